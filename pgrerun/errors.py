@@ -1,0 +1,43 @@
+"""The errors that a reader can mend.
+
+Every message is one paragraph: what happened, to what, and what to do about it.
+The command prints the message alone and exits with `exit_status`; notebooks show
+the same paragraph in place of a traceback (see `chapter.py`).
+Anything that is not a `RerunError` is a bug of ours and keeps its traceback.
+"""
+
+
+class RerunError(Exception):
+    """Base of everything that is reported to the reader without a traceback."""
+
+    exit_status = 1
+
+
+class ParameterError(RerunError):
+    """A parameter or a command-line word that can't be used; nothing was started."""
+
+    exit_status = 2
+
+
+class ServerError(RerunError):
+    """A PostgreSQL server that can't be found, started, reached or trusted."""
+
+
+class RecordError(RerunError):
+    """A run record that can't be read or written."""
+
+
+class BookError(RerunError):
+    """A chapter or a page that must not be published as it is."""
+
+
+class CannotMeasure(RerunError):
+    """This machine or server lacks what an experiment needs.
+
+    Claims behind the experiment are set aside with `str(error)` as the reason.
+    `capability` names what is missing, in the words that `pgrerun doctor` prints.
+    """
+
+    def __init__(self, capability: str, reason: str):
+        super().__init__(reason)
+        self.capability = capability
