@@ -1,0 +1,245 @@
+"""What a reader may change about a chapter, and what each profile sets.
+
+One pydantic model per chapter; `VALUES` holds the three profiles side by side.
+The first code cell of a chapter's notebook (tagged `parameters`) repeats the `ci`
+column. Everything is checked here, before any server starts; `chapter.py` calls
+`from_namespace` for that, and the command calls `chapter_parameters`.
+"""
+
+import ast
+import difflib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from psycopg import ProgrammingError
+from psycopg.conninfo import conninfo_to_dict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from pgrerun.errors import ParameterError
+
+PROFILES = ("ci", "laptop", "overnight")
+
+_NOT_OURS = {"In", "Out", "exit", "quit", "get_ipython"}  # what IPython itself puts into a notebook's globals
+_PLAIN = (int, float, str, bool, list, dict, type(None))  # what papermill can inject
+_PASSWORD = (
+    "The server must be given without a password, because papermill stores parameters in the executed notebook. "
+    "Leave the password out and put it where libpq finds it by itself: a password file (~/.pgpass, or the file that "
+    "PGPASSFILE names), a connection service file (then server is service=NAME), or the environment variable PGPASSWORD"
+)
+
+
+def _without_password(server: str) -> str:
+    if not server:
+        return server
+    try:
+        words = conninfo_to_dict(server)
+    except ProgrammingError:
+        # The text itself is never repeated: it may hold a password.
+        raise ValueError(
+            "server must be a URL such as postgresql://user@host:5432/database, or a connection string such as "
+            "'host=… dbname=…' or 'service=NAME'; what was given is neither"
+        ) from None
+    if {"password", "sslpassword"} & words.keys():
+        raise ValueError(_PASSWORD)
+    return server
+
+
+def _folder(programs: str) -> str:
+    if "://" in programs:
+        raise ValueError("programs must be a folder with PostgreSQL's programs; for a server's URL use server")
+    if programs and not Path(programs).expanduser().is_dir():
+        raise ValueError(
+            f"programs must be a folder with PostgreSQL's programs (postgres, initdb, pg_ctl), and {programs!r} is none"
+        )
+    return programs
+
+
+def _unit(unit: str) -> dict[str, Any]:
+    return {"json_schema_extra": {"unit": unit}}
+
+
+class ChapterParameters(BaseModel):
+    """What every chapter has. Values are strict: 2.0 or "2" is no whole number."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    profile: Literal["ci", "laptop", "overnight"] = Field(description="How much time to spend")
+    server: Annotated[str, AfterValidator(_without_password)] = Field(
+        description="URL or connection string of a running server, without a password; empty for a throwaway one"
+    )
+    programs: Annotated[str, AfterValidator(_folder)] = Field(
+        description="Folder with another PostgreSQL's programs; empty for the pip wheel's"
+    )
+    seed: int = Field(ge=0, le=2**31 - 1, description="Start of every random choice")
+    pairs: int = Field(ge=5, le=200, description="Interleaved repeats of each comparison", **_unit("blocks"))
+
+
+class TP1(ChapterParameters):
+    """Debit-credit transactions and their page I/O."""
+
+    scale: int = Field(ge=1, le=1000, description="Size of the relations", **_unit("× 1 000 branches, 10 000 accounts"))
+    clients: int = Field(ge=1, le=64, description="Backends on the ladder's second rung", **_unit("connections"))
+    seconds: int = Field(ge=1, le=600, description="Length of one throughput observation", **_unit("s"))
+    simulated_transactions: int = Field(
+        ge=100, le=100_000, description="Length of the simulated disk's run", **_unit("transactions")
+    )
+
+
+CHAPTERS: dict[str, type[ChapterParameters]] = {"tp1": TP1}
+
+#                          ci, laptop, overnight
+_EVERYWHERE = {
+    "server": ("", "", ""),
+    "programs": ("", "", ""),
+    "seed": (1990, 1990, 1990),
+}
+VALUES: dict[str, dict[str, tuple]] = {
+    "tp1": _EVERYWHERE
+    | {
+        "pairs": (7, 15, 41),
+        "scale": (1, 1, 10),
+        "clients": (2, 2, 2),
+        "seconds": (1, 5, 20),
+        "simulated_transactions": (2_000, 10_000, 100_000),
+    },
+}
+# Until this machine has run a chapter once, the command announces these.
+MINUTES: dict[str, tuple[float, float, float]] = {"tp1": (3, 20, 240)}
+
+
+def nearest(word: str, words: Sequence[str]) -> str:
+    """A clause that names the most similar of `words`, if any is, and then all of them."""
+    close = difflib.get_close_matches(word, words, n=1, cutoff=0.5)
+    return (f"did you mean {close[0]}? " if close else "") + "There are: " + ", ".join(words)
+
+
+def chapter_model(chapter: str) -> type[ChapterParameters]:
+    """The model of a chapter's parameters; ParameterError for a name that is no chapter."""
+    if chapter not in CHAPTERS:
+        raise ParameterError(f"There is no chapter {chapter!r}; {nearest(chapter, list(CHAPTERS))}.")
+    return CHAPTERS[chapter]
+
+
+def profile_values(chapter: str, profile: str) -> dict[str, Any]:
+    """All parameters of a chapter as a profile sets them."""
+    chapter_model(chapter)
+    if profile not in PROFILES:
+        raise ParameterError(f"There is no profile {profile!r}; {nearest(str(profile), PROFILES)}.")
+    column = PROFILES.index(profile)
+    return {"profile": profile} | {name: values[column] for name, values in VALUES[chapter].items()}
+
+
+def chapter_parameters(chapter: str, given: Mapping[str, Any], profile: str = "ci") -> ChapterParameters:
+    """Check `given` and fill in the rest from the profile (`given["profile"]` wins over `profile`).
+
+    ParameterError names every parameter that can't be used, what it may be, and
+    the nearest valid name of an unknown one. Values of `server` are never repeated.
+    """
+    model = chapter_model(chapter)
+    values = profile_values(chapter, given.get("profile", profile)) | dict(given)
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        faults = [_fault(model, fault) for fault in error.errors()]
+    raise ParameterError(f"Chapter {chapter}: {'; '.join(faults)}. Nothing was started.") from None
+
+
+def from_namespace(chapter: str, namespace: Mapping[str, Any]) -> ChapterParameters:
+    """The parameters of a chapter, out of its notebook's globals.
+
+    papermill injects a misspelt name as one more variable, so every plain global
+    that is no parameter is refused; call this before a notebook makes variables
+    of its own. A value that differs from the `ci` column, or that papermill
+    injected, was given; the rest comes from `profile`.
+    """
+    model = chapter_model(chapter)
+    plain = {
+        name: value
+        for name, value in namespace.items()
+        if type(value) in _PLAIN and not name.startswith("_") and name not in _NOT_OURS
+    }
+    ci = profile_values(chapter, "ci")
+    injected = _injected(namespace)
+    missing = model.model_fields.keys() - plain.keys()
+    if missing:
+        raise ParameterError(
+            f"Chapter {chapter}: the notebook sets no {', '.join(sorted(missing))}. Its cell tagged `parameters` must "
+            "run first and set every parameter."
+        )
+    given = {n: v for n, v in plain.items() if n in injected or n not in ci or (v, type(v)) != (ci[n], type(ci[n]))}
+    try:
+        return chapter_parameters(chapter, given)
+    except ParameterError as error:
+        if _PASSWORD in str(error) and injected:
+            raise ParameterError(
+                f"{error} The notebook that papermill has written holds the password now: delete that file."
+            ) from None
+        raise
+
+
+def _injected(namespace: Mapping[str, Any]) -> set[str]:
+    """Names that papermill's own cell sets; IPython keeps the source of every cell it ran in `In`."""
+    names: set[str] = set()
+    for source in namespace.get("In", ()):
+        if source.startswith("# Parameters\n"):
+            targets = [t for node in ast.parse(source).body if isinstance(node, ast.Assign) for t in node.targets]
+            names.update(target.id for target in targets if isinstance(target, ast.Name))
+    return names
+
+
+def _fault(model: type[ChapterParameters], fault: Mapping[str, Any]) -> str:
+    name = str(fault["loc"][0])
+    if fault["type"] == "extra_forbidden":
+        return f"there is no parameter {name!r}; {nearest(name, list(model.model_fields))}"
+    if fault["type"] == "value_error":
+        return str(fault["ctx"]["error"])
+    given = "" if name == "server" else f"; {fault['input']!r} was given"
+    return f"{name} must be {_expected(model, name)}{given}"
+
+
+def _expected(model: type[ChapterParameters], name: str) -> str:
+    """In words: "a whole number from 1 to 64 (connections)"."""
+    schema = model.model_json_schema()["properties"][name]
+    if "enum" in schema:
+        return "one of " + ", ".join(schema["enum"])
+    kind = {"integer": "a whole number", "number": "a number", "string": "text", "boolean": "True or False"}
+    words = kind[schema["type"]]
+    if "minimum" in schema:
+        words += f" from {schema['minimum']} to {schema['maximum']}"
+    return words + (f" ({schema['unit']})" if "unit" in schema else "")
+
+
+def table(chapter: str) -> list[dict[str, Any]]:
+    """One row per parameter: name, description, expected (range and unit in words), and each profile's value."""
+    model = chapter_model(chapter)
+    columns = {profile: profile_values(chapter, profile) for profile in PROFILES}
+    return [
+        {"name": name, "description": field.description, "expected": _expected(model, name)}
+        | {profile: values[name] for profile, values in columns.items()}
+        for name, field in model.model_fields.items()
+    ]
+
+
+def assignments(words: Sequence[str]) -> dict[str, Any]:
+    """{"rows": 100000} from ["rows=100000"], with the types that papermill's -p would give."""
+    given = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals or not name.isidentifier():
+            # Only the name is repeated: the rest may hold a password.
+            raise ParameterError(f"A parameter is given as name=value, for example -p pairs=15, not as {name!r}.")
+        given[name] = _typed(text)
+    return given
+
+
+def _typed(text: str) -> Any:
+    words = {"True": True, "False": False, "None": None}
+    if text in words:
+        return words[text]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text

@@ -1,0 +1,198 @@
+"""Every wrong value stops before anything starts, and says what would be right."""
+
+import json
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from papermill.cli import _resolve_type
+from papermill.parameterize import parameterize_notebook
+
+from pgrerun.errors import ParameterError
+from pgrerun.parameters import (
+    CHAPTERS,
+    MINUTES,
+    PROFILES,
+    VALUES,
+    assignments,
+    chapter_parameters,
+    from_namespace,
+    profile_values,
+    table,
+)
+
+
+def refusal(given, **words):
+    with pytest.raises(ParameterError) as caught:
+        chapter_parameters("tp1", given, **words)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+@pytest.mark.parametrize("profile", PROFILES)
+def test_each_profile_is_valid_and_complete(chapter, profile):
+    parameters = chapter_parameters(chapter, {}, profile)
+    assert parameters.model_dump() == profile_values(chapter, profile)
+    assert set(VALUES[chapter]) | {"profile"} == set(CHAPTERS[chapter].model_fields)
+    assert len(MINUTES[chapter]) == len(PROFILES)
+
+
+def test_seven_pairs_are_the_least_a_profile_may_have():
+    assert all(pairs >= 7 for values in VALUES.values() for pairs in values["pairs"])
+
+
+def test_given_values_win_over_the_profile():
+    parameters = chapter_parameters("tp1", {"pairs": 9}, "laptop")
+    assert (parameters.pairs, parameters.seconds) == (9, VALUES["tp1"]["seconds"][1])
+
+
+@pytest.mark.parametrize("name, guess", [("client", "clients"), ("sclae", "scale"), ("Seed", "seed")])
+def test_names_the_nearest_valid_name(name, guess):
+    message = refusal({name: 2})
+    assert f"{name!r}; did you mean {guess}?" in message and "simulated_transactions" in message
+
+
+@pytest.mark.parametrize("value", [-1, 0, 65, 10**12])
+def test_names_the_range(value):
+    assert f"clients must be a whole number from 1 to 64 (connections); {value} was given" in refusal({"clients": value})
+
+
+@pytest.mark.parametrize("value", ["2", 2.0, 2.5, True, None, float("nan"), [2]])
+def test_names_the_expected_type(value):
+    assert "clients must be a whole number from 1 to 64" in refusal({"clients": value})
+
+
+def test_names_all_faults_at_once():
+    message = refusal({"clients": 0, "scale": "big"})
+    assert "clients must be" in message and "scale must be" in message
+
+
+def test_unknown_chapter_and_profile():
+    with pytest.raises(ParameterError, match="no chapter 'tp2'; did you mean tp1"):
+        chapter_parameters("tp2", {})
+    with pytest.raises(ParameterError, match="no profile 'laptpo'; did you mean laptop"):
+        chapter_parameters("tp1", {}, "laptpo")
+    assert "no profile 3" in refusal({"profile": 3})
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        "postgresql://ann:hunter2@db.example/bench",
+        "postgresql://ann@db.example/bench?password=hunter2",
+        "host=db.example user=ann password=hunter2",
+        "postgresql://db.example/bench?sslpassword=hunter2",
+        "postgresql://ann:hunter2@[db.example",  # unreadable as a URL
+        "postgres://ann:hunter2%zz@db.example",
+        "hunter2",
+    ],
+)
+def test_a_password_is_refused_and_never_repeated(server):
+    message = refusal({"server": server})
+    assert "hunter2" not in message
+    assert "server must be" in message
+
+
+def test_a_password_gets_the_other_ways():
+    message = refusal({"server": "postgresql://ann:hunter2@db.example/bench"})
+    assert all(way in message for way in ("PGPASSFILE", "service", "PGPASSWORD"))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"sever": "postgresql://a:hunter2@h"}, {"programs": "postgresql://a:hunter2@h"}, {"server": ["hunter2"]}],
+)
+def test_a_password_in_the_wrong_place_is_not_repeated_either(given):
+    assert "hunter2" not in refusal(given)
+
+
+@pytest.mark.parametrize("server", ["", "postgresql://ann@db.example:5433/bench", "service=bench", "host=/tmp dbname=x"])
+def test_servers_without_a_password_pass(server):
+    assert chapter_parameters("tp1", {"server": server}).server == server
+
+
+def test_programs_must_be_a_folder(tmp_path):
+    assert chapter_parameters("tp1", {"programs": str(tmp_path)}).programs == str(tmp_path)
+    assert "is none" in refusal({"programs": str(tmp_path / "missing")})
+
+
+def test_table_is_what_the_page_shows():
+    rows = {row["name"]: row for row in table("tp1")}
+    assert rows["clients"]["expected"] == "a whole number from 1 to 64 (connections)"
+    assert rows["profile"]["expected"] == "one of ci, laptop, overnight"
+    assert all(row["description"] for row in rows.values())
+    json.dumps(list(rows.values()))
+
+
+def test_assignments_have_papermill_s_types():
+    values = ["7", "-1", "2.5", "1e3", "True", "False", "None", "text", "", "a=b", "true"]
+    for text in values:
+        assert assignments([f"x={text}"])["x"] == _resolve_type(text)
+        assert type(assignments([f"x={text}"])["x"]) is type(_resolve_type(text))
+
+
+@pytest.mark.parametrize("word", ["pairs", "=7", "2x=1", "--pairs=1"])
+def test_an_assignment_needs_a_name_and_a_value(word):
+    with pytest.raises(ParameterError, match="name=value"):
+        assignments([word])
+
+
+def namespace(**changed):
+    return {"__name__": "__main__", "In": [""], "Out": {}, "_i": "", "exit": 1} | profile_values("tp1", "ci") | changed
+
+
+def test_a_notebook_run_as_it_is_has_the_ci_profile():
+    assert from_namespace("tp1", namespace()) == chapter_parameters("tp1", {}, "ci")
+
+
+def test_a_notebook_s_other_profile_moves_what_was_not_changed():
+    parameters = from_namespace("tp1", namespace(profile="laptop", pairs=9))
+    assert parameters == chapter_parameters("tp1", {"pairs": 9}, "laptop")
+
+
+def test_an_injected_value_equal_to_ci_s_still_counts():
+    cell = '# Parameters\nprofile = "laptop"\npairs = 7\n'
+    parameters = from_namespace("tp1", namespace(In=["", "pairs = 7", cell], profile="laptop", pairs=7))
+    assert parameters == chapter_parameters("tp1", {"pairs": 7}, "laptop")
+
+
+@pytest.mark.parametrize("value", [3, 2.5, "x", False, [1], None, {"a": 1}])
+def test_a_stray_plain_variable_is_refused(value):
+    with pytest.raises(ParameterError, match="did you mean clients"):
+        from_namespace("tp1", namespace(client=value))
+
+
+def test_modules_and_functions_are_no_parameters():
+    assert from_namespace("tp1", namespace(json=json, helper=len, table=table)).profile == "ci"
+
+
+def test_a_missing_parameter_is_named():
+    given = namespace()
+    del given["scale"]
+    with pytest.raises(ParameterError, match="sets no scale"):
+        from_namespace("tp1", given)
+
+
+def test_an_injected_password_must_be_removed_from_the_executed_notebook():
+    server = "postgresql://ann:hunter2@db.example/bench"
+    with pytest.raises(ParameterError, match="delete that file") as caught:
+        from_namespace("tp1", namespace(In=["", f'# Parameters\nserver = "{server}"\n'], server=server))
+    assert "hunter2" not in str(caught.value)
+
+
+def test_in_a_live_kernel_after_papermill():
+    """The real globals of a kernel, with the cell that papermill really injects."""
+    ci = "\n".join(f"{name} = {value!r}" for name, value in profile_values("tp1", "ci").items())
+    cells = [
+        nbformat.v4.new_code_cell(ci, metadata={"tags": ["parameters"]}),
+        nbformat.v4.new_code_cell(
+            "from pgrerun.parameters import from_namespace\nprint(from_namespace('tp1', globals()).model_dump_json())",
+            metadata={"tags": []},
+        ),
+    ]
+    kernel = {"name": "python3", "language": "python", "display_name": "Python 3"}
+    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel, "papermill": {}})
+    notebook = parameterize_notebook(notebook, {"profile": "laptop", "pairs": 7})
+    NotebookClient(notebook, kernel_name="python3").execute()
+    printed = json.loads(notebook.cells[-1].outputs[0].text)
+    assert printed == chapter_parameters("tp1", {"pairs": 7}, "laptop").model_dump()
