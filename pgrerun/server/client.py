@@ -1,0 +1,215 @@
+"""What an experiment sees of a server, whoever's it is: connections, tools, capabilities.
+
+`Cluster` (cluster.py) and `Borrowed` (borrowed.py) fill in where the server is, what it
+can do, and as whom its tools run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from pgrerun.errors import CannotMeasure, ServerError
+from pgrerun.server.binaries import Programs
+from pgrerun.server.private import Account, drop
+
+APPLICATION = "pgrerun"
+# libpq's connection keywords and the environment variables that stand for them.
+VARIABLES = {
+    option.keyword.decode(): option.envvar.decode()
+    for option in psycopg.pq.Conninfo.get_defaults()
+    if option.envvar
+}
+_environment_lock = threading.Lock()
+
+
+def without_libpq(environment: dict[str, str]) -> dict[str, str]:
+    """`environment` without the user's PG* variables (PGHOST, PGOPTIONS, PGDATA, ...)."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if not name.startswith("PG") or name.startswith("PGRERUN")
+    }
+
+
+@contextlib.contextmanager
+def _libpq_undisturbed() -> Iterator[None]:
+    """Hide the PG* variables from libpq in this process while it connects.
+
+    Naming every keyword wouldn't do: PGSERVICE can't be overridden, only be absent.
+    """
+    with _environment_lock:
+        hidden = {name: os.environ[name] for name in os.environ.keys() - without_libpq(dict(os.environ)).keys()}
+        for name in hidden:
+            del os.environ[name]
+        try:
+            yield
+        finally:
+            os.environ.update(hidden)
+
+
+class Server:
+    """Base of `Cluster` and `Borrowed`; a context manager that closes itself.
+
+    `owned`: ours to restart and break. `version`: server_version_num (180006).
+    `schema`: where relations go. `name`: for people, never with a password.
+    `scratch`: a folder that tools, and an own cluster's server, may read and write;
+    put pgbench scripts there. It is the tools' working directory, so their logs land there.
+    """
+
+    owned: bool
+    version: int
+    version_text: str
+    schema: str
+    name: str
+    scratch: Path
+    _programs: Programs
+    _account: Account | None = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.name}>"
+
+    def close(self) -> None:
+        """Leave nothing of ours behind. Safe to repeat."""
+        raise NotImplementedError
+
+    # -- connections --
+
+    def _parameters(self) -> dict[str, str]:
+        """libpq keywords that reach the database, complete, without a password."""
+        raise NotImplementedError
+
+    def _password(self) -> str | None:
+        return None
+
+    def _lost(self, what: str, said: str) -> ServerError:
+        """The error for a connection or a tool that failed; `said` is what it printed."""
+        return ServerError(f"{what} failed on {self.name}: {said}")
+
+    def ensure_alive(self) -> None:
+        """Raise ServerError if the server is known to have died."""
+
+    def conninfo(self) -> str:
+        """A libpq connection string, never with a password in it."""
+        return make_conninfo(**self._parameters())
+
+    def connect(self, autocommit: bool = True) -> psycopg.Connection:
+        """A new connection whose search_path is `schema`. ServerError if there is none."""
+        self.ensure_alive()
+        failure = None
+        try:
+            with _libpq_undisturbed():
+                return self._open(autocommit)
+        except psycopg.OperationalError as error:
+            failure = str(error)
+        # Raised out here, so that no frame that holds a password hangs on the error.
+        raise self._lost("A connection", failure)
+
+    def _open(self, autocommit: bool) -> psycopg.Connection:
+        secret = {"password": self._password()} if self._password() else {}
+        return psycopg.connect(**self._parameters(), **secret, autocommit=autocommit)
+
+    def _fetch(self, query: str, *arguments: object) -> tuple | None:
+        with self.connect() as connection:
+            return connection.execute(query, arguments or None).fetchone()
+
+    # -- tools --
+
+    def environment(self) -> dict[str, str]:
+        """The environment for a libpq program that is to use this server.
+
+        The user's own PG* variables aren't in it, nor is a password: `tool` adds that.
+        """
+        ours = {VARIABLES[key]: value for key, value in self._parameters().items() if key in VARIABLES}
+        return without_libpq(dict(os.environ)) | ours | {"LC_ALL": "C"}
+
+    def _invocation(self, name: str, arguments: tuple) -> tuple[list[str], dict]:
+        environment = self.environment()
+        if self._password():
+            environment["PGPASSWORD"] = self._password()
+        command = [str(self._executable(name)), *map(str, arguments)]
+        return command, {"env": environment, "cwd": self.scratch, **drop(self._account)}
+
+    def _executable(self, name: str) -> Path:
+        return self._programs.path(name)
+
+    def tool(
+        self,
+        name: str,
+        *args: object,
+        check: bool = True,
+        timeout: float | None = None,
+        input: str | None = None,
+    ) -> subprocess.CompletedProcess:
+        """Run a client program (psql, pgbench, ...) on this server's database to its end.
+
+        Its working directory is `scratch`; stdout and stderr are text. ServerError if the
+        server died, after `timeout` seconds, or, with `check`, on a failing exit status.
+        """
+        self.ensure_alive()
+        command, how = self._invocation(name, args)
+        failure = None
+        try:
+            done = subprocess.run(command, input=input, timeout=timeout, capture_output=True, text=True, **how)
+        except subprocess.TimeoutExpired:
+            failure = f"it was still running after {timeout:g} s and was ended"
+        if failure:
+            raise self._lost(name, failure)
+        if done.returncode:
+            self.ensure_alive()
+            if check:
+                said = (done.stderr or done.stdout).strip()[-2000:]
+                raise self._lost(name, f"exit status {done.returncode}: {said}")
+        return done
+
+    def tool_process(self, name: str, *args: object, **popen: object) -> subprocess.Popen:
+        """The same, still running; stdout and stderr are text pipes unless given."""
+        self.ensure_alive()
+        command, how = self._invocation(name, args)
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        return subprocess.Popen(command, **{**pipes, **how, **popen})
+
+    # -- capabilities --
+
+    def can(self, capability: str) -> bool:
+        """Whether this server has a capability.
+
+        "restart", "superuser", "checkpoint", "files" (its data directory is readable here),
+        "processes" (they can be watched from here), "contrib:NAME", "jit".
+        """
+        return self._missing(capability) is None
+
+    def require(self, capability: str) -> None:
+        """Raise CannotMeasure with the reason unless `can(capability)`."""
+        if reason := self._missing(capability):
+            raise CannotMeasure(capability, reason)
+
+    def _missing(self, capability: str) -> str | None:
+        """Why the capability isn't there; None if it is. ValueError for an unknown one."""
+        raise NotImplementedError
+
+    def extension(self, name: str) -> str:
+        """Make the contrib extension `name` available, or raise CannotMeasure.
+
+        Returns the schema that holds its functions.
+        """
+        self.require(f"contrib:{name}")
+        with self.connect() as connection:
+            if self.owned:
+                connection.execute(sql.SQL("CREATE EXTENSION IF NOT EXISTS {}").format(sql.Identifier(name)))
+            query = "SELECT extnamespace::regnamespace::text FROM pg_extension WHERE extname = %s"
+            return connection.execute(query, (name,)).fetchone()[0]

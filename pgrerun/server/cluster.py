@@ -1,0 +1,383 @@
+"""A throwaway PostgreSQL cluster of our own: start, restart with settings, crash, destroy.
+
+It lives in a `PrivateDirectory` (private.py), listens on a Unix socket in there only,
+and is gone when the run is.  Connections and tools come from `Server` (client.py), the
+programs from binaries.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import psutil
+import psycopg
+
+from pgrerun.errors import ServerError
+from pgrerun.server import private
+from pgrerun.server.binaries import Programs, bundled
+from pgrerun.server.client import APPLICATION, Server, without_libpq
+from pgrerun.server.private import PrivateDirectory, account, advice, drop
+
+# Everything else is PostgreSQL's own default; each line says why it isn't left alone,
+# and the number is the first release that knows the setting.
+DEFAULTS: dict[str, tuple[str, tuple[int, ...], str]] = {
+    "listen_addresses": ("", (9, 3), "no TCP: nobody else can reach the cluster, no port can clash"),
+    "unix_socket_permissions": ("0700", (9, 3), "trust authentication ends at our own account"),
+    "autovacuum": ("off", (9, 3), "a worker that wakes inside a block changes its I/O; experiments vacuum by name"),
+    "checkpoint_timeout": ("30min", (9, 3), "a timed checkpoint must not fall into a block that began with one"),
+    "log_checkpoints": ("on", (9, 3), "a checkpoint inside a block can be told afterwards"),
+    "restart_after_crash": ("off", (9, 3), "a crash ends the run instead of being repaired behind its back"),
+    "log_line_prefix": ("%m [%p] ", (9, 3), "the log is read by people"),
+    "TimeZone": ("UTC", (9, 3), "timestamps don't depend on the host"),
+    "log_timezone": ("UTC", (9, 3), "timestamps don't depend on the host"),
+}
+SOCKET_PATH_MAX = 107  # sizeof(sockaddr_un.sun_path) - 1, unix(7)
+SOCKET = ".s.PGSQL.5432"
+# Signals of pg_ctl's shutdown modes, PostgreSQL documentation, section 18.5.
+STOP_SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
+PATIENCE = 300  # seconds for a start with recovery, or a stop with its checkpoint
+
+
+class Cluster(Server):
+    """A new cluster with superuser `postgres`, UTF8, C locale, running when made.
+
+    `programs`: which PostgreSQL (default: the bundled one). `settings`: configuration
+    beyond `DEFAULTS`, e.g. {"shared_buffers": "128kB"}. `initdb`: further initdb options,
+    e.g. ("--no-data-checksums",). ServerError if it can't be made or started; then
+    nothing is left behind.
+    """
+
+    owned = True
+    schema = "public"
+
+    def __init__(
+        self,
+        programs: Programs | None = None,
+        settings: Mapping[str, str | int] | None = None,
+        *,
+        initdb: Sequence[str] = (),
+    ):
+        private.sweep()
+        self._programs = programs or bundled()
+        self._account = account()
+        self._postmaster: subprocess.Popen | None = None
+        self._stopped_by_us = True
+        self._directories: list[PrivateDirectory] = []
+        self._capabilities: dict[str, str | None] = {}
+        self.settings: dict[str, str] = {
+            name: value for name, (value, since, _) in DEFAULTS.items() if self._programs.release >= since
+        }
+        self.settings.update(_as_text(settings))
+        self.name = f"our own PostgreSQL {self._programs.version} from {self._programs.source}"
+        try:
+            self._home = self._private(private.base_directory())
+            self.data_directory = self._home.path / "data"
+            self.scratch = self._home.folder("scratch")
+            self._socket = self._socket_folder()
+            self._initdb(initdb)
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        self.version = self._postmaster_version
+
+    # -- making and removing --
+
+    def _private(self, base: Path) -> PrivateDirectory:
+        directory = PrivateDirectory(base, self._account)
+        self._directories.append(directory)
+        return directory
+
+    def _socket_folder(self) -> Path:
+        """A folder whose socket's path is short enough, in the cluster's home or elsewhere."""
+        for home in self._short_homes():
+            if len(os.fsencode(home.path / "s" / SOCKET)) <= SOCKET_PATH_MAX:
+                return home.folder("s")
+        raise ServerError(
+            f"No directory is short enough for a Unix socket ({SOCKET_PATH_MAX} bytes): none of "
+            f"{', '.join(map(str, private.SHORT_PLACES))} is writable. Make /tmp writable, "
+            "or name a short directory in PGRERUN_TMPDIR."
+        )
+
+    def _short_homes(self) -> Iterator[PrivateDirectory]:
+        yield self._home
+        for place in private.SHORT_PLACES:
+            with contextlib.suppress(ServerError):
+                yield self._private(place)
+
+    def _initdb(self, options: Sequence[str]) -> None:
+        self._home.folder("data")
+        command = [
+            str(self._executable("initdb")), "--pgdata", str(self.data_directory),
+            # -N: the long option was --nosync until 10. A crash of the host ends the run anyway.
+            "-N", "--username", "postgres", "--auth", "trust",
+            "--encoding", "UTF8", "--locale", "C", *options,
+        ]  # fmt: skip
+        done = subprocess.run(command, capture_output=True, text=True, **self._server_process())
+        if done.returncode:
+            raise self._failed("initdb", done.stderr)
+        with (self.data_directory / "postgresql.conf").open("a") as configuration:
+            configuration.write("\ninclude 'pgrerun.conf'\n")
+
+    def _server_process(self) -> dict:
+        """Keywords for a process that acts on the data directory."""
+        environment = without_libpq(dict(os.environ)) | {"LC_ALL": "C", "HOME": str(self.scratch)}
+        return {"env": environment, "cwd": self.scratch, **drop(self._account)}
+
+    def _failed(self, what: str, said: str) -> ServerError:
+        text = f"{what} of {self.name} failed in {self._home.path.parent}: {said.strip()[-2000:]}"
+        if "No space left on device" in said:
+            text = f"The disk is full. {advice(self._home.path.parent)} " + text
+        return ServerError(text)
+
+    def close(self) -> None:
+        """Stop the server at once and remove everything of this cluster."""
+        if self._postmaster and self._postmaster.poll() is None:
+            self._end(signal.SIGQUIT, patience=10)
+        for directory in reversed(self._directories):
+            directory.close()
+        self._stopped_by_us = True
+
+    # -- running --
+
+    def start(self) -> None:
+        """Start the server and wait until it takes connections. ServerError with its log."""
+        if self._postmaster and self._postmaster.poll() is None:
+            return
+        self._require_here()
+        self._write_settings()
+        with open(self._home.path / "log", "ab") as log:
+            self._postmaster = subprocess.Popen(
+                [str(self._executable("postgres")), "-D", str(self.data_directory)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # Ctrl-C is for us; we then stop the server
+                **self._server_process(),
+            )
+        self._stopped_by_us = False
+        try:
+            self._await_ready()
+        except BaseException:
+            self._end(signal.SIGQUIT, patience=10)
+            raise
+        private.note_shared_memory(self._home.path, [self._postmaster.pid])
+
+    def _require_here(self) -> None:
+        if not self.data_directory.exists():
+            raise ServerError(f"{self.name} has been closed and removed. Make a new Cluster.")
+
+    def _write_settings(self) -> None:
+        ours = self.settings | {"unix_socket_directories": str(self._socket), "port": "5432"}
+        lines = [f"{name} = {_quoted(value)}\n" for name, value in ours.items()]
+        (self.data_directory / "pgrerun.conf").write_text("".join(lines))
+        (self.data_directory / "pgrerun.conf").chmod(0o644)
+
+    def _await_ready(self) -> None:
+        """Wait until a session can be opened; also notes the version and the JIT."""
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            if self._postmaster.poll() is not None:
+                raise self._failed("The start", self._log_tail())
+            if (self._socket / SOCKET).exists():
+                with contextlib.suppress(psycopg.OperationalError), self._open(True) as connection:
+                    self._postmaster_version = connection.info.server_version
+                    self.version_text = connection.info.parameter_status("server_version")
+                    return
+            time.sleep(0.01)
+        raise self._failed("The start", f"no connection after {PATIENCE} s. {self._log_tail()}")
+
+    def stop(self, mode: str = "fast") -> None:
+        """Stop the server: "smart", "fast" (with a checkpoint) or "immediate"."""
+        if self._postmaster is None or self._postmaster.poll() is not None:
+            self._stopped_by_us = True
+            return
+        self._stopped_by_us = True
+        self._end(STOP_SIGNALS[mode], patience=PATIENCE)
+
+    def _end(self, signal_number: int, patience: float) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._postmaster.send_signal(signal_number)
+        try:
+            self._postmaster.wait(patience)
+        except subprocess.TimeoutExpired:
+            private.end_processes(self._home.path)
+            self._postmaster.wait()
+
+    def restart(self, settings: Mapping[str, str | int] | None = None) -> None:
+        """Stop (with a checkpoint) and start with `settings` merged into `self.settings`.
+
+        If the server refuses them, ServerError tells why and the old settings stand.
+        """
+        before = dict(self.settings)
+        self.stop()
+        self.settings.update(_as_text(settings))
+        try:
+            self.start()
+        except ServerError:
+            self.settings = before
+            raise
+
+    def crash(self) -> None:
+        """SIGKILL every process of this cluster, by id; `start()` then recovers."""
+        self._require_here()
+        # The postmaster first, or it would log and mourn its children.
+        doomed = list(self.pids())
+        private.note_shared_memory(self._home.path, doomed)
+        self._stopped_by_us = True
+        for pid in doomed:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self._postmaster.wait()
+        private.end_processes(self._home.path)  # one forked in between
+
+    def evict(self) -> None:
+        """Drop the stopped cluster's files from the operating system's cache.
+
+        fsync first: dirty pages can't be dropped. Needs no privilege and touches nobody
+        else's files, unlike /proc/sys/vm/drop_caches.
+        """
+        if self._postmaster and self._postmaster.poll() is None:
+            raise ServerError("evict() needs a stopped server: what it caches itself would stay. Call stop() first.")
+        for folder, _, names in os.walk(self.data_directory):
+            for name in names:
+                file = os.open(os.path.join(folder, name), os.O_RDONLY)
+                try:
+                    os.fsync(file)
+                    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+                finally:
+                    os.close(file)
+
+    def cold_restart(self) -> None:
+        """Stop, drop our files from the operating system's cache, start."""
+        self.stop()
+        self.evict()
+        self.start()
+
+    # -- looking at it --
+
+    def pids(self) -> dict[int, str]:
+        """Process id -> role of every process, postmaster first.
+
+        Roles are pg_stat_activity's backend types ("client backend", "checkpointer", ...).
+        Empty when the server isn't running.
+        """
+        if self._postmaster is None or self._postmaster.poll() is not None:
+            return {}
+        roles = {self._postmaster.pid: "postmaster"}
+        with contextlib.suppress(psutil.Error):
+            for child in psutil.Process(self._postmaster.pid).children():
+                with contextlib.suppress(psutil.Error):
+                    roles[child.pid] = _role(" ".join(child.cmdline()))
+        return roles
+
+    def pin(self, cpus: set[int]) -> None:
+        """Keep all processes of the server on `cpus`; later backends inherit it."""
+        for pid in self.pids():
+            try:
+                os.sched_setaffinity(pid, cpus)
+            except ProcessLookupError:
+                continue
+            except OSError as error:
+                usable = sorted(os.sched_getaffinity(0))
+                raise ServerError(f"The server can't be pinned to CPUs {sorted(cpus)} ({error.strerror}); usable: {usable}.") from None
+
+    def log(self) -> str:
+        """What the server has logged so far, over all its starts."""
+        try:
+            return (self._home.path / "log").read_text(errors="replace")
+        except (OSError, AttributeError):
+            return ""
+
+    def _log_tail(self, lines: int = 12) -> str:
+        return "\n".join(self.log().splitlines()[-lines:])
+
+    # -- what the base asks for --
+
+    def _parameters(self) -> dict[str, str]:
+        return {
+            "host": str(self._socket),
+            "port": "5432",
+            "user": "postgres",
+            "dbname": "postgres",
+            "application_name": APPLICATION,
+            "options": f"-c search_path={self.schema}",
+        }
+
+    def environment(self) -> dict[str, str]:
+        # No .psqlrc and no .pgpass: neither root's, unreadable for the account, nor the user's.
+        return super().environment() | {"HOME": str(self.scratch)}
+
+    def ensure_alive(self) -> None:
+        """Raise ServerError, with the end of its log, if the server isn't running."""
+        self._require_here()
+        if self._postmaster is not None and self._postmaster.poll() is None:
+            return
+        if self._stopped_by_us:
+            raise ServerError(f"{self.name} is stopped. Call start() first.")
+        status = self._postmaster.returncode
+        how = f"was killed by signal {-status}" if status < 0 else f"ended with exit status {status}"
+        raise self._failed("The run", f"the server {how}. Its last words:\n{self._log_tail()}")
+
+    def _lost(self, what: str, said: str) -> ServerError:
+        # A killed server's clients notice before its parent does.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            if "server closed the connection" in said or "Connection refused" in said:
+                self._postmaster.wait(1)
+        try:
+            self.ensure_alive()
+        except ServerError as error:
+            return error
+        return self._failed(what, f"{said.strip()}\nThe server's last words:\n{self._log_tail()}")
+
+    def _executable(self, name: str) -> Path:
+        return private.reachable(self._programs.path(name), self._account)
+
+    def _missing(self, capability: str) -> str | None:
+        kind, _, name = capability.partition(":")
+        if kind == "contrib":
+            if name in self._programs.contrib:
+                return None
+            return f"{self._programs.source} doesn't bring the extension {name}."
+        if capability == "jit":
+            if self._programs.jit:
+                return None
+            return f"{self._programs.source} is built without LLVM JIT; Debian's packages have it."
+        if capability in ("restart", "superuser", "checkpoint", "files", "processes"):
+            return None
+        raise ValueError(f"unknown capability {capability!r}")
+
+
+def _as_text(settings: Mapping[str, str | int] | None) -> dict[str, str]:
+    words = {True: "on", False: "off"}
+    return {name: words.get(value, str(value)) if isinstance(value, bool) else str(value) for name, value in (settings or {}).items()}
+
+
+def _quoted(value: str) -> str:
+    """`value` as postgresql.conf wants it: documentation, section 19.1.2."""
+    escaped = value.replace("\\", "\\\\").replace("'", "''").replace("\n", "\\n")
+    return f"'{escaped}'"
+
+
+# Process titles of auxiliary processes -> backend_type; until 10 they ended in " process".
+_OLD_TITLES = {"writer": "background writer", "wal writer": "walwriter", "stats collector": "stats collector"}
+_TITLES = (
+    "autovacuum launcher", "autovacuum worker", "background writer", "checkpointer", "io worker",
+    "logical replication launcher", "logical replication worker", "parallel worker", "startup",
+    "walwriter", "walsender", "walreceiver", "walsummarizer", "archiver", "logger", "stats collector", "slotsync worker",
+)  # fmt: skip
+
+
+def _role(title: str) -> str:
+    """The backend type that a process title ("postgres: io worker 1") stands for."""
+    words = re.sub(r"^postgres: ", "", title).strip()
+    words = _OLD_TITLES.get(words.removesuffix(" process"), words)
+    return next((role for role in _TITLES if words.startswith(role)), "client backend")
