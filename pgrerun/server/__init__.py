@@ -5,13 +5,17 @@ server, `client.py` is the face that both share, `private.py` what must be gone 
 """
 
 from pgrerun.server.binaries import Programs, bundled, from_folder, installed
+from pgrerun.server.borrowed import Borrowed
 from pgrerun.server.client import Server
 from pgrerun.server.cluster import Cluster
 from pgrerun.server.private import sweep
 
-__all__ = ["Cluster", "Programs", "Server", "bundled", "from_folder", "installed", "open_server", "sweep"]
+__all__ = ["Borrowed", "Cluster", "Programs", "Server", "bundled", "from_folder", "installed", "open_server", "sweep"]
 
 
 def open_server(spec: str = "", **options) -> Server:
-    """`Cluster(**options)` for "", else `Borrowed(spec)`: a URL or a libpq connection string."""
-    return Cluster(**options)
+    """`Cluster(**options)` for "", else `Borrowed(spec)`: a URL or a libpq connection string.
+
+    A borrowed server takes no options: its programs and settings are its owner's.
+    """
+    return Borrowed(spec) if spec.strip() else Cluster(**options)

@@ -10,6 +10,7 @@ import contextlib
 import os
 import subprocess
 import threading
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -74,6 +75,10 @@ class Server:
     _programs: Programs
     _account: Account | None = None
 
+    def __init__(self) -> None:
+        self._creator = os.getpid()  # a forked child must not close its parent's server
+        self._connections: weakref.WeakSet[psycopg.Connection] = weakref.WeakSet()
+
     def __enter__(self):
         return self
 
@@ -103,6 +108,9 @@ class Server:
     def ensure_alive(self) -> None:
         """Raise ServerError if the server is known to have died."""
 
+    def _await_death(self, said: str) -> None:
+        """Give a server that is going down, by what its client said, the time to do so."""
+
     def conninfo(self) -> str:
         """A libpq connection string, never with a password in it."""
         return make_conninfo(**self._parameters())
@@ -112,8 +120,9 @@ class Server:
         self.ensure_alive()
         failure = None
         try:
-            with _libpq_undisturbed():
-                return self._open(autocommit)
+            connection = self._open(autocommit)
+            self._connections.add(connection)
+            return connection
         except psycopg.OperationalError as error:
             failure = str(error)
         # Raised out here, so that no frame that holds a password hangs on the error.
@@ -121,7 +130,13 @@ class Server:
 
     def _open(self, autocommit: bool) -> psycopg.Connection:
         secret = {"password": self._password()} if self._password() else {}
-        return psycopg.connect(**self._parameters(), **secret, autocommit=autocommit)
+        with _libpq_undisturbed():
+            return psycopg.connect(**self._parameters(), **secret, autocommit=autocommit)
+
+    def _close_connections(self) -> None:
+        """Close what `connect` has handed out: an open transaction would block the end."""
+        for connection in list(self._connections):
+            connection.close()
 
     def _fetch(self, query: str, *arguments: object) -> tuple | None:
         with self.connect() as connection:
@@ -135,12 +150,15 @@ class Server:
         The user's own PG* variables aren't in it, nor is a password: `tool` adds that.
         """
         ours = {VARIABLES[key]: value for key, value in self._parameters().items() if key in VARIABLES}
-        return without_libpq(dict(os.environ)) | ours | {"LC_ALL": "C"}
+        return without_libpq(dict(os.environ)) | ours | {"LC_ALL": "C", "PSQLRC": os.devnull}
 
     def _invocation(self, name: str, arguments: tuple) -> tuple[list[str], dict]:
         environment = self.environment()
         if self._password():
             environment["PGPASSWORD"] = self._password()
+        if self._account:  # scripts that callers put there, whatever their umask
+            for entry in self.scratch.iterdir():
+                os.chown(entry, self._account.uid, self._account.gid, follow_symlinks=False)
         command = [str(self._executable(name)), *map(str, arguments)]
         return command, {"env": environment, "cwd": self.scratch, **drop(self._account)}
 
@@ -170,9 +188,10 @@ class Server:
         if failure:
             raise self._lost(name, failure)
         if done.returncode:
+            said = (done.stderr or done.stdout).strip()[-2000:]
+            self._await_death(said)
             self.ensure_alive()
             if check:
-                said = (done.stderr or done.stdout).strip()[-2000:]
                 raise self._lost(name, f"exit status {done.returncode}: {said}")
         return done
 

@@ -65,13 +65,13 @@ class Cluster(Server):
         *,
         initdb: Sequence[str] = (),
     ):
+        super().__init__()
         private.sweep()
         self._programs = programs or bundled()
         self._account = account()
         self._postmaster: subprocess.Popen | None = None
         self._stopped_by_us = True
         self._directories: list[PrivateDirectory] = []
-        self._capabilities: dict[str, str | None] = {}
         self.settings: dict[str, str] = {
             name: value for name, (value, since, _) in DEFAULTS.items() if self._programs.release >= since
         }
@@ -87,7 +87,6 @@ class Cluster(Server):
         except BaseException:
             self.close()
             raise
-        self.version = self._postmaster_version
 
     # -- making and removing --
 
@@ -99,7 +98,8 @@ class Cluster(Server):
     def _socket_folder(self) -> Path:
         """A folder whose socket's path is short enough, in the cluster's home or elsewhere."""
         for home in self._short_homes():
-            if len(os.fsencode(home.path / "s" / SOCKET)) <= SOCKET_PATH_MAX:
+            path = os.fsencode(home.path / "s" / SOCKET)
+            if len(path) <= SOCKET_PATH_MAX and b"," not in path:  # libpq splits hosts at commas
                 return home.folder("s")
         raise ServerError(
             f"No directory is short enough for a Unix socket ({SOCKET_PATH_MAX} bytes): none of "
@@ -134,12 +134,16 @@ class Cluster(Server):
 
     def _failed(self, what: str, said: str) -> ServerError:
         text = f"{what} of {self.name} failed in {self._home.path.parent}: {said.strip()[-2000:]}"
-        if "No space left on device" in said:
-            text = f"The disk is full. {advice(self._home.path.parent)} " + text
+        # A full disk may leave no room for the log to say so.
+        if "No space left on device" in said or shutil.disk_usage(self._home.path).free < 1 << 20:
+            text = f"The disk is full. {advice(self._home.path.parent)} {text}"
         return ServerError(text)
 
     def close(self) -> None:
         """Stop the server at once and remove everything of this cluster."""
+        if os.getpid() != self._creator:
+            return
+        self._close_connections()
         if self._postmaster and self._postmaster.poll() is None:
             self._end(signal.SIGQUIT, patience=10)
         for directory in reversed(self._directories):
@@ -176,7 +180,7 @@ class Cluster(Server):
             raise ServerError(f"{self.name} has been closed and removed. Make a new Cluster.")
 
     def _write_settings(self) -> None:
-        ours = self.settings | {"unix_socket_directories": str(self._socket), "port": "5432"}
+        ours = self.settings | {"unix_socket_directories": f'"{self._socket}"', "port": "5432"}
         lines = [f"{name} = {_quoted(value)}\n" for name, value in ours.items()]
         (self.data_directory / "pgrerun.conf").write_text("".join(lines))
         (self.data_directory / "pgrerun.conf").chmod(0o644)
@@ -189,7 +193,7 @@ class Cluster(Server):
                 raise self._failed("The start", self._log_tail())
             if (self._socket / SOCKET).exists():
                 with contextlib.suppress(psycopg.OperationalError), self._open(True) as connection:
-                    self._postmaster_version = connection.info.server_version
+                    self.version = connection.info.server_version
                     self.version_text = connection.info.parameter_status("server_version")
                     return
             time.sleep(0.01)
@@ -288,7 +292,9 @@ class Cluster(Server):
                 continue
             except OSError as error:
                 usable = sorted(os.sched_getaffinity(0))
-                raise ServerError(f"The server can't be pinned to CPUs {sorted(cpus)} ({error.strerror}); usable: {usable}.") from None
+                raise ServerError(
+                    f"The server can't be pinned to CPUs {sorted(cpus)} ({error.strerror}); usable: {usable}."
+                ) from None
 
     def log(self) -> str:
         """What the server has logged so far, over all its starts."""
@@ -327,11 +333,15 @@ class Cluster(Server):
         how = f"was killed by signal {-status}" if status < 0 else f"ended with exit status {status}"
         raise self._failed("The run", f"the server {how}. Its last words:\n{self._log_tail()}")
 
+    def _await_death(self, said: str) -> None:
+        # After a crash a server takes its other backends down before it ends itself.
+        signs = ("closed the connection", "Connection refused", "shutting down", "crash of another", "recovery mode")
+        if any(sign in said for sign in signs):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._postmaster.wait(2)
+
     def _lost(self, what: str, said: str) -> ServerError:
-        # A killed server's clients notice before its parent does.
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            if "server closed the connection" in said or "Connection refused" in said:
-                self._postmaster.wait(1)
+        self._await_death(said)
         try:
             self.ensure_alive()
         except ServerError as error:
@@ -357,8 +367,8 @@ class Cluster(Server):
 
 
 def _as_text(settings: Mapping[str, str | int] | None) -> dict[str, str]:
-    words = {True: "on", False: "off"}
-    return {name: words.get(value, str(value)) if isinstance(value, bool) else str(value) for name, value in (settings or {}).items()}
+    words = {"True": "on", "False": "off"}
+    return {name: words.get(str(value), str(value)) for name, value in (settings or {}).items()}
 
 
 def _quoted(value: str) -> str:

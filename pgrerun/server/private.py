@@ -23,7 +23,9 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -121,7 +123,6 @@ class PrivateDirectory:
         self._owner = os.getpid()
         self._who = who
         try:
-            base.mkdir(parents=True, exist_ok=True)
             self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
         except OSError as error:
             raise ServerError(_no_room(base, error)) from None
@@ -139,6 +140,7 @@ class PrivateDirectory:
             self.close()
             raise
         _guard(base)
+        _watch_signals()
 
     def _claim(self) -> None:
         """Put the marker there complete and locked: a sweep sees all of it or nothing."""
@@ -397,9 +399,11 @@ def sweep() -> list[Path]:
     if its marker is this user's, nobody holds the marker's lock, and the process named
     there is gone (same boot, same start time).
     """
-    removed = []
+    removed, found = [], []
     for place in dict.fromkeys((base_directory(), *SHORT_PLACES)):
-        for directory in sorted(place.glob(PREFIX + "*")):
+        with contextlib.suppress(OSError):
+            found = sorted(place.glob(PREFIX + "?" * 8))
+        for directory in found:
             with contextlib.suppress(ServerError, OSError):
                 if _sweep_one(directory):
                     removed.append(directory)
@@ -440,7 +444,8 @@ def _guard(base: Path) -> None:
     Not PR_SET_PDEATHSIG: that is bound to the thread that started the server, which in
     a notebook or a thread pool may end long before the process.
     """
-    if base in _guardians and _guardians[base].args[-1] == str(os.getpid()):
+    mine = [place for place, guardian in _guardians.items() if guardian.args[-1] == str(os.getpid())]
+    if base in mine or (mine and base in SHORT_PLACES):  # a sweep looks there in any case
         return
     sweeper = "from pgrerun.server.private import sweep; sweep()"
     here = str(Path(__file__).parents[2])
@@ -459,13 +464,45 @@ def _guard(base: Path) -> None:
     )
 
 
+# -- the end of the process -----------------------------------------------------------
+
+_last_acts: list[Callable[[], None]] = []
+
+
+def before_exit(act: Callable[[], None], forget: bool = False) -> None:
+    """Have `act`, which must not raise, called before this process ends; or `forget` it."""
+    if forget:
+        with contextlib.suppress(ValueError):
+            _last_acts.remove(act)
+    else:
+        _last_acts.append(act)
+        _watch_signals()
+
+
 @atexit.register
 def _close_all() -> None:
-    # A forked child that exits in the ordinary way must not take its parent's along.
+    for act in reversed(_last_acts[:]):
+        act()
     for directory in list(_open):
         with contextlib.suppress(ServerError, OSError):
             directory.close()
     for guardian in _guardians.values():
+        # A forked child has its parent's guardian on its list, and lets it be.
         if guardian.args[-1] == str(os.getpid()) and not _open:
             guardian.kill()
             guardian.wait()
+
+
+def _watch_signals() -> None:
+    """Make SIGTERM and SIGHUP tidy up before they end the process, if nobody handles them."""
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is signal.SIG_DFL:
+                signal.signal(number, _die_tidily)
+
+
+def _die_tidily(number: int, frame: object) -> None:
+    # Not SystemExit: a notebook's kernel would catch that and live on.
+    signal.signal(number, signal.SIG_DFL)
+    _close_all()
+    os.kill(os.getpid(), number)
