@@ -1,0 +1,209 @@
+"""Intervals keep what they promise: coverage by simulation, and every degenerate sample."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pgrerun import statistics
+from pgrerun.statistics import Interval
+
+SPREAD = math.sqrt(math.log(1 + 0.03**2))  # lognormal with a coefficient of variation of 3 %
+
+
+def pair(rng, n, effect=1.0, outlier_share=0.0):
+    """Times of two arms: 3 % noise each, a drift of 10 % that both share, some outliers x1.5."""
+    drift = np.exp(rng.normal(0, 0.1, n))
+    noise = lambda: np.exp(rng.normal(0, SPREAD, n)) * np.where(rng.random(n) < outlier_share, 1.5, 1.0)
+    return effect * drift * noise(), drift * noise()
+
+
+@pytest.mark.parametrize(("n", "outlier_share"), [(7, 0.0), (7, 0.05), (12, 0.0)])
+def test_ratio_interval_covers_the_true_ratio(n, outlier_share, monkeypatch):
+    monkeypatch.setattr(statistics, "RESAMPLES", 499)
+    rng = np.random.default_rng(n)
+    trials = 400
+    covered = 0
+    for _ in range(trials):
+        found = statistics.ratio(*pair(rng, n, 1.2, outlier_share))
+        covered += found.low <= 1.2 <= found.high
+    # 95 % nominal; the standard error of 400 trials is 1 %. A bare bootstrap of medians gets 88 % at n=7.
+    assert 0.92 <= covered / trials <= 0.985
+
+
+def test_aa_comparisons_rarely_raise_an_alarm(monkeypatch):
+    monkeypatch.setattr(statistics, "RESAMPLES", 499)
+    rng = np.random.default_rng(1990)
+    trials = 400
+    alarms = sum(statistics.noise_floor(*pair(rng, 7)).false_alarm for _ in range(trials))
+    assert 0.005 <= alarms / trials <= 0.08  # 5 % nominal, three standard errors on top
+
+
+def test_log_t_agrees_with_the_bootstrap_on_clean_pairs():
+    a, b = pair(np.random.default_rng(3), 15, 1.5)
+    boot, log_t = statistics.ratio(a, b), statistics.log_t_ratio(a, b)
+    assert boot.estimate == pytest.approx(log_t.estimate, rel=0.03)
+    assert boot.low < log_t.high and log_t.low < boot.high
+
+
+def test_one_wild_pair_moves_the_median_ratio_little_and_the_log_t_much():
+    a, b = pair(np.random.default_rng(4), 9, 1.2)
+    wild = a.copy()
+    wild[0] *= 20
+    shift = lambda f: abs(f(wild, b).estimate / f(a, b).estimate - 1)
+    assert shift(statistics.ratio) < 0.05 < 0.2 < shift(statistics.log_t_ratio)
+    assert 0 in statistics.outliers(wild / b).positions
+
+
+def test_ratio_is_reproducible_and_pairs_matter():
+    a, b = pair(np.random.default_rng(5), 9, 1.2)
+    assert statistics.ratio(a, b) == statistics.ratio(a, b)
+    paired, mixed = statistics.ratio(a, b), statistics.ratio(a, b[::-1])
+    assert mixed.high / mixed.low > paired.high / paired.low  # the shared drift cancels only in pairs
+
+
+def test_few_pairs_give_an_interval_but_no_licence_for_a_verdict():
+    four = statistics.ratio([2, 2.1, 2.2, 1.9], [1, 1, 1, 1])
+    assert not four.enough and (four.low, four.high) == (1.9, 2.2)
+    assert statistics.ratio([2] * 5, [1] * 5).enough
+
+
+def test_one_pair_knows_nothing():
+    single = statistics.ratio([2], [1])
+    assert (single.estimate, single.low, single.high) == (2, 0, math.inf)
+    assert not single.enough and "single" in single.method
+    assert statistics.log_t_ratio([2], [1]).high == math.inf
+    assert statistics.noise_floor([1], [1]).floor == math.inf
+
+
+def test_equal_values_give_an_interval_without_width():
+    found = statistics.ratio([3] * 7, [2] * 7)
+    assert (found.low, found.high) == (1.5, 1.5) and "equal" in found.method
+
+
+def test_degenerate_bca_falls_back_to_percentile_and_says_so(monkeypatch):
+    # A resample whose every median lies on one side leaves BCa without a bias correction.
+    real = statistics.stats.bootstrap
+
+    def degenerate(*args, method, **kwargs):
+        result = real(*args, method=method, **kwargs)
+        if method == "BCa":
+            result.confidence_interval = type(result.confidence_interval)(math.nan, math.nan)
+        return result
+
+    monkeypatch.setattr(statistics.stats, "bootstrap", degenerate)
+    assert "percentile" in statistics.ratio([1, 1.1, 1.2, 1.3, 1.5], [1] * 5).method
+
+
+@given(st.lists(st.sampled_from([1.0, 1.0, 1.0, 1.01, 2.0, 50.0]), min_size=1, max_size=12))
+@settings(deadline=None, max_examples=40)
+def test_any_sample_gives_an_ordered_interval(values):
+    found = statistics.ratio(values, [1.0] * len(values))
+    assert 0 <= found.low <= found.estimate <= found.high and found.n == len(values)
+    assert min(values) <= found.estimate <= max(values)
+
+
+@pytest.mark.parametrize(
+    ("a", "b"), [([], []), ([1, 2], [1]), ([1, 0], [1, 1]), ([1, math.nan], [1, 1]), ([1, -2], [1, 1])]
+)
+def test_values_that_make_no_ratio_are_refused(a, b):
+    with pytest.raises(ValueError):
+        statistics.ratio(a, b)
+
+
+def test_median_and_mean_keep_the_unit_and_bracket_the_truth():
+    x = np.random.default_rng(6).normal(100, 5, 40)
+    for found in (statistics.median(x), statistics.mean(x)):
+        assert 95 < found.low < found.estimate < found.high < 105
+    assert statistics.mean([7]).high == math.inf
+
+
+def test_outliers_are_counted_with_their_places():
+    found = statistics.outliers([10, 11, 10, 12, 11, 10, 11, 12, 15, 100])
+    assert found.positions == (8, 9) and found.severe == 1 and found.n == 10
+    assert statistics.outliers([5, 5, 5, 5]).count == 0
+
+
+def test_equivalence_needs_the_whole_interval_and_enough_pairs():
+    inside = Interval(1.0, 0.97, 1.03, 9)
+    assert statistics.equivalent(inside, 0.05)
+    assert not statistics.equivalent(Interval(1.0, 0.90, 1.03, 9), 0.05)
+    assert not statistics.equivalent(Interval(1.0, 0.97, 1.03, 4), 0.05)
+    assert statistics.equivalent(Interval(1.0, 1 / 1.05, 1.05, 9), 0.05)  # the ends belong to it
+    with pytest.raises(ValueError):
+        statistics.equivalent(inside, 0)
+
+
+def test_noise_floor_is_the_farthest_end():
+    floor = statistics.NoiseFloor(Interval(1.0, 0.9, 1.05, 7), 1 / 0.9)
+    assert floor.hides(1.1) and floor.hides(0.91) and not floor.hides(1.2)
+    a, b = pair(np.random.default_rng(7), 9)
+    found = statistics.noise_floor(a, b)
+    assert found.floor == pytest.approx(max(1 / found.ratio.low, found.ratio.high)) and found.floor > 1
+
+
+def test_inverse_reads_the_comparison_the_other_way():
+    found = Interval(2.0, 1.6, 2.5, 9, method="m").inverse()
+    assert (found.estimate, found.low, found.high) == (0.5, 0.4, 0.625) and found.method == "m"
+    assert Interval(2.0, 0.0, math.inf, 1).inverse().high == math.inf
+
+
+def test_an_estimate_outside_its_interval_is_a_bug():
+    with pytest.raises(ValueError):
+        Interval(3.0, 1.0, 2.0, 7)
+
+
+CLIENTS = np.repeat([1, 2, 4, 8, 16, 32], 3)
+
+
+def throughput(sigma, kappa, seed=0):
+    exact = statistics._usl(CLIENTS.astype(float), 1000, sigma, kappa)
+    return exact * np.exp(np.random.default_rng(seed).normal(0, SPREAD, CLIENTS.size))
+
+
+def test_scalability_law_finds_its_parameters_and_its_peak():
+    found = statistics.scalability(CLIENTS, throughput(0.1, 0.004))
+    assert found.sigma.low <= 0.1 <= found.sigma.high
+    assert found.kappa.low <= 0.004 <= found.kappa.high
+    assert found.peak.low <= 15 <= found.peak.high  # sqrt(0.9 / 0.004)
+    assert found.scale.estimate == pytest.approx(1000, rel=0.1)
+    assert found.predict([15])[0] > found.predict([32])[0]
+    assert found.sigma.n == 6 and found.failed_fits == 0
+
+
+def test_scalability_without_a_peak_says_infinite():
+    found = statistics.scalability(CLIENTS, throughput(0.2, 0.0))
+    assert found.peak.high == math.inf and found.kappa.low < 1e-6
+
+
+def test_scalability_intervals_cover():
+    hits = 0
+    for seed in range(8):
+        found = statistics.scalability(CLIENTS, throughput(0.1, 0.004, seed), resamples=60, seed=seed)
+        hits += found.sigma.low <= 0.1 <= found.sigma.high
+    assert hits >= 6  # of 8; five or fewer would happen once in 170 at 95 %
+
+
+def test_scalability_refuses_too_few_levels():
+    with pytest.raises(ValueError, match="4 different"):
+        statistics.scalability([1, 1, 2, 2, 4], [10, 11, 19, 20, 35])
+
+
+def test_exponent_of_a_power_law():
+    sizes = np.repeat([1e3, 1e4, 1e5, 1e6], 3)
+    times = 3e-6 * sizes**1.5 * np.exp(np.random.default_rng(9).normal(0, 0.05, sizes.size))
+    found = statistics.exponent(sizes, times)
+    assert found.low <= 1.5 <= found.high and found.high - found.low < 0.05
+    with pytest.raises(ValueError, match="three different"):
+        statistics.exponent([1, 1, 2, 2], [1, 1, 2, 2])
+
+
+def test_two_independent_runs_are_compared_by_their_medians():
+    rng = np.random.default_rng(10)
+    a, b = 1.3 * np.exp(rng.normal(0, SPREAD, 9)), np.exp(rng.normal(0, SPREAD, 12))
+    found = statistics.ratio_of_medians(a, b)
+    assert found.low < 1.3 < found.high and found.n == 9 and found.low > 1.1
+    assert statistics.ratio_of_medians([2, 2], [1, 1]).high == 2
+    assert not statistics.ratio_of_medians([2], [1, 1]).enough
