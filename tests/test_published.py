@@ -1,0 +1,160 @@
+"""The printed tables: typed twice, found in the text, recomputed from each other."""
+
+import os
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from pgrerun import published
+from pgrerun.errors import RecordError
+
+TABLES = published.names()
+UNTYPED = {"label", "unit"}  # our words, not the document's
+
+
+def test_every_table_has_a_second_entry_and_no_entry_lacks_its_table():
+    entries = sorted(p.stem for p in (published.DATA / "second_entry").glob("*.csv"))
+    assert entries == TABLES and "tp1_stages" in TABLES
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_both_transcriptions_agree_cell_by_cell(name):
+    first = published._read(published.DATA / f"{name}.csv")
+    second = published.second_entry(name)
+    assert set(first.columns) - UNTYPED == set(second.columns)
+    assert set(first.index) == set(second.index)
+    second = second.loc[first.index]
+    differing = [
+        f"{key}.{column}: {first.at[key, column]!r} / {second.at[key, column]!r}"
+        for column in second.columns
+        for key in first.index
+        if first.at[key, column] != second.at[key, column]
+    ]
+    assert not differing
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_number_stands_in_the_cited_section(name):
+    folder = os.environ.get("PGRERUN_DOCUMENTS")
+    if not folder:
+        pytest.skip("PGRERUN_DOCUMENTS names no folder with the documents' texts")
+    assert published.missing_from_text(name, Path(folder)) == []
+
+
+TEXT = """ Abstract
+Its rating was dou-
+bled to 2.
+2.1 Test Environment
+a disk of 35 to 40 I/O accesses per sec-
+ond and over eighty
+ 4. Suggestions
+4.66 executor
+The 10-K relation took 7:44, 1.250 in all
+"""
+
+
+def test_sections_are_found_by_their_headings():
+    found = published.sections(TEXT)
+    assert list(found) == ["", "Abstract", "2.1", "4"]
+    assert "40 I/O" in found["2.1"] and "4.66 executor" in found["4"]
+
+
+def test_numbers_that_the_text_lacks_are_reported(tmp_path, monkeypatch):
+    (tmp_path / "1990-postgres-performance-report.txt").write_text(TEXT)
+    (tmp_path / "t.csv").write_text(
+        "# document: postgres-1990\n# section: Abstract; 2.1; 4\n"
+        "key,tuples,elapsed,rate,reads,said\n"
+        "right,10000,7:44,35,80,x\n"
+        "wrong,1000,7:45,5,8,x\n"
+    )
+    monkeypatch.setattr(published, "DATA", tmp_path)
+    missing = published.missing_from_text("t", tmp_path)
+    assert missing == ["wrong.tuples = 1000", "wrong.elapsed = 7:45", "wrong.rate = 5", "wrong.reads = 8"]
+    assert not published._states("1.250", 1.25) and published._states("is 1.25.", 1.25)
+
+
+def test_values_are_typed_and_blanks_stay_blank():
+    stages = published.table("tp1_stages")
+    assert stages.tp1["one"] == 0.699 and pd.isna(stages.tp1["pool"])
+    assert stages.random_probes.tolist() == [True, True, True, False, False]
+    assert stages.attrs["source"] == "the POSTGRES report of 1990, section 3.2.2"
+    stages.loc["one", "tp1"] = 7  # a copy: the next reader sees the print again
+    assert published.cell("tp1_stages", "one", "tp1") == 0.699
+
+
+def test_value_column_repeats_what_the_printed_words_say():
+    for name in TABLES:
+        frame = published.table(name)
+        if "printed" in frame:
+            for row in frame.itertuples():
+                assert published._states(row.printed.lower(), row.value), (name, row)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: published.table("tp1_stagse"),
+        lambda: published.table("../claims"),
+        lambda: published.cell("tp1_stages", "three", "tp1"),
+        lambda: published.cell("tp1_stages", "one", "tps"),
+        lambda: published.cell("tp1_stages", "pool", "tp1"),
+        lambda: published.cell("tp1_stages", "one", "label"),
+        lambda: published.recomputed("tp2"),
+    ],
+)
+def test_what_isnt_there_is_named(call):
+    with pytest.raises(RecordError, match=r"(?s)Tables:|Rows:|doesn't print|Chapters:"):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("a,b\nx,1\n", "source"),
+        ("# document: lost-1970\n# section: 1\na,b\nx,1\n", "source"),
+        ("# document: postgres-1990\n# section: 1\na,b\nx,1\nx,2\n", "unique"),
+        ("# document: postgres-1990\n# section: 1\na,b\nx y,1\n", "x y"),
+        ("# document: postgres-1990\n# section: 1\na,b\nx,1,2\nz,\"1\n", "readable"),
+    ],
+)
+def test_a_damaged_table_is_named(tmp_path, monkeypatch, text, complaint):
+    (tmp_path / "broken.csv").write_text(text)
+    monkeypatch.setattr(published, "DATA", tmp_path)
+    published.source.cache_clear()
+    published._table.cache_clear()
+    with pytest.raises(RecordError, match=complaint) as caught:
+        published.table("broken")
+    assert "broken" in str(caught.value)
+    published.source.cache_clear()
+    published._table.cache_clear()
+
+
+def test_derived_columns_follow_from_printed_ones():
+    stages, overlap = published.derived("tp1_stages"), published.derived("tp1_overlap")
+    assert stages.relative["stable"] == pytest.approx(1.7883, abs=1e-4)
+    assert stages.pool_kb.tolist() == [128, 128, 384, 384, 384]
+    assert stages.cpu_s["one"] == pytest.approx(0.42 / 0.699)
+    assert stages.implied_disk["one"] == pytest.approx(25.65 / (0.58 / 0.699))
+    assert stages.recomputed_perfect_tp1["two"] == pytest.approx(0.699 / 0.58)
+    assert stages.recomputed_perfect_cpu_percent["two"] == pytest.approx(100 * 42 / 58)
+    assert overlap.elapsed_s.tolist() == [464, 646]
+    assert overlap.shortfall.tolist() == pytest.approx([1, 646 / (2 * 0.57 * 464)])
+    assert published.derived("tp1_relations").implied_pages["branch"] == pytest.approx(21.8)
+    assert published.derived("tp1_machine").equals(published.table("tp1_machine"))
+
+
+def test_print_against_print():
+    rows = published.recomputed("tp1").set_index("where")
+    assert rows.index.is_unique and rows.note.str.len().min() > 10
+    agreeing = rows[rows.agrees].index
+    for part in ("perfect overlap, throughput", "perfect overlap, CPU", "six reads", "2.2, commands"):
+        assert any(part in where for where in agreeing), part
+    contradictions = published.disagreements("tp1").set_index("where")
+    assert contradictions.loc["Abstract and 5, “doubled”", ["printed", "recomputed"]].tolist() == ["2", "1.79"]
+    expected = {"one backend": "30.9", "program alone": "50.1", "six writes": "10", "pages of a 10-K": "122",
+                "pages of branch": "22", "CPU time of two": "529 s", "single record": "1200"}
+    for part, recomputed in expected.items():
+        matching = contradictions[contradictions.index.str.contains(part, regex=False)]
+        assert recomputed in matching.recomputed.tolist(), part
+    assert len(agreeing) + len(contradictions) == len(rows)
