@@ -1,0 +1,15 @@
+"""What is measured, and how: one module per instrument.
+
+    clock       a stopwatch
+    counters    PostgreSQL's statistics around a block; WAL by page and record
+    pages       pages in the pool, pages a statement touches, what is on a page
+    plans       the optimizer's choice, with a fingerprint
+    pgbench     client load
+    processes   CPU time and I/O by the kernel's account
+    callgrind   instructions by function
+    perf        samples by function
+    machine     the hardware underneath, and who else uses it
+
+All take a server of `pgrerun.server` or a connection to one, and raise CannotMeasure
+where it, or the machine, lacks what they need.
+"""

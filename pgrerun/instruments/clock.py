@@ -1,0 +1,45 @@
+"""The stopwatch, and what reading it costs.
+
+Only whole blocks of work are timed with it; load comes from `pgbench.py`, and
+plans are never taken inside a timed block (`plans.py`).
+"""
+
+import statistics
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+
+@dataclass
+class Watch:
+    """Elapsed time of a `stopwatch()` block; nanoseconds stay None until the block ends."""
+
+    nanoseconds: int | None = None
+
+    @property
+    def seconds(self) -> float:
+        if self.nanoseconds is None:
+            raise ValueError("the stopwatch is still running: read it after its block")
+        return self.nanoseconds / 1e9
+
+
+@contextmanager
+def stopwatch() -> Iterator[Watch]:
+    """Time a block with the monotonic clock; an exception inside leaves no reading."""
+    watch = Watch()
+    started = time.perf_counter_ns()
+    yield watch
+    watch.nanoseconds = time.perf_counter_ns() - started
+
+
+def cost(readings: int = 10_000) -> float:
+    """Nanoseconds that one reading of the clock takes (median over ten rounds)."""
+    clock = time.perf_counter_ns
+    rounds = []
+    for _ in range(10):
+        started = clock()
+        for _ in range(readings):
+            clock()
+        rounds.append((clock() - started) / readings)
+    return statistics.median(rounds)

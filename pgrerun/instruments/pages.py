@@ -1,0 +1,260 @@
+"""Pages: which ones are in the buffer pool, which ones a statement touches, what is on them.
+
+Looking at a page brings it into the pool. So the pool's contents are fetched
+first, by a statement that was planned beforehand (it calls one function and
+reads no relation), and only then are pages opened to say what they are.
+
+Needs the contrib extensions pg_buffercache, pageinspect and pg_freespacemap,
+which `server.extension` provides; how often pages were read is `counters.py`.
+"""
+
+from collections.abc import Callable, Sequence
+
+import pandas as pd
+import psycopg
+from psycopg.rows import dict_row
+
+from pgrerun.errors import CannotMeasure, RerunError, ServerError
+
+_POOL = """
+    SELECT reltablespace, reldatabase, relfilenode, relforknumber, relblocknumber AS block,
+           isdirty AS dirty, usagecount
+    FROM pg_buffercache"""
+_FORKS = {0: "main", 1: "fsm", 2: "vm", 3: "init"}
+_LINE_POINTERS = {0: "unused", 1: "normal", 2: "redirect", 3: "dead"}
+_BTREE_PAGES = {"r": "btree root", "i": "btree inner", "l": "btree leaf", "d": "btree deleted", "e": "btree deleted"}
+_COLUMNS = ["relation", "fork", "block", "kind", "dirty", "usagecount"]
+
+
+def resident(conn: psycopg.Connection) -> pd.DataFrame:
+    """The pages in the buffer pool, one row per page.
+
+    Columns: relation (name, with its schema if it isn't on the search path), fork
+    ("main", "fsm", "vm", "init"), block, kind ("heap", "toast", "btree root",
+    "btree inner", "btree leaf", "btree meta", another index's "hash page" and so
+    on, "catalog " before any of these, "vm", "fsm", "other database"), dirty,
+    usagecount. The root of a B-tree that is one page counts as its leaf.
+    The first call on a connection plans the statement and so reads catalog pages:
+    call it once before the pages that matter get in.
+    """
+    return _classified(conn, _pool(conn))
+
+
+def evict_all(conn: psycopg.Connection) -> int:
+    """Empty the buffer pool, dirty pages being written first; the number evicted.
+
+    Pages in use stay. PostgreSQL 17 and superuser only (CannotMeasure).
+    """
+    functions = "SELECT to_regproc('pg_buffercache_evict_all') IS NOT NULL, to_regproc('pg_buffercache_evict') IS NOT NULL"
+    all_at_once, one_by_one = conn.execute(functions).fetchone()
+    try:
+        if all_at_once:
+            return conn.execute("SELECT buffers_evicted FROM pg_buffercache_evict_all()").fetchone()[0]
+        if one_by_one:
+            return conn.execute(
+                "SELECT count(*) FILTER (WHERE pg_buffercache_evict(bufferid)) FROM pg_buffercache"
+                " WHERE relfilenode IS NOT NULL"
+            ).fetchone()[0]
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise CannotMeasure("superuser", f"The buffer pool can't be emptied: {error}") from None
+    raise CannotMeasure(
+        "contrib:pg_buffercache",
+        "The buffer pool can't be emptied in place: that takes pg_buffercache of PostgreSQL 17 or later.",
+    )
+
+
+def touched(server, work: Sequence[str] | Callable[[psycopg.Connection], object], *, warm: bool = True) -> pd.DataFrame:
+    """The distinct pages that some work needs: the columns of `resident`, minus usagecount.
+
+    The pool is emptied, then the work (statements, each in a transaction of its
+    own, or a function of the connection) runs on another connection; what is in
+    the pool afterwards is what it touched, dirty if it changed it. With `warm` the
+    connection has done the same work once before, so that its caches of catalogs
+    and plans are full; without, it is fresh, and catalog pages show.
+    Raises ServerError if the pool is too small to hold them all.
+    """
+    run = work if callable(work) else lambda conn: [conn.execute(statement) for statement in work]
+    server.extension("pg_buffercache")
+    server.extension("pageinspect")
+    with server.connect() as probe, server.connect() as worker:
+        _pool(probe)
+        worker.execute("SELECT 1")
+        if warm:
+            run(worker)
+        evict_all(probe)
+        before = {_identity(page) for page in _pool(probe)}
+        run(worker)
+        pages = _pool(probe)
+        if not [page for page in pages if page["relfilenode"] is None]:
+            raise ServerError(
+                f"All {len(pages)} pages of the buffer pool are in use after the work, so pages it "
+                "touched may have left again. Use a server with larger shared_buffers for this."
+            )
+        pages = [page for page in pages if _identity(page) not in before]
+        return _classified(probe, pages).drop(columns="usagecount")
+
+
+def heap_page(conn: psycopg.Connection, relation: str, block: int) -> pd.DataFrame:
+    """The line pointers of one page of a table, one row each (needs pageinspect).
+
+    Columns: line_pointer (from 1), state ("unused", "normal", "redirect", "dead"),
+    offset and length (bytes), points_to (line pointer of a redirect), xmin, xmax,
+    ctid ("(block,line pointer)" of the next version), and flags (names of the
+    tuple's infomask bits such as "HEAP_HOT_UPDATED", a list).
+    """
+    [kind] = _rows(conn, "SELECT relkind::text FROM pg_class WHERE oid = %s::text::regclass", [relation])
+    if kind["relkind"] not in ("r", "t", "m"):
+        raise RerunError(f"{relation} isn't a table, so its pages have no heap tuples to show.")
+    rows = _rows(
+        conn,
+        """
+        SELECT lp AS line_pointer, lp_flags AS state, lp_off AS "offset", lp_len AS length,
+               t_xmin::text::bigint AS xmin, t_xmax::text::bigint AS xmax, t_ctid::text AS ctid,
+               CASE WHEN t_infomask IS NOT NULL
+                    THEN (SELECT raw_flags FROM heap_tuple_infomask_flags(t_infomask, t_infomask2)) END AS flags
+        FROM heap_page_items(get_raw_page(%s, %s))""",
+        [relation, block],
+    )
+    for row in rows:
+        row["state"] = _LINE_POINTERS[row["state"]]
+        row["points_to"] = row["offset"] if row["state"] == "redirect" else None
+        row["flags"] = row["flags"] or []
+    numbers = dict.fromkeys(["xmin", "xmax", "points_to"], "Int64")  # integers that may be missing
+    return pd.DataFrame(rows).astype(numbers) if rows else pd.DataFrame(rows)
+
+
+def free_space(conn: psycopg.Connection, relation: str) -> pd.DataFrame:
+    """Free bytes of each page of a table: block, recorded (by its free space map), actual.
+
+    `actual` is the gap between line pointers and tuples as the page header gives it.
+    Reads every page; needs pageinspect and pg_freespacemap.
+    """
+    rows = _rows(
+        conn,
+        """
+        SELECT f.blkno AS block, f.avail AS recorded, h.upper - h.lower AS actual
+        FROM pg_freespace(%(relation)s::text::regclass) f,
+             LATERAL page_header(get_raw_page(%(relation)s::text, f.blkno::int)) h ORDER BY block""",
+        {"relation": relation},
+    )
+    return pd.DataFrame(rows, columns=["block", "recorded", "actual"])
+
+
+def tree_levels(conn: psycopg.Connection, index: str) -> pd.DataFrame:
+    """The levels of a B-tree from the root (highest) down to the leaves (0).
+
+    Columns: level, kind, pages, items (live ones), free_bytes (mean per page).
+    Reads every page of the index; needs pageinspect. Deleted pages are left out.
+    """
+    [(newer,)] = conn.execute(
+        "SELECT EXISTS (SELECT FROM pg_proc WHERE proname = 'bt_page_stats' AND 'btpo_level' = ANY(proargnames))"
+    ).fetchall()
+    rows = _rows(
+        conn,
+        f"""
+        SELECT {"btpo_level" if newer else "btpo"} AS level, type, count(*) AS pages,
+               sum(live_items)::bigint AS items, avg(free_size)::float AS free_bytes
+        FROM generate_series(1, pg_relation_size(%(index)s::text::regclass) / 8192 - 1) AS block,
+             LATERAL bt_page_stats(%(index)s::text, block::int)
+        WHERE type IN ('r', 'i', 'l') GROUP BY level, type ORDER BY level DESC""",
+        {"index": index},
+    )
+    frame = pd.DataFrame(rows, columns=["level", "type", "pages", "items", "free_bytes"])
+    frame.insert(1, "kind", frame.pop("type").map(_BTREE_PAGES))
+    return frame
+
+
+# -- what a page is ----------------------------------------------------------------
+
+
+def _pool(conn: psycopg.Connection) -> list[dict]:
+    """Every buffer of the pool, empty ones included, read before anything is inspected."""
+    try:
+        return conn.cursor(row_factory=dict_row).execute(_POOL, prepare=True).fetchall()
+    except psycopg.errors.UndefinedTable:
+        raise CannotMeasure(
+            "contrib:pg_buffercache",
+            "The buffer pool can't be looked into: the extension pg_buffercache isn't installed in this database.",
+        ) from None
+
+
+def _identity(page: dict) -> tuple:
+    return tuple(page[name] for name in ("reltablespace", "reldatabase", "relfilenode", "relforknumber", "block"))
+
+
+def _classified(conn: psycopg.Connection, pages: list[dict]) -> pd.DataFrame:
+    """Name the relation and the kind of each page; empty buffers are dropped."""
+    pages = [page for page in pages if page["relfilenode"] is not None]
+    relations = _relations(conn, {(p["reltablespace"], p["reldatabase"], p["relfilenode"]) for p in pages})
+    btrees = [
+        (relations[key]["oid"], page["block"])
+        for page in pages
+        if (key := (page["reltablespace"], page["reldatabase"], page["relfilenode"])) in relations
+        and relations[key]["method"] == "btree" and page["relforknumber"] == 0 and page["block"] > 0
+    ]
+    types = _btree_types(conn, btrees)
+    for page in pages:
+        page["fork"] = _FORKS[page["relforknumber"]]
+        relation = relations.get((page["reltablespace"], page["reldatabase"], page["relfilenode"]))
+        page["relation"] = relation and relation["name"]
+        page["kind"] = _kind(page, relation, types)
+    frame = pd.DataFrame(pages, columns=_COLUMNS)
+    return frame.sort_values(["relation", "fork", "block"], ignore_index=True)
+
+
+def _relations(conn: psycopg.Connection, nodes: set[tuple]) -> dict[tuple, dict]:
+    """Relations of this database (and shared ones) by (tablespace, database, relfilenode)."""
+    rows = _rows(
+        conn,
+        """
+        SELECT tablespace, database, node, c.oid::bigint AS oid, c.oid::regclass::text AS name,
+               coalesce(am.amname, 'heap') AS method, c.relkind::text AS relkind,
+               c.relnamespace = 'pg_catalog'::regnamespace AS catalog
+        FROM unnest(%s::oid[], %s::oid[], %s::oid[]) AS t(tablespace, database, node)
+        JOIN pg_class c ON c.oid = pg_filenode_relation(tablespace, node)
+        LEFT JOIN pg_am am ON am.oid = c.relam
+        WHERE database IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))""",
+        [list(column) for column in zip(*nodes)] or [[], [], []],
+    )
+    return {(row["tablespace"], row["database"], row["node"]): row for row in rows}
+
+
+def _btree_types(conn: psycopg.Connection, blocks: list[tuple[int, int]]) -> dict[tuple[int, int], str]:
+    """The letter that pageinspect gives each page of a B-tree."""
+    if not blocks:
+        return {}
+    rows = _rows(
+        conn,
+        "SELECT relation, block, (bt_page_stats(relation::regclass::text, block)).type::text AS type"
+        " FROM unnest(%s::oid[], %s::int[]) AS t(relation, block)",
+        [list(column) for column in zip(*blocks)],
+    )
+    return {(row["relation"], row["block"]): row["type"] for row in rows}
+
+
+def _kind(page: dict, relation: dict | None, types: dict) -> str:
+    if page["fork"] in ("vm", "fsm"):
+        return page["fork"]
+    if relation is None:
+        return "other database"
+    if relation["method"] == "btree":
+        letter = types.get((relation["oid"], page["block"]))
+        kind = "btree meta" if page["block"] == 0 else _BTREE_PAGES.get(letter, "btree deleted")
+    elif relation["relkind"] == "i":
+        kind = f"{relation['method']} page"
+    else:
+        kind = {"t": "toast", "S": "sequence"}.get(relation["relkind"], "heap")
+    return f"catalog {kind}" if relation["catalog"] else kind
+
+
+def _rows(conn: psycopg.Connection, sql: str, parameters) -> list[dict]:
+    try:
+        return conn.cursor(row_factory=dict_row).execute(sql, parameters).fetchall()
+    except psycopg.errors.UndefinedFunction as error:
+        raise CannotMeasure(
+            "contrib:pageinspect",
+            f"Pages can't be inspected here: {error.diag.message_primary}. The extensions pageinspect and "
+            "pg_freespacemap (of PostgreSQL 13 or later) have to be installed in this database.",
+        ) from None
+    except (psycopg.errors.UndefinedTable, psycopg.errors.WrongObjectType, psycopg.errors.InvalidParameterValue) as error:
+        raise RerunError(f"These pages can't be inspected: {error.diag.message_primary}.") from None

@@ -1,0 +1,149 @@
+"""Counters against known work: an idle window, a tiny pool, an old release, a reset."""
+
+import pytest
+
+from pgrerun.errors import CannotMeasure, RerunError, ServerError
+from pgrerun.instruments import counters, pgbench
+from pgrerun.instruments.counters import Counters
+from pgrerun.server import Cluster, installed
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    """The default of 1990: sixteen pages, so that nothing stays cached for the probe."""
+    with Cluster(settings={"shared_buffers": "128kB", "max_connections": 20}) as cluster:
+        with cluster.connect() as conn:
+            conn.execute("CREATE TABLE account (id int PRIMARY KEY, balance int, filler char(80))")
+            conn.execute("INSERT INTO account SELECT g, 0, 'x' FROM generate_series(1, 5000) g")
+            conn.execute("VACUUM ANALYZE account")
+        yield cluster
+
+
+@pytest.fixture
+def probe(tiny):
+    with Counters(tiny) as counters:
+        yield counters
+
+
+def row(frame, relation):
+    [found] = frame[frame["relation"] == relation].to_dict("records")
+    return found
+
+
+def test_an_idle_window_is_empty_even_with_sixteen_pages(probe):
+    idle = probe.idle_noise()
+    assert idle.relations.empty
+    assert idle.io.empty
+    assert idle.reads.sum() == idle.writes.sum() == idle.wal_bytes == 0
+    assert idle.checkpoints == 0 and not idle.unsettled and not idle.missing
+
+
+def test_a_scan_is_counted_page_by_page(tiny, probe):
+    with tiny.connect() as conn:
+        pages = conn.execute("SELECT pg_relation_size('account') / 8192").fetchone()[0]
+        conn.execute("SELECT sum(balance) FROM account")  # plan and catalogs are warm now
+        with probe.measured(conn) as delta:
+            conn.execute("SELECT sum(balance) FROM account")
+    account = row(delta.relations, "account")
+    assert account["kind"] == "table" and account["read"] + account["hit"] == pages
+    assert account["read"] > 0.8 * pages  # sixteen pages can't hold them
+    assert account["tuples_returned"] == 5000
+    assert delta.reads["client backend"] == delta.relations["read"].sum()
+    assert delta.per(2)["reads"] == delta.reads.sum() / 2
+
+
+def test_updates_show_in_tuples_wal_and_a_later_checkpoint(tiny, probe):
+    with tiny.connect() as conn:
+        for _ in range(2):  # the second has its plan
+            with probe.measured(conn) as delta:
+                conn.execute("UPDATE account SET balance = balance + 1 WHERE id = 77")
+        account = row(delta.relations, "account")
+        assert (account["updated"], account["inserted"]) == (1, 0)
+        assert row(delta.relations, "account_pkey")["table"] == "account"
+        assert delta.wal_bytes >= delta.wal["wal_bytes"] > 0 and delta.wal_records >= 2
+        with probe.measured(conn) as delta:
+            conn.execute("CHECKPOINT")
+        assert delta.checkpoints == 1
+        assert delta.writes["checkpointer"] == delta.checkpointer["buffers_written"]
+
+
+def test_relations_born_in_the_window_have_names_and_counts(tiny, probe):
+    with tiny.connect() as conn:
+        with probe.measured(conn) as delta:
+            conn.execute("CREATE TABLE born AS SELECT g AS id FROM generate_series(1, 100) g")
+        assert row(delta.relations, "born")["inserted"] == 100
+        kinds = set(delta.relations["kind"])
+        assert {"catalog table", "catalog index"} <= kinds
+        with probe.measured(conn) as delta:
+            conn.execute("DROP TABLE born")
+        assert "born" not in set(delta.relations["relation"])
+
+
+def test_backends_that_end_have_handed_in_everything(tiny, probe):
+    script = "UPDATE account SET balance = balance + 1 WHERE id = 1 + :client_id;"
+    with probe.measured() as delta:
+        result = pgbench.run(tiny, script, clients=3, transactions=50)
+    assert result.transactions == 150
+    assert row(delta.relations, "account")["updated"] == 150
+    assert not delta.unsettled
+
+
+def test_a_backend_that_stays_is_named_and_an_open_transaction_refused(tiny, probe):
+    with tiny.connect() as conn, tiny.connect() as other:
+        with probe.measured(settle=0) as delta:
+            other.execute("SELECT 1")
+        assert delta.unsettled == [other.info.backend_pid]
+        conn.autocommit = False
+        with pytest.raises(ServerError, match="inside a transaction"):
+            with probe.measured(conn):
+                conn.execute("SELECT 1")
+
+
+def test_a_reset_inside_the_window_is_refused(tiny, probe):
+    with tiny.connect() as conn:
+        conn.execute("UPDATE account SET balance = 0 WHERE id = 9")
+        with pytest.raises(ServerError, match="backwards"):
+            with probe.measured(conn):
+                conn.execute("SELECT pg_stat_reset(), pg_stat_reset_shared('wal')")
+
+
+def test_no_transactions_is_no_divisor(probe):
+    with pytest.raises(RerunError, match="positive"):
+        probe.idle_noise().per(0)
+
+
+def test_wal_by_page_and_by_record(tiny, probe):
+    tiny.extension("pg_walinspect")
+    with tiny.connect() as conn:
+        conn.execute("CHECKPOINT")
+        with probe.measured(conn) as delta:
+            with conn.transaction():
+                # not flushed by its commit: reading the WAL has to see to that
+                conn.execute("SET LOCAL synchronous_commit = off")
+                conn.execute("UPDATE account SET balance = balance + 1 WHERE id = 4000")
+        blocks = counters.wal_blocks(conn, delta.start_lsn, delta.end_lsn)
+        account = blocks[(blocks["relation"] == "account") & (blocks["fork"] == "main")]
+        assert account["blocks_distinct"].sum() in (1, 2)
+        assert account["fpi_bytes"].sum() > 0  # the first change after a checkpoint
+        records = counters.wal_records(conn, delta.start_lsn, delta.end_lsn)
+        kinds = set(zip(records["resource_manager"], records["record_type"]))
+        assert ("Transaction", "COMMIT") in kinds
+        assert any(manager == "Heap" and "UPDATE" in kind for manager, kind in kinds)
+        assert 0 < records["bytes"].sum() <= delta.wal_bytes
+        assert counters.wal_blocks(conn, delta.end_lsn, delta.end_lsn).empty
+
+
+def test_an_older_release_leaves_frames_out_instead_of_zeros():
+    older = [programs for programs in installed() if 10 <= programs.major < 16]
+    if not older:
+        pytest.skip("no release from 10 to 15 is installed here")
+    with Cluster(older[0]) as cluster, cluster.connect() as conn, Counters(cluster) as probe:
+        conn.execute("CREATE TABLE t AS SELECT g AS id FROM generate_series(1, 1000) g")
+        with probe.measured(conn) as delta:
+            conn.execute("UPDATE t SET id = id + 1")
+        assert delta.io is None and delta.extends is None and "pg_stat_io" in delta.missing
+        assert row(delta.relations, "t")["updated"] == 1000
+        assert list(delta.reads.index) == ["all"] and delta.wal_bytes > 0
+        with pytest.raises(CannotMeasure) as missing:
+            counters.wal_blocks(conn, delta.start_lsn, delta.end_lsn)
+        assert missing.value.capability == "contrib:pg_walinspect"

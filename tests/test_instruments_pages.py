@@ -1,0 +1,111 @@
+"""Pages: what a warm transaction touches is exactly known for a B-tree lookup."""
+
+import pytest
+
+from pgrerun.errors import CannotMeasure, RerunError, ServerError
+from pgrerun.instruments import pages
+from pgrerun.server import Cluster, installed
+
+
+@pytest.fixture(scope="module")
+def server():
+    with Cluster(settings={"shared_buffers": "32MB"}) as cluster:
+        for name in ("pageinspect", "pg_buffercache", "pg_freespacemap"):
+            cluster.extension(name)
+        with cluster.connect() as conn:
+            conn.execute("CREATE TABLE account (id int, balance int, filler char(80)) WITH (fillfactor = 50)")
+            conn.execute("INSERT INTO account SELECT g, 0, 'x' FROM generate_series(1, 20000) g")
+            conn.execute("CREATE INDEX account_id ON account (id) WITH (fillfactor = 10)")  # three levels
+            conn.execute("VACUUM (FREEZE, ANALYZE) account")
+        yield cluster
+
+
+@pytest.fixture
+def conn(server):
+    with server.connect() as conn:
+        yield conn
+
+
+def test_a_warm_lookup_touches_one_page_per_level_and_one_of_the_heap(server):
+    found = pages.touched(server, ["SELECT balance FROM account WHERE id = 12345"])
+    kinds = found[["relation", "kind", "dirty"]].values.tolist()
+    assert sorted(map(tuple, kinds)) == [
+        ("account", "heap", False),
+        ("account_id", "btree inner", False),
+        ("account_id", "btree leaf", False),
+        ("account_id", "btree root", False),
+    ]
+
+
+def test_an_update_dirties_the_heap_page_alone_if_hot(server):
+    def update(conn):
+        conn.execute("UPDATE account SET balance = balance + 1 WHERE id = 500")
+
+    found = pages.touched(server, update)
+    assert found.loc[found["dirty"], "kind"].tolist() == ["heap"]
+
+
+def test_a_fresh_backend_reads_catalogs(server):
+    found = pages.touched(server, ["SELECT balance FROM account WHERE id = 1"], warm=False)
+    assert {"catalog heap", "catalog btree leaf"} <= set(found["kind"])
+    assert "pg_attribute" in set(found["relation"])
+
+
+def test_forks_and_emptying_the_pool(conn):
+    conn.execute("SELECT count(*) FROM pg_buffercache")
+    pages.resident(conn)
+    assert pages.evict_all(conn) > 0
+    conn.execute("SELECT count(avail) FROM pg_freespace('account')")
+    found = pages.resident(conn)
+    assert "fsm" in set(found.loc[found["relation"] == "account", "kind"])
+
+
+def test_a_pool_too_small_is_no_answer():
+    with Cluster(settings={"shared_buffers": "128kB", "max_connections": 10}) as cluster:
+        with pytest.raises(ServerError, match="larger shared_buffers"):
+            pages.touched(cluster, ["SELECT count(*) FROM pg_attribute"])
+
+
+def test_line_pointers_after_a_hot_update_and_its_pruning(conn):
+    conn.execute("UPDATE account SET balance = 1 WHERE id = 1")
+    page = pages.heap_page(conn, "account", 0)
+    assert "HEAP_HOT_UPDATED" in page.loc[0, "flags"]
+    assert "HEAP_ONLY_TUPLE" in page["flags"].iloc[-1]
+    assert page.loc[0, "ctid"] == f"(0,{page['line_pointer'].iloc[-1]})"
+    conn.execute("VACUUM account")
+    page = pages.heap_page(conn, "account", 0)
+    assert page.loc[0, "state"] == "redirect" and page.loc[0, "flags"] == []
+    assert page.loc[page["points_to"][0] - 1, "state"] == "normal"
+
+
+def test_levels_and_free_space_follow_the_fill_factors(conn):
+    levels = pages.tree_levels(conn, "account_id")
+    assert levels["kind"].tolist() == ["btree root", "btree inner", "btree leaf"]
+    assert levels["level"].tolist() == [2, 1, 0]
+    assert levels["free_bytes"].iloc[-1] > 7000
+    space = pages.free_space(conn, "account")
+    assert 3000 < space["actual"].median() < 5000
+    assert (space["recorded"] <= space["actual"] + 64).mean() > 0.9
+
+
+@pytest.mark.parametrize(
+    ("look", "complaint"),
+    [
+        (lambda conn: pages.heap_page(conn, "nowhere", 0), "does not exist"),
+        (lambda conn: pages.heap_page(conn, "account", 10**6), "out of range"),
+        (lambda conn: pages.heap_page(conn, "account_id", 1), "isn't a table"),
+        (lambda conn: pages.tree_levels(conn, "account"), "not a btree index"),
+    ],
+)
+def test_pages_that_arent_there(conn, look, complaint):
+    with pytest.raises(RerunError, match=complaint):
+        look(conn)
+
+
+def test_old_releases_cant_empty_the_pool():
+    older = [programs for programs in installed() if 13 <= programs.major < 17 and "pg_buffercache" in programs.contrib]
+    if not older:
+        pytest.skip("no release from 13 to 16 with pg_buffercache is installed here")
+    with Cluster(older[0]) as cluster, pytest.raises(CannotMeasure) as missing:
+        pages.touched(cluster, ["SELECT 1"])
+    assert missing.value.capability == "contrib:pg_buffercache"
