@@ -1,6 +1,12 @@
 """Servers that the tests share. A test that restarts, crashes or fills one makes its own."""
 
+import shutil
+import tempfile
+from pathlib import Path
+from urllib.parse import quote
+
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from pgrerun.server import Cluster
 
@@ -18,4 +24,19 @@ def cluster():
 def borrowed_url():
     """The URL of 'somebody's server': reached by a Unix socket, no password needed."""
     with Cluster(settings=SMALL) as server:
-        yield f"postgresql://postgres@/postgres?host={server.conninfo().split('host=')[1].split()[0]}"
+        yield url_of(server)
+
+
+def url_of(server: Cluster, user: str = "postgres", database: str = "postgres") -> str:
+    """The URL by which somebody else would borrow `server`."""
+    return f"postgresql://{user}@/{database}?host={quote(conninfo_to_dict(server.conninfo())['host'], safe='')}"
+
+
+@pytest.fixture
+def base(monkeypatch):
+    """An empty PGRERUN_TMPDIR that the server's account may enter, unlike pytest's own."""
+    folder = Path(tempfile.mkdtemp(prefix="rerun-test-", dir="/var/tmp"))
+    folder.chmod(0o755)
+    monkeypatch.setenv("PGRERUN_TMPDIR", str(folder))
+    yield folder
+    shutil.rmtree(folder)

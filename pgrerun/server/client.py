@@ -82,8 +82,13 @@ class Server:
     def __enter__(self):
         return self
 
-    def __exit__(self, *exception) -> None:
-        self.close()
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        try:
+            self.close()
+        except ServerError as failure:
+            if error is None:
+                raise
+            error.add_note(str(failure))  # what went wrong first is what to read first
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.name}>"

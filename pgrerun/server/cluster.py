@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -134,8 +133,9 @@ class Cluster(Server):
 
     def _failed(self, what: str, said: str) -> ServerError:
         text = f"{what} of {self.name} failed in {self._home.path.parent}: {said.strip()[-2000:]}"
-        # A full disk may leave no room for the log to say so.
-        if "No space left on device" in said or shutil.disk_usage(self._home.path).free < 1 << 20:
+        # A short write isn't ENOSPC, and a full disk may leave no room for the log to say so.
+        signs = ("No space left on device", "Check free disk space")
+        if any(sign in said for sign in signs) or shutil.disk_usage(self._home.path).free < 1 << 20:
             text = f"The disk is full. {advice(self._home.path.parent)} {text}"
         return ServerError(text)
 
@@ -234,13 +234,17 @@ class Cluster(Server):
         """SIGKILL every process of this cluster, by id; `start()` then recovers."""
         self._require_here()
         # The postmaster first, or it would log and mourn its children.
-        doomed = list(self.pids())
-        private.note_shared_memory(self._home.path, doomed)
+        doomed = []
+        for pid in self.pids():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                doomed.append(psutil.Process(pid))
+        private.note_shared_memory(self._home.path, [process.pid for process in doomed])
         self._stopped_by_us = True
-        for pid in doomed:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        for process in doomed:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
         self._postmaster.wait()
+        private.await_end(doomed, patience=10)
         private.end_processes(self._home.path)  # one forked in between
 
     def evict(self) -> None:
@@ -335,7 +339,7 @@ class Cluster(Server):
 
     def _await_death(self, said: str) -> None:
         # After a crash a server takes its other backends down before it ends itself.
-        signs = ("closed the connection", "Connection refused", "shutting down", "crash of another", "recovery mode")
+        signs = ("closed the connection", "Connection refused", "shutting down", "crash of another", "backend died")
         if any(sign in said for sign in signs):
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._postmaster.wait(2)
@@ -388,6 +392,8 @@ _TITLES = (
 
 def _role(title: str) -> str:
     """The backend type that a process title ("postgres: io worker 1") stands for."""
-    words = re.sub(r"^postgres: ", "", title).strip()
+    if not title.startswith("postgres: "):
+        return "starting"  # forked, and not yet titled
+    words = title.removeprefix("postgres: ").strip()
     words = _OLD_TITLES.get(words.removesuffix(" process"), words)
     return next((role for role in _TITLES if words.startswith(role)), "client backend")

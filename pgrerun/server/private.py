@@ -271,11 +271,31 @@ def end_processes(directory: Path) -> None:
         with contextlib.suppress(psutil.Error):
             if process.ppid() not in ids:
                 process.send_signal(signal.SIGQUIT)
-    _, alive = psutil.wait_procs(found, timeout=8)
+    alive = await_end(found, patience=8)
     for process in alive:
         with contextlib.suppress(psutil.Error):
             process.kill()
-    psutil.wait_procs(alive, timeout=5)
+    await_end(alive, patience=5)
+
+
+def await_end(running: list[psutil.Process], patience: float) -> list[psutil.Process]:
+    """Wait up to `patience` seconds for processes to end; returns those that didn't.
+
+    A zombie has ended: in a container whose process 1 reaps none it stays one for ever.
+    """
+    deadline = time.monotonic() + patience
+    while running := [process for process in running if not _ended(process)]:
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.005)
+    return running
+
+
+def _ended(process: psutil.Process) -> bool:
+    try:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 def note_shared_memory(directory: Path, pids: list[int]) -> None:

