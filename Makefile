@@ -1,0 +1,49 @@
+# Thin: makes .venv, then calls pgrerun or pytest.
+#   make book                 run what is out of date, build the site, say where it is
+#   make book PROFILE=laptop  the same with another profile (ci, laptop, overnight)
+#   make test                 unit, integration and site tests, then every chapter under nbval
+#   make serve                the built site on http://127.0.0.1:8000
+#   make bench                what is measured side by side with a bare tool
+#   make clean                remove what can be built again
+PYTHON3 ?= python3
+PORT ?= 8000
+PROFILE ?=
+
+.PHONY: book test serve bench clean venv install
+.DEFAULT_GOAL := book
+
+book: venv
+	@.venv/bin/python -m pgrerun.cli book $(if $(PROFILE),--profile $(PROFILE))
+
+test: book
+	.venv/bin/python -m pytest
+	.venv/bin/python -m pytest --nbval notebooks
+
+serve: book
+	@echo "http://127.0.0.1:$(PORT)  (Ctrl-C ends it)"
+	@.venv/bin/python -m http.server --directory _build/html --bind 127.0.0.1 $(PORT)
+
+bench: venv
+	.venv/bin/python -m pytest benchmarks -s
+
+clean: venv
+	@.venv/bin/python -m pgrerun.cli clean
+
+# What was installed is written down last, so a half-finished install is taken up again.
+# The folder belongs to it: scripts in a moved .venv point to the old place.
+installed = { echo "$(CURDIR)"; cat requirements.txt pyproject.toml; }
+
+venv:
+	@$(installed) | cmp -s - .venv/installed || $(MAKE) --no-print-directory install
+
+install:
+	@$(PYTHON3) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	    { echo "This needs Python 3.11 or later as $(PYTHON3). With another one: make book PYTHON3=/path/to/python3.12"; exit 1; }
+	@$(PYTHON3) -c 'import venv, ensurepip' || \
+	    { echo "$(PYTHON3) can't make virtual environments. On Debian and Ubuntu: apt install python3-venv"; exit 1; }
+	@rm -f .venv/installed
+	@[ "$$(cat .venv/place 2>/dev/null)" = "$(CURDIR)" ] || $(PYTHON3) -m venv --clear .venv
+	@echo "$(CURDIR)" > .venv/place
+	@echo "Installing requirements.txt into .venv (about half a minute)"
+	@.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@$(installed) > .venv/installed

@@ -1,0 +1,379 @@
+"""The book: executed chapters in book/results and the site built around them.
+
+Nothing is rerun or rebuilt unless something it is made from has changed, and the
+reason is said (`inputs.py` finds it, `execution.py` runs a notebook, `gates.py`
+refuses what must not be published). Beside each executed chapter lies a stamp, a
+JSON file with what it was made from, what was asked for and how long it took.
+"""
+
+import copy
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+from pgrerun import inputs
+from pgrerun.errors import BookError, ParameterError, RerunError
+from pgrerun.parameters import MINUTES, PROFILES, ChapterParameters, chapter_parameters, nearest, profile_values
+
+ROOT = Path(__file__).resolve().parent.parent
+RUN_NAME = "PGRERUN_RUN"  # the kernel finds the name of the run record here, where the reader gave one
+
+_INJECTED = "injected-parameters"
+_NEVER = "never run"
+
+
+@dataclass(frozen=True)
+class State:
+    """One chapter as it stands. Fresh when there is no reason to run it."""
+
+    chapter: str
+    given: Mapping[str, Any]
+    parameters: ChapterParameters
+    inputs: Mapping[str, Any]
+    reasons: list[str] = field(default_factory=list)
+    seconds: float = 0.0  # expected duration: as measured by the last run of this profile, else an estimate
+
+    @property
+    def only_prose(self) -> bool:
+        """Whether the executed outputs still fit and only the text around them is old."""
+        return self.reasons == ["prose changed"]
+
+
+class Book:
+    """The checkout at `root`."""
+
+    def __init__(self, root: Path = ROOT):
+        self.root = root
+        self.notebooks = root / "notebooks"
+        self.source = root / "book"
+        self.results = root / "book" / "results"
+        self.data = root / "data"
+        self.build = root / "_build"
+        self.site = root / "_build" / "html"
+
+    # ---- chapters
+
+    def chapters(self) -> list[str]:
+        return sorted(path.stem for path in self.notebooks.glob("*.ipynb"))
+
+    def notebook(self, chapter: str) -> Path:
+        """Where a chapter's source is; ParameterError for a name that is no chapter."""
+        if chapter not in self.chapters():
+            raise ParameterError(f"There is no chapter {chapter!r}; {nearest(chapter, self.chapters())}.")
+        return self.notebooks / f"{chapter}.ipynb"
+
+    def result(self, chapter: str) -> Path:
+        return self.results / f"{chapter}.ipynb"
+
+    def state(self, chapter: str, given: Mapping[str, Any] | None = None) -> State:
+        """What a run with `given` would be made from, against what the executed chapter was made from.
+
+        Without `given` the parameters of the last run stand, so that building the
+        book never replaces an overnight run by a short one.
+        """
+        source = self.notebook(chapter)
+        stamp = self._stamp(chapter)
+        given = dict(stamp.get("given", {}) if given is None else given)
+        parameters = chapter_parameters(chapter, given)
+        now = self._inputs(source, chapter, parameters)
+        if not stamp:
+            reasons = [_NEVER]
+        elif not self.result(chapter).exists() or stamp["result"] != inputs.digest(self.result(chapter).read_bytes()):
+            reasons = ["the executed notebook is missing or was changed by something else"]
+        else:
+            reasons = inputs.changes(stamp["inputs"], now)
+        column = PROFILES.index(parameters.profile)
+        seconds = stamp.get("seconds", {}).get(parameters.profile, MINUTES[chapter][column] * 60)
+        return State(chapter, given, parameters, now, reasons, seconds)
+
+    def run(self, state: State, *, out: Path | None = None, name: str = "") -> Path:
+        """Execute a chapter and return the executed notebook's path.
+
+        It lands in book/results with its stamp, or only at `out`. What fails, is
+        stopped, or doesn't pass the gate replaces nothing; a failed copy stays
+        under _build/failed, where it can't be published.
+        """
+        from pgrerun.execution import execute
+
+        chapter = state.chapter
+        if out is not None and not out.parent.is_dir():
+            raise ParameterError(f"There is no folder {out.parent} to write the executed notebook to.")
+        running = self.build / "running" / f"{chapter}.ipynb"
+        environment = {RUN_NAME: name} if name else {}
+        with self._alone():
+            started = time.monotonic()
+            try:
+                executed = execute(
+                    self.notebook(chapter),
+                    running,
+                    state.parameters.model_dump(),
+                    title=chapter,
+                    environment=environment,
+                )
+                seconds = time.monotonic() - started
+                _write(_presentable(executed), running)
+                self._gate(chapter, running)
+            except RerunError as error:
+                raise self._kept(running, error) from None
+            except BaseException:
+                running.unlink(missing_ok=True)
+                running.with_suffix(".log").unlink(missing_ok=True)
+                raise
+            target = out or self.result(chapter)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(running, target)
+            if out is None:
+                self._write_stamp(state, seconds)
+        return target
+
+    def retell(self, state: State) -> None:
+        """Put changed prose around the outputs of the last run."""
+        executed = nbformat.read(self.result(state.chapter), as_version=4)
+        source = nbformat.read(self.notebook(state.chapter), as_version=4)
+        running = self.build / "running" / f"{state.chapter}.ipynb"
+        running.parent.mkdir(parents=True, exist_ok=True)
+        _write(_transplanted(source, executed), running)
+        self._gate(state.chapter, running)
+        shutil.move(running, self.result(state.chapter))
+        self._write_stamp(state, None)
+
+    def refresh(self, chapter: str) -> Path:
+        """Run the committed notebook as it is and write its facts back into it.
+
+        Only outputs of cells tagged `fact` are kept: nbval compares those. Charts and
+        timings would differ on every machine.
+        """
+        from pgrerun.execution import execute
+
+        source = self.notebook(chapter)
+        running = self.build / "running" / f"{chapter}.ipynb"
+        with self._alone():
+            try:
+                execute(source, running, {}, title=chapter)
+                # papermill adds to the notebook's metadata; the committed one keeps its own.
+                executed = nbformat.read(running, as_version=4)
+                _write(committed(executed), source)
+            except RerunError as error:
+                raise self._kept(running, error) from None
+            finally:
+                running.unlink(missing_ok=True)
+        return source
+
+    def _inputs(self, source: Path, chapter: str, parameters: ChapterParameters) -> dict[str, Any]:
+        notebook = nbformat.read(source, as_version=4)
+        code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+        return (
+            {"code": inputs.code(notebook), "prose": inputs.prose(notebook), "PostgreSQL": _server(parameters)}
+            | {f"parameter {name}": value for name, value in parameters.model_dump().items()}
+            | inputs.environment(self.root)
+            | inputs.library(self.root, code)
+            | inputs.claims(self.data, chapter)
+            | inputs.files(self.data / "published", "data")
+            | inputs.files(self.data / "runs" / "published" / chapter, "published run")
+        )
+
+    def _stamp(self, chapter: str) -> dict[str, Any]:
+        try:
+            return json.loads(self.result(chapter).with_suffix(".json").read_text())
+        except (FileNotFoundError, json.JSONDecodeError):
+            return {}
+
+    def _write_stamp(self, state: State, seconds: float | None) -> None:
+        stamp = self._stamp(state.chapter)
+        measured = {} if seconds is None else {state.parameters.profile: round(seconds, 1)}
+        stamp = {
+            "given": dict(state.given),
+            "inputs": dict(state.inputs),
+            "result": inputs.digest(self.result(state.chapter).read_bytes()),
+            "seconds": stamp.get("seconds", {}) | measured,
+        }
+        self.result(state.chapter).with_suffix(".json").write_text(json.dumps(stamp, indent=1) + "\n")
+
+    def _gate(self, chapter: str, executed: Path) -> None:
+        from pgrerun import gates
+
+        gates.check_chapter(executed)
+
+    def _kept(self, running: Path, error: RerunError) -> RerunError:
+        """Move a failed copy aside, and let the error name the place it has now."""
+        failed = self.build / "failed" / running.name
+        if running.exists():
+            failed.parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(running, failed)
+        error.args = tuple(str(word).replace(str(running), str(failed)) for word in error.args)
+        return error
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Two runs at once would measure each other."""
+        self.build.mkdir(parents=True, exist_ok=True)
+        with open(self.build / "lock", "w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise BookError(
+                    "Another run of this checkout is under way, and two at once would measure each other. "
+                    "Wait for it to end or stop it with Ctrl-C there."
+                ) from None
+            yield
+
+    # ---- the site
+
+    def site_reasons(self) -> list[str]:
+        """Why the site must be built; empty when it is up to date."""
+        try:
+            before = json.loads((self.build / "site.json").read_text())
+        except (FileNotFoundError, json.JSONDecodeError):
+            before = None
+        if before is None or not (self.site / "index.html").exists():
+            return ["never built"]
+        return inputs.changes(before, self._site_inputs())
+
+    def build_site(self) -> Path:
+        """Build the site from the executed chapters and return its first page.
+
+        BookError when a gate or Sphinx finds fault with a page; the site as it was
+        before is gone then, and the stamp with it, so that it isn't taken for current.
+        """
+        from pgrerun import gates
+
+        stamp = self.build / "site.json"
+        stamp.unlink(missing_ok=True)
+        built_from = self._site_inputs()
+        gates.check_prose(self.source)
+        # All pages: Sphinx itself sees no change in the extensions or in the data that they read.
+        command = "from jupyter_book.cli.main import main; main()"
+        build = subprocess.run(
+            [sys.executable, "-c", command, "build", "book", "--all", "-W", "-n", "--keep-going"],
+            cwd=self.root,
+            capture_output=True,
+            text=True,
+        )
+        log = self.build / "site.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text(build.stdout + build.stderr)
+        if build.returncode:
+            raise BookError(f"The site can't be built; the whole log is in {log}.\n{_complaints(log.read_text())}")
+        gates.check_site(self.site)
+        stamp.write_text(json.dumps(built_from, indent=1) + "\n")
+        return self.site / "index.html"
+
+    def _site_inputs(self) -> dict[str, str]:
+        extensions = [path.read_text() for path in sorted((self.source / "_ext").glob("*.py"))]
+        return (
+            {f"chapter {path.stem}": inputs.digest(path.read_bytes()) for path in sorted(self.results.glob("*.ipynb"))}
+            | inputs.files(self.source, "page", skip=("results", "_build"))
+            | {"_config.yml": inputs.digest((self.root / "_config.yml").read_bytes())}
+            | inputs.environment(self.root)
+            | inputs.library(self.root, [*extensions, "import pgrerun.gates"])
+            | inputs.files(self.data, "data", skip=("runs",))
+            | inputs.files(self.data / "runs" / "published", "published run")
+        )
+
+    # ---- cleaning
+
+    def clean(self, *, runs: bool = False) -> list[Path]:
+        """Remove what can be built again, and with `runs` the reader's own run records; return what is gone."""
+        doomed = [path for path in (self.results, self.build) if path.exists()]
+        if runs:
+            doomed += sorted(path for path in (self.data / "runs").glob("*") if path.name != "published")
+        for path in doomed:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        return doomed
+
+
+def _server(parameters: ChapterParameters) -> str:
+    """The PostgreSQL version a run would use. A borrowed server is not asked: its address stands for it."""
+    from pgrerun import server
+
+    if parameters.server:
+        return parameters.server
+    programs = server.from_folder(Path(parameters.programs)) if parameters.programs else server.bundled()
+    return programs.version
+
+
+def _presentable(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """Make papermill's copy the same from run to run, and its injected cell invisible on the page."""
+    for cell in notebook.cells:
+        tags = cell.metadata.get("tags", [])
+        if _INJECTED in tags:
+            cell.id = _INJECTED
+            cell.metadata.tags = [*tags, "remove-input"]
+    # Paths of this machine are nobody's business.
+    for key in ("input_path", "output_path"):
+        notebook.metadata.papermill[key] = Path(notebook.metadata.papermill[key]).name
+    return notebook
+
+
+def _transplanted(source: nbformat.NotebookNode, executed: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """The source with the outputs of a run whose code cells are the same."""
+    told = copy.deepcopy(source)
+    told.metadata = executed.metadata
+    ran = [cell for cell in executed.cells if cell.cell_type == "code"]
+    injected = [cell for cell in ran if _INJECTED in cell.metadata.get("tags", [])]
+    pairs = zip(
+        (cell for cell in told.cells if cell.cell_type == "code"),
+        (cell for cell in ran if cell not in injected),
+        strict=True,
+    )
+    for cell, before in pairs:
+        cell.outputs, cell.execution_count = before.outputs, before.execution_count
+        cell.metadata.papermill = before.metadata.papermill
+    place = next(i for i, cell in enumerate(told.cells) if "parameters" in cell.metadata.get("tags", []))
+    told.cells[place + 1 : place + 1] = injected
+    return told
+
+
+def committed(executed: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """The form in which a chapter is committed: outputs of `fact` cells, and nothing of this run or machine."""
+    notebook = copy.deepcopy(executed)
+    notebook.metadata = nbformat.from_dict(
+        {
+            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+            "language_info": {"name": "python"},
+        }
+    )
+    notebook.nbformat, notebook.nbformat_minor = 4, 5
+    for number, cell in enumerate(notebook.cells):
+        cell.metadata = {key: value for key, value in cell.metadata.items() if key in ("tags", "mystnb") and value}
+        cell.setdefault("id", f"cell-{number:02d}")
+        if cell.cell_type != "code":
+            continue
+        tags = cell.metadata.get("tags", [])
+        if "fact" not in tags:
+            if cell.outputs and "nbval-ignore-output" not in tags:
+                raise BookError(
+                    f"The cell that begins {cell.source.splitlines()[0]!r} has an output but no tag that says what "
+                    "becomes of it: `fact` if it is the same on every machine, else `nbval-ignore-output`."
+                )
+            cell.outputs = []
+        for output in cell.outputs:
+            output.pop("execution_count", None) if output.output_type == "display_data" else None
+            if "metadata" in output:
+                output.metadata = {}
+    return notebook
+
+
+def _write(notebook: nbformat.NotebookNode, path: Path) -> None:
+    text = nbformat.writes(notebook)
+    beside = path.with_name(path.name + ".new")
+    beside.write_text(text if text.endswith("\n") else text + "\n")
+    os.replace(beside, path)
+
+
+def _complaints(log: str) -> str:
+    """The lines of a Sphinx log that say what is wrong; its last lines if none does."""
+    lines = log.splitlines()
+    told = [line for line in lines if "WARNING:" in line or "ERROR:" in line or "Error:" in line]
+    return "\n".join(dict.fromkeys(told)) or "\n".join(lines[-15:])

@@ -1,0 +1,228 @@
+"""The command `pgrerun`: one verb a function; what a verb does lives in the other modules.
+
+A RerunError becomes its paragraph on standard error and its exit status, a wrong
+option 2, Ctrl-C 130. Only a bug of ours shows a traceback.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+from typer.exceptions import TyperException
+
+from pgrerun import parameters
+from pgrerun.book import Book, State
+from pgrerun.errors import ParameterError, RerunError
+
+app = typer.Typer(
+    help="Postgres, Rerun: claims about database performance, measured on this machine.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+_NO_PATH = Path()
+_SHOWN_REASONS = 4
+
+Profile = Annotated[str, typer.Option(help="ci, laptop or overnight: how much time to spend.")]
+Assignments = Annotated[list[str], typer.Option("-p", metavar="NAME=VALUE", help="A parameter; may be repeated.")]
+Server = Annotated[str, typer.Option(metavar="URL", help="Your own server, without a password in the URL.")]
+Chapter = Annotated[str, typer.Argument(help="For example tp1.")]
+
+
+def main() -> None:
+    """Run the command line and leave with its exit status."""
+    try:
+        status = app(standalone_mode=False)
+    except RerunError as error:
+        status = _failed(error)
+    except TyperException as error:
+        message = error.format_message().rstrip(".")
+        _say(message if "Usage:" in message else f"{message}. See pgrerun --help.")
+        status = getattr(error, "exit_code", 2)
+    if status == 130:  # typer's own status for a KeyboardInterrupt
+        _say("Stopped. What was measured so far is kept, and the same command carries on from there.")
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _failed(error: RerunError) -> int:
+    if traceback := getattr(error, "traceback", ""):
+        # A notebook's traceback is coloured; Text.from_ansi keeps or drops that as the terminal needs.
+        Console(stderr=True).print(Text.from_ansi(traceback))
+    _say(str(error))
+    return error.exit_status
+
+
+def _say(paragraph: str) -> None:
+    Console(stderr=True).print(paragraph, style="bold", markup=False, highlight=False, soft_wrap=True)
+
+
+def _tell(line: str) -> None:
+    Console().print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _rows(rows: Sequence[Mapping[str, Any]]) -> None:
+    """A table with the columns of the first row. Nothing is cut off where output goes to a file."""
+    table = Table(box=box.SIMPLE_HEAD)
+    for number, name in enumerate(rows[0] if rows else ()):
+        table.add_column(name, no_wrap=number == 0)
+    for row in rows:
+        table.add_row(*(escape(str(value)) for value in row.values()))
+    Console(width=None if sys.stdout.isatty() else 200).print(table)
+
+
+# ---- running
+
+
+@app.command()
+def run(
+    chapter: Annotated[str, typer.Argument(help="For example tp1.")] = "",
+    all: Annotated[bool, typer.Option("--all", help="Every chapter.")] = False,
+    profile: Profile = "ci",
+    p: Assignments = [],
+    server: Server = "",
+    out: Annotated[Path, typer.Option(metavar="PATH", help="Write the executed notebook here, not into the book.")] = _NO_PATH,
+    name: Annotated[str, typer.Option(metavar="RUN", help="Name of the run record; the profile's unless given.")] = "",
+) -> None:
+    """Run a chapter's experiments, as papermill on its notebook would."""
+    book = Book()
+    if bool(chapter) == all:
+        raise ParameterError(f"Name one chapter or say --all. There are: {', '.join(book.chapters())}.")
+    if all and out != _NO_PATH:
+        raise ParameterError("--out names one notebook, so it goes with one chapter and not with --all.")
+    if name and not name.replace("-", "").replace("_", "").isalnum():
+        raise ParameterError(f"A run's name is made of letters, digits, - and _, and {name!r} is not.")
+    given = {"profile": profile} | parameters.assignments(p) | ({"server": server} if server else {})
+    if programs := given.get("programs"):
+        given["programs"] = str(Path(str(programs)).expanduser().resolve())  # the notebook runs in another folder
+    states = [book.state(one, given) for one in (book.chapters() if all else [chapter])]
+    for state in states:
+        _run(book, state, out=None if out == _NO_PATH else out.resolve(), name=name)
+
+
+def _run(book: Book, state: State, **words: Any) -> None:
+    _tell(f"{state.chapter}: running, profile {state.parameters.profile}, about {_duration(state.seconds)}.")
+    _tell(f"{state.chapter}: {book.run(state, **words)}")
+
+
+@app.command()
+def book(profile: Annotated[str, typer.Option(help="For all chapters; otherwise each as it was last run.")] = "") -> None:
+    """Run what is out of date and build the site around it."""
+    ours = Book()
+    for chapter in ours.chapters():
+        state = ours.state(chapter, {"profile": profile} if profile else None)
+        if not state.reasons:
+            _tell(f"{chapter}: nothing it is made from has changed, so it is not rerun.")
+        elif state.only_prose:
+            _tell(f"{chapter}: only its prose changed, so the measured outputs stay.")
+            ours.retell(state)
+        else:
+            _tell(f"{chapter}: {_because(state.reasons)}.")
+            _run(ours, state)
+    if reasons := ours.site_reasons():
+        _tell(f"site: building ({_because(reasons)}).")
+        ours.build_site()
+    else:
+        _tell("site: nothing it is made from has changed, so it is not rebuilt.")
+    _tell(f"The book is in {ours.site / 'index.html'}")
+
+
+@app.command()
+def status() -> None:
+    """Say for each chapter and the site whether it is up to date, and why not."""
+    ours = Book()
+    for chapter in ours.chapters():
+        state = ours.state(chapter)
+        if state.reasons:
+            _tell(f"{chapter}: out of date ({_because(state.reasons, shown=100)}); about {_duration(state.seconds)} to rerun.")
+        else:
+            _tell(f"{chapter}: up to date, profile {state.parameters.profile}.")
+    reasons = ours.site_reasons()
+    _tell(f"site: out of date ({_because(reasons, shown=100)})." if reasons else "site: up to date.")
+
+
+@app.command()
+def refresh(chapter: Chapter) -> None:
+    """Run a committed notebook as it is and write its facts back into it (for authors)."""
+    _tell(f"{chapter}: facts written into {Book().refresh(chapter)}")
+
+
+@app.command()
+def clean(runs: Annotated[bool, typer.Option("--runs", help="Your own run records, too.")] = False) -> None:
+    """Remove what can be built again, and what killed runs left behind."""
+    from pgrerun.server import sweep
+
+    gone = [*Book().clean(runs=runs), *(sweep() or ())]
+    for path in gone:
+        _tell(f"removed {path}")
+    if not gone:
+        _tell("There was nothing to remove.")
+
+
+# ---- looking
+
+
+@app.command(name="parameters")
+def list_parameters(chapter: Chapter) -> None:
+    """List a chapter's parameters with their ranges and each profile's values."""
+    _rows(parameters.table(chapter))
+
+
+@app.command()
+def compare(mine: str, published: str = typer.Argument("published")) -> None:
+    """Put two run records side by side: yours and, unless another is named, the published one."""
+    from pgrerun import runs
+
+    frame = runs.compare(runs.load(mine), runs.load(published))
+    _rows(frame.reset_index().to_dict("records"))
+
+
+@app.command()
+def claims(chapter: Annotated[str, typer.Argument(help="Show this chapter's claims; otherwise a summary.")] = "") -> None:
+    """Show the ledger of claims."""
+    from pgrerun.claims import ledger
+
+    entries = list(ledger().values())
+    chapters = sorted({claim.chapter for claim in entries})
+    if chapter and chapter not in chapters:
+        raise ParameterError(f"The ledger has no chapter {chapter!r}; {parameters.nearest(chapter, chapters)}.")
+    if chapter:
+        _rows([{"id": c.id, "section": c.section, "claim": c.claim} for c in entries if c.chapter == chapter])
+    else:
+        count = Counter(claim.chapter for claim in entries)
+        _rows([{"chapter": name, "claims": count[name]} for name in chapters] + [{"chapter": "all", "claims": len(entries)}])
+
+
+@app.command()
+def doctor() -> None:
+    """Say what this machine can measure, and which claims each missing thing sets aside."""
+    from pgrerun.doctor import examine
+
+    _rows([{"what": f.what, "found": f.found, "claims set aside without it": f.claims} for f in examine()])
+
+
+# ---- words
+
+
+def _because(reasons: Sequence[str], shown: int = _SHOWN_REASONS) -> str:
+    more = len(reasons) - shown
+    return "; ".join(reasons[:shown]) + (f"; and {more} more" if more > 0 else "")
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,293 @@
+"""Executes one notebook with papermill and shows how far it has come.
+
+What papermill leaves open is settled here: an interrupted kernel gets the time to
+remove its server, the display never reaches an output, and a chapter's own error
+arrives as the paragraph it wrote. `book.py` decides what is executed and where it goes.
+"""
+
+import asyncio
+import logging
+import os
+import re
+import signal
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import papermill
+from jupyter_core.utils import ensure_event_loop, run_sync
+from nbclient.exceptions import DeadKernelError
+from papermill.clientwrap import PapermillNotebookClient
+from papermill.engines import NBClientEngine, papermill_engines
+from papermill.exceptions import PapermillExecutionError
+from rich.console import Console
+from traitlets.config import Config
+
+from pgrerun import errors
+from pgrerun.errors import BookError, RerunError
+from pgrerun.progress import VARIABLE, Steps, bars
+
+# Seconds for a kernel to end its servers when asked to leave, and again after SIGTERM; then SIGKILL.
+_PATIENCE = 20.0
+_POLL_SECONDS = 0.2
+
+
+class ChapterFailed(BookError):
+    """A cell raised something that is not the reader's to mend: a bug of ours, with its traceback."""
+
+    def __init__(self, message: str, traceback: str):
+        super().__init__(message)
+        self.traceback = traceback
+
+
+class _Client(PapermillNotebookClient):
+    """papermill's client, which lets a kernel that is done leave by itself.
+
+    jupyter_client interrupts every kernel that it shuts down. About one in twenty, if
+    it has only just become idle, takes that signal in its event loop and hangs.
+    """
+
+    def execute(self, **words):
+        self.reset_execution_trackers()
+        with self.setup_kernel(**words):
+            self.papermill_execute_cells()
+            kernel = self.wait_for_reply(self.kc.kernel_info())
+            self.nb.metadata["language_info"] = kernel["content"]["language_info"]
+            run_sync(self._leave)()
+        return self.nb
+
+    async def _leave(self) -> None:
+        await self.km.request_shutdown()
+        deadline = time.monotonic() + _PATIENCE
+        while await self.km.is_alive() and time.monotonic() < deadline:
+            await asyncio.sleep(0.02)
+
+
+class _Engine(NBClientEngine):
+    """papermill's engine, with a patient shutdown and the kernel's own noise in a file."""
+
+    @classmethod
+    def execute_managed_notebook(cls, nb_man, kernel_name, *, on_cell, kernel_log, **_):
+        start = nb_man.cell_start
+
+        def cell_start(cell, cell_index=None, **words):
+            on_cell(nb_man.nb.cells, cell_index)
+            return start(cell, cell_index, **words)
+
+        nb_man.cell_start = cell_start
+        client = _Client(
+            nb_man,
+            kernel_name=kernel_name,
+            timeout=None,
+            startup_timeout=60,
+            config=Config({"KernelManager": {"shutdown_wait_time": 2 * _PATIENCE}}),
+        )
+        try:
+            return client.execute(stdout=kernel_log, stderr=kernel_log)
+        except KeyboardInterrupt:
+            # The interrupted cell's own failure arrives after nobody waits for it any more.
+            ensure_event_loop().set_exception_handler(lambda loop, context: None)
+            raise
+        finally:
+            if client.km is not None and client.km.has_kernel:  # stopped while the kernel was starting
+                client._cleanup_kernel()
+
+
+papermill_engines.register("pgrerun", _Engine)
+
+
+def execute(
+    source: Path,
+    target: Path,
+    parameters: Mapping[str, Any],
+    *,
+    title: str,
+    environment: Mapping[str, str] = {},
+) -> nbformat.NotebookNode:
+    """Run `source` in its own folder and return the executed notebook, which is also written to `target`.
+
+    `parameters` go into a cell of their own (none: the notebook runs as it is);
+    `environment` is added to the kernel's. Raises the chapter's own RerunError
+    where a cell raised one, ChapterFailed for any other exception, BookError for a
+    kernel that died, and KeyboardInterrupt after Ctrl-C, SIGTERM or SIGHUP, by then
+    without the kernel.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        tempfile.TemporaryDirectory(prefix="pgrerun-progress-") as folder,
+        open(target.with_suffix(".log"), "w+") as kernel_log,
+        _quiet(),
+        _environment({**environment, VARIABLE: str(Path(folder) / "steps")}),
+        _stoppable(),
+        _display(title, Steps(Path(folder) / "steps")) as on_cell,
+    ):
+        try:
+            executed = papermill.execute_notebook(
+                source,
+                target,
+                dict(parameters),
+                engine_name="pgrerun",
+                kernel_name="python3",
+                progress_bar=False,
+                cwd=source.parent,
+                on_cell=on_cell,
+                kernel_log=kernel_log,
+            )
+        except PapermillExecutionError as error:
+            raise _explained(title, target, error) from None
+        except DeadKernelError:
+            kernel_log.seek(0)
+            raise BookError(
+                f"The kernel that ran {title} died in the middle: it was killed, or the machine ran out of memory. "
+                "What was measured so far is kept, and the same command carries on from there. "
+                f"Its last words: {_last_words(kernel_log.read())}"
+            ) from None
+        except OSError as error:
+            raise BookError(
+                f"The executed notebook {target} can't be written: {error.strerror or error}. What was measured so far "
+                "is kept; make room or choose another place, and run the same command again."
+            ) from None
+    target.with_suffix(".log").unlink(missing_ok=True)
+    return executed
+
+
+def _explained(title: str, target: Path, error: PapermillExecutionError) -> BaseException:
+    """What a cell raised, as an exception of this process."""
+    if error.ename == "KeyboardInterrupt":
+        return KeyboardInterrupt()
+    kind = getattr(errors, error.ename, None)
+    if isinstance(kind, type) and issubclass(kind, RerunError):
+        paragraph = RerunError(error.evalue)
+        paragraph.exit_status = kind.exit_status
+        return paragraph
+    return ChapterFailed(
+        f"{title} failed in cell [{error.exec_count}] with {error.ename}, which is a bug of this book and not yours. "
+        f"What was measured so far is kept. The notebook as far as it came: {target}",
+        traceback="\n".join(error.traceback),
+    )
+
+
+def _last_words(log: str) -> str:
+    lines = [line.strip() for line in log.splitlines() if line.strip() and not _NOISE.search(line)]
+    return " / ".join(lines[-3:]) or "none."
+
+
+_NOISE = re.compile(r"Kernel is running over TCP|CryptographyDeprecation|frozen modules|PYDEVD|Debugger warning")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """papermill, nbclient and asyncio log what is either shown here already or follows from an interrupt."""
+    loggers = [logging.getLogger(name) for name in ("papermill", "traitlets", "asyncio")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            yield
+        finally:
+            for logger, level in zip(loggers, levels, strict=True):
+                logger.setLevel(level)
+
+
+@contextmanager
+def _environment(added: Mapping[str, str]) -> Iterator[None]:
+    before = dict(os.environ)
+    os.environ.update(added)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """The first Ctrl-C, SIGTERM or SIGHUP raises KeyboardInterrupt; later ones wait for the clean-up it starts.
+
+    A second one would otherwise leave the kernel and its server behind.
+    """
+    stopping = threading.Event()
+
+    def stop(number, frame):
+        if not stopping.is_set():
+            stopping.set()
+            raise KeyboardInterrupt
+        print("Already stopping: waiting for the server to be removed.", file=sys.stderr)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may handle signals
+        return
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _display(title: str, steps: Steps) -> Iterator[Callable[[list, int], None]]:
+    """Give a function to be told the cells and the index of the one that starts.
+
+    A terminal gets two bars, the chapter's cells and the running measurement;
+    anything else gets a line whenever a new section begins.
+    """
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        told: set[str] = set()
+
+        def tell(cells: list, index: int) -> None:
+            section = _section(cells, index)
+            if section not in told:
+                told.add(section)
+                console.print(f"  {title}: {section}", highlight=False, markup=False, soft_wrap=True)
+
+        yield tell
+        return
+
+    with bars() as display:
+        chapter = display.add_task(title, total=None)
+        measurement = display.add_task("", total=None, visible=False)
+        finished = threading.Event()
+
+        def draw(cells: list, index: int) -> None:
+            section = _section(cells, index)
+            display.update(chapter, completed=index, total=len(cells), description=f"{title}: {section}")
+            display.update(measurement, visible=False)
+
+        def follow() -> None:
+            while not finished.wait(_POLL_SECONDS):
+                for step in steps.new()[-1:]:
+                    display.update(
+                        measurement,
+                        description=f"  {step['description']}",
+                        completed=step["done"],
+                        total=step["total"],
+                        visible=step["done"] != step["total"],
+                    )
+
+        follower = threading.Thread(target=follow, daemon=True)
+        follower.start()
+        try:
+            yield draw
+        finally:
+            finished.set()
+            follower.join()
+
+
+def _section(cells: list, index: int) -> str:
+    """The heading above a cell."""
+    for cell in reversed(cells[: index + 1]):
+        if cell.cell_type == "markdown":
+            for heading in reversed(re.findall(r"^#{1,3} +(.+)$", cell.source, flags=re.MULTILINE)):
+                return heading
+    return "start"

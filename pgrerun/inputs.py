@@ -1,0 +1,145 @@
+"""What a chapter and the site are made from, and which of it has changed.
+
+Everything a result depends on is written down beside it as a flat mapping from a
+readable label ("library statistics.py", "parameter pairs") to a value or digest, so
+that the difference between two such mappings is itself the reason for a rerun.
+`book.py` stores the mappings and acts on the difference.
+"""
+
+import ast
+import csv
+import hashlib
+import platform
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+PACKAGE = "pgrerun"
+
+
+def digest(content: bytes | str) -> str:
+    content = content.encode() if isinstance(content, str) else content
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """In words, sorted: "data claims.csv changed", "parameter pairs 7 → 15", "library usl.py is new"."""
+    words = []
+    for label in sorted(before.keys() | now.keys()):
+        if label not in before:
+            words.append(f"{label} is new")
+        elif label not in now:
+            words.append(f"{label} is gone")
+        elif before[label] != now[label]:
+            spoken = label.startswith(("parameter", "PostgreSQL", "Python"))
+            words.append(f"{label} {before[label]!s} → {now[label]!s}" if spoken else f"{label} changed")
+    return words
+
+
+def code(notebook: nbformat.NotebookNode) -> str:
+    """Digest of what is executed: code cells in order, without outputs."""
+    return digest("\0".join(cell.source for cell in notebook.cells if cell.cell_type == "code"))
+
+
+def prose(notebook: nbformat.NotebookNode) -> str:
+    """Digest of the rest that reaches the page: prose, tags, captions, the cells' order and ids."""
+    rest = [
+        (cell.cell_type, cell.get("id"), cell.source if cell.cell_type != "code" else "", sorted(cell.metadata.items()))
+        for cell in notebook.cells
+    ]
+    return digest(repr(rest))
+
+
+def environment(root: Path) -> dict[str, str]:
+    """The pins and the Python that both chapters and the site are made with."""
+    return {
+        "requirements.txt": digest((root / "requirements.txt").read_bytes()),
+        "Python": platform.python_version(),
+    }
+
+
+def files(folder: Path, label: str, skip: Iterable[str] = ()) -> dict[str, str]:
+    """One entry per file below `folder`; `skip` names folders directly below it."""
+    skipped = [folder / name for name in skip]
+    return {
+        f"{label} {path.relative_to(folder)}": digest(path.read_bytes())
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts and not any(s in path.parents for s in skipped)
+    }
+
+
+def claims(data: Path, chapter: str) -> dict[str, str]:
+    """One entry per claim of this chapter: a change to another chapter's claims is none of its business."""
+    ledger = data / "claims.csv"
+    if not ledger.exists():
+        return {}
+    with open(ledger, newline="", encoding="utf-8") as rows:
+        return {
+            f"claim {row.get('id')}": digest(repr(sorted(row.items())))
+            for row in csv.DictReader(rows)
+            if row.get("chapter") == chapter
+        }
+
+
+def library(root: Path, sources: Iterable[str]) -> dict[str, str]:
+    """One entry per file of the package that `sources` (Python code) can reach by imports.
+
+    Imports inside functions count. Comments, docstrings and layout don't: they can't
+    change a result. A module takes along the data files of its folder.
+    """
+    reached: dict[Path, ast.Module] = {}
+    waiting: list[tuple[ast.Module, tuple[str, ...]]] = [(ast.parse(plain(source)), ()) for source in sources]
+    while waiting:
+        for name in _imported(*waiting.pop()):
+            for path in _files_of(root, name):
+                if path not in reached:
+                    reached[path] = _tree(path)
+                    waiting.append((reached[path], path.parent.relative_to(root).parts))
+    found = {path: digest(ast.dump(tree)) for path, tree in reached.items()}
+    for folder in {path.parent for path in reached}:
+        data = [path for path in folder.iterdir() if path.is_file() and path.suffix not in (".py", ".pyc")]
+        found |= {path: digest(path.read_bytes()) for path in data}
+    return {f"library {path.relative_to(root / PACKAGE)}": value for path, value in sorted(found.items())}
+
+
+def plain(source: str) -> str:
+    """A cell's code without IPython's magics and shell lines, which are not Python."""
+    return "\n".join("pass" if line.startswith(("%", "!")) else line for line in source.splitlines())
+
+
+def _tree(path: Path) -> ast.Module:
+    """A module's syntax without its docstrings."""
+    tree = ast.parse(path.read_bytes())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[0] if node.body else None
+            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+                del node.body[0]
+    return tree
+
+
+def _imported(tree: ast.Module, inside: tuple[str, ...]) -> Iterator[str]:
+    """Dotted names that a module of package `inside` imports; some name a function rather than a module."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = inside[: len(inside) - node.level + 1] if node.level else ()
+            base = ".".join((*above, *filter(None, [node.module])))
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def _files_of(root: Path, name: str) -> Iterator[Path]:
+    """The files that run when `name` is imported: each package on the way, then the module."""
+    first, *rest = name.split(".")
+    if first != PACKAGE:
+        return
+    place = root / first
+    for part in [*rest, ""]:
+        if (place / "__init__.py").is_file():
+            yield place / "__init__.py"
+        elif place.with_suffix(".py").is_file():
+            yield place.with_suffix(".py")
+        place = place / part

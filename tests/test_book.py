@@ -1,0 +1,448 @@
+"""A toy book in a temporary folder: what is rerun and why, what fails and how, what Ctrl-C leaves."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import nbformat
+import psutil
+import pytest
+
+import pgrerun
+from pgrerun import book as book_module
+from pgrerun import inputs, parameters
+from pgrerun.book import RUN_NAME, Book, committed
+from pgrerun.errors import BookError, ParameterError, RerunError
+from pgrerun.execution import ChapterFailed
+from pgrerun.parameters import ChapterParameters
+
+CI = {"server": "", "programs": "", "seed": 1990, "pairs": 7}
+VALUES = {name: (value, value, value) for name, value in CI.items()} | {"pairs": (7, 15, 41)}
+
+
+def notebook(*sources, tags=()):
+    """A chapter: prose, the parameters cell, then `sources`; `tags` go to the last one."""
+    first = "\n".join(f"{name} = {value!r}" for name, value in {"profile": "ci", **CI}.items())
+    cells = [
+        nbformat.v4.new_markdown_cell("# A toy", id="title"),
+        nbformat.v4.new_code_cell(first, id="parameters", metadata={"tags": ["parameters"]}),
+    ]
+    cells += [nbformat.v4.new_code_cell(source, id=f"c{number}") for number, source in enumerate(sources)]
+    cells[-1].metadata.tags = [*cells[-1].metadata.get("tags", []), *tags]
+    kernel = {"name": "python3", "language": "python", "display_name": "Python 3"}
+    return nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
+
+
+def checkout(root: Path, toy) -> Book:
+    """A small checkout with one chapter and a package of its own to depend on."""
+    for folder in ("notebooks", "book/_ext", "data/published", "data/runs/published/toy", "pgrerun/rooms"):
+        (root / folder).mkdir(parents=True)
+    nbformat.write(toy, root / "notebooks" / "toy.ipynb")
+    files = {
+        "requirements.txt": "numpy==2.4.6\n",
+        "_config.yml": "title: Toy\nonly_build_toc_files: true\nexecute: {execute_notebooks: 'off'}\n",
+        "book/_toc.yml": "format: jb-book\nroot: index\nchapters:\n- file: results/toy\n",
+        "book/index.md": "# A book\n\nHello.\n",
+        "data/claims.csv": "id,chapter,claim\na-1,toy,It is fast.\nb-1,other,It is slow.\n",
+        "data/published/figure.csv": "x,y\n1,2\n",
+        "pgrerun/__init__.py": '"""The library."""\nfrom pgrerun.verbs import measure\n',
+        "pgrerun/verbs.py": 'def measure():\n    """Words."""\n    from .rooms import table\n    return table.N\n',
+        "pgrerun/rooms/__init__.py": "",
+        "pgrerun/rooms/table.py": "N = 1\n",
+        "pgrerun/rooms/script.sql": "SELECT 1;\n",
+        "pgrerun/cli.py": "import pgrerun.gates\n",
+        "pgrerun/gates.py": "LEAST = 1\n",
+    }
+    for name, text in files.items():
+        (root / name).write_text(text)
+    return Book(root)
+
+
+@pytest.fixture
+def gates(monkeypatch):
+    """Gates that let everything through and remember what they were shown."""
+    seen = []
+    fake = SimpleNamespace(
+        check_chapter=lambda *words: seen.append(("chapter", *words)),
+        check_prose=lambda *words: seen.append(("prose", *words)),
+        check_site=lambda *words: seen.append(("site", *words)),
+    )
+    monkeypatch.setitem(sys.modules, "pgrerun.gates", fake)
+    monkeypatch.setattr(pgrerun, "gates", fake, raising=False)
+    fake.seen = seen
+    return fake
+
+
+@pytest.fixture(autouse=True)
+def toy_chapter(monkeypatch):
+    monkeypatch.setitem(parameters.CHAPTERS, "toy", ChapterParameters)
+    monkeypatch.setitem(parameters.VALUES, "toy", VALUES)
+    monkeypatch.setitem(parameters.MINUTES, "toy", (1, 2, 3))
+    monkeypatch.setattr(book_module, "_server", lambda parameters: "18.6")
+
+
+@pytest.fixture
+def book(tmp_path, gates):
+    return checkout(tmp_path, notebook("import pgrerun", "print(pairs, profile)"))
+
+
+def ran(book, given=None):
+    book.run(book.state("toy", given))
+    return nbformat.read(book.result("toy"), as_version=4)
+
+
+def stamped(book):
+    """As if the toy had just been run, without the seconds that costs."""
+    book.results.mkdir(exist_ok=True)
+    book.result("toy").write_text((book.notebooks / "toy.ipynb").read_text())
+    book._write_stamp(book.state("toy", {}), 12.0)
+    assert book.state("toy").reasons == []
+    return book
+
+
+# ---- a run
+
+
+def test_a_run_is_executed_gated_and_stamped(book, gates):
+    executed = ran(book, {"pairs": 9})
+    assert executed.cells[-1].outputs[0].text == "9 ci\n"
+    assert executed.metadata.papermill.parameters.pairs == 9
+    assert [kind for kind, *_ in gates.seen] == ["chapter"]
+    state = book.state("toy")
+    assert state.reasons == []
+    assert state.given == {"pairs": 9}
+    assert 0 < state.seconds < 60  # measured, no longer the estimate
+    assert list((book.build / "running").iterdir()) == []
+
+
+def test_the_injected_cell_is_hidden_and_always_the_same(book):
+    executed = ran(book)
+    injected = [cell for cell in executed.cells if cell.id == "injected-parameters"]
+    assert len(injected) == 1
+    assert "remove-input" in injected[0].metadata.tags
+    assert str(book.root) not in nbformat.writes(executed)
+
+
+def test_out_and_name_leave_the_book_alone(book, tmp_path):
+    toy = notebook(f"import os; print(os.environ[{RUN_NAME!r}])")
+    nbformat.write(toy, book.notebook("toy"))
+    out = tmp_path / "mine.ipynb"
+    assert book.run(book.state("toy", {}), out=out, name="mine") == out
+    assert nbformat.read(out, as_version=4).cells[-1].outputs[0].text == "mine\n"
+    assert not book.results.exists()
+    assert RUN_NAME not in os.environ
+
+
+def test_out_needs_a_folder_before_anything_runs(book, tmp_path):
+    with pytest.raises(ParameterError, match="no folder"):
+        book.run(book.state("toy"), out=tmp_path / "missing" / "mine.ipynb")
+
+
+def test_two_runs_at_once_are_refused(book):
+    with book._alone(), pytest.raises(BookError, match="Another run"):
+        book.run(book.state("toy"))
+
+
+# ---- what makes it stale
+
+
+@pytest.mark.parametrize(
+    "path, text, reason",
+    [
+        ("pgrerun/verbs.py", "def measure(): return 2\n", "library verbs.py changed"),
+        ("pgrerun/rooms/table.py", "N = 2\n", "library rooms/table.py changed"),  # imported inside a function
+        ("pgrerun/rooms/script.sql", "SELECT 2;\n", "library rooms/script.sql changed"),
+        ("data/published/figure.csv", "x,y\n1,3\n", "data figure.csv changed"),
+        ("data/published/more.csv", "x\n", "data more.csv is new"),
+        ("data/runs/published/toy/environment.json", "{}", "published run environment.json is new"),
+        ("requirements.txt", "numpy==2.4.7\n", "requirements.txt changed"),
+        ("data/claims.csv", "id,chapter,claim\na-1,toy,It was fast.\n", "claim a-1 changed"),
+    ],
+)
+def test_says_what_changed(book, path, text, reason):
+    stamped(book)
+    (book.root / path).write_text(text)
+    assert reason in book.state("toy").reasons
+
+
+@pytest.mark.parametrize(
+    "path, text",
+    [
+        ("pgrerun/cli.py", "import pgrerun.verbs\n"),
+        ("pgrerun/gates.py", "LEAST = 2\n"),
+        ("pgrerun/verbs.py", 'def measure():\n    "Others."\n    # why\n    from .rooms import table\n    return table.N\n'),
+        ("data/claims.csv", "id,chapter,claim\na-1,toy,It is fast.\nb-1,other,It was slow.\n"),
+        ("book/index.md", "# Another\n"),
+    ],
+)
+def test_what_a_chapter_does_not_use_leaves_it_alone(book, path, text):
+    stamped(book)
+    (book.root / path).write_text(text)
+    assert book.state("toy").reasons == []
+
+
+def test_parameters_and_server_are_told_with_their_values(book, monkeypatch):
+    stamped(book)
+    assert book.state("toy", {"pairs": 9}).reasons == ["parameter pairs 7 → 9"]
+    monkeypatch.setattr(book_module, "_server", lambda parameters: "18.7")
+    assert book.state("toy").reasons == ["PostgreSQL 18.6 → 18.7"]
+
+
+def test_the_last_profile_stands_until_another_is_asked_for(book):
+    book.results.mkdir()
+    book.result("toy").write_text("{}")
+    book._write_stamp(book.state("toy", {"profile": "laptop"}), 100.0)
+    assert book.state("toy").reasons == []
+    assert book.state("toy").parameters.pairs == 15
+    assert "parameter profile laptop → ci" in book.state("toy", {"profile": "ci"}).reasons
+    assert book.state("toy", {"profile": "ci"}).seconds == 60  # an estimate: ci was never run here
+
+
+def test_a_result_changed_behind_our_back_is_stale(book):
+    stamped(book)
+    book.result("toy").write_text("{}")
+    assert "changed by something else" in book.state("toy").reasons[0]
+    book.result("toy").unlink()
+    assert "missing" in book.state("toy").reasons[0]
+
+
+def test_prose_is_retold_around_the_same_outputs(book, gates):
+    before = ran(book, {"pairs": 9})
+    source = nbformat.read(book.notebook("toy"), as_version=4)
+    source.cells[0].source = "# Another title"
+    nbformat.write(source, book.notebook("toy"))
+    state = book.state("toy")
+    assert state.only_prose
+    book.retell(state)
+    after = nbformat.read(book.result("toy"), as_version=4)
+    assert after.cells[0].source == "# Another title"
+    assert [cell.get("outputs") for cell in after.cells] == [cell.get("outputs") for cell in before.cells]
+    assert [cell.id for cell in after.cells] == [cell.id for cell in before.cells]
+    assert len(gates.seen) == 2
+    assert book.state("toy").reasons == []
+
+
+def test_the_real_package_is_walked_without_the_command():
+    """The walk follows the real imports: a chapter needs chapter.py and what is below it, never the command."""
+    reached = inputs.library(book_module.ROOT, ["import pgrerun.chapter"])
+    assert {"library chapter.py", "library parameters.py", "library errors.py"} <= set(reached)
+    assert not {"library cli.py", "library book.py", "library execution.py", "library inputs.py"} & set(reached)
+
+
+# ---- what fails
+
+
+@pytest.mark.parametrize(
+    "raised, status",
+    [
+        ("ParameterError('pairs must be odd.')", 2),
+        ("ServerError('The server is gone.')", 1),
+        ("CannotMeasure('perf', 'There is no perf.')", 1),
+    ],
+)
+def test_a_chapter_s_own_error_keeps_its_words_and_status(book, raised, status):
+    name = raised.partition("(")[0]
+    nbformat.write(notebook(f"from pgrerun.errors import {name}\nraise {raised}"), book.notebook("toy"))
+    with pytest.raises(RerunError) as caught:
+        book.run(book.state("toy"))
+    assert str(caught.value) == raised.split("'")[-2]
+    assert caught.value.exit_status == status
+    assert (book.build / "failed" / "toy.ipynb").exists()
+    assert not book.result("toy").exists()
+
+
+def test_any_other_exception_is_a_bug_with_a_traceback(book):
+    ran(book)
+    nbformat.write(notebook("1 / 0"), book.notebook("toy"))
+    with pytest.raises(ChapterFailed, match="ZeroDivisionError") as caught:
+        book.run(book.state("toy"))
+    assert "ZeroDivisionError" in caught.value.traceback
+    failed = book.build / "failed" / "toy.ipynb"
+    assert str(failed) in str(caught.value) and failed.exists()
+    assert book.result("toy").exists()  # the last good one stays,
+    assert "code changed" in book.state("toy").reasons  # and is known to be old
+
+
+def test_a_kernel_that_dies_is_told_with_its_last_words(book):
+    dying = "import os, sys\nos.write(2, b'out of memory\\n')\nos.kill(os.getpid(), 9)"
+    nbformat.write(notebook(dying), book.notebook("toy"))
+    with pytest.raises(BookError, match="died in the middle.*out of memory"):
+        book.run(book.state("toy"))
+
+
+def test_what_the_gate_refuses_is_not_published(book, gates):
+    def refuse(*words):
+        raise BookError("A chart is missing.")
+
+    gates.check_chapter = refuse
+    with pytest.raises(BookError, match="A chart is missing"):
+        book.run(book.state("toy"))
+    assert not book.result("toy").exists()
+    assert book.state("toy").reasons == ["never run"]
+
+
+DRIVER = """
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+import pgrerun
+from pgrerun import book, cli, parameters
+values = {values!r}
+parameters.CHAPTERS["toy"] = parameters.ChapterParameters
+parameters.VALUES["toy"] = values
+parameters.MINUTES["toy"] = (1, 2, 3)
+book._server = lambda parameters: "18.6"
+sys.modules["pgrerun.gates"] = pgrerun.gates = SimpleNamespace(check_chapter=lambda *words: None)
+root = Path(sys.argv.pop(1))
+cli.Book = lambda: book.Book(root)
+cli.main()
+"""
+
+
+def command(book, *words):
+    driver = DRIVER.format(values=VALUES)
+    return [sys.executable, "-c", driver, str(book.root), *words]
+
+
+def test_the_command_s_exit_status_for_a_refused_parameter(book):
+    raising = "from pgrerun.errors import ParameterError\nraise ParameterError('pairs must be odd.')"
+    nbformat.write(notebook(raising), book.notebook("toy"))
+    done = subprocess.run(command(book, "run", "toy"), capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "pairs must be odd." in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+# Stands for a server: a child process and a directory that the kernel removes at its end.
+SERVER = """
+import atexit, os, shutil, subprocess, tempfile, time
+folder = tempfile.mkdtemp(dir={folder!r})
+child = subprocess.Popen(["sleep", "1000"], cwd=folder)
+def remove():
+    time.sleep(1)
+    child.terminate(); child.wait(); shutil.rmtree(folder)
+atexit.register(remove)
+open({marker!r}, "w").write(f"{{os.getpid()}} {{child.pid}}")
+"""
+
+
+@pytest.mark.parametrize(
+    "signals", [[signal.SIGINT], [signal.SIGTERM], [signal.SIGINT, signal.SIGINT]], ids=["int", "term", "int-int"]
+)
+def test_a_stopped_run_leaves_nothing_behind(book, tmp_path, signals):
+    marker, folder = tmp_path / "marker", tmp_path / "clusters"
+    folder.mkdir()
+    busy = SERVER.format(folder=str(folder), marker=str(marker))
+    nbformat.write(notebook(busy, "time.sleep(1000)"), book.notebook("toy"))
+    running = subprocess.Popen(command(book, "run", "toy"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 30
+    while not (marker.exists() and marker.read_text()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    time.sleep(0.5)
+    for number in signals:
+        running.send_signal(number)
+        time.sleep(0.3)
+    _, words = running.communicate(timeout=40)
+    assert running.returncode == 130, words
+    assert "Traceback" not in words and "Task" not in words, words
+    assert "carries on from there" in words
+    assert not any(psutil.pid_exists(int(pid)) for pid in marker.read_text().split())
+    assert list(folder.iterdir()) == []
+    assert list((book.build / "running").iterdir()) == []
+
+
+# ---- the site
+
+
+def test_the_site_is_built_once_and_its_changes_are_named(book, gates):
+    stamped(book)
+    assert book.site_reasons() == ["never built"]
+    assert book.build_site() == book.site / "index.html"
+    assert [kind for kind, *_ in gates.seen] == ["prose", "site"]
+    assert (book.site / "results" / "toy.html").exists()
+    assert book.site_reasons() == []
+    book._write_stamp(book.state("toy", {}), 1.0)
+    assert book.site_reasons() == []  # a stamp is no page
+    (book.source / "index.md").write_text("# A book\n\nGood day.\n")
+    assert book.site_reasons() == ["page index.md changed"]
+    book.result("toy").write_text(book.result("toy").read_text().replace("A toy", "A top"))
+    assert book.site_reasons() == ["chapter toy changed", "page index.md changed"]
+    (book.site / "index.html").unlink()
+    assert book.site_reasons() == ["never built"]
+
+
+def test_a_warning_stops_the_site_and_is_shown(book):
+    stamped(book)
+    (book.source / "index.md").write_text("# A book\n\n{numref}`nowhere`\n")
+    with pytest.raises(BookError, match="nowhere"):
+        book.build_site()
+    assert book.site_reasons() == ["never built"]
+
+
+# ---- cleaning
+
+
+def test_clean_removes_only_what_can_be_built_again(book):
+    stamped(book)
+    (book.build / "html").mkdir(parents=True)
+    mine, published = book.data / "runs" / "ci" / "toy", book.data / "runs" / "published" / "toy"
+    mine.mkdir(parents=True)
+    assert set(book.clean()) == {book.results, book.build}
+    assert mine.exists() and published.exists() and book.notebook("toy").exists()
+    assert book.clean() == []
+    assert book.clean(runs=True) == [book.data / "runs" / "ci"]
+    assert published.exists()
+
+
+# ---- the committed form
+
+
+def test_only_facts_are_committed(book):
+    source = notebook("import os", "7 * 6", tags=["fact"])
+    timing = nbformat.v4.new_code_cell("import time; time.time()", id="t", metadata={"tags": ["nbval-ignore-output"]})
+    source.cells.append(timing)
+    nbformat.write(source, book.notebook("toy"))
+    book.refresh("toy")
+    kept = nbformat.read(book.notebook("toy"), as_version=4)
+    assert [cell.id for cell in kept.cells] == ["title", "parameters", "c0", "c1", "t"]
+    assert [cell.execution_count for cell in kept.cells[1:]] == [1, 2, 3, 4]
+    assert kept.cells[3].outputs[0].data["text/plain"] == "42"
+    assert kept.cells[4].outputs == []
+    assert set(kept.metadata) == {"kernelspec", "language_info"}
+    assert "papermill" not in book.notebook("toy").read_text()
+    first = book.notebook("toy").read_bytes()
+    book.refresh("toy")
+    assert book.notebook("toy").read_bytes() == first
+
+
+def test_nbval_holds_the_committed_facts(tmp_path):
+    """A committed notebook passes, and fails once a fact is wrong: the guard is not empty."""
+    executed = notebook("7 * 6", tags=["fact"])
+    for number, cell in enumerate(executed.cells[1:], start=1):
+        cell.execution_count = number
+    executed.cells[-1].outputs = [nbformat.v4.new_output("execute_result", {"text/plain": "42"}, execution_count=2)]
+    nbformat.write(committed(executed), tmp_path / "right.ipynb")
+    wrong = (tmp_path / "right.ipynb").read_text().replace('"42"', '"43"')
+    (tmp_path / "wrong.ipynb").write_text(wrong)
+    check = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--nbval", str(tmp_path)]
+    done = subprocess.run(check, capture_output=True, text=True, cwd=tmp_path)
+    assert "1 failed, 3 passed" in done.stdout
+    assert "FAILED wrong.ipynb::Cell 1" in done.stdout
+
+
+def test_an_output_without_a_tag_is_refused():
+    executed = notebook("7 * 6")
+    executed.cells[-1].outputs = [nbformat.v4.new_output("stream", text="42\n")]
+    with pytest.raises(BookError, match="'7 \\* 6'.*nbval-ignore-output"):
+        committed(executed)
+
+
+def test_stamps_are_readable(book):
+    stamp = json.loads(stamped(book).result("toy").with_suffix(".json").read_text())
+    assert stamp["inputs"]["parameter pairs"] == 7
+    assert stamp["inputs"]["PostgreSQL"] == "18.6"
