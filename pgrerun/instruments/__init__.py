@@ -13,3 +13,5 @@
 All take a server of `pgrerun.server` or a connection to one, and raise CannotMeasure
 where it, or the machine, lacks what they need.
 """
+
+PAGE = 8192  # bytes; every release built with the default

@@ -24,8 +24,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import dict_row
 
 from pgrerun.errors import CannotMeasure, RerunError, ServerError
-
-PAGE = 8192
+from pgrerun.instruments import PAGE, processes
 
 # column: function of a relation's OID behind pg_stat_all_* and pg_statio_all_*
 _OF_RELATION = {
@@ -101,6 +100,9 @@ class Delta:
     database's commits may contain a handful of the probe's own; count transactions
     where they are made.
     What the release doesn't offer is None, and named in `missing`.
+    `usage` is the process table's account of the same window (`processes.Usage`),
+    None if the server's processes can't be seen. `seconds` is the block's own length;
+    the window is longer by the time that background processes get to report.
     `unsettled` lists backends that worked in the block and may have kept
     counts to themselves.
     """
@@ -116,6 +118,7 @@ class Delta:
     start_lsn: str | None = None
     end_lsn: str | None = None
     wal_bytes: int | None = None
+    usage: processes.Usage | None = None
     missing: list[str] = field(default_factory=list)
     unsettled: list[int] = field(default_factory=list)
 
@@ -205,6 +208,7 @@ class Counters:
 
     def __init__(self, server, settle: float = 0.25):
         self._settle = settle
+        self._server = server
         self._conn = server.connect()
         self._version = self._conn.info.server_version
         self._pid = self._conn.info.backend_pid
@@ -247,6 +251,7 @@ class Counters:
             self._learn_relations()
             self._flush([])
             before = self._read()
+        usage = self._usage()
         clock = time.perf_counter()
         yield delta
         delta.seconds = time.perf_counter() - clock
@@ -254,6 +259,8 @@ class Counters:
         delta.unsettled = self._wait_for_leavers(before["now"], connections)
         time.sleep(settle)
         self._flush([])
+        if usage is not None:
+            delta.usage = self._usage() - usage
         after = self._read()
         if self._stale(after):  # relations born in the block: learning their names must not count
             self._learn_relations()
@@ -352,6 +359,12 @@ class Counters:
             except psycopg.OperationalError as error:
                 raise ServerError(f"A connection broke before its counts could be read: {error}") from error
         self._run(statement)
+
+    def _usage(self) -> processes.Usage | None:
+        try:
+            return processes.usage(self._server)
+        except CannotMeasure:
+            return None
 
     def _wait_for_leavers(self, since: str, connections, patience: float = 2.0) -> list[int]:
         """Wait until other backends that worked since then have left; the pids that stayed.

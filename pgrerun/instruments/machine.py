@@ -1,0 +1,154 @@
+"""The machine under the server: what it is, how fast its disk flushes, who else is using it."""
+
+import os
+import platform
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from pgrerun.instruments import clock, processes
+
+
+def describe(path: str | Path | None = None) -> dict:
+    """What a run record says of the machine; every value is JSON, unknown ones are None.
+
+    `path` is where the server keeps its files (default: the directory for temporary
+    files): its filesystem and flush time are those that count.
+    """
+    place = Path(path or tempfile.gettempdir())
+    memory = psutil.virtual_memory()
+    return {
+        "system": platform.system(),
+        "kernel": platform.release(),
+        "distribution": _distribution(),
+        "architecture": platform.machine(),
+        "cpu_model": _cpu_model(),
+        "cpus_usable": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cpus": psutil.cpu_count(),
+        "cores": psutil.cpu_count(logical=False),
+        "governor": _first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "transparent_huge_pages": _first_line("/sys/kernel/mm/transparent_hugepage/enabled"),
+        "memory_bytes": memory.total,
+        "swap_used_bytes": psutil.swap_memory().used,
+        "filesystem": filesystem(place),
+        "fdatasync_8k_seconds": fdatasync(place),
+        "clock_reading_seconds": clock.cost() / 1e9,
+        "load_average": list(os.getloadavg()),
+        "python": platform.python_version(),
+    }
+
+
+def filesystem(path: str | Path) -> dict[str, str] | None:
+    """Type and mount options of the filesystem that holds a path; None if it can't be told."""
+    path = Path(path).resolve()
+    mounts = [mount for mount in psutil.disk_partitions(all=True) if path.is_relative_to(mount.mountpoint)]
+    if not mounts:
+        return None
+    mount = max(mounts, key=lambda mount: len(mount.mountpoint))
+    return {"type": mount.fstype, "options": mount.opts}
+
+
+def fdatasync(folder: str | Path, writes: int = 100) -> float | None:
+    """Median seconds to overwrite 8 kB in place and have it on stable storage.
+
+    What a commit waits for at least. None where the folder can't be written. A
+    filesystem in memory answers in a few microseconds.
+    """
+    page = os.urandom(8192)
+    try:
+        with tempfile.NamedTemporaryFile(dir=folder, prefix="pgrerun-fdatasync-") as file:
+            os.pwrite(file.fileno(), page * 16, 0)
+            os.fsync(file.fileno())
+            times = []
+            for number in range(writes):
+                with clock.stopwatch() as watch:
+                    os.pwrite(file.fileno(), page, 8192 * (number % 16))
+                    os.fdatasync(file.fileno())
+                times.append(watch.seconds)
+    except OSError:
+        return None
+    return statistics.median(times)
+
+
+@dataclass
+class Load:
+    """How busy others kept the machine during a block; filled when the block ends.
+
+    `fraction`: share of all CPU time that went to processes which are neither this
+    one, nor its descendants, nor the server's, plus what the hypervisor took away;
+    0 to 1. None if the server's processes can't be seen. `seconds`: length of the block.
+    """
+
+    fraction: float | None = None
+    seconds: float | None = None
+
+
+@contextmanager
+def other_load(server=None) -> Iterator[Load]:
+    """Measure around a block how much of the machine others used.
+
+    CPU time is counted in ticks of 10 ms, so blocks shorter than about a second
+    are judged roughly; less than 0.1 s not at all (fraction 0).
+    """
+    load = Load()
+    visible = server is None or server.can("processes")
+    before = _readings(server) if visible else None
+    started = time.perf_counter()
+    yield load
+    load.seconds = time.perf_counter() - started
+    if before is None:
+        return
+    busy, total, ours = (after - earlier for after, earlier in zip(_readings(server), before))
+    load.fraction = min(1.0, max(0.0, busy - ours) / total) if load.seconds >= 0.1 and total else 0.0
+
+
+def _readings(server) -> tuple[float, float, float]:
+    """CPU seconds so far: busy (stolen included), all, ours."""
+    times = psutil.cpu_times()
+    idle = times.idle + getattr(times, "iowait", 0.0)
+    # guest time is part of user time already
+    total = sum(times) - getattr(times, "guest", 0.0) - getattr(times, "guest_nice", 0.0)
+    ours = _tree_seconds()
+    if server is not None and (pids := server.pids()):
+        if not set(pids) & _descendants():
+            ours += processes.usage(server).cpu_seconds
+    return total - idle, total, ours
+
+
+def _descendants() -> set[int]:
+    return {child.pid for child in psutil.Process().children(recursive=True)}
+
+
+def _tree_seconds() -> float:
+    """CPU seconds of this process and its descendants, those that have ended included."""
+    spent = 0.0
+    for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:
+        with suppress(psutil.Error):
+            spent += sum(process.cpu_times()[:4])  # user, system and the same of reaped children
+    return spent
+
+
+def _distribution() -> str | None:
+    with suppress(OSError):
+        return platform.freedesktop_os_release().get("PRETTY_NAME")
+    return None
+
+
+def _cpu_model() -> str | None:
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or None
+
+
+def _first_line(path: str) -> str | None:
+    with suppress(OSError):
+        return Path(path).read_text().splitlines()[0]
+    return None

@@ -1,0 +1,76 @@
+"""Where the CPU time goes: samples of the server's processes taken by perf.
+
+The CPU clock is sampled, not hardware events, which virtual machines often lack.
+Shares of few samples are rough: n samples leave a standard error of sqrt(p(1-p)/n).
+For exact counts of instructions see `callgrind.py`.
+"""
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+
+import pandas as pd
+
+from pgrerun.errors import CannotMeasure, ServerError
+
+COLUMNS = ["comm", "dso", "symbol", "samples", "share"]
+
+
+@lru_cache
+def unavailable() -> str | None:
+    """Why processes can't be sampled here; None if they can. Tries it once."""
+    if not shutil.which("perf"):
+        return "Processes can't be sampled: perf isn't installed (Debian's package is `linux-perf`)."
+    with tempfile.TemporaryDirectory() as folder:
+        done = _perf("record", "-e", "cpu-clock", "-o", f"{folder}/data", "--", "true")
+    if done.returncode:
+        return (
+            f"Processes can't be sampled: perf is installed but refuses ({done.stderr.strip()[:300]}). "
+            "It needs a matching kernel and /proc/sys/kernel/perf_event_paranoid of at most 2."
+        )
+    return None
+
+
+def require() -> None:
+    """Raise CannotMeasure unless perf works here."""
+    if reason := unavailable():
+        raise CannotMeasure("perf", reason)
+
+
+def sample(pids: Iterable[int], seconds: float, *, frequency: int = 999) -> pd.DataFrame:
+    """Sample processes for some seconds while something else keeps them busy.
+
+    Columns: comm (process name), dso (program, library or "[kernel.kallsyms]"),
+    symbol, samples, share (of all samples, 0 to 1); most samples first. Empty if
+    the processes were idle. CannotMeasure without perf, ServerError if they are gone.
+    """
+    require()
+    pids = ",".join(map(str, pids))
+    with tempfile.TemporaryDirectory(prefix="pgrerun-perf-") as folder:
+        data = f"{folder}/data"
+        done = _perf("record", "-e", "cpu-clock", "-F", frequency, "-p", pids, "-o", data, "--", "sleep", seconds)
+        if done.returncode or not Path(data).exists():
+            raise ServerError(f"The processes {pids} can't be sampled: {done.stderr.strip()[-300:]}")
+        report = _perf("report", "-i", data, "--stdio", "-t", "|", "--sort", "comm,dso,symbol", "-n", "--no-children", "-q", "-g", "none")
+    return _read(report.stdout)
+
+
+def _perf(*arguments) -> subprocess.CompletedProcess:
+    return subprocess.run(["perf", *map(str, arguments)], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+
+
+def _read(report: str) -> pd.DataFrame:
+    """perf's report with "|" between fields: overhead, samples, comm, dso, symbol."""
+    rows = []
+    for line in report.splitlines():
+        fields = [field.strip() for field in line.split("|", 4)]
+        if len(fields) == 5 and fields[1].isdigit():
+            _, samples, comm, dso, symbol = fields
+            # "[.] ExecScan" is user space, "[k] ..." the kernel
+            rows.append({"comm": comm, "dso": dso, "symbol": symbol.partition("] ")[2] or symbol, "samples": int(samples)})
+    frame = pd.DataFrame(rows, columns=COLUMNS[:-1])
+    frame["share"] = frame["samples"] / frame["samples"].sum() if len(frame) else pd.Series(dtype=float)
+    return frame.sort_values("samples", ascending=False, ignore_index=True)

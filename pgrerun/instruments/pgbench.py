@@ -1,0 +1,226 @@
+"""Client load: pgbench, run once and read carefully.
+
+Every load on a server comes from here; a loop in Python would measure Python.
+Throughput leaves connecting out. Under a rate, latency counts from the moment a
+transaction was scheduled (so a stall isn't hidden by the waiting that it causes),
+and the schedule lag and the transactions never started are reported beside it.
+"""
+
+import re
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from pgrerun.errors import CannotMeasure, ParameterError, ServerError
+
+PROTOCOLS = ("simple", "extended", "prepared")
+BUILTINS = ("tpcb-like", "simple-update", "select-only")
+
+_FIELDS = {
+    "tps": r"^tps = ([\d.]+) \((?:without initial connection time|excluding connections establishing)\)",
+    "transactions": r"^number of transactions actually processed: (\d+)",
+    "failed": r"^number of failed transactions: (\d+)",
+    "skipped": r"^number of transactions skipped: (\d+)",
+    "latency_ms": r"^latency average = ([\d.]+) ms",
+    "latency_stddev_ms": r"^latency stddev = ([\d.]+) ms",
+    "connection_ms": r"^initial connection time = ([\d.]+) ms",
+    "lag_ms": r"^rate limit schedule lag: avg ([\d.]+) ",
+}
+_LOG = ["client", "transaction", "latency_us", "script", "epoch_s", "epoch_us"]
+
+
+@dataclass(frozen=True)
+class PgbenchResult:
+    """What one run of pgbench reported.
+
+    tps                transactions per second, connecting left out
+    latency_ms         mean; from the scheduled start if there was a rate
+    latency_stddev_ms  None where pgbench doesn't say
+    transactions       that succeeded
+    failed             that ended in a serialization failure or deadlock
+    skipped            that a latency limit kept from being started
+    lag_ms             mean delay behind the schedule; None without a rate
+    connection_ms      until all clients were connected; None before pgbench 14
+    log                with `log=True`: one row per transaction with client,
+                       transaction, latency_ms, script, time_s (end, since the
+                       epoch), lag_ms (with a rate), outcome ("done", "skipped",
+                       "failed"); else None
+    output             pgbench's own report
+    """
+
+    tps: float
+    transactions: int
+    latency_ms: float
+    latency_stddev_ms: float | None
+    failed: int
+    skipped: int
+    lag_ms: float | None
+    connection_ms: float | None
+    log: pd.DataFrame | None
+    output: str
+
+    def percentile(self, q: float) -> float:
+        """A percentile (0 to 100) of the logged latencies, in ms. Needs `log=True`."""
+        if self.log is None:
+            raise ParameterError("Percentiles come from single transactions: run pgbench with log=True.")
+        return float(np.percentile(self.log.loc[self.log["outcome"] == "done", "latency_ms"], q))
+
+
+def run(
+    server,
+    script: str | Path | None = None,
+    *,
+    builtin: str | None = None,
+    clients: int = 1,
+    jobs: int | None = None,
+    seconds: int | None = None,
+    transactions: int | None = None,
+    rate: float | None = None,
+    protocol: str = "simple",
+    variables: Mapping[str, int | float | str] | None = None,
+    seed: int | None = None,
+    log: bool = False,
+    more: Sequence[str] = (),
+) -> PgbenchResult:
+    """Run pgbench against a server and return what it measured.
+
+    The load is a `script` (text, or a Path to read it from) or one of pgbench's
+    `builtin`s; it lasts whole `seconds` or `transactions` per client. `jobs`
+    (pgbench's threads, default 1), `rate` (transactions per second, all clients),
+    `seed` (of its random functions); `more` goes to pgbench as it is. Nothing is
+    vacuumed first. ParameterError for arguments that make no sense, ServerError if
+    a client aborts or the server goes away: then there is no number.
+    """
+    _check(script, builtin, clients, seconds, transactions, protocol)
+    with _Scratch(server.scratch) as scratch:
+        arguments = ["-n", "-c", clients, "-j", jobs or 1, "-M", protocol, *more]
+        arguments += ["-T", seconds] if seconds else ["-t", transactions]
+        if rate is not None:
+            arguments += ["-R", rate]
+        if seed is not None:
+            arguments += [f"--random-seed={seed}"]
+        for name, value in (variables or {}).items():
+            arguments += ["-D", f"{name}={value}"]
+        if log:
+            arguments += ["-l", f"--log-prefix={scratch.log}"]
+        if _knows(server, "--exit-on-abort"):
+            arguments += ["--exit-on-abort"]
+        # a weight, so that an @ in the path isn't taken for one
+        arguments += ["-b", builtin] if builtin else ["-f", f"{scratch.write(_text(script))}@1"]
+        # transactions have no known duration; seconds have, but the slowest may overstay
+        done = server.tool("pgbench", *arguments, check=False, timeout=seconds and seconds * 2 + 120)
+        _raise_if_broken(done)
+        return _result(done.stdout, scratch.rows(rated=rate is not None) if log else None)
+
+
+def _text(script: str | Path) -> str:
+    return script.read_text() if isinstance(script, Path) else script
+
+
+def _check(script, builtin, clients, seconds, transactions, protocol) -> None:
+    problem = None
+    if (script is None) == (builtin is None):
+        problem = "give either a script or the name of a builtin"
+    elif builtin is not None and builtin not in BUILTINS:
+        problem = f"builtin is one of {', '.join(BUILTINS)}, not {builtin!r}"
+    elif (seconds is None) == (transactions is None):
+        problem = "give either seconds or transactions per client"
+    elif (seconds if transactions is None else transactions) != int(seconds or transactions or 0) or (seconds or transactions) < 1:
+        problem = "seconds or transactions must be a whole number of at least 1"
+    elif clients < 1:
+        problem = f"at least one client is needed, not {clients}"
+    elif protocol not in PROTOCOLS:
+        problem = f"protocol is one of {', '.join(PROTOCOLS)}, not {protocol!r}"
+    if problem:
+        raise ParameterError(f"pgbench can't be run like this: {problem}.")
+
+
+_help: dict[str, str] = {}
+
+
+def _knows(server, option: str) -> bool:
+    """Whether this server's pgbench has an option; asked once per release."""
+    version = server.tool("pgbench", "--version").stdout
+    if version not in _help:
+        _help[version] = server.tool("pgbench", "--help").stdout
+    return option in _help[version]
+
+
+def _raise_if_broken(done) -> None:
+    aborted = re.search(r"Run was aborted|client \d+ (?:script \d+ )?aborted", done.stderr)
+    if done.returncode == 0 and not aborted:
+        return
+    said = [line for line in done.stderr.splitlines() if not line.startswith(("pgbench (", "transaction type"))]
+    told = " ".join(said[-6:]).strip() or f"it said nothing and left with status {done.returncode}"
+    if "too many clients" in told or "remaining connection slots" in told:
+        told += " Use fewer clients, or raise max_connections."
+    raise ServerError(f"pgbench didn't finish, so its numbers don't count: {told}")
+
+
+def _result(output: str, log: pd.DataFrame | None) -> PgbenchResult:
+    found = {name: re.search(pattern, output, re.MULTILINE) for name, pattern in _FIELDS.items()}
+    values = {name: float(match[1]) if match else None for name, match in found.items()}
+    if values["tps"] is None or values["transactions"] is None:
+        raise ServerError(f"pgbench's report can't be understood; it said: {output.strip()[-500:]}")
+    return PgbenchResult(
+        tps=values["tps"],
+        transactions=int(values["transactions"]),
+        latency_ms=values["latency_ms"],
+        latency_stddev_ms=values["latency_stddev_ms"],
+        failed=int(values["failed"] or 0),
+        skipped=int(values["skipped"] or 0),
+        lag_ms=values["lag_ms"],
+        connection_ms=values["connection_ms"],
+        log=log,
+        output=output,
+    )
+
+
+class _Scratch:
+    """The files of one run in the server's scratch folder, removed afterwards."""
+
+    def __init__(self, folder: Path):
+        self._stem = f"pgbench-{uuid.uuid4().hex[:12]}"
+        self._folder = folder
+        self.log = folder / f"{self._stem}-log"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        for path in self._folder.glob(f"{self._stem}*"):
+            path.unlink(missing_ok=True)
+
+    def write(self, script: str) -> Path:
+        path = self._folder / f"{self._stem}.sql"
+        path.write_text(script)
+        path.chmod(0o644)  # pgbench may run as another account than we do
+        return path
+
+    def rows(self, rated: bool) -> pd.DataFrame:
+        """The per-transaction log of all threads, in the order of the transactions' ends."""
+        columns = _LOG + (["lag_us"] if rated else [])
+        paths = sorted(self._folder.glob(f"{self.log.name}.*"))
+        frames = [pd.read_csv(path, sep=" ", names=columns, usecols=range(len(columns))) for path in paths]
+        if not frames:
+            raise CannotMeasure("pgbench log", f"pgbench left no log of single transactions in {self._folder}.")
+        rows = pd.concat(frames, ignore_index=True)
+        latency = pd.to_numeric(rows["latency_us"], errors="coerce")
+        log = pd.DataFrame(
+            {
+                "client": rows["client"],
+                "transaction": rows["transaction"],
+                "latency_ms": latency / 1000,
+                "script": rows["script"],
+                "time_s": rows["epoch_s"] + rows["epoch_us"] / 1e6,
+                # in place of a time stands "skipped", or why a transaction failed
+                "outcome": rows["latency_us"].where(latency.isna(), "done"),
+            }
+        )
+        if rated:
+            log["lag_ms"] = pd.to_numeric(rows["lag_us"], errors="coerce") / 1000
+        return log.sort_values("time_s", ignore_index=True, kind="stable")

@@ -1,0 +1,208 @@
+"""The process table: what the kernel says the server's processes used.
+
+An account of I/O that is independent of PostgreSQL's own (`counters.py`); `reconcile`
+lays the two side by side. A backend that ends takes its /proc entry along, but the
+kernel adds its CPU time and I/O to the postmaster that reaps it: so postmaster
+(children reaped included) plus living children loses nothing, whatever came and
+went in between.
+"""
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from pgrerun.errors import CannotMeasure, ServerError
+from pgrerun.instruments import PAGE
+
+if TYPE_CHECKING:
+    from pgrerun.instruments.counters import Counters, Delta
+
+_TICK = os.sysconf("SC_CLK_TCK")
+_INHERITED = ["cpu_user", "cpu_system", "rchar", "wchar", "syscr", "syscw", "read_bytes", "write_bytes"]
+_SWITCHES = {"voluntary_ctxt_switches": "switches", "nonvoluntary_ctxt_switches": "preemptions"}
+_COUNTS = [*_INHERITED, *_SWITCHES.values()]
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Resources used: up to a moment (as `usage` returns it), or between two (`later - earlier`).
+
+    `processes`: one row per pid with role, cpu_user, cpu_system (seconds); rchar,
+    wchar (bytes passed by read and write calls on files and pipes; sockets don't
+    count), syscr, syscw (those calls), read_bytes, write_bytes (bytes fetched from
+    and headed for the block device); switches, preemptions (voluntary and
+    involuntary context switches). The postmaster's row includes the processes that
+    have ended, except for context switches, which the kernel doesn't pass on.
+    """
+
+    processes: pd.DataFrame
+
+    def __sub__(self, earlier: "Usage") -> "Usage":
+        now, then = self.processes, earlier.processes
+        [master] = now.index[now["role"] == "postmaster"]
+        if master not in then.index:
+            raise ServerError("The server was restarted between two readings of its processes; measure again.")
+        change = now.copy()
+        change[_COUNTS] -= then[_COUNTS].reindex(now.index, fill_value=0)
+        # what the ended had used before the first reading is new in the postmaster's account only
+        ended = then.index.difference(now.index)
+        change.loc[master, _INHERITED] -= then.loc[ended, _INHERITED].sum()
+        return Usage(change)
+
+    @property
+    def by_role(self) -> pd.DataFrame:
+        """The same counts, added up by role."""
+        return self.processes.groupby("role").sum()
+
+    @property
+    def cpu_seconds(self) -> float:
+        """User and system time of all processes, in steps of the kernel's tick (10 ms)."""
+        return float(self.processes[["cpu_user", "cpu_system"]].to_numpy().sum())
+
+    @property
+    def reads_8k(self) -> float:
+        """Bytes read by system calls, in pages of 8 kB: at least the pages read."""
+        return float(self.processes["rchar"].sum() / PAGE)
+
+    @property
+    def writes_8k(self) -> float:
+        """Bytes written by system calls, in pages of 8 kB: relations, WAL, logs, everything."""
+        return float(self.processes["wchar"].sum() / PAGE)
+
+
+def usage(server) -> Usage:
+    """What all processes of a server have used so far.
+
+    Read twice around, so that no process is missed or counted twice. CannotMeasure
+    if the server's processes aren't visible from here.
+    """
+    server.require("processes")
+    for _ in range(50):
+        roles = server.pids()
+        rows = [_process(pid, role) for pid, role in roles.items()]
+        if None not in rows and list(server.pids()) == list(roles):
+            return Usage(pd.DataFrame(rows).set_index("pid"))
+        time.sleep(0.02)
+    raise ServerError(
+        "Processes of the server come and go too fast for one reading of the process table; "
+        "read it before and after a load, not during one that reconnects for every transaction."
+    )
+
+
+def _process(pid: int, role: str) -> dict | None:
+    """One process's account; None if it has ended, reaped or not."""
+    folder = Path("/proc") / str(pid)
+    try:
+        # field 2, the name, may hold spaces and brackets; proc_pid_stat(5) counts from 1
+        stat = (folder / "stat").read_text().rpartition(")")[2].split()
+        status = _lines(folder / "status")
+        io = _lines(folder / "io")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    except PermissionError:
+        raise CannotMeasure(
+            "processes",
+            f"The process table's I/O counts of the server (process {pid}) may only be read by root or the "
+            "account that the server runs as.",
+        ) from None
+    if stat[0] in "ZX":
+        return None
+    user, system, children_user, children_system = (int(ticks) / _TICK for ticks in stat[11:15])
+    return {
+        "pid": pid,
+        "role": role,
+        "cpu_user": user + children_user,
+        "cpu_system": system + children_system,
+        **{name: int(io[name]) for name in _INHERITED[2:]},
+        **{name: int(status[line]) for line, name in _SWITCHES.items()},
+    }
+
+
+def _lines(path: Path) -> dict[str, str]:
+    return dict(line.split(":", 1) for line in path.read_text().splitlines())
+
+
+def connection_cost(server, counters: "Counters", connections: int = 5) -> dict[str, float]:
+    """Bytes per connection that the server reads and writes but doesn't count itself.
+
+    {"read": ..., "write": ...}. A starting backend reads the relation caches' init
+    files and the file-node maps, which appear in no statistics view.
+    """
+    with counters.measured() as delta:
+        for _ in range(connections):
+            server.connect().close()
+    together = reconcile(delta).query("source == 'together'")
+    return dict(zip(together["direction"], together["difference"] / connections))
+
+
+def reconcile(delta: "Delta", connection_cost: Mapping[str, float] | None = None) -> pd.DataFrame:
+    """Lay PostgreSQL's account of a block's I/O beside the process table's.
+
+    Columns: direction ("read", "write"), source, counters and processes (bytes),
+    difference (processes minus counters), pages (counters' bytes in 8 kB),
+    explanation. Parts have counters
+    only; the row "together" of each direction compares the sums, and its
+    explanation names what PostgreSQL doesn't count. With what one connection costs
+    (of `connection_cost`), the sessions begun in the block are a part of their own.
+    Needs pg_stat_io and visible processes (CannotMeasure).
+    """
+    if delta.io is None:
+        raise CannotMeasure("pg_stat_io", "I/O can be reconciled with the process table from PostgreSQL 16 on.")
+    if delta.usage is None:
+        raise CannotMeasure("processes", "The server's processes can't be seen from here, so I/O has one account only.")
+    used = delta.usage
+    cost = connection_cost or {"read": 0.0, "write": 0.0}
+    sessions = delta.database.get("sessions", 0)
+    # what the checkpointer writes of these is missing from pg_stat_slru
+    slru_written = _slru(delta, "blks_written") + (delta.checkpointer or {}).get("slru_written", 0) * PAGE
+    temporary = delta.database.get("temp_bytes", 0)
+    reads = [
+        ("relation pages", _bytes(delta, "read", wal=False), "read into the buffer pool"),
+        ("transaction status and other SLRU pages", _slru(delta, "blks_read"), "pg_xact, pg_subtrans, pg_multixact"),
+        ("WAL", _bytes(delta, "read", wal=True), "read back by a recovery or a WAL sender"),
+        ("starting backends", sessions * cost["read"], "relation cache and file-node map files, measured apart"),
+    ]
+    writes = [
+        ("relation pages", _bytes(delta, "write", wal=False), "written out of the buffer pool"),
+        ("relation growth", _bytes(delta, "extend", wal=False), "a reservation without writing if many pages at once"),
+        ("WAL", _bytes(delta, "write", wal=True), "whole pages: one that fills slowly is written again and again"),
+        ("transaction status and other SLRU pages", slru_written, "pg_xact, pg_subtrans, pg_multixact"),
+        ("temporary files", temporary, "sorts and hash tables that spill"),
+        ("starting backends", sessions * cost["write"], "measured apart"),
+    ]
+    frames = [
+        _compare("read", reads, used.processes["rchar"].sum(), "control file, time zone and catalog init files, wake-ups"),
+        _compare("write", writes, used.processes["wchar"].sum(), "control file (8 kB per update), server log, replication state, statistics file"),
+    ]
+    return pd.concat(frames, ignore_index=True)
+
+
+def _bytes(delta: "Delta", verb: str, *, wal: bool) -> float:
+    """Bytes of pg_stat_io; NaN for WAL before PostgreSQL 18, which doesn't count it there."""
+    io = delta.io
+    if f"{verb}_bytes" not in io:
+        return np.nan if wal else float((io[f"{verb}s"] * io["op_bytes"]).sum())
+    return float(io.loc[(io["object"] == "wal") == wal, f"{verb}_bytes"].sum())
+
+
+def _slru(delta: "Delta", column: str) -> float:
+    return float(delta.slru[column].sum() * PAGE)
+
+
+def _compare(direction: str, parts: list[tuple], processes: float, uncounted: str) -> pd.DataFrame:
+    frame = pd.DataFrame(parts, columns=["source", "counters", "explanation"])
+    total = frame["counters"].sum()
+    together = {"source": "together", "counters": total, "explanation": f"not counted: {uncounted}"}
+    frame = pd.concat([frame, pd.DataFrame([together])], ignore_index=True)
+    frame.insert(0, "direction", direction)
+    last = frame.index[-1]
+    frame.loc[last, "processes"] = float(processes)
+    frame.loc[last, "difference"] = float(processes) - total
+    frame["pages"] = frame["counters"] / PAGE
+    return frame[["direction", "source", "counters", "processes", "difference", "pages", "explanation"]]

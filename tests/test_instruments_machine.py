@@ -1,0 +1,134 @@
+"""The machine, the clock and the profilers; times are never compared with a constant."""
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from pgrerun.errors import CannotMeasure, RerunError, ServerError
+from pgrerun.instruments import callgrind, clock, machine, perf, pgbench
+from pgrerun.server import Cluster, installed
+
+SPIN = "import time\nend = time.monotonic() + 3\nwhile time.monotonic() < end: pass"
+
+
+@pytest.fixture(scope="module")
+def server():
+    with Cluster() as cluster:
+        with cluster.connect() as conn:
+            conn.execute("CREATE TABLE t AS SELECT g AS id FROM generate_series(1, 1000) g")
+            conn.execute("VACUUM ANALYZE t")
+        yield cluster
+
+
+def test_a_stopwatch_is_read_after_its_block():
+    with clock.stopwatch() as watch:
+        with pytest.raises(ValueError, match="still running"):
+            watch.seconds
+        time.sleep(0.02)
+    assert watch.seconds >= 0.02
+    assert clock.cost(100) > 0
+
+
+def test_the_description_is_json_and_knows_the_filesystem(server):
+    about = json.loads(json.dumps(machine.describe(server.scratch)))
+    assert about["memory_bytes"] > 0 and about["cpus_usable"] >= 1
+    assert about["filesystem"]["type"] and about["fdatasync_8k_seconds"] > 0
+    assert machine.fdatasync("/nowhere/at/all") is None
+
+
+def test_others_load_is_told_from_ours_and_the_servers(server):
+    def spin():
+        return subprocess.Popen([sys.executable, "-c", SPIN])
+
+    with machine.other_load(server) as ours:
+        pgbench.run(server, "SELECT count(*) FROM t;", seconds=1)
+    # a grandchild whose parent has gone is nobody's descendant
+    orphan = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {SPIN!r}])"
+    subprocess.run([sys.executable, "-c", orphan], check=True)
+    with machine.other_load(server) as others:
+        time.sleep(1.5)
+    child = spin()
+    time.sleep(1.6)  # until the orphan is over
+    with machine.other_load(server) as own_child:
+        time.sleep(1)
+    child.kill()
+    child.wait()
+    assert 0 <= ours.fraction <= 1 and others.seconds >= 1.5
+    assert others.fraction > 0.5 / machine.psutil.cpu_count()
+    assert own_child.fraction < others.fraction
+
+
+def test_other_load_is_unknown_where_the_server_cant_be_seen():
+    class Far:
+        def can(self, capability):
+            return False
+
+    with machine.other_load(Far()) as load:
+        pass
+    assert load.fraction is None and load.seconds >= 0
+
+
+@pytest.fixture
+def counted(server):
+    if reason := callgrind.unavailable():
+        pytest.skip(reason)
+    server.stop()
+    yield server
+    server.start()
+
+
+def test_instructions_repeat_and_follow_the_work(counted):
+    count = "SELECT count(*)\nFROM t"
+    half = "SELECT count(*) FROM t WHERE id <= 500"
+    frame = callgrind.profile(counted, [count, count, count, half])
+    totals = frame.groupby("statement")["exclusive"].sum()
+    assert totals[0] > totals[1]  # caches were filled by the first
+    assert abs(totals[1] - totals[2]) < 0.01 * totals[1]
+    second = frame[frame["statement"] == 2].set_index("function")
+    assert second.loc["exec_simple_query", "inclusive"] == totals[2]
+    assert second.loc["heap_getnextslot", "calls"] == 1001  # and one that finds no more
+    assert second["inclusive"].max() == totals[2]
+
+
+def test_a_statement_that_fails_is_no_profile(counted):
+    with pytest.raises(RerunError, match="division by zero"):
+        callgrind.profile(counted, ["SELECT 1/0"])
+    assert list(counted.scratch.glob("callgrind-*")) == []
+
+
+def test_a_stripped_program_cant_be_profiled(counted):
+    stripped = [p for p in installed() if b".symtab" not in (p.bindir / "postgres").read_bytes()]
+    if not stripped:
+        pytest.skip("no stripped release is installed here")
+    with Cluster(stripped[0]) as cluster:
+        with pytest.raises(RerunError, match="stop"):
+            callgrind.profile(cluster, ["SELECT 1"])
+        cluster.stop()
+        with pytest.raises(CannotMeasure, match="stripped"):
+            callgrind.profile(cluster, ["SELECT 1"])
+
+
+def test_samples_find_the_busy_backend(server):
+    if reason := perf.unavailable():
+        pytest.skip(reason)
+    with server.connect() as conn:
+        pid = conn.info.backend_pid
+        busy = server.tool_process("psql", "-c", "SELECT sum(g) FROM generate_series(1, 20000000) g")
+        time.sleep(0.3)
+        backends = [p for p, role in server.pids().items() if role == "client backend" and p != pid]
+        frame = perf.sample(backends, 1)
+        busy.kill()
+        busy.communicate()
+    assert frame["share"].sum() == pytest.approx(1) and frame["samples"].sum() > 100
+    assert set(frame["comm"]) == {"postgres"}
+    assert frame["symbol"].str.contains("generate_series|int8|ExecProject|tuplestore", regex=True).any()
+
+
+def test_processes_that_are_gone_cant_be_sampled():
+    if reason := perf.unavailable():
+        pytest.skip(reason)
+    with pytest.raises(ServerError):
+        perf.sample([2**22 + 12345], 0.1)

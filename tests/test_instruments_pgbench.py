@@ -1,0 +1,122 @@
+"""pgbench: its report is read completely, and a broken run gives no number."""
+
+import threading
+
+import pytest
+
+from pgrerun.errors import ParameterError, ServerError
+from pgrerun.instruments import pgbench
+from pgrerun.server import Cluster, installed
+
+SCRIPT = "\\set id random(1, 1000)\nINSERT INTO drawn VALUES (:id, :mark);\n"
+
+
+@pytest.fixture(scope="module")
+def server():
+    with Cluster(settings={"max_connections": 10}) as cluster:
+        with cluster.connect() as conn:
+            conn.execute("CREATE TABLE drawn (id int, mark int)")
+        yield cluster
+
+
+def drawn(server):
+    with server.connect() as conn:
+        rows = conn.execute("DELETE FROM drawn RETURNING id, mark").fetchall()
+    return rows
+
+
+def test_transactions_variables_and_seed(server):
+    runs = []
+    for seed in (11, 11, 12):
+        result = pgbench.run(server, SCRIPT, transactions=40, seed=seed, variables={"mark": 7}, protocol="prepared")
+        assert result.transactions == 40 and result.failed == 0 and result.tps > 0
+        assert result.lag_ms is None and result.log is None
+        runs.append(drawn(server))
+    assert runs[0] == runs[1] != runs[2]
+    assert {mark for _, mark in runs[0]} == {7}
+
+
+def test_a_log_has_every_transaction_of_every_thread(server):
+    result = pgbench.run(server, "SELECT 1;", clients=4, jobs=2, transactions=25, log=True)
+    assert len(result.log) == result.transactions == 100
+    assert set(result.log["client"]) == {0, 1, 2, 3}
+    assert result.log["time_s"].is_monotonic_increasing and (result.log["outcome"] == "done").all()
+    assert result.percentile(0) <= result.latency_ms * 1.5 and result.percentile(50) <= result.percentile(99)
+    assert list(server.scratch.glob("pgbench-*")) == []
+
+
+def test_under_a_rate_latency_counts_from_the_schedule(server):
+    # half a second of work scheduled every tenth: the queue, not the statement, is what a user waits for
+    result = pgbench.run(server, "SELECT pg_sleep(0.5);", transactions=4, rate=10, log=True)
+    assert result.lag_ms > 0
+    last = result.log.iloc[-1]
+    assert last["latency_ms"] - last["lag_ms"] >= 499
+    assert last["latency_ms"] > 700
+
+
+def test_builtins_and_script_files(server, tmp_path):
+    server.tool("pgbench", "-i", "-q")
+    assert pgbench.run(server, builtin="select-only", clients=2, transactions=10).transactions == 20
+    script = tmp_path / "a@b.sql"
+    script.write_text("SELECT 1;")
+    assert pgbench.run(server, script, transactions=3).transactions == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ({}, "script or the name"),
+        ({"script": "SELECT 1;", "builtin": "select-only"}, "script or the name"),
+        ({"builtin": "select"}, "tpcb-like"),
+        ({"script": "SELECT 1;", "transactions": None}, "seconds or transactions"),
+        ({"script": "SELECT 1;", "transactions": 0}, "at least 1"),
+        ({"script": "SELECT 1;", "transactions": 1.5}, "whole"),
+        ({"script": "SELECT 1;", "clients": 0}, "at least one client"),
+        ({"script": "SELECT 1;", "protocol": "fast"}, "prepared"),
+    ],
+)
+def test_arguments_that_make_no_sense(server, arguments, complaint):
+    with pytest.raises(ParameterError, match=complaint):
+        pgbench.run(server, **({"transactions": 1} | arguments))
+
+
+@pytest.mark.parametrize(
+    ("script", "clients", "complaint"),
+    [
+        ("SELECT 1 / (:client_id - 1);", 2, "division by zero"),
+        ("\\nonsense", 1, "invalid command"),
+        ("SELECT 1;", 50, "fewer clients"),
+    ],
+)
+def test_a_client_that_aborts_gives_no_number(server, script, clients, complaint):
+    with pytest.raises(ServerError, match=complaint):
+        pgbench.run(server, script, clients=clients, transactions=5)
+    assert list(server.scratch.glob("pgbench-*")) == []
+
+
+def test_serialization_failures_are_counted(server):
+    with server.connect() as conn:
+        conn.execute("CREATE TABLE hot AS SELECT 0 AS n")
+    script = "BEGIN ISOLATION LEVEL REPEATABLE READ;\nSELECT n FROM hot;\nUPDATE hot SET n = n + 1;\nCOMMIT;"
+    result = pgbench.run(server, script, clients=4, jobs=2, transactions=50, log=True)
+    assert result.failed > 0 and result.transactions + result.failed == 200
+    assert (result.log["outcome"] == "failed").sum() == result.failed
+
+
+def test_a_server_that_dies_gives_no_number():
+    with Cluster() as cluster:
+        timer = threading.Timer(1.0, cluster.crash)
+        timer.start()
+        with pytest.raises(ServerError):
+            pgbench.run(cluster, "SELECT pg_sleep(0.01);", seconds=5)
+        timer.join()
+
+
+def test_an_older_pgbench_is_understood():
+    older = [programs for programs in installed() if programs.major < 17 and programs.has("pgbench")]
+    if not older:
+        pytest.skip("no release before 17 with its own pgbench is installed here")
+    with Cluster(older[0]) as cluster:
+        assert pgbench.run(cluster, "SELECT 1;", transactions=10, seed=1).transactions == 10
+        with pytest.raises(ServerError, match="division"):
+            pgbench.run(cluster, "SELECT 1 / (:client_id - 1);", clients=2, transactions=3)

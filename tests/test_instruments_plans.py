@@ -1,0 +1,65 @@
+"""Plans: shapes as EXPLAIN's text format names them, fingerprints that follow the shape only."""
+
+import pytest
+
+from pgrerun.instruments import plans
+from pgrerun.server import Cluster
+
+
+@pytest.fixture(scope="module")
+def conn():
+    with Cluster() as cluster, cluster.connect() as conn:
+        conn.execute("CREATE TABLE big AS SELECT g AS id, g % 10 AS ten FROM generate_series(1, 20000) g")
+        conn.execute("CREATE TABLE small AS SELECT g AS id FROM generate_series(1, 100) g")
+        conn.execute("CREATE UNIQUE INDEX big_id ON big (id)")
+        conn.execute("VACUUM ANALYZE")
+        yield conn
+
+
+@pytest.mark.parametrize(
+    ("sql", "shape"),
+    [
+        ("SELECT * FROM big JOIN small USING (ten)", None),
+        ("SELECT * FROM big WHERE ten = 3", "Seq Scan big"),
+        ("SELECT id FROM big WHERE id = 3", "Index Only Scan big using big_id"),
+        ("SELECT * FROM big ORDER BY id DESC", "Index Scan Backward big using big_id"),
+        ("SELECT ten, count(*) FROM big GROUP BY ten", "HashAggregate(Seq Scan big)"),
+        ("SELECT s.id FROM small s LEFT JOIN big b ON b.ten = s.id", "Hash Right Join(Seq Scan big, Hash(Seq Scan small))"),
+        ("UPDATE big SET ten = 0 WHERE id = 1", "Update big(Index Scan big using big_id)"),
+    ],
+)
+def test_shapes(conn, sql, shape):
+    if shape is None:  # an error of the statement stays PostgreSQL's own
+        with pytest.raises(Exception, match="ten"):
+            plans.explain(conn, sql)
+    else:
+        assert plans.explain(conn, sql).shape() == shape
+
+
+def test_the_fingerprint_follows_the_shape_and_nothing_else(conn):
+    first = plans.explain(conn, "SELECT * FROM big WHERE id = %s", [1])
+    second = plans.explain(conn, "SELECT * FROM big AS other WHERE id = %s", [19000], execute=True)
+    scan = plans.explain(conn, "SELECT * FROM big WHERE id > %s", [1])
+    assert first.fingerprint == second.fingerprint != scan.fingerprint
+    assert len({plans.explain(conn, f"SELECT * FROM {name}").fingerprint for name in ("big", "small")}) == 2
+
+
+def test_executing_gives_rows_and_buffers_but_leaves_nothing_behind(conn):
+    plan = plans.explain(conn, "UPDATE big SET ten = -1 WHERE id <= 50", execute=True)
+    [scan] = plan.children
+    assert scan.rows_actual == 50 and plan.buffers["shared_hit"] > 0
+    assert "Actual Total Time" not in scan.properties
+    assert conn.execute("SELECT count(*) FROM big WHERE ten = -1").fetchone() == (0,)
+
+
+def test_estimates_are_judged_in_either_direction(conn):
+    # two columns that depend on each other: the planner multiplies their selectivities
+    plan = plans.explain(conn, "SELECT * FROM big WHERE ten = id % 10", execute=True)
+    assert plan.q_error == pytest.approx(plan.rows_actual / plan.rows_estimated) and plan.q_error > 10
+    assert plans.explain(conn, "SELECT * FROM big").q_error is None
+
+
+def test_self_costs_add_up_to_the_total(conn):
+    plan = plans.explain(conn, "SELECT ten, count(*) FROM big GROUP BY ten ORDER BY ten")
+    assert sum(node.self_cost for node in plan.walk()) == pytest.approx(plan.total_cost)
+    assert [node.relation for node in plan.find("Seq Scan")] == ["big"]

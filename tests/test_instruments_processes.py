@@ -1,0 +1,78 @@
+"""The process table: nothing is lost with the backends that end, and both accounts agree."""
+
+import pytest
+
+from pgrerun.errors import ServerError
+from pgrerun.instruments import pgbench, processes
+from pgrerun.instruments.counters import PAGE, Counters
+from pgrerun.server import Cluster
+
+
+@pytest.fixture(scope="module")
+def server():
+    with Cluster(settings={"shared_buffers": "128kB", "max_connections": 20}) as cluster:
+        cluster.tool("pgbench", "-i", "-q")
+        yield cluster
+
+
+def together(frame, direction):
+    [row] = frame[(frame["source"] == "together") & (frame["direction"] == direction)].to_dict("records")
+    return row
+
+
+def test_a_backend_that_ended_is_counted_with_the_postmaster(server):
+    before = processes.usage(server)
+    with server.connect() as conn:
+        conn.execute("SET max_parallel_workers_per_gather = 0")
+        conn.execute("SELECT sum(abalance) FROM pgbench_accounts")
+        alive = processes.usage(server) - before
+        # asynchronous reads are the I/O workers', though PostgreSQL counts them for the backend
+        assert alive.by_role.loc[["client backend", "io worker"], "rchar"].sum() > 1000 * PAGE
+    gone = processes.usage(server) - before
+    assert "client backend" not in gone.by_role.index
+    assert gone.processes["rchar"].sum() >= alive.processes["rchar"].sum()
+    assert gone.processes["rchar"].sum() - alive.processes["rchar"].sum() < 20 * PAGE
+
+
+def test_what_the_ended_used_before_the_window_is_left_out(server):
+    with server.connect() as conn:
+        conn.execute("SELECT count(*) FROM pgbench_accounts")
+        before = processes.usage(server)
+    used = processes.usage(server) - before
+    assert 0 <= used.processes["rchar"].sum() < 20 * PAGE
+    assert 0 <= used.cpu_seconds < 1
+
+
+def test_both_accounts_of_a_load_agree(server):
+    with Counters(server) as counters:
+        cost = processes.connection_cost(server, counters)
+        with counters.measured() as delta:
+            pgbench.run(server, builtin="tpcb-like", clients=2, transactions=100, seed=3)
+    frame = processes.reconcile(delta, cost)
+    for direction, floor in (("read", 1000), ("write", 500)):
+        row = together(frame, direction)
+        assert row["pages"] > floor
+        assert abs(row["difference"]) < 0.03 * row["processes"], frame.to_string()
+    assert delta.usage.cpu_seconds > 0
+    assert delta.usage.reads_8k == pytest.approx(together(frame, "read")["processes"] / PAGE)
+    assert frame.loc[frame["source"] == "WAL", "counters"].max() > 100 * PAGE
+
+
+def test_a_checkpoint_shows_the_control_file_as_the_only_difference(server):
+    with Counters(server) as counters, server.connect() as conn:
+        conn.execute("UPDATE pgbench_branches SET bbalance = bbalance + 1")
+        logged = len(server.log())
+        with counters.measured(conn) as delta:
+            conn.execute("CHECKPOINT")
+        logged = len(server.log()) - logged
+        row = together(processes.reconcile(delta), "write")
+    # the control file, what the log says of the checkpoint, an empty list of replication origins
+    assert row["difference"] == 8192 + logged + 8 and "control file" in row["explanation"]
+
+
+def test_a_restart_between_two_readings_is_refused():
+    with Cluster() as cluster:
+        before = processes.usage(cluster)
+        cluster.restart()
+        with pytest.raises(ServerError, match="restarted"):
+            processes.usage(cluster) - before
