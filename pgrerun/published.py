@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from .errors import RecordError
+from pgrerun.errors import RecordError
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "published"
 

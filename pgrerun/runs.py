@@ -1,0 +1,621 @@
+"""The record of a run: what was observed, where, and what was concluded.
+
+    RUNS/<name>/<chapter>/            a finished record
+        observations.parquet          one row per metric of an observation (see COLUMNS)
+        verdicts.json                 the judged claims
+        environment.json              machine, server, versions, parameters; sizes and checksums
+    RUNS/<name>/<chapter>.partial/    a run under way, or one that was interrupted
+        journal.jsonl                 a head line, then one fsynced line per (experiment, block, arm)
+
+`Run` writes, `load` reads, `compare` puts two records side by side. What is worth observing is
+`experiment`'s business, what follows from it `claims`'. Nothing here ever stores a password.
+
+RUNS is the folder that the environment variable PGRERUN_RUNS names, else data/runs of the checkout.
+"""
+
+import fcntl
+import hashlib
+import json
+import logging
+import math
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas as pd
+
+from pgrerun import statistics
+from pgrerun.errors import ParameterError, RecordError
+
+FORMAT = 1
+COLUMNS = {
+    "run": "VARCHAR",
+    "chapter": "VARCHAR",
+    "experiment": "VARCHAR",
+    "arm": "VARCHAR",
+    "block": "INTEGER",
+    "position": "INTEGER",  # of the arm in this block's order, from 0
+    "metric": "VARCHAR",
+    "value": "DOUBLE",
+    "unit": "VARCHAR",
+    "seed": "BIGINT",
+    "started_at": "VARCHAR",  # ISO 8601
+    "flags": "VARCHAR",  # JSON object
+}
+"""The columns of an observation and their types in Parquet."""
+
+OBSERVATIONS, VERDICTS, ENVIRONMENT, JOURNAL = "observations.parquet", "verdicts.json", "environment.json", "journal.jsonl"
+
+log = logging.getLogger(__name__)
+
+
+def root() -> Path:
+    """The folder of all run records."""
+    given = os.environ.get("PGRERUN_RUNS")
+    return Path(given) if given else Path(__file__).resolve().parent.parent / "data" / "runs"
+
+
+def _word(text: str, what: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", text):
+        raise ParameterError(f"{text!r} can't name a {what}: use letters, digits, '-' and '_', and start with a letter or digit.")
+    return text
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
+# ---- what must not be stored
+
+_SECRET_KEY = re.compile(r"(?i)(password|passwd|passphrase|secret|token)$|^ssl_passphrase_command$")
+_SECRET_IN_TEXT = (
+    (re.compile(r"(?i)(\b[a-z][a-z0-9+.-]*://[^\s:/@]*):[^\s/]*@"), r"\1:***@"),  # a URL's user:password@
+    (re.compile(r"(?i)\b((?:ssl)?pass(?:word|wd)\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&;,\"']+)"), r"\1***"),  # conninfo, URL query
+)
+
+
+def scrub(value: Any) -> Any:
+    """The value without passwords, ready for JSON: mappings, lists and texts are searched through.
+
+    Values under keys that end in "password" and the like are replaced, as are user:password@ of
+    URLs and password=… of connection strings.
+    """
+    if isinstance(value, Mapping):
+        return {str(k): "***" if _SECRET_KEY.search(str(k)) and v else scrub(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [scrub(v) for v in (sorted(value, key=str) if isinstance(value, (set, frozenset)) else value)]
+    if isinstance(value, bool) or value is None:
+        return value
+    if hasattr(value, "item"):  # a numpy scalar
+        return scrub(value.item())
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    text = str(value)
+    for pattern, replacement in _SECRET_IN_TEXT:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, allow_nan=False)
+
+
+# ---- writing
+
+
+class Run:
+    """A run under way. Use as a context manager: an exception keeps what was finished.
+
+    `environment` is the scrubbed description of where it runs, `verdicts` the verdicts so far,
+    `notes` what happened to the record itself (a resumed, torn or set-aside journal), in sentences.
+    """
+
+    def __init__(self, name: str, chapter: str, key: str, environment: Mapping, folder: Path):
+        """Use `Run.open`."""
+        self.name, self.chapter, self.key = name, chapter, key
+        self.environment: dict = scrub(environment)
+        self.notes: list[str] = []
+        self._folder = folder
+        self._verdicts: dict[str, dict] = {}
+        self._entries: list[dict] = []
+        self._finished: dict[str, set[tuple[int, str]]] = {}
+        self._lock = self._journal = -1
+
+    @classmethod
+    def open(cls, name: str, chapter: str, *, key: str, environment: Mapping) -> "Run":
+        """Start a run, or resume one that was interrupted.
+
+        `key` stands for everything that must be equal for observations to belong together
+        (parameters, server version, code). An unfinished run with the same key is resumed; one
+        with another key is moved aside, which `notes` says. RecordError when another process
+        writes this record, or the journal is damaged; ParameterError for an unusable name.
+        """
+        folder = root() / _word(name, "run") / f"{_word(chapter, 'chapter')}.partial"
+        run = cls(name, chapter, key, environment, folder)
+        try:
+            run._acquire()
+            run._resume()
+        except OSError as error:
+            run._release()
+            raise RecordError(
+                f"The run record {folder} can't be written: {error.strerror or error}. Mend that, or set PGRERUN_RUNS to another folder."
+            ) from None
+        except BaseException:
+            run._release()
+            raise
+        return run
+
+    def _note(self, sentence: str) -> None:
+        self.notes.append(sentence)
+        log.warning(sentence)
+
+    def _acquire(self) -> None:
+        """Take the lock of the partial record; the lock lives and moves with its folder."""
+        while True:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            try:
+                self._lock = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            except FileNotFoundError:  # its owner finished and removed it just now
+                continue
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise RecordError(
+                    f"Another process is writing run {self.name!r} of chapter {self.chapter!r} ({self._folder}). "
+                    "Wait for it, or give this run another name."
+                ) from None
+            try:
+                if os.stat(self._folder / "lock").st_ino == os.fstat(self._lock).st_ino:
+                    return
+            except FileNotFoundError:
+                pass
+            self._release()  # a lock of a folder that has gone; try the new one
+
+    def _release(self) -> None:
+        for name in ("_journal", "_lock"):
+            if (descriptor := getattr(self, name)) >= 0:
+                os.close(descriptor)
+                setattr(self, name, -1)
+
+    def _resume(self) -> None:
+        path = self._folder / JOURNAL
+        head, entries = self._read_journal(path) if path.exists() else (None, [])
+        if head and head["key"] != self.key:
+            aside = self._folder.with_name(f"{self.chapter}.aside-{datetime.now(timezone.utc):%Y%m%dT%H%M%S%f}")
+            self._folder.rename(aside)
+            self._release()
+            self._acquire()
+            self._note(
+                f"An unfinished run with other parameters, code or server was in the way: its {len(entries)} "
+                f"observations were moved aside to {aside.name}."
+            )
+            head, entries = None, []
+        self._journal = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        if head is None:
+            self._append({"format": FORMAT, "run": self.name, "chapter": self.chapter, "key": self.key, "started_at": _now()})
+            _sync_folder(self._folder)
+        for entry in entries:
+            # An interrupt between writing and remembering lets a measurement be made twice.
+            if (entry["block"], entry["arm"]) not in self._finished.get(entry["experiment"], ()):
+                self._remember(entry)
+        if entries:
+            self._note(f"Resumed an interrupted run: {len(entries)} observations were finished already.")
+
+    def _read_journal(self, path: Path) -> tuple[dict | None, list[dict]]:
+        """Head and entries of the journal; a line torn by a crash is cut off, other damage refused."""
+        data = path.read_bytes()
+        whole = data.rfind(b"\n") + 1
+        if whole < len(data):
+            os.truncate(path, whole)
+            self._note("The last line of the journal was torn when its writer was killed; that measurement is repeated.")
+        lines = data[:whole].split(b"\n")[:-1]
+        parsed = [self._parse(line, number, path) for number, line in enumerate(lines, 1)]
+        if not parsed:
+            return None, []
+        return parsed[0], parsed[1:]
+
+    def _parse(self, line: bytes, number: int, path: Path) -> dict:
+        wanted = {"format", "key"} if number == 1 else {"experiment", "arm", "block", "metrics", "units"}
+        try:
+            entry = json.loads(line)
+            if not isinstance(entry, dict) or (missing := wanted - set(entry)):
+                raise ValueError(f"it lacks {', '.join(sorted(missing))}" if isinstance(entry, dict) else "it is no object")
+            if number == 1 and entry["format"] != FORMAT:
+                raise ValueError(f"it has format {entry['format']}, this version writes {FORMAT}")
+        except ValueError as error:
+            raise RecordError(
+                f"Line {number} of {path} is damaged ({error}). Delete that line to keep the other observations, "
+                f"or delete the folder {path.parent} to start over."
+                if number > 1
+                else f"The first line of {path}, which says what was run, is damaged ({error}). Delete the folder {path.parent} to start over."
+            ) from None
+        return entry
+
+    def _append(self, entry: dict) -> None:
+        """Write one line and wait until the disk has it; nothing of it stays if that fails."""
+        data = memoryview((_json(entry) + "\n").encode())
+        size = os.fstat(self._journal).st_size
+        try:
+            while data:
+                data = data[os.write(self._journal, data) :]
+            os.fsync(self._journal)
+        except BaseException as error:  # Ctrl-C too must not leave half a line
+            os.ftruncate(self._journal, size)
+            if not isinstance(error, OSError):
+                raise
+            raise RecordError(
+                f"An observation can't be written to {self._folder / JOURNAL}: {error.strerror}. What was finished "
+                "before is kept. Free some space (or set PGRERUN_RUNS to a folder on another disk) and run again: it resumes there."
+            ) from None
+
+    def _remember(self, entry: dict) -> None:
+        self._entries.append(entry)
+        self._finished.setdefault(entry["experiment"], set()).add((entry["block"], entry["arm"]))
+
+    def observe(
+        self, experiment: str, arm: str, block: int, metrics: Mapping[str, float], *,
+        units: Mapping[str, str], seed: int, position: int, started_at: str, flags: Mapping = {},
+    ) -> None:  # fmt: skip
+        """Keep one finished measurement for good: on return it is on the disk.
+
+        `metrics` are finite numbers, each with a unit in `units` ("" if it has none), else
+        ValueError; `started_at` is ISO 8601. RecordError when the disk is full, or when this
+        (experiment, block, arm) was observed before.
+        """
+        if self._journal < 0:
+            raise RecordError(f"Run {self.name!r} of chapter {self.chapter!r} is closed; open it again to observe more.")
+        if (int(block), arm) in self._finished.get(experiment, ()):
+            raise RecordError(
+                f"Block {block} of arm {arm!r} in experiment {experiment!r} was observed before in this run. "
+                "Restart the notebook, or give the run another name."
+            )
+        if not metrics or (lacking := sorted(set(metrics) - set(units))):
+            raise ValueError(f"{experiment}/{arm}: " + (f"no unit for {', '.join(lacking)}" if metrics else "no metrics"))
+        values = {str(name): float(value) for name, value in metrics.items()}
+        if broken := [name for name, value in values.items() if not math.isfinite(value)]:
+            raise ValueError(f"{experiment}/{arm}: no finite number for {', '.join(broken)}")
+        entry = {
+            "experiment": experiment, "arm": arm, "block": int(block), "position": int(position), "seed": int(seed),
+            "started_at": str(started_at), "metrics": values, "units": {name: units[name] for name in values},
+            "flags": scrub(flags),
+        }  # fmt: skip
+        self._append(entry)
+        self._remember(entry)
+
+    def finished(self, experiment: str) -> set[tuple[int, str]]:
+        """The (block, arm) pairs of this experiment that are on the disk."""
+        return set(self._finished.get(experiment, ()))
+
+    def observations(self, experiment: str | None = None) -> pd.DataFrame:
+        """Tidy observations so far, of one experiment or all, in the order they were made (see COLUMNS)."""
+        rows = [
+            (
+                self.name, self.chapter, entry["experiment"], entry["arm"], entry["block"], entry["position"], metric,
+                value, entry["units"][metric], entry["seed"], entry["started_at"], _json(entry["flags"]),
+            )  # fmt: skip
+            for entry in self._entries
+            if experiment in (None, entry["experiment"])
+            for metric, value in entry["metrics"].items()
+        ]
+        kinds = {"VARCHAR": "str", "INTEGER": "int32", "BIGINT": "int64", "DOUBLE": "float64"}
+        return pd.DataFrame(rows, columns=list(COLUMNS)).astype({c: kinds[t] for c, t in COLUMNS.items()})
+
+    @property
+    def verdicts(self) -> list[dict]:
+        """The verdicts so far, in the order they were first given."""
+        return list(self._verdicts.values())
+
+    def add_verdict(self, verdict: Mapping) -> None:
+        """Keep a verdict, a mapping with at least "claim" and "verdict"; a claim's later one replaces its earlier.
+
+        Verdicts follow from observations, so an interrupted run keeps none: they are judged again.
+        """
+        if not {"claim", "verdict"} <= set(verdict):
+            raise ValueError("a verdict needs its claim and its verdict")
+        self._verdicts[verdict["claim"]] = scrub(verdict)
+
+    def close(self) -> Path:
+        """Write the finished record, put it in the place of an older one, and return its folder.
+
+        Until everything is on the disk the older record stays. RecordError when it can't be written;
+        the observations are kept then, and a run with the same key resumes.
+        """
+        if self._journal < 0:
+            return self._final
+        building = None
+        try:
+            building = Path(tempfile.mkdtemp(prefix=f".{self.chapter}.", dir=self._folder.parent))
+            building.chmod(0o755)  # mkdtemp's is private; records are for reading
+            self._write(building)
+            _swap(building, self._final)
+        except (OSError, duckdb.Error) as error:
+            raise RecordError(
+                f"The record of run {self.name!r} can't be written to {self._final}: {error}. Its observations are "
+                f"kept in {self._folder}; free some space and run again."
+            ) from None
+        finally:
+            if building:
+                shutil.rmtree(building, ignore_errors=True)
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._release()
+        return self._final
+
+    @property
+    def _final(self) -> Path:
+        return self._folder.with_name(self.chapter)
+
+    def _write(self, folder: Path) -> None:
+        frame = self.observations()
+        columns = ", ".join(f'CAST("{c}" AS {t}) AS "{c}"' for c, t in COLUMNS.items())
+        with duckdb.connect() as connection:
+            connection.register("frame", frame)
+            target = str(folder / OBSERVATIONS).replace("'", "''")
+            connection.execute(f"COPY (SELECT {columns} FROM frame) TO '{target}' (FORMAT parquet, COMPRESSION zstd)")
+        _write_text(folder / VERDICTS, json.dumps(self.verdicts, ensure_ascii=False, indent=1) + "\n")
+        head = {
+            "format": FORMAT, "run": self.name, "chapter": self.chapter, "key": self.key, "finished_at": _now(),
+            "rows": len(frame), "notes": self.notes,
+            "sha256": {name: _digest(folder / name) for name in (OBSERVATIONS, VERDICTS)},
+            "environment": self.environment,
+        }  # fmt: skip
+        _write_text(folder / ENVIRONMENT, json.dumps(scrub(head), ensure_ascii=False, indent=1, sort_keys=True) + "\n")
+        for name in (OBSERVATIONS, VERDICTS, ENVIRONMENT):
+            _sync(folder / name)
+        _sync_folder(folder)
+
+    def __enter__(self) -> "Run":
+        return self
+
+    def __exit__(self, kind, error, trace) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self._release()
+
+
+def _write_text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+_sync_folder = _sync
+
+
+def _superseded(final: Path) -> Path:
+    return final.with_name(f".{final.name}.superseded")
+
+
+def _swap(building: Path, final: Path) -> None:
+    """Put a complete folder in the place of another; see `_current` for a crash in between."""
+    old = _superseded(final)
+    if final.exists():
+        shutil.rmtree(old, ignore_errors=True)
+        final.rename(old)
+    building.rename(final)
+    _sync_folder(final.parent)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _current(final: Path) -> Path:
+    """The finished record: the older one, if a crash hit between the two renames of a swap."""
+    old = _superseded(final)
+    return old if old.exists() and not final.exists() else final
+
+
+# ---- reading
+
+
+@dataclass(frozen=True)
+class Record:
+    """A finished run, of one chapter or of several.
+
+    `observations` has COLUMNS; `environments` and `keys` hold one entry per chapter.
+    """
+
+    name: str
+    path: Path
+    observations: pd.DataFrame
+    verdicts: list[dict]
+    environments: dict[str, dict]
+    keys: dict[str, str]
+
+    @property
+    def chapters(self) -> list[str]:
+        return list(self.environments)
+
+    @property
+    def environment(self) -> dict:
+        """The environment of the only chapter, or of the first."""
+        return next(iter(self.environments.values()))
+
+
+def chapters(name: str | Path) -> list[str]:
+    """The chapters of which a run, by name or path, has a finished record."""
+    folders = _folder(name).glob("*")
+    names = {p.name.removeprefix(".").removesuffix(".superseded") for p in folders if (p / ENVIRONMENT).is_file()}
+    return sorted(name for name in names if "." not in name)
+
+
+def _folder(name_or_path: str | Path) -> Path:
+    """A run's folder: below `root`, if there is one of that name, else the path as given."""
+    given = Path(name_or_path)
+    return root() / given if (root() / given).is_dir() or not given.is_dir() else given
+
+
+def load(name_or_path: str | Path, chapter: str | None = None) -> Record:
+    """Read and check a finished record by its run's name, or by the path of a run or of one chapter of it.
+
+    Without `chapter` all chapters of the run are read. RecordError where there is none, or where
+    one is damaged: missing files, checksums, columns, unreadable JSON or Parquet.
+    """
+    folder = _folder(name_or_path)
+    if chapter:
+        folders = [_current(folder / _word(chapter, "chapter"))]
+    elif (folder / ENVIRONMENT).exists():
+        folders = [folder]
+    else:
+        folders = [_current(folder / name) for name in chapters(folder)]
+    if not folders or not folders[0].is_dir():
+        _refuse_absent(folder, chapter)
+    parts = [_load_one(f) for f in folders]
+    return Record(
+        name=parts[0][0]["run"],
+        path=folder if len(parts) > 1 else folders[0],
+        observations=pd.concat([observations for _, observations, _ in parts], ignore_index=True),
+        verdicts=[verdict for _, _, verdicts in parts for verdict in verdicts],
+        environments={head["chapter"]: head["environment"] for head, _, _ in parts},
+        keys={head["chapter"]: head["key"] for head, _, _ in parts},
+    )
+
+
+def _refuse_absent(folder: Path, chapter: str | None) -> None:
+    partial = folder / f"{chapter}.partial" if chapter else next(folder.glob("*.partial"), None)
+    if partial and partial.exists():
+        raise RecordError(f"The run in {partial} was never finished. Run the chapter again under the same run name; it resumes.")
+    known = sorted(p.name for p in root().glob("*") if p.is_dir())
+    raise RecordError(
+        f"There is no run record {folder.name!r}{f' of chapter {chapter!r}' if chapter else ''} in {folder.parent}. "
+        f"Runs: {', '.join(known) or 'none yet'}."
+    )
+
+
+@contextmanager
+def _damage(path: Path):
+    """Report what can't be read in `path` as damage, with the way out."""
+    try:
+        yield
+    except (OSError, ValueError, KeyError, TypeError, duckdb.Error) as error:
+        reason = f"{path.name} lacks {error}" if isinstance(error, KeyError) else str(error)
+        raise RecordError(
+            f"The run record {path.parent} is damaged: {reason}. Restore it from version control or a copy, "
+            "or delete the folder and run the chapter again."
+        ) from None
+
+
+def _load_one(folder: Path) -> tuple[dict, pd.DataFrame, list[dict]]:
+    with _damage(folder / ENVIRONMENT):
+        head = json.loads((folder / ENVIRONMENT).read_text("utf-8"))
+        if not isinstance(head, dict) or head["format"] != FORMAT:
+            found = head["format"] if isinstance(head, dict) else "unknown"
+            raise ValueError(f"{ENVIRONMENT} has format {found}, this version reads {FORMAT}")
+        for key in ("run", "chapter", "key", "rows", "environment", "sha256"):
+            head[key]
+        for name in (OBSERVATIONS, VERDICTS):
+            if _digest(folder / name) != head["sha256"][name]:
+                raise ValueError(f"{name} is not what was written (its checksum differs)")
+    with _damage(folder / VERDICTS):
+        verdicts = json.loads((folder / VERDICTS).read_text("utf-8"))
+        if not isinstance(verdicts, list) or any(not {"claim", "verdict"} <= set(v) for v in verdicts):
+            raise ValueError(f"{VERDICTS} holds no list of verdicts")
+    with _damage(folder / OBSERVATIONS):
+        with duckdb.connect() as connection:
+            relation = connection.read_parquet(str(folder / OBSERVATIONS))
+            found = dict(zip(relation.columns, map(str, relation.types)))
+            if found != COLUMNS:
+                differing = sorted({c for c, _ in found.items() ^ COLUMNS.items()})
+                raise ValueError(f"{OBSERVATIONS} has other columns or types than expected: {', '.join(differing)}")
+            observations = relation.df()
+        if len(observations) != head["rows"]:
+            raise ValueError(f"{OBSERVATIONS} has {len(observations)} rows instead of {head['rows']}")
+    return head, observations, [dict(v, chapter=v.get("chapter", head["chapter"])) for v in verdicts]
+
+
+# ---- comparing
+
+
+def _record(given: Record | str | Path) -> Record:
+    return given if isinstance(given, Record) else load(given)
+
+
+def compare(a: Record | str | Path, b: Record | str | Path) -> pd.DataFrame:
+    """Two runs side by side: what both observed, indexed by chapter, experiment, arm and metric.
+
+    Columns: unit, a and b (medians), n_a and n_b (blocks), ratio (a over b), low and high (95 %
+    interval of the ratio; NaN with fewer than five blocks on a side, or where a value isn't
+    positive), differs (whether the interval excludes 1). The runs' blocks are independent, not
+    pairs. Rows that only one run has are left out. See `verdict_changes` for the conclusions.
+    """
+    a, b = _record(a), _record(b)
+    keys = ["chapter", "experiment", "arm", "metric"]
+    left, right = (dict(list(record.observations.groupby(keys, sort=False))) for record in (a, b))
+    rows = [{**dict(zip(keys, key)), **_side_by_side(left[key], right[key])} for key in left if key in right]
+    columns = ["unit", "a", "b", "n_a", "n_b", "ratio", "low", "high", "differs"]
+    return pd.DataFrame(rows, columns=keys + columns).set_index(keys)
+
+
+def _side_by_side(left: pd.DataFrame, right: pd.DataFrame) -> dict:
+    a, b = left["value"], right["value"]
+    row = {"unit": left["unit"].iloc[0], "a": a.median(), "b": b.median(), "n_a": len(a), "n_b": len(b)}
+    if left["unit"].iloc[0] != right["unit"].iloc[0]:
+        return row | {"unit": f"{row['unit']} / {right['unit'].iloc[0]}", "differs": False}
+    found = {"ratio": row["a"] / row["b"] if row["b"] else math.nan, "low": math.nan, "high": math.nan, "differs": False}
+    if min(len(a), len(b)) >= statistics.ENOUGH and min(a.min(), b.min()) > 0:
+        interval = statistics.ratio_of_medians(a, b)
+        excluded = not interval.low <= 1 <= interval.high
+        found = {"ratio": interval.estimate, "low": interval.low, "high": interval.high, "differs": excluded}
+    return row | found
+
+
+def _flat(value: Any, prefix: str = "") -> dict[str, str]:
+    if isinstance(value, dict):
+        return {k: v for key, inner in value.items() for k, v in _flat(inner, f"{prefix}.{key}" if prefix else key).items()}
+    return {prefix: value if isinstance(value, str) else _json(value)}
+
+
+def environment_differences(a: Record | str | Path, b: Record | str | Path) -> pd.DataFrame:
+    """Where the environments of the chapters that both runs have differ, indexed by chapter and entry ("machine.cpu").
+
+    Columns a and b, as texts; empty where a side lacks the entry.
+    """
+    a, b = _record(a), _record(b)
+    rows = [
+        (chapter, entry, left.get(entry, ""), right.get(entry, ""))
+        for chapter in a.chapters
+        if chapter in b.environments
+        for left, right in [(_flat(a.environments[chapter]), _flat(b.environments[chapter]))]
+        for entry in sorted(left.keys() | right.keys())
+        if left.get(entry) != right.get(entry)
+    ]
+    return pd.DataFrame(rows, columns=["chapter", "entry", "a", "b"]).set_index(["chapter", "entry"])
+
+
+def verdict_changes(a: Record | str | Path, b: Record | str | Path) -> pd.DataFrame:
+    """Claims that two runs judge differently, indexed by claim.
+
+    Columns: chapter, a and b (verdicts; empty where a run of that chapter didn't judge it), and
+    environment: the differences between machines, versions and settings that may explain it.
+    """
+    a, b = _record(a), _record(b)
+    differences = environment_differences(a, b).reset_index()
+    shared = set(a.chapters) & set(b.chapters)
+    left, right = ({v["claim"]: v for v in record.verdicts if v["chapter"] in shared} for record in (a, b))
+    rows = []
+    for claim in dict.fromkeys([*left, *right]):
+        was, now = (side.get(claim, {}) for side in (left, right))
+        if was.get("verdict", "") != now.get("verdict", ""):
+            chapter = (was or now)["chapter"]
+            here = differences[differences["chapter"] == chapter]
+            explained = "; ".join(f"{r.entry}: {r.a or '-'} / {r.b or '-'}" for r in here.itertuples())
+            rows.append((claim, chapter, was.get("verdict", ""), now.get("verdict", ""), explained))
+    return pd.DataFrame(rows, columns=["claim", "chapter", "a", "b", "environment"]).set_index("claim")
