@@ -173,7 +173,7 @@ class Cluster(Server):
         except BaseException:
             self._end(signal.SIGQUIT, patience=10)
             raise
-        private.note_shared_memory(self._home.path, [self._postmaster.pid])
+        private.note_shared_memory(self._home.path, self._postmaster.pid)
 
     def _require_here(self) -> None:
         if not self.data_directory.exists():
@@ -238,7 +238,6 @@ class Cluster(Server):
         for pid in self.pids():
             with contextlib.suppress(psutil.NoSuchProcess):
                 doomed.append(psutil.Process(pid))
-        private.note_shared_memory(self._home.path, [process.pid for process in doomed])
         self._stopped_by_us = True
         for process in doomed:
             with contextlib.suppress(psutil.NoSuchProcess):

@@ -20,6 +20,7 @@ import re
 import shutil
 import signal
 import stat
+import struct
 import subprocess
 import sys
 import tempfile
@@ -298,23 +299,38 @@ def _ended(process: psutil.Process) -> bool:
         return True
 
 
-def note_shared_memory(directory: Path, pids: list[int]) -> None:
-    """Write down the shared memory that `pids` map, for when they can't return it."""
-    note = directory / "shared_memory.json"
-    seen: dict[str, list] = {"posix": [], "sysv": []}
-    if note.exists():
-        seen = json.loads(note.read_text())
-    for pid in pids:
-        with contextlib.suppress(OSError):
-            for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
-                fields = line.split(maxsplit=5)
-                if len(fields) < 6:
-                    continue
-                if fields[5].startswith("/dev/shm/PostgreSQL."):
-                    seen["posix"].append(fields[5].split()[0])
-                elif fields[5].startswith("/SYSV"):  # its inode is the segment's id
-                    seen["sysv"].append(fields[4])
-    note.write_text(json.dumps({kind: sorted(set(names)) for kind, names in seen.items()}))
+def note_shared_memory(directory: Path, postmaster: int) -> None:
+    """Write down the shared memory of a new server, for when it can't return it itself."""
+    seen: dict[str, list[str]] = {"posix": [], "sysv": []}
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{postmaster}/maps").read_text().splitlines():
+            _, _, _, _, inode, *name = line.split(maxsplit=5)
+            if name and name[0].startswith(_DYNAMIC):
+                seen["posix"].append(name[0])
+            elif name and name[0].startswith("/SYSV"):  # the inode is the segment's id
+                seen["sysv"].append(inode)
+    (directory / "shared_memory.json").write_text(json.dumps(seen))
+
+
+_DYNAMIC = "/dev/shm/PostgreSQL."
+
+
+def _dynamic_segments(control: Path) -> list[Path]:
+    """The segments that a server's control segment lists, and that segment itself.
+
+    `dsm_control_header` in PostgreSQL's src/backend/storage/ipc/dsm.c: magic, number of
+    items, room for items; each item starts with its handle, whatever the release.
+    """
+    try:
+        content = control.read_bytes()
+        magic, used, room = struct.unpack_from("=3I", content)
+    except (OSError, struct.error):
+        return []
+    if magic != 0x9A503D32 or not used <= room:
+        return [control]
+    size = (len(content) - 16) // room
+    handles = [struct.unpack_from("=I", content, 16 + size * item)[0] for item in range(used)]
+    return [Path(f"{_DYNAMIC}{handle}") for handle in handles if handle] + [control]
 
 
 def _remove_shared_memory(directory: Path) -> None:
@@ -326,8 +342,9 @@ def _remove_shared_memory(directory: Path) -> None:
         return
     if boot != _boot_id():
         return
-    for name in seen["posix"]:
-        Path(name).unlink(missing_ok=True)
+    for control in seen["posix"]:
+        for segment in _dynamic_segments(Path(control)):
+            segment.unlink(missing_ok=True)
     try:
         segments = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
     except OSError:

