@@ -1,0 +1,546 @@
+"""The recurring charts, and how a chart travels from a notebook into a page.
+
+Every chart verb takes a tidy frame and returns a `Figure`: an Altair chart with
+the question it answers, a caption, a text description and the columns of its
+table. A `Figure` draws itself without a network in Jupyter Lab, papermill and the
+book: its HTML holds a picture (for whoever has no JavaScript) and the Vega-Lite
+specification, which `book/_ext/charts.js` replaces by the live chart, adding the
+table and the data download. Statistics are not made here: values and intervals
+come in with the frame (see `statistics.py`).
+
+Provenance has one mark everywhere, told apart by shape, fill and dash as well as
+colour, so that it survives grey print and colour-blind eyes:
+
+| kind        | mark                                       | meaning                        |
+|-------------|--------------------------------------------|--------------------------------|
+| `printed`   | hollow diamond                             | a number printed in a document |
+| `published` | grey dot                                   | the run published with the book|
+| `measured`  | filled dot, its interval as a rule         | the run that made this page    |
+| `simulated` | hollow dashed square                       | a model's number               |
+"""
+
+import base64
+import html
+import json
+import re
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+import pandas as pd
+import vl_convert
+
+from .errors import BookError
+
+VEGALITE_MIME = "application/vnd.vegalite.v6+json"
+#: the Vega-Lite that Altair writes, in the form that vl-convert asks for
+VEGALITE_VERSION = ".".join(alt.VEGALITE_VERSION.split(".")[:2])
+
+
+@dataclass(frozen=True)
+class Mark:
+    """How one kind of number is drawn; `title` is its name in every legend."""
+
+    title: str
+    colour: str
+    shape: str
+    fill: bool
+    dash: tuple[float, float] = (1, 0)
+
+
+# Each colour keeps a contrast of at least 3:1 with a white and with a near-black page
+# (a test computes it), so that the same specification serves both themes.
+MARKS: Mapping[str, Mark] = {
+    "printed": Mark("printed", "#D55E00", "diamond", fill=False),
+    "published": Mark("published run", "#7F858D", "circle", fill=True),
+    "measured": Mark("this run", "#2F7CC0", "circle", fill=True),
+    "simulated": Mark("simulated", "#A0609F", "square", fill=False, dash=(2.5, 1.8)),
+}
+#: neighbours in a stack differ in hue and in lightness
+CATEGORIES = (
+    "#2F7CC0", "#D55E00", "#128A68", "#B5579B", "#8C6D31",
+    "#7277D5", "#C44E52", "#4A8A94", "#8A8410", "#7F858D",
+)  # fmt: skip
+_REFERENCE = "#7F858D"
+_PICTURE_WIDTH = 640
+_LABEL_WIDTH = 22  # characters; keeps the plot readable on a phone
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A chart with its words and its data; the last value of a notebook cell.
+
+    `columns` maps a field of the chart's data to its heading in the page's table
+    and in the downloaded CSV, in order. `name` names the download and the anchor.
+    """
+
+    chart: alt.TopLevelMixin
+    question: str
+    caption: str
+    description: str
+    columns: Mapping[str, str]
+    name: str = ""
+
+    def __post_init__(self):
+        for word in ("question", "caption", "description"):
+            if not getattr(self, word).strip():
+                raise BookError(f"A chart has no {word}: give every chart a question, a caption and a description.")
+
+    def spec(self) -> dict[str, Any]:
+        """The Vega-Lite specification, its data and words inside."""
+        meta = {
+            "name": self.name or slug(self.question),
+            "question": self.question,
+            "caption": self.caption,
+            "columns": [{"field": field, "title": title} for field, title in self.columns.items()],
+        }
+        chart = self.chart.properties(description=self.description, usermeta=meta)
+        # Altair's default theme goes; the picture's theme and the page's come later
+        return {key: value for key, value in chart.to_dict().items() if key != "config"}
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, Any]:
+        return mimebundle(self.spec())
+
+
+def slug(words: str) -> str:
+    """`words` as a file name and an anchor."""
+    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")[:60].strip("-")
+
+
+def enable() -> None:
+    """Make plain Altair charts draw offline too (an exercise's own chart, say).
+
+    Registers and selects the Altair renderer `pgrerun`. Altair's own default loads
+    Vega from a public server, and its `jupyterlab` renderer emits a MIME type that
+    papermill's notebook validation refuses.
+    """
+    alt.renderers.register("pgrerun", lambda spec, **_: mimebundle(spec))
+    alt.renderers.enable("pgrerun")
+
+
+def mimebundle(spec: dict[str, Any]) -> dict[str, Any]:
+    """One chart's outputs: specification, HTML, picture and plain text.
+
+    BookError if the specification has no `description`: a chart that can't be
+    read aloud is not published.
+    """
+    description = spec.get("description", "").strip()
+    if not description:
+        raise BookError(
+            "A chart has no text description: add .properties(description=...) that says in words what it shows."
+        )
+    meta = spec.get("usermeta", {})
+    question, caption = meta.get("question", ""), meta.get("caption", "")
+    titled = spec | ({"title": _title(question)} if question else {})
+    picture = _picture(titled)
+    return {
+        VEGALITE_MIME: titled,
+        "text/html": _html(spec, meta, description),
+        "image/png": base64.b64encode(vl_convert.vegalite_to_png(picture, vl_version=VEGALITE_VERSION, scale=1.5)).decode(),
+        "text/plain": "\n".join(filter(None, [question, caption, f"[chart: {description}]"])),
+    }
+
+
+def _title(question: str) -> dict[str, Any]:
+    return {"text": textwrap.wrap(question, 72), "anchor": "start"}
+
+
+def _html(spec: dict[str, Any], meta: Mapping[str, Any], description: str) -> str:
+    # The picture is the chart for readers without our script: Jupyter Lab, a printed
+    # notebook, an e-book. As an <img> its clip paths can't collide with another's.
+    svg = vl_convert.vegalite_to_svg(_picture(spec), vl_version=VEGALITE_VERSION)
+    source = base64.b64encode(svg.encode()).decode()
+    # "</script>" or "<!--" in a label must not end the element
+    data = json.dumps(spec, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    name, question, caption = (html.escape(meta.get(key, "")) for key in ("name", "question", "caption"))
+    anchor = f' id="chart-{name}"' if name else ""
+    lines = [
+        f'<figure class="vl-figure"{anchor}>',
+        f'<p class="vl-question">{question}</p>' if question else "",
+        f'<div class="vl-chart"><img alt="{html.escape(description)}" src="data:image/svg+xml;base64,{source}"></div>',
+        f'<script type="application/json" class="vl-spec">{data}</script>',
+        f"<figcaption>{caption}</figcaption>" if caption else "",
+        "</figure>",
+    ]
+    return "\n".join(filter(None, lines))
+
+
+def _picture(spec: dict[str, Any]) -> dict[str, Any]:
+    """`spec` with a fixed width and the light theme, for rendering without a page."""
+    fixed = {"background": "white", "config": _LIGHT} | spec
+    return fixed | ({"width": _PICTURE_WIDTH} if spec.get("width") == "container" else {})
+
+
+# The page's script sets the same options from the theme's colours.
+_LIGHT: dict[str, Any] = {
+    "font": "sans-serif",
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": "#3d434a", "titleColor": "#3d434a", "gridColor": "#e3e6ea", "tickColor": "#b4bac2",
+        "domainColor": "#b4bac2", "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal",
+    },
+    "legend": {"labelColor": "#3d434a", "titleColor": "#3d434a", "labelFontSize": 12},
+    "header": {"labelColor": "#3d434a", "labelFontSize": 12},
+    "title": {"color": "#1c2024", "fontSize": 14},
+    "text": {"fill": "#3d434a", "fontSize": 12},
+    "bar": {"stroke": "#ffffff", "strokeWidth": 1},
+}  # fmt: skip
+
+
+# --- the charts -------------------------------------------------------------------
+
+
+def compare_to_print(
+    frame: pd.DataFrame,
+    *,
+    question: str,
+    caption: str,
+    description: str,
+    quantity: str,
+    unit: str,
+    reference: float | None = None,
+    reference_label: str = "",
+    facet: str | None = None,
+    log: bool = False,
+    zero: bool = False,
+    name: str = "",
+) -> Figure:
+    """Numbers of different provenance for the same things, one row per thing.
+
+    `frame` has `label` (the rung or case), `kind` (one of `MARKS`), `value`, and
+    where there is an interval `low` and `high`; rows are drawn in the order in
+    which labels first occur. `facet` names a column that splits the chart into
+    stacked panels. `reference` draws a labelled vertical rule (1 for a ratio).
+    `quantity` and `unit` ("" for a ratio) make the axis title. ValueError if a
+    column is missing or a kind unknown.
+    """
+    rows = _tidy(frame, ["label", "kind", "value"] + ([facet] if facet else []))
+    kinds = _present(rows)
+    y = _rows_axis(rows)
+    offset = alt.YOffset("provenance:N", sort=kinds)
+    scale = _scale(log, zero)
+    tooltip = _tooltip(rows, {"label": "", "provenance": "", "value": quantity, "low": "from", "high": "to"})
+    base = alt.Chart().encode(y=y, yOffset=offset)
+    layers = [
+        base.mark_point(size=85, strokeWidth=1.9, opacity=1).encode(
+            x=_x("value", quantity, unit, scale), tooltip=tooltip, **_provenance(kinds)
+        ),
+    ]
+    if {"low", "high"} <= set(rows.columns):
+        rules = base.transform_filter("isValid(datum.low) && isValid(datum.high)").mark_rule(strokeWidth=2)
+        low = _x("low", quantity, unit, scale)
+        layers.insert(0, rules.encode(x=low, x2="high:Q", stroke=_stroke(kinds), tooltip=tooltip))
+    if reference is not None:
+        layers = _reference(reference, reference_label) + layers
+    chart = _panels(alt.layer(*layers), rows, facet, height=15 * len(kinds) * rows["lines"].nunique())
+    columns = _columns(
+        rows, {facet or "": facet or "", "label": "case", "provenance": "provenance"}, _measure(quantity, unit)
+    )
+    return Figure(chart, question, caption, description, columns, name)
+
+
+def stacked_pages(
+    frame: pd.DataFrame,
+    *,
+    question: str,
+    caption: str,
+    description: str,
+    quantity: str = "I/O operations per transaction",
+    unit: str = "",
+    reference: float | None = None,
+    reference_label: str = "",
+    facet: str | None = "operation",
+    name: str = "",
+) -> Figure:
+    """What a whole consists of: one bar per case, its segments the kinds of page.
+
+    `frame` has `label` (the bar: "report's bound", "PostgreSQL 18"), `pages` (the
+    segment: "accounts: index leaf"), `value`, `kind` (one of `MARKS`; a bar has one)
+    and the `facet` column (by default `operation`: "read", "written"). Segments
+    stack in the order in which they first occur; the total stands at the bar's end.
+    Printed and simulated bars are outlined (simulated: dashed), measured ones are
+    filled. `reference` draws a labelled rule, e.g. the least that is possible.
+    """
+    rows = _tidy(frame, ["label", "pages", "value", "kind"] + ([facet] if facet else []))
+    segments = list(dict.fromkeys(rows["pages"]))
+    rows["order"] = rows["pages"].map(segments.index)
+    kinds = _present(rows)
+    colours = [CATEGORIES[i % len(CATEGORIES)] for i in range(len(segments))]
+    scale = alt.Scale(domain=segments, range=colours)
+    y = _rows_axis(rows, grid=False)
+    segment = _tooltip(rows, {"label": "", "pages": "", "value": quantity, "provenance": ""})
+    top = 1.12 * max(rows.groupby([*([facet] if facet else []), "label"])["value"].sum().max(), reference or 0)
+    base = alt.Chart().encode(
+        y=y,
+        x=_x("sum(value)", quantity, unit, alt.Scale(domain=[0, top], nice=False)),
+        order="order:Q",
+        color=alt.Color("pages:N", title=None, sort=segments, scale=scale, legend=_legend("bottom", 3)),
+        tooltip=segment,
+    )
+    hollow = " || ".join(f"datum.provenance === {json.dumps(m.title)}" for m in MARKS.values() if not m.fill)
+    bars = base.transform_filter(f"!({hollow})").mark_bar(height={"band": 0.62})
+    # A hollow bar keeps a wash of colour, so that its segments can be told apart.
+    hollow_bars = base.transform_filter(hollow)
+    washes = hollow_bars.mark_bar(height={"band": 0.62}, opacity=0.2)
+    outlines = hollow_bars.mark_bar(height={"band": 0.62}, filled=False, strokeWidth=1.5).encode(
+        strokeDash=_dash(kinds, legend=None)
+    )
+    totals = (
+        alt.Chart()
+        .mark_text(align="left", dx=5)
+        .encode(y=y, x="sum(value):Q", text=alt.Text("sum(value):Q", format=".3~g"))
+    )
+    layers = [bars, washes, outlines, totals]
+    if reference is not None:
+        layers += _reference(reference, reference_label)
+    chart = _panels(alt.layer(*layers), rows, facet, 34 * rows["lines"].nunique())
+    columns = {facet or "": facet or "", "label": "case", "pages": "pages", "provenance": "provenance"}
+    return Figure(chart, question, caption, description, _columns(rows, columns, _measure(quantity, unit)), name)
+
+
+def observations(
+    frame: pd.DataFrame,
+    *,
+    question: str,
+    caption: str,
+    description: str,
+    quantity: str,
+    unit: str,
+    intervals: pd.DataFrame | None = None,
+    facet: str | None = None,
+    log: bool = False,
+    zero: bool = False,
+    name: str = "",
+) -> Figure:
+    """Every repetition as a tick, under the median and its interval.
+
+    `frame` has `label` (the arm) and `value`, and `block` if repetitions are paired;
+    nothing is left out of the picture. `intervals` has `label`, `value`, `low`,
+    `high`; by default `statistics.median` makes them.
+    """
+    repetitions = _tidy(frame.assign(kind="measured"), ["label", "value"] + ([facet] if facet else []))
+    repetitions["row"] = "repetition"
+    if intervals is None:
+        intervals = _medians(repetitions, [facet, "label"] if facet else ["label"])
+    medians = _tidy(intervals.assign(kind="measured"), ["label", "value"])
+    medians["row"] = "median"
+    rows = pd.concat([repetitions, medians], ignore_index=True)
+    mark = MARKS["measured"]
+    y = _rows_axis(rows)
+    scale = _scale(log, zero)
+    value = _x("value", quantity, unit, scale)
+    tooltip = _tooltip(rows, {"label": "", "block": "block", "value": quantity, "low": "from", "high": "to"})
+    base = alt.Chart().encode(y=y, tooltip=tooltip)
+    median = base.transform_filter("datum.row === 'median'")
+    chart = alt.layer(
+        base.transform_filter("datum.row === 'repetition'")
+        .mark_tick(color=mark.colour, opacity=0.55, thickness=1.5, height=15, yOffset=-7)
+        .encode(x=value),
+        median.mark_rule(color=mark.colour, strokeWidth=2, yOffset=8)
+        .encode(x=_x("low", quantity, unit, scale), x2="high:Q"),
+        median.mark_point(color=mark.colour, fill=mark.colour, shape=mark.shape, size=70, opacity=1, yOffset=8)
+        .encode(x=value),
+    )  # fmt: skip
+    columns = {facet or "": facet or "", "label": "case", "row": "what", "block": "block"}
+    return Figure(
+        _panels(chart, rows, facet, 40 * rows["lines"].nunique()),
+        question, caption, description, _columns(rows, columns, _measure(quantity, unit)), name,
+    )  # fmt: skip
+
+
+def lines(
+    frame: pd.DataFrame,
+    *,
+    question: str,
+    caption: str,
+    description: str,
+    x_quantity: str,
+    x_unit: str,
+    quantity: str,
+    unit: str,
+    facet: str | None = None,
+    log_x: bool = False,
+    log_y: bool = False,
+    zero: bool = False,
+    name: str = "",
+) -> Figure:
+    """A sweep: `value` over `x`, one line per `series` and kind, bands where intervals are.
+
+    `frame` has `x`, `value`, `kind` (one of `MARKS`) and optionally `series`, `low`
+    and `high`. Colour tells the kind here as everywhere; a series' name stands at
+    the end of its line.
+    """
+    rows = _tidy(frame, ["x", "value", "kind"] + ([facet] if facet else []))
+    if "series" not in rows:
+        rows["series"] = ""
+    kinds = _present(rows)
+    rows["named"] = _line_ends(rows, [facet] if facet else [])
+    at = sorted(rows["x"].unique())
+    ticks = {"values": at} if len(at) <= 10 else {"tickCount": 6}
+    x = alt.X("x:Q", title=_measure(x_quantity, x_unit), scale=_scale(log_x), axis=alt.Axis(grid=False, **ticks))
+    scale, measure = _scale(log_y, zero), _measure(quantity, unit)
+    y = alt.Y("value:Q", title=measure, scale=scale, axis=alt.Axis(tickCount=6))
+    words = {"series": "", "provenance": "", "x": x_quantity, "value": quantity, "low": "from", "high": "to"}
+    base = alt.Chart().encode(x=x, detail=["series:N", "provenance:N"])
+    # one layer a kind: a colour scale here would swallow the points' legend
+    bands = [
+        base.transform_filter(f"datum.provenance === {json.dumps(mark.title)} && isValid(datum.low)")
+        .mark_area(color=mark.colour, opacity=0.16)
+        .encode(y=alt.Y("low:Q", title=measure, scale=scale), y2="high:Q")
+        for mark in _by_title(kinds)
+        if {"low", "high"} <= set(rows.columns) and rows.loc[rows["provenance"] == mark.title, "low"].notna().any()
+    ]
+    paths = base.mark_line(strokeWidth=1.6).encode(y=y, stroke=_stroke(kinds), strokeDash=_dash(kinds))
+    points = base.mark_point(size=60, strokeWidth=1.8, opacity=1).encode(
+        y=y, tooltip=_tooltip(rows, words), **_provenance(kinds)
+    )
+    names = (
+        base.transform_filter("datum.named")
+        .mark_text(align="right", baseline="bottom", dx=4, dy=-8, fontWeight="bold")
+        .encode(y=y, text="series:N")
+    )
+    chart = alt.layer(*bands, paths, points, *([names] if rows["named"].any() else []))
+    columns = {facet or "": facet or "", "series": "series", "provenance": "provenance", "x": _measure(x_quantity, x_unit)}
+    if not rows["named"].any():
+        del columns["series"]
+    return Figure(
+        _panels(chart, rows, facet, 260),
+        question, caption, description, _columns(rows, columns, _measure(quantity, unit)), name,
+    )  # fmt: skip
+
+
+# --- what the charts share ----------------------------------------------------------
+
+
+def _tidy(frame: pd.DataFrame, needed: Sequence[str]) -> pd.DataFrame:
+    missing = [column for column in needed if column not in frame]
+    if missing:
+        raise ValueError(f"the frame of a chart lacks {', '.join(missing)}; it has {', '.join(map(str, frame.columns))}")
+    if frame.empty:
+        raise ValueError("the frame of a chart is empty")
+    rows = frame.copy()
+    unknown = set(rows["kind"]) - set(MARKS)
+    if unknown:
+        raise ValueError(f"unknown kind of number: {', '.join(map(str, unknown))}; known: {', '.join(MARKS)}")
+    rows["provenance"] = rows["kind"].map(lambda kind: MARKS[kind].title)
+    if "label" in rows:
+        rows["label"] = rows["label"].astype(str)
+        rows["lines"] = rows["label"].map(lambda label: textwrap.fill(label, _LABEL_WIDTH))
+    return rows
+
+
+def _present(rows: pd.DataFrame) -> list[str]:
+    return [mark.title for kind, mark in MARKS.items() if (rows["kind"] == kind).any()]
+
+
+def _by_title(titles: Sequence[str]) -> list[Mark]:
+    return [next(mark for mark in MARKS.values() if mark.title == title) for title in titles]
+
+
+def _legend(orient: str, columns: int) -> alt.Legend:
+    return alt.Legend(
+        orient=orient, direction="horizontal", title=None, symbolSize=85, symbolStrokeWidth=1.8, labelLimit=240,
+        columns=columns, columnPadding=14, offset=24 if orient == "top" else 18,  # the page's script fits the columns to its width
+    )  # fmt: skip
+
+
+def _stroke(kinds: list[str]) -> alt.Stroke:
+    scale = alt.Scale(domain=kinds, range=[mark.colour for mark in _by_title(kinds)])
+    return alt.Stroke("provenance:N", title=None, scale=scale, legend=_legend("top", 4))
+
+
+def _dash(kinds: list[str], legend: Any = alt.Undefined) -> alt.StrokeDash:
+    scale = alt.Scale(domain=kinds, range=[list(mark.dash) for mark in _by_title(kinds)])
+    legend = _legend("top", 4) if legend is alt.Undefined else legend
+    return alt.StrokeDash("provenance:N", title=None, scale=scale, legend=legend)
+
+
+def _provenance(kinds: list[str]) -> dict[str, Any]:
+    """The encodings that make a point's provenance: outline, fill, shape and dash."""
+    marks = _by_title(kinds)
+    fills = [mark.colour if mark.fill else "transparent" for mark in marks]
+    legend = _legend("top", 4)
+    return {
+        "stroke": _stroke(kinds),
+        "fill": alt.Fill("provenance:N", title=None, scale=alt.Scale(domain=kinds, range=fills), legend=legend),
+        "shape": alt.Shape(
+            "provenance:N", title=None, legend=legend,
+            scale=alt.Scale(domain=kinds, range=[mark.shape for mark in marks]),
+        ),
+        "strokeDash": _dash(kinds),
+    }  # fmt: skip
+
+
+def _rows_axis(rows: pd.DataFrame, grid: bool = True) -> alt.Y:
+    words = "split(datum.label, '\\n')"
+    axis = alt.Axis(labelExpr=words, labelLimit=200, ticks=False, domain=False, grid=grid, labelPadding=10)
+    return alt.Y("lines:N", sort=list(dict.fromkeys(rows["lines"])), title=None, axis=axis)
+
+
+def _line_ends(rows: pd.DataFrame, by: list[str]) -> pd.Series:
+    """True on the row beside which the name of its series is written, if it has one."""
+    named = pd.Series(False, index=rows.index)
+    # beside the reader's own line rather than the print's
+    rank = rows["kind"].map(["simulated", "printed", "published", "measured"].index)
+    order = rows.assign(rank=rank).sort_values(["rank", "x"])
+    ends = order[order["series"].astype(str) != ""].groupby([*by, "series"]).tail(1).index
+    named.loc[ends] = True
+    return named
+
+
+def _scale(log: bool = False, zero: bool = False) -> alt.Scale:
+    return alt.Scale(type="log", nice=False) if log else alt.Scale(zero=zero, nice=True)
+
+
+def _x(field: str, quantity: str, unit: str, scale: alt.Scale) -> alt.X:
+    return alt.X(f"{field}:Q", title=_measure(quantity, unit), scale=scale, axis=alt.Axis(tickCount=5))
+
+
+def _measure(quantity: str, unit: str) -> str:
+    return f"{quantity} ({unit})" if unit else quantity
+
+
+def _tooltip(rows: pd.DataFrame, titles: Mapping[str, str]) -> list[alt.Tooltip]:
+    def one(field: str, title: str) -> alt.Tooltip:
+        numeric = pd.api.types.is_numeric_dtype(rows[field])
+        name = title or {"label": "case"}.get(field, field)
+        return alt.Tooltip(f"{field}:{'Q' if numeric else 'N'}", title=name, **({"format": ".4~g"} if numeric else {}))
+
+    return [one(field, title) for field, title in titles.items() if field in rows]
+
+
+def _reference(value: float, label: str) -> list[alt.Chart]:
+    one = alt.Data(values=[{}])  # one rule, not one per row of the chart's data
+    rule = alt.Chart(one).mark_rule(color=_REFERENCE, strokeDash=[5, 3], strokeWidth=1.3).encode(x=alt.datum(value))
+    if not label:
+        return [rule]
+    words = alt.Chart(one).mark_text(align="center", baseline="bottom", dy=-4, fontSize=11)
+    return [rule, words.encode(x=alt.datum(value), y=alt.value(0), text=alt.value(label))]
+
+
+def _panels(layers: alt.LayerChart, rows: pd.DataFrame, facet: str | None, height: float) -> alt.TopLevelMixin:
+    if facet is None:
+        fit = alt.AutoSizeParams(type="fit-x", contains="padding")  # the legend takes no height from the plot
+        return layers.properties(data=rows, width="container", height=height, autosize=fit)
+    # Vega-Lite can't fit panels to a container; the page's script sets the panel's width.
+    header = alt.Header(title=None, labelOrient="top", labelAnchor="start", labelFontWeight="bold", labelPadding=4)
+    row = alt.Row(f"{facet}:N", sort=list(dict.fromkeys(rows[facet])), header=header)
+    return layers.properties(width=480, height=height).facet(row=row, data=rows)
+
+
+def _columns(rows: pd.DataFrame, words: Mapping[str, str], measure: str) -> dict[str, str]:
+    known = {field: title for field, title in words.items() if field in rows}
+    known["value"] = measure
+    return known | {field: title for field, title in {"low": "from", "high": "to"}.items() if field in rows}
+
+
+def _medians(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    from . import statistics
+
+    def one(values: pd.Series) -> dict[str, float]:
+        interval = statistics.median(values.to_numpy())
+        return {"value": interval.estimate, "low": interval.low, "high": interval.high}
+
+    return pd.DataFrame([dict(zip(by, key)) | one(group["value"]) for key, group in rows.groupby(by, sort=False)])

@@ -1,0 +1,225 @@
+"""The charts' specifications, marks and outputs; how they look in a page is tested in tests/site."""
+
+import base64
+import itertools
+import json
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import altair as alt
+import nbformat
+import pandas as pd
+import pytest
+import vl_convert
+from nbformat.v4 import new_code_cell, new_notebook, new_output
+
+from pgrerun import charts
+from pgrerun.errors import BookError
+
+STATIC = Path(__file__).parents[1] / "book" / "_static"
+WORDS = {"question": "Which is faster?", "caption": "A caption.", "description": "Two rows."}
+
+
+def ladder(**changes) -> charts.Figure:
+    frame = pd.DataFrame(
+        {
+            "label": ["first step", "first step", "a second step with a longer name", "a second step with a longer name"],
+            "kind": ["printed", "measured", "printed", "measured"],
+            "value": [1.0, 1.1, 0.7, 0.8],
+            "low": [None, 1.0, None, 0.75],
+            "high": [None, 1.2, None, 0.86],
+        }
+    )
+    arguments = {"quantity": "relative throughput", "unit": "", "reference": 1, "reference_label": "step one"}
+    return charts.compare_to_print(frame, **WORDS | arguments | changes)
+
+
+def pages() -> charts.Figure:
+    frame = pd.DataFrame(
+        [
+            {"label": label, "kind": kind, "pages": page, "value": value, "operation": operation}
+            for operation in ("read", "written")
+            for label, kind, value in (("bound", "printed", 1.0), ("now", "measured", 1.5), ("model", "simulated", 1.3))
+            for page in ("accounts: heap", "accounts: index leaf")
+        ]
+    )
+    return charts.stacked_pages(frame, reference=2, reference_label="least", **WORDS)
+
+
+def repetitions() -> charts.Figure:
+    frame = pd.DataFrame({"label": ["a"] * 5 + ["b"] * 5, "block": [*range(5)] * 2, "value": [*range(1, 11)]})
+    intervals = pd.DataFrame({"label": ["a", "b"], "value": [3, 8], "low": [1, 6], "high": [5, 10]})
+    return charts.observations(frame, quantity="latency", unit="ms", intervals=intervals, **WORDS)
+
+
+def sweep(series: tuple[str, ...] = ("",)) -> charts.Figure:
+    frame = pd.DataFrame(
+        [
+            {"x": x, "value": factor * x, "kind": kind, "low": 0.9 * x, "high": 1.1 * x, "series": one}
+            for one in series
+            for kind, factor in (("measured", 1.0), ("simulated", 0.8))
+            for x in (1, 2, 4)
+        ]
+    )
+    axes = {"x_quantity": "clients", "x_unit": "", "quantity": "throughput", "unit": "transactions/s"}
+    return charts.lines(frame, log_x=True, **axes, **WORDS)
+
+
+FIGURES = [ladder, pages, repetitions, sweep, lambda: sweep(("read", "write")), lambda: ladder(facet="kind")]
+
+
+def svg(figure: charts.Figure) -> str:
+    outputs = figure._repr_mimebundle_()
+    source = re.search(r'src="data:image/svg\+xml;base64,([^"]+)"', outputs["text/html"])
+    return base64.b64decode(source[1]).decode()
+
+
+def words(picture: str) -> list[str]:
+    root = ET.fromstring(picture)
+    return ["".join(text.itertext()) for text in root.iter("{http://www.w3.org/2000/svg}text")]
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+def test_outputs_are_complete_and_valid_in_a_notebook(figure):
+    outputs = figure()._repr_mimebundle_()
+    # Altair's own type, application/vnd.vegalite.v6.json, stops papermill in this very check.
+    nbformat.validate(new_notebook(cells=[new_code_cell("", outputs=[new_output("display_data", data=outputs)])]))
+    assert set(outputs) == {charts.VEGALITE_MIME, "text/html", "image/png", "text/plain"}
+    assert base64.b64decode(outputs["image/png"]).startswith(b"\x89PNG")
+    assert all(word in outputs["text/plain"] for word in WORDS.values())
+    assert outputs[charts.VEGALITE_MIME]["description"] == WORDS["description"]
+    assert "http" not in outputs["text/html"].replace(outputs[charts.VEGALITE_MIME]["$schema"], "")
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+def test_every_column_of_the_table_is_in_the_data(figure):
+    spec = figure().spec()
+    (rows,) = spec["datasets"].values()
+    columns = spec["usermeta"]["columns"]
+    assert columns and all(any(column["field"] in row for row in rows) for column in columns)
+    assert "config" not in spec  # the theme is the page's
+
+
+def test_the_table_shows_labels_as_they_were_given():
+    (rows,) = ladder().spec()["datasets"].values()
+    assert rows[-1]["label"] == "a second step with a longer name"
+    assert "\n" in rows[-1]["lines"]
+
+
+def test_legend_names_each_kind_once_and_only_those_present():
+    assert sorted(w for w in words(svg(ladder())) if w in {mark.title for mark in charts.MARKS.values()}) == [
+        "printed",
+        "this run",
+    ]
+    assert words(svg(sweep(("read", "write")))).count("this run") == 1
+
+
+def test_bars_add_up_and_the_bound_is_named_in_each_panel():
+    shown = words(svg(pages()))
+    assert [shown.count(total) for total in ("2.6", "3")] == [2, 2]
+    assert shown.count("least") == 2
+    assert [shown.count(panel) for panel in ("read", "written")] == [1, 1]
+
+
+def test_hollow_bars_are_outlined_and_filled_ones_are_not():
+    layers = pages().spec()["spec"]["layer"]
+    filled, wash, outline = (layer["transform"][0]["filter"] for layer in layers[:3])
+    assert filled == f"!({wash})" and wash == outline
+    assert "printed" in wash and "simulated" in wash and "this run" not in wash and "published run" not in wash
+
+
+def test_no_repetition_is_left_out():
+    (rows,) = repetitions().spec()["datasets"].values()
+    assert sum(row["row"] == "repetition" for row in rows) == 10
+    ticks = svg(repetitions()).count('aria-roledescription="tick"')
+    assert ticks == 10
+
+
+def test_series_are_named_at_the_end_of_the_readers_own_line():
+    (rows,) = sweep(("read", "write")).spec()["datasets"].values()
+    assert [(row["series"], row["x"], row["provenance"]) for row in rows if row["named"]] == [
+        ("read", 4, "this run"),
+        ("write", 4, "this run"),
+    ]
+
+
+def test_single_charts_fill_their_container():
+    assert ladder().spec()["width"] == "container"
+    assert "width" not in pages().spec()  # the page's script fits panels
+
+
+def test_kinds_have_marks_of_their_own():
+    for a, b in itertools.combinations(charts.MARKS.values(), 2):
+        assert a.colour != b.colour and a.title != b.title
+        # only the two kinds of run share a shape; a grey one and a coloured one
+        assert (a.shape, a.fill, a.dash) != (b.shape, b.fill, b.dash) or {a.title, b.title} == {"published run", "this run"}
+
+
+def luminance(colour: str) -> float:
+    channels = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    red, green, blue = (c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("page", ["#ffffff", "#121212"])
+def test_marks_and_segments_stand_out_on_light_and_dark_pages(page):
+    for colour in [*(mark.colour for mark in charts.MARKS.values()), *charts.CATEGORIES]:
+        light, dark = sorted((luminance(colour), luminance(page)), reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= 3, colour
+
+
+def test_the_site_shows_the_same_marks_as_the_charts():
+    for kind, mark in charts.MARKS.items():
+        assert mark.colour in (STATIC / f"mark-{kind}.svg").read_text()
+
+
+def test_altair_and_the_bundled_vega_are_of_one_version():
+    assert charts.VEGALITE_VERSION == vl_convert.get_vegalite_versions()[-1]
+    assert vl_convert.get_vega_version().split(".")[0] == alt.VEGA_VERSION
+    assert vl_convert.get_vega_embed_version().split(".")[0] == alt.VEGAEMBED_VERSION
+
+
+def test_words_cannot_end_the_script_element_or_the_attribute():
+    outputs = ladder(caption='</script><img src=x onerror="boom()">', description='"><b>')._repr_mimebundle_()
+    html = outputs["text/html"]
+    assert html.count("</script>") == 1 and "<b>" not in html and "<img src=x" not in html
+    spec = re.search(r'<script type="application/json" class="vl-spec">(.*?)</script>', html, re.DOTALL)[1]
+    assert json.loads(spec)["usermeta"]["caption"].startswith("</script>")
+
+
+@pytest.mark.parametrize("word", list(WORDS))
+def test_a_chart_without_words_is_refused(word):
+    with pytest.raises(BookError, match=word):
+        ladder(**{word: " "})
+
+
+def test_a_plain_altair_chart_is_drawn_offline_once_enabled_and_described():
+    chart = alt.Chart(pd.DataFrame({"x": [1]})).mark_point().encode(x="x:Q")
+    before = alt.renderers.active
+    try:
+        charts.enable()
+        outputs = chart.properties(description="One point.")._repr_mimebundle_()
+        assert 'class="vl-chart"' in outputs["text/html"] and "cdn" not in outputs["text/html"]
+        with pytest.raises(BookError, match="description"):
+            chart._repr_mimebundle_()
+    finally:
+        alt.renderers.enable(before)
+
+
+@pytest.mark.parametrize(
+    "frame, complaint",
+    [
+        (pd.DataFrame({"label": ["a"], "value": [1]}), "lacks kind"),
+        (pd.DataFrame({"label": ["a"], "value": [1], "kind": ["guessed"]}), "unknown kind of number: guessed"),
+        (pd.DataFrame({"label": [], "value": [], "kind": []}), "empty"),
+    ],
+)
+def test_a_frame_that_cannot_be_drawn_is_refused(frame, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        charts.compare_to_print(frame, quantity="", unit="", **WORDS)
+
+
+def test_units_stand_in_the_axis_title():
+    assert "latency (ms)" in words(svg(repetitions()))
+    assert "throughput (transactions/s)" in words(svg(sweep()))
