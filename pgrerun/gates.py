@@ -1,0 +1,312 @@
+"""What must not be published, found before and after the site is built.
+
+`jupyter-book build -W` succeeds on a notebook without outputs, on one that papermill
+died in, and on pages that fetch scripts from elsewhere; so three gates of our own:
+`check_chapter` on an executed notebook, `check_prose` on what people wrote,
+`check_site` on the built pages. Each collects everything it finds into one
+BookError. `book.py` calls them.
+
+The rule for numbers in prose: a digit in running text is refused, since a number
+there is either a result, which must be computed by a cell (`narrate.py`), or an
+input, which belongs in a parameter. Allowed, because they name something:
+
+- references: "section 3.2.2", "Figures 2.2 and 2.3", "page 14", "Table 8"
+- years from 1970 to 2030, and dates with a month
+- versions: "PostgreSQL 18", "Python 3.11", "INGRES 5"; names with a digit in them: "TP1"
+- DOIs, the number before a heading's words, and numbered lists
+- code, formulas, roles and citations, and the targets of links
+
+Anything else needs a reason, right behind the number:
+`95<!-- typed: the confidence level is a convention -->`. Numbers in words
+("six reads") are not looked for.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import nbformat
+from bs4 import BeautifulSoup, Tag
+from markdown_it.renderer import RendererHTML
+from myst_parser.config.main import MdParserConfig
+from myst_parser.parsers.mdit import create_md_parser
+
+from .errors import BookError
+
+CHART_MIME = re.compile(r"application/vnd\.vegalite\.v\d+\+json")
+#: a cell tagged so promises a chart; the chart verbs are in `charts.py`
+CHART_TAG = "chart"
+_HIDDEN = {"remove-cell", "remove-output", "remove_cell", "remove_output"}
+_SHOWN = 12  # findings told at once
+
+
+# --- an executed chapter ------------------------------------------------------------
+
+
+def check_chapter(path: Path) -> None:
+    """Refuse an executed notebook that failed, is incomplete or lacks a promised chart.
+
+    BookError unless papermill finished without an exception, every code cell ran
+    and none shows an error, each cell tagged `chart` has a chart, and the charts
+    are as many as `metadata.pgrerun.charts` says (where it says so).
+    """
+    notebook = _read(path)
+    findings = []
+    if notebook.metadata.get("papermill", {}).get("exception", "unknown") is not None:
+        findings.append("papermill did not finish it (metadata.papermill.exception is not null)")
+    charts = 0
+    for number, cell in enumerate(notebook.cells):
+        if cell.cell_type != "code":
+            continue
+        where = f"cell {number} ({_first_line(cell.source)})"
+        if cell.source.strip() and cell.execution_count is None:
+            findings.append(f"{where} was not executed")
+        for output in cell.outputs:
+            if output.output_type == "error":
+                findings.append(f"{where} raised {output.ename}: {output.evalue}")
+        drawn = sum(map(_is_chart, cell.outputs))
+        if CHART_TAG in cell.metadata.get("tags", []) and not drawn:
+            findings.append(f"{where} is tagged {CHART_TAG} but shows no chart")
+        charts += drawn
+    promised = notebook.metadata.get("pgrerun", {}).get("charts")
+    if promised is not None and charts != promised:
+        findings.append(f"it has {charts} charts, and its metadata promises {promised}")
+    _refuse(findings, f"{path.name} can't be published. Run the chapter again, and mend what its cells say.")
+
+
+def _read(path: Path) -> nbformat.NotebookNode:
+    try:
+        return nbformat.read(path, as_version=4)
+    except Exception as error:  # nbformat lets through whatever a malformed file makes it stumble over
+        raise BookError(f"{path} can't be read as a notebook ({type(error).__name__}: {error}). Run the chapter again.") from None
+
+
+def _is_chart(output: nbformat.NotebookNode) -> bool:
+    return any(CHART_MIME.fullmatch(mime) for mime in output.get("data", {}))
+
+
+def _first_line(source: str) -> str:
+    line = (source.strip().splitlines() or [""])[0]
+    return line if len(line) <= 60 else line[:57] + "..."
+
+
+# --- prose ---------------------------------------------------------------------------
+
+_TYPED = re.compile(r"<!--\s*typed:\s*\S.*?-->", re.DOTALL)
+_MARK = "\x00"
+_MONTH = "January|February|March|April|May|June|July|August|September|October|November|December"
+_NUMBER = r"\d+(?:\.\d+)*"
+_UNIT = r"%|percent|per\b|times\b|[kMG]?B\b|[kMGT]iB\b|m?s\b|seconds?\b|pages?\b|tuples?\b|rows?\b|transactions?\b"
+_ALLOWED = [
+    # DOI
+    r"\b10\.\d{4,9}/\S+",
+    # the number that the author has given a reason for, with its sign, thousands and decimals
+    rf"[-+−]?\d[\d\s,.\u202f\u00a0]*(?:%|\s?\w+)?{_MARK}",
+    # references
+    rf"(?i:\b(?:sections?|figures?|fig\.|tables?|pages?|pp\.|chapters?|appendix|equations?|eq\.|experiments?|expectations?|"
+    rf"volumes?|issues?|steps?|claims?|line|lines|slides?)\s*|§\s*){_NUMBER}[a-z]?(?:\s*(?:,|and|to|or|-|–|,\s*and)\s*{_NUMBER}[a-z]?)*",
+    # dates and years, unless a unit follows
+    rf"\b\d{{1,2}}\s+(?:{_MONTH})\b|\b(?:{_MONTH})\s+\d{{1,2}}\b(?=,)",
+    rf"(?<![\d.,])(?:19[7-9]\d|20[0-2]\d|2030)s?(?![\d])(?!\.\d|,\d)(?!\s*(?:{_UNIT}))",
+    # versions of what has versions
+    rf"\b(?:PostgreSQL|POSTGRES|Postgres|INGRES|Python|DuckDB|Linux|Ubuntu|Debian|SunOS|UNIX|Vega-Lite|Sun|VAX|DECstation|SPARCstation|[Vv]ersion|"
+    rf"CPython|GCC|LLVM|glibc)(?:\s+(?:release\s+)?|-|/){_NUMBER}(?:/{_NUMBER})?(?:\s*(?:,|and|to|or|-|–)\s*{_NUMBER})*",
+    # names that have a digit in them
+    r"\b[A-Za-z_][A-Za-z_/-]*\d[\w/-]*",
+]  # fmt: skip
+_ALLOWED_PROSE = re.compile("|".join(f"(?:{one})" for one in _ALLOWED))
+_HEADING_NUMBER = re.compile(rf"^\s*{_NUMBER}\.?(?=\s)")
+# A number that may not stand: for the message, with a word on either side.
+_REFUSED = re.compile(r"(?:[^\s]+\s+)?[^\s\d]*\d[^\s]*(?:\s+[^\s]+)?")
+_OPTIONS = re.compile(r"\A(?:\s*:[\w-]+:.*\n|---\n(?:.*\n)*?---\n)+")
+_NO_PROSE = ("code", "math", "eval-rst", "bibliography", "toctree", "image", "glue")
+
+
+def check_prose(path: Path) -> None:
+    """Refuse a number typed into prose: a notebook, a Markdown page, or a folder of both.
+
+    The rule is in this module's docstring. BookError lists each number with its place.
+    """
+    findings = [f"{where}: “{words}”" for file in _written(path) for where, words in _typed_numbers(file)]
+    _refuse(
+        findings,
+        "A number stands in prose that no cell computed. Let the chapter compute it and write the sentence, "
+        "name it in a parameter, or give the reason behind it: 95<!-- typed: why -->.",
+    )
+
+
+def _written(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    # below "_": extensions, static files, builds
+    found = (file for kind in ("*.md", "*.ipynb") for file in path.rglob(kind))
+    return sorted(f for f in found if not any(part[0] in "_." for part in f.relative_to(path).parts))
+
+
+def _typed_numbers(file: Path) -> Iterator[tuple[str, str]]:
+    if file.suffix != ".ipynb":
+        yield from ((f"{file.name}, line {line}", words) for line, words in _numbers_in(file.read_text("utf-8")))
+        return
+    for number, cell in enumerate(_read(file).cells):
+        if cell.cell_type == "markdown":
+            for line, words in _numbers_in(cell.source):
+                yield f"{file.name}, cell {number}, line {line}", words
+
+
+def _numbers_in(markdown: str) -> Iterator[tuple[int, str]]:
+    config = MdParserConfig(enable_extensions={"amsmath", "attrs_inline", "colon_fence", "deflist", "dollarmath", "tasklist"})
+    parser = create_md_parser(config, RendererHTML)
+    for line, text, heading in _prose(parser, markdown, 1):
+        text = _HEADING_NUMBER.sub(" ", text) if heading else text
+        text = _ALLOWED_PROSE.sub(" ", text)
+        for found in _REFUSED.finditer(text):
+            yield line, " ".join(found.group().replace(_MARK, "").split())
+
+
+def _prose(parser, markdown: str, first_line: int) -> Iterator[tuple[int, str, bool]]:
+    """Line number and running text of each block, without code, formulas, roles and targets."""
+    heading = False
+    for token in parser.parse(markdown):
+        line = first_line + (token.map[0] if token.map else 0)
+        if token.type == "heading_open":
+            heading = True
+        elif token.type == "heading_close":
+            heading = False
+        elif token.type == "inline":
+            yield line, "".join(_running_text(token.children or [])), heading
+        elif token.type == "html_block":
+            yield line, BeautifulSoup(token.content, "html.parser").get_text(" "), False
+        elif token.type in ("fence", "colon_fence") and (directive := re.match(r"\{([\w:-]+)\}\s*(.*)", token.info.strip())):
+            # An admonition, a list table or a glossary is prose as well; its options are not.
+            name, title = directive.groups()
+            if name.startswith(_NO_PROSE):
+                continue
+            body = _OPTIONS.sub(lambda options: "\n" * options.group().count("\n"), token.content)
+            if title and name != "figure":  # whose title is a file
+                yield line, title, False
+            yield from _prose(parser, body, line + 1)
+
+
+def _running_text(tokens: Iterable) -> Iterator[str]:
+    for token in tokens:
+        if token.type == "text":
+            yield token.content
+        elif token.type in ("softbreak", "hardbreak"):
+            yield " "
+        elif token.type == "html_inline":
+            yield _MARK if _TYPED.fullmatch(token.content.strip()) else ""
+        elif token.type == "image":
+            yield token.content
+        elif token.type not in ("em_open", "em_close", "strong_open", "strong_close", "link_open", "link_close"):
+            yield " \u2026 "  # code, a formula, a role: something stands here, and it isn't prose
+
+
+# --- the built site -------------------------------------------------------------------
+
+_FETCHED = {
+    "script": ("src",), "link": ("href",), "img": ("src", "srcset"), "iframe": ("src",), "source": ("src", "srcset"),
+    "video": ("src", "poster"), "audio": ("src",), "embed": ("src",), "object": ("data",), "use": ("href",),
+}  # fmt: skip
+_NOT_FETCHED = {"canonical", "license", "author", "next", "prev", "index", "search"}
+_CSS_ADDRESS = re.compile(r"""(?:url\(\s*["']?|@import\s+["'])((?:https?:)?//[^"')\s]+)""")
+
+
+def check_site(html: Path) -> None:
+    """Refuse a built site with a page that lacks a chart, reaches out, or leads nowhere.
+
+    BookError if a page has fewer or more charts than the notebook it was made
+    from, a chart has no text description, a script, style, picture or frame comes
+    from another host, a link or anchor inside the site is dead, or a picture has no
+    alternative text (Jupyter Book's default, the file's name, counts as none).
+    """
+    pages = {file: BeautifulSoup(file.read_bytes(), "html.parser") for file in sorted(html.rglob("*.html"))}
+    pages = {file: page for file, page in pages.items() if "_static" not in file.relative_to(html).parts}
+    if not pages:
+        raise BookError(f"There are no pages in {html}: the site was not built.")
+    anchors = {file: {tag["id"] for tag in page.find_all(id=True)} for file, page in pages.items()}
+    findings = []
+    for file, page in pages.items():
+        found = [
+            *_chart_findings(page, html / "_sources" / file.relative_to(html).with_suffix(".ipynb")),
+            *_outside(page),
+            *_dead_links(page, file, html, anchors),
+            *_unnamed_pictures(page),
+        ]
+        findings += [f"{file.relative_to(html)}: {one}" for one in found]
+    for style in sorted(html.rglob("*.css")):
+        findings += [f"{style.relative_to(html)}: fetches {address}" for address in _CSS_ADDRESS.findall(style.read_text("utf-8"))]
+    _refuse(findings, "The built site must not be published.")
+
+
+def _chart_findings(page: BeautifulSoup, source: Path) -> Iterator[str]:
+    drawn = page.select(".vl-chart")
+    if source.exists():
+        shown = [cell for cell in _read(source).cells if cell.cell_type == "code"]
+        shown = [cell for cell in shown if not _HIDDEN & set(cell.metadata.get("tags", []))]
+        expected = sum(_is_chart(output) for cell in shown for output in cell.outputs)
+        if len(drawn) != expected:
+            yield f"shows {len(drawn)} charts, its notebook has {expected}"
+    for place in drawn:
+        script = place.parent.select_one("script.vl-spec")
+        try:
+            spec = json.loads(script.string)
+        except (AttributeError, TypeError, json.JSONDecodeError):
+            yield "a chart has lost its specification"
+            continue
+        if not str(spec.get("description", "")).strip():
+            yield f"the chart “{spec.get('usermeta', {}).get('question', '')}” has no text description"
+
+
+def _outside(page: BeautifulSoup) -> Iterator[str]:
+    for tag in page.find_all(list(_FETCHED)):
+        if tag.name == "link" and _NOT_FETCHED & set(tag.get("rel", [])):
+            continue
+        for attribute in _FETCHED[tag.name]:
+            value = tag.get(attribute, "")
+            addresses = value.split(",") if attribute == "srcset" else [value]
+            for address in (one.strip() for one in addresses):
+                if re.match(r"(?i)(?:https?:)?//", address):
+                    yield f"<{tag.name}> fetches {address}"
+
+
+def _dead_links(page: BeautifulSoup, file: Path, html: Path, anchors: dict[Path, set[str]]) -> Iterator[str]:
+    for link in page.find_all("a", href=True):
+        address = urlsplit(link["href"])
+        if address.scheme or address.netloc:
+            continue
+        target = file if not address.path else (file.parent / unquote(address.path)).resolve()
+        if target.is_dir():
+            target /= "index.html"
+        fragment = unquote(address.fragment)
+        if not target.exists() or html.resolve() not in target.resolve().parents:
+            yield f"the link to {link['href']} leads nowhere"
+        elif fragment and target.suffix == ".html" and fragment not in (anchors.get(target) or _resolved(anchors, target)):
+            yield f"the anchor in {link['href']} does not exist"
+
+
+def _resolved(anchors: dict[Path, set[str]], target: Path) -> set[str]:
+    return next((ids for file, ids in anchors.items() if file.resolve() == target.resolve()), set())
+
+
+def _unnamed_pictures(page: BeautifulSoup) -> Iterator[str]:
+    for picture in page.find_all("img"):
+        if _decorative(picture):
+            continue
+        alternative = picture.get("alt", "").strip()
+        source = picture.get("src", "")
+        if not alternative or alternative in (source, Path(unquote(source)).name) or source.endswith("/" + alternative):
+            yield f"the picture {source[:80]} has no alternative text"
+
+
+def _decorative(picture: Tag) -> bool:
+    # the logo stands beside the title, which already says it
+    return picture.get("role") == "presentation" or "logo__image" in picture.get("class", [])
+
+
+def _refuse(findings: list[str], what: str) -> None:
+    if not findings:
+        return
+    more = f"\n- and {len(findings) - _SHOWN} more" if len(findings) > _SHOWN else ""
+    raise BookError(what + "\n" + "\n".join(f"- {one}" for one in findings[:_SHOWN]) + more)
