@@ -1,0 +1,43 @@
+"""Sphinx extension: live Vega-Lite charts without a network.
+
+Puts Vega, Vega-Lite and vega-embed (bundled inside the vl-convert wheel) and our
+`charts.js` on the pages that have a chart, and on no other. Neither file may lie
+under `_static`: Jupyter Book links every script it finds there on every page. The
+charts' HTML is made by `pgrerun.charts`.
+"""
+
+from pathlib import Path
+
+import vl_convert
+
+VEGALITE_VERSION = vl_convert.get_vegalite_versions()[-1]
+BUNDLE = f"vega-bundle-{vl_convert.__version__}-{VEGALITE_VERSION}.js"
+
+
+def setup(app):
+    app.connect("config-inited", add_scripts)
+    app.connect("html-page-context", link_scripts)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def add_scripts(app, config) -> None:
+    """Have both scripts copied to the site's `_static`."""
+    cache = Path(app.outdir).parent / ".vega"
+    bundle = cache / BUNDLE
+    if not bundle.exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        # The bundle declares globals with `const`; inside a function they can't clash.
+        source = f"(function(){{{vl_convert.javascript_bundle(vl_version=VEGALITE_VERSION)}\n}})();\n"
+        part = bundle.with_suffix(".part")
+        part.write_text(source, encoding="utf-8")
+        part.replace(bundle)
+        for stale in set(cache.glob("vega-bundle-*.js")) - {bundle}:
+            stale.unlink()
+    scripts = Path(__file__).parent / "scripts"
+    config.html_static_path.extend([str(cache), str(scripts)])
+
+
+def link_scripts(app, pagename, templatename, context, doctree) -> None:
+    if 'class="vl-chart"' in (context.get("body") or ""):
+        app.add_js_file(BUNDLE, loading_method="defer")
+        app.add_js_file("charts.js", loading_method="defer")

@@ -1,0 +1,190 @@
+// Replaces the picture in every .vl-chart by the live chart, in the page's theme and
+// width, and adds the chart's table and downloads. The figures are written by
+// pgrerun/charts.py; nothing here asks the network for anything.
+(() => {
+  "use strict";
+
+  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+  // the same options as `_LIGHT` in pgrerun/charts.py
+  const theme = () => {
+    const text = colour("--pst-color-text-base");
+    const muted = colour("--pst-color-text-muted");
+    const faint = colour("--chart-grid");
+    const page = colour("--pst-color-background");
+    return {
+      background: "transparent",
+      font: getComputedStyle(document.documentElement).getPropertyValue("--pst-font-family-heading") || "sans-serif",
+      view: { stroke: null },
+      axis: {
+        labelColor: muted, titleColor: muted, gridColor: faint, tickColor: faint, domainColor: faint,
+        labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal",
+      },
+      legend: { labelColor: text, titleColor: text, labelFontSize: 12 },
+      header: { labelColor: text, labelFontSize: 12 },
+      text: { fill: text, fontSize: 12 },
+      bar: { stroke: page, strokeWidth: 1 },
+    };
+  };
+
+  const rowsOf = (spec) => Object.values(spec.datasets ?? {})[0] ?? spec.data?.values ?? [];
+  const cell = (row, field) => row[field] ?? "";
+
+  // Vega wraps a legend only where it is told to: as many columns as fit beside the row labels.
+  const CHARACTER = 6.8; // pixels, on average
+  const fitLegends = (node, room) => {
+    if (node === null || typeof node !== "object") return;
+    if (node.legend?.columns && Array.isArray(node.scale?.domain)) {
+      const longest = Math.max(...node.scale.domain.map((name) => name.length));
+      const columns = Math.floor(room / (longest * CHARACTER + 38));
+      node.legend.columns = Math.min(Math.max(columns, 1), node.scale.domain.length);
+    }
+    Object.values(node).forEach((child) => fitLegends(child, room));
+  };
+  const labelWidth = (rows) => {
+    const lines = rows.flatMap((row) => (row.lines ?? "1,000,000").split("\n"));
+    return Math.max(...lines.map((line) => line.length)) * CHARACTER;
+  };
+
+  const csv = (columns, rows) => {
+    const quote = (value) => (/[",\n]/.test(value) ? `"${String(value).replaceAll('"', '""')}"` : value);
+    const lines = [columns.map((column) => quote(column.title))];
+    for (const row of rows) lines.push(columns.map((column) => quote(cell(row, column.field))));
+    return lines.map((line) => line.join(",")).join("\r\n") + "\r\n";
+  };
+
+  const table = (columns, rows, caption) => {
+    const number = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
+    const element = document.createElement("table");
+    element.className = "table";
+    element.createCaption().textContent = caption;
+    const head = element.createTHead().insertRow();
+    for (const column of columns) {
+      const th = head.appendChild(document.createElement("th"));
+      th.scope = "col";
+      th.textContent = column.title;
+    }
+    const body = element.createTBody();
+    for (const row of rows) {
+      const line = body.insertRow();
+      for (const column of columns) {
+        const value = cell(row, column.field);
+        const td = line.insertCell();
+        td.textContent = typeof value === "number" ? number.format(value) : value;
+        if (typeof value === "number") td.className = "number";
+      }
+    }
+    return element;
+  };
+
+  const save = (name, type, text) => {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([text], { type }));
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  };
+
+  const button = (label, about, action) => {
+    const element = document.createElement("button");
+    element.type = "button";
+    element.textContent = label;
+    element.setAttribute("aria-label", `${label}: ${about}`);
+    element.addEventListener("click", () => action(element));
+    return element;
+  };
+
+  class Chart {
+    constructor(place) {
+      this.place = place;
+      this.figure = place.closest(".vl-figure") ?? place.parentElement;
+      this.spec = JSON.parse(this.figure.querySelector("script.vl-spec").textContent);
+      this.meta = this.spec.usermeta ?? {};
+      this.width = 0;
+      this.turn = Promise.resolve();
+      if (this.meta.columns) this.addTools();
+    }
+
+    // One drawing at a time: theme and width may change while one is under way.
+    draw() {
+      this.turn = this.turn.then(() => this.embed()).catch((error) => {
+        this.place.classList.add("vl-failed");
+        console.error(error);
+      });
+      return this.turn;
+    }
+
+    async embed() {
+      const live = document.createElement("div");
+      live.className = "vl-live";
+      delete this.place.dataset.drawn;
+      this.width = this.place.clientWidth;
+      const old = this.place.querySelector(".vl-live");
+      this.place.append(live);
+      if (old) old.hidden = true;
+      const spec = structuredClone(this.spec);
+      fitLegends(spec.spec ?? spec.layer, this.width - labelWidth(rowsOf(spec)));
+      const options = { actions: false, renderer: "svg", config: theme(), tooltip: { theme: "custom" } };
+      this.result = await vegaEmbed(live, spec, options);
+      // Panels can't fill a container: see how much too wide they came out, and draw again.
+      // Words that stick out don't shrink with the panel, so one correction may not do.
+      for (let attempt = 0; spec.spec && attempt < 4; attempt++) {
+        const excess = live.querySelector("svg").getBoundingClientRect().width - this.width;
+        if (excess <= 0 && excess > -4) break;
+        spec.spec.width = Math.max(80, Math.floor(spec.spec.width - excess - 1));
+        this.result.finalize();
+        this.result = await vegaEmbed(live, spec, options);
+      }
+      this.place.querySelector("img")?.remove();
+      if (old) old.remove();
+      this.place.dataset.drawn = "true";
+    }
+
+    addTools() {
+      const { columns, name, question } = this.meta;
+      const rows = rowsOf(this.spec);
+      const tools = document.createElement("div");
+      tools.className = "vl-tools";
+      let shown = null;
+      tools.append(
+        button("Table", question, (pressed) => {
+          if (!shown) {
+            shown = document.createElement("div");
+            shown.className = "vl-table";
+            shown.tabIndex = 0;
+            shown.append(table(columns, rows, question));
+            tools.after(shown);
+          } else {
+            shown.hidden = !shown.hidden;
+          }
+          pressed.setAttribute("aria-expanded", String(!shown.hidden));
+        }),
+        button("Data (CSV)", question, () => save(`${name}.csv`, "text/csv", csv(columns, rows))),
+        button("Picture (SVG)", question, async () =>
+          save(`${name}.svg`, "image/svg+xml", await this.result.view.toSVG())),
+      );
+      tools.firstChild.setAttribute("aria-expanded", "false");
+      this.figure.append(tools);
+    }
+  }
+
+  const start = () => {
+    const charts = [...document.querySelectorAll(".vl-chart")].map((place) => new Chart(place));
+    charts.forEach((chart) => chart.draw());
+    new MutationObserver(() => charts.forEach((chart) => chart.draw())).observe(document.documentElement, {
+      attributes: true,
+      attributeFilter: ["data-theme"],
+    });
+    // Single panels follow their container by themselves.
+    const resized = new ResizeObserver((entries) => {
+      for (const entry of entries) {
+        const chart = charts.find((one) => one.place === entry.target);
+        if (chart.spec.spec && chart.width && Math.abs(chart.width - entry.target.clientWidth) > 2) chart.draw();
+      }
+    });
+    charts.forEach((chart) => resized.observe(chart.place));
+  };
+
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
+  else start();
+})();
