@@ -1,0 +1,56 @@
+"""A small site, built once, from the real configuration, extensions and pages."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import chromium
+import nbformat
+import pytest
+import toy_chapter
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="session")
+def toy_book(tmp_path_factory) -> Path:
+    """The book with the toy in place of each chapter; the folder holds `_build/html`."""
+    root = tmp_path_factory.mktemp("book")
+    shutil.copy(ROOT / "_config.yml", root)
+    shutil.copytree(ROOT / "book", root / "book", ignore=shutil.ignore_patterns("results", "__pycache__"))
+    results = root / "book" / "results"
+    results.mkdir()
+    contents = yaml.safe_load((root / "book" / "_toc.yml").read_text())
+    names = [entry["file"] for part in contents["parts"] for entry in part["chapters"]]
+    for name in (name for name in names if name.startswith("results/")):
+        nbformat.write(toy_chapter.chapter(), root / "book" / f"{name}.ipynb")
+    command = "from jupyter_book.cli.main import main; main()"
+    build = subprocess.run(
+        [sys.executable, "-c", command, "build", "book", "-W", "-n", "--keep-going"],
+        cwd=root, capture_output=True, text=True,
+    )  # fmt: skip
+    assert build.returncode == 0, build.stdout[-3000:] + build.stderr[-3000:]
+    return root
+
+
+@pytest.fixture(scope="session")
+def toy_site(toy_book) -> Path:
+    return toy_book / "_build" / "html"
+
+
+@pytest.fixture(scope="session")
+def real_site() -> Path:
+    site = ROOT / "_build" / "html"
+    if not (site / "index.html").exists():
+        pytest.skip("the book is not built here (make book)")
+    return site
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    if chromium.program() is None:
+        pytest.skip(f"no browser on PATH (looked for {', '.join(chromium.PROGRAMS)})")
+    with chromium.browser(tmp_path_factory.mktemp("profile")) as running:
+        yield running

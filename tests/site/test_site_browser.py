@@ -1,0 +1,133 @@
+"""The built site as a reader without a network sees it: file://, in headless Chromium."""
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+# The theme says so itself on the first page of a fresh profile, before it has a stored choice.
+HARMLESS = ("Got invalid theme mode",)
+
+
+@pytest.fixture(scope="module", params=["toy", "real"])
+def site(request) -> Path:
+    return request.getfixturevalue(f"{request.param}_site")
+
+
+def pages(site: Path) -> list[Path]:
+    return sorted(page for page in site.rglob("*.html") if "_static" not in page.parts and "genindex" not in page.name)
+
+
+def quiet(page) -> None:
+    complaints = [one for one in page.complaints if not one.startswith(HARMLESS)]
+    outside = [url for url in page.requests if not url.startswith(("file:", "data:", "blob:", "about:"))]
+    assert not complaints and not outside, (complaints, outside)
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_every_page_is_quiet_complete_and_fits_a_phone(browser, site, dark):
+    with browser.page(width=360, height=740, dark=dark) as page:
+        for path in pages(site):
+            page.open(path).drawn()
+            quiet(page)
+            width = page.run("document.documentElement.scrollWidth")
+            assert width <= 360, f"{path.name} is {width} px wide"
+            charts = page.run(
+                "[...document.querySelectorAll('.vl-chart')].map(c => [c.scrollWidth - c.clientWidth, !!c.querySelector('.vl-live:not([hidden]) svg')])"
+            )
+            assert all(drawn and excess <= 1 for excess, drawn in charts), (path.name, charts)
+
+
+def test_charts_fill_a_wide_page_and_follow_its_width(browser, toy_site):
+    widths = "[...document.querySelectorAll('.vl-chart')].map(c => c.querySelector('svg').getBoundingClientRect().width / c.clientWidth)"
+    with browser.page(width=1440) as page:
+        page.open(toy_site / "results" / "tp1.html").drawn()
+        assert all(0.95 < share <= 1.005 for share in page.run(widths)), page.run(widths)
+        page.resize(500, 900)
+        page.until(f"{widths}.every(share => share > 0.95 && share <= 1.005)", "charts have followed the width")
+        quiet(page)
+
+
+def test_dark_mode_recolours_the_charts_and_leaves_no_pale_box(browser, toy_site):
+    ink = "getComputedStyle(document.querySelector('.vl-chart .role-axis-label text')).fill"
+    behind = "getComputedStyle(document.querySelector('.vl-figure').closest('.output')).backgroundColor"
+    with browser.page() as page:
+        page.open(toy_site / "results" / "tp1.html").drawn()
+        light = page.run(ink)
+        page.run("document.documentElement.dataset.theme = 'dark'")
+        page.until(f"document.querySelectorAll('.vl-chart svg').length === 5 && {ink} !== {json.dumps(light)}", "new ink")
+        assert page.run(behind) == "rgba(0, 0, 0, 0)"
+        quiet(page)
+
+
+def test_table_and_download_hold_the_charts_data(browser, toy_site):
+    with browser.page() as page:
+        page.open(toy_site / "results" / "tp1.html").drawn()
+        figure = "document.querySelector('.vl-figure')"
+        rows = page.run(f"""(() => {{
+            {figure}.querySelector('.vl-tools button').click();
+            return [...{figure}.querySelectorAll('.vl-table tr')].map(tr => [...tr.cells].map(td => td.textContent));
+        }})()""")
+        assert rows[0] == ["case", "provenance", "throughput relative to the first step", "from", "to"]
+        assert len(rows) == 17 and rows[1][:3] == ["sixteen pages, one backend", "printed", "1"]
+        assert page.run(f"{figure}.querySelector('.vl-tools button').getAttribute('aria-expanded')") == "true"
+        csv = page.run(f"""new Promise(resolve => {{
+            const made = URL.createObjectURL;
+            URL.createObjectURL = blob => {{ blob.text().then(resolve); return made.call(URL, blob); }};
+            HTMLAnchorElement.prototype.click = () => {{}};
+            {figure}.querySelectorAll('.vl-tools button')[1].click();
+        }})""")
+        lines = csv.strip().split("\r\n")
+        assert len(lines) == 17 and lines[1] == '"sixteen pages, one backend",printed,1,,'
+        quiet(page)
+
+
+def test_a_chart_that_cannot_be_drawn_leaves_its_picture(browser, toy_site, tmp_path):
+    # the same page without the bundle: a reader whose copy is incomplete
+    page_file = toy_site / "results" / "tp1.html"
+    broken = page_file.with_name("broken.html")
+    text = page_file.read_text()
+    start = text.index("<script", text.index("vega-bundle") - 80)
+    broken.write_text(text[:start] + text[text.index("</script>", start) + 9 :])
+    try:
+        with browser.page() as page:
+            page.open(broken)
+            page.until("document.querySelectorAll('.vl-chart.vl-failed > img').length === 5", "pictures are kept")
+            assert page.run("getComputedStyle(document.querySelector('.vl-chart > img')).opacity") == "1"
+    finally:
+        broken.unlink()
+
+
+def test_formulas_have_a_size(browser, toy_site):
+    with browser.page() as page:
+        page.open(toy_site / "results" / "tp1.html")
+        heights = page.run("[...document.querySelectorAll('math mfrac')].map(f => f.getBoundingClientRect().height)")
+        assert heights and min(heights) > 12
+
+
+def test_search_finds_pages_without_a_server(browser, site):
+    with browser.page() as page:
+        page.open(site / "search.html", "?q=checkpoint")
+        page.until("document.querySelectorAll('#search-results li a').length > 0", "search has results")
+        titles = page.run("[...document.querySelectorAll('#search-results li a')].map(a => a.textContent)")
+        assert any("Glossary" in title or "How we measure" in title for title in titles), titles
+        quiet(page)
+
+
+def test_links_and_theme_button_have_names(browser, toy_site):
+    """The small part of an accessibility check that is ours: every control says what it is."""
+    nameless = """[...document.querySelectorAll('.bd-article a, .bd-article button')].filter(
+        e => !(e.textContent.trim() || e.getAttribute('aria-label') || e.title || e.querySelector('img[alt]'))
+    ).map(e => e.outerHTML)"""
+    with browser.page() as page:
+        page.open(toy_site / "results" / "tp1.html").drawn()
+        assert page.run(nameless) == []
+
+
+def test_a_page_prints_its_pictures(browser, toy_site):
+    with browser.page() as page:
+        page.open(toy_site / "results" / "tp1.html").drawn()
+        assert base64.b64decode(page.call("Page.printToPDF")["data"]).startswith(b"%PDF")
