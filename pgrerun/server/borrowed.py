@@ -172,6 +172,8 @@ class Borrowed(Server):
 
     def _drop_schema(self) -> None:
         """Drop our schema, and take nothing of anybody else's along."""
+        self._end_our_sessions()
+        self._keeper.execute("SET lock_timeout = '10s'")
         with self._keeper.transaction() as transaction:
             # A repeatable snapshot hides what other sessions create and drop meanwhile.
             self._keeper.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -187,6 +189,20 @@ class Borrowed(Server):
                 f"{', '.join(taken[:5])}. They would be dropped with it, so it stays. "
                 f"Drop them yourself, then: DROP SCHEMA {SCHEMA} CASCADE;"
             )
+
+    def _end_our_sessions(self) -> None:
+        """End sessions of ours that still work in our schema: a tool that was killed has one.
+
+        Ours are those of this user under our application name that hold a lock there; as we
+        hold the advisory lock, no other run has any.
+        """
+        query = """
+            SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+            WHERE pid <> pg_backend_pid() AND usename = current_user AND application_name = %s
+              AND datname = current_database() AND pid IN (
+                  SELECT l.pid FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
+                  JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s)"""
+        self._keeper.execute(query, (APPLICATION, SCHEMA))
 
     def _foreign_objects(self) -> set[str]:
         """Everything outside our schema that DROP ... CASCADE could reach, by identity."""
@@ -239,7 +255,6 @@ class Borrowed(Server):
                 self._keeper = self._open(True)
             # Only the very schema that this run made; another run may have replaced it.
             if self._our_mark() == mark:
-                self._keeper.execute("SET lock_timeout = '10s'")
                 self._drop_schema()
         except psycopg.Error as error:
             failure = str(error)
@@ -269,10 +284,10 @@ class Borrowed(Server):
         return self._secret
 
     def _scrub(self, text: str) -> str:
-        """`text` without our password, should a message quote it."""
+        """`text` on one line and without our password, should a message quote it."""
         for secret in filter(None, (self._secret, os.environ.get("PGPASSWORD"))):
             text = text.replace(secret, "***")
-        return text.strip()
+        return " ".join(text.removeprefix("connection failed: ").split())
 
     def _lost(self, what: str, said: str) -> ServerError:
         return ServerError(f"{what} failed on {self.name}: {self._scrub(said)} {_advice(said)}".strip())
@@ -369,7 +384,7 @@ def _people(where: dict[str, str]) -> str:
 # libpq passes the server's refusals on as text only, without an SQLSTATE.
 _ADVICE = (
     ("no password supplied|password authentication failed", HOW_TO_GIVE_A_PASSWORD),
-    ("no pg_hba.conf entry|[Pp]eer authentication failed|Ident authentication failed",
+    ("pg_hba.conf|[Pp]eer authentication failed|Ident authentication failed",
      "The server's pg_hba.conf doesn't let this user in from here; ask who runs it, or name another user."),
     ("role .* does not exist", "Name an existing user: postgresql://USER@HOST/DATABASE."),
     ("database .* does not exist", "Create the database first (createdb), or name an existing one."),

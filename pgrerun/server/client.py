@@ -235,5 +235,6 @@ class Server:
         with self.connect() as connection:
             if self.owned:
                 connection.execute(sql.SQL("CREATE EXTENSION IF NOT EXISTS {}").format(sql.Identifier(name)))
-            query = "SELECT extnamespace::regnamespace::text FROM pg_extension WHERE extname = %s"
+            query = """SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+                       WHERE e.extname = %s"""
             return connection.execute(query, (name,)).fetchone()[0]

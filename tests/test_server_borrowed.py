@@ -1,0 +1,372 @@
+"""A guest on somebody's server leaves it as found, and says no password aloud."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import traceback
+from types import SimpleNamespace
+from urllib.parse import quote
+
+import psycopg
+import pytest
+from conftest import SMALL, url_of
+from psycopg.conninfo import conninfo_to_dict
+
+from pgrerun.errors import CannotMeasure, ParameterError, ServerError
+from pgrerun.server import Borrowed, Cluster, borrowed, open_server
+
+SECRET = "s3cr3t-w0rd%of/ours"
+
+
+@pytest.fixture(scope="module")
+def owner():
+    """Somebody's server: users, databases and relations of its own, passwords for `guest`."""
+    with Cluster(settings=SMALL) as server:
+        with server.connect() as connection:
+            for statement in (
+                f"CREATE ROLE guest LOGIN PASSWORD '{SECRET}'",
+                "CREATE ROLE visitor LOGIN",
+                "CREATE DATABASE closed",
+                "CREATE DATABASE guests OWNER guest",
+                "CREATE TABLE accounts AS SELECT generate_series(1, 10) aid",
+                "CREATE FUNCTION accounts() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+            ):
+                connection.execute(statement)
+            hba = server.data_directory / "pg_hba.conf"
+            hba.write_text("local all guest scram-sha-256\nlocal all rejected reject\nlocal all all trust\n")
+            connection.execute("SELECT pg_reload_conf()")
+        time.sleep(0.2)
+        yield server
+
+
+@pytest.fixture
+def url(owner):
+    return url_of(owner)
+
+
+@pytest.fixture
+def admin(owner):
+    with owner.connect() as connection:
+        yield connection
+
+
+def schemas(connection):
+    return [name for (name,) in connection.execute("SELECT nspname FROM pg_namespace WHERE nspname = 'pgrerun'")]
+
+
+def everything(connection):
+    """All that a guest could have changed for good in this database."""
+    queries = (
+        "SELECT n.nspname, relname, relkind, relacl::text FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace"
+        " WHERE nspname !~ '^pg_(toast|temp)'",
+        "SELECT nspname, nspacl::text FROM pg_namespace WHERE nspname !~ '^pg_(toast_)?temp'",
+        "SELECT oid FROM pg_proc UNION ALL SELECT oid FROM pg_type UNION ALL SELECT oid FROM pg_extension",
+        "SELECT setdatabase, setrole, setconfig FROM pg_db_role_setting",
+        "SELECT rolname FROM pg_roles UNION ALL SELECT datname FROM pg_database",
+        "SELECT sourcefile, name, setting FROM pg_file_settings",
+        "SELECT aid FROM public.accounts",
+    )
+    return [sorted(map(repr, connection.execute(query).fetchall())) for query in queries]
+
+
+# -- as found --
+
+
+@pytest.mark.parametrize("ending", ["close", "exception", "open transaction", "running tool"])
+def test_the_server_is_left_as_found(url, admin, ending):
+    before = everything(admin)
+    guest = open_server(url)
+    try:
+        with guest:
+            assert isinstance(guest, Borrowed) and not guest.owned and guest.schema == "pgrerun"
+            with guest.connect() as connection:
+                connection.execute("CREATE TABLE accounts AS SELECT generate_series(1, 99) aid")
+                connection.execute("CREATE INDEX ON accounts (aid)")
+                connection.execute("CREATE VIEW few AS SELECT * FROM accounts LIMIT 5")
+                connection.execute("CREATE FUNCTION f(accounts) RETURNS int LANGUAGE sql AS 'SELECT 1'")
+                connection.execute("SET work_mem = '1MB'")
+            assert guest.tool("psql", "-Atc", "SELECT count(*) FROM accounts").stdout == "99\n"
+            guest.tool("pgbench", "-i", "-q")
+            if ending == "exception":
+                raise ZeroDivisionError
+            if ending == "open transaction":
+                guest.connect(autocommit=False).execute("LOCK TABLE accounts")
+            if ending == "running tool":
+                tool = guest.tool_process("psql", "-c", "BEGIN; LOCK TABLE accounts; SELECT pg_sleep(60)")
+                while not admin.execute("SELECT 1 FROM pg_stat_activity WHERE query ~ '^BEGIN; LOCK'").fetchone():
+                    time.sleep(0.02)
+    except ZeroDivisionError:
+        assert ending == "exception"
+    if ending == "running tool":
+        tool.communicate()
+    assert everything(admin) == before
+    guest.close()
+
+
+def test_the_owners_relations_cant_be_hit_by_mistake(url, admin):
+    """public isn't on the search path: DROP TABLE IF EXISTS accounts must not find theirs."""
+    with open_server(url) as guest, guest.connect() as connection:
+        assert connection.execute("SHOW search_path").fetchone() == ("pgrerun",)
+        connection.execute("DROP TABLE IF EXISTS accounts")
+        assert guest.tool("psql", "-Atc", "SHOW search_path").stdout == "pgrerun\n"
+    assert admin.execute("SELECT count(*) FROM public.accounts").fetchone() == (10,)
+
+
+def test_what_others_have_built_on_our_schema_isnt_dropped_along(url, admin):
+    guest = open_server(url)
+    with guest.connect() as connection:
+        connection.execute("CREATE TABLE t (id int PRIMARY KEY)")
+    admin.execute("CREATE VIEW public.theirs AS SELECT * FROM pgrerun.t")
+    admin.execute("CREATE TABLE public.child (id int REFERENCES pgrerun.t)")
+    with pytest.raises(ServerError, match="constraint child_id_fkey of child.*theirs.*it stays"):
+        guest.close()
+    assert admin.execute("SELECT count(*) FROM public.theirs").fetchone() == (0,)
+    with pytest.raises(ServerError, match="it stays"):
+        open_server(url)
+    admin.execute("DROP VIEW public.theirs; DROP TABLE public.child")
+    open_server(url).close()
+    assert schemas(admin) == []
+
+
+def test_a_schema_of_our_name_that_isnt_ours_stays(url, admin):
+    admin.execute("CREATE SCHEMA pgrerun; CREATE TABLE pgrerun.precious AS SELECT 42 x")
+    try:
+        for comment in ("", "COMMENT ON SCHEMA pgrerun IS 'pgrerun: made by hand'"):
+            admin.execute(comment or "SELECT 1")
+            with pytest.raises(ServerError, match="no run of ours made .*owner postgres.*RENAME"):
+                open_server(url)
+            assert admin.execute("SELECT x FROM pgrerun.precious").fetchone() == (42,)
+    finally:
+        admin.execute("DROP SCHEMA pgrerun CASCADE")
+
+
+CHILD = """
+import sys, time
+from pgrerun.server import open_server
+guest = open_server(sys.argv[1])
+with guest.connect() as connection: connection.execute("CREATE TABLE t (i int)")
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_run_that_is_killed(url, admin, number):
+    """Ctrl-C and SIGTERM tidy up; after kill -9 the next run knows its own and replaces it."""
+    child = subprocess.Popen([sys.executable, "-c", CHILD, url], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    with child.stdout:
+        assert child.stdout.readline() == b"ready\n"
+        with pytest.raises(ServerError, match=r"Another run is using .*session \d+ of user postgres"):
+            open_server(url)
+        assert schemas(admin) == ["pgrerun"], "the live run's schema isn't touched"
+        child.send_signal(number)
+        assert child.wait(20) == -number
+    if number != signal.SIGKILL:
+        assert schemas(admin) == []
+        return
+    assert schemas(admin) == ["pgrerun"]
+    for _ in range(100):  # its session ends when the server notices
+        if not admin.execute("SELECT 1 FROM pg_locks WHERE locktype = 'advisory'").fetchone():
+            break
+        time.sleep(0.05)
+    with open_server(url) as guest, guest.connect() as connection:
+        assert connection.execute("SELECT to_regclass('t')").fetchone() == (None,)
+    assert schemas(admin) == []
+
+
+def test_the_lost_session_doesnt_keep_the_schema_alive(url, admin):
+    with open_server(url):
+        admin.execute("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'")
+    assert schemas(admin) == []
+
+
+# -- passwords --
+
+
+def libpq_way(way, owner, tmp_path, monkeypatch):
+    """A URL for `guest`, the password given by one of libpq's own ways."""
+    host = conninfo_to_dict(owner.conninfo())["host"]
+    url = url_of(owner, "guest", "guests")
+    if way == "PGPASSWORD":
+        monkeypatch.setenv("PGPASSWORD", SECRET)
+    if way == "PGPASSFILE":
+        (tmp_path / "pgpass").write_text(f"*:*:guests:guest:{SECRET}\n")
+        (tmp_path / "pgpass").chmod(0o600)
+        monkeypatch.setenv("PGPASSFILE", str(tmp_path / "pgpass"))
+    if way == "service":
+        lines = ["[theirs]", f"host={host}", "user=guest", "dbname=guests", f"password={SECRET}"]
+        (tmp_path / "services").write_text("\n".join(lines))
+        monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services"))
+        url = "service=theirs"
+    return url
+
+
+@pytest.mark.parametrize("way", ["PGPASSWORD", "PGPASSFILE", "service"])
+def test_a_password_comes_by_libpqs_own_ways_and_is_said_nowhere(owner, tmp_path, monkeypatch, way):
+    with open_server(libpq_way(way, owner, tmp_path, monkeypatch)) as guest:
+        assert guest.tool("psql", "-Atc", "SELECT current_user").stdout == "guest\n"
+        # Later sessions don't depend on what becomes of the environment.
+        monkeypatch.delenv("PGPASSWORD", raising=False)
+        monkeypatch.setenv("PGSERVICEFILE", "/nonexistent")
+        monkeypatch.setenv("PGDATABASE", "elsewhere")
+        with guest.connect() as connection:
+            assert connection.execute("SELECT current_user, current_database()").fetchone() == ("guest", "guests")
+        said = [guest.name, repr(guest), str(guest), guest.conninfo(), repr(guest.environment())]
+        with pytest.raises(ServerError) as caught:
+            guest.tool("psql", "-c", f"SELECT nonsense -- {SECRET}")
+        said.append(str(caught.value))
+        assert not [text for text in said if SECRET in text]
+        assert "guests" in guest.name
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        f"postgresql://guest:{quote(SECRET, safe='')}@localhost/guests",
+        f"postgresql://guest@localhost/guests?password={quote(SECRET, safe='')}",
+        f"postgres://guest@localhost/guests?sslpassword={quote(SECRET, safe='')}",
+        f"host=localhost user=guest password='{SECRET}'",
+    ],
+)
+def test_a_url_with_a_password_is_refused_with_the_way_to_do_it(spec):
+    with pytest.raises(ParameterError, match="PGPASSFILE.*service=NAME.*PGPASSWORD") as caught:
+        open_server(spec)
+    assert "s3cr3t" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        f"postgresql://guest:{SECRET}@[::1/guests",
+        f"postgresql://guest:{SECRET}@h/d?nonsense=1",
+        f"password={SECRET} nonsense",
+        f"postgresql//guest:{SECRET}@localhost",
+    ],
+)
+def test_what_cant_be_read_isnt_repeated(spec):
+    with pytest.raises(ParameterError, match="can't be read as a URL") as caught:
+        open_server(spec)
+    assert "s3cr3t" not in "".join(traceback.format_exception(caught.value))
+
+
+# -- no entry --
+
+
+@pytest.mark.parametrize(
+    "user, database, said",
+    [
+        ("guest", "guests", "password authentication failed.*PGPASSFILE"),
+        ("rejected", "postgres", "pg_hba.conf.*ask who runs it"),
+        ("noone", "postgres", 'role "noone" does not exist.*existing user'),
+        ("postgres", "missing", 'database "missing" does not exist.*createdb'),
+        ("visitor", "closed", "`visitor` may not create a schema.*GRANT CREATE ON DATABASE closed TO visitor"),
+    ],
+)
+def test_no_entry_says_why_and_what_to_do(owner, monkeypatch, user, database, said):
+    monkeypatch.setenv("PGPASSWORD", "wr0ng-s3cr3t")
+    with pytest.raises(ServerError, match=f"(?s){said}") as caught:
+        open_server(url_of(owner, user, database))
+    shown = "".join(traceback.TracebackException.from_exception(caught.value, capture_locals=True).format())
+    assert "wr0ng-s3cr3t" not in shown
+    assert caught.value.__context__ is None, "psycopg's frames hold the password"
+
+
+def test_a_server_that_isnt_there(tmp_path):
+    with pytest.raises(ServerError, match="(?s)Nothing answers there"):
+        open_server(f"postgresql://postgres@/postgres?host={quote(str(tmp_path), safe='')}")
+
+
+def test_a_server_that_never_answers(tmp_path):
+    assert borrowed.CONNECT_TIMEOUT == 5
+    with socket.socket(socket.AF_UNIX) as silent:
+        place = os.path.relpath(tmp_path / ".s.PGSQL.5432")
+        silent.bind(str(tmp_path / ".s.PGSQL.5432") if len(str(tmp_path)) < 90 else place)
+        silent.listen()
+        begin = time.monotonic()
+        with pytest.raises(ServerError, match="(?s)timeout.*Nothing answers there"):
+            open_server(f"host={tmp_path} user=postgres dbname=postgres connect_timeout=2")
+        assert time.monotonic() - begin < 4
+
+
+def test_too_old_a_server_is_refused(url, admin, monkeypatch):
+    monkeypatch.setattr(borrowed, "OLDEST", (99, 0))
+    with pytest.raises(ServerError, match="too old: .*99.0 or later"):
+        open_server(url)
+    assert schemas(admin) == []
+
+
+def test_a_server_that_takes_no_writes(url):
+    with pytest.raises(ServerError, match="takes no writes"):
+        open_server(f"{url}&options=-c%20default_transaction_read_only%3Don")
+
+
+def test_the_users_own_options_are_kept(url):
+    with open_server(f"{url}&options=-c%20work_mem%3D7MB") as guest:
+        assert guest.tool("psql", "-Atc", "SHOW work_mem").stdout == "7MB\n"
+        with guest.connect() as connection:
+            assert connection.execute("SHOW work_mem").fetchone() == ("7MB",)
+
+
+def test_a_server_that_dies_meanwhile(base):
+    with Cluster() as server:
+        guest = open_server(url_of(server))
+        server.stop("immediate")
+        for use in (guest.connect, lambda: guest.tool("psql", "-c", "SELECT 1")):
+            with pytest.raises(ServerError, match="(?s)failed on PostgreSQL 18.*Nothing answers there"):
+                use()
+        with pytest.raises(ServerError, match="couldn't be dropped.*The next run there drops it"):
+            guest.close()
+        server.start()
+        open_server(url_of(server)).close()
+    assert list(base.iterdir()) == []
+
+
+def test_the_first_error_is_the_one_to_read(base):
+    with Cluster() as server, pytest.raises(ZeroDivisionError) as caught, open_server(url_of(server)):
+        server.stop("immediate")
+        raise ZeroDivisionError
+    assert "couldn't be dropped" in caught.value.__notes__[0]
+
+
+# -- capabilities --
+
+
+def test_capabilities_of_a_superuser_next_door(url, admin):
+    with open_server(url) as guest:
+        able = {name: guest.can(name) for name in ("restart", "superuser", "checkpoint", "files", "processes")}
+        assert able == {"restart": False, "superuser": True, "checkpoint": True, "files": True, "processes": True}
+        with pytest.raises(CannotMeasure, match="don't restart somebody else's server"):
+            guest.require("restart")
+        with pytest.raises(CannotMeasure, match="pageinspect in this database, and we create none"):
+            guest.extension("pageinspect")
+        admin.execute("CREATE EXTENSION pageinspect")
+        assert guest.extension("pageinspect") == "public"
+        admin.execute("DROP EXTENSION pageinspect")
+        assert guest.version // 10000 == 18 and not guest.can("jit")
+        with pytest.raises(ValueError):
+            guest.can("fly")
+
+
+def test_capabilities_of_an_ordinary_guest(owner, monkeypatch):
+    monkeypatch.setenv("PGPASSWORD", SECRET)
+    with open_server(url_of(owner, "guest", "guests")) as guest:
+        assert not any(guest.can(name) for name in ("superuser", "checkpoint", "files"))
+        with owner.connect() as admin:
+            admin.execute("GRANT pg_checkpoint TO guest")
+            assert guest.can("checkpoint")
+            admin.execute("REVOKE pg_checkpoint FROM guest")
+
+
+def test_another_hosts_path_isnt_taken_for_the_servers(owner, url):
+    with open_server(url) as guest:
+        far = SimpleNamespace(info=SimpleNamespace(backend_pid=os.getpid(), host="db.example.org", hostaddr="192.0.2.1"))
+        with pytest.raises(OSError):
+            guest._local_backend(far)
+
+
+def test_the_shared_fixture_is_somebodys_server(borrowed_url):
+    with open_server(borrowed_url) as guest, guest.connect() as connection:
+        assert isinstance(connection, psycopg.Connection) and guest.name.startswith("PostgreSQL 18")
