@@ -1,0 +1,47 @@
+"""One number for an answer, the same on PostgreSQL and on DuckDB and in any order of the tuples."""
+
+from collections.abc import Sequence
+
+# Weights are drawn once by x -> 48271 x mod 2^31 - 1 (Park and Miller 1988) and lie between
+# 2^25 and 2^26: 32 attributes of int4 times such a weight still fit int8, where PostgreSQL would
+# raise, and even small values wrap around the modulus.
+_MODULUS = 2**31 - 1
+_MOST_TERMS = 32
+
+# Where a Wisconsin string differs from another: seven leading letters, or letters 1, 27 and 52.
+_LETTERS = (1, 2, 3, 4, 5, 6, 7, 27, 52)
+
+
+def weights(count: int) -> list[int]:
+    """The weight of each term of the checksum, for whoever recomputes it elsewhere."""
+    drawn, x = [], 1
+    for _ in range(count):
+        x = x * 48271 % _MODULUS
+        drawn.append(2**25 + x % 2**25 | 1)
+    return drawn
+
+
+def checksum_sql(source: str, integers: Sequence[str], texts: Sequence[str] = ()) -> str:
+    """A query that gives (number of tuples, checksum) of an answer, both as int8.
+
+    source: a relation's name, or a subquery in parentheses with an alias.
+    integers: its int4 attributes; texts: its character attributes, of which the
+    letters count that tell Wisconsin strings apart. NULL counts as -1.
+
+    Each tuple contributes the square, modulo 2^31 - 1, of a weighted sum of its attributes;
+    the sum of the contributions doesn't depend on the order of the tuples, but does on which
+    values stand together in one tuple (hence the square) and on how often a tuple occurs.
+    Raises ValueError beyond 32 integers, where int8 could overflow.
+    """
+    terms = [f"coalesce({name}, -1)" for name in integers]
+    letters = [f"coalesce(ascii(substr({name}, {at}, 1)), -1)" for name in texts for at in _LETTERS]
+    if len(integers) > _MOST_TERMS:
+        raise ValueError(f"a checksum takes at most {_MOST_TERMS} integer attributes, not {len(integers)}")
+    weighted = " + ".join(
+        f"{term}::bigint * {weight}"
+        for term, weight in zip(terms + letters, weights(len(terms) + len(letters)), strict=True)
+    )
+    return (
+        f"SELECT count(*) AS tuples, coalesce(sum(h * h % {_MODULUS}), 0)::bigint AS checksum"
+        f" FROM (SELECT ({weighted}) % {_MODULUS} AS h FROM {source}) AS hashed"
+    )

@@ -1,0 +1,54 @@
+"""Through which connection a relation is loaded, and which relations may be replaced.
+
+Relations of ours carry a comment that says so. A relation of the same name without
+it belongs to somebody else and is never dropped.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+from psycopg import sql
+
+from pgrerun.errors import ServerError
+
+MARK = "pgrerun: made for an experiment, replaced at will"
+
+
+@contextmanager
+def session(server_or_connection) -> Iterator[psycopg.Connection]:
+    """Give an autocommit connection: the one handed in, or one of the server's for this block.
+
+    VACUUM must stand outside a transaction, hence autocommit; ValueError otherwise.
+    """
+    if not isinstance(server_or_connection, psycopg.Connection):
+        with server_or_connection.connect() as connection:
+            yield connection
+        return
+    if not server_or_connection.autocommit:
+        raise ValueError("loading needs an autocommit connection, because VACUUM can't run in a transaction")
+    yield server_or_connection
+
+
+def replace(connection: psycopg.Connection, name: str, create: str) -> None:
+    """Create relation `name` by the statement `create`, dropping an earlier one of ours.
+
+    Call it in a transaction that loads the relation as well: a failed load then leaves
+    the earlier relation, and COPY ... FREEZE is allowed. The relation is created in the
+    connection's current schema. Raises ServerError when the name is taken by a relation
+    that isn't ours; nothing is changed then.
+    """
+    taken = connection.execute(
+        "SELECT current_schema(), coalesce(obj_description(c.oid, 'pg_class') = %s, false) AS ours"
+        " FROM pg_class c WHERE c.relname = %s AND c.relnamespace = current_schema()::regnamespace",
+        (MARK, name),
+    ).fetchone()
+    if taken and not taken[1]:
+        raise ServerError(
+            f"Schema {taken[0]} already holds a relation {name} that was not made by this package, so it is"
+            " left alone. Use an empty database or schema, or rename that relation."
+        )
+    if taken:
+        connection.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(name)))
+    connection.execute(create)
+    connection.execute(sql.SQL("COMMENT ON TABLE {} IS {}").format(sql.Identifier(name), sql.Literal(MARK)))

@@ -1,0 +1,414 @@
+"""The relations of the Wisconsin benchmark, any tuple computable from its number.
+
+`unique1` is the random order, `Wisconsin` a relation with its attributes, its loading
+into PostgreSQL and DuckDB, and its indices. Checksums are in `checksum.py`.
+
+Sources
+-------
+- D. J. DeWitt, "The Wisconsin Benchmark: Past, Present, and Future", in J. Gray (ed.),
+  The Benchmark Handbook, 2nd ed., 1993, chapter 4: the scalable relations.
+- The POSTGRES performance report of 1990, sections 2.2 and 2.4 and Figures 2.1 and 2.5:
+  the attribute set of 1983 with 4-byte integers, 208 bytes per tuple.
+
+Traps of the specifications, and what is done about each
+--------------------------------------------------------
+1. The string routine printed in 1993 left-justifies the base-26 digits and fills up
+   with "A", which is the digit 0, so that 1 and 26 both give "BAAAAAA": of N = 10 000
+   strings only 9 616 differ, and stringu1 is no key although the text calls it one.
+   Ours are right-justified and unique; `strings="dewitt1993"` gives the printed ones.
+2. The specification has one random order per size. Two relations of the same order
+   make a "non-clustered" join on unique1 a walk along both heaps side by side, and
+   starting the second elsewhere in the same cycle (`roll`) only shifts that walk.
+   Give relation 2 `order=2`, a cycle of another prime: its tuples lie where a
+   random order would put them.
+3. Figure 2.1 of 1990 appends (hundred = 0, odd = 1, even = 0): odd is odd there, and here.
+   The data in PostgreSQL's regression tests has the two attributes exchanged.
+4. Figure 2.1's strings are those of 1983: three significant letters, the 1st, 27th and
+   52nd, in a field of "X" (`strings="bitton1983"`; unique up to N = 22^3 = 10 648). The
+   figure's own values (M..G..C for 10001) don't follow from its integers by any rule of
+   the sources, so ours count in base 22, A to V.
+5. "Clustered" means that the index order is the order of the heap: relations are loaded
+   in the order of unique2 by one writer, and pg_stats shows correlation 1.
+6. The projection on "1 %" (two, four, ten, twenty, onePercent, string4) has 400 distinct
+   tuples, not 100: string4 goes by the tuple's number, the others by unique1.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import isqrt
+
+import duckdb
+import numpy as np
+import psycopg
+
+from pgrerun.errors import ParameterError
+from pgrerun.progress import track
+from pgrerun.relations import loading
+from pgrerun.relations.checksum import checksum_sql
+
+MOST_TUPLES = 10**8
+
+# (largest N, primitive root g, prime p). Order 1 is the table of 1993; order 2 is ours: the
+# next prime above p, and the primitive root near 0.382 p with the least serial correlation.
+_CYCLES = {
+    1: (
+        (10**3, 279, 1_009),
+        (10**4, 2_969, 10_007),
+        (10**5, 21_395, 100_003),
+        (10**6, 2_107, 1_000_003),
+        (10**7, 211, 10_000_019),
+        (10**8, 21, 100_000_007),
+    ),
+    2: (
+        (10**3, 463, 1_013),
+        (10**4, 3_971, 10_009),
+        (10**5, 38_295, 100_019),
+        (10**6, 382_123, 1_000_033),
+        (10**7, 3_819_746, 10_000_079),
+        (10**8, 38_196_645, 100_000_037),
+    ),
+}
+
+# Steps of a cycle that are generated at once; at least the square root of the largest prime.
+_BLOCK = 2**16
+# Up to so many values of a cycle that exceed N are located by discrete logarithm.
+_FEW = 1_000
+
+
+def unique1(n: int, start: int = 0, order: int = 1) -> np.ndarray:
+    """The random order of 0..n-1: int32, shape (n,).
+
+    DeWitt 1993: seed = g; repeat seed = g * seed mod p until seed <= N; unique1 = seed - 1.
+    `start` begins at that tuple of the order, which is a cycle; `order` is 1 (the source's)
+    or 2 (an unrelated one, for a second relation). ParameterError if n is out of range.
+    """
+    return unique1_of(n, 0, n, start, order)
+
+
+def unique1_of(n: int, first: int, count: int, start: int = 0, order: int = 1) -> np.ndarray:
+    """`unique1(n, start, order)[first:first + count]`, without the tuples before: int32, shape (count,).
+
+    Costs count * (p - 1) / n steps of the cycle (about 10 ns each) and memory for one
+    block of 65 536 steps beside the result, plus once per n and order the table of
+    `_kept_before`: at most some 10 ms if n is just below a power of ten, otherwise one
+    walk around the whole cycle (10 ms at 1e6, 1 s at 1e8).
+    """
+    g, p = _generator(n, order)
+    before = _kept_before(n, g, p)
+    result = np.empty(count, np.int32)
+    done = 0
+    while done < count:
+        tuple_number = (start + first + done) % n
+        block = int(np.searchsorted(before, tuple_number, "right")) - 1
+        part = _kept(block, n, g, p)[tuple_number - before[block] :][: count - done]
+        result[done : done + len(part)] = part
+        done += len(part)
+    return result
+
+
+def _generator(n: int, order: int) -> tuple[int, int]:
+    if not 1 <= n <= MOST_TUPLES:
+        raise ParameterError(f"A Wisconsin relation has 1 to {MOST_TUPLES} tuples, not {n}.")
+    if order not in _CYCLES:
+        raise ParameterError(f"A Wisconsin relation has order 1 or 2, not {order}.")
+    return next((g, p) for largest, g, p in _CYCLES[order] if n <= largest)
+
+
+@lru_cache(maxsize=4)
+def _powers(g: int, p: int) -> np.ndarray:
+    """g^0 .. g^(_BLOCK - 1) mod p, by doubling: int64; products stay below 2^54."""
+    powers = np.ones(_BLOCK, np.int64)
+    done = 1
+    while done < _BLOCK:
+        powers[done : 2 * done] = powers[:done] * pow(g, done, p) % p
+        done *= 2
+    return powers
+
+
+def _steps(block: int, g: int, p: int) -> np.ndarray:
+    """The seeds of one block of the cycle; the last block is shorter. The first seed is g^2."""
+    length = min(_BLOCK, p - 1 - block * _BLOCK)
+    return _powers(g, p)[:length] * pow(g, block * _BLOCK + 2, p) % p
+
+
+@lru_cache(maxsize=4)  # a sequential reader asks for the same block several times
+def _kept(block: int, n: int, g: int, p: int) -> np.ndarray:
+    seeds = _steps(block, g, p)
+    return seeds[seeds <= n] - 1
+
+
+@lru_cache(maxsize=8)
+def _kept_before(n: int, g: int, p: int) -> np.ndarray:
+    """How many tuples precede each block, and their number at the end: int64, shape (blocks + 1,).
+
+    The rule skips seeds above n, so a tuple's place in the cycle depends on the skips before it.
+    """
+    blocks = -(-(p - 1) // _BLOCK)
+    if p - 1 - n <= _FEW:
+        lengths = np.full(blocks, _BLOCK)
+        lengths[-1] = p - 1 - (blocks - 1) * _BLOCK
+        places = [_place(seed, g, p) for seed in range(n + 1, p)]
+        kept = lengths - np.bincount(np.array(places, int) // _BLOCK, minlength=blocks)
+    else:
+        kept = [np.count_nonzero(_steps(block, g, p) <= n) for block in range(blocks)]
+    return np.concatenate(([0], np.cumsum(kept)))
+
+
+def _place(seed: int, g: int, p: int) -> int:
+    """The step of the cycle at which `seed` occurs: its discrete logarithm, by baby and giant steps."""
+    m = isqrt(p) + 1
+    baby = _powers(g, p)[:m]
+    giant = _powers(pow(g, -m, p), p)[:m] * seed % p
+    _, j, i = np.intersect1d(baby, giant, return_indices=True)
+    return (int(i[0]) * m + int(j[0]) - 2) % (p - 1)
+
+
+# Attribute -> rule over unique1, in the order of the source. Names as PostgreSQL folds them.
+_SMALL = {"two": 2, "four": 4, "ten": 10, "twenty": 20}
+_MODULI = {
+    "1993": _SMALL | {"onepercent": 100, "tenpercent": 10, "twentypercent": 5, "fiftypercent": 2},
+    "1990": _SMALL
+    | {"hundred": 100, "thousand": 1_000, "twothousand": 2_000, "fivethousand": 5_000, "tenthousand": 10_000},
+}
+_INTEGERS = {
+    "1993": ("unique1", "unique2", *_MODULI["1993"], "unique3", "evenonepercent", "oddonepercent"),
+    "1990": ("unique1", "unique2", *_MODULI["1990"], "odd", "even"),
+}
+_STRINGS = ("stringu1", "stringu2", "string4")
+_INDEXED = {"1993": ("unique2", "unique1", "onepercent"), "1990": ("unique2", "unique1", "hundred")}
+
+_WIDTH = 52
+_LETTERS_1983 = [0, 26, 51]  # where Bitton, DeWitt and Turbyfill put the significant letters
+
+
+@dataclass(frozen=True)
+class Wisconsin:
+    """One relation of n tuples with 13 int4 attributes and three strings of 52 letters: 208 bytes.
+
+    attributes: "1993", the scalable set of DeWitt's chapter 4 (onepercent .. oddonepercent), or
+        "1990", the set of the report's Figures 2.1 and 2.5 (hundred .. even).
+    roll: the tuple of the random order that comes first; order: 1 or 2, see trap 2 above.
+    strings: "unique" (right-justified), "dewitt1993" (as printed, not unique), "bitton1983".
+
+    Raises ParameterError for a name that isn't a plain lower-case identifier and for
+    anything else out of range.
+    """
+
+    name: str
+    n: int
+    attributes: str = "1993"
+    roll: int = 0
+    order: int = 1
+    strings: str = "unique"
+
+    def __post_init__(self):
+        _generator(self.n, self.order)
+        if not re.fullmatch("[a-z_][a-z0-9_]{0,62}", self.name):
+            raise ParameterError(f"A relation's name is made of a-z, 0-9 and _, which {self.name!r} is not.")
+        if self.attributes not in _INTEGERS:
+            raise ParameterError(f"Wisconsin attributes are 1993 or 1990, not {self.attributes!r}.")
+        if self.strings not in _LETTERS:
+            raise ParameterError(f"Wisconsin strings are {', '.join(_LETTERS)}, not {self.strings!r}.")
+
+    @property
+    def integers(self) -> tuple[str, ...]:
+        """The int4 attributes, in order."""
+        return _INTEGERS[self.attributes]
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The char(52) attributes, in order."""
+        return _STRINGS
+
+    @property
+    def create_sql(self) -> str:
+        """CREATE TABLE, for PostgreSQL and DuckDB alike."""
+        return self._create("TABLE")
+
+    def _create(self, kind: str) -> str:
+        attributes = [f"{name} int4" for name in self.integers] + [f"{name} char({_WIDTH})" for name in self.texts]
+        return f"CREATE {kind} {self.name} ({', '.join(attributes)})"
+
+    @property
+    def checksum_sql(self) -> str:
+        """The query that gives (tuples, checksum) over all attributes, see `checksum.checksum_sql`."""
+        return checksum_sql(self.name, self.integers, self.texts)
+
+    # --- tuples -------------------------------------------------------------------------------
+
+    def columns(self, first: int = 0, count: int | None = None) -> dict[str, np.ndarray]:
+        """Tuples first .. first + count - 1 as columns: int32 and S52, each of shape (count,).
+
+        Any slice is computed by itself and equals that slice of the whole; without count, up
+        to the end. Costs some 150 ns per tuple (see `unique1_of` for the first call).
+        """
+        count = self.n - first if count is None else count
+        columns = {name: np.empty(count, np.int32) for name in self.integers}
+        columns |= {name: np.full((count, _WIDTH), self._filler, np.uint8) for name in self.texts}
+        self._fill(columns, first, count)
+        return columns | {name: columns[name].view(f"S{_WIDTH}").ravel() for name in self.texts}
+
+    @property
+    def _filler(self) -> int:
+        return ord("X" if self.strings == "bitton1983" else "x")
+
+    def _fill(self, out: Mapping[str, np.ndarray], first: int, count: int) -> None:
+        """Write the tuples into arrays (or fields of a record array) whose strings hold the filler already."""
+        if first < 0 or count < 0 or first + count > self.n:
+            raise IndexError(f"tuples {first} to {first + count - 1} of relation {self.name}, which has {self.n}")
+        u1 = unique1_of(self.n, first, count, self.roll, self.order)
+        u2 = np.arange(first, first + count, dtype=np.int32)
+        out["unique1"][:] = u1
+        out["unique2"][:] = u2
+        for name, modulus in _MODULI[self.attributes].items():
+            out[name][:] = u1 % modulus
+        percent = u1 % 100 * 2
+        if self.attributes == "1993":
+            out["unique3"][:] = u1
+            out["evenonepercent"][:] = percent
+            out["oddonepercent"][:] = percent + 1
+        else:
+            out["even"][:] = percent
+            out["odd"][:] = percent + 1
+        write = _LETTERS[self.strings]
+        write(out["stringu1"], u1)
+        write(out["stringu2"], u2)
+        places = _LETTERS_1983 if self.strings == "bitton1983" else slice(4)
+        for number, letter in enumerate(b"AHOV"):
+            out["string4"][(number - first) % 4 :: 4, places] = letter
+
+    # --- PostgreSQL ---------------------------------------------------------------------------
+
+    def load(
+        self,
+        server_or_connection,
+        *,
+        indexes: Sequence[str] | bool = False,
+        vacuum: bool = True,
+        logged: bool = True,
+    ) -> None:
+        """Create the relation in the current schema and fill it, replacing an earlier one of ours.
+
+        The tuples are sent by one binary COPY in the order of unique2, so that the order of the
+        heap is the order of unique2, and frozen, so that no later read writes hint bits.
+        indexes: as for `create_indexes` (False: none; True: the three of the benchmark).
+        Memory stays at a few megabytes for any n. Takes a server or an autocommit connection.
+        """
+        kind = "TABLE" if logged else "UNLOGGED TABLE"
+        with loading.session(server_or_connection) as connection:
+            with connection.transaction():
+                loading.replace(connection, self.name, self._create(kind))
+                self._copy(connection)
+            if indexes:
+                self.create_indexes(connection, *(() if indexes is True else indexes))
+            if vacuum:
+                connection.execute(f"VACUUM (ANALYZE) {self.name}")
+
+    def _copy(self, connection: psycopg.Connection) -> None:
+        with connection.cursor() as cursor:
+            with cursor.copy(f"COPY {self.name} FROM STDIN (FORMAT binary, FREEZE)") as copy:
+                copy.write(COPY_HEADER)
+                for records in self.records():
+                    copy.write(records.view(np.uint8).data)
+                copy.write(COPY_TRAILER)
+
+    def records(self) -> Iterator[np.ndarray]:
+        """The relation as tuples of PostgreSQL's binary COPY format, 274 bytes each, in chunks.
+
+        Every chunk is the same memory, overwritten by the next: only what varies from tuple to
+        tuple is written again, not the lengths and the filler.
+        """
+        chunk = np.zeros(min(_CHUNK, self.n), self._record())
+        chunk["attributes"] = len(self.integers) + len(self.texts)
+        for name in self.integers:
+            chunk[f"{name} length"] = 4
+        for name in self.texts:
+            chunk[f"{name} length"] = _WIDTH
+            chunk[name] = self._filler
+        for first in track(range(0, self.n, _CHUNK), f"loading {self.name}"):
+            part = chunk[: self.n - first]
+            self._fill(part, first, len(part))
+            yield part
+
+    def _record(self) -> np.dtype:
+        """PostgreSQL's documentation, "COPY", "Binary Format": big-endian, a length before each value."""
+        fields = [("attributes", ">i2")]
+        for name in self.integers:
+            fields += [(f"{name} length", ">i4"), (name, ">i4")]
+        for name in self.texts:
+            fields += [(f"{name} length", ">i4"), (name, np.uint8, _WIDTH)]
+        return np.dtype(fields)
+
+    def create_indexes(self, server_or_connection, *attributes: str) -> None:
+        """B-trees NAME_ATTRIBUTE; without attributes the benchmark's three.
+
+        unique2 (clustered: its order is the heap's), unique1 (not clustered) and the third,
+        onepercent or hundred. Plain, not unique, as in the sources.
+        """
+        with loading.session(server_or_connection) as connection:
+            for attribute in track(attributes or _INDEXED[self.attributes], f"indexing {self.name}"):
+                if attribute not in self.integers + self.texts:
+                    raise ParameterError(
+                        f"Relation {self.name} has no attribute {attribute!r}; it has"
+                        f" {', '.join(self.integers + self.texts)}."
+                    )
+                connection.execute(f"CREATE INDEX {self.name}_{attribute} ON {self.name} USING btree ({attribute})")
+
+    # --- DuckDB -------------------------------------------------------------------------------
+
+    def load_duckdb(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Create the relation in DuckDB, replacing one of that name, and fill it in the order of unique2.
+
+        Some 1 s per million tuples, half of it for strings, which DuckDB takes from NumPy as
+        objects only; memory beside the database's own stays below 150 MB.
+        """
+        connection.execute(self._create("OR REPLACE TABLE"))
+        for first in track(range(0, self.n, _DUCKDB_CHUNK), f"loading {self.name} into DuckDB"):
+            chunk = self.columns(first, min(_DUCKDB_CHUNK, self.n - first))
+            chunk |= {name: chunk[name].astype(str).astype(object) for name in self.texts}
+            connection.execute(f"INSERT INTO {self.name} SELECT * FROM chunk")
+
+
+_CHUNK = 2**12  # tuples; 1.1 MB of records, which stay in the processor's cache
+_DUCKDB_CHUNK = 120 * 1024  # tuples; one row group of DuckDB
+COPY_HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+COPY_TRAILER = b"\xff\xff"
+
+
+@lru_cache(maxsize=1)
+def _three_letters() -> np.ndarray:
+    """The three letters of each number below 26^3, as the low bytes of a little-endian uint64."""
+    digits = np.arange(26**3, dtype=np.uint64)[:, None] // np.array([676, 26, 1], np.uint64) % np.uint64(26)
+    return (digits + np.uint64(ord("A"))) @ np.array([1, 2**8, 2**16], np.uint64)
+
+
+def _right_justified(out: np.ndarray, values: np.ndarray) -> None:
+    """Seven base-26 digits A..Z, right-justified, into columns 0 to 6."""
+    # 26^6 exceeds the largest n, so a right-justified number's first letter is A. A left-justified
+    # number goes beyond, hence the general form.
+    high, low = np.divmod(values, 26**3)
+    first, middle = np.divmod(high, 26**3)
+    letters = _three_letters()
+    word = (
+        (first.astype(np.uint64) + np.uint64(ord("A")))
+        | letters[middle] << np.uint64(8)
+        | letters[low] << np.uint64(32)
+    )
+    out[:, :7] = word.astype("<u8")[:, None].view(np.uint8)[:, :7]
+
+
+def _left_justified(out: np.ndarray, values: np.ndarray) -> None:
+    """The routine printed in 1993: digits left-justified, filled up with A, which is the digit 0."""
+    digits = np.searchsorted(26 ** np.arange(7), values, "right").clip(1)
+    _right_justified(out, values * 26 ** (7 - digits))
+
+
+def _three_significant(out: np.ndarray, values: np.ndarray) -> None:
+    """1983: three base-22 digits A..V as letters 1, 27 and 52."""
+    digits = values[:, None] // np.array([484, 22, 1]) % 22
+    out[:, _LETTERS_1983] = digits + ord("A")
+
+
+_LETTERS = {"unique": _right_justified, "dewitt1993": _left_justified, "bitton1983": _three_significant}

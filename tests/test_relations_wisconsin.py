@@ -1,0 +1,388 @@
+"""The Wisconsin relations: the random order, the attributes, loading, and the checksum."""
+
+import struct
+import tracemalloc
+from math import isqrt
+
+import duckdb
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgrerun.errors import ParameterError, ServerError
+from pgrerun.relations import Wisconsin, checksum_sql, wisconsin
+from pgrerun.relations.checksum import weights
+from pgrerun.relations.wisconsin import unique1, unique1_of
+
+CYCLES = [(order, n, g, p) for order, cycles in wisconsin._CYCLES.items() for n, g, p in cycles]
+
+
+@pytest.fixture
+def connection(cluster):
+    """A connection with a schema of its own on the session's cluster."""
+    with cluster.connect() as connection:
+        connection.execute("CREATE SCHEMA wisconsin_test; SET search_path = wisconsin_test")
+        yield connection
+        connection.execute("DROP SCHEMA wisconsin_test CASCADE")
+
+
+# --- the random order -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "n, first", [(1_000, [147, 931, 714, 711, 883]), (10_000, [8800, 1891, 3420, 9850, 7164])]
+)
+def test_golden_first_tuples(n, first):
+    """The same as onek.data and tenk.data of PostgreSQL's regression tests."""
+    assert unique1(n)[:5].tolist() == first
+    assert Wisconsin("t", n).columns(0, 5)["unique1"].tolist() == first
+
+
+@pytest.mark.parametrize("order, n, g, p", CYCLES)
+def test_every_cycle_is_full(order, n, g, p):
+    """p is prime and g a primitive root: every seed occurs once before the cycle closes."""
+
+    def prime(x):
+        return all(x % divisor for divisor in range(2, isqrt(x) + 1))
+
+    factors = [f for f in range(2, isqrt(p) + 1) if (p - 1) % f == 0]
+    factors += [(p - 1) // f for f in factors]
+    assert n < p and prime(p)
+    assert all(pow(g, (p - 1) // f, p) != 1 for f in factors if prime(f))
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("n", [1, 2, 999, 1_000, 1_001, 33_333, 100_000, 131_072])
+def test_order_is_a_permutation(n, order):
+    assert (np.sort(unique1(n, order=order)) == np.arange(n)).all()
+
+
+@given(
+    n=st.sampled_from([1, 7, 1_000, 5_000, 99_999, 100_000, 150_000]),
+    order=st.sampled_from([1, 2]),
+    start=st.integers(-300_000, 300_000),
+    data=st.data(),
+)
+def test_any_slice_equals_the_slice_of_the_whole(n, order, start, data):
+    first = data.draw(st.integers(0, n))
+    count = data.draw(st.integers(0, n - first))
+    whole = np.roll(unique1(n, order=order), -start)
+    assert (unique1_of(n, first, count, start, order) == whole[first : first + count]).all()
+
+
+def test_largest_relation_is_addressable_without_its_beginning():
+    n, g, p = 10**8, 21, 100_000_007
+    seed, around = pow(g, p - 1 - 2, p), []  # the last four tuples and the first four
+    while len(around) < 8:
+        if seed <= n:
+            around.append(seed - 1)
+        seed = seed * g % p
+    assert unique1_of(n, n - 4, 4).tolist() == around[:4]
+    assert unique1_of(n, 0, 4).tolist() == around[4:]
+    assert unique1_of(n, 0, 8, start=n - 4).tolist() == around
+
+
+@pytest.mark.parametrize("order, n, g, p", CYCLES[:4] + CYCLES[6:10])
+def test_skips_are_the_same_by_logarithm_and_by_walking(order, n, g, p, monkeypatch):
+    by_logarithm = wisconsin._kept_before.__wrapped__(n, g, p)
+    monkeypatch.setattr(wisconsin, "_FEW", -1)
+    assert (wisconsin._kept_before.__wrapped__(n, g, p) == by_logarithm).all()
+    assert by_logarithm[-1] == n
+
+
+def test_second_order_is_unrelated_where_rolling_is_not():
+    """Trap 2: from one tuple of relation 1 to the next, how far the join partner moves in relation 2."""
+    n = 10_000
+
+    def median_step(second):
+        place = np.empty(n, int)
+        place[second] = np.arange(n)
+        return np.median(np.abs(np.diff(place[unique1(n)])))
+
+    assert median_step(unique1(n, start=n // 2)) == 1
+    # of random places the median distance is (1 - sqrt(1/2)) n = 0.29 n
+    assert 0.25 * n < median_step(unique1(n, order=2)) < 0.33 * n
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_order_looks_random(order):
+    values = unique1(1_000_000, order=order)
+    assert abs(np.corrcoef(values, np.arange(len(values)))[0, 1]) < 0.005
+    for lag in (1, 2, 3):
+        assert abs(np.corrcoef(values[lag:], values[:-lag])[0, 1]) < 0.01
+
+
+# --- attributes -------------------------------------------------------------------------------
+
+
+def test_attributes_of_1993():
+    relation = Wisconsin("t", 20_000)
+    columns = relation.columns()
+    assert sum(column.dtype.itemsize for column in columns.values()) == 208
+    u1, u2 = columns["unique1"], columns["unique2"]
+    assert (u2 == np.arange(20_000)).all()
+    for name, modulus in {
+        "two": 2, "four": 4, "ten": 10, "twenty": 20,
+        "onepercent": 100, "tenpercent": 10, "twentypercent": 5, "fiftypercent": 2,
+    }.items():  # fmt: skip
+        assert (columns[name] == u1 % modulus).all(), name
+    assert (columns["unique3"] == u1).all()
+    assert (columns["evenonepercent"] == u1 % 100 * 2).all()
+    assert (columns["oddonepercent"] == u1 % 100 * 2 + 1).all()
+    assert list(columns) == list(relation.integers + relation.texts)
+    assert "".join(str(letters[:1], "ascii") for letters in columns["string4"][:8]) == "AHOVAHOV"
+
+
+def test_attributes_of_1990_as_figures_2_1_and_2_5_name_them():
+    columns = Wisconsin("tenk1", 10_000, "1990").columns()
+    assert list(columns) == (
+        "unique1 unique2 two four ten twenty hundred thousand twothousand fivethousand tenthousand"
+        " odd even stringu1 stringu2 string4"
+    ).split()
+    assert sum(column.dtype.itemsize for column in columns.values()) == 208
+    # PostgreSQL's tenk.data, second tuple; there, odd and even change places
+    second = {name: int(columns[name][1]) for name in list(columns)[:13]}
+    assert list(second.values()) == [1891, 1, 1, 3, 1, 11, 91, 891, 1891, 1891, 1891, 183, 182]
+    assert (columns["odd"] % 2 == 1).all() and (columns["even"] % 2 == 0).all()
+
+
+def test_right_justified_strings_are_unique_and_count_in_base_26():
+    columns = Wisconsin("t", 100_000).columns()
+    assert len(np.unique(columns["stringu1"])) == len(np.unique(columns["stringu2"])) == 100_000
+    assert [columns["stringu2"][k] for k in (0, 1, 26, 27, 26**3)] == [
+        start + b"x" * 45 for start in (b"AAAAAAA", b"AAAAAAB", b"AAAAABA", b"AAAAABB", b"AAABAAA")
+    ]
+    assert (np.argsort(columns["stringu1"]) == np.argsort(columns["unique1"])).all()
+
+
+def test_strings_printed_in_1993_are_not_unique():
+    columns = Wisconsin("t", 10_000, strings="dewitt1993").columns()
+    assert columns["stringu2"][1] == columns["stringu2"][26] == b"BAAAAAA" + b"x" * 45
+    assert len(np.unique(columns["stringu1"])) == 9_616
+
+
+def test_strings_of_1983_have_the_shape_of_figure_2_1():
+    columns = Wisconsin("t", 10_000, "1990", strings="bitton1983").columns()
+    assert columns["stringu2"][22**2 + 3 * 22 + 1] == b"B" + b"X" * 25 + b"D" + b"X" * 24 + b"B"
+    assert columns["string4"][2] == b"O" + b"X" * 25 + b"O" + b"X" * 24 + b"O"
+    assert len(np.unique(columns["stringu1"])) == 10_000
+
+
+@pytest.mark.parametrize("attributes", ["1993", "1990"])
+@pytest.mark.parametrize("strings", ["unique", "dewitt1993", "bitton1983"])
+@pytest.mark.parametrize("n, first, count", [(70_000, 65_530, 11), (1_000, 3, 5), (1_000, 1_000, 0)])
+def test_a_slice_of_columns_equals_that_slice(attributes, strings, n, first, count):
+    relation = Wisconsin("t", n, attributes, roll=17, order=2, strings=strings)
+    whole, part = relation.columns(), relation.columns(first, count)
+    for name in whole:
+        assert (part[name] == whole[name][first : first + count]).all(), name
+
+
+def test_copy_records_are_postgresqls_format():
+    relation = Wisconsin("t", 10_000)
+    stream = b"".join(records.tobytes() for records in relation.records())
+    assert len(stream) == 274 * 10_000
+    columns = relation.columns()
+    for number in (0, 4_095, 4_096, 9_999):  # around the border of a chunk
+        at = number * 274
+        (fields,) = struct.unpack_from(">h", stream, at)
+        at, values = at + 2, []
+        for _ in range(fields):
+            (length,) = struct.unpack_from(">i", stream, at)
+            values.append(stream[at + 4 : at + 4 + length])
+            at += 4 + length
+        assert at == (number + 1) * 274
+        integers = [int.from_bytes(value, "big") for value in values[:13]]
+        assert integers == [columns[name][number] for name in relation.integers]
+        assert values[13:] == [columns[name][number] for name in relation.texts]
+
+
+def test_memory_does_not_grow_with_the_relation():
+    def peak(n):
+        tracemalloc.start()
+        for _ in Wisconsin("t", n).records():
+            pass
+        (_, most) = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return most
+
+    peak(1_000_000)  # fills the caches of the generator
+    assert peak(1_000_000) < 16e6
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (("t", 0), "1 to 100000000 tuples, not 0"),
+        (("t", 10**8 + 1), "not 100000001"),
+        (("drop table x", 10), "'drop table x'"),
+        (("Tenk1", 10), "'Tenk1'"),
+        (("t", 10, "1983"), "'1983'"),
+        (("t", 10, "1993", 0, 3), "order 1 or 2, not 3"),
+        (("t", 10, "1993", 0, 1, "left"), "'left'"),
+    ],
+)
+def test_bad_relations_are_refused(arguments, said):
+    with pytest.raises(ParameterError, match=said):
+        Wisconsin(*arguments)
+
+
+def test_tuples_beyond_the_end_are_refused():
+    for first, count in ((0, 1_001), (-1, 1), (1_000, 1)):
+        with pytest.raises(IndexError):
+            Wisconsin("t", 1_000).columns(first, count)
+
+
+# --- engines ----------------------------------------------------------------------------------
+
+
+def numpy_checksum(relation):
+    """The checksum computed a third time, from the columns."""
+    columns = relation.columns()
+    terms = [columns[name].astype(np.int64) for name in relation.integers]
+    for name in relation.texts:
+        letters = columns[name][:, None].view(np.uint8)
+        terms += [letters[:, place].astype(np.int64) for place in (0, 1, 2, 3, 4, 5, 6, 26, 51)]
+    contribution = sum(term * weight for term, weight in zip(terms, weights(len(terms)), strict=True))
+    return relation.n, int(((contribution % (2**31 - 1)) ** 2 % (2**31 - 1)).sum())
+
+
+@pytest.mark.parametrize(
+    "relation",
+    [
+        Wisconsin("tenk1", 10_000),
+        Wisconsin("tenk2", 10_000, "1990", order=2, strings="bitton1983"),
+        Wisconsin("onek", 999, "1993", roll=500, strings="dewitt1993"),
+    ],
+    ids=lambda relation: relation.name,
+)
+def test_both_engines_hold_the_generated_tuples(connection, relation):
+    relation.load(connection)
+    duck = duckdb.connect()
+    relation.load_duckdb(duck)
+    expected = numpy_checksum(relation)
+    assert connection.execute(relation.checksum_sql).fetchone() == expected
+    assert duck.execute(relation.checksum_sql).fetchone() == expected
+    # and every value of every tuple, in the order of unique2
+    columns = relation.columns()
+    texts = {name: columns[name].astype(str) for name in relation.texts}
+    generated = list(zip(*(column.tolist() for column in (columns | texts).values()), strict=True))
+    assert connection.execute(f"TABLE {relation.name}").fetchall() == generated
+    assert duck.execute(f"FROM {relation.name}").fetchall() == generated
+
+
+def test_copied_tuples_are_frozen_at_once(cluster, connection):
+    Wisconsin("onek", 1_000).load(connection, vacuum=False)
+    where = cluster.extension("pageinspect")
+    flags = f"""SELECT count(*), count(*) FILTER (WHERE 'HEAP_XMIN_FROZEN' = ANY(combined_flags))
+        FROM {where}.heap_page_items({where}.get_raw_page('onek', 0)),
+             {where}.heap_tuple_infomask_flags(t_infomask, t_infomask2)"""
+    assert connection.execute(flags).fetchone() == (33, 33)
+
+
+def test_loaded_relation_is_clustered_and_33_to_a_page(connection):
+    relation = Wisconsin("tenk1", 10_000)
+    relation.load(connection, indexes=True)
+    pages, tuples, visible = connection.execute(
+        "SELECT relpages, reltuples, relallvisible FROM pg_class WHERE oid = 'tenk1'::regclass"
+    ).fetchone()
+    assert (pages, tuples, visible) == (-(-10_000 // 33), 10_000, pages)
+    order = connection.execute("SELECT unique2 FROM tenk1 ORDER BY ctid").fetchall()
+    assert order == [(number,) for number in range(10_000)]
+    correlation = dict(
+        connection.execute(
+            "SELECT attname, correlation FROM pg_stats WHERE tablename = 'tenk1' AND attname LIKE 'unique%'"
+        ).fetchall()
+    )
+    assert correlation["unique2"] == 1
+    assert abs(correlation["unique1"]) < 0.05
+    indexes = connection.execute("SELECT indexname FROM pg_indexes WHERE tablename = 'tenk1' ORDER BY 1").fetchall()
+    assert indexes == [("tenk1_onepercent",), ("tenk1_unique1",), ("tenk1_unique2",)]
+
+
+def test_indexes_may_be_chosen(connection):
+    relation = Wisconsin("onek", 1_000, "1990")
+    relation.load(connection, indexes=["hundred"], logged=False)
+    relation.create_indexes(connection, "string4")
+    indexes = connection.execute("SELECT indexname FROM pg_indexes WHERE tablename = 'onek' ORDER BY 1").fetchall()
+    assert indexes == [("onek_hundred",), ("onek_string4",)]
+    kind = connection.execute("SELECT relpersistence::text FROM pg_class WHERE oid = 'onek'::regclass").fetchone()
+    assert kind == ("u",)
+    with pytest.raises(ParameterError, match="no attribute 'onepercent'"):
+        relation.create_indexes(connection, "onepercent")
+
+
+def test_a_relation_of_somebody_else_is_left_alone(connection):
+    connection.execute("CREATE TABLE onek (precious int); INSERT INTO onek VALUES (42)")
+    with pytest.raises(ServerError, match="already holds a relation onek"):
+        Wisconsin("onek", 1_000).load(connection)
+    assert connection.execute("TABLE onek").fetchall() == [(42,)]
+
+
+def test_a_failed_load_leaves_the_earlier_relation(connection, monkeypatch):
+    Wisconsin("onek", 1_000).load(connection)
+    fill = Wisconsin._fill
+
+    def break_off(self, out, first, count):
+        if first:
+            raise KeyboardInterrupt
+        fill(self, out, first, count)
+
+    monkeypatch.setattr(Wisconsin, "_fill", break_off)
+    with pytest.raises(KeyboardInterrupt):
+        Wisconsin("onek", 10_000).load(connection)
+    assert connection.execute("SELECT count(*) FROM onek").fetchone() == (1_000,)
+    monkeypatch.undo()
+    Wisconsin("onek", 100).load(connection)
+    assert connection.execute("SELECT count(*) FROM onek").fetchone() == (100,)
+
+
+def test_a_connection_in_transactions_is_refused(cluster):
+    with cluster.connect(autocommit=False) as connection, pytest.raises(ValueError, match="autocommit"):
+        Wisconsin("onek", 1_000).load(connection)
+
+
+def test_server_is_loaded_through_a_connection_of_its_own(cluster):
+    Wisconsin("relations_by_server", 1_000).load(cluster)
+    with cluster.connect() as connection:
+        assert connection.execute("SELECT count(*) FROM relations_by_server").fetchone() == (1_000,)
+        connection.execute("DROP TABLE relations_by_server")
+
+
+# --- the checksum -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ["postgresql", "duckdb"])
+def test_checksum_tells_answers_apart(connection, engine):
+    run = connection.execute if engine == "postgresql" else duckdb.connect().execute
+
+    def checksum(*tuples):
+        values = ", ".join(str(one).replace("None", "NULL") for one in tuples)
+        return run(checksum_sql(f"(VALUES {values}) AS answer (a, b, t)", ["a", "b"], ["t"])).fetchone()
+
+    answer = checksum((1, 2, "AAA"), (3, 4, "AAB"))
+    assert answer == checksum((3, 4, "AAB"), (1, 2, "AAA"))
+    different = [
+        checksum((1, 4, "AAA"), (3, 2, "AAB")),  # the same values, other partners
+        checksum((2, 1, "AAA"), (3, 4, "AAB")),  # the same values, other attributes
+        checksum((1, 2, "AAB"), (3, 4, "AAA")),
+        checksum((1, 2, "AAA"), (1, 2, "AAA")),
+        checksum((1, 2, "AAA"), (3, None, "AAB")),
+        checksum((1, 2, "AAA")),
+        checksum((1, 2, "AAA"), (3, 4, "AAB"), (3, 4, "AAB")),
+    ]
+    assert len({answer, *different}) == 8
+    assert run(checksum_sql("(SELECT 1 AS a WHERE false) AS none", ["a"])).fetchone() == (0, 0)
+
+
+@pytest.mark.parametrize("engine", ["postgresql", "duckdb"])
+def test_checksum_of_the_widest_tuple_does_not_overflow(connection, engine):
+    run = connection.execute if engine == "postgresql" else duckdb.connect().execute
+    names = [f"c{number}" for number in range(32)]
+    for extreme in (2**31 - 1, -(2**31)):
+        source = "(SELECT " + ", ".join(f"({extreme})::int AS {name}" for name in names) + ") AS widest"
+        expected = (extreme * sum(weights(32))) ** 2 % (2**31 - 1)
+        assert run(checksum_sql(source, names)).fetchone() == (1, expected)
+    with pytest.raises(ValueError, match="at most 32"):
+        checksum_sql("t", [*names, "one_more"])
