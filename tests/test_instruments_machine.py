@@ -63,8 +63,10 @@ def test_others_load_is_told_from_ours_and_the_servers(server):
 
 def test_other_load_is_unknown_where_the_server_cant_be_seen():
     class Far:
-        def can(self, capability):
-            return False
+        owned = False
+
+        def require(self, capability):
+            raise CannotMeasure(capability, "it is far away")
 
     with machine.other_load(Far()) as load:
         pass

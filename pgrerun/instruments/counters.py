@@ -465,6 +465,16 @@ def _flush_wal(conn: psycopg.Connection) -> None:
         conn.execute("SELECT pg_logical_emit_message(true, 'pgrerun', '')")
 
 
+def _inspect(conn: psycopg.Connection, sql: str, parameters: list) -> list[dict]:
+    _flush_wal(conn)
+    try:
+        return conn.cursor(row_factory=dict_row).execute(sql, parameters).fetchall()
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise CannotMeasure(
+            "superuser", f"The WAL can't be read here: {error.diag.message_primary}. It takes a superuser."
+        ) from None
+
+
 def wal_blocks(conn: psycopg.Connection, start_lsn: str, end_lsn: str) -> pd.DataFrame:
     """Pages of relations that the WAL between two positions changes.
 
@@ -473,8 +483,8 @@ def wal_blocks(conn: psycopg.Connection, start_lsn: str, end_lsn: str) -> pd.Dat
     relation and fork. Needs pg_walinspect of PostgreSQL 16 (CannotMeasure).
     """
     _walinspect(conn, "pg_get_wal_block_info(pg_lsn,pg_lsn,boolean)")
-    _flush_wal(conn)
-    cursor = conn.cursor(row_factory=dict_row).execute(
+    rows = _inspect(
+        conn,
         """
         SELECT pg_filenode_relation(reltablespace, relfilenode)::regclass::text AS relation,
                (ARRAY['main', 'fsm', 'vm', 'init'])[relforknumber + 1] AS fork,
@@ -485,8 +495,7 @@ def wal_blocks(conn: psycopg.Connection, start_lsn: str, end_lsn: str) -> pd.Dat
         ORDER BY records DESC, relation, fork""",
         [start_lsn, end_lsn],
     )
-    columns = ["relation", "fork", "blocks_distinct", "records", "fpi_bytes"]
-    return pd.DataFrame(cursor.fetchall(), columns=columns)
+    return pd.DataFrame(rows, columns=["relation", "fork", "blocks_distinct", "records", "fpi_bytes"])
 
 
 def wal_records(conn: psycopg.Connection, start_lsn: str, end_lsn: str) -> pd.DataFrame:
@@ -497,8 +506,8 @@ def wal_records(conn: psycopg.Connection, start_lsn: str, end_lsn: str) -> pd.Da
     (CannotMeasure).
     """
     _walinspect(conn, "pg_get_wal_records_info(pg_lsn,pg_lsn)")
-    _flush_wal(conn)
-    cursor = conn.cursor(row_factory=dict_row).execute(
+    rows = _inspect(
+        conn,
         """
         SELECT resource_manager, record_type, count(*) AS records,
                sum(record_length)::bigint AS bytes, sum(fpi_length)::bigint AS fpi_bytes
@@ -506,5 +515,4 @@ def wal_records(conn: psycopg.Connection, start_lsn: str, end_lsn: str) -> pd.Da
         GROUP BY resource_manager, record_type ORDER BY bytes DESC, resource_manager, record_type""",
         [start_lsn, end_lsn],
     )
-    columns = ["resource_manager", "record_type", "records", "bytes", "fpi_bytes"]
-    return pd.DataFrame(cursor.fetchall(), columns=columns)
+    return pd.DataFrame(rows, columns=["resource_manager", "record_type", "records", "bytes", "fpi_bytes"])

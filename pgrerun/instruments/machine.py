@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psutil
 
+from pgrerun.errors import CannotMeasure
 from pgrerun.instruments import clock, processes
 
 
@@ -97,8 +98,10 @@ def other_load(server=None) -> Iterator[Load]:
     are judged roughly; less than 0.1 s not at all (fraction 0).
     """
     load = Load()
-    visible = server is None or server.can("processes")
-    before = _readings(server) if visible else None
+    try:
+        before = _readings(server)
+    except CannotMeasure:
+        before = None
     started = time.perf_counter()
     yield load
     load.seconds = time.perf_counter() - started
@@ -115,14 +118,9 @@ def _readings(server) -> tuple[float, float, float]:
     # guest time is part of user time already
     total = sum(times) - getattr(times, "guest", 0.0) - getattr(times, "guest_nice", 0.0)
     ours = _tree_seconds()
-    if server is not None and (pids := server.pids()):
-        if not set(pids) & _descendants():
-            ours += processes.usage(server).cpu_seconds
+    if server is not None and not server.owned:  # an own server's processes are in our tree
+        ours += processes.usage(server).cpu_seconds
     return total - idle, total, ours
-
-
-def _descendants() -> set[int]:
-    return {child.pid for child in psutil.Process().children(recursive=True)}
 
 
 def _tree_seconds() -> float:

@@ -74,9 +74,11 @@ def touched(server, work: Sequence[str] | Callable[[psycopg.Connection], object]
     Raises ServerError if the pool is too small to hold them all.
     """
     run = work if callable(work) else lambda conn: [conn.execute(statement) for statement in work]
-    server.extension("pg_buffercache")
-    server.extension("pageinspect")
+    schemas = [server.extension("pg_buffercache"), server.extension("pageinspect")]
     with server.connect() as probe, server.connect() as worker:
+        # on a borrowed server the extensions may lie anywhere
+        path = "SELECT set_config('search_path', concat_ws(', ', current_setting('search_path'), %s::text, %s::text), false)"
+        probe.execute(path, schemas)
         _pool(probe)
         worker.execute("SELECT 1")
         if warm:
@@ -171,6 +173,8 @@ def _pool(conn: psycopg.Connection) -> list[dict]:
     """Every buffer of the pool, empty ones included, read before anything is inspected."""
     try:
         return conn.cursor(row_factory=dict_row).execute(_POOL, prepare=True).fetchall()
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise CannotMeasure("superuser", f"The buffer pool can't be looked into: {error.diag.message_primary}.") from None
     except psycopg.errors.UndefinedTable:
         raise CannotMeasure(
             "contrib:pg_buffercache",
@@ -256,5 +260,7 @@ def _rows(conn: psycopg.Connection, sql: str, parameters) -> list[dict]:
             f"Pages can't be inspected here: {error.diag.message_primary}. The extensions pageinspect and "
             "pg_freespacemap (of PostgreSQL 13 or later) have to be installed in this database.",
         ) from None
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise CannotMeasure("superuser", f"Pages can't be inspected here: {error.diag.message_primary}.") from None
     except (psycopg.errors.UndefinedTable, psycopg.errors.WrongObjectType, psycopg.errors.InvalidParameterValue) as error:
         raise RerunError(f"These pages can't be inspected: {error.diag.message_primary}.") from None

@@ -83,6 +83,8 @@ def usage(server) -> Usage:
     if the server's processes aren't visible from here.
     """
     server.require("processes")
+    if not hasattr(server, "pids"):
+        raise CannotMeasure("processes", f"The processes of {server.name} can't be listed: it isn't our own server.")
     for _ in range(50):
         roles = server.pids()
         rows = [_process(pid, role) for pid, role in roles.items()]
