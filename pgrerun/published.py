@@ -46,8 +46,13 @@ class Source:
     note: str
 
     def __str__(self) -> str:
-        title = DOCUMENTS[self.document][0]
-        return f"{title}, {'section ' if self.section[0].isdigit() else ''}{self.section}"
+        return f"{DOCUMENTS[self.document][0]}, {cited(self.section)}"
+
+
+def cited(section: str) -> str:
+    """A place as the ledger and the tables write it, in words: "3.2.2; 5" is "section 3.2.2 and section 5"."""
+    parts = [part.strip() for part in section.split(";")]
+    return " and ".join(f"section {part}" if part[0].isdigit() else part for part in parts)
 
 
 def _path(name: str) -> Path:

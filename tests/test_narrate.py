@@ -1,0 +1,228 @@
+"""Every verdict of every predicate has its words, and the words carry the numbers."""
+
+import math
+import re
+
+import pandas as pd
+import pytest
+
+from pgrerun import claims, narrate, statistics
+from pgrerun.claims import VERDICTS, Predicate, Verdict
+from pgrerun.errors import CannotMeasure
+from pgrerun.statistics import Interval
+from test_claims import claim, interval
+
+EVIDENCE = {
+    (Predicate.RATIO, Verdict.HOLDS): interval(1.41, 1.63),
+    (Predicate.RATIO, Verdict.WEAKER): interval(1.21, 1.43),
+    (Predicate.RATIO, Verdict.GONE): interval(0.971, 1.032),
+    (Predicate.RATIO, Verdict.REVERSED): interval(0.71, 0.83),
+    (Predicate.RATIO, Verdict.NOT_RESOLVED): interval(0.81, 1.63),
+    (Predicate.DIRECTION, Verdict.HOLDS): interval(1.41, 1.63),
+    (Predicate.DIRECTION, Verdict.GONE): interval(0.971, 1.032),
+    (Predicate.DIRECTION, Verdict.REVERSED): interval(0.71, 0.83),
+    (Predicate.DIRECTION, Verdict.NOT_RESOLVED): interval(0.81, 1.63),
+    (Predicate.AT_MOST, Verdict.HOLDS): 1,
+    (Predicate.AT_MOST, Verdict.WEAKER): {"reads": 1, "writes": interval(1.71, 1.93)},
+    (Predicate.AT_MOST, Verdict.REVERSED): interval(1.71, 1.93),
+    (Predicate.AT_MOST, Verdict.NOT_RESOLVED): interval(1.31, 1.93),
+    (Predicate.AT_LEAST, Verdict.HOLDS): interval(1.71, 1.93),
+    (Predicate.AT_LEAST, Verdict.WEAKER): {"reads": 1, "writes": 2},
+    (Predicate.AT_LEAST, Verdict.REVERSED): 1,
+    (Predicate.AT_LEAST, Verdict.NOT_RESOLVED): interval(1.31, 1.93),
+    (Predicate.EQUALS, Verdict.HOLDS): 1.5,
+    (Predicate.EQUALS, Verdict.GONE): 2.5,
+    (Predicate.FACTS, Verdict.HOLDS): {"pages fill up": True},
+    (Predicate.FACTS, Verdict.WEAKER): {"pages fill up": True, "none is new": False},
+    (Predicate.FACTS, Verdict.GONE): {"pages fill up": False, "none is new": False},
+    (Predicate.BUG, Verdict.STILL_THERE): True,
+    (Predicate.BUG, Verdict.FIXED): False,
+}
+CASES = [(p, v) for p in Predicate for v in sorted(VERDICTS[p])]
+
+
+def well_formed(text):
+    assert isinstance(text, narrate.Sentence) and text._repr_markdown_() == str(text)
+    assert text[0].isupper() or text[0] == "*"
+    assert text.endswith("."), text
+    assert not re.search(r"  | \.|\.\.|\( |\(\)|\bnan\b|\bNone\b|\{|\}| ,|;\.|ii", text), text
+    assert text.count("(") == text.count(")") and text.count("**") % 2 == 0 and text.count("“") == text.count("”"), text
+
+
+def numbers(evidence):
+    if isinstance(evidence, Interval):
+        decimals = 2 if evidence.high - evidence.low < 0.35 else 1
+        return [f"{evidence.low:.{decimals}f}", f"{evidence.high:.{decimals}f}", f"n = {evidence.n}"]
+    if isinstance(evidence, dict):
+        return [text for name, value in evidence.items() for text in [name, *numbers(value)]]
+    return [] if isinstance(evidence, bool) else [f"{evidence:g}"]
+
+
+@pytest.mark.parametrize(("predicate", "verdict"), CASES, ids=lambda x: str(x).replace(" ", "-"))
+def test_every_verdict_has_its_words(predicate, verdict):
+    subject = claim(predicate, 1.5 if predicate in claims.WITH_PRINTED else None)
+    if verdict is Verdict.NOT_TESTABLE:
+        judged, evidence = claims.set_aside(subject, "restart", "the server isn't ours."), True
+    else:
+        evidence = EVIDENCE[predicate, verdict]
+        judged = claims.judge(subject, evidence)
+    assert judged.verdict is verdict
+    said = narrate.judgement(judged)
+    well_formed(said)
+    assert f"**{verdict}**" in said and said.count("**") == 2
+    assert said.startswith("The POSTGRES report of 1990 (section 3.2.2; lai-001) says: “It is faster.” ")
+    for text in numbers(evidence):
+        assert text in said, (text, said)
+    if verdict is Verdict.NOT_TESTABLE:
+        assert "the server isn't ours" in said and "missing: restart" in said
+    elif subject.printed is not None:
+        assert "1.5" in said
+    if predicate in (Predicate.RATIO, Predicate.DIRECTION) and verdict is Verdict.GONE:
+        assert "5 %" in said
+    assert said.count(". ") <= 3  # the claim's own full stop is one
+
+
+def test_too_few_pairs_and_notes_are_said():
+    said = narrate.judgement(claims.judge(claim(Predicate.RATIO, 1.5), interval(1.4, 1.6, n=3), "one core only"))
+    well_formed(said)
+    assert "only 3 of at least 5 pairs; one core only" in said and "**not resolved**" in said
+    single = narrate.judgement(claims.judge(claim(Predicate.RATIO, 1.5), statistics.ratio([3], [2])))
+    well_formed(single)
+    assert "measured once" in single and "inf" not in single
+
+
+@pytest.mark.parametrize("id", [c.id for c in claims.ledger().values() if c.chapter == "tp1"])
+def test_every_tp1_claim_reads_well_with_every_verdict(id):
+    subject = claims.ledger()[id]
+    for predicate, verdict in CASES:
+        if predicate is subject.predicate:
+            evidence = EVIDENCE.get((predicate, verdict))
+            well_formed(narrate.judgement(claims.Judgement(subject, verdict, _as_judged(evidence), "", "restart")) if verdict is not Verdict.NOT_TESTABLE
+                        else narrate.judgement(claims.set_aside(subject, "restart", "no restart")))  # fmt: skip
+
+
+def _as_judged(evidence):
+    if isinstance(evidence, dict):
+        return {k: _as_judged(v) for k, v in evidence.items()}
+    return evidence if isinstance(evidence, (bool, Interval)) else statistics.exact(evidence)
+
+
+def test_rounding_never_hides_the_side_that_decided():
+    weaker = claims.judge(claim(Predicate.RATIO, 1.5), Interval(1.4, 1.2, 1.4998, 9))
+    assert weaker.verdict is Verdict.WEAKER and "1.4998]" in narrate.judgement(weaker)
+    barely = claims.judge(claim(Predicate.AT_MOST, 6), Interval(6.5, 6.0004, 7.0, 9))
+    assert barely.verdict is Verdict.REVERSED and "[6.0004, " in narrate.judgement(barely)
+
+
+@pytest.mark.parametrize(
+    ("x", "text"),
+    [
+        (Interval(1.3146, 1.2871, 1.3422, 9), "1.31 [1.29, 1.34] s"),
+        (Interval(1.3146, 1.2146, 1.4146, 9), "1.31 [1.21, 1.41] s"),
+        (Interval(12345, 11876, 12834, 9), "12,300 [11,900, 12,800] s"),
+        (Interval(0.00123, 0.00111, 0.00132, 9), "0.00123 [0.00111, 0.00132] s"),
+        (Interval(0.0, -0.004, 0.004, 9), "0.000 [-0.004, 0.004] s"),
+        (statistics.exact(6), "6 s"),
+        (statistics.ratio([3, 3], [2, 2]), "1.5 [1.5, 1.5] s"),
+        (Interval(2.0, 0.0, math.inf, 1), "2 [0, ∞] s"),
+        (1234.5678, "1,235 s"),
+    ],
+)
+def test_digits_follow_the_interval(x, text):
+    assert narrate.interval(x, "s") == text
+
+
+@pytest.mark.parametrize(
+    ("x", "text"),
+    [(0, "0"), (7.0, "7"), (1 / 3, "0.3333"), (0.699, "0.699"), (72.413793, "72.41"), (1e6, "1,000,000"), (1.5e-7, "1.500e-07"), (math.nan, "no number"), (-0.25, "-0.25")],
+)
+def test_numbers(x, text):
+    assert narrate.number(x) == text
+
+
+@pytest.mark.parametrize(
+    ("n", "noun", "text"),
+    [(0, "page", "no pages"), (1, "page", "1 page"), (12345, "query", "12,345 queries"), (2, "index", "2 indexes"), (2, "key", "2 keys"), (2.5, "page", "2.5 pages")],
+)
+def test_counts(n, noun, text):
+    assert narrate.count(n, noun) == text
+    assert narrate.count(3, "index", "indices") == "3 indices"
+
+
+@pytest.mark.parametrize(
+    ("x", "part"),
+    [
+        (interval(1.2, 1.4), "1.30 [1.20, 1.40] times that of one backend (95 % interval, n = 7)"),
+        (interval(0.97, 1.04), "equal within 5 %"),
+        (interval(0.9, 1.2), "can't be told from"),
+        (interval(1.2, 1.4, n=3), "too few pairs"),
+    ],
+)
+def test_ratio_sentence(x, part):
+    said = narrate.ratio_sentence(x, "throughput", "two backends", "one backend")
+    well_formed(said)
+    assert part in said and "two backends" in said
+
+
+@pytest.mark.parametrize(
+    ("printed", "measured", "part"),
+    [
+        (1.28, interval(1.2, 1.4), "agrees with the print"),
+        (1.28, interval(1.3, 1.4), "above the print"),
+        (1.28, interval(1.1, 1.2), "below the print"),
+        (6, 6, ", the same."),
+        (6, 7.5, "7.5, more."),
+        (6, statistics.exact(5), "5 (exact), less."),
+        ("over eighty", 12, "is over eighty; here it is 12."),
+        (1.28, Interval(2.0, 0.0, math.inf, 1), "measured once"),
+    ],
+)
+def test_then_and_now(printed, measured, part):
+    said = narrate.then_and_now(printed, measured, "number of reads")
+    well_formed(said)
+    assert part in said and ("1.28" in said or "6" in said or "eighty" in said)
+
+
+def test_noise_prediction_and_set_aside():
+    for floor in (statistics.NoiseFloor(interval(0.98, 1.03), 1.03), statistics.NoiseFloor(interval(1.01, 1.03), 1.03)):
+        said = narrate.noise(floor)
+        well_formed(said)
+        assert "below 3 %" in said and ("one comparison in twenty" in said) == floor.false_alarm
+    well_formed(narrate.noise(statistics.noise_floor([1], [2])))
+    assert narrate.prediction("It doubles to {x}, {{really}}.", x=2.0) == "**Prediction.** It doubles to 2, {really}."
+    assert narrate.prediction("Sets {a, b} stay.") == "**Prediction.** Sets {a, b} stay."
+    said = narrate.set_aside("catalog_reads", CannotMeasure("restart", "The server isn't ours."))
+    well_formed(said)
+    assert "catalog reads" in said and "missing: restart" in said
+
+
+def test_summary_counts_every_verdict():
+    judged = [claims.judge(claim(p, 1.5 if p in claims.WITH_PRINTED else None), e) for (p, _), e in EVIDENCE.items()]
+    judged.append(claims.set_aside(claim(Predicate.BUG), "x", "y"))
+    said = narrate.summary(judged)
+    well_formed(said)
+    assert said.startswith("Of 25 claims: 6 hold, ") and "1 is not testable here" in said
+    assert sum(map(int, re.findall(r"\b(\d+) (?:hold|is|are)", said))) == 25
+    assert narrate.summary([]) == "No claim was judged."
+
+
+def test_document_words_are_no_markup():
+    subject = claim(Predicate.BUG, claim="`a` *b* pg_class $1 [x](y) <z>")
+    said = narrate.judgement(claims.judge(subject, False))
+    assert r"\`a\` \*b\* pg\_class \$1 \[x\](y) &lt;z>" in said
+
+
+def test_a_chart_is_described_row_by_row():
+    frame = pd.DataFrame(
+        [("one", "printed", 0.699, math.nan, math.nan), ("two", "printed", 0.893, math.nan, math.nan), ("one", "measured", 1.0, 0.95, 1.05)],
+        columns=["label", "kind", "value", "low", "high"],
+    )
+    said = narrate.described(frame)
+    assert said == "In print: one 0.699, two 0.893. This run: one 1.00 [0.95, 1.05]."
+    panels = narrate.described(frame[["label", "kind", "value"]].assign(panel="reads"))
+    assert panels.startswith("In print, reads: one 0.699") and "[" not in panels
+
+
+def test_sentences_join_with_a_space():
+    both = narrate.Sentence("One.") + narrate.Sentence("Two.")
+    assert both == "One. Two." and isinstance(both, narrate.Sentence)
