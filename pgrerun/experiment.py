@@ -16,7 +16,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -24,9 +23,6 @@ import pandas as pd
 from pgrerun.errors import ParameterError, RerunError
 from pgrerun.instruments import machine
 from pgrerun.progress import track
-
-if TYPE_CHECKING:
-    from pgrerun.runs import Run
 
 BUSY = 0.10  # share of the machine used by others above which an observation is flagged
 CHECKPOINTS = "checkpoints"  # the metric that becomes a flag instead
@@ -60,7 +56,7 @@ class Arm:
 
 
 def interleave(
-    run: "Run",
+    run,
     experiment: str,
     arms: Sequence[Arm],
     *,
@@ -73,7 +69,7 @@ def interleave(
 ) -> pd.DataFrame:
     """Measure all arms in `pairs` interleaved blocks; the experiment's observations.
 
-    `units` gives the unit of every metric. `answer`, called after each measurement,
+    `run` is the open record (`runs.Run`). `units` gives the unit of every metric. `answer`, called after each measurement,
     returns what must be equal for all arms of a block (row counts, checksums); if
     it isn't, RerunError names both arms and nothing is stored for the second.
     (Block, arm) pairs that the run holds already are skipped. `server`, if given,
@@ -166,7 +162,7 @@ def _digest(answer: object) -> str:
     return hashlib.sha256(repr(answer).encode()).hexdigest()[:16]
 
 
-def _stored_answers(run: "Run", experiment: str) -> dict[int, dict[str, str]]:
+def _stored_answers(run, experiment: str) -> dict[int, dict[str, str]]:
     """Digests of the answers stored by an earlier, interrupted call: block to arm to digest."""
     answers: dict[int, dict[str, str]] = {}
     for row in run.observations(experiment).itertuples():
