@@ -314,38 +314,39 @@ def observations(
     zero: bool = False,
     name: str = "",
 ) -> Figure:
-    """Every repetition as a tick, under the median and its interval.
+    """Every repetition as a tick, above the median and its interval.
 
-    `frame` has `label` (the arm) and `value`, and `block` if repetitions are paired;
-    nothing is left out of the picture. `intervals` has `label`, `value`, `low`,
-    `high`; by default `statistics.median` makes them.
+    `frame` has `label` (the arm) and `value`, optionally `block` and `kind` (one of
+    `MARKS`, else all are `measured`); nothing is left out of the picture. `intervals`
+    has `label`, `value`, `low`, `high` and the same optional columns; by default
+    `statistics.median` makes them.
     """
-    repetitions = _tidy(frame.assign(kind="measured"), ["label", "value"] + ([facet] if facet else []))
-    repetitions["row"] = "repetition"
+    by = ([facet] if facet else []) + ["label", "kind"]
+    repetitions = _tidy(frame if "kind" in frame else frame.assign(kind="measured"), [*by, "value"])
     if intervals is None:
-        intervals = _medians(repetitions, [facet, "label"] if facet else ["label"])
-    medians = _tidy(intervals.assign(kind="measured"), ["label", "value"])
-    medians["row"] = "median"
-    rows = pd.concat([repetitions, medians], ignore_index=True)
-    mark = MARKS["measured"]
-    y = _rows_axis(rows)
+        intervals = _medians(repetitions, by)
+    medians = _tidy(intervals if "kind" in intervals else intervals.assign(kind="measured"), [*by, "value", "low", "high"])
+    rows = pd.concat([repetitions.assign(row="repetition"), medians.assign(row="median")], ignore_index=True)
+    kinds = _present(rows)
+    rows["lane"] = rows["provenance"] + ", " + rows["row"]
+    lanes = [f"{kind}, {row}" for kind in kinds for row in ("repetition", "median")]
     scale = _scale(log, zero)
-    value = _x("value", quantity, unit, scale)
-    tooltip = _tooltip(rows, {"label": "", "block": "block", "value": quantity, "low": "from", "high": "to"})
-    base = alt.Chart().encode(y=y, tooltip=tooltip)
+    value, low = _x("value", quantity, unit, scale), _x("low", quantity, unit, scale)
+    tooltip = _tooltip(rows, {"label": "", "provenance": "", "block": "block", "value": quantity, "low": "from", "high": "to"})
+    base = alt.Chart().encode(y=_rows_axis(rows), yOffset=alt.YOffset("lane:N", sort=lanes), tooltip=tooltip)
     median = base.transform_filter("datum.row === 'median'")
+    marks = _provenance(kinds)
     chart = alt.layer(
         base.transform_filter("datum.row === 'repetition'")
-        .mark_tick(color=mark.colour, opacity=0.55, thickness=1.5, height=15, yOffset=-7)
-        .encode(x=value),
-        median.mark_rule(color=mark.colour, strokeWidth=2, yOffset=8)
-        .encode(x=_x("low", quantity, unit, scale), x2="high:Q"),
-        median.mark_point(color=mark.colour, fill=mark.colour, shape=mark.shape, size=70, opacity=1, yOffset=8)
-        .encode(x=value),
-    )  # fmt: skip
-    columns = {facet or "": facet or "", "label": "case", "row": "what", "block": "block"}
+        .mark_point(shape="M0,-1V1", size=170, strokeWidth=1.5, opacity=0.75)  # a tick: it has no inside to fill
+        .encode(x=value, stroke=marks["stroke"]),
+        median.mark_rule(strokeWidth=2).encode(x=low, x2="high:Q", stroke=marks["stroke"]),
+        median.mark_point(size=70, strokeWidth=1.9, opacity=1).encode(x=value, **marks),
+    )
+    columns = {facet or "": facet or "", "label": "case", "provenance": "provenance", "row": "what", "block": "block"}
+    height = 20 * len(lanes) * rows["lines"].nunique()
     return Figure(
-        _panels(chart, rows, facet, 40 * rows["lines"].nunique()),
+        _panels(chart, rows, facet, height),
         question, caption, description, _columns(rows, columns, _measure(quantity, unit)), name,
     )  # fmt: skip
 
@@ -441,7 +442,7 @@ def _by_title(titles: Sequence[str]) -> list[Mark]:
 
 def _legend(orient: str, columns: int) -> alt.Legend:
     return alt.Legend(
-        orient=orient, direction="horizontal", title=None, symbolSize=85, symbolStrokeWidth=1.8, labelLimit=240,
+        orient=orient, direction="horizontal", title=None, symbolSize=85, symbolStrokeWidth=1.8, symbolOpacity=1, labelLimit=240,
         columns=columns, columnPadding=14, offset=24 if orient == "top" else 18,  # the page's script fits the columns to its width
     )  # fmt: skip
 
@@ -491,7 +492,7 @@ def _line_ends(rows: pd.DataFrame, by: list[str]) -> pd.Series:
 
 
 def _scale(log: bool = False, zero: bool = False) -> alt.Scale:
-    return alt.Scale(type="log", nice=False) if log else alt.Scale(zero=zero, nice=True)
+    return alt.Scale(type="log", nice=False, padding=12) if log else alt.Scale(zero=zero, nice=True)
 
 
 def _x(field: str, quantity: str, unit: str, scale: alt.Scale) -> alt.X:

@@ -132,8 +132,18 @@ def test_hollow_bars_are_outlined_and_filled_ones_are_not():
 def test_no_repetition_is_left_out():
     (rows,) = repetitions().spec()["datasets"].values()
     assert sum(row["row"] == "repetition" for row in rows) == 10
-    ticks = svg(repetitions()).count('aria-roledescription="tick"')
-    assert ticks == 10
+    assert svg(repetitions()).count('aria-roledescription="point"') == 10 + 2  # the two medians
+
+
+def test_repetitions_of_two_runs_keep_lanes_and_marks_of_their_own():
+    frame = pd.DataFrame({"label": ["a"] * 4, "kind": ["published"] * 2 + ["measured"] * 2, "value": [1, 2, 3, 4]})
+    intervals = pd.DataFrame({"label": ["a", "a"], "kind": ["published", "measured"], "value": [1.5, 3.5], "low": [1, 3], "high": [2, 4]})
+    figure = charts.observations(frame, quantity="latency", unit="ms", intervals=intervals, **WORDS)
+    (rows,) = figure.spec()["datasets"].values()
+    assert len({row["lane"] for row in rows}) == 4
+    picture = svg(figure)
+    assert {"published run", "this run"} < set(words(picture))
+    assert all(charts.MARKS[kind].colour in picture for kind in ("published", "measured"))
 
 
 def test_series_are_named_at_the_end_of_the_readers_own_line():
