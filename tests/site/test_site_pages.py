@@ -44,7 +44,7 @@ def test_each_chart_has_its_words_and_a_picture_for_readers_without_scripts(toy_
 def test_removed_cells_leave_their_output_and_the_notebook_can_be_downloaded(toy_site):
     page = soup(toy_site, "results/tp1.html")
     assert "parameter_table()" not in page.select_one("article").get_text()
-    assert page.select_one("table.dataframe")
+    assert page.select_one(".result-table td")
     assert (toy_site / "_sources" / "results" / "tp1.ipynb").exists()
 
 

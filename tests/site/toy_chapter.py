@@ -7,7 +7,7 @@ import nbformat
 import pandas as pd
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from pgrerun import charts
+from pgrerun import charts, tables
 
 RUNGS = ["sixteen pages, one backend", "two backends", "forty-eight pages", "append, no search for free space"]
 PAGES = ["accounts: heap", "accounts: index leaf", "accounts: index inner", "branches: heap", "tellers: heap",
@@ -142,5 +142,6 @@ def _code(source: str, outputs: list, tags: tuple | list = ()) -> nbformat.Noteb
 
 
 def _table() -> nbformat.NotebookNode:
-    frame = pd.DataFrame({"parameter": ["profile", "clients"], "value": ["ci", "2"], "meaning": ["scale", "backends"]})
-    return new_output("display_data", data={"text/html": frame.to_html(index=False), "text/plain": "parameters"})
+    frame = pd.DataFrame({"parameter": ["profile", "clients"], "value": ["ci", "2"], "meaning": ["scale of all experiments", "backends"]})
+    data = {"text/html": tables.Table(frame, "Parameters")._repr_html_(), "text/plain": "parameters"}
+    return new_output("display_data", data=data)
