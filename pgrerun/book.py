@@ -84,7 +84,7 @@ class Book:
         """
         source = self.notebook(chapter)
         stamp = self._stamp(chapter)
-        given = dict(stamp.get("given", {}) if given is None else given)
+        given = self._last_given(chapter, stamp) if given is None else dict(given)
         parameters = chapter_parameters(chapter, given)
         now = self._inputs(source, chapter, parameters)
         if not stamp:
@@ -183,6 +183,15 @@ class Book:
             | inputs.files(self.data / "runs" / "published" / chapter, "published run")
         )
 
+    def _last_given(self, chapter: str, stamp: Mapping[str, Any]) -> dict[str, Any]:
+        """What the last run was asked for, unless the chapter has other parameters now."""
+        given = dict(stamp.get("given", {}))
+        try:
+            chapter_parameters(chapter, given)
+        except ParameterError:
+            return {}
+        return given
+
     def _stamp(self, chapter: str) -> dict[str, Any]:
         try:
             return json.loads(self.result(chapter).with_suffix(".json").read_text())
@@ -230,6 +239,13 @@ class Book:
 
     # ---- the site
 
+    def proofread(self) -> None:
+        """Refuse typed numbers in prose, before anything is run for it."""
+        from pgrerun import gates
+
+        gates.check_prose(self.notebooks)
+        gates.check_prose(self.source)
+
     def site_reasons(self) -> list[str]:
         """Why the site must be built; empty when it is up to date."""
         try:
@@ -251,7 +267,7 @@ class Book:
         stamp = self.build / "site.json"
         stamp.unlink(missing_ok=True)
         built_from = self._site_inputs()
-        gates.check_prose(self.source)
+        self.proofread()
         # All pages: Sphinx itself sees no change in the extensions or in the data that they read.
         command = "from jupyter_book.cli.main import main; main()"
         build = subprocess.run(
@@ -338,12 +354,9 @@ def _transplanted(source: nbformat.NotebookNode, executed: nbformat.NotebookNode
 def committed(executed: nbformat.NotebookNode) -> nbformat.NotebookNode:
     """The form in which a chapter is committed: outputs of `fact` cells, and nothing of this run or machine."""
     notebook = copy.deepcopy(executed)
-    notebook.metadata = nbformat.from_dict(
-        {
-            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-            "language_info": {"name": "python"},
-        }
-    )
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    ours = {key: value for key, value in notebook.metadata.items() if key == "pgrerun"}
+    notebook.metadata = nbformat.from_dict({"kernelspec": kernel, "language_info": {"name": "python"}} | ours)
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     for number, cell in enumerate(notebook.cells):
         cell.metadata = {key: value for key, value in cell.metadata.items() if key in ("tags", "mystnb") and value}

@@ -80,6 +80,13 @@ def _rows(rows: Sequence[Mapping[str, Any]]) -> None:
     Console(width=None if sys.stdout.isatty() else 200).print(table)
 
 
+def _frame(frame: Any, otherwise: str) -> None:
+    rows = frame.to_dict("records")
+    for row in rows:
+        row.update({name: f"{value:.4g}" for name, value in row.items() if isinstance(value, float)})
+    _rows(rows) if rows else _tell(otherwise)
+
+
 # ---- running
 
 
@@ -118,8 +125,11 @@ def _run(book: Book, state: State, **words: Any) -> None:
 def book(profile: Annotated[str, typer.Option(help="For all chapters; otherwise each as it was last run.")] = "") -> None:
     """Run what is out of date and build the site around it."""
     ours = Book()
-    for chapter in ours.chapters():
-        state = ours.state(chapter, {"profile": profile} if profile else None)
+    states = [ours.state(chapter, {"profile": profile} if profile else None) for chapter in ours.chapters()]
+    if any(state.reasons for state in states):
+        ours.proofread()
+    for state in states:
+        chapter = state.chapter
         if not state.reasons:
             _tell(f"{chapter}: nothing it is made from has changed, so it is not rerun.")
         elif state.only_prose:
@@ -178,12 +188,17 @@ def list_parameters(chapter: Chapter) -> None:
 
 
 @app.command()
-def compare(mine: str, published: str = typer.Argument("published")) -> None:
-    """Put two run records side by side: yours and, unless another is named, the published one."""
+def compare(
+    mine: Annotated[str, typer.Argument(help="Name of a run record, or its path.")],
+    published: Annotated[str, typer.Argument(help="The other one.")] = "published",
+) -> None:
+    """Put two run records side by side: which numbers differ, and which verdicts changed."""
     from pgrerun import runs
 
-    frame = runs.compare(runs.load(mine), runs.load(published))
-    _rows(frame.reset_index().to_dict("records"))
+    ours, theirs = runs.load(mine), runs.load(published)
+    sides = runs.compare(ours, theirs).rename(columns={"a": mine, "b": published})
+    _frame(sides.reset_index(), f"{mine} and {published} have observed nothing in common.")
+    _frame(runs.verdict_changes(ours, theirs).reset_index(), "No verdict differs.")
 
 
 @app.command()
@@ -203,11 +218,15 @@ def claims(chapter: Annotated[str, typer.Argument(help="Show this chapter's clai
 
 
 @app.command()
-def doctor() -> None:
+def doctor(server: Annotated[str, typer.Option(metavar="URL", help="Look at this server, too.")] = "") -> None:
     """Say what this machine can measure, and which claims each missing thing sets aside."""
+    parameters.chapter_parameters("tp1", {"server": server})  # the same refusal of a password
     from pgrerun.doctor import examine
 
-    _rows([{"what": f.what, "found": f.found, "claims set aside without it": f.claims} for f in examine()])
+    findings = examine(server)
+    _rows([{"": f.what, "found": f.found, "claims set aside": ", ".join(f.claims)} for f in findings])
+    lost = {claim for finding in findings for claim in finding.claims}
+    _tell(f"{len(lost)} claims are set aside here." if lost else "No claim is set aside here.")
 
 
 # ---- words

@@ -81,6 +81,9 @@ class TP1(ChapterParameters):
     scale: int = Field(ge=1, le=1000, description="Size of the relations", **_unit("× 1 000 branches, 10 000 accounts"))
     clients: int = Field(ge=1, le=64, description="Backends on the ladder's second rung", **_unit("connections"))
     seconds: int = Field(ge=1, le=600, description="Length of one throughput observation", **_unit("s"))
+    cycles: int = Field(
+        ge=10, le=10_000, description="Length of one run of the report's test program", **_unit("reads and writes")
+    )
     simulated_transactions: int = Field(
         ge=100, le=100_000, description="Length of the simulated disk's run", **_unit("transactions")
     )
@@ -101,6 +104,7 @@ VALUES: dict[str, dict[str, tuple]] = {
         "scale": (1, 1, 10),
         "clients": (2, 2, 2),
         "seconds": (1, 5, 20),
+        "cycles": (100, 200, 1_000),
         "simulated_transactions": (2_000, 10_000, 100_000),
     },
 }
@@ -223,14 +227,15 @@ def table(chapter: str) -> list[dict[str, Any]]:
 
 def assignments(words: Sequence[str]) -> dict[str, Any]:
     """{"rows": 100000} from ["rows=100000"], with the types that papermill's -p would give."""
-    given = {}
+    values = {}
     for word in words:
         name, equals, text = word.partition("=")
         if not equals or not name.isidentifier():
-            # Only the name is repeated: the rest may hold a password.
-            raise ParameterError(f"A parameter is given as name=value, for example -p pairs=15, not as {name!r}.")
-        given[name] = _typed(text)
-    return given
+            # What was given is not repeated unless it is one word: it may hold a password.
+            given = f", not as {word!r}" if word.isidentifier() else ""
+            raise ParameterError(f"A parameter is given as name=value, for example -p pairs=15{given}.")
+        values[name] = _typed(text)
+    return values
 
 
 def _typed(text: str) -> Any:

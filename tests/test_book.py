@@ -203,6 +203,15 @@ def test_the_last_profile_stands_until_another_is_asked_for(book):
     assert book.state("toy", {"profile": "ci"}).seconds == 60  # an estimate: ci was never run here
 
 
+def test_a_parameter_that_is_gone_does_not_stand_in_the_way(book):
+    book.results.mkdir()
+    book.result("toy").write_text("{}")
+    book._write_stamp(book.state("toy", {"pairs": 9}), 100.0)
+    stamp = book.result("toy").with_suffix(".json")
+    stamp.write_text(stamp.read_text().replace('"pairs": 9', '"pares": 9'))
+    assert book.state("toy").reasons == ["parameter pairs 9 → 7"]
+
+
 def test_a_result_changed_behind_our_back_is_stale(book):
     stamped(book)
     book.result("toy").write_text("{}")
@@ -363,7 +372,7 @@ def test_the_site_is_built_once_and_its_changes_are_named(book, gates):
     stamped(book)
     assert book.site_reasons() == ["never built"]
     assert book.build_site() == book.site / "index.html"
-    assert [kind for kind, *_ in gates.seen] == ["prose", "site"]
+    assert [kind for kind, *_ in gates.seen] == ["prose", "prose", "site"]
     assert (book.site / "results" / "toy.html").exists()
     assert book.site_reasons() == []
     book._write_stamp(book.state("toy", {}), 1.0)

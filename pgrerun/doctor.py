@@ -1,0 +1,115 @@
+"""What this machine, and a server by URL, can measure, and what each missing thing costs.
+
+Only looks: no experiment runs. A claim names the capability that it can't do without in
+the ledger's column `needs`, in the words of `Server.require` and of the instruments.
+"""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pgrerun import server
+from pgrerun.claims import ledger
+from pgrerun.errors import ServerError
+from pgrerun.instruments import callgrind, machine, perf
+from pgrerun.server.private import base_directory
+
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")  # as in tests/site/chromium.py
+_OF_A_SERVER = ("restart", "superuser", "checkpoint", "files", "processes", "jit")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing looked for. `capability` is what claims call it, "" for what no claim can need."""
+
+    what: str
+    found: str
+    capability: str = ""
+    missing: bool = False
+
+    @property
+    def claims(self) -> list[str]:
+        """Claims that are set aside because it is missing."""
+        if not self.missing:
+            return []
+        return [claim.id for claim in ledger().values() if claim.needs == self.capability]
+
+
+def examine(address: str = "") -> list[Finding]:
+    """Look at this machine, and with `address` at that server instead of the programs installed here."""
+    of_server = list(_borrowed(address)) if address else list(_programs())
+    findings = [*of_server, *_instruments(), *_hardware()]
+    known = {finding.capability for finding in findings}
+    unknown = sorted({claim.needs for claim in ledger().values()} - known - {""})
+    return findings + [Finding(need, "not looked for", need, missing=False) for need in unknown]
+
+
+def _programs() -> Iterator[Finding]:
+    """The PostgreSQL programs of this host. Our own clusters restart and are superuser's."""
+    bundled, installed = _bundled(), server.installed()
+    yield Finding("PostgreSQL from pip", f"{bundled.version} in {bundled.bindir}" if bundled else "none", missing=not bundled)
+    for programs in installed:
+        yield Finding("PostgreSQL installed", f"{programs.version} in {programs.bindir}")
+    everything = [*([bundled] if bundled else []), *installed]
+    able = [f"{programs.version} in {programs.bindir}" for programs in everything if programs.jit]
+    yield Finding("JIT compilation", "; ".join(able) or "no release here brings llvmjit", "jit", missing=not able)
+    if bundled:
+        yield Finding("contrib", ", ".join(sorted(bundled.contrib)))
+        for name in sorted(_contrib_needed()):
+            there = name in bundled.contrib
+            yield Finding(f"contrib {name}", "yes" if there else "not brought by pip", f"contrib:{name}", missing=not there)
+
+
+def _bundled() -> server.Programs | None:
+    try:
+        return server.bundled()
+    except ServerError:
+        return None
+
+
+def _borrowed(address: str) -> Iterator[Finding]:
+    with server.open_server(address) as borrowed:
+        yield Finding("PostgreSQL", f"{borrowed.version_text} at {borrowed.name}")
+        for capability in (*_OF_A_SERVER, *(f"contrib:{name}" for name in sorted(_contrib_needed()))):
+            there = borrowed.can(capability)
+            yield Finding(capability.replace(":", " "), "yes" if there else "no", capability, missing=not there)
+
+
+def _contrib_needed() -> set[str]:
+    needs = (claim.needs.partition(":") for claim in ledger().values())
+    return {name for kind, _, name in needs if kind == "contrib"}
+
+
+def _instruments() -> Iterator[Finding]:
+    for name, instrument in (("callgrind", callgrind), ("perf", perf)):
+        reason = instrument.unavailable()
+        yield Finding(name, reason or "yes", name, missing=reason is not None)
+    counters = _hardware_counters()
+    found = "yes" if counters else "no, so instructions are counted by callgrind"
+    yield Finding("hardware counters", found, "hardware counters", missing=not counters)
+
+
+def _hardware_counters() -> bool:
+    """Whether perf can count instructions: virtual machines often have no counters to give."""
+    if perf.unavailable():
+        return False
+    command = ["perf", "stat", "-x,", "-e", "instructions:u", "true"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    return done.returncode == 0 and "not supported" not in done.stderr and "not counted" not in done.stderr
+
+
+def _hardware() -> Iterator[Finding]:
+    place = base_directory()
+    host = machine.describe(place)
+    yield Finding("processors", f"{host['cpus_usable']} usable of {host['cpus']}, {host['cpu_model']}")
+    yield Finding("memory", f"{host['memory_bytes'] / 2**30:.1f} GiB")
+    filesystem = host["filesystem"] or {"type": "unknown"}
+    yield Finding("filesystem of clusters", f"{filesystem['type']} at {place}")
+    flush = host["fdatasync_8k_seconds"]
+    words = "not measurable" if flush is None else f"{flush * 1e3:.2f} ms"
+    if flush is not None and flush < 5e-5:
+        words += ", so it is memory or doesn't wait: set PGRERUN_TMPDIR to a folder on a disk"
+    yield Finding("flushing 8 kB (fdatasync)", words)
+    browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    yield Finding("Chromium, for tests of the pages", browser or "none: those tests are skipped")

@@ -1,0 +1,187 @@
+"""What every committed notebook must be, so that nbval compares something and papermill can run it.
+
+nbval silently passes a cell without an execution count, so a notebook stripped of its
+outputs would test nothing. Each rule is tried on a broken notebook, too.
+"""
+
+import ast
+import copy
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from pgrerun import claims, gates, inputs
+from pgrerun.book import Book, committed
+from pgrerun.parameters import CHAPTERS, profile_values
+
+LINES = 8  # "about six" is the aim
+TAGS = {"parameters", "fact", "chart", "nbval-ignore-output", "hide-input", "remove-input", "hide-output"}
+NOTEBOOKS = sorted(Book().notebooks.glob("*.ipynb"))
+
+
+def faults(notebook: nbformat.NotebookNode, ci: dict, judged: set[str]) -> list[str]:
+    """Everything that is wrong with a notebook, whose parameters cell must set `ci` and whose claims are `judged`."""
+    return [
+        *_of_the_file(notebook),
+        *_of_the_parameters(notebook, ci),
+        *(fault for cell in notebook.cells if cell.cell_type == "code" for fault in _of_the_cell(cell)),
+        *_of_the_claims(notebook, judged),
+    ]
+
+
+def _of_the_file(notebook):
+    if notebook.metadata.get("kernelspec", {}).get("name") != "python3":
+        yield "kernelspec is not python3"
+    if extra := set(notebook.metadata) - {"kernelspec", "language_info", "pgrerun"}:
+        yield f"metadata of a machine or run: {sorted(extra)}"
+    if extra := {key for cell in notebook.cells for key in cell.metadata} - {"tags", "mystnb"}:
+        yield f"metadata of a machine or run in cells: {sorted(extra)}"
+    if len({cell.get("id") for cell in notebook.cells}) < len(notebook.cells):
+        yield "cells without an id of their own"
+
+
+def _of_the_parameters(notebook, ci):
+    first = next(cell for cell in notebook.cells if cell.cell_type == "code")
+    if "parameters" not in first.metadata.get("tags", []):
+        yield "the first code cell is not tagged parameters"
+        return
+    values = {}
+    exec(first.source, values)
+    del values["__builtins__"]
+    if values != ci or list(map(type, values.values())) != [type(ci.get(name)) for name in values]:
+        yield f"the parameters cell sets {values} and the ci profile is {ci}"
+
+
+def _of_the_cell(cell):
+    tags = set(cell.metadata.get("tags", []))
+    name = f"cell {cell.id} ({cell.source.splitlines()[0] if cell.source else 'empty'})"
+    if unknown := tags - TAGS:
+        yield f"{name} has unknown tags: {sorted(unknown)}"
+    if "NBVAL_" in cell.source:
+        yield f"{name} steers nbval by a comment; the tags are enough"
+    if len(cell.source.splitlines()) > LINES and "parameters" not in tags:
+        yield f"{name} has more than {LINES} lines"
+    if any(output.output_type == "error" for output in cell.outputs):
+        yield f"{name} failed"
+    if cell.execution_count is None:
+        yield f"{name} has no execution count, so nbval would not compare it"
+    if "fact" in tags:
+        if "nbval-ignore-output" in tags:
+            yield f"{name} is a fact that nbval ignores"
+        if not cell.outputs:
+            yield f"{name} is a fact without an output"
+    elif cell.outputs:
+        yield f"{name} has an output and is no fact"
+    if "chart" in tags and "nbval-ignore-output" not in tags:
+        yield f"{name} is a chart that nbval would compare"
+
+
+def _of_the_claims(notebook, expected):
+    judged = [claim for cell in notebook.cells if cell.cell_type == "code" for claim in _judged(cell.source)]
+    if missing := expected - set(judged):
+        yield f"claims never judged: {sorted(missing)}"
+    if unknown := set(judged) - expected:
+        yield f"claims of another chapter: {sorted(unknown)}"
+    if twice := {claim for claim in judged if judged.count(claim) > 1}:
+        yield f"claims judged twice: {sorted(twice)}"
+
+
+def _judged(source):
+    for node in ast.walk(ast.parse(inputs.plain(source))):
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "judge" and node.args:
+            if isinstance(node.args[0], ast.Constant):
+                yield node.args[0].value
+
+
+# ---- the chapters
+
+
+def test_there_are_chapters():
+    assert {path.stem for path in NOTEBOOKS} == set(CHAPTERS)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_committed_notebook(path: Path):
+    expected = {claim.id for claim in claims.ledger().values() if claim.chapter == path.stem}
+    assert expected
+    assert faults(nbformat.read(path, as_version=4), profile_values(path.stem, "ci"), expected) == []
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_committed_as_refresh_writes_it(path: Path):
+    """Otherwise the next refresh would change lines that nobody touched."""
+    text = path.read_text()
+    written = nbformat.writes(committed(nbformat.read(path, as_version=4)))
+    assert text == (written if written.endswith("\n") else written + "\n")
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_no_number_is_typed_into_prose(path: Path):
+    gates.check_prose(path)
+
+
+# ---- each rule can fail
+
+CI = {"profile": "ci", "pairs": 7}
+
+
+def good():
+    cells = [
+        nbformat.v4.new_code_cell("profile = 'ci'\npairs = 7", id="p", metadata={"tags": ["parameters"]}, execution_count=1),
+        nbformat.v4.new_code_cell("chapter.judge('lai-001', x)", id="j", execution_count=2),
+        nbformat.v4.new_code_cell("7 * 6", id="f", metadata={"tags": ["fact"]}, execution_count=3),
+        nbformat.v4.new_code_cell("draw()", id="c", metadata={"tags": ["chart", "nbval-ignore-output"]}, execution_count=4),
+    ]
+    cells[2].outputs = [nbformat.v4.new_output("stream", text="42\n")]
+    kernel = {"name": "python3", "language": "python", "display_name": "Python 3"}
+    return nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
+
+
+def test_a_good_notebook_has_no_faults():
+    assert faults(good(), CI, {"lai-001"}) == []
+
+
+def _set(path, value):
+    """A change to one cell: _set("f.outputs", [])."""
+    name, attribute = path.split(".")
+
+    def change(notebook):
+        setattr(next(cell for cell in notebook.cells if cell.id == name), attribute, value)
+
+    return change
+
+
+FAILED = nbformat.v4.new_output("error", ename="E", evalue="", traceback=[])
+
+
+@pytest.mark.parametrize(
+    "change, fault",
+    [
+        (lambda n: n.metadata.kernelspec.update(name="my-venv"), "kernelspec"),
+        (lambda n: n.metadata.update(papermill={}), "metadata"),
+        (lambda n: n.cells[1].metadata.update(execution={}), "metadata"),
+        (_set("j.id", "f"), "id of their own"),
+        (_set("p.metadata", {}), "not tagged parameters"),
+        (_set("p.source", "profile = 'ci'\npairs = 9"), "ci profile"),
+        (_set("p.source", "profile = 'ci'\npairs = 7.0"), "ci profile"),
+        (_set("p.source", "profile = 'ci'\npairs = 7\nmore = 1"), "ci profile"),
+        (_set("f.execution_count", None), "would not compare"),
+        (_set("j.execution_count", None), "would not compare"),
+        (_set("f.outputs", []), "without an output"),
+        (_set("f.outputs", [FAILED]), "failed"),
+        (_set("f.metadata", {"tags": ["fact", "nbval-ignore-output"]}), "nbval ignores"),
+        (_set("c.outputs", [nbformat.v4.new_output("stream", text="0.12 s")]), "no fact"),
+        (_set("c.metadata", {"tags": ["chart"]}), "nbval would compare"),
+        (_set("c.metadata", {"tags": ["nbval-skip"]}), "unknown tags"),
+        (_set("c.source", "# NBVAL_SKIP\ndraw()"), "comment"),
+        (_set("c.source", "draw()\n" * 9), "more than 8 lines"),
+        (_set("j.source", "chapter.look('lai-001')"), "never judged"),
+        (_set("j.source", "chapter.judge('lai-001', x)\nchapter.judge('lai-001', y)"), "judged twice"),
+        (_set("j.source", "chapter.judge('lai-001', x)\nchapter.judge('lai-002', y)"), "another chapter"),
+    ],
+)
+def test_a_fault_is_found(change, fault):
+    notebook = copy.deepcopy(good())
+    change(notebook)
+    assert fault in " / ".join(faults(notebook, CI, {"lai-001"}))

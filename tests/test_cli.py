@@ -1,0 +1,231 @@
+"""The command from the outside: exit status, one paragraph on standard error, no traceback."""
+
+import subprocess
+import sys
+
+import pytest
+
+from pgrerun import cli
+from pgrerun.book import Book
+from pgrerun.errors import ServerError
+
+
+def pgrerun(*words):
+    """The command in a process of its own."""
+    return subprocess.run([sys.executable, "-m", "pgrerun.cli", *words], capture_output=True, text=True, timeout=60)
+
+
+@pytest.fixture
+def call(monkeypatch, capsys):
+    """The command in this process: (status, output, errors)."""
+
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["pgrerun", *words])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        out, err = capsys.readouterr()
+        return ended.value.code, out, err
+
+    return call
+
+
+@pytest.fixture
+def nothing_runs(monkeypatch):
+    def refuse(*words, **more):
+        raise AssertionError("a chapter was started")
+
+    monkeypatch.setattr(Book, "run", refuse)
+    monkeypatch.setattr(Book, "retell", refuse)
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["run", "tp2"], "did you mean tp1"),
+        (["run"], "Name one chapter"),
+        (["run", "tp1", "--all"], "Name one chapter"),
+        (["run", "tp1", "--profile", "laptpo"], "did you mean laptop"),
+        (["run", "tp1", "-p", "client=2"], "did you mean clients"),
+        (["run", "tp1", "-p", "clients=-1"], "from 1 to 64"),
+        (["run", "tp1", "-p", "clients=99999999999"], "from 1 to 64"),
+        (["run", "tp1", "-p", "clients=two"], "whole number"),
+        (["run", "tp1", "-p", "clients"], "name=value"),
+        (["run", "tp1", "--all", "--out", "x.ipynb"], "Name one chapter"),
+        (["run", "--all", "--out", "x.ipynb"], "--out"),
+        (["run", "tp1", "--name", "../mine"], "letters"),
+        (["run", "tp1", "-p", "programs=/nowhere"], "is none"),
+        (["run", "tp1", "--server", "postgresql://ann:hunter2@h/d"], "PGPASSFILE"),
+        (["run", "tp1", "-p", "server=postgresql://ann:hunter2@h/d"], "PGPASSFILE"),
+        (["run", "tp1", "-p", "postgresql://ann:hunter2@h/d"], "name=value"),
+        (["doctor", "--server", "host=h password=hunter2"], "PGPASSFILE"),
+        (["run", "tp1", "--profil", "ci"], "--profile"),
+        (["rnu"], "run"),
+        (["parameters", "tp"], "did you mean tp1"),
+        (["claims", "pt1"], "did you mean tp1"),
+        (["refresh", "nothing"], "no chapter"),
+        (["book", "--profile", "night"], "did you mean overnight"),
+        (["compare"], "'mine'"),
+    ],
+)
+def test_a_wrong_word_ends_with_2_and_one_paragraph(call, nothing_runs, words, message):
+    status, out, err = call(*words)
+    assert status == 2
+    assert message in err
+    assert "Traceback" not in err and "hunter2" not in err + out
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_any_other_error_of_ours_ends_with_1(call, monkeypatch):
+    def fail(*words, **more):
+        raise ServerError("The server does not answer.")
+
+    monkeypatch.setattr(Book, "run", fail)
+    status, _, err = call("run", "tp1")
+    assert (status, err) == (1, "The server does not answer.\n")
+
+
+def test_a_record_that_is_not_there(call):
+    status, _, err = call("compare", "no-such-run")
+    assert status == 1 and "no-such-run" in err
+
+
+def test_ctrl_c_ends_with_130(call, monkeypatch):
+    def stop(*words, **more):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Book, "run", stop)
+    status, _, err = call("run", "tp1")
+    assert status == 130 and "carries on from there" in err
+
+
+def test_a_bug_keeps_its_traceback(monkeypatch):
+    monkeypatch.setattr(Book, "run", lambda *words, **more: 1 / 0)
+    monkeypatch.setattr(sys, "argv", ["pgrerun", "run", "tp1"])
+    with pytest.raises(ZeroDivisionError):
+        cli.main()
+
+
+def test_run_hands_everything_on(call, monkeypatch, tmp_path):
+    seen = {}
+    monkeypatch.setattr(Book, "run", lambda self, state, **words: seen.update(state=state, **words))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pg").mkdir()
+    words = ["--profile", "laptop", "-p", "pairs=9", "-p", "programs=pg", "--out", "mine.ipynb", "--name", "mine"]
+    monkeypatch.setattr("pgrerun.book._server", lambda parameters: "18.6")
+    status, out, _ = call("run", "tp1", *words)
+    assert status == 0
+    parameters = seen["state"].parameters
+    assert (parameters.profile, parameters.pairs, parameters.seed) == ("laptop", 9, 1990)
+    assert parameters.programs == str(tmp_path / "pg")  # the notebook runs in another folder
+    assert (seen["out"], seen["name"]) == (tmp_path / "mine.ipynb", "mine")
+    assert "laptop" in out and "min" in out
+
+
+@pytest.fixture
+def states(monkeypatch):
+    """Let the one chapter and the site be in a state of the test's choice; collect what is done."""
+    done = []
+
+    def choose(chapter_reasons, site_reasons):
+        book = Book()
+        fresh = book.state("tp1", {})
+        state = type(fresh)("tp1", {}, fresh.parameters, {}, chapter_reasons, 130.0)
+        monkeypatch.setattr(Book, "chapters", lambda self: ["tp1"])
+        monkeypatch.setattr(Book, "state", lambda self, chapter, given=None: state)
+        monkeypatch.setattr(Book, "site_reasons", lambda self: site_reasons)
+        for verb in ("run", "retell", "build_site", "proofread"):
+            monkeypatch.setattr(Book, verb, lambda self, *words, verb=verb, **more: done.append(verb))
+        return done
+
+    return choose
+
+
+def test_book_says_why_nothing_is_rerun(call, states):
+    done = states([], [])
+    status, out, _ = call("book")
+    assert (status, done) == (0, [])
+    assert "tp1: nothing it is made from has changed, so it is not rerun." in out
+    assert "site: nothing it is made from has changed, so it is not rebuilt." in out
+    assert out.strip().endswith("_build/html/index.html")
+
+
+def test_book_says_what_it_reruns_and_why(call, states):
+    done = states(["claim lai-046 changed", *(f"library {n}.py changed" for n in range(9))], ["page index.md changed"])
+    status, out, _ = call("book")
+    assert (status, done) == (0, ["proofread", "run", "build_site"])
+    assert "tp1: claim lai-046 changed; library 0.py changed;" in out and "and 6 more" in out
+    assert "about 2 min" in out
+    assert "site: building (page index.md changed)." in out
+
+
+def test_book_keeps_outputs_when_only_prose_changed(call, states):
+    done = states(["prose changed"], ["chapter tp1 changed"])
+    assert call("book")[0] == 0
+    assert done == ["proofread", "retell", "build_site"]
+
+
+def test_status_says_which_input_changed(call, states):
+    states(["parameter pairs 7 → 9"], [])
+    status, out, _ = call("status")
+    assert status == 0
+    assert "tp1: out of date (parameter pairs 7 → 9)" in out and "site: up to date" in out
+
+
+def test_clean_tells_what_it_removed(call, monkeypatch, tmp_path):
+    monkeypatch.setattr("pgrerun.server.sweep", lambda: [tmp_path / "leftover"])
+    monkeypatch.setattr(Book, "clean", lambda self, runs: [tmp_path / "results"])
+    assert call("clean")[1].split() == ["removed", str(tmp_path / "results"), "removed", str(tmp_path / "leftover")]
+
+
+def test_parameters_are_listed_in_full(call):
+    status, out, _ = call("parameters", "tp1")
+    assert status == 0
+    assert "simulated_transactions" in out and "a whole number from 1 to 64 (connections)" in out
+
+
+def test_claims_are_counted_and_listed(call):
+    assert "312" in call("claims")[1]
+    assert "lai-046" in call("claims", "tp1")[1]
+
+
+def test_doctor_looks_at_this_machine(call):
+    status, out, _ = call("doctor")
+    assert status == 0
+    for word in ("PostgreSQL from pip", "JIT", "callgrind", "perf", "pageinspect", "fdatasync", "Chromium", "processors"):
+        assert word in out
+
+
+def test_doctor_looks_at_a_server(call, borrowed_url):
+    status, out, _ = call("doctor", "--server", borrowed_url)
+    assert status == 0
+    rows = {line.split()[0]: line.split()[1] for line in out.splitlines() if len(line.split()) > 1}
+    assert rows["restart"] == "no" and rows["superuser"] == "yes"
+
+
+def test_doctor_names_the_claims_that_a_missing_thing_sets_aside(monkeypatch):
+    from pgrerun import doctor
+
+    needing = [claim.model_copy(update={"needs": "perf"}) for claim in list(doctor.ledger().values())[:2]]
+    monkeypatch.setattr(doctor, "ledger", lambda: {claim.id: claim for claim in needing})
+    monkeypatch.setattr(doctor.perf, "unavailable", lambda: "There is no perf.")
+    perf = next(finding for finding in doctor.examine() if finding.what == "perf")
+    assert perf.found == "There is no perf."
+    assert perf.claims == [claim.id for claim in needing]
+    monkeypatch.setattr(doctor.perf, "unavailable", lambda: None)
+    perf = next(finding for finding in doctor.examine() if finding.what == "perf")
+    assert perf.claims == []
+
+
+def test_a_need_that_the_doctor_does_not_know_is_shown(monkeypatch):
+    from pgrerun import doctor
+
+    odd = next(iter(doctor.ledger().values())).model_copy(update={"needs": "a tape robot"})
+    monkeypatch.setattr(doctor, "ledger", lambda: {odd.id: odd})
+    assert doctor.examine()[-1].found == "not looked for"
+
+
+def test_the_installed_command_shows_its_verbs():
+    done = pgrerun("--help")
+    assert done.returncode == 0
+    for verb in ("run", "book", "status", "doctor", "compare", "clean", "claims", "parameters", "refresh"):
+        assert verb in done.stdout
