@@ -203,6 +203,7 @@ def compare_to_print(
     reference: float | None = None,
     reference_label: str = "",
     facet: str | None = None,
+    own_scales: bool = False,
     log: bool = False,
     zero: bool = False,
     name: str = "",
@@ -212,7 +213,8 @@ def compare_to_print(
     `frame` has `label` (the rung or case), `kind` (one of `MARKS`), `value`, and
     where there is an interval `low` and `high`; rows are drawn in the order in
     which labels first occur. `facet` names a column that splits the chart into
-    stacked panels. `reference` draws a labelled vertical rule (1 for a ratio).
+    stacked panels, with `own_scales` each with an axis of its own (panels of
+    different units; their names then say the unit). `reference` draws a labelled vertical rule (1 for a ratio).
     `quantity` and `unit` ("" for a ratio) make the axis title. ValueError if a
     column is missing or a kind unknown.
     """
@@ -234,7 +236,9 @@ def compare_to_print(
         layers.insert(0, rules.encode(x=low, x2="high:Q", stroke=_stroke(kinds), tooltip=tooltip))
     if reference is not None:
         layers = _reference(reference, reference_label) + layers
-    chart = _panels(alt.layer(*layers), rows, facet, height=15 * len(kinds) * rows["lines"].nunique())
+    chart = _panels(alt.layer(*layers), rows, facet, max(22, 15 * len(kinds)) * rows["lines"].nunique())
+    if own_scales:
+        chart = chart.resolve_scale(x="independent")
     columns = _columns(
         rows, {facet or "": facet or "", "label": "case", "provenance": "provenance"}, _measure(quantity, unit)
     )

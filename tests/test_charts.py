@@ -159,6 +159,12 @@ def test_single_charts_fill_their_container():
     assert "width" not in pages().spec()  # the page's script fits panels
 
 
+def test_panels_share_an_axis_unless_they_have_units_of_their_own():
+    title = "relative throughput"
+    assert words(svg(ladder(facet="kind"))).count(title) == 1
+    assert words(svg(ladder(facet="kind", own_scales=True))).count(title) == 2
+
+
 def test_kinds_have_marks_of_their_own():
     for a, b in itertools.combinations(charts.MARKS.values(), 2):
         assert a.colour != b.colour and a.title != b.title
