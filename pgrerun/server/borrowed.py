@@ -85,7 +85,8 @@ class Borrowed(Server):
         info = self._keeper.info
         # Resolved once (service file, environment, defaults), the same for all later sessions
         # and for tools, whatever happens to the environment meanwhile.
-        self._where = {k: v for k, v in info.get_parameters().items() if k not in (*SECRETS, "service", "servicefile", "passfile")}
+        resolved = {*SECRETS, "service", "servicefile", "passfile"}
+        self._where = {key: value for key, value in info.get_parameters().items() if key not in resolved}
         self._where |= {"host": self._where.get("host", info.host), "port": str(info.port)}
         self._where |= {"user": info.user, "dbname": info.dbname}
         self._secret = info.password or None
@@ -113,7 +114,10 @@ class Borrowed(Server):
         raise failure
 
     def _create_schema(self) -> None:
-        mark = f"pgrerun: {uuid.uuid4()} created {datetime.now(UTC):%Y-%m-%d %H:%M} UTC by process {os.getpid()} on {socket.gethostname()}; dropped when that run ends"
+        mark = (
+            f"pgrerun: {uuid.uuid4()} created {datetime.now(UTC):%Y-%m-%d %H:%M} UTC "
+            f"by process {os.getpid()} on {socket.gethostname()}; dropped when that run ends"
+        )
         try:
             with self._keeper.transaction():
                 self._keeper.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(SCHEMA)))

@@ -123,6 +123,8 @@ class PrivateDirectory:
     def __init__(self, base: Path, who: Account | None = None):
         self._owner = os.getpid()
         self._who = who
+        _guard(base)  # first: what it is to guard against can happen at once
+        _watch_signals()
         try:
             self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
         except OSError as error:
@@ -140,9 +142,6 @@ class PrivateDirectory:
         except BaseException:
             self.close()
             raise
-        _guard(base)
-        _watch_signals()
-
     def _claim(self) -> None:
         """Put the marker there complete and locked: a sweep sees all of it or nothing."""
         draft = self.path / (MARKER + ".new")
@@ -473,6 +472,15 @@ def _sweep_one(directory: Path) -> bool:
 
 
 _guardians: dict[Path, subprocess.Popen] = {}
+# This room alone: the whole library takes seconds to import, and its owner may have
+# been killed for the memory it took.
+_SWEEPER = """
+import sys, types
+sys.modules["pgrerun"] = types.ModuleType("pgrerun")
+sys.modules["pgrerun"].__path__ = sys.argv[1:]
+from pgrerun.server.private import sweep
+sweep()
+"""
 
 
 def _guard(base: Path) -> None:
@@ -484,14 +492,10 @@ def _guard(base: Path) -> None:
     mine = [place for place, guardian in _guardians.items() if guardian.args[-1] == str(os.getpid())]
     if base in mine or (mine and base in SHORT_PLACES):  # a sweep looks there in any case
         return
-    sweeper = "from pgrerun.server.private import sweep; sweep()"
-    here = str(Path(__file__).parents[2])
-    environment = os.environ | {
-        "PGRERUN_TMPDIR": str(base),
-        "PYTHONPATH": os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH")))),
-    }
+    environment = os.environ | {"PGRERUN_TMPDIR": str(base)}
+    package = str(Path(__file__).parents[1])
     _guardians[base] = subprocess.Popen(
-        ["/bin/sh", "-c", 'read -r _; exec "$1" -c "$2"', "sh", sys.executable, sweeper, str(os.getpid())],
+        ["/bin/sh", "-c", 'read -r _; exec "$1" -c "$2" "$3"', "sh", sys.executable, _SWEEPER, package, str(os.getpid())],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
