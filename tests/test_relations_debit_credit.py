@@ -131,7 +131,7 @@ def test_fillfactor_balance_index_and_logging(cluster, connection):
     loose = SMALL.facts(cluster).set_index("relation")["pages"]
     assert loose["account"] == pytest.approx(2 * packed["account"], abs=2)
     assert {"branch_balance_index", "teller_balance_index", "account_balance_index"} <= set(loose.index)
-    kinds = "SELECT DISTINCT relpersistence::text FROM pg_class WHERE relname IN ('branch','teller','account','history')"
+    kinds = "SELECT DISTINCT relpersistence::text FROM pg_class WHERE relname ~ '^(branch|teller|account|history)$'"
     assert connection.execute(kinds).fetchall() == [("u",)]
 
 
