@@ -31,6 +31,8 @@ clean: venv
 
 # What was installed is written down last, so a half-finished install is taken up again.
 # The folder belongs to it: scripts in a moved .venv point to the old place.
+# Compiling every module of every package would take as long as the download; Python
+# compiles those that are used.
 installed = { echo "$(CURDIR)"; cat requirements.txt pyproject.toml; }
 
 venv:
@@ -44,6 +46,6 @@ install:
 	@rm -f .venv/installed
 	@[ "$$(cat .venv/place 2>/dev/null)" = "$(CURDIR)" ] || $(PYTHON3) -m venv --clear .venv
 	@echo "$(CURDIR)" > .venv/place
-	@echo "Installing requirements.txt into .venv (about half a minute)"
-	@.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@echo "Installing requirements.txt into .venv (about a minute)"
+	@.venv/bin/python -m pip install --quiet --no-compile --disable-pip-version-check -r requirements.txt
 	@$(installed) > .venv/installed

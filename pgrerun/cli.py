@@ -4,6 +4,7 @@ A RerunError becomes its paragraph on standard error and its exit status, a wron
 option 2, Ctrl-C 130. Only a bug of ours shows a traceback.
 """
 
+import errno
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -31,6 +32,8 @@ app = typer.Typer(
 )
 
 _NO_PATH = Path()
+# What is wrong with a place that the reader chose, and not with us.
+_PLACES = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
 _SHOWN_REASONS = 4
 
 Profile = Annotated[str, typer.Option(help="ci, laptop or overnight: how much time to spend.")]
@@ -45,6 +48,14 @@ def main() -> None:
         status = app(standalone_mode=False)
     except RerunError as error:
         status = _failed(error)
+    except OSError as error:
+        if error.errno not in _PLACES:
+            raise
+        _say(
+            f"{error.filename or 'A file'} can't be written: {error.strerror}. What was measured so far is kept; make room "
+            "or mend the place's permissions, and the same command carries on from there."
+        )
+        status = 1
     except TyperException as error:
         message = error.format_message().rstrip(".")
         _say(message if "Usage:" in message else f"{message}. See pgrerun --help.")

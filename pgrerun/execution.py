@@ -152,11 +152,6 @@ def execute(
                 "What was measured so far is kept, and the same command carries on from there. "
                 f"Its last words: {_last_words(kernel_log.read())}"
             ) from None
-        except OSError as error:
-            raise BookError(
-                f"The executed notebook {target} can't be written: {error.strerror or error}. What was measured so far "
-                "is kept; make room or choose another place, and run the same command again."
-            ) from None
     target.with_suffix(".log").unlink(missing_ok=True)
     return executed
 

@@ -1,5 +1,6 @@
 """A toy book in a temporary folder: what is rerun and why, what fails and how, what Ctrl-C leaves."""
 
+import errno
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import nbformat
+import papermill.engines
 import psutil
 import pytest
 
@@ -250,7 +252,6 @@ def test_the_real_package_is_walked_without_the_command():
     "raised, status",
     [
         ("ParameterError('pairs must be odd.')", 2),
-        ("ServerError('The server is gone.')", 1),
         ("CannotMeasure('perf', 'There is no perf.')", 1),
     ],
 )
@@ -282,6 +283,25 @@ def test_a_kernel_that_dies_is_told_with_its_last_words(book):
     nbformat.write(notebook(dying), book.notebook("toy"))
     with pytest.raises(BookError, match="died in the middle.*out of memory"):
         book.run(book.state("toy"))
+
+
+def test_a_full_disk_ends_the_kernel_and_keeps_the_last_result(book, monkeypatch):
+    stamped(book)
+    before = book.result("toy").read_bytes()
+    nbformat.write(notebook("1"), book.notebook("toy"))
+    write = papermill.engines.write_ipynb
+
+    def full(written, path):
+        if written.cells[-1].execution_count:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        write(written, path)
+
+    monkeypatch.setattr(papermill.engines, "write_ipynb", full)
+    with pytest.raises(OSError, match="No space left"):
+        book.run(book.state("toy"))
+    assert book.result("toy").read_bytes() == before
+    assert list((book.build / "running").iterdir()) == []
+    assert not [child for child in psutil.Process().children() if "ipykernel" in " ".join(child.cmdline())]
 
 
 def test_what_the_gate_refuses_is_not_published(book, gates):
@@ -341,7 +361,7 @@ open({marker!r}, "w").write(f"{{os.getpid()}} {{child.pid}}")
 
 
 @pytest.mark.parametrize(
-    "signals", [[signal.SIGINT], [signal.SIGTERM], [signal.SIGINT, signal.SIGINT]], ids=["int", "term", "int-int"]
+    "signals", [[signal.SIGTERM], [signal.SIGINT, signal.SIGINT]], ids=["term", "int-int"]
 )
 def test_a_stopped_run_leaves_nothing_behind(book, tmp_path, signals):
     marker, folder = tmp_path / "marker", tmp_path / "clusters"
@@ -363,6 +383,31 @@ def test_a_stopped_run_leaves_nothing_behind(book, tmp_path, signals):
     assert not any(psutil.pid_exists(int(pid)) for pid in marker.read_text().split())
     assert list(folder.iterdir()) == []
     assert list((book.build / "running").iterdir()) == []
+
+
+def test_a_stopped_run_leaves_no_postgresql_behind(book, tmp_path):
+    marker = tmp_path / "marker"
+    start = f"""
+from pgrerun.server import Cluster
+cluster = Cluster()
+with open({str(marker) + ".new"!r}, "w") as file:
+    print(cluster.data_directory, *cluster.pids(), file=file)
+import os, time
+os.rename({str(marker) + ".new"!r}, {str(marker)!r})
+"""
+    nbformat.write(notebook(start, "with cluster.connect() as c: c.execute('SELECT pg_sleep(1000)')"), book.notebook("toy"))
+    running = subprocess.Popen(command(book, "run", "toy"), stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not marker.exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    time.sleep(0.5)
+    running.send_signal(signal.SIGINT)
+    _, words = running.communicate(timeout=40)
+    directory, *pids = marker.read_text().split()
+    assert running.returncode == 130, words
+    assert "Traceback" not in words
+    assert pids and not any(psutil.pid_exists(int(pid)) for pid in pids)
+    assert not Path(directory).exists()
 
 
 # ---- the site

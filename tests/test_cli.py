@@ -1,5 +1,7 @@
 """The command from the outside: exit status, one paragraph on standard error, no traceback."""
 
+import errno
+import os
 import subprocess
 import sys
 
@@ -82,6 +84,16 @@ def test_any_other_error_of_ours_ends_with_1(call, monkeypatch):
     monkeypatch.setattr(Book, "run", fail)
     status, _, err = call("run", "tp1")
     assert (status, err) == (1, "The server does not answer.\n")
+
+
+def test_a_full_disk_is_the_readers_to_mend(call, monkeypatch):
+    def fail(*words, **more):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/full/tp1.ipynb")
+
+    monkeypatch.setattr(Book, "run", fail)
+    status, _, err = call("run", "tp1")
+    assert status == 1
+    assert "/full/tp1.ipynb can't be written: No space left on device" in err
 
 
 def test_a_record_that_is_not_there(call):
