@@ -1,8 +1,10 @@
 """A toy book in a temporary folder: what is rerun and why, what fails and how, what Ctrl-C leaves."""
 
+import contextlib
 import errno
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -345,6 +347,24 @@ def test_the_command_s_exit_status_for_a_refused_parameter(book):
     assert done.returncode == 2
     assert "pairs must be odd." in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_terminal_shows_the_section_and_the_measurement(book):
+    measuring = "import time\nfrom pgrerun.progress import track\nfor _ in track(4, 'interleaved pairs'): time.sleep(0.3)"
+    nbformat.write(notebook(measuring), book.notebook("toy"))
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+    running = subprocess.Popen(command(book, "run", "toy"), stdout=subprocess.PIPE, stderr=theirs, env=environment)
+    os.close(theirs)
+    drawn = b""
+    with contextlib.suppress(OSError):  # Linux reports the closed other end as an error
+        while chunk := os.read(ours, 65536):
+            drawn += chunk
+    os.close(ours)
+    assert running.wait() == 0
+    running.stdout.close()
+    assert b"toy: A toy" in drawn and b"interleaved pairs" in drawn
+    assert nbformat.read(book.result("toy"), as_version=4).cells[-1].outputs == []
 
 
 # Stands for a server: a child process and a directory that the kernel removes at its end.
