@@ -66,6 +66,13 @@ class Interval:
         ends = [np.inf if x == 0 else 1 / x for x in (self.estimate, self.high, self.low)]
         return Interval(*ends, self.n, self.confidence, self.method)
 
+    def times(self, factor: float) -> "Interval":
+        """The same estimate in another unit, or against another base; `factor` is positive and known."""
+        if factor <= 0:
+            raise ValueError("an interval is scaled by a positive factor")
+        ends = (factor * self.estimate, factor * self.low, factor * self.high)
+        return Interval(*ends, self.n, self.confidence, self.method)
+
 
 def exact(value: float) -> Interval:
     """A fact as an interval of no width, for predicates that compare intervals."""

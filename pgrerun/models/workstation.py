@@ -41,15 +41,6 @@ class Simulated:
     disk: float
 
 
-def implied_disk_rate(throughput: float, processor: float, requests: float) -> float:
-    """I/O requests per second that a single backend's figures imply.
-
-    With one backend nothing overlaps: what is not processor time is disk time.
-    `processor` is the busy share, `requests` the reads and writes per transaction.
-    """
-    return requests * throughput / (1 - processor)
-
-
 def simulate(
     demand: Demand,
     *,
@@ -118,7 +109,7 @@ def calibrate_variability(alone: float, two_copies: float, *, seed: int = 0) -> 
     rate = 2 / (1 - alone)
 
     def excess(variability: float) -> float:
-        played = simulate(program, backends=2, disk_rate=rate, variability=variability, transactions=20000, seed=seed)
+        played = simulate(program, backends=2, disk_rate=rate, variability=variability, transactions=6000, seed=seed)
         return played.processor - two_copies
 
-    return float(brentq(excess, 0.05, 2, xtol=0.01))
+    return float(brentq(excess, 0.05, 2, xtol=0.02))

@@ -210,14 +210,21 @@ class DebitCredit:
             work.append("CHECKPOINT;")
         return "\n".join(drawn + work) + "\n"
 
-    def run_once(self, connection: psycopg.Connection, draws: random.Random) -> None:
+    def run_once(
+        self, connection: psycopg.Connection, draws: random.Random, *, probes: int = 0, checkpoint: bool = False
+    ) -> None:
         """Figure 2.3's transaction once, its statements one by one, on an autocommit connection.
 
-        For looking at what one transaction touches; load comes from pgbench and `script`.
+        `probes` and `checkpoint` as for `script`. For counting what single transactions touch;
+        load comes from pgbench.
         """
         values = {key: draws.randint(1, self.tuples[relation]) for relation, key in _KEYS.items()}
-        for statement in _statements(self.script()):
-            connection.execute(re.sub(r":(\w+)", lambda found: str(values[found[1]]), statement))
+        if probes:
+            for relation in _KEYS:
+                pages = _pages(connection, relation)
+                values |= {f"{relation}_page_{number}": draws.randrange(pages) for number in range(1, probes + 1)}
+        for statement in _statements(self.script(probes=probes, checkpoint=checkpoint)):
+            connection.execute(re.sub(r"(?<!:):(\w+)", lambda found: str(values[found[1]]), statement))
 
     def against_tpcb_like(self, server) -> pd.DataFrame:
         """How the transaction differs from pgbench's built-in "tpcb-like": property, figure_2_3, tpcb_like.

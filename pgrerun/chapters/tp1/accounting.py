@@ -1,0 +1,184 @@
+"""Which pages a transaction needs, which it reads, and how two accounts of that agree."""
+
+import random
+from contextlib import ExitStack
+from functools import partial
+
+import pandas as pd
+
+from pgrerun import published, statistics, tables
+from pgrerun.chapter import Chapter
+from pgrerun.chapters.tp1.ladder import (
+    ALONE,
+    APPEND,
+    ENLARGED,
+    INDEXES,
+    POOL_ENLARGED,
+    RELATIONS,
+    REPORT_BATCH,
+    STABLE,
+    TOGETHER,
+    Fresh,
+    Rung,
+    named,
+    pool,
+    relations,
+)
+from pgrerun.experiment import Arm, Block
+from pgrerun.instruments import counters, pages, pgbench, processes
+
+
+IO_RUNGS = (ALONE, TOGETHER, ENLARGED, APPEND, STABLE)
+PLACES = (*RELATIONS, *INDEXES, "catalogs", "other relations")
+IO_UNITS = {
+    "reads": "pages/transaction",
+    "writes": "pages/transaction",
+    "wal": "bytes/transaction",
+    **{f"reads of {place}": "pages/transaction" for place in PLACES},
+}
+
+
+def io(chapter: Chapter) -> None:
+    """Pages read and written per transaction in steady state, on the rungs of the ladder.
+
+    A count, not a race: transactions run one after the other on connections that have run
+    some before (taking turns where a rung has several), so that neither the machine's speed
+    nor the first transaction's catalogs enter.
+    """
+    fresh = Fresh(chapter)
+    arms = [Arm(name, partial(_account, chapter, named(name)), partial(fresh, named(name))) for name in IO_RUNGS]
+    chapter.compare("io", arms, IO_UNITS, pairs=5, warmup=0)
+
+
+IO_SAMPLE = 60  # transactions counted; as many as fill the pool run before
+
+
+def _account(chapter: Chapter, rung: Rung, block: Block) -> dict[str, float]:
+    cluster, tp1 = pool(chapter, rung), relations(chapter)
+    draws = random.Random(block.seed)
+    with ExitStack() as stack:
+        counter = stack.enter_context(counters.Counters(cluster, settle=0.02))
+        backends = [stack.enter_context(cluster.connect()) for _ in range(rung.backends or chapter.parameters.clients)]
+
+        def run(transactions: int) -> None:
+            for number in range(transactions):
+                backend = backends[number % len(backends)]
+                tp1.run_once(backend, draws, probes=rung.probes, checkpoint=rung.force)
+
+        run(IO_SAMPLE // 2)
+        with counter.measured(*backends) as delta:
+            run(IO_SAMPLE)
+    each = delta.per(IO_SAMPLE)
+    metrics = {"reads": each["reads"], "writes": each["writes"], "wal": each["wal_bytes"]}
+    return metrics | (_by_place(delta) / IO_SAMPLE).add_prefix("reads of ").to_dict()
+
+
+def _by_place(delta: counters.Delta) -> pd.Series:
+    """Pages read, one row for each of `PLACES`."""
+    frame = delta.relations
+    place = frame["relation"].where(frame["relation"].isin(PLACES), "other relations")
+    place = place.where(~frame["kind"].str.startswith("catalog"), "catalogs")
+    return frame.groupby(place)["read"].sum().reindex(PLACES, fill_value=0)
+
+
+def touched_pages(chapter: Chapter) -> None:
+    """The distinct pages of single transactions, each from an empty pool: read, and changed.
+
+    The connection has run a transaction before, so its caches of the catalogs are warm:
+    the steady state of the report's bound. One observation per transaction; metrics are
+    named "read: KIND" and "changed: KIND", by kind of page.
+    """
+    server, tp1 = chapter.server, relations(chapter)
+    server.require("superuser")
+    tp1.load(server)
+
+    def one(block: Block) -> dict[str, float]:
+        draws = random.Random(block.seed)
+        found = pages.touched(server, lambda connection: tp1.run_once(connection, draws))
+        kind = _kinds(found, tp1.facts(server))
+        read = kind.value_counts().reindex(KINDS, fill_value=0).add_prefix("read: ")
+        changed = kind[found["dirty"]].value_counts().reindex(KINDS, fill_value=0).add_prefix("changed: ")
+        return {**read, **changed}
+
+    units = {f"{verb}: {kind}": "pages" for verb in ("read", "changed") for kind in KINDS}
+    chapter.compare("touched", [Arm("one transaction", one)], units, pairs=TOUCHED_SAMPLE, warmup=0)
+
+
+TOUCHED_SAMPLE = 20
+# The report's bound counts the first two and assumes the next two to be in the pool.
+LEAF, OLD_VERSION, ROOT, LAST_PAGE = "B-tree leaf", "heap, replaced tuple", "B-tree root", "heap, last page"
+ROOMY = "heap, page with room"
+_KINDS = {"btree leaf": LEAF, "heap": OLD_VERSION, "btree root": ROOT, "btree inner": "B-tree inner"}
+_KINDS |= {"btree meta": "B-tree meta", "vm": "visibility map", "fsm": "free space map"}
+KINDS = (LEAF, OLD_VERSION, ROOT, LAST_PAGE, ROOMY, *list(_KINDS.values())[3:], "catalog")
+
+
+def _kinds(found: pd.DataFrame, facts: pd.DataFrame) -> pd.Series:
+    """What each touched page is, one of `KINDS`.
+
+    Of the heap pages of one relation the last is where tuples are appended; of the others
+    the first holds the tuple that was replaced, and any more were found to have room.
+    """
+    last = found["relation"].map(facts.set_index("relation")["pages"]) - 1
+    kind = found["kind"].map(_KINDS).where(found["relation"].isin([*RELATIONS, *INDEXES]), "catalog")
+    heap = kind == OLD_VERSION
+    kind = kind.mask(heap & (found["block"] >= last), LAST_PAGE)
+    others = found[heap & (kind == OLD_VERSION)].groupby("relation").cumcount()
+    return kind.mask(others.reindex(found.index) > 0, ROOMY)
+
+
+def accounts_of_io(chapter: Chapter) -> tables.Table:
+    """I/O of the rung without probing, by PostgreSQL's counters and by the process table.
+
+    See `processes.reconcile` for the columns; bytes are per transaction.
+    """
+    cluster, tp1 = pool(chapter, named(APPEND)), relations(chapter)
+    tp1.load(cluster)
+    with counters.Counters(cluster) as counter:
+        cost = processes.connection_cost(cluster, counter)
+        with counter.measured() as delta:
+            done = pgbench.run(
+                cluster, tp1.script(checkpoint=True), transactions=REPORT_BATCH,
+                variables=tp1.variables(cluster), seed=chapter.parameters.seed,
+            )
+    frame = processes.reconcile(delta, cost)
+    frame[["counters", "processes", "difference", "pages"]] /= done.transactions
+    return tables.table(frame, "Bytes per transaction by two accounts; pages are those of the counters")
+
+
+def kinds_touched(chapter: Chapter) -> tables.Table | None:
+    """Per kind of page, how many a transaction touches and changes: least and most over the sample."""
+    rows = []
+    for kind in KINDS:
+        read, changed = (chapter.table("touched", f"{verb}: {kind}") for verb in ("read", "changed"))
+        if not read.empty and read.to_numpy().any():
+            spread = [int(value) for frame in (read, changed) for value in (frame.min().min(), frame.max().max())]
+            rows.append((kind, *spread))
+    columns = ["kind of page", "touched, least", "touched, most", "changed, least", "changed, most"]
+    return tables.table(pd.DataFrame(rows, columns=columns))
+
+
+def over_bound(chapter: Chapter, rung: str) -> statistics.Interval | None:
+    """Pages read per transaction on a rung over the report's bound of reads."""
+    reads = chapter.table("io", "reads")
+    return None if reads.empty else statistics.median(reads[rung] / published.cell("tp1_bound", "total", "reads"))
+
+
+def bounded(chapter: Chapter, rung: str) -> dict[str, statistics.Interval] | None:
+    """Pages read and pages written per transaction on a rung."""
+    medians = {metric: chapter.median("io", metric, rung) for metric in ("reads", "writes")}
+    return None if None in medians.values() else medians
+
+
+def pool_facts(chapter: Chapter) -> dict[str, bool] | None:
+    """What the report says of sixteen and forty-eight pages, each checked by a count."""
+    reads = chapter.ratio("io", "reads", TOGETHER, ENLARGED)
+    touched = sum((chapter.table("touched", f"read: {kind}") for kind in KINDS), start=0)
+    catalogs = chapter.table("io", "reads of catalogs")
+    if reads is None or chapter.table("touched", f"read: {LEAF}").empty:
+        return None
+    return {
+        "a pool of sixteen pages reads more than one of forty-eight": reads.low > 1,
+        "forty-eight pages hold all that a transaction touches": bool((touched <= POOL_ENLARGED).all().all()),
+        "catalogs are read again in steady state": bool(catalogs[ALONE].median() >= 1),
+    }

@@ -1,0 +1,183 @@
+"""The report's ladder: its steps as PostgreSQL can still take them, and the load that climbs it."""
+
+import time
+from dataclasses import dataclass
+from functools import partial
+
+import pandas as pd
+
+from pgrerun import published, tables
+from pgrerun.chapter import Chapter
+from pgrerun.errors import CannotMeasure
+from pgrerun.experiment import Arm, Block
+from pgrerun.instruments import pgbench, processes
+from pgrerun.relations.debit_credit import DebitCredit
+from pgrerun.server import Cluster, Server
+
+POOL_1990 = 16  # pages of 8 kB: the report's default, and PostgreSQL's smallest pool today
+POOL_ENLARGED = 48
+REPORT_BATCH = 300  # transactions that the report profiled together, section 2.2
+POOL_TODAY = 16384  # PostgreSQL's default of 128 MB
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One step of the report's ladder and how it is taken today.
+
+    `stage` names the row of data/published/tp1_stages.csv it stands beside ("" where
+    the report prints no throughput). `probes` is how many random pages a replacement
+    looks at for free space; `force` flushes every changed page at commit, by a
+    checkpoint after each transaction; `stable` doesn't wait for the log at commit.
+    """
+
+    name: str
+    stage: str
+    buffers: int
+    probes: int
+    force: bool
+    backends: int = 0  # 0: as many as the parameter `clients` says
+    stable: bool = False
+
+
+ALONE = "one backend"
+TOGETHER = "several backends"
+ENLARGED = "48 pages"
+APPEND = "no probing for space"
+LOGGED = "log at commit"
+STABLE = "stable memory"
+DEFAULTS = "PostgreSQL's defaults"
+AGAIN = "several backends, again"
+
+RUNGS = (
+    Rung(ALONE, "one", POOL_1990, probes=3, force=True, backends=1),
+    Rung(TOGETHER, "two", POOL_1990, probes=3, force=True),
+    Rung(AGAIN, "", POOL_1990, probes=3, force=True),
+    Rung(ENLARGED, "pool", POOL_ENLARGED, probes=3, force=True),
+    Rung(APPEND, "append", POOL_ENLARGED, probes=0, force=True),
+    Rung(LOGGED, "", POOL_ENLARGED, probes=0, force=False),
+    Rung(STABLE, "stable", POOL_ENLARGED, probes=0, force=False, stable=True),
+    Rung(DEFAULTS, "", POOL_TODAY, probes=0, force=False),
+)
+
+RELATIONS = ("branch", "teller", "account", "history")
+INDEXES = ("branch_index", "teller_index", "account_index")
+LOAD_UNITS = {
+    "throughput": "transactions/s",
+    "processor": "share of one processor",
+    "checkpoints per transaction": "",
+    "growth": "pages/transaction",
+}
+
+
+def relations(chapter: Chapter) -> DebitCredit:
+    """The report's relations (Figure 2.2) at the chapter's scale."""
+    return DebitCredit.report(chapter.parameters.scale)
+
+
+def sizes(chapter: Chapter) -> tables.Table:
+    """The relations and their indices as loaded, beside the report's: tuples, pages, levels."""
+    tp1 = relations(chapter)
+    tp1.load(chapter.server)
+    found = tp1.facts(chapter.server)
+    printed = published.table("tp1_relations")["tuples"].reindex(found["relation"]).to_numpy()
+    frame = found[["relation", "kind", "tuples", "pages", "tuples_per_page", "levels"]]
+    return tables.table(frame.assign(tuples_1990=printed), "The relations and their indices as loaded")
+
+
+def differences(chapter: Chapter) -> tables.Table:
+    """Figure 2.3's transaction and pgbench's built-in side by side, measured on both sets of relations."""
+    cluster, tp1 = chapter.cluster(), relations(chapter)
+    tp1.load(cluster)
+    return tables.table(tp1.against_tpcb_like(cluster), "The report's transaction and pgbench's built-in")
+
+
+def ladder(chapter: Chapter) -> None:
+    """Rerun the report's ladder: each rung in each block, on a server started for the block.
+
+    The server is held on one processor, as the DECstation had one; pgbench is not.
+    PostgreSQL's background writer is off below its defaults: 1990 had none.
+    """
+    fresh = Fresh(chapter)
+    arms = [Arm(rung.name, partial(_climb, chapter, rung), partial(fresh, rung)) for rung in RUNGS]
+    chapter.compare("ladder", arms, LOAD_UNITS, warmup=0)  # each block starts its servers anew, so nothing stays warm
+    if chapter.parameters.clients != 2:
+        reason = f"the report ran two backends, and this run {chapter.parameters.clients}"
+        chapter.set_aside(CannotMeasure("clients = 2", reason), BACKEND_CLAIMS)
+
+
+# Claims whose printed number compares one backend with two.
+BACKEND_CLAIMS = ("lai-046", "lai-047", "lai-054", "lai-058", "lai-059")
+
+
+def pool(chapter: Chapter, rung: Rung) -> Cluster:
+    settings: dict[str, str | int] = {"shared_buffers": f"{rung.buffers * 8}kB"}
+    if rung.name != DEFAULTS:
+        settings["bgwriter_lru_maxpages"] = 0
+    if rung.stable:
+        settings["synchronous_commit"] = "off"
+    return chapter.cluster(**settings)
+
+
+class Fresh:
+    """Prepares rungs: once per block, a server restarts on one processor and the relations are loaded."""
+
+    def __init__(self, chapter: Chapter):
+        self._chapter = chapter
+        self._ready: dict[Cluster, int] = {}  # block: several rungs climb on one cluster
+
+    def __call__(self, rung: Rung, block: Block) -> None:
+        cluster = pool(self._chapter, rung)
+        if self._ready.get(cluster) != block.index:
+            cluster.restart()
+            cluster.pin({0})
+            relations(self._chapter).load(cluster)
+            self._ready[cluster] = block.index
+
+
+def _climb(chapter: Chapter, rung: Rung, block: Block) -> dict[str, float]:
+    cluster, tp1 = pool(chapter, rung), relations(chapter)
+    script = tp1.script(probes=rung.probes, checkpoint=rung.force)
+    return drive(chapter, cluster, rung.backends, script=script, variables=tp1.variables(cluster), seed=block.seed)
+
+
+def drive(chapter: Chapter, server: Server, backends: int = 0, **load) -> dict[str, float]:
+    """Drive transactions for the chapter's seconds: throughput, processor share, checkpoints, growth.
+
+    `backends` is the parameter `clients` unless given; `load` goes to pgbench.
+    """
+    watched = server.can("processes")
+    before = (_state(server), processes.usage(server) if watched else None)
+    clock = time.perf_counter()
+    result = pgbench.run(
+        server, clients=backends or chapter.parameters.clients, seconds=chapter.parameters.seconds, **load
+    )
+    elapsed = time.perf_counter() - clock
+    after = (_state(server), processes.usage(server) if watched else None)
+    checkpoints, grown = ((now - then) / result.transactions for now, then in zip(after[0], before[0]))
+    metrics = {"throughput": result.tps, "checkpoints per transaction": checkpoints, "growth": grown}
+    if watched:
+        metrics["processor"] = (after[1] - before[1]).cpu_seconds / elapsed
+    return metrics
+
+
+def _state(server: Server) -> tuple[int, int]:
+    """Checkpoints so far, and pages of the relations and indices in our schema."""
+    query = """
+        SELECT (SELECT num_timed + num_requested FROM pg_stat_checkpointer),
+               (SELECT sum(pg_relation_size(oid)) / 8192 FROM pg_class WHERE relnamespace = current_schema()::regnamespace)"""
+    with server.connect() as connection:
+        return tuple(map(int, connection.execute(query).fetchone()))
+
+
+def printed_ladder() -> pd.DataFrame:
+    """The report's stages that print a throughput, under the names of the rungs beside them.
+
+    The columns of `published.derived("tp1_stages")`, and `name`.
+    """
+    stages = published.derived("tp1_stages").dropna(subset="tp1")
+    return stages.assign(name=[next(rung.name for rung in RUNGS if rung.stage == stage) for stage in stages.index])
+
+
+def named(name: str) -> Rung:
+    """The rung of that name."""
+    return next(rung for rung in RUNGS if rung.name == name)

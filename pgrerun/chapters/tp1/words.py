@@ -1,0 +1,38 @@
+"""Sentences that only this chapter says; judgements are put into words by `narrate`."""
+
+import pandas as pd
+
+from pgrerun import narrate, published, statistics
+from pgrerun.chapter import Chapter
+from pgrerun.chapters.tp1.ladder import AGAIN, TOGETHER, printed_ladder
+
+
+def noise(chapter: Chapter) -> narrate.Sentence | None:
+    """The noise floor from the rung that was climbed twice."""
+    throughput = chapter.table("ladder", "throughput")
+    if throughput.empty:
+        return None
+    return narrate.noise(statistics.noise_floor(throughput[TOGETHER], throughput[AGAIN]))
+
+
+def simulation(simulated: pd.DataFrame) -> narrate.Sentence:
+    """How close the simulated disk of 1990 comes to the printed ladder, and what that says."""
+    stages, machine = printed_ladder(), published.table("tp1_machine")["value"]
+    later = simulated[simulated["name"] != simulated["name"].iloc[0]]
+    best = later.loc[later["off"].abs().groupby(later["name"]).idxmin()]
+    worst = best["off"].abs().max()
+    unsaid = best[best["name"].isin(stages.loc[stages["backends"].isna(), "name"])]
+    rate = stages.at["one", "implied_disk"]
+    slower = "slower than" if rate < machine["disk_low"] else "within" if rate <= machine["disk_high"] else "faster than"
+    sentences = [
+        f"The first stage implies a disk of {rate:.1f} requests per second, {slower} the "
+        f"{machine['disk_low']:g} to {machine['disk_high']:g} that the report gives for it.",
+        f"With that disk the simulation comes within {worst:.0%} of every later printed throughput"
+        + (", always from above." if (best["off"] > 0).all() else "."),
+    ]
+    if unsaid["backends"].nunique() == 1:
+        sentences.append(
+            "The report doesn't say how many backends ran in its last two stages. "
+            f"The simulation is nearer with {narrate.count(int(unsaid['backends'].iloc[0]), 'backend')}."
+        )
+    return narrate.Sentence(" ".join(sentences))

@@ -1,0 +1,67 @@
+"""Tables as they appear on a page: numbers rounded to be read, a caption, no index.
+
+Charts bring their own tables along (`charts.py`); this is for frames that are the result.
+"""
+
+import html
+from dataclasses import dataclass
+from numbers import Integral, Real
+
+import pandas as pd
+
+
+@dataclass(frozen=True)
+class Table:
+    """A frame to be shown; the last value of a notebook cell."""
+
+    frame: pd.DataFrame
+    caption: str = ""
+
+    def _texts(self) -> pd.DataFrame:
+        return self.frame.map(_text)
+
+    def __repr__(self) -> str:
+        return "\n".join(filter(None, [self.caption, self._texts().to_string(index=False)]))
+
+    def _repr_html_(self) -> str:
+        texts = self._texts()
+        numeric = [all(isinstance(value, Real) for value in self.frame[column]) for column in self.frame]
+        head = "".join(f'<th scope="col">{html.escape(_words(column))}</th>' for column in texts)
+        rows = []
+        for row in texts.itertuples(index=False):
+            cells = (
+                f'<td class="number">{html.escape(text)}</td>' if number else f"<td>{html.escape(text)}</td>"
+                for text, number in zip(row, numeric)
+            )
+            rows.append(f"<tr>{''.join(cells)}</tr>")
+        caption = f"<caption>{html.escape(self.caption)}</caption>" if self.caption else ""
+        body = "".join(rows)
+        # The wrapper scrolls on a narrow screen; a focusable region can be scrolled by keyboard.
+        return (
+            f'<div class="result-table" tabindex="0" role="region" aria-label="{html.escape(self.caption or "table")}">'
+            f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        )
+
+
+def table(frame: pd.DataFrame | None, caption: str = "") -> Table | None:
+    """Show a frame; nothing when there is none, because its experiment was set aside."""
+    return None if frame is None or frame.empty else Table(frame, caption)
+
+
+def _words(column: object) -> str:
+    return str(column).replace("_", " ")
+
+
+def _text(value: object) -> str:
+    """Whole numbers in full with thin thousands, others to four significant digits, nothing for nothing."""
+    if value is None or value is pd.NA or (isinstance(value, float) and pd.isna(value)):
+        return ""
+    if isinstance(value, bool) or str(type(value)) == "<class 'numpy.bool'>":
+        return "yes" if value else "no"
+    if isinstance(value, Integral):
+        return f"{value:,}".replace(",", "\u202f")
+    if isinstance(value, Real):
+        return f"{value:,.0f}".replace(",", "\u202f") if abs(value) >= 1000 else f"{value:.4g}"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(str, value))
+    return str(value)
