@@ -1,7 +1,1 @@
-"""The library that the notebooks speak."""
-
-from pgrerun import published
-from pgrerun.chapter import open_chapter
-from pgrerun.tables import table
-
-__all__ = ["open_chapter", "published", "table"]
+"""The library that the notebooks speak; import its modules by name, so that each costs only itself."""

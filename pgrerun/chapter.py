@@ -23,6 +23,8 @@ from pgrerun.server import Cluster, Server, bundled, from_folder, open_server, s
 from pgrerun.tables import Table, table
 
 T = TypeVar("T")
+# Modules that act on notebooks from the outside: no observation depends on them.
+_OUTSIDE = {"book.py", "cli.py", "doctor.py", "execution.py", "gates.py", "inputs.py"}
 PUBLISHED = "published"  # the name of the committed run
 
 
@@ -51,6 +53,11 @@ class Chapter:
         self._settings: dict[str, str] = {}
 
     # ---- servers -------------------------------------------------------------------
+
+    @property
+    def borrowed(self) -> bool:
+        """Whether the server under test is somebody else's."""
+        return self._borrowed is not None
 
     @property
     def server(self) -> Server:
@@ -151,13 +158,6 @@ class Chapter:
         frame = pd.DataFrame(rows, columns=["claim", "what it says", "printed", "found here", "verdict"])
         return table(frame, f"{narrate.summary(self.evidence.judgements)} A star marks a headline claim.")
 
-    def apparatus(self) -> Table:
-        """The server and the machine of this run, and what they have been asked for."""
-        environment = self.run.environment
-        rows = {"PostgreSQL": environment["server"]["version"], "programs": environment["server"]["name"]}
-        rows |= _flat(environment["machine"])
-        return table(_rows(rows, "this run"), "Apparatus of this run")
-
     def provenance(self) -> Table:
         """Parameters, server and its settings, machine, versions: one row each."""
         rows = {f"parameter {name}": value for name, value in self.parameters.model_dump().items()}
@@ -186,7 +186,8 @@ class Chapter:
         digest.update((self._borrowed.version_text if self._borrowed else self.programs.version).encode())
         package = Path(__file__).parent
         for source in sorted(package.rglob("*.py")):
-            digest.update(source.read_bytes())
+            if source.relative_to(package).as_posix() not in _OUTSIDE:
+                digest.update(source.read_bytes())
         return digest.hexdigest()
 
     def _environment(self) -> dict[str, Any]:

@@ -34,15 +34,15 @@ class Overlap:
     processor: float
 
 
-def calibrate(folder: Path, *, cycles: int = 200, cpu: int = 0) -> int:
+def calibrate(folder: Path, *, cycles: int, cpu: int = 0) -> int:
     """Rounds of computation per cycle at which one copy waits for its I/O half of the time.
 
     "Parameters were adjusted so that the program did I/O around 50% of the time."
-    Raises CannotMeasure where files in `folder` can't bypass the system's cache, since
+    `cycles` is the length of each of the trial runs. Raises CannotMeasure where files in `folder` can't bypass the system's cache, since
     the disk would never be waited for.
     """
     rounds = 1000
-    for _ in range(4):  # each pass corrects the one before by proportion
+    for _ in range(3):  # each pass corrects the one before by proportion
         alone = run(folder, copies=1, cycles=cycles, rounds=rounds, cpu=cpu)
         waited = alone.elapsed * (1 - alone.processor)
         computed = alone.elapsed * alone.processor

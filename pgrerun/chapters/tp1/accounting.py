@@ -50,7 +50,7 @@ def io(chapter: Chapter) -> None:
     chapter.compare("io", arms, IO_UNITS, pairs=5, warmup=0)
 
 
-IO_SAMPLE = 60  # transactions counted; as many as fill the pool run before
+IO_SAMPLE = 50  # transactions counted; as many as fill the pool run before
 
 
 def _account(chapter: Chapter, rung: Rung, block: Block) -> dict[str, float]:
@@ -146,16 +146,26 @@ def accounts_of_io(chapter: Chapter) -> tables.Table:
     return tables.table(frame, "Bytes per transaction by two accounts; pages are those of the counters")
 
 
-def kinds_touched(chapter: Chapter) -> tables.Table | None:
+def touched_range(chapter: Chapter, kinds: tuple[str, ...] = KINDS) -> tables.Table | None:
     """Per kind of page, how many a transaction touches and changes: least and most over the sample."""
     rows = []
-    for kind in KINDS:
+    for kind in kinds:
         read, changed = (chapter.table("touched", f"{verb}: {kind}") for verb in ("read", "changed"))
         if not read.empty and read.to_numpy().any():
             spread = [int(value) for frame in (read, changed) for value in (frame.min().min(), frame.max().max())]
             rows.append((kind, *spread))
     columns = ["kind of page", "touched, least", "touched, most", "changed, least", "changed, most"]
-    return tables.table(pd.DataFrame(rows, columns=columns))
+    return tables.table(pd.DataFrame(rows, columns=columns), "Pages of one transaction, over the sample")
+
+
+def bound_touched(chapter: Chapter) -> tables.Table | None:
+    """The pages that the report's bound counts, as touched by every transaction of the sample."""
+    rows = []
+    for kind in (LEAF, OLD_VERSION, ROOT):
+        read = chapter.table("touched", f"read: {kind}")
+        if not read.empty:
+            rows.append((kind, int(read.min().min()), int(read.max().max())))
+    return tables.table(pd.DataFrame(rows, columns=["kind of page", "least", "most"]), "Touched by each transaction")
 
 
 def over_bound(chapter: Chapter, rung: str) -> statistics.Interval | None:

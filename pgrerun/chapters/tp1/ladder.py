@@ -45,7 +45,6 @@ ENLARGED = "48 pages"
 APPEND = "no probing for space"
 LOGGED = "log at commit"
 STABLE = "stable memory"
-DEFAULTS = "PostgreSQL's defaults"
 AGAIN = "several backends, again"
 
 RUNGS = (
@@ -56,7 +55,6 @@ RUNGS = (
     Rung(APPEND, "append", POOL_ENLARGED, probes=0, force=True),
     Rung(LOGGED, "", POOL_ENLARGED, probes=0, force=False),
     Rung(STABLE, "stable", POOL_ENLARGED, probes=0, force=False, stable=True),
-    Rung(DEFAULTS, "", POOL_TODAY, probes=0, force=False),
 )
 
 RELATIONS = ("branch", "teller", "account", "history")
@@ -72,6 +70,21 @@ LOAD_UNITS = {
 def relations(chapter: Chapter) -> DebitCredit:
     """The report's relations (Figure 2.2) at the chapter's scale."""
     return DebitCredit.report(chapter.parameters.scale)
+
+
+def apparatus(chapter: Chapter) -> tables.Table:
+    """The report's machine and this one; what a machine is slow at decides what can be seen on it."""
+    then, now = published.table("tp1_machine")["value"], chapter.run.environment["machine"]
+    flush = now["fdatasync_8k_seconds"]
+    rows = [
+        ("system", "POSTGRES", f"PostgreSQL {chapter.run.environment['server']['version']}"),
+        ("processors", "1", f"{now['cpus_usable']} ({now['cpu_model']}); the ladder uses one"),
+        ("speed", f"{then['processor']:g} million instructions per second", ""),
+        ("memory", f"{then['memory']:g} MB", f"{now['memory_bytes'] / 1e6:,.0f} MB"),
+        ("disk", f"{then['disk_low']:g} to {then['disk_high']:g} accesses per second", f"{1 / flush:,.0f} flushed writes per second" if flush else "unknown"),
+        ("buffer pool", f"{POOL_1990}, then {POOL_ENLARGED} pages", f"{POOL_1990}, then {POOL_ENLARGED} pages"),
+    ]  # fmt: skip
+    return tables.table(pd.DataFrame(rows, columns=["", "1990", "this run"]), "Apparatus then and now")
 
 
 def sizes(chapter: Chapter) -> tables.Table:
@@ -95,7 +108,7 @@ def ladder(chapter: Chapter) -> None:
     """Rerun the report's ladder: each rung in each block, on a server started for the block.
 
     The server is held on one processor, as the DECstation had one; pgbench is not.
-    PostgreSQL's background writer is off below its defaults: 1990 had none.
+    PostgreSQL's background writer is off: 1990 had none.
     """
     fresh = Fresh(chapter)
     arms = [Arm(rung.name, partial(_climb, chapter, rung), partial(fresh, rung)) for rung in RUNGS]
@@ -110,9 +123,7 @@ BACKEND_CLAIMS = ("lai-046", "lai-047", "lai-054", "lai-058", "lai-059")
 
 
 def pool(chapter: Chapter, rung: Rung) -> Cluster:
-    settings: dict[str, str | int] = {"shared_buffers": f"{rung.buffers * 8}kB"}
-    if rung.name != DEFAULTS:
-        settings["bgwriter_lru_maxpages"] = 0
+    settings: dict[str, str | int] = {"shared_buffers": f"{rung.buffers * 8}kB", "bgwriter_lru_maxpages": 0}
     if rung.stable:
         settings["synchronous_commit"] = "off"
     return chapter.cluster(**settings)

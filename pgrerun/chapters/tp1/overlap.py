@@ -20,7 +20,7 @@ def overlap_program(chapter: Chapter) -> None:
     cluster's files, on the disk that the ladder was climbed on.
     """
     folder = base_directory()
-    rounds = overlap.calibrate(folder)
+    rounds = overlap.calibrate(folder, cycles=chapter.parameters.cycles)
 
     def copies(number: int, block: Block) -> dict[str, float]:
         ran = overlap.run(folder, copies=number, cycles=chapter.parameters.cycles, rounds=rounds)

@@ -4,7 +4,7 @@ import pandas as pd
 
 from pgrerun import narrate, published, statistics
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.tp1.ladder import AGAIN, TOGETHER, printed_ladder
+from pgrerun.chapters.tp1.ladder import AGAIN, ALONE, TOGETHER, printed_ladder
 
 
 def noise(chapter: Chapter) -> narrate.Sentence | None:
@@ -13,6 +13,17 @@ def noise(chapter: Chapter) -> narrate.Sentence | None:
     if throughput.empty:
         return None
     return narrate.noise(statistics.noise_floor(throughput[TOGETHER], throughput[AGAIN]))
+
+
+def forced(chapter: Chapter) -> narrate.Sentence | None:
+    """The counter behind the forced rungs: checkpoints per transaction, alone and together."""
+    counted = [chapter.median("ladder", "checkpoints per transaction", rung) for rung in (ALONE, TOGETHER)]
+    if None in counted:
+        return None
+    alone, together = counted
+    said = f"A forced commit costs {narrate.interval(alone)} checkpoints with one backend and {narrate.interval(together)} with several"
+    shared = "several backends share some" if together.high < alone.low else "they share none to speak of"
+    return narrate.Sentence(f"{said}: {shared}.")
 
 
 def simulation(simulated: pd.DataFrame) -> narrate.Sentence:
