@@ -9,6 +9,7 @@ import hashlib
 import importlib.metadata
 import os
 import platform
+import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,6 +21,7 @@ from pgrerun import claims, experiment, narrate, parameters, runs, statistics
 from pgrerun.errors import BookError, CannotMeasure, RecordError, RerunError
 from pgrerun.instruments import machine
 from pgrerun.server import Cluster, Server, bundled, from_folder, open_server, sweep
+from pgrerun.server.cluster import DEFAULTS
 from pgrerun.tables import Table, table
 
 T = TypeVar("T")
@@ -78,8 +80,7 @@ class Chapter:
         wanted = frozenset(settings.items())
         if wanted not in self._clusters:
             self._clusters[wanted] = Cluster(self.programs, settings)
-            words = ", ".join(f"{name} = {value}" for name, value in self._clusters[wanted].settings.items())
-            self._settings[f"cluster {len(self._clusters)}"] = words
+            self._settings[f"throwaway server {len(self._clusters)}"] = _assignments(settings)
         return self._clusters[wanted]
 
     # ---- experiments ---------------------------------------------------------------
@@ -162,7 +163,10 @@ class Chapter:
         """Parameters, server and its settings, machine, versions: one row each."""
         rows = {f"parameter {name}": value for name, value in self.parameters.model_dump().items()}
         rows |= _flat({name: value for name, value in self.run.environment.items() if name != "parameters"})
-        rows |= {f"settings of {name}": words for name, words in self._settings.items()}
+        if self._clusters:
+            rows["settings of every throwaway server"] = _assignments({name: value for name, (value, *_) in DEFAULTS.items()})
+        rows |= {f"further settings of {name}": words or "none" for name, words in self._settings.items()}
+        rows |= {f"note {number}": note for number, note in enumerate(self.run.notes, start=1)}
         return table(_rows(rows, "value"), "Provenance of this page")
 
     def close(self) -> None:
@@ -171,12 +175,8 @@ class Chapter:
             self.evidence.close()
             self.run.close()
         finally:
-            self.close_servers()
-
-    def close_servers(self) -> None:
-        for server in [*self._clusters.values(), *([self._borrowed] if self._borrowed else [])]:
-            server.close()
-        self._clusters.clear()
+            for server in [*self._clusters.values(), *([self._borrowed] if self._borrowed else [])]:
+                server.close()
 
     # ---- inside --------------------------------------------------------------------
 
@@ -202,7 +202,7 @@ class Chapter:
             "machine": machine.describe(),
             "python": platform.python_version(),
             "packages": {name: importlib.metadata.version(name) for name in packages},
-            "commit": os.environ.get("PGRERUN_COMMIT", ""),
+            "commit": _commit(),
         }
 
 
@@ -216,6 +216,21 @@ def wide(observations: pd.DataFrame, metric: str) -> pd.DataFrame:
         return observations
     chosen = observations[observations["metric"] == metric]
     return chosen.pivot(index="block", columns="arm", values="value").sort_index()
+
+
+def _assignments(settings: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} = {value}" if value != "" else f"{name} empty" for name, value in settings.items())
+
+
+def _commit() -> str:
+    """The commit of this checkout, marked if files differ from it; "" outside of one."""
+    git = ["git", "-C", str(Path(__file__).parent)]
+    try:
+        commit = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+        changed = subprocess.run([*git, "status", "--porcelain", "-uno"], capture_output=True, text=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return f"{commit} with changes" if changed else commit
 
 
 def _evidence(judgement: claims.Judgement) -> str:

@@ -80,7 +80,7 @@ def interval(x: Interval | float, unit: str = "", against: Iterable[float] = ())
     if not isinstance(x, Interval):
         return Sentence(number(float(x)) + _spaced(unit))
     decimals = _decimals(x, against)
-    if x.exact or not (math.isfinite(x.low) or math.isfinite(x.high)):
+    if x.exact or x.low == x.high or not (math.isfinite(x.low) or math.isfinite(x.high)):
         return Sentence(number(x.estimate) + _spaced(unit))
     low, high = (number(end, decimals) for end in (x.low, x.high))
     return Sentence(f"{number(x.estimate, decimals)} [{low}, {high}]{_spaced(unit)}")

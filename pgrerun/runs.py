@@ -157,7 +157,7 @@ class Run:
 
     def _note(self, sentence: str) -> None:
         self.notes.append(sentence)
-        log.warning(sentence)
+        log.info(sentence)
 
     def _acquire(self) -> None:
         """Take the lock of the partial record; the lock lives and moves with its folder."""

@@ -207,3 +207,11 @@ def test_two_independent_runs_are_compared_by_their_medians():
     assert found.low < 1.3 < found.high and found.n == 9 and found.low > 1.1
     assert statistics.ratio_of_medians([2, 2], [1, 1]).high == 2
     assert not statistics.ratio_of_medians([2], [1, 1]).enough
+
+
+def test_an_interval_keeps_its_proportions_in_another_unit():
+    x = statistics.Interval(2.0, 1.0, 4.0, 9)
+    assert x.times(3) == statistics.Interval(6.0, 3.0, 12.0, 9)
+    for factor in (0, -1):
+        with pytest.raises(ValueError):
+            x.times(factor)

@@ -151,7 +151,7 @@ def touched_range(chapter: Chapter, kinds: tuple[str, ...] = KINDS) -> tables.Ta
     rows = []
     for kind in kinds:
         read, changed = (chapter.table("touched", f"{verb}: {kind}") for verb in ("read", "changed"))
-        if not read.empty and read.to_numpy().any():
+        if not read.empty:
             spread = [int(value) for frame in (read, changed) for value in (frame.min().min(), frame.max().max())]
             rows.append((kind, *spread))
     columns = ["kind of page", "touched, least", "touched, most", "changed, least", "changed, most"]

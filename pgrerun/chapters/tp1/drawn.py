@@ -6,9 +6,11 @@ from pgrerun import charts, narrate, published, statistics
 from pgrerun.chapter import Chapter, wide
 from pgrerun.chapters.tp1.accounting import IO_RUNGS, KINDS, LAST_PAGE, LEAF, OLD_VERSION, PLACES, ROOT
 from pgrerun.chapters.tp1.catalogs import BY_INDEX, BY_SCAN, GROWN, SMALL
-from pgrerun.chapters.tp1.ladder import AGAIN, ALONE, RUNGS, printed_ladder
+from pgrerun.chapters.tp1.ladder import AGAIN, ALONE, RUNGS, STABLE, printed_ladder
 from pgrerun.chapters.tp1.overlap import COPIES, overlap_predicted
 from pgrerun.chapters.tp1.space import BRANCH_RULE, NOT_REUSED, REUSED, TPCB_LIKE
+
+PAGE = 8192  # bytes
 
 
 def _runs(chapter: Chapter, experiment: str) -> list[tuple[str, pd.DataFrame]]:
@@ -169,18 +171,26 @@ def needed(chapter: Chapter) -> charts.Figure:
             means = {page: wide(frame, f"{verb}: {page}")["one transaction"].mean() for page in KINDS}
             label = f"PostgreSQL, {_WHEN[kind]}"
             rows += [_row(label, kind, value, pages=page, operation=words) for page, value in means.items() if value]
+            if verb == "changed":
+                rows += _log_pages(chapter, label, kind, operation=words)
     frame = pd.DataFrame(rows)
     return charts.stacked_pages(
         frame,
         question="Which pages does a transaction need when nothing but the catalogs is cached?",
         caption="Distinct pages of a transaction that starts with an empty pool (mean over the sample). "
-        f"The bound counts {LEAF} and {OLD_VERSION}; it takes {ROOT} and {LAST_PAGE} to stay in the pool, and knows no visibility map.",
+        f"The bound counts {LEAF} and {OLD_VERSION}; it takes {ROOT} and {LAST_PAGE} to stay in the pool, and knows no visibility map, no free space map and no log of changes. The log counts as what it adds, in pages.",
         description=narrate.described(frame.assign(panel=frame["operation"], label=frame["label"] + ", " + frame["pages"])),
         quantity="pages per transaction",
         reference=bound["reads"],
         reference_label="bound of 1990",
         name="tp1-pages",
     )
+
+
+def _log_pages(chapter: Chapter, label: str, kind: str, **more) -> list[dict]:
+    """What a transaction adds to the log, in pages, on the rung that doesn't force a checkpoint."""
+    frames = [frame for provenance, frame in _runs(chapter, "io") if provenance == kind]
+    return [_row(label, kind, wide(frame, "wal")[STABLE].mean() / PAGE, pages="log (WAL)", **more) for frame in frames]
 
 
 def overlapping(chapter: Chapter) -> charts.Figure:

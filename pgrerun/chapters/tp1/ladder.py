@@ -6,7 +6,7 @@ from functools import partial
 
 import pandas as pd
 
-from pgrerun import published, tables
+from pgrerun import published, statistics, tables
 from pgrerun.chapter import Chapter
 from pgrerun.errors import CannotMeasure
 from pgrerun.experiment import Arm, Block
@@ -187,6 +187,11 @@ def printed_ladder() -> pd.DataFrame:
     """
     stages = published.derived("tp1_stages").dropna(subset="tp1")
     return stages.assign(name=[next(rung.name for rung in RUNGS if rung.stage == stage) for stage in stages.index])
+
+
+def over_first(chapter: Chapter, rung: str) -> statistics.Interval | None:
+    """Throughput of a rung over that of the first."""
+    return chapter.ratio("ladder", "throughput", rung, ALONE)
 
 
 def named(name: str) -> Rung:
