@@ -24,7 +24,7 @@ serve: book
 	@.venv/bin/python -m http.server --directory _build/html --bind 127.0.0.1 $(PORT)
 
 bench: venv
-	.venv/bin/python -m pytest benchmarks -s
+	@for benchmark in benchmarks/*.py; do echo "$$benchmark"; .venv/bin/python $$benchmark || exit 1; done
 
 clean: venv
 	@.venv/bin/python -m pgrerun.cli clean

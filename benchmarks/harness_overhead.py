@@ -5,7 +5,7 @@ Same cluster, same script, same settings, interleaved pairs. By hand means
 means what a chapter does: counters around the load, other load watched, the
 observation stored.
 
-    python benchmarks/harness_overhead.py [--pairs N] [--seconds N] [--clients N]
+    python benchmarks/harness_overhead.py [--pairs N] [--seconds N] [--clients N] [--synchronous-commit on]
 
 Prints the ratio harness / by hand with its interval; exit status 1 if it is below 0.97.
 """
@@ -25,8 +25,6 @@ from pgrerun.runs import Run
 from pgrerun.server import Cluster
 
 BAR = 0.97
-# the disk's moods are no part of the question
-SETTINGS = {"synchronous_commit": "off", "max_wal_size": "4GB"}
 SCRIPT = """\\set aid random(1, 100000)
 BEGIN;
 UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = :aid;
@@ -48,9 +46,12 @@ def main() -> int:
     parser.add_argument("--pairs", type=int, default=21)
     parser.add_argument("--seconds", type=int, default=2)
     parser.add_argument("--clients", type=int, default=1)
+    # off by default: the disk's moods are no part of the question
+    parser.add_argument("--synchronous-commit", choices=("on", "off"), default="off")
     options = parser.parse_args()
+    settings = {"synchronous_commit": options.synchronous_commit, "max_wal_size": "4GB"}
     load = {"clients": options.clients, "jobs": options.clients, "seconds": options.seconds, "protocol": "prepared"}
-    with tempfile.TemporaryDirectory() as folder, Cluster(settings=SETTINGS) as cluster:
+    with tempfile.TemporaryDirectory() as folder, Cluster(settings=settings) as cluster:
         os.environ["PGRERUN_RUNS"] = folder
         cluster.tool("pgbench", "-i", "-q")
         path = cluster.scratch / "by_hand.sql"

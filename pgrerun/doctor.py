@@ -48,6 +48,7 @@ def examine(address: str = "") -> list[Finding]:
 def _programs() -> Iterator[Finding]:
     """The PostgreSQL programs of this host. Our own clusters restart and are superuser's."""
     bundled, installed = _bundled(), server.installed()
+    yield Finding("a server to restart", "yes" if bundled or installed else "no programs", "restart", missing=not (bundled or installed))
     yield Finding("PostgreSQL from pip", f"{bundled.version} in {bundled.bindir}" if bundled else "none", missing=not bundled)
     for programs in installed:
         yield Finding("PostgreSQL installed", f"{programs.version} in {programs.bindir}")
@@ -106,6 +107,8 @@ def _hardware() -> Iterator[Finding]:
     yield Finding("memory", f"{host['memory_bytes'] / 2**30:.1f} GiB")
     filesystem = host["filesystem"] or {"type": "unknown"}
     yield Finding("filesystem of clusters", f"{filesystem['type']} at {place}")
+    direct = machine.direct_io(place)
+    yield Finding("direct I/O there", "yes" if direct else "no", "direct I/O", missing=not direct)
     flush = host["fdatasync_8k_seconds"]
     words = "not measurable" if flush is None else f"{flush * 1e3:.2f} ms"
     if flush is not None and flush < 5e-5:

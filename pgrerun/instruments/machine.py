@@ -77,6 +77,16 @@ def fdatasync(folder: str | Path, writes: int = 100) -> float | None:
     return statistics.median(times)
 
 
+def direct_io(folder: str | Path) -> bool:
+    """Whether files in a folder can be read and written past the system's cache (O_DIRECT)."""
+    try:
+        with tempfile.NamedTemporaryFile(dir=folder, prefix="pgrerun-direct-") as file:
+            os.close(os.open(file.name, os.O_RDWR | os.O_DIRECT))
+    except OSError:
+        return False
+    return True
+
+
 @dataclass
 class Load:
     """How busy others kept the machine during a block; filled when the block ends.

@@ -1,0 +1,202 @@
+"""A chapter as its readers run it: refused parameters, somebody's server, a server that dies, a resumed run."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+import psutil
+import psycopg
+import pytest
+
+from pgrerun import claims, runs
+from pgrerun.chapter import Chapter, wide
+from pgrerun.chapters import tp1
+from pgrerun.errors import BookError, CannotMeasure
+from pgrerun.parameters import chapter_parameters
+
+ROOT = Path(__file__).resolve().parent.parent
+SMALL = {"pairs": 5, "seconds": 1, "cycles": 10, "simulated_transactions": 100}
+
+
+@pytest.fixture
+def records(tmp_path, monkeypatch):
+    """A folder of its own for run records."""
+    monkeypatch.setenv("PGRERUN_RUNS", str(tmp_path / "runs"))
+    return tmp_path / "runs"
+
+
+def papermill(target: Path, **parameters) -> subprocess.CompletedProcess:
+    given = [word for name, value in parameters.items() for word in ("-p", name, str(value))]
+    command = [sys.executable, "-m", "papermill", "notebooks/tp1.ipynb", str(target), *given, "--no-progress-bar"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"cliens": 2}, ["'cliens'", "did you mean clients?"]),
+        ({"clients": 1}, ["clients must be a whole number from 2 to 64"]),
+        ({"server": "postgresql://me:s3cret@nowhere/db"}, ["without a password", "PGPASSFILE"]),
+    ],
+)
+def test_a_parameter_that_cannot_be_used_stops_before_any_server(given, told, tmp_path, records, base):
+    done = papermill(tmp_path / "mine.ipynb", **given)
+    assert done.returncode != 0
+    last = nbformat.read(tmp_path / "mine.ipynb", as_version=4)
+    [error] = [o for cell in last.cells if cell.cell_type == "code" for o in cell.outputs if o.output_type == "error"]
+    assert error.ename == "ParameterError" and len(error.traceback) == 1
+    for words in told:
+        assert words in error.evalue and words in done.stderr
+    assert "s3cret" not in error.evalue + done.stderr.replace(json.dumps(given), "")
+    assert not any(base.iterdir()) and not records.exists()
+
+
+def test_a_borrowed_server_is_left_as_found_and_its_limits_are_told(borrowed_url, tmp_path, records):
+    def schemas():
+        with psycopg.connect(borrowed_url) as connection:
+            return connection.execute("SELECT nspname FROM pg_namespace ORDER BY 1").fetchall()
+
+    before = schemas()
+    done = papermill(tmp_path / "mine.ipynb", server=borrowed_url, **SMALL)
+    assert done.returncode == 0, done.stderr
+    assert schemas() == before
+    verdicts = {verdict["claim"]: verdict for verdict in runs.load("ci", "tp1").verdicts}
+    assert verdicts.keys() == {claim.id for claim in claims.ledger().values() if claim.chapter == "tp1"}
+    aside = {claim for claim, verdict in verdicts.items() if verdict["verdict"] == "not testable here"}
+    # What needs no other settings, no crash and no extension is measured on anybody's server.
+    assert verdicts.keys() - aside == {"lai-048", "lai-051", "lai-055", "lai-060", "lai-085"}
+    assert all(verdicts[claim]["capability"] for claim in aside)
+    page = nbformat.read(tmp_path / "mine.ipynb", as_version=4)
+    told = [o.data.get("text/markdown", "") for c in page.cells if c.cell_type == "code" for o in c.outputs if "data" in o]
+    assert any("was set aside" in words for words in told)
+
+
+RUN = """
+import sys
+from pgrerun.chapter import Chapter
+from pgrerun.chapters import tp1
+from pgrerun.errors import RerunError
+from pgrerun.parameters import chapter_parameters
+chapter = Chapter("tp1", chapter_parameters("tp1", {given}))
+try:
+    tp1.space.reuse(chapter)
+except RerunError as error:
+    print(error, file=sys.stderr)
+    sys.exit(error.exit_status)
+print("\\n".join(chapter.run.notes))
+"""
+
+
+def start_run() -> subprocess.Popen:
+    code = RUN.format(given=SMALL)
+    return subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for_observations(records: Path, least: int, process: subprocess.Popen) -> int:
+    journal = records / "ci" / "tp1.partial" / runs.JOURNAL
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and process.poll() is None:
+        seen = len(journal.read_text().splitlines()) - 1 if journal.exists() else 0
+        if seen >= least:
+            return seen
+        time.sleep(0.1)
+    raise AssertionError(f"no {least} observations: {process.communicate()}")
+
+
+def postmaster_of(process: subprocess.Popen) -> psutil.Process:
+    """The server that this run has started: a child of it, by its id."""
+    [found] = [child for child in psutil.Process(process.pid).children() if child.name() == "postgres"]
+    return found
+
+
+def test_a_server_that_dies_ends_the_run_and_the_next_one_resumes(records, base):
+    process = start_run()
+    finished = wait_for_observations(records, 3, process)
+    postmaster_of(process).kill()
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 1 and "Traceback" not in said
+    assert "server" in said and len(said.strip()) > 40
+    assert not any(base.iterdir()), "a directory was left behind"
+
+    again = start_run()
+    out, said = again.communicate(timeout=300)
+    assert again.returncode == 0, said
+    assert f"Resumed an interrupted run: {finished} observations" in out or "Resumed an interrupted run" in out
+    assert not any(base.iterdir())
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_stopped_keeps_what_it_has_and_leaves_no_server(number, records, base):
+    process = start_run()
+    finished = wait_for_observations(records, 1, process)
+    server = postmaster_of(process)
+    process.send_signal(number)
+    process.communicate(timeout=120)
+    assert process.returncode != 0
+    deadline = time.monotonic() + 20  # a killed run's guardian needs a moment
+    while (server.is_running() or any(base.iterdir())) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any(base.iterdir())
+    assert not server.is_running() or server.status() == psutil.STATUS_ZOMBIE
+    kept = (records / "ci" / "tp1.partial" / runs.JOURNAL).read_text().splitlines()
+    assert len(kept) - 1 >= finished
+
+
+@pytest.fixture
+def chapter(records, monkeypatch):
+    """A chapter without a server: nothing here measures."""
+    shown = []
+    monkeypatch.setattr("pgrerun.chapter.display", shown.append)
+    opened = Chapter("tp1", chapter_parameters("tp1", SMALL))
+    opened.shown = shown
+    yield opened
+    opened.run._release()
+
+
+def test_an_experiment_that_cannot_run_sets_its_claims_aside(chapter):
+    def no_such_disk(chapter):
+        raise CannotMeasure("direct I/O", "this disk can't be asked")
+
+    assert chapter.attempt(no_such_disk, claims=["lai-048"]) is None
+    assert "this disk can't be asked" in chapter.shown[-1]
+    chapter.judge("lai-048", None)
+    assert "**not testable here**" in chapter.shown[-1]
+    [judgement] = chapter.evidence.judgements
+    assert judgement.capability == "direct I/O"
+
+
+def test_a_claim_without_evidence_and_without_reason_is_refused(chapter):
+    with pytest.raises(BookError, match="lai-048 has no evidence"):
+        chapter.judge("lai-048", None)
+
+
+def test_a_chapter_with_claims_left_over_is_not_finished(chapter, records):
+    with pytest.raises(BookError, match="left unjudged"):
+        chapter.close()
+    assert not (records / "ci" / "tp1").exists()
+
+
+def test_other_numbers_of_backends_are_not_held_against_the_print(chapter):
+    # The report ran two; a chapter with eight must not call its ratio the report's.
+    reasons = {}
+    chapter.set_aside = lambda reason, ids: reasons.update(dict.fromkeys(ids, reason))
+    chapter.compare = lambda *arguments, **words: None
+    object.__setattr__(chapter, "parameters", chapter.parameters.model_copy(update={"clients": 8}))
+    tp1.ladder.ladder(chapter)
+    assert set(reasons) == set(tp1.LADDER_CLAIMS)
+
+
+def test_observations_become_a_column_per_arm(chapter):
+    how = {"units": {"x": "s"}, "seed": 1, "started_at": "2020-01-01T00:00:00", "position": 0}
+    for block in (1, 0):
+        for arm, value in (("a", 1.0), ("b", 2.0)):
+            chapter.run.observe("toy", arm, block, {"x": value + block}, **how)
+    table = wide(chapter.run.observations("toy"), "x")
+    assert table.index.tolist() == [0, 1] and table["b"].tolist() == [2.0, 3.0]
+    assert chapter.ratio("toy", "x", "b", "a").n == 2
+    assert chapter.ratio("never measured", "x", "b", "a") is None
+    assert chapter.median("never measured", "x", "a") is None
