@@ -4,6 +4,7 @@ import pandas as pd
 
 from pgrerun import charts, narrate, published, statistics
 from pgrerun.chapter import Chapter, wide
+from pgrerun.errors import BookError
 from pgrerun.chapters.tp1.accounting import IO_RUNGS, KINDS, LAST_PAGE, LEAF, OLD_VERSION, PLACES, ROOT
 from pgrerun.chapters.tp1.catalogs import BY_INDEX, BY_SCAN, GROWN, SMALL
 from pgrerun.chapters.tp1.ladder import AGAIN, ALONE, RUNGS, STABLE, printed_ladder
@@ -16,7 +17,10 @@ PAGE = 8192  # bytes
 def _runs(chapter: Chapter, experiment: str) -> list[tuple[str, pd.DataFrame]]:
     """Observations of the experiment by provenance: the published run's, and this run's if it ran."""
     found = [("published", chapter.published_run(experiment)), ("measured", chapter.run.observations(experiment))]
-    return [(kind, frame) for kind, frame in found if not frame.empty]
+    runs = [(kind, frame) for kind, frame in found if not frame.empty]
+    if not runs:
+        raise BookError(f"There is nothing to draw of {experiment!r}: neither this run nor the published one has measured it.")
+    return runs
 
 
 def _row(label: str, kind: str, value: statistics.Interval | float, **more) -> dict:
