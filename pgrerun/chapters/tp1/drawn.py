@@ -42,7 +42,7 @@ def _medians(chapter: Chapter, experiment: str, metrics: dict[str, str], arm: st
 def the_print() -> charts.Figure:
     """What the report claims: throughput and I/O of its stages."""
     stages = printed_ladder()
-    panels = {"tp1": "transactions per second", "reads": "pages read per transaction", "writes": "pages written per transaction"}
+    panels = {"tp1": "transactions per second", "reads": "pages read", "writes": "pages written"}
     rows = [
         _row(name, "printed", value, panel=panels[column])
         for column in panels
@@ -53,7 +53,7 @@ def the_print() -> charts.Figure:
     return charts.compare_to_print(
         frame,
         question="How much faster did each change make POSTGRES, and what did it save?",
-        caption="The printed stages of TP1: throughput and page I/O per transaction. Where a stage has no mark, the report prints no number.",
+        caption="The printed stages of TP1: throughput, and pages read and written per transaction. Where a stage has no mark, the report prints no number.",
         description=narrate.described(frame),
         quantity="printed value",
         unit="",
