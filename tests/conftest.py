@@ -1,16 +1,18 @@
 """Servers that the tests share. A test that restarts, crashes or fills one makes its own."""
 
 import shutil
+import signal
 import tempfile
 from pathlib import Path
-from urllib.parse import quote
 
 import pytest
-from psycopg.conninfo import conninfo_to_dict
+from servers import SMALL, url_of
 
 from pgrerun.server import Cluster
 
-SMALL = {"shared_buffers": "8MB", "max_connections": 40}
+# A job in the background, or under nohup, has these ignored, and so would the programs that tests stop by them.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")
@@ -25,11 +27,6 @@ def borrowed_url():
     """The URL of 'somebody's server': reached by a Unix socket, no password needed."""
     with Cluster(settings=SMALL) as server:
         yield url_of(server)
-
-
-def url_of(server: Cluster, user: str = "postgres", database: str = "postgres") -> str:
-    """The URL by which somebody else would borrow `server`."""
-    return f"postgresql://{user}@/{database}?host={quote(conninfo_to_dict(server.conninfo())['host'], safe='')}"
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import psycopg
 import pytest
-from conftest import SMALL, url_of
+from servers import SMALL, url_of
 from psycopg.conninfo import conninfo_to_dict
 
 from pgrerun.errors import CannotMeasure, ParameterError, ServerError

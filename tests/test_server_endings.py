@@ -67,7 +67,11 @@ class Owner:
         """Wait for its cluster to run."""
         line = self.process.stdout.readline()
         assert line, self.process.stderr.read()
-        self.servers = [psutil.Process(int(pid)) for pid in line.split()[1:]]
+        self.servers = []
+        for pid in line.split()[1:]:
+            with contextlib.suppress(psutil.NoSuchProcess):  # the backend that listed them ends soon after
+                self.servers.append(psutil.Process(int(pid)))
+        assert self.servers, "the server ended before its owner did"
         return self
 
     def go(self) -> str:

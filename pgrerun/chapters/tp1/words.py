@@ -41,6 +41,10 @@ def simulation(simulated: pd.DataFrame) -> narrate.Sentence:
         f"With that disk the simulation comes within {worst:.0%} of every later printed throughput"
         + (", always from above." if (best["off"] > 0).all() else "."),
     ]
+    if (best["off"] > 0).all():
+        sentences.append(
+            "What it leaves out would slow it down: the paging that the report saw with two processes, and waiting for locks."
+        )
     if unsaid["backends"].nunique() == 1:
         sentences.append(
             "The report doesn't say how many backends ran in its last two stages. "
