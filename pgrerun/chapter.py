@@ -18,7 +18,7 @@ import pandas as pd
 from IPython.display import display
 
 from pgrerun import claims, experiment, narrate, parameters, runs, statistics
-from pgrerun.errors import BookError, CannotMeasure, RecordError, RerunError
+from pgrerun.errors import BookError, CannotMeasure, RerunError
 from pgrerun.instruments import machine
 from pgrerun.server import Cluster, Server, bundled, from_folder, open_server, sweep
 from pgrerun.server.cluster import DEFAULTS
@@ -128,11 +128,10 @@ class Chapter:
 
     def published_run(self, name: str) -> pd.DataFrame:
         """Observations of the committed run for the same experiment; empty if there are none."""
-        try:
-            record = runs.load(PUBLISHED, self.name)
-        except RecordError:
+        if self.name not in runs.chapters(PUBLISHED):
             return pd.DataFrame()
-        return record.observations[record.observations["experiment"] == name]
+        observations = runs.load(PUBLISHED, self.name).observations
+        return observations[observations["experiment"] == name]
 
     def judge(self, claim: str, evidence: Any, note: str = "") -> None:
         """Judge one claim by its declared predicate and show the verdict in words.

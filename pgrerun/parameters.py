@@ -104,7 +104,7 @@ VALUES: dict[str, dict[str, tuple]] = {
         "scale": (1, 1, 10),
         "clients": (2, 2, 2),
         "seconds": (1, 3, 20),
-        "cycles": (60, 500, 5_000),
+        "cycles": (150, 500, 5_000),
         "simulated_transactions": (2_000, 10_000, 100_000),
     },
 }

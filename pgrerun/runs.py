@@ -57,10 +57,13 @@ OBSERVATIONS, VERDICTS, ENVIRONMENT, JOURNAL = "observations.parquet", "verdicts
 log = logging.getLogger(__name__)
 
 
+CHECKOUT = Path(__file__).resolve().parent.parent / "data" / "runs"
+
+
 def root() -> Path:
     """The folder of all run records."""
     given = os.environ.get("PGRERUN_RUNS")
-    return Path(given) if given else Path(__file__).resolve().parent.parent / "data" / "runs"
+    return Path(given) if given else CHECKOUT
 
 
 def _word(text: str, what: str) -> str:
@@ -458,9 +461,13 @@ def chapters(name: str | Path) -> list[str]:
 
 
 def _folder(name_or_path: str | Path) -> Path:
-    """A run's folder: below `root`, if there is one of that name, else the path as given."""
+    """A run's folder: below `root`, if there is one of that name, else in the checkout, else the path as given.
+
+    So the published run is found by its name wherever PGRERUN_RUNS has the reader's own.
+    """
     given = Path(name_or_path)
-    return root() / given if (root() / given).is_dir() or not given.is_dir() else given
+    places = (root() / given, CHECKOUT / given, given)
+    return next((place for place in places if place.is_dir()), root() / given)
 
 
 def load(name_or_path: str | Path, chapter: str | None = None) -> Record:

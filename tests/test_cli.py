@@ -48,8 +48,8 @@ def nothing_runs(monkeypatch):
         (["run", "tp1", "--all"], "Name one chapter"),
         (["run", "tp1", "--profile", "laptpo"], "did you mean laptop"),
         (["run", "tp1", "-p", "client=2"], "did you mean clients"),
-        (["run", "tp1", "-p", "clients=-1"], "from 1 to 64"),
-        (["run", "tp1", "-p", "clients=99999999999"], "from 1 to 64"),
+        (["run", "tp1", "-p", "clients=-1"], "from 2 to 64"),
+        (["run", "tp1", "-p", "clients=99999999999"], "from 2 to 64"),
         (["run", "tp1", "-p", "clients=two"], "whole number"),
         (["run", "tp1", "-p", "clients"], "name=value"),
         (["run", "tp1", "--all", "--out", "x.ipynb"], "Name one chapter"),
@@ -192,7 +192,7 @@ def test_clean_tells_what_it_removed(call, monkeypatch, tmp_path):
 def test_parameters_are_listed_in_full(call):
     status, out, _ = call("parameters", "tp1")
     assert status == 0
-    assert "simulated_transactions" in out and "a whole number from 1 to 64 (connections)" in out
+    assert "simulated_transactions" in out and "a whole number from 2 to 64 (connections)" in out
 
 
 def test_claims_are_counted_and_listed(call):

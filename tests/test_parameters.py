@@ -54,12 +54,12 @@ def test_names_the_nearest_valid_name(name, guess):
 
 @pytest.mark.parametrize("value", [-1, 0, 65, 10**12])
 def test_names_the_range(value):
-    assert f"clients must be a whole number from 1 to 64 (connections); {value} was given" in refusal({"clients": value})
+    assert f"clients must be a whole number from 2 to 64 (connections); {value} was given" in refusal({"clients": value})
 
 
 @pytest.mark.parametrize("value", ["2", 2.0, 2.5, True, None, float("nan"), [2]])
 def test_names_the_expected_type(value):
-    assert "clients must be a whole number from 1 to 64" in refusal({"clients": value})
+    assert "clients must be a whole number from 2 to 64" in refusal({"clients": value})
 
 
 def test_names_all_faults_at_once():
@@ -118,7 +118,7 @@ def test_programs_must_be_a_folder(tmp_path):
 
 def test_table_is_what_the_page_shows():
     rows = {row["name"]: row for row in table("tp1")}
-    assert rows["clients"]["expected"] == "a whole number from 1 to 64 (connections)"
+    assert rows["clients"]["expected"] == "a whole number from 2 to 64 (connections)"
     assert rows["profile"]["expected"] == "one of ci, laptop, overnight"
     assert all(row["description"] for row in rows.values())
     json.dumps(list(rows.values()))

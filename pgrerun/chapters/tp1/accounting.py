@@ -98,9 +98,13 @@ def touched_pages(chapter: Chapter) -> None:
         kind = _kinds(found, tp1.facts(server))
         read = kind.value_counts().reindex(KINDS, fill_value=0).add_prefix("read: ")
         changed = kind[found["dirty"]].value_counts().reindex(KINDS, fill_value=0).add_prefix("changed: ")
-        return {**read, **changed}
+        place = found["relation"].where(found["relation"].isin(PLACES), "catalogs")
+        read_of = place.value_counts().reindex(PLACES, fill_value=0).add_prefix("read of ")
+        changed_of = place[found["dirty"]].value_counts().reindex(PLACES, fill_value=0).add_prefix("changed of ")
+        return {**read, **changed, **read_of, **changed_of}
 
     units = {f"{verb}: {kind}": "pages" for verb in ("read", "changed") for kind in KINDS}
+    units |= {f"{verb} of {place}": "pages" for verb in ("read", "changed") for place in PLACES}
     chapter.compare("touched", [Arm("one transaction", one)], units, pairs=TOUCHED_SAMPLE, warmup=0)
 
 
@@ -156,6 +160,22 @@ def touched_range(chapter: Chapter, kinds: tuple[str, ...] = KINDS) -> tables.Ta
             rows.append((kind, *spread))
     columns = ["kind of page", "touched, least", "touched, most", "changed, least", "changed, most"]
     return tables.table(pd.DataFrame(rows, columns=columns), "Pages of one transaction, over the sample")
+
+
+def by_relation(chapter: Chapter) -> tables.Table | None:
+    """Pages per transaction by relation and index: touched, changed, and read from disk without probing.
+
+    Touched and changed are means over single transactions from an empty pool; maps of a
+    relation count as its own. What is changed is what a forced commit has to write.
+    """
+    rows = []
+    for place in PLACES:
+        touched, changed = (chapter.table("touched", f"{verb} of {place}") for verb in ("read", "changed"))
+        read = chapter.table("io", f"reads of {place}")
+        if not touched.empty and not read.empty:
+            rows.append((place, *(float(frame.mean().iloc[0]) for frame in (touched, changed)), read[APPEND].mean()))
+    columns = ["relation", "pages touched", "pages changed", "pages read, no probing"]
+    return tables.table(pd.DataFrame(rows, columns=columns), "Pages per transaction, by relation and index")
 
 
 def bound_touched(chapter: Chapter) -> tables.Table | None:

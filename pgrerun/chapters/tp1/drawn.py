@@ -4,6 +4,7 @@ import pandas as pd
 
 from pgrerun import charts, narrate, published, statistics
 from pgrerun.chapter import Chapter, wide
+from pgrerun.errors import BookError
 from pgrerun.chapters.tp1.accounting import IO_RUNGS, KINDS, LAST_PAGE, LEAF, OLD_VERSION, PLACES, ROOT
 from pgrerun.chapters.tp1.catalogs import BY_INDEX, BY_SCAN, GROWN, SMALL
 from pgrerun.chapters.tp1.ladder import AGAIN, ALONE, RUNGS, STABLE, printed_ladder
@@ -16,7 +17,10 @@ PAGE = 8192  # bytes
 def _runs(chapter: Chapter, experiment: str) -> list[tuple[str, pd.DataFrame]]:
     """Observations of the experiment by provenance: the published run's, and this run's if it ran."""
     found = [("published", chapter.published_run(experiment)), ("measured", chapter.run.observations(experiment))]
-    return [(kind, frame) for kind, frame in found if not frame.empty]
+    runs = [(kind, frame) for kind, frame in found if not frame.empty]
+    if not runs:
+        raise BookError(f"There is nothing to draw of {experiment!r}: neither this run nor the published one has measured it.")
+    return runs
 
 
 def _row(label: str, kind: str, value: statistics.Interval | float, **more) -> dict:
@@ -38,7 +42,7 @@ def _medians(chapter: Chapter, experiment: str, metrics: dict[str, str], arm: st
 def the_print() -> charts.Figure:
     """What the report claims: throughput and I/O of its stages."""
     stages = printed_ladder()
-    panels = {"tp1": "transactions per second", "reads": "pages read per transaction", "writes": "pages written per transaction"}
+    panels = {"tp1": "transactions per second", "reads": "pages read", "writes": "pages written"}
     rows = [
         _row(name, "printed", value, panel=panels[column])
         for column in panels
@@ -49,7 +53,7 @@ def the_print() -> charts.Figure:
     return charts.compare_to_print(
         frame,
         question="How much faster did each change make POSTGRES, and what did it save?",
-        caption="The printed stages of TP1: throughput and page I/O per transaction. Where a stage has no mark, the report prints no number.",
+        caption="The printed stages of TP1: throughput, and pages read and written per transaction. Where a stage has no mark, the report prints no number.",
         description=narrate.described(frame),
         quantity="printed value",
         unit="",

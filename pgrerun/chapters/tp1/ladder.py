@@ -158,7 +158,7 @@ def drive(chapter: Chapter, server: Server, backends: int = 0, **load) -> dict[s
 
     `backends` is the parameter `clients` unless given; `load` goes to pgbench.
     """
-    watched = server.can("processes")
+    watched = server.owned  # whose processes, and their processor time, can be told from others
     before = (_state(server), processes.usage(server) if watched else None)
     clock = time.perf_counter()
     result = pgbench.run(
