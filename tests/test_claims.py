@@ -4,6 +4,7 @@ import csv
 import json
 import math
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -65,7 +66,21 @@ def test_every_tp1_claim_can_be_judged_and_printed_effects_come_from_the_tables(
     assert not any(character.isdigit() for c in tp1 for character in c.expression.replace("tp1", "").replace("2 *", ""))
 
 
+def test_every_hot_claim_can_be_judged_and_printed_effects_come_from_the_tables():
+    hot = [c for c in claims.ledger().values() if c.chapter == "hot"]
+    assert all(c.predicate for c in hot)
+    printed = {c.id: c.printed for c in hot if c.printed is not None}
+    assert printed == pytest.approx({
+        "hot-001": 2006.098739 / 1007.451264, "hot-002": (157895 + 49284) / (157895 + 43), "hot-003": (19709 + 19705) / 19709, "hot-012": 1024 / 976,
+        "hot-015": 1 + 49284 / 157895, "hot-021": 1.05, "hot-023": 363.444429 / 416.659906, "hot-024": 659.870628 / 321.88984,
+        "hot-026": 415.854569 / 363.444429, "hot-035": 1007.451264 / 976,
+    })  # fmt: skip
+    numerals = re.compile(r"(?<![\w.])\d+(?![\w.])")
+    assert {n for c in hot for n in numerals.findall(c.expression)} <= {"1", "100"}  # a share from per cent
+
+
 def test_sources_are_said_in_words():
+    assert claims.ledger()["hot-027"].source == "the HOT thread of 2007, message 4 and message 5"
     assert claims.ledger()["lai-059"].source == "the POSTGRES report of 1990, Abstract and section 5"
 
 
@@ -375,8 +390,11 @@ def test_the_ledger_agrees_with_the_documents_where_they_are_at_hand():
         pytest.skip("PGRERUN_DOCUMENTS names no folder with the documents' texts")
     for name, file in published.DOCUMENTS.values():
         assert (Path(folder) / file).is_file(), name
-    text = (Path(folder) / published.DOCUMENTS["postgres-1990"][1]).read_text("utf-8").lower()
+    sections = {name: published.sections((Path(folder) / file).read_text("utf-8")) for name, (_, file) in published.DOCUMENTS.items()}
     for c in claims.ledger().values():
-        if c.chapter == "tp1":
-            for value in filter(None, c.published_value.lower().split("; ")):
+        text = " ".join(sections[c.document].values()).lower()
+        if c.document == "hot-2007":
+            text = " ".join(sections[c.document][place.strip()] for place in c.section.split(";")).lower()
+        if c.chapter in ("tp1", "hot"):
+            for value in filter(None, re.split("; | vs | -> | on | to | / ", c.published_value.lower())):
                 assert value in text, (c.id, value)

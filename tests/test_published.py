@@ -60,6 +60,37 @@ def test_sections_are_found_by_their_headings():
     assert "40 I/O" in found["2.1"] and "4.66 executor" in found["4"]
 
 
+THREAD = """Thread: HOT
+
+From
+"A Person"
+Date:
+Ran pgbench -c10 with 90 scaling
+factor.
+
+Re: HOT
+
+From
+B Person
+Date:
+> with 90 scaling factor
+
+2 Numbers of mine: -c100 and 7.5
+"""
+
+
+def test_a_thread_is_divided_into_messages_and_quotes_are_left_out():
+    found = published.sections(THREAD)
+    assert [key for key in found if key] == ["msg 1", "msg 2"]
+    assert "90 scaling factor" in found["msg 1"] and "90" not in found["msg 2"] and "7.5" in found["msg 2"]
+    assert published._states(found["msg 1"], 10) and not published._states(found["msg 2"], 10)
+
+
+def test_places_are_said_in_words():
+    assert published.cited("3.2.2; Abstract") == "section 3.2.2 and Abstract"
+    assert published.cited("msg 4; msg 5") == "message 4 and message 5"
+
+
 def test_numbers_that_the_text_lacks_are_reported(tmp_path, monkeypatch):
     (tmp_path / "1990-postgres-performance-report.txt").write_text(TEXT)
     (tmp_path / "t.csv").write_text(
@@ -158,3 +189,37 @@ def test_print_against_print():
         matching = contradictions[contradictions.index.str.contains(part, regex=False)]
         assert recomputed in matching.recomputed.tolist(), part
     assert len(agreeing) + len(contradictions) == len(rows)
+
+
+def test_the_layout_of_2007_gives_the_printed_blocks():
+    growth = published.derived("hot_growth")
+    assert growth.recomputed_initial.tolist() == growth.initial_head.tolist() == growth.initial_hot.tolist()
+    assert growth.one_split_each[["reduced_accounts_pkey", "full_accounts_pkey"]].tolist() == [19705, 19705]
+    # Nine million entries of 16 bytes: 458 on a leaf filled to nine tenths, 355 on a page above filled to seven.
+    assert published._tree(9_000_000) == (19651, 19650, 56, 55)
+    assert published._tree(458) == (1, 1, 1, 0) and published._tree(459) == (2, 1, 1, 0)
+    assert published._per_page(100, 90) == 57 and published._per_page(100) == 63
+
+
+def test_derived_columns_of_the_hot_thread():
+    growth, throughput, abalance = (published.derived(f"hot_{x}") for x in ("growth", "throughput", "abalance"))
+    assert growth.growth_percent_head["reduced_accounts"] == pytest.approx(31.21, abs=0.01)
+    assert growth.times_hot[["full_branches", "full_tellers"]].tolist() == [67, 18.4]
+    assert growth.increase_ratio["full_accounts_pkey"] == float("inf")
+    assert growth.megabytes_head["reduced_accounts"] == 207179 / 128
+    assert throughput.over_head.tolist() == pytest.approx([1, 2006.098739 / 1007.451264, 1, 1024 / 976])
+    assert throughput.over_full.tolist() == pytest.approx([1007.451264 / 976, 2006.098739 / 1024, 1, 1])
+    assert throughput.elapsed_s["reduced_hot"] == pytest.approx(2243.16, abs=0.01)
+    assert abalance.over_head.tolist() == pytest.approx([448.104436 / 448.120719, 1, 363.444429 / 416.659906, 415.854569 / 416.659906, 1, 659.870628 / 321.88984, 1])
+
+
+def test_print_against_print_in_the_hot_thread():
+    rows = published.recomputed("hot").set_index("where")
+    assert rows.index.is_unique and rows.note.str.len().min() > 10
+    assert rows.agrees.sum() == 8
+    contradictions = published.disagreements("hot").set_index("where").recomputed
+    expected = {"IO bound": "1,388 MB", "easily explains": "4.9 %", "removed other": "95.9 % with HOT", "small table size": "67 and 18.4 times",
+                "beside tellers": "1,813", "autovacuum": "every 1,787 s", "index on abalance": "416.66 tps", "most cases": "105 %", "should be close": "14 %"}
+    for part, recomputed in expected.items():
+        assert contradictions[contradictions.index.str.contains(part, regex=False)].tolist() == [recomputed], part
+    assert len(contradictions) == len(expected)
