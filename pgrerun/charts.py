@@ -366,6 +366,7 @@ def lines(
     quantity: str,
     unit: str,
     facet: str | None = None,
+    own_scales: bool = False,
     log_x: bool = False,
     log_y: bool = False,
     zero: bool = False,
@@ -374,7 +375,7 @@ def lines(
     """A sweep: `value` over `x`, one line per `series` and kind, bands where intervals are.
 
     `frame` has `x`, `value`, `kind` (one of `MARKS`) and optionally `series`, `low`
-    and `high`. Colour tells the kind here as everywhere; a series' name stands at
+    and `high`; with `own_scales` panels have vertical axes of their own. Colour tells the kind here as everywhere; a series' name stands at
     the end of its line.
     """
     rows = _tidy(frame, ["x", "value", "kind"] + ([facet] if facet else []))
@@ -410,10 +411,144 @@ def lines(
     columns = {facet or "": facet or "", "series": "series", "provenance": "provenance", "x": _measure(x_quantity, x_unit)}
     if not rows["named"].any():
         del columns["series"]
+    panels = _panels(chart, rows, facet, 260)
     return Figure(
-        _panels(chart, rows, facet, 260),
+        panels.resolve_scale(y="independent") if own_scales else panels,
         question, caption, description, _columns(rows, columns, _measure(quantity, unit)), name,
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Pointer:
+    """How a line pointer of a page is drawn."""
+
+    title: str
+    colour: str
+
+
+# By the state of a line pointer, and for a normal one whether its tuple is the current version.
+_POINTERS: Mapping[str, _Pointer] = {
+    "normal": _Pointer("current version", "#2F7CC0"),
+    "old": _Pointer("replaced version", "#B5579B"),
+    "redirect": _Pointer("redirect", "#128A68"),
+    "dead": _Pointer("dead", "#C44E52"),
+    "unused": _Pointer("unused", "#7F858D"),
+}
+
+
+def heap_pages(
+    frame: pd.DataFrame,
+    *,
+    question: str,
+    caption: str,
+    description: str,
+    per_row: int = 5,
+    name: str = "",
+) -> Figure:
+    """Pages of a table, line pointer by line pointer, side by side: one page, or one in several states.
+
+    `frame` has a row per line pointer: `page` (the picture's title, drawn in the order of first
+    occurrence), `line_pointer` (from 1), `state` ("normal", "redirect", "dead", "unused") and `to`
+    (the line pointer that a redirect or a version's chain goes on to; missing if none), as
+    `instruments.pages.heap_page` reads them; optionally `tuple` (a short name), `old` (a later version
+    was committed), `heap_only`, and `entries` (index entries that point here). Arrows follow `to`; a
+    heap-only tuple has a dashed outline; a triangle points to where index entries point.
+    ValueError if a column is missing or a state unknown.
+    """
+    rows = _page_rows(frame, per_row)
+    kinds = [pointer.title for pointer in _POINTERS.values() if (rows["what"] == pointer.title).any()]
+    colours = [next(p.colour for p in _POINTERS.values() if p.title == kind) for kind in kinds]
+    height = float(rows["bottom"].max())
+    x = alt.Scale(domain=[-0.08, min(per_row, rows["page"].nunique())], nice=False)
+    y = alt.Scale(domain=[0, height], reverse=True, nice=False)
+
+    def at(field: str) -> alt.X:
+        return alt.X(f"{field}:Q", scale=x, axis=None)
+
+    def level(field: str) -> alt.Y:
+        return alt.Y(f"{field}:Q", scale=y, axis=None)
+
+    tooltip = [alt.Tooltip(f"{field}:N", title=title) for field, title in _PAGE_COLUMNS.items() if field in rows]
+    colour = {
+        "stroke": alt.Stroke("what:N", title=None, scale=alt.Scale(domain=kinds, range=colours), legend=_legend("top", 5)),
+        "fill": alt.Fill("what:N", title=None, scale=alt.Scale(domain=kinds, range=colours), legend=_legend("top", 5)),
+    }
+    base = alt.Chart()
+    cells = [
+        base.transform_filter(f"{heap_only}datum.heap_only")
+        .mark_rect(fillOpacity=0.16, strokeWidth=1.6, strokeDash=dash)
+        .encode(x=at("left"), x2="right:Q", y=level("top"), y2="bottom:Q", tooltip=tooltip, **colour)
+        for heap_only, dash in (("!", [1, 0]), ("", [4, 2.5]))
+    ]
+    texts = base.mark_text(align="left", fontSize=11, dx=4).encode(x=at("left"), y=level("middle"), text="shown:N")
+    titles = (
+        base.transform_filter("datum.title !== null")
+        .mark_text(align="left", baseline="top", fontSize=11, fontWeight="bold", lineBreak="\n", lineHeight=13)
+        .encode(x=at("left"), y=level("above"), text="title:N")
+    )
+    entries = base.transform_filter("datum.entries > 0").mark_point(shape="triangle-right", size=34, filled=True, color=_REFERENCE, opacity=1)
+    onward = base.transform_filter("isValid(datum.target)")
+    arrow = {"color": _REFERENCE, "strokeWidth": 1.4}
+    arrows = [
+        onward.mark_rule(**arrow).encode(x=at("right"), x2="lane:Q", y=level("middle")),
+        onward.mark_rule(**arrow).encode(x=at("lane"), y=level("middle"), y2="target:Q"),
+        onward.mark_rule(**arrow).encode(x=at("right"), x2="lane:Q", y=level("target")),
+        onward.mark_point(shape="triangle-left", size=34, filled=True, color=_REFERENCE, opacity=1, xOffset=3).encode(x=at("right"), y=level("target")),
+    ]
+    layers = [*cells, texts, titles, *arrows]
+    if "entries" in rows:
+        layers.append(entries.encode(x=at("pointed"), y=level("middle"), tooltip=tooltip))
+    fit = alt.AutoSizeParams(type="fit-x", contains="padding")
+    chart = alt.layer(*layers).properties(data=rows, width="container", height=17 * height, autosize=fit)
+    columns = {field: title for field, title in _PAGE_COLUMNS.items() if field in rows}
+    return Figure(chart, question, caption, description, columns, name)
+
+
+_PAGE_COLUMNS = {
+    "page": "page", "line_pointer": "line pointer", "what": "what it is", "tuple": "tuple", "to": "goes on to line pointer",
+    "heap_only": "heap-only", "entries": "index entries",
+}  # fmt: skip
+
+
+def _page_rows(frame: pd.DataFrame, per_row: int) -> pd.DataFrame:
+    """`frame` with the place of every line pointer on the drawing: a line is 1 high, a page 1 wide."""
+    missing = [column for column in ("page", "line_pointer", "state", "to") if column not in frame]
+    if missing:
+        raise ValueError(f"the frame of a page lacks {', '.join(missing)}; it has {', '.join(map(str, frame.columns))}")
+    if frame.empty:
+        raise ValueError("the frame of a page is empty")
+    states = [state for state in _POINTERS if state != "old"]
+    if unknown := set(frame["state"]) - set(states):
+        raise ValueError(f"unknown state of a line pointer: {', '.join(map(str, unknown))}; known: {', '.join(states)}")
+    rows = frame.drop(columns=[c for c in frame if c not in {*_PAGE_COLUMNS, "state", "old"}])
+    old = rows["old"].astype(bool) if "old" in rows else pd.Series(False, index=rows.index)
+    rows["what"] = [_POINTERS["old" if o and s == "normal" else s].title for s, o in zip(rows["state"], old)]
+    rows["heap_only"] = rows["heap_only"].astype(bool) if "heap_only" in rows else False
+    names = rows["tuple"] if "tuple" in rows else pd.Series("", index=rows.index)
+    rows["shown"] = [f"{number}  {name}".rstrip() for number, name in zip(rows["line_pointer"], names)]
+    titles = list(dict.fromkeys(rows["page"]))
+    wrapped = {title: textwrap.wrap(title, _TITLE_WIDTH) for title in titles}
+    number = rows["page"].map(titles.index)
+    column, line = number % per_row, number // per_row
+    heading = max(map(len, wrapped.values()))
+    tall = rows["line_pointer"].max() + heading + 0.6
+    first = line * tall + heading
+    rows["left"], rows["right"] = column + 0.06, column + 0.68
+    rows["pointed"] = column + 0.01
+    rows["top"] = first + rows["line_pointer"] - 1 + 0.1
+    rows["bottom"], rows["middle"] = rows["top"] + 0.8, rows["top"] + 0.4
+    rows["target"] = first + rows["to"].astype("Float64") - 0.5
+    # every arrow of a page turns in a lane of its own, the longest one outermost
+    length = (rows["target"] - rows["middle"]).abs()
+    lanes = length.groupby(rows["page"]).rank(method="first")
+    rows["lane"] = rows["right"] + 0.02 + 0.05 * lanes
+    uppermost = rows["line_pointer"] == rows.groupby("page")["line_pointer"].transform("min")
+    rows["title"] = [chr(10).join(wrapped[page]) if up else None for page, up in zip(rows["page"], uppermost)]
+    rows["above"] = first - 0.8 * rows["page"].map(lambda page: len(wrapped[page]))
+    return rows.drop(columns=["state", "old"], errors="ignore")
+
+
+_TITLE_WIDTH = 11  # characters above a page: five pages stand side by side on a phone
 
 
 # --- what the charts share ----------------------------------------------------------

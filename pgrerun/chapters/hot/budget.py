@@ -1,0 +1,216 @@
+"""What an update costs: log, full page images, changed pages and index entries, and what a reader pays afterwards."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import pandas as pd
+import psycopg
+
+from pgrerun import published, statistics
+from pgrerun.chapter import Chapter
+from pgrerun.chapters.hot.bank import (
+    ARMS, AS_BEFORE, HOT, INDEXED, NO_HOT, REDUCED, SIZED, bank, blocks, churn, drive, printed_updates, snapshot,
+)  # fmt: skip
+from pgrerun.experiment import Arm, Block
+from pgrerun.instruments import counters, pgbench
+
+IMAGES, TABLES, PRUNED, ENTRIES, COMMITS, REST = (
+    "full page images", "new versions (tables)", "pruning", "index entries", "commit", "other",
+)  # fmt: skip
+PARTS = (TABLES, PRUNED, ENTRIES, IMAGES, COMMITS, REST)
+FRESH, LATER = "right after a checkpoint", "later"
+_PRUNE = {"PRUNE_ON_ACCESS", "PRUNE_VACUUM_SCAN", "PRUNE_VACUUM_CLEANUP", "PRUNE"}
+
+
+@dataclass(frozen=True)
+class Written:
+    """What transactions of the reduced script write, each arm's first half beginning with a checkpoint.
+
+    `log`: a row per arm, phase (`FRESH`: the first half, `LATER`: the second) and part (one of `PARTS`), with
+    bytes and records per transaction. `pages`: distinct pages that the first half changes, per
+    transaction, a row per arm and a column per relation or index.
+    """
+
+    log: pd.DataFrame
+    pages: pd.DataFrame
+
+
+def budget(chapter: Chapter) -> Written:
+    """Account for as many updates as in print, by one client with a fixed seed, in every arm."""
+    server, here = chapter.server, bank(chapter)
+    server.require("checkpoint")
+    server.extension("pg_walinspect")
+    transactions = here.updates(printed_updates() / 2)
+    log, pages = [], {}
+    for arm in ARMS:
+        here.load(server, arm)
+        with server.connect() as connection, snapshot(server, arm == AS_BEFORE):
+            connection.execute("CHECKPOINT")
+            for number, phase in enumerate((FRESH, LATER)):
+                start = _position(connection)
+                drive(server, here, REDUCED, transactions, seed=chapter.parameters.seed + number, waiting=False)
+                end = _position(connection)
+                log.append((_log_by_part(connection, start, end) / transactions).reset_index().assign(arm=arm, phase=phase))
+                if phase == FRESH:
+                    pages[arm] = _changed(connection, start, end) / transactions
+    changed = pd.DataFrame(pages).T.fillna(0).rename_axis("arm").reset_index()
+    return Written(pd.concat(log, ignore_index=True), changed)
+
+
+def _position(connection: psycopg.Connection) -> str:
+    return connection.execute("SELECT pg_current_wal_insert_lsn()::text").fetchone()[0]
+
+
+def _log_by_part(connection: psycopg.Connection, start: str, end: str) -> pd.DataFrame:
+    records = counters.wal_records(connection, start, end)
+    part = records["resource_manager"].map({"Heap": TABLES, "Heap2": TABLES, "Btree": ENTRIES, "BRIN": ENTRIES, "Transaction": COMMITS}).fillna(REST)
+    part = part.mask(records["record_type"].isin(_PRUNE), PRUNED)
+    own = records.assign(part=part, bytes=records["bytes"] - records["fpi_bytes"]).groupby("part")[["bytes", "records"]].sum()
+    own.loc[IMAGES] = (records["fpi_bytes"].sum(), 0)
+    return own.reindex(list(PARTS), fill_value=0).rename_axis("part")
+
+
+def _changed(connection: psycopg.Connection, start: str, end: str) -> pd.Series:
+    changed = counters.wal_blocks(connection, start, end)
+    changed = changed[(changed["fork"] == "main") & changed["relation"].str.startswith(("accounts", "history"), na=False)]
+    return changed.set_index("relation")["blocks_distinct"].sort_index()
+
+
+def log_of(found: Written, arm: str, phase: str = LATER) -> float:
+    """Bytes of log per transaction of an arm in a phase."""
+    rows = found.log[(found.log["arm"] == arm) & (found.log["phase"] == phase)]
+    return float(rows["bytes"].sum())
+
+
+def changed_pages(found: Written | None) -> pd.DataFrame | None:
+    """The pages of `Written`, for the page."""
+    return None if found is None else found.pages
+
+
+def per_arm(found: Written | None) -> pd.DataFrame | None:
+    """The budget in short: bytes and records of log per transaction in each phase, index entries, and bytes over those of HOT."""
+    if found is None:
+        return None
+    rows = []
+    for arm in ARMS:
+        own = found.log[(found.log["arm"] == arm) & (found.log["phase"] == LATER)].set_index("part")
+        row = {"arm": arm} | {f"bytes {phase}": log_of(found, arm, phase) for phase in (FRESH, LATER)}
+        row |= {"records": own["records"].sum(), "index entries": own.at[ENTRIES, "records"], "bytes later, HOT = 1": log_of(found, arm) / log_of(found, HOT)}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def indicative_facts(found: Written | None) -> dict[str, bool] | None:
+    """Whether there is a workload that HOT does nothing for, and whether what came with HOT costs it something."""
+    if found is None:
+        return None
+    part = found.log[found.log["phase"] == LATER].set_index(["arm", "part"])["bytes"]
+    return {
+        "with the updated column indexed an update writes more log than a HOT one": bool(log_of(found, INDEXED) > log_of(found, HOT)),
+        "pruning writes log there, too": bool(part[INDEXED, PRUNED] > 0),
+    }
+
+
+def jump_facts(grown_ratio: float | None, found: Written | None, speed: statistics.Interval | None) -> dict[str, bool] | None:
+    """What has to be true if stable sizes explain the jump of throughput.
+
+    `grown_ratio`: pages without HOT (as in 2007) over those with it; `speed`: throughput of HOT over that of
+    updates without HOT whose relations don't grow, since they are pruned.
+    """
+    if None in (grown_ratio, speed) or found is None:
+        return None
+    return {
+        "without HOT and pruning accounts grows": grown_ratio > 1,
+        "where sizes are stable without HOT, HOT isn't faster": not speed.low > 1,
+        "apart from sizes both do the same: HOT writes no less log": bool(log_of(found, HOT) >= log_of(found, NO_HOT)),
+    }
+
+
+# ---- when to prune
+
+
+ROOMY = 70  # per cent of a page filled: room for a dozen versions
+AT_EVERY_VISIT, WITHOUT_ROOM = "at every visit", "when a tenth of the page is left"
+
+
+def when_to_prune(chapter: Chapter) -> pd.DataFrame:
+    """Log per update of the same relation when pruning waits for a full page and when it doesn't: columns pruned, bytes, updates.
+
+    The fillfactor is also the threshold of pruning: below the room that it leaves, a visit prunes. So pages are
+    loaded with room, and the fillfactor is then raised for one of the two.
+    """
+    here, rows = bank(chapter), []
+    with chapter.server.connect() as connection:
+        for name, fillfactor in ((AT_EVERY_VISIT, ROOMY), (WITHOUT_ROOM, 100)):
+            here.load(connection, HOT, ROOMY)
+            connection.execute(f"ALTER TABLE accounts SET (fillfactor = {fillfactor})")
+            updates, start = 2 * here.tuples, _position(connection)
+            churn(connection, here, updates, seed=chapter.parameters.seed)
+            log = connection.execute("SELECT pg_current_wal_insert_lsn() - %s::pg_lsn", [start]).fetchone()[0]
+            rows.append((name, float(log) / updates, updates))
+    return pd.DataFrame(rows, columns=["pruned", "bytes", "updates"])
+
+
+def eager_over_lazy(found: pd.DataFrame | None) -> float | None:
+    """Log per update with pruning at every visit over that with pruning only without room."""
+    if found is None:
+        return None
+    log = found.set_index("pruned")["bytes"]
+    return float(log[AT_EVERY_VISIT] / log[WITHOUT_ROOM])
+
+
+# ---- reading: a pool as small as the print's, and relations that have grown
+
+
+def pools(chapter: Chapter) -> pd.DataFrame:
+    """Pages of accounts and its index read per transaction, from a pool of the print's share and from one that holds all.
+
+    Columns: pool ("as in print", "holds everything"), pages (its size), data (pages of accounts and index), reads
+    (per transaction of the reduced script; the pool is empty at first). PostgreSQL's smallest pool is sixteen pages.
+    """
+    here = bank(chapter)
+    size = published.derived("hot_growth").loc[["reduced_accounts", "reduced_accounts_pkey"], "initial_hot"].sum()
+    share = published.cell("hot_setup", "shared_buffers", "value") * 2**20 / 8192 / size
+    here.load(chapter.server)
+    with chapter.server.connect() as connection:
+        data = sum(blocks(connection, *SIZED[:2]))
+    transactions, rows = here.updates(printed_updates()), []
+    for name, pages in (("as in print", max(16, round(share * data))), ("holds everything", max(1024, 4 * data))):
+        cluster = chapter.cluster(shared_buffers=f"{8 * pages}kB", synchronous_commit="off")
+        here.load(cluster)
+        cluster.restart()
+        with counters.Counters(cluster, settle=0.05) as counter, counter.measured() as delta:
+            drive(cluster, here, REDUCED, transactions, seed=chapter.parameters.seed)
+        own = delta.relations[delta.relations["relation"].isin(SIZED[:2])]
+        rows.append((name, pages, data, own["read"].sum() / transactions))
+    return pd.DataFrame(rows, columns=["pool", "pages", "data", "reads"])
+
+
+def small_over_large(found: pd.DataFrame | None) -> float | None:
+    """Reads per transaction from the small pool over those from the large one."""
+    if found is None:
+        return None
+    small, large = found["reads"]
+    return float(small / large)
+
+
+SCANS, LOOKUPS = "scans", "lookups"
+_READERS = {SCANS: ("SELECT sum(abalance) FROM accounts;\n", 50), LOOKUPS: ("\\set aid random(1, :accounts * :branches)\nSELECT abalance FROM accounts WHERE aid = :aid;\n", 1500)}
+
+
+def reading(chapter: Chapter) -> None:
+    """Time to scan accounts and to look up one, after as many updates as in print, with HOT and as before it."""
+    arms = [Arm(arm, partial(_read, chapter, arm)) for arm in (HOT, AS_BEFORE)]
+    chapter.compare("reading", arms, {name: "ms" for name in _READERS}, warmup=0)
+
+
+def _read(chapter: Chapter, arm: str, block: Block) -> dict[str, float]:
+    server, here = chapter.server, bank(chapter)
+    here.load(server, arm)
+    with server.connect() as connection, snapshot(server, arm == AS_BEFORE):
+        churn(connection, here, here.updates(printed_updates()), seed=block.seed)
+        found = {}
+        for name, (script, times) in _READERS.items():
+            result = pgbench.run(server, script, transactions=times, variables=here.variables, seed=block.seed, protocol="prepared")
+            found[name] = 1000 / result.tps
+    return found

@@ -1,0 +1,326 @@
+"""Sizes after many updates: the thread's two set-ups, the steady state, its theory, and autovacuum's part.
+
+Time is counted in updates per account, so that growth compares across machines. One client and
+fixed seeds: the sizes are the same in every run.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from pgrerun import published
+from pgrerun.chapter import Chapter
+from pgrerun.chapters.hot.bank import (
+    AS_BEFORE, BALANCES, FULL, HOT, NO_HOT, PAGE, REDUCED, SIZED, Bank, bank, blocks, churn, counted, drive, printed_updates, snapshot,
+)  # fmt: skip
+from pgrerun.relations import loading
+
+PAGE_HEADER, LINE_POINTER = 24, 4
+MOST_POINTERS = 291  # of a page of a table (MaxHeapTuplesPerPage)
+
+# The full script updates single tuples so often that an old snapshot would make every lookup visit hundreds of versions.
+RUNS = ((REDUCED, HOT), (REDUCED, NO_HOT), (REDUCED, AS_BEFORE), (FULL, HOT), (FULL, NO_HOT))
+
+
+def growth(chapter: Chapter) -> pd.DataFrame:
+    """The thread's two set-ups, as many updates per account as in print: a row per script, arm and relation or index.
+
+    Columns: script, arm, relation, before, after (pages), updates, hot, newpage (of the table; an index has none),
+    transactions (that pgbench reported), history (tuples inserted).
+    """
+    server, here = chapter.server, bank(chapter)
+    rows = []
+    for script, arm in RUNS:
+        here.load(server, arm)
+        with server.connect() as connection, snapshot(server, arm == AS_BEFORE):
+            before = blocks(connection, *SIZED)
+            done = drive(server, here, script, here.updates(printed_updates()), seed=chapter.parameters.seed, waiting=False)
+            history = connection.execute("SELECT count(*) FROM history").fetchone()[0]
+            for relation, start, end in zip(SIZED, before, blocks(connection, *SIZED)):
+                counts = counted(connection, relation) if relation in BALANCES else {}
+                rows.append(
+                    {"script": script, "arm": arm, "relation": relation, "before": start, "after": end}
+                    | counts | {"transactions": done.transactions, "history": history}
+                )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def pick(grown: pd.DataFrame, script: str, arm: str, relation: str) -> pd.Series:
+    """One row of `growth`."""
+    return grown.set_index(["script", "arm", "relation"]).loc[(script, arm, relation)]
+
+
+def beside_print(grown: pd.DataFrame | None, script: str) -> pd.DataFrame | None:
+    """Pages before and after of one set-up, a row per relation and index: in print and here, each without and with HOT."""
+    if grown is None:
+        return None
+    printed = published.derived("hot_growth")
+    rows = []
+    for relation in SIZED[: 2 if script == REDUCED else None]:
+        then = printed.loc[f"{'reduced' if script == REDUCED else 'full'}_{relation}"]
+        row = {"relation": relation} | {
+            f"2007 {words}": f"{then[f'initial_{arm}']:,.0f} + {then[f'increase_{arm}']:,.0f}" for arm, words in (("head", "without"), ("hot", HOT))
+        }
+        for arm in (arm for one, arm in reversed(RUNS) if one == script):
+            now = pick(grown, script, arm, relation)
+            row[f"here, {arm}"] = f"{now['before']:,} + {now['after'] - now['before']:,}"
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def over_hot(grown: pd.DataFrame | None, relation: str, arm: str = AS_BEFORE, script: str = REDUCED) -> float | None:
+    """Pages afterwards in an arm, over those with HOT."""
+    if grown is None:
+        return None
+    return float(pick(grown, script, arm, relation)["after"] / pick(grown, script, HOT, relation)["after"])
+
+
+def small_facts(grown: pd.DataFrame | None) -> dict[str, bool] | None:
+    """Whether HOT keeps the small relations smaller."""
+    if grown is None:
+        return None
+    added = {(arm, name): int(row["after"] - row["before"]) for arm in (HOT, NO_HOT) for name in SIZED for row in [pick(grown, FULL, arm, name)]}
+    return {f"{name} grows less with HOT": added[HOT, name] < added[NO_HOT, name] for name in ("tellers", "branches")}
+
+
+def small_index_facts(grown: pd.DataFrame | None) -> dict[str, bool] | None:
+    """Whether the primary key of branches grows without HOT only."""
+    if grown is None:
+        return None
+    with_hot, without = (pick(grown, FULL, arm, "branches_pkey") for arm in (HOT, NO_HOT))
+    return {
+        "branches_pkey grows without HOT": bool(without["after"] > without["before"]),
+        "branches_pkey doesn't grow with HOT": bool(with_hot["after"] == with_hot["before"]),
+    }
+
+
+def stock_facts(grown: pd.DataFrame | None) -> dict[str, bool] | None:
+    """Whether pgbench as it is ran both statements of the reduced script, every time."""
+    if grown is None:
+        return None
+    run = pick(grown, REDUCED, HOT, "accounts")
+    return {
+        "pgbench ran the reduced script from a file": bool(run["transactions"] > 0),
+        "each transaction updated one account and inserted one tuple": bool(run["updates"] == run["history"] == run["transactions"]),
+    }
+
+
+def worth_facts(grown: pd.DataFrame | None) -> dict[str, bool] | None:
+    """What HOT does for pgbench's own transaction, in counts."""
+    if grown is None:
+        return None
+    tables = [pick(grown, FULL, HOT, name) for name in BALANCES]
+    share = sum(row["hot"] for row in tables) / sum(row["updates"] for row in tables)
+    relations = [(pick(grown, FULL, HOT, name), pick(grown, FULL, NO_HOT, name)) for name in SIZED]
+    return {
+        "nine of ten updates of pgbench's transaction are HOT": bool(share >= 0.9),
+        "no relation or index grows more with HOT than without": all(h["after"] <= n["after"] for h, n in relations),
+        "without HOT accounts or its index would have grown": any(
+            pick(grown, FULL, NO_HOT, name)["after"] > pick(grown, FULL, NO_HOT, name)["before"] for name in SIZED[:2]
+        ),
+    }
+
+
+# ---- the steady state, measured and computed
+
+VACUUMED = "no HOT, vacuumed as in print"
+STEADY = (HOT, VACUUMED, NO_HOT, AS_BEFORE)
+STEP = 0.5  # updates per account between two looks
+LONGEST_SNAPSHOT = 2.0  # updates per account: an old snapshot keeps every version
+
+
+def steady(chapter: Chapter) -> pd.DataFrame:
+    """Pages of accounts and its index over updates per account: columns arm, updates, accounts, accounts_pkey.
+
+    Accounts are drawn at random by one session. `VACUUMED` vacuums whenever the updates since the last time
+    exceed the print's scale factor, which is when autovacuum would if it came at once.
+    """
+    here, seed = bank(chapter), chapter.parameters.seed
+    between = _vacuumed_after(here)
+    rows = []
+    for arm in STEADY:
+        here.load(chapter.server, NO_HOT if arm == VACUUMED else arm)
+        with chapter.server.connect() as connection, snapshot(chapter.server, arm == AS_BEFORE):
+            longest = min(LONGEST_SNAPSHOT, chapter.parameters.rounds) if arm == AS_BEFORE else chapter.parameters.rounds
+            for step, updates in enumerate(np.arange(0, longest + STEP, STEP)):
+                if updates:
+                    churn(connection, here, here.updates(STEP), seed=seed + step, vacuum_after=between if arm == VACUUMED else 0)
+                rows.append((arm, float(updates), *blocks(connection, *SIZED[:2])))
+    return pd.DataFrame(rows, columns=["arm", "updates", *SIZED[:2]])
+
+
+def _vacuumed_after(here: Bank) -> int:
+    """Updates of accounts after which the print's autovacuum comes."""
+    return int(here.tuples * published.cell("hot_setup", "autovacuum_scale_factor", "value"))
+
+
+@dataclass
+class Pages:
+    """Pages of a table as byte accounts: what fits, what a dead version leaves behind until vacuum comes.
+
+    `width` is a tuple's length, `fillfactor` how full pages are loaded. A page holds its tuples, a line
+    pointer for each, and a line pointer for every dead version that pruning couldn't do away with, because
+    index entries may still point to it.
+    """
+
+    tuples: int
+    width: int
+    fillfactor: int
+    live: list[int] = field(init=False)
+    dead: list[int] = field(init=False)
+    home: list[int] = field(init=False)  # the page of each tuple
+
+    def __post_init__(self):
+        self.aligned = -(-self.width // 8) * 8
+        usable = PAGE - PAGE_HEADER - PAGE * (100 - self.fillfactor) // 100
+        full = usable // (self.aligned + LINE_POINTER)
+        self.home = [number // full for number in range(self.tuples)]
+        self.live = np.bincount(self.home).tolist()
+        self.dead = [0] * len(self.live)
+
+    def room(self, page: int) -> bool:
+        """Whether one more version fits beside what is there."""
+        pointers = self.live[page] + self.dead[page] + 1
+        used = (self.live[page] + 1) * self.aligned + pointers * LINE_POINTER
+        return used <= PAGE - PAGE_HEADER and pointers <= MOST_POINTERS
+
+    def update(self, number: int, pruning: bool) -> None:
+        """Replace a tuple by a version with index entries of its own: on its page if there is room, else on the last, else a new one."""
+        page = self.home[number]
+        target = page if self.room(page) else len(self.live) - 1
+        if not self.room(target):
+            self.live.append(0)
+            self.dead.append(0)
+            target += 1
+        self.live[target] += 1
+        self.home[number] = target
+        if pruning:  # the old version shrinks to a line pointer
+            self.live[page] -= 1
+            self.dead[page] += 1
+
+    def vacuum(self) -> None:
+        """Give the line pointers of dead versions back."""
+        self.dead = [0] * len(self.dead)
+
+
+def theory(chapter: Chapter, width: int = 121) -> pd.DataFrame:
+    """The same sizes of accounts from the layout of a page alone: columns arm, updates, accounts.
+
+    `width` is that of pgbench's account. With HOT a dead version leaves nothing behind, so nothing is computed.
+    """
+    here = bank(chapter)
+    fillfactor = int(published.cell("hot_setup", "fillfactor", "value"))
+    between = _vacuumed_after(here)
+    rows = []
+    for arm in STEADY:
+        pages, draws = Pages(here.tuples, width, fillfactor), np.random.default_rng(chapter.parameters.seed)
+        longest = min(LONGEST_SNAPSHOT, chapter.parameters.rounds) if arm == AS_BEFORE else chapter.parameters.rounds
+        done = 0
+        for updates in np.arange(0, longest + STEP, STEP):
+            for number in draws.integers(here.tuples, size=here.updates(STEP) if updates and arm != HOT else 0).tolist():
+                pages.update(number, pruning=arm != AS_BEFORE)
+                done += 1
+                if arm == VACUUMED and done % between == 0:
+                    pages.vacuum()
+            rows.append((arm, float(updates), len(pages.live)))
+    return pd.DataFrame(rows, columns=["arm", "updates", "accounts"])
+
+
+def agreement(measured: pd.DataFrame | None, computed: pd.DataFrame) -> pd.DataFrame | None:
+    """The largest difference between measured and computed pages of accounts, for each arm, as a share of the computed."""
+    if measured is None:
+        return None
+    both = measured.merge(computed, on=["arm", "updates"], suffixes=("", "_computed"))
+    off = (both["accounts"] / both["accounts_computed"] - 1).abs()
+    frame = both.assign(off=off).groupby("arm", sort=False).agg(
+        initial_pages=("accounts", "first"), pages=("accounts", "last"), computed=("accounts_computed", "last"), largest_difference=("off", "max")
+    )
+    return frame.reset_index().assign(largest_difference=lambda f: f["largest_difference"].map("{:.1%}".format))
+
+
+# ---- autovacuum
+
+
+AUTOVACUUM = {"off": None, "as in print": {}, "throttled": {"autovacuum_vacuum_cost_delay": 100, "autovacuum_vacuum_cost_limit": 1}}
+
+
+def autovacuum(chapter: Chapter) -> pd.DataFrame:
+    """Without HOT, with autovacuum off, as in print and throttled to a crawl: a row each.
+
+    Columns: autovacuum, before, after (pages of accounts; as many updates per account as in print), later
+    (after the chapter's longest run), vacuums (of accounts, by then).
+    """
+    cluster, here = chapter.cluster(autovacuum="on", autovacuum_naptime=1, synchronous_commit="off"), bank(chapter)
+    scale = published.cell("hot_setup", "autovacuum_scale_factor", "value")
+    rows = []
+    for name, options in AUTOVACUUM.items():
+        here.load(cluster, NO_HOT)
+        with cluster.connect() as connection:
+            if options is not None:
+                options = {"autovacuum_enabled": "on", "autovacuum_vacuum_scale_factor": scale, "autovacuum_vacuum_threshold": 0} | options
+                connection.execute(f"ALTER TABLE accounts SET ({', '.join(f'{option} = {value}' for option, value in options.items())})")
+            before = blocks(connection, "accounts")
+            load = {"seed": chapter.parameters.seed, "clients": chapter.parameters.clients}
+            drive(cluster, here, REDUCED, here.updates(printed_updates()), **load)
+            after = blocks(connection, "accounts")
+            drive(cluster, here, REDUCED, here.updates(chapter.parameters.rounds - printed_updates()), **load)
+            vacuums = connection.execute("SELECT pg_stat_get_autovacuum_count('accounts'::regclass)").fetchone()[0]
+            rows.append((name, *before, *after, *blocks(connection, "accounts"), vacuums))
+    return pd.DataFrame(rows, columns=["autovacuum", "before", "after", "later", "vacuums"])
+
+
+def grown_with_autovacuum(found: pd.DataFrame | None) -> float | None:
+    """Pages of accounts after over before, autovacuum as in print."""
+    if found is None:
+        return None
+    row = found.set_index("autovacuum").loc["as in print"]
+    return float(row["after"] / row["before"])
+
+
+def queue(chapter: Chapter, jobs: int = 1000, batches: int = 160) -> pd.DataFrame:
+    """A queue that is inserted into, updated twice per job, emptied and vacuumed, with HOT and without: a row each.
+
+    One batch is a tenth of the queue; as many jobs are deleted as come in. Vacuum runs after every second batch, which is when
+    autovacuum would by the print's scale factor. Columns: arm, table_halfway, table, table_clustered (pages at half the
+    batches, at the end, and after CLUSTER), and the same of its index.
+    """
+    fillfactor = int(published.cell("hot_setup", "fillfactor", "value"))
+    batch, rows = jobs // 10, []
+    with chapter.server.connect() as connection:
+        connection.execute("SET synchronous_commit = off")
+        for arm in (HOT, NO_HOT):
+            with connection.transaction():
+                create = "CREATE TABLE jobs (id int PRIMARY KEY, state int NOT NULL, pad text)"
+                loading.replace(connection, "jobs", f"{create} WITH (autovacuum_enabled = off, fillfactor = {fillfactor})")
+                if arm == NO_HOT:
+                    connection.execute("CREATE INDEX ON jobs (state) WHERE state IS NULL")
+                connection.execute(f"INSERT INTO jobs SELECT n, 0, repeat('x', 84) FROM generate_series(1, {jobs}) AS n")
+            looks = []
+            for number in range(batches):
+                first = number * batch + 1
+                connection.execute(
+                    f"DO $$ BEGIN FOR n IN {first}..{first + batch - 1} LOOP"
+                    f" INSERT INTO jobs VALUES (n + {jobs}, 0, repeat('x', 84)); COMMIT;"
+                    " UPDATE jobs SET state = 1 WHERE id = n; COMMIT; UPDATE jobs SET state = 2 WHERE id = n; COMMIT;"
+                    " DELETE FROM jobs WHERE id = n; COMMIT; END LOOP; END $$"
+                )
+                if number % 2:
+                    connection.execute("VACUUM jobs")
+                looks.append(blocks(connection, "jobs", "jobs_pkey"))
+            connection.execute("CLUSTER jobs USING jobs_pkey")
+            halfway, end, clustered = looks[batches // 2 - 1], looks[-1], blocks(connection, "jobs", "jobs_pkey")
+            rows.append((arm, halfway[0], end[0], clustered[0], halfway[1], end[1], clustered[1]))
+    looked = ("halfway", "end", "clustered")
+    return pd.DataFrame(rows, columns=["arm", *(f"table_{at}" for at in looked), *(f"index_{at}" for at in looked)])
+
+
+def queue_facts(found: pd.DataFrame | None) -> dict[str, bool] | None:
+    """Whether a vacuumed queue with HOT needs no CLUSTER."""
+    if found is None:
+        return None
+    row = found.set_index("arm").loc[HOT]
+    return {
+        "the table and its index stop growing": bool(row["table_end"] <= row["table_halfway"] and row["index_end"] <= row["index_halfway"]),
+        "CLUSTER would make the table no smaller by half": bool(row["table_clustered"] > 0.5 * row["table_end"]),
+    }
