@@ -8,6 +8,7 @@ import pytest
 
 from pgrerun import published
 from pgrerun.errors import RecordError
+from pgrerun.published import hot, reading, text
 
 TABLES = published.names()
 UNTYPED = {"label", "unit"}  # our words, not the document's
@@ -20,7 +21,7 @@ def test_every_table_has_a_second_entry_and_no_entry_lacks_its_table():
 
 @pytest.mark.parametrize("name", TABLES)
 def test_both_transcriptions_agree_cell_by_cell(name):
-    first = published._read(published.DATA / f"{name}.csv")
+    first = published.printed(name)
     second = published.second_entry(name)
     assert set(first.columns) - UNTYPED == set(second.columns)
     assert set(first.index) == set(second.index)
@@ -83,7 +84,7 @@ def test_a_thread_is_divided_into_messages_and_quotes_are_left_out():
     found = published.sections(THREAD)
     assert [key for key in found if key] == ["msg 1", "msg 2"]
     assert "90 scaling factor" in found["msg 1"] and "90" not in found["msg 2"] and "7.5" in found["msg 2"]
-    assert published._states(found["msg 1"], 10) and not published._states(found["msg 2"], 10)
+    assert text._states(found["msg 1"], 10) and not text._states(found["msg 2"], 10)
 
 
 def test_places_are_said_in_words():
@@ -99,10 +100,10 @@ def test_numbers_that_the_text_lacks_are_reported(tmp_path, monkeypatch):
         "right,10000,7:44,35,80,x\n"
         "wrong,1000,7:45,5,8,x\n"
     )
-    monkeypatch.setattr(published, "DATA", tmp_path)
+    monkeypatch.setattr(reading, "DATA", tmp_path)
     missing = published.missing_from_text("t", tmp_path)
     assert missing == ["wrong.tuples = 1000", "wrong.elapsed = 7:45", "wrong.rate = 5", "wrong.reads = 8"]
-    assert not published._states("1.250", 1.25) and published._states("is 1.25.", 1.25)
+    assert not text._states("1.250", 1.25) and text._states("is 1.25.", 1.25)
 
 
 def test_values_are_typed_and_blanks_stay_blank():
@@ -119,7 +120,7 @@ def test_value_column_repeats_what_the_printed_words_say():
         frame = published.table(name)
         if "printed" in frame:
             for row in frame.itertuples():
-                assert published._states(row.printed.lower(), row.value), (name, row)
+                assert text._states(row.printed.lower(), row.value), (name, row)
 
 
 @pytest.mark.parametrize(
@@ -151,14 +152,14 @@ def test_what_isnt_there_is_named(call):
 )
 def test_a_damaged_table_is_named(tmp_path, monkeypatch, text, complaint):
     (tmp_path / "broken.csv").write_text(text)
-    monkeypatch.setattr(published, "DATA", tmp_path)
+    monkeypatch.setattr(reading, "DATA", tmp_path)
     published.source.cache_clear()
-    published._table.cache_clear()
+    reading._table.cache_clear()
     with pytest.raises(RecordError, match=complaint) as caught:
         published.table("broken")
     assert "broken" in str(caught.value)
     published.source.cache_clear()
-    published._table.cache_clear()
+    reading._table.cache_clear()
 
 
 def test_derived_columns_follow_from_printed_ones():
@@ -196,9 +197,9 @@ def test_the_layout_of_2007_gives_the_printed_blocks():
     assert growth.recomputed_initial.tolist() == growth.initial_head.tolist() == growth.initial_hot.tolist()
     assert growth.one_split_each[["reduced_accounts_pkey", "full_accounts_pkey"]].tolist() == [19705, 19705]
     # Nine million entries of 16 bytes: 458 on a leaf filled to nine tenths, 355 on a page above filled to seven.
-    assert published._tree(9_000_000) == (19651, 19650, 56, 55)
-    assert published._tree(458) == (1, 1, 1, 0) and published._tree(459) == (2, 1, 1, 0)
-    assert published._per_page(100, 90) == 57 and published._per_page(100) == 63
+    assert hot._tree(9_000_000) == (19651, 19650, 56, 55)
+    assert hot._tree(458) == (1, 1, 1, 0) and hot._tree(459) == (2, 1, 1, 0)
+    assert hot._per_page(100, 90) == 57 and hot._per_page(100) == 63
 
 
 def test_derived_columns_of_the_hot_thread():
