@@ -10,7 +10,8 @@ import importlib.metadata
 import os
 import platform
 import subprocess
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -91,7 +92,8 @@ class Chapter:
         When this machine or server can't show it, say why, set `claims` aside and return None.
         """
         try:
-            return measure(self)
+            with self._telling_of_death():
+                return measure(self)
         except CannotMeasure as reason:
             self.set_aside(reason, claims)
             display(narrate.set_aside(measure.__name__, reason))
@@ -106,7 +108,8 @@ class Chapter:
     ) -> pd.DataFrame:
         """Interleave the arms in `pairs` blocks (default: the parameter); tidy observations."""
         pairs, seed = pairs or self.parameters.pairs, self.parameters.seed
-        return experiment.interleave(self.run, name, arms, pairs=pairs, units=units, seed=seed, warmup=warmup)
+        with self._telling_of_death():
+            return experiment.interleave(self.run, name, arms, pairs=pairs, units=units, seed=seed, warmup=warmup)
 
     def table(self, name: str, metric: str) -> pd.DataFrame:
         """This run's observations of one metric: a row per block, a column per arm. Empty if it did not run."""
@@ -178,6 +181,18 @@ class Chapter:
                 server.close()
 
     # ---- inside --------------------------------------------------------------------
+
+    @contextmanager
+    def _telling_of_death(self) -> Iterator[None]:
+        """Whatever an experiment stumbles over when its server dies, say that the server died."""
+        try:
+            yield
+        except RerunError:
+            raise
+        except Exception as error:
+            for server in [*self._clusters.values(), *([self._borrowed] if self._borrowed else [])]:
+                server.tell_of_death(str(error))
+            raise
 
     def _key(self) -> str:
         """Observations of a killed run are taken up again only by the same code, parameters and server."""

@@ -1,6 +1,7 @@
 """A chapter as its readers run it: refused parameters, somebody's server, a server that dies, a resumed run."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import pytest
 from pgrerun import claims, runs
 from pgrerun.chapter import Chapter, wide
 from pgrerun.chapters import tp1
-from pgrerun.errors import BookError, CannotMeasure
+from pgrerun.errors import BookError, CannotMeasure, ServerError
 from pgrerun.parameters import chapter_parameters
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -129,6 +130,26 @@ def test_a_server_that_dies_ends_the_run_and_the_next_one_resumes(records, base)
     assert not any(base.iterdir())
 
 
+def test_whatever_fails_when_the_server_dies_is_told_as_its_death(chapter, base):
+    def killed_in_between(chapter):
+        server = chapter.server
+        for pid in server.pids():
+            os.kill(pid, signal.SIGKILL)
+        raise KeyError("a count that is no longer there")
+
+    with pytest.raises(ServerError, match="killed by signal 9"):
+        chapter.attempt(killed_in_between)
+
+
+def test_an_error_of_our_own_is_not_blamed_on_a_living_server(chapter, base):
+    def wrong(chapter):
+        chapter.server.stop()
+        raise KeyError("a count that is no longer there")
+
+    with pytest.raises(KeyError):
+        chapter.attempt(wrong)
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_a_run_that_is_stopped_keeps_what_it_has_and_leaves_no_server(number, records, base):
     process = start_run()
@@ -154,6 +175,8 @@ def chapter(records, monkeypatch):
     opened = Chapter("tp1", chapter_parameters("tp1", SMALL))
     opened.shown = shown
     yield opened
+    for server in opened._clusters.values():
+        server.close()
     opened.run._release()
 
 

@@ -76,3 +76,10 @@ def test_a_restart_between_two_readings_is_refused():
         cluster.restart()
         with pytest.raises(ServerError, match="restarted"):
             processes.usage(cluster) - before
+
+
+def test_a_server_that_is_gone_has_no_processes_to_read():
+    with Cluster() as cluster:
+        cluster.stop("immediate")
+        with pytest.raises(ServerError, match="isn't running"):
+            processes.usage(cluster)

@@ -80,13 +80,15 @@ def usage(server) -> Usage:
     """What all processes of a server have used so far.
 
     Read twice around, so that no process is missed or counted twice. CannotMeasure
-    if the server's processes aren't visible from here.
+    if the server's processes aren't visible from here, ServerError if it isn't running.
     """
     server.require("processes")
     if not hasattr(server, "pids"):
         raise CannotMeasure("processes", f"The processes of {server.name} can't be listed: it isn't our own server.")
     for _ in range(50):
         roles = server.pids()
+        if not roles:  # not "nothing used": whoever subtracts two readings would believe it
+            raise ServerError(f"{server.name} isn't running, so it has no processes to read. Start it and measure again.")
         rows = [_process(pid, role) for pid, role in roles.items()]
         if None not in rows and list(server.pids()) == list(roles):
             return Usage(pd.DataFrame(rows).set_index("pid"))

@@ -116,6 +116,9 @@ class Server:
     def _await_death(self, said: str) -> None:
         """Give a server that is going down, by what its client said, the time to do so."""
 
+    def tell_of_death(self, said: str) -> None:
+        """Raise ServerError if the server died on its own; `said` is the error that was met meanwhile."""
+
     def conninfo(self) -> str:
         """A libpq connection string, never with a password in it."""
         return make_conninfo(**self._parameters())

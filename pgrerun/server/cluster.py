@@ -343,6 +343,14 @@ class Cluster(Server):
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._postmaster.wait(2)
 
+    def tell_of_death(self, said: str) -> None:
+        if self._stopped_by_us:
+            return
+        self._await_death(said)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._postmaster.wait(0.5)  # what failed may have been faster than the end itself
+        self.ensure_alive()
+
     def _lost(self, what: str, said: str) -> ServerError:
         self._await_death(said)
         try:
