@@ -1,5 +1,6 @@
 """A chapter as its readers run it: refused parameters, somebody's server, a server that dies, a resumed run."""
 
+import contextlib
 import json
 import os
 import signal
@@ -110,8 +111,12 @@ def wait_for_observations(records: Path, least: int, process: subprocess.Popen) 
 
 def postmaster_of(process: subprocess.Popen) -> psutil.Process:
     """The server that this run has started: a child of it, by its id."""
-    [found] = [child for child in psutil.Process(process.pid).children() if child.name() == "postgres"]
-    return found
+    found = []
+    for child in psutil.Process(process.pid).children():
+        with contextlib.suppress(psutil.NoSuchProcess):  # a pgbench that has just ended
+            found += [child] if child.name() == "postgres" else []
+    [postmaster] = found
+    return postmaster
 
 
 def test_a_server_that_dies_ends_the_run_and_the_next_one_resumes(records, base):
