@@ -127,10 +127,26 @@ def snapshot(server: Server, held: bool = True) -> Iterator[psycopg.Connection |
         yield None
         return
     with server.connect(autocommit=False) as session:
-        session.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        session.execute("SELECT 1")
+        _look(session)
         yield session
         session.rollback()
+
+
+def _look(session: psycopg.Connection) -> None:
+    session.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    session.execute("SELECT 1")
+
+
+def vacuum(connection: psycopg.Connection, table: str, old: psycopg.Connection | None = None) -> None:
+    """Vacuum a table; a session that holds an old snapshot lets go of it and takes a new one afterwards.
+
+    So it was before HOT: nothing was pruned, but vacuum removed what was dead.
+    """
+    if old:
+        old.rollback()
+    connection.execute(f"VACUUM {table}")
+    if old:
+        _look(old)
 
 
 def drive(
@@ -147,22 +163,17 @@ def drive(
     )  # fmt: skip
 
 
-def churn(connection: psycopg.Connection, bank: Bank, updates: int, *, seed: int, vacuum_after: int = 0) -> None:
+def churn(connection: psycopg.Connection, bank: Bank, updates: int, *, seed: int) -> None:
     """Update accounts drawn at random, each in a transaction of its own, without a client in between.
 
-    For growing relations, not for timing. `vacuum_after`: vacuum accounts after every so many updates.
+    For growing relations, not for timing.
     """
     connection.execute("SET synchronous_commit = off")
     connection.execute("SELECT setseed(%s::float8 / 2147483648)", [seed])
-    while updates > 0:
-        now = min(updates, vacuum_after or updates)
-        connection.execute(
-            f"DO $$ DECLARE drawn int; BEGIN FOR n IN 1..{now} LOOP drawn := floor(random() * {bank.tuples})::int + 1;"
-            " UPDATE accounts SET abalance = abalance + 1 WHERE aid = drawn; COMMIT; END LOOP; END $$"
-        )
-        if vacuum_after:
-            connection.execute("VACUUM accounts")
-        updates -= now
+    connection.execute(
+        f"DO $$ DECLARE drawn int; BEGIN FOR n IN 1..{updates} LOOP drawn := floor(random() * {bank.tuples})::int + 1;"
+        " UPDATE accounts SET abalance = abalance + 1 WHERE aid = drawn; COMMIT; END LOOP; END $$"
+    )
 
 
 def blocks(connection: psycopg.Connection, *relations: str) -> list[int]:

@@ -4,7 +4,8 @@ Time is counted in updates per account, so that growth compares across machines.
 fixed seeds: the sizes are the same in every run.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ import pandas as pd
 from pgrerun import published
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.hot.bank import (
-    AS_BEFORE, BALANCES, FULL, HOT, NO_HOT, PAGE, REDUCED, SIZED, Bank, bank, blocks, churn, counted, drive, printed_updates, snapshot,
+    AS_BEFORE, BALANCES, FULL, HOT, NO_HOT, PAGE, REDUCED, SIZED, Bank, bank, blocks, churn, counted, drive, printed_updates, snapshot, vacuum,
 )  # fmt: skip
 from pgrerun.relations import loading
 
@@ -124,84 +125,104 @@ def worth_facts(grown: pd.DataFrame | None) -> dict[str, bool] | None:
 
 # ---- the steady state, measured and computed
 
-VACUUMED = "no HOT, vacuumed as in print"
-STEADY = (HOT, VACUUMED, NO_HOT, AS_BEFORE)
-STEP = 0.5  # updates per account between two looks
-LONGEST_SNAPSHOT = 2.0  # updates per account: an old snapshot keeps every version
+VACUUMED, BEFORE_VACUUMED = "no HOT, vacuumed as in print", "neither, vacuumed as in print"
+STEADY = (HOT, VACUUMED, NO_HOT, BEFORE_VACUUMED, AS_BEFORE)
+LOADED_AS = {VACUUMED: NO_HOT, BEFORE_VACUUMED: AS_BEFORE}
+LONGEST_SNAPSHOT = 2.0  # updates per account: an old snapshot keeps every version, and every lookup passes them
 
 
 def steady(chapter: Chapter) -> pd.DataFrame:
-    """Pages of accounts and its index over updates per account: columns arm, updates, accounts, accounts_pkey.
+    """Sizes over the number of updates: columns arm, updates (per account), accounts, accounts_pkey (pages).
 
-    Accounts are drawn at random by one session. `VACUUMED` vacuums whenever the updates since the last time
-    exceed the print's scale factor, which is when autovacuum would if it came at once.
+    Accounts are drawn at random by one session. Arms "vacuumed as in print" vacuum whenever the updates since the
+    last time reach the print's scale factor, which is when autovacuum would if it came at once.
     """
-    here, seed = bank(chapter), chapter.parameters.seed
-    between = _vacuumed_after(here)
-    rows = []
+    here, rows = bank(chapter), []
     for arm in STEADY:
-        here.load(chapter.server, NO_HOT if arm == VACUUMED else arm)
-        with chapter.server.connect() as connection, snapshot(chapter.server, arm == AS_BEFORE):
-            longest = min(LONGEST_SNAPSHOT, chapter.parameters.rounds) if arm == AS_BEFORE else chapter.parameters.rounds
-            for step, updates in enumerate(np.arange(0, longest + STEP, STEP)):
-                if updates:
-                    churn(connection, here, here.updates(STEP), seed=seed + step, vacuum_after=between if arm == VACUUMED else 0)
-                rows.append((arm, float(updates), *blocks(connection, *SIZED[:2])))
+        kept = LOADED_AS.get(arm, arm) == AS_BEFORE
+        here.load(chapter.server, LOADED_AS.get(arm, arm))
+        with chapter.server.connect() as connection, snapshot(chapter.server, kept) as old:
+            rows.append((arm, 0.0, *blocks(connection, *SIZED[:2])))
+            done = 0.0
+            for number, look in enumerate(_looks(chapter, arm)):
+                churn(connection, here, here.updates(look.until) - here.updates(done), seed=chapter.parameters.seed + number)
+                done = look.until
+                if look.seen:
+                    rows.append((arm, done, *blocks(connection, *SIZED[:2])))
+                if look.vacuum:
+                    vacuum(connection, "accounts", old)
     return pd.DataFrame(rows, columns=["arm", "updates", *SIZED[:2]])
 
 
-def _vacuumed_after(here: Bank) -> int:
-    """Updates of accounts after which the print's autovacuum comes."""
-    return int(here.tuples * published.cell("hot_setup", "autovacuum_scale_factor", "value"))
+class Look(NamedTuple):
+    """A stretch of updates ends at `until` (updates per account); is the size looked at then, is vacuum run after that?"""
+
+    until: float
+    seen: bool
+    vacuum: bool
+
+
+def _looks(chapter: Chapter, arm: str) -> list[Look]:
+    """Where the updates of an arm stop: after each half update per account, and where vacuum is due."""
+    longest = min(LONGEST_SNAPSHOT, chapter.parameters.rounds) if arm == AS_BEFORE else chapter.parameters.rounds
+    every = published.cell("hot_setup", "autovacuum_scale_factor", "value")
+    tenths = range(1, round(10 * longest) + 1)  # the print's half and fifth of an update are whole tenths
+    seen, due = round(10 * printed_updates()), round(10 * every)
+    looks = [Look(n / 10, n % seen == 0, n % due == 0 and arm in LOADED_AS) for n in tenths]
+    return [look for look in looks if look.seen or look.vacuum]
 
 
 @dataclass
 class Pages:
     """Pages of a table as byte accounts: what fits, what a dead version leaves behind until vacuum comes.
 
-    `width` is a tuple's length, `fillfactor` how full pages are loaded. A page holds its tuples, a line
-    pointer for each, and a line pointer for every dead version that pruning couldn't do away with, because
-    index entries may still point to it.
+    `width` is a tuple's length, `fillfactor` how full pages are loaded. A page holds its current tuples (`live`),
+    dead versions that nobody may prune (`kept`), line pointers of dead versions that were pruned (`dead`: index
+    entries may still point to them), and a line pointer for each tuple.
     """
 
     tuples: int
     width: int
     fillfactor: int
-    live: list[int] = field(init=False)
-    dead: list[int] = field(init=False)
-    home: list[int] = field(init=False)  # the page of each tuple
 
     def __post_init__(self):
         self.aligned = -(-self.width // 8) * 8
-        usable = PAGE - PAGE_HEADER - PAGE * (100 - self.fillfactor) // 100
-        full = usable // (self.aligned + LINE_POINTER)
-        self.home = [number // full for number in range(self.tuples)]
+        self.reserve = PAGE * (100 - self.fillfactor) // 100
+        full = (PAGE - PAGE_HEADER - self.reserve) // (self.aligned + LINE_POINTER)
+        self.home = [number // full for number in range(self.tuples)]  # the page of each tuple
         self.live = np.bincount(self.home).tolist()
-        self.dead = [0] * len(self.live)
+        self.kept, self.dead = [0] * len(self.live), [0] * len(self.live)
+        self.last = len(self.live) - 1  # where the last version without room on its own page went
+        self.spare: list[int] = []  # pages on which vacuum found room
 
-    def room(self, page: int) -> bool:
-        """Whether one more version fits beside what is there."""
-        pointers = self.live[page] + self.dead[page] + 1
-        used = (self.live[page] + 1) * self.aligned + pointers * LINE_POINTER
-        return used <= PAGE - PAGE_HEADER and pointers <= MOST_POINTERS
+    def room(self, page: int, reserve: int = 0) -> bool:
+        """Whether one more version fits beside what is there and a reserve of bytes."""
+        tuples = self.live[page] + self.kept[page] + 1
+        pointers = tuples + self.dead[page]
+        return pointers <= MOST_POINTERS and tuples * self.aligned + pointers * LINE_POINTER + reserve <= PAGE - PAGE_HEADER
 
     def update(self, number: int, pruning: bool) -> None:
-        """Replace a tuple by a version with index entries of its own: on its page if there is room, else on the last, else a new one."""
+        """Replace a tuple by a version with index entries of its own: on its page if there is room, else elsewhere."""
         page = self.home[number]
-        target = page if self.room(page) else len(self.live) - 1
-        if not self.room(target):
-            self.live.append(0)
-            self.dead.append(0)
-            target += 1
-        self.live[target] += 1
+        target = page if self.room(page) else self._elsewhere()
         self.home[number] = target
-        if pruning:  # the old version shrinks to a line pointer
-            self.live[page] -= 1
-            self.dead[page] += 1
+        self.live[target] += 1
+        self.live[page] -= 1
+        (self.dead if pruning else self.kept)[page] += 1
+
+    def _elsewhere(self) -> int:
+        """The page used last, one that vacuum found, or a new one; versions from elsewhere leave the fillfactor's room alone."""
+        while not self.room(self.last, self.reserve):
+            if not self.spare:
+                for counts in (self.live, self.kept, self.dead):
+                    counts.append(0)
+            self.last = self.spare.pop() if self.spare else len(self.live) - 1
+        return self.last
 
     def vacuum(self) -> None:
-        """Give the line pointers of dead versions back."""
-        self.dead = [0] * len(self.dead)
+        """Give back what dead versions left."""
+        self.kept, self.dead = [0] * len(self.live), [0] * len(self.live)
+        self.spare = [page for page in range(len(self.live)) if self.room(page, self.reserve)]
 
 
 def theory(chapter: Chapter, width: int = 121) -> pd.DataFrame:
@@ -209,21 +230,21 @@ def theory(chapter: Chapter, width: int = 121) -> pd.DataFrame:
 
     `width` is that of pgbench's account. With HOT a dead version leaves nothing behind, so nothing is computed.
     """
-    here = bank(chapter)
+    here, rows = bank(chapter), []
     fillfactor = int(published.cell("hot_setup", "fillfactor", "value"))
-    between = _vacuumed_after(here)
-    rows = []
     for arm in STEADY:
         pages, draws = Pages(here.tuples, width, fillfactor), np.random.default_rng(chapter.parameters.seed)
-        longest = min(LONGEST_SNAPSHOT, chapter.parameters.rounds) if arm == AS_BEFORE else chapter.parameters.rounds
-        done = 0
-        for updates in np.arange(0, longest + STEP, STEP):
-            for number in draws.integers(here.tuples, size=here.updates(STEP) if updates and arm != HOT else 0).tolist():
-                pages.update(number, pruning=arm != AS_BEFORE)
-                done += 1
-                if arm == VACUUMED and done % between == 0:
-                    pages.vacuum()
-            rows.append((arm, float(updates), len(pages.live)))
+        rows.append((arm, 0.0, len(pages.live)))
+        done = 0.0
+        for look in _looks(chapter, arm):
+            updates = 0 if arm == HOT else here.updates(look.until) - here.updates(done)
+            for number in draws.integers(here.tuples, size=updates).tolist():
+                pages.update(number, pruning=LOADED_AS.get(arm, arm) != AS_BEFORE)
+            done = look.until
+            if look.seen:
+                rows.append((arm, done, len(pages.live)))
+            if look.vacuum:
+                pages.vacuum()
     return pd.DataFrame(rows, columns=["arm", "updates", "accounts"])
 
 
@@ -234,9 +255,18 @@ def agreement(measured: pd.DataFrame | None, computed: pd.DataFrame) -> pd.DataF
     both = measured.merge(computed, on=["arm", "updates"], suffixes=("", "_computed"))
     off = (both["accounts"] / both["accounts_computed"] - 1).abs()
     frame = both.assign(off=off).groupby("arm", sort=False).agg(
-        initial_pages=("accounts", "first"), pages=("accounts", "last"), computed=("accounts_computed", "last"), largest_difference=("off", "max")
-    )
+        updates=("updates", "last"), initial_pages=("accounts", "first"), pages=("accounts", "last"), computed=("accounts_computed", "last"),
+        largest_difference=("off", "max"),
+    )  # fmt: skip
     return frame.reset_index().assign(largest_difference=lambda f: f["largest_difference"].map("{:.1%}".format))
+
+
+def grown_although_vacuumed(measured: pd.DataFrame | None) -> float | None:
+    """Pages of accounts after the print's updates over those before, nothing being pruned and vacuum coming when it is due."""
+    if measured is None:
+        return None
+    own = measured[measured["arm"] == BEFORE_VACUUMED].set_index("updates")["accounts"]
+    return float(own[printed_updates()] / own[0.0])
 
 
 # ---- autovacuum
@@ -268,14 +298,6 @@ def autovacuum(chapter: Chapter) -> pd.DataFrame:
             vacuums = connection.execute("SELECT pg_stat_get_autovacuum_count('accounts'::regclass)").fetchone()[0]
             rows.append((name, *before, *after, *blocks(connection, "accounts"), vacuums))
     return pd.DataFrame(rows, columns=["autovacuum", "before", "after", "later", "vacuums"])
-
-
-def grown_with_autovacuum(found: pd.DataFrame | None) -> float | None:
-    """Pages of accounts after over before, autovacuum as in print."""
-    if found is None:
-        return None
-    row = found.set_index("autovacuum").loc["as in print"]
-    return float(row["after"] / row["before"])
 
 
 def queue(chapter: Chapter, jobs: int = 1000, batches: int = 160) -> pd.DataFrame:
