@@ -14,18 +14,21 @@ HOT has no switch. What takes it away, or what came with it, without another cos
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 
 import pandas as pd
 import psycopg
 
 from pgrerun import published, tables
 from pgrerun.chapter import Chapter
+from pgrerun.errors import CannotMeasure
 from pgrerun.instruments import pgbench
 from pgrerun.parameters import MINUTES, PROFILES
 from pgrerun.relations import loading
 from pgrerun.server import Server
 
 PAGE = 8192  # bytes
+COUNTS_NEWPAGE = 160_000  # the first server_version that counts updates to another page
 TELLERS = 10  # of each branch, as in pgbench
 
 HOT, NO_HOT, AS_BEFORE, INDEXED, BRIN = "HOT", "no HOT", "neither HOT nor pruning", "index on abalance", "BRIN on abalance"
@@ -114,6 +117,7 @@ def bank(chapter: Chapter) -> Bank:
     return Bank(chapter.parameters.clients, chapter.parameters.accounts)
 
 
+@cache
 def printed_updates() -> float:
     """Updates per account in the thread's runs."""
     setup = published.table("hot_setup")["value"]
@@ -182,10 +186,17 @@ def blocks(connection: psycopg.Connection, *relations: str) -> list[int]:
     return [connection.execute(size, [relation]).fetchone()[0] for relation in relations]
 
 
+def require_newpage(connection: psycopg.Connection) -> None:
+    """CannotMeasure where updates that go to another page aren't counted."""
+    if connection.info.server_version < COUNTS_NEWPAGE:
+        raise CannotMeasure("PostgreSQL 16", "before that release updates that go to another page aren't counted apart from others")
+
+
 def counted(connection: psycopg.Connection, relation: str) -> dict[str, int]:
     """Updates of a table since it was made: updates, hot, newpage (None before PostgreSQL 16)."""
     connection.execute("SELECT pg_stat_force_next_flush()")
-    columns = "pg_stat_get_tuples_updated(c), pg_stat_get_tuples_hot_updated(c), pg_stat_get_tuples_newpage_updated(c)"
+    newpage = "pg_stat_get_tuples_newpage_updated(c)" if connection.info.server_version >= COUNTS_NEWPAGE else "NULL"
+    columns = f"pg_stat_get_tuples_updated(c), pg_stat_get_tuples_hot_updated(c), {newpage}"
     row = connection.execute(f"SELECT {columns} FROM (SELECT %s::text::regclass AS c)", [relation]).fetchone()
     return dict(zip(("updates", "hot", "newpage"), row))
 

@@ -13,7 +13,7 @@ import pandas as pd
 from pgrerun import published
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.hot.bank import (
-    AS_BEFORE, BALANCES, FULL, HOT, NO_HOT, PAGE, REDUCED, SIZED, Bank, bank, blocks, churn, counted, drive, printed_updates, snapshot, vacuum,
+    AS_BEFORE, BALANCES, FULL, HOT, NO_HOT, PAGE, REDUCED, SIZED, TELLERS, Bank, bank, blocks, churn, counted, drive, printed_updates, snapshot, vacuum,
 )  # fmt: skip
 from pgrerun.relations import loading
 
@@ -52,6 +52,13 @@ def pick(grown: pd.DataFrame, script: str, arm: str, relation: str) -> pd.Series
     return grown.set_index(["script", "arm", "relation"]).loc[(script, arm, relation)]
 
 
+_PRINTED_ARMS = (("head", "without"), ("hot", HOT))
+
+
+def _grown(before: float, added: float) -> str:
+    return f"{before:,.0f} + {added:,.0f}"
+
+
 def beside_print(grown: pd.DataFrame | None, script: str) -> pd.DataFrame | None:
     """Pages before and after of one set-up, a row per relation and index: in print and here, each without and with HOT."""
     if grown is None:
@@ -60,12 +67,10 @@ def beside_print(grown: pd.DataFrame | None, script: str) -> pd.DataFrame | None
     rows = []
     for relation in SIZED[: 2 if script == REDUCED else None]:
         then = printed.loc[f"{'reduced' if script == REDUCED else 'full'}_{relation}"]
-        row = {"relation": relation} | {
-            f"2007 {words}": f"{then[f'initial_{arm}']:,.0f} + {then[f'increase_{arm}']:,.0f}" for arm, words in (("head", "without"), ("hot", HOT))
-        }
+        row = {"relation": relation} | {f"2007 {words}": _grown(then[f"initial_{arm}"], then[f"increase_{arm}"]) for arm, words in _PRINTED_ARMS}
         for arm in (arm for one, arm in reversed(RUNS) if one == script):
             now = pick(grown, script, arm, relation)
-            row[f"here, {arm}"] = f"{now['before']:,} + {now['after'] - now['before']:,}"
+            row[f"here, {arm}"] = _grown(now["before"], now["after"] - now["before"])
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -77,22 +82,20 @@ def over_hot(grown: pd.DataFrame | None, relation: str, arm: str = AS_BEFORE, sc
     return float(pick(grown, script, arm, relation)["after"] / pick(grown, script, HOT, relation)["after"])
 
 
-def small_facts(grown: pd.DataFrame | None) -> dict[str, bool] | None:
-    """Whether HOT keeps the small relations smaller."""
-    if grown is None:
-        return None
-    added = {(arm, name): int(row["after"] - row["before"]) for arm in (HOT, NO_HOT) for name in SIZED for row in [pick(grown, FULL, arm, name)]}
-    return {f"{name} grows less with HOT": added[HOT, name] < added[NO_HOT, name] for name in ("tellers", "branches")}
+ENTRIES_PER_LEAF = 407  # of an integer key: (8192 - header 24 - special 16) / 20 bytes
+FEW_UNSPLIT = 5  # pages of an index that needn't split: its meta page, and the last page of each of its levels
 
 
-def small_index_facts(grown: pd.DataFrame | None) -> dict[str, bool] | None:
-    """Whether the primary key of branches grows without HOT only."""
+def index_facts(grown: pd.DataFrame | None) -> dict[str, bool] | None:
+    """Whether the primary key of accounts grows without HOT only, and as in print: each full page splits once."""
     if grown is None:
         return None
-    with_hot, without = (pick(grown, FULL, arm, "branches_pkey") for arm in (HOT, NO_HOT))
+    with_hot, without = (pick(grown, REDUCED, arm, "accounts_pkey") for arm in (HOT, AS_BEFORE))
     return {
-        "branches_pkey grows without HOT": bool(without["after"] > without["before"]),
-        "branches_pkey doesn't grow with HOT": bool(with_hot["after"] == with_hot["before"]),
+        "accounts_pkey doesn't grow with HOT": bool(with_hot["after"] == with_hot["before"]),
+        "with neither HOT nor pruning each of its full pages splits, which doubles a large index": bool(
+            without["after"] - without["before"] >= without["before"] - FEW_UNSPLIT
+        ),
     }
 
 
@@ -120,6 +123,79 @@ def worth_facts(grown: pd.DataFrame | None) -> dict[str, bool] | None:
         "without HOT accounts or its index would have grown": any(
             pick(grown, FULL, NO_HOT, name)["after"] > pick(grown, FULL, NO_HOT, name)["before"] for name in SIZED[:2]
         ),
+    }
+
+
+# ---- small tables
+
+SMALL = SIZED[2:]
+_UPDATE_SMALL = """DO $$ DECLARE drawn int; BEGIN FOR n IN 1..{updates} LOOP
+    drawn := floor(random() * {branches})::int + 1; UPDATE branches SET bbalance = bbalance + 1 WHERE bid = drawn;
+    drawn := floor(random() * {tellers})::int + 1; UPDATE tellers SET tbalance = tbalance + 1 WHERE tid = drawn; COMMIT;
+END LOOP; END $$"""
+
+
+def between_vacuums() -> int:
+    """Transactions of the print's full script without HOT while its autovacuum slept once."""
+    return round(published.cell("hot_setup", "autovacuum_naptime", "value") * published.cell("hot_throughput", "full_head", "tps_including"))
+
+
+def small(chapter: Chapter) -> pd.DataFrame:
+    """Pages of branches and tellers, as many as in print, after the updates between two of the print's vacuums.
+
+    A row per arm (HOT, NO_HOT) and relation or index: arm, relation, before, after, updates (of the table), hot.
+    """
+    there, rows = Bank(int(published.cell("hot_setup", "scale", "value")), 1), []
+    for arm in (HOT, NO_HOT):
+        there.load(chapter.server, arm)
+        with chapter.server.connect() as connection:
+            connection.execute("SET synchronous_commit = off")
+            connection.execute("SELECT setseed(%s::float8 / 2147483648)", [chapter.parameters.seed])
+            before = blocks(connection, *SMALL)
+            drawn = {"updates": between_vacuums(), "branches": there.branches, "tellers": TELLERS * there.branches}
+            connection.execute(_UPDATE_SMALL.format(**drawn))
+            for relation, start, end in zip(SMALL, before, blocks(connection, *SMALL)):
+                done = counted(connection, relation.removesuffix("_pkey"))
+                rows.append((arm, relation, start, end, done["updates"], done["hot"]))
+    return pd.DataFrame(rows, columns=["arm", "relation", "before", "after", "updates", "hot"])
+
+
+def small_beside_print(found: pd.DataFrame | None) -> pd.DataFrame | None:
+    """Growth of the small relations, a row each: in print and here, without HOT and with it."""
+    if found is None:
+        return None
+    printed = published.derived("hot_growth")
+    rows = []
+    for relation in SMALL:
+        then = printed.loc[f"full_{relation}"]
+        row = {"relation": relation} | {f"2007 {words}": _grown(then[f"initial_{arm}"], then[f"increase_{arm}"]) for arm, words in _PRINTED_ARMS}
+        for arm in (NO_HOT, HOT):
+            now = _small(found, arm, relation)
+            row[f"here, {arm}"] = _grown(now["before"], now["after"] - now["before"])
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _small(found: pd.DataFrame, arm: str, relation: str) -> pd.Series:
+    return found.set_index(["arm", "relation"]).loc[(arm, relation)]
+
+
+def small_facts(found: pd.DataFrame | None) -> dict[str, bool] | None:
+    """Whether HOT keeps the small tables much smaller."""
+    if found is None:
+        return None
+    added = {(row.arm, row.relation): row.after - row.before for row in found.itertuples()}
+    return {f"{name} grows less than half as much with HOT": bool(2 * added[HOT, name] < added[NO_HOT, name]) for name in ("tellers", "branches")}
+
+
+def small_index_facts(found: pd.DataFrame | None) -> dict[str, bool] | None:
+    """Whether the primary key of branches grows without HOT only."""
+    if found is None:
+        return None
+    with_hot, without = (_small(found, arm, "branches_pkey") for arm in (HOT, NO_HOT))
+    return {
+        "branches_pkey grows without HOT": bool(without["after"] > without["before"]),
+        "branches_pkey doesn't grow with HOT": bool(with_hot["after"] == with_hot["before"]),
     }
 
 
@@ -300,36 +376,41 @@ def autovacuum(chapter: Chapter) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["autovacuum", "before", "after", "later", "vacuums"])
 
 
-def queue(chapter: Chapter, jobs: int = 1000, batches: int = 160) -> pd.DataFrame:
-    """A queue that is inserted into, updated twice per job, emptied and vacuumed, with HOT and without: a row each.
+_JOB = "repeat('x', 84)"
+_BATCH = f"""DO $$ BEGIN FOR n IN {{first}}..{{last}} LOOP
+    INSERT INTO jobs VALUES (n + {{jobs}}, 0, {_JOB}); COMMIT;
+    UPDATE jobs SET state = 1 WHERE id = n; COMMIT; UPDATE jobs SET state = 2 WHERE id = n; COMMIT;
+    DELETE FROM jobs WHERE id = n; COMMIT;
+END LOOP; END $$"""
 
-    One batch is a tenth of the queue; as many jobs are deleted as come in. Vacuum runs after every second batch, which is when
-    autovacuum would by the print's scale factor. Columns: arm, table_halfway, table, table_clustered (pages at half the
-    batches, at the end, and after CLUSTER), and the same of its index.
+
+def queue(chapter: Chapter, jobs: int = 1000, batches: int = 80) -> pd.DataFrame:
+    """A queue that is inserted into, updated twice per job, emptied and vacuumed: a row per arm (HOT, NO_HOT, BEFORE_VACUUMED).
+
+    One batch is a tenth of the queue; as many jobs are deleted as come in. Vacuum runs after every second batch, which is
+    when autovacuum would by the print's scale factor. Columns: arm, table_halfway, table_end, table_clustered (pages at
+    half the batches, at the end, and after CLUSTER), and the same of its index.
     """
     fillfactor = int(published.cell("hot_setup", "fillfactor", "value"))
     batch, rows = jobs // 10, []
-    with chapter.server.connect() as connection:
-        connection.execute("SET synchronous_commit = off")
-        for arm in (HOT, NO_HOT):
+    for arm in (HOT, NO_HOT, BEFORE_VACUUMED):
+        with chapter.server.connect() as connection, snapshot(chapter.server, arm == BEFORE_VACUUMED) as old:
+            connection.execute("SET synchronous_commit = off")
             with connection.transaction():
                 create = "CREATE TABLE jobs (id int PRIMARY KEY, state int NOT NULL, pad text)"
                 loading.replace(connection, "jobs", f"{create} WITH (autovacuum_enabled = off, fillfactor = {fillfactor})")
-                if arm == NO_HOT:
+                if arm != HOT:
                     connection.execute("CREATE INDEX ON jobs (state) WHERE state IS NULL")
-                connection.execute(f"INSERT INTO jobs SELECT n, 0, repeat('x', 84) FROM generate_series(1, {jobs}) AS n")
+                connection.execute(f"INSERT INTO jobs SELECT n, 0, {_JOB} FROM generate_series(1, {jobs}) AS n")
             looks = []
             for number in range(batches):
                 first = number * batch + 1
-                connection.execute(
-                    f"DO $$ BEGIN FOR n IN {first}..{first + batch - 1} LOOP"
-                    f" INSERT INTO jobs VALUES (n + {jobs}, 0, repeat('x', 84)); COMMIT;"
-                    " UPDATE jobs SET state = 1 WHERE id = n; COMMIT; UPDATE jobs SET state = 2 WHERE id = n; COMMIT;"
-                    " DELETE FROM jobs WHERE id = n; COMMIT; END LOOP; END $$"
-                )
+                connection.execute(_BATCH.format(first=first, last=first + batch - 1, jobs=jobs))
                 if number % 2:
-                    connection.execute("VACUUM jobs")
+                    vacuum(connection, "jobs", old)
                 looks.append(blocks(connection, "jobs", "jobs_pkey"))
+            if old:
+                old.rollback()
             connection.execute("CLUSTER jobs USING jobs_pkey")
             halfway, end, clustered = looks[batches // 2 - 1], looks[-1], blocks(connection, "jobs", "jobs_pkey")
             rows.append((arm, halfway[0], end[0], clustered[0], halfway[1], end[1], clustered[1]))
@@ -338,11 +419,12 @@ def queue(chapter: Chapter, jobs: int = 1000, batches: int = 160) -> pd.DataFram
 
 
 def queue_facts(found: pd.DataFrame | None) -> dict[str, bool] | None:
-    """Whether a vacuumed queue with HOT needs no CLUSTER."""
+    """Whether a vacuumed queue needs no CLUSTER with HOT, and would need it without."""
     if found is None:
         return None
-    row = found.set_index("arm").loc[HOT]
+    row, before = (found.set_index("arm").loc[arm] for arm in (HOT, BEFORE_VACUUMED))
     return {
-        "the table and its index stop growing": bool(row["table_end"] <= row["table_halfway"] and row["index_end"] <= row["index_halfway"]),
-        "CLUSTER would make the table no smaller by half": bool(row["table_clustered"] > 0.5 * row["table_end"]),
+        "with HOT the table and its index stop growing": bool(row["table_end"] <= row["table_halfway"] and row["index_end"] <= row["index_halfway"]),
+        "with HOT CLUSTER wouldn't halve the table": bool(2 * row["table_clustered"] > row["table_end"]),
+        "with neither HOT nor pruning it would": bool(2 * before["table_clustered"] <= before["table_end"]),
     }
