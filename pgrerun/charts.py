@@ -541,7 +541,7 @@ def _page_rows(frame: pd.DataFrame, per_row: int) -> pd.DataFrame:
     # every arrow of a page turns in a lane of its own, the longest one outermost
     length = (rows["target"] - rows["middle"]).abs()
     lanes = length.groupby(rows["page"]).rank(method="first")
-    rows["lane"] = rows["right"] + 0.02 + 0.05 * lanes
+    rows["lane"] = rows["right"] + 0.02 + min(0.05, 0.28 / max(lanes.fillna(0).max(), 1)) * lanes  # none reaches the next page
     uppermost = rows["line_pointer"] == rows.groupby("page")["line_pointer"].transform("min")
     rows["title"] = [chr(10).join(wrapped[page]) if up else None for page, up in zip(rows["page"], uppermost)]
     rows["above"] = first - 0.8 * rows["page"].map(lambda page: len(wrapped[page]))
