@@ -527,7 +527,7 @@ def _page_rows(frame: pd.DataFrame, per_row: int) -> pd.DataFrame:
     names = rows["tuple"] if "tuple" in rows else pd.Series("", index=rows.index)
     rows["shown"] = [f"{number}  {name}".rstrip() for number, name in zip(rows["line_pointer"], names)]
     titles = list(dict.fromkeys(rows["page"]))
-    wrapped = {title: textwrap.wrap(title, _TITLE_WIDTH) for title in titles}
+    wrapped = {title: textwrap.wrap(title, _TITLE_WIDTH, break_long_words=False) for title in titles}
     number = rows["page"].map(titles.index)
     column, line = number % per_row, number // per_row
     heading = max(map(len, wrapped.values()))
@@ -548,7 +548,7 @@ def _page_rows(frame: pd.DataFrame, per_row: int) -> pd.DataFrame:
     return rows.drop(columns=["state", "old"], errors="ignore")
 
 
-_TITLE_WIDTH = 11  # characters above a page: five pages stand side by side on a phone
+_TITLE_WIDTH = 8  # characters above a page: five pages stand side by side on a phone
 
 
 # --- what the charts share ----------------------------------------------------------
