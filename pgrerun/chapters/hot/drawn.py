@@ -244,7 +244,9 @@ def faster(chapter: Chapter) -> charts.Figure | None:
     return charts.compare_to_print(
         frame,
         question="How much throughput is HOT worth?",
-        caption="Ratios of throughput of the reduced and the full script: median over interleaved pairs, with intervals. “Neither” is without HOT and pruning; the runs without fsync, and those with an index on abalance, are of the full script. In print, “without” is the server before the patch, which neither had HOT nor pruned.",
+        caption="Ratios of throughput of the reduced and the full script: median over interleaved pairs, with intervals. "
+        "“Neither” is without HOT and pruning; the runs without fsync, and those with an index on abalance, are of the full script. "
+        "In print, “without” is the server before the patch, which neither had HOT nor pruned.",
         description=narrate.described(frame),
         quantity="ratio of throughputs",
         unit="",
