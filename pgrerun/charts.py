@@ -527,7 +527,7 @@ def _page_rows(frame: pd.DataFrame, per_row: int) -> pd.DataFrame:
     names = rows["tuple"] if "tuple" in rows else pd.Series("", index=rows.index)
     rows["shown"] = [f"{number}  {name}".rstrip() for number, name in zip(rows["line_pointer"], names)]
     titles = list(dict.fromkeys(rows["page"]))
-    wrapped = {title: textwrap.wrap(title, _TITLE_WIDTH) for title in titles}
+    wrapped = {title: textwrap.wrap(title, _TITLE_WIDTH, break_long_words=False) for title in titles}
     number = rows["page"].map(titles.index)
     column, line = number % per_row, number // per_row
     heading = max(map(len, wrapped.values()))
@@ -541,14 +541,14 @@ def _page_rows(frame: pd.DataFrame, per_row: int) -> pd.DataFrame:
     # every arrow of a page turns in a lane of its own, the longest one outermost
     length = (rows["target"] - rows["middle"]).abs()
     lanes = length.groupby(rows["page"]).rank(method="first")
-    rows["lane"] = rows["right"] + 0.02 + 0.05 * lanes
+    rows["lane"] = rows["right"] + 0.02 + min(0.05, 0.28 / max(lanes.fillna(0).max(), 1)) * lanes  # none reaches the next page
     uppermost = rows["line_pointer"] == rows.groupby("page")["line_pointer"].transform("min")
     rows["title"] = [chr(10).join(wrapped[page]) if up else None for page, up in zip(rows["page"], uppermost)]
     rows["above"] = first - 0.8 * rows["page"].map(lambda page: len(wrapped[page]))
     return rows.drop(columns=["state", "old"], errors="ignore")
 
 
-_TITLE_WIDTH = 11  # characters above a page: five pages stand side by side on a phone
+_TITLE_WIDTH = 8  # characters above a page: five pages stand side by side on a phone
 
 
 # --- what the charts share ----------------------------------------------------------

@@ -120,7 +120,7 @@ VALUES: dict[str, dict[str, tuple]] = {
         "seed": (2007, 2007, 2007),
         "pairs": (5, 11, 15),
         "clients": (10, 10, 10),
-        "accounts": (500, 2_500, 50_000),
+        "accounts": (300, 2_500, 50_000),
         "rounds": (4, 8, 20),
     },
 }

@@ -66,7 +66,24 @@ def sweep(series: tuple[str, ...] = ("",)) -> charts.Figure:
     return charts.lines(frame, log_x=True, **axes, **WORDS)
 
 
-FIGURES = [ladder, pages, repetitions, sweep, lambda: sweep(("read", "write")), lambda: ladder(facet="kind")]
+def two_pages(rows: list[tuple] | None = None, **changes) -> charts.Figure:
+    columns = ["page", "line_pointer", "state", "to", "tuple", "old", "heap_only", "entries"]
+    frame = pd.DataFrame(
+        rows
+        or [
+            ("before", 1, "normal", 2, "A v1", True, False, 1),
+            ("before", 2, "normal", None, "A v2", False, True, 0),
+            ("after a prune", 1, "redirect", 2, "", False, False, 1),
+            ("after a prune", 2, "normal", None, "A v2", False, True, 0),
+            ("after a prune", 3, "dead", None, "", False, False, 1),
+            ("after a prune", 4, "unused", None, "", False, False, 0),
+        ],
+        columns=columns,
+    )
+    return charts.heap_pages(frame, **WORDS | changes)
+
+
+FIGURES = [ladder, pages, repetitions, sweep, lambda: sweep(("read", "write")), lambda: ladder(facet="kind"), two_pages]
 
 
 def svg(figure: charts.Figure) -> str:
@@ -239,3 +256,71 @@ def test_a_frame_that_cannot_be_drawn_is_refused(frame, complaint):
 def test_units_stand_in_the_axis_title():
     assert "latency (ms)" in words(svg(repetitions()))
     assert "throughput (transactions/s)" in words(svg(sweep()))
+
+
+def page_rows(figure: charts.Figure) -> pd.DataFrame:
+    (rows,) = figure.spec()["datasets"].values()
+    return pd.DataFrame(rows)
+
+
+def test_a_page_shows_what_each_line_pointer_is_and_whose_tuple():
+    shown = words(svg(two_pages()))
+    assert {"current version", "replaced version", "redirect", "dead", "unused"} <= set(shown)
+    assert shown.count("2  A v2") == 2 and "1  A v1" in shown and "3" in shown
+    assert {"before", "after aprune"} <= set(shown)  # the long title on two lines
+
+
+def test_a_legend_names_only_the_states_that_occur():
+    shown = words(svg(two_pages([("p", 1, "normal", None, "A", False, False, 1)])))
+    assert "current version" in shown and not {"redirect", "dead", "unused", "replaced version"} & set(shown)
+
+
+def test_arrows_lead_from_a_version_to_the_middle_of_the_next_on_its_own_page():
+    rows = page_rows(two_pages()).set_index(["page", "line_pointer"])
+    linked = rows[rows["to"].notna()]
+    assert len(linked) == 2
+    for (page, _), row in linked.iterrows():
+        assert row["target"] == pytest.approx(rows.loc[(page, row["to"]), "middle"])
+        assert row["right"] < row["lane"]
+    assert rows["target"].isna().sum() == 4
+
+
+def test_arrows_of_a_crowded_page_keep_lanes_of_their_own_and_off_the_next_page():
+    many = [("p", n, "normal", 40 - n if n < 20 else None, "", n < 20, False, 0) for n in range(1, 40)]
+    rows = page_rows(two_pages([*many, ("q", 1, "normal", None, "", False, False, 1)]))
+    lanes = rows.loc[rows["to"].notna(), "lane"]
+    assert lanes.is_unique and lanes.max() < rows.loc[rows["page"] == "q", "left"].min()
+
+
+def test_pages_that_do_not_fit_in_a_row_go_on_below():
+    rows = page_rows(two_pages([(f"page {n}", 1, "normal", None, "A", False, False, 1) for n in range(5)], per_row=2))
+    assert rows["left"].round(2).tolist() == [0.06, 1.06, 0.06, 1.06, 0.06]
+    assert rows["top"].is_monotonic_increasing and rows["top"].nunique() == 3
+
+
+def test_a_heap_only_tuple_is_dashed_and_an_index_entry_is_a_triangle():
+    dashed = [layer["mark"]["strokeDash"] for layer in two_pages().spec()["layer"] if layer["mark"]["type"] == "rect"]
+    assert dashed == [[1, 0], [4, 2.5]]
+    rows = page_rows(two_pages())
+    drawn = rows.loc[rows["entries"] > 0]
+    assert len(drawn) == 3 and (drawn["pointed"] < drawn["left"]).all()
+    # two arrowheads and three entries
+    assert svg(two_pages()).count('aria-roledescription="point"') == 5
+
+
+@pytest.mark.parametrize(
+    "frame, complaint",
+    [
+        (pd.DataFrame({"page": ["p"], "line_pointer": [1], "state": ["normal"]}), "lacks to"),
+        (pd.DataFrame({"page": ["p"], "line_pointer": [1], "state": ["frozen"], "to": [None]}), "unknown state of a line pointer: frozen"),
+        (pd.DataFrame({"page": [], "line_pointer": [], "state": [], "to": []}), "empty"),
+    ],
+)
+def test_a_page_that_cannot_be_drawn_is_refused(frame, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        charts.heap_pages(frame, **WORDS)
+
+
+def test_a_page_needs_nothing_but_its_line_pointers():
+    frame = pd.DataFrame({"page": ["p"] * 2, "line_pointer": [1, 2], "state": ["redirect", "normal"], "to": [2, None]})
+    assert {"redirect", "current version"} <= set(words(svg(charts.heap_pages(frame, **WORDS))))

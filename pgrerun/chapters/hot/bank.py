@@ -14,18 +14,21 @@ HOT has no switch. What takes it away, or what came with it, without another cos
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 
 import pandas as pd
 import psycopg
 
 from pgrerun import published, tables
 from pgrerun.chapter import Chapter
+from pgrerun.errors import CannotMeasure
 from pgrerun.instruments import pgbench
 from pgrerun.parameters import MINUTES, PROFILES
 from pgrerun.relations import loading
 from pgrerun.server import Server
 
 PAGE = 8192  # bytes
+COUNTS_NEWPAGE = 160_000  # the first server_version that counts updates to another page
 TELLERS = 10  # of each branch, as in pgbench
 
 HOT, NO_HOT, AS_BEFORE, INDEXED, BRIN = "HOT", "no HOT", "neither HOT nor pruning", "index on abalance", "BRIN on abalance"
@@ -114,6 +117,7 @@ def bank(chapter: Chapter) -> Bank:
     return Bank(chapter.parameters.clients, chapter.parameters.accounts)
 
 
+@cache
 def printed_updates() -> float:
     """Updates per account in the thread's runs."""
     setup = published.table("hot_setup")["value"]
@@ -127,10 +131,26 @@ def snapshot(server: Server, held: bool = True) -> Iterator[psycopg.Connection |
         yield None
         return
     with server.connect(autocommit=False) as session:
-        session.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        session.execute("SELECT 1")
+        _look(session)
         yield session
         session.rollback()
+
+
+def _look(session: psycopg.Connection) -> None:
+    session.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    session.execute("SELECT 1")
+
+
+def vacuum(connection: psycopg.Connection, table: str, old: psycopg.Connection | None = None) -> None:
+    """Vacuum a table; a session that holds an old snapshot lets go of it and takes a new one afterwards.
+
+    So it was before HOT: nothing was pruned, but vacuum removed what was dead.
+    """
+    if old:
+        old.rollback()
+    connection.execute(f"VACUUM {table}")
+    if old:
+        _look(old)
 
 
 def drive(
@@ -147,22 +167,17 @@ def drive(
     )  # fmt: skip
 
 
-def churn(connection: psycopg.Connection, bank: Bank, updates: int, *, seed: int, vacuum_after: int = 0) -> None:
+def churn(connection: psycopg.Connection, bank: Bank, updates: int, *, seed: int) -> None:
     """Update accounts drawn at random, each in a transaction of its own, without a client in between.
 
-    For growing relations, not for timing. `vacuum_after`: vacuum accounts after every so many updates.
+    For growing relations, not for timing.
     """
     connection.execute("SET synchronous_commit = off")
     connection.execute("SELECT setseed(%s::float8 / 2147483648)", [seed])
-    while updates > 0:
-        now = min(updates, vacuum_after or updates)
-        connection.execute(
-            f"DO $$ DECLARE drawn int; BEGIN FOR n IN 1..{now} LOOP drawn := floor(random() * {bank.tuples})::int + 1;"
-            " UPDATE accounts SET abalance = abalance + 1 WHERE aid = drawn; COMMIT; END LOOP; END $$"
-        )
-        if vacuum_after:
-            connection.execute("VACUUM accounts")
-        updates -= now
+    connection.execute(
+        f"DO $$ DECLARE drawn int; BEGIN FOR n IN 1..{updates} LOOP drawn := floor(random() * {bank.tuples})::int + 1;"
+        " UPDATE accounts SET abalance = abalance + 1 WHERE aid = drawn; COMMIT; END LOOP; END $$"
+    )
 
 
 def blocks(connection: psycopg.Connection, *relations: str) -> list[int]:
@@ -171,10 +186,17 @@ def blocks(connection: psycopg.Connection, *relations: str) -> list[int]:
     return [connection.execute(size, [relation]).fetchone()[0] for relation in relations]
 
 
+def require_newpage(connection: psycopg.Connection) -> None:
+    """CannotMeasure where updates that go to another page aren't counted."""
+    if connection.info.server_version < COUNTS_NEWPAGE:
+        raise CannotMeasure("PostgreSQL 16", "before that release updates that go to another page aren't counted apart from others")
+
+
 def counted(connection: psycopg.Connection, relation: str) -> dict[str, int]:
     """Updates of a table since it was made: updates, hot, newpage (None before PostgreSQL 16)."""
     connection.execute("SELECT pg_stat_force_next_flush()")
-    columns = "pg_stat_get_tuples_updated(c), pg_stat_get_tuples_hot_updated(c), pg_stat_get_tuples_newpage_updated(c)"
+    newpage = "pg_stat_get_tuples_newpage_updated(c)" if connection.info.server_version >= COUNTS_NEWPAGE else "NULL"
+    columns = f"pg_stat_get_tuples_updated(c), pg_stat_get_tuples_hot_updated(c), {newpage}"
     row = connection.execute(f"SELECT {columns} FROM (SELECT %s::text::regclass AS c)", [relation]).fetchone()
     return dict(zip(("updates", "hot", "newpage"), row))
 

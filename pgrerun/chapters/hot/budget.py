@@ -8,16 +8,19 @@ import psycopg
 
 from pgrerun import published, statistics
 from pgrerun.chapter import Chapter
+from pgrerun.chapters.hot import ways
+from pgrerun.claims import MARGIN
 from pgrerun.chapters.hot.bank import (
-    ARMS, AS_BEFORE, HOT, INDEXED, NO_HOT, REDUCED, SIZED, bank, blocks, churn, drive, printed_updates, snapshot,
+    ARMS, AS_BEFORE, HOT, INDEXED, NO_HOT, PAGE, REDUCED, SIZED, bank, blocks, churn, drive, printed_updates, snapshot,
 )  # fmt: skip
+from pgrerun.errors import CannotMeasure
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import counters, pgbench
 
-IMAGES, TABLES, PRUNED, ENTRIES, COMMITS, REST = (
-    "full page images", "new versions (tables)", "pruning", "index entries", "commit", "other",
+IMAGES, TABLES, PRUNED, ENTRIES, REMOVED, COMMITS, REST = (
+    "full page images", "new versions (tables)", "pruning", "index entries", "index entries removed", "commit", "other",
 )  # fmt: skip
-PARTS = (TABLES, PRUNED, ENTRIES, IMAGES, COMMITS, REST)
+PARTS = (TABLES, PRUNED, ENTRIES, REMOVED, IMAGES, COMMITS, REST)
 FRESH, LATER = "right after a checkpoint", "later"
 _PRUNE = {"PRUNE_ON_ACCESS", "PRUNE_VACUUM_SCAN", "PRUNE_VACUUM_CLEANUP", "PRUNE"}
 
@@ -65,6 +68,7 @@ def _log_by_part(connection: psycopg.Connection, start: str, end: str) -> pd.Dat
     records = counters.wal_records(connection, start, end)
     part = records["resource_manager"].map({"Heap": TABLES, "Heap2": TABLES, "Btree": ENTRIES, "BRIN": ENTRIES, "Transaction": COMMITS}).fillna(REST)
     part = part.mask(records["record_type"].isin(_PRUNE), PRUNED)
+    part = part.mask((part == ENTRIES) & (records["record_type"] == "DELETE"), REMOVED)
     own = records.assign(part=part, bytes=records["bytes"] - records["fpi_bytes"]).groupby("part")[["bytes", "records"]].sum()
     own.loc[IMAGES] = (records["fpi_bytes"].sum(), 0)
     return own.reindex(list(PARTS), fill_value=0).rename_axis("part")
@@ -93,21 +97,24 @@ def per_arm(found: Written | None) -> pd.DataFrame | None:
         return None
     rows = []
     for arm in ARMS:
-        own = found.log[(found.log["arm"] == arm) & (found.log["phase"] == LATER)].set_index("part")
+        records = found.log[(found.log["arm"] == arm) & (found.log["phase"] == LATER)].set_index("part")["records"]
         row = {"arm": arm} | {f"bytes {phase}": log_of(found, arm, phase) for phase in (FRESH, LATER)}
-        row |= {"records": own["records"].sum(), "index entries": own.at[ENTRIES, "records"], "bytes later, HOT = 1": log_of(found, arm) / log_of(found, HOT)}
-        rows.append(row)
+        row |= {"bytes later, HOT = 1": log_of(found, arm) / log_of(found, HOT), "records": records.sum()}
+        rows.append(row | {part: records[part] for part in (PRUNED, ENTRIES, REMOVED)})
     return pd.DataFrame(rows)
 
 
-def indicative_facts(found: Written | None) -> dict[str, bool] | None:
-    """Whether there is a workload that HOT does nothing for, and whether what came with HOT costs it something."""
-    if found is None:
+def indicative_facts(found: Written | None, kinds: pd.DataFrame | None) -> dict[str, bool] | None:
+    """Whether there is a workload that HOT does nothing for, and whether what came with HOT costs it something.
+
+    `kinds` is from `ways.ways`.
+    """
+    if found is None or kinds is None:
         return None
-    part = found.log[found.log["phase"] == LATER].set_index(["arm", "part"])["bytes"]
+    pruning = found.log.set_index(["arm", "phase", "part"]).at[(INDEXED, LATER, PRUNED), "bytes"]
     return {
-        "with the updated column indexed an update writes more log than a HOT one": bool(log_of(found, INDEXED) > log_of(found, HOT)),
-        "pruning writes log there, too": bool(part[INDEXED, PRUNED] > 0),
+        "with the updated column indexed no update is HOT": ways.of(kinds, ways.BTREE)["heap_only"] == 0,
+        "pruning, which came with HOT, writes log there nevertheless": bool(pruning > 0),
     }
 
 
@@ -115,15 +122,23 @@ def jump_facts(grown_ratio: float | None, found: Written | None, speed: statisti
     """What has to be true if stable sizes explain the jump of throughput.
 
     `grown_ratio`: pages without HOT (as in 2007) over those with it; `speed`: throughput of HOT over that of
-    updates without HOT whose relations don't grow, since they are pruned.
+    updates without HOT whose relations don't grow, since they are pruned. It counts only if it is resolved.
     """
     if None in (grown_ratio, speed) or found is None:
         return None
-    return {
-        "without HOT and pruning accounts grows": grown_ratio > 1,
-        "where sizes are stable without HOT, HOT isn't faster": not speed.low > 1,
+    facts = {
+        "with neither HOT nor pruning accounts grows": grown_ratio > 1,
         "apart from sizes both do the same: HOT writes no less log": bool(log_of(found, HOT) >= log_of(found, NO_HOT)),
     }
+    if not jump_note(speed):
+        facts["where sizes are stable without HOT, HOT isn't faster"] = statistics.equivalent(speed, MARGIN)
+    return facts
+
+
+def jump_note(speed: statistics.Interval | None) -> str:
+    """Says that `speed` (see `jump_facts`) doesn't decide, or nothing."""
+    decided = speed is not None and speed.enough and (statistics.equivalent(speed, MARGIN) or speed.low > 1 + MARGIN)
+    return "" if decided else "whether HOT is faster where sizes are stable without it isn't resolved in this run"
 
 
 # ---- when to prune
@@ -162,40 +177,65 @@ def eager_over_lazy(found: pd.DataFrame | None) -> float | None:
 # ---- reading: a pool as small as the print's, and relations that have grown
 
 
+SMALLEST_POOL = 16  # pages
+
+
 def pools(chapter: Chapter) -> pd.DataFrame:
-    """Pages of accounts and its index read per transaction, from a pool of the print's share and from one that holds all.
+    """What it costs to have a buffer pool of the print's share of the data, and one that holds everything.
 
     Columns: pool ("as in print", "holds everything"), pages (its size), data (pages of accounts and index), reads
-    (per transaction of the reduced script; the pool is empty at first). PostgreSQL's smallest pool is sixteen pages.
+    (of their pages, per transaction of the reduced script), waiting (share of the backends' active time that reading
+    takes). The pool is empty at first. CannotMeasure where PostgreSQL's smallest pool holds most of the data.
     """
     here = bank(chapter)
     size = published.derived("hot_growth").loc[["reduced_accounts", "reduced_accounts_pkey"], "initial_hot"].sum()
-    share = published.cell("hot_setup", "shared_buffers", "value") * 2**20 / 8192 / size
+    share = published.cell("hot_setup", "shared_buffers", "value") * 2**20 / PAGE / size
     here.load(chapter.server)
     with chapter.server.connect() as connection:
         data = sum(blocks(connection, *SIZED[:2]))
+    if 2 * SMALLEST_POOL > data:
+        raise CannotMeasure("larger relations", f"accounts and its index have {data} pages, and PostgreSQL's smallest buffer pool holds most of them; set accounts higher")
     transactions, rows = here.updates(printed_updates()), []
-    for name, pages in (("as in print", max(16, round(share * data))), ("holds everything", max(1024, 4 * data))):
-        cluster = chapter.cluster(shared_buffers=f"{8 * pages}kB", synchronous_commit="off")
+    for name, pages in (("as in print", max(SMALLEST_POOL, round(share * data))), ("holds everything", max(1024, 4 * data))):
+        cluster = chapter.cluster(shared_buffers=f"{PAGE // 1024 * pages}kB", synchronous_commit="off", track_io_timing="on")
         here.load(cluster)
         cluster.restart()
-        with counters.Counters(cluster, settle=0.05) as counter, counter.measured() as delta:
-            drive(cluster, here, REDUCED, transactions, seed=chapter.parameters.seed)
+        with cluster.connect() as probe, counters.Counters(cluster, settle=0.05) as counter:
+            before = _reading_time(probe)
+            with counter.measured() as delta:
+                drive(cluster, here, REDUCED, transactions, seed=chapter.parameters.seed)
+            waiting, active = (after - start for after, start in zip(_reading_time(probe), before))
         own = delta.relations[delta.relations["relation"].isin(SIZED[:2])]
-        rows.append((name, pages, data, own["read"].sum() / transactions))
-    return pd.DataFrame(rows, columns=["pool", "pages", "data", "reads"])
+        rows.append((name, pages, data, own["read"].sum() / transactions, waiting / active))
+    return pd.DataFrame(rows, columns=["pool", "pages", "data", "reads", "waiting"])
 
 
-def small_over_large(found: pd.DataFrame | None) -> float | None:
-    """Reads per transaction from the small pool over those from the large one."""
+def _reading_time(probe: psycopg.Connection) -> tuple[float, float]:
+    """Milliseconds that backends of the database have spent reading blocks, and executing."""
+    probe.execute("SELECT pg_stat_clear_snapshot()")
+    return probe.execute("SELECT blk_read_time, active_time FROM pg_stat_database WHERE datname = current_database()").fetchone()
+
+
+def bound_facts(found: pd.DataFrame | None) -> dict[str, bool] | None:
+    """Whether the print's pool makes transactions read, and whether reading is then what they wait for.
+
+    That all of it fitted into the print's memory is recomputed in `published.disagreements`.
+    """
     if found is None:
         return None
-    small, large = found["reads"]
-    return float(small / large)
+    small, large = (found.loc[row] for row in (0, 1))
+    return {
+        "from the print's share of pool a transaction reads a page and more": bool(small["reads"] >= 1),
+        "from a pool that holds everything it reads less than a tenth of that": bool(large["reads"] < 0.1 * small["reads"]),
+        "reading takes most of the time that backends are at work": bool(small["waiting"] > 0.5),
+    }
 
 
 SCANS, LOOKUPS = "scans", "lookups"
-_READERS = {SCANS: ("SELECT sum(abalance) FROM accounts;\n", 50), LOOKUPS: ("\\set aid random(1, :accounts * :branches)\nSELECT abalance FROM accounts WHERE aid = :aid;\n", 1500)}
+_READERS = {
+    SCANS: "SELECT sum(abalance) FROM accounts;\n",
+    LOOKUPS: "\\set aid random(1, :accounts * :branches)\nSELECT abalance FROM accounts WHERE aid = :aid;\n",
+}
 
 
 def reading(chapter: Chapter) -> None:
@@ -210,7 +250,8 @@ def _read(chapter: Chapter, arm: str, block: Block) -> dict[str, float]:
     with server.connect() as connection, snapshot(server, arm == AS_BEFORE):
         churn(connection, here, here.updates(printed_updates()), seed=block.seed)
         found = {}
-        for name, (script, times) in _READERS.items():
+        for name, script in _READERS.items():
+            times = 50 if name == SCANS else here.tuples
             result = pgbench.run(server, script, transactions=times, variables=here.variables, seed=block.seed, protocol="prepared")
             found[name] = 1000 / result.tps
     return found

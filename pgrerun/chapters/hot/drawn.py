@@ -7,7 +7,7 @@ from pgrerun.chapter import Chapter, wide
 from pgrerun.chapters.hot import ways as kinds
 from pgrerun.chapters.hot.bank import AS_BEFORE, FULL, HOT, INDEXED, NO_HOT, REDUCED, SIZED, printed_updates
 from pgrerun.chapters.hot.budget import Written
-from pgrerun.chapters.hot.growth import VACUUMED, pick
+from pgrerun.chapters.hot.growth import BEFORE_VACUUMED, VACUUMED, pick
 from pgrerun.chapters.hot.speed import PAVAN, merlins, name
 from pgrerun.chapters.hot.worries import BESIDE
 
@@ -32,13 +32,14 @@ def the_print() -> charts.Figure:
     rows = [_row(arm[row.hot], "printed", row.tps_including, panel=f"Pavan, {row.script} script") for row in pavan.itertuples()]
     for row in merlin.itertuples():
         again = f", run {row.repeat:.0f}" if row.repeat > 0 else ""
-        panel = f"Merlin, {'index on abalance' if row.index_on_abalance else 'no such index'}, {narrate.count(row.clients, 'client')}"
+        panel = f"{'index' if row.index_on_abalance else 'no index'}, {narrate.count(row.clients, 'client')}"
         rows.append(_row(arm[row.hot] + again, "printed", row.tps, panel=panel))
     frame = pd.DataFrame(rows)
     return charts.compare_to_print(
         frame,
         question="What did the patch do to throughput in 2007?",
-        caption="Transactions per second as the thread prints them. Pavan runs ninety clients; his reduced script updates accounts and inserts into history.",
+        caption="Transactions per second as the thread prints them. Pavan runs ninety clients; his reduced script updates accounts and inserts into history. "
+        "The panels that name an index, on abalance, are Merlin's.",
         description=narrate.described(frame),
         quantity="throughput",
         unit="transactions/s",
@@ -145,7 +146,9 @@ def beside_print(grown: pd.DataFrame | None) -> charts.Figure | None:
     )
 
 
-PRUNED_PANEL, KEPT_PANEL = "dead versions are pruned", "nothing is pruned"
+# a line's name stands inside its panel, which on a phone is narrow
+_SHORT = {VACUUMED: "no HOT, vacuumed", BEFORE_VACUUMED: "vacuumed", AS_BEFORE: "never vacuumed"}
+PRUNED_PANEL, KEPT_PANEL = "dead versions pruned", "nothing is pruned"
 
 
 def steady_state(measured: pd.DataFrame | None, computed: pd.DataFrame) -> charts.Figure | None:
@@ -160,8 +163,9 @@ def steady_state(measured: pd.DataFrame | None, computed: pd.DataFrame) -> chart
     then = published.derived("hot_growth").loc["reduced_accounts"]
     points = {HOT: then["times_hot"], AS_BEFORE: then["times_head"]}
     rows.append(pd.DataFrame([{"x": printed_updates(), "value": value, "kind": "printed", "series": arm} for arm, value in points.items()]))
-    frame = _merged(pd.concat(rows, ignore_index=True), HOT, VACUUMED)
-    frame["panel"] = frame["series"].map(lambda arm: KEPT_PANEL if arm == AS_BEFORE else PRUNED_PANEL)
+    frame = pd.concat(rows, ignore_index=True)
+    frame["panel"] = frame["series"].map(lambda arm: KEPT_PANEL if arm in (AS_BEFORE, BEFORE_VACUUMED) else PRUNED_PANEL)
+    frame = _merged(frame.replace({"series": _SHORT}), HOT, _SHORT[VACUUMED])
     return charts.lines(
         frame,
         question="What size does accounts settle at, and does the layout of a page predict it?",
@@ -177,14 +181,14 @@ def steady_state(measured: pd.DataFrame | None, computed: pd.DataFrame) -> chart
     )
 
 
-def _merged(frame: pd.DataFrame, one: str, other: str) -> pd.DataFrame:
-    """The two series as one line with both names, if they coincide in everything but the print."""
+def _merged(frame: pd.DataFrame, one: str, other: str, name: str = "") -> pd.DataFrame:
+    """The two series as one line with both names (or `name`), if they coincide in everything but the print."""
     drawn = frame[frame["kind"] != "printed"]
     values = [drawn[drawn["series"] == series].drop(columns="series").sort_values(["kind", "x"]).to_numpy().tolist() for series in (one, other)]
     if values[0] != values[1]:
         return frame
     kept = frame[(frame["series"] != other) | (frame["kind"] == "printed")]
-    return kept.assign(series=kept["series"].replace({one: f"{one}; {other}", other: f"{one}; {other}"})).reset_index(drop=True)
+    return kept.replace({"series": {one: name or f"{one}; {other}", other: name or f"{one}; {other}"}}).reset_index(drop=True)
 
 
 def log_budget(found: Written | None) -> charts.Figure | None:
@@ -209,24 +213,24 @@ def faster(chapter: Chapter) -> charts.Figure | None:
     """Ratios of throughput, with the print's."""
     over_head, over_full = (published.derived("hot_throughput")[column] for column in ("over_head", "over_full"))
     merlin, clients = published.derived("hot_abalance")["over_head"], chapter.parameters.clients
-    reduced, full = f"reduced script: {HOT} over", f"full script: {HOT} over"
-    many = f"pgbench, no fsync, {narrate.count(clients, 'client')}: {HOT} over {NO_HOT}"
-    one = f"pgbench, no fsync, {narrate.count(1, 'client')}: {HOT} over {NO_HOT}"
+    reduced, full = f"reduced: {HOT} over", f"full: {HOT} over"
+    many = f"no fsync, {narrate.count(clients, 'client')}: {HOT} over {NO_HOT}"
+    one = f"no fsync, {narrate.count(1, 'client')}: {HOT} over {NO_HOT}"
     rows = [
-        _row(f"{reduced} {AS_BEFORE}", "printed", over_head["reduced_hot"]),
+        _row(f"{reduced} neither", "printed", over_head["reduced_hot"]),
         _row(f"{full} {NO_HOT}", "printed", over_head["full_hot"]),
-        _row(f"reduced over full script, {NO_HOT}", "printed", over_full["reduced_head"]),
+        _row(f"{NO_HOT}: reduced over full", "printed", over_full["reduced_head"]),
     ]
     if clients == 10:
         rows.append(_row(many, "printed", merlin["plain_10_hot"]))
     pairs = [
-        ("throughput", f"{reduced} {AS_BEFORE}", name(REDUCED, HOT), name(REDUCED, AS_BEFORE)),
+        ("throughput", f"{reduced} neither", name(REDUCED, HOT), name(REDUCED, AS_BEFORE)),
         ("throughput", f"{reduced} {NO_HOT}", name(REDUCED, HOT), name(REDUCED, NO_HOT)),
         ("throughput", f"{full} {NO_HOT}", name(FULL, HOT), name(FULL, NO_HOT)),
-        ("throughput", f"reduced over full script, {NO_HOT}", name(REDUCED, NO_HOT), name(FULL, NO_HOT)),
+        ("throughput", f"{NO_HOT}: reduced over full", name(REDUCED, NO_HOT), name(FULL, NO_HOT)),
         ("merlin", one, merlins(1, HOT), merlins(1, NO_HOT)),
         ("merlin", many, merlins(clients, HOT), merlins(clients, NO_HOT)),
-        ("merlin", f"{narrate.count(clients, 'client')}: {NO_HOT} over {INDEXED}", merlins(clients, NO_HOT), merlins(clients, INDEXED)),
+        ("merlin", f"{narrate.count(clients, 'client')}: {NO_HOT} over an index", merlins(clients, NO_HOT), merlins(clients, INDEXED)),
     ]
     for experiment, label, arm, base in pairs:
         for kind, frame in _runs(chapter, experiment):
@@ -240,7 +244,9 @@ def faster(chapter: Chapter) -> charts.Figure | None:
     return charts.compare_to_print(
         frame,
         question="How much throughput is HOT worth?",
-        caption="Ratios of throughput: median over interleaved pairs, with intervals. In print, “without” is the server before the patch, which neither had HOT nor pruned.",
+        caption="Ratios of throughput of the reduced and the full script: median over interleaved pairs, with intervals. "
+        "“Neither” is without HOT and pruning; the runs without fsync, and those with an index on abalance, are of the full script. "
+        "In print, “without” is the server before the patch, which neither had HOT nor pruned.",
         description=narrate.described(frame),
         quantity="ratio of throughputs",
         unit="",
@@ -278,18 +284,21 @@ def long_chains(found: pd.DataFrame | None) -> charts.Figure | None:
     """Chain length and pages touched over updates of one tuple."""
     if found is None:
         return None
-    panels = {"chain": "versions in the chain on the page", "pages": "pages that a lookup touches"}
-    some = found[found["updates"] > 0]
+    panels = {"chain": "versions in the chain", "pages": "pages per lookup"}
+    short = {HOT: "alone", BESIDE: "old snapshot", AS_BEFORE: "no HOT, old snapshot"}
+    some = found[found["updates"] > 0].replace({"arm": short})
     parts = []
     for column, panel in panels.items():
         own = pd.DataFrame({"x": some["updates"], "value": some[column], "series": some["arm"], "kind": "measured", "panel": panel})
         # without HOT versions are linked as well, but every one has index entries: that is no chain to follow
-        parts.append(own[own["series"] != AS_BEFORE] if column == "chain" else _merged(own, BESIDE, AS_BEFORE))
+        heap_only = own[own["series"] != short[AS_BEFORE]]
+        parts.append(heap_only if column == "chain" else _merged(own, short[BESIDE], short[AS_BEFORE], short[BESIDE]))
     frame = pd.concat(parts, ignore_index=True)
     return charts.lines(
         frame,
         question="How long does a chain grow beside a long transaction, and what does it cost to follow?",
-        caption="One account is updated again and again. The chain is what its line pointer on the first page leads to.",
+        caption="One account is updated again and again. The chain is what its line pointer on the first page leads to; the pages are those that a lookup of it touches. "
+        "Beside an old snapshot there is one line of pages where HOT makes no difference.",
         description=narrate.described(frame.assign(label=frame["series"] + " after " + frame["x"].astype(str))),
         x_quantity="updates of the account",
         x_unit="",

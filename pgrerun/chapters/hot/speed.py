@@ -40,7 +40,7 @@ def merlin(chapter: Chapter) -> None:
     cluster, clients = chapter.cluster(fsync="off"), chapter.parameters.clients
     arms = [
         Arm(merlins(number, arm), partial(_run, chapter, cluster, FULL, arm, number, 100))
-        for number in (1, clients) for arm in (HOT, NO_HOT, INDEXED)
+        for number, arm in ((1, HOT), (1, NO_HOT), (clients, HOT), (clients, NO_HOT), (clients, INDEXED))
     ]  # fmt: skip
     chapter.compare("merlin", arms, UNITS, warmup=0)
     if clients != TEN:

@@ -1,16 +1,14 @@
 """Sentences that only this chapter says; judgements are put into words by `narrate`."""
 
-import math
-
 import pandas as pd
 
 from pgrerun import narrate, published, statistics
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.hot.bank import AS_BEFORE, FULL, HOT, INDEXED, NO_HOT, PAGE, REDUCED, bank, printed_updates
-from pgrerun.chapters.hot.budget import LOOKUPS, SCANS
-from pgrerun.chapters.hot.growth import over_hot, pick
+from pgrerun.chapters.hot.budget import SCANS
+from pgrerun.chapters.hot.growth import ENTRIES_PER_LEAF, over_hot, pick
 from pgrerun.chapters.hot.speed import hot_over, merlin_over, twins
-from pgrerun.chapters.hot.worries import BESIDE, LOOKS
+from pgrerun.chapters.hot.worries import BESIDE, CLUSTERED, FULL_VACUUM, LOOKS
 
 
 def noise(chapter: Chapter) -> narrate.Sentence | None:
@@ -31,7 +29,7 @@ def not_merely_hot(grown: pd.DataFrame | None) -> narrate.Sentence | None:
         f"With pruning alone the factors are {narrate.number(table[0])} and {narrate.number(index[0])}: "
     )
     alone = max(table[0], index[0]) - 1 < 0.05 * (min(table[1], index[1]) - 1)
-    conclusion = "what kept the sizes stable in 2007 was the pruning that came with HOT" if alone else "pruning alone doesn't keep the sizes stable"
+    conclusion = "to stay small neither needs its updates to be heap-only" if alone else "pruning alone doesn't keep the sizes stable"
     return narrate.Sentence(f"{said}{conclusion}.")
 
 
@@ -84,11 +82,34 @@ def merlins_baseline(chapter: Chapter) -> narrate.Sentence | None:
 
 
 def readers(chapter: Chapter) -> narrate.Sentence | None:
-    """What a grown relation costs those who read it."""
-    found = [chapter.ratio("reading", what, AS_BEFORE, HOT) for what in (SCANS, LOOKUPS)]
-    if None in found:
+    """What a grown relation costs those who read all of it."""
+    ratio = chapter.ratio("reading", SCANS, AS_BEFORE, HOT)
+    return None if ratio is None else narrate.ratio_sentence(ratio, "time to scan accounts", "the grown relation", "the one kept stable by HOT")
+
+
+def rewriting(chapter: Chapter) -> narrate.Sentence | None:
+    """Which of the two rewrites is faster."""
+    ratio = chapter.ratio("compaction", "seconds", FULL_VACUUM, CLUSTERED)
+    return None if ratio is None else narrate.ratio_sentence(ratio, "time", "VACUUM FULL", "CLUSTER")
+
+
+def small_growth(small: pd.DataFrame | None) -> narrate.Sentence | None:
+    """What branches' growth in print amounts to, and what holds its index here."""
+    if small is None:
         return None
-    return narrate.ratio_sentence(found[0], "time to scan accounts", "the grown relation", "the one kept stable by HOT")
+    branches = published.derived("hot_growth").loc["full_branches"]
+    tps = published.cell("hot_throughput", "full_head", "tps_including")
+    seconds = branches["increase_head"] * branches["per_page"] / tps
+    now = small.set_index(["arm", "relation"]).loc[(NO_HOT, "branches_pkey")]
+    leaves = now["updates"] / ENTRIES_PER_LEAF
+    kept = now["after"] - now["before"] < leaves / 2
+    end = "deleted again when their leaf was full" if kept else "not deleted in time"
+    return narrate.Sentence(
+        f"In print branches gains {narrate.count(branches['increase_head'], 'page')}, which is what {narrate.number(seconds)} s of transactions leave at the printed throughput; "
+        f"autovacuum came every {narrate.number(published.cell('hot_setup', 'autovacuum_naptime', 'value'))} s. Without HOT each update makes an index entry, here "
+        f"{narrate.number(now['updates'])} of them, which would fill {narrate.count(round(leaves), 'leaf', 'leaves')}; branches\\_pkey went from {narrate.number(now['before'])} "
+        f"to {narrate.count(now['after'], 'page')}: the entries of dead versions were {end}."
+    )
 
 
 def snapshot_cost(found: pd.DataFrame | None) -> narrate.Sentence | None:
@@ -101,13 +122,3 @@ def snapshot_cost(found: pd.DataFrame | None) -> narrate.Sentence | None:
         f"Beside an old snapshot the chain ends at {narrate.count(chain, 'version')}, because the page is full: the next version goes to another page, with index entries of its own. After "
         f"{narrate.count(max(LOOKS), 'update')} a lookup touches {narrate.count(last[BESIDE], 'page')}, without HOT {narrate.number(last[AS_BEFORE])}, and with nobody in the way {narrate.number(last[HOT])}."
     )
-
-
-def both_scripts(chapter: Chapter) -> narrate.Sentence | None:
-    """HOT's gain on the full script beside that on the reduced one."""
-    reduced, full = hot_over(chapter, REDUCED, NO_HOT), hot_over(chapter, FULL, NO_HOT)
-    if None in (reduced, full):
-        return None
-    apart = math.isfinite(full.low) and (full.low > reduced.high or full.high < reduced.low)
-    more = "clearly more" if apart and full.low > reduced.high else "clearly less" if apart else "no surely different gain"
-    return narrate.Sentence(f"Over updates that are pruned but not heap-only, HOT gains {narrate.interval(full)} on the full script and {narrate.interval(reduced)} on the reduced one: {more}.")
