@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pgrerun.published.reading import DOCUMENTS, printed, source
 
-WORDS = {1: "single|one", 2: "two|doubled", 3: "three", 6: "six", 7: "seven", 9: "nine", 10: "ten",
+WORDS = {1: "single|one", 2: "two|doubled", 3: "three", 4: "four", 6: "six", 7: "seven", 9: "nine", 10: "ten",
          16: "sixteen", 25: "twenty-five", 48: "forty-eight", 80: "eighty"}
 """The numbers that the documents write as words."""
 
