@@ -61,12 +61,17 @@ class Isam:
 
     @classmethod
     def build(cls, file, layout: Layout, key: str, tuples: Iterable[Sequence]) -> "Isam":
-        """Fill main pages with the tuples, sorted by the key here. QueryError for a key that is text."""
+        """Fill main pages with the tuples, sorted by the key here.
+
+        QueryError for a key that is text, or that repeats: the directory would lead to the last page of several.
+        """
         domain, _ = layout.place(key)
         if domain.kind == "c":
             raise QueryError(f"The miniature keys a relation on numbers, and {key} is text.")
         position = [each.name for each in layout.domains].index(key)
         rows = sorted(tuples, key=lambda row: row[position])
+        if len({row[position] for row in rows}) < len(rows):
+            raise QueryError(f"Build the relation from tuples whose {key} differ, and insert those that repeat one.")
         portions = list(filled(map(layout.pack, rows), layout.per_page)) or [[]]
         for number, portion in enumerate(portions):
             file.write(number, Page(portion, main=number + 1 if number + 1 < len(portions) else NONE).pack())
@@ -143,7 +148,6 @@ class Isam:
 
     def lookup(self, value: float) -> Iterator[Found]:
         """The tuples of the main page, and its chain, where tuples with this key are; others among them."""
-        # keys repeat across pages only if inserted ones do, and those stay with the first page's chain
         number = self._main_page(value)
         yield from self._between(number, number)
 
