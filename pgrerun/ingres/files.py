@@ -20,15 +20,16 @@ EXTENTS = 8  # at most, of a relation
 
 @dataclass
 class Reads:
-    """What was asked of the disk: requests, and the pages that they fetched; and pages written."""
+    """What was asked for: pages touched; of the disk requests, and the pages that they fetched; pages written."""
 
+    touched: int = 0
     requests: int = 0
     pages: int = 0
     written: int = 0
 
     def clear(self) -> None:
         """Count from here on."""
-        self.requests = self.pages = self.written = 0
+        self.touched = self.requests = self.pages = self.written = 0
 
 
 class Cache:
@@ -39,7 +40,8 @@ class Cache:
         self._pages: OrderedDict[tuple, bytes] = OrderedDict()
 
     def get(self, key: tuple) -> bytes | None:
-        """A page that is here, now the most recently used one."""
+        """A page that is here, now the most recently used one; None if it isn't."""
+        self.reads.touched += 1
         if key in self._pages:
             self._pages.move_to_end(key)
             return self._pages[key]
@@ -56,6 +58,11 @@ class Cache:
         """Start cold."""
         self._pages.clear()
         self.reads.clear()
+
+
+def _evict(descriptor: int) -> None:
+    os.fsync(descriptor)  # only what is on the disk can be forgotten
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 class _File:
@@ -76,17 +83,20 @@ class _File:
 class UnixFile(_File):
     """A file of a relation's own, read and written page by page.
 
-    `cold`: keep the operating system's cache out, as far as it listens (no read-ahead, and what was
-    read is given back at once), so that every request goes to the disk.
+    `read_ahead`: let the operating system fetch what it expects to be asked for next.
     """
 
-    def __init__(self, path: Path, cache: Cache, cold: bool = False):
+    def __init__(self, path: Path, cache: Cache, read_ahead: bool = True):
         super().__init__(cache)
-        self._path, self._cold = path, cold
+        self._path = path
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         self.pages = os.fstat(self._descriptor).st_size // PAGE
-        if cold:
+        if not read_ahead:
             os.posix_fadvise(self._descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+
+    def evict(self) -> None:
+        """Write the file out and have the operating system's cache forget it."""
+        _evict(self._descriptor)
 
     def read(self, number: int, sequential: bool = False) -> bytes:
         """A page by its number. RerunError if the file is shorter."""
@@ -95,8 +105,6 @@ class UnixFile(_File):
             page = os.pread(self._descriptor, PAGE, number * PAGE)
             if len(page) != PAGE:
                 raise RerunError(f"Page {number} of {self._path.name} is missing: the file is damaged. Build the relation again.")
-            if self._cold:
-                os.posix_fadvise(self._descriptor, number * PAGE, PAGE, os.POSIX_FADV_DONTNEED)
             self.cache.reads.requests += 1
             self.cache.reads.pages += 1
             self.cache.put(key, page)
@@ -114,15 +122,14 @@ class UnixFile(_File):
 
 
 class Disk:
-    """A "raw disk": one preallocated file, given out in extents of whole tracks by a bit map in memory."""
+    """A "raw disk": one preallocated file without read-ahead, given out in extents of whole tracks by a bit map in memory."""
 
-    def __init__(self, path: Path, tracks: int, cold: bool = False):
-        self.path, self.cold = path, cold
+    def __init__(self, path: Path, tracks: int):
+        self.path = path
         self._free = [True] * tracks
         self.descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         os.posix_fallocate(self.descriptor, 0, tracks * TRACK * PAGE)
-        if cold:
-            os.posix_fadvise(self.descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+        os.posix_fadvise(self.descriptor, 0, 0, os.POSIX_FADV_RANDOM)
 
     def __enter__(self) -> "Disk":
         return self
@@ -170,8 +177,6 @@ class Extents(_File):
             pages = TRACK if sequential else 1
             start = self._place(first)
             track = os.pread(self._disk.descriptor, pages * PAGE, start * PAGE)
-            if self._disk.cold:
-                os.posix_fadvise(self._disk.descriptor, start * PAGE, pages * PAGE, os.POSIX_FADV_DONTNEED)
             self.cache.reads.requests += 1
             self.cache.reads.pages += pages
             for place in range(pages):
@@ -191,6 +196,10 @@ class Extents(_File):
         self.pages = max(self.pages, number + 1)
         self.cache.reads.written += 1
         self.cache.put((self._disk.path, place), page)
+
+    def evict(self) -> None:
+        """Write the disk out and have the operating system's cache forget it."""
+        _evict(self._disk.descriptor)
 
     def close(self) -> None:
         """Give the extents back; the disk stays open."""

@@ -103,8 +103,7 @@ def following(page: bytes) -> tuple[int, int]:
 def lines(page: bytes) -> Iterator[int]:
     """Where each tuple of a page starts, by its line table."""
     count = _HEADER.unpack_from(page)[2]
-    for number in range(1, count + 1):
-        yield _LINE.unpack_from(page, PAGE - number * _LINE.size)[0]
+    yield from reversed(struct.unpack_from(f"<{count}h", page, PAGE - count * _LINE.size))
 
 
 def filled(tuples: Iterable[bytes], per_page: int) -> Iterator[list[bytes]]:

@@ -58,6 +58,7 @@ class Isam:
         self._levels = levels  # of the directory: first page and pages, root last
         self._domain, self._offset = layout.place(key)
         self._value = struct.Struct("<" + self._domain.code)
+        self._fanout = Layout((self._domain,)).per_page
 
     @classmethod
     def build(cls, file, layout: Layout, key: str, tuples: Iterable[Sequence]) -> "Isam":
@@ -122,11 +123,14 @@ class Isam:
     def _main_page(self, value: float) -> int:
         """Down the directory: the last main page whose first key isn't above the value."""
         entry = 0
-        for level, (first, _) in enumerate(reversed(self._levels)):
-            page = self.file.read(first + entry)
-            keys = [self._value.unpack_from(page, offset)[0] for offset in lines(page)]
-            entry = entry * Layout((self._domain,)).per_page + max(bisect_right(keys, value) - 1, 0)
+        for first, _ in reversed(self._levels):
+            entry = entry * self._fanout + max(bisect_right(self._keys(self.file.read(first + entry)), value) - 1, 0)
         return entry
+
+    def _keys(self, page: bytes) -> Sequence[float]:
+        """The entries of a directory page; they fill it from the front without gaps."""
+        places = list(lines(page))
+        return struct.unpack_from(f"<{len(places)}{self._domain.code}", page, places[0])
 
     def _chain(self, number: int) -> Iterator[bytes]:
         """A main page and its overflow pages."""
