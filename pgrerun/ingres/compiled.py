@@ -50,8 +50,12 @@ class Compiler:
 
     def inline(self, program: Program) -> Evaluate:
         """One function in Python's own byte code."""
-        source = f"lambda page, offset: {self._build(program).inline}"
+        source = self.source(program)
         return eval(compile(source, "<inline>", "eval"), self._names)  # noqa: S307 the source is ours
+
+    def source(self, program: Program) -> str:
+        """The text of `inline`'s function."""
+        return f"lambda page, offset: {self._build(program).inline}"
 
     def _build(self, program: Program) -> _Node:
         stack: list[_Node] = []

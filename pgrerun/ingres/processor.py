@@ -56,8 +56,12 @@ class DataBase:
 
     def run(self, text: str) -> list[tuple]:
         """Run QUEL; the tuples of its last retrieve. QueryError with line and column for what can't be run."""
+        return self.execute(read(text))
+
+    def execute(self, statements: Sequence[tree.Statement]) -> list[tuple]:
+        """The same for statements that have been parsed."""
         answer: list[tuple] = []
-        for statement in read(text):
+        for statement in statements:
             match statement:
                 case tree.Range(variable, relation):
                     self._relation(relation, statement)

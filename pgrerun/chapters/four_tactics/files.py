@@ -11,10 +11,11 @@ from pgrerun.chapter import Chapter
 from pgrerun.chapters.four_tactics.miniature import ALONE, PAGES, RUNS, TRACKS, Miniature
 from pgrerun.errors import CannotMeasure
 from pgrerun.experiment import Arm, Block
-from pgrerun.ingres import INTERPRETER
+from pgrerun.ingres import INTERPRETER, THREADED
 from pgrerun.server.private import PrivateDirectory, base_directory
 
 SYSTEMS = (PAGES, ALONE, TRACKS)
+COMPILED = "UNIX, compiled"
 TIMED = tuple(run for run in RUNS if run != "a_0")
 UNITS = {f"{what} {run}": unit for run in TIMED for what, unit in (("wall", "s"), ("cpu", "s of CPU"), ("requests", "reads"))}
 CLAIMS = (
@@ -28,18 +29,18 @@ def cold_files(chapter: Chapter) -> None:
 
     CannotMeasure where the operating system keeps what it is asked to forget.
     """
-    _require_cold()
-    minis = {system: Miniature(system) for system in SYSTEMS}
+    read_ahead(chapter)  # raises where files can't be cold
+    minis = {system: Miniature(system) for system in SYSTEMS} | {COMPILED: Miniature(PAGES)}
     try:
-        arms = [Arm(system, partial(_all_runs, mini)) for system, mini in minis.items()]
+        arms = [Arm(system, partial(_all_runs, mini, THREADED if system == COMPILED else INTERPRETER)) for system, mini in minis.items()]
         chapter.compare("cold files", arms, UNITS)
     finally:
         for mini in minis.values():
             mini.__exit__()
 
 
-def _all_runs(mini: Miniature, block: Block) -> dict[str, float]:
-    base, spent = mini.base(INTERPRETER), {}
+def _all_runs(mini: Miniature, engine: str, block: Block) -> dict[str, float]:
+    base, spent = mini.base(engine), {}
     for run in TIMED:
         done = mini.run(base, run, warm=False)
         spent |= {f"wall {run}": done["wall"], f"cpu {run}": done["cpu"], f"requests {run}": done["reads"]}
@@ -54,14 +55,11 @@ def _fetched() -> int:
     raise CannotMeasure("process I/O", "The kernel doesn't say what a process has fetched from storage (/proc/self/io).")
 
 
-def _require_cold() -> None:
-    found = read_ahead()
-    if found["fetched"].max() == 0:
-        raise CannotMeasure("cold files", f"Files in {base_directory()} can't be forgotten by the operating system: a memory file system, perhaps. Name another place in PGRERUN_TMPDIR.")
+def read_ahead(chapter: Chapter, megabytes: int = 4) -> pd.DataFrame:
+    """What the kernel fetches from storage for a few reads of 4 kB on a cold file: pattern, reads, asked (kB), fetched (kB).
 
-
-def read_ahead(megabytes: int = 4) -> pd.DataFrame:
-    """What the kernel fetches from storage for a few reads of 4 kB on a cold file: pattern, reads, asked (kB), fetched (kB)."""
+    CannotMeasure where the operating system keeps what it is asked to forget.
+    """
     patterns = {  # away from the file's start, where the kernel expects a scan
         "one block": [50], "two in a row": [50, 51], "eight in a row": list(range(50, 58)),
         "eight, with gaps": list(range(50, 74, 3)), "eight far apart": [50 + 110 * n for n in range(8)],
@@ -83,7 +81,10 @@ def read_ahead(megabytes: int = 4) -> pd.DataFrame:
                 os.close(descriptor)
     finally:
         directory.close()
-    return pd.DataFrame(rows, columns=["pattern", "reads", "asked", "fetched"])
+    found = pd.DataFrame(rows, columns=["pattern", "reads", "asked", "fetched"])
+    if found["fetched"].max() == 0:
+        raise CannotMeasure("cold files", f"files in {base_directory()} can't be forgotten by the operating system: a memory file system, perhaps. Name another place in PGRERUN_TMPDIR")
+    return found
 
 
 def read_ahead_facts(found: pd.DataFrame | None) -> dict[str, bool] | None:
@@ -120,6 +121,16 @@ def _together(chapter: Chapter, what: str, runs: tuple[str, ...], above: str, be
         return None
     total = sum(tables)
     return statistics.ratio(total[above], total[below], seed=chapter.parameters.seed)
+
+
+def cpu_over_wall(chapter: Chapter) -> statistics.Interval | None:
+    """What compiling gains in CPU over what it gains in response, all commands on many tuples together, on cold files."""
+    runs = [run for run in TIMED if run.endswith("_3360")]
+    sums = {what: sum(chapter.table("cold files", f"{what} {run}") for run in runs) for what in ("cpu", "wall")}
+    if sums["cpu"].empty:
+        return None
+    gains = {what: table[PAGES] / table[COMPILED] for what, table in sums.items()}
+    return statistics.ratio(gains["cpu"], gains["wall"], seed=chapter.parameters.seed)
 
 
 def diluted(chapter: Chapter) -> statistics.Interval | None:

@@ -3,6 +3,7 @@
 import mmap
 import os
 import random
+import resource
 import time
 from functools import partial
 
@@ -37,7 +38,7 @@ def raw_files(chapter: Chapter) -> None:
             os.fsync(file.fileno())
         ways = {IN_ORDER: (8, False, False), SHUFFLED: (8, True, False), SMALL: (1, False, False), LARGE: (128, False, False), DIRECT: (128, False, True)}
         arms = [Arm(name, partial(_read_all, path, megabytes, *way)) for name, way in ways.items()]
-        chapter.compare("raw files", arms, {"wall": "ms per MB", "cpu": "ms per MB"}, warmup=0)
+        chapter.compare("raw files", arms, {"wall": "ms per MB", "cpu": "ms per MB", "waits": "voluntary switches per MB"}, warmup=0)
     finally:
         directory.close()
 
@@ -53,19 +54,27 @@ def _read_all(path, megabytes: int, kilobytes: int, shuffled: bool, direct: bool
     buffer = mmap.mmap(-1, size)  # aligned, as direct I/O wants it
     try:
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        waits = resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
         wall, cpu = time.perf_counter(), time.process_time()
         for place in places:
             os.preadv(descriptor, [buffer], place)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+        waits = resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw - waits
     finally:
         buffer.close()
         os.close(descriptor)
-    return {"wall": 1000 * wall / megabytes, "cpu": 1000 * cpu / megabytes}
+    return {"wall": 1000 * wall / megabytes, "cpu": 1000 * cpu / megabytes, "waits": waits / megabytes}
 
 
 def raw(chapter: Chapter, what: str, above: str, below: str) -> statistics.Interval | None:
     """Time of one way of reading the file over that of another; `what`: "wall" or "cpu"."""
     return chapter.ratio("raw files", what, above, below)
+
+
+def waits(chapter: Chapter) -> pd.DataFrame | None:
+    """How often a process waits for the disk per MB, by way of reading: the median over the blocks."""
+    table = chapter.table("raw files", "waits")
+    return None if table.empty else pd.DataFrame({"way": table.columns, "waits per MB": table.median().to_list()})
 
 
 # ---- PostgreSQL with nothing cached

@@ -20,7 +20,7 @@ from pgrerun.server import Server
 
 COST_CLAIMS = ("ston-048", "ston-049", "ston-055")
 UNITS = {"switch": "us", "message": "us", "pointer": "us", "call": "us"}
-COMMANDS = {"short": "SELECT qoh FROM parts WHERE pnum = 17", "long": "SELECT count(*) FROM parts WHERE qoh < ln(9.5) * weight AND pname <> 'memory'"}
+COMMANDS = {"short": "SELECT qoh FROM parts WHERE pnum = 17", "long": "SELECT count(*) FROM parts WHERE qoh < ln(9.5::float8) * weight AND pname <> 'memory'"}
 
 # The other side of a ping-pong: sends back what it gets, on the processor that it is told.
 _ECHO = """
