@@ -21,7 +21,7 @@ from IPython.display import display
 from pgrerun import claims, experiment, narrate, parameters, runs, statistics
 from pgrerun.errors import BookError, CannotMeasure, RerunError
 from pgrerun.instruments import machine
-from pgrerun.server import Cluster, Server, bundled, from_folder, open_server, sweep
+from pgrerun.server import Cluster, Programs, Server, bundled, from_folder, open_server, sweep
 from pgrerun.server.cluster import DEFAULTS
 from pgrerun.tables import Table, table
 
@@ -48,7 +48,7 @@ class Chapter:
         self.name, self.parameters = name, given
         sweep()
         self.programs = from_folder(given.programs) if given.programs else bundled()
-        self._clusters: dict[frozenset, Cluster] = {}
+        self._clusters: dict[tuple[Path, frozenset], Cluster] = {}
         self._borrowed: Server | None = open_server(given.server) if given.server else None
         self.run = runs.Run.open(_run_name(given), name, key=self._key(), environment=self._environment())
         self.evidence = claims.Judge(name, self.run)
@@ -78,10 +78,15 @@ class Chapter:
                 "restart",
                 f"it needs a server that can be restarted with other settings, and {self._borrowed.name} is not ours",
             )
-        wanted = frozenset(settings.items())
+        return self.beside(self.programs, **settings)
+
+    def beside(self, programs: Programs, **settings: str | int) -> Cluster:
+        """A throwaway cluster of any release, kept to the chapter's end: for what the server under test can't do."""
+        wanted = (programs.bindir, frozenset(settings.items()))
         if wanted not in self._clusters:
-            self._clusters[wanted] = Cluster(self.programs, settings)
-            self._settings[f"throwaway server {len(self._clusters)}"] = _assignments(settings)
+            self._clusters[wanted] = Cluster(programs, settings)
+            other = "" if programs == self.programs else f" ({programs.source})"
+            self._settings[f"throwaway server {len(self._clusters)}{other}"] = _assignments(settings)
         return self._clusters[wanted]
 
     # ---- experiments ---------------------------------------------------------------

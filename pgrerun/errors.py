@@ -27,6 +27,17 @@ class RecordError(RerunError):
     """A run record that can't be read or written."""
 
 
+class QueryError(RerunError):
+    """A query in QUEL or POSTQUEL that can't be read, translated or run.
+
+    `line` and `column`, counted from 1, say where in the text it starts to go wrong.
+    """
+
+    def __init__(self, reason: str, line: int = 1, column: int = 1):
+        super().__init__(reason)
+        self.line, self.column = line, column
+
+
 class BookError(RerunError):
     """A chapter or a page that must not be published as it is."""
 

@@ -106,6 +106,8 @@ def library(root: Path, sources: Iterable[str]) -> dict[str, str]:
 
 def plain(source: str) -> str:
     """A cell's code without IPython's magics and shell lines, which are not Python."""
+    if source.startswith("%%postquel"):  # a cell in another language altogether
+        return "pass"
     return "\n".join("pass" if line.startswith(("%", "!")) else line for line in source.splitlines())
 
 

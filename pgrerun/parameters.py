@@ -97,7 +97,16 @@ class HOT(ChapterParameters):
     rounds: int = Field(ge=1, le=1000, description="Longest run, for the steady state", **_unit("updates per account"))
 
 
-CHAPTERS: dict[str, type[ChapterParameters]] = {"tp1": TP1, "hot": HOT}
+class FourTactics(ChapterParameters):
+    """Compilation, microcode, a file system and an operating system under INGRES."""
+
+    clients: int = Field(ge=2, le=64, description="Backends where there are several", **_unit("connections"))
+    tuples: int = Field(ge=10_000, le=100_000_000, description="Size of PARTS on PostgreSQL", **_unit("tuples"))
+    megabytes: int = Field(ge=4, le=4_000, description="Size of the file that is read raw", **_unit("MB"))
+    milliseconds: int = Field(ge=100, le=60_000, description="Length of one observation of CPU time", **_unit("ms"))
+
+
+CHAPTERS: dict[str, type[ChapterParameters]] = {"tp1": TP1, "hot": HOT, "four_tactics": FourTactics}
 
 #                          ci, laptop, overnight
 _EVERYWHERE = {
@@ -123,9 +132,18 @@ VALUES: dict[str, dict[str, tuple]] = {
         "accounts": (300, 2_500, 50_000),
         "rounds": (4, 8, 20),
     },
+    "four_tactics": _EVERYWHERE
+    | {
+        "seed": (1981, 1981, 1981),
+        "pairs": (5, 11, 21),
+        "clients": (4, 4, 8),
+        "tuples": (20_000, 200_000, 5_000_000),
+        "megabytes": (16, 128, 1_024),
+        "milliseconds": (300, 1_000, 5_000),
+    },
 }
 # Until this machine has run a chapter once, the command announces these.
-MINUTES: dict[str, tuple[float, float, float]] = {"tp1": (3, 9, 180), "hot": (1, 9, 240)}
+MINUTES: dict[str, tuple[float, float, float]] = {"tp1": (3, 9, 180), "hot": (1, 9, 240), "four_tactics": (1, 7, 120)}
 
 
 def nearest(word: str, words: Sequence[str]) -> str:

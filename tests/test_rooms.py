@@ -52,6 +52,7 @@ MAY_USE["__init__"] = set(MAY_USE) - {"cli"}
 HOMES = {
     "altair": {"charts"},
     "vl_convert": {"charts"},
+    "lark": {"quel"},
     "simpy": {"models"},
     "duckdb": {"relations", "runs", "ingres"},
     "psycopg": {"server", "relations", "instruments", "parameters", "chapters"},

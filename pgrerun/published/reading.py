@@ -40,9 +40,17 @@ class Source:
 
 
 def cited(section: str) -> str:
-    """A place as the ledger and the tables write it, in words: "3.2.2; 5" is "section 3.2.2 and section 5", "msg 4" is "message 4"."""
-    parts = [re.sub(r"^msg(?= \d)", "message", part.strip()) for part in section.split(";")]
-    return " and ".join(f"section {part}" if part[0].isdigit() else part for part in parts)
+    """Places as the ledger and the tables write them, in words: "3.2.2; VI" is "section 3.2.2 and section VI",
+    "msg 4" is "message 4", a talk's "24:44" is "minute 24:44"."""
+    return " and ".join(_place(part.strip()) for part in section.split(";"))
+
+
+def _place(part: str) -> str:
+    if re.fullmatch(r"\d+(:\d\d)+", part):
+        return f"minute {part}"
+    if part.startswith("msg "):
+        return part.replace("msg", "message")
+    return f"section {part}" if part[0].isdigit() or re.fullmatch("[IVX]+", part) else part
 
 
 def _path(name: str) -> Path:

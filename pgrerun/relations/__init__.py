@@ -1,13 +1,14 @@
 """The data of the experiments, made by rule so that every run and every engine has the same.
 
 `wisconsin.py` makes the relations of the Wisconsin benchmark, `debit_credit.py`
-the relations and the transaction of TP1. `checksum.py` checks answers the same way
+the relations and the transaction of TP1, `parts.py` the relation of 1981. `checksum.py` checks answers the same way
 on every engine, `loading.py` says through which connection a relation is loaded and
 which relations may be replaced. What runs on the data is in `instruments/`.
 """
 
 from pgrerun.relations.checksum import checksum_sql
 from pgrerun.relations.debit_credit import DebitCredit
+from pgrerun.relations.parts import Parts
 from pgrerun.relations.wisconsin import Wisconsin
 
-__all__ = ["DebitCredit", "Wisconsin", "checksum_sql"]
+__all__ = ["DebitCredit", "Parts", "Wisconsin", "checksum_sql"]

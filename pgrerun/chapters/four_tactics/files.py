@@ -1,0 +1,169 @@
+"""A file system of its own: the benchmark on cold files, read by UNIX's means and a track at a time; and how systems read ahead."""
+
+import os
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+
+from pgrerun import published, statistics
+from pgrerun.chapter import Chapter
+from pgrerun.chapters.four_tactics.miniature import ALONE, PAGES, RUNS, TRACKS, Miniature
+from pgrerun.errors import CannotMeasure
+from pgrerun.experiment import Arm, Block
+from pgrerun.ingres import INTERPRETER, THREADED
+from pgrerun.server.private import PrivateDirectory, base_directory
+
+SYSTEMS = (PAGES, ALONE, TRACKS)
+COMPILED = "UNIX, compiled"
+TIMED = tuple(run for run in RUNS if run != "a_0")
+UNITS = {f"{what} {run}": unit for run in TIMED for what, unit in (("wall", "s"), ("cpu", "s of CPU"), ("requests", "reads"))}
+CLAIMS = (
+    "ston-018", "ston-035", "ston-036", "ston-038", "ston-039", "ston-040", "ston-046", "ston-059",
+)  # fmt: skip
+_BLOCK = 4096
+
+
+def cold_files(chapter: Chapter) -> None:
+    """The runs of Tables 5 and 6 that have a relation, from files that nothing has cached: wall clock, CPU and reads.
+
+    CannotMeasure where the operating system keeps what it is asked to forget.
+    """
+    read_ahead(chapter)  # raises where files can't be cold
+    minis = {system: Miniature(system) for system in SYSTEMS} | {COMPILED: Miniature(PAGES)}
+    try:
+        arms = [Arm(system, partial(_all_runs, mini, THREADED if system == COMPILED else INTERPRETER)) for system, mini in minis.items()]
+        chapter.compare("cold files", arms, UNITS)
+    finally:
+        for mini in minis.values():
+            mini.__exit__()
+
+
+def _all_runs(mini: Miniature, engine: str, block: Block) -> dict[str, float]:
+    base, spent = mini.base(engine), {}
+    for run in TIMED:
+        done = mini.run(base, run, warm=False)
+        spent |= {f"wall {run}": done["wall"], f"cpu {run}": done["cpu"], f"requests {run}": done["reads"]}
+    return spent
+
+
+def _fetched() -> int:
+    """Bytes that this process has caused to be fetched from storage."""
+    for line in Path("/proc/self/io").read_text().splitlines():
+        if line.startswith("read_bytes:"):
+            return int(line.split()[1])
+    raise CannotMeasure("process I/O", "The kernel doesn't say what a process has fetched from storage (/proc/self/io).")
+
+
+def read_ahead(chapter: Chapter, megabytes: int = 4) -> pd.DataFrame:
+    """What the kernel fetches from storage for a few reads of 4 kB on a cold file: pattern, reads, asked (kB), fetched (kB).
+
+    CannotMeasure where the operating system keeps what it is asked to forget.
+    """
+    patterns = {  # away from the file's start, where the kernel expects a scan
+        "one block": [50], "two in a row": [50, 51], "eight in a row": list(range(50, 58)),
+        "eight, with gaps": list(range(50, 74, 3)), "eight far apart": [50 + 110 * n for n in range(8)],
+    }  # fmt: skip
+    directory, rows = PrivateDirectory(base_directory()), []
+    try:
+        path = directory.path / "file"
+        path.write_bytes(os.urandom(megabytes << 20))
+        for name, blocks in patterns.items():
+            descriptor = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+                os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+                before = _fetched()
+                for block in blocks:
+                    os.pread(descriptor, _BLOCK, block * _BLOCK)
+                rows.append((name, len(blocks), len(blocks) * _BLOCK // 1024, (_fetched() - before) // 1024))
+            finally:
+                os.close(descriptor)
+    finally:
+        directory.close()
+    found = pd.DataFrame(rows, columns=["pattern", "reads", "asked", "fetched"])
+    if found["fetched"].max() == 0:
+        raise CannotMeasure("cold files", f"files in {base_directory()} can't be forgotten by the operating system: a memory file system, perhaps. Name another place in PGRERUN_TMPDIR")
+    return found
+
+
+def read_ahead_facts(found: pd.DataFrame | None) -> dict[str, bool] | None:
+    """Whether the kernel needs two reads in a row to fetch ahead, and whether a jump ends it."""
+    if found is None:
+        return None
+    more = found.set_index("pattern").eval("fetched > asked")
+    return {
+        "two reads in a row make it fetch ahead": bool(more["two in a row"]),
+        "a single read doesn't": not more["one block"],
+        "jumps keep it from fetching ahead": not more["eight far apart"],
+    }
+
+
+def improvement(chapter: Chapter, run: str, what: str = "wall", system: str = TRACKS, base: str = PAGES) -> statistics.Interval | None:
+    """Time of a run on UNIX files over that a track at a time; `what`: "wall" or "cpu"."""
+    return chapter.ratio("cold files", f"{what} {run}", base, system)
+
+
+def improvements(chapter: Chapter, what: str = "wall", runs: tuple[str, ...] = TIMED, base: str = PAGES) -> dict[str, statistics.Interval] | None:
+    """The same by run."""
+    found = {run: improvement(chapter, run, what, base=base) for run in runs}
+    return None if None in found.values() else found
+
+
+def of_scans(chapter: Chapter) -> statistics.Interval | None:
+    """CPU of the three scans of all narrow tuples together, UNIX over tracks."""
+    return _together(chapter, "cpu", ("b_3360", "c_3360", "d_3360"), PAGES, TRACKS)
+
+
+def _together(chapter: Chapter, what: str, runs: tuple[str, ...], above: str, below: str) -> statistics.Interval | None:
+    tables = [chapter.table("cold files", f"{what} {run}") for run in runs]
+    if tables[0].empty:
+        return None
+    total = sum(tables)
+    return statistics.ratio(total[above], total[below], seed=chapter.parameters.seed)
+
+
+def cpu_over_wall(chapter: Chapter) -> statistics.Interval | None:
+    """What compiling gains in CPU over what it gains in response, all commands on many tuples together, on cold files."""
+    runs = [run for run in TIMED if run.endswith("_3360")]
+    sums = {what: sum(chapter.table("cold files", f"{what} {run}") for run in runs) for what in ("cpu", "wall")}
+    if sums["cpu"].empty:
+        return None
+    gains = {what: table[PAGES] / table[COMPILED] for what, table in sums.items()}
+    return statistics.ratio(gains["cpu"], gains["wall"], seed=chapter.parameters.seed)
+
+
+def diluted(chapter: Chapter) -> statistics.Interval | None:
+    """The improvement of query e over that of query f: the joins' share of CPU dilutes it."""
+    walls = {run: chapter.table("cold files", f"wall {run}") for run in ("e_3360", "f_3360")}
+    if walls["e_3360"].empty:
+        return None
+    gains = {run: wall[PAGES] / wall[TRACKS] for run, wall in walls.items()}
+    return statistics.ratio(gains["e_3360"], gains["f_3360"], seed=chapter.parameters.seed)
+
+
+def processor_share(chapter: Chapter) -> pd.DataFrame | None:
+    """How much of a cold run's time is CPU, by system and query (%): the rest is waiting for the disk."""
+    if chapter.table("cold files", "wall e_3360").empty:
+        return None
+    rows = []
+    for run in (run for run in TIMED if run.endswith("_3360")):
+        wall, cpu = chapter.table("cold files", f"wall {run}"), chapter.table("cold files", f"cpu {run}")
+        rows.append({"query": run[0]} | {system: 100 * (cpu[system] / wall[system]).median() for system in SYSTEMS})
+    return pd.DataFrame(rows)
+
+
+def requests(chapter: Chapter) -> pd.DataFrame | None:
+    """Reads asked of the operating system by query: page by page, and a track at a time. Exact."""
+    if chapter.table("cold files", "requests e_3360").empty:
+        return None
+    rows = []
+    for run in (run for run in TIMED if run.endswith("_3360")):
+        table = chapter.table("cold files", f"requests {run}").iloc[0]
+        rows.append((run[0], int(table[PAGES]), int(table[TRACKS])))
+    return pd.DataFrame(rows, columns=["query", PAGES, TRACKS])
+
+
+def printed(table: str = "four_tactics_files_wall") -> dict[str, float]:
+    """Old time over new of each run, as printed."""
+    return published.derived(table)["speed_up"].to_dict()

@@ -1,0 +1,240 @@
+"""What file systems and asynchronous I/O give today: raw files first, then PostgreSQL's scans with nothing cached."""
+
+import mmap
+import os
+import random
+import resource
+import time
+from functools import partial
+
+import pandas as pd
+
+from pgrerun import statistics
+from pgrerun.chapter import Chapter
+from pgrerun.errors import CannotMeasure
+from pgrerun.experiment import Arm, Block
+from pgrerun.instruments import clock, pgbench, processes
+from pgrerun.relations import Parts
+from pgrerun.server import Cluster
+from pgrerun.server.private import PrivateDirectory, base_directory
+
+# ---- raw files
+
+IN_ORDER, SHUFFLED, SMALL, LARGE, DIRECT = (
+    "in order, 8 kB", "blocks shuffled, 8 kB", "in order, 1 kB", "in order, 128 kB", "the same, into user space",
+)  # fmt: skip
+_KB = 1024
+
+
+def raw_files(chapter: Chapter) -> None:
+    """One file read whole in several ways, after the operating system has forgotten it: milliseconds of wall clock and of CPU for a MB."""
+    megabytes = chapter.parameters.megabytes
+    directory = PrivateDirectory(base_directory())
+    try:
+        path = directory.path / "file"
+        with open(path, "wb") as file:
+            for _ in range(megabytes):
+                file.write(os.urandom(1 << 20))
+            os.fsync(file.fileno())
+        ways = {IN_ORDER: (8, False, False), SHUFFLED: (8, True, False), SMALL: (1, False, False), LARGE: (128, False, False), DIRECT: (128, False, True)}
+        arms = [Arm(name, partial(_read_all, path, megabytes, *way)) for name, way in ways.items()]
+        chapter.compare("raw files", arms, {"wall": "ms per MB", "cpu": "ms per MB", "waits": "voluntary switches per MB"}, warmup=0)
+    finally:
+        directory.close()
+
+
+def _read_all(path, megabytes: int, kilobytes: int, shuffled: bool, direct: bool, block: Block) -> dict[str, float]:
+    size, places = kilobytes * _KB, list(range(0, megabytes << 20, kilobytes * _KB))
+    if shuffled:
+        random.Random(block.seed).shuffle(places)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | (os.O_DIRECT if direct else 0))
+    except OSError as error:
+        raise CannotMeasure("direct I/O", f"Files in {path.parent.parent} can't be read past the operating system's cache ({error.strerror}). Name another place in PGRERUN_TMPDIR.") from None
+    buffer = mmap.mmap(-1, size)  # aligned, as direct I/O wants it
+    try:
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        waits = resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
+        wall, cpu = time.perf_counter(), time.process_time()
+        for place in places:
+            os.preadv(descriptor, [buffer], place)
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+        waits = resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw - waits
+    finally:
+        buffer.close()
+        os.close(descriptor)
+    return {"wall": 1000 * wall / megabytes, "cpu": 1000 * cpu / megabytes, "waits": waits / megabytes}
+
+
+def raw(chapter: Chapter, what: str, above: str, below: str) -> statistics.Interval | None:
+    """Time of one way of reading the file over that of another; `what`: "wall" or "cpu"."""
+    return chapter.ratio("raw files", what, above, below)
+
+
+def waits(chapter: Chapter) -> pd.DataFrame | None:
+    """How often a process waits for the disk per MB, by way of reading: the median over the blocks."""
+    table = chapter.table("raw files", "waits")
+    return None if table.empty else pd.DataFrame({"way": table.columns, "waits per MB": table.median().to_list()})
+
+
+# ---- PostgreSQL with nothing cached
+
+WAYS = {
+    "sync, a page a read": ("sync", "8kB"), "sync, large reads": ("sync", "128kB"),
+    "worker, a page a read": ("worker", "8kB"), "worker, large reads": ("worker", "128kB"),
+}  # fmt: skip
+SYNC_ONE, SYNC_LARGE, WORKER_ONE, WORKER_LARGE = WAYS
+_SCAN = "SELECT count(*) FROM parts WHERE qoh < 50"
+_SCATTERED = "SELECT count(weight) FROM parts WHERE qoh = 7"
+UNITS = {"scan": "s", "scattered": "s", "reads": "reads of a scan", "switches": "voluntary switches of a scan", "together": "s", "alone": "s"}
+CLAIMS = ("ston-041", "ston-042", "ston-043", "ston-044", "ston-050")
+
+
+def asynchronous(chapter: Chapter) -> None:
+    """A scan, and a bitmap scan of scattered pages, with data read past the operating system's cache, by PostgreSQL's ways of reading.
+
+    Buffers are evicted before each, so that every page comes from the disk. Also: reads and voluntary switches of
+    the scan; the time of one such scan alone and of several by as many clients.
+    """
+    clusters = {method: chapter.cluster(io_method=method, debug_io_direct="data") for method in dict.fromkeys(method for method, _ in WAYS.values())}
+    for cluster in clusters.values():
+        if cluster.version < 180000:
+            raise CannotMeasure("PostgreSQL 18", "Asynchronous I/O came with PostgreSQL 18.")
+        cluster.extension("pg_buffercache")
+        Parts(chapter.parameters.tuples, wide=True).load(cluster)
+        with cluster.connect() as connection:
+            connection.execute("CREATE INDEX IF NOT EXISTS parts_qoh ON parts (qoh)")
+    arms = [Arm(name, partial(_cold, chapter, clusters[method], limit)) for name, (method, limit) in WAYS.items()]
+    chapter.compare("asynchronous", arms, UNITS, warmup=0)
+
+
+def _cold(chapter: Chapter, cluster: Cluster, limit: str, block: Block) -> dict[str, float]:
+    with cluster.connect() as connection:
+        for setting, value in {"io_combine_limit": limit, "max_parallel_workers_per_gather": 0, "effective_io_concurrency": 16}.items():
+            connection.execute("SELECT set_config(%s, %s, false)", [setting, str(value)])
+        _evict(connection)
+        reads, before = _reads(connection), processes.usage(cluster)
+        with clock.stopwatch() as scan:
+            connection.execute(_SCAN)
+        after = processes.usage(cluster)
+        reads = _reads(connection) - reads
+        _evict(connection)
+        connection.execute("SET enable_seqscan = off")
+        with clock.stopwatch() as scattered:
+            connection.execute(_SCATTERED)
+        together, alone = (_clients(cluster, connection, limit, clients, block) for clients in (chapter.parameters.clients, 1))
+    used = (after - before).processes
+    switches = used.loc[used["role"] == "client backend", "switches"].max()
+    return {"scan": scan.seconds, "scattered": scattered.seconds, "reads": reads, "switches": switches, "together": together, "alone": alone}
+
+
+def _evict(connection) -> None:
+    connection.execute("SELECT pg_buffercache_evict_relation('parts'), pg_buffercache_evict_relation('parts_qoh')")
+
+
+def _reads(connection) -> int:
+    connection.execute("SELECT pg_stat_force_next_flush()")
+    return connection.execute("SELECT coalesce(sum(reads), 0)::bigint FROM pg_stat_io WHERE object = 'relation'").fetchone()[0]
+
+
+def _clients(cluster: Cluster, connection, limit: str, clients: int, block: Block) -> float:
+    """Seconds of one scan when so many clients scan at once, each of a tenth of the relation of its own."""
+    _evict(connection)
+    pages = connection.execute("SELECT pg_relation_size('parts') / 8192").fetchone()[0]
+    script = (
+        f"SET io_combine_limit = '{limit}';\n\\set first (:client_id * {pages // 10}) % {pages}\n\\set last :first + {pages // 10}\n"
+        "SELECT count(*) FROM parts WHERE ctid >= ('(' || :first || ',0)')::tid AND ctid < ('(' || :last || ',0)')::tid;\n"
+    )
+    done = pgbench.run(cluster, script, clients=clients, jobs=min(clients, 2), transactions=1, seed=block.seed)
+    return done.latency_ms / 1000
+
+
+def faster(chapter: Chapter, above: str, below: str, metric: str = "scan") -> statistics.Interval | None:
+    """Time of one way over that of another."""
+    return chapter.ratio("asynchronous", metric, above, below)
+
+
+def share_of_large_reads(chapter: Chapter) -> statistics.Interval | None:
+    """Of what large and asynchronous reads gain together over a page a read, the part that large reads gain alone."""
+    table = chapter.table("asynchronous", "scan")
+    if table.empty:
+        return None
+    gain = (table[SYNC_ONE] - table[WORKER_LARGE]).clip(lower=1e-6)
+    return statistics.median((table[SYNC_ONE] - table[SYNC_LARGE]) / gain, seed=chapter.parameters.seed)
+
+
+def switches_per_read(chapter: Chapter) -> statistics.Interval | None:
+    """Voluntary switches of the backend over its reads, a page a read and each waited for."""
+    switches, reads = (chapter.table("asynchronous", name) for name in ("switches", "reads"))
+    return None if reads.empty else statistics.ratio(switches[SYNC_ONE].clip(lower=0.5), reads[SYNC_ONE], seed=chapter.parameters.seed)
+
+
+def switch_facts(chapter: Chapter) -> dict[str, bool] | None:
+    """Whether reads approximate the switches: within a factor of two."""
+    found = switches_per_read(chapter)
+    return found and {"a read is no more than two switches": found.high <= 2, "a switch is no more than two reads": found.low >= 0.5}
+
+
+def contention_facts(chapter: Chapter) -> dict[str, bool] | None:
+    """Whether a scan takes longer beside others, with either way of reading."""
+    together, alone = (chapter.table("asynchronous", name) for name in ("together", "alone"))
+    if alone.empty:
+        return None
+    ratios = {name: statistics.ratio(together[name], alone[name], seed=chapter.parameters.seed) for name in (SYNC_LARGE, WORKER_LARGE)}
+    return {f"a scan takes longer beside others ({name.split(',')[0]})": ratio.low > 1 for name, ratio in ratios.items()}
+
+
+# ---- a scan out of the kernel's cache
+
+
+def copying(chapter: Chapter) -> None:
+    """The kernel's share of a backend's CPU while it scans a relation that only the operating system has cached."""
+    cluster = chapter.cluster(io_method="sync", shared_buffers="1MB") if chapter.server.version >= 180000 else chapter.cluster(shared_buffers="1MB")
+    Parts(chapter.parameters.tuples, wide=True).load(cluster)
+    chapter.compare("copying", [Arm("scan", partial(_copied, chapter, cluster))], {"kernel": "share of CPU"})
+
+
+def _copied(chapter: Chapter, cluster: Cluster, block: Block) -> dict[str, float]:
+    with cluster.connect() as connection:
+        connection.execute("SET max_parallel_workers_per_gather = 0")
+        before, until = processes.usage(cluster), time.perf_counter() + chapter.parameters.milliseconds / 1000
+        while time.perf_counter() < until:
+            connection.execute("SELECT count(*) FROM parts").fetchall()
+        used = (processes.usage(cluster) - before).processes
+    backends = used[used["role"] == "client backend"]
+    user, system = backends["cpu_user"].sum(), backends["cpu_system"].sum()
+    return {"kernel": system / max(user + system, 0.01)}
+
+
+def copied(chapter: Chapter) -> statistics.Interval | None:
+    """That share."""
+    return chapter.median("copying", "kernel", "scan")
+
+
+# ---- keyed otherwise
+
+
+def keyed(chapter: Chapter) -> None:
+    """Query f by tuple substitution (a nested loop) on a B-tree and on a hash index: seconds."""
+    server = chapter.server
+    arms = [Arm(method, partial(_join, server, method)) for method in ("btree", "hash")]
+    for method in ("btree", "hash"):
+        Parts(wide=True).load(server, f"parts_{method}", method)
+    chapter.compare("keyed", arms, {"seconds": "s"})
+
+
+def _join(server, method: str, block: Block) -> dict[str, float]:
+    with server.connect() as connection:
+        for off in ("hashjoin", "mergejoin", "material", "memoize"):
+            connection.execute(f"SET enable_{off} = off")
+        connection.execute("SET max_parallel_workers_per_gather = 0")
+        with clock.stopwatch() as watch:
+            for _ in range(5):
+                connection.execute(f"SELECT p.qoh, q.qoh FROM parts_{method} AS p, parts_{method} AS q WHERE p.pnum = q.pnum").fetchall()
+    return {"seconds": watch.seconds}
+
+
+def similar_facts(chapter: Chapter, margin: float = 0.25) -> dict[str, bool] | None:
+    """Whether the two structures give similar times: their ratio's interval within a quarter."""
+    ratio = chapter.ratio("keyed", "seconds", "btree", "hash")
+    return ratio and {"B-tree and hash index differ by less than a quarter": statistics.within(ratio, margin)}

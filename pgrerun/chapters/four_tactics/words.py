@@ -1,0 +1,132 @@
+"""Tables and sentences that only this chapter says; judgements are put into words by `narrate`."""
+
+import pandas as pd
+
+from pgrerun import narrate, published, statistics, tables
+from pgrerun.chapter import Chapter
+from pgrerun.chapters.four_tactics import compilation, files, heirs, profile, reading, system
+from pgrerun.chapters.four_tactics.miniature import ALONE, PAGES, TRACKS
+from pgrerun.errors import CannotMeasure
+from pgrerun.parameters import MINUTES, PROFILES
+
+
+def apparatus(chapter: Chapter) -> tables.Table:
+    """The memorandum's machine and relations, and this run's."""
+    now, relations = chapter.run.environment["machine"], published.table("four_tactics_relations").value
+    flush = now["fdatasync_8k_seconds"]
+    rows = [
+        ("machine", "DEC VAX 11/780", f"{now['cpu_model']}, {now['cpus_usable']} processors"),
+        ("system", "INGRES on UNIX", f"a miniature of INGRES in Python; PostgreSQL {chapter.run.environment['server']['version']}"),
+        ("disk", "not said", f"{1 / flush:,.0f} flushed writes per second" if flush else "unknown"),
+        ("relation of the scans", f"{relations.tuples:g} tuples of {relations.tuple_bytes:g} bytes", f"the same; on PostgreSQL {chapter.parameters.tuples:,} tuples"),
+        ("relation of the joins", f"{relations.loaded:g} tuples of {relations.wide_bytes:g} bytes, and {relations.inserted:g} inserted", "the same"),
+        ("page", f"{published.cell('four_tactics_said', 'block_bytes', 'value'):g} bytes", "the same; on PostgreSQL 8 kB"),
+        ("time to run", "", ", ".join(f"{minutes} min ({name})" for name, minutes in zip(PROFILES, MINUTES["four_tactics"]))),
+    ]  # fmt: skip
+    return tables.table(pd.DataFrame(rows, columns=["", "1981", "this run"]), "Apparatus then and now")
+
+
+def scale(chapter: Chapter) -> narrate.Sentence | None:
+    """What one tuple of query c costs, then and here: why only ratios are compared."""
+    cost = compilation.per_tuple(chapter, compilation.INTERPRETER)
+    if cost.empty:
+        return None
+    then = published.cell("four_tactics_said", "record_interpreted_s", "value")
+    return narrate.Sentence(
+        f"A VAX took {narrate.number(1e6 * then)} microseconds to interpret query c for one tuple; the miniature, in Python, takes {narrate.number(1e6 * cost.median())}. "
+        "Nothing follows from that. What can be compared is the ratio of two engines that were built with equal care."
+    )
+
+
+def even(chapter: Chapter) -> narrate.Sentence | None:
+    """The break-even then and now, of both queries with a qualification."""
+    found = {query: compilation.break_even(chapter, query) for query in "cd"}
+    if None in found.values():
+        return None
+    return narrate.Sentence(
+        f"{narrate.then_and_now(published.cell('four_tactics_said', 'break_even', 'value'), found['c'], 'number of tuples of query c from which on compiling pays')} "
+        f"For query d it is {narrate.interval(found['d'])}."
+    )
+
+
+def reads_agree(found: pd.DataFrame) -> narrate.Sentence:
+    """How far the miniature's reads are from Table 8."""
+    off = (found["read"] / found["printed, less catalogs"] - 1).set_axis(found["run"].str[0] + found["run"].str[1:].str.replace("_", " ")) * 100
+    within = off[off.abs() <= 2]
+    rest = ", ".join(f"{run} {narrate.number(value, 1)} %" for run, value in off.drop(within.index).items())
+    return narrate.Sentence(f"{len(within)} of {narrate.count(len(off), 'run')} agree with the print within two percent{f'; off are {rest}' if rest else ''}.")
+
+
+def twice_ahead(chapter: Chapter) -> narrate.Sentence | None:
+    """What read-ahead takes away from the tactic, on the query where it gained most."""
+    with_it, without = (files.improvement(chapter, "e_3360", base=base) for base in (PAGES, ALONE))
+    if None in (with_it, without):
+        return None
+    return narrate.Sentence(
+        f"Against UNIX files without any read-ahead, tracks gain {narrate.interval(without)} on query e; against the read-ahead of today {narrate.interval(with_it)}. "
+        + ("The gain is the kernel's now." if with_it.low < 1.05 < without.low else "Read-ahead doesn't make the difference here." if with_it.low > 1.05 else "Neither is sure to gain.")
+    )
+
+
+def why_not_faster(chapter: Chapter) -> narrate.Sentence | None:
+    """CPU's part of the cold runs: what no file system can gain."""
+    found = files.processor_share(chapter)
+    if found is None:
+        return None
+    low, high = found[PAGES].min(), found[PAGES].max()
+    fewer = files.requests(chapter).set_index("query")
+    return narrate.Sentence(
+        f"Tracks need {narrate.number(fewer.at['e', TRACKS])} reads for query e instead of {narrate.number(fewer.at['e', PAGES])}. But of the response time on UNIX files, "
+        f"{narrate.number(low, 0)} to {narrate.number(high, 0)} percent are CPU time here, which no file system shortens."
+    )
+
+
+def copying_beside_waiting(chapter: Chapter) -> narrate.Sentence | None:
+    """Why reading into user space costs what it costs: the copy is saved, and every read is waited for."""
+    found = reading.waits(chapter)
+    if found is None:
+        return None
+    per = found.set_index("way")["waits per MB"]
+    ratio = reading.raw(chapter, "cpu", reading.DIRECT, reading.LARGE)
+    return narrate.Sentence(
+        f"{narrate.ratio_sentence(ratio, 'CPU time', 'reading into user space', 'reading through the cache')} Without the cache nobody reads ahead: the process went to sleep "
+        f"{narrate.number(per[reading.DIRECT], 1)} times for each MB, and {narrate.number(per[reading.LARGE], 1)} times with it. A copy is saved and sleeps are paid."
+    )
+
+
+def jit_beside(found: pd.DataFrame | None, chapter: Chapter) -> narrate.Sentence | None:
+    """Whether JIT pays on this relation."""
+    gain = heirs.jit_gain(chapter) if found is not None else None
+    if gain is None:
+        return None
+    said = narrate.ratio_sentence(gain.inverse(), "time of query d", "PostgreSQL with JIT", "PostgreSQL without")
+    return narrate.Sentence(f"{said} Its compiler takes {narrate.number(found['compiling (ms)'].median(), 1)} ms per command, however many tuples there are: here {chapter.parameters.tuples:,}.")
+
+
+def effort(chapter: Chapter) -> dict[str, statistics.Interval | None]:
+    """What stands for each tactic today, in the order of what it gained in 1981: compiled qualifications on many tuples, large asynchronous
+    reads, newer instructions, and no switches and messages in a short command."""
+    outside = system.without_system(chapter)
+    return {
+        "compilation (query d)": compilation.gain(chapter, "d_3360"),
+        "file system (cold scan)": reading.faster(chapter, reading.SYNC_ONE, reading.WORKER_LARGE),
+        "microcode (sorting)": profile.new_instructions(chapter),
+        "operating system (short)": outside and outside["short commands"],
+    }
+
+
+OUT_OF_REACH = {
+    "ston-009": ("instructions per operator", "the miniature is written in Python, whose own instructions are many for each operator of ours"),
+    "ston-010": ("man-months", "what a compiler takes to build can't be measured by running one"),
+    "ston-027": ("VAX 11/780", "what a failed branch costs is a matter of that machine's prefetch; processors since guess branches"),
+    "ston-034": ("catalogs of INGRES", "the miniature keeps its catalogs in memory, and PostgreSQL caches its own before a first command ends"),
+    "ston-045": ("disk with a moving head", "storage without a head that moves has no middle to be near to"),
+    "ston-054": ("threads of a server", "PostgreSQL has no threads, and Python's take turns, so that no switch between two of a database's can be timed"),
+}
+"""Claims that nothing here can try: capability and reason."""
+
+
+def out_of_reach(chapter: Chapter) -> None:
+    """Set those claims aside, each for its reason."""
+    for claim, (capability, reason) in OUT_OF_REACH.items():
+        chapter.set_aside(CannotMeasure(capability, reason), [claim])

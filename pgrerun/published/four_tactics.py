@@ -1,0 +1,154 @@
+"""Four tactics: what the printed tables of the 1981 memorandum imply, and where they disagree."""
+
+from functools import partial
+
+import pandas as pd
+
+from pgrerun.published.reading import cell, printed, table
+
+_PAGE, _HEADER, _LINE = 1024, 12, 2  # bytes; university INGRES's page header and line table entry
+NEW = {
+    "four_tactics_compiled_wall": "dc", "four_tactics_compiled_cpu": "dc", "four_tactics_files_wall": "fs",
+    "four_tactics_files_cpu": "fs", "four_tactics_mangos_cpu": "mangos",
+}  # fmt: skip
+"""The tables of seconds, and in each the column of the system with the tactic."""
+
+
+def _improvement(name: str) -> pd.DataFrame:
+    """Adds, per run: the improvement (%) as a share of the new time and of the old one, the speed-up (old over new),
+    and whether half a unit of the last printed digits of both times lets either formula give the printed one."""
+    t = table(name)
+    new, old = t[NEW[name]], t.ingres
+    t["over_new"], t["over_old"] = 100 * (old - new) / new, 100 * (old - new) / old
+    t["speed_up"] = old / new
+    digits = printed(name)[[NEW[name], "ingres"]].map(_half_digit)
+    t["within_rounding"] = [_reachable(row.improvement, row[NEW[name]], row.ingres, *digits.loc[key]) for key, row in t.iterrows()]
+    return t
+
+
+def _half_digit(text: str) -> float:
+    """Half a unit of the last digit of a printed number."""
+    return 0.5 * 10.0 ** -len(text.partition(".")[2])
+
+
+def _reachable(improvement: float, new: float, old: float, new_half: float, old_half: float) -> bool:
+    """Whether times that round to the printed ones can give the improvement, as a share of either."""
+    ends = [(o, n) for o in (old - old_half, old + old_half) for n in (new - new_half, new + new_half)]
+    span = [100 * (o - n) / under for o, n in ends for under in (o, n)]
+    return min(span) - 0.05 <= improvement <= max(span) + 0.05
+
+
+def formula(name: str) -> tuple[str, int, int]:
+    """Which base most of a table's improvements are shares of ("over_new" or "over_old"), in how many rows of those that tell."""
+    t = _improvement(name)
+    telling = t[(t.over_new - t.over_old).abs() > 0.05]
+    nearer = {base: int(((telling[base] - telling.improvement).abs() == (telling[["over_new", "over_old"]].sub(telling.improvement, axis=0)).abs().min(axis=1)).sum()) for base in ("over_new", "over_old")}
+    base = max(nearer, key=nearer.get)
+    return base, nearer[base], len(telling)
+
+
+def _access() -> pd.DataFrame:
+    """Adds the reads beyond those of the shortest command with a relation: what its data cost."""
+    t = table("four_tactics_access")
+    t["beyond_one"] = t.reads - t.reads["bcd_1"]
+    return t
+
+
+def _microcode() -> pd.DataFrame:
+    """Adds, per routine: instruction fetches saved (us), what is left after calling the microcode (us), the
+    saving in percent of a call, and that share of the routine's printed share of all CPU time (%)."""
+    t = table("four_tactics_microcode")
+    said = table("four_tactics_said").value
+    t["saved_us"] = t.branches / 2 * said.fetch_ns / 1000
+    t["net_us"] = t.saved_us - said.microstore_us
+    t["recomputed_routine"] = 100 * t.saved_ms / t.call_ms
+    t["recomputed_overall"] = t.routine_percent / 100 * table("four_tactics_profile").percent.reindex(t.index)
+    return t
+
+
+def _relations() -> pd.DataFrame:
+    """Adds to `value` the layout's number, where 1024-byte pages and the tuple's width determine it."""
+    t = table("four_tactics_relations")
+    narrow, wide = ((_PAGE - _HEADER) // (t.value[width] + _LINE) for width in ("tuple_bytes", "wide_bytes"))
+    t.loc["small_pages", "layout"] = -(-t.value.small_tuples // narrow)
+    t.loc["pages", "layout"] = -(-t.value.tuples // narrow)
+    t.loc["main_tuples", "layout"] = wide
+    t.loc["main_pages", "layout"] = -(-t.value.loaded // wide)
+    return t
+
+
+def _mangos() -> pd.DataFrame:
+    """Adds to Table 9 as `_improvement`, and the CPU time that Table 8 and the costs of switch and message give (s)."""
+    t = _improvement("four_tactics_mangos_cpu")
+    said, access = table("four_tactics_said").value, table("four_tactics_access")
+    saved = {"reads": said.switch_ms / 1e3 - said.mangos_switch_us / 1e6, "messages": said.message_ms / 1e3 - said.mangos_message_us / 1e6}
+    for key in t.index:
+        row = access.loc[key if key in access.index else f"bcd_{key[2:]}"]
+        t.loc[key, "model"] = t.ingres[key] - row.reads * saved["reads"] - row.messages * saved["messages"]
+    return t
+
+
+DERIVED = {
+    **{name: partial(_improvement, name) for name in NEW if name != "four_tactics_mangos_cpu"},
+    "four_tactics_mangos_cpu": _mangos, "four_tactics_access": _access, "four_tactics_microcode": _microcode,
+    "four_tactics_relations": _relations,
+}  # fmt: skip
+
+_TITLES = {name: f"Table {number}" for name, number in zip(NEW, (1, 2, 5, 6, 9))}
+_BASE = {"over_new": "the new time", "over_old": "the old time"}
+
+
+def checks() -> list[tuple]:
+    """Print against print for the chapter on four tactics: (where, printed, recomputed, agrees, note)."""
+    rows = [row for name in NEW for row in _improvements(name)]
+    said, relations, conclusions = table("four_tactics_said").value, DERIVED["four_tactics_relations"](), table("four_tactics_conclusions")
+    access, micro, profile = DERIVED["four_tactics_access"](), DERIVED["four_tactics_microcode"](), table("four_tactics_profile").percent
+    dc_wall, dc, fs_wall, fs, mangos = (DERIVED[name]() for name in NEW)
+    halves = printed("four_tactics_mangos_cpu")[["mangos", "ingres"]].map(_half_digit)
+    per_record = {column: dc[column]["c_3360"] / 3360 for column in ("ingres", "dc")}
+    break_even = said.compile_s / (said.record_interpreted_s - said.record_compiled_s)
+    long = ~dc.index.str.endswith(("_0", "_1"))
+    scans = fs.improvement[["b_3360", "c_3360", "d_3360"]]
+    simple = fs_wall.improvement[["a_0", "b_1", "c_1", "d_1"]]
+    return [
+        *rows,
+        ("1.5, pages of PARTS with 3360 tuples", f"{relations.value.pages:g}", f"{relations.layout.pages:g}", relations.value.pages == relations.layout.pages,
+         f"What {relations.value.tuple_bytes:g}-byte tuples fill on pages with a header of {_HEADER} bytes and a line table. Table 8 sides with the layout: "
+         f"its scan reads {access.beyond_one.bcd_3360:g} pages more than that of one tuple."),
+        ("1.5, pages of PARTS with 210 tuples", f"{relations.value.small_pages:g}", f"{relations.layout.small_pages:g}", relations.value.small_pages == relations.layout.small_pages, "By the same layout."),
+        ("1.5, main pages of the keyed PARTS", f"{relations.value.main_pages:g}", f"{relations.layout.main_pages:g}", relations.value.main_pages == relations.layout.main_pages, "By the same layout."),
+        ("Tables 1 and 5, query g on INGRES", f"{dc_wall.ingres.g_3360:g} s", f"{fs_wall.ingres.g_3360:g} s", dc_wall.ingres.g_3360 == fs_wall.ingres.g_3360, "The same runs of the same system are printed twice."),
+        ("2.4, per record of query c, interpreted", f"{said.record_interpreted_s:g} s", f"{per_record['ingres']:.4f} s", abs(per_record["ingres"] - said.record_interpreted_s) < 5e-5, "Table 2, divided by all tuples."),
+        ("2.4, per record of query c, compiled", f"{said.record_compiled_s:g} s", f"{per_record['dc']:.4f} s", abs(per_record["dc"] - said.record_compiled_s) < 5e-5, "Table 2, divided by all tuples."),
+        ("2.4, break-even", f"{said.break_even:g} records", f"{break_even:.0f} records", abs(break_even - said.break_even) < 0.5, "The cost of compiling over what it saves per record."),
+        ("VI, compilation of longer commands", f"{conclusions.low.DC:g} to {conclusions.high.DC:g} %", f"{dc_wall.improvement[long].min():g} to {dc_wall.improvement[long].max():g} % of wall clock, "
+         f"{dc.improvement[long].min():g} to {dc.improvement[long].max():g} % of CPU", False, "Every command with more than one tuple in Tables 1 and 2."),
+        ("3.4, gain of both routines", f"{said.gain_percent:g} %", f"{micro.recomputed_overall.sum():.1f} %", abs(micro.recomputed_overall.sum() - said.gain_percent) < 0.05,
+         "Each routine's speed-up times its share of the profile in Table 3."),
+        ("3.4, net saving after calling the microcode", "negative", f"{micro.net_us.min():.1f} to {micro.net_us.max():.1f} us per call", bool((micro.net_us < 0).any()),
+         f"Half the branches at {said.fetch_ns:g} ns each, less {said.microstore_us:g} us: positive for both routines, so the last sentence of the section doesn't follow from Table 4."),
+        ("3.3 and Table 3, “all six routines”", "6", f"{len(profile)}", len(profile) == 6, "Table 3 lists more, and Table 4 has two."),
+        ("4.3, CPU of sequential commands", f"about {said.sequential_cpu:g} %", f"{scans.min():g} to {scans.max():g} %", bool(scans.between(7.5, 12.5).all()), "Queries b, c and d with 3360 tuples in Table 6."),
+        ("4.3, response of simple commands", f"{said.simple_low:g} to {said.simple_high:g} %", f"{simple.min():g} to {simple.max():g} %", bool(simple.between(said.simple_low, said.simple_high).all()), "Queries a to d with at most one tuple in Table 5."),
+        ("VI, CPU that the file system saves", f"{conclusions.low.FS:g} to {conclusions.high.FS:g} %", f"{fs.improvement.min():g} to {fs.improvement.max():g} %",
+         bool(fs.improvement.between(conclusions.low.FS, conclusions.high.FS).all()), "All of Table 6."),
+        ("VI, response that the file system saves", f"{conclusions.response_low.FS:g} to {conclusions.response_high.FS:g} %", f"{fs_wall.improvement.min():g} to {fs_wall.improvement.max():g} %",
+         bool(fs_wall.improvement.between(conclusions.response_low.FS, conclusions.response_high.FS).all()),
+         f"All of Table 5. As shares of the old time they are {fs_wall.over_old.min():.0f} to {fs_wall.over_old.max():.0f} %: the closing table changes the formula."),
+        ("VI, MANGOS", f"{conclusions.low.MANGOS:g} to {conclusions.high.MANGOS:g} %", f"{mangos.improvement.min():g} to {mangos.improvement.max():g} %",
+         bool(mangos.improvement.between(conclusions.low.MANGOS, conclusions.high.MANGOS).all()), "All of Table 9."),
+        ("Table 9 against Table 8 and the costs in 5.5", "times of Table 9", f"{(mangos.model - mangos.mangos).abs().max():.2f} s away at most",
+         bool(((mangos.model - mangos.mangos).abs() <= halves.sum(axis=1)).all()), "Reads times the cheaper switch, messages times the cheaper message."),
+    ]  # fmt: skip
+
+
+def _improvements(name: str) -> list[tuple]:
+    """One row for the table as a whole, and one for each improvement that no rounding explains."""
+    t, (base, rows, telling) = _improvement(name), formula(name)
+    yield (f"{_TITLES[name]}, what improvements are shares of", "not said", f"{_BASE[base]}, in {rows} of {telling} rows that tell", True, "The two formulas differ more, the larger the improvement.")
+    for row in t[~t.within_rounding].itertuples():
+        other = cell("four_tactics_compiled_wall", row.Index, "ingres")
+        from_other = 100 * (other / t.at[row.Index, NEW[name]] - 1)
+        why = f" With the {other:g} s that Table 1 has for INGRES it is {from_other:.1f} %." if abs(from_other - row.improvement) < 0.05 else ""
+        yield (f"{_TITLES[name]}, query {row.query} with {row.size:g} tuples", f"{row.improvement:g} %", f"{row.over_new:.1f} or {row.over_old:.1f} %", False,
+               f"Of the new or of the old time; no rounding of the two times gives the printed number.{why}")  # fmt: skip

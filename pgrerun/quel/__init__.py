@@ -1,0 +1,13 @@
+"""QUEL and POSTQUEL, the query languages of INGRES and POSTGRES, on today's PostgreSQL.
+
+`reading.py` makes trees (`tree.py`) of text, `writing.py` text of trees, `sql.py` SQL of trees;
+`session.py` runs them and `magic.py` lets a notebook cell do so. `figures.py` has the queries that
+the documents print. What reads trees in another way, an interpreter for one, starts from `read`.
+"""
+
+from pgrerun.quel.reading import read
+from pgrerun.quel.session import Answer, Session
+from pgrerun.quel.sql import Translator
+from pgrerun.quel.writing import quel
+
+__all__ = ["Answer", "Session", "Translator", "quel", "read"]

@@ -1,0 +1,132 @@
+"""Runs QUEL on a PostgreSQL server, statement by statement, as INGRES's terminal monitor did."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from pgrerun.errors import QueryError
+from pgrerun.quel import tree
+from pgrerun.quel.reading import pointed, read
+from pgrerun.quel.sql import Translator
+from pgrerun.quel.writing import quel
+
+if TYPE_CHECKING:
+    import psycopg
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What became of one statement.
+
+    sql: what was sent ("" for a declaration); columns and tuples: what a retrieve
+    brought to the screen; count: tuples retrieved or changed, None where there is no such number.
+    """
+
+    statement: tree.Statement
+    sql: str
+    columns: tuple[str, ...] = ()
+    tuples: tuple[tuple, ...] = ()
+    count: int | None = None
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The tuples as a frame; columns of the same name get numbers."""
+        seen: dict[str, int] = {}
+        labels = []
+        for column in self.columns:
+            seen[column] = seen.get(column, 0) + 1
+            labels.append(column if seen[column] == 1 else f"{column} ({seen[column]})")
+        return pd.DataFrame(self.tuples, columns=labels)
+
+
+class Session:
+    """QUEL on one connection; range variables hold until they are declared again.
+
+    connection: psycopg's, with autocommit, so that `begin` and `end` are the transaction's.
+    files: contents of the files that `copy` reads, by the name in the text; others are
+    read from the client's disk, where `copy ... to` also writes.
+    """
+
+    def __init__(self, connection: "psycopg.Connection", files: Mapping[str, str | bytes] | None = None):
+        self.connection, self.files = connection, files or {}
+        self.translator = Translator()
+
+    def run(self, text: str, *values: str | int | float) -> list[Answer]:
+        """Run the statements of `text` in order, `values` in place of $1, $2, ...
+
+        The whole text is read first: nothing runs if it isn't QUEL. QueryError with
+        line and column, also for what the server refuses; statements before it stay done.
+        """
+        statements = read(text)
+        self.translator.values = values
+        answers = []
+        for statement in statements:
+            try:
+                answers.append(self._answer(statement, self.translator.sql(statement)))
+            except QueryError as error:
+                raise pointed(error, text) from None
+            except Exception as error:
+                if not hasattr(error, "diag"):  # only the server's own errors are about the query
+                    raise
+                raise pointed(_refused(error, statement, self.translator), text) from None
+        return answers
+
+    def _answer(self, statement: tree.Statement, sql: str) -> Answer:
+        if not sql:
+            return Answer(statement, sql)
+        if isinstance(statement, tree.Copy):
+            return Answer(statement, sql, count=self._copy(statement, sql))
+        cursor = self.connection.execute(sql)
+        count = cursor.rowcount if cursor.rowcount >= 0 else None
+        if cursor.description is None:
+            return Answer(statement, sql, count=count)
+        return Answer(statement, sql, tuple(column.name for column in cursor.description), tuple(map(tuple, cursor.fetchall())), count)
+
+    def _copy(self, statement: tree.Copy, sql: str) -> int:
+        with self.connection.cursor() as cursor:
+            try:
+                if statement.incoming:
+                    content = self.files.get(statement.file) or Path(statement.file).read_bytes()
+                    with cursor.copy(sql) as copy:
+                        copy.write(content)
+                else:
+                    with open(statement.file, "wb") as file, cursor.copy(sql) as copy:
+                        for data in copy:
+                            file.write(data)
+            except OSError as error:
+                raise QueryError(f"The file {statement.file} can't be used: {error.strerror}. Files are those of this machine, not of the server's.", *statement.at) from None
+            return cursor.rowcount
+
+
+def _refused(error: Exception, statement: tree.Statement, translator: Translator) -> QueryError:
+    """What the server said, at the attribute it is about, or else at the statement."""
+    diagnosis = error.diag
+    said = (diagnosis.message_primary or str(error)).rstrip(".")
+    sql = translator.sql(statement)
+    line, column = statement.at
+    if diagnosis.statement_position:
+        word = re.match(r'[\w."]+', sql[int(diagnosis.statement_position) - 1 :])
+        found = [node for node in statement.nodes() if word and _names(node, word[0].replace('"', ""))]
+        line, column = found[0].at if found else (line, column)
+    return QueryError(f"PostgreSQL says: {said}. As SQL the statement is: {sql}", line, column)
+
+
+def _names(node: tree.Node, word: str) -> bool:
+    match node:
+        case tree.Attribute(variable, attribute):
+            return word == f"{variable}.{attribute}"
+        case tree.Call(function):
+            return word == function
+        case tree.Assignment(name):
+            return word == name
+    return False
+
+
+def described(answers: Sequence[Answer]) -> pd.DataFrame:
+    """What was run, one row per statement: postquel, sql, tuples."""
+    rows = [(quel(answer.statement), answer.sql, answer.count) for answer in answers]
+    return pd.DataFrame(rows, columns=["postquel", "sql", "tuples"]).astype({"tuples": "Int64"})

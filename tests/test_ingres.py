@@ -1,0 +1,215 @@
+"""The miniature of 1981: pages as printed, three engines of one opinion, PostgreSQL's answers, and damaged files."""
+
+import itertools
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from pgrerun.errors import QueryError, RerunError
+from pgrerun.ingres import ENGINES, INTERPRETER, PAGE, THREADED, Cache, DataBase, Disk, Domain, Extents, Heap, Isam, Layout, UnixFile
+from pgrerun.ingres.compiled import Compiler
+from pgrerun.ingres.pages import lines
+from pgrerun.ingres.symbols import Symbol, interpret, program
+from pgrerun.quel import Session, read
+from pgrerun.relations import Parts
+
+NARROW = Layout((Domain("pnum", "i", 2), Domain("pname", "c", 20), Domain("color", "c", 8), Domain("weight", "i", 2), Domain("qoh", "i", 2)))
+WIDE = Layout((*NARROW.domains, Domain("filler", "c", 166)))
+RANGES = "range of p is parts range of q is parts "
+JOINS = {
+    "f": "retrieve (p.qoh, q.qoh) where p.pnum = q.pnum",
+    "g": 'retrieve (p.qoh, q.qoh) where p.pnum = q.pnum and p.color = "black"',
+    "h": "retrieve (p.qoh) where p.pnum = q.pnum and p.pnum < 2500",
+    "i": 'retrieve (p.qoh, q.qoh) where p.pnum = q.pnum and p.color = "black" and p.qoh < log(9.5) * p.weight and q.qoh < log(9.5) * p.weight',
+}
+QUERIES = {
+    "b": "retrieve (p.pnum)",
+    "c": 'retrieve (p.pname, p.pnum) where p.pnum > 3 or p.pname = "processor" or p.color = "black"',
+    "d": "retrieve (p.pnum) where p.qoh < log(9.5) * p.weight",
+    "e": "retrieve (p.qoh) where p.pnum < 2500",
+    **JOINS,
+}
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Makes files behind one cache; closes them."""
+    cache, number, made = Cache(64), itertools.count(), []
+
+    def new():
+        made.append(UnixFile(tmp_path / f"relation{next(number)}", cache))
+        return made[-1]
+
+    new.cache = cache
+    yield new
+    for file in made:
+        try:
+            file.close()
+        except OSError:  # a temporary one that its command has closed
+            continue
+
+
+def isam(file) -> Isam:
+    parts = Parts(wide=True)
+    rows = list(parts.rows())
+    relation = Isam.build(file, WIDE, "pnum", rows[: parts.loaded])
+    for row in rows[parts.loaded :]:
+        relation.insert(row)
+    return relation
+
+
+def test_the_layout_gives_the_sizes_that_are_printed(files):
+    assert (NARROW.width, NARROW.per_page, WIDE.width, WIDE.per_page) == (34, 28, 200, 5)
+    assert [Heap.build(files(), NARROW, Parts(n).rows()).pages for n in (1, 210)] == [1, 8]
+    keyed = isam(files())
+    assert (keyed.main, keyed.overflow, keyed.directory) == (646, 130, 4)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_answers_are_postgresqls(cluster, files, engine):
+    base = DataBase(files.cache, files, engine, {"parts": isam(files())})
+    with cluster.connect() as connection, connection.transaction(force_rollback=True):
+        connection.execute(f"CREATE TABLE parts AS {Parts(wide=True).select()}")
+        session = Session(connection)
+        for query in QUERIES.values():
+            theirs = session.run(RANGES + query)[-1].tuples
+            assert sorted(base.run(RANGES + query)) == sorted(theirs), query
+
+
+def test_pages_read_are_those_that_the_structure_implies(files):
+    base = DataBase(files.cache, files, INTERPRETER, {"parts": isam(files())})
+    reads = {}
+    for name in ("b", "e", "f", "h"):
+        files.cache.empty()
+        base.run(RANGES + QUERIES[name])
+        reads[name] = files.cache.reads.requests
+    below = 500 + sum((row[0] - 1) // 5 < 500 for row in list(Parts(wide=True).rows())[3230:])
+    assert reads["b"] == 776
+    assert reads["e"] == below + 2  # the root and one page of the directory
+    # twice all of the relation, the directory, and those of the temporary relation's 20 pages that were thrown out
+    assert 2 * 776 + 4 <= reads["f"] <= 2 * 776 + 4 + 20
+    assert 2 * below + 4 <= reads["h"] <= 2 * below + 4 + 16
+
+
+def test_a_track_at_a_time_asks_the_disk_less_often_for_the_same_pages(tmp_path, files):
+    with Disk(tmp_path / "disk", 200) as disk:
+        base = DataBase(files.cache, lambda: Extents(disk, files.cache), relations={"parts": Heap.build(Extents(disk, files.cache), NARROW, Parts().rows())})
+        files.cache.empty()
+        base.run(RANGES + QUERIES["d"])
+        assert (files.cache.reads.requests, files.cache.reads.pages) == (8, 128)
+        keyed = isam(Extents(disk, files.cache))
+        base.relations["parts"] = keyed
+        files.cache.empty()
+        base.run(RANGES + QUERIES["b"])
+        assert files.cache.reads.requests == math.ceil(646 / 16) + 130
+
+
+def test_extents_double_and_are_given_back(tmp_path):
+    with Disk(tmp_path / "disk", 8) as disk:
+        cache = Cache(4)
+        with Extents(disk, cache) as relation:
+            for number in range(7 * 16):
+                relation.write(number, bytes([number]) * PAGE)
+            cache.empty()
+            assert [relation.read(number)[0] for number in (0, 15, 16, 111)] == [0, 15, 16, 111]
+            with pytest.raises(RerunError, match="free tracks"):
+                relation.write(7 * 16, bytes(PAGE))
+        assert disk.allocate(8) == 0
+        with pytest.raises(RerunError, match="Make the disk larger"):
+            disk.allocate(1)
+
+
+def test_a_key_in_an_overflow_chain_is_found_wherever_it_went(files):
+    layout = Layout((Domain("k", "i", 4), Domain("v", "c", 100)))
+    relation = Isam.build(files(), layout, "k", ((n * 10, str(n)) for n in range(100)))
+    for extra in range(30):
+        relation.insert((505, f"x{extra}"))
+    base = DataBase(files.cache, files, relations={"r": relation})
+    assert len(base.run("range of r is r retrieve (r.v) where r.k = 505")) == 30
+    assert len(base.run("range of r is r retrieve (r.v) where r.k > 500 and r.k <= 510")) == 31
+    assert len(base.run("range of r is r retrieve (r.v) where r.k < 0")) == 0
+    assert len(base.run("range of r is r retrieve (r.v)")) == 130
+
+
+def test_a_sequence_of_commands_is_compiled_once(files):
+    base = DataBase(files.cache, files, THREADED, {"parts": isam(files())})
+    base.run(RANGES + QUERIES["g"])
+    black = sum(row[2] == "black" for row in Parts(wide=True).rows())
+    assert base.work.commands == 1 + black and base.work.compilations == 2
+
+
+numbers = some.one_of(some.integers(-999, 999).map(str), some.floats(0.5, 99, allow_nan=False).map(lambda x: f"{x:.3f}"))
+operands = some.recursive(
+    some.one_of(numbers, some.sampled_from(["r.a", "r.b", "r.x"])),
+    lambda inner: some.builds("({} {} {})".format, inner, some.sampled_from("+-*"), inner),
+    max_leaves=6,
+)
+comparisons = some.builds("{} {} {}".format, operands, some.sampled_from(["=", "!=", "<", "<=", ">", ">="]), operands)
+qualifications = some.recursive(comparisons, lambda inner: some.builds("({} {} {})".format, inner, some.sampled_from(["and", "or"]), inner), max_leaves=4)
+
+
+@settings(max_examples=150, deadline=None)
+@given(qualifications, some.integers(-30000, 30000), some.integers(-2**31, 2**31 - 1), some.floats(-1e6, 1e6))
+def test_all_engines_agree_on_any_qualification(where, a, b, x):
+    layout = Layout((Domain("a", "i", 2), Domain("b", "i", 4), Domain("x", "f", 8)))
+    [_, command] = read(f"range of r is r retrieve (r.a) where {where}")
+    code, stored = program(command.where, layout), layout.pack((a, b, x))
+    answers = [bool(evaluate(stored, 0)) for evaluate in (lambda *place: interpret(code, *place), Compiler().threaded(code), Compiler().inline(code))]
+    assert len(set(answers)) == 1, where
+
+
+def test_constants_are_computed_once_by_the_compiler_and_each_time_by_the_interpreter(monkeypatch):
+    [_, command] = read("range of p is parts " + QUERIES["d"])
+    calls = []
+    log = math.log
+    monkeypatch.setattr(math, "log", lambda value: calls.append(value) or log(value))
+    code, stored = program(command.where, NARROW), NARROW.pack(Parts().row(1))
+    threaded = Compiler().threaded(code)
+    assert len(calls) == 1
+    [threaded(stored, 0) for _ in range(10)]
+    assert len(calls) == 1
+    [interpret(code, stored, 0) for _ in range(10)]
+    assert len(calls) == 11
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("range of p is nothing", "no relation nothing"),
+        ("retrieve (z.pnum)", "z ranges over nothing"),
+        (RANGES + "retrieve (p.size)", "no attribute size"),
+        (RANGES + "retrieve (p.all)", "by name"),
+        (RANGES + "retrieve unique (p.pnum)", "not unique"),
+        (RANGES + "delete p", "range and retrieve"),
+        (RANGES + 'retrieve (p.pnum) where p.pname < 3', "text and a number"),
+        (RANGES + "range of r is parts retrieve (p.pnum) where p.pnum = q.pnum and q.pnum = r.pnum", "two variables"),
+        (RANGES + "retrieve (x = max(p.pnum))", "can't evaluate"),
+    ],
+)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_it_cannot_run_is_said(files, engine, text, told):
+    base = DataBase(files.cache, files, engine, {"parts": Heap.build(files(), NARROW, Parts(10).rows())})
+    with pytest.raises(QueryError, match=told):
+        base.run(text)
+
+
+def test_an_illegal_symbol_and_a_damaged_file_are_noticed(files, tmp_path):
+    with pytest.raises(QueryError, match="isn't legal"):
+        interpret(type(program(read("retrieve (a = 1)")[0].targets[0].expression, NARROW))((Symbol("i", 3, 1),)), b"", 0)
+    relation = Heap.build(files(), NARROW, Parts(210).rows())
+    files.cache.empty()
+    (tmp_path / "relation0").write_bytes((tmp_path / "relation0").read_bytes()[: 3 * PAGE + 5])
+    with pytest.raises(RerunError, match="Page 3 of relation0 is missing"):
+        list(relation.scan())
+
+
+def test_a_page_holds_what_fits_and_no_more(files):
+    page = files()
+    Heap.build(page, WIDE, Parts(5, wide=True).rows())
+    assert len(list(lines(page.read(0)))) == 5 and page.pages == 1
+    with pytest.raises(QueryError, match="is text"):
+        Isam.build(files(), WIDE, "pname", [])
+    with pytest.raises(QueryError, match="insert those that repeat"):
+        Isam.build(files(), NARROW, "pnum", [Parts().row(1)] * 2)

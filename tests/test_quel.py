@@ -1,0 +1,413 @@
+"""QUEL and POSTQUEL: read, written and translated; the documents' figures run as printed."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from IPython.core.interactiveshell import InteractiveShell
+
+from pgrerun import inputs
+from pgrerun.errors import ParameterError, QueryError
+from pgrerun.quel import Session, Translator, figures, magic, quel, read, tree
+from pgrerun.quel.reading import AGGREGATES, keywords
+from pgrerun.quel.sql import RESERVED
+from pgrerun.relations import DebitCredit, Wisconsin
+
+
+def sql(text, *values):
+    """The last statement of the text in SQL."""
+    translator = Translator(values)
+    return [translator.sql(statement) for statement in read(text)][-1]
+
+
+# ---- what is printed in the documents
+
+
+@pytest.mark.parametrize("figure", figures.names())
+def test_a_figure_stands_in_its_document(figure):
+    folder = os.environ.get("PGRERUN_DOCUMENTS")
+    if not folder:
+        pytest.skip("PGRERUN_DOCUMENTS names no folder with the documents' texts")
+    file = {"ingres-1981": "1981-ingres-performance-enhancements.txt", "postgres-1990": "1990-postgres-performance-report.txt"}
+    document = (Path(folder) / file[figures.source(figure)["document"]]).read_text("utf-8")
+    # what the text recognition put around it: marks of lists and formulas, white space
+    bare = lambda text: re.sub(r"[\s\\$]|^- |(?<=\n)- ", "", text)
+    for part in re.split(r"^(?=\([a-i]\))", figures.printed(figure), flags=re.MULTILINE):  # in 1981 prose stands between queries
+        assert bare(part) in bare(document)
+
+
+@pytest.fixture(scope="module")
+def server(cluster):
+    """The relations of the figures, at the report's sizes."""
+    with cluster.connect() as connection:
+        for name, n, order in (("onek", 1000, 1), ("onek1", 1000, 1), ("onek2", 1000, 2), ("tenk1", 10_000, 1), ("tenk2", 10_000, 2)):
+            Wisconsin(name, n, attributes="1990", order=order, strings="bitton1983").load(connection)
+        connection.execute("DROP TABLE IF EXISTS parts")
+        connection.execute(
+            "CREATE TABLE parts AS SELECT n AS pnum, 'part ' || n AS pname, (ARRAY['black', 'white', 'grey'])[n % 3 + 1] AS color,"
+            " n % 7 AS weight, n % 20 AS qoh FROM generate_series(1, 336) AS n"
+        )
+    yield cluster
+    with cluster.connect() as connection:
+        connection.execute("DROP TABLE parts, onek, onek1, onek2, tenk1, tenk2")
+
+
+@pytest.fixture
+def connection(server):
+    with server.connect() as connection:
+        yield connection
+
+
+def test_figure_2_1_runs_as_printed(connection):
+    [query] = figures.queries("2.1")
+    answers = Session(connection).run(query.text)
+    counts = [answer.count for answer in answers if not isinstance(answer.statement, tree.Destroy)]
+    assert counts == [100, 100, 1000, 1000, 1, 1, 1000, 1, 1, 1, 1, 1, 1]
+    [(left, changed)] = connection.execute("SELECT count(*), count(*) FILTER (WHERE unique2 = 10011) FROM tenk1").fetchall()
+    assert (left, changed) == (10_000, 1)
+    connection.execute("UPDATE tenk1 SET unique2 = 1491 WHERE unique2 = 10011; UPDATE tenk2 SET unique2 = 1491 WHERE unique2 = 10011")
+
+
+def test_figures_2_2_and_2_3_make_the_tp1_database(server):
+    rows = lambda first, last: "".join(f"{n}\t0\txyz\n" for n in range(first, last))
+    files = {f"/a/guest/plai/tp/{relation}": rows(1, n) for relation, n in (("branch", 4), ("teller", 31), ("account", 31))}
+    with server.connect() as connection:
+        session = Session(connection, files)
+        answers = session.run(figures.queries("2.2")[0].text)
+        assert [answer.count for answer in answers if isinstance(answer.statement, tree.Copy)] == [3, 30, 30]
+        for aid, tid, bid in ((1, 2, 3), (30, 2, 1)):
+            seen = session.run(figures.queries("2.3")[0].text, aid, tid, bid)
+            assert [answer.count for answer in seen if answer.count is not None and answer.sql not in ("BEGIN", "COMMIT")] == [1, 1, 1, 1, 1]
+        assert DebitCredit(3, 30, 30).check(connection).consistent
+        assert connection.execute("SELECT balance FROM teller WHERE tid = 2").fetchone() == (20.0,)
+        session.run("destroy branch, teller, account, history")
+
+
+def test_figure_2_4_has_the_selectivity_it_says(connection):
+    for tenths in (1, 9):
+        answers = Session(connection).run(figures.queries("2.4", X=tenths)[0].text)
+        assert [answer.count for answer in answers[::2]] == [1000 * tenths] * 6
+    with pytest.raises(ParameterError, match="letter X"):
+        figures.queries("2.4")
+
+
+def test_figure_2_5_joins(connection):
+    counts = {}
+    for query in figures.queries("2.5"):
+        into = next(statement.into for statement in read(query.text))
+        counts[query.label] = Session(connection).run(query.text)[0].count
+        connection.execute(f"DROP TABLE {into}")
+    less = sum(1 for one in range(10) for two in range(100) if one < two)
+    assert counts == {"1": 1000, "2": 1000, "3": 100, "4": 100, "5": less, "6": less}
+    assert [query.label for query in figures.queries("2.5") if query.indexed] == ["2", "4", "6"]
+
+
+def test_figure_2_6_retrieves_what_the_report_says(connection):
+    counts = [Session(connection).run(query.text)[0].count for query in figures.queries("2.6")]
+    assert counts == [1, 500, 1, 100]  # 3.3.3: one tuple, 500, one; query 4 isn't said
+
+
+def test_the_queries_of_1981_run_in_one_session(connection):
+    session = Session(connection)
+    counts = {query.label: session.run(query.text)[-1].count for query in figures.queries("1981")}
+    parts = [(n, f"part {n}", ("black", "white", "grey")[n % 3], n % 7, n % 20) for n in range(1, 337)]
+    light = [p for p in parts if p[4] < 2.2512917986064953 * p[3]]  # the natural logarithm of 9.5
+    black = [p for p in parts if p[2] == "black"]
+    assert counts == {
+        "a": 1, "b": 336, "c": 334, "d": len(light), "e": 336, "f": 336, "g": len(black), "h": 336, "i": len([p for p in light if p[2] == "black"]),
+    }  # fmt: skip
+    assert session.run("retrieve (a = 1)")[0].tuples == ((1,),)
+
+
+# ---- what QUEL means
+
+
+@pytest.fixture
+def emp(server):
+    with server.connect() as connection:
+        session = Session(connection)
+        session.run("create emp (name = c10, age = i4, dept = c10, salary = i4)\ncreate dept (dname = c10, floor = i4)")
+        for row in (("ann", 25, "toy", 100), ("bob", 35, "toy", 300), ("cid", 45, "shoe", 200), ("dee", 28, "book", 500)):
+            session.run("append to emp (name = $1, age = $2, dept = $3, salary = $4)", *row)
+        for row in (("toy", 1), ("shoe", 2), ("book", 1), ("wig", 3)):
+            session.run("append dept (dname = $1, floor = $2)", *row)
+        session.run("range of e is emp range of d is dept")
+        yield session
+        session.run("destroy emp, dept")
+
+
+def got(session, text):
+    return sorted(tuple(v.strip() if isinstance(v, str) else v for v in row) for row in session.run(text)[-1].tuples)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # section 2.1 of 1981, in its capitals
+        ('RANGE OF E IS EMP RETRIEVE (E.name) WHERE E.age < 30 OR E.dept = "toy" OR E.salary < 20000', [("ann",), ("bob",), ("cid",), ("dee",)]),
+        ("retrieve (emp.name) where emp.age > 40", [("cid",)]),  # POSTQUEL: the relation itself
+        ("retrieve (x.name) from x in emp where x.age > 40", [("cid",)]),
+        ("retrieve unique (e.dept)", [("book",), ("shoe",), ("toy",)]),
+        ("retrieve (n = count(e.name), m = max(e.salary), a = any(e.name where e.age > 99))", [(4, 500, 0)]),
+        # the aggregate's e is not the e around it
+        ("retrieve (e.name) where e.salary > avg(e.salary)", [("bob",), ("dee",)]),
+        ("retrieve (e.name) where e.salary = max(e.salary by e.dept)", [("bob",), ("cid",), ("dee",)]),
+        ("retrieve unique (e.dept, n = count(e.name by e.dept where e.age > 30))", [("book", 0), ("shoe", 1), ("toy", 1)]),
+        ("retrieve unique (e.dept, n = min(e.age by e.dept), m = min(e.salary by e.dept))", [("book", 28, 500), ("shoe", 45, 200), ("toy", 25, 100)]),
+        ("retrieve unique (d.floor, n = countu(e.dept by d.floor where e.dept = d.dname))", [(1, 2), (2, 1), (3, 0)]),
+        ("retrieve (s = sumu(d.floor), t = sum(d.floor))", [(6, 7)]),
+        # an aggregate within an aggregate
+        ("retrieve (n = count(e.name where e.salary = min(e.salary by e.dept)))", [(3,)]),
+        ('retrieve (e.name) where e.name = "?[a-i]*"', [("cid",), ("dee",)]),
+        ('retrieve (e.name) where e.dept != "*o*" or e.name = "ann"', [("ann",)]),
+        ('retrieve (e.name) where e.name = "a\\*"', []),
+        ("retrieve (x = - 2 ** 2, y = 2 ** - 1, z = 7 - 2 - 1, w = 8 / 2 / 2)", [(-4, 0.5, 4, 2)]),
+        ("retrieve (x = 2 ** 3 ** 2, y = - - 1, z = 9.0 / 4.0 :: int4)", [(512, 1, 2.25)]),
+        ("retrieve (e.name, e.name) where e.age = 25", [("ann", "ann")]),
+    ],
+)  # fmt: skip
+def test_retrieve(emp, text, expected):
+    rows = got(emp, text)
+    assert rows == [tuple(pytest.approx(v) if isinstance(v, float) else v for v in row) for row in expected]
+
+
+def test_sort(emp):
+    rows = [row[0].strip() for row in emp.run("retrieve (e.name, e.age) sort by age:d")[0].tuples]
+    assert rows == ["cid", "bob", "dee", "ann"]
+    rows = [row[0].strip() for row in emp.run("retrieve (e.dept, e.name) sort by dept, name using >")[0].tuples]
+    assert rows == ["book", "shoe", "toy", "toy"]
+
+
+@pytest.mark.parametrize(
+    ("change", "seen", "expected"),
+    [
+        ('replace e (salary = e.salary * 2) where e.dept = "toy"', "retrieve (s = sum(e.salary))", [(1500,)]),
+        ("replace e (age = d.floor) where e.dept = d.dname", "retrieve (s = sum(e.age))", [(5,)]),
+        ("replace e (salary = max(e.salary by e.dept))", "retrieve (e.salary)", [(200,), (300,), (300,), (500,)]),
+        ("replace e (salary = max(e.salary)) where e.age = min(e.age by e.dept)", "retrieve (e.salary)", [(300,), (500,), (500,), (500,)]),
+        ("delete e where e.dept = d.dname and d.floor = 1", "retrieve (e.name)", [("cid",)]),
+        ("delete e where e.salary < max(e.salary by e.dept)", "retrieve (e.name)", [("bob",), ("cid",), ("dee",)]),
+        ("delete emp", "retrieve (e.name)", []),
+        ("append emp (e.name, age = e.age + 100) where e.age > 40", "retrieve (e.name, e.age) where e.age > 99", [("cid", 145)]),
+        ("append emp (e.all)", "retrieve (n = count(e.name))", [(8,)]),
+        ("retrieve into rich (e.name) where e.salary > 250", "retrieve (rich.name)", [("bob",), ("dee",)]),
+        ("begin delete e abort", "retrieve (n = count(e.name))", [(4,)]),
+        ("begin delete e end", "retrieve (n = count(e.name))", [(0,)]),
+    ],
+)
+def test_changes(emp, change, seen, expected):
+    emp.run(change)
+    assert got(emp, seen) == expected
+    if "rich" in change:
+        emp.run("destroy rich")
+
+
+def test_indices(emp):
+    emp.run("define index emp_age on emp using btree (age int4_ops) index on emp is emp_two (dept, age)")
+    found = emp.connection.execute("SELECT indexdef FROM pg_indexes WHERE tablename = 'emp' ORDER BY indexname").fetchall()
+    assert [re.sub(r".*USING ", "", row[0]) for row in found] == ["btree (age)", "btree (dept, age)"]
+
+
+def test_copy_both_ways(emp, tmp_path):
+    file = tmp_path / "emp"
+    assert emp.run(f'copy emp (name, age) to "{file}"')[0].count == 4
+    assert sorted(file.read_text().splitlines())[0].split() == ["ann", "25"]
+    emp.run("delete e")
+    assert emp.run(f'copy emp (name, age) from "{file}"')[0].count == 4
+    with pytest.raises(QueryError, match="No such file") as caught:
+        emp.run('delete e\ncopy emp () from "/no/such/file"')
+    assert caught.value.line == 2
+
+
+def test_names_that_sql_reserves_are_quoted(server):
+    with server.connect() as connection:
+        words = {w for (w,) in connection.execute("SELECT word FROM pg_get_keywords() WHERE catcode IN ('R', 'T')")}
+        session = Session(connection)
+        session.run('create user (order = i4, desc = text) append user (order = 1, desc = "x")')
+        assert session.run("range of table is user retrieve (table.desc, end = table.order)")[1].tuples == (("x", 1),)
+        session.run("destroy user")
+    hard = {w for w in words if w not in {"binary", "collation", "concurrently", "cross", "freeze", "full", "ilike", "inner", "is", "isnull", "join", "left", "like", "natural", "notnull", "outer", "overlaps", "right", "similar", "tablesample", "verbose", "authorization", "current_schema"}}  # fmt: skip
+    assert hard <= RESERVED and words - RESERVED == set()
+
+
+def test_parameters_are_constants():
+    assert sql("retrieve (a.b) where a.b = $1 and a.c = $2", 7, "it's") == "SELECT a.b FROM a WHERE a.b = 7 AND a.c = 'it''s'"
+    assert sql("retrieve (a.b) where a.b = $1") == "SELECT a.b FROM a WHERE a.b = $1"
+
+
+# ---- errors point at their place
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "said"),
+    [
+        ("retreive (a.b)", 1, 1, "retreive"),
+        ("retrieve (a.b)\nretrieve (a.b", 2, 14, "end of the text"),
+        ("retrieve (a.b)\n  where a.b = ,", 2, 15, "','"),
+        ("retrieve (a.b) where a.b = 'x'", 1, 28, '"\'"'),
+        ("retrieve (a)", 1, 12, "expected is = or a full stop"),
+        ("append a (b.c + 1)", 1, 15, "expected is ) or a comma"),
+        ("replace a (b.c)", 1, 12, "name = expression"),
+        ("retrieve (x = sqrt(a.b by a.c))", 1, 15, "no aggregate"),
+        ("retrieve (x = sum(a.b, a.c))", 1, 15, "one expression"),
+        ("retrieve (a.b) sort by b:up", 1, 26, "ascending or descending"),
+        ("retrieve (a.b) /* never closed", 1, 16, "'/'"),
+    ],
+)
+def test_what_cannot_be_read(text, line, column, said):
+    with pytest.raises(QueryError) as caught:
+        read(text)
+    assert (caught.value.line, caught.value.column) == (line, column) and said in str(caught.value)
+    message, shown, mark = str(caught.value).rsplit("\n", 2)
+    assert shown.strip() == text.splitlines()[line - 1].strip() and mark.index("^") == column - 1 + 4
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "said"),
+    [
+        ("retrieve (emp.name)\nretrieve (emp.name) where\n emp.wage > 3", 3, 2, "emp.wage does not exist"),
+        ("range of x is nobody\nretrieve (x.name)", 2, 1, '"nobody" does not exist'),
+        ("retrieve (emp.name) where emp.age > sqrtt(2)", 1, 37, "sqrtt"),
+        ("append emp (name = \"x\", wage = 3)", 1, 25, "wage"),
+        ("append emp (emp.all, age = 3)", 1, 1, "not both"),
+        ("retrieve (x = sum(emp.age by 1))", 1, 15, "attribute"),
+    ],
+)  # fmt: skip
+def test_what_the_server_refuses(emp, text, line, column, said):
+    with pytest.raises(QueryError) as caught:
+        emp.run(text)
+    assert (caught.value.line, caught.value.column) == (line, column) and said in str(caught.value)
+
+
+def test_nothing_runs_of_a_text_that_cannot_be_read(emp):
+    with pytest.raises(QueryError):
+        emp.run("delete e\nretrieve (e.name")
+    assert got(emp, "retrieve (n = count(e.name))") == [(4,)]
+
+
+# ---- any tree is written and read again; any text is read or refused
+
+WORDS = keywords() | AGGREGATES
+names = st.from_regex(r"[a-z_][a-z0-9_]{0,6}", fullmatch=True).filter(lambda word: word not in WORDS)
+numbers = st.one_of(st.integers(0, 10**9).map(str), st.floats(0, 1e9, allow_nan=False).map(repr)).map(tree.Number)
+strings = st.text(st.characters(codec="utf-8", exclude_characters="\0\\\r"), max_size=8).map(tree.String)
+attributes = st.builds(tree.Attribute, names, names)
+types = st.builds(tree.Type, names, st.none() | st.integers(1, 99), st.sampled_from(["", "[]", "[3]"]))
+atoms = st.one_of(numbers, strings, st.integers(1, 99).map(tree.Parameter), attributes)
+
+
+def compounds(inner):
+    few = st.lists(inner, max_size=2).map(tuple)
+    return st.one_of(
+        st.builds(tree.Unary, st.sampled_from(["-", "+", "not"]), inner),
+        st.builds(tree.Binary, st.sampled_from(["or", "and", "=", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "**"]), inner, inner),
+        st.builds(tree.Call, names, few),
+        st.builds(tree.Aggregate, st.sampled_from(sorted(AGGREGATES)), inner, few, st.none() | inner),
+        st.builds(tree.Cast, inner, types),
+    )
+
+
+expressions = st.recursive(atoms, compounds, max_leaves=12)
+assignments = st.builds(tree.Assignment, names, expressions)
+targets = st.lists(st.one_of(assignments, attributes, st.builds(tree.All, names)), min_size=1, max_size=3).map(tuple)
+ranges = st.lists(st.builds(tree.Range, names, names), max_size=2).map(tuple)
+where = st.none() | expressions
+listed = lambda one, least=1: st.lists(one, min_size=least, max_size=3).map(tuple)
+statements = st.one_of(
+    st.builds(tree.Range, names, names),
+    st.builds(tree.Retrieve, targets, st.just("") | names, st.booleans(), ranges, where, listed(st.builds(tree.SortKey, names, st.booleans()), 0)),
+    st.builds(tree.Append, names, targets, ranges, where),
+    st.builds(tree.Replace, names, listed(assignments), ranges, where),
+    st.builds(tree.Delete, names, ranges, where),
+    st.builds(tree.Create, names, listed(st.builds(tree.Declaration, names, types))),
+    st.builds(tree.Destroy, listed(names)),
+    st.builds(tree.DefineIndex, names, names, names, listed(st.builds(tree.Key, names, st.just("") | names))),
+    st.builds(tree.Copy, names, listed(names, 0), st.booleans(), strings.map(lambda s: s.value), st.booleans()),
+    st.sampled_from([tree.Begin(), tree.End(), tree.Abort()]),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(statements, max_size=3))
+def test_what_is_written_reads_the_same(trees):
+    assert read("\n".join(map(quel, trees))) == tuple(trees)
+
+
+FRAGMENTS = re.findall(r"\w+|\W", figures.printed("2.1")[:600] + figures.printed("1981") + figures.printed("2.3"))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.one_of(st.text(max_size=40), st.lists(st.sampled_from(FRAGMENTS + sorted(WORDS)), max_size=20).map("".join)))
+def test_any_text_is_read_or_refused_at_a_place_in_it(text):
+    try:
+        read(text)
+    except QueryError as error:
+        lines = text.split("\n")
+        assert 1 <= error.line <= len(lines) and 1 <= error.column <= len(lines[error.line - 1]) + 1
+
+
+# ---- SQL means what QUEL means: whole numbers, evaluated here and by the server
+
+small = st.integers(0, 4)
+terms = st.recursive(
+    small.map(lambda n: tree.Number(str(n))) | st.sampled_from([tree.Attribute("w", "a"), tree.Attribute("w", "b")]),
+    lambda inner: st.builds(tree.Unary, st.sampled_from(["-", "+"]), inner) | st.builds(tree.Binary, st.sampled_from(["+", "-", "*"]), inner, inner),
+    max_leaves=6,
+)
+compared = st.builds(tree.Binary, st.sampled_from(["=", "!=", "<", "<=", ">", ">="]), terms, terms)
+conditions = st.recursive(
+    compared,
+    lambda inner: st.builds(tree.Unary, st.just("not"), inner) | st.builds(tree.Binary, st.sampled_from(["and", "or", "=", "!="]), inner, inner),
+    max_leaves=5,
+)
+PYTHON = {
+    "+": lambda x, y: x + y, "-": lambda x, y: x - y, "*": lambda x, y: x * y, "=": lambda x, y: x == y, "!=": lambda x, y: x != y, "<": lambda x, y: x < y,
+    "<=": lambda x, y: x <= y, ">": lambda x, y: x > y, ">=": lambda x, y: x >= y, "and": lambda x, y: x and y, "or": lambda x, y: x or y,
+}  # fmt: skip
+
+
+def value(node, row):
+    match node:
+        case tree.Number(text):
+            return int(text)
+        case tree.Attribute(_, name):
+            return row[name]
+        case tree.Unary(operator, operand):
+            inner = value(operand, row)
+            return not inner if operator == "not" else -inner if operator == "-" else inner
+        case tree.Binary(operator, left, right):
+            return PYTHON[operator](value(left, row), value(right, row))
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(conditions)
+def test_a_condition_selects_what_it_says(connection, condition):
+    rows = [{"a": a, "b": b} for a in range(-1, 3) for b in range(-1, 3)]
+    text = quel(tree.Retrieve((tree.Attribute("w", "a"), tree.Attribute("w", "b")), where=condition))
+    values = ", ".join(f"({row['a']}, {row['b']})" for row in rows)
+    found = connection.execute(f"WITH w (a, b) AS (VALUES {values}) {sql(text)}").fetchall()
+    assert sorted(found) == sorted((row["a"], row["b"]) for row in rows if value(condition, row))
+
+
+# ---- in a notebook
+
+
+def test_a_cell_in_postquel(server, capsys):
+    shell = InteractiveShell.instance()
+    try:
+        session = magic.register(server)
+        shell.run_cell("%%postquel\nrange of k is onek\nretrieve (n = count(k.two))").raise_error()
+        assert "1000" in capsys.readouterr().out and session.translator.ranges == {"k": "onek"}
+        with pytest.raises(QueryError, match="Line 2"):
+            shell.run_cell("%%postquel\nretrieve (k.two)\nretreive (k.two)").raise_error()
+        session.connection.close()
+    finally:
+        InteractiveShell.clear_instance()
+
+
+def test_a_cell_in_postquel_is_no_python():
+    assert inputs.plain("%%postquel\nretrieve (a.b)\n") == "pass"
+    assert inputs.plain("%matplotlib inline\nx = 1") == "pass\nx = 1"
