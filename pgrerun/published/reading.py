@@ -40,8 +40,9 @@ class Source:
 
 
 def cited(section: str) -> str:
-    """A place as the ledger and the tables write it, in words: "3.2.2; 5" is "section 3.2.2 and section 5", "msg 4" is "message 4"."""
+    """A place as the ledger and the tables write it, in words: "3.2.2; 5" is "section 3.2.2 and section 5", "msg 4" is "message 4", "50:04" is "minute 50:04"."""
     parts = [re.sub(r"^msg(?= \d)", "message", part.strip()) for part in section.split(";")]
+    parts = [f"minute {part}" if re.fullmatch(r"\d+(:\d\d)+", part) else part for part in parts]
     return " and ".join(f"section {part}" if part[0].isdigit() else part for part in parts)
 
 

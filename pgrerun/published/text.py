@@ -5,21 +5,25 @@ from pathlib import Path
 
 from pgrerun.published.reading import DOCUMENTS, printed, source
 
-WORDS = {1: "single|one", 2: "two|doubled", 3: "three", 6: "six", 7: "seven", 9: "nine", 10: "ten",
+WORDS = {1: "single|one", 2: "two|doubled", 3: "three", 5: "five", 6: "six", 7: "seven", 9: "nine", 10: "ten",
          16: "sixteen", 25: "twenty-five", 48: "forty-eight", 80: "eighty"}
 """The numbers that the documents write as words."""
 
 _HEADING = re.compile(r"^\s*(Abstract|\d(?:\.\d+)*\.?)(?:\s+[A-Z]|\s*$)")
+_STAMP = re.compile(r"^(\d{1,2}:\d\d(?::\d\d)?)$", re.MULTILINE)
 _MESSAGE = re.compile(r"^From\n.+\nDate:$", re.MULTILINE)
 
 
 def sections(text: str) -> dict[str, str]:
     """A report's text by section number ("3.2.2", "Abstract"), with broken lines and words joined;
-    a mail thread's by message ("msg 4", counted from one), without what a message quotes of others."""
+    a mail thread's by message ("msg 4", counted from one), without what a message quotes of others;
+    a talk's transcript by time stamp ("50:04")."""
     found: dict[str, list[str]] = {}
     current = found.setdefault("", [])
     if thread := _MESSAGE.split(text)[1:]:
         lines = [(f"msg {number}", line) for number, part in enumerate(thread, 1) for line in part.splitlines() if not line.startswith(">")]
+    elif len(_STAMP.findall(text)) > 2:
+        lines = [(stamp[1] if (stamp := _STAMP.match(line)) else "", line) for line in text.splitlines()]
     else:
         lines = [(heading[1].rstrip(".") if (heading := _HEADING.match(line)) else "", line) for line in text.splitlines()]
     for section, line in lines:
