@@ -97,7 +97,17 @@ class HOT(ChapterParameters):
     rounds: int = Field(ge=1, le=1000, description="Longest run, for the steady state", **_unit("updates per account"))
 
 
-CHAPTERS: dict[str, type[ChapterParameters]] = {"tp1": TP1, "hot": HOT}
+class Measuring(ChapterParameters):
+    """How to run a benchmark: noise, power, repeats, what watching costs."""
+
+    clients: int = Field(ge=2, le=64, description="Backends where there are several, and branches", **_unit("connections"))
+    milliseconds: int = Field(ge=50, le=600_000, description="Length of one observation in a pair", **_unit("ms"))
+    blocks: int = Field(ge=8, le=1000, description="Repeats of the runs that don't differ", **_unit("blocks"))
+    seconds: int = Field(ge=2, le=3600, description="Length of one run over time", **_unit("s"))
+    resamples: int = Field(ge=50, le=10_000, description="Experiments drawn from the recorded ones", **_unit("experiments"))
+
+
+CHAPTERS: dict[str, type[ChapterParameters]] = {"tp1": TP1, "hot": HOT, "measuring": Measuring}
 
 #                          ci, laptop, overnight
 _EVERYWHERE = {
@@ -123,9 +133,19 @@ VALUES: dict[str, dict[str, tuple]] = {
         "accounts": (500, 2_500, 50_000),
         "rounds": (4, 8, 20),
     },
+    "measuring": _EVERYWHERE
+    | {
+        "seed": (2012, 2012, 2012),
+        "pairs": (5, 11, 15),
+        "clients": (4, 4, 4),
+        "milliseconds": (150, 700, 10_000),
+        "blocks": (12, 40, 60),
+        "seconds": (2, 6, 300),
+        "resamples": (100, 600, 2_000),
+    },
 }
 # Until this machine has run a chapter once, the command announces these.
-MINUTES: dict[str, tuple[float, float, float]] = {"tp1": (3, 9, 180), "hot": (1, 9, 240)}
+MINUTES: dict[str, tuple[float, float, float]] = {"tp1": (3, 9, 180), "hot": (1, 9, 240), "measuring": (1, 7, 240)}
 
 
 def nearest(word: str, words: Sequence[str]) -> str:

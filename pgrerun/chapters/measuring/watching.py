@@ -1,0 +1,123 @@
+"""What watching costs: pgbench's log of transactions, the server's own instruments, and perf."""
+
+import contextlib
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+
+from pgrerun import statistics
+from pgrerun.chapter import Chapter
+from pgrerun.chapters.measuring.load import READ, SCAN, TUPLES, bank, drive, lasting, scanned
+from pgrerun.errors import CannotMeasure
+from pgrerun.experiment import Arm, Block
+from pgrerun.instruments import perf
+
+# ---- pgbench's log
+
+UNITS = {"throughput": "transactions/s"}
+BARE, AGAIN, ALL, FEW, SUMS = "no log", "no log, again", "every transaction (-l)", "one in a hundred", "a line per second"
+LOGS = {BARE: (False, ()), AGAIN: (False, ()), ALL: (True, ()), FEW: (True, ("--sampling-rate=0.01",)), SUMS: (True, ("--aggregate-interval=1",))}
+
+
+def logging(chapter: Chapter) -> None:
+    """Lookups by key with pgbench's log in each of its forms."""
+    server, clients = chapter.server, chapter.parameters.clients
+    bank(server, clients)
+    load = {"builtin": READ, "clients": clients, "variables": {"scale": clients}}
+    many = lasting(chapter, server, **load)
+    arms = [Arm(name, partial(_lookups, chapter, server, many, load, *how)) for name, how in LOGS.items()]
+    chapter.compare("logging", arms, UNITS)
+
+
+def _lookups(chapter: Chapter, server, transactions: int, load: dict, log: bool, more: tuple, block: Block) -> dict[str, float]:
+    # The file is written as pgbench writes it and removed unread: reading it would cost more than writing it.
+    with _written_log(server) if log else contextlib.nullcontext([]) as options:
+        done = drive(chapter, server, transactions=transactions, seed=block.seed, more=[*options, *more], **load)
+    return {"throughput": done.tps}
+
+
+@contextlib.contextmanager
+def _written_log(server) -> Iterator[list[str]]:
+    prefix = server.scratch / "watched-log"
+    try:
+        yield ["-l", f"--log-prefix={prefix}"]
+    finally:
+        for path in server.scratch.glob(f"{prefix.name}*"):
+            path.unlink()
+
+
+def log_cost(chapter: Chapter) -> statistics.Interval | None:
+    """Throughput without the log over that with every transaction in it."""
+    return chapter.ratio("logging", "throughput", BARE, ALL)
+
+
+# ---- profilers
+
+PLAIN, PLAIN_AGAIN, SLOW, FAST = "no profiler", "no profiler, again", "perf -g, 99 a second", "perf -g, 9,999 a second"
+COUNTED, TIMED = "EXPLAIN ANALYZE, no clock", "EXPLAIN ANALYZE"
+PROFILERS = {
+    PLAIN: (0, ""), PLAIN_AGAIN: (0, ""), SLOW: (99, ""), FAST: (9999, ""),
+    COUNTED: (0, "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS OFF) "), TIMED: (0, "EXPLAIN (ANALYZE, BUFFERS OFF) "),
+}  # fmt: skip
+
+
+def profilers(chapter: Chapter) -> None:
+    """One scan, plain, under perf with call graphs, and under the executor's own instrumentation."""
+    perf.require()
+    chapter.server.require("processes")
+    if not chapter.server.owned:
+        raise CannotMeasure("processes", "perf follows a server's backends from its postmaster, and this server's isn't ours to follow")
+    server = chapter.server
+    scanned(server)
+    many = lasting(chapter, server, SCAN, variables={"tuples": TUPLES})
+    arms = [Arm(name, partial(_profiled, chapter, server, many, *how)) for name, how in PROFILERS.items()]
+    chapter.compare("profilers", arms, {"time": "ms per transaction"})
+
+
+def _profiled(chapter: Chapter, server, transactions: int, frequency: int, prefix: str, block: Block) -> dict[str, float]:
+    with _recording(server, frequency) if frequency else contextlib.nullcontext():
+        done = drive(chapter, server, prefix + SCAN, transactions=transactions, seed=block.seed, variables={"tuples": TUPLES}, protocol="simple")
+    return {"time": 1000 / done.tps}
+
+
+@contextlib.contextmanager
+def _recording(server, frequency: int) -> Iterator[None]:
+    """perf, attached to the postmaster before the block, so that the backends started in it are followed."""
+    postmaster = next(pid for pid, role in server.pids().items() if role == "postmaster")
+    with tempfile.TemporaryDirectory(prefix="pgrerun-perf-") as folder:
+        command = ["perf", "record", "-e", "cpu-clock", "-g", "-F", str(frequency), "-p", str(postmaster), "-o", f"{folder}/data"]
+        recorder = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            while recorder.poll() is None and not Path(folder, "data").exists():
+                time.sleep(0.01)
+            time.sleep(0.1)  # between the file and the first event it opens the counters
+            yield
+        finally:
+            recorder.terminate()
+            recorder.wait()
+
+
+def cost(chapter: Chapter, name: str) -> statistics.Interval | None:
+    """Time of the scan under a profiler over that without."""
+    return chapter.ratio("profilers", "time", name, PLAIN)
+
+
+def instrumented_over_sampled(chapter: Chapter) -> statistics.Interval | None:
+    """Time of the scan with every call of a plan's node timed, over that under perf with call graphs."""
+    return chapter.ratio("profilers", "time", TIMED, SLOW)
+
+
+def costs(chapter: Chapter) -> pd.DataFrame:
+    """All of them: label, panel, estimate and interval of the slowdown; empty if neither ran."""
+    rows = []
+    for experiment, metric, base, names in (("logging", "throughput", BARE, LOGS), ("profilers", "time", PLAIN, PROFILERS)):
+        for name in list(names)[1:]:
+            found = chapter.ratio(experiment, metric, *((base, name) if metric == "throughput" else (name, base)))
+            if found:
+                rows.append((name, experiment, found.estimate, found.low, found.high))
+    return pd.DataFrame(rows, columns=["label", "experiment", "value", "low", "high"])
