@@ -110,7 +110,7 @@ def _pairs() -> list[tuple[str, str]]:
 def _surely(chapter: Chapter, load: str, one: str, other: str) -> int:
     """1 if the first is surely slower than the other, -1 if surely faster, 0 if that can't be told."""
     found = chapter.ratio("loads", "latency", named(load, one), named(load, other))
-    return (found.low > 1) - (found.high < 1)
+    return int(found.low > 1) - int(found.high < 1)
 
 
 def _overlap(chapter: Chapter, change: str) -> bool:

@@ -11,7 +11,7 @@ from pgrerun.chapters.measuring.load import drive, lasting
 from pgrerun.experiment import Arm, Block
 from pgrerun.relations import loading
 
-ROWS = 60
+ROWS = 30
 MANY = 20  # rows of one transaction in the second way
 SINGLY, TOGETHER = "a row at a time", f"{MANY} rows at a time"
 WAYS = {SINGLY: 1, TOGETHER: MANY}

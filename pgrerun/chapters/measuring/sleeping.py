@@ -99,23 +99,22 @@ class _Thread(threading.Thread):
             raise self._error
 
 
+_OURS = "query LIKE 'UPDATE counted%' AND pid <> pg_backend_pid() AND datname = current_database()"
+
+
 def _backends(server) -> list[int]:
-    query = "SELECT pid FROM pg_stat_activity WHERE application_name = 'pgbench' AND datname = current_database()"
     with server.connect() as connection:
-        return [pid for (pid,) in connection.execute(query)]
+        return [pid for (pid,) in connection.execute(f"SELECT pid FROM pg_stat_activity WHERE {_OURS}")]
 
 
 def waits(server, seconds: float, interval: float = 0.005) -> pd.Series:
     """Share of the looks at pgbench's backends by wait event ("LWLock: WALWrite"), or `RUNNING`."""
-    query = (
-        "SELECT coalesce(wait_event_type || ': ' || wait_event, %s) FROM pg_stat_activity"
-        " WHERE application_name = 'pgbench' AND datname = current_database()"
-    )
+    query = f"SELECT coalesce(wait_event_type || ': ' || wait_event, '{RUNNING}') FROM pg_stat_activity WHERE {_OURS}"
     seen: Counter[str] = Counter()
     with server.connect() as connection:
         until = time.perf_counter() + seconds
         while time.perf_counter() < until:
-            seen.update(event for (event,) in connection.execute(query, (RUNNING,)))
+            seen.update(event for (event,) in connection.execute(query))
             time.sleep(interval)
     return pd.Series(seen, dtype=float).sort_values(ascending=False) / max(seen.total(), 1)
 

@@ -134,7 +134,7 @@ def unavoidable(pairs: int) -> float:
 
 # ---- a neighbour who wakes up halfway
 
-NEIGHBOUR_BLOCKS = 10
+NEIGHBOUR_BLOCKS = 8
 FIRST, SECOND = "the first", "the second"
 
 

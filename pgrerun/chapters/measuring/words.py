@@ -1,11 +1,79 @@
 """Sentences that only this chapter says; judgements are put into words by `narrate`."""
 
-from pgrerun import narrate, statistics
+import pandas as pd
+
+from pgrerun import narrate, published, statistics
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.measuring import twins
+from pgrerun.chapters.measuring import reasons, steadiness, twins, watching
 
 
 def floor(chapter: Chapter) -> narrate.Sentence:
     """The noise floor of the two equal scans."""
     time = chapter.table("twins", "time")
     return narrate.noise(statistics.noise_floor(time[twins.OTHER], time[twins.ONE], chapter.parameters.seed))
+
+
+def needed(found: pd.DataFrame) -> narrate.Sentence:
+    """How many pairs it takes, and how often nothing is taken for something."""
+    least, most = twins.pairs_needed(found).set_index("effect")["pairs"], found["pairs"].max()
+    said = []
+    for effect in twins.EFFECTS:
+        planted = f"{100 * (effect - 1):.0f} %"
+        said.append(f"{planted} takes {narrate.count(int(least[effect]), 'pair')}" if pd.notna(least[effect]) else f"{planted} takes more than {narrate.count(int(most), 'pair')}")
+    return narrate.Sentence(f"To be found in {twins.POWER:.0%} of experiments on this machine today, with runs as short as these, an effect of {', one of '.join(said)}.")
+
+
+def alarms(found: pd.DataFrame) -> narrate.Sentence:
+    """False alarms by the number of pairs, and why five pairs have more than one in twenty."""
+    nothing = found[found["effect"] == 1].set_index("pairs")
+    few = int(nothing.index.min())
+    often = ", ".join(f"{row.found:.1%} with {pairs} pairs" for pairs, row in nothing.iterrows())
+    return narrate.Sentence(
+        f"Where there is no effect, the interval excludes 1 in {often}; at most one in twenty is intended. With {few} pairs nothing narrower than the whole range of the ratios "
+        f"is an interval at all, and it misses 1 whenever all ratios fall on one side: {twins.unavoidable(few):.2%} of the time, whatever the noise. "
+        f"A verdict needs more than that, an interval outside the margin of interest: that happens in {nothing['verdict'].max():.1%} of these experiments at most."
+    )
+
+
+def beside_neighbour(chapter: Chapter) -> narrate.Sentence:
+    """What pairs and series make of the same runs."""
+    found = twins.pairs_and_series(chapter)
+    said = [f"{way} the same scan seems to take {narrate.interval(x)} times as long as itself" for way, x in found.items()]
+    return narrate.Sentence(f"{', '.join(said).capitalize()}.")
+
+
+def dips(shown: pd.DataFrame | None) -> narrate.Sentence | None:
+    """Writes after a checkpoint began."""
+    found = steadiness.after_checkpoints(shown)
+    if found is None:
+        return None
+    return narrate.Sentence(
+        f"In the drawn run {narrate.count(found['checkpoints'], 'checkpoint')} began; in the half second after each, throughput is {narrate.number(found['ratio'], 2)} times that of all other slots."
+    )
+
+
+def lengths(chapter: Chapter) -> narrate.Sentence | None:
+    """How long runs must be here for one per cent."""
+    found = [chapter.median("over time", "length", load) for load in steadiness.LOADS]
+    if None in found:
+        return None
+    said = " and ".join(f"{load} {narrate.number(x.estimate / 60, 1)} minutes" for load, x in zip(steadiness.LOADS, found))
+    return narrate.Sentence(f"For a mean throughput within {steadiness.WITHIN:.0%} of the truth a run of this machine would have to last, for {said}, by the median of {found[0].n} runs of each.")
+
+
+def perf_cost(chapter: Chapter) -> narrate.Sentence | None:
+    """What perf costs by itself."""
+    found = watching.cost(chapter, watching.SLOW)
+    return None if found is None else narrate.ratio_sentence(found, "time", "the scan under perf with call graphs", "the scan alone")
+
+
+def mechanism(chapter: Chapter) -> narrate.Sentence | None:
+    """The index beside the statistics alone."""
+    found = chapter.ratio("fixes", "time", reasons.INDEXED, reasons.STATISTICS)
+    return None if found is None else narrate.ratio_sentence(found, "time of the query", "the index", "statistics alone")
+
+
+def read_and_write() -> tuple[float, float]:
+    """Minutes of a run that the talk asks for, reads and writes."""
+    said = published.table("measuring_said")["value"]
+    return said["read_run"], said["write_run"]
