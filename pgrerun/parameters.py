@@ -139,7 +139,7 @@ VALUES: dict[str, dict[str, tuple]] = {
         "pairs": (5, 11, 15),
         "clients": (4, 4, 4),
         "milliseconds": (150, 700, 10_000),
-        "blocks": (12, 40, 60),
+        "blocks": (10, 40, 60),
         "seconds": (2, 6, 300),
         "resamples": (100, 600, 2_000),
     },

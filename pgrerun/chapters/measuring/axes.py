@@ -81,13 +81,13 @@ def better(chapter: Chapter, axis: str) -> str:
     return TOGETHER if (found.low > 1) == (BETTER[axis] > 0) else SINGLY
 
 
-def facts(chapter: Chapter) -> dict[str, bool] | None:
-    """The claim that one axis isn't enough."""
-    if chapter.table("axes", "throughput").empty:
+def turned_over(chapter: Chapter) -> statistics.Interval | None:
+    """In each block the lesser of two ratios, many rows at a time over one: of throughput, and of median latency.
+
+    Above 1 the axes contradict each other: what is better on the one is worse on the other.
+    """
+    throughput, latency = (chapter.table("axes", axis) for axis in ("throughput", "median latency"))
+    if throughput.empty:
         return None
-    ranks = {axis: better(chapter, axis) for axis in AXES}
-    against = [axis for axis in AXES if ranks[axis] and ranks["throughput"] and ranks[axis] != ranks["throughput"]]
-    return {
-        "an axis of latency ranks the two ways the other way round than throughput does": any("latency" in axis for axis in against),
-        "an axis of lock stalls does": any("stall" in axis for axis in against),
-    }
+    ratios = pd.concat([values[TOGETHER] / values[SINGLY] for values in (throughput, latency)], axis=1)
+    return statistics.median(ratios.min(axis=1), seed=chapter.parameters.seed)

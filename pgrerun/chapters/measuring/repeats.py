@@ -13,7 +13,7 @@ ENOUGH = 0.8  # the share of spoilt runs that should be noticed
 # Dixon's test at 95 %: the gap beside the outermost value as a share of the range; by the number of values.
 # Rorabacher, Analytical Chemistry 63 (1991), table 1; of two values it has nothing to say.
 _DIXON = {3: 0.970, 4: 0.829, 5: 0.710, 6: 0.625, 7: 0.568}
-BY_ITSELF, BY_NOISE = "the repeats alone (Dixon's test)", "the noise being known"
+BY_ITSELF, BY_NOISE = "by Dixon's test", "by the known noise"
 
 
 def noise(chapter: Chapter) -> np.ndarray:
@@ -27,8 +27,8 @@ def noticed(runs: np.ndarray, repeats: int, factor: float, experiments: int, see
     """Share of drawn experiments in which the spoilt run is named: `BY_ITSELF` and `BY_NOISE`.
 
     One of the repeats is multiplied by `factor`. Dixon's test names the outermost value if its gap is a large
-    enough part of the range. Who knows the noise names a run that lies farther from the median of the others
-    than any two recorded runs in twenty lie apart, if the others don't.
+    enough part of the range. Who knows the noise names the one run that lies farther from the median than
+    nineteen of twenty pairs of recorded runs lie apart.
     """
     rng = np.random.default_rng([seed, repeats, round(1000 * factor)])
     drawn = rng.choice(runs, (experiments, repeats))
@@ -50,11 +50,10 @@ def _dixon(drawn: np.ndarray) -> np.ndarray:
 
 
 def _by_noise(drawn: np.ndarray, runs: np.ndarray) -> np.ndarray:
-    """Whether the first value, and no other, lies outside what the noise allows around the median of the rest."""
-    repeats = drawn.shape[1]
+    """Whether the first value, and no other, lies farther from the median than the noise allows."""
     apart = np.abs(runs[:, None] / runs[None, :] - 1)
     allowed = np.quantile(apart[~np.eye(len(runs), dtype=bool)], 0.95)
-    off = np.stack([np.abs(drawn[:, i] / np.median(np.delete(drawn, i, axis=1), axis=1) - 1) > allowed for i in range(repeats)], axis=1)
+    off = np.abs(drawn / np.median(drawn, axis=1, keepdims=True) - 1) > allowed
     return off[:, 0] & ~off[:, 1:].any(axis=1)
 
 

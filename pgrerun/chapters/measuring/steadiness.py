@@ -6,6 +6,8 @@ several cycles fit into a run of seconds, and lengths are compared, not minutes.
 """
 
 import re
+import threading
+import time
 from datetime import datetime
 from functools import partial
 
@@ -18,7 +20,7 @@ from pgrerun.chapters.measuring.load import READ, WRITE, bank
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import pgbench
 
-SLOT = 0.05  # seconds: throughput is counted in slots of this length
+SLOT = 0.1  # seconds: throughput is counted in slots of this length
 WITHIN = 0.01  # the precision that a run should give its mean throughput, as a share of it
 UNITS = {"throughput": "transactions/s", "swing": "share of the mean", "length": "s", "checkpoints": ""}
 SETTINGS = {"max_wal_size": "48MB"}
@@ -29,7 +31,7 @@ def over_time(chapter: Chapter) -> pd.DataFrame:
     """Reads and writes in turn, each run watched over time.
 
     Returns one run of each for drawing: time (s from its start), throughput (transactions/s in a slot),
-    load, checkpoint (a checkpoint began in this slot).
+    log (bytes of log per transaction), load, checkpoint (a checkpoint began in this slot).
     """
     cluster = chapter.cluster(**SETTINGS)
     bank(cluster, chapter.parameters.clients)
@@ -44,21 +46,52 @@ def over_time(chapter: Chapter) -> pd.DataFrame:
 
 def _watched(chapter: Chapter, cluster, load: str, shown: dict, block: Block) -> dict[str, float]:
     seen = len(cluster.log())
+    written = _Written(cluster)
+    written.start()
     done = pgbench.run(
         cluster, builtin=LOADS[load], clients=chapter.parameters.clients, jobs=2, seconds=chapter.parameters.seconds,
         protocol="prepared", seed=block.seed, variables={"scale": chapter.parameters.clients}, log=True,
     )  # fmt: skip
+    written.end()
+    start = float(done.log["time_s"].iloc[0])
     series = slots(done.log["time_s"].to_numpy(), chapter.parameters.seconds)
-    series["checkpoint"] = _marked(series, checkpoints(cluster.log()[seen:]), float(done.log["time_s"].iloc[0]))
+    series["checkpoint"] = _marked(series, checkpoints(cluster.log()[seen:]), start)
+    series["log"] = written.between(start + series["time"], start + series["time"] + SLOT) / (series["throughput"] * SLOT).clip(lower=1)
     shown[load] = series
     rate = series["throughput"].to_numpy()
     return {"throughput": done.tps, "swing": swing(rate), "length": length(rate), "checkpoints": int(series["checkpoint"].sum())}
 
 
+class _Written(threading.Thread):
+    """How far the server's log has got, looked up every few hundredths of a second."""
+
+    def __init__(self, cluster):
+        super().__init__(daemon=True)
+        self._connection, self._over = cluster.connect(), threading.Event()
+        self._times: list[float] = []
+        self._positions: list[int] = []
+
+    def run(self) -> None:
+        while not self._over.wait(0.03):
+            position, = self._connection.execute("SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint").fetchone()
+            self._times.append(time.time())
+            self._positions.append(position)
+
+    def end(self) -> None:
+        self._over.set()
+        self.join()
+        self._connection.close()
+
+    def between(self, starts: pd.Series, ends: pd.Series) -> np.ndarray:
+        """Bytes of log written in each stretch of time, by interpolation."""
+        at = lambda times: np.interp(times, self._times, self._positions)
+        return at(ends) - at(starts)
+
+
 def slots(ends: np.ndarray, seconds: float) -> pd.DataFrame:
     """Transactions per second in each slot of a run, by the times at which its transactions ended (s, sorted)."""
     edges = ends[0] + SLOT * np.arange(int(seconds / SLOT) + 1)
-    edges = edges[edges <= ends[-1] + SLOT / 2]  # the last slot of a run may be cut short
+    edges = edges[edges <= ends[-1]]  # a slot that the run's end cuts short is no slot
     counts, _ = np.histogram(ends, edges)
     return pd.DataFrame({"time": edges[:-1] - ends[0], "throughput": counts / SLOT})
 
@@ -116,7 +149,7 @@ def over(chapter: Chapter, metric: str) -> statistics.Interval | None:
 
 
 def after_checkpoints(shown: pd.DataFrame | None) -> dict[str, float] | None:
-    """Throughput of the writes in the half second after a checkpoint began, over that in all other slots."""
+    """Throughput and log per transaction of the writes in the half second after a checkpoint began, over all other slots."""
     if shown is None:
         return None
     writes = shown[shown["load"] == "writes"].reset_index(drop=True)
@@ -125,4 +158,5 @@ def after_checkpoints(shown: pd.DataFrame | None) -> dict[str, float] | None:
         near[place : place + round(0.5 / SLOT)] = True
     if not near.any() or near.all():
         return None
-    return {"checkpoints": int(writes["checkpoint"].sum()), "ratio": float(writes.loc[near, "throughput"].mean() / writes.loc[~near, "throughput"].mean())}
+    over = {name: float(writes.loc[near, name].mean() / writes.loc[~near, name].mean()) for name in ("throughput", "log")}
+    return {"checkpoints": int(writes["checkpoint"].sum())} | over

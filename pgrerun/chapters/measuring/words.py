@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from pgrerun import narrate, published, statistics
+from pgrerun import narrate, statistics
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.measuring import reasons, steadiness, twins, watching
 
@@ -13,14 +13,19 @@ def floor(chapter: Chapter) -> narrate.Sentence:
     return narrate.noise(statistics.noise_floor(time[twins.OTHER], time[twins.ONE], chapter.parameters.seed))
 
 
-def needed(found: pd.DataFrame) -> narrate.Sentence:
+def needed(chapter: Chapter, found: pd.DataFrame) -> narrate.Sentence:
     """How many pairs it takes, and how often nothing is taken for something."""
     least, most = twins.pairs_needed(found).set_index("effect")["pairs"], found["pairs"].max()
     said = []
     for effect in twins.EFFECTS:
         planted = f"{100 * (effect - 1):.0f} %"
         said.append(f"{planted} takes {narrate.count(int(least[effect]), 'pair')}" if pd.notna(least[effect]) else f"{planted} takes more than {narrate.count(int(most), 'pair')}")
-    return narrate.Sentence(f"To be found in {twins.POWER:.0%} of experiments on this machine today, with runs as short as these, an effect of {', one of '.join(said)}.")
+    given = chapter.parameters
+    reach = twins.smallest(twins.equal_ratios(chapter), given.pairs, given.resamples, given.seed)
+    return narrate.Sentence(
+        f"To be found in {twins.POWER:.0%} of experiments on this machine today, with runs as short as these, an effect of {', one of '.join(said)}. "
+        f"A comparison of {narrate.count(given.pairs, 'pair')}, as this chapter makes below, finds effects from {100 * (reach - 1):.0f} % on so often."
+    )
 
 
 def alarms(found: pd.DataFrame) -> narrate.Sentence:
@@ -48,7 +53,7 @@ def dips(shown: pd.DataFrame | None) -> narrate.Sentence | None:
     if found is None:
         return None
     return narrate.Sentence(
-        f"In the drawn run {narrate.count(found['checkpoints'], 'checkpoint')} began; in the half second after each, throughput is {narrate.number(found['ratio'], 2)} times that of all other slots."
+        f"In the drawn run {narrate.count(found['checkpoints'], 'checkpoint')} began; in the half second after each, a transaction writes {narrate.number(found['log'], 2)} times as much log as at all other times, and throughput is {narrate.number(found['throughput'], 2)} times as high."
     )
 
 
@@ -71,9 +76,3 @@ def mechanism(chapter: Chapter) -> narrate.Sentence | None:
     """The index beside the statistics alone."""
     found = chapter.ratio("fixes", "time", reasons.INDEXED, reasons.STATISTICS)
     return None if found is None else narrate.ratio_sentence(found, "time of the query", "the index", "statistics alone")
-
-
-def read_and_write() -> tuple[float, float]:
-    """Minutes of a run that the talk asks for, reads and writes."""
-    said = published.table("measuring_said")["value"]
-    return said["read_run"], said["write_run"]
