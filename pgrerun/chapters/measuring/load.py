@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from pgrerun import published
 from pgrerun.chapter import Chapter
 from pgrerun.instruments import pgbench
 from pgrerun.parameters import MINUTES, PROFILES
@@ -69,14 +70,14 @@ def lasting(chapter: Chapter, server: Server, script: str = "", *, milliseconds:
 
 def apparatus(chapter: Chapter) -> pd.DataFrame:
     """What the talk's benchmarks ran on, what runs here, and how long it takes."""
-    given, machine = chapter.parameters, chapter.run.environment["machine"]
+    given, machine, said = chapter.parameters, chapter.run.environment["machine"], published.table("measuring_said")["value"]
     minutes = MINUTES["measuring"][PROFILES.index(given.profile)]
     rows = {
         "server": ("PostgreSQL 9.1 and 9.2devel", chapter.run.environment["server"]["version"]),
-        "processors": ("32 and 64 cores", f"{machine['cpus_usable']} usable"),
+        "processors": (f"{said.cores_first:g} and {said.cores_later:g} cores", f"{machine['cpus_usable']} usable"),
         "load": ("pgbench, select-only and TPC-B", "the same, and loads of known size"),
-        "length of a run": ("five minutes, thirty for writes", f"{given.milliseconds} ms in a pair, {given.seconds} s over time"),
-        "repeats": ("about three", f"{given.pairs} pairs, {given.blocks} for the noise floor"),
+        "length of a run": (f"about {said.read_run:g} min, {said.write_run:g} for writes", f"{given.milliseconds} ms in a pair, {given.seconds} s over time"),
+        "repeats": (f"about {said.repeats:g}", f"{given.pairs} pairs, {given.blocks} for the noise floor"),
         "one flush of 8 kB": ("not said", f"{1e6 * (machine['fdatasync_8k_seconds'] or float('nan')):.0f} µs"),
         "time to run": ("", f"about {minutes:g} min with profile {given.profile}"),
     }
