@@ -158,7 +158,7 @@ def sorts(chapter: Chapter) -> None:
     scripts = {arm: _SORT.format(operator=operator.format(schema=server.schema), last=NUMBERS - 1) for arm, operator in SORTS.items()}
     many = lasting(chapter, server, scripts[SPECIFIC])
     arms = [Arm(arm, partial(_query, chapter, server, script, many)) for arm, script in scripts.items()]
-    chapter.compare("sorts", arms, {"time": "ms per query"})
+    chapter.compare("sorts", arms, {"time": "ms per query"}, warmup=0)
 
 
 def general_over_specific(chapter: Chapter) -> statistics.Interval | None:

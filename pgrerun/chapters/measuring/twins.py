@@ -151,7 +151,7 @@ def neighbour(chapter: Chapter) -> None:
 
     arms = [Arm(name, partial(_scan, chapter, server, many, TUPLES), prepare=before) for name in (FIRST, SECOND)]
     try:
-        chapter.compare("neighbour", arms, UNITS, pairs=NEIGHBOUR_BLOCKS)
+        chapter.compare("neighbour", arms, UNITS, pairs=NEIGHBOUR_BLOCKS, warmup=0)
     finally:
         for process in awake:
             process.kill()

@@ -77,7 +77,7 @@ def profilers(chapter: Chapter) -> None:
     scanned(server)
     many = lasting(chapter, server, SCAN, variables={"tuples": TUPLES})
     arms = [Arm(name, partial(_profiled, chapter, server, many, *how)) for name, how in PROFILERS.items()]
-    chapter.compare("profilers", arms, {"time": "ms per transaction"})
+    chapter.compare("profilers", arms, {"time": "ms per transaction"}, warmup=0)
 
 
 def _profiled(chapter: Chapter, server, transactions: int, frequency: int, prefix: str, block: Block) -> dict[str, float]:
