@@ -6,7 +6,8 @@ import pytest
 
 from pgrerun import parameters, statistics
 from pgrerun.chapters import measuring
-from pgrerun.chapters.measuring import artificial, axes, load, reasons, repeats, sleeping, steadiness, twins
+from pgrerun.chapters.measuring import artificial, axes, load, reasons, repeats, sleeping, steadiness, twins, watching
+from pgrerun.experiment import Block
 from pgrerun.instruments import perf, sleeps
 
 
@@ -158,11 +159,6 @@ def test_a_profile_with_columns_for_branches_is_read():
     assert set(found["symbol"]) == {"LockAcquire", "schedule"}
 
 
-def test_distance_of_profiles():
-    one, other = pd.Series({"a": 0.5, "b": 0.5}), pd.Series({"a": 0.5, "c": 0.5})
-    assert sleeping.distance(one, one) == 0 and sleeping.distance(one, other) == 0.5
-
-
 def seen(tps, lock_code, lock_sleeps):
     rest = 1 - lock_sleeps
     return sleeping.Seen(tps, pd.Series({"LockAcquire": lock_code, "x": 1 - lock_code}), pd.Series({sleeping.LOCKS[0]: lock_sleeps, "the client": rest}), pd.Series(dtype=float))
@@ -175,6 +171,27 @@ def test_profile_facts_can_fail_one_by_one():
     assert judge(seen(900, 0.02, 0.4)) == [False, True, True]
     assert judge(seen(500, 0.30, 0.4)) == [True, False, True]
     assert judge(seen(500, 0.02, 0.0)) == [True, True, False]
+
+
+@pytest.mark.parametrize("name", watching.PROFILERS)
+def test_every_profiler_lets_the_scan_through(chapter, name):
+    if name in (watching.SLOW, watching.FAST) and perf.unavailable():
+        pytest.skip(perf.unavailable())
+    load.scanned(chapter.server)
+    assert watching._profiled(chapter, chapter.server, 6, *watching.PROFILERS[name], Block(0, 1, 0))["time"] > 0
+
+
+def test_the_log_is_written_and_removed(chapter):
+    load.bank(chapter.server, 2)
+    how = {"builtin": load.READ, "clients": 2, "variables": {"scale": 2}}
+    before = set(chapter.server.scratch.iterdir())
+    for log, more in watching.LOGS.values():
+        assert watching._lookups(chapter, chapter.server, 10, how, log, more, Block(0, 1, 0))["throughput"] > 0
+    with watching._written_log(chapter.server) as options:
+        load.drive(chapter, chapter.server, transactions=10, seed=1, more=options, **how)
+        written = set(chapter.server.scratch.iterdir()) - before
+        assert written and all(path.stat().st_size for path in written)
+    assert set(chapter.server.scratch.iterdir()) == before
 
 
 def test_todays_views_know_locks_and_spins_but_count_neither(chapter):

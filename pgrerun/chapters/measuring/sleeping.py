@@ -119,12 +119,6 @@ def waits(server, seconds: float, interval: float = 0.005) -> pd.Series:
     return pd.Series(seen, dtype=float).sort_values(ascending=False) / max(seen.total(), 1)
 
 
-def distance(one: pd.Series, other: pd.Series) -> float:
-    """Half the sum of the differences of two profiles: 0 for the same, 1 for nothing in common."""
-    together = pd.concat([one, other], axis=1).fillna(0.0)
-    return float((together.iloc[:, 0] - together.iloc[:, 1]).abs().sum() / 2)
-
-
 def in_lock_code(seen: Seen) -> float:
     """Share of the CPU samples in functions of the lock manager."""
     return float(seen.profile.reindex(LOCK_CODE).fillna(0).sum())

@@ -3,17 +3,16 @@
 import contextlib
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-import pandas as pd
-
 from pgrerun import statistics
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.measuring.load import READ, SCAN, TUPLES, bank, drive, lasting, scanned
-from pgrerun.errors import CannotMeasure
+from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import perf
 
@@ -60,15 +59,59 @@ def log_cost(chapter: Chapter) -> statistics.Interval | None:
 
 PLAIN, PLAIN_AGAIN, SLOW, FAST = "no profiler", "no profiler, again", "perf -g at 99 Hz", "perf -g at 9,999 Hz"
 COUNTED, TIMED = "ANALYZE, TIMING OFF", "EXPLAIN ANALYZE"
+WAITS = "wait events at 100 Hz"
 _TIMED = "EXPLAIN (ANALYZE, BUFFERS OFF) "
+
+
+@contextlib.contextmanager
+def _waits(server) -> Iterator[None]:
+    """A session that looks at the wait events of all others a hundred times a second."""
+    over = threading.Event()
+
+    def look() -> None:
+        with server.connect() as connection:
+            while not over.wait(0.01):
+                connection.execute("SELECT pid, wait_event_type, wait_event FROM pg_stat_activity").fetchall()
+
+    looking = threading.Thread(target=look, daemon=True)
+    looking.start()
+    try:
+        yield
+    finally:
+        over.set()
+        looking.join()
+
+
+@contextlib.contextmanager
+def _recording(frequency: int, server) -> Iterator[None]:
+    """perf, attached to the postmaster before the block, so that the backends started in it are followed."""
+    postmaster = next(pid for pid, role in server.pids().items() if role == "postmaster")
+    with tempfile.TemporaryDirectory(prefix="pgrerun-perf-") as folder:
+        command = ["perf", "record", "-e", "cpu-clock", "-g", "-F", str(frequency), "-p", str(postmaster), "-o", f"{folder}/data"]
+        recorder = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            while recorder.poll() is None and not Path(folder, "data").exists():
+                time.sleep(0.01)
+            if recorder.poll() is not None:
+                raise ServerError("perf ended before the load began: it can't attach to the server's postmaster here.")
+            time.sleep(0.1)  # between the file and the first event it opens the counters
+            yield
+        finally:
+            recorder.terminate()
+            recorder.wait()
+
+
+_nobody = contextlib.nullcontext
 PROFILERS = {
-    PLAIN: (0, ""), PLAIN_AGAIN: (0, ""), SLOW: (99, ""), FAST: (9999, ""),
-    COUNTED: (0, "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS OFF) "), TIMED: (0, _TIMED),
+    PLAIN: (_nobody, ""), PLAIN_AGAIN: (_nobody, ""), WAITS: (_waits, ""),
+    SLOW: (partial(_recording, 99), ""), FAST: (partial(_recording, 9999), ""),
+    COUNTED: (_nobody, "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS OFF) "), TIMED: (_nobody, _TIMED),
 }  # fmt: skip
+"""Who watches from outside while the scan runs, and what is put in front of it."""
 
 
 def profilers(chapter: Chapter) -> None:
-    """One scan, plain, under perf with call graphs, and under the executor's own instrumentation."""
+    """One scan: plain, beside a session that samples wait events, under perf with call graphs, and under the executor's own instrumentation."""
     perf.require()
     chapter.server.require("processes")
     if not chapter.server.owned:
@@ -80,29 +123,12 @@ def profilers(chapter: Chapter) -> None:
     chapter.compare("profilers", arms, {"time": "ms per transaction"}, warmup=0)
 
 
-def _profiled(chapter: Chapter, server, transactions: int, frequency: int, prefix: str, block: Block) -> dict[str, float]:
+def _profiled(chapter: Chapter, server, transactions: int, watcher, prefix: str, block: Block) -> dict[str, float]:
     if prefix == _TIMED:
         transactions //= 3  # each takes several times as long
-    with _recording(server, frequency) if frequency else contextlib.nullcontext():
+    with watcher(server):
         done = drive(chapter, server, prefix + SCAN, transactions=transactions, seed=block.seed, variables={"tuples": TUPLES}, protocol="simple")
     return {"time": 1000 / done.tps}
-
-
-@contextlib.contextmanager
-def _recording(server, frequency: int) -> Iterator[None]:
-    """perf, attached to the postmaster before the block, so that the backends started in it are followed."""
-    postmaster = next(pid for pid, role in server.pids().items() if role == "postmaster")
-    with tempfile.TemporaryDirectory(prefix="pgrerun-perf-") as folder:
-        command = ["perf", "record", "-e", "cpu-clock", "-g", "-F", str(frequency), "-p", str(postmaster), "-o", f"{folder}/data"]
-        recorder = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            while recorder.poll() is None and not Path(folder, "data").exists():
-                time.sleep(0.01)
-            time.sleep(0.1)  # between the file and the first event it opens the counters
-            yield
-        finally:
-            recorder.terminate()
-            recorder.wait()
 
 
 def cost(chapter: Chapter, name: str) -> statistics.Interval | None:
@@ -113,14 +139,3 @@ def cost(chapter: Chapter, name: str) -> statistics.Interval | None:
 def instrumented_over_sampled(chapter: Chapter) -> statistics.Interval | None:
     """Time of the scan with every call of a plan's node timed, over that under perf with call graphs."""
     return chapter.ratio("profilers", "time", TIMED, SLOW)
-
-
-def costs(chapter: Chapter) -> pd.DataFrame:
-    """All of them: label, panel, estimate and interval of the slowdown; empty if neither ran."""
-    rows = []
-    for experiment, metric, base, names in (("logging", "throughput", BARE, LOGS), ("profilers", "time", PLAIN, PROFILERS)):
-        for name in list(names)[1:]:
-            found = chapter.ratio(experiment, metric, *((base, name) if metric == "throughput" else (name, base)))
-            if found:
-                rows.append((name, experiment, found.estimate, found.low, found.high))
-    return pd.DataFrame(rows, columns=["label", "experiment", "value", "low", "high"])
