@@ -6,7 +6,7 @@ from pgrerun import charts, narrate, statistics
 from pgrerun.chapter import Chapter, wide
 from pgrerun.chapters.measuring import artificial, sleeping, steadiness, twins, watching
 
-_POINTS = 120  # on a chart over time; longer runs are drawn in wider slots
+_POINTS = 60  # on a chart over time; longer runs are drawn in wider slots
 
 
 def _row(label: str, kind: str, value: statistics.Interval | float, **more) -> dict:
@@ -102,7 +102,7 @@ def over_time(shown: pd.DataFrame | None) -> charts.Figure | None:
         question="How does throughput move during a run?",
         caption=f"One run of each load: transactions in slots, and the log that a write leaves, as a share of the run's mean. {' '.join(words)}",
         description=" ".join(words),
-        x_quantity="time", x_unit="s", quantity="share of the mean", unit="", facet="panel", zero=True, name="measuring-time",
+        x_quantity="time", x_unit="s", quantity="share of the mean", unit="", facet="panel", own_scales=True, zero=True, name="measuring-time",
     )  # fmt: skip
 
 

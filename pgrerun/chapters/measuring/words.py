@@ -78,9 +78,9 @@ def counting(shown: pd.DataFrame | None) -> narrate.Sentence | None:
     if shown is None:
         return None
     rate = shown.groupby("load", sort=False)["throughput"]
-    said = " and ".join(f"{_percent((mean * steadiness.SLOT) ** -0.5)} of the {load}" for load, mean in rate.mean().items())
+    said = " and ".join(f"{_percent((mean * steadiness.SLOT) ** -0.5)} ({load})" for load, mean in rate.mean().items())
     return narrate.Sentence(
-        f"Throughput is counted in slots of {narrate.number(steadiness.SLOT)} s. Transactions that end independently of each other would scatter by {said}, because so few fall into a slot; the rest is the machine's and the server's."
+        f"Throughput is counted in slots of {narrate.number(steadiness.SLOT)} s. Transactions that end independently of each other would scatter by {said} because only so many fall into a slot; what goes beyond that is the machine's and the server's."
     )
 
 
