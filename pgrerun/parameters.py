@@ -138,9 +138,9 @@ VALUES: dict[str, dict[str, tuple]] = {
         "seed": (2012, 2012, 2012),
         "pairs": (5, 11, 15),
         "clients": (4, 4, 4),
-        "milliseconds": (150, 700, 10_000),
-        "blocks": (10, 40, 60),
-        "seconds": (2, 6, 300),
+        "milliseconds": (150, 500, 10_000),
+        "blocks": (10, 30, 60),
+        "seconds": (2, 5, 300),
         "resamples": (100, 600, 2_000),
     },
 }
