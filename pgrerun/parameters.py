@@ -106,7 +106,17 @@ class FourTactics(ChapterParameters):
     milliseconds: int = Field(ge=100, le=60_000, description="Length of one observation of CPU time", **_unit("ms"))
 
 
-CHAPTERS: dict[str, type[ChapterParameters]] = {"tp1": TP1, "hot": HOT, "four_tactics": FourTactics}
+class Measuring(ChapterParameters):
+    """How to run a benchmark: noise, power, repeats, what watching costs."""
+
+    clients: int = Field(ge=2, le=64, description="Backends where there are several, and branches", **_unit("connections"))
+    milliseconds: int = Field(ge=50, le=600_000, description="Length of one observation in a pair", **_unit("ms"))
+    blocks: int = Field(ge=8, le=1000, description="Repeats of the runs that don't differ", **_unit("blocks"))
+    seconds: int = Field(ge=2, le=3600, description="Length of one run over time", **_unit("s"))
+    resamples: int = Field(ge=50, le=10_000, description="Experiments drawn from the recorded ones", **_unit("experiments"))
+
+
+CHAPTERS: dict[str, type[ChapterParameters]] = {"tp1": TP1, "hot": HOT, "four_tactics": FourTactics, "measuring": Measuring}
 
 #                          ci, laptop, overnight
 _EVERYWHERE = {
@@ -141,9 +151,19 @@ VALUES: dict[str, dict[str, tuple]] = {
         "megabytes": (16, 128, 1_024),
         "milliseconds": (300, 1_000, 5_000),
     },
+    "measuring": _EVERYWHERE
+    | {
+        "seed": (2012, 2012, 2012),
+        "pairs": (5, 11, 15),
+        "clients": (4, 4, 4),
+        "milliseconds": (150, 500, 10_000),
+        "blocks": (10, 30, 60),
+        "seconds": (2, 5, 300),
+        "resamples": (100, 600, 2_000),
+    },
 }
 # Until this machine has run a chapter once, the command announces these.
-MINUTES: dict[str, tuple[float, float, float]] = {"tp1": (3, 9, 180), "hot": (1, 9, 240), "four_tactics": (1, 7, 120)}
+MINUTES: dict[str, tuple[float, float, float]] = {"tp1": (3, 9, 180), "hot": (1, 9, 240), "four_tactics": (1, 7, 120), "measuring": (1, 7, 240)}
 
 
 def nearest(word: str, words: Sequence[str]) -> str:

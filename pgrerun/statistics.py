@@ -361,3 +361,11 @@ def exponent(sizes: ArrayLike, times: ArrayLike, *, confidence: float = 0.95) ->
     half = float(stats.t.ppf((1 + confidence) / 2, sizes.size - 2) * line.stderr)
     slope = float(line.slope)
     return Interval(slope, slope - half, slope + half, sizes.size, confidence, "least squares of logarithms, t")
+
+
+def share(found: int, of: int, *, confidence: float = 0.95) -> Interval:
+    """The share `found / of` of independent trials, with Wilson's interval. ValueError unless 0 <= found <= of, of > 0."""
+    if not 0 <= found <= of or of < 1:
+        raise ValueError(f"{found} of {of} is no share")
+    ends = stats.binomtest(found, of).proportion_ci(confidence, method="wilson")
+    return Interval(found / of, min(float(ends.low), found / of), max(float(ends.high), found / of), of, confidence, "Wilson")

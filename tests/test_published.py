@@ -87,7 +87,27 @@ def test_a_thread_is_divided_into_messages_and_quotes_are_left_out():
     assert text._states(found["msg 1"], 10) and not text._states(found["msg 2"], 10)
 
 
+TALK = """Some metadata
+1
+3
+00:22
+Okay. It takes five
+minutes.
+50:04
+Or a 30-minute run.
+50:23
+Three times.
+"""
+
+
+def test_a_talk_is_divided_at_its_time_stamps():
+    found = published.sections(TALK)
+    assert [key for key in found if key] == ["00:22", "50:04", "50:23"]
+    assert text._states(found["00:22"], 5) and text._states(found["50:04"], 30) and not text._states(found["50:04"], 5)
+
+
 def test_places_are_said_in_words():
+    assert published.cited("50:04; 50:23") == "minute 50:04 and minute 50:23"
     assert published.cited("3.2.2; Abstract") == "section 3.2.2 and Abstract"
     assert published.cited("msg 4; msg 5") == "message 4 and message 5"
 

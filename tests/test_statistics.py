@@ -215,3 +215,11 @@ def test_an_interval_keeps_its_proportions_in_another_unit():
     for factor in (0, -1):
         with pytest.raises(ValueError):
             x.times(factor)
+
+
+def test_a_share_has_wilsons_interval():
+    found = statistics.share(5, 100)
+    assert found.estimate == 0.05 and found.low == pytest.approx(0.0215, abs=5e-4) and found.high == pytest.approx(0.1118, abs=5e-4)
+    assert statistics.share(0, 20).low == 0 and statistics.share(20, 20).high == 1
+    with pytest.raises(ValueError):
+        statistics.share(3, 2)

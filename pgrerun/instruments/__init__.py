@@ -8,6 +8,7 @@
     processes   CPU time and I/O by the kernel's account
     callgrind   instructions by function
     perf        samples by function
+    sleeps      context switches by call chain
     machine     the hardware underneath, and who else uses it
 
 All take a server of `pgrerun.server` or a connection to one, and raise CannotMeasure

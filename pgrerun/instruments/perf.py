@@ -66,9 +66,9 @@ def _read(report: str) -> pd.DataFrame:
     """perf's report with "|" between fields: overhead, samples, comm, dso, symbol."""
     rows = []
     for line in report.splitlines():
-        fields = [field.strip() for field in line.split("|", 4)]
-        if len(fields) == 5 and fields[1].isdigit():
-            _, samples, comm, dso, symbol = fields
+        fields = [field.strip() for field in line.split("|")]
+        if len(fields) >= 5 and fields[1].isdigit():
+            _, samples, comm, dso, symbol, *_ = fields  # some releases append columns for branches
             # "[.] ExecScan" is user space, "[k] ..." the kernel
             rows.append({"comm": comm, "dso": dso, "symbol": symbol.partition("] ")[2] or symbol, "samples": int(samples)})
     frame = pd.DataFrame(rows, columns=COLUMNS[:-1])

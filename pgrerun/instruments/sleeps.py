@@ -1,0 +1,57 @@
+"""Where processes go to sleep: context switches with their call chains, taken by perf.
+
+A profile of the CPU clock (`perf.py`) sees a process only while it runs. This one sees the
+moment at which it stops: `perf record -e context-switches -g`. The chain is copied from the
+stack (DWARF), because programs without frame pointers break perf's cheaper chains; that costs
+some kilobytes a switch, so only every so many switches are taken.
+"""
+
+import re
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import pandas as pd
+
+from pgrerun.errors import ServerError
+from pgrerun.instruments import perf
+
+STACK = 4096  # bytes copied of each: enough for the inner dozen calls
+COLUMNS = ["chain", "samples"]
+
+
+def sample(pids: Iterable[int], seconds: float, *, every: int = 20) -> pd.DataFrame:
+    """Call chains of every so-manieth context switch of processes while something else keeps them busy.
+
+    Columns: chain (function names from the innermost outwards, a tuple), samples; most first. Empty if
+    nobody slept. CannotMeasure without perf, ServerError if the processes are gone.
+    """
+    perf.require()
+    pids = ",".join(map(str, pids))
+    with tempfile.TemporaryDirectory(prefix="pgrerun-sleeps-") as folder:
+        data = f"{folder}/data"
+        done = perf._perf(
+            "record", "-e", "context-switches", "-c", every, "--call-graph", f"dwarf,{STACK}", "-p", pids, "-o", data, "--", "sleep", seconds,
+        )  # fmt: skip
+        if not Path(data).exists():
+            raise ServerError(f"The context switches of processes {pids} can't be sampled: {done.stderr.strip()[-300:]}")
+        script = perf._perf("script", "-i", data, "-F", "comm,ip,sym")
+    return read(script.stdout)
+
+
+def read(script: str) -> pd.DataFrame:
+    """perf script's samples, separated by empty lines: a name, then an address and a function a line."""
+    chains = []
+    for block in script.split("\n\n"):
+        functions = [match[1] for line in block.splitlines() if (match := re.match(r"\s+[0-9a-f]+ (.+?)(?: \(inlined\))?$", line))]
+        if functions:
+            chains.append(tuple(functions))
+    counted = pd.Series(chains, dtype=object).value_counts()
+    return pd.DataFrame({"chain": counted.index, "samples": counted.to_numpy()}, columns=COLUMNS)
+
+
+def by_cause(chains: pd.DataFrame, causes: Mapping[str, str], otherwise: str = "other") -> pd.Series:
+    """Share of the switches by cause: `causes` maps a function to a name, and the innermost function that it knows decides."""
+    names = [next((causes[function] for function in chain if function in causes), otherwise) for chain in chains["chain"]]
+    counted = chains["samples"].groupby(pd.Series(names, index=chains.index, dtype=object)).sum()
+    return (counted / max(counted.sum(), 1)).sort_values(ascending=False)
