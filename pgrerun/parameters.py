@@ -137,7 +137,7 @@ VALUES: dict[str, dict[str, tuple]] = {
     "hot": _EVERYWHERE
     | {
         "seed": (2007, 2007, 2007),
-        "pairs": (5, 11, 15),
+        "pairs": (7, 11, 15),
         "clients": (10, 10, 10),
         "accounts": (300, 2_500, 50_000),
         "rounds": (4, 8, 20),
@@ -145,7 +145,7 @@ VALUES: dict[str, dict[str, tuple]] = {
     "four_tactics": _EVERYWHERE
     | {
         "seed": (1981, 1981, 1981),
-        "pairs": (5, 11, 21),
+        "pairs": (7, 11, 21),
         "clients": (4, 4, 8),
         "tuples": (20_000, 200_000, 5_000_000),
         "megabytes": (16, 128, 1_024),
@@ -154,7 +154,7 @@ VALUES: dict[str, dict[str, tuple]] = {
     "measuring": _EVERYWHERE
     | {
         "seed": (2012, 2012, 2012),
-        "pairs": (5, 11, 15),
+        "pairs": (7, 11, 15),
         "clients": (4, 4, 4),
         "milliseconds": (150, 500, 10_000),
         "blocks": (10, 30, 60),

@@ -169,7 +169,7 @@ def with_jit(chapter: Chapter) -> Cluster:
     return chapter.beside(max(candidates, key=lambda programs: programs.major))
 
 
-_ANALYZED = "EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) SELECT pnum FROM parts WHERE qoh < ln(9.5::float8) * weight"
+_ANALYZED = "EXPLAIN (ANALYZE, FORMAT JSON) SELECT pnum FROM parts WHERE qoh < ln(9.5::float8) * weight"
 
 
 def compile_times(chapter: Chapter) -> pd.DataFrame:
