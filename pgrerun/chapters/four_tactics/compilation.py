@@ -22,7 +22,7 @@ COMPILED = {"threaded": THREADED, "inline": INLINE}
 CLAIMS = (
     "ston-008", "ston-011", "ston-012", "ston-014", "ston-015", "ston-016", "ston-017", "ston-019", "ston-020", "ston-021", "ston-022", "ston-058",
 )  # fmt: skip
-REPEATS = {"_0": 200, "_1": 100, "_210": 10}
+REPEATS = {"_0": 100, "_1": 60, "_210": 5}
 """Runs of a short command that are timed together: one alone is near the clock's grain."""
 
 

@@ -1,0 +1,175 @@
+"""The verbs of the chapter on the four tactics: the benchmark on the miniature, cold files, costs, and what stands for each tactic today."""
+
+import math
+
+import pandas as pd
+import pytest
+
+from pgrerun import statistics
+from pgrerun.chapter import Chapter
+from pgrerun.chapters import four_tactics as four
+from pgrerun.chapters.four_tactics.miniature import ALONE, PAGES, TRACKS, Miniature
+from pgrerun.errors import CannotMeasure
+from pgrerun.ingres import ENGINES, INTERPRETER, THREADED
+from pgrerun.parameters import chapter_parameters
+from pgrerun.server import installed
+
+SMALL = {"pairs": 5, "tuples": 10_000, "megabytes": 4, "milliseconds": 100}
+
+
+@pytest.fixture(scope="module")
+def chapter(tmp_path_factory):
+    """A chapter with a server and a run record of its own; nothing is published for it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PGRERUN_RUNS", str(tmp_path_factory.mktemp("runs")))
+        opened = Chapter("four_tactics", chapter_parameters("four_tactics", SMALL))
+        yield opened
+        for server in opened._clusters.values():
+            server.close()
+        opened.run._release()
+
+
+def interval(estimate: float, width: float = 0.01) -> statistics.Interval:
+    return statistics.Interval(estimate, estimate - width, estimate + width, 9)
+
+
+def test_every_query_of_the_benchmark_runs_cold_and_warm_with_the_same_answer():
+    sizes = {}
+    for files in (PAGES, ALONE, TRACKS):
+        with Miniature(files) as mini:
+            for engine in ENGINES if files == PAGES else ENGINES[:1]:
+                base = mini.base(engine)
+                for run in ("a_0", "b_1", "c_210", "e_3360", "g_3360"):
+                    warm, cold = mini.run(base, run), mini.run(base, run, warm=False)
+                    assert warm["tuples"] == cold["tuples"] and cold["reads"] >= warm["reads"]
+                    sizes.setdefault(run, set()).add(warm["tuples"])
+    assert all(len(found) == 1 for found in sizes.values())
+
+
+def test_the_miniature_reads_what_ingres_read():
+    found = four.miniature.reads().set_index("run")
+    assert found.loc["e_3360", "read"] == found.loc["e_3360", "printed, less catalogs"]
+    assert abs(found.loc["f_3360", "read"] / found.loc["f_3360", "printed"] - 1) < 0.005
+    assert "6 of 8 runs agree" in four.words.reads_agree(found.reset_index())
+
+
+def test_nothing_of_the_miniature_is_left_behind(base):
+    with Miniature() as mini:
+        mini.run(mini.base(INTERPRETER), "f_3360", warm=False)
+        assert any(base.iterdir())
+    assert not any(base.iterdir())
+
+
+def test_a_compiled_command_is_compiled_once_and_a_constant_computed_once():
+    work, reused = four.compilation.steps(), four.compilation.reuse()
+    assert four.compilation.constant_facts(work) == dict.fromkeys(four.compilation.constant_facts(work), True)
+    assert (reused["compilations"] == 2).all() and reused["commands"].iloc[0] == 1 + 3360
+
+
+def stored(chapter, experiment: str, values: dict[str, dict[str, list[float]]]):
+    """Stand in for an experiment: arm to metric to values by block."""
+    frames = [
+        {"experiment": experiment, "arm": arm, "block": block, "metric": metric, "value": value}
+        for arm, metrics in values.items() for metric, series in metrics.items() for block, value in enumerate(series)
+    ]  # fmt: skip
+    frame = pd.DataFrame(frames)
+    chapter_table = chapter.table
+    return lambda name, metric: frame[frame.metric == metric].pivot(index="block", columns="arm", values="value") if name == experiment else chapter_table(name, metric)
+
+
+def test_break_even_is_what_compiling_costs_over_what_it_saves(chapter, monkeypatch):
+    few, many = 0.002, 0.002 + 3150 * 1e-5
+    values = {
+        INTERPRETER: {"c_1": [1e-4] * 5, "c_210": [few] * 5, "c_3360": [many] * 5},
+        THREADED: {"c_1": [1.9e-4] * 5, "c_210": [few] * 5, "c_3360": [few + 3150 * 1e-6] * 5},
+    }
+    monkeypatch.setattr(chapter, "table", stored(chapter, "engines", values))
+    assert four.compilation.break_even(chapter).estimate == pytest.approx(11)
+    assert four.compilation.cheaper_tuple(chapter).estimate == pytest.approx(10)
+
+
+def test_nothing_is_concluded_from_what_did_not_run(chapter):
+    assert four.compilation.break_even(chapter) is None and four.compilation.gains(chapter) is None
+    assert four.files.improvements(chapter) is None and four.files.processor_share(chapter) is None
+    assert four.reading.switch_facts(chapter) is None and four.reading.share_of_large_reads(chapter) is None
+    assert four.system.today(chapter) is None and four.system.without_system(chapter) is None
+    assert four.words.even(chapter) is None and four.words.twice_ahead(chapter) is None
+    assert four.profile.ranking_facts({"a": None}) is None
+
+
+def test_the_ranking_turns_with_the_gains():
+    effort = dict(zip(("compilation", "files", "microcode", "system"), map(interval, (2.0, 1.5, 1.02, 1.1))))
+    assert all(four.profile.ranking_facts(effort).values())
+    turned = dict(zip(effort, map(interval, (1.0, 1.5, 9.0, 1.1))))
+    assert list(four.profile.ranking_facts(turned).values()) == [False, True, False, True]
+
+
+def test_the_kernel_reads_ahead_of_two_reads_in_a_row(chapter):
+    found = four.files.read_ahead(chapter).set_index("pattern")
+    assert found.loc["two in a row", "fetched"] > found.loc["two in a row", "asked"]
+    assert found.loc["eight far apart", "fetched"] <= 2 * found.loc["eight far apart", "asked"]
+
+
+def test_files_that_stay_cached_are_no_cold_files(chapter, monkeypatch):
+    monkeypatch.setattr(four.files, "_fetched", lambda: 0)
+    with pytest.raises(CannotMeasure, match="PGRERUN_TMPDIR"):
+        four.files.cold_files(chapter)
+
+
+def test_raw_files_are_read_whole_in_every_way(chapter):
+    four.reading.raw_files(chapter)
+    assert four.reading.raw(chapter, "cpu", four.reading.SMALL, four.reading.IN_ORDER).low > 1
+    waits = four.reading.waits(chapter).set_index("way")["waits per MB"]
+    assert waits[four.reading.DIRECT] >= 4  # each of eight reads of 128 kB is waited for, or nearly
+    assert "went to sleep" in four.words.copying_beside_waiting(chapter)
+
+
+def test_costs_are_ordered(chapter):
+    four.system.costs(chapter, rounds=300)
+    assert four.system.message_over_pointer(chapter).low > 1
+    assert all(value.low > 0 for value in four.system.today(chapter).values())
+
+
+def test_messages_grow_with_the_answer_and_only_by_its_tuples(chapter):
+    found = four.system.messages(chapter)
+    facts = four.system.message_facts(found)
+    assert list(facts.values())[:2] == [False, True]
+    assert found["with a tuple"].to_list() == found["tuples"].to_list()
+
+
+def test_plans_made_ahead_do_not_look_at_the_constant(chapter):
+    assert all(four.heirs.run_time_facts(four.heirs.run_time_plans(chapter)).values())
+    assert not any(four.heirs.conversion_facts(four.heirs.conversions(chapter)).values())
+    assert all(four.heirs.prepared_facts(chapter).values())
+
+
+def test_a_release_with_a_compiler_is_found_or_its_lack_told(chapter):
+    if any(programs.jit for programs in installed()):
+        found = four.heirs.compile_times(chapter)
+        assert all(four.heirs.once_facts(found).values()) and four.heirs.compile_seconds(found).low > 0
+    else:
+        with pytest.raises(CannotMeasure, match="LLVM"):
+            four.heirs.compile_times(chapter)
+
+
+def test_the_profile_gives_every_sample_to_one_routine(chapter, monkeypatch):
+    monkeypatch.setattr(four.profile, "QUERIES", ("c_3360",))
+    four.profile.profile(chapter)
+    shares = four.profile.shares(chapter)
+    assert math.isclose(sum(chapter.table("profile", name)["interpreter"][0] for name in shares), 1)
+    assert four.profile.evaluating(chapter).estimate > 0.5  # three comparisons for every tuple
+
+
+def test_newer_instructions_can_be_switched_off(chapter):
+    if not four.profile._dispatched():
+        with pytest.raises(CannotMeasure):
+            four.profile.instructions(chapter)
+        return
+    four.profile.instructions(chapter)
+    assert four.profile.new_instructions(chapter).low > 0
+
+
+def test_every_chart_of_the_print_has_words_and_data():
+    figure = four.drawn.the_print()
+    assert "In print" in figure.description and figure.caption
+    assert four.drawn.asynchronous.__doc__
