@@ -23,6 +23,8 @@ def sections(text: str) -> dict[str, str]:
     else:
         lines = [(heading[1].rstrip(".") if (heading := _HEADING.match(line)) else "", line) for line in text.splitlines()]
     for section, line in lines:
+        if current and current[-1].endswith("Figure"):
+            section = ""  # "shown in Figure" | "3.15. The results": a figure's number, not a heading
         current = found.setdefault(section, []) if section else current
         current.append(line.strip())
     return {k: re.sub(r"\s+", " ", re.sub(r"(\w)-\n(?=[a-z])", r"\1-", "\n".join(v))) for k, v in found.items()}
