@@ -14,6 +14,7 @@ from pgrerun.chapters.optimizer.queries import (
 )  # fmt: skip
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import clock, plans
+from pgrerun.relations import Wisconsin, duck
 
 EQUAL = (1, 2, 3, 4)  # the queries that join by equality
 SCANNING = (1, 3)  # of those, the ones without B-trees: their nested loop grows with the square
@@ -136,3 +137,81 @@ def _limited(connection: psycopg.Connection, select: str, limit: float) -> float
         return math.nan
     finally:
         connection.execute("RESET statement_timeout")
+
+
+# ---- by something else than equality
+
+POSTGRES, DUCKDB = "PostgreSQL", "DuckDB"
+NON_EQUAL = "SELECT count(*) FROM {} a, {} b WHERE a.unique2 < b.unique2"
+
+
+def elsewhere(chapter: Chapter) -> pd.DataFrame:
+    """Joins by `<` on PostgreSQL and on DuckDB: relations (tuples in each), engine, join (the operator), pairs (that it finds).
+
+    Also times them, as the experiment "non-equi-join".
+    """
+    relations = joined(REPORT, indexed=False)
+    statement = NON_EQUAL.format(*relations)
+    with duck.in_memory() as other, session(chapter.server) as connection:
+        for number, name in enumerate(relations, start=1):
+            Wisconsin(name, small_tuples(), attributes="1990", order=number).load_duckdb(other)
+        run = {POSTGRES: connection.execute, DUCKDB: other.execute}
+        operators = {POSTGRES: method_of(plans.explain(connection, statement)), DUCKDB: duck.joins_of(other, statement)[0].replace("_", " ").lower()}
+        pairs = {engine: execute(statement).fetchone()[0] for engine, execute in run.items()}
+        arms = [Arm(engine, partial(_seconds, execute, statement)) for engine, execute in run.items()]
+        chapter.compare("non-equi-join", arms, {"time": "s"})
+    return pd.DataFrame([(small_tuples(), engine, operators[engine], pairs[engine]) for engine in run], columns=["tuples", "engine", "join", "pairs"])
+
+
+def _seconds(execute, statement: str, block: Block) -> dict[str, float]:
+    with clock.stopwatch() as watch:
+        execute(statement).fetchall()
+    return {"time": watch.seconds}
+
+
+def only_nested(plans_found: pd.DataFrame | None, other: pd.DataFrame | None) -> dict[str, bool] | None:
+    """Whether nothing but a nested loop joins by `<`, here and elsewhere."""
+    if plans_found is None or other is None:
+        return None
+    here = plans_found[plans_found["query"].isin((5, 6)) & plans_found["obeyed"]]["method"]
+    return {
+        "PostgreSQL can be forced to nothing but a nested loop": bool((here == NESTED).all()),
+        "DuckDB has nothing but a nested loop either": bool("nested loop" in other.set_index("engine").at[DUCKDB, "join"]),
+    }
+
+
+# ---- what forcing tells
+
+
+def wrong_choice(plans_found: pd.DataFrame | None) -> bool | None:
+    """Whether query 3, a range restriction and no index, is still joined by a nested loop."""
+    if plans_found is None:
+        return None
+    chosen = plans_found[plans_found["chosen"]].set_index("query")["method"]
+    return bool(chosen[3] == NESTED)
+
+
+def regrets(chapter: Chapter, plans_found: pd.DataFrame | None, size: str) -> pd.DataFrame | None:
+    """What the planner's choice costs: query, planned, fastest (by median), ratio of their times with low and high."""
+    if plans_found is None or chapter.table(experiment(size), metric(1)).empty:
+        return None
+    chosen, found = plans_found[plans_found["chosen"]].set_index("query")["method"], []
+    for query in EQUAL:
+        times = chapter.table(experiment(size), metric(query)).dropna(axis=1)
+        fastest = times.median().idxmin()
+        ratio = statistics.ratio(times[chosen[query]], times[fastest], seed=chapter.parameters.seed)
+        found.append((query, chosen[query], fastest, ratio.estimate, ratio.low, ratio.high))
+    return pd.DataFrame(found, columns=["query", "planned", "fastest", "ratio", "low", "high"])
+
+
+def method_facts(scans_found: pd.DataFrame, joins_found: pd.DataFrame) -> dict[str, bool]:
+    """Whether the report's way of testing works: any plan can be had by flags, and the planner's own is the one it thinks cheapest."""
+    scans = scans_found.groupby(["layout", "selectivity"])
+    equal = joins_found[joins_found["query"].isin(EQUAL)]
+    cheapest = lambda rows: bool(rows.loc[rows["chosen"], "cost"].iloc[0] <= rows["cost"].min() + 0.01)  # noqa: E731
+    return {
+        "every scan of the first set can be forced": bool(scans_found["obeyed"].all()),
+        "every join by equality can be forced": bool(equal["obeyed"].all()),
+        "left to itself the planner takes what it costs least": all(cheapest(rows) for _, rows in scans)
+        and all(cheapest(rows) for _, rows in equal.groupby("query")),
+    }

@@ -148,3 +148,42 @@ def join_query(query: int, size: str, tuples: int) -> str:
         5: "a.unique2 < b.unique2 AND a.unique2 < 10 AND b.unique2 < 100",
     }[query - 1 + query % 2]
     return f"SELECT {', '.join(attributes)} FROM {one} a, {two} b WHERE {where}"
+
+
+# ---- as printed
+
+_POSTQUEL = {
+    "set 1": "retrieve into temp1 (tenk1.all) where (tenk1.unique2 < X002) and (tenk1.unique2 > 1)",
+    "set 2, queries 1 and 2": "retrieve into temp1 (u11 = onek1.unique1, …) where (onek1.unique2 = onek2.unique2)",
+    "set 2, queries 3 and 4": "retrieve into temp2 (u11 = onek1.unique1, …) where (onek1.unique2 = onek2.unique2) and (onek2.unique2 < 100)",
+    "set 2, queries 5 and 6": "retrieve into temp3 (u11 = onek1.unique1, …) where (onek1.unique2 < onek2.unique2) and (onek1.unique2 < 10) and (onek2.unique2 < 100)",
+    "set 3, query 1": "retrieve (tenk1.all) where tenk1.unique2 < 502 and tenk1.unique2 > 500",
+}
+
+
+def in_sql() -> pd.DataFrame:
+    """The report's queries (Figures 2.4 to 2.6) beside what is run here: query, POSTQUEL, SQL; long lists of attributes cut short."""
+    def short(query: int) -> str:
+        head, tail = join_query(query, REPORT, small_tuples()).split(" FROM ")
+        return stored(f"{head.split(', ')[0]}, … FROM {tail}")
+
+    statements = [
+        stored(f"SELECT * FROM tenk1 WHERE {range_of(large_tuples(), 0.1)}"), short(1), short(3), short(5),
+        "SELECT * FROM tenk1 WHERE unique2 < 502 AND unique2 > 500",
+    ]  # fmt: skip
+    return pd.DataFrame({"query": _POSTQUEL.keys(), "POSTQUEL": _POSTQUEL.values(), "SQL": statements})
+
+
+def apparatus(chapter: Chapter) -> pd.DataFrame:
+    """What was there in 1990 and what is here: a row per thing."""
+    said, given = published.table("optimizer_said")["value"], chapter.parameters
+    rows = [
+        ("relation whose scans are planned", f"{said['large_tuples']:,.0f} tuples of {said['tuple_bytes']:.0f} bytes", "the same"),
+        ("relation whose scans are timed", "the same", f"{given.tuples:,} tuples"),
+        ("relations that are joined", f"{said['small_tuples']:,.0f} tuples each", f"the same, and {given.times * said['small_tuples']:,.0f} tuples each"),
+        ("alternatives", "forced by internal flags", "forced by planner settings (enable_…)"),
+        ("results", "stored in a relation", "stored in a temporary relation, which writes no log"),
+        ("repeats", "not said", f"{given.pairs} blocks, methods in turn"),
+        ("processes at work on a statement", "one", "one (parallel plans are switched off)"),
+    ]
+    return pd.DataFrame(rows, columns=["what", "1990", "here"])

@@ -185,7 +185,7 @@ def hidden_constant(chapter: Chapter) -> pd.DataFrame:
 
 _PAIRS = {
     "unique2, twice": "unique2 < 1000 AND unique2 < 1000",
-    "hundred and twenty": "hundred < 20 AND twenty < 4",
+    "hundred and twenty": "hundred < 10 AND twenty < 10",
     "two and four": "two = 1 AND four = 3",
     "unique1 and tenthousand": "unique1 < 1000 AND tenthousand < 1000",
 }
