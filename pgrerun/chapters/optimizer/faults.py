@@ -13,7 +13,7 @@ import psycopg
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.optimizer.joins import sizes
 from pgrerun.chapters.optimizer.queries import NESTED, REPORT, join_query, joined, large_tuples, method_of, session
-from pgrerun.chapters.optimizer.scans import CLUSTERED, REPORT as TENK, choices, planned_with
+from pgrerun.chapters.optimizer.scans import CLUSTERED, REPORT as TENK, planned_with
 from pgrerun.errors import CannotMeasure
 from pgrerun.instruments import plans
 

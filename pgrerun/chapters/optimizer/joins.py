@@ -10,7 +10,7 @@ import psycopg
 from pgrerun import published, statistics
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.optimizer.queries import (
-    HASH, JOIN_QUERIES, JOINS, LARGE, MERGE, NESTED, REPORT, forced, join_query, load_joined, method_of, session, small_tuples, stored,
+    HASH, JOIN_QUERIES, JOINS, LARGE, NESTED, REPORT, forced, join_query, joined, load_joined, method_of, session, small_tuples, stored,
 )  # fmt: skip
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import clock, plans

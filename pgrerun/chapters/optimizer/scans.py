@@ -1,8 +1,7 @@
 """The first set of tests: sequential scan or index scan, planned and measured, over all selectivities."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from statistics import median
 
@@ -13,9 +12,8 @@ import psycopg
 from pgrerun import published, statistics
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.optimizer.queries import (
-    BITMAP, INDEX, INDEX_ONLY, SCANS, SEQUENTIAL, forced, large_tuples, load_scanned, method_of, range_of, session, steps, stored,
+    BITMAP, INDEX, SCANS, SEQUENTIAL, forced, large_tuples, load_scanned, method_of, range_of, session, steps, stored,
 )  # fmt: skip
-from pgrerun.errors import CannotMeasure
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import clock, pages, plans
 

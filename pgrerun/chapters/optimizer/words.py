@@ -8,7 +8,7 @@ from pgrerun import narrate, published, statistics
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.optimizer import joins, scans
 from pgrerun.chapters.optimizer.faults import CONSTANT, NONE
-from pgrerun.chapters.optimizer.queries import HASH, NESTED
+from pgrerun.chapters.optimizer.queries import HASH, NESTED, REPORT
 from pgrerun.chapters.optimizer.scans import CLUSTERED, COLD, SHUFFLED, WARM
 from pgrerun.narrate import Sentence
 
@@ -106,19 +106,18 @@ def too_long(found: pd.DataFrame) -> Sentence:
     return Sentence(f"The nested loops without an index were run once at the larger size: {'; '.join(said)}.")
 
 
-def at_report_size(x: statistics.Interval | None) -> str:
-    """A note: the same ratio between relations of the report's size."""
-    return "" if x is None else f"at the report's size the ratio is {narrate.interval(x)}"
+def compared(chapter: Chapter, query: int, method: str, base: str) -> tuple[statistics.Interval | None, str]:
+    """Time of one join method over another's for a query at the larger size, and as a note the same at the report's size."""
+    small = joins.over(chapter, query, method, base, REPORT)
+    return joins.over(chapter, query, method, base), "" if small is None else f"with relations of the report's size it is {narrate.interval(small)}"
 
 
-def tie(chapter: Chapter) -> str:
-    """A note: whether nested loop and hash join of query 2 take the same time, as in print."""
+def tie(chapter: Chapter) -> Sentence | None:
+    """Whether nested loop and hash join of query 2 take the same time, as in print."""
     ratio = joins.over(chapter, 2, NESTED, HASH)
     if ratio is None:
-        return ""
-    same = statistics.equivalent(ratio, 0.05)
-    return f"nested loop and hash join, a tie in print, {'tie here' if same else 'are at a ratio of ' + narrate.interval(ratio)}"
-
+        return None
+    return Sentence("In print nested loop and hash join of query 2 tie.") + narrate.ratio_sentence(ratio, "time", "the nested loop", "the hash join")
 
 
 def diagram(found: pd.DataFrame | None) -> Sentence | None:
