@@ -572,8 +572,8 @@ def plan_diagram(
     rows, plans = _plan_rows(frame)
     domain = list(dict.fromkeys(plans["legend"]))
     colours = [CATEGORIES[n % len(CATEGORIES)] for n in range(len(domain))]
-    lines = max(plans["plan"].str.count("\n").max() + 3, 4)
-    above, edge = 15 * lines, 300
+    lines = max(plans["plan"].str.count("\n").max() + 4, 5)
+    above, edge = 15 * int(lines), 300
 
     def axis(field: str, quantity: str, extent: list[float] | None) -> dict[str, Any]:
         scale = alt.Scale(type="sqrt", domain=[0, 1], nice=False, **({"range": extent} if extent else {}))
@@ -581,6 +581,7 @@ def plan_diagram(
         return {"field": field, "type": "quantitative", "scale": scale, "axis": ticks, "title": quantity}
 
     clicked = alt.selection_point(name="region", fields=["letter"], on="click", clear="dblclick", empty=False)
+    dimmed = {"condition": {"param": "region", "empty": True, "value": 0.9}, "value": 0.25}  # nothing clicked dims nothing
     shown = {"field": "legend", "type": "nominal", "title": None, "sort": domain}
     colour = alt.Color(**shown, scale=alt.Scale(domain=domain, range=colours), legend=_legend("bottom", 2))
     tooltip = [alt.Tooltip(f"{field}:{kind}", title=title, **more) for field, kind, title, more in (
@@ -591,15 +592,15 @@ def plan_diagram(
     cells = base.mark_rect(strokeWidth=0.4).encode(
         x=alt.X(**axis("left", x_quantity, None)), x2="right:Q", y=alt.Y(**axis("bottom", y_quantity, [above + edge, above])), y2="top:Q",
         color=colour, stroke=alt.Stroke(**shown, scale=alt.Scale(domain=domain, range=colours), legend=None), tooltip=tooltip,
-        opacity=alt.condition("!length(data('region_store')) || region.letter && indexof(region.letter, datum.letter) >= 0", alt.value(0.9), alt.value(0.25)),
+        opacity=dimmed,
     )  # fmt: skip
     letters = base.transform_filter("datum.named").mark_text(fontWeight="bold", fill="white").encode(
         x=alt.X("middle_x:Q"), y=alt.Y("middle_y:Q"), text="letter:N"
     )
-    hint = base.transform_filter("datum.first && !length(data('region_store'))").mark_text(align="left", baseline="top", fontStyle="italic")
-    tree = base.transform_filter(alt.datum.first_of_plan & clicked).mark_text(align="left", baseline="top", lineBreak="\n", lineHeight=15)
-    place = {"x": alt.value(0), "y": alt.value(0)}
-    hint, tree = hint.encode(text=alt.value("Click a region to see its plan."), **place), tree.encode(text="spelt:N", **place)
+    hint = base.transform_filter("datum.first").mark_text(align="left", baseline="top", fontStyle="italic")
+    tree = base.transform_filter("datum.first_of_plan").transform_filter(clicked).mark_text(align="left", baseline="top", lineBreak="\n", lineHeight=15)
+    hint = hint.encode(text=alt.value("Click a region to see its plan."), x=alt.value(0), y=alt.value(0))
+    tree = tree.encode(text="spelt:N", x=alt.value(0), y=alt.value(18))
     fit = alt.AutoSizeParams(type="fit-x", contains="padding")
     chart = alt.layer(cells.add_params(clicked), letters, hint, tree).properties(data=rows, width="container", height=above + edge, autosize=fit)
     columns = {"letter": "plan", "title": "kind", "left": f"{x_quantity}, from", "right": "to", "bottom": f"{y_quantity}, from", "top": "to", "least_cost": "cost from", "most_cost": "cost to"}

@@ -58,7 +58,7 @@ def costs(found: pd.DataFrame) -> charts.Figure:
         {"x": row.selectivity, "value": row.cost / least, "kind": "printed", "series": row.plan.replace("seq.", "sequential"), "panel": CLUSTERED}
         for row in revised.itertuples() if row.plan.startswith("index")
     ]  # fmt: skip
-    for (layout, method), own in found.groupby(["layout", "method"], sort=False):
+    for (layout, method), own in found[found["method"] != SEQUENTIAL].groupby(["layout", "method"], sort=False):
         base = found[(found["layout"] == layout) & (found["method"] == SEQUENTIAL)].set_index("selectivity")["cost"]
         rows += [{"x": row.selectivity, "value": row.cost / base[row.selectivity], "kind": "measured", "series": method, "panel": layout} for row in own.itertuples()]
     frame = _series(rows)
@@ -66,49 +66,55 @@ def costs(found: pd.DataFrame) -> charts.Figure:
         frame,
         question="What does the planner think that each scan costs?",
         caption="Calculated cost over that of the sequential scan, in print (after the corrections) and by the server under test, in a relation of the report's "
-        "size. The lowest line is the scan that is planned.",
+        "size. Above one the sequential scan is the cheaper one.",
         description=narrate.described(frame),
         x_quantity="selectivity", x_unit="", quantity="cost relative to the sequential scan", unit="", facet="panel", own_scales=True, zero=True, name="optimizer-costs",
     )  # fmt: skip
 
 
 def scan_times(chapter: Chapter, cache: str) -> charts.Figure | None:
-    """Measured times of all scans."""
-    rows = []
+    """Measured times of index scan and bitmap scan over that of the sequential scan."""
+    printed, rows = published.derived("optimizer_set1"), []
+    if cache == COLD:
+        rows = [{"x": row.selectivity, "value": row.index_over_seq, "kind": "printed", "series": INDEX, "panel": CLUSTERED} for row in printed.itertuples()]
     for layout in ATTRIBUTES:
         found = scans.times(chapter, layout, cache)
         if found is None:
             return None
-        for method, selectivity in found:
-            interval = statistics.median(1000 * found[method, selectivity], seed=chapter.parameters.seed)
-            rows.append({"x": selectivity, "value": interval.estimate, "low": interval.low, "high": interval.high, "kind": "measured", "series": method, "panel": layout})
+        for selectivity in scans.steps():
+            for method in (INDEX, BITMAP):
+                ratio = statistics.ratio(found[method, selectivity], found[SEQUENTIAL, selectivity], seed=chapter.parameters.seed)
+                rows.append({"x": selectivity, "value": ratio.estimate, "low": ratio.low, "high": ratio.high, "kind": "measured", "series": method, "panel": layout})
     frame = _series(rows)
     about = {WARM: "with the relation in memory", COLD: "with the relation in no cache"}[cache]
     return charts.lines(
         frame,
         question=f"How long does each scan really take, {about}?",
-        caption=f"Time of storing the result in a temporary relation, {about}, every scan forced in turn: median and interval over the blocks.",
+        caption=f"Time of storing the result in a temporary relation, {about}, over the time of the sequential scan: median and interval over the blocks. Above one the "
+        "sequential scan is the faster one.",
         description=narrate.described(frame),
-        x_quantity="selectivity", x_unit="", quantity="time", unit="ms", facet="panel", own_scales=True, zero=True, name=f"optimizer-scans-{cache}",
+        x_quantity="selectivity", x_unit="", quantity="time relative to the sequential scan", unit="", facet="panel", own_scales=True, log_y=True, name=f"optimizer-scans-{cache}",
     )  # fmt: skip
 
 
 def counted(chapter: Chapter) -> charts.Figure | None:
-    """Times of counting and of storing."""
-    rows = []
-    for what, found in (("counted", scans.times(chapter, COUNTED, "")), ("stored", scans.times(chapter, CLUSTERED, WARM))):
+    """Time of a sequential scan that stores, and of one that counts, relative to the narrowest range."""
+    least = scans.steps()[0]
+    printed = published.derived("optimizer_set1")
+    rows = [{"x": row.selectivity, "value": row.seq_s / printed["seq_s"].iloc[0], "kind": "printed", "series": "stored"} for row in printed.itertuples()]
+    for what, found in (("stored", scans.times(chapter, CLUSTERED, WARM)), ("counted", scans.times(chapter, COUNTED, ""))):
         if found is None:
             return None
-        for method, selectivity in found:
-            interval = statistics.median(1000 * found[method, selectivity], seed=chapter.parameters.seed)
-            rows.append({"x": selectivity, "value": interval.estimate, "low": interval.low, "high": interval.high, "kind": "measured", "series": method, "panel": what})
+        for selectivity in scans.steps():
+            ratio = statistics.ratio(found[SEQUENTIAL, selectivity], found[SEQUENTIAL, least], seed=chapter.parameters.seed)
+            rows.append({"x": selectivity, "value": ratio.estimate, "low": ratio.low, "high": ratio.high, "kind": "measured", "series": what})
     frame = _series(rows)
     return charts.lines(
         frame,
         question="Does a sequential scan take longer when more tuples qualify?",
-        caption="The clustered relation in memory: qualifying tuples are counted, or stored in a temporary relation. Only counting can do with the index alone.",
+        caption="Time of the sequential scan over that for the narrowest range: in print, where the result was stored, and here, where it is stored or only counted.",
         description=narrate.described(frame),
-        x_quantity="selectivity", x_unit="", quantity="time", unit="ms", facet="panel", own_scales=True, zero=True, name="optimizer-counted",
+        x_quantity="selectivity", x_unit="", quantity="time relative to the narrowest range", unit="", zero=True, name="optimizer-counted",
     )  # fmt: skip
 
 
@@ -206,36 +212,51 @@ def moved_range(found: pd.DataFrame | None) -> charts.Figure | None:
         return None
     printed = published.derived("optimizer_ranges").loc[["q1", "q3"]]
     rows = [{"x": row.bound, "value": row.rows, "kind": "measured", "series": row.fault} for row in found.itertuples()]
-    rows += [{"x": row.bound, "value": row.product_tuples, "kind": "printed", "series": "by Figure 3.13"} for row in printed.itertuples()]
+    rows += [{"x": row.bound, "value": row.product_tuples, "kind": "printed", "series": ""} for row in printed.itertuples()]
     frame = _series(rows)
     return charts.lines(
         frame,
         question="How many rows does the planner expect of a range that holds one?",
         caption="A range of one tuple moved through the relation: PostgreSQL as it is, and with the bounds' selectivities multiplied as in 1990. Printed are the products "
         "of the report's equations for its queries 1 and 3.",
-        description=narrate.described(frame.iloc[:: max(1, len(frame) // 40)]),
+        description=narrate.described(frame.assign(label=frame["label"].str.removeprefix(" at ")).iloc[::3]),
         x_quantity="lower bound of the range", x_unit="", quantity="estimated rows", unit="", log_y=True, name="optimizer-range",
     )  # fmt: skip
 
 
 def interpolation(found: pd.DataFrame | None) -> charts.Figure | None:
-    """How far estimates are off over the constant."""
+    """How far estimates are off at worst."""
     if found is None:
         return None
-    kept = found[found["estimator"].isin([ranges.FIGURE, *(ranges.histogram(target) for target in ranges.TARGETS)])]
-    kept = kept[kept.groupby(["attribute", "estimator"]).cumcount() % 5 == 0]
     rows = [
-        {"x": row.constant, "value": row.q_error, "kind": "simulated" if row.estimator == ranges.FIGURE else "measured", "series": row.estimator, "panel": f"{row.attribute} values"}
-        for row in kept.itertuples()
+        _row(row.estimator, "simulated" if row.estimator == ranges.FIGURE else "measured", row.largest, panel=f"{row.attribute} values")
+        for row in ranges.worst(found).itertuples()
     ]
-    frame = _series(rows)
-    return charts.lines(
+    frame = pd.DataFrame(rows)
+    return charts.compare_to_print(
         frame,
         question="How far off is a range estimate made from the least and the greatest value alone?",
-        caption="Estimated over actual rows of attribute < constant, in whichever direction is above one: by the report's equations (computed), and by PostgreSQL with "
-        "histograms of one, ten and a hundred parts.",
+        caption="The worst of ninety-nine estimates of attribute < constant, as a factor in whichever direction: by the report's equations (computed), and by PostgreSQL "
+        "with histograms of one, ten and a hundred parts.",
         description=narrate.described(frame),
-        x_quantity="constant, as a share of the greatest value", x_unit="", quantity="error, as a factor", unit="", facet="panel", own_scales=True, log_y=True, name="optimizer-interpolation",
+        quantity="largest error, as a factor", unit="", reference=1, reference_label="exact", facet="panel", log=True, name="optimizer-interpolation",
+    )  # fmt: skip
+
+
+def restriction(chapter: Chapter) -> charts.Figure | None:
+    """Nested loop and merge join over hash join as a restriction widens."""
+    found = joins.restriction_ratios(chapter)
+    if found is None:
+        return None
+    frame = _series(
+        {"x": row.share, "value": row.ratio, "low": row.low, "high": row.high, "kind": "measured", "series": row.method} for row in found.itertuples()
+    )
+    return charts.lines(
+        frame,
+        question="How narrow must a restriction be for the nested loop to win?",
+        caption="Query 4 at the larger size with a restriction of growing width, its result counted: time over that of the hash join.",
+        description=narrate.described(frame),
+        x_quantity="share of the relation that qualifies", x_unit="", quantity="time relative to the hash join", unit="", log_x=True, log_y=True, name="optimizer-restriction",
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ import psycopg
 
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.optimizer.joins import sizes
-from pgrerun.chapters.optimizer.queries import NESTED, REPORT, join_query, joined, large_tuples, method_of, session
+from pgrerun.chapters.optimizer.queries import HASH, NESTED, forced, join_query, joined, large_tuples, method_of, session
 from pgrerun.chapters.optimizer.scans import CLUSTERED, REPORT as TENK, planned_with
 from pgrerun.errors import CannotMeasure
 from pgrerun.instruments import plans
@@ -115,7 +115,7 @@ BOTH = "both"
 def third_join(chapter: Chapter) -> pd.DataFrame:
     """The join planned for query 3 at both sizes with the two faults that the report names, alone and together.
 
-    Columns: size, fault, planned, rows (estimated), actual.
+    Columns: tuples (of either relation), fault, planned, rows expected, rows, and the costs of nested loop and hash join.
     """
     found = []
     with session(_own(chapter)) as connection:
@@ -126,9 +126,12 @@ def third_join(chapter: Chapter) -> pd.DataFrame:
                 with fault(connection, CONSTANT if name in (CONSTANT, BOTH) else NONE):
                     if name in (UNSIZED, BOTH):
                         _forget_sizes(connection, joined(size, indexed=False))
-                    plan = plans.explain(connection, statement)
-                found.append((size, name, method_of(plan), plan.rows_estimated, actual))
-    return pd.DataFrame(found, columns=["size", "fault", "planned", "rows", "actual"])
+                    plan, costs = plans.explain(connection, statement), []
+                    for method in (NESTED, HASH):
+                        with forced(connection, method):
+                            costs.append(plans.explain(connection, statement).total_cost)
+                found.append((sizes(chapter)[size], name, method_of(plan), plan.rows_estimated, actual, *costs))
+    return pd.DataFrame(found, columns=["tuples", "fault", "planned", "rows expected", "rows", "cost of nested loop", "cost of hash join"])
 
 
 def _forget_sizes(connection: psycopg.Connection, relations: tuple[str, ...]) -> None:
@@ -154,7 +157,7 @@ def join_facts(found: pd.DataFrame | None) -> dict[str, bool] | None:
     """Whether each fault alone turns query 3's hash join into a nested loop, at the report's size."""
     if found is None:
         return None
-    planned = found[found["size"] == REPORT].set_index("fault")["planned"]
+    planned = found[found["tuples"] == found["tuples"].min()].set_index("fault")["planned"]
     return {
         "the constant selectivity alone leads to a nested loop": bool(planned[CONSTANT] == NESTED != planned[NONE]),
         "the missing size alone leads to a nested loop": bool(planned[UNSIZED] == NESTED != planned[NONE]),

@@ -71,7 +71,7 @@ def sweep(chapter: Chapter) -> pd.DataFrame:
     with session(chapter.cluster()) as connection:
         for name in (NONE, MULTIPLIED):
             with fault(connection, name):
-                for bound in range(100, large_tuples() - 1, 100):
+                for bound in range(100, large_tuples() - 1, 400):
                     plan = _explained(connection, f"unique2 < {bound + 2} AND unique2 > {bound}")
                     found.append((name, bound, plan.rows_estimated, plan.total_cost))
     return pd.DataFrame(found, columns=["fault", "bound", "rows", "cost"])

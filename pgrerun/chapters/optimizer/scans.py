@@ -149,7 +149,7 @@ def _compare(chapter: Chapter, layout: str, cache: str, before: Callable[[psycop
     arms = [Arm(method, partial(_sweep, chapter, method, layout, before, repeats=repeats)) for method in FORCED]
     if (layout, cache) == (CLUSTERED, WARM):
         arms.append(Arm(AGAIN, arms[0].measure))
-    chapter.compare(name(layout, cache), arms, _units())
+    chapter.compare(name(layout, cache), arms, _units(), warmup=0 if cache == COLD else 1)
 
 
 def _sweep(
@@ -209,14 +209,17 @@ def twins(chapter: Chapter) -> tuple[pd.Series, pd.Series] | None:
 
 
 def crossing(selectivity: np.ndarray, difference: np.ndarray) -> float:
-    """Where a scan's time begins to exceed the sequential scan's, by a parabola through the differences.
+    """Where a scan's time begins to exceed the sequential scan's, on a straight line through the differences.
 
-    1 where it never does, 0 where it always has.
+    1 where it never does, 0 where it always has. The line is Theil and Sen's, the median of all slopes, so that a few
+    disturbed times don't pull it.
     """
-    curve = np.polynomial.Polynomial.fit(selectivity, difference, 2)
-    fine = np.linspace(0, 1, 1001)
-    above = fine[curve(fine) > 0]
-    return float(above.min()) if above.size else 1.0
+    one, other = np.triu_indices(len(selectivity), 1)
+    slope = np.median((difference[other] - difference[one]) / (selectivity[other] - selectivity[one]))
+    start = np.median(difference - slope * selectivity)
+    if slope <= 0:
+        return 1.0 if start + slope < 0 else 0.0
+    return float(np.clip(-start / slope, 0, 1))
 
 
 def measured_switch(chapter: Chapter, layout: str, cache: str, method: str = INDEX) -> statistics.Interval | None:

@@ -282,8 +282,16 @@ def declared_facts(found: Declared | None) -> dict[str, bool] | None:
     return {
         "an order can be declared": found.declarable,
         "without a declaration the order goes unnoticed": found.correlation < 0.99,
-        "a relation in order is read without a sort": found.unsorted,
     }
+
+
+def seen_of_declared(found: Declared) -> pd.DataFrame:
+    """The same, a row per finding."""
+    rows = {
+        "correlation that ANALYZE finds in a relation loaded in order": found.correlation, "can another one be declared?": found.declarable,
+        "is the relation read in order without a sort?": found.unsorted,
+    }  # fmt: skip
+    return pd.DataFrame({"finding": list(rows), "value": list(rows.values())}, dtype=object)
 
 
 # ---- only one default

@@ -8,7 +8,7 @@ from pgrerun import narrate, published, statistics
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.optimizer import joins, scans
 from pgrerun.chapters.optimizer.faults import CONSTANT, NONE
-from pgrerun.chapters.optimizer.queries import HASH, NESTED, REPORT
+from pgrerun.chapters.optimizer.queries import HASH, LARGE, NESTED, REPORT
 from pgrerun.chapters.optimizer.scans import CLUSTERED, COLD, SHUFFLED, WARM
 from pgrerun.narrate import Sentence
 
@@ -112,12 +112,31 @@ def compared(chapter: Chapter, query: int, method: str, base: str) -> tuple[stat
     return joins.over(chapter, query, method, base), "" if small is None else f"with relations of the report's size it is {narrate.interval(small)}"
 
 
+def index_gain(chapter: Chapter) -> tuple[statistics.Interval | None, str]:
+    """Time of query 5 over that of query 6 at the report's size, and as a note the same between the larger relations."""
+    large = joins.index_gain(chapter, LARGE)
+    return joins.index_gain(chapter), "" if large is None else f"with the larger relations, and the same bounds, it is {narrate.interval(large)}"
+
+
 def tie(chapter: Chapter) -> Sentence | None:
     """Whether nested loop and hash join of query 2 take the same time, as in print."""
     ratio = joins.over(chapter, 2, NESTED, HASH)
     if ratio is None:
         return None
     return Sentence("In print nested loop and hash join of query 2 tie.") + narrate.ratio_sentence(ratio, "time", "the nested loop", "the hash join")
+
+
+def taken_over(chapter: Chapter, planned: pd.DataFrame) -> Sentence | None:
+    """Up to which share the nested loop was faster than the hash join, and up to which it is planned."""
+    found = joins.restriction_ratios(chapter)
+    if found is None:
+        return None
+    nested = found[found["method"] == NESTED]
+    faster, slower = (nested.loc[where, "share"] for where in (nested["high"] < 1, nested["low"] > 1))
+    looped = planned.loc[planned["planned"] == NESTED, "share"]
+    said = f"The nested loop was surely faster than the hash join up to a share of {narrate.number(faster.max())}" if len(faster) else "At no share was the nested loop surely faster than the hash join"
+    said += f", and surely slower from {narrate.number(slower.min())} on" if len(slower) else ", and at none surely slower"
+    return Sentence(f"{said}. The planner takes it " + (f"up to {narrate.number(looped.max())}." if len(looped) else "at none of them."))
 
 
 def diagram(found: pd.DataFrame | None) -> Sentence | None:
