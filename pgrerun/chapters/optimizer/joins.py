@@ -69,7 +69,7 @@ def timed(chapter: Chapter) -> None:
     """Time the stored queries under every join method that can be forced, at both sizes; nested loops that take too long are left out."""
     for size, tuples in sizes(chapter).items():
         arms = [Arm(method, partial(_all_queries, chapter, method, size)) for method in JOINS]
-        chapter.compare(experiment(size), arms, {metric(query): "s" for query in JOIN_QUERIES})
+        chapter.compare(experiment(size), arms, {metric(query): "s" for query in JOIN_QUERIES}, pairs=2 * chapter.parameters.pairs)
 
 
 def experiment(size: str) -> str:
@@ -90,7 +90,7 @@ def _measured(method: str, size: str) -> list[int]:
 
 
 def _all_queries(chapter: Chapter, method: str, size: str, block: Block) -> dict[str, float]:
-    repeats = 5 if size == REPORT else 3
+    repeats = 3 if size == REPORT else 1
     with session(chapter.server) as connection, forced(connection, method):
         return {metric(query): median(_time(connection, join_query(query, size, sizes(chapter)[size])) for _ in range(repeats)) for query in _measured(method, size)}
 

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable
 from functools import partial
-from statistics import median
 
 import numpy as np
 import pandas as pd
@@ -127,7 +126,7 @@ def timed_cold(chapter: Chapter) -> None:
 def timed_counted(chapter: Chapter) -> None:
     """Count instead of storing, and so with an index-only scan as well; clustered, warm."""
     arms = [Arm(method, partial(_sweep, chapter, method, CLUSTERED, lambda connection: None, counted=True)) for method in SCANS]
-    chapter.compare(COUNTED, arms, _units())
+    chapter.compare(COUNTED, arms, _units(), pairs=2 * chapter.parameters.pairs)
 
 
 def name(layout: str, cache: str) -> str:
@@ -145,22 +144,22 @@ def metric(selectivity: float) -> str:
 
 
 def _compare(chapter: Chapter, layout: str, cache: str, before: Callable[[psycopg.Connection], None]) -> None:
-    repeats = 1 if cache == COLD else 3
-    arms = [Arm(method, partial(_sweep, chapter, method, layout, before, repeats=repeats)) for method in FORCED]
+    arms = [Arm(method, partial(_sweep, chapter, method, layout, before)) for method in FORCED]
     if (layout, cache) == (CLUSTERED, WARM):
         arms.append(Arm(AGAIN, arms[0].measure))
-    chapter.compare(name(layout, cache), arms, _units(), warmup=0 if cache == COLD else 1)
+    pairs = chapter.parameters.pairs * (1 if cache == COLD else 2)  # warm they are short and easily disturbed
+    chapter.compare(name(layout, cache), arms, _units(), pairs=pairs, warmup=0 if cache == COLD else 1)
 
 
 def _sweep(
-    chapter: Chapter, method: str, layout: str, before: Callable[[psycopg.Connection], None], block: Block, repeats: int = 3, counted: bool = False
+    chapter: Chapter, method: str, layout: str, before: Callable[[psycopg.Connection], None], block: Block, counted: bool = False
 ) -> dict[str, float]:
-    """Time of each selectivity's query under one forced scan: the median of a few executions."""
+    """Time of each selectivity's query under one forced scan."""
     times = {}
     with session(chapter.server) as connection, forced(connection, method):
         for selectivity in steps():
             query = select(chapter, TIMED, layout, selectivity, "count(*)" if counted else "*")
-            times[metric(selectivity)] = median(_time(connection, query if counted else stored(query), before) for _ in range(repeats))
+            times[metric(selectivity)] = _time(connection, query if counted else stored(query), before)
     return times
 
 
