@@ -577,7 +577,7 @@ def plan_diagram(
 
     def axis(field: str, quantity: str, extent: list[float] | None) -> dict[str, Any]:
         scale = alt.Scale(type="sqrt", domain=[0, 1], nice=False, **({"range": extent} if extent else {}))
-        ticks = alt.Axis(values=[0, 0.01, 0.05, 0.1, 0.25, 0.5, 1], grid=False, format="~g")
+        ticks = alt.Axis(values=[0, 0.01, 0.05, 0.1, 0.2, 0.5, 1], grid=False, format="~r")
         return {"field": field, "type": "quantitative", "scale": scale, "axis": ticks, "title": quantity}
 
     clicked = alt.selection_point(name="region", fields=["letter"], on="click", clear="dblclick", empty=False)
