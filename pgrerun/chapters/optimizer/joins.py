@@ -119,7 +119,7 @@ _PAGES = {"without an index": (5, "on"), "without an index, nothing kept": (5, "
 
 
 def non_equal_pages(chapter: Chapter) -> pd.DataFrame:
-    """What queries 5 and 6 touch at the report's size: plan, pages (heap and index), and the tuples that the inner side delivers.
+    """What queries 5 and 6 touch at the report's size: plan, pages (heap and index), how often the inner side is asked, and the plan in full.
 
     In the second row the inner side isn't kept in memory between its scans (enable_material), as in 1990.
     """
