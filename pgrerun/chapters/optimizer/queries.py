@@ -183,7 +183,7 @@ def apparatus(chapter: Chapter) -> pd.DataFrame:
         ("relations that are joined", f"{said['small_tuples']:,.0f} tuples each", f"the same, and {given.times * said['small_tuples']:,.0f} tuples each"),
         ("alternatives", "forced by internal flags", "forced by planner settings (enable_…)"),
         ("results", "stored in a relation", "stored in a temporary relation, which writes no log"),
-        ("repeats", "not said", f"{given.pairs} blocks, twice as many where nothing is read from disk; methods in turn"),
+        ("repeats", "not said", f"{given.pairs} blocks, methods in turn"),
         ("processes at work on a statement", "one", "one (parallel plans are switched off)"),
     ]
     return pd.DataFrame(rows, columns=["what", "1990", "here"])

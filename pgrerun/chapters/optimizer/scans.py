@@ -126,7 +126,7 @@ def timed_cold(chapter: Chapter) -> None:
 def timed_counted(chapter: Chapter) -> None:
     """Count instead of storing, and so with an index-only scan as well; clustered, warm."""
     arms = [Arm(method, partial(_sweep, chapter, method, CLUSTERED, lambda connection: None, counted=True)) for method in SCANS]
-    chapter.compare(COUNTED, arms, _units(), pairs=2 * chapter.parameters.pairs)
+    chapter.compare(COUNTED, arms, _units())
 
 
 def name(layout: str, cache: str) -> str:
@@ -147,8 +147,7 @@ def _compare(chapter: Chapter, layout: str, cache: str, before: Callable[[psycop
     arms = [Arm(method, partial(_sweep, chapter, method, layout, before)) for method in FORCED]
     if (layout, cache) == (CLUSTERED, WARM):
         arms.append(Arm(AGAIN, arms[0].measure))
-    pairs = chapter.parameters.pairs * (1 if cache == COLD else 2)  # warm they are short and easily disturbed
-    chapter.compare(name(layout, cache), arms, _units(), pairs=pairs, warmup=0 if cache == COLD else 1)
+    chapter.compare(name(layout, cache), arms, _units(), warmup=0 if cache == COLD else 1)
 
 
 def _sweep(
