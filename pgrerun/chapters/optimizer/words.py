@@ -8,8 +8,8 @@ from pgrerun import narrate, published, statistics
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.optimizer import joins, scans
 from pgrerun.chapters.optimizer.faults import CONSTANT, NONE
-from pgrerun.chapters.optimizer.queries import HASH, LARGE, NESTED, REPORT
-from pgrerun.chapters.optimizer.scans import CLUSTERED, COLD, SHUFFLED, WARM
+from pgrerun.chapters.optimizer.queries import HASH, INDEX, INDEX_ONLY, LARGE, NESTED, REPORT
+from pgrerun.chapters.optimizer.scans import CLUSTERED, COLD, COUNTED, SHUFFLED, WARM
 from pgrerun.narrate import Sentence
 
 
@@ -36,6 +36,16 @@ def best_switch(chapter: Chapter) -> Sentence | None:
         narrate.then_and_now(printed, x, f"selectivity from which on the sequential scan is faster ({cache} here)") for cache, x in found.items() if x is not None
     ]
     return Sentence(" ".join(said)) if said else None
+
+
+def index_only(chapter: Chapter) -> Sentence | None:
+    """What it is worth to count in the index alone."""
+    found = scans.times(chapter, COUNTED, "")
+    if found is None:
+        return None
+    total = lambda method: sum(found[method, selectivity] for selectivity in scans.steps())  # noqa: E731
+    ratio = statistics.ratio(total(INDEX_ONLY), total(INDEX), seed=chapter.parameters.seed)
+    return narrate.ratio_sentence(ratio, "time to count all ranges", "the index-only scan, a fourth way that came later,", "the index scan")
 
 
 def planned_and_best(chapter: Chapter, planned: dict[str, float]) -> Sentence | None:
