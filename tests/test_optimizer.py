@@ -41,6 +41,12 @@ def test_what_the_print_implies():
     assert published.derived("optimizer_ranges")["product_tuples"].round(2).tolist() == [476.95, 25.11, 100.99, 1.02]
 
 
+def test_thousands_are_found_with_their_comma():
+    from pgrerun.published.text import _states
+
+    assert _states("unique2 was 10,000, so", 10_000) and not _states("unique2 was 110,000", 10_000) and not _states("10,0001", 10_000)
+
+
 def test_a_number_of_a_figure_at_a_lines_start_is_no_heading():
     from pgrerun.published.text import sections
 

@@ -60,9 +60,9 @@ def missing_from_text(name: str, folder: Path) -> list[str]:
 
 
 def _states(text: str, number: float, numeral: str = "") -> bool:
-    """Whether the text has this number, as a numeral, behind an option's letter ("-c10"), in thousands ("10-K"), or as a word."""
+    """Whether the text has this number, as a numeral, behind an option's letter ("-c10"), in thousands ("10-K", "10,000"), or as a word."""
     forms = [re.escape(numeral or f"{number:.12g}") + r"(?:\.0+)?"]
     if number >= 1000 and number % 1000 == 0:
-        forms.append(f"{number / 1000:g}-?k")
+        forms += [f"{number / 1000:g}-?k", f"{number:,.0f}"]
     forms += [WORDS[number]] if number in WORDS else []
     return any(re.search(rf"(?<![\w.])(?:-[a-z])?(?:{form})(?!\d|\.\d)", text) for form in forms)
