@@ -603,7 +603,10 @@ def plan_diagram(
     tree = tree.encode(text="spelt:N", x=alt.value(0), y=alt.value(18))
     fit = alt.AutoSizeParams(type="fit-x", contains="padding")
     chart = alt.layer(cells.add_params(clicked), letters, hint, tree).properties(data=rows, width="container", height=above + edge, autosize=fit)
-    columns = {"letter": "plan", "title": "kind", "left": f"{x_quantity}, from", "right": "to", "bottom": f"{y_quantity}, from", "top": "to", "least_cost": "cost from", "most_cost": "cost to"}
+    columns = {
+        "letter": "plan", "title": "kind", "left": f"{x_quantity}, from", "right": "to", "bottom": f"{y_quantity}, from", "top": "to",
+        "least_cost": "cost from", "most_cost": "cost to",
+    }  # fmt: skip
     return Figure(chart, question, caption, description, columns, name)
 
 

@@ -166,6 +166,7 @@ def evenness_facts(found: pd.DataFrame) -> dict[str, bool]:
 
 # ---- a hidden constant
 
+
 def hidden_constant(chapter: Chapter) -> pd.DataFrame:
     """Rows estimated when the planner sees the constant, and when a generic plan hides it: selectivity, rows, seen, hidden."""
     found = []

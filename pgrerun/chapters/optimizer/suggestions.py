@@ -335,14 +335,19 @@ def became(chapter: Chapter) -> pd.DataFrame:
         catalogs = "FROM pg_class c WHERE relnamespace = 'pg_catalog'::regnamespace AND relkind = 'r'"
         indexed = one(f"SELECT count(*) {catalogs} AND EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid)")
         all_catalogs = one(f"SELECT count(*) {catalogs}")
+        hashed = one(
+            f"SELECT count(*) {catalogs} AND EXISTS (SELECT FROM pg_index JOIN pg_class i ON i.oid = indexrelid"
+            " JOIN pg_am ON pg_am.oid = i.relam WHERE indrelid = c.oid AND amname = 'hash')"
+        )
+        noticed = one("SELECT count(*) FROM pg_stats WHERE schemaname = current_schema() AND attname = 'unique2' AND correlation > 0.99")
         lookup = plans.explain(connection, "SELECT * FROM pg_attribute WHERE attrelid = 1259 AND attnum = 1")
         rows = [
             ("indices on system catalogs", "catalogs with an index", f"{indexed} of {all_catalogs}"),
             ("the same, used", "plan that finds an attribute", method_of(lookup)),
-            ("hash access to system catalogs", "hash indices on catalogs", one(f"SELECT count(*) {catalogs} AND EXISTS (SELECT FROM pg_index i JOIN pg_class x ON x.oid = indexrelid JOIN pg_am a ON a.oid = x.relam WHERE indrelid = c.oid AND amname = 'hash')")),
+            ("hash access to system catalogs", "hash indices on catalogs", hashed),
             ("checks that can be left out", "assertions in this build", one("SHOW debug_assertions")),
             ("extremes found by the daemon", "default of autovacuum", one("SELECT boot_val FROM pg_settings WHERE name = 'autovacuum'")),
-            ("clustering", "relations in order that ANALYZE noticed", one("SELECT count(*) FROM pg_stats WHERE schemaname = current_schema() AND attname = 'unique2' AND correlation > 0.99")),
+            ("clustering", "relations in order that ANALYZE noticed", noticed),
         ]
     return pd.DataFrame(rows, columns=["suggestion", "looked at", "found"])
 
