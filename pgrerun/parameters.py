@@ -134,7 +134,7 @@ VALUES: dict[str, dict[str, tuple]] = {
     "optimizer": _EVERYWHERE
     | {
         "pairs": (7, 11, 21),
-        "tuples": (50_000, 100_000, 1_000_000),
+        "tuples": (30_000, 100_000, 1_000_000),
         "times": (20, 100, 1000),
         "grid": (40, 100, 200),
     },
