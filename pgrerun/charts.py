@@ -591,7 +591,7 @@ def plan_diagram(
     base = alt.Chart()
     cells = base.mark_rect(strokeWidth=0.4).encode(
         x=alt.X(**axis("left", x_quantity, None)), x2="right:Q", y=alt.Y(**axis("bottom", y_quantity, [above + edge, above])), y2="top:Q",
-        color=colour, stroke=alt.Stroke(**shown, scale=alt.Scale(domain=domain, range=colours), legend=None), tooltip=tooltip,
+        color=colour, stroke=alt.Stroke(**shown, scale=alt.Scale(domain=domain, range=colours), legend=_legend("bottom", 2)), tooltip=tooltip,
         opacity=dimmed,
     )  # fmt: skip
     letters = base.transform_filter("datum.named").mark_text(fontWeight="bold", fill="white").encode(
