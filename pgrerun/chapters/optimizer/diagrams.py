@@ -50,10 +50,13 @@ def _grid(chapter: Chapter, connection: psycopg.Connection, panel: str) -> pd.Da
     return pd.DataFrame(rows, columns=["panel", "x", "y", "plan", "title", "cost", "rows"])
 
 
+INDENT = "· "  # spaces at a line's start would be trimmed when the chart is drawn
+
+
 def tree(plan: plans.Plan, depth: int = 0) -> str:
     """A plan as EXPLAIN's tree, one node a line, without costs."""
     name = " ".join(filter(None, [plan.node_type, plan.relation, f"using {plan.index}" if plan.index else ""]))
-    return "\n".join(["\u2003" * depth + name, *(tree(child, depth + 1) for child in plan.children)])
+    return "\n".join([INDENT * depth + name, *(tree(child, depth + 1) for child in plan.children)])
 
 
 def regions(found: pd.DataFrame) -> pd.DataFrame:

@@ -6,7 +6,7 @@ import pandas as pd
 
 from pgrerun import charts, narrate, published, statistics
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.optimizer import joins, ranges, scans, suggestions
+from pgrerun.chapters.optimizer import diagrams, joins, ranges, scans, suggestions
 from pgrerun.chapters.optimizer.faults import CONSTANT, NONE
 from pgrerun.chapters.optimizer.queries import BITMAP, HASH, INDEX, LARGE, MERGE, NESTED, REPORT, SEQUENTIAL
 from pgrerun.chapters.optimizer.scans import ATTRIBUTES, CLUSTERED, COLD, COUNTED, SHUFFLED, WARM
@@ -286,7 +286,7 @@ def plan_diagram(found: pd.DataFrame | None, panel: str = NONE) -> charts.Figure
         return None
     own = found[found["panel"] == panel]
     shares = own.groupby("plan").agg(title=("title", "first"), share=("plan", lambda plans: len(plans) / len(own))).sort_values("share", ascending=False)
-    words = "; ".join(f"{row.plan.replace(chr(8195), '').replace(chr(10), ', ')}: {row.share:.1%} of the grid" for row in shares.reset_index().itertuples())
+    words = "; ".join(f"{row.plan.replace(diagrams.INDENT, '').replace(chr(10), ', ')}: {row.share:.1%} of the grid" for row in shares.reset_index().itertuples())
     question = {
         NONE: "Which plan does the optimizer take, as each side of a join is restricted?",
         CONSTANT: "Which plan would it take with the selectivity of 1990?",
