@@ -73,18 +73,20 @@ def costs(found: pd.DataFrame) -> charts.Figure:
 
 
 def scan_times(chapter: Chapter, cache: str) -> charts.Figure | None:
-    """Measured times of index scan and bitmap scan over that of the sequential scan."""
+    """Measured times of index scan and bitmap scan over that of the sequential scan; the print alone where nothing could be measured."""
     printed, rows = published.derived("optimizer_set1"), []
     if cache == COLD:
         rows = [{"x": row.selectivity, "value": row.index_over_seq, "kind": "printed", "series": INDEX, "panel": CLUSTERED} for row in printed.itertuples()]
     for layout in ATTRIBUTES:
         found = scans.times(chapter, layout, cache)
         if found is None:
-            return None
+            continue
         for selectivity in scans.steps():
             for method in (INDEX, BITMAP):
                 ratio = statistics.ratio(found[method, selectivity], found[SEQUENTIAL, selectivity], seed=chapter.parameters.seed)
                 rows.append({"x": selectivity, "value": ratio.estimate, "low": ratio.low, "high": ratio.high, "kind": "measured", "series": method, "panel": layout})
+    if not rows:
+        return None
     frame = _series(rows)
     about = {WARM: "with the relation in memory", COLD: "with the relation in no cache"}[cache]
     return charts.lines(
@@ -207,12 +209,10 @@ def join_times(chapter: Chapter) -> charts.Figure | None:
     )  # fmt: skip
 
 
-def moved_range(found: pd.DataFrame | None) -> charts.Figure | None:
-    """Estimated rows of a one-row range wherever it lies."""
-    if found is None:
-        return None
+def moved_range(found: pd.DataFrame | None) -> charts.Figure:
+    """Estimated rows of a one-row range wherever it lies; the print alone where the fault can't be put into the server."""
     printed = published.derived("optimizer_ranges").loc[["q1", "q3"]]
-    rows = [{"x": row.bound, "value": row.rows, "kind": "measured", "series": row.fault} for row in found.itertuples()]
+    rows = [{"x": row.bound, "value": row.rows, "kind": "measured", "series": row.fault} for row in (found.itertuples() if found is not None else ())]
     rows += [{"x": row.bound, "value": row.product_tuples, "kind": "printed", "series": ""} for row in printed.itertuples()]
     frame = _series(rows)
     return charts.lines(
@@ -220,7 +220,7 @@ def moved_range(found: pd.DataFrame | None) -> charts.Figure | None:
         question="How many rows does the planner expect of a range that holds one?",
         caption="A range of one tuple moved through the relation: PostgreSQL as it is, and with the bounds' selectivities multiplied as in 1990. Printed are the products "
         "of the report's equations for its queries 1 and 3.",
-        description=narrate.described(frame.iloc[::3]),
+        description=narrate.described(frame if found is None else frame.iloc[::3]),
         x_quantity="lower bound of the range", x_unit="", quantity="estimated rows", unit="", log_y=True, name="optimizer-range",
     )  # fmt: skip
 
