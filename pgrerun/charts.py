@@ -551,6 +551,105 @@ def _page_rows(frame: pd.DataFrame, per_row: int) -> pd.DataFrame:
 _TITLE_WIDTH = 8  # characters above a page: five pages stand side by side on a phone
 
 
+def plan_diagram(
+    frame: pd.DataFrame,
+    *,
+    question: str,
+    caption: str,
+    description: str,
+    x_quantity: str,
+    y_quantity: str,
+    name: str = "",
+) -> Figure:
+    """Which plan an optimizer takes over a grid of two selectivities; a click on a region shows its plan.
+
+    `frame` has a row per point of the grid: `x` and `y` (from 0 to 1, the same values for all rows and columns),
+    `plan` (the plan's tree, one node a line), `title` (its kind in two or three words) and `cost`. Neighbours of one
+    plan are drawn as one rectangle up to halfway to the next point; both axes are of the square root, since plans
+    change where few tuples qualify. Plans are lettered by the area that they cover; beyond the number of colours the
+    smallest share the last. ValueError if a column is missing or the grid has holes.
+    """
+    rows, plans = _plan_rows(frame)
+    domain = list(dict.fromkeys(plans["legend"]))
+    colours = [CATEGORIES[n % len(CATEGORIES)] for n in range(len(domain))]
+    lines = max(plans["plan"].str.count("\n").max() + 4, 5)
+    above, edge = 15 * int(lines), 300
+
+    def axis(field: str, quantity: str, extent: list[float] | None) -> dict[str, Any]:
+        scale = alt.Scale(type="sqrt", domain=[0, 1], nice=False, **({"range": extent} if extent else {}))
+        ticks = alt.Axis(values=[0, 0.01, 0.05, 0.1, 0.2, 0.5, 1], grid=False, format="~r")
+        return {"field": field, "type": "quantitative", "scale": scale, "axis": ticks, "title": quantity}
+
+    clicked = alt.selection_point(name="region", fields=["letter"], on="click", clear="dblclick", empty=False)
+    dimmed = {"condition": {"param": "region", "empty": True, "value": 0.9}, "value": 0.25}  # nothing clicked dims nothing
+    shown = {"field": "legend", "type": "nominal", "title": None, "sort": domain}
+    colour = alt.Color(**shown, scale=alt.Scale(domain=domain, range=colours), legend=_legend("bottom", 2))
+    tooltip = [alt.Tooltip(f"{field}:{kind}", title=title, **more) for field, kind, title, more in (
+        ("letter", "N", "plan", {}), ("title", "N", "kind", {}), ("left", "Q", f"{x_quantity}, from", {"format": ".3f"}), ("right", "Q", "to", {"format": ".3f"}),
+        ("bottom", "Q", f"{y_quantity}, from", {"format": ".3f"}), ("top", "Q", "to", {"format": ".3f"}), ("least_cost", "Q", "cost from", {"format": ".0f"}), ("most_cost", "Q", "cost to", {"format": ".0f"}),
+    )]  # fmt: skip
+    base = alt.Chart()
+    cells = base.mark_rect(strokeWidth=0.4).encode(
+        x=alt.X(**axis("left", x_quantity, None)), x2="right:Q", y=alt.Y(**axis("bottom", y_quantity, [above + edge, above])), y2="top:Q",
+        color=colour, stroke=alt.Stroke(**shown, scale=alt.Scale(domain=domain, range=colours), legend=_legend("bottom", 2)), tooltip=tooltip,
+        opacity=dimmed,
+    )  # fmt: skip
+    letters = base.transform_filter("datum.named").mark_text(fontWeight="bold", fill="white").encode(
+        x=alt.X("middle_x:Q"), y=alt.Y("middle_y:Q"), text="letter:N"
+    )
+    hint = base.transform_filter("datum.first").mark_text(align="left", baseline="top", fontStyle="italic")
+    tree = base.transform_filter("datum.first_of_plan").transform_filter(clicked).mark_text(align="left", baseline="top", lineBreak="\n", lineHeight=15)
+    hint = hint.encode(text=alt.value("Click a region to see its plan."), x=alt.value(0), y=alt.value(0))
+    tree = tree.encode(text="spelt:N", x=alt.value(0), y=alt.value(18))
+    fit = alt.AutoSizeParams(type="fit-x", contains="padding")
+    chart = alt.layer(cells.add_params(clicked), letters, hint, tree).properties(data=rows, width="container", height=above + edge, autosize=fit)
+    columns = {
+        "letter": "plan", "title": "kind", "left": f"{x_quantity}, from", "right": "to", "bottom": f"{y_quantity}, from", "top": "to",
+        "least_cost": "cost from", "most_cost": "cost to",
+    }  # fmt: skip
+    return Figure(chart, question, caption, description, columns, name)
+
+
+def _plan_rows(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rectangles of a plan diagram, and its plans (indexed by tree, with letter, legend and share), largest first."""
+    missing = [column for column in ("x", "y", "plan", "title", "cost") if column not in frame]
+    if missing:
+        raise ValueError(f"the frame of a plan diagram lacks {', '.join(missing)}; it has {', '.join(map(str, frame.columns))}")
+    at = {axis: sorted(frame[axis].unique()) for axis in ("x", "y")}
+    if frame.empty or len(frame) != len(at["x"]) * len(at["y"]) or frame.duplicated(["x", "y"]).any():
+        raise ValueError(f"a plan diagram needs every point of its grid once: {len(at['x'])} by {len(at['y'])} points, {len(frame)} rows")
+    plans = frame.groupby("plan", sort=False).agg(title=("title", "first"), points=("x", "size"))
+    plans = plans.sort_values("points", ascending=False, kind="stable")
+    plans["letter"] = [chr(ord("A") + n) if n < len(CATEGORIES) - 1 or len(plans) == len(CATEGORIES) else "+" for n in range(len(plans))]
+    plans["share"] = plans["points"] / len(frame)
+    plans["legend"] = [f"{plan.letter}: {plan.title}" if plan.letter != "+" else "+: others" for plan in plans.itertuples()]
+    edges = {axis: [0.0, *((a + b) / 2 for a, b in zip(values, values[1:])), 1.0] for axis, values in at.items()}
+    rows = []
+    for (y, _), line in frame.sort_values(["y", "x"]).assign(run=lambda f: (f["plan"] != f["plan"].shift()).cumsum()).groupby(["y", "run"], sort=False):
+        first, last, up = at["x"].index(line["x"].iloc[0]), at["x"].index(line["x"].iloc[-1]), at["y"].index(y)
+        rows.append(
+            {"plan": line["plan"].iloc[0], "left": edges["x"][first], "right": edges["x"][last + 1], "bottom": edges["y"][up], "top": edges["y"][up + 1]}
+            | {"least_cost": line["cost"].min(), "most_cost": line["cost"].max()}
+        )  # fmt: skip
+    cells = _stacked(pd.DataFrame(rows)).join(plans[["title", "letter", "legend"]], on="plan")
+    cells["middle_x"], cells["middle_y"] = (((cells[a] ** 0.5 + cells[b] ** 0.5) / 2) ** 2 for a, b in (("left", "right"), ("bottom", "top")))
+    area = (cells["right"] ** 0.5 - cells["left"] ** 0.5) * (cells["top"] ** 0.5 - cells["bottom"] ** 0.5)
+    cells["named"] = (area > 0.012) & (area == area.groupby(cells["plan"]).transform("max"))
+    cells["first"], cells["first_of_plan"] = cells.index == 0, ~cells.duplicated("letter")
+    cells["spelt"] = [f"{row.letter}: {row.plan}" if row.first_of_plan else "" for row in cells.itertuples()]
+    return cells.drop(columns="plan"), plans.reset_index()
+
+
+def _stacked(cells: pd.DataFrame) -> pd.DataFrame:
+    """Cells of the same plan, left and right edge that lie upon another, as one."""
+    cells = cells.sort_values(["plan", "left", "right", "bottom"])
+    same = (cells[["plan", "left", "right"]] == cells[["plan", "left", "right"]].shift()).all(axis=1) & (cells["bottom"] == cells["top"].shift())
+    merged = cells.groupby((~same).cumsum()).agg(
+        {"plan": "first", "left": "first", "right": "first", "bottom": "first", "top": "last", "least_cost": "min", "most_cost": "max"}
+    )
+    return merged.reset_index(drop=True)
+
+
 # --- what the charts share ----------------------------------------------------------
 
 

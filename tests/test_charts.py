@@ -84,6 +84,7 @@ def two_pages(rows: list[tuple] | None = None, **changes) -> charts.Figure:
 
 
 FIGURES = [ladder, pages, repetitions, sweep, lambda: sweep(("read", "write")), lambda: ladder(facet="kind"), two_pages]
+FIGURES = [ladder, pages, repetitions, sweep, lambda: sweep(("read", "write")), lambda: ladder(facet="kind"), lambda: plan_grid()]
 
 
 def svg(figure: charts.Figure) -> str:
@@ -324,3 +325,49 @@ def test_a_page_that_cannot_be_drawn_is_refused(frame, complaint):
 def test_a_page_needs_nothing_but_its_line_pointers():
     frame = pd.DataFrame({"page": ["p"] * 2, "line_pointer": [1, 2], "state": ["redirect", "normal"], "to": [2, None]})
     assert {"redirect", "current version"} <= set(words(svg(charts.heap_pages(frame, **WORDS))))
+def plan_grid(points: int = 4, **changes) -> charts.Figure:
+    """A grid whose left half takes one plan and whose right half another, but for one corner."""
+    at = [((n + 0.5) / points) ** 2 for n in range(points)]
+    rows = [
+        {"x": x, "y": y, "cost": 10 * i + j, "title": "hash join" if i < points // 2 else "nested loop", "plan": "Hash Join\n\u2003Seq Scan" if i < points // 2 else "Nested Loop"}
+        for i, x in enumerate(at) for j, y in enumerate(at)
+    ]  # fmt: skip
+    rows[-1] |= {"plan": "Merge Join", "title": "merge join"}
+    frame = pd.DataFrame(rows).drop(columns=changes.pop("without", []))
+    return charts.plan_diagram(changes.pop("change", lambda f: f)(frame), x_quantity="selectivity of a", y_quantity="selectivity of b", **WORDS | changes)
+
+
+def test_neighbours_of_one_plan_are_one_rectangle_and_cover_the_grid():
+    (rows,) = plan_grid().spec()["datasets"].values()
+    cells = pd.DataFrame(rows)
+    # the left half; the right half below the corner; its last row, left of the corner; the corner
+    assert len(cells) == 4
+    assert ((cells["right"] - cells["left"]) * (cells["top"] - cells["bottom"])).sum() == pytest.approx(1)
+    assert cells.set_index("letter").loc["A", ["left", "right", "least_cost", "most_cost"]].tolist()[2:] == [0, 13]
+    assert sorted(set(cells["letter"])) == ["A", "B", "C"] and cells.groupby("letter")["first_of_plan"].sum().eq(1).all()
+
+
+def test_a_plan_is_spelt_out_only_where_its_region_is_clicked():
+    spec = plan_grid().spec()
+    tree = spec["layer"][-1]
+    assert {"filter": {"param": "region", "empty": False}} in tree["transform"]
+    assert spec["params"][0]["name"] == "region" and spec["params"][0]["select"]["fields"] == ["letter"]
+    shown = words(svg(plan_grid()))
+    assert "A: hash join" in shown and "Click a region to see its plan." in shown and not [word for word in shown if "Seq Scan" in word]
+
+
+def test_more_plans_than_colours_share_the_last_one():
+    points = 4
+    figure = plan_grid(points, change=lambda f: f.assign(plan=[f"plan {n}" for n in range(points**2)]))
+    (rows,) = figure.spec()["datasets"].values()
+    assert len({row["legend"] for row in rows}) == len(charts.CATEGORIES)
+    assert sum(row["letter"] == "+" for row in rows) == points**2 - len(charts.CATEGORIES) + 1
+
+
+@pytest.mark.parametrize(
+    "changes, complaint",
+    [({"without": ["cost"]}, "lacks cost"), ({"change": lambda f: f.iloc[1:]}, "every point of its grid"), ({"change": lambda f: pd.concat([f, f])}, "every point of its grid")],
+)
+def test_a_grid_that_cannot_be_drawn_is_refused(changes, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        plan_grid(**changes)

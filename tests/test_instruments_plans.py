@@ -63,3 +63,17 @@ def test_self_costs_add_up_to_the_total(conn):
     plan = plans.explain(conn, "SELECT ten, count(*) FROM big GROUP BY ten ORDER BY ten")
     assert sum(node.self_cost for node in plan.walk()) == pytest.approx(plan.total_cost)
     assert [node.relation for node in plan.find("Seq Scan")] == ["big"]
+
+
+def test_many_plans_come_in_order_and_are_those_of_single_explains(conn):
+    statements = [f"SELECT * FROM big WHERE id < {bound}" for bound in (1, 10, 1000, 20001)]
+    many = list(plans.explain_many(conn, statements, batch=3))
+    assert [plan.shape() for plan in many] == [plans.explain(conn, sql).shape() for sql in statements]
+    assert [plan.total_cost for plan in many] == [plans.explain(conn, sql).total_cost for sql in statements]
+    assert many[0].shape() != many[-1].shape()
+    assert list(plans.explain_many(conn, [])) == []
+
+
+def test_a_statement_that_cannot_be_planned_is_not_passed_over(conn):
+    with pytest.raises(Exception, match="nowhere"):
+        list(plans.explain_many(conn, ["SELECT 1", "SELECT * FROM nowhere"]))

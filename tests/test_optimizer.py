@@ -1,0 +1,287 @@
+"""The optimizer chapter's own verbs: what they say of a server, and what they make of numbers."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from servers import SMALL
+
+from pgrerun import parameters, published
+from pgrerun.chapter import Chapter
+from pgrerun.chapters.optimizer import diagrams, faults, joins, queries, ranges, scans, suggestions
+from pgrerun.errors import CannotMeasure, ServerError
+from pgrerun.instruments import plans
+from pgrerun.published.optimizer import interpolated
+from pgrerun.relations import Wisconsin, duck
+from pgrerun.statistics import Interval
+
+# ---- the print
+
+
+@pytest.mark.parametrize(("operator", "constant", "share"), [("<", 502, 502 / 9999), (">", 500, 9499 / 9999), ("<", -5, 0), (">", -5, 1), ("<", 20_000, 1)])
+def test_the_equations_of_figure_3_13(operator, constant, share):
+    assert interpolated(operator, constant, 0, 9999) == pytest.approx(share)
+
+
+def test_figure_3_13_has_two_operators():
+    with pytest.raises(ValueError, match="'='"):
+        interpolated("=", 1, 0, 2)
+
+
+def test_what_the_print_implies():
+    rows = published.recomputed("optimizer").set_index("where")
+    assert rows.index.is_unique
+    assert rows.agrees.sum() == 8 and len(published.disagreements("optimizer")) == 4
+    assert rows.at["3.3.1, the best switch", "recomputed"] == "0.70"
+    # The “unreasonably small” cost is the sequential scan's times the constant selectivity, squared.
+    assert rows.at["Figure 3.12, the cost of the index scan", "recomputed"] == "9.19e-05"
+    assert rows.at["3.3.1, the switch after the correction", "recomputed"] == "0.55"
+    assert published.derived("optimizer_set1")["index_s"].tolist()[:2] == [141, 202]
+    assert published.derived("optimizer_ranges")["product_tuples"].round(2).tolist() == [476.95, 25.11, 100.99, 1.02]
+
+
+def test_thousands_are_found_with_their_comma():
+    from pgrerun.published.text import _states
+
+    assert _states("unique2 was 10,000, so", 10_000) and not _states("unique2 was 110,000", 10_000) and not _states("10,0001", 10_000)
+
+
+def test_a_number_of_a_figure_at_a_lines_start_is_no_heading():
+    from pgrerun.published.text import sections
+
+    assert list(sections(" 3.3.2 Results\nshown in Figure\n3.15. The results verify\n 4. Suggestions\n")) == ["", "3.3.2", "4"]
+
+
+# ---- numbers
+
+
+@pytest.mark.parametrize(("slope", "start", "at"), [(2.0, -1.0, 0.5), (2.0, -3.0, 1.0), (1.0, 0.5, 0.0), (-1.0, -1.0, 1.0), (-1.0, 2.0, 0.0)])
+def test_the_crossing_of_two_scans(slope, start, at):
+    steps = np.arange(0.1, 1, 0.1)
+    assert scans.crossing(steps, start + slope * steps) == pytest.approx(at)
+
+
+def test_one_disturbed_time_does_not_move_the_crossing():
+    steps = np.arange(0.1, 1, 0.1)
+    difference = 2 * steps - 1
+    difference[3] += 40
+    assert scans.crossing(steps, difference) == pytest.approx(0.5, abs=0.05)
+
+
+def test_the_switch_is_found_to_the_tuple():
+    for first in (1, 2, 777, 1000):
+        assert scans.switch(lambda n: queries.SEQUENTIAL if n >= first else queries.INDEX, 1000) == max(first, 2) / 1000
+    assert scans.switch(lambda n: queries.INDEX, 1000) == 1
+
+
+def test_the_distance_of_an_interval_from_a_point():
+    assert scans.distance(0.5, 0.7).estimate == pytest.approx(0.2)
+    around = scans.distance(Interval(0.65, 0.6, 0.75, 7), 0.7)
+    assert (around.low, around.high) == (0, pytest.approx(0.1)) and around.n == 7
+    beyond = scans.distance(Interval(0.4, 0.3, 0.5, 7), 0.7)
+    assert (beyond.low, beyond.estimate, beyond.high) == pytest.approx((0.2, 0.3, 0.4))
+
+
+def test_the_query_of_figure_2_4_selects_its_share():
+    keys = range(10_000)
+    for selectivity in queries.steps():
+        below, above = (int(words.split()[-1]) for words in queries.range_of(10_000, selectivity).split(" AND "))
+        assert sum(above < key < below for key in keys) == round(selectivity * 10_000)
+
+
+@pytest.mark.parametrize("query", queries.JOIN_QUERIES)
+def test_the_queries_of_figure_2_5_have_32_attributes(query):
+    head, tail = queries.join_query(query, queries.REPORT, 1000).split(" FROM ")
+    names = [part.split(" AS ")[1] for part in head.split(", ")]
+    assert len(set(names)) == 32 and {"u11", "u22", "tent1", "st42"} <= set(names)
+    assert ("indexed" in tail) == (query % 2 == 0)
+
+
+# ---- on a server
+
+
+@pytest.fixture(scope="module")
+def chapter(tmp_path_factory):
+    """The chapter with a throwaway server and the relations of the first two sets, small."""
+    patch = pytest.MonkeyPatch()
+    patch.setenv("PGRERUN_RUNS", str(tmp_path_factory.mktemp("runs")))
+    patch.setenv("PGRERUN_RUN", "test")
+    given = parameters.chapter_parameters("optimizer", {"tuples": 10_000, "times": 10, "grid": 10})
+    found = Chapter("optimizer", given)
+    found.cluster = lambda **settings: Chapter.cluster(found, **SMALL | settings)
+    scans.prepared(found)
+    joins.prepared(found)
+    yield found
+    for server in found._clusters.values():
+        server.close()
+    patch.undo()
+
+
+def test_every_method_can_be_forced_and_leaves_no_trace(chapter):
+    with queries.session(chapter.server) as connection:
+        for method in queries.SCANS:
+            what = "unique2" if method == queries.INDEX_ONLY else "*"
+            with queries.forced(connection, method):
+                plan = plans.explain(connection, scans.select(chapter, scans.REPORT, scans.CLUSTERED, 0.5, what))
+            assert queries.method_of(plan) == method
+        for method in queries.JOINS:
+            with queries.forced(connection, method):
+                assert queries.method_of(plans.explain(connection, queries.join_query(2, queries.REPORT, 1000))) == method
+        changed = connection.execute("SELECT name FROM pg_settings WHERE name LIKE 'enable%' AND setting <> boot_val").fetchall()
+        assert changed == []
+
+
+def test_forcing_ends_with_an_error(chapter):
+    with queries.session(chapter.server) as connection:
+        with pytest.raises(ZeroDivisionError), queries.forced(connection, queries.INDEX):
+            1 / 0
+        assert connection.execute("SHOW enable_seqscan").fetchone()[0] == "on"
+
+
+def test_the_planned_switch_lies_where_the_costs_cross(chapter):
+    found, switches = scans.planned(chapter), scans.switches(chapter)
+    chosen = found[found["chosen"]].set_index(["layout", "selectivity"])["method"]
+    for layout, switch in switches.items():
+        for selectivity in queries.steps():
+            assert (chosen[layout, selectivity] == queries.SEQUENTIAL) == (selectivity >= switch)
+    assert found.groupby(["layout", "selectivity"])["chosen"].sum().eq(1).all()
+
+
+def test_dearer_random_pages_move_the_switch_down(chapter):
+    with queries.session(chapter.server) as connection:
+        at = [scans.planned_switch(chapter, connection, scans.SHUFFLED, random_page_cost=cost) for cost in (1, 4, 16)]
+        assert at[0] > at[1] > at[2]
+        assert connection.execute("SHOW random_page_cost").fetchone()[0] == "4"
+
+
+def test_a_fitting_cost_puts_the_switch_where_it_was_asked_to_be(chapter):
+    cost = scans.fitting_cost(chapter, scans.SHUFFLED, 0.3)
+    with queries.session(chapter.server) as connection:
+        assert scans.planned_switch(chapter, connection, scans.SHUFFLED, scans.TIMED, random_page_cost=cost) == pytest.approx(0.3, abs=0.01)
+    assert scans.fitting_cost(chapter, scans.CLUSTERED, 0.99) is None
+
+
+def test_a_fault_is_there_inside_and_gone_outside(chapter):
+    query = f"SELECT * FROM {scans.REPORT} WHERE unique2 > 4999 AND unique2 < 5001"
+    with queries.session(chapter.server) as connection:
+        rows = lambda: plans.explain(connection, query).rows_estimated  # noqa: E731
+        assert rows() == 1
+        with faults.fault(connection, faults.MULTIPLIED):
+            assert rows() == pytest.approx(2500, rel=0.01)
+        assert rows() == 1
+    assert not faults.wrongly_registered(faults.registered(chapter))
+
+
+def test_a_wrong_registration_is_seen():
+    right = pd.DataFrame({"operator": ["<", ">"], "estimator": ["scalarltsel", "scalargtsel"]})
+    assert not faults.wrongly_registered(right)
+    assert faults.wrongly_registered(right.assign(estimator="scalarltsel"))
+
+
+def test_the_constant_selectivity_makes_one_plan_at_one_cost(chapter):
+    found = faults.first_set(chapter)
+    assert faults.always_by_index(found, faults.CONSTANT) and not faults.always_by_index(found)
+
+
+def test_forgotten_sizes_make_the_loop_look_cheap_and_are_remembered_again(chapter):
+    found = faults.third_join(chapter)
+    by_fault = found[found["tuples"] == 1000].set_index("fault")
+    assert by_fault.at[faults.UNSIZED, "rows expected"] == 1 and by_fault.at[faults.UNSIZED, "planned"] == queries.NESTED
+    assert faults.third_join(chapter).equals(found)
+
+
+def test_the_third_set_with_and_without_its_fault(chapter):
+    estimates, multiplied = ranges.estimates(chapter), ranges.multiplied(chapter)
+    assert not ranges.one_row_dearer(estimates) and not ranges.redundant_multiplied(estimates)
+    assert ranges.product_facts(multiplied) == dict.fromkeys(ranges.product_facts(multiplied), True)
+    broken = estimates.assign(**{"cost here": multiplied["cost with the fault"], "rows here": multiplied["rows with the fault"]})
+    assert ranges.one_row_dearer(broken) and ranges.redundant_multiplied(broken) and ranges.depends_on_bound(broken, None)
+
+
+def test_extended_statistics_are_gone_afterwards(chapter):
+    found = ranges.two_attributes(chapter).set_index("condition")
+    assert found.at["two = 1 AND four = 3", "dependencies"] == found.at["two = 1 AND four = 3", "rows"]
+    with chapter.server.connect() as connection:
+        assert connection.execute("SELECT count(*) FROM pg_statistic_ext").fetchone()[0] == 0
+
+
+def test_a_diagram_has_a_plan_at_every_point(chapter):
+    found = diagrams.diagram(chapter)
+    assert len(found) == 2 * chapter.parameters.grid**2
+    shares = diagrams.regions(found).set_index("panel")
+    assert shares.at[faults.CONSTANT, "plans"] == 1 < shares.at[faults.NONE, "plans"]
+    assert shares.drop(columns="plans").sum(axis=1).tolist() == pytest.approx([1, 1])
+
+
+def test_only_nested_loops_join_by_less_than(chapter):
+    found = joins.planned(chapter)
+    assert set(found.loc[found["query"].isin((5, 6)) & found["obeyed"], "method"]) == {queries.NESTED}
+    assert joins.method_facts(scans.planned(chapter), found) == dict.fromkeys(joins.method_facts(scans.planned(chapter), found), True)
+    pages = joins.non_equal_pages(chapter).set_index("plan")["pages"]
+    assert pages["without an index, nothing kept"] > pages["without an index"] > pages["with an index"]
+
+
+def test_a_nested_loop_is_ended_at_the_limit(chapter):
+    with queries.session(chapter.server) as connection:
+        assert math.isnan(joins._limited(connection, "SELECT pg_sleep(5)::text AS slept", 0.05))
+        assert joins._limited(connection, "SELECT 1 AS one", 5) < 5
+        assert connection.execute("SHOW statement_timeout").fetchone()[0] == "0"
+
+
+def test_indices_bring_extremes_but_no_statistics(chapter):
+    assert suggestions.creation_facts(suggestions.index_creation(chapter)) == {
+        "CREATE INDEX gathers statistics": False, "the optimizer takes the greatest value from an index": True,
+    }  # fmt: skip
+
+
+def test_statistics_by_hand_and_a_mistake_in_them(chapter):
+    fed = suggestions.by_hand(chapter)
+    assert fed.fed == pytest.approx(fed.rows, rel=0.01) and fed.mistaken < fed.rows / 10
+    assert all(suggestions.burden_facts(fed).values())
+
+
+def test_clustering_is_seen_once_analyzed(chapter):
+    facts = suggestions.clustering_facts(suggestions.clustering(chapter))
+    assert list(facts.values()) == [False, True]
+
+
+def test_any_attribute_can_be_clustered_on(chapter):
+    found = suggestions.clusterable(chapter)
+    assert len(found) == 16 and all(suggestions.cluster_facts(found).values())
+
+
+def test_a_false_order_is_believed_and_taken_back(chapter):
+    found = suggestions.assumed(chapter)
+    assert (found["right"] != found["wrong"]).any()
+    assert suggestions.assumed(chapter).equals(found)
+
+
+def test_relations_of_somebody_else_are_left_alone(chapter):
+    with chapter.server.connect() as connection:
+        connection.execute("ALTER TABLE fresh RENAME TO ours")
+        connection.execute("CREATE TABLE fresh (theirs int)")
+        with pytest.raises(ServerError, match="not made by this package"):
+            suggestions.declared(chapter)
+        connection.execute("DROP TABLE fresh")
+
+
+def test_on_a_borrowed_server_faults_are_set_aside(borrowed_url, tmp_path, monkeypatch):
+    monkeypatch.setenv("PGRERUN_RUNS", str(tmp_path))
+    chapter = Chapter("optimizer", parameters.chapter_parameters("optimizer", {"server": borrowed_url}))
+    try:
+        for verb in (faults.first_set, faults.greater_than, ranges.multiplied, ranges.sweep, scans.timed_cold, suggestions.daemon):
+            with pytest.raises(CannotMeasure):
+                verb(chapter)
+    finally:
+        chapter.server.close()
+
+
+def test_duckdb_names_its_joins():
+    with duck.in_memory() as connection:
+        for name in ("one", "two"):
+            Wisconsin(name, 1000, attributes="1990").load_duckdb(connection)
+        join = "SELECT count(*) FROM one a, two b WHERE a.unique2 {} b.unique2"
+        assert duck.joins_of(connection, join.format("=")) == ["HASH_JOIN"]
+        assert duck.joins_of(connection, join.format("<")) == ["PIECEWISE_MERGE_JOIN"]
+        assert duck.joins_of(connection, "SELECT 1") == []
