@@ -5,21 +5,25 @@ from pathlib import Path
 
 from pgrerun.published.reading import DOCUMENTS, printed, source
 
-WORDS = {1: "single|one", 2: "two|doubled", 3: "three", 6: "six", 7: "seven", 9: "nine", 10: "ten",
+WORDS = {0.5: "half", 1: "single|one", 2: "two|doubled", 3: "three", 5: "five", 6: "six", 7: "seven", 8: r"eight\b", 9: "nine", 10: "ten",
          16: "sixteen", 25: "twenty-five", 48: "forty-eight", 80: "eighty"}
 """The numbers that the documents write as words."""
 
 _HEADING = re.compile(r"^\s*(Abstract|\d(?:\.\d+)*\.?)(?:\s+[A-Z]|\s*$)")
 _MESSAGE = re.compile(r"^From\n.+\nDate:$", re.MULTILINE)
+_MINUTE = re.compile(r"^(\d\d:\d\d)$", re.MULTILINE)
 
 
 def sections(text: str) -> dict[str, str]:
     """A report's text by section number ("3.2.2", "Abstract"), with broken lines and words joined;
-    a mail thread's by message ("msg 4", counted from one), without what a message quotes of others."""
+    a mail thread's by message ("msg 4", counted from one), without what a message quotes of others;
+    a talk's by the time mark at which each piece of its transcript begins ("24:44")."""
     found: dict[str, list[str]] = {}
     current = found.setdefault("", [])
     if thread := _MESSAGE.split(text)[1:]:
         lines = [(f"msg {number}", line) for number, part in enumerate(thread, 1) for line in part.splitlines() if not line.startswith(">")]
+    elif marks := _MINUTE.split(text)[1:]:
+        lines = [(mark, line) for mark, part in zip(marks[::2], marks[1::2]) for line in part.splitlines()]
     else:
         lines = [(heading[1].rstrip(".") if (heading := _HEADING.match(line)) else "", line) for line in text.splitlines()]
     for section, line in lines:
@@ -58,8 +62,9 @@ def missing_from_text(name: str, folder: Path) -> list[str]:
 
 
 def _states(text: str, number: float, numeral: str = "") -> bool:
-    """Whether the text has this number, as a numeral, behind an option's letter ("-c10"), in thousands ("10-K"), or as a word."""
+    """Whether the text has this number, as a numeral, behind an option's letter ("-c10"), in thousands ("10-K", "2,142"), or as a word."""
     forms = [re.escape(numeral or f"{number:.12g}") + r"(?:\.0+)?"]
+    forms += [f"{number:,.0f}"] if number >= 1000 and number % 1 == 0 else []
     if number >= 1000 and number % 1000 == 0:
         forms.append(f"{number / 1000:g}-?k")
     forms += [WORDS[number]] if number in WORDS else []
