@@ -34,7 +34,7 @@ class Accounts:
     rows: int
 
     def load(self, server_or_connection: Server | psycopg.Connection, *names: str) -> None:
-        """Create the named relations (KEYED, COVERED, SCATTERED), vacuumed and analyzed; autovacuum leaves them alone."""
+        """Create the named relations (KEYED, COVERED, SCATTERED; any other name is like KEYED), vacuumed and analyzed; autovacuum leaves them alone."""
         with loading.session(server_or_connection) as connection:
             for name in names:
                 with connection.transaction():
@@ -43,7 +43,7 @@ class Accounts:
                         f"INSERT INTO {name} SELECT n, (n - 1) / {printed.ACCOUNTS_PER_SCALE} + 1, 0, ''"
                         f" FROM generate_series(1, {self.rows}) AS n{_ORDER.get(name, '')}"
                     )
-                    if name != KEYED:
+                    if name in (COVERED, SCATTERED):
                         connection.execute(f"CREATE INDEX {name}_covering ON {name} (aid, abalance)")
                 connection.execute(f"VACUUM (FREEZE, ANALYZE) {name}")
 
@@ -67,7 +67,7 @@ def blocks(connection: psycopg.Connection, relation: str, fork: str = "main") ->
 def timed(connection: psycopg.Connection, statement: str, expected: object = None) -> float:
     """Seconds that a statement takes; RerunError if its first value isn't `expected`, where that is given."""
     with clock.stopwatch() as watch:
-        rows = connection.execute(statement).fetchall()
+        rows = connection.execute(statement, prepare=False).fetchall()  # a prepared one would keep its plan when settings change
     if expected is not None and rows[0][0] != expected:
         raise RerunError(f"“{statement}” gave {rows[0][0]} instead of {expected}, so its time says nothing.")
     return watch.seconds
