@@ -7,22 +7,26 @@ import psycopg
 
 from pgrerun import published, statistics
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.access_paths.accounts import Accounts, timed
+from pgrerun.chapters.access_paths.accounts import KEYED, Accounts, accounts, timed
+from pgrerun.chapters.access_paths.lookups import DIRECT, place
 from pgrerun.experiment import Arm, Block
-from pgrerun.instruments import plans
-from pgrerun.published import access_paths as printed
+from pgrerun.instruments import pages, plans
+from pgrerun.server import Server
 
-SMALL = "generate_series(1, {rows}) AS g"
+SMALL = "generate_series({first}, {last}, {step}) AS g"
 FREE = "SELECT * FROM {small} LEFT JOIN ({a} AS a JOIN {b} AS b USING (aid)) ON g = aid"
 # OFFSET 0 keeps what is outside from being pushed inside: the large tables are joined first, as every release before 9.2 had to.
 FENCED = "SELECT * FROM {small} LEFT JOIN (SELECT * FROM {a} AS a JOIN {b} AS b USING (aid) OFFSET 0) AS j ON g = aid"
 _SELF = "enable_self_join_elimination"
 
 PARAMETERIZED, DEFAULT, BEFORE, FENCE = "index probes, as in 9.2", "today's own plan", "merge joins, as in 9.1", "large tables first, today's joins"
+EARLY = "merge joins, all keys at the table's beginning"
+_MERGE = ("enable_nestloop", "enable_hashjoin", "enable_seqscan", "enable_bitmapscan")
 ARMS = {
     PARAMETERIZED: (FREE, ()),
     DEFAULT: (FREE, None),
-    BEFORE: (FENCED, ("enable_nestloop", "enable_hashjoin", "enable_seqscan", "enable_bitmapscan")),
+    BEFORE: (FREE, _MERGE),
+    EARLY: (FREE, _MERGE),
     FENCE: (FENCED, ()),
 }
 """The query, and what is switched off for it; a table joined to itself stays two tables except in today's own plan."""
@@ -38,10 +42,16 @@ def relation(rows: int) -> str:
     return f"joined_{rows}"
 
 
-def query(form: str, a: str, b: str) -> str:
-    """A form of the query with its relations; the small one has as many rows as in print."""
-    rows = published.cell("access_paths_join", "rows", "value")
-    return form.format(small=SMALL.format(rows=f"{rows:g}"), a=a, b=b)
+def query(form: str, a: str, b: str, step: int = 1) -> str:
+    """A form of the query with its relations; the small one has as many keys as in print, every `step`th from `step` on."""
+    keys = int(published.cell("access_paths_join", "rows", "value"))
+    return form.format(small=SMALL.format(first=step, last=step * keys, step=step), a=a, b=b)
+
+
+def _of(arm: str, name: str, rows: int) -> str:
+    """An arm's query: its keys are spread over the whole table, or its first ones."""
+    keys = int(published.cell("access_paths_join", "rows", "value"))
+    return query(ARMS[arm][0], name, name, 1 if arm == EARLY else rows // keys)
 
 
 def _set(connection: psycopg.Connection, off: tuple[str, ...] | None) -> None:
@@ -60,22 +70,51 @@ def times(chapter: Chapter) -> None:
         path = connection.execute("SHOW search_path").fetchone()[0]
         for rows in sizes(chapter):
             Accounts(rows).load(connection, relation(rows))
-            arms = [Arm(arm, partial(_joined, connection, path, arm, relation(rows))) for arm in ARMS]
+            arms = [Arm(arm, partial(_joined, connection, path, arm, relation(rows), rows)) for arm in ARMS]
             chapter.compare(f"join_{rows}", arms, {"seconds": "s"})
 
 
-def _joined(connection: psycopg.Connection, path: str, arm: str, name: str, block: Block) -> dict[str, float]:
-    form, off = ARMS[arm]
-    _set(connection, off)
+def _joined(connection: psycopg.Connection, path: str, arm: str, name: str, rows: int, block: Block) -> dict[str, float]:
+    _set(connection, ARMS[arm][1])
     connection.execute("SELECT set_config('search_path', %s, false)", [path])
-    return {"seconds": timed(connection, query(form, name, name))}
+    return {"seconds": timed(connection, _of(arm, name, rows))}
 
 
-def speedup(chapter: Chapter) -> statistics.Interval | None:
-    """Time of 9.1's plan over that of 9.2's, per million rows of the large table: a time that grows with the table over one that doesn't."""
-    rows = max(sizes(chapter))
-    ratio = chapter.ratio(f"join_{rows}", "seconds", BEFORE, PARAMETERIZED)
-    return ratio and ratio.times(1e6 / rows)
+SHORT = "join_short_of_memory"
+FIRST = "index probes, first execution"
+
+
+def short_of_memory(chapter: Chapter) -> None:
+    """The same where the table doesn't fit into memory, as in print: 9.1's plan, and 9.2's for the first time and again.
+
+    Before the first execution the pool is emptied and the session is a new one.
+    """
+    server, rows = place(chapter, DIRECT), chapter.parameters.accounts
+    server.extension("pg_buffercache")
+    accounts(chapter).load(server, KEYED)
+    with server.connect() as connection:
+        path = connection.execute("SHOW search_path").fetchone()[0]
+        arms = [Arm(arm, partial(_joined, connection, path, arm, KEYED, rows), prepare=partial(_warm, connection, path, arm, rows)) for arm in (BEFORE, PARAMETERIZED)]
+        chapter.compare(SHORT, [*arms, Arm(FIRST, partial(_first, server, path, rows))], {"seconds": "s"}, warmup=0)
+
+
+def _warm(connection: psycopg.Connection, path: str, arm: str, rows: int, block: Block) -> None:
+    """The probes have been made before; the merge join leaves nothing useful behind in a pool that is too small."""
+    if arm == PARAMETERIZED:
+        _joined(connection, path, arm, KEYED, rows, block)
+
+
+def _first(server: Server, path: str, rows: int, block: Block) -> dict[str, float]:
+    with server.connect() as connection:
+        pages.evict_all(connection)
+    with server.connect() as connection:
+        return _joined(connection, path, PARAMETERIZED, KEYED, rows, block)
+
+
+def speedup(chapter: Chapter, arm: str = PARAMETERIZED) -> statistics.Interval | None:
+    """Time of 9.1's plan over that of 9.2's, short of memory, per million rows of the large table: one time grows with the table, the other doesn't."""
+    ratio = chapter.ratio(SHORT, "seconds", BEFORE, arm)
+    return ratio and ratio.times(1e6 / chapter.parameters.accounts)
 
 
 def growth(chapter: Chapter, arm: str) -> statistics.Interval | None:
@@ -89,13 +128,13 @@ def growth(chapter: Chapter, arm: str) -> statistics.Interval | None:
 
 def shapes(chapter: Chapter) -> pd.DataFrame:
     """The plan of every arm at the largest size. Columns: arm, plan (in one line), rows_read (of the large tables, all loops), joins (types)."""
-    name, rows = relation(max(sizes(chapter))), []
+    size, rows = max(sizes(chapter)), []
     with chapter.server.connect() as connection:
         path = connection.execute("SHOW search_path").fetchone()[0]
-        for arm, (form, off) in ARMS.items():
+        for arm, (_, off) in ARMS.items():
             _set(connection, off)
             connection.execute("SELECT set_config('search_path', %s, false)", [path])
-            plan = plans.explain(connection, query(form, name, name), execute=True)
+            plan = plans.explain(connection, _of(arm, relation(size), size), execute=True)
             rows.append((arm, _words(plan), _rows_read(plan), tuple(node.node_type for node in plan.walk() if "Join Type" in node.properties)))
     return pd.DataFrame(rows, columns=["arm", "plan", "rows_read", "joins"])
 
@@ -134,6 +173,7 @@ def plan_facts(found: pd.DataFrame | None, rows: int) -> dict[str, bool] | None:
     return {
         "9.2's plan is a nested loop of index probes": bool(set(at.at[PARAMETERIZED, "joins"]) == {"Nested Loop"} and "Seq Scan" not in at.at[PARAMETERIZED, "plan"]),
         "9.1's plan merge-joins two whole indexes": bool(set(at.at[BEFORE, "joins"]) == {"Merge Join"} and at.at[BEFORE, "rows_read"] >= 2 * rows),
+        "it does so wherever the keys lie": bool(at.at[EARLY, "rows_read"] >= 2 * rows),
         "joined first, the large tables are merge-joined today as well": bool(set(at.at[FENCE, "joins"]) == {"Merge Join"}),
     }
 
