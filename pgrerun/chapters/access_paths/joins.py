@@ -11,6 +11,7 @@ from pgrerun.chapters.access_paths.accounts import KEYED, Accounts, accounts, ti
 from pgrerun.chapters.access_paths.lookups import DIRECT, place
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import pages, plans
+from pgrerun.published import access_paths as printed
 from pgrerun.server import Server
 
 SMALL = "generate_series({first}, {last}, {step}) AS g"
@@ -63,13 +64,21 @@ def _set(connection: psycopg.Connection, off: tuple[str, ...] | None) -> None:
         connection.execute(f"SET {_SELF} = off")
 
 
+CLAIMS = ("haas-050", "haas-051", "haas-052")
+
+
+def load(chapter: Chapter) -> None:
+    """The large relation in every size."""
+    for rows in sizes(chapter):
+        Accounts(rows).load(chapter.server, relation(rows))
+
+
 def times(chapter: Chapter) -> None:
     """Every arm at every size."""
     server = chapter.server
     with server.connect() as connection:
         path = connection.execute("SHOW search_path").fetchone()[0]
         for rows in sizes(chapter):
-            Accounts(rows).load(connection, relation(rows))
             arms = [Arm(arm, partial(_joined, connection, path, arm, relation(rows), rows)) for arm in ARMS]
             chapter.compare(f"join_{rows}", arms, {"seconds": "s"})
 

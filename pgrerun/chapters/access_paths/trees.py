@@ -148,7 +148,7 @@ def btrees(chapter: Chapter) -> pd.DataFrame:
     """A B-tree over the same keys, made in three ways.
 
     Columns: way, pages, density (% of a leaf), fragmentation (% of leaves whose right neighbour lies before them), lookup and range
-    (page accesses of a search for one key, and for a hundredth of them).
+    (page accesses of a search for one key, and for a tenth of them).
     """
     server, rows, found = chapter.server, chapter.parameters.objects, []
     server.extension("pgstattuple")
@@ -163,7 +163,7 @@ def btrees(chapter: Chapter) -> pd.DataFrame:
             connection.execute("VACUUM (FREEZE, ANALYZE) grown")
             only(connection, "indexonlyscan")
             density, fragmentation = connection.execute("SELECT avg_leaf_density, leaf_fragmentation FROM pgstatindex('grown_k')").fetchone()
-            queries = (f"SELECT k FROM grown WHERE k = {rows // 2}", f"SELECT count(k) FROM grown WHERE k BETWEEN {rows // 2} AND {rows // 2 + rows // 100}")
+            queries = (f"SELECT k FROM grown WHERE k = {rows // 2}", f"SELECT count(k) FROM grown WHERE k BETWEEN {rows // 2} AND {rows // 2 + rows // 10}")
             lookup, wide = (min(_accesses(connection, query) for _ in range(2)) for query in queries)
             found.append((way, blocks(connection, "grown_k"), float(density), float(fragmentation), lookup, wide))
     return pd.DataFrame(found, columns=["way", "pages", "density", "fragmentation", "lookup", "range"])
