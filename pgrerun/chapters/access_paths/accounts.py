@@ -47,6 +47,14 @@ class Accounts:
                         connection.execute(f"CREATE INDEX {name}_covering ON {name} (aid, abalance)")
                 connection.execute(f"VACUUM (FREEZE, ANALYZE) {name}")
 
+    def ready(self, server: Server, *names: str) -> None:
+        """The same for those of the relations that are missing or of another size."""
+        with server.connect() as connection:
+            for name in names:
+                there = connection.execute("SELECT to_regclass(%s) IS NOT NULL", [name]).fetchone()[0]
+                if not there or connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] != self.rows:
+                    self.load(connection, name)
+
 
 def accounts(chapter: Chapter) -> Accounts:
     """As many as the parameters say."""

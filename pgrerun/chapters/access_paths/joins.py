@@ -74,12 +74,12 @@ def load(chapter: Chapter) -> None:
 
 
 def times(chapter: Chapter) -> None:
-    """Every arm at every size."""
+    """9.1's plan and 9.2's at every size."""
     server = chapter.server
     with server.connect() as connection:
         path = connection.execute("SHOW search_path").fetchone()[0]
         for rows in sizes(chapter):
-            arms = [Arm(arm, partial(_joined, connection, path, arm, relation(rows), rows)) for arm in ARMS]
+            arms = [Arm(arm, partial(_joined, connection, path, arm, relation(rows), rows)) for arm in (BEFORE, PARAMETERIZED)]
             chapter.compare(f"join_{rows}", arms, {"seconds": "s"})
 
 
@@ -100,7 +100,7 @@ def short_of_memory(chapter: Chapter) -> None:
     """
     server, rows = place(chapter, DIRECT), chapter.parameters.accounts
     server.extension("pg_buffercache")
-    accounts(chapter).load(server, KEYED)
+    accounts(chapter).ready(server, KEYED)
     with server.connect() as connection:
         path = connection.execute("SHOW search_path").fetchone()[0]
         arms = [Arm(arm, partial(_joined, connection, path, arm, KEYED, rows), prepare=partial(_warm, connection, path, arm, rows)) for arm in (BEFORE, PARAMETERIZED)]

@@ -22,7 +22,7 @@ def without_sort_support(connection: psycopg.Connection, method: str, opclass: s
         "SELECT c.oid::bigint, opcfamily::bigint, opcintype::regtype::text FROM pg_opclass c JOIN pg_am a ON a.oid = opcmethod WHERE opcname = %s AND amname = %s",
         [opclass, method],
     ).fetchall()
-    exists = "SELECT FROM pg_opclass c JOIN pg_am a ON a.oid = opcmethod WHERE opcname = %s AND amname = %s AND opcnamespace = current_schema()::regnamespace"
+    exists = "SELECT 1 FROM pg_opclass c JOIN pg_am a ON a.oid = opcmethod WHERE opcname = %s AND amname = %s AND opcnamespace = current_schema()::regnamespace"
     if connection.execute(exists, [name, method]).fetchone():
         return
     functions = connection.execute(

@@ -33,7 +33,7 @@ def told(chapter: Chapter) -> pd.DataFrame:
     A row per share: percent, a column of estimated cost per path, and chosen (node of the plan when it may choose).
     """
     server, rows = chapter.server, []
-    accounts(chapter).load(server, SCATTERED)
+    accounts(chapter).ready(server, SCATTERED)
     with server.connect() as connection:
         pages = blocks(connection, SCATTERED)
         for percent in SHARES:

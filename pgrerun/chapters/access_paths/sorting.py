@@ -13,7 +13,6 @@ from pgrerun.relations import loading
 
 KEYS = {"integer": "i", "numeric": "m", "text, collation C": 't COLLATE "C"', "text, the system's collation": "t COLLATE sorted_by_system"}
 _CLASSES = {"int4_ops": "int4_unsupported", "numeric_ops": "numeric_unsupported", "text_ops": "text_unsupported"}
-MARGIN = 0.05
 SUPPORTED, UNSUPPORTED, UNSORTED = "with sort support", "without", "not sorted"
 
 
@@ -64,9 +63,3 @@ def gains(chapter: Chapter) -> dict[str, statistics.Interval] | None:
     """The same for every type of key."""
     found = {key: gain(chapter, key) for key in KEYS}
     return None if None in found.values() else found
-
-
-def facts(chapter: Chapter) -> dict[str, bool] | None:
-    """Whether sort support makes each type's sort faster."""
-    found = gains(chapter)
-    return None if found is None else {f"{key}: sort support makes sorting faster": ratio.enough and ratio.low > 1 + MARGIN for key, ratio in found.items()}
