@@ -8,7 +8,6 @@ from pgrerun.chapters.access_paths import joins as talks_join
 from pgrerun.chapters.access_paths import lookups as found_in
 from pgrerun.chapters.access_paths import plan_cache as cache
 from pgrerun.chapters.access_paths import planner
-from pgrerun.chapters.access_paths.covering import BUILT, GROWN
 from pgrerun.chapters.access_paths.lookups import AMPLE, COVERING, DIRECT, FRACTIONS, INDEX, KEY, PLACES, SEQUENTIAL, SHARES, UPDATES, Updated
 from pgrerun.chapters.access_paths.sorting import KEYS, SUPPORTED, UNSORTED, UNSUPPORTED, name
 
@@ -26,28 +25,40 @@ def _row(label: str, kind: str, value: statistics.Interval | float, **more) -> d
     return {"label": label, "kind": kind, "value": value, **more}
 
 
-def the_print() -> charts.Figure:
-    """What the talk prints of lookups and of its join."""
-    lookups, join = published.table("access_paths_lookups"), published.derived("access_paths_join")
-    first, second = "lookups (transactions/s)", "the join (ms)"
-    rows = [_row(row.label, "printed", row.tps, panel=first) for row in lookups.itertuples()]
-    rows += [
-        _row("before 9.2", "printed", join.before_ms.iloc[0], panel=second),
-        _row("9.2, the first time", "printed", join.value["first_ms"], panel=second),
-        _row("9.2, again", "printed", join.value["later_ms"], panel=second),
-    ]
-    frame = pd.DataFrame(rows)
+def lookups_in_print() -> charts.Figure:
+    """What the talk prints of lookups."""
+    frame = pd.DataFrame([_row(row.label, "printed", row.tps) for row in published.table("access_paths_lookups").itertuples()])
     return charts.compare_to_print(
         frame,
-        question="What did the talk measure?",
-        caption="Both experiments ran on a laptop, on a relation of a hundred million rows. The axes are logarithmic.",
+        question="What did the covering index do to lookups?",
+        caption="Lookups by key on a laptop, in a relation of a hundred million rows that doesn't fit into memory.",
         description=narrate.described(frame),
-        quantity="transactions/s or ms",
-        unit="",
-        facet="panel",
-        own_scales=True,
-        log=True,
+        quantity="throughput",
+        unit="transactions/s",
+        zero=True,
         name="access-paths-print",
+    )
+
+
+def join_in_print() -> charts.Figure:
+    """What the talk prints of its join."""
+    join = published.derived("access_paths_join")
+    frame = pd.DataFrame(
+        [
+            _row("before PostgreSQL 9.2", "printed", join.before_ms.iloc[0]),
+            _row("with it, the first time", "printed", join.value["first_ms"]),
+            _row("with it, again", "printed", join.value["later_ms"]),
+        ]
+    )
+    return charts.compare_to_print(
+        frame,
+        question="What did parameterized paths do to the join?",
+        caption="Ten numbers, left-joined with the inner join of two copies of the same relation. The axis is logarithmic.",
+        description=narrate.described(frame),
+        quantity="time",
+        unit="ms",
+        log=True,
+        name="access-paths-join-print",
     )
 
 
@@ -75,23 +86,19 @@ def skipped(found: pd.DataFrame | None) -> charts.Figure | None:
 
 
 def by_columns(found: pd.DataFrame | None) -> charts.Figure | None:
-    """Size of an index over all columns, beside its table."""
+    """Size of an index over all columns, relative to its table."""
     if found is None:
         return None
-    table = found[found["way"] == BUILT].rename(columns={"table": "value"}).assign(series="table")
-    parts = [table[["columns", "value", "series"]]]
-    parts += [found[found["way"] == way].rename(columns={"index": "value"}).assign(series=f"index {way}")[["columns", "value", "series"]] for way in (BUILT, GROWN)]
-    frame = pd.concat(parts, ignore_index=True).rename(columns={"columns": "x"}).assign(kind="measured")
+    frame = pd.DataFrame({"x": found["columns"], "value": found["index"] / found["table"], "series": found["way"], "kind": "measured"})
     return charts.lines(
         frame,
         question="When is an index larger than its table?",
-        caption="Tables of ever more 8-byte columns, and an index over all of them, built over the finished table or grown with it.",
+        caption="Pages of an index over all columns of a table, over those of the table. The columns take 8 bytes each; the index is built over the finished table or grows with it. Above 1 the index is the larger one.",
         description=narrate.described(frame.assign(label=frame["series"] + ", " + frame["x"].astype(str) + " columns")),
         x_quantity="columns",
         x_unit="",
-        quantity="size",
-        unit="pages",
-        zero=True,
+        quantity="size, relative to the table",
+        unit="",
         name="access-paths-widths",
     )
 
@@ -218,14 +225,14 @@ def breakeven(chapter: Chapter) -> charts.Figure | None:
         if table.empty:
             continue
         parts.append(_line(chapter, {100 * share: statistics.median(1000 * table[f"{INDEX}, {share:g}"]) for share in shares}, series=INDEX, panel=where))
-        parts.append(_line(chapter, {100 * share: statistics.median(1000 * table[SEQUENTIAL]) for share in (shares[0], shares[-1])}, series=SEQUENTIAL, panel=where))
+        parts.append(_line(chapter, {100 * share: statistics.median(1000 * table[SEQUENTIAL]) for share in (shares[0], max(map(max, SHARES.values())))}, series=SEQUENTIAL, panel=where))
     if not parts:
         return None
     frame = pd.concat(parts, ignore_index=True)
     return charts.lines(
         frame,
         question="How many rows may a query want before an index scan is the slower way?",
-        caption="Rows that neighbour each other in the index and lie in random order in the table. Both axes are logarithmic.",
+        caption="Rows that neighbour each other in the index and lie in random order in the table. A sequential scan reads the whole table, however few rows it wants; it was measured once. Both axes are logarithmic.",
         description=narrate.described(frame.assign(label=frame["series"] + ", " + frame["x"].map("{:g} %".format))),
         x_quantity="rows wanted",
         x_unit="%",
@@ -241,16 +248,15 @@ def breakeven(chapter: Chapter) -> charts.Figure | None:
 
 def join_growth(chapter: Chapter) -> charts.Figure | None:
     """Time of the talk's join over the size of the large table, with the print's points."""
-    arms = (talks_join.BEFORE, talks_join.PARAMETERIZED)
-    parts = []
-    for arm in arms:
+    names, parts = {talks_join.BEFORE: "9.1's plan", talks_join.PARAMETERIZED: "9.2's plan"}, []
+    for arm in names:
         medians = {rows: statistics.median(1000 * table[arm]) for rows in talks_join.sizes(chapter) if not (table := chapter.table(f"join_{rows}", "seconds")).empty}
-        parts.append(_line(chapter, medians, series=arm))
+        parts.append(_line(chapter, medians, series=names[arm]))
     if all(part.empty for part in parts):
         return None
     join, rows = published.derived("access_paths_join"), published.cell("access_paths_setup", "scale", "value") * talks_join.printed.ACCOUNTS_PER_SCALE
     points = {talks_join.BEFORE: join.before_ms.iloc[0], talks_join.PARAMETERIZED: join.value["later_ms"]}
-    parts.append(pd.DataFrame([{"x": rows, "value": value, "kind": "printed", "series": arm} for arm, value in points.items()]))
+    parts.append(pd.DataFrame([{"x": rows, "value": value, "kind": "printed", "series": names[arm]} for arm, value in points.items()]))
     frame = pd.concat(parts, ignore_index=True)
     return charts.lines(
         frame,

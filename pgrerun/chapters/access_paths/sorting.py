@@ -43,7 +43,7 @@ def sorts(chapter: Chapter) -> None:
         for key, expression in KEYS.items():
             arms.append(Arm(name(key, SUPPORTED), partial(_sorted, connection, f" ORDER BY {expression}")))
             arms.append(Arm(name(key, UNSUPPORTED), partial(_sorted, connection, f" ORDER BY {expression} USING {own('<')}")))
-        chapter.compare("sorting", arms, {"seconds": "s"})
+        chapter.compare("sorting", arms, {"seconds": "s"}, pairs=3 * chapter.parameters.pairs)  # they are short
 
 
 def _sorted(connection: psycopg.Connection, order: str, block: Block) -> dict[str, float]:
