@@ -23,7 +23,7 @@ PAGE = 8192  # bytes
 KEYED, COVERED, SCATTERED = "accounts", "covered", "scattered"
 """Accounts with the primary key alone; with the covering index as well; with it, and the rows in random order on the pages."""
 
-_COLUMNS = "aid int PRIMARY KEY, bid int, abalance int, filler char(84)"
+_COLUMNS = "aid int NOT NULL, bid int, abalance int, filler char(84)"
 _ORDER = {SCATTERED: " ORDER BY hashint4(n), n"}  # an order that has nothing to do with aid, and that every run repeats
 
 
@@ -43,6 +43,7 @@ class Accounts:
                         f"INSERT INTO {name} SELECT n, (n - 1) / {printed.ACCOUNTS_PER_SCALE} + 1, 0, ''"
                         f" FROM generate_series(1, {self.rows}) AS n{_ORDER.get(name, '')}"
                     )
+                    connection.execute(f"ALTER TABLE {name} ADD PRIMARY KEY (aid)")
                     if name in (COVERED, SCATTERED):
                         connection.execute(f"CREATE INDEX {name}_covering ON {name} (aid, abalance)")
                 connection.execute(f"VACUUM (FREEZE, ANALYZE) {name}")

@@ -280,7 +280,7 @@ def sort_support(chapter: Chapter) -> charts.Figure | None:
         table = wide(frame, "seconds")
         for key in KEYS:
             for how in (SUPPORTED, UNSUPPORTED):
-                rows.append(_row(how, kind, statistics.median(1000 * (table[name(key, how)] - table[UNSORTED])), panel=key))
+                rows.append(_row(how, kind, statistics.median(1000 * (table[name(key, how)] - table[UNSORTED].min())), panel=key))
     if not rows:
         return None
     frame = pd.DataFrame(rows)

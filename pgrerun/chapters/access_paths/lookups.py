@@ -66,18 +66,24 @@ def lookups(chapter: Chapter) -> None:
         server = place(chapter, where)
         accounts(chapter).ready(server, KEYED, COVERED)
         for index, relation in ((KEY, KEYED), (COVERING, COVERED)):
-            warm = None if where == AMPLE else partial(_look_up, chapter, server, relation)  # there all pages are in the pool from loading on
+            warm = None if where == AMPLE else partial(_warm_up, chapter, server, relation)  # there all pages are in the pool from loading on
             arms.append(Arm(arm(where, index), partial(_looked_up, chapter, server, relation), prepare=warm))
     arms.append(Arm(AGAIN, partial(_looked_up, chapter, place(chapter, AMPLE), COVERED)))
     chapter.compare("lookups", arms, {"throughput": "transactions/s", "heap_reads": "pages per lookup", "index_reads": "pages per lookup"}, warmup=0)
 
 
-def _look_up(chapter: Chapter, server: Server, relation: str, block: Block) -> pgbench.PgbenchResult:
-    """One run; in `prepare` it fills the pool with this arm's own pages."""
+def _warm_up(chapter: Chapter, server: Server, relation: str, block: Block) -> None:
+    """Fill a small pool with this arm's own pages."""
+    enough = 2 * pool_of_print(chapter.parameters.accounts)
+    _look_up(chapter, server, relation, min(enough, chapter.parameters.lookups), block.seed)
+
+
+def _look_up(chapter: Chapter, server: Server, relation: str, number: int, seed: int) -> pgbench.PgbenchResult:
+    """So many lookups, shared out among the sessions."""
     given = chapter.parameters
     return pgbench.run(
-        server, _SCRIPT.format(relation), clients=given.clients, jobs=min(2, given.clients), transactions=max(1, given.lookups // given.clients),
-        variables={"rows": given.accounts}, seed=block.seed, protocol="prepared",
+        server, _SCRIPT.format(relation), clients=given.clients, jobs=min(2, given.clients), transactions=max(1, number // given.clients),
+        variables={"rows": given.accounts}, seed=seed, protocol="prepared",
     )  # fmt: skip
 
 
@@ -85,7 +91,7 @@ def _looked_up(chapter: Chapter, server: Server, relation: str, block: Block) ->
     with server.connect() as connection:
         before = _reads(connection, relation)
         # other keys than those that the warm-up brought into the pool
-        done = _look_up(chapter, server, relation, Block(block.index, block.seed ^ 1, block.position))
+        done = _look_up(chapter, server, relation, chapter.parameters.lookups, block.seed ^ 1)
         heap, index = (after - earlier for after, earlier in zip(_reads(connection, relation), before))
     return {"throughput": done.tps, "heap_reads": heap / done.transactions, "index_reads": index / done.transactions}
 

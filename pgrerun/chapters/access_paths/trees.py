@@ -45,7 +45,7 @@ def points(chapter: Chapter) -> None:
             connection.execute(f"INSERT INTO points SELECT point(random(), random()) FROM generate_series(1, {chapter.parameters.objects})")
         connection.execute("VACUUM (FREEZE, ANALYZE) points")
         arms = [Arm(name, partial(_built, connection, how)) for name, how in _MADE.items()]
-        chapter.compare("points", arms, _UNITS, pairs=_BLOCKS * chapter.parameters.pairs)
+        chapter.compare("points", arms, _UNITS)
 
 
 def _built(connection: psycopg.Connection, how: str, block: Block) -> dict[str, float]:
