@@ -8,7 +8,7 @@ from pgrerun.chapters.access_paths import joins as talks_join
 from pgrerun.chapters.access_paths import lookups as found_in
 from pgrerun.chapters.access_paths import plan_cache as cache
 from pgrerun.chapters.access_paths import planner
-from pgrerun.chapters.access_paths.lookups import AMPLE, COVERING, DIRECT, FRACTIONS, INDEX, KEY, PLACES, SEQUENTIAL, SHARES, UPDATES, Updated
+from pgrerun.chapters.access_paths.lookups import COVERING, DIRECT, FRACTIONS, INDEX, KEY, PLACES, SEQUENTIAL, SHARES, UPDATES, Updated
 from pgrerun.chapters.access_paths.sorting import KEYS, SUPPORTED, UNSORTED, UNSUPPORTED, name
 
 
@@ -46,7 +46,7 @@ def join_in_print() -> charts.Figure:
     frame = pd.DataFrame(
         [
             _row("before PostgreSQL 9.2", "printed", join.before_ms.iloc[0]),
-            _row("with it, the first time", "printed", join.value["first_ms"]),
+            _row("with it, at first", "printed", join.value["first_ms"]),
             _row("with it, again", "printed", join.value["later_ms"]),
         ]
     )

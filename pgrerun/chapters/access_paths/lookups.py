@@ -16,7 +16,7 @@ from pgrerun.chapter import Chapter
 from pgrerun.chapters.access_paths.accounts import COVERED, KEYED, PAGE, SCATTERED, accounts, blocks, only, pool_of_print, timed
 from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.experiment import Arm, Block
-from pgrerun.instruments import pgbench, plans
+from pgrerun.instruments import pages, pgbench, plans
 from pgrerun.server import Server
 
 DIRECT, KERNEL, AMPLE = "small pool, direct I/O", "small pool, kernel's cache", "ample pool"
@@ -38,8 +38,13 @@ def place(chapter: Chapter, name: str) -> Server:
         return chapter.cluster(shared_buffers=f"{_ample(chapter)}kB")
     if name == KERNEL:
         return chapter.cluster(shared_buffers=f"{pool * PAGE // 1024}kB")
+    return _without_kernels_cache(chapter, pool * PAGE // 1024)
+
+
+def _without_kernels_cache(chapter: Chapter, kilobytes: int) -> Server:
+    """A server with such a pool and direct I/O. CannotMeasure where it doesn't start."""
     try:
-        return chapter.cluster(shared_buffers=f"{pool * PAGE // 1024}kB", debug_io_direct="data")
+        return chapter.cluster(shared_buffers=f"{kilobytes}kB", debug_io_direct="data")
     except ServerError as error:
         raise CannotMeasure(
             "direct I/O", f"memory can't be made short without cgroups unless files are read past the kernel's cache, and a server with direct I/O does not start here ({error})"
@@ -215,10 +220,10 @@ def updates(chapter: Chapter) -> list[Updated]:
     server, found, rows = place(chapter, AMPLE), [], chapter.parameters.accounts
     with server.connect() as connection:
         accounts(chapter).load(connection, COVERED)
-        pages = blocks(connection, COVERED)
+        size = blocks(connection, COVERED)
         for number in UPDATES:
             connection.execute(f"VACUUM {COVERED}")
-            _update(connection, round(number * pages), rows, chapter.parameters.seed)
+            _update(connection, round(number * size), rows, chapter.parameters.seed)
             only(connection, "indexonlyscan")
             for _ in range(2):  # the first one marks the entries of dead versions
                 plan = plans.explain(connection, f"SELECT count(abalance) FROM {COVERED} WHERE aid BETWEEN 1 AND {rows}", execute=True)
@@ -277,26 +282,59 @@ def short_over_ample(chapter: Chapter) -> statistics.Interval | None:
 
 # ---- an index scan against a sequential one
 
-SHARES = {AMPLE: (0.001, 0.003, 0.01, 0.03, 0.1, 0.3), DIRECT: (0.001, 0.01, 0.03)}  # of the rows
+WARM, COLD = "everything in memory", "everything on the disk"
+SHARES = {WARM: (0.001, 0.003, 0.01, 0.03, 0.1, 0.3), COLD: (0.0003, 0.001, 0.003, 0.01)}  # of the rows
 SEQUENTIAL, INDEX = "sequential scan", "index scan"
 
 
+def _roomy(chapter: Chapter) -> Server:
+    """A server whose pool holds everything, and that reads past the kernel's cache what isn't in it.
+
+    In a small pool a session may hold few pages at once, and a sequential scan couldn't read several of them together.
+    """
+    server = _without_kernels_cache(chapter, _ample(chapter))
+    server.extension("pg_buffercache")
+    accounts(chapter).ready(server, SCATTERED)
+    return server
+
+
 def breakeven(chapter: Chapter) -> None:
-    """Read ever more of the rows, which lie on the pages in random order, by an index scan and by a sequential scan."""
-    for where, shares in SHARES.items():
-        server = place(chapter, where)
-        accounts(chapter).ready(server, SCATTERED)
-        with server.connect() as connection:
-            rows = chapter.parameters.accounts
-            arms = [Arm(f"{INDEX}, {share:g}", partial(_shared, connection, INDEX, round(share * rows), rows)) for share in shares]
-            arms.append(Arm(SEQUENTIAL, partial(_shared, connection, SEQUENTIAL, round(shares[1] * rows), rows)))  # it reads all pages, however few rows count
+    """Read ever more of the rows, which lie on the pages in random order, by an index scan and by a sequential scan; with the pool full of them, and empty."""
+    server, rows = _roomy(chapter), chapter.parameters.accounts
+    with server.connect() as connection:
+        for where, shares in SHARES.items():
+            cold = partial(_emptied, connection) if where == COLD else None
+            arms = [Arm(f"{INDEX}, {share:g}", partial(_shared, connection, INDEX, round(share * rows), rows), cold) for share in shares]
+            arms.append(Arm(SEQUENTIAL, partial(_shared, connection, SEQUENTIAL, round(shares[1] * rows), rows), cold))  # it reads all pages, however few rows count
             chapter.compare(f"breakeven {where}", arms, {"seconds": "s"})
+
+
+def _emptied(connection: psycopg.Connection, block: Block | None = None) -> None:
+    pages.evict_all(connection)
+    connection.execute(f"EXPLAIN SELECT FROM {SCATTERED} WHERE aid = 1")  # so that the catalogs are in the pool again
 
 
 def _shared(connection: psycopg.Connection, scan: str, rows: int, all_rows: int, block: Block) -> dict[str, float]:
     only(connection, "indexscan" if scan == INDEX else "seqscan")
     first = 1 + block.seed % (all_rows - rows)
     return {"seconds": timed(connection, f"SELECT count(bid) FROM {SCATTERED} WHERE aid BETWEEN {first} AND {first + rows - 1}", rows)}
+
+
+def reads_together(chapter: Chapter) -> dict[str, tuple[int, int]]:
+    """Of a sequential scan, and of an index scan for a hundredth of the rows, from an empty pool: pages brought in, and read operations."""
+    rows, found = chapter.parameters.accounts, {}
+    counted = "SELECT pg_stat_force_next_flush(), sum(reads), sum(read_bytes) / %s FROM pg_stat_io WHERE object = 'relation'"
+    with _roomy(chapter).connect() as connection:
+        for scan, number in ((SEQUENTIAL, rows), (INDEX, rows // 100)):
+            _emptied(connection)
+            readings = []
+            for _ in range(2):
+                if readings:
+                    _shared(connection, scan, number, rows + 1, Block(0, 0, 0))
+                connection.execute(counted, [PAGE])  # what was done before is reported when a statement ends
+                readings.append(connection.execute(counted, [PAGE]).fetchone())
+            found[scan] = tuple(int(readings[1][column] - readings[0][column]) for column in (2, 1))
+    return found
 
 
 def measured_breakeven(chapter: Chapter, where: str) -> statistics.Interval | None:
@@ -321,7 +359,7 @@ def planned_breakeven(chapter: Chapter) -> float | None:
     if chapter.borrowed:
         return None
     rows = chapter.parameters.accounts
-    with place(chapter, AMPLE).connect() as connection:
+    with _roomy(chapter).connect() as connection:
 
         def dearer(share: float) -> bool:
             query, costs = f"SELECT count(bid) FROM {SCATTERED} WHERE aid BETWEEN 1 AND {round(share * rows)}", []

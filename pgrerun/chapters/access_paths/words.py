@@ -8,7 +8,7 @@ from pgrerun import narrate, published, statistics
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.access_paths import joins, lookups, planner, sorting, trees
 from pgrerun.chapters.access_paths.accounts import accounts, pool_of_print
-from pgrerun.chapters.access_paths.lookups import AGAIN, AMPLE, COVERING, DIRECT, FRACTIONS, KERNEL, KEY, Updated, arm
+from pgrerun.chapters.access_paths.lookups import AGAIN, AMPLE, COLD, COVERING, DIRECT, FRACTIONS, KERNEL, KEY, WARM, Updated, arm
 from pgrerun.published import access_paths as printed
 
 
@@ -104,13 +104,27 @@ def autovacuums_threshold(chapter: Chapter, found: list[Updated] | None) -> narr
 def breakevens(chapter: Chapter) -> narrate.Sentence | None:
     """The planner's break-even and the measured ones."""
     planned = lookups.planned_breakeven(chapter)
-    measured = {where: lookups.measured_breakeven(chapter, where) for where in (AMPLE, DIRECT)}
+    measured = {where: lookups.measured_breakeven(chapter, where) for where in (WARM, COLD)}
     if planned is None or None in measured.values():
         return None
     percent = {where: narrate.interval(share.times(100), "%") for where, share in measured.items()}
+    counted = lookups.reads_together(chapter)
+    each = {scan: pages / max(1, reads) for scan, (pages, reads) in counted.items()}
     return narrate.Sentence(
-        f"At its stock costs the planner gives an index scan up at {narrate.number(100 * planned, 2)} % of the rows. Measured, a sequential scan is faster from {percent[AMPLE]} on with everything in memory, and from {percent[DIRECT]} on with pages from this disk."
+        f"At its stock costs the planner gives an index scan up at {narrate.number(100 * planned, 2)} % of the rows. Measured, a sequential scan is faster from {percent[WARM]} on with everything in memory, and from {percent[COLD]} on with everything on the disk. "
+        f"From there a sequential scan brings in {narrate.number(each[lookups.SEQUENTIAL], 1)} pages with each read, and an index scan {narrate.number(each[lookups.INDEX], 1)}."
     )
+
+
+def cost_shape(found: pd.DataFrame | None) -> narrate.Sentence | None:
+    """What the estimated cost of an index-only scan is made of."""
+    if found is None:
+        return None
+    facts = list(planner.refined_facts(found).values())
+    line = "falls in a straight line with the share" if not facts[0] else "doesn't fall in a straight line with the share"
+    left = "exactly that of a plain index scan" if not facts[1] else "another than that of a plain index scan"
+    said = f"The estimated cost {line}, and where no page is all-visible it is {left}."
+    return narrate.Sentence(said + (" That is what PostgreSQL 9.2 computed, and it leaves out what was measured above: a look into the map that finds nothing isn't free." if not any(facts) else ""))
 
 
 def misled(chapter: Chapter) -> narrate.Sentence | None:
