@@ -223,6 +223,35 @@ def test_memory_cant_be_made_short_on_somebodys_server():
         lookups.place(somebody, lookups.DIRECT)
 
 
+def test_somebodys_server_is_measured_where_memory_is_ample():
+    """The arms that need a server of ours are set aside, after the others have run."""
+    compared = []
+
+    def refuse(**settings):
+        raise CannotMeasure("restart", "not ours")
+
+    with Cluster(settings=SMALL) as theirs:
+        somebody = SimpleNamespace(
+            borrowed=True, server=theirs, cluster=refuse, parameters=SimpleNamespace(accounts=ROWS, clients=2, lookups=500, seed=1, pairs=5),
+            compare=lambda name, arms, units, **more: compared.extend(arm.name for arm in arms),
+        )  # fmt: skip
+        for verb in (lookups.lookups, lookups.breakeven):
+            with pytest.raises(CannotMeasure):
+                verb(somebody)
+    assert compared[:2] == [lookups.arm(lookups.AMPLE, index) for index in (lookups.KEY, lookups.COVERING)]
+    assert lookups.SEQUENTIAL in compared and len(compared) == 3 + len(lookups.SHARES[lookups.WARM]) + 1
+
+
+def test_a_sequential_scan_reads_pages_together_and_an_index_scan_does_not():
+    with Cluster(settings={"debug_io_direct": "data", "shared_buffers": "64MB"}) as cold:
+        chapter = SimpleNamespace(borrowed=False, cluster=lambda **settings: cold, parameters=SimpleNamespace(accounts=ROWS))
+        found = lookups.reads_together(chapter)
+    pages, reads = found[lookups.SEQUENTIAL]
+    assert pages >= printed.table_pages(ROWS) and reads < pages / 4
+    pages, reads = found[lookups.INDEX]
+    assert 100 < pages < printed.table_pages(ROWS) and reads > 0.9 * pages
+
+
 def test_updates_are_computed_as_pages_hit():
     assert lookups.Updated(0, 0).computed == 0 and lookups.Updated(1, 0.6).computed == pytest.approx(1 - 1 / math.e)
     right = [lookups.Updated(0, 0), lookups.Updated(3, 0.95)]

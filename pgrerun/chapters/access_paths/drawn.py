@@ -136,7 +136,7 @@ def every_run(chapter: Chapter) -> charts.Figure | None:
         return None
     kind, frame = found[-1]
     table = wide(frame, "throughput")
-    order = [found_in.arm(where, index) for where in PLACES for index in (KEY, COVERING)]
+    order = [arm for where in PLACES for index in (KEY, COVERING) if (arm := found_in.arm(where, index)) in table]
     medians = pd.DataFrame([_row(arm, kind, statistics.median(table[arm])) for arm in order])
     every = table[order].melt(ignore_index=False, var_name="label").rename_axis("block").reset_index().assign(kind=kind)
     return charts.observations(

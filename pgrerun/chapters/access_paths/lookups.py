@@ -65,9 +65,13 @@ def arm(where: str, index: str) -> str:
 
 
 def lookups(chapter: Chapter) -> None:
-    """pgbench's SELECT by key from as many sessions as in print, with the primary key alone and with the covering index."""
+    """pgbench's SELECT by key from as many sessions as in print, with the primary key alone and with the covering index.
+
+    On somebody's server only what memory holds is measured, and CannotMeasure tells why.
+    """
+    places = (AMPLE,) if chapter.borrowed else PLACES
     arms = []
-    for where in PLACES:
+    for where in places:
         server = place(chapter, where)
         accounts(chapter).ready(server, KEYED, COVERED)
         for index, relation in ((KEY, KEYED), (COVERING, COVERED)):
@@ -75,6 +79,8 @@ def lookups(chapter: Chapter) -> None:
             arms.append(Arm(arm(where, index), partial(_looked_up, chapter, server, relation), prepare=warm))
     arms.append(Arm(AGAIN, partial(_looked_up, chapter, place(chapter, AMPLE), COVERED)))
     chapter.compare("lookups", arms, {"throughput": "transactions/s", "heap_reads": "pages per lookup", "index_reads": "pages per lookup"}, warmup=0)
+    if chapter.borrowed:
+        place(chapter, DIRECT)
 
 
 def _warm_up(chapter: Chapter, server: Server, relation: str, block: Block) -> None:
@@ -112,6 +118,8 @@ def _reads(connection: psycopg.Connection, relation: str) -> tuple[int, int]:
 
 def covering_over_key(chapter: Chapter, where: str = DIRECT) -> statistics.Interval | None:
     """Throughput with the covering index over that with the primary key alone."""
+    if arm(where, KEY) not in chapter.table("lookups", "throughput"):
+        return None
     return chapter.ratio("lookups", "throughput", arm(where, COVERING), arm(where, KEY))
 
 
@@ -274,7 +282,7 @@ def gains(chapter: Chapter) -> dict[str, statistics.Interval]:
 def short_over_ample(chapter: Chapter) -> statistics.Interval | None:
     """The gain of the covering index where the table doesn't fit into memory, over its gain where it does."""
     table = chapter.table("lookups", "throughput")
-    if table.empty:
+    if arm(DIRECT, KEY) not in table:
         return None
     short, ample = (table[arm(where, COVERING)] / table[arm(where, KEY)] for where in (DIRECT, AMPLE))
     return statistics.ratio(short, ample, seed=chapter.parameters.seed)
@@ -292,8 +300,7 @@ def _roomy(chapter: Chapter) -> Server:
 
     In a small pool a session may hold few pages at once, and a sequential scan couldn't read several of them together.
     """
-    server = _without_kernels_cache(chapter, _ample(chapter))
-    server.extension("pg_buffercache")
+    server = chapter.server if chapter.borrowed else _without_kernels_cache(chapter, _ample(chapter))
     accounts(chapter).ready(server, SCATTERED)
     return server
 
@@ -303,6 +310,10 @@ def breakeven(chapter: Chapter) -> None:
     server, rows = _roomy(chapter), chapter.parameters.accounts
     with server.connect() as connection:
         for where, shares in SHARES.items():
+            if where == COLD and chapter.borrowed:
+                place(chapter, DIRECT)  # CannotMeasure: the kernel's cache can't be avoided there
+            if where == COLD:
+                server.extension("pg_buffercache")
             cold = partial(_emptied, connection) if where == COLD else None
             arms = [Arm(f"{INDEX}, {share:g}", partial(_shared, connection, INDEX, round(share * rows), rows), cold) for share in shares]
             arms.append(Arm(SEQUENTIAL, partial(_shared, connection, SEQUENTIAL, round(shares[1] * rows), rows), cold))  # it reads all pages, however few rows count

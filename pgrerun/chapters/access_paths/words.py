@@ -36,7 +36,7 @@ def vacuum_skips(found: pd.DataFrame | None) -> narrate.Sentence | None:
 def reads_per_lookup(chapter: Chapter) -> narrate.Sentence | None:
     """What a lookup reads from the disk in either arm, and what the print implies."""
     heap, index = (chapter.table("lookups", name) for name in ("heap_reads", "index_reads"))
-    if heap.empty:
+    if arm(DIRECT, KEY) not in heap:
         return None
     key, covering = (float((heap[arm(DIRECT, which)] + index[arm(DIRECT, which)]).median()) for which in (KEY, COVERING))
     implied = published.derived("access_paths_lookups").reads_per_lookup["covering"]
@@ -60,7 +60,7 @@ def kernels_cache(chapter: Chapter) -> narrate.Sentence | None:
 def slower_disk(chapter: Chapter) -> narrate.Sentence | None:
     """What the measured reads per lookup would make of the talk's disk."""
     heap, index = (chapter.table("lookups", name) for name in ("heap_reads", "index_reads"))
-    if heap.empty:
+    if arm(DIRECT, KEY) not in heap:
         return None
     key = float((heap[arm(DIRECT, KEY)] + index[arm(DIRECT, KEY)]).median())
     then = 2 * published.cell("access_paths_lookups", "primary_key", "tps")
