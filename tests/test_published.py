@@ -108,6 +108,24 @@ def test_a_talk_is_divided_at_its_time_stamps():
 
 def test_places_are_said_in_words():
     assert published.cited("50:04; 50:23") == "minute 50:04 and minute 50:23"
+TALK = """Transcript
+01:02
+Scale factor 1000 and 2,142 megabytes,
+1 index.
+01:20
+Five-minute runs, half of it.
+"""
+
+
+def test_a_talk_is_divided_at_its_time_marks():
+    found = published.sections(TALK)
+    assert [key for key in found if key] == ["01:02", "01:20"]
+    assert text._states(found["01:02"], 2142) and not text._states(found["01:20"].lower(), 2142)
+    assert text._states(found["01:20"].lower(), 5) and text._states(found["01:20"].lower(), 0.5)
+
+
+def test_places_are_said_in_words():
+    assert published.cited("24:44; 25:02") == "minute 24:44 and minute 25:02"
     assert published.cited("3.2.2; Abstract") == "section 3.2.2 and Abstract"
     assert published.cited("msg 4; msg 5") == "message 4 and message 5"
 
