@@ -40,8 +40,8 @@ class Source:
 
 
 def cited(section: str) -> str:
-    """A place as the ledger and the tables write it, in words: "3.2.2; 5" is "section 3.2.2 and section 5", "msg 4" is "message 4"."""
-    parts = [re.sub(r"^msg(?= \d)", "message", part.strip()) for part in section.split(";")]
+    """A place as the ledger and the tables write it, in words: "3.2.2; 5" is "section 3.2.2 and section 5", "msg 4" is "message 4", "04:03" is "minute 04:03"."""
+    parts = [re.sub(r"^(?=\d\d:\d\d$)", "minute ", re.sub(r"^msg(?= \d)", "message", part.strip())) for part in section.split(";")]
     return " and ".join(f"section {part}" if part[0].isdigit() else part for part in parts)
 
 

@@ -5,17 +5,21 @@ from pathlib import Path
 
 from pgrerun.published.reading import DOCUMENTS, printed, source
 
-WORDS = {1: "single|one", 2: "two|doubled", 3: "three", 6: "six", 7: "seven", 9: "nine", 10: "ten",
+WORDS = {1: "single|one", 2: "two|doubled", 3: "three", 4: r"four\b", 5: r"five\b", 6: "six", 7: "seven", 8: r"eight\b", 9: "nine", 10: "ten",
          16: "sixteen", 25: "twenty-five", 48: "forty-eight", 80: "eighty"}
 """The numbers that the documents write as words."""
 
 _HEADING = re.compile(r"^\s*(Abstract|\d(?:\.\d+)*\.?)(?:\s+[A-Z]|\s*$)")
 _MESSAGE = re.compile(r"^From\n.+\nDate:$", re.MULTILINE)
+_MINUTE = re.compile(r"^(\d\d:\d\d)$", re.MULTILINE)
 
 
 def sections(text: str) -> dict[str, str]:
     """A report's text by section number ("3.2.2", "Abstract"), with broken lines and words joined;
-    a mail thread's by message ("msg 4", counted from one), without what a message quotes of others."""
+    a mail thread's by message ("msg 4", counted from one), without what a message quotes of others;
+    a talk's transcript by the time at which a passage begins ("04:03")."""
+    if (talk := text.partition("\nTranscript:"))[1]:
+        return {time: " ".join(words.split()) for time, words in zip(*[iter(_MINUTE.split(talk[2])[1:])] * 2)}
     found: dict[str, list[str]] = {}
     current = found.setdefault("", [])
     if thread := _MESSAGE.split(text)[1:]:
