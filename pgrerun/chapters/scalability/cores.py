@@ -1,0 +1,276 @@
+"""Machines with more processors than there are here: the talk's releases, simulated on this machine's costs.
+
+What a transaction does is counted in the sources of the releases (`visits`), what it costs is
+measured here (`Costs`), how locks meet is `models.contention`'s.
+"""
+
+import os
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+
+import pandas as pd
+
+from pgrerun import published, statistics
+from pgrerun.chapter import Chapter
+from pgrerun.chapters.scalability import locks, reading
+from pgrerun.errors import CannotMeasure
+from pgrerun.experiment import Arm, Block
+from pgrerun.instruments import cachelines, switching
+from pgrerun.models import contention
+from pgrerun.models.contention import Machine, Transaction, Visit
+
+BEFORE, FIRST, AFTER = "9.1", "first patch", "9.2"
+RELEASES = (BEFORE, FIRST, AFTER)
+NO_MESSAGES, OLD_LINUX = "9.2, messages locked", "9.2, old Linux"
+
+LOCK_LINES = 5  # the lightweight lock, the hash bucket, the lock, and the two ends of its list of holders
+PARTITIONS = 16  # of the lock table and of the buffer table, lock.h and lwlock.h of 9.1
+TALK = published.table("scalability_read").value
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Seconds, measured here: a lookup's processor time without its locks (`work`), one visit of the
+    lock table (`visit`), one cache line fetched from another processor (`line`), a sleep and its
+    end (`switch`), the delay until a sleeper runs (`rouse`)."""
+
+    work: float
+    visit: float
+    line: float
+    switch: float
+    rouse: float
+
+
+def handoffs(chapter: Chapter) -> None:
+    """What one process pays to wake another on the next processor."""
+
+    def measure(block: Block) -> dict[str, float]:
+        found = switching.handoff()
+        return {"elapsed": found.elapsed * 1e6, "processor": found.processor * 1e6}
+
+    chapter.compare("handoff", [Arm("handoff", measure)], {"elapsed": "µs", "processor": "µs"})
+
+
+def calibrated(chapter: Chapter) -> list[Costs] | None:
+    """The model's costs, one set for each block in which they were measured; None if they weren't.
+
+    A visit is half of what taking and releasing a lock costs a session alone. Two sessions that
+    want the same lock take turns, so the lock is passed on four times while each takes and releases
+    it once; what that takes longer than four visits is the fetching of the lock's cache lines.
+    """
+    loops, handed = chapter.table("lock costs", "time"), {m: chapter.table("handoff", m) for m in ("elapsed", "processor")}
+    if loops.empty or handed["elapsed"].empty:
+        return None
+    visit = (loops[locks.ALONE] - loops[locks.EMPTY]).clip(lower=1) / 2
+    line = (loops[locks.SAME] / 4 - visit).clip(lower=1) / LOCK_LINES
+    work = reading.processor_time(chapter)
+    return [
+        Costs(work[block], visit[block] * 1e-9, line[block] * 1e-9, handed["processor"]["handoff"][block] * 1e-6, handed["elapsed"]["handoff"][block] * 1e-6)
+        for block in loops.index.intersection(work.index)
+    ]
+
+
+def visits(release: str, costs: Costs) -> tuple[Visit, ...]:
+    """The shared locks that a prepared lookup by primary key takes, in a release or a state of it.
+
+    Two relations are locked, the table and its index; each lock is taken and given back. The
+    virtual transaction's lock is another one each time. Whether there are invalidation messages is
+    asked when a transaction begins and for each relation locked. Taking a lightweight lock in
+    shared mode, and giving it back, each asks for the spinlock in front of it.
+    """
+    spin = dict(held=costs.line / 2, spins=True)  # a few instructions on a line that has been fetched
+    table = dict(times=2, held=costs.visit, lines=LOCK_LINES)
+    own = (Visit("lock of the virtual transaction", ways=PARTITIONS, **table),)
+    relations = (Visit("lock of the table", **table), Visit("lock of the index", **table))
+    messages = (Visit("invalidation messages", times=6, **spin),)
+    rest = (Visit("snapshot", times=2, **spin), Visit("root page", times=4, **spin), Visit("other pages", times=4, ways=PARTITIONS, **spin))
+    # lseek took the mutex of the file's inode before Linux 3.2; a lookup asks for the size of two files
+    seeks = (Visit("lseek", times=2, held=4 * costs.line, spins=True),)
+    return {
+        BEFORE: own + relations + messages + rest,
+        FIRST: own + messages + rest,
+        AFTER: rest,
+        NO_MESSAGES: messages + rest,
+        OLD_LINUX: seeks + rest,
+    }[release]
+
+
+def machine(processors: int, costs: Costs) -> Machine:
+    """So many of this machine's processors."""
+    return Machine(processors, transfer=costs.line, switch=costs.switch, rouse=costs.rouse)
+
+
+def _throughput(task: tuple) -> float:
+    release, processors, clients, costs, transactions, seed = task
+    lookup = Transaction(costs.work, visits(release, costs))
+    return contention.play(machine(processors, costs), lookup, clients, transactions=transactions, seed=seed).throughput
+
+
+SWEEP = (1, 8, 16, 20, 24, 32, 48, 64, 128)
+
+
+def simulate(chapter: Chapter) -> pd.DataFrame | None:
+    """All simulated machines: release, processors, clients, block, throughput; one run for each set of measured costs."""
+    each = calibrated(chapter)
+    if each is None:
+        raise CannotMeasure("2 processors", "the simulation's costs were not measured")
+    cores, small, large = (int(TALK[row]) for row in ("cores", "cores_small", "cores_large"))
+    points = [(release, cores, clients) for release in RELEASES for clients in SWEEP]
+    points += [(release, small, small) for release in (BEFORE, AFTER)]
+    points += [(AFTER, large, 1), (AFTER, large, large), (OLD_LINUX, large, large), (BEFORE, large, large)]
+    points += [(NO_MESSAGES, cores, clients) for clients in (1, cores)]
+    tasks = [
+        (*point, costs, chapter.parameters.simulated_transactions, chapter.parameters.seed + block)
+        for block, costs in enumerate(each) for point in points
+    ]  # fmt: skip
+    with ProcessPoolExecutor(min(4, os.cpu_count() or 1), get_context("fork")) as pool:
+        found = list(pool.map(_throughput, tasks, chunksize=4))
+    rows = [(*task[:3], task[5] - chapter.parameters.seed, value) for task, value in zip(tasks, found)]
+    return pd.DataFrame(rows, columns=["release", "processors", "clients", "block", "throughput"])
+
+
+def pick(simulated: pd.DataFrame, release: str, processors: float, clients: float) -> pd.Series:
+    """Throughput of one simulated point, by block."""
+    chosen = simulated[(simulated["release"] == release) & (simulated["processors"] == processors) & (simulated["clients"] == clients)]
+    return chosen.set_index("block")["throughput"]
+
+
+def ratio(above: pd.Series, below: pd.Series) -> statistics.Interval:
+    """The ratio of two simulated throughputs, its interval from the measured costs' spread; marked as simulated."""
+    return statistics.simulated(statistics.ratio(above, below))
+
+
+def gain(simulated: pd.DataFrame | None, cores: float, release: str = AFTER, base: str = BEFORE) -> statistics.Interval | None:
+    """Throughput of one release over another's, with as many clients as processors."""
+    if simulated is None:
+        return None
+    return ratio(pick(simulated, release, cores, cores), pick(simulated, base, cores, cores))
+
+
+def peak(simulated: pd.DataFrame | None) -> statistics.Interval | None:
+    """Processors over the clients at which 9.1 is fastest."""
+    if simulated is None:
+        return None
+    cores = TALK["cores"]
+    swept = simulated[(simulated["release"] == BEFORE) & (simulated["processors"] == cores)]
+    best = swept.loc[swept.groupby("block")["throughput"].idxmax()].set_index("block")["clients"]
+    return statistics.simulated(statistics.median(cores / best))
+
+
+def speedup(simulated: pd.DataFrame | None) -> statistics.Interval | None:
+    """Throughput of 9.2 with all of the large machine's processors over that of one client."""
+    if simulated is None:
+        return None
+    large = TALK["cores_large"]
+    return ratio(pick(simulated, AFTER, large, large), pick(simulated, AFTER, large, 1))
+
+
+def falling_facts(simulated: pd.DataFrame | None) -> dict[str, bool] | None:
+    """What becomes of the first patch alone beyond as many clients as processors."""
+    if simulated is None:
+        return None
+    cores, beyond = TALK["cores"], [clients for clients in SWEEP if clients > TALK["cores"]]
+    kept = {release: min(ratio(pick(simulated, release, cores, n), pick(simulated, release, cores, cores)).estimate for n in beyond) for release in RELEASES}
+    lowest = min(ratio(pick(simulated, FIRST, cores, n), pick(simulated, BEFORE, cores, n)).high for n in beyond)
+    return {
+        "simulated, the first patch alone loses throughput beyond as many clients as processors": kept[FIRST] < 1 / 1.05,
+        "simulated, it loses a larger share than 9.1": kept[FIRST] < kept[BEFORE],
+        "simulated, it drops below 9.1": lowest < 1,
+        "simulated, all patches together lose a smaller share": kept[AFTER] > kept[FIRST],
+    }
+
+
+def largest_facts(simulated: pd.DataFrame | None, gained: statistics.Interval | None) -> dict[str, bool] | None:
+    """Whether the fast path is the largest single gain."""
+    if simulated is None or gained is None:
+        return None
+    cores = TALK["cores"]
+    first, rest = gain(simulated, cores, FIRST, BEFORE), gain(simulated, cores, AFTER, FIRST)
+    return {
+        "measured here, locks on the fast path give more throughput than locks in the lock table": gained.low > 1,
+        "simulated with as many processors as in the talk, the fast path alone gives more": first.low > 1.05,
+        "simulated, it gives more than all later patches give on top of it": first.low > rest.high,
+    }
+
+
+def message_facts(simulated: pd.DataFrame | None) -> dict[str, bool] | None:
+    """What asking for invalidation messages under a lock costs, alone and with many clients."""
+    if simulated is None:
+        return None
+    cores = TALK["cores"]
+    cost = {n: ratio(pick(simulated, AFTER, cores, n), pick(simulated, NO_MESSAGES, cores, n)) for n in (1, cores)}
+    return {
+        "simulated with one client, not locking gains less than one percent": cost[1].high < 1.01,
+        "simulated with as many clients as processors, it gains more than five percent": cost[cores].low > 1.05,
+    }
+
+
+def both_facts(simulated: pd.DataFrame | None) -> dict[str, bool] | None:
+    """Whether many processors need both, the patches and a kernel that doesn't lock a file to tell its size."""
+    if simulated is None:
+        return None
+    large = TALK["cores_large"]
+    alone = pick(simulated, AFTER, large, 1)
+    share = {name: ratio(pick(simulated, name, large, large), alone * large).estimate for name in (BEFORE, OLD_LINUX, AFTER)}
+    return {
+        "simulated, 9.1 on a kernel without that lock stays below nine tenths of linear": share[BEFORE] < 0.9,
+        "simulated, 9.2 on a kernel with it stays below nine tenths of linear": share[OLD_LINUX] < 0.9,
+        "simulated, 9.2 on a kernel without it reaches nine tenths": share[AFTER] >= 0.9,
+    }
+
+
+# ---- writers
+
+WRITERS = published.table("scalability_write").value
+
+
+def write_visits(release: str, clients: int, costs: Costs, record: float) -> tuple[Visit, ...]:
+    """The same for pgbench's transaction without waiting for the flush; `record` is the time to insert one record.
+
+    Seven relations are locked. Every one of five statements takes a snapshot, which reads an entry
+    per client: in 9.1 each in a line of its own, in 9.2 five to a line. The process array and the
+    commit log are locked once, at the commit, and five records go into the log.
+    """
+    spin = dict(held=costs.line / 2, spins=True)
+    table = dict(times=2, held=costs.visit, lines=LOCK_LINES)
+    entries = clients / (1 if release == BEFORE else 5)
+    log = Visit("insertion into the log", times=5, held=record, lines=2)
+    ends = (Visit("process array", times=1, held=costs.visit, lines=entries), Visit("commit log", times=1, held=costs.visit, lines=2))
+    snapshots = (Visit("snapshots", times=10, **spin), Visit("entries of the snapshots", times=5, held=costs.line / 2, lines=entries, ways=max(1, clients)))
+    own = (Visit("lock of the virtual transaction", ways=PARTITIONS, **table),)
+    relations = tuple(Visit(f"lock of relation {number}", **table) for number in range(7))
+    messages = (Visit("invalidation messages", times=16, **spin),)
+    return (own + relations + messages if release == BEFORE else ()) + snapshots + (log,) + ends
+
+
+def _written(task: tuple) -> float:
+    release, processors, clients, costs, work, record, transactions, seed = task
+    transaction = Transaction(work, write_visits(release, clients, costs, record))
+    return contention.play(machine(processors, costs), transaction, clients, transactions=transactions, seed=seed).throughput
+
+
+def simulate_writes(chapter: Chapter) -> pd.DataFrame | None:
+    """pgbench's transaction on the talk's machine, over clients: release, processors, clients, block, throughput."""
+    each, swept, inserted = calibrated(chapter), chapter.table("write", "throughput"), chapter.table("insertion", "records")
+    if each is None or swept.empty or inserted.empty:
+        return None
+    work = reading.processors() / swept[reading.clients(reading.processors())].median()
+    record = 1 / inserted[reading.clients(1)].median() - chapter.median("lock costs", "time", locks.EMPTY).estimate * 1e-9
+    cores = int(TALK["cores"])
+    tasks = [
+        (release, cores, clients, costs, work, max(record, 1e-8), chapter.parameters.simulated_transactions // 2, chapter.parameters.seed + block)
+        for block, costs in enumerate(each) for release in (BEFORE, AFTER) for clients in (1, 8, cores)
+    ]  # fmt: skip
+    with ProcessPoolExecutor(min(4, os.cpu_count() or 1), get_context("fork")) as pool:
+        found = list(pool.map(_written, tasks, chunksize=2))
+    rows = [(*task[:3], task[7] - chapter.parameters.seed, value) for task, value in zip(tasks, found)]
+    return pd.DataFrame(rows, columns=["release", "processors", "clients", "block", "throughput"])
+
+
+def a_dish(chapter: Chapter) -> None:
+    """The dish lies between a quarter and half of 64 processors: with fewer than eight there is nothing between (CannotMeasure)."""
+    raise CannotMeasure(
+        "64 processors",
+        "the dish lies between a quarter and half of the processors of a large machine and is credited to Linux's scheduler, of which the simulation has no model",
+    )

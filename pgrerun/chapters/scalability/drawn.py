@@ -1,0 +1,200 @@
+"""The charts of the chapter: frames from the print, the simulation, the published run and this run, and their words."""
+
+import pandas as pd
+
+from pgrerun import charts, narrate, published, statistics
+from pgrerun.chapter import Chapter, wide
+from pgrerun.chapters.scalability import commit, cores, reading
+from pgrerun.errors import BookError
+
+
+def _runs(chapter: Chapter, experiment: str) -> list[tuple[str, pd.DataFrame]]:
+    """Observations of the experiment by provenance: the published run's, and this run's if it ran."""
+    found = [("published", chapter.published_run(experiment)), ("measured", chapter.run.observations(experiment))]
+    runs = [(kind, frame) for kind, frame in found if not frame.empty]
+    if not runs:
+        raise BookError(f"There is nothing to draw of {experiment!r}: neither this run nor the published one has measured it.")
+    return runs
+
+
+def _point(x: float, kind: str, value: statistics.Interval | float, **more) -> dict:
+    if isinstance(value, statistics.Interval):
+        more |= {"low": value.low, "high": value.high}
+        value = value.estimate
+    return {"x": x, "label": f"{x:g}", "kind": kind, "value": value, **more}
+
+
+def _number(arm: str) -> int:
+    """The clients in an arm's name ("as it comes, 16 clients")."""
+    return int(arm.rpartition(", ")[2].split()[0])
+
+
+def the_print() -> charts.Figure:
+    """What the talk claims of many clients, as ratios."""
+    read, write = published.table("scalability_read").value, published.table("scalability_write").value
+    rows = [
+        ("lookups, 32 clients", read["gain"]), ("writers, 32 clients", 1 + write["gain_percent"] / 100),
+        ("single inserts, 250 clients", write["commit_gain_low"]), ("64 processors over one", read["speedup"]),
+    ]  # fmt: skip
+    frame = pd.DataFrame([{"label": label, "kind": "printed", "value": value} for label, value in rows])
+    return charts.compare_to_print(
+        frame,
+        question="How much more throughput did PostgreSQL 9.2 bring, and how far does it scale?",
+        caption="The talk's ratios: PostgreSQL 9.2 over 9.1 for three loads, and 64 processors over one. Of six to eight times the lower is drawn.",
+        description=narrate.described(frame),
+        quantity="ratio of throughputs",
+        unit="",
+        reference=1,
+        reference_label="no gain",
+        log=True,
+        name="scalability-print",
+    )
+
+
+def swept(chapter: Chapter, experiment: str, what: str) -> charts.Figure:
+    """Throughput over clients, with the law fitted to it."""
+    rows = []
+    for kind, frame in _runs(chapter, experiment):
+        table = wide(frame, "throughput").drop(columns=reading.AGAIN, errors="ignore")
+        rows += [_point(_number(arm), kind, statistics.median(table[arm]), series=what) for arm in table]
+    fitted = reading.law(chapter, experiment)
+    if fitted is not None:
+        at = sorted({row["x"] for row in rows})
+        rows += [_point(x, "simulated", float(fitted.predict([x])[0]), series="fitted law") for x in at]
+    frame = pd.DataFrame(rows).sort_values(["kind", "x"])
+    return charts.lines(
+        frame,
+        question=f"How does the throughput of {what} change with the number of clients?",
+        caption="Medians with intervals; the dashed line is the universal scalability law fitted to this run.",
+        description=narrate.described(frame.assign(label=frame["label"] + " clients")),
+        x_quantity="clients",
+        x_unit="",
+        quantity="throughput",
+        unit="transactions/s",
+        log_x=True,
+        zero=True,
+        name=f"scalability-{experiment}",
+    )
+
+
+def many_processors(simulated: pd.DataFrame | None) -> charts.Figure | None:
+    """The talk's first graph, simulated."""
+    if simulated is None:
+        return None
+    machine = simulated[(simulated["processors"] == cores.TALK["cores"]) & simulated["release"].isin(cores.RELEASES)]
+    one = machine[machine["clients"] == 1].groupby("release")["throughput"].median()
+    rows = [
+        _point(clients, "simulated", statistics.median(group["throughput"] / one[release]), series=release)
+        for (release, clients), group in machine.groupby(["release", "clients"], sort=False)
+    ]
+    frame = pd.DataFrame(rows)
+    return charts.lines(
+        frame,
+        question="What would the talk's releases do on its machine of 32 processors?",
+        caption="Simulated throughput over that of one client. The costs of a lookup, a lock and a cache line are those of the reader's machine; which locks are taken is the releases'.",
+        description=narrate.described(frame.assign(label=frame["series"] + ", " + frame["label"] + " clients")),
+        x_quantity="clients",
+        x_unit="",
+        quantity="throughput relative to one client",
+        unit="",
+        zero=True,
+        name="scalability-processors",
+    )
+
+
+def many_commits(simulated: pd.DataFrame | None) -> charts.Figure | None:
+    """Group commit, simulated, by the time of a flush."""
+    if simulated is None:
+        return None
+    names = {"queue": "9.1", "together": "9.2"}
+    rows = [
+        _point(row.clients, "simulated", row.throughput, series=names[row.way], panel=f"a flush takes {row.flush * 1e3:g} ms")
+        for row in simulated.itertuples()
+    ]
+    frame = pd.DataFrame(rows)
+    return charts.lines(
+        frame,
+        question="What does it cost to let those who wait for a flush go on one by one?",
+        caption="Simulated single inserts on the talk's commit machine: 9.1 lets waiting commits go on in line, 9.2 all at once. How long its disk took to flush isn't said.",
+        description=narrate.described(frame.assign(label=frame["series"] + ", " + frame["label"] + " clients")),
+        x_quantity="clients",
+        x_unit="",
+        quantity="throughput",
+        unit="transactions/s",
+        facet="panel",
+        own_scales=True,
+        log_x=True,
+        zero=True,
+        name="scalability-commit-simulated",
+    )
+
+
+def commits_over_clients(chapter: Chapter) -> charts.Figure:
+    """Commits per flush and throughput over clients, by way of committing."""
+    panels = {"per flush": "commits per flush", "throughput": "transactions per second"}
+    rows = []
+    for experiment, slow in (("commit sweep", ""), ("slowed sweep", "slowed flush")):
+        found = [("published", chapter.published_run(experiment)), ("measured", chapter.run.observations(experiment))]
+        for kind, observed in found:
+            if observed.empty:
+                continue
+            for metric, panel in panels.items():
+                table = wide(observed, metric)
+                rows += [
+                    _point(_number(arm), kind, statistics.median(table[arm]), series=slow or arm.rpartition(", ")[0], panel=panel)
+                    for arm in table if metric == "throughput" or not arm.startswith(commit.NOT_WAITED)
+                ]  # fmt: skip
+    if not rows:
+        raise BookError("There is nothing to draw of the commits: neither this run nor the published one has measured them.")
+    frame = pd.DataFrame(rows).sort_values(["panel", "series", "kind", "x"])
+    return charts.lines(
+        frame,
+        question="How many commits does one flush of the log carry?",
+        caption="Single inserts over clients. One server's flush was made slow on purpose, by a library that waits in front of it.",
+        description=narrate.described(frame.assign(label=frame["series"] + ", " + frame["label"] + " clients")),
+        x_quantity="clients",
+        x_unit="",
+        quantity="commits, transactions",
+        unit="",
+        facet="panel",
+        own_scales=True,
+        log_x=True,
+        log_y=True,
+        name="scalability-commits",
+    )
+
+
+def compared(chapter: Chapter, experiment: str, metric: str, *, question: str, caption: str, quantity: str, unit: str, name: str, log: bool = False) -> charts.Figure:
+    """Every arm of an experiment, with its interval."""
+    rows = []
+    for kind, observed in _runs(chapter, experiment):
+        table = wide(observed, metric)
+        for arm in dict.fromkeys(observed["arm"]):
+            median = statistics.median(table[arm])
+            rows.append({"label": arm, "kind": kind, "value": median.estimate, "low": median.low, "high": median.high})
+    frame = pd.DataFrame(rows)
+    return charts.compare_to_print(
+        frame, question=question, caption=caption, description=narrate.described(frame), quantity=quantity, unit=unit, log=log, zero=not log, name=name
+    )  # fmt: skip
+
+
+def wakes(found: pd.DataFrame | None) -> charts.Figure | None:
+    """Wake-ups per second, then, and by process now."""
+    if found is None:
+        return None
+    printed = published.table("scalability_idle").value
+    rows = [{"label": label, "kind": "printed", "value": printed[row]} for row, label in (("wakeups_before", "9.1, all"), ("wakeups_after", "9.2, all"), ("demanded", "to be demanded"))]
+    total = found.drop(columns="role").sum()
+    rows += [{"label": f"{row['role']}", "kind": "measured", "value": float(row.drop("role").mean())} for _, row in found.iterrows()]
+    rows.append({"label": "all", "kind": "measured", "value": float(total.mean())})
+    frame = pd.DataFrame(rows)
+    return charts.compare_to_print(
+        frame,
+        question="How often does an idle server wake up?",
+        caption="Voluntary context switches per second of an idle server's processes, as the kernel counts them.",
+        description=narrate.described(frame),
+        quantity="wake-ups per second",
+        unit="",
+        zero=True,
+        name="scalability-idle",
+    )

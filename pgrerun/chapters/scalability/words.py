@@ -1,0 +1,93 @@
+"""Sentences that only this chapter says; judgements are put into words by `narrate`."""
+
+import pandas as pd
+
+from pgrerun import narrate, statistics
+from pgrerun.chapter import Chapter
+from pgrerun.chapters.scalability import commit, cores, locks, reading
+from pgrerun.chapters.scalability.bench import TALK_CLIENTS, processors
+
+USL_WORDS = {"read": "lookups", "write": "writers"}
+
+
+def noise(chapter: Chapter) -> narrate.Sentence | None:
+    """The noise floor from the number of clients that ran twice."""
+    frame = chapter.table("read", "throughput")
+    if frame.empty:
+        return None
+    return narrate.noise(statistics.noise_floor(frame[reading.clients(processors())], frame[reading.AGAIN]))
+
+
+def law(chapter: Chapter, experiment: str) -> narrate.Sentence | None:
+    """What the universal scalability law makes of a sweep."""
+    fitted = reading.law(chapter, experiment)
+    if fitted is None:
+        return None
+    per_cent = [narrate.interval(x.times(100), "%") for x in (fitted.sigma, fitted.kappa)]
+    peak = f"It puts the peak at {narrate.interval(fitted.peak)} clients." if fitted.peak.estimate < float("inf") else "It finds no peak."
+    return narrate.Sentence(
+        f"The universal scalability law, fitted to the {USL_WORDS[experiment]}: contention {per_cent[0]}, coherence {per_cent[1]} per client. {peak}"
+    )
+
+
+def knee(found: pd.DataFrame | None, number: int | None = None) -> narrate.Sentence | None:
+    """What most backends do at the largest number of clients."""
+    if found is None or found.empty:
+        return None
+    rows = found[found["clients"] == (number or found["clients"].max())] if "clients" in found else found
+    rows = rows.groupby(["type", "event"], as_index=False)["backends"].sum().sort_values("backends", ascending=False)
+    active = rows["backends"].sum()
+    running = rows.loc[rows["type"] == "CPU", "backends"].sum()
+    waiting = rows[rows["type"] != "CPU"].head(2)
+    said = f"On average {narrate.number(active, 1)} backends are active, and {narrate.number(running, 1)} of them run or would like to, on {narrate.count(processors(), 'processor')}"
+    if waiting.empty:
+        return narrate.Sentence(f"{said}; none waits for anything that PostgreSQL knows: the knee is the number of processors.")
+    most = " and ".join(f"{row.type}:{row.event} ({narrate.number(row.backends, 2)})" for row in waiting.itertuples())
+    cause = "the knee is the number of processors" if running > 2 * (active - running) else "the knee is a wait inside PostgreSQL"
+    return narrate.Sentence(f"{said}; the others wait, most for {most}: {cause}.")
+
+
+def constants(chapter: Chapter) -> narrate.Sentence | None:
+    """The measured costs that the simulation runs on."""
+    each = cores.calibrated(chapter)
+    if each is None:
+        return None
+    medians = {name: statistics.median([getattr(costs, name) * 1e6 for costs in each]) for name in ("work", "visit", "line", "switch", "rouse")}
+    told = {name: narrate.interval(value, "µs") for name, value in medians.items()}
+    return narrate.Sentence(
+        f"Measured here: a lookup's work takes {told['work']} of a processor, a visit of the lock table {told['visit']}, a cache line from another processor {told['line']}, "
+        f"and a sleep with its end {told['switch']} of processor time, {told['rouse']} until the sleeper runs."
+    )
+
+
+def per_flush(chapter: Chapter) -> narrate.Sentence | None:
+    """Commits that one flush carries, from one client to many."""
+    sizes = commit.sizes(chapter)
+    found = [chapter.median("commit sweep", "per flush", f"{commit.PLAIN}, {number} clients") for number in (sizes[0], sizes[-1])]
+    if None in found:
+        return None
+    return narrate.Sentence(f"A flush carries {narrate.interval(found[0])} commits of one client and {narrate.interval(found[1])} of {sizes[-1]}.")
+
+
+def queue(simulated: pd.DataFrame | None) -> narrate.Sentence | None:
+    """At which of the simulated flush times the talk's gain comes out."""
+    if simulated is None:
+        return None
+    many = simulated[simulated["clients"] == TALK_CLIENTS].pivot(index="flush", columns="way", values="throughput")
+    gains = many["together"] / many["queue"]
+    each = ", ".join(f"{narrate.number(gain)} where a flush takes {narrate.number(flush * 1e3)} ms" for flush, gain in gains.items())
+    return narrate.Sentence(
+        f"Simulated with {TALK_CLIENTS} clients, what 9.2 gains over 9.1's queue is {each}. "
+        "How long the talk's disk took for a flush isn't said: it is the constant that decides, and that the simulation can't know."
+    )
+
+
+def off_the_fast_path(chapter: Chapter) -> narrate.Sentence | None:
+    """What the lock table costs here, beside the share of locks that are on the fast path."""
+    found = chapter.median("locks", "fastpath", f"{locks.TABLE}, {locks.CROWD} clients")
+    gained = locks.gained(chapter, locks.CROWD, locks.HELD)
+    if found is None or gained is None:
+        return None
+    said = f"On the server with few slots {narrate.number(100 * found.estimate, 0)} % of the relation locks are on the fast path."
+    held = narrate.ratio_sentence(gained, "throughput", "readers on the fast path", "the same readers while another session has SHARE locks on the relations")
+    return narrate.Sentence(f"{said} {held}")
