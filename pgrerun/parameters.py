@@ -147,7 +147,7 @@ VALUES: dict[str, dict[str, tuple]] = {
         "commits": (1_000, 5_000, 100_000),
         "flush_delay": (2_000, 5_000, 5_000),
         "idle_seconds": (10, 120, 600),
-        "simulated_transactions": (800, 5_000, 50_000),
+        "simulated_transactions": (400, 5_000, 50_000),
     },
 }
 # Until this machine has run a chapter once, the command announces these.

@@ -13,7 +13,7 @@ from pgrerun.parameters import MINUTES, PROFILES
 from pgrerun.relations import loading
 from pgrerun.server import Server
 
-SLOTS = 256  # locks on the fast path of each backend (PostgreSQL 18; sixteen before)
+SLOTS = 1024  # locks on the fast path of each backend (PostgreSQL 18; sixteen before)
 ACCOUNTS = 100_000  # of pgbench, per unit of scale
 LOOKUP = "\\set aid random(1, :accounts)\nSELECT abalance FROM scaling_accounts WHERE aid = :aid;\n"
 TALK_CLIENTS = int(published.cell("scalability_write", "commit_clients", "value"))

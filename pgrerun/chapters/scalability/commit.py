@@ -90,14 +90,16 @@ INSERT_ONLY = "INSERT INTO scaling_inserts VALUES (:client_id, 'some words');\n"
 def sweep(chapter: Chapter) -> None:
     """Single inserts over clients: throughput and commits per flush; as it comes, delayed, and not waited for."""
     on = _ready(chapter, server(chapter))
-    _swept(chapter, on, "commit sweep", {PLAIN: {}, DELAYED: {"commit_delay": _half(chapter)}, NOT_WAITED: {"synchronous_commit": "off"}})
+    few, most = sizes(chapter)[1], sizes(chapter)[-1]
+    arms = [(PLAIN, {}, number) for number in sizes(chapter)] + [(NOT_WAITED, {"synchronous_commit": "off"}, most)]
+    _swept(chapter, on, "commit sweep", arms + [(DELAYED, {"commit_delay": _half(chapter)}, number) for number in (few, most)])
 
 
 def slowed(chapter: Chapter) -> None:
     """The same on a server whose flush was made slow on purpose, by a library that waits in front of it."""
     with flushing.slowed(chapter.parameters.flush_delay):
-        on = _ready(chapter, chapter.cluster(max_connections=connections(chapter), cluster_name="slow_flush"))
-    _swept(chapter, on, "slowed sweep", {PLAIN: {}})
+        on = _ready(chapter, chapter.cluster(max_connections=connections(chapter), wal_sync_method="fdatasync"))
+    _swept(chapter, on, "slowed sweep", [(PLAIN, {}, number) for number in sizes(chapter)])
 
 
 def _half(chapter: Chapter) -> int:
@@ -111,8 +113,8 @@ def sizes(chapter: Chapter) -> list[int]:
     return sorted({1, FEW, 16, levels(chapter)[-1]})
 
 
-def _swept(chapter: Chapter, on: Server, name: str, settings: dict[str, dict]) -> None:
-    arms = [Arm(f"{way}, {number} clients", partial(_flushed, chapter, on, setting, number)) for way, setting in settings.items() for number in sizes(chapter)]
+def _swept(chapter: Chapter, on: Server, name: str, ways: list[tuple[str, dict, int]]) -> None:
+    arms = [Arm(f"{way}, {number} clients", partial(_flushed, chapter, on, setting, number)) for way, setting, number in ways]
     if chapter.borrowed:
         chapter.cluster()
     chapter.compare(name, arms, SWEEP_UNITS, warmup=0)
@@ -147,7 +149,7 @@ def simulate(chapter: Chapter) -> pd.DataFrame | None:
     swept, handed = chapter.table("commit sweep", "throughput"), chapter.median("handoff", "elapsed", "handoff")
     if swept.empty or handed is None:
         return None
-    work = processors() / swept[f"{NOT_WAITED}, {sizes(chapter)[-2]} clients"].median()
+    work = processors() / swept[f"{NOT_WAITED}, {sizes(chapter)[-1]} clients"].median()
     cores = int(published.cell("scalability_write", "commit_cores", "value"))
     rows = []
     for flush in FLUSHES:

@@ -5,10 +5,12 @@ measured here (`Costs`), how locks meet is `models.contention`'s.
 """
 
 import os
+from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from multiprocessing import get_context
 
+import numpy as np
 import pandas as pd
 
 from pgrerun import published, statistics
@@ -16,7 +18,7 @@ from pgrerun.chapter import Chapter
 from pgrerun.chapters.scalability import locks, reading
 from pgrerun.errors import CannotMeasure
 from pgrerun.experiment import Arm, Block
-from pgrerun.instruments import cachelines, switching
+from pgrerun.instruments import switching
 from pgrerun.models import contention
 from pgrerun.models.contention import Machine, Transaction, Visit
 
@@ -107,27 +109,77 @@ def _throughput(task: tuple) -> float:
     return contention.play(machine(processors, costs), lookup, clients, transactions=transactions, seed=seed).throughput
 
 
-SWEEP = (1, 8, 16, 20, 24, 32, 48, 64, 128)
+def _play(chapter: Chapter, points: Iterable[tuple], play=_throughput) -> list[float]:
+    """Throughput of many simulated points (arguments of `play` up to the number of transactions, and a block), on all processors."""
+    tasks = [(*point, chapter.parameters.simulated_transactions, chapter.parameters.seed + block) for *point, block in points]
+    with ProcessPoolExecutor(os.cpu_count(), get_context("fork")) as pool:
+        return list(pool.map(play, tasks, chunksize=4))
 
 
-def simulate(chapter: Chapter) -> pd.DataFrame | None:
-    """All simulated machines: release, processors, clients, block, throughput; one run for each set of measured costs."""
+# What is judged on simulated machines.
+CLAIMS = ("haas-001", "haas-004", "haas-005", "haas-006", "haas-007", "haas-010", "haas-011", "haas-014", "haas-024")
+LINES = tuple(nanoseconds * 1e-9 for nanoseconds in (10, 20, 40, 60, 80, 90, 100, 110, 120, 140, 160))
+
+
+def by_line(chapter: Chapter) -> pd.DataFrame:
+    """The talk's machine with a dearer and dearer cache line, all else as measured: line (seconds), release, clients, throughput.
+
+    How long a line takes from one processor to another depends on how far they are apart. On the
+    talk's machine they sat in four sockets, and how long it took there can't be known here.
+    """
     each = calibrated(chapter)
     if each is None:
         raise CannotMeasure("2 processors", "the simulation's costs were not measured")
+    typical = _median(each)
+    cores = int(TALK["cores"])
+    points = [(release, cores, clients, replace(typical, line=line)) for line in LINES for release in RELEASES for clients in (cores, 2 * cores)]
+    found = _play(chapter, [(*point, 0) for point in points])
+    rows = [(costs.line, release, clients, value) for (release, _, clients, costs), value in zip(points, found)]
+    return pd.DataFrame(rows, columns=["line", "release", "clients", "throughput"])
+
+
+def _median(each: list[Costs]) -> Costs:
+    return Costs(*(float(np.median([getattr(costs, field.name) for costs in each])) for field in fields(Costs)))
+
+
+def gains_by_line(swept: pd.DataFrame) -> pd.Series:
+    """Throughput of 9.2 over 9.1 with as many clients as processors, by the cost of a cache line."""
+    at = swept[swept["clients"] == TALK["cores"]].pivot(index="line", columns="release", values="throughput")
+    return at[AFTER] / at[BEFORE]
+
+
+def talks_line(swept: pd.DataFrame) -> float:
+    """The cost of a cache line at which the model comes nearest to the one figure it is calibrated on, the gain at 32 clients."""
+    return float((gains_by_line(swept) - TALK["gain"]).abs().idxmin())
+
+
+SWEEP = (1, 8, 16, 20, 24, 32, 48, 64, 128)
+HERE, THERE = "cache lines as here", "cache lines as the talk's gain asks"
+
+
+def simulate(chapter: Chapter, swept: pd.DataFrame | None) -> pd.DataFrame | None:
+    """All simulated machines: lines (`HERE` or `THERE`), release, processors, clients, block, throughput.
+
+    One run for each set of measured costs; the curves of `HERE` from the first set only.
+    """
+    if swept is None:
+        return None
+    each, line = calibrated(chapter), talks_line(swept)
     cores, small, large = (int(TALK[row]) for row in ("cores", "cores_small", "cores_large"))
-    points = [(release, cores, clients) for release in RELEASES for clients in SWEEP]
-    points += [(release, small, small) for release in (BEFORE, AFTER)]
-    points += [(AFTER, large, 1), (AFTER, large, large), (OLD_LINUX, large, large), (BEFORE, large, large)]
-    points += [(NO_MESSAGES, cores, clients) for clients in (1, cores)]
-    tasks = [
-        (*point, costs, chapter.parameters.simulated_transactions, chapter.parameters.seed + block)
-        for block, costs in enumerate(each) for point in points
-    ]  # fmt: skip
-    with ProcessPoolExecutor(min(4, os.cpu_count() or 1), get_context("fork")) as pool:
-        found = list(pool.map(_throughput, tasks, chunksize=4))
-    rows = [(*task[:3], task[5] - chapter.parameters.seed, value) for task, value in zip(tasks, found)]
-    return pd.DataFrame(rows, columns=["release", "processors", "clients", "block", "throughput"])
+    curves = [(release, cores, clients) for release in RELEASES for clients in SWEEP]
+    ends = [(release, small, small) for release in (BEFORE, AFTER)] + [(NO_MESSAGES, cores, clients) for clients in (1, cores)]
+    ends += [(AFTER, large, 1), *((release, large, large) for release in (AFTER, OLD_LINUX, BEFORE))]
+    points = [(THERE, *point, replace(costs, line=line), block) for block, costs in enumerate(each) for point in curves + ends]
+    points += [(HERE, *point, each[0], 0) for point in curves]
+    points += [(HERE, release, cores, cores, costs, block) for block, costs in enumerate(each) if block for release in RELEASES]
+    found = _play(chapter, [point[1:] for point in points])
+    rows = [(*point[:4], point[5], value) for point, value in zip(points, found)]
+    return pd.DataFrame(rows, columns=["lines", "release", "processors", "clients", "block", "throughput"])
+
+
+def on(simulated: pd.DataFrame | None, lines: str) -> pd.DataFrame | None:
+    """The points of one kind of machine."""
+    return None if simulated is None else simulated[simulated["lines"] == lines]
 
 
 def pick(simulated: pd.DataFrame, release: str, processors: float, clients: float) -> pd.Series:
@@ -250,21 +302,19 @@ def _written(task: tuple) -> float:
     return contention.play(machine(processors, costs), transaction, clients, transactions=transactions, seed=seed).throughput
 
 
-def simulate_writes(chapter: Chapter) -> pd.DataFrame | None:
+def simulate_writes(chapter: Chapter, swept: pd.DataFrame | None) -> pd.DataFrame | None:
     """pgbench's transaction on the talk's machine, over clients: release, processors, clients, block, throughput."""
-    each, swept, inserted = calibrated(chapter), chapter.table("write", "throughput"), chapter.table("insertion", "records")
-    if each is None or swept.empty or inserted.empty:
+    each, written, inserted = calibrated(chapter), chapter.table("write", "throughput"), chapter.table("insertion", "records")
+    if each is None or swept is None or written.empty or inserted.empty:
         return None
-    work = reading.processors() / swept[reading.clients(reading.processors())].median()
+    work = reading.processors() / written[reading.clients(reading.processors())].median()
     record = 1 / inserted[reading.clients(1)].median() - chapter.median("lock costs", "time", locks.EMPTY).estimate * 1e-9
     cores = int(TALK["cores"])
-    tasks = [
-        (release, cores, clients, costs, work, max(record, 1e-8), chapter.parameters.simulated_transactions // 2, chapter.parameters.seed + block)
+    points = [
+        (release, cores, clients, replace(costs, line=talks_line(swept)), work, max(record, 1e-8), block)
         for block, costs in enumerate(each) for release in (BEFORE, AFTER) for clients in (1, 8, cores)
     ]  # fmt: skip
-    with ProcessPoolExecutor(min(4, os.cpu_count() or 1), get_context("fork")) as pool:
-        found = list(pool.map(_written, tasks, chunksize=2))
-    rows = [(*task[:3], task[7] - chapter.parameters.seed, value) for task, value in zip(tasks, found)]
+    rows = [(*point[:3], point[-1], value) for point, value in zip(points, _play(chapter, points, _written))]
     return pd.DataFrame(rows, columns=["release", "processors", "clients", "block", "throughput"])
 
 

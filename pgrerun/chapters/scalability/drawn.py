@@ -82,23 +82,52 @@ def many_processors(simulated: pd.DataFrame | None) -> charts.Figure | None:
     if simulated is None:
         return None
     machine = simulated[(simulated["processors"] == cores.TALK["cores"]) & simulated["release"].isin(cores.RELEASES)]
-    one = machine[machine["clients"] == 1].groupby("release")["throughput"].median()
-    rows = [
-        _point(clients, "simulated", statistics.median(group["throughput"] / one[release]), series=release)
-        for (release, clients), group in machine.groupby(["release", "clients"], sort=False)
-    ]
+    rows = []
+    for lines, curves in machine.groupby("lines", sort=False):
+        one = curves[curves["clients"] == 1].groupby("release")["throughput"].median()
+        for (release, clients), group in curves.groupby(["release", "clients"], sort=False):
+            rows.append(_point(clients, "simulated", float(group["throughput"].median() / one[release]), series=release, panel=lines))
     frame = pd.DataFrame(rows)
     return charts.lines(
         frame,
         question="What would the talk's releases do on its machine of 32 processors?",
-        caption="Simulated throughput over that of one client. The costs of a lookup, a lock and a cache line are those of the reader's machine; which locks are taken is the releases'.",
+        caption="Simulated throughput over that of one client. The costs of a lookup, a lock and a sleep are those of the reader's machine; those of a cache line are, too, "
+        "in one panel, and in the other as high as the talk's gain with 32 clients asks. Which locks are taken is the releases'.",
         description=narrate.described(frame.assign(label=frame["series"] + ", " + frame["label"] + " clients")),
         x_quantity="clients",
         x_unit="",
         quantity="throughput relative to one client",
         unit="",
+        facet="panel",
         zero=True,
         name="scalability-processors",
+    )
+
+
+def by_line(swept: pd.DataFrame | None) -> charts.Figure | None:
+    """The gain of 9.2 over 9.1, and what is left of the first patch alone, over the cost of a cache line."""
+    if swept is None:
+        return None
+    at = swept.pivot(index="line", columns=["release", "clients"], values="throughput")
+    few, many = (int(cores.TALK["cores"] * times) for times in (1, 2))
+    series = {
+        f"9.2 over 9.1, {few} clients": at[cores.AFTER, few] / at[cores.BEFORE, few],
+        f"first patch over 9.1, {many} clients": at[cores.FIRST, many] / at[cores.BEFORE, many],
+    }
+    rows = [_point(line * 1e9, "simulated", value, series=name) for name, values in series.items() for line, value in values.items()]
+    rows += [_point(line * 1e9, "printed", cores.TALK["gain"], series="") for line in (at.index[0], at.index[-1])]
+    frame = pd.DataFrame(rows)
+    return charts.lines(
+        frame,
+        question="What does it take for the talk's curves to come out?",
+        caption="Simulated on 32 processors, over the time that a cache line takes from one processor to another; all other costs are measured here. The talk's gain is drawn as printed.",
+        description=narrate.described(frame.assign(label=frame["series"] + " " + frame["label"] + " ns")),
+        x_quantity="time for a cache line",
+        x_unit="ns",
+        quantity="ratio of throughputs",
+        unit="",
+        log_y=True,
+        name="scalability-line-cost",
     )
 
 

@@ -19,7 +19,7 @@ class Watch:
     """Reads the wake-ups of an idle server's processes once a second, in the background."""
 
     def __init__(self, chapter: Chapter):
-        self.cluster = chapter.cluster(autovacuum="on", cluster_name="idle")
+        self.cluster = chapter.cluster(autovacuum="on")
         self.readings: list[tuple[float, pd.DataFrame]] = []
         self.others: dict[str, int] = {}
         self._over = threading.Event()

@@ -24,7 +24,7 @@ def law(chapter: Chapter, experiment: str) -> narrate.Sentence | None:
     if fitted is None:
         return None
     per_cent = [narrate.interval(x.times(100), "%") for x in (fitted.sigma, fitted.kappa)]
-    peak = f"It puts the peak at {narrate.interval(fitted.peak)} clients." if fitted.peak.estimate < float("inf") else "It finds no peak."
+    peak = f"It puts the peak at {narrate.interval(fitted.peak)} clients." if 1 < fitted.peak.estimate < float("inf") else "It finds no peak beyond one client." if fitted.peak.estimate <= 1 else "It finds no peak."
     return narrate.Sentence(
         f"The universal scalability law, fitted to the {USL_WORDS[experiment]}: contention {per_cent[0]}, coherence {per_cent[1]} per client. {peak}"
     )
@@ -57,6 +57,18 @@ def constants(chapter: Chapter) -> narrate.Sentence | None:
     return narrate.Sentence(
         f"Measured here: a lookup's work takes {told['work']} of a processor, a visit of the lock table {told['visit']}, a cache line from another processor {told['line']}, "
         f"and a sleep with its end {told['switch']} of processor time, {told['rouse']} until the sleeper runs."
+    )
+
+
+def line(chapter: Chapter, swept: pd.DataFrame | None) -> narrate.Sentence | None:
+    """What a cache line costs here, and what it must have cost there."""
+    if swept is None:
+        return None
+    gains, there = cores.gains_by_line(swept), cores.talks_line(swept)
+    here = statistics.median([costs.line * 1e9 for costs in cores.calibrated(chapter)])
+    return narrate.Sentence(
+        f"Here a line takes {narrate.interval(here, 'ns')}. The simulated gain comes nearest to the talk's {narrate.number(cores.TALK['gain'])} "
+        f"where a line takes {narrate.number(there * 1e9)} ns: it is {narrate.number(gains[there], 1)} then."
     )
 
 

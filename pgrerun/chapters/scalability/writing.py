@@ -134,12 +134,16 @@ def _worst(frame: pd.DataFrame) -> bool:
 
 # ---- the commit log
 
-RESPONSIVE, SLUGGISH = "woken at once", "every ten seconds"
-WRITERS = {RESPONSIVE: {"wal_writer_delay": "10ms", "wal_writer_flush_after": 0}, SLUGGISH: {"wal_writer_delay": "10s", "wal_writer_flush_after": "1GB"}}
+RESPONSIVE, RESTLESS, SLUGGISH = "as it comes", "flushes at once", "sleeps ten seconds"
+WRITERS = {
+    RESPONSIVE: {},
+    RESTLESS: {"wal_writer_delay": "10ms", "wal_writer_flush_after": 0},
+    SLUGGISH: {"wal_writer_delay": "10s", "wal_writer_flush_after": "1GB"},
+}
 
 
 def wal_writer(chapter: Chapter) -> None:
-    """Asynchronous commits with a WAL writer that flushes at once, and one that sleeps as long as it may."""
+    """Asynchronous commits with the WAL writer as it comes, with one that flushes at once, and one that sleeps as long as it may."""
     on = prepared(chapter)
 
     def measure(name: str, block: Block) -> dict[str, float]:
@@ -199,6 +203,7 @@ def index_scans(chapter: Chapter) -> pd.DataFrame:
     for scan in ("first", "second"):
         with on.connect() as connection:
             connection.execute("SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off; SET max_parallel_workers_per_gather = 0")
+            connection.execute("EXPLAIN SELECT count(*) FROM scaling_fresh WHERE id > 0")  # the catalogs' tuples are asked for now
             before = _counted(connection)
             connection.execute("SELECT count(*) FROM scaling_fresh WHERE id > 0")
             rows.append((scan, TUPLES, _counted(connection) - before))
