@@ -28,7 +28,7 @@ def require() -> Sequence[int]:
     return usable[:2]
 
 
-def beside(distance: int, rounds: int = 2000) -> float:
+def beside(distance: int, rounds: int = 10_000) -> float:
     """Nanoseconds per addition while another process adds to words `distance` bytes further on.
 
     `distance` is a multiple of 8, from 8 to half of `STRIDE`.
@@ -61,24 +61,17 @@ def _add(memory, place: int, processor: int, rounds: int, start, readings) -> No
     words = np.ndarray(WORDS, np.int64, memory.buf, offset=place, strides=(STRIDE,))
     words += 1
     start.wait()
-    readings.put(_typical(lambda: np.add(words, 1, out=words), rounds) / WORDS)
+    began = time.perf_counter_ns()
+    for _ in range(rounds):
+        np.add(words, 1, out=words)
+    readings.put((time.perf_counter_ns() - began) / rounds / WORDS)
     del words
-
-
-def _typical(step, rounds: int) -> float:
-    """Nanoseconds of one step: the median, which a process that was interrupted doesn't move."""
-    taken = np.empty(rounds)
-    for round in range(rounds):
-        began = time.perf_counter_ns()
-        step()
-        taken[round] = time.perf_counter_ns() - began
-    return float(np.median(taken))
 
 
 MEMBERS, STRUCT = 256, 832  # entries of PostgreSQL 9.1's array of processes, and bytes of each of them (proc.h)
 
 
-def scanned(packed: bool, rounds: int = 2000) -> float:
+def scanned(packed: bool, rounds: int = 10_000) -> float:
     """Nanoseconds per entry to read one word of each, as a snapshot does, while another process changes its neighbour.
 
     Packed, the words lie side by side and their former neighbours elsewhere; else each lies
@@ -116,5 +109,8 @@ def _scan(memory, packed: bool, processor: int, rounds: int, started, readings) 
     place, stride = (MEMBERS * STRUCT + STRUCT, WORD) if packed else (0, STRUCT)
     hot = np.ndarray(MEMBERS, np.int64, memory.buf, offset=place, strides=(stride,))
     started.wait()
-    readings.put(_typical(lambda: np.add.reduce(hot), rounds) / MEMBERS)
+    began = time.perf_counter_ns()
+    for _ in range(rounds):
+        np.add.reduce(hot)
+    readings.put((time.perf_counter_ns() - began) / rounds / MEMBERS)
     del hot

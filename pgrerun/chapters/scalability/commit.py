@@ -51,7 +51,8 @@ def _ready(chapter: Chapter, on: Server) -> Server:
 
 
 def _commit(chapter: Chapter, on: Server, kind: str, way: str, number: int, block: Block) -> dict[str, float]:
-    return {"throughput": drive(chapter, on, script(kind, way), number, chapter.parameters.commits, block.seed).tps}
+    share = 0.4 if kind == TEN else 1
+    return {"throughput": drive(chapter, on, script(kind, way), number, share * chapter.parameters.commits, block.seed).tps}
 
 
 def together(chapter: Chapter, number: int = TALK_CLIENTS, load: str = INSERT) -> statistics.Interval | None:
@@ -90,9 +91,9 @@ INSERT_ONLY = "INSERT INTO scaling_inserts VALUES (:client_id, 'some words');\n"
 def sweep(chapter: Chapter) -> None:
     """Single inserts over clients: throughput and commits per flush; as it comes, delayed, and not waited for."""
     on = _ready(chapter, server(chapter))
-    few, most = sizes(chapter)[1], sizes(chapter)[-1]
+    most = sizes(chapter)[-1]
     arms = [(PLAIN, {}, number) for number in sizes(chapter)] + [(NOT_WAITED, {"synchronous_commit": "off"}, most)]
-    _swept(chapter, on, "commit sweep", arms + [(DELAYED, {"commit_delay": _half(chapter)}, number) for number in (few, most)])
+    _swept(chapter, on, "commit sweep", [*arms, (DELAYED, {"commit_delay": _half(chapter)}, most)])
 
 
 def slowed(chapter: Chapter) -> None:
@@ -123,7 +124,7 @@ def _swept(chapter: Chapter, on: Server, name: str, ways: list[tuple[str, dict, 
 def _flushed(chapter: Chapter, on: Server, setting: dict, number: int, block: Block) -> dict[str, float]:
     with configured(on, **setting):
         before = _flushes(on)
-        done = drive(chapter, on, INSERT_ONLY, number, min(chapter.parameters.commits, 60 * number), block.seed)
+        done = drive(chapter, on, INSERT_ONLY, number, min(chapter.parameters.commits, 40 * number), block.seed)
         return {"throughput": done.tps, "per flush": done.transactions / max(1, _flushes(on) - before)}
 
 

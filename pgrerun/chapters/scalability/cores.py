@@ -118,7 +118,7 @@ def _play(chapter: Chapter, points: Iterable[tuple], play=_throughput) -> list[f
 
 # What is judged on simulated machines.
 CLAIMS = ("haas-001", "haas-004", "haas-005", "haas-006", "haas-007", "haas-010", "haas-011", "haas-014", "haas-024")
-LINES = tuple(nanoseconds * 1e-9 for nanoseconds in (10, 20, 40, 60, 80, 90, 100, 110, 120, 140, 160))
+LINES = tuple(nanoseconds * 1e-9 for nanoseconds in (10, 20, 40, 60, 80, 100, 120, 150))
 
 
 def by_line(chapter: Chapter) -> pd.DataFrame:
@@ -132,7 +132,8 @@ def by_line(chapter: Chapter) -> pd.DataFrame:
         raise CannotMeasure("2 processors", "the simulation's costs were not measured")
     typical = _median(each)
     cores = int(TALK["cores"])
-    points = [(release, cores, clients, replace(typical, line=line)) for line in LINES for release in RELEASES for clients in (cores, 2 * cores)]
+    wanted = [(BEFORE, cores), (AFTER, cores), (BEFORE, 2 * cores), (FIRST, 2 * cores)]
+    points = [(release, cores, clients, replace(typical, line=line)) for line in LINES for release, clients in wanted]
     found = _play(chapter, [(*point, 0) for point in points])
     rows = [(costs.line, release, clients, value) for (release, _, clients, costs), value in zip(points, found)]
     return pd.DataFrame(rows, columns=["line", "release", "clients", "throughput"])
@@ -153,25 +154,28 @@ def talks_line(swept: pd.DataFrame) -> float:
     return float((gains_by_line(swept) - TALK["gain"]).abs().idxmin())
 
 
-SWEEP = (1, 8, 16, 20, 24, 32, 48, 64, 128)
+SWEEP = (1, 8, 16, 20, 24, 32, 64, 128)
+SEEDS = 5
 HERE, THERE = "cache lines as here", "cache lines as the talk's gain asks"
 
 
 def simulate(chapter: Chapter, swept: pd.DataFrame | None) -> pd.DataFrame | None:
     """All simulated machines: lines (`HERE` or `THERE`), release, processors, clients, block, throughput.
 
-    One run for each set of measured costs; the curves of `HERE` from the first set only.
+    The costs of `THERE` are the medians, and its blocks differ in what is drawn at random. `HERE` has
+    a block for each set of measured costs; its curves come from the first set.
     """
     if swept is None:
         return None
-    each, line = calibrated(chapter), talks_line(swept)
+    each = calibrated(chapter)
+    there = replace(_median(each), line=talks_line(swept))
     cores, small, large = (int(TALK[row]) for row in ("cores", "cores_small", "cores_large"))
     curves = [(release, cores, clients) for release in RELEASES for clients in SWEEP]
     ends = [(release, small, small) for release in (BEFORE, AFTER)] + [(NO_MESSAGES, cores, clients) for clients in (1, cores)]
-    ends += [(AFTER, large, 1), *((release, large, large) for release in (AFTER, OLD_LINUX, BEFORE))]
-    points = [(THERE, *point, replace(costs, line=line), block) for block, costs in enumerate(each) for point in curves + ends]
-    points += [(HERE, *point, each[0], 0) for point in curves]
-    points += [(HERE, release, cores, cores, costs, block) for block, costs in enumerate(each) if block for release in RELEASES]
+    points = [(THERE, *point, there, block) for block in range(SEEDS) for point in curves + ends]
+    points += [(HERE, *point, each[0], 0) for point in curves if point[2] != cores]
+    larger = [(AFTER, large, 1), *((release, large, large) for release in (AFTER, OLD_LINUX, BEFORE))]
+    points += [(HERE, *point, costs, block) for block, costs in enumerate(each) for point in [*larger, *((release, cores, cores) for release in RELEASES)]]
     found = _play(chapter, [point[1:] for point in points])
     rows = [(*point[:4], point[5], value) for point, value in zip(points, found)]
     return pd.DataFrame(rows, columns=["lines", "release", "processors", "clients", "block", "throughput"])
@@ -311,8 +315,8 @@ def simulate_writes(chapter: Chapter, swept: pd.DataFrame | None) -> pd.DataFram
     record = 1 / inserted[reading.clients(1)].median() - chapter.median("lock costs", "time", locks.EMPTY).estimate * 1e-9
     cores = int(TALK["cores"])
     points = [
-        (release, cores, clients, replace(costs, line=talks_line(swept)), work, max(record, 1e-8), block)
-        for block, costs in enumerate(each) for release in (BEFORE, AFTER) for clients in (1, 8, cores)
+        (release, cores, clients, replace(_median(each), line=talks_line(swept)), work, max(record, 1e-8), block)
+        for block in range(SEEDS) for release in (BEFORE, AFTER) for clients in (1, cores)
     ]  # fmt: skip
     rows = [(*point[:3], point[-1], value) for point, value in zip(points, _play(chapter, points, _written))]
     return pd.DataFrame(rows, columns=["release", "processors", "clients", "block", "throughput"])

@@ -51,13 +51,12 @@ def the_print() -> charts.Figure:
     )
 
 
-def swept(chapter: Chapter, experiment: str, what: str) -> charts.Figure:
-    """Throughput over clients, with the law fitted to it."""
+def swept(chapter: Chapter, experiment: str, what: str, fitted: statistics.USL | None) -> charts.Figure:
+    """Throughput over clients, with the law that was fitted to it."""
     rows = []
     for kind, frame in _runs(chapter, experiment):
         table = wide(frame, "throughput").drop(columns=reading.AGAIN, errors="ignore")
         rows += [_point(_number(arm), kind, statistics.median(table[arm]), series=what) for arm in table]
-    fitted = reading.law(chapter, experiment)
     if fitted is not None:
         at = sorted({row["x"] for row in rows})
         rows += [_point(x, "simulated", float(fitted.predict([x])[0]), series="fitted law") for x in at]

@@ -11,15 +11,22 @@ from pgrerun.chapter import Chapter
 from pgrerun.errors import CannotMeasure
 from pgrerun.instruments import processes
 
-SETTLE = 15.0  # seconds until the background writer and the WAL writer have noticed that nothing happens
+SETTLE = 15.0  # seconds until the WAL writer has noticed that nothing happens
+LAP = 120.0  # seconds that the background writer takes to look at every buffer once, before it lies down (bufmgr.c)
 WINDOWS = 5
 
 
 class Watch:
-    """Reads the wake-ups of an idle server's processes once a second, in the background."""
+    """Reads the wake-ups of an idle server's processes once a second, in the background.
+
+    Where there is no time to let the background writer finish its first lap, it is told to do
+    without (bgwriter_lru_maxpages = 0), and `hurried` is true.
+    """
 
     def __init__(self, chapter: Chapter):
-        self.cluster = chapter.cluster(autovacuum="on")
+        self.hurried = chapter.parameters.idle_seconds < LAP
+        self.cluster = chapter.cluster(autovacuum="on", **({"bgwriter_lru_maxpages": 0} if self.hurried else {}))
+        self.settle = SETTLE + (0 if self.hurried else LAP)
         self.readings: list[tuple[float, pd.DataFrame]] = []
         self.others: dict[str, int] = {}
         self._over = threading.Event()
@@ -27,7 +34,7 @@ class Watch:
         self._thread.start()
 
     def _watch(self) -> None:
-        if self._over.wait(SETTLE):
+        if self._over.wait(self.settle):
             return
         self._others_before = _programs()
         while True:

@@ -15,7 +15,7 @@ from pgrerun.instruments import waits
 from pgrerun.relations import loading
 from pgrerun.server import Server
 
-PARTITIONS = 150  # relations that one statement locks beside their parent; PostgreSQL 9.2 to 17 had sixteen slots
+PARTITIONS = 100  # relations that one statement locks beside their parent; PostgreSQL 9.2 to 17 had sixteen slots
 FAST, TABLE, HELD = "fast path", "lock table", "strong lock elsewhere"
 UNITS = {"throughput": "transactions/s", "fastpath": "share of relation locks"}
 # the locks that a statement over all partitions takes, without the rest of that statement
@@ -128,7 +128,7 @@ def overflow(chapter: Chapter) -> None:
     servers = {FAST: server(chapter), TABLE: few, HELD: server(chapter)}
     for on in (server(chapter), few):
         _partitioned(on)
-    arms = [Arm(_arm(name, number), partial(_locked, chapter, on, name, number)) for number in (1, CROWD) for name, on in servers.items()]
+    arms = [Arm(_arm(name, number), partial(_locked, chapter, on, name, number)) for number in (CROWD,) for name, on in servers.items()]
     chapter.compare("locks", arms, UNITS)
 
 
@@ -175,19 +175,6 @@ def crowded(chapter: Chapter) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def contention_facts(found: pd.DataFrame | None) -> dict[str, bool] | None:
-    """Contention for the lock table without any lock conflict."""
-    if found is None:
-        return None
-    slow, fast = (found[found["arm"] == name] for name in (TABLE, FAST))
-    manager = lambda rows: float(rows.loc[rows["event"] == "LockManager", "backends"].sum())
-    return {
-        "no reader waits for another's lock": not (found["type"] == "Lock").any(),
-        "beyond the fast path readers wait for the lock table": manager(slow) > 0,
-        "on the fast path they wait for it less": manager(fast) < manager(slow),
-    }
-
-
 # ---- what the model needs to know
 
 ALONE, SAME, OTHER, EMPTY = "alone", "both the same lock", "each its own lock", "no lock"
@@ -213,6 +200,12 @@ def costs(chapter: Chapter) -> None:
 
 
 LOOPS = 100_000
+
+
+def contended(chapter: Chapter) -> statistics.Interval | None:
+    """Time of two sessions that take the same lock, for which neither has to wait, over that of two that take one each."""
+    return chapter.ratio("lock costs", "time", SAME, OTHER)
+
 
 
 def _loops(on: Server, expressions: list[str], block: Block) -> dict[str, float]:

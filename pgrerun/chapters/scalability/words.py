@@ -7,7 +7,6 @@ from pgrerun.chapter import Chapter
 from pgrerun.chapters.scalability import commit, cores, locks, reading
 from pgrerun.chapters.scalability.bench import TALK_CLIENTS, processors
 
-USL_WORDS = {"read": "lookups", "write": "writers"}
 
 
 def noise(chapter: Chapter) -> narrate.Sentence | None:
@@ -18,15 +17,14 @@ def noise(chapter: Chapter) -> narrate.Sentence | None:
     return narrate.noise(statistics.noise_floor(frame[reading.clients(processors())], frame[reading.AGAIN]))
 
 
-def law(chapter: Chapter, experiment: str) -> narrate.Sentence | None:
+def law(fitted: statistics.USL | None, what: str) -> narrate.Sentence | None:
     """What the universal scalability law makes of a sweep."""
-    fitted = reading.law(chapter, experiment)
     if fitted is None:
         return None
     per_cent = [narrate.interval(x.times(100), "%") for x in (fitted.sigma, fitted.kappa)]
     peak = f"It puts the peak at {narrate.interval(fitted.peak)} clients." if 1 < fitted.peak.estimate < float("inf") else "It finds no peak beyond one client." if fitted.peak.estimate <= 1 else "It finds no peak."
     return narrate.Sentence(
-        f"The universal scalability law, fitted to the {USL_WORDS[experiment]}: contention {per_cent[0]}, coherence {per_cent[1]} per client. {peak}"
+        f"The universal scalability law, fitted to the {what}: contention {per_cent[0]}, coherence {per_cent[1]} per client. {peak}"
     )
 
 

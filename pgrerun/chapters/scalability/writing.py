@@ -57,7 +57,7 @@ def _write(chapter: Chapter, on: Server, number: int, seed: int, share: float = 
 
 def steps(chapter: Chapter) -> list[int]:
     """Numbers of clients of the sweep that writes."""
-    return sorted({1, processors(), CROWD, levels(chapter)[-1], max(1, levels(chapter)[-1] // 4)})
+    return sorted({1, processors(), CROWD, levels(chapter)[-1]})
 
 
 def write(chapter: Chapter) -> None:
@@ -65,7 +65,7 @@ def write(chapter: Chapter) -> None:
     on = prepared(chapter)
     arms = [Arm(clients(number), partial(_writes, chapter, on, number)) for number in steps(chapter)]
     with _asynchronous(chapter, on):
-        chapter.compare("write", arms, UNITS)
+        chapter.compare("write", arms, UNITS, warmup=0)
 
 
 def _asynchronous(chapter: Chapter, on: Server, **more):
@@ -149,10 +149,10 @@ def wal_writer(chapter: Chapter) -> None:
     def measure(name: str, block: Block) -> dict[str, float]:
         with _asynchronous(chapter, on, **WRITERS[name]):
             before = _lookups(on)
-            done = _write(chapter, on, CROWD, block.seed)
+            done = _write(chapter, on, CROWD, block.seed, share=0.15)
             return {"throughput": done.tps, "lookups": (_lookups(on) - before) / done.transactions}
 
-    chapter.compare("wal writer", [Arm(name, partial(measure, name)) for name in WRITERS], UNITS | {"lookups": "per transaction"})
+    chapter.compare("wal writer", [Arm(name, partial(measure, name)) for name in WRITERS], UNITS | {"lookups": "per transaction"}, warmup=0)
 
 
 def _lookups(on: Server) -> float:
@@ -287,7 +287,7 @@ def insertion(chapter: Chapter) -> None:
     chapter.compare("insertion", arms, {"records": "records/s"})
 
 
-RECORDS = 20_000
+RECORDS = 10_000
 
 
 def inserting_scales(chapter: Chapter) -> statistics.Interval | None:
