@@ -6,6 +6,7 @@ from pgrerun import narrate, statistics
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.scalability import commit, cores, locks, reading
 from pgrerun.chapters.scalability.bench import TALK_CLIENTS, processors
+from pgrerun.chapters.scalability.idle import LAP
 
 
 
@@ -101,3 +102,15 @@ def off_the_fast_path(chapter: Chapter) -> narrate.Sentence | None:
     said = f"On the server with few slots {narrate.number(100 * found.estimate, 0)} % of the relation locks are on the fast path."
     held = narrate.ratio_sentence(gained, "throughput", "readers on the fast path", "the same readers while another session has SHARE locks on the relations")
     return narrate.Sentence(f"{said} {held}")
+
+
+def hurried(watched) -> narrate.Sentence | None:
+    """How the idle server was made to fall asleep in the time there was."""
+    if watched is None:
+        return None
+    if not watched.hurried:
+        return narrate.Sentence("The idle server has PostgreSQL's defaults, and was left alone until its background writer had looked at every buffer once.")
+    return narrate.Sentence(
+        f"A background writer looks at every buffer once before it lies down, which takes it {narrate.number(LAP, 0)} seconds. This run has no such time, so the idle server's was told to "
+        "look at none; everything else is PostgreSQL's default. With more `idle_seconds` the default is measured."
+    )
