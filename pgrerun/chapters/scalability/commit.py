@@ -31,7 +31,8 @@ def script(load: str, way: str) -> str:
     return f"{before}BEGIN;\n{work}INSERT INTO scaling_inserts VALUES (:client_id, 'some words');\nSELECT pg_advisory_xact_lock({key});\nEND;\n"
 
 
-def _arm(load: str, way: str, number: int) -> str:
+def arm(load: str, way: str, number: int) -> str:
+    """The name of an arm of `commits`."""
     return f"{load}, {way}, {number} clients"
 
 
@@ -39,7 +40,7 @@ def commits(chapter: Chapter) -> None:
     """Transactions that wait for the flush, few clients and the talk's number of them, flushed together and each alone."""
     on = _ready(chapter, server(chapter))
     kinds = [(INSERT, way, number) for number in (FEW, TALK_CLIENTS) for way in (TOGETHER, ALONE)] + [(TEN, way, TALK_CLIENTS) for way in (TOGETHER, ALONE)]
-    arms = [Arm(_arm(*kind), partial(_commit, chapter, on, *kind)) for kind in kinds]
+    arms = [Arm(arm(*kind), partial(_commit, chapter, on, *kind)) for kind in kinds]
     if chapter.borrowed:
         chapter.cluster()  # says why not: so many connections, and a load that stops everybody
     chapter.compare("commits", arms, UNITS, warmup=0)
@@ -57,7 +58,7 @@ def _commit(chapter: Chapter, on: Server, kind: str, way: str, number: int, bloc
 
 def together(chapter: Chapter, number: int = TALK_CLIENTS, load: str = INSERT) -> statistics.Interval | None:
     """Throughput flushed together over that of each commit flushed alone."""
-    return chapter.ratio("commits", "throughput", _arm(load, TOGETHER, number), _arm(load, ALONE, number))
+    return chapter.ratio("commits", "throughput", arm(load, TOGETHER, number), arm(load, ALONE, number))
 
 
 def _gains(chapter: Chapter) -> dict[tuple[str, int], pd.Series] | None:
@@ -65,7 +66,7 @@ def _gains(chapter: Chapter) -> dict[tuple[str, int], pd.Series] | None:
     if frame.empty:
         return None
     kinds = ((INSERT, FEW), (INSERT, TALK_CLIENTS), (TEN, TALK_CLIENTS))
-    return {(load, number): frame[_arm(load, TOGETHER, number)] / frame[_arm(load, ALONE, number)] for load, number in kinds}
+    return {(load, number): frame[arm(load, TOGETHER, number)] / frame[arm(load, ALONE, number)] for load, number in kinds}
 
 
 def many_over_few(chapter: Chapter) -> statistics.Interval | None:

@@ -5,6 +5,7 @@ import pandas as pd
 from pgrerun import charts, narrate, published, statistics
 from pgrerun.chapter import Chapter, wide
 from pgrerun.chapters.scalability import commit, cores, reading
+from pgrerun.chapters.scalability.bench import TALK_CLIENTS
 from pgrerun.errors import BookError
 
 
@@ -56,15 +57,15 @@ def swept(chapter: Chapter, experiment: str, what: str, fitted: statistics.USL |
     rows = []
     for kind, frame in _runs(chapter, experiment):
         table = wide(frame, "throughput").drop(columns=reading.AGAIN, errors="ignore")
-        rows += [_point(_number(arm), kind, statistics.median(table[arm]), series=what) for arm in table]
+        rows += [_point(_number(arm), kind, statistics.median(table[arm])) for arm in table]
     if fitted is not None:
         at = sorted({row["x"] for row in rows})
-        rows += [_point(x, "simulated", float(fitted.predict([x])[0]), series="fitted law") for x in at]
+        rows += [_point(x, "simulated", float(fitted.predict([x])[0])) for x in at]
     frame = pd.DataFrame(rows).sort_values(["kind", "x"])
     return charts.lines(
         frame,
         question=f"How does the throughput of {what} change with the number of clients?",
-        caption="Medians with intervals; the dashed line is the universal scalability law fitted to this run.",
+        caption="Medians with intervals; the dashed line, a model's, is the universal scalability law fitted to this run.",
         description=narrate.described(frame.assign(label=frame["label"] + " clients")),
         x_quantity="clients",
         x_unit="",
@@ -83,6 +84,8 @@ def many_processors(simulated: pd.DataFrame | None) -> charts.Figure | None:
     machine = simulated[(simulated["processors"] == cores.TALK["cores"]) & simulated["release"].isin(cores.RELEASES)]
     rows = []
     for lines, curves in machine.groupby("lines", sort=False):
+        if lines == cores.HERE:  # its curves are those of the first set of costs
+            curves = curves[curves["block"] == 0]
         one = curves[curves["clients"] == 1].groupby("release")["throughput"].median()
         for (release, clients), group in curves.groupby(["release", "clients"], sort=False):
             rows.append(_point(clients, "simulated", float(group["throughput"].median() / one[release]), series=release, panel=lines))
@@ -98,6 +101,7 @@ def many_processors(simulated: pd.DataFrame | None) -> charts.Figure | None:
         quantity="throughput relative to one client",
         unit="",
         facet="panel",
+        log_x=True,
         zero=True,
         name="scalability-processors",
     )
@@ -170,7 +174,7 @@ def commits_over_clients(chapter: Chapter) -> charts.Figure:
                 table = wide(observed, metric)
                 rows += [
                     _point(_number(arm), kind, statistics.median(table[arm]), series=slow or arm.rpartition(", ")[0], panel=panel)
-                    for arm in table if metric == "throughput" or not arm.startswith(commit.NOT_WAITED)
+                    for arm in table if arm.startswith(commit.PLAIN)
                 ]  # fmt: skip
     if not rows:
         raise BookError("There is nothing to draw of the commits: neither this run nor the published one has measured them.")
@@ -204,6 +208,30 @@ def compared(chapter: Chapter, experiment: str, metric: str, *, question: str, c
     return charts.compare_to_print(
         frame, question=question, caption=caption, description=narrate.described(frame), quantity=quantity, unit=unit, log=log, zero=not log, name=name
     )  # fmt: skip
+
+
+def together(chapter: Chapter) -> charts.Figure:
+    """Commits flushed together and each alone, by load and clients."""
+    panels = {(commit.INSERT, commit.FEW): "inserts, few clients", (commit.INSERT, TALK_CLIENTS): "inserts, many clients", (commit.TEN, TALK_CLIENTS): "longer, many clients"}
+    rows = [
+        {"panel": panel, "label": way, "kind": kind, "value": median.estimate, "low": median.low, "high": median.high}
+        for (load, number), panel in panels.items() for way in (commit.TOGETHER, commit.ALONE)
+        for kind, observed in _runs(chapter, "commits")
+        for median in [statistics.median(wide(observed, "throughput")[commit.arm(load, way, number)])]
+    ]  # fmt: skip
+    frame = pd.DataFrame(rows)
+    return charts.compare_to_print(
+        frame,
+        question="What does it bring that one flush carries the commits of many?",
+        caption=f"Single inserts by {commit.FEW} clients and by {TALK_CLIENTS}, and transactions of ten statements by {TALK_CLIENTS}. Flushed alone, each commit waits until the one before has been flushed.",
+        description=narrate.described(frame),
+        quantity="throughput",
+        unit="transactions/s",
+        facet="panel",
+        own_scales=True,
+        zero=True,
+        name="scalability-together",
+    )
 
 
 def wakes(found: pd.DataFrame | None) -> charts.Figure | None:
