@@ -8,6 +8,7 @@ import pandas as pd
 
 from pgrerun import published, tables
 from pgrerun.chapter import Chapter
+from pgrerun.errors import CannotMeasure
 from pgrerun.instruments import pgbench
 from pgrerun.parameters import MINUTES, PROFILES
 from pgrerun.relations import loading
@@ -85,7 +86,9 @@ def drive(chapter: Chapter, on: Server, script: str, clients: int, transactions:
 
 @contextmanager
 def configured(on: Server, **settings: str | int) -> Iterator[None]:
-    """A server of ours runs this block with these settings, none of which needs a restart."""
+    """A server of ours runs this block with these settings, none of which needs a restart; CannotMeasure on somebody else's."""
+    if not on.owned:
+        raise CannotMeasure("restart", f"it needs a server whose settings may be changed, and {on.name} is not ours")
     with on.connect() as connection:
         for name, value in settings.items():
             connection.execute(f"ALTER SYSTEM SET {name} = '{value}'")

@@ -117,8 +117,6 @@ def sizes(chapter: Chapter) -> list[int]:
 
 def _swept(chapter: Chapter, on: Server, name: str, ways: list[tuple[str, dict, int]]) -> None:
     arms = [Arm(f"{way}, {number} clients", partial(_flushed, chapter, on, setting, number)) for way, setting, number in ways]
-    if chapter.borrowed:
-        chapter.cluster()
     chapter.compare(name, arms, SWEEP_UNITS, warmup=0)
 
 

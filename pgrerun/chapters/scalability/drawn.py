@@ -234,6 +234,41 @@ def together(chapter: Chapter) -> charts.Figure:
     )
 
 
+SHOWN = 6  # kinds of wait that have a colour of their own
+
+
+def waits(reading_found: pd.DataFrame | None, writing_found: pd.DataFrame | None) -> charts.Figure | None:
+    """What active backends do at the end of each sweep: run, or wait for what, as shares."""
+    loads = {}
+    if reading_found is not None:
+        for number, rows in reading_found.groupby("clients"):
+            loads[f"lookups, {narrate.count(int(number), 'client')}"] = rows
+    if writing_found is not None:
+        loads |= {f"{name} commits": rows for name, rows in writing_found.groupby("load", sort=False)}
+    shares = {
+        (label, "running, or would like to" if row.type == "CPU" else f"{row.type}: {row.event}"): row.backends / rows["backends"].sum()
+        for label, rows in loads.items() for row in rows.itertuples()
+    }  # fmt: skip
+    if not shares:
+        return None
+    every = pd.Series(shares).rename_axis(["label", "pages"])
+    most = every.groupby("pages").max().nlargest(SHOWN).index
+    frame = every.rename("value").reset_index()
+    frame["pages"] = frame["pages"].where(frame["pages"].isin(most), "other waits")
+    frame = frame.groupby(["label", "pages"], sort=False, as_index=False)["value"].sum().assign(kind="measured")
+    frame = frame.sort_values("pages", key=lambda pages: pages.map({page: n for n, page in enumerate([*most, "other waits"])}), kind="stable")
+    frame = frame.sort_values("label", key=lambda labels: labels.map(list(loads).index), kind="stable")
+    return charts.stacked_pages(
+        frame,
+        question="What do active backends do at each step of the sweeps?",
+        caption="Shares of the samples. A backend that runs, or waits for a processor, waits for nothing that PostgreSQL knows. Commits are those of the most clients.",
+        description=narrate.described(frame.assign(label=frame["label"] + ", " + frame["pages"])),
+        quantity="share of active backends",
+        facet=None,
+        name="scalability-waits",
+    )
+
+
 def wakes(found: pd.DataFrame | None) -> charts.Figure | None:
     """Wake-ups per second, then, and by process now."""
     if found is None:

@@ -80,6 +80,17 @@ def per_flush(chapter: Chapter) -> narrate.Sentence | None:
     return narrate.Sentence(f"A flush carries {narrate.interval(found[0])} commits of one client and {narrate.interval(found[1])} of {sizes[-1]}.")
 
 
+def waited(chapter: Chapter) -> narrate.Sentence | None:
+    """What commit_delay, and not waiting at all, do to the throughput of the most clients."""
+    most = commit.sizes(chapter)[-1]
+    found = [chapter.ratio("commit sweep", "throughput", f"{way}, {most} clients", f"{commit.PLAIN}, {most} clients") for way in (commit.DELAYED, commit.NOT_WAITED)]
+    if None in found:
+        return None
+    base = f"{most} clients as it comes"
+    delayed = narrate.ratio_sentence(found[0], "throughput", f"{most} clients with {commit.DELAYED}", base)
+    return delayed + narrate.ratio_sentence(found[1], "throughput", f"{most} clients that don't wait for the flush", base)
+
+
 def queue(simulated: pd.DataFrame | None) -> narrate.Sentence | None:
     """At which of the simulated flush times the talk's gain comes out."""
     if simulated is None:

@@ -64,13 +64,11 @@ def write(chapter: Chapter) -> None:
     """pgbench's transaction by each number of clients, without waiting for the flush, as in the talk."""
     on = prepared(chapter)
     arms = [Arm(clients(number), partial(_writes, chapter, on, number)) for number in steps(chapter)]
-    with _asynchronous(chapter, on):
+    with _asynchronous(on):
         chapter.compare("write", arms, UNITS, warmup=0)
 
 
-def _asynchronous(chapter: Chapter, on: Server, **more):
-    if chapter.borrowed:
-        chapter.cluster()  # says why not
+def _asynchronous(on: Server, **more):
     return configured(on, synchronous_commit="off", **more)
 
 
@@ -147,7 +145,7 @@ def wal_writer(chapter: Chapter) -> None:
     on = prepared(chapter)
 
     def measure(name: str, block: Block) -> dict[str, float]:
-        with _asynchronous(chapter, on, **WRITERS[name]):
+        with _asynchronous(on, **WRITERS[name]):
             before = _lookups(on)
             done = _write(chapter, on, CROWD, block.seed, share=0.15)
             return {"throughput": done.tps, "lookups": (_lookups(on) - before) / done.transactions}
@@ -303,7 +301,7 @@ def checkpointed(chapter: Chapter) -> None:
     on = prepared(chapter)
 
     def measure(when: str, block: Block) -> dict[str, float]:
-        with on.connect() as connection, _asynchronous(chapter, on):
+        with on.connect() as connection, _asynchronous(on):
             if when == AFTER:
                 connection.execute("CHECKPOINT")
             before = _position(connection)
@@ -333,7 +331,7 @@ def insertion_facts(chapter: Chapter, found: pd.DataFrame | None) -> dict[str, b
 
 def flushes(chapter: Chapter) -> None:
     """Flushes of a small file, alone and while somebody copies a large one: the longest and the median, in milliseconds."""
-    folder = chapter.server.scratch
+    folder = chapter.cluster().scratch  # beside a server's files; where somebody else's server has its own isn't known
 
     def measure(busy: bool, block: Block) -> dict[str, float]:
         if busy:
