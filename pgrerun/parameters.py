@@ -144,7 +144,7 @@ VALUES: dict[str, dict[str, tuple]] = {
         "scale": (2, 10, 100),
         "most_clients": (64, 250, 1000),
         "transactions": (3_000, 40_000, 1_000_000),
-        "commits": (750, 5_000, 100_000),
+        "commits": (500, 5_000, 100_000),
         "flush_delay": (2_000, 5_000, 5_000),
         "idle_seconds": (10, 120, 600),
         "simulated_transactions": (400, 5_000, 50_000),
