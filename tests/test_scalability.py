@@ -143,3 +143,13 @@ def test_a_watch_counts_the_wakeups_of_a_live_server(monkeypatch, chapter):
     watched.end(1.5)
     found = idle.wakeups(SimpleNamespace(parameters=SimpleNamespace(idle_seconds=0)), watched)
     assert {"checkpointer", "walwriter"} <= set(found["role"]) and idle.rate(found).low >= 0
+
+
+def test_a_fall_beyond_the_processors_is_told_from_a_flat_curve(monkeypatch):
+    monkeypatch.setattr(cores, "SWEEP", (1, 20, 32, 64))
+    curves = {cores.BEFORE: (1, 10, 12, 11), cores.FIRST: (1, 20, 30, 9), cores.AFTER: (1, 20, 31, 31)}
+    rows = [(cores.THERE, release, 32, n, block, value) for release, values in curves.items() for n, value in zip(cores.SWEEP, values) for block in range(5)]
+    frame = pd.DataFrame(rows, columns=["lines", "release", "processors", "clients", "block", "throughput"])
+    assert all(cores.falling_facts(frame).values())
+    frame.loc[frame["release"] == cores.FIRST, "throughput"] = 31.0
+    assert list(cores.falling_facts(frame).values()) == [False, False, False, False]

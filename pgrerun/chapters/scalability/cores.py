@@ -222,16 +222,28 @@ def speedup(simulated: pd.DataFrame | None) -> statistics.Interval | None:
     return ratio(pick(simulated, AFTER, large, large), pick(simulated, AFTER, large, 1))
 
 
+def curve(simulated: pd.DataFrame, release: str) -> pd.Series:
+    """Median throughput of a release on the talk's machine, by clients."""
+    chosen = simulated[(simulated["release"] == release) & (simulated["processors"] == TALK["cores"])]
+    return chosen.groupby("clients")["throughput"].median()
+
+
+def kept_beyond(simulated: pd.DataFrame, release: str) -> float:
+    """The least that a release keeps of its best throughput with more clients than processors."""
+    throughput = curve(simulated, release)
+    return float(throughput[throughput.index > TALK["cores"]].min() / throughput.max())
+
+
 def falling_facts(simulated: pd.DataFrame | None) -> dict[str, bool] | None:
     """What becomes of the first patch alone beyond as many clients as processors."""
     if simulated is None:
         return None
     cores, beyond = TALK["cores"], [clients for clients in SWEEP if clients > TALK["cores"]]
-    kept = {release: min(ratio(pick(simulated, release, cores, n), pick(simulated, release, cores, cores)).estimate for n in beyond) for release in RELEASES}
+    kept = {release: kept_beyond(simulated, release) for release in RELEASES}
     lowest = min(ratio(pick(simulated, FIRST, cores, n), pick(simulated, BEFORE, cores, n)).high for n in beyond)
     return {
-        "simulated, the first patch alone loses throughput beyond as many clients as processors": kept[FIRST] < 1 / 1.05,
-        "simulated, it loses a larger share than 9.1": kept[FIRST] < kept[BEFORE],
+        "simulated, the first patch alone loses throughput with more clients than processors": kept[FIRST] < 1 / 1.05,
+        "simulated, it loses a larger share of its best than 9.1": kept[FIRST] < kept[BEFORE],
         "simulated, it drops below 9.1": lowest < 1,
         "simulated, all patches together lose a smaller share": kept[AFTER] > kept[FIRST],
     }

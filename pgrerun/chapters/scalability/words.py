@@ -71,6 +71,17 @@ def line(chapter: Chapter, swept: pd.DataFrame | None) -> narrate.Sentence | Non
     )
 
 
+def flat(simulated: pd.DataFrame | None) -> narrate.Sentence | None:
+    """Where each simulated release is fastest, and what it keeps of that."""
+    if simulated is None:
+        return None
+    told = [
+        f"{release} is fastest with {narrate.count(int(cores.curve(simulated, release).idxmax()), 'client')} and keeps at least {narrate.number(100 * cores.kept_beyond(simulated, release), 0)} % of that with more clients than processors"
+        for release in cores.RELEASES
+    ]
+    return narrate.Sentence(f"Simulated with dear cache lines, {'; '.join(told)}.")
+
+
 def per_flush(chapter: Chapter) -> narrate.Sentence | None:
     """Commits that one flush carries, from one client to many."""
     sizes = commit.sizes(chapter)
