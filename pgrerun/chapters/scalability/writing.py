@@ -127,7 +127,7 @@ def proc_array_facts(found: pd.DataFrame | None, read: pd.DataFrame | None) -> d
 def _worst(frame: pd.DataFrame) -> bool:
     light = frame[frame["type"].isin(["LWLock", "IPC"])].groupby("event")["backends"].sum()
     mine = float(light.reindex(PROC_ARRAY).sum())
-    return mine > 0 and mine >= light.drop(list(PROC_ARRAY), errors="ignore").max()
+    return mine > 0 and mine >= max(light.drop(list(PROC_ARRAY), errors="ignore"), default=0.0)
 
 
 # ---- the commit log
