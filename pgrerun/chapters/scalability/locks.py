@@ -128,15 +128,11 @@ def overflow(chapter: Chapter) -> None:
     servers = {FAST: server(chapter), TABLE: few, HELD: server(chapter)}
     for on in (server(chapter), few):
         _partitioned(on)
-    arms = [Arm(_arm(name, number), partial(_locked, chapter, on, name, number)) for number in (CROWD,) for name, on in servers.items()]
+    arms = [Arm(name, partial(_locked, chapter, on, name)) for name, on in servers.items()]
     chapter.compare("locks", arms, UNITS)
 
 
 CROWD = 4 * processors()
-
-
-def _arm(name: str, number: int) -> str:
-    return f"{name}, {number} clients"
 
 
 def _partitioned(on: Server) -> None:
@@ -147,7 +143,7 @@ def _partitioned(on: Server) -> None:
                 connection.execute(f"CREATE TABLE scaling_part_{part} PARTITION OF scaling_parts FOR VALUES FROM ({part}) TO ({part + 1})")
 
 
-def _locked(chapter: Chapter, on: Server, name: str, number: int, block: Block) -> dict[str, float]:
+def _locked(chapter: Chapter, on: Server, name: str, block: Block) -> dict[str, float]:
     with on.connect() as strong, strong.transaction():
         if name == HELD:
             strong.execute("LOCK TABLE scaling_parts IN SHARE MODE")
@@ -155,13 +151,13 @@ def _locked(chapter: Chapter, on: Server, name: str, number: int, block: Block) 
             reader.execute("LOCK TABLE scaling_parts IN ACCESS SHARE MODE")
             query = "SELECT avg(fastpath::int)::float8 FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation' AND relation <> 'pg_locks'::regclass"
             [fast] = reader.execute(query).fetchone()
-        done = drive(chapter, on, QUERY, number, chapter.parameters.transactions / 4, block.seed)
+        done = drive(chapter, on, QUERY, CROWD, chapter.parameters.transactions / 4, block.seed)
     return {"throughput": done.tps, "fastpath": fast}
 
 
-def gained(chapter: Chapter, number: int, slow: str = TABLE) -> statistics.Interval | None:
-    """Throughput of so many clients with all locks on the fast path over that with most in the lock table."""
-    return chapter.ratio("locks", "throughput", _arm(FAST, number), _arm(slow, number))
+def gained(chapter: Chapter, slow: str = TABLE) -> statistics.Interval | None:
+    """Throughput with all locks on the fast path over that with most in the lock table."""
+    return chapter.ratio("locks", "throughput", FAST, slow)
 
 
 def crowded(chapter: Chapter) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from pgrerun.instruments import cachelines
 
 DISTANCES = (8, 32, 64, 128, 256)  # bytes; the talk's sizes of a line are the last three
 UNITS = {"time": "ns"}
-SPREAD, PACKED = "one word of each large structure", "the same words packed"
+SPREAD, PACKED = "spread words scanned", "packed words scanned"
 
 
 def _bytes(distance: int) -> str:

@@ -117,8 +117,8 @@ def queue(simulated: pd.DataFrame | None) -> narrate.Sentence | None:
 
 def off_the_fast_path(chapter: Chapter) -> narrate.Sentence | None:
     """What the lock table costs here, beside the share of locks that are on the fast path."""
-    found = chapter.median("locks", "fastpath", f"{locks.TABLE}, {locks.CROWD} clients")
-    gained = locks.gained(chapter, locks.CROWD, locks.HELD)
+    found = chapter.median("locks", "fastpath", locks.TABLE)
+    gained = locks.gained(chapter, locks.HELD)
     if found is None or gained is None:
         return None
     said = f"On the server with few slots {narrate.number(100 * found.estimate, 0)} % of the relation locks are on the fast path."
