@@ -29,6 +29,8 @@ def test_an_idle_server_has_no_samples(cluster):
     with waits.sampled(cluster) as found:
         time.sleep(0.1)
     assert found.samples == 0 and found.backends() == 0
+    with pytest.raises(CannotMeasure, match="sample"):
+        found.seen()
 
 
 @needs_two

@@ -11,12 +11,15 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
+from pgrerun.errors import CannotMeasure
+
 COLUMNS = ["type", "event", "backends"]
 
 _SAMPLE = """
     SELECT coalesce(wait_event_type, 'CPU'), coalesce(wait_event, 'running'), count(*)
     FROM pg_stat_activity
-    WHERE backend_type = 'client backend' AND state = 'active' AND application_name = 'pgbench'
+    WHERE backend_type = 'client backend' AND state = 'active' AND pid <> pg_backend_pid()
+      AND application_name = current_setting('application_name')
     GROUP BY 1, 2"""
 
 
@@ -31,6 +34,12 @@ class Waits:
     samples: int = 0
     frame: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=COLUMNS))
 
+    def seen(self) -> pd.DataFrame:
+        """The frame, or CannotMeasure if not a single sample found anybody at work."""
+        if not self.samples:
+            raise CannotMeasure("wait samples", "the load was over before a sample of what its backends wait for could be taken")
+        return self.frame
+
     def backends(self, type: str = "", event: str = "") -> float:
         """Backends on average of one type of wait, or of one event, or of all active ones."""
         chosen = self.frame
@@ -43,7 +52,7 @@ class Waits:
 
 @contextmanager
 def sampled(server, every: float = 0.005) -> Iterator[Waits]:
-    """Sample pgbench's active backends of a server every so many seconds while the block runs."""
+    """Sample the active backends of our own tools and connections every so many seconds while the block runs."""
     waits, seen, over = Waits(), [], threading.Event()
 
     def watch() -> None:

@@ -167,7 +167,7 @@ def crowded(chapter: Chapter) -> pd.DataFrame:
     for name, on in {FAST: server(chapter), TABLE: few}.items():
         with waits.sampled(on, every=0.002) as found:
             drive(chapter, on, QUERY, CROWD, chapter.parameters.transactions / 2, chapter.parameters.seed)
-        frames.append(found.frame.assign(arm=name))
+        frames.append(found.seen().assign(arm=name))
     return pd.concat(frames, ignore_index=True)
 
 

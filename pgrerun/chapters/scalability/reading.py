@@ -63,5 +63,5 @@ def waiting(chapter: Chapter) -> pd.DataFrame:
     for number in levels(chapter):
         with waits.sampled(on) as found:
             drive(chapter, on, LOOKUP, number, chapter.parameters.transactions, chapter.parameters.seed)
-        frames.append(found.frame.assign(clients=number))
+        frames.append(found.seen().assign(clients=number))
     return pd.concat(frames, ignore_index=True)

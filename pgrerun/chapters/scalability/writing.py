@@ -93,7 +93,7 @@ def waiting(chapter: Chapter) -> pd.DataFrame:
     for name, setting in zip(LOADS, ("off", "on")):
         with configured(on, synchronous_commit=setting), waits.sampled(on) as found:
             _write(chapter, on, levels(chapter)[-1], chapter.parameters.seed, share=0.5)
-        frames.append(found.frame.assign(load=name))
+        frames.append(found.seen().assign(load=name))
     return pd.concat(frames, ignore_index=True)
 
 
