@@ -262,7 +262,8 @@ def _evidence(judgement: claims.Judgement) -> str:
     if judgement.claim.predicate is claims.Predicate.FACTS:
         return f"{sum(found.values())} of {narrate.count(len(found), 'fact')}"
     several = found if isinstance(found, Mapping) else {"": found}
-    return ", ".join(f"{name} {narrate.interval(value)}".strip() for name, value in several.items())
+    how = " (simulated)" if all(value.simulated for value in several.values()) else ""
+    return ", ".join(f"{name} {narrate.interval(value)}".strip() for name, value in several.items()) + how
 
 
 def _rows(values: Mapping[str, Any], heading: str) -> pd.DataFrame:

@@ -220,7 +220,9 @@ def _found(j: Judgement) -> str:
         return ""
     several = isinstance(evidence, Mapping)
     each = {name: _measured(x, against=_sides(j)) for name, x in (evidence if several else {"": evidence}).items()}
-    here = f"measured here: {', '.join(f'{_escape(name)} {value}' for name, value in each.items())}" if several else f"measured here it is {each['']}"
+    values = evidence.values() if several else [evidence]
+    how = "simulated" if all(isinstance(x, Interval) and x.simulated for x in values) else "measured"
+    here = f"{how} here: {', '.join(f'{_escape(name)} {value}' for name, value in each.items())}" if several else f"{how} here it is {each['']}"
     match claim.predicate:
         case Predicate.DIRECTION:
             return f"{_capital(here.replace(' it is', f', the {claim.quantity} is'))}; 1 would be no difference."

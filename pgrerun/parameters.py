@@ -134,7 +134,21 @@ class AccessPaths(ChapterParameters):
     crashes: int = Field(ge=1, le=100, description="Times that a server is killed to test the visibility map", **_unit("crashes"))
 
 
-CHAPTERS: dict[str, type[ChapterParameters]] = {"tp1": TP1, "hot": HOT, "four_tactics": FourTactics, "measuring": Measuring, "optimizer": Optimizer, "access_paths": AccessPaths}
+class Scalability(ChapterParameters):
+    """Throughput over clients: lock manager, commits, idle servers; large machines by simulation."""
+
+    scale: int = Field(ge=1, le=1000, description="Size of pgbench's relations", **_unit("× 100 000 accounts"))
+    most_clients: int = Field(ge=16, le=2000, description="Clients where the sweep over clients ends", **_unit("connections"))
+    transactions: int = Field(
+        ge=500, le=10_000_000, description="Length of one throughput observation, all clients together", **_unit("transactions")
+    )
+    commits: int = Field(ge=500, le=10_000_000, description="The same where every transaction waits for a flush", **_unit("transactions"))
+    flush_delay: int = Field(ge=100, le=100_000, description="What the slowed flush takes longer", **_unit("µs"))
+    idle_seconds: int = Field(ge=5, le=3600, description="Least time for which the idle server is watched", **_unit("s"))
+    simulated_transactions: int = Field(ge=200, le=1_000_000, description="Length of one simulated run", **_unit("transactions"))
+
+
+CHAPTERS: dict[str, type[ChapterParameters]] = {"tp1": TP1, "hot": HOT, "four_tactics": FourTactics, "measuring": Measuring, "optimizer": Optimizer, "access_paths": AccessPaths, "scalability": Scalability}
 
 #                          ci, laptop, overnight
 _EVERYWHERE = {
@@ -196,9 +210,21 @@ VALUES: dict[str, dict[str, tuple]] = {
         "objects": (30_000, 300_000, 3_000_000),
         "crashes": (2, 5, 20),
     },
+    "scalability": _EVERYWHERE
+    | {
+        "seed": (2012, 2012, 2012),
+        "pairs": (5, 11, 15),
+        "scale": (2, 10, 100),
+        "most_clients": (64, 250, 1000),
+        "transactions": (3_000, 40_000, 1_000_000),
+        "commits": (500, 5_000, 100_000),
+        "flush_delay": (2_000, 5_000, 5_000),
+        "idle_seconds": (10, 120, 600),
+        "simulated_transactions": (400, 5_000, 50_000),
+    },
 }
 # Until this machine has run a chapter once, the command announces these.
-MINUTES: dict[str, tuple[float, float, float]] = {"tp1": (3, 9, 180), "hot": (1, 9, 240), "four_tactics": (1, 7, 120), "measuring": (1, 7, 240), "optimizer": (1, 7, 300), "access_paths": (1, 7, 240)}
+MINUTES: dict[str, tuple[float, float, float]] = {"tp1": (3, 9, 180), "hot": (1, 9, 240), "four_tactics": (1, 7, 120), "measuring": (1, 7, 240), "optimizer": (1, 7, 300), "access_paths": (1, 7, 240), "scalability": (1, 7, 240)}
 
 
 def nearest(word: str, words: Sequence[str]) -> str:

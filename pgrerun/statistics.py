@@ -29,6 +29,7 @@ ENOUGH = 5
 
 RESAMPLES = 4999
 EXACT = "exact"
+SIMULATED = "simulated"
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,11 @@ class Interval:
         return self.method == EXACT
 
     @property
+    def simulated(self) -> bool:
+        """Whether a model's number, not a measured one (see `simulated`)."""
+        return self.method.startswith(SIMULATED)
+
+    @property
     def enough(self) -> bool:
         """Whether a verdict may rest on it: an exact fact, or at least five pairs."""
         return self.exact or self.n >= ENOUGH
@@ -77,6 +83,11 @@ class Interval:
 def exact(value: float) -> Interval:
     """A fact as an interval of no width, for predicates that compare intervals."""
     return Interval(float(value), float(value), float(value), 1, 1.0, EXACT)
+
+
+def simulated(found: Interval) -> Interval:
+    """The same interval, marked as a model's: its spread is that of the costs and draws put into the model."""
+    return Interval(found.estimate, found.low, found.high, found.n, found.confidence, f"{SIMULATED}, {found.method}")
 
 
 def _values(x: ArrayLike, name: str, positive: bool = False) -> np.ndarray:

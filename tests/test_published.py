@@ -104,6 +104,10 @@ def test_a_talk_is_divided_at_its_time_stamps():
     found = published.sections(TALK)
     assert [key for key in found if key] == ["00:22", "50:04", "50:23"]
     assert text._states(found["00:22"], 5) and text._states(found["50:04"], 30) and not text._states(found["50:04"], 5)
+def test_a_talk_is_divided_where_its_transcript_has_a_time():
+    found = published.sections("PGCon 10 / 20\n1\n00:00\nScience\nTranscript: English\n00:22\nHello! Am I\nmuted?\n04:03\nabout eight cores\n")
+    assert found == {"00:22": "Hello! Am I muted?", "04:03": "about eight cores"}
+    assert text._states(found["04:03"], 8) and not text._states("over eighty reads", 8)
 
 
 def test_places_are_said_in_words():
@@ -128,6 +132,7 @@ def test_places_are_said_in_words():
     assert published.cited("24:44; 25:02") == "minute 24:44 and minute 25:02"
     assert published.cited("3.2.2; Abstract") == "section 3.2.2 and Abstract"
     assert published.cited("msg 4; msg 5") == "message 4 and message 5"
+    assert published.cited("04:03; 06:41") == "minute 04:03 and minute 06:41"
 
 
 def test_numbers_that_the_text_lacks_are_reported(tmp_path, monkeypatch):

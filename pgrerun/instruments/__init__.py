@@ -6,6 +6,10 @@
     plans       the optimizer's choice, with a fingerprint
     pgbench     client load
     processes   CPU time and I/O by the kernel's account
+    waits       what backends wait for, by samples
+    flushing    how long a flush takes, and one made slow on purpose
+    cachelines  words that two processors change side by side
+    switching   what it costs that one process wakes another
     callgrind   instructions by function
     perf        samples by function
     sleeps      context switches by call chain

@@ -1,0 +1,124 @@
+"""The servers of this chapter, its relations, and its loads."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pandas as pd
+
+from pgrerun import published, tables
+from pgrerun.chapter import Chapter
+from pgrerun.errors import CannotMeasure
+from pgrerun.instruments import pgbench
+from pgrerun.parameters import MINUTES, PROFILES
+from pgrerun.relations import loading
+from pgrerun.server import Server
+
+SLOTS = 1024  # locks on the fast path of each backend (PostgreSQL 18; sixteen before)
+ACCOUNTS = 100_000  # of pgbench, per unit of scale
+LOOKUP = "\\set aid random(1, :accounts)\nSELECT abalance FROM scaling_accounts WHERE aid = :aid;\n"
+TALK_CLIENTS = int(published.cell("scalability_write", "commit_clients", "value"))
+
+
+def processors() -> int:
+    """Processors that server and clients may use together."""
+    return len(os.sched_getaffinity(0))
+
+
+def server(chapter: Chapter) -> Server:
+    """The server under test: the reader's own, or a throwaway one with room for all clients and their locks."""
+    if chapter.borrowed:
+        return chapter.server
+    # so many relation locks find room on the fast path; with fewer, many partitions would need the lock table
+    return chapter.cluster(max_connections=connections(chapter), max_locks_per_transaction=SLOTS)
+
+
+def connections(chapter: Chapter) -> int:
+    """Connections that the throwaway servers allow."""
+    return max(chapter.parameters.most_clients, TALK_CLIENTS) + 20
+
+
+def levels(chapter: Chapter) -> list[int]:
+    """Numbers of clients: doubling up to four per processor, then in larger steps up to `most_clients`."""
+    most, found = _allowed(chapter), [1]
+    while found[-1] < most:
+        found.append(min(most, found[-1] * (2 if found[-1] < 4 * processors() else 4)))
+    return found
+
+
+def _allowed(chapter: Chapter) -> int:
+    """`most_clients`, or as many of them as somebody's server has room for."""
+    most = chapter.parameters.most_clients
+    if not chapter.borrowed:
+        return most
+    with chapter.server.connect() as connection:
+        query = "SELECT current_setting('max_connections')::int - 10 - (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')"
+        return max(2, min(most, connection.execute(query).fetchone()[0]))
+
+
+def accounts(chapter: Chapter) -> int:
+    """Accounts in the relation that is read."""
+    return chapter.parameters.scale * ACCOUNTS
+
+
+def load(chapter: Chapter, on: Server) -> None:
+    """Make `scaling_accounts` (like pgbench_accounts, with its primary key) and the empty `scaling_inserts`; idempotent."""
+    with on.connect() as connection:
+        if connection.execute("SELECT to_regclass('scaling_accounts')").fetchone()[0]:
+            return
+        with connection.transaction():
+            loading.replace(connection, "scaling_accounts", "CREATE TABLE scaling_accounts (aid int NOT NULL, bid int, abalance int, filler char(84))")
+            connection.execute(
+                "INSERT INTO scaling_accounts SELECT aid, 1 + (aid - 1) / 100000, 0, '' FROM generate_series(1, %s) AS aid", [accounts(chapter)]
+            )
+            connection.execute("ALTER TABLE scaling_accounts ADD PRIMARY KEY (aid)")
+            loading.replace(connection, "scaling_inserts", "CREATE TABLE scaling_inserts (id int, words text)")
+        connection.execute("VACUUM (FREEZE, ANALYZE) scaling_accounts")
+
+
+def drive(chapter: Chapter, on: Server, script: str, clients: int, transactions: int, seed: int, **variables: int) -> pgbench.PgbenchResult:
+    """Drive a script by so many clients, `transactions` of them all together, prepared; pgbench has a thread per processor."""
+    return pgbench.run(
+        on, script, clients=clients, jobs=min(clients, processors()), transactions=max(1, round(transactions / clients)),
+        protocol="prepared", seed=seed, variables={"accounts": accounts(chapter)} | variables,
+    )  # fmt: skip
+
+
+@contextmanager
+def configured(on: Server, **settings: str | int) -> Iterator[None]:
+    """A server of ours runs this block with these settings, none of which needs a restart; CannotMeasure on somebody else's."""
+    if not on.owned:
+        raise CannotMeasure("restart", f"it needs a server whose settings may be changed, and {on.name} is not ours")
+    with on.connect() as connection:
+        for name, value in settings.items():
+            connection.execute(f"ALTER SYSTEM SET {name} = '{value}'")
+        _reload(connection)
+        try:
+            yield
+        finally:
+            for name in settings:
+                connection.execute(f"ALTER SYSTEM RESET {name}")
+            _reload(connection)
+
+
+def _reload(connection) -> None:
+    """Reload the configuration and wait until it is in effect."""
+    [before] = connection.execute("SELECT pg_conf_load_time()").fetchone()
+    connection.execute("SELECT pg_reload_conf()")
+    while connection.execute("SELECT pg_conf_load_time()").fetchone()[0] == before:
+        connection.execute("SELECT pg_sleep(0.002)")
+
+
+def apparatus(chapter: Chapter) -> tables.Table:
+    """The talk's machines and this one."""
+    read, write, now = published.table("scalability_read").value, published.table("scalability_write").value, chapter.run.environment["machine"]
+    flush = now["fdatasync_8k_seconds"]
+    rows = [
+        ("system", "PostgreSQL 9.1 and 9.2", f"PostgreSQL {chapter.run.environment['server']['version']}"),
+        ("processors", f"{read['cores']:g} (AMD Opteron 6128); {read['cores_large']:g}; {write['commit_cores']:g} with {write['commit_threads']:g} threads", f"{now['cpus_usable']} ({now['cpu_model']}); more by simulation"),
+        ("disk", "a slow one, without a write cache", f"{1 / flush:,.0f} flushed writes per second" if flush else "unknown"),
+        ("load", "pgbench, primary key lookups; pgbench; single inserts", "the same"),
+        ("runs", "three, of five minutes (reads) or thirty (writes)", f"{chapter.parameters.pairs} interleaved, of {chapter.parameters.transactions:,} transactions"),
+        ("time to run", "", ", ".join(f"{minutes} min ({profile})" for profile, minutes in zip(PROFILES, MINUTES["scalability"]))),
+    ]  # fmt: skip
+    return tables.table(pd.DataFrame(rows, columns=["", "2012", "this run"]), "Apparatus then and now")

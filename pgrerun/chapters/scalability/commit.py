@@ -1,0 +1,163 @@
+"""Commits that wait for the log: together, each alone, over clients, and with a flush that was slowed on purpose."""
+
+from functools import partial
+
+import pandas as pd
+
+from pgrerun import published, statistics
+from pgrerun.chapter import Chapter
+from pgrerun.chapters.scalability.bench import TALK_CLIENTS, configured, connections, drive, levels, load, processors, server
+from pgrerun.experiment import Arm, Block
+from pgrerun.instruments import flushing
+from pgrerun.models import group_commit
+from pgrerun.server import Server
+
+FEW = 4
+TOGETHER, ALONE = "flushed together", "each flushed alone"
+INSERT, TEN = "single inserts", "ten statements"
+UNITS = {"throughput": "transactions/s"}
+_SELECT = "SELECT abalance FROM scaling_accounts WHERE aid = :aid;\n"
+
+
+def script(load: str, way: str) -> str:
+    """One insert in a transaction, or nine lookups and an insert.
+
+    The lock is given back when the commit has been flushed. Everybody's is the same where commits
+    are to be flushed one by one, and each client's own where they aren't: the statements are the same.
+    """
+    key = ":client_id" if way == TOGETHER else "0"
+    before = "\\set aid random(1, :accounts)\n" if load == TEN else ""
+    work = _SELECT * 9 if load == TEN else ""
+    return f"{before}BEGIN;\n{work}INSERT INTO scaling_inserts VALUES (:client_id, 'some words');\nSELECT pg_advisory_xact_lock({key});\nEND;\n"
+
+
+def arm(load: str, way: str, number: int) -> str:
+    """The name of an arm of `commits`."""
+    return f"{load}, {way}, {number} clients"
+
+
+def commits(chapter: Chapter) -> None:
+    """Transactions that wait for the flush, few clients and the talk's number of them, flushed together and each alone."""
+    on = _ready(chapter, server(chapter))
+    kinds = [(INSERT, way, number) for number in (FEW, TALK_CLIENTS) for way in (TOGETHER, ALONE)] + [(TEN, way, TALK_CLIENTS) for way in (TOGETHER, ALONE)]
+    arms = [Arm(arm(*kind), partial(_commit, chapter, on, *kind)) for kind in kinds]
+    if chapter.borrowed:
+        chapter.cluster()  # says why not: so many connections, and a load that stops everybody
+    chapter.compare("commits", arms, UNITS, warmup=0)
+
+
+def _ready(chapter: Chapter, on: Server) -> Server:
+    load(chapter, on)
+    return on
+
+
+def _commit(chapter: Chapter, on: Server, kind: str, way: str, number: int, block: Block) -> dict[str, float]:
+    share = 0.4 if kind == TEN else 1
+    return {"throughput": drive(chapter, on, script(kind, way), number, share * chapter.parameters.commits, block.seed).tps}
+
+
+def together(chapter: Chapter, number: int = TALK_CLIENTS, load: str = INSERT) -> statistics.Interval | None:
+    """Throughput flushed together over that of each commit flushed alone."""
+    return chapter.ratio("commits", "throughput", arm(load, TOGETHER, number), arm(load, ALONE, number))
+
+
+def _gains(chapter: Chapter) -> dict[tuple[str, int], pd.Series] | None:
+    frame = chapter.table("commits", "throughput")
+    if frame.empty:
+        return None
+    kinds = ((INSERT, FEW), (INSERT, TALK_CLIENTS), (TEN, TALK_CLIENTS))
+    return {(load, number): frame[arm(load, TOGETHER, number)] / frame[arm(load, ALONE, number)] for load, number in kinds}
+
+
+def many_over_few(chapter: Chapter) -> statistics.Interval | None:
+    """The gain of the talk's number of clients over that of few."""
+    gains = _gains(chapter)
+    return gains and statistics.ratio(gains[INSERT, TALK_CLIENTS], gains[INSERT, FEW], seed=chapter.parameters.seed)
+
+
+def inserts_over_ten(chapter: Chapter) -> statistics.Interval | None:
+    """The gain of single inserts over that of transactions of ten statements."""
+    gains = _gains(chapter)
+    return gains and statistics.ratio(gains[INSERT, TALK_CLIENTS], gains[TEN, TALK_CLIENTS], seed=chapter.parameters.seed)
+
+
+# ---- commits per flush
+
+DELAYED, NOT_WAITED = "commit_delay of half a flush", "synchronous_commit off"
+PLAIN = "as it comes"
+SWEEP_UNITS = {"throughput": "transactions/s", "per flush": "commits"}
+INSERT_ONLY = "INSERT INTO scaling_inserts VALUES (:client_id, 'some words');\n"
+
+
+def sweep(chapter: Chapter) -> None:
+    """Single inserts over clients: throughput and commits per flush; as it comes, delayed, and not waited for."""
+    on = _ready(chapter, server(chapter))
+    most = sizes(chapter)[-1]
+    arms = [(PLAIN, {}, number) for number in sizes(chapter)] + [(NOT_WAITED, {"synchronous_commit": "off"}, most)]
+    _swept(chapter, on, "commit sweep", [*arms, (DELAYED, {"commit_delay": _half(chapter)}, most)])
+
+
+def slowed(chapter: Chapter) -> None:
+    """The same on a server whose flush was made slow on purpose, by a library that waits in front of it."""
+    with flushing.slowed(chapter.parameters.flush_delay):
+        on = _ready(chapter, chapter.cluster(max_connections=connections(chapter), wal_sync_method="fdatasync"))
+    _swept(chapter, on, "slowed sweep", [(PLAIN, {}, number) for number in sizes(chapter)])
+
+
+def _half(chapter: Chapter) -> int:
+    """Half the time of a flush, in microseconds, as the manual advises for commit_delay."""
+    flush = chapter.run.environment["machine"]["fdatasync_8k_seconds"] or 1e-4
+    return min(100_000, max(1, round(flush * 1e6 / 2)))
+
+
+def sizes(chapter: Chapter) -> list[int]:
+    """Numbers of clients of the commit sweeps."""
+    return sorted({1, FEW, 16, levels(chapter)[-1]})
+
+
+def _swept(chapter: Chapter, on: Server, name: str, ways: list[tuple[str, dict, int]]) -> None:
+    arms = [Arm(f"{way}, {number} clients", partial(_flushed, chapter, on, setting, number)) for way, setting, number in ways]
+    chapter.compare(name, arms, SWEEP_UNITS, warmup=0)
+
+
+def _flushed(chapter: Chapter, on: Server, setting: dict, number: int, block: Block) -> dict[str, float]:
+    with configured(on, **setting):
+        before = _flushes(on)
+        done = drive(chapter, on, INSERT_ONLY, number, min(chapter.parameters.commits, 40 * number), block.seed)
+        return {"throughput": done.tps, "per flush": done.transactions / max(1, _flushes(on) - before)}
+
+
+def _flushes(on: Server) -> int:
+    """Flushes of the log so far, by whomever."""
+    with on.connect() as connection:
+        connection.execute("SELECT pg_stat_force_next_flush()")
+        query = "SELECT sum(fsyncs) FROM pg_stat_io WHERE object = 'wal'" if on.version >= 180000 else "SELECT wal_sync FROM pg_stat_wal"
+        return int(connection.execute(query).fetchone()[0])
+
+
+# ---- simulated
+
+FLUSHES = (1e-4, 1e-3, 5e-3, 1e-2)  # seconds: from a good solid-state disk to a rotating one
+
+
+def simulate(chapter: Chapter) -> pd.DataFrame | None:
+    """Single inserts on the talk's commit machine, as 9.1 and as 9.2 flush: flush, clients, way, throughput, per_flush.
+
+    A transaction's processor time and the cost of letting the next go on are this machine's; how
+    long the talk's disk took to flush isn't said, so that is varied.
+    """
+    swept, handed = chapter.table("commit sweep", "throughput"), chapter.median("handoff", "elapsed", "handoff")
+    if swept.empty or handed is None:
+        return None
+    work = processors() / swept[f"{NOT_WAITED}, {sizes(chapter)[-1]} clients"].median()
+    cores = int(published.cell("scalability_write", "commit_cores", "value"))
+    rows = []
+    for flush in FLUSHES:
+        for number in (1, FEW, 16, 64, TALK_CLIENTS):
+            for way in (group_commit.QUEUE, group_commit.TOGETHER):
+                played = group_commit.commit(
+                    way, number, work=work, flush=flush, switch=handed.estimate * 1e-6, processors=cores,
+                    transactions=chapter.parameters.simulated_transactions, seed=chapter.parameters.seed,
+                )  # fmt: skip
+                rows.append((flush, number, way, played.throughput, played.per_flush))
+    return pd.DataFrame(rows, columns=["flush", "clients", "way", "throughput", "per_flush"])

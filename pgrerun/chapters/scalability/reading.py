@@ -1,0 +1,67 @@
+"""Read-only throughput over clients, the law fitted to it, and what backends wait for."""
+
+from functools import partial
+
+import pandas as pd
+
+from pgrerun import statistics
+from pgrerun.chapter import Chapter
+from pgrerun.chapters.scalability.bench import LOOKUP, drive, levels, load, processors, server
+from pgrerun.experiment import Arm, Block
+from pgrerun.instruments import waits
+
+UNITS = {"throughput": "transactions/s"}
+AGAIN = "again"
+
+
+def clients(number: int) -> str:
+    """An arm's name by its clients."""
+    return f"{number} client{'s' if number > 1 else ''}"
+
+
+def read(chapter: Chapter) -> None:
+    """Primary key lookups by each number of clients; repeats are outside of clients, one level runs twice."""
+    on = server(chapter)
+    load(chapter, on)
+    arms = [Arm(clients(number), partial(_lookups, chapter, number)) for number in levels(chapter)]
+    arms.append(Arm(AGAIN, partial(_lookups, chapter, processors())))
+    chapter.compare("read", arms, UNITS)
+
+
+def _lookups(chapter: Chapter, number: int, block: Block) -> dict[str, float]:
+    return {"throughput": drive(chapter, server(chapter), LOOKUP, number, chapter.parameters.transactions, block.seed).tps}
+
+
+def law(chapter: Chapter, experiment: str, metric: str = "throughput") -> statistics.USL | None:
+    """The universal scalability law fitted to a sweep over clients; None if it did not run."""
+    frame = chapter.table(experiment, metric)
+    if frame.empty:
+        return None
+    swept = frame.melt(var_name="arm", value_name="value")
+    swept = swept[swept["arm"].str.endswith(("client", "clients"))]
+    return statistics.scalability(swept["arm"].str.split().str[0].astype(int), swept["value"], seed=chapter.parameters.seed)
+
+
+def degraded(chapter: Chapter) -> statistics.Interval | None:
+    """Throughput with as many clients as processors over that with the most clients."""
+    frame = chapter.table("read", "throughput")
+    if frame.empty:
+        return None
+    return statistics.ratio(frame[clients(processors())], frame[clients(levels(chapter)[-1])], seed=chapter.parameters.seed)
+
+
+def processor_time(chapter: Chapter) -> pd.Series:
+    """Seconds of one processor that a lookup takes, pgbench's part included, per block: with every processor at work."""
+    frame = chapter.table("read", "throughput")
+    return processors() / frame[clients(processors())]
+
+
+def waiting(chapter: Chapter) -> pd.DataFrame:
+    """What active backends wait for at each number of clients, in a pass of its own: clients, type, event, backends (on average)."""
+    on, frames = server(chapter), []
+    load(chapter, on)
+    for number in levels(chapter):
+        with waits.sampled(on) as found:
+            drive(chapter, on, LOOKUP, number, chapter.parameters.transactions, chapter.parameters.seed)
+        frames.append(found.seen().assign(clients=number))
+    return pd.concat(frames, ignore_index=True)

@@ -1,0 +1,138 @@
+"""Sentences that only this chapter says; judgements are put into words by `narrate`."""
+
+import pandas as pd
+
+from pgrerun import narrate, statistics
+from pgrerun.chapter import Chapter
+from pgrerun.chapters.scalability import commit, cores, locks, reading
+from pgrerun.chapters.scalability.bench import TALK_CLIENTS, processors
+from pgrerun.chapters.scalability.idle import LAP
+
+
+
+def noise(chapter: Chapter) -> narrate.Sentence | None:
+    """The noise floor from the number of clients that ran twice."""
+    frame = chapter.table("read", "throughput")
+    if frame.empty:
+        return None
+    return narrate.noise(statistics.noise_floor(frame[reading.clients(processors())], frame[reading.AGAIN]))
+
+
+def law(fitted: statistics.USL | None, what: str) -> narrate.Sentence | None:
+    """What the universal scalability law makes of a sweep."""
+    if fitted is None:
+        return None
+    per_cent = [narrate.interval(x.times(100), "%") for x in (fitted.sigma, fitted.kappa)]
+    peak = f"It puts the peak at {narrate.interval(fitted.peak)} clients." if 1 < fitted.peak.estimate < float("inf") else "It finds no peak beyond one client." if fitted.peak.estimate <= 1 else "It finds no peak."
+    return narrate.Sentence(
+        f"The universal scalability law, fitted to the {what}: contention {per_cent[0]}, coherence {per_cent[1]} per client. {peak}"
+    )
+
+
+def knee(found: pd.DataFrame | None, number: int | None = None) -> narrate.Sentence | None:
+    """What most backends do at the largest number of clients."""
+    if found is None or found.empty:
+        return None
+    rows = found[found["clients"] == (number or found["clients"].max())] if "clients" in found else found
+    rows = rows.groupby(["type", "event"], as_index=False)["backends"].sum().sort_values("backends", ascending=False)
+    active = rows["backends"].sum()
+    running = rows.loc[rows["type"] == "CPU", "backends"].sum()
+    waiting = rows[rows["type"] != "CPU"].head(2)
+    said = f"On average {narrate.number(active, 1)} backends are active, and {narrate.number(running, 1)} of them run or would like to, on {narrate.count(processors(), 'processor')}"
+    if waiting.empty:
+        return narrate.Sentence(f"{said}; none waits for anything that PostgreSQL knows: the knee is the number of processors.")
+    most = " and ".join(f"{row.type}:{row.event} ({narrate.number(row.backends, 2)})" for row in waiting.itertuples())
+    cause = "the knee is the number of processors" if running > 2 * (active - running) else "the knee is a wait inside PostgreSQL"
+    return narrate.Sentence(f"{said}; the others wait, most for {most}: {cause}.")
+
+
+def constants(chapter: Chapter) -> narrate.Sentence | None:
+    """The measured costs that the simulation runs on."""
+    each = cores.calibrated(chapter)
+    if each is None:
+        return None
+    medians = {name: statistics.median([getattr(costs, name) * 1e6 for costs in each]) for name in ("work", "visit", "line", "switch", "rouse")}
+    told = {name: narrate.interval(value, "µs") for name, value in medians.items()}
+    return narrate.Sentence(
+        f"Measured here: a lookup's work takes {told['work']} of a processor, a visit of the lock table {told['visit']}, a cache line from another processor {told['line']}, "
+        f"and a sleep with its end {told['switch']} of processor time, {told['rouse']} until the sleeper runs."
+    )
+
+
+def line(chapter: Chapter, swept: pd.DataFrame | None) -> narrate.Sentence | None:
+    """What a cache line costs here, and what it must have cost there."""
+    if swept is None:
+        return None
+    gains, there = cores.gains_by_line(swept), cores.talks_line(swept)
+    here = statistics.median([costs.line * 1e9 for costs in cores.calibrated(chapter)])
+    return narrate.Sentence(
+        f"Here a line takes {narrate.interval(here, 'ns')}. The simulated gain comes nearest to the talk's {narrate.number(cores.TALK['gain'])} "
+        f"where a line takes {narrate.number(there * 1e9)} ns: it is {narrate.number(gains[there], 1)} then."
+    )
+
+
+def flat(simulated: pd.DataFrame | None) -> narrate.Sentence | None:
+    """Where each simulated release is fastest, and what it keeps of that."""
+    if simulated is None:
+        return None
+    told = [
+        f"{release} is fastest with {narrate.count(int(cores.curve(simulated, release).idxmax()), 'client')} and keeps at least {narrate.number(100 * cores.kept_beyond(simulated, release), 0)} % of that with more clients than processors"
+        for release in cores.RELEASES
+    ]
+    return narrate.Sentence(f"Simulated with dear cache lines, {'; '.join(told)}.")
+
+
+def per_flush(chapter: Chapter) -> narrate.Sentence | None:
+    """Commits that one flush carries, from one client to many."""
+    sizes = commit.sizes(chapter)
+    found = [chapter.median("commit sweep", "per flush", f"{commit.PLAIN}, {number} clients") for number in (sizes[0], sizes[-1])]
+    if None in found:
+        return None
+    return narrate.Sentence(f"A flush carries {narrate.interval(found[0])} commits of one client and {narrate.interval(found[1])} of {sizes[-1]}.")
+
+
+def waited(chapter: Chapter) -> narrate.Sentence | None:
+    """What commit_delay, and not waiting at all, do to the throughput of the most clients."""
+    most = commit.sizes(chapter)[-1]
+    found = [chapter.ratio("commit sweep", "throughput", f"{way}, {most} clients", f"{commit.PLAIN}, {most} clients") for way in (commit.DELAYED, commit.NOT_WAITED)]
+    if None in found:
+        return None
+    base = f"{most} clients as it comes"
+    delayed = narrate.ratio_sentence(found[0], "throughput", f"{most} clients with {commit.DELAYED}", base)
+    return delayed + narrate.ratio_sentence(found[1], "throughput", f"{most} clients that don't wait for the flush", base)
+
+
+def queue(simulated: pd.DataFrame | None) -> narrate.Sentence | None:
+    """At which of the simulated flush times the talk's gain comes out."""
+    if simulated is None:
+        return None
+    many = simulated[simulated["clients"] == TALK_CLIENTS].pivot(index="flush", columns="way", values="throughput")
+    gains = many["together"] / many["queue"]
+    each = ", ".join(f"{narrate.number(gain)} where a flush takes {narrate.number(flush * 1e3)} ms" for flush, gain in gains.items())
+    return narrate.Sentence(
+        f"Simulated with {TALK_CLIENTS} clients, what 9.2 gains over 9.1's queue is {each}. "
+        "How long the talk's disk took for a flush isn't said: it is the constant that decides, and that the simulation can't know."
+    )
+
+
+def off_the_fast_path(chapter: Chapter) -> narrate.Sentence | None:
+    """What the lock table costs here, beside the share of locks that are on the fast path."""
+    found = chapter.median("locks", "fastpath", locks.TABLE)
+    gained = locks.gained(chapter, locks.HELD)
+    if found is None or gained is None:
+        return None
+    said = f"On the server with few slots {narrate.number(100 * found.estimate, 0)} % of the relation locks are on the fast path."
+    held = narrate.ratio_sentence(gained, "throughput", "readers on the fast path", "the same readers while another session has SHARE locks on the relations")
+    return narrate.Sentence(f"{said} {held}")
+
+
+def hurried(watched) -> narrate.Sentence | None:
+    """How the idle server was made to fall asleep in the time there was."""
+    if watched is None:
+        return None
+    if not watched.hurried:
+        return narrate.Sentence("The idle server has PostgreSQL's defaults, and was left alone until its background writer had looked at every buffer once.")
+    return narrate.Sentence(
+        f"A background writer looks at every buffer once before it lies down, which takes it {narrate.number(LAP, 0)} seconds. This run has no such time, so the idle server's was told to "
+        "look at none; everything else is PostgreSQL's default. With more `idle_seconds` the default is measured."
+    )

@@ -1,0 +1,364 @@
+"""Writers: throughput over clients, the commit log, the WAL and its writer, COPY."""
+
+import threading
+import time
+from functools import partial
+
+import pandas as pd
+
+from pgrerun import statistics
+from pgrerun.chapter import Chapter
+from pgrerun.chapters.scalability.bench import configured, connections, drive, levels, load, processors, server
+from pgrerun.chapters.scalability.locks import CROWD
+from pgrerun.chapters.scalability.memory import SMALL_POOL
+from pgrerun.chapters.scalability.reading import clients
+from pgrerun.errors import CannotMeasure
+from pgrerun.experiment import Arm, Block
+from pgrerun.instruments import flushing, waits
+from pgrerun.relations import loading
+from pgrerun.server import Server
+
+UNITS = {"throughput": "transactions/s"}
+WRITE = """\\set aid random(1, :accounts)
+\\set bid random(1, :branches)
+\\set tid random(1, 10 * :branches)
+\\set delta random(-5000, 5000)
+BEGIN;
+UPDATE scaling_accounts SET abalance = abalance + :delta WHERE aid = :aid;
+SELECT abalance FROM scaling_accounts WHERE aid = :aid;
+UPDATE scaling_tellers SET balance = balance + :delta WHERE id = :tid;
+UPDATE scaling_branches SET balance = balance + :delta WHERE id = :bid;
+INSERT INTO scaling_inserts VALUES (:tid, 'history');
+END;
+"""
+
+
+def _branches(chapter: Chapter) -> int:
+    return connections(chapter)  # so many that clients seldom meet on one; pgbench's manual asks for it
+
+
+def prepared(chapter: Chapter) -> Server:
+    """The server with relations for pgbench's transaction: accounts, tellers, branches, inserts."""
+    on = server(chapter)
+    load(chapter, on)
+    with on.connect() as connection:
+        if not connection.execute("SELECT to_regclass('scaling_branches')").fetchone()[0]:
+            for relation, tuples in (("scaling_branches", _branches(chapter)), ("scaling_tellers", 10 * _branches(chapter))):
+                with connection.transaction():
+                    loading.replace(connection, relation, f"CREATE TABLE {relation} (id int PRIMARY KEY, balance int) WITH (fillfactor = 20)")
+                    connection.execute(f"INSERT INTO {relation} SELECT id, 0 FROM generate_series(1, {tuples}) AS id")
+                connection.execute(f"VACUUM (FREEZE, ANALYZE) {relation}")
+    return on
+
+
+def _write(chapter: Chapter, on: Server, number: int, seed: int, share: float = 0.25):
+    return drive(chapter, on, WRITE, number, chapter.parameters.transactions * share, seed, branches=_branches(chapter))
+
+
+def steps(chapter: Chapter) -> list[int]:
+    """Numbers of clients of the sweep that writes."""
+    return sorted({1, processors(), CROWD, levels(chapter)[-1]})
+
+
+def write(chapter: Chapter) -> None:
+    """pgbench's transaction by each number of clients, without waiting for the flush, as in the talk."""
+    on = prepared(chapter)
+    arms = [Arm(clients(number), partial(_writes, chapter, on, number)) for number in steps(chapter)]
+    with _asynchronous(on):
+        chapter.compare("write", arms, UNITS, warmup=0)
+
+
+def _asynchronous(on: Server, **more):
+    return configured(on, synchronous_commit="off", **more)
+
+
+def _writes(chapter: Chapter, on: Server, number: int, block: Block) -> dict[str, float]:
+    return {"throughput": _write(chapter, on, number, block.seed).tps}
+
+
+def short_of_linear(chapter: Chapter) -> statistics.Interval | None:
+    """Linear throughput with as many clients as processors over the measured one."""
+    frame = chapter.table("write", "throughput")
+    if frame.empty:
+        return None
+    return statistics.ratio(frame[clients(1)] * processors(), frame[clients(processors())], seed=chapter.parameters.seed)
+
+
+LOADS = ("asynchronous", "synchronous")
+
+
+def waiting(chapter: Chapter) -> pd.DataFrame:
+    """What writers wait for, with and without waiting for the flush, most clients: load, type, event, backends."""
+    on, frames = prepared(chapter), []
+    for name, setting in zip(LOADS, ("off", "on")):
+        with configured(on, synchronous_commit=setting), waits.sampled(on) as found:
+            _write(chapter, on, levels(chapter)[-1], chapter.parameters.seed, share=0.5)
+        frames.append(found.seen().assign(load=name))
+    return pd.concat(frames, ignore_index=True)
+
+
+COMMIT_LOG = ("XactSLRU", "XactBuffer", "XactGroupUpdate", "SLRURead", "SLRUWrite")
+PROC_ARRAY = ("ProcArray", "ProcArrayGroupUpdate", "XidGen")
+
+
+def _of(found: pd.DataFrame, events: tuple[str, ...]) -> float:
+    return float(found.loc[found["event"].isin(events), "backends"].sum())
+
+
+def clog_facts(found: pd.DataFrame | None) -> dict[str, bool] | None:
+    """Whether writers wait for the commit log, by the load."""
+    if found is None:
+        return None
+    active = found.groupby("load")["backends"].sum()
+    return {
+        f"{load} commits: at least one in a hundred active writers waits for the commit log": _of(found[found["load"] == load], COMMIT_LOG) >= 0.01 * active.get(load, 1)
+        for load in LOADS
+    }
+
+
+def proc_array_facts(found: pd.DataFrame | None, read: pd.DataFrame | None) -> dict[str, bool] | None:
+    """Whether the process array is the worst bottleneck among the lightweight locks."""
+    if found is None or read is None:
+        return None
+    frames = {"lookups": read[read["clients"] == read["clients"].max()]} | {f"{load} commits": found[found["load"] == load] for load in LOADS}
+    return {f"{name}: no lightweight lock is waited for longer than the process array's": _worst(frame) for name, frame in frames.items()}
+
+
+def _worst(frame: pd.DataFrame) -> bool:
+    light = frame[frame["type"].isin(["LWLock", "IPC"])].groupby("event")["backends"].sum()
+    mine = float(light.reindex(PROC_ARRAY).sum())
+    return mine > 0 and mine >= max(light.drop(list(PROC_ARRAY), errors="ignore"), default=0.0)
+
+
+# ---- the commit log
+
+RESPONSIVE, RESTLESS, SLUGGISH = "as it comes", "flushes at once", "sleeps ten seconds"
+WRITERS = {
+    RESPONSIVE: {},
+    RESTLESS: {"wal_writer_delay": "10ms", "wal_writer_flush_after": 0},
+    SLUGGISH: {"wal_writer_delay": "10s", "wal_writer_flush_after": "1GB"},
+}
+
+
+def wal_writer(chapter: Chapter) -> None:
+    """Asynchronous commits with the WAL writer as it comes, with one that flushes at once, and one that sleeps as long as it may."""
+    on = prepared(chapter)
+
+    def measure(name: str, block: Block) -> dict[str, float]:
+        with _asynchronous(on, **WRITERS[name]):
+            before = _lookups(on)
+            done = _write(chapter, on, CROWD, block.seed, share=0.15)
+            return {"throughput": done.tps, "lookups": (_lookups(on) - before) / done.transactions}
+
+    chapter.compare("wal writer", [Arm(name, partial(measure, name)) for name in WRITERS], UNITS | {"lookups": "per transaction"}, warmup=0)
+
+
+def _lookups(on: Server) -> float:
+    """Pages of the commit log that were asked for so far."""
+    with on.connect() as connection:
+        connection.execute("SELECT pg_stat_force_next_flush()")
+        time.sleep(0.02)  # backends that ended have handed in their counts
+        return float(connection.execute("SELECT blks_hit + blks_read FROM pg_stat_slru WHERE name IN ('transaction', 'Xact')").fetchone()[0])
+
+
+def responsive(chapter: Chapter) -> statistics.Interval | None:
+    """Throughput with the responsive WAL writer over that with the sluggish one."""
+    return chapter.ratio("wal writer", "throughput", RESPONSIVE, SLUGGISH)
+
+
+LARGE_POOL = "1GB"
+
+
+def clog_buffers(chapter: Chapter) -> pd.DataFrame:
+    """Memory for the commit log, by the size of the buffer pool: shared_buffers, kilobytes."""
+    rows = []
+    for pool, more in ((SMALL_POOL, {}), ("128MB", {}), (LARGE_POOL, {})):
+        on = server(chapter) if pool == "128MB" else chapter.cluster(max_connections=connections(chapter), shared_buffers=pool)
+        with on.connect() as connection:
+            query = "SELECT current_setting('shared_buffers'), setting::int * 8 FROM pg_settings WHERE name = 'transaction_buffers'"
+            rows.append(connection.execute(query).fetchone())
+    return pd.DataFrame(rows, columns=["shared_buffers", "kilobytes"])
+
+
+def clog_sizes(found: pd.DataFrame | None) -> dict[str, float] | None:
+    """The same as evidence: kilobytes by pool."""
+    return None if found is None else {f"shared_buffers {row.shared_buffers}": float(row.kilobytes) for row in found.itertuples()}
+
+
+TUPLES = 2_000
+
+
+def index_scans(chapter: Chapter) -> pd.DataFrame:
+    """How often the commit log is asked for a tuple, by the first and by the second index scan over tuples of so many transactions."""
+    on = chapter.server
+    with on.connect() as connection:
+        with connection.transaction():
+            loading.replace(connection, "scaling_fresh", "CREATE TABLE scaling_fresh (id int PRIMARY KEY)")
+        connection.execute("SET synchronous_commit = off")
+        connection.execute(f"DO $$ BEGIN FOR i IN 1..{TUPLES} LOOP INSERT INTO scaling_fresh VALUES (i); COMMIT; END LOOP; END $$")
+        connection.execute("SET synchronous_commit = on; CREATE TEMP TABLE flushed AS SELECT 1")  # hints need flushed commits
+    rows = []
+    for scan in ("first", "second"):
+        with on.connect() as connection:
+            connection.execute("SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off; SET max_parallel_workers_per_gather = 0")
+            connection.execute("EXPLAIN SELECT count(*) FROM scaling_fresh WHERE id > 0")  # the catalogs' tuples are asked for now
+            before = _counted(connection)
+            connection.execute("SELECT count(*) FROM scaling_fresh WHERE id > 0")
+            rows.append((scan, TUPLES, _counted(connection) - before))
+    return pd.DataFrame(rows, columns=["scan", "tuples", "lookups"])
+
+
+def _counted(connection) -> int:
+    connection.execute("SELECT pg_stat_force_next_flush()")
+    connection.execute("SELECT 1")
+    return int(connection.execute("SELECT blks_hit + blks_read FROM pg_stat_slru WHERE name IN ('transaction', 'Xact')").fetchone()[0])
+
+
+def lookups_per_tuple(found: pd.DataFrame | None) -> dict[str, float] | None:
+    """Lookups per tuple, by scan."""
+    return None if found is None else {f"{row.scan} scan": row.lookups / row.tuples for row in found.itertuples()}
+
+
+def an_old_release(chapter: Chapter) -> None:
+    """Waiting for an irrelevant I/O: it takes the release that still had the fault (CannotMeasure)."""
+    raise CannotMeasure("PostgreSQL 9.1", "the replaced code of the commit log's cache is in PostgreSQL 9.1 and before, which can't be installed here")
+
+
+# ---- the log
+
+COPIED, INSERTED = "COPY", "one INSERT for each row"
+ROWS = 5_000
+
+
+def copy(chapter: Chapter) -> pd.DataFrame:
+    """Bytes of log for the same rows, by COPY and by single INSERTs in one transaction: way, bytes, bytes_per_row."""
+    on, rows = chapter.server, []
+    with on.connect() as connection, on.connect() as watch:
+        for way in (COPIED, INSERTED):
+            with connection.transaction():
+                loading.replace(connection, "scaling_copied", "CREATE TABLE scaling_copied (id int, words text)")
+            before = _position(watch)
+            with connection.transaction(), connection.cursor() as cursor:
+                if way == COPIED:
+                    with cursor.copy("COPY scaling_copied FROM STDIN") as copied:
+                        for number in range(ROWS):
+                            copied.write_row((number, "some words"))
+                else:
+                    cursor.execute(f"DO $$ BEGIN FOR i IN 1..{ROWS} LOOP INSERT INTO scaling_copied VALUES (i, 'some words'); END LOOP; END $$")
+            rows.append((way, int(_position(watch) - before)))
+    frame = pd.DataFrame(rows, columns=["way", "bytes"])
+    return frame.assign(bytes_per_row=frame["bytes"] / ROWS)
+
+
+def _position(connection) -> float:
+    return float(connection.execute("SELECT pg_current_wal_insert_lsn() - '0/0'").fetchone()[0])
+
+
+def copy_saves(found: pd.DataFrame | None) -> float | None:
+    """Log of single INSERTs over that of COPY."""
+    if found is None:
+        return None
+    of = found.set_index("way")["bytes"]
+    return of[INSERTED] / of[COPIED]
+
+
+def insertion(chapter: Chapter) -> None:
+    """Records inserted into the log per second, by one session and by as many as there are processors."""
+    on = server(chapter)
+
+    def measure(number: int, block: Block) -> dict[str, float]:
+        taken, start = [], threading.Barrier(number)
+
+        def emit() -> None:
+            with on.connect() as connection:
+                connection.execute("SET synchronous_commit = off; SET max_parallel_workers_per_gather = 0")
+                start.wait()
+                began = time.perf_counter()
+                connection.execute(f"SELECT count(pg_logical_emit_message(false, 'x', repeat('x', 200))) FROM generate_series(1, {RECORDS})")
+                taken.append(time.perf_counter() - began)
+
+        threads = [threading.Thread(target=emit) for _ in range(number)]
+        [thread.start() for thread in threads], [thread.join() for thread in threads]
+        return {"records": number * RECORDS / max(taken)}
+
+    arms = [Arm(clients(number), partial(measure, number)) for number in sorted({1, max(2, processors())})]
+    chapter.compare("insertion", arms, {"records": "records/s"})
+
+
+RECORDS = 10_000
+
+
+def inserting_scales(chapter: Chapter) -> statistics.Interval | None:
+    """Records of several sessions over those of one."""
+    return chapter.ratio("insertion", "records", clients(max(2, processors())), clients(1))
+
+
+AFTER, LATER = "right after a checkpoint", "later"
+
+
+def checkpointed(chapter: Chapter) -> None:
+    """Throughput and log per transaction right after a checkpoint, and once pages have been logged in full."""
+    on = prepared(chapter)
+
+    def measure(when: str, block: Block) -> dict[str, float]:
+        with on.connect() as connection, _asynchronous(on):
+            if when == AFTER:
+                connection.execute("CHECKPOINT")
+            before = _position(connection)
+            done = _write(chapter, on, CROWD, block.seed)
+            return {"throughput": done.tps, "log": (_position(connection) - before) / done.transactions}
+
+    chapter.compare("checkpointed", [Arm(when, partial(measure, when)) for when in (AFTER, LATER)], UNITS | {"log": "bytes/transaction"})
+
+
+def insertion_facts(chapter: Chapter, found: pd.DataFrame | None) -> dict[str, bool] | None:
+    """Is WAL insertion single-threaded, and worst right after a checkpoint."""
+    scales, slower = inserting_scales(chapter), chapter.ratio("checkpointed", "throughput", LATER, AFTER)
+    more = chapter.ratio("checkpointed", "log", AFTER, LATER)
+    if None in (scales, slower, more) or found is None:
+        return None
+    asynchronous = found[found["load"] == LOADS[0]]
+    return {
+        "several sessions insert no more records than one": scales.high < 1.05,
+        "writers wait to insert": _of(asynchronous, ("WALInsert",)) >= 0.01 * asynchronous["backends"].sum(),
+        "right after a checkpoint a transaction writes more log": more.low > 1.05,
+        "right after a checkpoint throughput is lower": slower.low > 1.05,
+    }
+
+
+# ---- flushes, and what comes next
+
+
+def flushes(chapter: Chapter) -> None:
+    """Flushes of a small file, alone and while somebody copies a large one: the longest and the median, in milliseconds."""
+    folder = chapter.cluster().scratch  # beside a server's files; where somebody else's server has its own isn't known
+
+    def measure(busy: bool, block: Block) -> dict[str, float]:
+        if busy:
+            with flushing.copying(folder, 64):
+                taken = flushing.flushes(folder, 0.3)
+        else:
+            taken = flushing.flushes(folder, 0.1)
+        return {"longest": taken.max() * 1e3, "median": float(pd.Series(taken).median()) * 1e3}
+
+    arms = [Arm(name, partial(measure, name == BUSY)) for name in (QUIET, BUSY)]
+    chapter.compare("flushes", arms, {"longest": "ms", "median": "ms"})
+
+
+QUIET, BUSY = "nobody else writes", "somebody copies a large file"
+
+
+def longest_flush(chapter: Chapter) -> statistics.Interval | None:
+    """Seconds of the longest flush of a small file while somebody copies a large one."""
+    found = chapter.median("flushes", "longest", BUSY)
+    return found and found.times(1e-3)
+
+
+def light_lock_facts(read: pd.DataFrame | None, write: pd.DataFrame | None, crowded: pd.DataFrame | None) -> dict[str, bool] | None:
+    """Under which loads of this chapter backends still wait for lightweight locks."""
+    if read is None or write is None or crowded is None:
+        return None
+    frames = {"lookups": read[read["clients"] == read["clients"].max()]} | {f"{load} commits": write[write["load"] == load] for load in LOADS}
+    frames |= {f"many relations, {arm}": rows for arm, rows in crowded.groupby("arm", sort=False)}
+    share = {name: rows.loc[rows["type"] == "LWLock", "backends"].sum() / max(rows["backends"].sum(), 1e-9) for name, rows in frames.items()}
+    return {f"{name}: one in a hundred active backends waits for a lightweight lock": bool(value >= 0.01) for name, value in share.items()}

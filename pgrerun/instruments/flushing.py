@@ -1,0 +1,93 @@
+"""How long a flush takes, and how to make it take longer on purpose.
+
+A flush can't be slowed from inside PostgreSQL. `Shim` compiles a library of a few lines that
+waits in front of every `fdatasync`, and hands it to the servers started while it is in place; what
+is measured on such a server is labelled as such wherever it is shown.
+"""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from pgrerun.errors import CannotMeasure
+
+_SOURCE = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <time.h>
+int fdatasync(int file)
+{
+    static int (*real)(int);
+    struct timespec wait = {%(seconds)d, %(nanoseconds)d};
+    if (!real)
+        real = (int (*)(int)) dlsym(RTLD_NEXT, "fdatasync");
+    nanosleep(&wait, 0);
+    return real(file);
+}
+"""
+
+
+@contextmanager
+def slowed(microseconds: int) -> Iterator[None]:
+    """Servers started in this block wait so long in front of every fdatasync, until they are stopped.
+
+    CannotMeasure without a C compiler.
+    """
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if not compiler:
+        raise CannotMeasure("C compiler", "a flush is made slow by a library of a few lines of C, and there is no compiler to make it")
+    before = os.environ.get("LD_PRELOAD")
+    with tempfile.TemporaryDirectory(prefix="pgrerun-shim-") as folder:
+        os.chmod(folder, 0o755)  # the server may run under another account
+        source, library = Path(folder, "shim.c"), Path(folder, "shim.so")
+        source.write_text(_SOURCE % {"seconds": microseconds // 1_000_000, "nanoseconds": microseconds % 1_000_000 * 1000})
+        done = subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], capture_output=True, text=True)
+        if done.returncode:
+            raise CannotMeasure("C compiler", f"the compiler {compiler} can't make a shared library: {done.stderr.strip()[-300:]}")
+        library.chmod(0o755)
+        try:
+            os.environ["LD_PRELOAD"] = " ".join(filter(None, [str(library), before]))
+            yield
+        finally:
+            del os.environ["LD_PRELOAD"]
+            if before is not None:
+                os.environ["LD_PRELOAD"] = before
+
+
+def flushes(folder: Path, seconds: float, size: int = 8192) -> np.ndarray:
+    """Seconds that each flush of a small file took: write `size` bytes, fsync, again, for `seconds`."""
+    path = Path(folder) / f"flushed-{os.getpid()}"
+    file = os.open(path, os.O_CREAT | os.O_WRONLY)
+    taken = []
+    try:
+        until = time.perf_counter() + seconds
+        while time.perf_counter() < until or not taken:
+            os.pwrite(file, os.urandom(size), 0)
+            began = time.perf_counter()
+            os.fsync(file)
+            taken.append(time.perf_counter() - began)
+    finally:
+        os.close(file)
+        path.unlink()
+    return np.array(taken)
+
+
+@contextmanager
+def copying(folder: Path, megabytes: int) -> Iterator[None]:
+    """Somebody else writes a large file into the same file system for as long as the block runs, and never flushes it."""
+    path = Path(folder) / f"copied-{os.getpid()}"
+    script = f"while :; do dd if=/dev/zero of='{path}' bs=1M count={megabytes} conv=notrunc 2>/dev/null || exit; done"
+    writer = subprocess.Popen(["sh", "-c", script], start_new_session=True)
+    try:
+        yield
+    finally:
+        os.killpg(writer.pid, 15)
+        writer.wait()
+        path.unlink(missing_ok=True)

@@ -1,0 +1,96 @@
+"""Waits, cache lines, handoffs, and flushes made slow: the instruments behind the scalability chapter."""
+
+import os
+import threading
+import time
+
+import numpy as np
+import pytest
+from servers import SMALL
+
+from pgrerun.errors import CannotMeasure
+from pgrerun.instruments import cachelines, flushing, pgbench, switching, waits
+from pgrerun.server import Cluster
+
+needs_two = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor")
+
+
+def test_a_wait_for_a_lock_is_seen_with_its_name(cluster):
+    with waits.sampled(cluster) as found:
+        pgbench.run(cluster, "BEGIN;\nSELECT pg_advisory_xact_lock(7), pg_sleep(0.01);\nEND;\n", clients=4, transactions=10)
+    assert found.samples > 5
+    # one holds the lock and sleeps, the others wait for it
+    assert found.backends("Lock", "advisory") == pytest.approx(3, abs=1)
+    assert found.backends(event="PgSleep") == pytest.approx(1, abs=0.5)
+    assert found.backends() <= 4
+
+
+def test_an_idle_server_has_no_samples(cluster):
+    with waits.sampled(cluster) as found:
+        time.sleep(0.1)
+    assert found.samples == 0 and found.backends() == 0
+    with pytest.raises(CannotMeasure, match="sample"):
+        found.seen()
+
+
+@needs_two
+def test_neighbours_in_one_line_are_slower_than_far_ones():
+    near, far = (min(cachelines.beside(distance) for _ in range(7)) for distance in (8, 256))
+    crowded = max(cachelines.beside(8) for _ in range(7))
+    assert 0 < far <= near * 1.5 and crowded > far
+
+
+@pytest.mark.parametrize("distance", [0, 7, 512])
+def test_a_distance_that_the_layout_has_no_room_for_is_refused(distance):
+    with pytest.raises(ValueError, match="multiple of 8"):
+        cachelines.beside(distance)
+
+
+@needs_two
+def test_a_scan_of_packed_words_takes_no_longer():
+    spread, packed = (min(cachelines.scanned(packed) for _ in range(5)) for packed in (False, True))
+    assert 0 < packed < spread * 1.2
+
+
+@needs_two
+def test_a_handoff_takes_time_and_leaves_the_affinity_as_it_was():
+    before = os.sched_getaffinity(0)
+    found = switching.handoff(rounds=100)
+    assert 0 < found.elapsed < 0.1 and 0 < found.processor < 0.1
+    assert os.sched_getaffinity(0) == before
+
+
+def test_one_processor_is_not_enough(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})
+    with pytest.raises(CannotMeasure, match="a processor each"):
+        cachelines.beside(8)
+
+
+def _insert(server):
+    with server.connect() as connection:
+        connection.execute("CREATE TABLE IF NOT EXISTS flushed (id int)")
+        began = time.perf_counter()
+        for _ in range(10):
+            connection.execute("INSERT INTO flushed VALUES (1)")
+        return (time.perf_counter() - began) / 10
+
+
+def test_a_slowed_server_waits_at_every_commit_and_others_do_not(cluster):
+    environment = dict(os.environ)
+    with flushing.slowed(20_000), Cluster(settings=SMALL | {"wal_sync_method": "fdatasync"}) as slow:
+        assert _insert(slow) >= 0.02
+    assert dict(os.environ) == environment
+    assert _insert(cluster) < 0.02
+
+
+def test_without_a_compiler_nothing_is_slowed(monkeypatch):
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    with pytest.raises(CannotMeasure, match="compiler"), flushing.slowed(1000):
+        pass
+
+
+def test_flushes_and_copies_leave_no_file_behind(tmp_path):
+    with flushing.copying(tmp_path, 1):
+        taken = flushing.flushes(tmp_path, 0.05)
+    assert len(taken) > 0 and np.all(taken > 0)
+    assert list(tmp_path.iterdir()) == [] and threading.active_count() < 20

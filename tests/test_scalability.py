@@ -1,0 +1,155 @@
+"""The scalability chapter's own verbs, on small servers and on made-up observations."""
+
+import time
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+
+from pgrerun import parameters, published, statistics
+from pgrerun.chapters.scalability import bench, commit, cores, idle, locks, writing
+from pgrerun.models.contention import Transaction, play
+
+COSTS = cores.Costs(work=50e-6, visit=0.1e-6, line=0.05e-6, switch=5e-6, rouse=20e-6)
+
+
+@pytest.fixture
+def chapter(cluster):
+    """What the verbs under test ask of a chapter."""
+    given = parameters.chapter_parameters("scalability", {})
+    return SimpleNamespace(server=cluster, parameters=given, borrowed=False, cluster=lambda **settings: cluster)
+
+
+def test_the_print_is_what_the_talk_says():
+    assert published.derived("scalability_idle").times_fewer["wakeups_after"] == pytest.approx(28.75)
+    assert published.derived("scalability_read").share["speedup"] == pytest.approx(63.7 / 64)
+    rows = published.recomputed("scalability").set_index("where")
+    assert rows.agrees.tolist() == [True, True, True, False, False]
+
+
+def test_levels_double_up_to_four_per_processor_and_end_in_the_most(monkeypatch, chapter):
+    monkeypatch.setattr(bench, "processors", lambda: 2)
+    assert bench.levels(chapter) == [1, 2, 4, 8, 32, 64]
+
+
+def test_levels_on_a_borrowed_server_leave_room_for_its_owner(chapter, cluster):
+    chapter.borrowed = True
+    assert max(bench.levels(chapter)) <= 30  # it allows 40
+
+
+def test_settings_are_in_effect_for_the_block_and_gone_after_it(cluster):
+    shown = lambda: cluster.connect().execute("SHOW commit_delay").fetchone()[0]
+    with bench.configured(cluster, commit_delay=123):
+        assert shown() == "123"
+    assert shown() == "0"
+
+
+def test_a_reader_and_a_drop(chapter):
+    found = locks.weak_and_strong(chapter)
+    facts = locks.weak_facts(found)
+    assert len(facts) == 5 and all(facts.values())
+    found.loc[found["state"] == "two readers", "fastpath"] = False
+    assert not all(locks.weak_facts(found).values())
+
+
+def test_a_virtual_transaction_that_is_waited_for(chapter):
+    assert list(locks.virtual_facts(locks.virtual_transactions(chapter)).values()) == [True, True]
+    swapped = pd.DataFrame({"state": ["a", "b"], "fastpath": [False, True]})
+    assert list(locks.virtual_facts(swapped).values()) == [False, False]
+
+
+def test_index_scans_ask_the_commit_log_once_for_each_tuple_and_never_again(chapter):
+    found = writing.index_scans(chapter)
+    assert writing.lookups_per_tuple(found) == {"first scan": 1.0, "second scan": 0.0}
+
+
+def test_copy_writes_less_log(chapter):
+    assert writing.copy_saves(writing.copy(chapter)) > 1.5
+
+
+def test_the_two_scripts_differ_in_the_lock_alone():
+    together, alone = (commit.script(commit.INSERT, way) for way in (commit.TOGETHER, commit.ALONE))
+    assert together.replace("lock(:client_id)", "lock(0)") == alone != together
+
+
+def test_releases_take_fewer_and_fewer_locks():
+    taken = [sum(visit.times for visit in cores.visits(release, COSTS)) for release in cores.RELEASES]
+    assert taken[0] > taken[1] > taken[2]
+    writers = [sum(visit.times for visit in cores.write_visits(release, 8, COSTS, 1e-6)) for release in (cores.BEFORE, cores.AFTER)]
+    assert writers[0] > writers[1]
+
+
+def test_one_client_hardly_sees_the_patches_and_many_do():
+    def gain(clients):
+        before, after = (
+            play(cores.machine(32, COSTS), Transaction(COSTS.work, cores.visits(release, COSTS)), clients, transactions=500).throughput
+            for release in (cores.BEFORE, cores.AFTER)
+        )
+        return after / before
+
+    assert gain(1) < 1.05 and gain(32) > 1.3
+
+
+def swept(gains):
+    rows = [(line, release, 32, value) for line, gain in gains.items() for release, value in ((cores.BEFORE, 1.0), (cores.AFTER, gain))]
+    return pd.DataFrame(rows, columns=["line", "release", "clients", "throughput"])
+
+
+def test_the_line_is_the_one_that_comes_nearest_to_the_talks_gain():
+    assert cores.talks_line(swept({1e-8: 1.5, 1e-7: 2.9, 2e-7: 0.9})) == 1e-7
+
+
+def simulated(before, after, processors=32):
+    rows = [
+        (cores.THERE, release, processors, clients, block, value * (1 + block / 100))
+        for release, values in ((cores.BEFORE, before), (cores.AFTER, after)) for clients, value in values.items() for block in range(5)
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=["lines", "release", "processors", "clients", "block", "throughput"])
+
+
+def test_gain_and_peak_are_marked_as_simulated():
+    frame = simulated({1: 1.0, 20: 12.0, 32: 10.0}, {1: 1.0, 20: 20.0, 32: 30.0})
+    gain, peak = cores.gain(frame, 32), cores.peak(frame)
+    assert gain.estimate == pytest.approx(3) and gain.simulated and gain.enough
+    assert peak.estimate == pytest.approx(32 / 20) and peak.simulated
+    assert not statistics.median([1.0, 2.0, 3.0]).simulated
+
+
+def test_waits_become_facts_only_where_there_are_waits():
+    found = pd.DataFrame(
+        [("asynchronous", "LWLock", "XactSLRU", 1.0), ("asynchronous", "CPU", "running", 9.0), ("synchronous", "IO", "WalSync", 5.0)],
+        columns=["load", "type", "event", "backends"],
+    )
+    assert list(writing.clog_facts(found).values()) == [True, False]
+    read = pd.DataFrame([(8, "LWLock", "ProcArray", 0.2), (8, "CPU", "running", 2.0)], columns=["clients", "type", "event", "backends"])
+    assert list(writing.proc_array_facts(found, read).values()) == [True, False, False]
+
+
+def test_an_idle_server_is_watched_without_a_connection(cluster):
+    watched = idle.Watch.__new__(idle.Watch)
+    frames = [pd.DataFrame({"role": ["checkpointer", "postmaster"], "switches": [10 * n, 1000 * n]}, index=[7, 8]) for n in range(11)]
+    watched.readings = [(100.0 + n, frame) for n, frame in enumerate(frames)]
+    watched.others = {"other": 200}
+    watched.end = lambda least: None
+    found = idle.wakeups(SimpleNamespace(parameters=SimpleNamespace(idle_seconds=5)), watched)
+    assert found["role"].tolist() == ["checkpointer"] and idle.rate(found).estimate == pytest.approx(10)
+    assert list(idle.top_facts(watched, found).values()) == [True]
+
+
+def test_a_watch_counts_the_wakeups_of_a_live_server(monkeypatch, chapter):
+    monkeypatch.setattr(idle, "SETTLE", 0.0)
+    watched = idle.Watch(chapter)
+    time.sleep(0.3)
+    watched.end(1.5)
+    found = idle.wakeups(SimpleNamespace(parameters=SimpleNamespace(idle_seconds=0)), watched)
+    assert {"checkpointer", "walwriter"} <= set(found["role"]) and idle.rate(found).low >= 0
+
+
+def test_a_fall_beyond_the_processors_is_told_from_a_flat_curve(monkeypatch):
+    monkeypatch.setattr(cores, "SWEEP", (1, 20, 32, 64))
+    curves = {cores.BEFORE: (1, 10, 12, 11), cores.FIRST: (1, 20, 30, 9), cores.AFTER: (1, 20, 31, 31)}
+    rows = [(cores.THERE, release, 32, n, block, value) for release, values in curves.items() for n, value in zip(cores.SWEEP, values) for block in range(5)]
+    frame = pd.DataFrame(rows, columns=["lines", "release", "processors", "clients", "block", "throughput"])
+    assert all(cores.falling_facts(frame).values())
+    frame.loc[frame["release"] == cores.FIRST, "throughput"] = 31.0
+    assert list(cores.falling_facts(frame).values()) == [False, False, False, False]
