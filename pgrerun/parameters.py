@@ -97,7 +97,15 @@ class HOT(ChapterParameters):
     rounds: int = Field(ge=1, le=1000, description="Longest run, for the steady state", **_unit("updates per account"))
 
 
-CHAPTERS: dict[str, type[ChapterParameters]] = {"tp1": TP1, "hot": HOT}
+class Explorations(ChapterParameters):
+    """Dirty pages, work_mem, size-up, and the join that ignores memory."""
+
+    tuples: int = Field(ge=5_000, le=2_000_000, description="Size of the relations that are updated and read", **_unit("tuples"))
+    largest: int = Field(ge=1_000_000, le=100_000_000, description="Largest relation of the size-up", **_unit("tuples"))
+    wait: int = Field(ge=1, le=900, description="Delay between a large update and a read", **_unit("s"))
+
+
+CHAPTERS: dict[str, type[ChapterParameters]] = {"tp1": TP1, "hot": HOT, "explorations": Explorations}
 
 #                          ci, laptop, overnight
 _EVERYWHERE = {
@@ -123,9 +131,17 @@ VALUES: dict[str, dict[str, tuple]] = {
         "accounts": (500, 2_500, 50_000),
         "rounds": (4, 8, 20),
     },
+    "explorations": _EVERYWHERE
+    | {
+        "seed": (2020, 2020, 2020),
+        "pairs": (7, 11, 31),
+        "tuples": (20_000, 100_000, 1_000_000),
+        "largest": (1_000_000, 10_000_000, 30_000_000),
+        "wait": (2, 10, 320),
+    },
 }
 # Until this machine has run a chapter once, the command announces these.
-MINUTES: dict[str, tuple[float, float, float]] = {"tp1": (3, 9, 180), "hot": (1, 9, 240)}
+MINUTES: dict[str, tuple[float, float, float]] = {"tp1": (3, 9, 180), "hot": (1, 9, 240), "explorations": (1, 7, 180)}
 
 
 def nearest(word: str, words: Sequence[str]) -> str:

@@ -11,15 +11,21 @@ WORDS = {1: "single|one", 2: "two|doubled", 3: "three", 6: "six", 7: "seven", 9:
 
 _HEADING = re.compile(r"^\s*(Abstract|\d(?:\.\d+)*\.?)(?:\s+[A-Z]|\s*$)")
 _MESSAGE = re.compile(r"^From\n.+\nDate:$", re.MULTILINE)
+# The slides' titles, and what the ledger calls the parts that they begin.
+_SLIDE = re.compile(r"^(?:(Exp)eriment (\d)\b|(Conclusions|Appendix)$|(Lessons) Learned)", re.MULTILINE)
 
 
 def sections(text: str) -> dict[str, str]:
     """A report's text by section number ("3.2.2", "Abstract"), with broken lines and words joined;
-    a mail thread's by message ("msg 4", counted from one), without what a message quotes of others."""
+    a mail thread's by message ("msg 4", counted from one), without what a message quotes of others;
+    slides of experiments by experiment ("Exp 1"), what comes before being "Setup"."""
     found: dict[str, list[str]] = {}
     current = found.setdefault("", [])
     if thread := _MESSAGE.split(text)[1:]:
         lines = [(f"msg {number}", line) for number, part in enumerate(thread, 1) for line in part.splitlines() if not line.startswith(">")]
+    elif re.search(r"^Experiment 1\b", text, re.MULTILINE):
+        found["Setup"] = current
+        lines = [(" ".join(filter(None, title.groups())) if (title := _SLIDE.match(line)) else "", line) for line in text.splitlines()]
     else:
         lines = [(heading[1].rstrip(".") if (heading := _HEADING.match(line)) else "", line) for line in text.splitlines()]
     for section, line in lines:

@@ -1,0 +1,1 @@
+"""The charts of the chapter: frames from the print, the published run and this run, and their words."""
