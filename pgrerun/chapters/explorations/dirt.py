@@ -6,15 +6,19 @@ PostgreSQL 16 from EXPLAIN's buffers and pg_stat_bgwriter), log from EXPLAIN.
 
 import re
 import time
+from functools import partial
 
 import pandas as pd
 import psycopg
 
+from pgrerun import statistics
 from pgrerun.chapter import Chapter
+from pgrerun.chapters.explorations import relations
 from pgrerun.chapters.explorations.pools import (
-    ABOVE, BELOW, CHECKPOINTED, CLEAN, DIRTY, EQUAL, SCAN, UPDATE, UPDATED, WAITED, adjusted, before, buffers, cluster, pools, settle, slowdown,
+    ABOVE, BELOW, CHECKPOINTED, CLEAN, DIRTY, EQUAL, READ, SCAN, UPDATE, UPDATED, WAITED, adjusted, before, buffers, cluster, pools, read, scan, settle, slowdown,
 )  # fmt: skip
 from pgrerun.errors import CannotMeasure
+from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import counters, plans
 from pgrerun.server import Cluster
 
@@ -45,9 +49,70 @@ def written(chapter: Chapter) -> pd.DataFrame:
 
 
 def dirty_of(connection: psycopg.Connection, relation: str = UPDATED) -> int:
-    """Dirty pages of one relation in the pool."""
-    query = "SELECT count(*) FROM pg_buffercache WHERE isdirty AND relfilenode = pg_relation_filenode(%s)"
-    return connection.execute(query, [relation], prepare=True).fetchone()[0]
+    """Dirty pages of one relation and its key in the pool."""
+    query = "SELECT count(*) FROM pg_buffercache WHERE isdirty AND relfilenode IN (pg_relation_filenode(%s), pg_relation_filenode(%s))"
+    return connection.execute(query, [relation, f"{relation}_pkey"], prepare=True).fetchone()[0]
+
+
+def beside_the_ring(chapter: Chapter) -> pd.DataFrame:
+    """What the slides expected, where it can happen: a reader whose relation is too small for a ring, after the same update.
+
+    Its relation has a fifth of the pool's pages and isn't in the pool; miltup1 is as large as the pool. Columns: reader
+    ("through a ring", "without a ring"), arm, read, written (pages).
+    """
+    found = cluster(chapter, EQUAL)
+    rows = []
+    with adjusted(found, **QUIET), found.connect() as connection:
+        _small_reader(chapter, connection)
+        for relation, words in ((READ, THROUGH), (SMALL_READ, WITHOUT)):
+            for arm in (CLEAN, DIRTY, CHECKPOINTED):
+                _cold(connection, relation)
+                before(connection, arm)
+                own = plans.explain(connection, scan(relation), execute=True).buffers
+                rows.append((words, arm, own["shared_read"], own["shared_written"]))
+    return pd.DataFrame(rows, columns=["reader", "arm", "read", "written"])
+
+
+THROUGH, WITHOUT, SMALL_READ = "through a ring", "without a ring", "miltup0"
+
+
+def _small_reader(chapter: Chapter, connection: psycopg.Connection) -> None:
+    """A relation of a fifth of the pool, below the quarter from which on a scan gets a ring."""
+    if not connection.execute("SELECT to_regclass(%s)", [SMALL_READ]).fetchone()[0]:
+        relations.keyed(connection, SMALL_READ, round(chapter.parameters.tuples / 5))
+        for number in range(7):
+            connection.execute(f"CREATE TABLE other{number} AS SELECT * FROM {SMALL_READ}")
+
+
+def _cold(connection: psycopg.Connection, relation: str) -> None:
+    """Let other relations, small enough for no ring, take the place of this one in the pool."""
+    if relation == SMALL_READ:
+        for _ in range(2):
+            for number in range(7):
+                connection.execute(scan(f"other{number}"))
+
+
+def pair(chapter: Chapter) -> None:
+    """Time of both readers after a read and after an update, in a pool as large as miltup1."""
+    found = cluster(chapter, EQUAL)
+    with found.connect() as connection:
+        _small_reader(chapter, connection)
+
+    def prepare(relation: str, arm: str, block: Block) -> None:
+        with found.connect() as connection:
+            _cold(connection, relation)
+            before(connection, arm)
+
+    arms = [
+        Arm(f"{words}: {arm}", partial(read, found, relation), partial(prepare, relation, arm))
+        for relation, words in ((READ, THROUGH), (SMALL_READ, WITHOUT)) for arm in (CLEAN, DIRTY)
+    ]  # fmt: skip
+    chapter.compare("ring", arms, {"time": "ms"}, warmup=0)
+
+
+def ring_slowdown(chapter: Chapter, reader: str) -> statistics.Interval | None:
+    """Time of one reader after an update over that after a read."""
+    return chapter.ratio("ring", "time", f"{reader}: {DIRTY}", f"{reader}: {CLEAN}")
 
 
 def pick(found: pd.DataFrame, pool: str, arm: str) -> pd.Series:
@@ -121,7 +186,7 @@ def writers(chapter: Chapter) -> pd.DataFrame:
             settle(connection)
             with counter.measured(connection) as delta:
                 started = time.perf_counter()
-                while time.perf_counter() - started < 1.2:  # six rounds of the background writer
+                while time.perf_counter() - started < 0.9:  # four rounds of the background writer
                     connection.execute(UPDATE)
                     connection.execute(f"VACUUM {UPDATED}")
             rows.append((words, "updates", *_by_writer(delta)))
@@ -156,8 +221,8 @@ RING, CROWD, ONCE, OFTEN = "one large relation", "many small relations", "read o
 def survivors(chapter: Chapter) -> pd.DataFrame:
     """How much of two small relations stays in the pool while others are read: one was read once, one six times.
 
-    The flood is one relation of four times the pool, which is read through a ring, or small ones of a tenth of it,
-    which aren't. Columns: flood, history, pages_read (since then, in pools), kept (share of the relation's pages),
+    The flood is one relation of half the pool, read again and again through a ring, or small ones of a tenth of it,
+    which get none. Columns: flood, history, pages_read (since then, in pools), kept (share of the relation's pages),
     usage (mean usage count of those).
     """
     found, size = cluster(chapter, EQUAL), buffers(chapter, EQUAL)
@@ -174,7 +239,7 @@ def survivors(chapter: Chapter) -> pd.DataFrame:
             rows += _kept(probe, flood, 0.0, small)
             for number in range(1, 9):
                 if flood == RING:
-                    connection.execute(f"SELECT count(*) FROM {names[RING]} WHERE ctid < '({number * size // 2},0)' AND ctid >= '({(number - 1) * size // 2},0)'")
+connection.execute(f"SELECT count(*) FROM {names[RING]}")
                 else:
                     for relation in names[CROWD][(number - 1) % 4 * 5 :][:5]:
                         connection.execute(f"SELECT count(*) FROM {relation}")
@@ -183,10 +248,10 @@ def survivors(chapter: Chapter) -> pd.DataFrame:
 
 
 def _flood_relations(connection: psycopg.Connection, size: int, small: int) -> dict:
-    """Relations of whole pages: two of `small`, twenty of a tenth of the pool, one of four pools."""
+    """Relations of whole pages: two of `small`, twenty of a tenth of the pool, one of half of it."""
     connection.execute("SET max_parallel_workers_per_gather = 0")
     crowd = [f"crowd{number}" for number in range(20)]
-    for relation, pages in [(ONCE.replace(" ", "_"), small), (OFTEN.replace(" ", "_"), small), *((c, size // 10) for c in crowd), ("large", 4 * size)]:
+    for relation, pages in [(ONCE.replace(" ", "_"), small), (OFTEN.replace(" ", "_"), small), *((c, size // 10) for c in crowd), ("large", size // 2)]:
         if not connection.execute("SELECT to_regclass(%s)", [relation]).fetchone()[0]:
             connection.execute(f"CREATE TABLE {relation} (i int, filler text)")
             connection.execute(f"ALTER TABLE {relation} ALTER filler SET STORAGE PLAIN")  # a page a row, whatever could be compressed
@@ -221,7 +286,7 @@ def clock_facts(found: pd.DataFrame | None) -> dict[str, bool] | None:
         "a page's usage count grows with its uses": bool(usage[OFTEN] > usage[ONCE]),
         "the sweep lowers it": bool(crowd.loc[crowd["history"] == OFTEN, "usage"].min() < usage[OFTEN]),
         "pages used often outlive pages used once": bool(kept[OFTEN] > kept[ONCE]),
-        "reading one large relation displaces them as well": bool(ring["kept"].min() < 1),
+        "a large scan displaces them as well": bool(ring["kept"].min() < 1),
     }
 
 
@@ -232,8 +297,8 @@ def waiting(chapter: Chapter) -> pd.DataFrame:
     """Dirty pages of the updated relation after an update, while nothing happens and after a checkpoint.
 
     With PostgreSQL's own checkpoint_timeout, in a pool as large as the relation. Columns: seconds (since the update),
-    event, dirty (pages), checkpointer and background_writer (pages written since the row before), reader (pages that
-    a reader of miltup1 writes who comes now; the experiment begins anew for each row).
+    event, dirty (pages when the reader comes), checkpointer and background_writer (pages written from the update on),
+    reader (pages that the reader of miltup1 writes). The experiment begins anew for each row.
     """
     wait, found = chapter.parameters.wait, cluster(chapter, EQUAL)
     found.extension("pg_buffercache")
@@ -241,15 +306,17 @@ def waiting(chapter: Chapter) -> pd.DataFrame:
     with adjusted(found, checkpoint_timeout="5min"), counters.Counters(found) as counter, found.connect() as connection, found.connect() as probe:
         dirty_of(probe)
         for arm in (DIRTY, WAITED, CHECKPOINTED):
-            before(connection, DIRTY)
-            writers = (0, 0, 0)
-            if arm != DIRTY:  # reading the counters takes a moment, in which the background writer wakes
-                with counter.measured(connection) as delta:
-                    connection.execute("CHECKPOINT") if arm == CHECKPOINTED else time.sleep(wait)
-                writers = _by_writer(delta)
-            left = dirty_of(probe)
-            written = plans.explain(connection, SCAN, execute=True).buffers["shared_written"]
-            rows.append((wait if arm == WAITED else 0, arm, left, writers[2], writers[1], written))
+            settle(connection)
+            with counter.measured(connection, probe) as delta:
+                connection.execute(UPDATE)
+                if arm == CHECKPOINTED:
+                    connection.execute("CHECKPOINT")
+                if arm == WAITED:
+                    time.sleep(wait)
+                left = dirty_of(probe)
+                written = plans.explain(connection, SCAN, execute=True).buffers["shared_written"]
+            _, background, checkpointer = _by_writer(delta)
+            rows.append((wait if arm == WAITED else 0, arm, left, checkpointer, background, written))
     return pd.DataFrame(rows, columns=["seconds", "event", "dirty", "checkpointer", "background_writer", "reader"])
 
 
@@ -282,7 +349,7 @@ def first_reader(chapter: Chapter) -> pd.DataFrame:
         connection.execute(UPDATE)
         connection.execute("CHECKPOINT")
         for number in (1, 2, 3):
-            plan = plans.explain(connection, f"SELECT count(*) FROM {UPDATED}", execute=True, wal=True)
+            plan = plans.explain(connection, scan(UPDATED), execute=True, wal=True)
             log = [int(plan.properties.get(f"WAL {what}", 0)) for what in ("Records", "FPI", "Bytes")]
             rows.append((number, plan.buffers["shared_hit"] + plan.buffers["shared_read"], plan.buffers["shared_dirtied"], *log))
     return pd.DataFrame(rows, columns=["read", "pages", "dirtied", "wal_records", "wal_fpi", "wal_bytes"])

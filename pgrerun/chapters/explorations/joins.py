@@ -146,17 +146,17 @@ def clustered_facts(found: pd.DataFrame | None) -> dict[str, bool] | None:
 
 
 def batches(chapter: Chapter) -> pd.DataFrame:
-    """The slides' join as it runs: columns work_mem, parallel_hash, workers, batches, memory_kb, temp_written (pages).
+    """A join like the slides', run: columns work_mem, parallel_hash, workers, batches, memory_kb, temp_written (pages).
 
     Without parallel hash every process builds a table of its own; with it they share one, and may use the memory of all.
     """
     rows = []
-    eager = {"parallel_setup_cost": 0, "parallel_tuple_cost": 0, "enable_mergejoin": "off", "enable_nestloop": "off"}
+    eager = {"parallel_setup_cost": 0, "parallel_tuple_cost": 0, "min_parallel_table_scan_size": 0, "enable_mergejoin": "off", "enable_nestloop": "off"}
     with chapter.server.connect() as connection:
-        for work_mem in ("64kB", "4MB", "30MB"):
+        for work_mem in ("256kB", "1MB", "4MB"):
             for parallel in ("off", "on"):
                 settings = {"work_mem": work_mem, "enable_parallel_hash": parallel} | (eager if parallel == "on" else eager | {"max_parallel_workers_per_gather": 0})
-                plan = _explained(connection, join(sizes(chapter)[0], SMALL, PAIRS[0], "count(T1), count(T2)"), settings, execute=True)
+                plan = _explained(connection, join(*sorted((sizes(chapter)[1], SMALL)), PAIRS[0], "count(T1), count(T2)"), settings, execute=True)
                 [hashed] = plan.find("Hash")
                 launched = max((node.properties.get("Workers Launched", 0) for node in plan.walk()), default=0)
                 rows.append((work_mem, parallel, launched, hashed.properties["Hash Batches"], hashed.properties["Peak Memory Usage"], plan.buffers["temp_written"]))
