@@ -35,9 +35,7 @@ def load(chapter: Chapter) -> Table:
     with server.connect() as connection:
         for tuples in sorted({SMALL, LARGE, *sizes(chapter)}):
             keyed(connection, name(tuples), tuples)
-        loading.replace(connection, UNVACUUMED, f"CREATE TABLE {UNVACUUMED} WITH (autovacuum_enabled = off) AS SELECT * FROM {name(SMALL)}")
-        connection.execute(f"ALTER TABLE {UNVACUUMED} ADD PRIMARY KEY (unique2)")
-        connection.execute(f"ANALYZE {UNVACUUMED}")
+        unvacuumed(connection)
         return table(_pages(connection, [*map(name, sorted({SMALL, LARGE, *sizes(chapter)})), UNVACUUMED]), "The relations as loaded")
 
 
@@ -46,6 +44,14 @@ def keyed(server_or_connection: Server | psycopg.Connection, relation: str, tupl
     with loading.session(server_or_connection) as connection:
         Wisconsin(relation, tuples, order=order).load(connection)
         connection.execute(f"ALTER TABLE {relation} ADD PRIMARY KEY (unique2)")
+
+
+def unvacuumed(connection: psycopg.Connection) -> None:
+    """A copy of hundredktup as CREATE TABLE leaves it: analyzed, but no page is marked all-visible."""
+    with connection.transaction():
+        loading.replace(connection, UNVACUUMED, f"CREATE TABLE {UNVACUUMED} WITH (autovacuum_enabled = off) AS SELECT * FROM {name(SMALL)}")
+    connection.execute(f"ALTER TABLE {UNVACUUMED} ADD PRIMARY KEY (unique2)")
+    connection.execute(f"ANALYZE {UNVACUUMED}")
 
 
 def _pages(connection: psycopg.Connection, names: list[str]) -> pd.DataFrame:
