@@ -239,7 +239,7 @@ def survivors(chapter: Chapter) -> pd.DataFrame:
             rows += _kept(probe, flood, 0.0, small)
             for number in range(1, 9):
                 if flood == RING:
-connection.execute(f"SELECT count(*) FROM {names[RING]}")
+                    connection.execute(f"SELECT count(*) FROM {names[RING]}")
                 else:
                     for relation in names[CROWD][(number - 1) % 4 * 5 :][:5]:
                         connection.execute(f"SELECT count(*) FROM {relation}")
