@@ -134,7 +134,7 @@ VALUES: dict[str, dict[str, tuple]] = {
     "explorations": _EVERYWHERE
     | {
         "seed": (2020, 2020, 2020),
-        "pairs": (7, 11, 31),
+        "pairs": (5, 11, 31),
         "tuples": (20_000, 100_000, 1_000_000),
         "largest": (1_000_000, 10_000_000, 30_000_000),
         "wait": (2, 10, 320),

@@ -72,9 +72,9 @@ def test_print_against_print():
 
 def test_the_layout_gives_the_pages_of_a_loaded_relation(cluster):
     with cluster.connect() as connection:
-        ex.relations.keyed(connection, "some", 1000)
-        assert connection.execute("SELECT pg_relation_size('some') / 8192").fetchone()[0] == printed.heap_pages(1000) == 31
-        connection.execute("DROP TABLE some")
+        ex.relations.keyed(connection, "few", 1000)
+        assert connection.execute("SELECT pg_relation_size('few') / 8192").fetchone()[0] == printed.heap_pages(1000) == 31
+        connection.execute("DROP TABLE few")
 
 
 def test_pools_are_shares_of_the_heap_and_named_as_the_code_names_them():

@@ -139,10 +139,8 @@ AGAIN = "again"
 ARMS = [
     *((attribute, PICKED, work_mem, NEW, KEPT) for attribute in (UNIQUE, TWENTY) for work_mem in WORK_MEM),
     *((UNIQUE, way, work_mem, NEW, KEPT) for way in (HASHED, ORDERED) for work_mem in WORK_MEM),
-    (UNIQUE, HASHED, "30MB", VACUUMED, KEPT),
     (UNIQUE, ORDERED, "30MB", VACUUMED, KEPT),
     (UNIQUE, HASHED, "30MB", NEW, COUNTED),
-    (TWENTY, PICKED, "30MB", NEW, COUNTED),
 ]
 
 
