@@ -221,7 +221,7 @@ RING, CROWD, ONCE, OFTEN = "one large relation", "many small relations", "read o
 def survivors(chapter: Chapter) -> pd.DataFrame:
     """How much of two small relations stays in the pool while others are read: one was read once, one six times.
 
-    The flood is one relation of half the pool, read again and again through a ring, or small ones of a tenth of it,
+    The flood is one relation of four times the pool, which is read through a ring, or small ones of a tenth of it,
     which get none. Columns: flood, history, pages_read (since then, in pools), kept (share of the relation's pages),
     usage (mean usage count of those).
     """
@@ -237,21 +237,24 @@ def survivors(chapter: Chapter) -> pd.DataFrame:
                 for _ in range(times):
                     connection.execute(f"SELECT count(*) FROM {history.replace(' ', '_')}")
             rows += _kept(probe, flood, 0.0, small)
+            connection.execute("BEGIN")
+            connection.execute(f"DECLARE scan NO SCROLL CURSOR FOR SELECT i FROM {names[RING]}")  # one scan, so one ring
             for number in range(1, 9):
                 if flood == RING:
-                    connection.execute(f"SELECT count(*) FROM {names[RING]}")
+                    connection.execute(f"MOVE FORWARD {size // 2} IN scan")  # a row is a page
                 else:
                     for relation in names[CROWD][(number - 1) % 4 * 5 :][:5]:
                         connection.execute(f"SELECT count(*) FROM {relation}")
                 rows += _kept(probe, flood, number / 2, small)
+            connection.execute("COMMIT")
     return pd.DataFrame(rows, columns=["flood", "history", "pages_read", "kept", "usage"])
 
 
 def _flood_relations(connection: psycopg.Connection, size: int, small: int) -> dict:
-    """Relations of whole pages: two of `small`, twenty of a tenth of the pool, one of half of it."""
+    """Relations of whole pages: two of `small`, twenty of a tenth of the pool, one of four pools."""
     connection.execute("SET max_parallel_workers_per_gather = 0")
     crowd = [f"crowd{number}" for number in range(20)]
-    for relation, pages in [(ONCE.replace(" ", "_"), small), (OFTEN.replace(" ", "_"), small), *((c, size // 10) for c in crowd), ("large", size // 2)]:
+    for relation, pages in [(ONCE.replace(" ", "_"), small), (OFTEN.replace(" ", "_"), small), *((c, size // 10) for c in crowd), ("large", 4 * size)]:
         if not connection.execute("SELECT to_regclass(%s)", [relation]).fetchone()[0]:
             connection.execute(f"CREATE TABLE {relation} (i int, filler text)")
             connection.execute(f"ALTER TABLE {relation} ALTER filler SET STORAGE PLAIN")  # a page a row, whatever could be compressed
