@@ -1,0 +1,457 @@
+"""Experiment 1, the mechanism: which pages are dirty, who writes them, which stay, what a delay and a checkpoint change.
+
+Counted, not timed: pages in the pool from pg_buffercache, writes from pg_stat_io (before
+PostgreSQL 16 from EXPLAIN's buffers and pg_stat_bgwriter), log from EXPLAIN.
+"""
+
+import re
+import time
+from functools import partial
+
+import pandas as pd
+import psycopg
+
+from pgrerun import statistics
+from pgrerun.chapter import Chapter
+from pgrerun.chapters.explorations import relations
+from pgrerun.chapters.explorations.pools import (
+    ABOVE, BELOW, CHECKPOINTED, CLEAN, DIRTY, EQUAL, READ, SCAN, UPDATE, UPDATED, WAITED, adjusted, before, buffers, cluster, pools, read, scan, settle, slowdown,
+)  # fmt: skip
+from pgrerun.errors import CannotMeasure
+from pgrerun.experiment import Arm, Block
+from pgrerun.instruments import counters, plans
+from pgrerun.server import Cluster
+
+QUIET = {"bgwriter_lru_maxpages": 0}  # no background writer: every write has one of two authors
+
+
+# ---- who writes
+
+
+def written(chapter: Chapter) -> pd.DataFrame:
+    """Pages that a reader of miltup1 has to write, in pools of every size, after each kind of preparation.
+
+    Columns: pool, arm, read, hit and written (pages, of the reader's own), dirty_before and dirty_after (pages of
+    miltup2 in the pool). There is no background writer, so that the counts are the same every time.
+    """
+    rows = []
+    for pool in pools():
+        found = cluster(chapter, pool)
+        found.extension("pg_buffercache")
+        with adjusted(found, **QUIET), found.connect() as connection, found.connect() as probe:
+            dirty_of(probe)  # planned before it counts
+            for arm in (CLEAN, DIRTY, CHECKPOINTED):
+                before(connection, arm)
+                start = dirty_of(probe)
+                own = plans.explain(connection, SCAN, execute=True).buffers
+                rows.append((pool, arm, own["shared_read"], own["shared_hit"], own["shared_written"], start, dirty_of(probe)))
+    return pd.DataFrame(rows, columns=["pool", "arm", "read", "hit", "written", "dirty_before", "dirty_after"])
+
+
+def dirty_of(connection: psycopg.Connection, relation: str = UPDATED) -> int:
+    """Dirty pages of one relation and its key in the pool."""
+    query = "SELECT count(*) FROM pg_buffercache WHERE isdirty AND relfilenode IN (pg_relation_filenode(%s), pg_relation_filenode(%s))"
+    return connection.execute(query, [relation, f"{relation}_pkey"], prepare=True).fetchone()[0]
+
+
+def beside_the_ring(chapter: Chapter) -> pd.DataFrame:
+    """What the slides expected, where it can happen: a reader whose relation is too small for a ring, after the same update.
+
+    Its relation has a fifth of the pool's pages and isn't in the pool; miltup1 is as large as the pool. Columns: reader
+    ("through a ring", "without a ring"), arm, read, written (pages).
+    """
+    found = cluster(chapter, EQUAL)
+    rows = []
+    with adjusted(found, **QUIET), found.connect() as connection:
+        _small_reader(chapter, connection)
+        for relation, words in ((READ, THROUGH), (SMALL_READ, WITHOUT)):
+            for arm in (CLEAN, DIRTY, CHECKPOINTED):
+                _cold(connection, relation)
+                before(connection, arm)
+                own = plans.explain(connection, scan(relation), execute=True).buffers
+                rows.append((words, arm, own["shared_read"], own["shared_written"]))
+    return pd.DataFrame(rows, columns=["reader", "arm", "read", "written"])
+
+
+THROUGH, WITHOUT, SMALL_READ = "through a ring", "without a ring", "miltup0"
+
+
+def _small_reader(chapter: Chapter, connection: psycopg.Connection) -> None:
+    """A relation of a fifth of the pool, below the quarter from which on a scan gets a ring."""
+    if not connection.execute("SELECT to_regclass(%s)", [SMALL_READ]).fetchone()[0]:
+        relations.keyed(connection, SMALL_READ, round(chapter.parameters.tuples / 5))
+        for number in range(7):
+            connection.execute(f"CREATE TABLE other{number} AS SELECT * FROM {SMALL_READ}")
+
+
+def _cold(connection: psycopg.Connection, relation: str) -> None:
+    """Let other relations, small enough for no ring, take the place of this one in the pool."""
+    if relation == SMALL_READ:
+        for _ in range(2):
+            for number in range(7):
+                connection.execute(scan(f"other{number}"))
+
+
+def pair(chapter: Chapter) -> None:
+    """Time of both readers after a read and after an update, in a pool as large as miltup1."""
+    found = cluster(chapter, EQUAL)
+    with found.connect() as connection:
+        _small_reader(chapter, connection)
+
+    def prepare(relation: str, arm: str, block: Block) -> None:
+        with found.connect() as connection:
+            _cold(connection, relation)
+            before(connection, arm)
+
+    arms = [
+        Arm(f"{words}: {arm}", partial(read, found, relation), partial(prepare, relation, arm))
+        for relation, words in ((READ, THROUGH), (SMALL_READ, WITHOUT)) for arm in (CLEAN, DIRTY)
+    ]  # fmt: skip
+    chapter.compare("ring", arms, {"time": "ms"}, warmup=0)
+
+
+def ring_slowdown(chapter: Chapter, reader: str) -> statistics.Interval | None:
+    """Time of one reader after an update over that after a read."""
+    return chapter.ratio("ring", "time", f"{reader}: {DIRTY}", f"{reader}: {CLEAN}")
+
+
+def pick(found: pd.DataFrame, pool: str, arm: str) -> pd.Series:
+    """One row of `written`."""
+    return found[(found["pool"] == pool) & (found["arm"] == arm)].iloc[0]
+
+
+def reader_writes(chapter: Chapter, found: pd.DataFrame | None) -> dict[str, bool] | None:
+    """Whether the reader is slower because it writes: the mechanism, checked where pool and relation are as large."""
+    if found is None:
+        return None
+    clean, dirty, checkpointed = (pick(found, EQUAL, arm) for arm in (CLEAN, DIRTY, CHECKPOINTED))
+    slow = slowdown(chapter, EQUAL)
+    return {
+        "after the update dirty pages lie in the pool": bool(dirty["dirty_before"] > 0),
+        "the reader writes some of them": bool(dirty["written"] > clean["written"] and dirty["dirty_after"] < dirty["dirty_before"]),
+        "after a checkpoint it writes none": bool(checkpointed["written"] == 0),
+        "its read is slower": slow.low > 1,
+    }
+
+
+def other_relation(found: pd.DataFrame | None) -> dict[str, bool] | None:
+    """Whether what the reader of one relation writes are pages of the other."""
+    if found is None:
+        return None
+    dirty = pick(found, EQUAL, DIRTY)
+    return {
+        "a reader of miltup1 finds dirty pages of miltup2": bool(dirty["dirty_before"] > 0),
+        "as many as it writes are no longer dirty": bool(0 < dirty["written"] == dirty["dirty_before"] - dirty["dirty_after"]),
+    }
+
+
+def avoided(chapter: Chapter, found: pd.DataFrame | None) -> dict[str, bool] | None:
+    """Whether a pool above twice the relation spares the reader the consequences of the update."""
+    if found is None:
+        return None
+    facts = {}
+    for pool, share in pools().items():
+        if share > 2:
+            facts[f"{pool} times: the reader writes no page"] = bool(pick(found, pool, DIRTY)["written"] == 0)
+            facts[f"{pool} times: it isn't surely slower"] = not slowdown(chapter, pool).low > 1
+    return facts
+
+
+def by_pool(found: pd.DataFrame | None) -> pd.DataFrame | None:
+    """`written` for the page: one row per pool."""
+    if found is None:
+        return None
+    wide = found.pivot(index="pool", columns="arm", values="written").reindex(list(pools()))
+    dirty = found[found["arm"] == DIRTY].set_index("pool")
+    frame = wide[[CLEAN, DIRTY, CHECKPOINTED]].add_prefix("written ")
+    frame.insert(0, "dirty pages met", dirty["dirty_before"])
+    return frame.rename_axis("pool / relation").reset_index()
+
+
+# ---- every writer
+
+
+WRITERS = ("client backend", "background writer", "checkpointer")
+
+
+def writers(chapter: Chapter) -> pd.DataFrame:
+    """Pages written by each kind of process while relations are updated in a small pool, and by a checkpoint afterwards.
+
+    Columns: background_writer ("as by default", "off"), step ("updates", "checkpoint"), and a column for each of `WRITERS`.
+    """
+    rows = []
+    for words, settings in (("as by default", {}), ("off", QUIET)):
+        found = cluster(chapter, BELOW)
+        with adjusted(found, **settings), counters.Counters(found) as counter, found.connect() as connection:
+            settle(connection)
+            with counter.measured(connection) as delta:
+                started = time.perf_counter()
+                while time.perf_counter() - started < 0.9:  # four rounds of the background writer
+                    connection.execute(UPDATE)
+                    connection.execute(f"VACUUM {UPDATED}")
+            rows.append((words, "updates", *_by_writer(delta)))
+            with counter.measured(connection) as delta:
+                connection.execute("CHECKPOINT")
+            rows.append((words, "checkpoint", *_by_writer(delta)))
+    return pd.DataFrame(rows, columns=["background_writer", "step", *WRITERS])
+
+
+def _by_writer(delta: counters.Delta) -> list[int]:
+    return [int(delta.writes.get(writer, 0)) for writer in WRITERS]
+
+
+def only_two_authors(found: pd.DataFrame | None) -> dict[str, bool] | None:
+    """Whether pages are written at replacement and at checkpoints, and at no other time."""
+    if found is None:
+        return None
+    default = found[found["background_writer"] == "as by default"].set_index("step")
+    return {
+        "a backend that needs a buffer writes the page in it": bool(default.at["updates", "client backend"] > 0),
+        "a checkpoint writes what is dirty": bool(default.at["checkpoint", "checkpointer"] > 0),
+        "nobody writes a page at another time": bool(default["background writer"].sum() == 0),
+    }
+
+
+# ---- the ring and the clock
+
+
+RING, CROWD, ONCE, OFTEN = "one large relation", "many small relations", "read once", "read six times"
+
+
+def survivors(chapter: Chapter) -> pd.DataFrame:
+    """How much of two small relations stays in the pool while others are read: one was read once, one six times.
+
+    The flood is one relation of four times the pool, which is read through a ring, or small ones of a tenth of it,
+    which get none. Columns: flood, history, pages_read (since then, in pools), kept (share of the relation's pages),
+    usage (mean usage count of those).
+    """
+    found, size = cluster(chapter, EQUAL), buffers(chapter, EQUAL)
+    small = size // 16
+    found.extension("pg_buffercache")
+    rows = []
+    with adjusted(found, **QUIET), found.connect() as connection, found.connect() as probe:
+        names = _flood_relations(connection, size, small)
+        for flood in (RING, CROWD):
+            _fill(connection, names[CROWD])  # the pool is full of pages used once
+            for times, history in ((1, ONCE), (6, OFTEN)):
+                for _ in range(times):
+                    connection.execute(f"SELECT count(*) FROM {history.replace(' ', '_')}")
+            rows += _kept(probe, flood, 0.0, small)
+            connection.execute("BEGIN")
+            connection.execute(f"DECLARE scan NO SCROLL CURSOR FOR SELECT i FROM {names[RING]}")  # one scan, so one ring
+            for number in range(1, 9):
+                if flood == RING:
+                    connection.execute(f"MOVE FORWARD {size // 2} IN scan")  # a row is a page
+                else:
+                    for relation in names[CROWD][(number - 1) % 4 * 5 :][:5]:
+                        connection.execute(f"SELECT count(*) FROM {relation}")
+                rows += _kept(probe, flood, number / 2, small)
+            connection.execute("COMMIT")
+    return pd.DataFrame(rows, columns=["flood", "history", "pages_read", "kept", "usage"])
+
+
+def _flood_relations(connection: psycopg.Connection, size: int, small: int) -> dict:
+    """Relations of whole pages: two of `small`, twenty of a tenth of the pool, one of four pools."""
+    connection.execute("SET max_parallel_workers_per_gather = 0")
+    crowd = [f"crowd{number}" for number in range(20)]
+    for relation, pages in [(ONCE.replace(" ", "_"), small), (OFTEN.replace(" ", "_"), small), *((c, size // 10) for c in crowd), ("large", 4 * size)]:
+        if not connection.execute("SELECT to_regclass(%s)", [relation]).fetchone()[0]:
+            connection.execute(f"CREATE TABLE {relation} (i int, filler text)")
+            connection.execute(f"ALTER TABLE {relation} ALTER filler SET STORAGE PLAIN")  # a page a row, whatever could be compressed
+            connection.execute(f"INSERT INTO {relation} SELECT i, repeat('x', 7900) FROM generate_series(1, {pages}) AS i")
+            connection.execute(f"VACUUM (ANALYZE) {relation}")
+    connection.execute("CHECKPOINT")
+    return {CROWD: crowd, RING: "large"}
+
+
+def _fill(connection: psycopg.Connection, crowd: list[str]) -> None:
+    for relation in crowd:
+        connection.execute(f"SELECT count(*) FROM {relation}")
+
+
+def _kept(probe: psycopg.Connection, flood: str, pages_read: float, small: int) -> list[tuple]:
+    query = "SELECT count(*), coalesce(avg(usagecount), 0)::float FROM pg_buffercache WHERE relfilenode = pg_relation_filenode(%s) AND relforknumber = 0"
+    rows = []
+    for history in (ONCE, OFTEN):
+        kept, usage = probe.execute(query, [history.replace(" ", "_")], prepare=True).fetchone()
+        rows.append((flood, history, pages_read, kept / small, usage))
+    return rows
+
+
+def clock_facts(found: pd.DataFrame | None) -> dict[str, bool] | None:
+    """What shows that victims are chosen by the clock sweep, and that it matters to whoever reads next."""
+    if found is None:
+        return None
+    start, crowd, ring = found[found["pages_read"] == 0], found[found["flood"] == CROWD], found[found["flood"] == RING]
+    usage = start[start["flood"] == CROWD].set_index("history")["usage"]
+    kept = crowd.groupby("history")["kept"].mean()
+    return {
+        "a page's usage count grows with its uses": bool(usage[OFTEN] > usage[ONCE]),
+        "the sweep lowers it": bool(crowd.loc[crowd["history"] == OFTEN, "usage"].min() < usage[OFTEN]),
+        "pages used often outlive pages used once": bool(kept[OFTEN] > kept[ONCE]),
+        "a large scan displaces them as well": bool(ring["kept"].min() < 1),
+    }
+
+
+# ---- waiting
+
+
+def waiting(chapter: Chapter) -> pd.DataFrame:
+    """Dirty pages of the updated relation after an update, while nothing happens and after a checkpoint.
+
+    With PostgreSQL's own checkpoint_timeout, in a pool as large as the relation. Columns: seconds (since the update),
+    event, dirty (pages when the reader comes), checkpointer and background_writer (pages written from the update on),
+    reader (pages that the reader of miltup1 writes). The experiment begins anew for each row.
+    """
+    wait, found = chapter.parameters.wait, cluster(chapter, EQUAL)
+    found.extension("pg_buffercache")
+    rows = []
+    with adjusted(found, checkpoint_timeout="5min"), counters.Counters(found) as counter, found.connect() as connection, found.connect() as probe:
+        dirty_of(probe)
+        for arm in (DIRTY, WAITED, CHECKPOINTED):
+            settle(connection)
+            with counter.measured(connection, probe) as delta:
+                connection.execute(UPDATE)
+                if arm == CHECKPOINTED:
+                    connection.execute("CHECKPOINT")
+                if arm == WAITED:
+                    time.sleep(wait)
+                left = dirty_of(probe)
+                written = plans.explain(connection, SCAN, execute=True).buffers["shared_written"]
+            _, background, checkpointer = _by_writer(delta)
+            rows.append((wait if arm == WAITED else 0, arm, left, checkpointer, background, written))
+    return pd.DataFrame(rows, columns=["seconds", "event", "dirty", "checkpointer", "background_writer", "reader"])
+
+
+def delay_facts(found: pd.DataFrame | None) -> dict[str, bool] | None:
+    """Whether a delay helps, and whether the checkpointer is why."""
+    if found is None:
+        return None
+    at_once, waited = (found[found["event"] == event].iloc[0] for event in (DIRTY, WAITED))
+    return {
+        "after the delay fewer pages are dirty": bool(waited["dirty"] < at_once["dirty"]),
+        "the checkpointer has written pages by then": bool(waited["checkpointer"] > 0),
+        "the reader then writes fewer pages than at once": bool(waited["reader"] < at_once["reader"]),
+    }
+
+
+# ---- the updated relation's own first reader
+
+
+def first_reader(chapter: Chapter) -> pd.DataFrame:
+    """Three reads of the updated relation after an update and a checkpoint: pages, pages made dirty, and log.
+
+    Columns: read (number), pages, dirtied, wal_records, wal_fpi (full page images), wal_bytes.
+    """
+    found = cluster(chapter, ABOVE)
+    if found.version < 130000:
+        raise CannotMeasure("PostgreSQL 13", f"EXPLAIN counts log from PostgreSQL 13 on, and this is {found.version_text}")
+    rows = []
+    with found.connect() as connection:
+        settle(connection)
+        connection.execute(UPDATE)
+        connection.execute("CHECKPOINT")
+        for number in (1, 2, 3):
+            plan = plans.explain(connection, scan(UPDATED), execute=True, wal=True)
+            log = [int(plan.properties.get(f"WAL {what}", 0)) for what in ("Records", "FPI", "Bytes")]
+            rows.append((number, plan.buffers["shared_hit"] + plan.buffers["shared_read"], plan.buffers["shared_dirtied"], *log))
+    return pd.DataFrame(rows, columns=["read", "pages", "dirtied", "wal_records", "wal_fpi", "wal_bytes"])
+
+
+def log_of_an_update(chapter: Chapter) -> pd.DataFrame:
+    """Log of one update of every tuple: bytes per tuple, right after a checkpoint and without one before."""
+    found = cluster(chapter, ABOVE)
+    rows = []
+    with found.connect() as connection:
+        settle(connection)
+        for when in ("right after a checkpoint", "later"):
+            start = connection.execute("SELECT pg_current_wal_insert_lsn()::text").fetchone()[0]
+            connection.execute(UPDATE)
+            log = connection.execute("SELECT pg_current_wal_insert_lsn() - %s::pg_lsn", [start]).fetchone()[0]
+            rows.append((when, float(log) / chapter.parameters.tuples))
+            connection.execute(f"VACUUM {UPDATED}")
+    return pd.DataFrame(rows, columns=["update", "bytes per tuple"])
+
+
+# ---- what starts a checkpoint
+
+
+def triggers(chapter: Chapter) -> pd.DataFrame:
+    """Every kind of event that can be made to happen here and may start a checkpoint: columns event, checkpoints, reason (as the server's log gives it)."""
+    found = cluster(chapter, EQUAL)
+    rows = []
+    for event, run in _EVENTS.items():
+        start = len(found.log())
+        try:
+            run(found)
+        except psycopg.errors.SyntaxError:  # a release that doesn't know the option
+            continue
+        time.sleep(0.1)  # the log's last line
+        reasons = re.findall(r"(?:checkpoint|restartpoint) starting: (.*)", found.log()[start:])
+        rows.append((event, len(reasons), ", ".join(dict.fromkeys(reasons)) or "none"))
+    return pd.DataFrame(rows, columns=["event", "checkpoints", "reason"])
+
+
+def _sql(*statements: str):
+    def run(found: Cluster) -> None:
+        with found.connect() as connection:
+            for statement in statements:
+                connection.execute(statement)
+
+    return run
+
+
+def _write_log(found: Cluster) -> None:
+    """More log than max_wal_size allows between two checkpoints."""
+    with adjusted(found, max_wal_size="32MB"), found.connect() as connection:
+        connection.execute("CREATE TABLE logged AS SELECT i, repeat('x', 1000) FROM generate_series(1, 60000) AS i")
+        deadline = time.monotonic() + 10
+        while "checkpoint starting: wal" not in found.log() and time.monotonic() < deadline:
+            time.sleep(0.05)
+
+
+def _backup(found: Cluster) -> None:
+    new = found.version >= 150000
+    start, stop = ("pg_backup_start('b', true)", "pg_backup_stop(false)") if new else ("pg_start_backup('b', true, false)", "pg_stop_backup(false, false)")
+    with found.connect() as connection:
+        connection.execute(f"SELECT {start}")
+        connection.execute(f"SELECT {stop}")
+
+
+def _crash(found: Cluster) -> None:
+    found.crash()
+    found.start()
+
+
+_EVENTS = {
+    "CHECKPOINT": _sql("CHECKPOINT"),
+    "CREATE DATABASE, copying files": _sql("CREATE DATABASE copied STRATEGY file_copy"),
+    "CREATE DATABASE, as by default": _sql("CREATE DATABASE logged_copy"),
+    "DROP DATABASE": _sql("DROP DATABASE IF EXISTS logged_copy"),
+    "the start of a base backup": _backup,
+    "more log than max_wal_size": _write_log,
+    "shutdown": lambda found: found.restart(),
+    "the end of a recovery": _crash,
+    "DROP TABLE of many pages": _sql("DROP TABLE logged"),
+}
+
+
+def trigger_facts(found: pd.DataFrame | None) -> dict[str, bool] | None:
+    """Which of the events that the source has start a checkpoint when they happen."""
+    if found is None:
+        return None
+    return {row.event: row.checkpoints > 0 for row in found.itertuples() if row.event not in NEVER}
+
+
+NEVER = ("DROP TABLE of many pages", "CREATE DATABASE, as by default")
+"""Events without a checkpoint, for comparison."""
+
+
+def lru(chapter: Chapter) -> None:
+    """Another eviction strategy: that takes PostgreSQL's source and a compiler (CannotMeasure)."""
+    with chapter.server.connect() as connection:
+        known = connection.execute("SELECT count(*) FROM pg_settings WHERE name ~ '(evict|replacement|clock|lru_policy)'").fetchone()[0]
+    raise CannotMeasure(
+        "source code",
+        f"the choice of a victim is compiled in, {known or 'none'} of this server's settings being about it; a server with another strategy would have to be built from changed source",
+    )

@@ -1,0 +1,79 @@
+"""The slides' relations: Wisconsin tuples with a primary key on unique2, and one that no VACUUM has visited."""
+
+import pandas as pd
+import psycopg
+
+from pgrerun.chapter import Chapter
+from pgrerun.published.explorations import TUPLES
+from pgrerun.relations import loading
+from pgrerun.relations.wisconsin import Wisconsin
+from pgrerun.server import Server
+from pgrerun.tables import Table, table
+
+SMALL, LARGE = TUPLES["hundredktup"], TUPLES["miltup"]
+UNVACUUMED = "hundredktup_new"
+KEY = 99_999  # the one that the slides look up
+_NAMES = {tuples: name for name, tuples in TUPLES.items()}
+
+
+def name(tuples: int) -> str:
+    """The slides' name of the relation of this size, or one made of the size."""
+    return _NAMES.get(tuples, f"tup{tuples}")
+
+
+def sizes(chapter: Chapter) -> list[int]:
+    """Of the size-up, in tuples: half decades up to the largest, a hundredfold in all."""
+    return [round(chapter.parameters.largest / share) for share in (100, 30, 10, 3, 1)]
+
+
+def load(chapter: Chapter) -> Table:
+    """Load every relation of Experiments 2, 3 and 4 into the server under test; pages of each.
+
+    The primary key is on unique2, and the heap is in its order: the slides' "clustered index".
+    """
+    server = chapter.server
+    with server.connect() as connection:
+        for tuples in sorted({SMALL, LARGE, *sizes(chapter)}):
+            keyed(connection, name(tuples), tuples)
+        unvacuumed(connection)
+        return table(_pages(connection, [*map(name, sorted({SMALL, LARGE, *sizes(chapter)})), UNVACUUMED]), "The relations as loaded")
+
+
+def keyed(server_or_connection: Server | psycopg.Connection, relation: str, tuples: int, order: int = 1) -> None:
+    """Load one relation with its primary key, vacuumed and analyzed."""
+    with loading.session(server_or_connection) as connection:
+        Wisconsin(relation, tuples, order=order).load(connection)
+        connection.execute(f"ALTER TABLE {relation} ADD PRIMARY KEY (unique2)")
+
+
+def unvacuumed(connection: psycopg.Connection) -> None:
+    """A copy of hundredktup as CREATE TABLE leaves it: analyzed, but no page is marked all-visible."""
+    with connection.transaction():
+        loading.replace(connection, UNVACUUMED, f"CREATE TABLE {UNVACUUMED} WITH (autovacuum_enabled = off) AS SELECT * FROM {name(SMALL)}")
+    connection.execute(f"ALTER TABLE {UNVACUUMED} ADD PRIMARY KEY (unique2)")
+    connection.execute(f"ANALYZE {UNVACUUMED}")
+
+
+def _pages(connection: psycopg.Connection, names: list[str]) -> pd.DataFrame:
+    rows = [
+        connection.execute(
+            "SELECT c.relname, c.reltuples::bigint, c.relpages, c.relpages / 128.0, c.relallvisible, i.relpages"
+            " FROM pg_class c JOIN pg_index x ON x.indrelid = c.oid JOIN pg_class i ON i.oid = x.indexrelid WHERE c.oid = %s::regclass",
+            [one],
+        ).fetchone()
+        for one in names
+    ]
+    columns = ["relation", "tuples", "pages", "MB", "pages all visible", "pages of the key"]
+    return pd.DataFrame(rows, columns=columns).astype({"MB": float})
+
+
+def set_all(connection: psycopg.Connection, settings: dict[str, str]) -> None:
+    """Give the session these settings."""
+    for setting, value in settings.items():
+        connection.execute("SELECT set_config(%s, %s, false)", [setting, str(value)])
+
+
+def unset(connection: psycopg.Connection, settings: dict[str, str]) -> None:
+    """Take them back."""
+    for setting in settings:
+        connection.execute(f"RESET {setting}")
