@@ -1,0 +1,115 @@
+"""The contenders run the 32 queries, block by block, and their answers are compared before a time counts."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+from pgrerun import experiment, statistics
+from pgrerun.chapter import Chapter
+from pgrerun.chapters.wisconsin.contenders import AGAIN, CONFINED, NESTED_LOOPS, POSTGRESQL, Contender, DuckDB, PostgreSQL
+from pgrerun.chapters.wisconsin.queries import BY_KEY, KEYS, QUERIES, SPECIFIED, Query, variant
+from pgrerun.experiment import Arm, Block
+
+REPORT = "queries at the report's size"
+PASSES = 5  # blocks at sizes beyond the report's, where a block takes long
+
+
+def race(
+    chapter: Chapter, name: str, n: int, contenders: Sequence[Contender], queries: Sequence[Query] = QUERIES, pairs: int = 0, warmup: int = 1
+) -> None:
+    """Every contender runs every query once in each block; observations in seconds, one metric per query.
+
+    RerunError if two contenders give different answers to a block's variants.
+    """
+    pairs = pairs or chapter.parameters.pairs
+    if len(chapter.run.finished(name)) >= pairs * len(contenders):
+        return
+    answers: dict[str, tuple[int, int]] = {}
+    with ExitStack() as open_ones:
+        for contender in contenders:
+            open_ones.enter_context(contender).load(n)
+        arms = [Arm(contender.name, partial(_lap, contender, n, queries, answers)) for contender in contenders]
+        experiment.interleave(
+            chapter.run, name, arms, pairs=pairs, units={query.key: "s" for query in queries},
+            seed=chapter.parameters.seed, warmup=warmup, answer=lambda block: sorted(answers.items()),
+        )  # fmt: skip
+
+
+def _lap(contender: Contender, n: int, queries: Sequence[Query], answers: dict, block: Block) -> dict[str, float]:
+    seconds = {}
+    shift = block.index % len(queries)  # no query always follows the same other
+    for query in (*queries[shift:], *queries[:shift]):
+        one = variant(query, n, block)
+        seconds[query.key] = contender.run(one)
+        answers[query.key] = contender.answer(one)
+        contender.tidy(one)
+    return seconds
+
+
+def at_report_size(chapter: Chapter) -> None:
+    """All contenders at the report's size; PostgreSQL as it chooses runs twice, to know the noise."""
+    server = chapter.server
+    contenders = [PostgreSQL(server), PostgreSQL(server, AGAIN), PostgreSQL(server, CONFINED, NESTED_LOOPS), DuckDB()]
+    race(chapter, REPORT, SPECIFIED, contenders)
+
+
+def sizes(chapter: Chapter) -> list[int]:
+    """Tuples of the large relations: the report's, the largest, and their geometric mean."""
+    largest = chapter.parameters.largest
+    return [SPECIFIED, round((SPECIFIED * largest) ** 0.5), largest]
+
+
+def at(n: int) -> str:
+    """The name of the experiment at a size."""
+    return REPORT if n == SPECIFIED else f"queries at {n} tuples"
+
+
+def grown(chapter: Chapter) -> None:
+    """PostgreSQL as it chooses and DuckDB at the larger sizes."""
+    for n in sizes(chapter)[1:]:
+        race(chapter, at(n), n, [PostgreSQL(chapter.server), DuckDB()], pairs=PASSES)
+
+
+# ---- what is made of the times
+
+
+def seconds(chapter: Chapter, n: int, contender: str) -> pd.DataFrame:
+    """Times of one contender at a size: a row per block, a column per query; empty if it did not run."""
+    observed = chapter.run.observations(at(n))
+    return times(observed, contender)
+
+
+def times(observed: pd.DataFrame, contender: str) -> pd.DataFrame:
+    """The same from observations."""
+    if observed.empty or contender not in set(observed["arm"]):
+        return pd.DataFrame()
+    return observed[observed["arm"] == contender].pivot(index="block", columns="metric", values="value").sort_index()
+
+
+def over(chapter: Chapter, one: str, other: str, keys: Sequence[str] = KEYS, n: int = SPECIFIED) -> statistics.Interval | None:
+    """One contender's times over another's: median over blocks of the geometric mean over queries."""
+    a, b = (seconds(chapter, n, name) for name in (one, other))
+    if a.empty or b.empty:
+        return None
+    return statistics.ratio(mean(a, keys), mean(b, keys), seed=chapter.parameters.seed)
+
+
+def mean(frame: pd.DataFrame, keys: Sequence[str]) -> pd.Series:
+    """Geometric mean over queries, block by block."""
+    return np.exp(np.log(frame[list(keys)]).mean(axis=1))
+
+
+def within(chapter: Chapter, above: Sequence[str], below: Sequence[str], n: int = 0, contender: str = POSTGRESQL) -> statistics.Interval | None:
+    """Geometric mean of some queries' times over that of others, one contender's, at the largest size unless given."""
+    frame = seconds(chapter, n or sizes(chapter)[-1], contender)
+    return None if frame.empty else statistics.ratio(mean(frame, above), mean(frame, below), seed=chapter.parameters.seed)
+
+
+def label(key: str) -> str:
+    """How the page calls a query: "1: select 1% into temp, no index"."""
+    from pgrerun import published
+
+    return f"{key[1:]}: {published.table('wisconsin_figure_3_11').label[key]}" if key in KEYS else BY_KEY[key].key
