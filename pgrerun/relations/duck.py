@@ -22,7 +22,6 @@ class Duck:
         """`folder`: where to put the file; by default where temporary files go."""
         self._folder = Path(tempfile.mkdtemp(prefix="pgrerun-duckdb-", dir=folder))
         self._connection = duckdb.connect(str(self._folder / "relations.duckdb"))
-        self._connection.execute("SET enable_progress_bar = false")
 
     def __enter__(self) -> "Duck":
         return self
