@@ -54,12 +54,13 @@ class _Sql:
     def execute(self, sql: str) -> list[tuple]:
         raise NotImplementedError
 
-    def _quel(self, text: str) -> None:
+    def run_quel(self, text: str) -> None:
+        """Run POSTQUEL that isn't timed."""
         for statement in read(text):
             self.execute(Translator().sql(statement))
 
     def run(self, variant: Variant) -> float:
-        self._quel(variant.before)
+        self.run_quel(variant.before)
         sql = self.sql(variant)
         with clock.stopwatch() as watch:
             self.execute(sql)
@@ -76,7 +77,7 @@ class _Sql:
     def tidy(self, variant: Variant) -> None:
         if getattr(variant.statement, "into", ""):
             self.execute(f"DROP TABLE {RESULT}")
-        self._quel(variant.after)
+        self.run_quel(variant.after)
 
 
 class PostgreSQL(_Sql):

@@ -1,6 +1,7 @@
 """What a query touches and how it is run: plans, pages, forced scans, and what versions cost a scan."""
 
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 
 import pandas as pd
@@ -13,7 +14,7 @@ from pgrerun.chapters.wisconsin.queries import BY_KEY, KEYS, QUERIES, SPECIFIED,
 from pgrerun.errors import RerunError
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import clock, plans
-from pgrerun.quel import Translator
+from pgrerun.quel import Translator, read
 from pgrerun.relations import Wisconsin, loading
 
 SEQUENTIAL, PLAIN, BITMAP = "sequential scan", "plain index scan", "bitmap scan"
@@ -48,11 +49,6 @@ def answers(chapter: Chapter) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["query", "postquel", "tuples", "checksum"])
 
 
-def in_short(found: pd.DataFrame) -> pd.DataFrame:
-    """What query 18 and its likes are about: number of tuples by query, for the page's fact."""
-    return found[["query", "tuples", "checksum"]]
-
-
 def chosen(chapter: Chapter) -> pd.DataFrame:
     """The plans at the report's size: query, as_it_chooses, nested_loops_only (empty where it is the same)."""
     server, rows = chapter.server, []
@@ -73,6 +69,21 @@ def other_plans(found: pd.DataFrame | None) -> list[str] | None:
     return None if found is None else [f"q{label.split(':')[0]}" for label in found.loc[found["nested_loops_only"] != "", "query"]]
 
 
+def pairs_compared(chapter: Chapter) -> pd.DataFrame:
+    """How many pairs of tuples a nested loop looked at and found not to match: query, rejected, joined.
+
+    At the report's size, without an index and with a clustered one.
+    """
+    rows = []
+    with PostgreSQL(chapter.server, CONFINED, NESTED_LOOPS) as confined:
+        confined.load(SPECIFIED)
+        for key in (*WITHOUT_INDEX, "q12", "q13", "q14"):
+            plan = plans.explain(confined.connection, confined.sql(variant(BY_KEY[key], SPECIFIED)), execute=True)
+            rejected = sum(int(node.properties.get("Rows Removed by Join Filter", 0) * (node.loops or 0)) for node in plan.walk())
+            rows.append((race.label(key), rejected, int(plan.rows_actual)))
+    return pd.DataFrame(rows, columns=["query", "rejected", "joined"])
+
+
 def touched(chapter: Chapter) -> pd.DataFrame:
     """Pages that the selections touch at the report's size: query, scan, pages (of heap and index together), tuples."""
     rows = []
@@ -88,8 +99,6 @@ def touched(chapter: Chapter) -> pd.DataFrame:
 
 
 def _pages(contender: PostgreSQL, text: str) -> tuple[str, int, int]:
-    from pgrerun.quel import read
-
     plan = plans.explain(contender.connection, Translator().sql(read(text)[0]), execute=True)
     return plan.node_type, plan.buffers["shared_hit"] + plan.buffers["shared_read"], int(plan.rows_actual)
 
@@ -178,12 +187,10 @@ def changes(chapter: Chapter) -> pd.DataFrame:
         contender.load(SPECIFIED)
         for key in ("q26", "q29", "q27", "q30", "q28", "q31", "q32", "plain"):
             one = variant(BY_KEY[key], SPECIFIED)
-            contender._quel(one.before)
+            contender.run_quel(one.before)
             plan = plans.explain(contender.connection, contender.sql(one), execute=True, wal=True)
-            contender.execute("CHECKPOINT") if not chapter.borrowed else None
             below = plan.children[0].shape() if plan.children else ""
             rows.append((race.label(key), below, plan.buffers["shared_hit"] + plan.buffers["shared_read"], plan.properties.get("WAL Records", 0)))
-            if key in ("q27", "q30"):
-                contender.tidy(one)
-                contender.run(one)
+            if one.before:  # what was inserted for it: the plan's own execution was rolled back
+                contender.run(replace(one, before=""))
     return pd.DataFrame(rows, columns=["query", "found by", "pages", "log_records"])

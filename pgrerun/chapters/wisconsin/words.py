@@ -62,13 +62,14 @@ def summaries(chapter: Chapter) -> pd.DataFrame | None:
 
 
 def decided_by_the_summary(found: pd.DataFrame | None) -> narrate.Sentence | None:
-    """Whether the three summaries agree on who is faster."""
+    """How far the summaries lie apart, and whether they agree on who is faster."""
     if found is None:
         return None
     parts = []
-    for row in found.itertuples(index=False):
-        sides = {value > 1 for value in row[2:]}
-        parts.append(f"{row[0]} at {narrate.number(row[1])} tuples: " + ("the summaries agree on the winner" if len(sides) == 1 else "the summary decides who wins"))
+    for pair, tuples, *values in found.itertuples(index=False):
+        low, high = min(values), max(values)
+        side = "all above one" if low > 1 else "all below one" if high < 1 else "on both sides of one, so that the choice of the summary makes the winner"
+        parts.append(f"{pair}, {narrate.number(tuples)} tuples: from {narrate.number(low, 2)} to {narrate.number(high, 2)}, {side}")
     return narrate.Sentence("; ".join(parts) + ".")
 
 
