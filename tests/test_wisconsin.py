@@ -191,6 +191,11 @@ def test_summaries_are_compared(values, said):
     assert words.decided_by_the_summary(None) is None
 
 
+def test_an_update_without_an_index_is_told_as_it_was():
+    frame = lambda records: pd.DataFrame({"query": [race.label("q29"), race.BESIDE["plain"]], "log_records": [4, records]})
+    assert "no room" in words.unindexed_update(frame(5)) and "found room" in words.unindexed_update(frame(1))
+
+
 def test_sizes_begin_with_the_reports():
     class Given:
         parameters = chapter_parameters("wisconsin", {"largest": 1_000_000})

@@ -15,7 +15,7 @@ from pgrerun.errors import RerunError
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import clock, plans
 from pgrerun.quel import Translator, read
-from pgrerun.relations import Wisconsin, loading
+from pgrerun.relations import Wisconsin
 
 SEQUENTIAL, PLAIN, BITMAP = "sequential scan", "plain index scan", "bitmap scan"
 _FORCED = {
@@ -111,7 +111,7 @@ FORCED = "forced scans"
 def forced(chapter: Chapter) -> None:
     """Queries 5 and 6 by each scan in turn, at the largest size."""
     contenders = [PostgreSQL(chapter.server, name, settings) for name, settings in _FORCED.items()]
-    race.race(chapter, FORCED, race.sizes(chapter)[-1], contenders, [BY_KEY["q5"], BY_KEY["q6"]])
+    race.race(chapter, FORCED, race.sizes(chapter)[-1], contenders, [BY_KEY["q5"], BY_KEY["q6"]], pairs=2 * chapter.parameters.pairs)
 
 
 def forced_over_scan(chapter: Chapter, name: str, key: str) -> statistics.Interval | None:
@@ -150,7 +150,7 @@ def versions(chapter: Chapter) -> None:
         arms = [Arm(kind, partial(_scan, connection, name)) for kind, name in _NAMES.items()]
         chapter.compare(VERSIONS, arms, {"seconds": "s"}, pairs=4 * chapter.parameters.pairs)
         for name in _NAMES.values():
-            loading.replace(connection, name, f"CREATE TABLE {name} ()")
+            connection.execute(f"DROP TABLE {name}")
 
 
 def _scan(connection, name: str, block: Block) -> dict[str, float]:

@@ -128,6 +128,21 @@ def min_by_index(chapter: Chapter) -> dict[str, bool] | None:
     return {"an index does not make MIN faster": scalar.high >= 1 / MATTERS, "it makes MIN by group slower": grouped.low > MATTERS}
 
 
+def unindexed_update(changes: pd.DataFrame) -> narrate.Sentence:
+    """Whether the update of an attribute without an index left the indices alone."""
+    records = changes.set_index("query")["log_records"]
+    update, insert = records[race.BESIDE["plain"]], records[race.label("q29")]
+    if update >= insert:
+        return narrate.Sentence(
+            f"It takes {narrate.count(update, 'record')} of log all the same, against {narrate.count(insert, 'record')} for an insert: the page had no room for the new version, "
+            "so every index got an entry for its new place. Room on the page saves that; the chapter on HOT is about little else."
+        )
+    return narrate.Sentence(
+        f"It takes {narrate.count(update, 'record')} of log, against {narrate.count(insert, 'record')} for an insert: the new version found room on the page of the old one, "
+        "and no index got an entry. The chapter on HOT is about little else."
+    )
+
+
 # ---- growth
 
 
