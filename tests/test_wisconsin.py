@@ -9,6 +9,7 @@ from pgrerun.errors import RerunError
 from pgrerun.experiment import Block
 from pgrerun.parameters import chapter_parameters
 from pgrerun.quel import read, tree
+from pgrerun.relations.duck import Duck
 from pgrerun.runs import Run
 
 SMALL = 1000
@@ -101,6 +102,13 @@ def test_confinement_confines(cluster, both):
         assert confined.execute("SHOW enable_hashjoin") == [("off",)]
 
 
+def test_duckdb_leaves_nothing_behind(tmp_path):
+    with Duck(tmp_path) as duck:
+        duck.execute("CREATE TABLE t (a int4)")
+        assert duck.execute("SELECT count(*) FROM t") == [(0,)] and len(list(tmp_path.iterdir())) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
 # ---- the race
 
 
@@ -171,6 +179,14 @@ def test_a_slow_query_runs_once():
     one.runs = 99
     race._lap(one, SMALL, queries.QUERIES[:1], {}, Block(0, 1, 0))
     assert one.runs == 100
+
+
+def test_both_ways_store_the_same(both):
+    block, [postgresql, _] = Block(0, 5, 0), both
+    postgresql.execute("CREATE TABLE kept (LIKE tenk1)")
+    assert race._appended(postgresql, SMALL, block)["seconds"] > 0 and race._into(postgresql, SMALL, block)["seconds"] > 0
+    assert postgresql.execute("SELECT count(*) FROM kept") == [(100,)]
+    postgresql.execute("DROP TABLE kept")
 
 
 # ---- what is said

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -10,7 +11,7 @@ import pandas as pd
 from pgrerun import experiment, published, statistics
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.wisconsin.contenders import AGAIN, CONFINED, NESTED_LOOPS, POSTGRESQL, Contender, DuckDB, PostgreSQL
-from pgrerun.chapters.wisconsin.queries import KEYS, QUERIES, SPECIFIED, Query, variant
+from pgrerun.chapters.wisconsin.queries import BY_KEY, KEYS, QUERIES, SPECIFIED, Query, variant
 from pgrerun.experiment import Arm, Block
 
 REPORT = "queries at the report's size"
@@ -57,11 +58,15 @@ def _lap(contender: Contender, n: int, queries: Sequence[Query], answers: dict, 
     return seconds
 
 
-def at_report_size(chapter: Chapter) -> None:
-    """All contenders at the report's size; PostgreSQL as it chooses runs twice, to know the noise."""
+def contenders(chapter: Chapter) -> list[Contender]:
+    """Who runs at the report's size; PostgreSQL as it chooses runs twice, to know the noise. Others take their seat here."""
     server = chapter.server
-    contenders = [PostgreSQL(server), PostgreSQL(server, AGAIN), PostgreSQL(server, CONFINED, NESTED_LOOPS), DuckDB()]
-    race(chapter, REPORT, SPECIFIED, contenders)
+    return [PostgreSQL(server), PostgreSQL(server, AGAIN), PostgreSQL(server, CONFINED, NESTED_LOOPS), DuckDB()]
+
+
+def at_report_size(chapter: Chapter) -> None:
+    """All contenders at the report's size."""
+    race(chapter, REPORT, SPECIFIED, contenders(chapter))
 
 
 def sizes(chapter: Chapter) -> list[int]:
@@ -79,6 +84,37 @@ def grown(chapter: Chapter) -> None:
     """PostgreSQL as it chooses and DuckDB at the larger sizes."""
     for n in sizes(chapter)[1:]:
         race(chapter, at(n), n, [PostgreSQL(chapter.server), DuckDB()], pairs=min(PASSES, chapter.parameters.pairs), warmup=0)
+
+
+# ---- two ways to store a result
+
+STORED = "two ways to store a result"
+INTO, APPENDED = "a new relation", "an existing relation"
+
+
+def stored(chapter: Chapter) -> None:
+    """Query 2 at the largest size, its result in a relation that it makes, or appended to an empty one that is there."""
+    n = sizes(chapter)[-1]
+    with PostgreSQL(chapter.server) as contender:
+        contender.load(n)
+        contender.execute("DROP TABLE IF EXISTS kept")
+        contender.execute("CREATE TABLE kept (LIKE tenk1)")
+        arms = [Arm(INTO, partial(_into, contender, n)), Arm(APPENDED, partial(_appended, contender, n))]
+        chapter.compare(STORED, arms, {"seconds": "s"})
+        contender.execute("DROP TABLE kept")
+
+
+def _into(contender: PostgreSQL, n: int, block: Block) -> dict[str, float]:
+    one = variant(BY_KEY["q2"], n, block)
+    seconds = contender.run(one)
+    contender.tidy(one)
+    return {"seconds": seconds}
+
+
+def _appended(contender: PostgreSQL, n: int, block: Block) -> dict[str, float]:
+    one = variant(BY_KEY["q2"], n, block)
+    contender.execute("TRUNCATE kept")
+    return {"seconds": contender.run(replace(one, text=one.text.replace("retrieve into tmp", "append kept")))}
 
 
 # ---- what is made of the times

@@ -73,6 +73,12 @@ def decided_by_the_summary(found: pd.DataFrame | None) -> narrate.Sentence | Non
     return narrate.Sentence("; ".join(parts) + ".")
 
 
+def ways_to_store(chapter: Chapter) -> narrate.Sentence | None:
+    """What a new relation for the result costs against one that is there."""
+    found = chapter.ratio(race.STORED, "seconds", race.INTO, race.APPENDED)
+    return None if found is None else narrate.ratio_sentence(found, "time of query 2 at the largest size with its result", f"in {race.INTO}", f"in {race.APPENDED}")
+
+
 # ---- joins and their opponents
 
 
