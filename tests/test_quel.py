@@ -233,6 +233,27 @@ def test_names_that_sql_reserves_are_quoted(server):
     assert hard <= RESERVED and words - RESERVED == set()
 
 
+@pytest.mark.parametrize(
+    ("text", "grouped"),
+    [
+        ("retrieve unique (e.dept, n = count(e.name by e.dept), m = max(e.age by e.dept))", True),
+        ("retrieve unique (e.dept, n = count(e.name by e.dept), m = max(e.age by e.dept)) where e.age > 0", False),
+        ("retrieve unique (e.dept, n = count(e.name by e.dept where e.age > 30))", False),
+        ("retrieve unique (e.dept, e.age, n = count(e.name by e.dept))", False),
+        ("retrieve unique (n = count(e.name by e.dept))", False),
+        ("retrieve unique (d.floor, n = count(e.name by d.floor))", False),
+        ("retrieve unique (e.dept, n = count(e.name by e.dept), m = max(e.age))", False),
+        ("retrieve (e.dept, n = count(e.name by e.dept))", False),
+    ],
+)
+def test_groups_without_a_join_where_that_is_the_same(emp, text, grouped):
+    statement = f"retrieve into r {text.removeprefix('retrieve ')}".replace("into r unique", "unique into r")
+    assert ("JOIN" not in sql(statement) and "GROUP BY" in sql(statement)) == grouped
+    plain = got(emp, text)
+    joined = got(emp, text + (" and" if "where e.age > 0" in text else " where") + " 1 = 1")  # any restriction keeps the join
+    assert plain == joined
+
+
 def test_parameters_are_constants():
     assert sql("retrieve (a.b) where a.b = $1 and a.c = $2", 7, "it's") == "SELECT a.b FROM a WHERE a.b = 7 AND a.c = 'it''s'"
     assert sql("retrieve (a.b) where a.b = $1") == "SELECT a.b FROM a WHERE a.b = $1"

@@ -1,7 +1,7 @@
 """Text to trees: the grammar is in `grammar.lark`, errors point at line and column."""
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from lark import Lark, Token, Transformer, UnexpectedInput, v_args
@@ -26,6 +26,7 @@ def keywords() -> frozenset[str]:
     return frozenset(word.lower() for word in words if word.isalpha())
 
 
+@lru_cache(maxsize=256)  # an experiment reads the same text again and again
 def read(text: str) -> tuple[tree.Statement, ...]:
     """The statements of a text, in order; QueryError with line and column where it is no QUEL."""
     try:

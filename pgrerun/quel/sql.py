@@ -7,7 +7,8 @@ What QUEL means, and how it is said in SQL:
 - `retrieve` keeps duplicates unless it is `unique`; `retrieve into` makes a relation.
 - A simple aggregate is a query of its own: its variables aren't those around it. An aggregate
   with `by` is joined to the query around it by the values of its groups; where a group has
-  no tuples, `count` and `any` are 0, and the others null as in SQL.
+  no tuples, `count` and `any` are 0, and the others null as in SQL. Where the query retrieves
+  nothing but groups and their aggregates, GROUP BY does instead.
 - Compared with a text constant, * ? and [ ] match patterns, as in INGRES; a backslash prevents it.
 - `log` is the natural logarithm.
 """
@@ -87,7 +88,10 @@ class Translator:
 
     def _retrieve(self, node: tree.Retrieve) -> str:
         block = self._block(node)
-        select = block.select(", ".join(map(block.target, node.targets)), node.where, distinct=node.unique)
+        if by := _groups(node):
+            select = block.grouped(node.targets, by)
+        else:
+            select = block.select(", ".join(map(block.target, node.targets)), node.where, distinct=node.unique)
         if node.sort:
             keys = ", ".join(f"{name(key.name)}{' DESC' * key.descending}" for key in node.sort)
             select += f" ORDER BY {keys}"
@@ -130,6 +134,24 @@ class Translator:
         return f"{delete} USING ({found}) AS found WHERE {name(node.variable)}.ctid = found.place"
 
 
+def _groups(node: tree.Retrieve) -> tuple[tree.Expression, ...]:
+    """What to group by, if the retrieve is of groups and their aggregates alone: the join may then be left out."""
+    sources = [target.expression if isinstance(target, tree.Assignment) else target for target in node.targets]
+    aggregates = [source for source in sources if isinstance(source, tree.Aggregate)]
+    if not (node.unique and aggregates and node.where is None):
+        return ()
+    by = aggregates[0].by
+    of_the_groups = {part.variable for group in by for part in group.nodes() if isinstance(part, tree.Attribute)}
+    plain = all(
+        one.by == by and one.where is None
+        and all(not isinstance(part, tree.Aggregate) for part in one.argument.nodes())
+        and {part.variable for part in one.argument.nodes() if isinstance(part, tree.Attribute)} <= of_the_groups
+        for one in aggregates
+    )  # fmt: skip
+    whole = set(by) <= set(sources) and all(source in by for source in sources if source not in aggregates)
+    return by if plain and whole and of_the_groups else ()
+
+
 class _Block(Writer):
     """One query block: writes expressions, and notes the variables and joined aggregates that it needs."""
 
@@ -139,6 +161,7 @@ class _Block(Writer):
         self.ranges, self.values = ranges, values
         self.variables: list[str] = []
         self.joins: dict[tree.Aggregate, str] = {}
+        self.own_groups = False  # whether aggregates are this block's own, behind its GROUP BY
 
     def use(self, variable: str) -> None:
         if variable not in self.variables:
@@ -159,6 +182,12 @@ class _Block(Writer):
         tables = (" CROSS JOIN " if self.joins else ", ").join(map(self.relation, self.variables))
         tables = " ".join([tables, *self.joins.values()])
         return f"SELECT {'DISTINCT ' * distinct}{listed}{f' FROM {tables}' if tables else ''}{condition}"
+
+    def grouped(self, targets: tuple[tree.Target, ...], by: tuple[tree.Expression, ...]) -> str:
+        """SELECT ... GROUP BY, of targets that are groups or aggregates over them."""
+        self.own_groups = True
+        listed = ", ".join(map(self.target, targets))
+        return f"{self.select(listed, None)} GROUP BY {', '.join(map(self.expression, by))}"
 
     def target(self, target: tree.Target, named: bool = True) -> str:
         match target:
@@ -202,8 +231,10 @@ class _Block(Writer):
         return _type(node)
 
     def aggregate(self, node: tree.Aggregate) -> str:
-        inner = _Block(self.ranges, self.values)
+        inner = self if self.own_groups else _Block(self.ranges, self.values)
         value = _AGGREGATES.get(node.function, f"{node.function}({{}})").format(inner.expression(node.argument))
+        if self.own_groups:
+            return value
         if not node.by:
             return f"({inner.select(value, node.where)})"
         if node not in self.joins:

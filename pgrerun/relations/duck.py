@@ -1,10 +1,48 @@
-"""DuckDB as another engine to compare with: a database in memory, and how it joins."""
+"""DuckDB as something to compare with, in memory or in a file of its own; nothing is tuned.
+
+Where PostgreSQL has to write, DuckDB gets a file (`Duck`); to see how it joins, memory will do.
+"""
 
 import re
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
 
 import duckdb
 
+from pgrerun.relations.wisconsin import Wisconsin
+
 _JOIN = re.compile(r'"name":\s*"([A-Z_]*JOIN)\s*"')
+
+
+class Duck:
+    """One database, removed when it is closed; use it in a `with` block."""
+
+    version = duckdb.__version__
+
+    def __init__(self, folder: str | Path | None = None):
+        """`folder`: where to put the file; by default where temporary files go."""
+        self._folder = Path(tempfile.mkdtemp(prefix="pgrerun-duckdb-", dir=folder))
+        self._connection = duckdb.connect(str(self._folder / "relations.duckdb"))
+
+    def __enter__(self) -> "Duck":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def load(self, relation: Wisconsin) -> None:
+        """Create and fill a relation, replacing an earlier one."""
+        relation.load_duckdb(self._connection)
+
+    def execute(self, sql: str) -> list[tuple[Any, ...]]:
+        """Run one statement and fetch everything that it returns."""
+        return self._connection.execute(sql).fetchall()
+
+    def close(self) -> None:
+        self._connection.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def in_memory(threads: int = 1) -> duckdb.DuckDBPyConnection:

@@ -1,0 +1,160 @@
+"""The contenders run the 32 queries, block by block, and their answers are compared before a time counts."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+from pgrerun import experiment, published, statistics
+from pgrerun.chapter import Chapter
+from pgrerun.chapters.wisconsin.contenders import AGAIN, CONFINED, NESTED_LOOPS, POSTGRESQL, Contender, DuckDB, PostgreSQL
+from pgrerun.chapters.wisconsin.queries import BY_KEY, KEYS, QUERIES, SPECIFIED, Query, variant
+from pgrerun.experiment import Arm, Block
+
+REPORT = "queries at the report's size"
+INDEX_CLAIMS = [f"lai-{number:03}" for number in (*range(30, 32), *range(33, 41))]
+PASSES = 7  # blocks, at most, at sizes beyond the report's, where a block takes long
+REPEATS, PATIENCE = 3, 0.05  # a query below so many seconds runs so often in a block, and its median counts
+
+
+def race(
+    chapter: Chapter, name: str, n: int, contenders: Sequence[Contender], queries: Sequence[Query] = QUERIES, pairs: int = 0, warmup: int = 1
+) -> None:
+    """Every contender runs every query in each block; observations in seconds, one metric per query.
+
+    A query that is over in no time runs a few times, and the median is the block's observation.
+
+    RerunError if two contenders give different answers to a block's variants.
+    """
+    pairs = pairs or chapter.parameters.pairs
+    if len(chapter.run.finished(name)) >= pairs * len(contenders):
+        return
+    answers: dict[str, tuple[int, int]] = {}
+    with ExitStack() as open_ones:
+        for contender in contenders:
+            open_ones.enter_context(contender).load(n)
+        arms = [Arm(contender.name, partial(_lap, contender, n, queries, answers)) for contender in contenders]
+        experiment.interleave(
+            chapter.run, name, arms, pairs=pairs, units={query.key: "s" for query in queries},
+            seed=chapter.parameters.seed, warmup=warmup, answer=lambda block: sorted(answers.items()),
+        )  # fmt: skip
+
+
+def _lap(contender: Contender, n: int, queries: Sequence[Query], answers: dict, block: Block) -> dict[str, float]:
+    seconds = {}
+    shift = block.index % len(queries)  # no query always follows the same other
+    for query in (*queries[shift:], *queries[:shift]):
+        one, times = variant(query, n, block), []
+        while not times or (len(times) < REPEATS and sum(times) < PATIENCE):
+            if times:
+                contender.tidy(one)
+            times.append(contender.run(one))
+        answers[query.key] = contender.answer(one)
+        contender.tidy(one)
+        seconds[query.key] = float(np.median(times))
+    return seconds
+
+
+def contenders(chapter: Chapter) -> list[Contender]:
+    """Who runs at the report's size; PostgreSQL as it chooses runs twice, to know the noise. Others take their seat here."""
+    server = chapter.server
+    return [PostgreSQL(server), PostgreSQL(server, AGAIN), PostgreSQL(server, CONFINED, NESTED_LOOPS), DuckDB()]
+
+
+def at_report_size(chapter: Chapter) -> None:
+    """All contenders at the report's size."""
+    race(chapter, REPORT, SPECIFIED, contenders(chapter))
+
+
+def sizes(chapter: Chapter) -> list[int]:
+    """Tuples of the large relations: the report's, the largest, and their geometric mean."""
+    largest = chapter.parameters.largest
+    return [SPECIFIED, round((SPECIFIED * largest) ** 0.5), largest]
+
+
+def at(n: int) -> str:
+    """The name of the experiment at a size."""
+    return REPORT if n == SPECIFIED else f"queries at {n} tuples"
+
+
+def grown(chapter: Chapter) -> None:
+    """PostgreSQL as it chooses and DuckDB at the larger sizes."""
+    for n in sizes(chapter)[1:]:
+        race(chapter, at(n), n, [PostgreSQL(chapter.server), DuckDB()], pairs=min(PASSES, chapter.parameters.pairs), warmup=0)
+
+
+# ---- two ways to store a result
+
+STORED = "two ways to store a result"
+INTO, APPENDED = "a new relation", "an existing relation"
+
+
+def stored(chapter: Chapter) -> None:
+    """Query 2 at the largest size, its result in a relation that it makes, or appended to an empty one that is there."""
+    n = sizes(chapter)[-1]
+    with PostgreSQL(chapter.server) as contender:
+        contender.load(n)
+        contender.execute("DROP TABLE IF EXISTS kept")
+        contender.execute("CREATE TABLE kept (LIKE tenk1)")
+        arms = [Arm(INTO, partial(_into, contender, n)), Arm(APPENDED, partial(_appended, contender, n))]
+        chapter.compare(STORED, arms, {"seconds": "s"})
+        contender.execute("DROP TABLE kept")
+
+
+def _into(contender: PostgreSQL, n: int, block: Block) -> dict[str, float]:
+    one = variant(BY_KEY["q2"], n, block)
+    seconds = contender.run(one)
+    contender.tidy(one)
+    return {"seconds": seconds}
+
+
+def _appended(contender: PostgreSQL, n: int, block: Block) -> dict[str, float]:
+    one = variant(BY_KEY["q2"], n, block)
+    contender.execute("TRUNCATE kept")
+    return {"seconds": contender.run(replace(one, text=one.text.replace("retrieve into tmp", "append kept")))}
+
+
+# ---- what is made of the times
+
+
+def seconds(chapter: Chapter, n: int, contender: str) -> pd.DataFrame:
+    """Times of one contender at a size: a row per block, a column per query; empty if it did not run."""
+    observed = chapter.run.observations(at(n))
+    return times(observed, contender)
+
+
+def times(observed: pd.DataFrame, contender: str) -> pd.DataFrame:
+    """The same from observations."""
+    if observed.empty or contender not in set(observed["arm"]):
+        return pd.DataFrame()
+    return observed[observed["arm"] == contender].pivot(index="block", columns="metric", values="value").sort_index()
+
+
+def over(chapter: Chapter, one: str, other: str, keys: Sequence[str] = KEYS, n: int = SPECIFIED) -> statistics.Interval | None:
+    """One contender's times over another's: median over blocks of the geometric mean over queries."""
+    a, b = (seconds(chapter, n, name) for name in (one, other))
+    if a.empty or b.empty:
+        return None
+    return statistics.ratio(mean(a, keys), mean(b, keys), seed=chapter.parameters.seed)
+
+
+def mean(frame: pd.DataFrame, keys: Sequence[str]) -> pd.Series:
+    """Geometric mean over queries, block by block."""
+    return np.exp(np.log(frame[list(keys)]).mean(axis=1))
+
+
+def within(chapter: Chapter, above: Sequence[str], below: Sequence[str], n: int = 0, contender: str = POSTGRESQL) -> statistics.Interval | None:
+    """Geometric mean of some queries' times over that of others, one contender's, at the largest size unless given."""
+    frame = seconds(chapter, n or sizes(chapter)[-1], contender)
+    return None if frame.empty else statistics.ratio(mean(frame, above), mean(frame, below), seed=chapter.parameters.seed)
+
+
+def label(key: str) -> str:
+    """How the page calls a query: "1: select 1% into temp, no index"."""
+    return f"{key[1:]}: {published.table('wisconsin_figure_3_11').label[key]}" if key in KEYS else BESIDE[key]
+
+
+BESIDE = {"onek": "project 100% of the 1-K relation", "plain": "update of an attribute without an index"}

@@ -1,0 +1,182 @@
+"""Sentences and facts that only this chapter has; judgements are put into words by `narrate`."""
+
+import numpy as np
+import pandas as pd
+
+from pgrerun import narrate, published, statistics
+from pgrerun.chapter import Chapter
+from pgrerun.chapters.wisconsin import machines, race, scans
+from pgrerun.chapters.wisconsin.contenders import AGAIN, CONFINED, DUCKDB, POSTGRESQL
+from pgrerun.chapters.wisconsin.queries import KEYS, SPECIFIED
+from pgrerun.errors import CannotMeasure
+from pgrerun.parameters import MINUTES, PROFILES
+from pgrerun.published import wisconsin as figure
+from pgrerun.tables import Table, table
+
+MATTERS = 1.05  # a query is won from here on
+
+
+def apparatus(chapter: Chapter) -> Table:
+    """The report's set-up and this run's."""
+    then, now = published.table("wisconsin_said")["value"], chapter.run.environment["machine"]
+    flush = now["fdatasync_8k_seconds"]
+    rows = [
+        ("systems", "POSTGRES; university INGRES of 1987", f"PostgreSQL {chapter.run.environment['server']['version']}; DuckDB {chapter.run.environment['packages']['duckdb']}"),
+        ("machine", "SUN 3/280", f"{now['cpus_usable']} processors ({now['cpu_model']})"),
+        ("memory", "not said", f"{now['memory_bytes'] / 2**30:,.0f} GB"),
+        ("disk", "not said", f"{1 / flush:,.0f} flushed writes per second" if flush else "unknown"),
+        ("tuples of a large relation", f"{then['tuples']:,.0f}", ", ".join(f"{n:,}" for n in race.sizes(chapter))),
+        ("bytes of a tuple's attributes", f"{then['tuple_bytes']:g}", f"{then['tuple_bytes']:g}"),
+        ("time to run", "", ", ".join(f"{minutes} min ({profile})" for profile, minutes in zip(PROFILES, MINUTES["wisconsin"]))),
+    ]  # fmt: skip
+    return table(pd.DataFrame(rows, columns=["", "1990", "this run"]), "Apparatus then and now")
+
+
+def noise(chapter: Chapter) -> narrate.Sentence | None:
+    """The noise floor, from the contender that ran twice."""
+    both = [race.seconds(chapter, SPECIFIED, name) for name in (POSTGRESQL, AGAIN)]
+    if any(frame.empty for frame in both):
+        return None
+    return narrate.noise(statistics.noise_floor(*(race.mean(frame, KEYS) for frame in both)))
+
+
+# ---- about three times slower
+
+
+def about_three() -> dict[str, bool]:
+    """Whether each summary of the printed column rounds to what the prose says."""
+    said = published.cell("wisconsin_said", "slower", "value")
+    return {f"by the {name} it is": round(value) == said for name, value in figure.summaries().items()}
+
+
+def summaries(chapter: Chapter) -> pd.DataFrame | None:
+    """PostgreSQL over DuckDB by the same three summaries, at each size; POSTGRES over INGRES above them."""
+    rows = [("POSTGRES over INGRES, 1990", SPECIFIED, *figure.summaries().values())]
+    for n in race.sizes(chapter):
+        one, other = (race.seconds(chapter, n, name) for name in (POSTGRESQL, DUCKDB))
+        if not (one.empty or other.empty):
+            one, other = (frame[list(KEYS)].median() for frame in (one, other))
+            ratios = one / other
+            rows.append((f"{POSTGRESQL} over {DUCKDB}", n, float(np.exp(np.log(ratios).mean())), float(ratios.median()), float(one.sum() / other.sum())))
+    return pd.DataFrame(rows, columns=["pair", "tuples", *figure.summaries()]) if len(rows) > 1 else None
+
+
+def decided_by_the_summary(found: pd.DataFrame | None) -> narrate.Sentence | None:
+    """How far the summaries lie apart, and whether they agree on who is faster."""
+    if found is None:
+        return None
+    parts = []
+    for pair, tuples, *values in found.itertuples(index=False):
+        low, high = min(values), max(values)
+        side = "all above one" if low > 1 else "all below one" if high < 1 else "on both sides of one, so that the choice of the summary makes the winner"
+        parts.append(f"{pair}, {narrate.number(tuples)} tuples: from {narrate.number(low, 2)} to {narrate.number(high, 2)}, {side}")
+    return narrate.Sentence("; ".join(parts) + ".")
+
+
+def ways_to_store(chapter: Chapter) -> narrate.Sentence | None:
+    """What a new relation for the result costs against one that is there."""
+    found = chapter.ratio(race.STORED, "seconds", race.INTO, race.APPENDED)
+    return None if found is None else narrate.ratio_sentence(found, "time of query 2 at the largest size with its result", f"in {race.INTO}", f"in {race.APPENDED}")
+
+
+# ---- joins and their opponents
+
+
+def joins_without_an_index(chapter: Chapter) -> statistics.Interval | None:
+    """Nested loops over PostgreSQL as it chooses, the three joins without an index."""
+    return race.over(chapter, CONFINED, POSTGRESQL, scans.WITHOUT_INDEX)
+
+
+def only_circumstance(chapter: Chapter, other_plans: list[str] | None) -> dict[str, bool] | None:
+    """Where PostgreSQL bests PostgreSQL confined to nested loops.
+
+    `other_plans`: the queries for which confinement changes the plan; elsewhere nothing can be won.
+    """
+    won = {key: race.over(chapter, CONFINED, POSTGRESQL, [key]) for key in KEYS}
+    if other_plans is None or None in won.values():
+        return None
+    rest = [key for key in other_plans if key not in scans.WITHOUT_INDEX]
+    return {
+        "every join without an index is won": all(won[key].low > MATTERS for key in scans.WITHOUT_INDEX),
+        "no join with an index is": not any(won[key].low > MATTERS for key in rest if key in scans.JOINS),
+        "no other query is run otherwise": set(rest) <= set(scans.JOINS),
+    }
+
+
+def change_over_retrieval(chapter: Chapter) -> statistics.Interval | None:
+    """Inserting and deleting a tuple by index, on average, over retrieving one, at the largest size."""
+    frame = race.seconds(chapter, race.sizes(chapter)[-1], POSTGRESQL)
+    if frame.empty:
+        return None
+    return statistics.ratio((frame["q29"] + frame["q30"]) / 2, frame["q7"], seed=chapter.parameters.seed)
+
+
+def by_kind(chapter: Chapter) -> pd.DataFrame | None:
+    """PostgreSQL over DuckDB at each size beside POSTGRES over INGRES, by kind of query: geometric means."""
+    t = published.derived("wisconsin_figure_3_11")
+    columns = {"POSTGRES over INGRES, 1990": t.recomputed_ratio}
+    for n in race.sizes(chapter):
+        one, other = (race.seconds(chapter, n, name) for name in (POSTGRESQL, DUCKDB))
+        if not (one.empty or other.empty):
+            columns[f"{POSTGRESQL} over {DUCKDB}, {n:,} tuples"] = one.median() / other.median()
+    if len(columns) == 1:
+        return None
+    frame = pd.DataFrame({name: values.reindex(list(KEYS)) for name, values in columns.items()})
+    grouped = np.exp(np.log(frame).groupby(t.kind.reindex(list(KEYS)), sort=False).mean())
+    return grouped.rename_axis("kind of query").reset_index()
+
+
+def min_by_index(chapter: Chapter) -> dict[str, bool] | None:
+    """Whether an index leaves MIN as it is, and slows grouped MIN down."""
+    scalar, grouped = race.within(chapter, ["q23"], ["q20"]), race.within(chapter, ["q24"], ["q21"])
+    if None in (scalar, grouped):
+        return None
+    return {"an index does not make MIN faster": scalar.high >= 1 / MATTERS, "it makes MIN by group slower": grouped.low > MATTERS}
+
+
+def unindexed_update(changes: pd.DataFrame) -> narrate.Sentence:
+    """Whether the update of an attribute without an index left the indices alone."""
+    records = changes.set_index("query")["log_records"]
+    update, insert = records[race.BESIDE["plain"]], records[race.label("q29")]
+    if update >= insert:
+        return narrate.Sentence(
+            f"It takes {narrate.count(update, 'record')} of log all the same, against {narrate.count(insert, 'record')} for an insert: the page had no room for the new version, "
+            "so every index got an entry for its new place. Room on the page saves that; the chapter on HOT is about little else."
+        )
+    return narrate.Sentence(
+        f"It takes {narrate.count(update, 'record')} of log, against {narrate.count(insert, 'record')} for an insert: the new version found room on the page of the old one, "
+        "and no index got an entry. The chapter on HOT is about little else."
+    )
+
+
+# ---- growth
+
+
+def exponents(chapter: Chapter) -> pd.DataFrame | None:
+    """How time grows with the relation: query, and for each contender the exponent with its interval, over the larger sizes."""
+    sizes = race.sizes(chapter)
+    rows = {}
+    for name in (POSTGRESQL, DUCKDB):
+        frames = {n: race.seconds(chapter, n, name) for n in sizes}
+        if any(frame.empty for frame in frames.values()):
+            return None
+        for key in KEYS:
+            points = [(n, value) for n, frame in frames.items() for value in frame[key]]
+            rows.setdefault(race.label(key), {})[name] = str(narrate.interval(statistics.exponent(*zip(*points))))
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("query").reset_index()
+
+
+def no_print_of_1983(chapter: Chapter) -> None:
+    """The INGRES of 1987 beside that of the benchmark's first publication: neither is here, nor the earlier numbers."""
+    raise CannotMeasure("the INGRES numbers of 1983", "the earlier numbers aren't printed in the report, were measured on another machine, and neither release of INGRES runs today")
+
+
+def owed_to_the_processor(chapter: Chapter, factor: float) -> narrate.Sentence | None:
+    """The speed-up since 1990 and the processor's share in it."""
+    found = machines.speedup(chapter)
+    if found is None:
+        return None
+    return narrate.Sentence(
+        f"PostgreSQL runs the queries of 1990 in a geometric mean of {narrate.interval(found)} times less time than POSTGRES did. "
+        f"This processor adds integers {narrate.number(round(factor, -1))} times as fast as the report's Sun executed instructions at its maker's rating, which the report doesn't print."
+    )

@@ -1,0 +1,224 @@
+"""The Wisconsin chapter's own verbs: the queries at any size, the contenders, and the words about them."""
+
+import pandas as pd
+import pytest
+
+from pgrerun import narrate, published
+from pgrerun.chapters.wisconsin import contenders, queries, race, scans, words
+from pgrerun.errors import RerunError
+from pgrerun.experiment import Block
+from pgrerun.parameters import chapter_parameters
+from pgrerun.quel import read, tree
+from pgrerun.relations.duck import Duck
+from pgrerun.runs import Run
+
+SMALL = 1000
+
+
+@pytest.fixture(scope="module")
+def both(cluster):
+    with contenders.PostgreSQL(cluster) as postgresql, contenders.DuckDB() as duckdb:
+        for one in (postgresql, duckdb):
+            one.load(SMALL)
+        yield postgresql, duckdb
+
+
+# ---- queries
+
+
+def test_there_are_the_32_of_the_figure():
+    assert set(queries.KEYS) == set(published.table("wisconsin_figure_3_11").index) <= set(queries.BY_KEY)
+    printed = published.table("wisconsin_figure_3_11").index
+    assert {queries.BY_KEY[key].state for key in printed if published.table("wisconsin_figure_3_11")["index"][key] == "none"} == {"none"}
+    assert len(queries.RUNNABLE_IN_1990) == published.table("wisconsin_figure_3_11").postgres.notna().sum()
+
+
+@pytest.mark.parametrize("query", queries.QUERIES, ids=lambda query: query.key)
+@pytest.mark.parametrize("block", [None, Block(0, 7, 0), Block(1, 8, 0), Block(-1, 9, 1)])
+def test_a_variant_stays_within_the_relation(query, block):
+    for n in (SMALL, 12_345):
+        one = queries.variant(query, n, block)
+        [statement] = read(one.text)
+        constants = [int(node.text) for node in statement.nodes() if isinstance(node, tree.Number)]
+        assert all(0 <= constant <= n + 1 for constant in constants)
+        assert one == queries.variant(query, n, block)
+
+
+def test_variants_alternate_and_differ():
+    texts = {queries.variant(queries.BY_KEY["q2"], SMALL, Block(index, index, 0)).text for index in range(10)}
+    assert len(texts) > 8 and {("tenk1" in text, "tenk2" in text) for text in texts} == {(True, False), (False, True)}
+
+
+def test_the_specification_slips_are_mended():
+    joined = queries.variant(queries.BY_KEY["q11"], SMALL).statement
+    variables = {node.variable for node in joined.nodes() if isinstance(node, tree.Attribute)}
+    assert variables == {"onek", "tenk1", "tenk2"}
+    assert "unique1 < 100" in queries.variant(queries.BY_KEY["q15"], SMALL).text
+
+
+# ---- contenders
+
+
+@pytest.mark.parametrize("query", queries.QUERIES, ids=lambda query: query.key)
+def test_contenders_agree_and_leave_the_relations_as_they_were(both, query):
+    tuples = {"q1": 10, "q2": 100, "q5": 10, "q6": 100, "q7": 1, "q8": 10, "q9": 100, "q10": 100, "q11": 100, "q18": 400, "q19": 1000, "q20": 1, "q21": 100}
+    for block in (None, Block(0, 3, 0), Block(1, 4, 0)):
+        one = queries.variant(query, SMALL, block)
+        found = []
+        for contender in both:
+            before = contender.execute("SELECT count(*), sum(unique1), sum(unique2), sum(fiftypercent) FROM tenk1_with")
+            assert contender.run(one) > 0
+            found.append(contender.answer(one))
+            contender.tidy(one)
+            assert contender.execute("SELECT count(*), sum(unique1), sum(unique2), sum(fiftypercent) FROM tenk1_with") == before
+        assert found[0] == found[1]
+        if query.key in tuples and query.key != "q18":
+            assert found[0][0] == tuples[query.key]
+
+
+def test_an_answer_depends_on_what_the_query_did(both):
+    one = queries.variant(queries.BY_KEY["q31"], SMALL)
+    untouched = both[0].answer(one)
+    both[0].run(one)
+    assert both[0].answer(one) != untouched
+    both[0].tidy(one)
+    assert both[0].answer(one) == untouched
+
+
+def test_relations_are_loaded_once_for_a_size(cluster, both):
+    made = lambda: both[0].execute("SELECT oid FROM pg_class WHERE relname = 'tenk1'")
+    first = made()
+    with contenders.PostgreSQL(cluster) as other:
+        other.load(SMALL)
+        assert made() == first
+        other.load(2000)
+        assert made() != first and other.execute("SELECT count(*) FROM bprime_clustered") == [(200,)]
+        other.load(SMALL)
+
+
+def test_confinement_confines(cluster, both):
+    with contenders.PostgreSQL(cluster, contenders.CONFINED, contenders.NESTED_LOOPS) as confined:
+        assert scans._shape(confined, "q10").startswith("Nested Loop")
+        assert confined.execute("SHOW enable_hashjoin") == [("off",)]
+
+
+def test_duckdb_leaves_nothing_behind(tmp_path):
+    with Duck(tmp_path) as duck:
+        duck.execute("CREATE TABLE t (a int4)")
+        assert duck.execute("SELECT count(*) FROM t") == [(0,)] and len(list(tmp_path.iterdir())) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---- the race
+
+
+class Told:
+    """A contender whose times and answers are told."""
+
+    def __init__(self, name, answers=(1,)):
+        self.name, self._answers, self.runs, self.tidied = name, answers, 0, 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        pass
+
+    def load(self, n):
+        self.n = n
+
+    def run(self, variant):
+        self.runs += 1
+        return 0.01 * self.runs
+
+    def answer(self, variant):
+        return (len(self._answers), self._answers[0])
+
+    def tidy(self, variant):
+        self.tidied += 1
+
+
+@pytest.fixture
+def chapter(tmp_path, monkeypatch):
+    """What a race needs of a chapter."""
+    monkeypatch.setenv("PGRERUN_RUNS", str(tmp_path))
+
+    class Small:
+        parameters = chapter_parameters("wisconsin", {})
+
+    with Run.open("race", "wisconsin", key="k", environment={}) as Small.run:
+        yield Small
+
+
+def test_a_race_keeps_a_time_for_each_contender_query_and_block(chapter):
+    one, other = Told("one"), Told("other")
+    race.race(chapter, race.REPORT, SMALL, [one, other], queries.QUERIES[:3], warmup=0)
+    frame = race.seconds(chapter, race.SPECIFIED, "other")
+    assert frame.shape == (chapter.parameters.pairs, 3) and one.n == SMALL
+    assert race.over(chapter, "one", "other", ["q1", "q2"]).n == chapter.parameters.pairs
+    runs = one.runs
+    race.race(chapter, race.REPORT, SMALL, [one, other], queries.QUERIES[:3])  # nothing is left to do
+    assert one.runs == runs
+    assert race.over(chapter, "one", "nobody", ["q1"]) is None
+
+
+def test_a_race_ends_where_answers_differ(chapter):
+    with pytest.raises(RerunError, match="other gives another answer than one|one gives another answer than other"):
+        race.race(chapter, race.REPORT, SMALL, [Told("one"), Told("other", (2,))], queries.QUERIES[:3], warmup=0)
+
+
+def test_short_queries_are_repeated_and_the_median_counts():
+    one = Told("one")
+    answers = {}
+    seconds = race._lap(one, SMALL, queries.QUERIES[:1], answers, Block(0, 1, 0))
+    assert seconds == {"q1": 0.02} and one.runs == race.REPEATS == one.tidied and answers == {"q1": (1, 1)}
+
+
+def test_a_slow_query_runs_once():
+    one = Told("one")
+    one.runs = 99
+    race._lap(one, SMALL, queries.QUERIES[:1], {}, Block(0, 1, 0))
+    assert one.runs == 100
+
+
+def test_both_ways_store_the_same(both):
+    block, [postgresql, _] = Block(0, 5, 0), both
+    postgresql.execute("CREATE TABLE kept (LIKE tenk1)")
+    assert race._appended(postgresql, SMALL, block)["seconds"] > 0 and race._into(postgresql, SMALL, block)["seconds"] > 0
+    assert postgresql.execute("SELECT count(*) FROM kept") == [(100,)]
+    postgresql.execute("DROP TABLE kept")
+
+
+# ---- what is said
+
+
+def test_three_summaries_of_the_print():
+    assert list(words.about_three().values()) == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [((3.0, 3.5, 1.2), "all above one"), ((0.3, 0.5, 0.9), "all below one"), ((0.3, 1.5, 0.9), "makes the winner")],
+)
+def test_summaries_are_compared(values, said):
+    frame = pd.DataFrame([("a over b", 10_000, *values)], columns=["pair", "tuples", "x", "y", "z"])
+    sentence = words.decided_by_the_summary(frame)
+    assert said in sentence and isinstance(sentence, narrate.Sentence)
+    assert words.decided_by_the_summary(None) is None
+
+
+def test_an_update_without_an_index_is_told_as_it_was():
+    frame = lambda records: pd.DataFrame({"query": [race.label("q29"), race.BESIDE["plain"]], "log_records": [4, records]})
+    assert "no room" in words.unindexed_update(frame(5)) and "found room" in words.unindexed_update(frame(1))
+
+
+def test_sizes_begin_with_the_reports():
+    class Given:
+        parameters = chapter_parameters("wisconsin", {"largest": 1_000_000})
+
+    assert race.sizes(Given) == [10_000, 100_000, 1_000_000]
+
+
+def test_the_print_disagrees_with_its_prose_where_we_say():
+    where = " / ".join(published.disagreements("wisconsin")["where"])
+    assert "joinCselAselB" in where and "median" in where and "geometric" not in where
