@@ -9,7 +9,8 @@ WORDS = {1: "single|one", 2: "two|doubled", 3: "three", 6: "six", 7: "seven", 9:
          16: "sixteen", 25: "twenty-five", 48: "forty-eight", 80: "eighty"}
 """The numbers that the documents write as words."""
 
-_HEADING = re.compile(r"^\s*(Abstract|\d(?:\.\d+)*\.?)(?:\s+[A-Z]|\s*$)")
+# "3.4. Note that" at the start of a line is a sentence's end: numbers of several levels have no dot behind them.
+_HEADING = re.compile(r"^\s*(Abstract|\d\.?|\d(?:\.\d+)+)(?:\s+[A-Z]|\s*$)")
 _MESSAGE = re.compile(r"^From\n.+\nDate:$", re.MULTILINE)
 
 
