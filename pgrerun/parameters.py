@@ -97,7 +97,15 @@ class HOT(ChapterParameters):
     rounds: int = Field(ge=1, le=1000, description="Longest run, for the steady state", **_unit("updates per account"))
 
 
-CHAPTERS: dict[str, type[ChapterParameters]] = {"tp1": TP1, "hot": HOT}
+class Profiling(ChapterParameters):
+    """Where instructions and time go, routine by routine."""
+
+    scale: int = Field(ge=1, le=100, description="Size of onek, tenk1 and tenk2", **_unit("× 1 000 and 10 000 tuples"))
+    transactions: int = Field(ge=5, le=3_000, description="Length of the batch whose instructions are counted", **_unit("transactions"))
+    seconds: int = Field(ge=1, le=600, description="Length of one sampling of a live server", **_unit("s"))
+
+
+CHAPTERS: dict[str, type[ChapterParameters]] = {"tp1": TP1, "hot": HOT, "profiling": Profiling}
 
 #                          ci, laptop, overnight
 _EVERYWHERE = {
@@ -123,9 +131,16 @@ VALUES: dict[str, dict[str, tuple]] = {
         "accounts": (500, 2_500, 50_000),
         "rounds": (4, 8, 20),
     },
+    "profiling": _EVERYWHERE
+    | {
+        "pairs": (5, 15, 41),
+        "scale": (1, 1, 10),
+        "transactions": (30, 300, 300),
+        "seconds": (2, 15, 60),
+    },
 }
 # Until this machine has run a chapter once, the command announces these.
-MINUTES: dict[str, tuple[float, float, float]] = {"tp1": (3, 9, 180), "hot": (1, 9, 240)}
+MINUTES: dict[str, tuple[float, float, float]] = {"tp1": (3, 9, 180), "hot": (1, 9, 240), "profiling": (1, 5, 30)}
 
 
 def nearest(word: str, words: Sequence[str]) -> str:
