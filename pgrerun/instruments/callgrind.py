@@ -66,7 +66,7 @@ def profile(cluster, statements: Sequence[str], *, settings: dict | None = None)
 
 
 def stacks(
-    cluster, groups: Mapping[str, Sequence[str]], *, settings: dict | None = None, callers: int = 48
+    cluster, groups: Mapping[str, Sequence[str]], *, settings: dict | None = None, callers: int = 48, program: Path | None = None
 ) -> pd.DataFrame:
     """Instructions by function and by who called it, for groups of statements.
 
@@ -75,6 +75,7 @@ def stacks(
     one backend, so an earlier group can warm up a later one. Columns: group, stack (function names
     from the outermost to the function itself, joined by ";"), function, file (None if unknown), object, exclusive
     (instructions), calls. A group contains the instructions of one DISCARD PLANS, which ends it.
+    `program` runs instead of the cluster's own postgres.
     CannotMeasure without valgrind or for a stripped program, RerunError if a statement
     fails or the cluster is running.
     """
@@ -85,7 +86,7 @@ def stacks(
     statements = [statement for group in groups.values() for statement in [*group, _SEPARATOR]]
     options = [f"--dump-before={_SEPARATING}", f"--separate-callers={callers}", "--separate-recs=1"]
     try:
-        _run(cluster, statements, settings, cluster.scratch / stem, options)
+        _run(cluster, statements, settings, cluster.scratch / stem, options, program)
         names: dict[str, dict[str, str]] = {"ob": {}, "fl": {}, "fn": {}}
         parts = [cluster.scratch / f"{stem}.{number + 1}" for number in range(len(groups))]
         if not all(part.exists() for part in parts):
@@ -95,12 +96,6 @@ def stacks(
     finally:
         for path in cluster.scratch.glob(f"{stem}*"):
             path.unlink(missing_ok=True)
-
-
-def plain(cluster, statements: Sequence[str]) -> None:
-    """Run statements in a single-user backend without counting. RerunError if one fails."""
-    command = [str(cluster._executable("postgres")), "--single", "-D", str(cluster.data_directory)]
-    _raise_if_failed(_single_user(cluster, command, statements))
 
 
 def _single_user(cluster, command: list[str], statements: Sequence[str]) -> subprocess.CompletedProcess:
@@ -121,12 +116,12 @@ def _stacked(frame: pd.DataFrame, group: str) -> pd.DataFrame:
     return frame.assign(group=group, stack=stacks, function=[parts[0] for parts in names])
 
 
-def _run(cluster, statements: Sequence[str], settings: dict | None, out: Path, options: Sequence[str]) -> None:
+def _run(cluster, statements: Sequence[str], settings: dict | None, out: Path, options: Sequence[str], program: Path | None = None) -> None:
     """Run statements in a single-user backend under callgrind. RerunError if one fails."""
     command = [
         "valgrind", "--tool=callgrind", "--quiet", f"--toggle-collect={_STATEMENT}", *options,
         f"--callgrind-out-file={out}",
-        str(cluster._executable("postgres")), "--single", "-D", str(cluster.data_directory),
+        str(program or cluster._executable("postgres")), "--single", "-D", str(cluster.data_directory),
     ]  # fmt: skip
     for name, value in (settings or {}).items():
         command += ["-c", f"{name}={value}"]

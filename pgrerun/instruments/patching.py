@@ -5,7 +5,6 @@ one that returns at once, without compiling anything. The copy lives in a privat
 installed program is only read.
 """
 
-import shutil
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ from pathlib import Path
 
 from pgrerun.errors import CannotMeasure
 from pgrerun.instruments import symbols
-from pgrerun.server import Programs, from_folder, private
+from pgrerun.server import Programs, private
 
 _X86_64, _AARCH64 = 62, 183  # ELF e_machine
 
@@ -28,8 +27,8 @@ def _code(machine: int, answer: int) -> bytes:
 
 
 @contextmanager
-def answering(programs: Programs, routine: str, answer: int) -> Iterator[Programs]:
-    """Programs whose `postgres` has `routine` return `answer` and do nothing else.
+def answering(programs: Programs, routine: str, answer: int) -> Iterator[Path]:
+    """A `postgres` in which `routine` returns `answer` and does nothing else.
 
     CannotMeasure for a program that is stripped, has no such routine or runs on another
     platform.
@@ -43,22 +42,19 @@ def answering(programs: Programs, routine: str, answer: int) -> Iterator[Program
     image[offset : offset + len(code)] = code
     home = private.PrivateDirectory(private.base_directory(), who)
     try:
-        yield _installed(home, original, bytes(image), f"{programs.source}, {routine} always {answer}")
+        yield _installed(home, original, bytes(image))
     finally:
         home.close()
 
 
-def _installed(home: private.PrivateDirectory, original: Path, image: bytes, source: str) -> Programs:
-    """The patched program beside copies of the tools that insist on finding it beside them."""
+def _installed(home: private.PrivateDirectory, original: Path, image: bytes) -> Path:
+    """The patched program in a place from which it finds the files of its installation."""
     folder = home.folder("bin")
     folder.chmod(0o755)
-    (folder / "postgres").write_bytes(image)
-    for name in ("initdb", "pg_ctl"):
-        shutil.copyfile(original.parent / name, folder / name)
-    for file in folder.iterdir():
-        file.chmod(0o755)
+    program = folder / original.name
+    program.write_bytes(image)
+    program.chmod(0o755)
     for part in ("lib", "lib64", "share"):
         if (original.parent.parent / part).is_dir():
             (home.path / part).symlink_to(original.parent.parent / part)
-    found = from_folder(folder)
-    return Programs(source, found.bindir, found.version, found.major)
+    return program

@@ -76,8 +76,8 @@ def _asked(chapter: Chapter, cluster: Cluster, check: str, routine: str, answer:
     if not routine:
         done = _single_user(cluster, cluster._executable("postgres"))
     else:
-        with patching.answering(chapter.programs, routine, answer) as programs:
-            done = _single_user(cluster, programs.path("postgres"))
+        with patching.answering(chapter.programs, routine, answer) as program:
+            done = _single_user(cluster, program)
     expected = f'tuples = "{10_000 * chapter.parameters.scale}"'
     right = expected in done.stdout and not done.returncode
     said = "right" if right else "wrong" if "tuples = " in done.stdout else "none"
@@ -120,19 +120,14 @@ def page_verification(chapter: Chapter) -> None:
     counted.pool(chapter)
     if chapter.run.finished(EXPERIMENT):
         return
-    with patching.answering(chapter.programs, "PageIsVerified", 1) as patched:
-        for position, (arm, programs) in enumerate(((WITH, chapter.programs), (WITHOUT, patched))):
-            with Cluster(programs, {"shared_buffers": POOL_1990}) as cluster:
-                queries.load(chapter, cluster)
-                cluster.stop()
-                metrics = {SCANS: float(count_set(cluster, queries.scans()))}
+    with patching.answering(chapter.programs, "PageIsVerified", 1) as patched, Cluster(chapter.programs, {"shared_buffers": POOL_1990}) as cluster:
+        queries.load(chapter, cluster)
+        cluster.stop()
+        for position, (arm, program) in enumerate(((WITH, None), (WITHOUT, patched))):
+            groups = {"warm-up": [*queries.scans(), *queries.UNDO], SCANS: queries.scans(), "undo": queries.UNDO}
+            found = callgrind.stacks(cluster, groups, callers=0, program=program)
+            metrics = {SCANS: float(found.loc[found["group"] == SCANS, "exclusive"].sum())}
             chapter.run.observe(EXPERIMENT, arm, 0, metrics, units={SCANS: "instructions"}, seed=chapter.parameters.seed, position=position, started_at="", flags={})
-
-
-def count_set(cluster: Cluster, commands: list[str], settings: dict | None = None, warm_up: list[str] = []) -> int:
-    """Instructions of these commands in a single-user backend that has run `warm_up`."""
-    found = callgrind.profile(cluster, [*warm_up, *commands], settings=settings)
-    return int(found.loc[found["statement"] >= len(warm_up), "exclusive"].sum())
 
 
 def verified_over_not(chapter: Chapter) -> float | None:

@@ -18,6 +18,7 @@ def batch(chapter: Chapter) -> dict[str, int]:
     bank, draws = queries.relations(chapter), random.Random(chapter.parameters.seed)
     bank.load(server)
     with server.connect() as watching, server.connect() as working:
+        working.prepare_threshold = None  # pg_stat_statements counts a prepared BEGIN only once
         watching.execute("SELECT pg_stat_statements_reset()")
         for _ in range(REPORT_TRANSACTIONS):
             bank.run_once(working, draws)

@@ -22,6 +22,10 @@ _SEP = " | "  # between routine, file, directory, subsystem and object in a metr
 _ENTRY = "exec_simple_query"
 
 
+# A single-user backend begins with an empty pool.
+_WARM = "SELECT sum(pg_prewarm(oid)) FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'i')"
+
+
 def pool(chapter: Chapter):
     """A cluster that holds both sets' relations; the buffer pool keeps all of them."""
     cluster = chapter.cluster(shared_buffers="64MB", cluster_name="profiled")
@@ -45,13 +49,15 @@ def instructions(chapter: Chapter) -> None:
     """
     callgrind.require()
     cluster = pool(chapter)  # a borrowed server can't be run under callgrind
+    cluster.extension("pg_prewarm")
     if chapter.run.finished(EXPERIMENT):
         return
     count = chapter.parameters.transactions
     groups = {
-        "warm-up": [*queries.scans(), *queries.UNDO, *queries.transactions(chapter, 3, seed=1)],
+        "warm-up": [*queries.scans(), *queries.UNDO, _WARM, *queries.transactions(chapter, 3, seed=1)],
         SCANS: queries.scans(),
         TRANSACTIONS: queries.transactions(chapter, count),
+        "undo": queries.UNDO,
     }
     cluster.stop()
     try:
@@ -66,7 +72,7 @@ def _record(chapter: Chapter, workload: str, stacks: pd.DataFrame, program) -> N
     """One observation per kind of number, a metric per routine or stack."""
     flat = stacks.groupby(["function", "object"], as_index=False)[["exclusive", "calls"]].sum()
     flat = breakdown.placed(flat[flat["exclusive"] > 0], program)
-    names = [_SEP.join(str(part or "") for part in row) for row in flat[["function", "file", "directory", "subsystem", "object"]].itertuples(index=False)]
+    names = [_SEP.join("" if pd.isna(part) else part for part in row) for row in flat[["function", "file", "directory", "subsystem", "object"]].itertuples(index=False)]
     kept = {
         EXPERIMENT: (dict(zip(names, flat["exclusive"].astype(float))), "instructions"),
         "calls": (dict(zip(names, flat["calls"].astype(float))), "calls"),
