@@ -37,6 +37,11 @@ def require() -> None:
         raise CannotMeasure("callgrind", reason)
 
 
+def _require_stopped(cluster) -> None:
+    if cluster.pids():
+        raise RerunError("A single-user backend needs its cluster stopped: call stop() before counting instructions.")
+
+
 def profile(cluster, statements: Sequence[str], *, settings: dict | None = None) -> pd.DataFrame:
     """Instructions that each statement executes, by function.
 
@@ -49,8 +54,7 @@ def profile(cluster, statements: Sequence[str], *, settings: dict | None = None)
     statement fails or the cluster is running.
     """
     require()
-    if cluster.pids():
-        raise RerunError("A single-user backend needs its cluster stopped: call stop() before counting instructions.")
+    _require_stopped(cluster)
     stem = f"callgrind-{uuid.uuid4().hex[:12]}"
     try:
         _run(cluster, statements, settings, cluster.scratch / stem, [f"--dump-after={_STATEMENT}"])
@@ -80,8 +84,7 @@ def stacks(
     fails or the cluster is running.
     """
     require()
-    if cluster.pids():
-        raise RerunError("A single-user backend needs its cluster stopped: call stop() before counting instructions.")
+    _require_stopped(cluster)
     stem = f"callgrind-{uuid.uuid4().hex[:12]}"
     statements = [statement for group in groups.values() for statement in [*group, _SEPARATOR]]
     options = [f"--dump-before={_SEPARATING}", f"--separate-callers={callers}", "--separate-recs=1"]

@@ -9,6 +9,6 @@ routine to subsystem, `attributes.py` fetching an attribute, `rules.py` rules th
 `words.py` says what only this chapter says.
 """
 
-from pgrerun.chapters.profiling import attributes, breakdown, checks, commands, counted, judged, ladder, queries, rules
+from pgrerun.chapters.profiling import attributes, breakdown, checks, commands, counted, drawn, judged, ladder, queries, rules, sampled, words
 
-__all__ = ["attributes", "breakdown", "checks", "commands", "counted", "judged", "ladder", "queries", "rules"]
+__all__ = ["attributes", "breakdown", "checks", "commands", "counted", "drawn", "judged", "ladder", "queries", "rules", "sampled", "words"]

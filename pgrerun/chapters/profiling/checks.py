@@ -8,7 +8,7 @@ from pgrerun.chapter import Chapter
 from pgrerun.chapters.profiling import counted, queries
 from pgrerun.chapters.profiling.queries import SCANS, TRANSACTIONS
 from pgrerun.errors import CannotMeasure
-from pgrerun.instruments import callgrind, patching
+from pgrerun.instruments import callgrind, instructions, patching
 from pgrerun.server import Cluster
 
 POOL_1990 = "128kB"  # 16 pages: the report's buffer pool
@@ -38,9 +38,76 @@ def separated(assertions: pd.DataFrame) -> dict[str, bool]:
     }
 
 
-def assertions(chapter: Chapter) -> float:
-    """Instructions of Figure 2.1's commands with assertions over those without: needs a build of each kind."""
-    raise CannotMeasure("assertions", "it needs a build with assertions beside one without, from the same source, and neither pip nor a distribution brings one")
+KINDS = "kinds of instruction"
+
+
+def kinds(chapter: Chapter) -> None:
+    """Count the instructions of both query sets by what they are for: error checks, tests of a node's type, the rest."""
+    if reason := instructions.unavailable():
+        raise CannotMeasure("callgrind" if callgrind.unavailable() else "objdump", reason)
+    cluster = counted.pool(chapter)
+    if chapter.run.finished(KINDS):
+        return
+    cluster.extension("pg_prewarm")
+    groups = {
+        "warm-up": [*queries.scans(), *queries.UNDO, counted._WARM, *queries.transactions(chapter, 3, seed=1)],
+        SCANS: queries.scans(),
+        TRANSACTIONS: queries.transactions(chapter, min(20, chapter.parameters.transactions)),
+        "undo": queries.UNDO,
+    }
+    cluster.stop()
+    try:
+        found = instructions.kinds(cluster, groups)
+    finally:
+        cluster.start()
+    for position, workload in enumerate((SCANS, TRANSACTIONS)):
+        chosen = found[found["group"] == workload]
+        by = chosen.groupby("kind")[["executed", "instructions"]].sum()
+        metrics = {f"{kind}: {column}": float(by.at[kind, column]) for kind in by.index for column in by.columns}
+        busiest = chosen[chosen["kind"] == instructions.ERROR_CHECK].nlargest(8, "executed")
+        metrics |= {f"{_CHECKED}{row.function.partition(chr(39))[0]}": float(row.executed) for row in busiest.itertuples()}
+        chapter.run.observe(KINDS, workload, 0, metrics, units=dict.fromkeys(metrics, ""), seed=chapter.parameters.seed, position=position, started_at="", flags={})
+
+
+_CHECKED = "checks in "
+
+
+def by_kind(chapter: Chapter) -> pd.DataFrame:
+    """A row per query set and kind: how many were executed, how many instructions, share of all in percent."""
+    rows = []
+    for workload in (SCANS, TRANSACTIONS):
+        found = counted._of(chapter, KINDS, workload)
+        for kind in (instructions.ERROR_CHECK, instructions.TYPE_TEST):
+            if f"{kind}: instructions" in found:
+                total = found[[name for name in found.index if name.endswith(": instructions")]].sum()
+                cost = found[f"{kind}: instructions"]
+                rows.append((workload, kind, int(found[f"{kind}: executed"]), int(cost), 100 * cost / total))
+    return pd.DataFrame(rows, columns=["query set", "kind", "executed", "instructions", "% instructions"])
+
+
+def busiest(chapter: Chapter) -> pd.DataFrame:
+    """The routines that make most error checks in Figure 2.1's commands."""
+    found = counted._of(chapter, KINDS, SCANS)
+    rows = [(name.removeprefix(_CHECKED), int(value)) for name, value in found.items() if name.startswith(_CHECKED)]
+    return pd.DataFrame(rows, columns=["routine", "error checks"]).sort_values("error checks", ascending=False)
+
+
+def kind_gain(chapter: Chapter, kind: str) -> float | None:
+    """How much faster Figure 2.1's commands would be if instructions of this kind cost nothing."""
+    if chapter.run.observations(KINDS).empty:
+        return None
+    frame = by_kind(chapter)
+    return counted.gain(frame.loc[(frame["query set"] == SCANS) & (frame["kind"] == kind), "% instructions"].sum())
+
+
+def error_check_gain(chapter: Chapter) -> float | None:
+    """How much faster Figure 2.1's commands would be without any check that can end in an error."""
+    return kind_gain(chapter, instructions.ERROR_CHECK)
+
+
+def type_test_gain(chapter: Chapter) -> float | None:
+    """How much faster Figure 2.1's commands would be if testing types of nodes cost nothing."""
+    return kind_gain(chapter, instructions.TYPE_TEST)
 
 
 def trace_gain(chapter: Chapter) -> float | None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 import pandas as pd
 
+from pgrerun import published
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.profiling import breakdown, queries
 from pgrerun.chapters.profiling.queries import SCANS, TRANSACTIONS
@@ -156,13 +157,15 @@ def _phases(stacks: pd.DataFrame) -> dict[str, float]:
 # ---- reading the record
 
 
-def routines(chapter: Chapter, workload: str) -> pd.DataFrame:
+def routines(chapter: Chapter, workload: str, provenance: str = "") -> pd.DataFrame:
     """The profile of a workload, most instructions first, from this run or else from the published one.
+
+    Or from the one that `provenance` names: "measured" or "published".
 
     Columns: routine, file, directory, subsystem, object, instructions, share (percent), cumulative
     (percent), per_call, calls. Empty if neither has counted.
     """
-    counted, called = (_of(chapter, experiment, workload) for experiment in (EXPERIMENT, "calls"))
+    counted, called = (_of(chapter, experiment, workload, provenance) for experiment in (EXPERIMENT, "calls"))
     if counted.empty:
         return counted
     frame = pd.DataFrame([name.split(_SEP) for name in counted.index], columns=["routine", "file", "directory", "subsystem", "object"])
@@ -175,9 +178,11 @@ def routines(chapter: Chapter, workload: str) -> pd.DataFrame:
     return frame
 
 
-def _of(chapter: Chapter, experiment: str, workload: str) -> pd.Series:
+def _of(chapter: Chapter, experiment: str, workload: str, provenance: str = "") -> pd.Series:
     """Metric to value of one recorded arm; of the published run where this one has none."""
-    for observations in (chapter.run.observations(experiment), chapter.published_run(experiment)):
+    runs = {"measured": chapter.run.observations, "published": chapter.published_run}
+    for name in [provenance] if provenance else runs:
+        observations = runs[name](experiment)
         if not observations.empty:
             chosen = observations[observations["arm"] == workload]
             return pd.Series(chosen["value"].to_numpy(), index=chosen["metric"].to_numpy(), dtype=float)
@@ -189,9 +194,9 @@ def measured(chapter: Chapter) -> bool:
     return not chapter.run.observations(EXPERIMENT).empty
 
 
-def shares(chapter: Chapter, workload: str) -> pd.Series:
+def shares(chapter: Chapter, workload: str, provenance: str = "") -> pd.Series:
     """Percent of the instructions by subsystem, in the report's order, then what its figures don't list."""
-    frame = routines(chapter, workload)
+    frame = routines(chapter, workload, provenance)
     if frame.empty:
         return pd.Series(dtype=float)
     return frame.groupby("subsystem")["share"].sum().reindex(breakdown.SUBSYSTEMS).fillna(0.0)
@@ -221,9 +226,23 @@ def top(chapter: Chapter, workload: str, count: int = 10) -> pd.DataFrame:
     return frame.astype({"instructions": int, "calls": int})[list(columns)].rename(columns=columns)
 
 
+def printed(stage: str) -> pd.DataFrame:
+    """One of the report's profiles with its columns, and the calls that follow from them."""
+    frame = published.derived("profiling_routines")
+    frame = frame[frame["stage"] == stage]
+    columns = {"cycles": "cycles", "share": "% cycles", "cumulative": "cum %", "per_call": "cycles/call", "calls": "calls (computed)", "routine": "routine", "file": "file"}
+    return frame.assign(calls=frame["calls"].round().astype(int))[list(columns)].rename(columns=columns)
+
+
 def phases(chapter: Chapter, workload: str) -> pd.Series:
     """Instructions by phase of a command."""
     return _of(chapter, "phases", workload)
+
+
+def batch_commands(chapter: Chapter) -> int:
+    """Commands of the counted batch, by the calls of what reads one; it counts the DISCARD that ends it as well."""
+    frame = routines(chapter, TRANSACTIONS)
+    return int(frame.loc[frame["routine"] == _ENTRY, "calls"].sum()) - 1
 
 
 def callers(chapter: Chapter, workload: str) -> pd.Series:
