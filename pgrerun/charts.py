@@ -438,7 +438,7 @@ def flame(
         raise ValueError(f"the frame of a flame graph lacks {', '.join(missing)}")
     rows = _flame_rows(frame)
     groups = list(dict.fromkeys(rows.sort_values("share", ascending=False)["group"]))
-    colours = [CATEGORIES[i % len(CATEGORIES)] for i in range(len(groups))]
+    colours = [*CATEGORIES, *["#B4BAC2"] * len(groups)][: len(groups)]
     # An expression and not a scale's domain: a frame that is clicked must fill the width at any size of the page.
     low, high = "(look.start ? look.start[0] : 0)", "(look.end ? look.end[0] : 100)"
     look = alt.selection_point(name="look", fields=["start", "end"], on="click", clear="dblclick", empty=True)

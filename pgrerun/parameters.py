@@ -135,8 +135,8 @@ VALUES: dict[str, dict[str, tuple]] = {
     | {
         "pairs": (5, 15, 41),
         "scale": (1, 1, 10),
-        "transactions": (30, 300, 300),
-        "seconds": (2, 15, 60),
+        "transactions": (20, 300, 300),
+        "seconds": (1, 15, 60),
     },
 }
 # Until this machine has run a chapter once, the command announces these.

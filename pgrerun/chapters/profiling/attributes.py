@@ -2,9 +2,9 @@
 
 import pandas as pd
 
-from pgrerun import published, statistics
+from pgrerun import published
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.profiling import breakdown, counted, queries
+from pgrerun.chapters.profiling import breakdown, counted
 from pgrerun.chapters.profiling.queries import SCANS
 from pgrerun.instruments import callgrind
 from pgrerun.relations.wisconsin import Wisconsin

@@ -1,5 +1,6 @@
 """Checks: which can be compiled out, which are called for nothing, and what happens without them."""
 
+import shutil
 import subprocess
 
 import pandas as pd
@@ -50,7 +51,7 @@ def kinds(chapter: Chapter) -> None:
         return
     cluster.extension("pg_prewarm")
     groups = {
-        "warm-up": [*queries.scans(), *queries.UNDO, counted._WARM, *queries.transactions(chapter, 3, seed=1)],
+        "warm-up": [*queries.warm_up(), counted._WARM, *queries.transactions(chapter, 3, seed=1)],
         SCANS: queries.scans(),
         TRANSACTIONS: queries.transactions(chapter, min(20, chapter.parameters.transactions)),
         "undo": queries.UNDO,
@@ -188,13 +189,26 @@ def page_verification(chapter: Chapter) -> None:
     if chapter.run.finished(EXPERIMENT):
         return
     with patching.answering(chapter.programs, "PageIsVerified", 1) as patched, Cluster(chapter.programs, {"shared_buffers": POOL_1990}) as cluster:
-        queries.load(chapter, cluster)
-        cluster.stop()
+        keep(chapter, cluster)
         for position, (arm, program) in enumerate(((WITH, None), (WITHOUT, patched))):
-            groups = {"warm-up": [*queries.scans(), *queries.UNDO], SCANS: queries.scans(), "undo": queries.UNDO}
+            restore(cluster)
+            groups = {"warm-up": queries.warm_up(), SCANS: queries.scans()}
             found = callgrind.stacks(cluster, groups, callers=0, program=program)
             metrics = {SCANS: float(found.loc[found["group"] == SCANS, "exclusive"].sum())}
             chapter.run.observe(EXPERIMENT, arm, 0, metrics, units={SCANS: "instructions"}, seed=chapter.parameters.seed, position=position, started_at="", flags={})
+
+
+def keep(chapter: Chapter, cluster: Cluster) -> None:
+    """Load the relations, stop the cluster and put a copy of its files aside, so that each arm can begin with the same pages."""
+    queries.load(chapter, cluster)
+    cluster.stop()
+    subprocess.run(["cp", "-a", cluster.data_directory, cluster.scratch / "kept"], check=True)
+
+
+def restore(cluster: Cluster) -> None:
+    """Put the kept files back into a stopped cluster."""
+    shutil.rmtree(cluster.data_directory)
+    subprocess.run(["cp", "-a", cluster.scratch / "kept", cluster.data_directory], check=True)
 
 
 def verified_over_not(chapter: Chapter) -> float | None:

@@ -55,7 +55,7 @@ def instructions(chapter: Chapter) -> None:
         return
     count = chapter.parameters.transactions
     groups = {
-        "warm-up": [*queries.scans(), *queries.UNDO, _WARM, *queries.transactions(chapter, 3, seed=1)],
+        "warm-up": [*queries.warm_up(), _WARM, *queries.transactions(chapter, 3, seed=1)],
         SCANS: queries.scans(),
         TRANSACTIONS: queries.transactions(chapter, count),
         "undo": queries.UNDO,
@@ -133,9 +133,9 @@ def _callers(stacks: pd.DataFrame) -> dict[str, float]:
 
 
 PHASES = {
-    "parse": ("pg_parse_query", "pg_analyze_and_rewrite_fixedparams", "pg_analyze_and_rewrite_varparams"),
+    "parse": ("pg_parse_query", "pg_analyze_and_rewrite_fixedparams", "parse_analyze_fixedparams", "pg_rewrite_query"),
     "plan": ("pg_plan_queries", "pg_plan_query"),
-    "execute": ("PortalRun", "PortalStart", "PortalDrop"),
+    "execute": ("CreatePortal", "PortalStart", "PortalRun", "PortalDrop"),
     "begin and commit": ("start_xact_command", "finish_xact_command", "CommitTransactionCommand", "StartTransactionCommand"),
 }
 

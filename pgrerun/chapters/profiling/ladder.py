@@ -1,20 +1,21 @@
 """What bookkeeping costs today: each kind switched off for real, one after the other."""
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import pandas as pd
 
 from pgrerun import published
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.profiling import counted, queries
+from pgrerun.chapters.profiling import checks, counted, queries
 from pgrerun.chapters.profiling.checks import POOL_1990
 from pgrerun.chapters.profiling.queries import SCANS, TRANSACTIONS
 from pgrerun.instruments import callgrind
 from pgrerun.server import Cluster
 
 EXPERIMENT = "bookkeeping"
-BATCH = 20  # transactions per count; instructions per transaction don't vary much
+BATCH = 10  # transactions per count; instructions per transaction don't vary much
 
 
 @dataclass(frozen=True)
@@ -51,28 +52,34 @@ def bookkeeping(chapter: Chapter) -> None:
     counted.pool(chapter)
     if len(chapter.run.finished(EXPERIMENT)) == len(STEPS):
         return
+    # Two clusters at a time: counts don't mind that the other processor is busy as well.
+    with ThreadPoolExecutor(2) as both:
+        halves = [both.submit(_half, chapter, checksums) for checksums in (True, False)]
+        counts = {name: metrics for half in halves for name, metrics in half.result().items()}
+    for position, step in enumerate(STEPS):
+        if (0, step.name) not in chapter.run.finished(EXPERIMENT):
+            units = dict.fromkeys(counts[step.name], "instructions")
+            chapter.run.observe(EXPERIMENT, step.name, 0, counts[step.name], units=units, seed=chapter.parameters.seed, position=position, started_at="", flags={})
+
+
+def _half(chapter: Chapter, checksums: bool) -> dict[str, dict[str, float]]:
+    """Counts of the steps with, or of those without data checksums, by name."""
     settings: dict[str, str] = {}
-    clusters: dict[bool, Cluster] = {}
-    try:
-        for position, step in enumerate(STEPS):
-            settings = settings | dict(step.settings)
-            if (0, step.name) in chapter.run.finished(EXPERIMENT):
-                continue
-            if step.checksums not in clusters:
-                clusters[step.checksums] = _stopped(chapter, step.checksums)
-            metrics = _count(chapter, clusters[step.checksums], {name: value for name, value in settings.items() if not name.startswith("pg_stat") or settings["shared_preload_libraries"]}, step.prepared)
-            units = dict.fromkeys(metrics, "instructions")
-            chapter.run.observe(EXPERIMENT, step.name, 0, metrics, units=units, seed=chapter.parameters.seed, position=position, started_at="", flags={})
-    finally:
-        for cluster in clusters.values():
-            cluster.close()
+    counts = {}
+    with _stopped(chapter, checksums) as cluster:
+        for step in STEPS:
+            settings |= step.settings
+            if step.checksums == checksums:
+                preloaded = bool(settings["shared_preload_libraries"])
+                known = {name: value for name, value in settings.items() if preloaded or not name.startswith("pg_stat_statements.")}
+                counts[step.name] = _count(chapter, cluster, known, step.prepared)
+    return counts
 
 
 def _stopped(chapter: Chapter, checksums: bool) -> Cluster:
     """A cluster with the relations, with or without data checksums."""
     cluster = Cluster(chapter.programs, {"shared_buffers": POOL_1990}, initdb=("--data-checksums",) if checksums else ("--no-data-checksums",))
-    queries.load(chapter, cluster)
-    cluster.stop()
+    checks.keep(chapter, cluster)
     return cluster
 
 
@@ -81,7 +88,8 @@ def _count(chapter: Chapter, cluster: Cluster, settings: Mapping[str, str], prep
     prepare: list[str] = []
     if prepared:
         prepare, commands, warm_up = queries.prepare(), queries.executed(commands), queries.executed(warm_up) * 3
-    groups = {"warm-up": [*queries.scans(), *queries.UNDO, *prepare, *warm_up], SCANS: queries.scans(), TRANSACTIONS: commands, "undo": queries.UNDO}
+    checks.restore(cluster)
+    groups = {"warm-up": [*queries.warm_up(), *prepare, *warm_up], SCANS: queries.scans(), TRANSACTIONS: commands}
     found = callgrind.stacks(cluster, groups, settings=dict(settings), callers=0).groupby("group")["exclusive"].sum()
     return {SCANS: float(found[SCANS]), TRANSACTIONS: float(found[TRANSACTIONS])}
 

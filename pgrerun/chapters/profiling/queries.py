@@ -90,6 +90,13 @@ def scans() -> list[str]:
     return [sql for _, sql in FIGURE_2_1]
 
 
+def warm_up() -> list[str]:
+    """Commands of the same kinds on the small relation, and a look at the large ones: they fill the catalog caches."""
+    small = [sql.replace("tenk1", "onek").replace("tenk2", "onek") for sql in scans()]
+    undo = ["UPDATE onek SET unique2 = 491 WHERE unique2 = 10011"]
+    return [*(sql.replace("1491", "491") for sql in small[:-1]), *undo, *(f"SELECT unique1 FROM {name} LIMIT 1" for name in ("tenk1", "tenk2"))]
+
+
 def transactions(chapter: Chapter, count: int, seed: int = 0) -> list[str]:
     """The commands of `count` of Figure 2.3's transactions, keys drawn independently and uniformly."""
     bank, draws = relations(chapter), random.Random(chapter.parameters.seed + seed)
