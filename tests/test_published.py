@@ -51,7 +51,8 @@ a disk of 35 to 40 I/O accesses per sec-
 ond and over eighty
  4. Suggestions
 4.66 executor
-The 10-K relation took 7:44, 1.250 in all
+The 10-K relation took 7:44, 1.250 in all, as seen in Figure
+3.4. Note that it is slow
 """
 
 

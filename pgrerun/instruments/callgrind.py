@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import uuid
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -18,7 +18,10 @@ from pgrerun.errors import CannotMeasure, RerunError
 
 # one call per statement read; it is static, so a stripped program doesn't have the name
 _STATEMENT = "exec_simple_query"
+# called by DISCARD and by nothing else: a statement that separates one group from the next
+_SEPARATOR, _SEPARATING = "DISCARD PLANS", "DiscardCommand"
 COLUMNS = ["statement", "function", "file", "object", "inclusive", "exclusive", "calls"]
+STACKS = ["group", "stack", "function", "file", "object", "exclusive", "calls"]
 
 
 def unavailable() -> str | None:
@@ -34,6 +37,11 @@ def require() -> None:
         raise CannotMeasure("callgrind", reason)
 
 
+def _require_stopped(cluster) -> None:
+    if cluster.pids():
+        raise RerunError("A single-user backend needs its cluster stopped: call stop() before counting instructions.")
+
+
 def profile(cluster, statements: Sequence[str], *, settings: dict | None = None) -> pd.DataFrame:
     """Instructions that each statement executes, by function.
 
@@ -46,37 +54,89 @@ def profile(cluster, statements: Sequence[str], *, settings: dict | None = None)
     statement fails or the cluster is running.
     """
     require()
-    if cluster.pids():
-        raise RerunError("A single-user backend needs its cluster stopped: call stop() before counting instructions.")
+    _require_stopped(cluster)
     stem = f"callgrind-{uuid.uuid4().hex[:12]}"
-    command = [
-        "valgrind", "--tool=callgrind", "--quiet",
-        f"--toggle-collect={_STATEMENT}", f"--dump-after={_STATEMENT}",
-        f"--callgrind-out-file={cluster.scratch / stem}",
-        str(cluster._executable("postgres")), "--single", "-D", str(cluster.data_directory),
-    ]  # fmt: skip
-    for name, value in (settings or {}).items():
-        command += ["-c", f"{name}={value}"]
-    # single-user mode ends a statement at the newline
-    lines = "".join(" ".join(statement.split()) + "\n" for statement in statements)
     try:
-        done = subprocess.run(
-            [*command, "postgres"], input=lines, capture_output=True, text=True, **cluster._server_process()
-        )
-        _raise_if_failed(done)
+        _run(cluster, statements, settings, cluster.scratch / stem, [f"--dump-after={_STATEMENT}"])
         names: dict[str, dict[str, str]] = {"ob": {}, "fl": {}, "fn": {}}
         parts = [cluster.scratch / f"{stem}.{number + 1}" for number in range(len(statements))]
         if not all(part.exists() for part in parts):
-            raise CannotMeasure(
-                "callgrind",
-                f"Instructions can't be told apart by statement: {cluster.name} is stripped of its symbols. "
-                "The bundled release isn't.",
-            )
+            raise _stripped(cluster)
         frames = [_read(part.read_text(errors="replace"), names).assign(statement=i) for i, part in enumerate(parts)]
         return pd.concat(frames, ignore_index=True)[COLUMNS]
     finally:
         for path in cluster.scratch.glob(f"{stem}*"):
             path.unlink(missing_ok=True)
+
+
+def stacks(
+    cluster, groups: Mapping[str, Sequence[str]], *, settings: dict | None = None, callers: int = 48, program: Path | None = None
+) -> pd.DataFrame:
+    """Instructions by function and by who called it, for groups of statements.
+
+    As `profile`, but a group's statements are added up, so that a group may be long, and
+    every function is told apart by up to `callers` of its callers. The groups run in order in
+    one backend, so an earlier group can warm up a later one. Columns: group, stack (function names
+    from the outermost to the function itself, joined by ";"), function, file (None if unknown), object, exclusive
+    (instructions), calls. A group contains the instructions of one DISCARD PLANS, which ends it.
+    `program` runs instead of the cluster's own postgres.
+    CannotMeasure without valgrind or for a stripped program, RerunError if a statement
+    fails or the cluster is running.
+    """
+    require()
+    _require_stopped(cluster)
+    stem = f"callgrind-{uuid.uuid4().hex[:12]}"
+    statements = [statement for group in groups.values() for statement in [*group, _SEPARATOR]]
+    options = [f"--dump-before={_SEPARATING}", f"--separate-callers={callers}", "--separate-recs=1"]
+    try:
+        _run(cluster, statements, settings, cluster.scratch / stem, options, program)
+        names: dict[str, dict[str, str]] = {"ob": {}, "fl": {}, "fn": {}}
+        parts = [cluster.scratch / f"{stem}.{number + 1}" for number in range(len(groups))]
+        if not all(part.exists() for part in parts):
+            raise _stripped(cluster)
+        frames = [_stacked(_read(part.read_text(errors="replace"), names), group) for group, part in zip(groups, parts)]
+        return pd.concat(frames, ignore_index=True)[STACKS]
+    finally:
+        for path in cluster.scratch.glob(f"{stem}*"):
+            path.unlink(missing_ok=True)
+
+
+def _single_user(cluster, command: list[str], statements: Sequence[str]) -> subprocess.CompletedProcess:
+    # single-user mode ends a statement at the newline
+    lines = "".join(" ".join(statement.split()) + "\n" for statement in statements)
+    return subprocess.run(
+        [*command, "postgres"], input=lines, capture_output=True, text=True, **cluster._server_process()
+    )
+
+
+def _stacked(frame: pd.DataFrame, group: str) -> pd.DataFrame:
+    """Callgrind's names of separated functions, "callee'caller'caller's caller", as stacks.
+
+    A number in between counts a recursion and is no name.
+    """
+    names = [[part for part in name.split("'") if not part.isdigit()] for name in frame["function"]]
+    stacks = [";".join(reversed(parts)) for parts in names]
+    return frame.assign(group=group, stack=stacks, function=[parts[0] for parts in names])
+
+
+def _run(cluster, statements: Sequence[str], settings: dict | None, out: Path, options: Sequence[str], program: Path | None = None) -> None:
+    """Run statements in a single-user backend under callgrind. RerunError if one fails."""
+    command = [
+        "valgrind", "--tool=callgrind", "--quiet", f"--toggle-collect={_STATEMENT}", *options,
+        f"--callgrind-out-file={out}",
+        str(program or cluster._executable("postgres")), "--single", "-D", str(cluster.data_directory),
+    ]  # fmt: skip
+    for name, value in (settings or {}).items():
+        command += ["-c", f"{name}={value}"]
+    _raise_if_failed(_single_user(cluster, command, statements))
+
+
+def _stripped(cluster) -> CannotMeasure:
+    return CannotMeasure(
+        "callgrind",
+        f"Instructions can't be told apart by statement: {cluster.name} is stripped of its symbols. "
+        "The bundled release isn't.",
+    )
 
 
 def _raise_if_failed(done) -> None:

@@ -1,0 +1,127 @@
+"""What it takes to fetch an attribute: by its place in the tuple, by how often it is used, by what lies before it."""
+
+import pandas as pd
+
+from pgrerun import published
+from pgrerun.chapter import Chapter
+from pgrerun.chapters.profiling import breakdown, counted
+from pgrerun.chapters.profiling.queries import SCANS
+from pgrerun.instruments import callgrind
+from pgrerun.relations.wisconsin import Wisconsin
+
+EXPERIMENT = "attributes"
+PLACES = (1, 2, 4, 8, 13)
+USES = (1, 2, 3, 5, 9)
+FIXED, VARYING = "fixed width before", "varying width before"
+_UNITS = {"calls": "calls/tuple", "in routine": "instructions/tuple", "in all": "instructions/tuple"}
+
+
+def attributes(chapter: Chapter) -> None:
+    """Count instructions and calls per tuple of the routines that fetch attributes.
+
+    Arms: a condition on the attribute at each of `PLACES`; `USES` conditions on one attribute;
+    a condition on the last attribute behind one of fixed and of varying width. No tuple qualifies.
+    """
+    callgrind.require()
+    cluster = counted.pool(chapter)
+    if chapter.run.finished(EXPERIMENT):
+        return
+    names = Wisconsin("onek", 1000, attributes="1990").integers
+    with cluster.connect() as connection:
+        for table, first in (("tight", "0::int4"), ("loose", "'x'::text")):
+            connection.execute(f"DROP TABLE IF EXISTS {table}")
+            connection.execute(f"CREATE TABLE {table} AS SELECT {first} AS first, {', '.join(names)} FROM tenk1")
+            connection.execute(f"VACUUM (FREEZE, ANALYZE) {table}")
+        tuples = connection.execute("SELECT count(*) FROM tenk1").fetchone()[0]
+    arms = {f"attribute {place}": _where("tenk1", [f"{names[place - 1]} < 0"]) for place in PLACES}
+    arms |= {f"{uses} uses": _where("tenk1", [f"{names[-1]} < {-use}" for use in range(1, uses + 1)]) for uses in USES}
+    arms |= {FIXED: _where("tight", [f"{names[-1]} < 0"]), VARYING: _where("loose", [f"{names[-1]} < 0"])}
+    cluster.stop()
+    try:
+        found = callgrind.profile(cluster, [statement for statement in arms.values() for _ in (1, 2)])
+    finally:
+        cluster.start()
+    for number, arm in enumerate(arms):
+        one = found[found["statement"] == 2 * number + 1]
+        routine = one[one["function"].str.partition(".")[0].isin(counted.ATTRIBUTE_ROUTINES)]
+        fetched = routine["calls"].max() if len(routine) else 0  # the outermost is called as often as the ones below it
+        metrics = {"calls": fetched / tuples, "in routine": routine["exclusive"].sum() / tuples, "in all": one["exclusive"].sum() / tuples}
+        chapter.run.observe(EXPERIMENT, arm, 0, metrics, units=_UNITS, seed=chapter.parameters.seed, position=number, started_at="", flags={})
+
+
+def _where(table: str, conditions: list[str]) -> str:
+    return f"SELECT count(*) FROM {table} WHERE {' OR '.join(conditions)}"
+
+
+def found(chapter: Chapter) -> pd.DataFrame:
+    """A row per arm with the numbers per tuple, from this run or else the published one; empty if neither has it."""
+    for frame in (chapter.run.observations(EXPERIMENT), chapter.published_run(EXPERIMENT)):
+        if not frame.empty:
+            return frame.pivot(index="arm", columns="metric", values="value")
+    return pd.DataFrame()
+
+
+def routine_gain(chapter: Chapter) -> float | None:
+    """How much faster Figure 2.1's commands would be if the most expensive attribute routine cost nothing."""
+    if not counted.measured(chapter):
+        return None
+    frame = counted.routines(chapter, SCANS)
+    return counted.gain(frame.loc[frame["routine"].isin(counted.ATTRIBUTE_ROUTINES), "share"].max())
+
+
+def call_facts(chapter: Chapter) -> dict[str, bool] | None:
+    """Why the attribute routines are hot, if they are: because everybody calls them, or because a call is long."""
+    frame = found(chapter)
+    asking = counted.callers(chapter, SCANS)
+    if frame.empty or asking.empty or not counted.measured(chapter):
+        return None
+    first, last = (frame.at[f"attribute {place}", "in routine"] for place in (PLACES[0], PLACES[-1]))
+    one, many = (frame.at[f"{uses} uses", "calls"] for uses in (USES[0], USES[-1]))
+    by = caller_shares(chapter)
+    return {
+        "most subsystems account for a tenth or more of the calls": bool((by >= 10).sum() > len(published.table("profiling_subsystems")) / 2),
+        "an attribute that is used again is fetched again": bool(many > 1.5 * one),
+        "a call costs much the same whichever attribute it is for": bool(last < 1.25 * first),
+    }
+
+
+def caller_shares(chapter: Chapter) -> pd.Series:
+    """Percent of the attribute routines' calls in Figure 2.1's commands, by the subsystem that asked."""
+    frame = counted.routines(chapter, SCANS)
+    asking = counted.callers(chapter, SCANS)
+    subsystem = frame.assign(routine=frame["routine"].str.partition(".")[0]).drop_duplicates("routine").set_index("routine")["subsystem"]
+    by = asking.groupby(asking.index.map(lambda name: subsystem.get(name, "unknown"))).sum()
+    return (100 * by / by.sum()).sort_values(ascending=False).rename(index=breakdown.SUBSYSTEMS)
+
+
+COMPARISONS = frozenset({"int4eq", "int4lt", "int4gt", "int4le", "int4ge", "int4ne"})
+
+
+def uses_per_fetch(chapter: Chapter) -> float | None:
+    """Attribute values that conditions of Figure 2.1's commands compare, per call that fetches attributes.
+
+    Every condition of Figure 2.1 compares one attribute with a constant, so a call of an int4
+    comparison is a use. Without caching there would be a fetch for each.
+    """
+    if not counted.measured(chapter):
+        return None
+    frame = counted.routines(chapter, SCANS)
+    uses = frame.loc[frame["routine"].isin(COMPARISONS), "calls"].sum()
+    calls = frame.loc[frame["routine"].isin(counted.ATTRIBUTE_ROUTINES), "calls"].max()
+    return uses / calls
+
+
+def evaluated_again(chapter: Chapter) -> float | None:
+    """Instructions per fetch where the place of an attribute has to be worked out for each tuple, over those where it is remembered."""
+    frame = found(chapter)
+    if frame.empty or chapter.run.observations(EXPERIMENT).empty:
+        return None
+    return frame.at[VARYING, "in routine"] / frame.at[FIXED, "in routine"]
+
+
+def left_to_gain(chapter: Chapter) -> float | None:
+    """How much faster Figure 2.1's commands would be if attributes and the rule manager cost nothing."""
+    if not counted.measured(chapter):
+        return None
+    shares = counted.shares(chapter, SCANS)
+    return counted.gain(counted.share_of(chapter, SCANS, counted.ATTRIBUTE_ROUTINES) + shares["rule_manager"])

@@ -1,0 +1,258 @@
+"""Instructions of both query sets by routine, from callgrind: the modern `pixie`.
+
+One single-user backend runs a warm-up, Figure 2.1 and Figure 2.3; what every routine executed,
+how often it was called and by whom goes into the record. Everything else here reads the record.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+import pandas as pd
+
+from pgrerun import published
+from pgrerun.chapter import Chapter
+from pgrerun.chapters.profiling import breakdown, queries
+from pgrerun.chapters.profiling.queries import SCANS, TRANSACTIONS
+from pgrerun.errors import CannotMeasure
+from pgrerun.instruments import callgrind
+
+EXPERIMENT = "instructions"
+# Frames of the flame graph with less than this share are drawn as their caller's own.
+LEAST_FRAME = 0.002
+_SEP = " | "  # between routine, file, directory, subsystem and object in a metric's name
+_ENTRY = "exec_simple_query"
+
+
+# A single-user backend begins with an empty pool.
+_WARM = "SELECT sum(pg_prewarm(oid)) FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'i')"
+
+
+def pool(chapter: Chapter):
+    """A cluster that holds both sets' relations; the buffer pool keeps all of them."""
+    cluster = chapter.cluster(shared_buffers="64MB", cluster_name="profiled")
+    with_relations(chapter, cluster)
+    return cluster
+
+
+def with_relations(chapter: Chapter, cluster) -> None:
+    """Load the relations into a cluster that doesn't have them, and leave it running."""
+    cluster.start()
+    with cluster.connect() as connection:
+        if not connection.execute("SELECT to_regclass('tenk1')").fetchone()[0]:
+            queries.load(chapter, cluster)
+
+
+def instructions(chapter: Chapter) -> None:
+    """Count the instructions of Figure 2.1's commands and of Figure 2.3's transactions, by routine.
+
+    The commands run once before they are counted, so that catalog caches are filled. The server is the
+    report's: a single-user backend, each command parsed and planned anew.
+    """
+    callgrind.require()
+    cluster = pool(chapter)  # a borrowed server can't be run under callgrind
+    cluster.extension("pg_prewarm")
+    if chapter.run.finished(EXPERIMENT):
+        return
+    count = chapter.parameters.transactions
+    groups = {
+        "warm-up": [*queries.warm_up(), _WARM, *queries.transactions(chapter, 3, seed=1)],
+        SCANS: queries.scans(),
+        TRANSACTIONS: queries.transactions(chapter, count),
+        "undo": queries.UNDO,
+    }
+    cluster.stop()
+    try:
+        stacks = callgrind.stacks(cluster, groups)
+    finally:
+        cluster.start()
+    for workload in (SCANS, TRANSACTIONS):
+        _record(chapter, workload, stacks[stacks["group"] == workload], cluster._executable("postgres"))
+
+
+def _record(chapter: Chapter, workload: str, stacks: pd.DataFrame, program) -> None:
+    """One observation per kind of number, a metric per routine or stack."""
+    flat = stacks.groupby(["function", "object"], as_index=False)[["exclusive", "calls"]].sum()
+    flat = breakdown.placed(flat[flat["exclusive"] > 0], program)
+    names = [_SEP.join("" if pd.isna(part) else part for part in row) for row in flat[["function", "file", "directory", "subsystem", "object"]].itertuples(index=False)]
+    kept = {
+        EXPERIMENT: (dict(zip(names, flat["exclusive"].astype(float))), "instructions"),
+        "calls": (dict(zip(names, flat["calls"].astype(float))), "calls"),
+        "callers": (_callers(stacks), "calls"),
+        "flame": (_pruned(stacks), "instructions"),
+        "phases": (_phases(stacks), "instructions"),
+    }
+    # the experiment that `instructions` asks for comes last: an interrupted record is made anew
+    for experiment in reversed(kept):
+        metrics, unit = kept[experiment]
+        if (0, workload) not in chapter.run.finished(experiment):
+            units = dict.fromkeys(metrics, unit)
+            chapter.run.observe(experiment, workload, 0, metrics, units=units, seed=chapter.parameters.seed, position=0, started_at="", flags={})
+
+
+def _frames(stack: str) -> list[str]:
+    """A stack from the statement on, without how the process came to it; split-off parts under their routine's name."""
+    names = [name.partition(".")[0] for name in stack.split(";")]
+    return names[names.index(_ENTRY) :] if _ENTRY in names else ["(callers cut off)", *names]
+
+
+def _pruned(stacks: pd.DataFrame) -> dict[str, float]:
+    """Instructions by stack; what lies below frames of less than LEAST_FRAME counts as its caller's own."""
+    inclusive: dict[tuple, int] = defaultdict(int)
+    owned = [(tuple(_frames(stack)), cost) for stack, cost in zip(stacks["stack"], stacks["exclusive"])]
+    for frames, cost in owned:
+        for depth in range(1, len(frames) + 1):
+            inclusive[frames[:depth]] += cost
+    least = LEAST_FRAME * sum(cost for _, cost in owned)
+    kept: dict[str, float] = defaultdict(float)
+    for frames, cost in owned:
+        while len(frames) > 1 and inclusive[frames] < least:
+            frames = frames[:-1]
+        kept[";".join(frames)] += cost
+    return dict(kept)
+
+
+ATTRIBUTE_ROUTINES = frozenset(
+    {
+        "slot_getsomeattrs_int", "slot_getattr", "slot_deform_heap_tuple", "tts_buffer_heap_getsomeattrs", "tts_heap_getsomeattrs",
+        "tts_minimal_getsomeattrs", "tts_virtual_getsomeattrs", "nocachegetattr", "heap_getattr", "fastgetattr", "heap_deform_tuple",
+        "nocache_index_getattr", "index_getattr", "index_deform_tuple", "index_deform_tuple_internal", "getmissingattr", "heap_getsysattr",
+    }
+)  # fmt: skip
+"""Today's relatives of fastgetattr and amgetattr: routines that return attributes of a stored tuple."""
+
+
+def _callers(stacks: pd.DataFrame) -> dict[str, float]:
+    """Calls of the attribute routines by the routine that asked."""
+    found: dict[str, float] = defaultdict(float)
+    for stack, function, calls in zip(stacks["stack"], stacks["function"], stacks["calls"]):
+        if function.partition(".")[0] in ATTRIBUTE_ROUTINES and calls:
+            asking = [name for name in _frames(stack) if name not in ATTRIBUTE_ROUTINES]
+            if asking and _frames(stack)[-2:-1] == asking[-1:]:
+                found[asking[-1]] += calls
+    return dict(found)
+
+
+PHASES = {
+    "parse": ("pg_parse_query", "pg_analyze_and_rewrite_fixedparams", "parse_analyze_fixedparams", "pg_rewrite_query"),
+    "plan": ("pg_plan_queries", "pg_plan_query"),
+    "execute": ("CreatePortal", "PortalStart", "PortalRun", "PortalDrop"),
+    "begin and commit": ("start_xact_command", "finish_xact_command", "CommitTransactionCommand", "StartTransactionCommand"),
+}
+
+
+def _phases(stacks: pd.DataFrame) -> dict[str, float]:
+    """Instructions by phase of a command: the outermost routine below the statement decides.
+
+    What a utility command plans for itself (CREATE TABLE AS) counts as plan.
+    """
+    owner = {routine: phase for phase, routines in PHASES.items() for routine in routines}
+    found = dict.fromkeys([*PHASES, "dispatch"], 0.0)
+    for stack, cost in zip(stacks["stack"], stacks["exclusive"]):
+        frames = _frames(stack)
+        phases = [owner[name] for name in frames if name in owner]
+        found["plan" if "plan" in phases else phases[0] if phases else "dispatch"] += cost
+    return found
+
+
+# ---- reading the record
+
+
+def routines(chapter: Chapter, workload: str, provenance: str = "") -> pd.DataFrame:
+    """The profile of a workload, most instructions first, from this run or else from the published one.
+
+    Or from the one that `provenance` names: "measured" or "published".
+
+    Columns: routine, file, directory, subsystem, object, instructions, share (percent), cumulative
+    (percent), per_call, calls. Empty if neither has counted.
+    """
+    counted, called = (_of(chapter, experiment, workload, provenance) for experiment in (EXPERIMENT, "calls"))
+    if counted.empty:
+        return counted
+    frame = pd.DataFrame([name.split(_SEP) for name in counted.index], columns=["routine", "file", "directory", "subsystem", "object"])
+    frame["instructions"] = counted.to_numpy()
+    frame["calls"] = called.reindex(counted.index).to_numpy()
+    frame = frame.sort_values("instructions", ascending=False, ignore_index=True)
+    frame["share"] = 100 * frame["instructions"] / frame["instructions"].sum()
+    frame["cumulative"] = frame["share"].cumsum()
+    frame["per_call"] = frame["instructions"] / frame["calls"].where(frame["calls"] > 0)
+    return frame
+
+
+def _of(chapter: Chapter, experiment: str, workload: str, provenance: str = "") -> pd.Series:
+    """Metric to value of one recorded arm; of the published run where this one has none."""
+    runs = {"measured": chapter.run.observations, "published": chapter.published_run}
+    for name in [provenance] if provenance else runs:
+        observations = runs[name](experiment)
+        if not observations.empty:
+            chosen = observations[observations["arm"] == workload]
+            return pd.Series(chosen["value"].to_numpy(), index=chosen["metric"].to_numpy(), dtype=float)
+    return pd.Series(dtype=float)
+
+
+def measured(chapter: Chapter) -> bool:
+    """Whether this run itself has counted instructions."""
+    return not chapter.run.observations(EXPERIMENT).empty
+
+
+def shares(chapter: Chapter, workload: str, provenance: str = "") -> pd.Series:
+    """Percent of the instructions by subsystem, in the report's order, then what its figures don't list."""
+    frame = routines(chapter, workload, provenance)
+    if frame.empty:
+        return pd.Series(dtype=float)
+    return frame.groupby("subsystem")["share"].sum().reindex(breakdown.SUBSYSTEMS).fillna(0.0)
+
+
+def share_of(chapter: Chapter, workload: str, names: Iterable[str]) -> float:
+    """Percent of the instructions that routines of these names execute themselves."""
+    frame = routines(chapter, workload)
+    return float(frame.loc[frame["routine"].str.partition(".")[0].isin(set(names)), "share"].sum())
+
+
+def gain(percent: float) -> float:
+    """How much faster everything would be if this share of it cost nothing (Amdahl's law)."""
+    return 1 / (1 - percent / 100)
+
+
+def top(chapter: Chapter, workload: str, count: int = 10) -> pd.DataFrame:
+    """The first routines with the report's columns."""
+    frame = routines(chapter, workload).head(count)
+    columns = {
+        "instructions": "instructions", "share": "% instructions", "cumulative": "cum %", "per_call": "instructions/call",
+        "calls": "calls", "routine": "routine", "file": "file", "subsystem": "subsystem",
+    }  # fmt: skip
+    if frame.empty:
+        return frame
+    frame = frame.assign(subsystem=frame["subsystem"].map(breakdown.SUBSYSTEMS), file=frame["file"].where(frame["file"] != "", frame["object"]))
+    return frame.astype({"instructions": int, "calls": int})[list(columns)].rename(columns=columns)
+
+
+def printed(stage: str) -> pd.DataFrame:
+    """One of the report's profiles with its columns, and the calls that follow from them."""
+    frame = published.derived("profiling_routines")
+    frame = frame[frame["stage"] == stage]
+    columns = {"cycles": "cycles", "share": "% cycles", "cumulative": "cum %", "per_call": "cycles/call", "calls": "calls (computed)", "routine": "routine", "file": "file"}
+    return frame.assign(calls=frame["calls"].round().astype(int))[list(columns)].rename(columns=columns)
+
+
+def phases(chapter: Chapter, workload: str) -> pd.Series:
+    """Instructions by phase of a command."""
+    return _of(chapter, "phases", workload)
+
+
+def batch_commands(chapter: Chapter) -> int:
+    """Commands of the counted batch, by the calls of what reads one; it counts the DISCARD that ends it as well."""
+    frame = routines(chapter, TRANSACTIONS)
+    return int(frame.loc[frame["routine"] == _ENTRY, "calls"].sum()) - 1
+
+
+def callers(chapter: Chapter, workload: str) -> pd.Series:
+    """Calls of the attribute routines by who asked."""
+    return _of(chapter, "callers", workload)
+
+
+def no_callgrind(chapter: Chapter) -> CannotMeasure | None:
+    """Why this run counts no instructions."""
+    if chapter.borrowed:
+        return CannotMeasure("restart", "instructions are counted in a single-user backend, and the server is not ours to stop")
+    reason = callgrind.unavailable()
+    return CannotMeasure("callgrind", reason) if reason else None

@@ -1,0 +1,78 @@
+"""What rules cost a command that they don't concern: per statement, per tuple, per attribute."""
+
+import pandas as pd
+
+from pgrerun.chapter import Chapter
+from pgrerun.chapters.profiling import breakdown, counted
+from pgrerun.chapters.profiling.queries import SCANS
+from pgrerun.instruments import callgrind
+
+EXPERIMENT = "rules"
+FEW, MANY, WIDE, RULED = "1 000 tuples", "10 000 tuples", "13 attributes", "rules on the relation"
+_UNITS = {"rule manager": "instructions", "in all": "instructions"}
+
+
+def rules(chapter: Chapter) -> None:
+    """Count the rule manager's instructions in one command, over few and many tuples, one and 13 attributes.
+
+    And over a relation that has rules, none for this kind of command.
+    """
+    callgrind.require()
+    cluster = counted.pool(chapter)
+    if chapter.run.finished(EXPERIMENT):
+        return
+    with cluster.connect() as connection:
+        integers = [name for (name,) in connection.execute(
+            "SELECT attname FROM pg_attribute WHERE attrelid = 'tenk1'::regclass AND attnum > 0 AND atttypid = 'int4'::regtype ORDER BY attnum")]
+        connection.execute("DROP TABLE IF EXISTS ruled")
+        connection.execute("CREATE TABLE ruled AS SELECT * FROM tenk1")
+        for event in ("DELETE", "UPDATE"):
+            connection.execute(f"CREATE RULE on_{event} AS ON {event} TO ruled DO ALSO NOTHING")
+        connection.execute("VACUUM (FREEZE, ANALYZE) ruled")
+    query = "SELECT count(*) FROM {} WHERE {}"
+    arms = {
+        FEW: query.format("onek", "unique2 >= 0"),
+        MANY: query.format("tenk1", "unique2 >= 0"),
+        WIDE: query.format("tenk1", " AND ".join(f"{name} >= 0" for name in integers)),
+        RULED: query.format("ruled", "unique2 >= 0"),
+    }
+    cluster.stop()
+    try:
+        found = callgrind.profile(cluster, [statement for statement in arms.values() for _ in (1, 2)])
+    finally:
+        cluster.start()
+    for number, arm in enumerate(arms):
+        one = breakdown.placed(found[found["statement"] == 2 * number + 1], cluster._executable("postgres"))
+        metrics = {"rule manager": float(one.loc[one["subsystem"] == "rule_manager", "exclusive"].sum()), "in all": float(one["exclusive"].sum())}
+        chapter.run.observe(EXPERIMENT, arm, 0, metrics, units=_UNITS, seed=chapter.parameters.seed, position=number, started_at="", flags={})
+
+
+def found(chapter: Chapter) -> pd.DataFrame:
+    """A row per arm: instructions of the rule manager and of all, from this run or else the published one."""
+    for frame in (chapter.run.observations(EXPERIMENT), chapter.published_run(EXPERIMENT)):
+        if not frame.empty:
+            wide = frame.pivot(index="arm", columns="metric", values="value").reindex([FEW, MANY, WIDE, RULED])
+            return wide.reset_index()[["arm", "rule manager", "in all"]].rename(columns={"arm": "one command over"})
+    return pd.DataFrame()
+
+
+def without_rules_gain(chapter: Chapter) -> float | None:
+    """How much faster Figure 2.1's commands would be if the rule manager cost nothing; no rule exists."""
+    return counted.gain(counted.shares(chapter, SCANS)["rule_manager"]) if counted.measured(chapter) else None
+
+
+def per_tuple_facts(chapter: Chapter) -> dict[str, bool] | None:
+    """Whether the test for rules is still made for each tuple and attribute."""
+    frame = found(chapter)
+    if frame.empty or chapter.run.observations(EXPERIMENT).empty:
+        return None
+    cost = frame.set_index("one command over")["rule manager"]
+    return {
+        "ten times the tuples make the rule manager work more": bool(cost[MANY] > 1.1 * cost[FEW]),
+        "more attributes make it work more": bool(cost[WIDE] > 1.1 * cost[MANY]),
+    }
+
+
+def share(chapter: Chapter) -> float | None:
+    """Percent of Figure 2.1's instructions that the rule manager takes."""
+    return counted.shares(chapter, SCANS)["rule_manager"] if counted.measured(chapter) else None

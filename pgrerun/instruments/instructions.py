@@ -1,0 +1,168 @@
+"""What instructions are for: those that a workload executes, told by the program's own code.
+
+callgrind counts how often every instruction was executed, objdump (binutils) says what it is. So
+checks can be counted that are no routines but a comparison and a jump in the middle of one: a
+conditional jump one side of which goes straight to an error report is an error check, and a comparison of
+the first word of a structure with a node tag is the test of a node's type.
+"""
+
+import re
+import shutil
+import subprocess
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from pgrerun.errors import CannotMeasure
+from pgrerun.instruments import callgrind
+
+COLUMNS = ["group", "kind", "function", "executed", "instructions"]
+ERROR_CHECK, TYPE_TEST, OTHER = "error check", "type test", "other"
+
+# ereport and elog call this where the level is ERROR or worse for certain (src/include/utils/elog.h)
+_REPORTS = ("errstart_cold", "ExceptionalCondition")
+_NODE_TAGS = range(1, 1024)  # src/include/nodes/nodetags.h ends well below
+_PATH = 40  # instructions that an error report's arguments take at most
+_WINDOW = 6  # instructions between loading a tag and comparing it
+_COMPARED = re.compile(r"^\$0x([0-9a-f]+),(\(%\w+\)|%e\w+|%r\d+d)$")
+
+
+def unavailable() -> str | None:
+    """Why instructions can't be told apart here; None if they can."""
+    if not shutil.which("objdump"):
+        return "Instructions can't be told apart: objdump isn't installed (Debian's package is `binutils`)."
+    return callgrind.unavailable()
+
+
+def kinds(cluster, groups: Mapping[str, Sequence[str]], *, settings: dict | None = None) -> pd.DataFrame:
+    """Instructions that groups of statements execute in the server program, by kind and function.
+
+    As `callgrind.stacks`, but by what an instruction does. Columns: group, kind (ERROR_CHECK, TYPE_TEST, OTHER),
+    function, executed (checks or tests made; instructions for OTHER), instructions (of a check: the jump, and the
+    comparison before it). A type test is any comparison that looks like one, so their number is an
+    upper bound. Libraries are left out. CannotMeasure without valgrind or objdump, for a stripped program, for
+    other processors than x86-64, and for a program that is loaded at changing addresses.
+    """
+    if reason := unavailable():
+        raise CannotMeasure("callgrind" if callgrind.unavailable() else "objdump", reason)
+    program = cluster._executable("postgres")
+    code = _Code(program)
+    callgrind._require_stopped(cluster)
+    stem = f"callgrind-{uuid.uuid4().hex[:12]}"
+    statements = [statement for group in groups.values() for statement in [*group, callgrind._SEPARATOR]]
+    options = [f"--dump-before={callgrind._SEPARATING}", "--dump-instr=yes", "--dump-line=no"]
+    frames, names = [], {}
+    try:
+        callgrind._run(cluster, statements, settings, cluster.scratch / stem, options)
+        for number, group in enumerate(groups):
+            part = cluster.scratch / f"{stem}.{number + 1}"
+            if not part.exists():
+                raise callgrind._stripped(cluster)
+            frames.append(code.told_apart(_executed(part.read_text(errors="replace"), program.name, names)).assign(group=group))
+    finally:
+        for path in cluster.scratch.glob(f"{stem}*"):
+            path.unlink(missing_ok=True)
+    return pd.concat(frames, ignore_index=True)[COLUMNS]
+
+
+def _executed(text: str, program: str, names: dict[str, str]) -> dict[int, tuple[str, int]]:
+    """Address to (function, executions) for the program's own instructions (one callgrind dump with --dump-instr)."""
+    found: dict[int, tuple[str, int]] = {}
+    ours, function, address, called = False, "", 0, False
+    for line in text.splitlines():
+        key, equals, value = line.partition("=")
+        if key == "ob":
+            ours = Path(callgrind._name(names.setdefault("ob", {}), value)).name == program
+        elif key == "cob":
+            callgrind._name(names.setdefault("ob", {}), value)
+        elif key in ("fn", "cfn"):
+            name = callgrind._name(names.setdefault("fn", {}), value)
+            function = name if key == "fn" else function
+        elif key == "calls":
+            called = True  # the next line is what the call cost
+        elif not equals and line[:1] in set("0123456789+-*"):
+            place, _, cost = line.partition(" ")
+            address = address if place == "*" else int(place, 0) if place[0] not in "+-" else address + int(place)
+            if ours and not called:
+                found[address] = (function, found.get(address, ("", 0))[1] + int(cost))
+            called = False
+    return found
+
+
+def _words(instruction: str) -> tuple[str, str]:
+    word, _, operands = instruction.partition(" ")
+    return word, operands.strip()
+
+
+class _Code:
+    """A program's instructions by address."""
+
+    def __init__(self, program: Path):
+        done = subprocess.run(["objdump", "-d", "-w", "--no-show-raw-insn", str(program)], capture_output=True, text=True)
+        if done.returncode or "elf64-x86-64" not in done.stdout[:300]:
+            raise CannotMeasure("objdump", f"the instructions of {program.name} can't be read here: {done.stderr.strip()[:200] or 'they are not for x86-64'}")
+        # "  837970:\tpush   %r12"
+        lines = (line.split(":\t", 1) for line in done.stdout.splitlines() if line[:1] == " ")
+        self._text = [(int(place, 16), *_words(rest)) for place, rest in lines]
+        self._at = {address: number for number, (address, *_) in enumerate(self._text)}
+
+    def told_apart(self, executed: Mapping[int, tuple[str, int]]) -> pd.DataFrame:
+        """Executions by kind and function."""
+        if not executed or sum(address in self._at for address in executed) < 0.99 * len(executed):
+            raise CannotMeasure("objdump", "the program is loaded at addresses that differ from those in its file")
+        totals: dict[tuple[str, str], list[int]] = {}
+        for address, (function, count) in executed.items():
+            kind, instructions = self._kind(self._at[address]) if address in self._at else (OTHER, 1)
+            entry = totals.setdefault((kind, function), [0, 0])
+            entry[0] += count
+            entry[1] += count * instructions
+        rows = [(kind, function, made, cost) for (kind, function), (made, cost) in totals.items()]
+        frame = pd.DataFrame(rows, columns=COLUMNS[1:])
+        # the comparison before a check was met on its own as well
+        extra = frame.loc[frame["kind"] != OTHER].assign(more=lambda f: f["instructions"] - f["executed"]).groupby("function")["more"].sum()
+        other = frame["kind"] == OTHER
+        frame.loc[other, "instructions"] -= frame.loc[other, "function"].map(extra).fillna(0).astype(int)
+        frame.loc[other, "executed"] = frame.loc[other, "instructions"]
+        return frame
+
+    def _kind(self, number: int) -> tuple[str, int]:
+        """What the instruction is, and how many instructions are for the same purpose."""
+        _, word, operands = self._text[number]
+        if not word.startswith("j") or word.startswith("jmp"):
+            return OTHER, 1
+        _, before, compared = self._text[number - 1]
+        pair = 2 if before.startswith(("cmp", "test", "bt")) else 1
+        target = self._at.get(int(re.match(r"[0-9a-f]+", operands)[0], 16))
+        if any(side is not None and self._reports(side) for side in (number + 1, target)):
+            return ERROR_CHECK, pair
+        return (TYPE_TEST, 2) if before in ("cmp", "cmpl") and self._first_word(number - 1, compared) else (OTHER, 1)
+
+    def _first_word(self, number: int, compared: str) -> bool:
+        """Whether a comparison is one of a structure's first word with what may be a node tag."""
+        found = _COMPARED.match(compared)
+        if not found or int(found[1], 16) not in _NODE_TAGS:
+            return False
+        if found[2].startswith("("):
+            return True
+        for _, word, operands in reversed(self._text[max(0, number - _WINDOW) : number]):
+            if operands.endswith(f",{found[2]}"):  # what the register holds comes from here
+                return word == "mov" and re.match(r"^\(%\w+\),", operands) is not None
+        return False
+
+    def _reports(self, number: int) -> bool:
+        """Whether the code from here goes straight to an error report."""
+        for _ in range(_PATH):
+            _, word, operands = self._text[number]
+            if word == "call":
+                return any(f"<{name}>" in operands for name in _REPORTS)
+            if word == "jmp" and (to := re.match(r"[0-9a-f]+", operands)):
+                number = self._at.get(int(to[0], 16), -1)
+                if number < 0:
+                    return False
+                continue
+            if word.startswith(("j", "ret", "ud2")):
+                return False
+            number += 1
+        return False

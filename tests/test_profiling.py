@@ -1,0 +1,197 @@
+"""The profiling chapter's own verbs, and the instruments that came with it."""
+
+import subprocess
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+
+from pgrerun import charts, published
+from pgrerun.published import profiling as printed
+from pgrerun.chapters.profiling import breakdown, checks, counted, judged, ladder, queries
+from pgrerun.errors import CannotMeasure, RerunError
+from pgrerun.instruments import callgrind, instructions, patching, symbols
+from pgrerun.server import Cluster, bundled
+
+NO_CALLGRIND = pytest.mark.skipif(callgrind.unavailable() is not None, reason=str(callgrind.unavailable()))
+CHAPTER = SimpleNamespace(parameters=SimpleNamespace(seed=1990, scale=1))
+POSTGRES = bundled().path("postgres")
+
+
+# ---- the two sets of commands
+
+
+def test_figure_2_1_has_its_commands_and_its_strings():
+    kinds = [said.split()[0] for said, _ in queries.FIGURE_2_1]
+    assert [kinds.count(kind) for kind in ("retrieve", "destroy", "append", "delete", "replace")] == [7, 5, 2, 2, 2]
+    append = next(said for said, _ in queries.FIGURE_2_1 if said.startswith("append"))
+    assert 'stringu1 = "MXXXXXXXXXXXXXXXXXXXXXXXXXGXXXXXXXXXXXXXXXXXXXXXXXXC"' in append
+    assert {len(queries._letters(three)) for _, three in queries._STRINGS} == {52}
+
+
+def test_a_batch_has_seven_commands_per_transaction_and_the_same_keys_every_time():
+    batch = queries.transactions(CHAPTER, 3)
+    assert len(batch) == 3 * queries.COMMANDS and batch == queries.transactions(CHAPTER, 3)
+    assert batch != queries.transactions(CHAPTER, 3, seed=1)
+    assert not any(":" in command for command in batch)
+
+
+def test_executed_names_what_was_prepared():
+    batch = queries.transactions(CHAPTER, 1)
+    prepared = {statement.split()[1].partition("(")[0] for statement in queries.prepare()}
+    executed = queries.executed(batch)
+    assert executed[0] == "BEGIN" and {command.split()[1] for command in executed if command.startswith("EXECUTE")} == prepared
+    bid, tid, aid = (next(c for c in batch if word in c).rsplit(" ", 1)[1] for word in ("bid =", "tid =", "aid ="))
+    assert executed[-2] == f"EXECUTE insert_history ({bid}, {tid}, {aid})"
+
+
+# ---- from routine to file to subsystem
+
+
+def test_routines_are_placed_as_the_source_has_them():
+    frame = symbols.routines(POSTGRES)
+    file = {row.routine: row.file[0] for row in frame.dropna(subset="file").itertuples()}
+    # one static, one told by __func__, one that lies between two of its file
+    assert (file["standard_ProcessUtility"], file["heap_prepare_pagescan"], file["AllocSetAlloc"]) == ("utility.c", "heapam.c", "aset.c")
+    unknown = frame[frame["file"].isna()]
+    assert 0 < len(unknown) < 0.2 * len(frame)
+    assert (unknown["before"] != unknown["after"]).all()
+
+
+def test_files_of_one_name_are_told_apart_by_their_neighbours():
+    placed = breakdown.placed(pd.DataFrame({"function": ["transformStmt", "do_analyze_rel", "malloc", "nobody_wrote_this"], "object": ["postgres", "postgres", "libc.so.6", "postgres"]}), POSTGRES)
+    assert placed["directory"].iloc[:2].tolist() == ["parser", "commands"] and placed["directory"].iloc[2:].isna().all()
+    assert placed["subsystem"].tolist() == ["parser", "others", "system_functions", "unknown"]
+
+
+def test_the_map_knows_every_file_of_the_program_and_names_known_subsystems():
+    sources = breakdown._sources()
+    assert set(sources["subsystem"]) <= set(breakdown.SUBSYSTEMS)
+    assert set(published.table("profiling_subsystems").index) <= set(breakdown.SUBSYSTEMS)
+    files = {file[0] for column in ("before", "after") for file in symbols.routines(POSTGRES)[column].dropna()}
+    assert {file for file in files if file.endswith(".c")} - {"crtstuff.c"} <= set(sources["file"])
+    assert set(breakdown._by_hand().values()) <= set(sources["file"])
+
+
+def test_a_stripped_program_is_set_aside(tmp_path):
+    image = bytearray(POSTGRES.read_bytes())
+    start, size, count = int.from_bytes(image[0x28:0x30], "little"), *(int.from_bytes(image[at : at + 2], "little") for at in (0x3A, 0x3C))
+    for number in range(count):
+        at = start + number * size + 4
+        if image[at] == symbols._SYMTAB:
+            image[at] = 0
+    stripped = tmp_path / "postgres"
+    stripped.write_bytes(image)
+    with pytest.raises(CannotMeasure, match="stripped"):
+        symbols.routines(stripped)
+    (tmp_path / "script").write_text("#!/bin/sh\n")
+    with pytest.raises(CannotMeasure, match="no 64-bit ELF"):
+        symbols.routines(tmp_path / "script")
+
+
+# ---- callgrind
+
+
+def test_a_number_in_a_callgrind_name_counts_a_recursion():
+    frame = pd.DataFrame({"function": ["walk'2'walk'planner", "planner"], "exclusive": [1, 2]})
+    found = callgrind._stacked(frame, "g")
+    assert found["stack"].tolist() == ["planner;walk;walk", "planner"] and found["function"].tolist() == ["walk", "planner"]
+
+
+def test_small_frames_become_their_callers_own():
+    stack = "main;exec_simple_query;"
+    stacks = pd.DataFrame({"stack": [stack + "a", stack + "a;b", stack + "c;d"], "exclusive": [900, 1, 99]})
+    assert counted._pruned(stacks) == {"exec_simple_query;a": 901, "exec_simple_query;c;d": 99}
+
+
+def test_phases_add_up_and_a_utility_plans_as_well():
+    stack = "main;exec_simple_query;"
+    stacks = pd.DataFrame({"stack": [stack + "pg_parse_query", stack + "PortalRun;ExecCreateTableAs;pg_plan_query", stack + "PortalRun;x", stack + "y"], "exclusive": [1, 2, 4, 8]})
+    assert counted._phases(stacks) == {"parse": 1, "plan": 2, "execute": 4, "begin and commit": 0, "dispatch": 8}
+
+
+def test_gain_is_amdahls():
+    assert counted.gain(0) == 1 and counted.gain(50) == 2
+
+
+@NO_CALLGRIND
+def test_groups_are_counted_apart_and_twice_the_same():
+    with Cluster() as cluster:
+        groups = {"warm-up": ["SELECT 1"], "few": ["SELECT count(*) FROM generate_series(1, 100)"], "many": ["SELECT count(*) FROM generate_series(1, 10000)"]}
+        with pytest.raises(RerunError, match="stop"):
+            callgrind.stacks(cluster, groups)
+        cluster.stop()
+        first, second = (callgrind.stacks(cluster, groups, callers=callers).groupby("group")["exclusive"].sum() for callers in (0, 30))
+        assert first["many"] > first["few"] + 10_000 * 50
+        assert abs(second / first - 1).max() < 0.01
+        if instructions.unavailable():
+            return
+        found = instructions.kinds(cluster, groups)
+        checked = found[found["kind"] == instructions.ERROR_CHECK].groupby("group")["executed"].sum()
+        total = found.groupby("group")["instructions"].sum()
+        assert 0 < checked["few"] < checked["many"] < total["many"]
+        # libraries are left out of the kinds and are in the stacks
+        assert 0.7 * first["many"] < total["many"] <= first["many"] * 1.01
+
+
+# ---- a program that believes everything
+
+
+def test_a_routine_is_replaced_in_a_copy_only():
+    before = POSTGRES.read_bytes()
+    with patching.answering(bundled(), "PageIsVerified", 1) as program:
+        copy = program.read_bytes()
+        version = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
+    assert "PostgreSQL" in version and not program.exists()
+    changed = [at for at, (old, new) in enumerate(zip(before, copy)) if old != new]
+    start = symbols.file_offset(POSTGRES, "PageIsVerified")
+    assert len(before) == len(copy) and changed and start <= changed[0] and changed[-1] < start + 8
+    assert POSTGRES.read_bytes() == before
+    with pytest.raises(CannotMeasure, match="no|not one"):
+        with patching.answering(bundled(), "no_such_routine", 1):
+            pass
+
+
+def test_code_is_known_for_two_processors():
+    assert patching._code(patching._X86_64, 1) == b"\xb8\x01\0\0\0\xc3"
+    assert patching._code(patching._AARCH64, 1).hex() == "20008052c0035fd6"
+    with pytest.raises(CannotMeasure):
+        patching._code(8, 1)
+
+
+def test_decisive_needs_both_sides():
+    asked = pd.DataFrame({"routine": ["", "PageIsVerified", "StartBufferIO", "PinBuffer"], "answer": ["right", "right", "none", "none"]})
+    assert set(checks.decisive(asked).values()) == {True}
+    assert set(checks.decisive(asked.assign(answer="right")).values()) == {True, False}
+    assert checks.decisive(None) is None
+
+
+# ---- what is judged without a count
+
+
+def test_nothing_is_judged_from_the_published_run():
+    empty = SimpleNamespace(run=SimpleNamespace(observations=lambda name: pd.DataFrame()), published_run=lambda name: pd.DataFrame())
+    for evidence in (judged.data_over_overhead, judged.optimizer_shares, judged.shift_facts, checks.trace_gain, checks.error_check_gain, ladder.in_all, ladder.each_step):
+        assert evidence(empty) is None
+
+
+def test_the_prints_ladder_multiplies_up():
+    totals = published.derived("profiling_totals")
+    assert totals["gain"].prod() == pytest.approx(totals.at["sixth", "gain_in_all"])
+    assert pd.isna(totals.at["transactions", "gain"])
+    assert {row[0]: row[3] for row in printed.checks()}["3.1.7, faster altogether"]
+
+
+# ---- the flame graph
+
+
+def test_frames_lie_below_their_callers_and_fill_them():
+    frame = pd.DataFrame({"stack": ["a", "a;b", "a;c", "a;c;d"], "value": [10.0, 20.0, 30.0, 40.0], "group": ["x", "y", "y", "x"]})
+    rows = charts._flame_rows(frame).set_index("function")
+    assert (rows.at["a", "start"], rows.at["a", "end"], rows.at["a", "own"]) == (0, 100, 10)
+    assert rows.at["c", "share"] == 70 and rows.at["c", "start"] == 0 and rows.at["b", "start"] == 70
+    assert rows.at["d", "depth"] == 2 and rows.at["d", "group"] == "x"
+    figure = charts.flame(frame, question="q", caption="c", description="d", quantity="of all", name="n")
+    assert figure._repr_mimebundle_()["image/png"]
+    with pytest.raises(ValueError, match="group"):
+        charts.flame(frame.drop(columns="group"), question="q", caption="c", description="d", quantity="x")
