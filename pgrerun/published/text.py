@@ -30,8 +30,7 @@ def sections(text: str) -> dict[str, str]:
     """
     if thread := _MESSAGE.split(text)[1:]:
         lines = [(f"msg {number}", line) for number, part in enumerate(thread, 1) for line in part.splitlines() if not line.startswith(">")]
-    elif len(_MINUTE.findall(text)) > 2:
-        passages = _MINUTE.split(text)[1:]
+    elif passages := _MINUTE.split(text.partition("Transcript")[2])[1:]:
         lines = [(minute, line) for minute, part in zip(passages[::2], passages[1::2]) for line in part.splitlines()]
     elif re.search(r"^Experiment 1\b", text, re.MULTILINE):
         titled = [(" ".join(filter(None, title.groups())) if (title := _SLIDE.match(line)) else "", line) for line in text.splitlines()]
