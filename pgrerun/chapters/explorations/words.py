@@ -42,7 +42,7 @@ def ring(chapter: Chapter, written: pd.DataFrame | None) -> narrate.Sentence | N
     printed = heap_pages(TUPLES["miltup"])
     same = min(counts) > 0.5 * most
     how = (
-        f"In pools of {below[0].split(' ')[0]} to {below[-1].split(' ')[0]} times the relation the reader writes between {narrate.number(min(counts))} and {narrate.count(most, 'page')} "
+        f"In pools of {below[0].split(' ')[0]} to {below[-1].split(' ')[0]} times the relation the reader writes {'' if min(counts) == most else f'{narrate.number(min(counts))} to '}{narrate.count(most, 'page')} "
         f"for the {narrate.number(pages)} that it reads"
     )
     why = (
@@ -61,7 +61,7 @@ def expected_regime(chapter: Chapter, beside: pd.DataFrame | None) -> narrate.Se
     slow = dirt.ring_slowdown(chapter, dirt.WITHOUT)
     return narrate.Sentence(
         f"Without a ring, {narrate.number(own['written'])} of the {narrate.number(own['read'])} pages that are read cost a write."
-    ) + narrate.ratio_sentence(slow, "time to read a relation too small for a ring", "the read after an update", "the one without an update")
+    ) + narrate.ratio_sentence(slow, "time", "that read", "the same without an update")
 
 
 def first_reader(found: pd.DataFrame | None) -> narrate.Sentence | None:
@@ -86,7 +86,7 @@ def checkpoint_suspected(log: pd.DataFrame | None) -> narrate.Sentence | None:
     return narrate.Sentence(
         f"By the log that an update writes here ({narrate.number(fresh)} bytes per tuple right after a checkpoint, {narrate.number(later)} later), one update of the slides' million tuples writes "
         f"{narrate.number(first, 0)} MB, and the next ones {narrate.number(each, 0)} MB each. With the default settings of release 11 a checkpoint is due after {narrate.number(due, 0)} MB: "
-        f"within {narrate.count(max(1, 1 + -(-(due - first) // each)), 'update')}. So some of the five rounds must have run beside a checkpoint, and others not."
+        f"within {narrate.count(max(1, 1 + -(-(due - first) // each)), 'update')}. So a checkpoint is likely to have run beside some of the five rounds, and not beside others."
     )
 
 
