@@ -335,7 +335,9 @@ def reads_together(chapter: Chapter) -> dict[str, tuple[int, int]]:
     """Of a sequential scan, and of an index scan for a hundredth of the rows, from an empty pool: pages brought in, and read operations."""
     rows, found = chapter.parameters.accounts, {}
     counted = "SELECT pg_stat_force_next_flush(), sum(reads), sum(read_bytes) / %s FROM pg_stat_io WHERE object = 'relation'"
-    with _roomy(chapter).connect() as connection:
+    server = _roomy(chapter)
+    server.extension("pg_buffercache")
+    with server.connect() as connection:
         for scan, number in ((SEQUENTIAL, rows), (INDEX, rows // 100)):
             _emptied(connection)
             readings = []
