@@ -326,7 +326,7 @@ def test_a_copied_array_is_flat_and_slow(connection):
 def test_a_copied_operator_class_sorts_alike_without_sort_support(connection):
     opclass.without_sort_support(connection, "btree", "int4_ops", "int4_copy")
     opclass.without_sort_support(connection, "btree", "int4_ops", "int4_copy")  # once is enough
-    functions = "SELECT array_agg(amprocnum ORDER BY 1) FROM pg_amproc JOIN pg_opclass ON opcfamily = amprocfamily WHERE opcname = %s AND amproclefttype = 'int4'::regtype AND amprocrighttype = 'int4'::regtype"
+    functions = "SELECT array_agg(amprocnum ORDER BY 1) FROM pg_amproc JOIN pg_opclass ON opcfamily = amprocfamily JOIN pg_am a ON a.oid = opcmethod WHERE amname = 'btree' AND opcname = %s AND amproclefttype = 'int4'::regtype AND amprocrighttype = 'int4'::regtype"
     own, original = (connection.execute(functions, [name]).fetchone()[0] for name in ("int4_copy", "int4_ops"))
     assert 2 in original and own == [number for number in original if number != 2]
     values = "(VALUES (3), (1), (2)) AS v (i)"
