@@ -381,6 +381,10 @@ def lines(
     rows = _tidy(frame, ["x", "value", "kind"] + ([facet] if facet else []))
     if "series" not in rows:
         rows["series"] = ""
+    if own_scales and facet and {"low", "high"} <= set(rows.columns):
+        # a band without a point in a panel would leave that panel's own scale without an extent
+        bare = ~rows["low"].notna().groupby(rows[facet]).transform("any")
+        rows[["low", "high"]] = rows[["low", "high"]].mask(bare, rows["value"], axis=0)
     kinds = _present(rows)
     rows["named"] = _line_ends(rows, [facet] if facet else [])
     at = sorted(rows["x"].unique())

@@ -80,7 +80,7 @@ def slowdowns(chapter: Chapter) -> charts.Figure | None:
     )
 
 
-WRITTEN, PLAIN, THERE = "read, after writing out a dirty page", "read into a clean buffer", "found in the pool"
+WRITTEN, PLAIN, THERE = "read, one written first", "read into a clean buffer", "found in the pool"
 
 
 def who_pays(written: pd.DataFrame | None) -> charts.Figure | None:

@@ -21,15 +21,15 @@ WATCH = 0.35  # seconds that each profiler looks
 
 # What a chain of calls means: the innermost of these functions decides.
 CAUSES = {
-    "LockAcquireExtended": "a row's or another heavyweight lock", "LockAcquire": "a row's or another heavyweight lock",
+    "LockAcquireExtended": "a heavyweight lock", "LockAcquire": "a heavyweight lock",
     "LWLockAcquire": "a lightweight lock", "LWLockAcquireOrWait": "a lightweight lock", "LWLockWaitForVar": "a lightweight lock",
     "issue_xlog_fsync": "the log's flush", "pg_fdatasync": "the log's flush", "fdatasync": "the log's flush",
     "secure_read": "the client", "pq_getbyte": "the client",
     "exit_to_user_mode_loop": "its turn on a processor",
 }  # fmt: skip
-LOCKS = ("a row's or another heavyweight lock", "a lightweight lock")
+LOCKS = ("a heavyweight lock", "a lightweight lock")
 LOCK_CODE = ("LockAcquire", "LockAcquireExtended", "ProcSleep", "LWLockAcquire", "LWLockAcquireOrWait", "XactLockTableWait", "WaitOnLock", "JoinWaitQueue")
-EVENTS = {"Lock": "a row's or another heavyweight lock", "LWLock": "a lightweight lock", "Client": "the client", "IO": "the log's flush"}
+EVENTS = {"Lock": "a heavyweight lock", "LWLock": "a lightweight lock", "Client": "the client", "IO": "the log's flush"}
 RUNNING = "nothing: it runs"
 
 
