@@ -382,7 +382,7 @@ def lines(
     if "series" not in rows:
         rows["series"] = ""
     if own_scales and facet and {"low", "high"} <= set(rows.columns):
-        # a band without a point in a panel would leave that panel's own scale without an extent
+        # bands without a point in a panel would leave that panel's own scale without an extent
         bare = ~rows["low"].notna().groupby(rows[facet]).transform("any")
         rows[["low", "high"]] = rows[["low", "high"]].mask(bare, rows["value"], axis=0)
     kinds = _present(rows)
@@ -394,14 +394,12 @@ def lines(
     y = alt.Y("value:Q", title=measure, scale=scale, axis=alt.Axis(tickCount=6))
     words = {"series": "", "provenance": "", "x": x_quantity, "value": quantity, "low": "from", "high": "to"}
     base = alt.Chart().encode(x=x, detail=["series:N", "provenance:N"])
-    # one layer a kind: a colour scale here would swallow the points' legend
-    bands = [
-        base.transform_filter(f"datum.provenance === {json.dumps(mark.title)} && isValid(datum.low)")
-        .mark_area(color=mark.colour, opacity=0.16)
-        .encode(y=alt.Y("low:Q", title=measure, scale=scale), y2="high:Q")
-        for mark in _by_title(kinds)
-        if {"low", "high"} <= set(rows.columns) and rows.loc[rows["provenance"] == mark.title, "low"].notna().any()
-    ]
+    bands = []
+    if {"low", "high"} <= set(rows.columns) and rows["low"].notna().any():
+        # colours as they are: a scale here would swallow the points' legend
+        rows["band"] = rows["kind"].map({kind: mark.colour for kind, mark in MARKS.items()})
+        band = base.transform_filter("isValid(datum.low)").mark_area(opacity=0.16)
+        bands = [band.encode(y=alt.Y("low:Q", title=measure, scale=scale), y2="high:Q", color=alt.Color("band:N", scale=None, legend=None))]
     paths = base.mark_line(strokeWidth=1.6).encode(y=y, stroke=_stroke(kinds), strokeDash=_dash(kinds))
     points = base.mark_point(size=60, strokeWidth=1.8, opacity=1).encode(
         y=y, tooltip=_tooltip(rows, words), **_provenance(kinds)
