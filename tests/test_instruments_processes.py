@@ -1,5 +1,11 @@
 """The process table: nothing is lost with the backends that end, and both accounts agree."""
 
+import os
+import signal
+import threading
+import time
+
+import psutil
 import pytest
 
 from pgrerun.errors import ServerError
@@ -32,6 +38,27 @@ def test_a_backend_that_ended_is_counted_with_the_postmaster(server):
     assert "client backend" not in gone.by_role.index
     assert gone.processes["rchar"].sum() >= alive.processes["rchar"].sum()
     assert gone.processes["rchar"].sum() - alive.processes["rchar"].sum() < 20 * PAGE
+
+
+def test_a_reading_waits_until_the_ended_are_reaped(server):
+    [postmaster, *_] = server.pids()
+    before = processes.usage(server)
+    with server.connect() as conn:
+        conn.execute("SET max_parallel_workers_per_gather = 0")
+        conn.execute("SELECT sum(abalance) FROM pgbench_accounts")
+        alive = processes.usage(server) - before
+        backend = psutil.Process(conn.info.backend_pid)
+        os.kill(postmaster, signal.SIGSTOP)  # it reaps nobody
+    try:
+        deadline = time.monotonic() + 10
+        while backend.status() != psutil.STATUS_ZOMBIE and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert server.pids()[backend.pid] == "ended"
+        threading.Timer(0.2, os.kill, (postmaster, signal.SIGCONT)).start()
+        gone = processes.usage(server) - before
+    finally:
+        os.kill(postmaster, signal.SIGCONT)
+    assert gone.processes["rchar"].sum() >= alive.processes["rchar"].sum()
 
 
 def test_what_the_ended_used_before_the_window_is_left_out(server):

@@ -274,16 +274,21 @@ class Cluster(Server):
     def pids(self) -> dict[int, str]:
         """Process id -> role of every process, postmaster first.
 
-        Roles are pg_stat_activity's backend types ("client backend", "checkpointer", ...).
-        Empty when the server isn't running.
+        Roles are pg_stat_activity's backend types ("client backend", "checkpointer", ...);
+        "ended" is one that the postmaster has yet to reap, so that what it used is in no
+        other process's account. Empty when the server isn't running.
         """
         if self._postmaster is None or self._postmaster.poll() is not None:
             return {}
         roles = {self._postmaster.pid: "postmaster"}
         with contextlib.suppress(psutil.Error):
             for child in psutil.Process(self._postmaster.pid).children():
-                with contextlib.suppress(psutil.Error):
+                try:
                     roles[child.pid] = _role(" ".join(child.cmdline()))
+                except psutil.ZombieProcess:
+                    roles[child.pid] = "ended"
+                except psutil.Error:
+                    continue
         return roles
 
     def pin(self, cpus: set[int]) -> None:
