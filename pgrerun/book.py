@@ -24,7 +24,7 @@ import nbformat
 
 from pgrerun import inputs
 from pgrerun.errors import BookError, ParameterError, RerunError
-from pgrerun.parameters import MINUTES, PROFILES, ChapterParameters, chapter_parameters, nearest, profile_values
+from pgrerun.parameters import MINUTES, PROFILES, ChapterParameters, chapter_parameters, nearest
 
 ROOT = Path(__file__).resolve().parent.parent
 RUN_NAME = "PGRERUN_RUN"  # the kernel finds the name of the run record here, where the reader gave one

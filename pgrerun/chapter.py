@@ -141,6 +141,11 @@ class Chapter:
         observations = runs.load(PUBLISHED, self.name).observations
         return observations[observations["experiment"] == name]
 
+    def by_provenance(self, name: str) -> list[tuple[str, pd.DataFrame]]:
+        """Observations of an experiment as charts draw them: the published run's, then this run's; what is empty is left out."""
+        found = [("published", self.published_run(name)), ("measured", self.run.observations(name))]
+        return [(kind, frame) for kind, frame in found if not frame.empty]
+
     def judge(self, claim: str, evidence: Any, note: str = "") -> None:
         """Judge one claim by its declared predicate and show the verdict in words.
 

@@ -33,6 +33,7 @@ import pandas as pd
 import vl_convert
 
 from .errors import BookError
+from .statistics import Interval
 
 VEGALITE_MIME = "application/vnd.vegalite.v6+json"
 #: the Vega-Lite that Altair writes, in the form that vl-convert asks for
@@ -190,6 +191,14 @@ _LIGHT: dict[str, Any] = {
 
 
 # --- the charts -------------------------------------------------------------------
+
+
+def row(label: str, kind: str, value: Interval | float, **more: Any) -> dict[str, Any]:
+    """One row of a chart's frame: an interval becomes value, low and high; `more` are further columns."""
+    if isinstance(value, Interval):
+        more |= {"low": value.low, "high": value.high}
+        value = value.estimate
+    return {"label": label, "kind": kind, "value": value, **more}
 
 
 def compare_to_print(

@@ -385,6 +385,11 @@ def _expected(model: type[ChapterParameters], name: str) -> str:
     return words + (f" ({schema['unit']})" if "unit" in schema else "")
 
 
+def time_to_run(chapter: str) -> str:
+    """How long the chapter takes with each profile on two processors, in words."""
+    return ", ".join(f"{minutes} min ({profile})" for profile, minutes in zip(PROFILES, MINUTES[chapter]))
+
+
 def table(chapter: str) -> list[dict[str, Any]]:
     """One row per parameter: name, description, expected (range and unit in words), and each profile's value."""
     model = chapter_model(chapter)

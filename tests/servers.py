@@ -1,9 +1,15 @@
 """What tests say about servers in more than one file."""
 
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import quote
 
+import pytest
 from psycopg.conninfo import conninfo_to_dict
 
+from pgrerun.chapter import Chapter
+from pgrerun.parameters import chapter_parameters
 from pgrerun.server import Cluster
 
 SMALL = {"shared_buffers": "8MB", "max_connections": 40}
@@ -12,3 +18,17 @@ SMALL = {"shared_buffers": "8MB", "max_connections": 40}
 def url_of(server: Cluster, user: str = "postgres", database: str = "postgres") -> str:
     """The URL by which somebody else would borrow `server`."""
     return f"postgresql://{user}@/{database}?host={quote(conninfo_to_dict(server.conninfo())['host'], safe='')}"
+
+
+@contextlib.contextmanager
+def small_chapter(name: str, runs: Path, **values: int) -> Iterator[Chapter]:
+    """A chapter with servers of its own and a run record under `runs`, with these parameters; gone afterwards."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PGRERUN_RUNS", str(runs))
+        chapter = Chapter(name, chapter_parameters(name, values))
+        try:
+            yield chapter
+        finally:
+            for server in chapter._clusters.values():
+                server.close()
+            chapter.run._release()

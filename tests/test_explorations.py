@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+from servers import small_chapter
 
 from pgrerun import claims, published
-from pgrerun.chapter import Chapter
 from pgrerun.chapters import explorations as ex
 from pgrerun.chapters.explorations.joins import HASH, MERGE
 from pgrerun.errors import CannotMeasure, ParameterError
@@ -18,12 +18,8 @@ from pgrerun.published import explorations as printed
 @pytest.fixture(scope="module")
 def chapter(tmp_path_factory):
     """The chapter with relations so small that its own servers start and load in a few seconds."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PGRERUN_RUNS", str(tmp_path_factory.mktemp("runs")))
-        found = Chapter("explorations", chapter_parameters("explorations", {"tuples": 5000, "wait": 1}))
+    with small_chapter("explorations", tmp_path_factory.mktemp("runs"), tuples=5000, wait=1) as found:
         yield found
-        for server in found._clusters.values():
-            server.close()
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +95,7 @@ def test_a_ring_bounds_what_its_reader_writes_and_a_reader_without_one_pays_for_
 def test_what_the_reader_writes_is_no_longer_dirty(chapter):
     server = ex.pools.cluster(chapter, ex.pools.EQUAL)
     server.extension("pg_buffercache")
-    with ex.pools.adjusted(server, **ex.dirt.QUIET), server.connect() as connection:
+    with server.reloaded(**ex.dirt.QUIET), server.connect() as connection:
         ex.pools.before(connection, ex.pools.DIRTY)
         assert ex.dirt.dirty_of(connection) > printed.heap_pages(5000) / 2
         ex.pools.before(connection, ex.pools.CHECKPOINTED)

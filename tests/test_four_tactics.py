@@ -4,14 +4,13 @@ import math
 
 import pandas as pd
 import pytest
+from servers import small_chapter
 
 from pgrerun import statistics
-from pgrerun.chapter import Chapter
 from pgrerun.chapters import four_tactics as four
 from pgrerun.chapters.four_tactics.miniature import ALONE, PAGES, TRACKS, Miniature
 from pgrerun.errors import CannotMeasure
 from pgrerun.ingres import ENGINES, INTERPRETER, THREADED
-from pgrerun.parameters import chapter_parameters
 from pgrerun.server import installed
 
 SMALL = {"pairs": 5, "tuples": 10_000, "megabytes": 4, "milliseconds": 100}
@@ -20,13 +19,8 @@ SMALL = {"pairs": 5, "tuples": 10_000, "megabytes": 4, "milliseconds": 100}
 @pytest.fixture(scope="module")
 def chapter(tmp_path_factory):
     """A chapter with a server and a run record of its own; nothing is published for it."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PGRERUN_RUNS", str(tmp_path_factory.mktemp("runs")))
-        opened = Chapter("four_tactics", chapter_parameters("four_tactics", SMALL))
+    with small_chapter("four_tactics", tmp_path_factory.mktemp("runs"), **SMALL) as opened:
         yield opened
-        for server in opened._clusters.values():
-            server.close()
-        opened.run._release()
 
 
 def interval(estimate: float, width: float = 0.01) -> statistics.Interval:

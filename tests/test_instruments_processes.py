@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 
+import pandas as pd
 import psutil
 import pytest
 
@@ -110,3 +111,10 @@ def test_a_server_that_is_gone_has_no_processes_to_read():
         cluster.stop("immediate")
         with pytest.raises(ServerError, match="isn't running"):
             processes.usage(cluster)
+
+
+def test_the_kernels_share_is_that_of_one_role():
+    rows = {"role": ["postmaster", "client backend", "client backend"], "cpu_user": [9.0, 1.0, 0.5], "cpu_system": [9.0, 0.5, 0.0]}
+    used = processes.Usage(pd.DataFrame(rows))
+    assert used.kernel_share("client backend") == pytest.approx(0.25)
+    assert used.kernel_share("checkpointer") == 0

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from servers import SMALL
+from servers import SMALL, small_chapter
 
 from pgrerun import parameters, published
 from pgrerun.chapter import Chapter
@@ -104,18 +104,11 @@ def test_the_queries_of_figure_2_5_have_32_attributes(query):
 @pytest.fixture(scope="module")
 def chapter(tmp_path_factory):
     """The chapter with a throwaway server and the relations of the first two sets, small."""
-    patch = pytest.MonkeyPatch()
-    patch.setenv("PGRERUN_RUNS", str(tmp_path_factory.mktemp("runs")))
-    patch.setenv("PGRERUN_RUN", "test")
-    given = parameters.chapter_parameters("optimizer", {"tuples": 10_000, "times": 10, "grid": 10})
-    found = Chapter("optimizer", given)
-    found.cluster = lambda **settings: Chapter.cluster(found, **SMALL | settings)
-    scans.prepared(found)
-    joins.prepared(found)
-    yield found
-    for server in found._clusters.values():
-        server.close()
-    patch.undo()
+    with small_chapter("optimizer", tmp_path_factory.mktemp("runs"), tuples=10_000, times=10, grid=10) as found:
+        found.cluster = lambda **settings: Chapter.cluster(found, **SMALL | settings)
+        scans.prepared(found)
+        joins.prepared(found)
+        yield found
 
 
 def test_every_method_can_be_forced_and_leaves_no_trace(chapter):

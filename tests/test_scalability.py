@@ -37,13 +37,6 @@ def test_levels_on_a_borrowed_server_leave_room_for_its_owner(chapter, cluster):
     assert max(bench.levels(chapter)) <= 30  # it allows 40
 
 
-def test_settings_are_in_effect_for_the_block_and_gone_after_it(cluster):
-    shown = lambda: cluster.connect().execute("SHOW commit_delay").fetchone()[0]
-    with bench.configured(cluster, commit_delay=123):
-        assert shown() == "123"
-    assert shown() == "0"
-
-
 def test_a_reader_and_a_drop(chapter):
     found = locks.weak_and_strong(chapter)
     facts = locks.weak_facts(found)

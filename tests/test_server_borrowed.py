@@ -370,3 +370,8 @@ def test_another_hosts_path_isnt_taken_for_the_servers(owner, url):
 def test_the_shared_fixture_is_somebodys_server(borrowed_url):
     with open_server(borrowed_url) as guest, guest.connect() as connection:
         assert isinstance(connection, psycopg.Connection) and guest.name.startswith("PostgreSQL 18")
+
+
+def test_its_settings_are_its_owners(borrowed_url):
+    with open_server(borrowed_url) as guest, pytest.raises(CannotMeasure, match="not ours"), guest.reloaded(commit_delay=123):
+        pass

@@ -15,7 +15,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from pgrerun.errors import CannotMeasure, ServerError
-from pgrerun.server import Cluster, bundled, from_folder, installed, open_server, private
+from pgrerun.server import Cluster, bundled, from_folder, installed, open_server, private, set_session
 from pgrerun.server.cluster import SOCKET_PATH_MAX, _role
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -412,3 +412,17 @@ def test_programs_where_the_account_cant_go_are_copied_once(base):
         del private._reachable[program]
     copy.close()
     assert [entry.name for entry in base.iterdir()] == ["closed"]
+
+
+def test_settings_are_in_effect_for_the_block_and_gone_after_it(cluster):
+    shown = lambda: cluster.connect().execute("SHOW commit_delay").fetchone()[0]
+    with cluster.reloaded(commit_delay=123):
+        assert shown() == "123"
+    assert shown() == "0"
+
+
+def test_a_session_keeps_to_its_settings(cluster):
+    with cluster.connect() as connection:
+        set_session(connection, {"enable_seqscan": False, "work_mem": "64kB", "cpu_tuple_cost": 0.5})
+        shown = [connection.execute(f"SHOW {name}").fetchone()[0] for name in ("enable_seqscan", "work_mem", "cpu_tuple_cost")]
+    assert shown == ["off", "64kB", "0.5"]

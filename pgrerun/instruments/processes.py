@@ -65,6 +65,11 @@ class Usage:
         """User and system time of all processes, in steps of the kernel's tick (10 ms)."""
         return float(self.processes[["cpu_user", "cpu_system"]].to_numpy().sum())
 
+    def kernel_share(self, role: str) -> float:
+        """The kernel's share of the CPU time of the processes in a role; 0 where they used less than a tick."""
+        used = self.processes.loc[self.processes["role"] == role, ["cpu_user", "cpu_system"]].sum()
+        return float(used["cpu_system"] / max(used.sum(), 1 / _TICK))
+
     @property
     def reads_8k(self) -> float:
         """Bytes read by system calls, in pages of 8 kB: at least the pages read."""

@@ -143,7 +143,6 @@ def _sizes() -> list[tuple]:
 def _words() -> list[tuple]:
     setup, plans = table("explorations_setup").value, table("explorations_plans")
     g, u = table("explorations_grouping_averages").loc["average"], table("explorations_sizeup_averages").loc["average"]
-    runs = table("explorations_grouping_runs")
     groups = 100 * plans["rows"]["group_twenty"] / TUPLES["hundredktup"]
     return [
         ("Experiment 2, “20% selection”", f"{setup.share_twenty:g} %", f"{groups:g} %", setup.share_twenty == groups,

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from pgrerun.published.reading import cell, table
+from pgrerun.published.reading import table
 
 _SCANS = ("first", "second", "third", "fourth", "fifth", "sixth")
 

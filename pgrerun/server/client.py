@@ -10,8 +10,9 @@ import contextlib
 import os
 import subprocess
 import threading
+import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import psycopg
@@ -210,6 +211,27 @@ class Server:
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         return subprocess.Popen(command, **{**pipes, **how, **popen})
 
+    # -- settings --
+
+    @contextlib.contextmanager
+    def reloaded(self, **settings: str | int) -> Iterator[None]:
+        """Other settings for the whole server, none of which needs a restart, for the length of a block.
+
+        CannotMeasure on a server that isn't ours.
+        """
+        if not self.owned:
+            raise CannotMeasure("restart", f"It needs a server whose settings may be changed, and {self.name} is not ours.")
+        with self.connect() as connection:
+            for name, value in settings.items():
+                connection.execute(f"ALTER SYSTEM SET {name} = '{value}'")
+            _reload(connection)
+            try:
+                yield
+            finally:
+                for name in settings:
+                    connection.execute(f"ALTER SYSTEM RESET {name}")
+                _reload(connection)
+
     # -- capabilities --
 
     def can(self, capability: str) -> bool:
@@ -241,3 +263,18 @@ class Server:
             query = """SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
                        WHERE e.extname = %s"""
             return connection.execute(query, (name,)).fetchone()[0]
+
+
+def set_session(connection: psycopg.Connection, settings: Mapping[str, object]) -> None:
+    """Give the session these settings, until it ends or resets them."""
+    for setting, value in settings.items():
+        connection.execute("SELECT set_config(%s, %s, false)", [setting, str(value)])
+
+
+def _reload(connection: psycopg.Connection) -> None:
+    """Reload the configuration and wait until it is in effect, here and in the server's other processes."""
+    [before] = connection.execute("SELECT pg_conf_load_time()").fetchone()
+    connection.execute("SELECT pg_reload_conf()")
+    while connection.execute("SELECT pg_conf_load_time()").fetchone()[0] == before:
+        time.sleep(0.002)
+    time.sleep(0.02)  # the others were signalled with this one, and say nothing when they have read it

@@ -14,7 +14,7 @@ from pgrerun import published, tables
 from pgrerun.chapter import Chapter
 from pgrerun.errors import RerunError
 from pgrerun.instruments import clock
-from pgrerun.parameters import MINUTES, PROFILES
+from pgrerun.parameters import time_to_run
 from pgrerun.published import access_paths as printed
 from pgrerun.relations import loading
 from pgrerun.server import Server
@@ -111,6 +111,6 @@ def apparatus(chapter: Chapter) -> tables.Table:
         ("size of accounts", size(printed.accounts()), size(here)),
         ("sessions", f"{then['clients']:g}", f"{chapter.parameters.clients}"),
         ("one run", f"{then['minutes']:g} minutes", f"{chapter.parameters.lookups:,} lookups"),
-        ("time to run", "", ", ".join(f"{minutes} min ({profile})" for profile, minutes in zip(PROFILES, MINUTES["access_paths"]))),
+        ("time to run", "", time_to_run("access_paths")),
     ]  # fmt: skip
     return tables.table(pd.DataFrame(rows, columns=["", "2012", "this run"]), "Apparatus then and now")

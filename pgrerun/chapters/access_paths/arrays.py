@@ -8,7 +8,7 @@ import psycopg
 
 from pgrerun import statistics
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.access_paths.accounts import KEYED, accounts, only, timed
+from pgrerun.chapters.access_paths.accounts import KEYED, accounts, only
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import clock, plans
 from pgrerun.relations import loading

@@ -12,22 +12,9 @@ from pgrerun.chapters.access_paths.lookups import COVERING, DIRECT, FRACTIONS, I
 from pgrerun.chapters.access_paths.sorting import KEYS, SUPPORTED, UNSORTED, UNSUPPORTED, name
 
 
-def _runs(chapter: Chapter, experiment: str) -> list[tuple[str, pd.DataFrame]]:
-    """Observations of the experiment by provenance: the published run's, and this run's if it ran."""
-    found = [("published", chapter.published_run(experiment)), ("measured", chapter.run.observations(experiment))]
-    return [(kind, frame) for kind, frame in found if not frame.empty]
-
-
-def _row(label: str, kind: str, value: statistics.Interval | float, **more) -> dict:
-    if isinstance(value, statistics.Interval):
-        more |= {"low": value.low, "high": value.high}
-        value = value.estimate
-    return {"label": label, "kind": kind, "value": value, **more}
-
-
 def lookups_in_print() -> charts.Figure:
     """What the talk prints of lookups."""
-    frame = pd.DataFrame([_row(row.label, "printed", row.tps) for row in published.table("access_paths_lookups").itertuples()])
+    frame = pd.DataFrame([charts.row(row.label, "printed", row.tps) for row in published.table("access_paths_lookups").itertuples()])
     return charts.compare_to_print(
         frame,
         question="What did the covering index do to lookups?",
@@ -45,9 +32,9 @@ def join_in_print() -> charts.Figure:
     join = published.derived("access_paths_join")
     frame = pd.DataFrame(
         [
-            _row("before PostgreSQL 9.2", "printed", join.before_ms.iloc[0]),
-            _row("with it, at first", "printed", join.value["first_ms"]),
-            _row("with it, again", "printed", join.value["later_ms"]),
+            charts.row("before PostgreSQL 9.2", "printed", join.before_ms.iloc[0]),
+            charts.row("with it, at first", "printed", join.value["first_ms"]),
+            charts.row("with it, again", "printed", join.value["later_ms"]),
         ]
     )
     return charts.compare_to_print(
@@ -112,8 +99,8 @@ def gains(chapter: Chapter) -> charts.Figure | None:
     rows = []
     for label, gain in measured.items():
         if label in printed:
-            rows.append(_row(label, "printed", printed[label]))
-        rows.append(_row(label, "measured", gain))
+            rows.append(charts.row(label, "printed", printed[label]))
+        rows.append(charts.row(label, "measured", gain))
     frame = pd.DataFrame(rows)
     return charts.compare_to_print(
         frame,
@@ -131,13 +118,13 @@ def gains(chapter: Chapter) -> charts.Figure | None:
 
 def every_run(chapter: Chapter) -> charts.Figure | None:
     """Every repetition of the talk's experiment."""
-    found = _runs(chapter, "lookups")
+    found = chapter.by_provenance("lookups")
     if not found:
         return None
     kind, frame = found[-1]
     table = wide(frame, "throughput")
     order = [arm for where in PLACES for index in (KEY, COVERING) if (arm := found_in.arm(where, index)) in table]
-    medians = pd.DataFrame([_row(arm, kind, statistics.median(table[arm])) for arm in order])
+    medians = pd.DataFrame([charts.row(arm, kind, statistics.median(table[arm])) for arm in order])
     every = table[order].melt(ignore_index=False, var_name="label").rename_axis("block").reset_index().assign(kind=kind)
     return charts.observations(
         every,
@@ -276,11 +263,11 @@ def join_growth(chapter: Chapter) -> charts.Figure | None:
 def sort_support(chapter: Chapter) -> charts.Figure | None:
     """Time of sorting by type, with sort support and without."""
     rows = []
-    for kind, frame in _runs(chapter, "sorting"):
+    for kind, frame in chapter.by_provenance("sorting"):
         table = wide(frame, "seconds")
         for key in KEYS:
             for how in (SUPPORTED, UNSUPPORTED):
-                rows.append(_row(how, kind, statistics.median(1000 * (table[name(key, how)] - table[UNSORTED].min())), panel=key))
+                rows.append(charts.row(how, kind, statistics.median(1000 * (table[name(key, how)] - table[UNSORTED].min())), panel=key))
     if not rows:
         return None
     frame = pd.DataFrame(rows)
@@ -300,8 +287,8 @@ def sort_support(chapter: Chapter) -> charts.Figure | None:
 def prepared(chapter: Chapter) -> charts.Figure | None:
     """Time of a prepared query for a rare value, by how it got its plan."""
     rows = [
-        _row(arm, kind, statistics.median(1000 * wide(frame, "seconds")[arm]))
-        for arm in (cache.CUSTOM, cache.AUTO, cache.GENERIC, cache.LURED) for kind, frame in _runs(chapter, "plan_cache")
+        charts.row(arm, kind, statistics.median(1000 * wide(frame, "seconds")[arm]))
+        for arm in (cache.CUSTOM, cache.AUTO, cache.GENERIC, cache.LURED) for kind, frame in chapter.by_provenance("plan_cache")
     ]  # fmt: skip
     if not rows:
         return None

@@ -11,8 +11,7 @@ from pgrerun.chapters.access_paths.accounts import KEYED, Accounts, accounts, ti
 from pgrerun.chapters.access_paths.lookups import DIRECT, place
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import pages, plans
-from pgrerun.published import access_paths as printed
-from pgrerun.server import Server
+from pgrerun.server import Server, set_session
 
 SMALL = "generate_series({first}, {last}, {step}) AS g"
 FREE = "SELECT * FROM {small} LEFT JOIN ({a} AS a JOIN {b} AS b USING (aid)) ON g = aid"
@@ -85,7 +84,7 @@ def times(chapter: Chapter) -> None:
 
 def _joined(connection: psycopg.Connection, path: str, arm: str, name: str, rows: int, block: Block) -> dict[str, float]:
     _set(connection, ARMS[arm][1])
-    connection.execute("SELECT set_config('search_path', %s, false)", [path])
+    set_session(connection, {"search_path": path})
     return {"seconds": timed(connection, _of(arm, name, rows))}
 
 
@@ -142,7 +141,7 @@ def shapes(chapter: Chapter) -> pd.DataFrame:
         path = connection.execute("SHOW search_path").fetchone()[0]
         for arm, (_, off) in ARMS.items():
             _set(connection, off)
-            connection.execute("SELECT set_config('search_path', %s, false)", [path])
+            set_session(connection, {"search_path": path})
             plan = plans.explain(connection, _of(arm, relation(size), size), execute=True)
             rows.append((arm, _words(plan), _rows_read(plan), tuple(node.node_type for node in plan.walk() if "Join Type" in node.properties)))
     return pd.DataFrame(rows, columns=["arm", "plan", "rows_read", "joins"])

@@ -1,7 +1,6 @@
 """What the planner knows of the visibility map, what autovacuum does for it, and what both don't know."""
 
 import time
-from dataclasses import dataclass
 from functools import partial
 
 import pandas as pd
@@ -14,7 +13,6 @@ from pgrerun.errors import CannotMeasure
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import plans
 from pgrerun.relations import loading
-from pgrerun.server import Server
 
 # ---- false statistics
 

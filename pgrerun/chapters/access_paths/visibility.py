@@ -10,7 +10,7 @@ import psycopg
 
 from pgrerun import published, statistics
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.access_paths.accounts import KEYED, PAGE, accounts, blocks, timed
+from pgrerun.chapters.access_paths.accounts import KEYED, PAGE, accounts, blocks
 from pgrerun.errors import ServerError
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import clock

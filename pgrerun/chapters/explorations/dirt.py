@@ -15,7 +15,7 @@ from pgrerun import statistics
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.explorations import relations
 from pgrerun.chapters.explorations.pools import (
-    ABOVE, BELOW, CHECKPOINTED, CLEAN, DIRTY, EQUAL, READ, SCAN, UPDATE, UPDATED, WAITED, adjusted, before, buffers, cluster, pools, read, scan, settle, slowdown,
+    ABOVE, BELOW, CHECKPOINTED, CLEAN, DIRTY, EQUAL, READ, SCAN, UPDATE, UPDATED, WAITED, before, buffers, cluster, pools, read, scan, settle, slowdown,
 )  # fmt: skip
 from pgrerun.errors import CannotMeasure
 from pgrerun.experiment import Arm, Block
@@ -38,7 +38,7 @@ def written(chapter: Chapter) -> pd.DataFrame:
     for pool in pools():
         found = cluster(chapter, pool)
         found.extension("pg_buffercache")
-        with adjusted(found, **QUIET), found.connect() as connection, found.connect() as probe:
+        with found.reloaded(**QUIET), found.connect() as connection, found.connect() as probe:
             dirty_of(probe)  # planned before it counts
             for arm in (CLEAN, DIRTY, CHECKPOINTED):
                 before(connection, arm)
@@ -62,7 +62,7 @@ def beside_the_ring(chapter: Chapter) -> pd.DataFrame:
     """
     found = cluster(chapter, EQUAL)
     rows = []
-    with adjusted(found, **QUIET), found.connect() as connection:
+    with found.reloaded(**QUIET), found.connect() as connection:
         _small_reader(chapter, connection)
         for relation, words in ((READ, THROUGH), (SMALL_READ, WITHOUT)):
             for arm in (CLEAN, DIRTY, CHECKPOINTED):
@@ -182,7 +182,7 @@ def writers(chapter: Chapter) -> pd.DataFrame:
     rows = []
     for words, settings in (("as by default", {}), ("off", QUIET)):
         found = cluster(chapter, BELOW)
-        with adjusted(found, **settings), counters.Counters(found) as counter, found.connect() as connection:
+        with found.reloaded(**settings), counters.Counters(found) as counter, found.connect() as connection:
             settle(connection)
             with counter.measured(connection) as delta:
                 started = time.perf_counter()
@@ -229,7 +229,7 @@ def survivors(chapter: Chapter) -> pd.DataFrame:
     small = size // 16
     found.extension("pg_buffercache")
     rows = []
-    with adjusted(found, **QUIET), found.connect() as connection, found.connect() as probe:
+    with found.reloaded(**QUIET), found.connect() as connection, found.connect() as probe:
         names = _flood_relations(connection, size, small)
         for flood in (RING, CROWD):
             _fill(connection, names[CROWD])  # the pool is full of pages used once
@@ -306,7 +306,7 @@ def waiting(chapter: Chapter) -> pd.DataFrame:
     wait, found = chapter.parameters.wait, cluster(chapter, EQUAL)
     found.extension("pg_buffercache")
     rows = []
-    with adjusted(found, checkpoint_timeout="5min"), counters.Counters(found) as counter, found.connect() as connection, found.connect() as probe:
+    with found.reloaded(checkpoint_timeout="5min"), counters.Counters(found) as counter, found.connect() as connection, found.connect() as probe:
         dirty_of(probe)
         for arm in (DIRTY, WAITED, CHECKPOINTED):
             settle(connection)
@@ -403,7 +403,7 @@ def _sql(*statements: str):
 
 def _write_log(found: Cluster) -> None:
     """More log than max_wal_size allows between two checkpoints."""
-    with adjusted(found, max_wal_size="32MB"), found.connect() as connection:
+    with found.reloaded(max_wal_size="32MB"), found.connect() as connection:
         connection.execute("CREATE TABLE logged AS SELECT i, repeat('x', 1000) FROM generate_series(1, 60000) AS i")
         deadline = time.monotonic() + 10
         while "checkpoint starting: wal" not in found.log() and time.monotonic() < deadline:

@@ -7,35 +7,22 @@ from pgrerun.chapter import Chapter, wide
 from pgrerun.chapters.explorations import grouping as groups
 from pgrerun.chapters.explorations import joins, pools, sizeup
 from pgrerun.chapters.explorations.dirt import CROWD, RING
-from pgrerun.chapters.explorations.pools import CHECKPOINTED, CLEAN, DIRTY
+from pgrerun.chapters.explorations.pools import CLEAN, DIRTY
 from pgrerun.chapters.explorations.relations import LARGE, SMALL, name
 from pgrerun.published.explorations import POOLS, TUPLES
 
 _WHEN = {"clean": CLEAN, "dirty": DIRTY}
 
 
-def _runs(chapter: Chapter, experiment: str) -> list[tuple[str, pd.DataFrame]]:
-    """Observations of the experiment by provenance: the published run's, and this run's if it ran."""
-    found = [("published", chapter.published_run(experiment)), ("measured", chapter.run.observations(experiment))]
-    return [(kind, frame) for kind, frame in found if not frame.empty]
-
-
-def _row(label: str, kind: str, value: statistics.Interval | float, **more) -> dict:
-    if isinstance(value, statistics.Interval):
-        more |= {"low": value.low, "high": value.high}
-        value = value.estimate
-    return {"label": label, "kind": kind, "value": value, **more}
-
-
 def the_print() -> charts.Figure:
     """Every reading of the slides' first experiment."""
     rounds = published.table("explorations_pool_rounds")
     rows = [
-        _row(_WHEN[row.group], "printed", getattr(row, pool), panel=f"pool of {pools.LABELS[pool]}", block=row.number)
+        charts.row(_WHEN[row.group], "printed", getattr(row, pool), panel=f"pool of {pools.LABELS[pool]}", block=row.number)
         for pool in POOLS for row in rounds.itertuples()
     ]  # fmt: skip
     frame = pd.DataFrame(rows)
-    medians = [_row(label, "printed", statistics.median(group["value"]), panel=panel) for (panel, label), group in frame.groupby(["panel", "label"], sort=False)]
+    medians = [charts.row(label, "printed", statistics.median(group["value"]), panel=panel) for (panel, label), group in frame.groupby(["panel", "label"], sort=False)]
     return charts.observations(
         frame,
         question="Does a large update slow down the next reader?",
@@ -52,7 +39,7 @@ def the_print() -> charts.Figure:
 
 def slowdowns(chapter: Chapter) -> charts.Figure | None:
     """The slow-down by size of the pool: the slides' rounds as pairs, and what was measured."""
-    printed, runs = pools.printed_slowdowns(), _runs(chapter, "pools")
+    printed, runs = pools.printed_slowdowns(), chapter.by_provenance("pools")
     if not runs:
         return None
     rows = []
@@ -60,10 +47,10 @@ def slowdowns(chapter: Chapter) -> charts.Figure | None:
         for pool in POOLS:
             if label == pools.printed_pool(pool):
                 then = printed.loc[pool]
-                rows.append(_row(label, "printed", then["median"], low=then["low"], high=then["high"]))
+                rows.append(charts.row(label, "printed", then["median"], low=then["low"], high=then["high"]))
         for kind, frame in runs:
             times = wide(frame, "time")
-            rows.append(_row(label, kind, statistics.ratio(times[f"{label}: {DIRTY}"], times[f"{label}: {CLEAN}"])))
+            rows.append(charts.row(label, kind, statistics.ratio(times[f"{label}: {DIRTY}"], times[f"{label}: {CLEAN}"])))
     frame = pd.DataFrame(rows).assign(label=lambda f: f["label"].replace({"1.00": "1.00 (its size)"}))
     return charts.compare_to_print(
         frame,
@@ -133,7 +120,7 @@ _WAYS = {groups.PICKED: "picked", groups.HASHED: "hashed", groups.ORDERED: "in i
 
 def grouping_times(chapter: Chapter) -> charts.Figure | None:
     """Times of the groupings, by work_mem and way."""
-    runs, printed = _runs(chapter, "grouping"), published.table("explorations_grouping_averages").loc["average"]
+    runs, printed = chapter.by_provenance("grouping"), published.table("explorations_grouping_averages").loc["average"]
     if not runs:
         return None
     rows = []
@@ -142,8 +129,8 @@ def grouping_times(chapter: Chapter) -> charts.Figure | None:
             panel = f"{attribute}, {_WAYS[way]}"
             for work_mem in groups.WORK_MEM:
                 if way == groups.PICKED:
-                    rows.append(_row(work_mem, "printed", printed[f"{query}_{work_mem.lower()}"], panel=panel))
-                rows += [_row(work_mem, kind, statistics.median(wide(frame, "time")[groups.arm(attribute, way, work_mem)]), panel=panel) for kind, frame in runs]
+                    rows.append(charts.row(work_mem, "printed", printed[f"{query}_{work_mem.lower()}"], panel=panel))
+                rows += [charts.row(work_mem, kind, statistics.median(wide(frame, "time")[groups.arm(attribute, way, work_mem)]), panel=panel) for kind, frame in runs]
     frame = pd.DataFrame(rows)
     return charts.compare_to_print(
         frame,
@@ -188,7 +175,7 @@ def _kilobytes(setting: str) -> float:
 
 def growing(chapter: Chapter) -> charts.Figure | None:
     """Time over size: lookups and scans."""
-    runs, printed = _runs(chapter, "size-up"), published.table("explorations_sizeup_averages").loc["average"]
+    runs, printed = chapter.by_provenance("size-up"), published.table("explorations_sizeup_averages").loc["average"]
     if not runs:
         return None
     rows = [
@@ -254,11 +241,11 @@ def costs(grid: pd.DataFrame | None) -> charts.Figure | None:
 
 def join_times(chapter: Chapter) -> charts.Figure | None:
     """Times of both joins by work_mem."""
-    runs = _runs(chapter, "joins")
+    runs = chapter.by_provenance("joins")
     if not runs:
         return None
     rows = [
-        _row(work_mem, kind, statistics.median(wide(frame, "time")[joins.arm(how, work_mem)]), panel=how)
+        charts.row(work_mem, kind, statistics.median(wide(frame, "time")[joins.arm(how, work_mem)]), panel=how)
         for how in (joins.HASH, joins.MERGE) for work_mem in joins.WORK_MEM for kind, frame in runs
     ]  # fmt: skip
     frame = pd.DataFrame(rows)
@@ -280,7 +267,7 @@ def waits(waiting: pd.DataFrame | None) -> charts.Figure | None:
     if waiting is None:
         return None
     panels = {"dirty": "dirty pages left", "background_writer": "by background writer", "checkpointer": "by checkpointer", "reader": "written by the reader"}
-    frame = pd.DataFrame([_row(row.event, "measured", getattr(row, column), panel=panel) for column, panel in panels.items() for row in waiting.itertuples()])
+    frame = pd.DataFrame([charts.row(row.event, "measured", getattr(row, column), panel=panel) for column, panel in panels.items() for row in waiting.itertuples()])
     return charts.compare_to_print(
         frame,
         question="Does waiting help, and who does the work?",

@@ -12,10 +12,11 @@ import psycopg
 
 from pgrerun import published, statistics
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.explorations.relations import SMALL, UNVACUUMED, name, set_all, unset
+from pgrerun.chapters.explorations.relations import SMALL, UNVACUUMED, name, unset
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import plans
 from pgrerun.instruments.clock import stopwatch
+from pgrerun.server import set_session
 
 WORK_MEM = ("64kB", "4MB", "30MB")  # the slides'
 GRID = ("64kB", "256kB", "1MB", "2MB", "4MB", "8MB", "16MB", "30MB", "300MB")
@@ -40,7 +41,7 @@ def query(attribute: str, state: str = NEW) -> str:
 @contextmanager
 def _session(connection: psycopg.Connection, way: str, work_mem: str, more: dict[str, str] | None = None):
     settings = _SETTINGS[way] | {"work_mem": work_mem} | (more or {})
-    set_all(connection, settings)
+    set_session(connection, settings)
     try:
         yield connection
     finally:

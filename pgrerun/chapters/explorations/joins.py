@@ -11,13 +11,13 @@ import psycopg
 
 from pgrerun import statistics
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.explorations.relations import LARGE, SMALL, name, set_all, sizes, unset
+from pgrerun.chapters.explorations.relations import LARGE, SMALL, name, sizes, unset
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import plans
 from pgrerun.instruments.clock import stopwatch
+from pgrerun.server import set_session
 
 GRID = ("64kB", "256kB", "1MB", "4MB", "16MB", "30MB", "100MB", "300MB")
-PRINTED = "no parallel hash"
 _AS_PRINTED = {"enable_parallel_hash": "off"}
 HASH, MERGE, LOOP = "Hash Join", "Merge Join", "Nested Loop"
 _ONLY = {
@@ -41,7 +41,7 @@ def kind(plan: plans.Plan) -> str:
 
 
 def _explained(connection: psycopg.Connection, text: str, settings: dict, **more) -> plans.Plan:
-    set_all(connection, settings)
+    set_session(connection, settings)
     try:
         return plans.explain(connection, text, **more)
     finally:
@@ -217,7 +217,7 @@ def timing(chapter: Chapter) -> None:
 
 def _time(connection: psycopg.Connection, small: int, large: int, how: str, work_mem: str, block: Block) -> dict[str, float]:
     settings = _ONLY[how] | {"work_mem": work_mem, "max_parallel_workers_per_gather": 0}
-    set_all(connection, settings)
+    set_session(connection, settings)
     with stopwatch() as watch:
         connection.execute(join(small, large, PAIRS[0], "count(T1), count(T2)")).fetchone()
     unset(connection, settings)

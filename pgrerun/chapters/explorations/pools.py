@@ -4,8 +4,6 @@ What makes the difference is counted in `dirt.py`.
 """
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 
 import pandas as pd
@@ -58,20 +56,6 @@ def cluster(chapter: Chapter, pool: str) -> Cluster:
             for order, relation in enumerate((READ, UPDATED), 1):
                 relations.keyed(connection, relation, chapter.parameters.tuples, order)
     return found
-
-
-@contextmanager
-def adjusted(found: Cluster, **settings: str | int) -> Iterator[None]:
-    """Other settings that take effect without a restart, for the length of a block."""
-    with found.connect() as connection:
-        for setting, value in settings.items():
-            connection.execute(f"ALTER SYSTEM SET {setting} = '{value}'")
-        connection.execute("SELECT pg_reload_conf()")
-        time.sleep(0.1)  # until every process has seen the signal
-        yield
-        for setting in settings:
-            connection.execute(f"ALTER SYSTEM RESET {setting}")
-        connection.execute("SELECT pg_reload_conf()")
 
 
 def settle(connection) -> None:

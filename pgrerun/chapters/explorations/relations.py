@@ -67,12 +67,6 @@ def _pages(connection: psycopg.Connection, names: list[str]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns).astype({"MB": float})
 
 
-def set_all(connection: psycopg.Connection, settings: dict[str, str]) -> None:
-    """Give the session these settings."""
-    for setting, value in settings.items():
-        connection.execute("SELECT set_config(%s, %s, false)", [setting, str(value)])
-
-
 def unset(connection: psycopg.Connection, settings: dict[str, str]) -> None:
     """Take them back."""
     for setting in settings:

@@ -7,11 +7,12 @@ import psycopg
 
 from pgrerun import published, statistics
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.explorations.relations import KEY, LARGE, SMALL, name, set_all, sizes, unset
+from pgrerun.chapters.explorations.relations import KEY, LARGE, SMALL, name, sizes, unset
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import pgbench, plans
 from pgrerun.instruments.clock import stopwatch
 from pgrerun.published.explorations import heap_pages, megabytes
+from pgrerun.server import set_session
 
 LOOKUP, SCAN, SERIAL = "lookup", "scan", "scan, one process"
 SCALING = ("expl-021", "expl-022", "expl-023", "expl-024")
@@ -51,7 +52,7 @@ LOOKUPS = 500
 
 
 def _scan(connection: psycopg.Connection, settings: dict, tuples: int, block: Block) -> dict[str, float]:
-    set_all(connection, settings)
+    set_session(connection, settings)
     with stopwatch() as watch:
         connection.execute(statement(tuples, "unique3")).fetchall()
     unset(connection, settings)
@@ -133,7 +134,7 @@ def workers_by_size(chapter: Chapter) -> pd.DataFrame:
         for tuples in sizes(chapter):
             found = []
             for settings in ({}, {"max_parallel_workers_per_gather": 64}):
-                set_all(connection, settings)
+                set_session(connection, settings)
                 plan = plans.explain(connection, statement(tuples, "unique3"))
                 unset(connection, settings)
                 found.append(max((node.properties.get("Workers Planned", 0) for node in plan.walk()), default=0))

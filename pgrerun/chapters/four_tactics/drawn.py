@@ -12,19 +12,6 @@ from pgrerun.chapters.four_tactics.reading import DIRECT, IN_ORDER, LARGE, SHUFF
 from pgrerun.ingres import INTERPRETER, THREADED
 
 
-def _runs(chapter: Chapter, experiment: str) -> list[tuple[str, pd.DataFrame]]:
-    """Observations of the experiment by provenance: the published run's, and this run's if it ran."""
-    found = [("published", chapter.published_run(experiment)), ("measured", chapter.run.observations(experiment))]
-    return [(kind, frame) for kind, frame in found if not frame.empty]
-
-
-def _row(label: str, kind: str, value: statistics.Interval | float, **more) -> dict:
-    if isinstance(value, statistics.Interval):
-        more |= {"low": value.low, "high": value.high}
-        value = value.estimate
-    return {"label": label, "kind": kind, "value": value, **more}
-
-
 def _words(run: str) -> str:
     """"c_210" as a reader says it."""
     query, size = run.split("_")
@@ -34,10 +21,10 @@ def _words(run: str) -> str:
 def _ratios(chapter: Chapter, experiment: str, metrics: dict[str, str], above: str, below: str) -> list[dict]:
     """Rows of the paired ratio above/below of several metrics, by their labels, of each run that has them."""
     rows = []
-    for kind, observations in _runs(chapter, experiment):
+    for kind, observations in chapter.by_provenance(experiment):
         for label, metric in metrics.items():
             table = wide(observations, metric)
-            rows.append(_row(label, kind, statistics.ratio(table[above], table[below], seed=chapter.parameters.seed)))
+            rows.append(charts.row(label, kind, statistics.ratio(table[above], table[below], seed=chapter.parameters.seed)))
     return rows
 
 
@@ -45,7 +32,7 @@ def the_print() -> charts.Figure:
     """The closing table's tactics, as the tables behind it have them: old time over new."""
     tactics = {"compiled_cpu": "compilation, CPU", "files_cpu": "file system, CPU", "files_wall": "file system, response", "mangos_cpu": "operating system, CPU"}
     rows = [
-        _row(_words(run), "printed", row.speed_up, panel=words)
+        charts.row(_words(run), "printed", row.speed_up, panel=words)
         for table, words in tactics.items() for run, row in published.derived(f"four_tactics_{table}").iterrows() if run.endswith(("_0", "_3360"))
     ]  # fmt: skip
     frame = pd.DataFrame(rows)
@@ -61,7 +48,7 @@ def the_print() -> charts.Figure:
 def compiled(chapter: Chapter) -> charts.Figure | None:
     """Interpreted over compiled CPU time, run by run, beside Table 2."""
     gains = printed_gains()
-    rows = [_row(_words(run), "printed", gain) for run, gain in gains.items()]
+    rows = [charts.row(_words(run), "printed", gain) for run, gain in gains.items()]
     rows += _ratios(chapter, "engines", {_words(run): run for run in gains}, INTERPRETER, THREADED)
     frame = pd.DataFrame(rows)
     return charts.compare_to_print(
@@ -77,7 +64,7 @@ def file_systems(chapter: Chapter) -> charts.Figure | None:
     """UNIX over tracks, wall clock, with read-ahead and without, beside Table 5."""
     then = {run: gain for run, gain in printed().items() if run in TIMED and run.endswith("_3360")}
     panels = {PAGES: "with read-ahead", ALONE: "without read-ahead"}
-    rows = [_row(_words(run), "printed", gain, panel=panel) for panel in panels.values() for run, gain in then.items()]
+    rows = [charts.row(_words(run), "printed", gain, panel=panel) for panel in panels.values() for run, gain in then.items()]
     for system, panel in panels.items():
         rows += [row | {"panel": panel} for row in _ratios(chapter, "cold files", {_words(run): f"wall {run}" for run in then}, system, TRACKS)]
     frame = pd.DataFrame(rows)
@@ -94,7 +81,7 @@ def fetched_ahead(found: pd.DataFrame | None) -> charts.Figure | None:
     """What the kernel fetches for a few reads."""
     if found is None:
         return None
-    rows = [_row(row.pattern, "measured", value, panel=words) for words, column in (("asked for", "asked"), ("fetched", "fetched")) for row in found.itertuples() for value in [getattr(row, column)]]
+    rows = [charts.row(row.pattern, "measured", value, panel=words) for words, column in (("asked for", "asked"), ("fetched", "fetched")) for row in found.itertuples() for value in [getattr(row, column)]]
     frame = pd.DataFrame(rows)
     return charts.compare_to_print(
         frame,
@@ -109,10 +96,10 @@ def profiled(chapter: Chapter) -> charts.Figure | None:
     """Shares of the routines, beside Table 3."""
     percent = published.table("four_tactics_profile").percent
     names = [name for name in NAMES if name != OTHERS]
-    rows = [_row(name, "printed", percent[name]) for name in names if name in percent]
-    for kind, observations in _runs(chapter, "profile"):
+    rows = [charts.row(name, "printed", percent[name]) for name in names if name in percent]
+    for kind, observations in chapter.by_provenance("profile"):
         for name in names:
-            rows.append(_row(name, kind, statistics.median(100 * wide(observations, name)["interpreter"], seed=chapter.parameters.seed)))
+            rows.append(charts.row(name, kind, statistics.median(100 * wide(observations, name)["interpreter"], seed=chapter.parameters.seed)))
     frame = pd.DataFrame(rows)
     return charts.compare_to_print(
         frame,
@@ -126,10 +113,10 @@ def profiled(chapter: Chapter) -> charts.Figure | None:
 def raw(chapter: Chapter) -> charts.Figure | None:
     """Ways to read a cold file."""
     rows = []
-    for kind, observations in _runs(chapter, "raw files"):
+    for kind, observations in chapter.by_provenance("raw files"):
         for metric, panel in (("wall", "response"), ("cpu", "CPU")):
             table = wide(observations, metric)
-            rows += [_row(way, kind, statistics.median(table[way], seed=chapter.parameters.seed), panel=panel) for way in (IN_ORDER, SHUFFLED, SMALL, LARGE, DIRECT)]
+            rows += [charts.row(way, kind, statistics.median(table[way], seed=chapter.parameters.seed), panel=panel) for way in (IN_ORDER, SHUFFLED, SMALL, LARGE, DIRECT)]
     if not rows:
         return None
     frame = pd.DataFrame(rows)
@@ -145,10 +132,10 @@ def raw(chapter: Chapter) -> charts.Figure | None:
 def asynchronous(chapter: Chapter) -> charts.Figure | None:
     """PostgreSQL's ways to read."""
     rows = []
-    for kind, observations in _runs(chapter, "asynchronous"):
+    for kind, observations in chapter.by_provenance("asynchronous"):
         for metric, panel in (("scan", "scan in order"), ("scattered", "scattered pages")):
             table = wide(observations, metric)
-            rows += [_row(way, kind, statistics.ratio(table[SYNC_ONE], table[way], seed=chapter.parameters.seed), panel=panel) for way in WAYS if way != SYNC_ONE]
+            rows += [charts.row(way, kind, statistics.ratio(table[SYNC_ONE], table[way], seed=chapter.parameters.seed), panel=panel) for way in WAYS if way != SYNC_ONE]
     if not rows:
         return None
     frame = pd.DataFrame(rows)
@@ -165,12 +152,12 @@ def costs(chapter: Chapter) -> charts.Figure | None:
     """Switch, message and pointer then, as planned, and now."""
     said = published.table("four_tactics_said").value
     rows = [
-        _row("task switch, UNIX", "printed", 1000 * said.switch_ms), _row("message, UNIX", "printed", 1000 * said.message_ms),
-        _row("task switch, MANGOS", "printed", said.mangos_switch_us), _row("message, MANGOS", "printed", said.mangos_message_us),
+        charts.row("task switch, UNIX", "printed", 1000 * said.switch_ms), charts.row("message, UNIX", "printed", 1000 * said.message_ms),
+        charts.row("task switch, MANGOS", "printed", said.mangos_switch_us), charts.row("message, MANGOS", "printed", said.mangos_message_us),
     ]  # fmt: skip
     names = {"switch": "task switch, today", "message": "message, today", "call": "call into the kernel, today", "pointer": "pointer on a list, today"}
-    for kind, observations in _runs(chapter, "costs"):
-        rows += [_row(words, kind, statistics.median(wide(observations, name)["here"], seed=chapter.parameters.seed)) for name, words in names.items()]
+    for kind, observations in chapter.by_provenance("costs"):
+        rows += [charts.row(words, kind, statistics.median(wide(observations, name)["here"], seed=chapter.parameters.seed)) for name, words in names.items()]
     frame = pd.DataFrame(rows)
     return charts.compare_to_print(
         frame,
@@ -188,9 +175,9 @@ def closing(effort: dict[str, statistics.Interval | None]) -> charts.Figure | No
     rows = []
     for tactic, key in names.items():
         row = table.loc[key]
-        rows.append(_row(tactic, "printed", 1 + (row.low + row.high) / 200, low=1 + row.low / 100, high=1 + row.high / 100))
+        rows.append(charts.row(tactic, "printed", 1 + (row.low + row.high) / 200, low=1 + row.low / 100, high=1 + row.high / 100))
         if effort[tactic] is not None:
-            rows.append(_row(tactic, "measured", effort[tactic]))
+            rows.append(charts.row(tactic, "measured", effort[tactic]))
     frame = pd.DataFrame(rows)
     return charts.compare_to_print(
         frame,

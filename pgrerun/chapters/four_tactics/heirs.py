@@ -12,7 +12,7 @@ from pgrerun.errors import CannotMeasure
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import clock, pgbench, plans
 from pgrerun.relations import Parts, loading
-from pgrerun.server import Cluster, Server, installed
+from pgrerun.server import Cluster, Server, installed, set_session
 
 # ---- parsing ahead
 
@@ -189,8 +189,7 @@ def compile_times(chapter: Chapter) -> pd.DataFrame:
 
 def _force(connection: psycopg.Connection, arm: str) -> None:
     on = arm == ON
-    for setting, value in {"jit": on, "jit_above_cost": 0, "jit_optimize_above_cost": 0, "jit_inline_above_cost": 0, "max_parallel_workers_per_gather": 0}.items():
-        connection.execute("SELECT set_config(%s, %s, false)", [setting, str(value)])
+    set_session(connection, {"jit": on, "jit_above_cost": 0, "jit_optimize_above_cost": 0, "jit_inline_above_cost": 0, "max_parallel_workers_per_gather": 0})
 
 
 def once_facts(found: pd.DataFrame | None) -> dict[str, bool] | None:

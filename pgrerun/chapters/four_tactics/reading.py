@@ -15,7 +15,7 @@ from pgrerun.errors import CannotMeasure
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import clock, pgbench, processes
 from pgrerun.relations import Parts
-from pgrerun.server import Cluster
+from pgrerun.server import Cluster, set_session
 from pgrerun.server.private import PrivateDirectory, base_directory
 
 # ---- raw files
@@ -110,8 +110,7 @@ def asynchronous(chapter: Chapter) -> None:
 
 def _cold(chapter: Chapter, cluster: Cluster, limit: str, block: Block) -> dict[str, float]:
     with cluster.connect() as connection:
-        for setting, value in {"io_combine_limit": limit, "max_parallel_workers_per_gather": 0, "effective_io_concurrency": 16}.items():
-            connection.execute("SELECT set_config(%s, %s, false)", [setting, str(value)])
+        set_session(connection, {"io_combine_limit": limit, "max_parallel_workers_per_gather": 0, "effective_io_concurrency": 16})
         _evict(connection)
         reads, before = _reads(connection), processes.usage(cluster)
         with clock.stopwatch() as scan:
@@ -200,10 +199,8 @@ def _copied(chapter: Chapter, cluster: Cluster, block: Block) -> dict[str, float
         before, until = processes.usage(cluster), time.perf_counter() + chapter.parameters.milliseconds / 1000
         while time.perf_counter() < until:
             connection.execute("SELECT count(*) FROM parts").fetchall()
-        used = (processes.usage(cluster) - before).processes
-    backends = used[used["role"] == "client backend"]
-    user, system = backends["cpu_user"].sum(), backends["cpu_system"].sum()
-    return {"kernel": system / max(user + system, 0.01)}
+        used = processes.usage(cluster) - before
+    return {"kernel": used.kernel_share("client backend")}
 
 
 def copied(chapter: Chapter) -> statistics.Interval | None:

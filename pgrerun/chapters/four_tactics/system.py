@@ -165,10 +165,9 @@ def _spent(chapter: Chapter, server: Server, command: str, block: Block) -> dict
             while time.perf_counter() < until:
                 connection.execute(command).fetchall()
                 count += 1
-        used = (processes.usage(server) - before).processes
-        backends = used[used["role"] == "client backend"]
-    user, system = backends["cpu_user"].sum(), backends["cpu_system"].sum()
-    return {"kernel": system / max(user + system, 0.01), "seconds": watch.seconds / count, "switches": backends["switches"].sum() / count}
+        used = processes.usage(server) - before
+    switches = used.by_role.loc["client backend", "switches"]
+    return {"kernel": used.kernel_share("client backend"), "seconds": watch.seconds / count, "switches": switches / count}
 
 
 def kernel_of(chapter: Chapter) -> dict[str, statistics.Interval] | None:

@@ -7,7 +7,7 @@ from pgrerun.chapter import Chapter
 from pgrerun.chapters.four_tactics import compilation, files, heirs, profile, reading, system
 from pgrerun.chapters.four_tactics.miniature import ALONE, PAGES, TRACKS
 from pgrerun.errors import CannotMeasure
-from pgrerun.parameters import MINUTES, PROFILES
+from pgrerun.parameters import time_to_run
 
 
 def apparatus(chapter: Chapter) -> tables.Table:
@@ -21,7 +21,7 @@ def apparatus(chapter: Chapter) -> tables.Table:
         ("relation of the scans", f"{relations.tuples:g} tuples of {relations.tuple_bytes:g} bytes", f"the same; on PostgreSQL {chapter.parameters.tuples:,} tuples"),
         ("relation of the joins", f"{relations.loaded:g} tuples of {relations.wide_bytes:g} bytes, and {relations.inserted:g} inserted", "the same"),
         ("page", f"{published.cell('four_tactics_said', 'block_bytes', 'value'):g} bytes", "the same; on PostgreSQL 8 kB"),
-        ("time to run", "", ", ".join(f"{minutes} min ({name})" for name, minutes in zip(PROFILES, MINUTES["four_tactics"]))),
+        ("time to run", "", time_to_run("four_tactics")),
     ]  # fmt: skip
     return tables.table(pd.DataFrame(rows, columns=["", "1981", "this run"]), "Apparatus then and now")
 

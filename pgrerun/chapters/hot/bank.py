@@ -23,7 +23,7 @@ from pgrerun import published, tables
 from pgrerun.chapter import Chapter
 from pgrerun.errors import CannotMeasure
 from pgrerun.instruments import pgbench
-from pgrerun.parameters import MINUTES, PROFILES
+from pgrerun.parameters import time_to_run
 from pgrerun.relations import loading
 from pgrerun.server import Server
 
@@ -214,7 +214,7 @@ def apparatus(chapter: Chapter) -> tables.Table:
         ("accounts", f"{published.derived('hot_growth').at['reduced_accounts', 'tuples']:,.0f}", f"{here.tuples:,}"),
         ("updates per account", f"{printed_updates():g}", f"{printed_updates():g}; for the steady state up to {chapter.parameters.rounds}"),
         ("fillfactor of accounts", f"{then['fillfactor']:g} %", f"{then['fillfactor']:g} %"),
-        ("time to run", "", ", ".join(f"{minutes} min ({profile})" for profile, minutes in zip(PROFILES, MINUTES["hot"]))),
+        ("time to run", "", time_to_run("hot")),
     ]  # fmt: skip
     return tables.table(pd.DataFrame(rows, columns=["", "2007", "this run"]), "Apparatus then and now")
 

@@ -18,7 +18,6 @@ from pgrerun.relations import loading
 
 ROWS = "ABCD"
 WIDTH = 1080  # characters that pad a tuple: seven tuples fill a page
-ROOM = 3  # further versions of this width that a page with four rows takes
 NEARLY_FULL = 0.10  # of a page: with less free, a visit prunes (heap_page_prune_opt), or with less than the fillfactor leaves
 
 # What happens between one picture of the page and the next.

@@ -12,28 +12,15 @@ from pgrerun.chapters.hot.speed import PAVAN, merlins, name
 from pgrerun.chapters.hot.worries import BESIDE
 
 
-def _runs(chapter: Chapter, experiment: str) -> list[tuple[str, pd.DataFrame]]:
-    """Observations of the experiment by provenance: the published run's, and this run's if it ran."""
-    found = [("published", chapter.published_run(experiment)), ("measured", chapter.run.observations(experiment))]
-    return [(kind, frame) for kind, frame in found if not frame.empty]
-
-
-def _row(label: str, kind: str, value: statistics.Interval | float, **more) -> dict:
-    if isinstance(value, statistics.Interval):
-        more |= {"low": value.low, "high": value.high}
-        value = value.estimate
-    return {"label": label, "kind": kind, "value": value, **more}
-
-
 def the_print() -> charts.Figure:
     """What the thread prints of throughput."""
     pavan, merlin = published.table("hot_throughput"), published.table("hot_abalance")
     arm = {True: "with HOT", False: "without HOT"}
-    rows = [_row(arm[row.hot], "printed", row.tps_including, panel=f"Pavan, {row.script} script") for row in pavan.itertuples()]
+    rows = [charts.row(arm[row.hot], "printed", row.tps_including, panel=f"Pavan, {row.script} script") for row in pavan.itertuples()]
     for row in merlin.itertuples():
         again = f", run {row.repeat:.0f}" if row.repeat > 0 else ""
         panel = f"{'index' if row.index_on_abalance else 'no index'}, {narrate.count(row.clients, 'client')}"
-        rows.append(_row(arm[row.hot] + again, "printed", row.tps, panel=panel))
+        rows.append(charts.row(arm[row.hot] + again, "printed", row.tps, panel=panel))
     frame = pd.DataFrame(rows)
     return charts.compare_to_print(
         frame,
@@ -125,10 +112,10 @@ def beside_print(grown: pd.DataFrame | None) -> charts.Figure | None:
     printed, rows = published.derived("hot_growth"), []
     for relation in SIZED[:2]:
         then = printed.loc[f"reduced_{relation}"]
-        rows += [_row(label, "printed", then[f"times_{arm}"], panel=relation) for label, arm in ((AS_BEFORE, "head"), (HOT, "hot"))]
+        rows += [charts.row(label, "printed", then[f"times_{arm}"], panel=relation) for label, arm in ((AS_BEFORE, "head"), (HOT, "hot"))]
         for arm in (AS_BEFORE, NO_HOT, HOT):
             now = pick(grown, REDUCED, arm, relation)
-            rows.append(_row(arm, "measured", now["after"] / now["before"], panel=relation))
+            rows.append(charts.row(arm, "measured", now["after"] / now["before"], panel=relation))
     frame = pd.DataFrame(rows)
     order = [AS_BEFORE, NO_HOT, HOT]
     frame = frame.sort_values(["panel", "label"], key=lambda column: column.map(order.index) if column.name == "label" else column, kind="stable")
@@ -217,12 +204,12 @@ def faster(chapter: Chapter) -> charts.Figure | None:
     many = f"no fsync, {narrate.count(clients, 'client')}: {HOT} over {NO_HOT}"
     one = f"no fsync, {narrate.count(1, 'client')}: {HOT} over {NO_HOT}"
     rows = [
-        _row(f"{reduced} neither", "printed", over_head["reduced_hot"]),
-        _row(f"{full} {NO_HOT}", "printed", over_head["full_hot"]),
-        _row(f"{NO_HOT}: reduced over full", "printed", over_full["reduced_head"]),
+        charts.row(f"{reduced} neither", "printed", over_head["reduced_hot"]),
+        charts.row(f"{full} {NO_HOT}", "printed", over_head["full_hot"]),
+        charts.row(f"{NO_HOT}: reduced over full", "printed", over_full["reduced_head"]),
     ]
     if clients == 10:
-        rows.append(_row(many, "printed", merlin["plain_10_hot"]))
+        rows.append(charts.row(many, "printed", merlin["plain_10_hot"]))
     pairs = [
         ("throughput", f"{reduced} neither", name(REDUCED, HOT), name(REDUCED, AS_BEFORE)),
         ("throughput", f"{reduced} {NO_HOT}", name(REDUCED, HOT), name(REDUCED, NO_HOT)),
@@ -233,10 +220,10 @@ def faster(chapter: Chapter) -> charts.Figure | None:
         ("merlin", f"{narrate.count(clients, 'client')}: {NO_HOT} over an index", merlins(clients, NO_HOT), merlins(clients, INDEXED)),
     ]
     for experiment, label, arm, base in pairs:
-        for kind, frame in _runs(chapter, experiment):
+        for kind, frame in chapter.by_provenance(experiment):
             table = wide(frame, "throughput")
             if {arm, base} <= set(table):
-                rows.append(_row(label, kind, statistics.ratio(table[arm], table[base], seed=chapter.parameters.seed)))
+                rows.append(charts.row(label, kind, statistics.ratio(table[arm], table[base], seed=chapter.parameters.seed)))
     order = [label for _, label, *_ in pairs]
     frame = pd.DataFrame(rows).sort_values("label", key=lambda labels: labels.map(order.index), kind="stable").reset_index(drop=True)
     if set(frame["kind"]) == {"printed"}:
@@ -259,13 +246,13 @@ def faster(chapter: Chapter) -> charts.Figure | None:
 
 def every_run(chapter: Chapter) -> charts.Figure | None:
     """Every repetition of Pavan's two set-ups."""
-    found = _runs(chapter, "throughput")
+    found = chapter.by_provenance("throughput")
     if not found:
         return None
     kind, frame = found[-1]
     table = wide(frame, "throughput")
     order = [name(script, arm) for script, arm in PAVAN]
-    medians = pd.DataFrame([_row(arm, kind, statistics.median(table[arm])) for arm in order])
+    medians = pd.DataFrame([charts.row(arm, kind, statistics.median(table[arm])) for arm in order])
     every = table[order].melt(ignore_index=False, var_name="label").rename_axis("block").reset_index().assign(kind=kind)
     return charts.observations(
         every,

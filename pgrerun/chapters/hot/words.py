@@ -4,7 +4,7 @@ import pandas as pd
 
 from pgrerun import narrate, published, statistics
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.hot.bank import AS_BEFORE, FULL, HOT, INDEXED, NO_HOT, PAGE, REDUCED, bank, printed_updates
+from pgrerun.chapters.hot.bank import AS_BEFORE, HOT, INDEXED, NO_HOT, PAGE, REDUCED, bank, printed_updates
 from pgrerun.chapters.hot.budget import SCANS
 from pgrerun.chapters.hot.growth import ENTRIES_PER_LEAF, over_hot, pick
 from pgrerun.chapters.hot.speed import hot_over, merlin_over, twins

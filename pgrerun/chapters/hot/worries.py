@@ -10,7 +10,6 @@ from functools import partial
 import pandas as pd
 import psycopg
 
-from pgrerun import statistics
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.hot.bank import AS_BEFORE, HOT, Bank, bank, blocks, churn, printed_updates, snapshot
 from pgrerun.chapters.hot.chain import linked, longest_chain

@@ -9,21 +9,14 @@ from pgrerun.chapters.measuring import artificial, sleeping, steadiness, twins, 
 _POINTS = 60  # on a chart over time; longer runs are drawn in wider slots
 
 
-def _row(label: str, kind: str, value: statistics.Interval | float, **more) -> dict:
-    if isinstance(value, statistics.Interval):
-        more |= {"low": value.low, "high": value.high}
-        value = value.estimate
-    return {"label": label, "kind": kind, "value": value, **more}
-
-
 def _ratios(chapter: Chapter, experiment: str, metric: str, pairs: list[tuple[str, str, str]], panel: str = "") -> list[dict]:
     """Rows of the published run and of this one: (label, arm, base) each."""
     rows = []
-    for kind, frame in (("published", chapter.published_run(experiment)), ("measured", chapter.run.observations(experiment))):
+    for kind, frame in chapter.by_provenance(experiment):
         values = wide(frame, metric)
         known = [] if values.empty else [(label, arm, base) for label, arm, base in pairs if {arm, base} <= set(values)]
         more = {"panel": panel} if panel else {}
-        rows += [_row(label, kind, statistics.ratio(values[arm], values[base], seed=chapter.parameters.seed), **more) for label, arm, base in known]
+        rows += [charts.row(label, kind, statistics.ratio(values[arm], values[base], seed=chapter.parameters.seed), **more) for label, arm, base in known]
     return rows
 
 
@@ -67,7 +60,7 @@ def spoilt(found: pd.DataFrame) -> charts.Figure:
 
 def neighbour(chapter: Chapter) -> charts.Figure:
     """Pairs and series with a neighbour who wakes up halfway."""
-    frame = pd.DataFrame([_row(way, "measured", found) for way, found in twins.pairs_and_series(chapter).items()])
+    frame = pd.DataFrame([charts.row(way, "measured", found) for way, found in twins.pairs_and_series(chapter).items()])
     return charts.compare_to_print(
         frame,
         question="What does a neighbour who wakes up halfway do to a comparison?",

@@ -124,11 +124,6 @@ def in_lock_code(seen: Seen) -> float:
     return float(seen.profile.reindex(LOCK_CODE).fillna(0).sum())
 
 
-def asleep_on_locks(seen: Seen) -> float:
-    """Share of the context switches that wait for a lock."""
-    return float(seen.chains.reindex(LOCKS).fillna(0).sum())
-
-
 def by_event(seen: Seen) -> pd.Series:
     """The wait events in the words of `CAUSES`."""
     words = [EVENTS.get(event.partition(":")[0], "other") if event != RUNNING else RUNNING for event in seen.events.index]

@@ -10,14 +10,6 @@ from pgrerun.chapters.optimizer import diagrams, joins, ranges, scans, suggestio
 from pgrerun.chapters.optimizer.faults import CONSTANT, NONE
 from pgrerun.chapters.optimizer.queries import BITMAP, HASH, INDEX, LARGE, MERGE, NESTED, REPORT, SEQUENTIAL
 from pgrerun.chapters.optimizer.scans import ATTRIBUTES, CLUSTERED, COLD, COUNTED, SHUFFLED, WARM
-from pgrerun.statistics import Interval
-
-
-def _row(label: str, kind: str, value: Interval | float, **more) -> dict:
-    if isinstance(value, Interval):
-        more |= {"low": value.low, "high": value.high}
-        value = value.estimate
-    return {"label": label, "kind": kind, "value": value, **more}
 
 
 def _series(rows: Iterable[dict]) -> pd.DataFrame:
@@ -124,15 +116,15 @@ def switch_overs(chapter: Chapter, planned: dict[str, float]) -> charts.Figure:
     """Planned and best switch-over, printed and here."""
     said = published.table("optimizer_said")["value"]
     rows = [
-        _row("planned", "printed", said["revised_switch"], panel=CLUSTERED), _row("planned", "measured", planned[CLUSTERED], panel=CLUSTERED),
+        charts.row("planned", "printed", said["revised_switch"], panel=CLUSTERED), charts.row("planned", "measured", planned[CLUSTERED], panel=CLUSTERED),
     ]  # fmt: skip
     for layout, method in ((CLUSTERED, INDEX), (SHUFFLED, BITMAP)):
-        rows += [_row("planned", "measured", planned[SHUFFLED], panel=SHUFFLED)] if layout == SHUFFLED else []
+        rows += [charts.row("planned", "measured", planned[SHUFFLED], panel=SHUFFLED)] if layout == SHUFFLED else []
         for cache in (WARM, COLD):
             measured = scans.measured_switch(chapter, layout, cache, method)
             if (layout, cache) == (CLUSTERED, COLD):  # in print two relations took turns, so that neither stayed in memory
-                rows.append(_row(f"best, {cache}", "printed", said["best_switch"], panel=layout))
-            rows += [] if measured is None else [_row(f"best, {cache}", "measured", measured, panel=layout)]
+                rows.append(charts.row(f"best, {cache}", "printed", said["best_switch"], panel=layout))
+            rows += [] if measured is None else [charts.row(f"best, {cache}", "measured", measured, panel=layout)]
     frame = pd.DataFrame(rows)
     return charts.compare_to_print(
         frame,
@@ -192,10 +184,10 @@ def join_times(chapter: Chapter) -> charts.Figure | None:
             for method in (MERGE, NESTED):
                 label = f"query {query}: {method}"
                 if pd.notna(then.at[query, method]):
-                    rows.append(_row(label, "printed", then.at[query, method] / then.at[query, HASH], panel=panel))
+                    rows.append(charts.row(label, "printed", then.at[query, method] / then.at[query, HASH], panel=panel))
                 here = chapter.table(joins.experiment(size), joins.metric(query))
                 if not here.empty and method in here and here[method].notna().all():
-                    rows.append(_row(label, "measured", joins.over(chapter, query, method, HASH, size), panel=panel))
+                    rows.append(charts.row(label, "measured", joins.over(chapter, query, method, HASH, size), panel=panel))
     frame = pd.DataFrame(rows)
     if not (frame["kind"] == "measured").any():
         return None
@@ -230,7 +222,7 @@ def interpolation(found: pd.DataFrame | None) -> charts.Figure | None:
     if found is None:
         return None
     rows = [
-        _row(row.estimator, "simulated" if row.estimator == ranges.FIGURE else "measured", row.largest, panel=f"{row.attribute} values")
+        charts.row(row.estimator, "simulated" if row.estimator == ranges.FIGURE else "measured", row.largest, panel=f"{row.attribute} values")
         for row in ranges.worst(found).itertuples()
     ]
     frame = pd.DataFrame(rows)
@@ -265,7 +257,7 @@ def prices(chapter: Chapter, found: pd.DataFrame | None) -> charts.Figure | None
     """What a wrong assumption about clustering costs."""
     words = {CLUSTERED: "taken as not clustered", SHUFFLED: "taken as clustered"}  # what each is not
     rows = [
-        _row(cache, "measured", interval, panel=words[layout])
+        charts.row(cache, "measured", interval, panel=words[layout])
         for layout in ATTRIBUTES for cache in (WARM, COLD) if (interval := suggestions.price(chapter, found, layout, cache)) is not None
     ]  # fmt: skip
     if not rows:

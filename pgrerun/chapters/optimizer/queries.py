@@ -14,6 +14,7 @@ from pgrerun import published
 from pgrerun.chapter import Chapter
 from pgrerun.instruments import plans
 from pgrerun.relations import Wisconsin
+from pgrerun.server import set_session
 
 # ---- forcing
 
@@ -37,8 +38,7 @@ SESSION = {"max_parallel_workers_per_gather": 0, "jit": "off"}
 def session(server) -> Iterator[psycopg.Connection]:
     """A connection whose statements run in one process."""
     with server.connect() as connection:
-        for name, value in SESSION.items():
-            connection.execute(f"SET {name} = {value}")
+        set_session(connection, SESSION)
         yield connection
 
 

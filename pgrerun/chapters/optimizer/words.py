@@ -84,13 +84,6 @@ def fitting_means(fitted: pd.DataFrame) -> Sentence | None:
     return Sentence("No single value serves all: the same number prices the pages of an index that are read in order, and heap pages that aren't.")
 
 
-def clustered_cost() -> Sentence:
-    """What the setting prices where the relation is clustered."""
-    return Sentence(
-        "A clustered relation's pages are charged as sequential ones. What random_page_cost still prices there are the pages of the index, which are few, so the setting has little to move."
-    )
-
-
 def constant(found: pd.DataFrame | None) -> Sentence | None:
     """What the constant selectivity does to the first set."""
     if found is None:

@@ -13,7 +13,6 @@ from pgrerun import published
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.profiling import breakdown, queries
 from pgrerun.chapters.profiling.queries import SCANS, TRANSACTIONS
-from pgrerun.errors import CannotMeasure
 from pgrerun.instruments import callgrind
 
 EXPERIMENT = "instructions"
@@ -248,11 +247,3 @@ def batch_commands(chapter: Chapter) -> int:
 def callers(chapter: Chapter, workload: str) -> pd.Series:
     """Calls of the attribute routines by who asked."""
     return _of(chapter, "callers", workload)
-
-
-def no_callgrind(chapter: Chapter) -> CannotMeasure | None:
-    """Why this run counts no instructions."""
-    if chapter.borrowed:
-        return CannotMeasure("restart", "instructions are counted in a single-user backend, and the server is not ours to stop")
-    reason = callgrind.unavailable()
-    return CannotMeasure("callgrind", reason) if reason else None

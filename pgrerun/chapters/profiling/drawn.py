@@ -8,12 +8,6 @@ from pgrerun.chapters.profiling import attributes, breakdown, counted, ladder, s
 from pgrerun.chapters.profiling.queries import SCANS, TRANSACTIONS
 
 
-def _kinds(chapter: Chapter, experiment: str) -> list[tuple[str, pd.DataFrame]]:
-    """Observations of an experiment by provenance."""
-    found = [("published", chapter.published_run(experiment)), ("measured", chapter.run.observations(experiment))]
-    return [(kind, frame) for kind, frame in found if not frame.empty]
-
-
 def the_print() -> charts.Figure:
     """What the report claims: cycles of Figure 2.1's commands after each change."""
     totals = ladder.printed()
@@ -33,7 +27,7 @@ def subsystems(chapter: Chapter) -> charts.Figure:
         for column, panel in (("second", SCANS), (TRANSACTIONS, TRANSACTIONS))
         for key, value in printed[column].dropna().items()
     ]
-    for kind, _ in _kinds(chapter, counted.EXPERIMENT):
+    for kind, _ in chapter.by_provenance(counted.EXPERIMENT):
         for workload in (SCANS, TRANSACTIONS):
             shares = counted.shares(chapter, workload, kind)
             rows += [{"label": breakdown.SUBSYSTEMS[key], "kind": kind, "value": value, "panel": workload} for key, value in shares.items() if key != "kernel"]
@@ -99,7 +93,7 @@ def flame(chapter: Chapter, workload: str) -> charts.Figure | None:
 def places(chapter: Chapter) -> charts.Figure | None:
     """Instructions to fetch an attribute by its place, and by how often a condition uses it."""
     rows = []
-    for kind, frame in _kinds(chapter, attributes.EXPERIMENT):
+    for kind, frame in chapter.by_provenance(attributes.EXPERIMENT):
         wide = frame.pivot(index="arm", columns="metric", values="value")
         rows += [{"panel": "by place in the tuple", "series": "", "kind": kind, "x": place, "value": wide.at[f"attribute {place}", "in routine"]} for place in attributes.PLACES]
         rows += [{"panel": "by number of uses", "series": "", "kind": kind, "x": uses, "value": wide.at[f"{uses} uses", "in routine"]} for uses in attributes.USES]
@@ -118,7 +112,7 @@ def climbed_down(chapter: Chapter) -> charts.Figure:
     """The report's ladder and today's: what is left of the first rung."""
     totals = ladder.printed()
     rows = [{"label": f"1990: {label}", "kind": "printed", "value": 1 / gain, "panel": "1990, cycles"} for label, gain in zip(totals["label"], totals["gain_in_all"])]
-    for kind, frame in _kinds(chapter, ladder.EXPERIMENT):
+    for kind, frame in chapter.by_provenance(ladder.EXPERIMENT):
         wide = frame.pivot(index="arm", columns="metric", values="value").reindex([step.name for step in ladder.STEPS])
         for workload in (SCANS, TRANSACTIONS):
             rows += [{"label": f"{workload}: {step}", "kind": kind, "value": value, "panel": workload} for step, value in (wide[workload] / wide[workload].iloc[0]).items()]

@@ -1,16 +1,13 @@
 """The servers of this chapter, its relations, and its loads."""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pandas as pd
 
 from pgrerun import published, tables
 from pgrerun.chapter import Chapter
-from pgrerun.errors import CannotMeasure
 from pgrerun.instruments import pgbench
-from pgrerun.parameters import MINUTES, PROFILES
+from pgrerun.parameters import time_to_run
 from pgrerun.relations import loading
 from pgrerun.server import Server
 
@@ -84,31 +81,6 @@ def drive(chapter: Chapter, on: Server, script: str, clients: int, transactions:
     )  # fmt: skip
 
 
-@contextmanager
-def configured(on: Server, **settings: str | int) -> Iterator[None]:
-    """A server of ours runs this block with these settings, none of which needs a restart; CannotMeasure on somebody else's."""
-    if not on.owned:
-        raise CannotMeasure("restart", f"it needs a server whose settings may be changed, and {on.name} is not ours")
-    with on.connect() as connection:
-        for name, value in settings.items():
-            connection.execute(f"ALTER SYSTEM SET {name} = '{value}'")
-        _reload(connection)
-        try:
-            yield
-        finally:
-            for name in settings:
-                connection.execute(f"ALTER SYSTEM RESET {name}")
-            _reload(connection)
-
-
-def _reload(connection) -> None:
-    """Reload the configuration and wait until it is in effect."""
-    [before] = connection.execute("SELECT pg_conf_load_time()").fetchone()
-    connection.execute("SELECT pg_reload_conf()")
-    while connection.execute("SELECT pg_conf_load_time()").fetchone()[0] == before:
-        connection.execute("SELECT pg_sleep(0.002)")
-
-
 def apparatus(chapter: Chapter) -> tables.Table:
     """The talk's machines and this one."""
     read, write, now = published.table("scalability_read").value, published.table("scalability_write").value, chapter.run.environment["machine"]
@@ -119,6 +91,6 @@ def apparatus(chapter: Chapter) -> tables.Table:
         ("disk", "a slow one, without a write cache", f"{1 / flush:,.0f} flushed writes per second" if flush else "unknown"),
         ("load", "pgbench, primary key lookups; pgbench; single inserts", "the same"),
         ("runs", "three, of five minutes (reads) or thirty (writes)", f"{chapter.parameters.pairs} interleaved, of {chapter.parameters.transactions:,} transactions"),
-        ("time to run", "", ", ".join(f"{minutes} min ({profile})" for profile, minutes in zip(PROFILES, MINUTES["scalability"]))),
+        ("time to run", "", time_to_run("scalability")),
     ]  # fmt: skip
     return tables.table(pd.DataFrame(rows, columns=["", "2012", "this run"]), "Apparatus then and now")

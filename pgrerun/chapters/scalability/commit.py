@@ -6,7 +6,7 @@ import pandas as pd
 
 from pgrerun import published, statistics
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.scalability.bench import TALK_CLIENTS, configured, connections, drive, levels, load, processors, server
+from pgrerun.chapters.scalability.bench import TALK_CLIENTS, connections, drive, levels, load, processors, server
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import flushing
 from pgrerun.models import group_commit
@@ -121,7 +121,7 @@ def _swept(chapter: Chapter, on: Server, name: str, ways: list[tuple[str, dict, 
 
 
 def _flushed(chapter: Chapter, on: Server, setting: dict, number: int, block: Block) -> dict[str, float]:
-    with configured(on, **setting):
+    with on.reloaded(**setting):
         before = _flushes(on)
         done = drive(chapter, on, INSERT_ONLY, number, min(chapter.parameters.commits, 40 * number), block.seed)
         return {"throughput": done.tps, "per flush": done.transactions / max(1, _flushes(on) - before)}

@@ -10,19 +10,14 @@ from pgrerun.errors import BookError
 
 
 def _runs(chapter: Chapter, experiment: str) -> list[tuple[str, pd.DataFrame]]:
-    """Observations of the experiment by provenance: the published run's, and this run's if it ran."""
-    found = [("published", chapter.published_run(experiment)), ("measured", chapter.run.observations(experiment))]
-    runs = [(kind, frame) for kind, frame in found if not frame.empty]
+    runs = chapter.by_provenance(experiment)
     if not runs:
         raise BookError(f"There is nothing to draw of {experiment!r}: neither this run nor the published one has measured it.")
     return runs
 
 
 def _point(x: float, kind: str, value: statistics.Interval | float, **more) -> dict:
-    if isinstance(value, statistics.Interval):
-        more |= {"low": value.low, "high": value.high}
-        value = value.estimate
-    return {"x": x, "label": f"{x:g}", "kind": kind, "value": value, **more}
+    return charts.row(f"{x:g}", kind, value, x=x, **more)
 
 
 def _number(arm: str) -> int:

@@ -8,7 +8,7 @@ import pandas as pd
 
 from pgrerun import statistics
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.scalability.bench import configured, connections, drive, levels, load, processors, server
+from pgrerun.chapters.scalability.bench import connections, drive, levels, load, processors, server
 from pgrerun.chapters.scalability.locks import CROWD
 from pgrerun.chapters.scalability.memory import SMALL_POOL
 from pgrerun.chapters.scalability.reading import clients
@@ -69,7 +69,7 @@ def write(chapter: Chapter) -> None:
 
 
 def _asynchronous(on: Server, **more):
-    return configured(on, synchronous_commit="off", **more)
+    return on.reloaded(synchronous_commit="off", **more)
 
 
 def _writes(chapter: Chapter, on: Server, number: int, block: Block) -> dict[str, float]:
@@ -91,7 +91,7 @@ def waiting(chapter: Chapter) -> pd.DataFrame:
     """What writers wait for, with and without waiting for the flush, most clients: load, type, event, backends."""
     on, frames = prepared(chapter), []
     for name, setting in zip(LOADS, ("off", "on")):
-        with configured(on, synchronous_commit=setting), waits.sampled(on) as found:
+        with on.reloaded(synchronous_commit=setting), waits.sampled(on) as found:
             _write(chapter, on, levels(chapter)[-1], chapter.parameters.seed, share=0.5)
         frames.append(found.seen().assign(load=name))
     return pd.concat(frames, ignore_index=True)

@@ -15,25 +15,16 @@ PAGE = 8192  # bytes
 
 
 def _runs(chapter: Chapter, experiment: str) -> list[tuple[str, pd.DataFrame]]:
-    """Observations of the experiment by provenance: the published run's, and this run's if it ran."""
-    found = [("published", chapter.published_run(experiment)), ("measured", chapter.run.observations(experiment))]
-    runs = [(kind, frame) for kind, frame in found if not frame.empty]
+    runs = chapter.by_provenance(experiment)
     if not runs:
         raise BookError(f"There is nothing to draw of {experiment!r}: neither this run nor the published one has measured it.")
     return runs
 
 
-def _row(label: str, kind: str, value: statistics.Interval | float, **more) -> dict:
-    if isinstance(value, statistics.Interval):
-        more |= {"low": value.low, "high": value.high}
-        value = value.estimate
-    return {"label": label, "kind": kind, "value": value, **more}
-
-
 def _medians(chapter: Chapter, experiment: str, metrics: dict[str, str], arm: str) -> list[dict]:
     """One row per metric (label by metric name) and run: the arm's median with its interval."""
     return [
-        _row(label, kind, statistics.median(wide(frame, metric)[arm]))
+        charts.row(label, kind, statistics.median(wide(frame, metric)[arm]))
         for kind, frame in _runs(chapter, experiment)
         for metric, label in metrics.items()
     ]
@@ -44,7 +35,7 @@ def the_print() -> charts.Figure:
     stages = printed_ladder()
     panels = {"tp1": "transactions per second", "reads": "pages read", "writes": "pages written"}
     rows = [
-        _row(name, "printed", value, panel=panels[column])
+        charts.row(name, "printed", value, panel=panels[column])
         for column in panels
         for name, value in zip(stages["name"], stages[column])
         if pd.notna(value)
@@ -67,14 +58,14 @@ def the_print() -> charts.Figure:
 def climbed(chapter: Chapter, simulated: pd.DataFrame) -> charts.Figure:
     """Throughput of every rung relative to the first, by provenance."""
     stages = printed_ladder()
-    rows = [_row(name, "printed", value) for name, value in zip(stages["name"], stages["relative"])]
+    rows = [charts.row(name, "printed", value) for name, value in zip(stages["name"], stages["relative"])]
     two = simulated[simulated["backends"] == simulated.groupby("name")["backends"].transform("max")]
     first = simulated["simulated"].iloc[0]
-    rows += [_row(name, "simulated", value / first) for name, value in zip(two["name"], two["simulated"])]
+    rows += [charts.row(name, "simulated", value / first) for name, value in zip(two["name"], two["simulated"])]
     for kind, frame in _runs(chapter, "ladder"):
         table = wide(frame, "throughput")
         rows += [
-            _row(rung.name, kind, statistics.ratio(table[rung.name], table[ALONE], seed=chapter.parameters.seed))
+            charts.row(rung.name, kind, statistics.ratio(table[rung.name], table[ALONE], seed=chapter.parameters.seed))
             for rung in RUNGS
             if rung.name not in (ALONE, AGAIN)
         ]
@@ -98,7 +89,7 @@ def every_climb(chapter: Chapter) -> charts.Figure:
     """Every repetition of every rung."""
     kind, frame = _runs(chapter, "ladder")[-1]
     table = wide(frame, "throughput")
-    medians = pd.DataFrame([_row(rung.name, kind, statistics.median(table[rung.name])) for rung in RUNGS])
+    medians = pd.DataFrame([charts.row(rung.name, kind, statistics.median(table[rung.name])) for rung in RUNGS])
     every = table.melt(ignore_index=False, var_name="label").rename_axis("block").reset_index().assign(kind=kind)
     return charts.observations(
         _in_order(every),
@@ -119,7 +110,7 @@ def three_scripts(chapter: Chapter) -> charts.Figure:
     for kind, frame in _runs(chapter, "reuse"):
         table = wide(frame, "throughput")
         names = {REUSED: "independent draws", BRANCH_RULE: BRANCH_RULE, TPCB_LIKE: TPCB_LIKE}
-        rows += [_row(name, kind, statistics.median(table[arm])) for arm, name in names.items() if arm in table]
+        rows += [charts.row(name, kind, statistics.median(table[arm])) for arm, name in names.items() if arm in table]
     frame = pd.DataFrame(rows)
     return charts.compare_to_print(
         frame,
@@ -138,13 +129,13 @@ def reads_by_place(chapter: Chapter) -> charts.Figure:
     """Pages read per transaction on each rung, by relation and index, beside the print's totals."""
     stages = printed_ladder()
     rows = [
-        _row(f"{name}, 1990", "printed", value, pages="not told apart in 1990")
+        charts.row(f"{name}, 1990", "printed", value, pages="not told apart in 1990")
         for name, value in zip(stages["name"], stages["reads"])
     ]
     for kind, frame in _runs(chapter, "io")[-1:]:
         for place in PLACES:
             table = wide(frame, f"reads of {place}")
-            rows += [_row(f"{rung}, {_WHEN[kind]}", kind, table[rung].mean(), pages=place) for rung in IO_RUNGS]
+            rows += [charts.row(f"{rung}, {_WHEN[kind]}", kind, table[rung].mean(), pages=place) for rung in IO_RUNGS]
     order = [f"{rung.name}, {when}" for rung in RUNGS for when in ("1990", *_WHEN.values())]
     frame = _in_order(pd.DataFrame(rows), order)
     frame = frame[frame["value"] > 0]
@@ -170,11 +161,11 @@ def needed(chapter: Chapter) -> charts.Figure:
     rows = []
     for verb, column, words in (("read", "reads", "read"), ("changed", "writes", "changed, so to be written")):
         share = bound[column] / 2
-        rows += [_row("bound of 1990", "printed", share, pages=kind, operation=words) for kind in (LEAF, OLD_VERSION)]
+        rows += [charts.row("bound of 1990", "printed", share, pages=kind, operation=words) for kind in (LEAF, OLD_VERSION)]
         for kind, frame in _runs(chapter, "touched")[-1:]:
             means = {page: wide(frame, f"{verb}: {page}")["one transaction"].mean() for page in KINDS}
             label = f"PostgreSQL, {_WHEN[kind]}"
-            rows += [_row(label, kind, value, pages=page, operation=words) for page, value in means.items() if value]
+            rows += [charts.row(label, kind, value, pages=page, operation=words) for page, value in means.items() if value]
             if verb == "changed":
                 rows += _log_pages(chapter, label, kind, operation=words)
     frame = pd.DataFrame(rows)
@@ -194,19 +185,19 @@ def needed(chapter: Chapter) -> charts.Figure:
 def _log_pages(chapter: Chapter, label: str, kind: str, **more) -> list[dict]:
     """What a transaction adds to the log, in pages, on the rung that doesn't force a checkpoint."""
     frames = [frame for provenance, frame in _runs(chapter, "io") if provenance == kind]
-    return [_row(label, kind, wide(frame, "wal")[STABLE].mean() / PAGE, pages="log (WAL)", **more) for frame in frames]
+    return [charts.row(label, kind, wide(frame, "wal")[STABLE].mean() / PAGE, pages="log (WAL)", **more) for frame in frames]
 
 
 def overlapping(chapter: Chapter) -> charts.Figure:
     """Processor share of one and two copies of the test program: printed, measured, predicted."""
     program = published.table("tp1_overlap")
     rows = [
-        _row(label, "printed", program.at[run, "cpu_percent"] / 100, panel="1990")
+        charts.row(label, "printed", program.at[run, "cpu_percent"] / 100, panel="1990")
         for label, run in zip(COPIES, ("one", "two"))
     ]
     for kind, frame in _runs(chapter, "overlap"):
         table = wide(frame, "processor")
-        rows += [_row(label, kind, statistics.median(table[label]), panel="now") for label in COPIES]
+        rows += [charts.row(label, kind, statistics.median(table[label]), panel="now") for label in COPIES]
     frame = pd.concat([pd.DataFrame(rows), overlap_predicted(chapter)], ignore_index=True)
     return charts.compare_to_print(
         frame,
@@ -224,11 +215,11 @@ def overlapping(chapter: Chapter) -> charts.Figure:
 def first_reads(chapter: Chapter) -> charts.Figure:
     """Pages read by a connection's first transaction against its second, by size of the pool."""
     catalogs = published.table("tp1_catalogs")["value"]
-    rows = [_row(f"pool of {catalogs['default_buffers']:.0f} pages", "printed", catalogs["first_transaction_reads"], panel="first transaction")]
+    rows = [charts.row(f"pool of {catalogs['default_buffers']:.0f} pages", "printed", catalogs["first_transaction_reads"], panel="first transaction")]
     for kind, frame in _runs(chapter, "first transaction"):
         for which in ("first", "second"):
             table = wide(frame, f"{which}: pages read")
-            rows += [_row(arm, kind, statistics.median(table[arm]), panel=f"{which} transaction") for arm in _by_number(table)]
+            rows += [charts.row(arm, kind, statistics.median(table[arm]), panel=f"{which} transaction") for arm in _by_number(table)]
     frame = pd.DataFrame(rows)
     return charts.compare_to_print(
         frame,
@@ -249,7 +240,7 @@ def catalogs_reached(chapter: Chapter) -> charts.Figure:
     for kind, frame in _runs(chapter, "catalog access"):
         table = wide(frame, "first: catalog pages fetched")
         rows += [
-            _row(way, kind, statistics.median(table[f"{way}, {size}"]), panel=size)
+            charts.row(way, kind, statistics.median(table[f"{way}, {size}"]), panel=size)
             for size in (SMALL, GROWN)
             for way in (BY_INDEX, BY_SCAN)
         ]
@@ -274,7 +265,7 @@ def reused(chapter: Chapter) -> charts.Figure:
     for kind, frame in _runs(chapter, "reuse"):
         for metric, panel in panels.items():
             table = wide(frame, metric)
-            rows += [_row(arm, kind, statistics.median(table[arm]), panel=panel) for arm in (REUSED, NOT_REUSED)]
+            rows += [charts.row(arm, kind, statistics.median(table[arm]), panel=panel) for arm in (REUSED, NOT_REUSED)]
     frame = pd.DataFrame(rows)
     return charts.compare_to_print(
         frame,

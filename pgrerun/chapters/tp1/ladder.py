@@ -11,7 +11,7 @@ from pgrerun.chapter import Chapter
 from pgrerun.errors import CannotMeasure
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import pgbench, processes
-from pgrerun.parameters import MINUTES, PROFILES
+from pgrerun.parameters import time_to_run
 from pgrerun.relations.debit_credit import DebitCredit
 from pgrerun.server import Cluster, Server
 
@@ -83,7 +83,7 @@ def apparatus(chapter: Chapter) -> tables.Table:
         ("speed", f"{then['processor']:g} million instructions per second", ""),
         ("memory", f"{then['memory']:g} MB", f"{now['memory_bytes'] / 1e6:,.0f} MB"),
         ("disk", f"{then['disk_low']:g} to {then['disk_high']:g} accesses per second", f"{1 / flush:,.0f} flushed writes per second" if flush else "unknown"),
-        ("time to run", "", ", ".join(f"{minutes} min ({profile})" for profile, minutes in zip(PROFILES, MINUTES["tp1"]))),
+        ("time to run", "", time_to_run("tp1")),
         ("buffer pool", f"{POOL_1990}, then {POOL_ENLARGED} pages", f"{POOL_1990}, then {POOL_ENLARGED} pages"),
     ]  # fmt: skip
     return tables.table(pd.DataFrame(rows, columns=["", "1990", "this run"]), "Apparatus then and now")

@@ -16,7 +16,7 @@ from pgrerun.instruments import clock
 from pgrerun.quel import Translator, read
 from pgrerun.relations import Wisconsin, loading
 from pgrerun.relations.duck import Duck
-from pgrerun.server import Server
+from pgrerun.server import Server, set_session
 
 POSTGRESQL, AGAIN, CONFINED, DUCKDB = "PostgreSQL", "PostgreSQL, again", "nested loops only", "DuckDB"
 NESTED_LOOPS = {"enable_hashjoin": "off", "enable_mergejoin": "off"}  # the joins of university INGRES
@@ -90,8 +90,7 @@ class PostgreSQL(_Sql):
     def __enter__(self) -> "PostgreSQL":
         self.connection = self._server.connect()
         self.connection.prepare_threshold = None  # every statement is planned for its own constants
-        for setting, value in self._settings.items():
-            self.connection.execute("SELECT set_config(%s, %s, false)", [setting, value])
+        set_session(self.connection, self._settings)
         self.connection.execute(f"DROP TABLE IF EXISTS {RESULT}")
         return self
 

@@ -11,26 +11,13 @@ from pgrerun.chapters.wisconsin.contenders import CONFINED, DUCKDB, POSTGRESQL
 from pgrerun.chapters.wisconsin.queries import KEYS, SPECIFIED
 
 
-def _runs(chapter: Chapter, experiment: str) -> list[tuple[str, pd.DataFrame]]:
-    """Observations of the experiment by provenance: the published run's, and this run's if it ran."""
-    found = [("published", chapter.published_run(experiment)), ("measured", chapter.run.observations(experiment))]
-    return [(kind, frame) for kind, frame in found if not frame.empty]
-
-
-def _row(label: str, kind: str, value: statistics.Interval | float, **more) -> dict:
-    if isinstance(value, statistics.Interval):
-        more |= {"low": value.low, "high": value.high}
-        value = value.estimate
-    return {"label": label, "kind": kind, "value": value, **more}
-
-
 def _printed() -> pd.DataFrame:
     return published.derived("wisconsin_figure_3_11")
 
 
 def the_print() -> charts.Figure:
     """Figure 3.11 as ratios."""
-    rows = [_row(race.label(key), "printed", value) for key, value in _printed().ratio.dropna().items()]
+    rows = [charts.row(race.label(key), "printed", value) for key, value in _printed().ratio.dropna().items()]
     frame = pd.DataFrame(rows)
     return charts.compare_to_print(
         frame,
@@ -47,10 +34,10 @@ def the_print() -> charts.Figure:
 
 def _over(chapter: Chapter, one: str, other: str, keys: Sequence[str], n: int) -> list[dict]:
     rows = []
-    for kind, observed in _runs(chapter, race.at(n)):
+    for kind, observed in chapter.by_provenance(race.at(n)):
         a, b = (race.times(observed, name) for name in (one, other))
         if not (a.empty or b.empty):
-            rows += [_row(race.label(key), kind, statistics.ratio(a[key], b[key])) for key in keys]
+            rows += [charts.row(race.label(key), kind, statistics.ratio(a[key], b[key])) for key in keys]
     return rows
 
 
@@ -60,7 +47,7 @@ def over_duckdb(chapter: Chapter) -> charts.Figure | None:
     if not rows:
         return None
     printed = _printed().ratio
-    frame = pd.DataFrame(sorted([*(_row(race.label(key), "printed", printed[key]) for key in KEYS if pd.notna(printed[key])), *rows], key=lambda row: int(row["label"].split(":")[0])))
+    frame = pd.DataFrame(sorted([*(charts.row(race.label(key), "printed", printed[key]) for key in KEYS if pd.notna(printed[key])), *rows], key=lambda row: int(row["label"].split(":")[0])))
     return charts.compare_to_print(
         frame,
         question="Who wins which query, then and now?",
@@ -80,7 +67,7 @@ def joins(chapter: Chapter) -> charts.Figure | None:
     if not rows:
         return None
     printed = _printed().ratio
-    frame = pd.DataFrame(sorted([*(_row(race.label(key), "printed", 1 / printed[key]) for key in scans.JOINS), *rows], key=lambda row: int(row["label"].split(":")[0])))
+    frame = pd.DataFrame(sorted([*(charts.row(race.label(key), "printed", 1 / printed[key]) for key in scans.JOINS), *rows], key=lambda row: int(row["label"].split(":")[0])))
     return charts.compare_to_print(
         frame,
         question="What do hash and merge join gain over nested loops?",
@@ -117,10 +104,10 @@ def index_effects(chapter: Chapter) -> charts.Figure | None:
         panel = f"{n:,} tuples"
         for label, above, below in _EFFECTS:
             print_value = float(race.mean(printed, above).iloc[0] / race.mean(printed, below).iloc[0])
-            rows.append(_row(label, "printed", print_value, panel=panel))
-            for kind, observed in _runs(chapter, race.at(n)):
+            rows.append(charts.row(label, "printed", print_value, panel=panel))
+            for kind, observed in chapter.by_provenance(race.at(n)):
                 frame = race.times(observed, POSTGRESQL)
-                rows.append(_row(label, kind, statistics.ratio(race.mean(frame, above), race.mean(frame, below)), panel=panel))
+                rows.append(charts.row(label, kind, statistics.ratio(race.mean(frame, above), race.mean(frame, below)), panel=panel))
     frame = pd.DataFrame(rows)
     if set(frame["kind"]) == {"printed"}:
         return None
@@ -141,14 +128,14 @@ def index_effects(chapter: Chapter) -> charts.Figure | None:
 def three_scans(chapter: Chapter) -> charts.Figure | None:
     """The index scans over the sequential scan, by selectivity."""
     rows = []
-    for kind, observed in _runs(chapter, scans.FORCED):
+    for kind, observed in chapter.by_provenance(scans.FORCED):
         for key, panel in (("q5", "1 % of the tuples"), ("q6", "10 % of the tuples")):
             frame = wide(observed, key)
-            rows += [_row(name, kind, statistics.ratio(frame[name], frame[scans.SEQUENTIAL]), panel=panel) for name in (scans.PLAIN, scans.BITMAP)]
+            rows += [charts.row(name, kind, statistics.ratio(frame[name], frame[scans.SEQUENTIAL]), panel=panel) for name in (scans.PLAIN, scans.BITMAP)]
     if not rows:
         return None
     printed = _printed().postgres
-    rows = [_row(scans.PLAIN, "printed", printed[one] / printed[other], panel=panel) for one, other, panel in (("q5", "q1", "1 % of the tuples"), ("q6", "q2", "10 % of the tuples"))] + rows
+    rows = [charts.row(scans.PLAIN, "printed", printed[one] / printed[other], panel=panel) for one, other, panel in (("q5", "q1", "1 % of the tuples"), ("q6", "q2", "10 % of the tuples"))] + rows
     frame = pd.DataFrame(rows)
     return charts.compare_to_print(
         frame,
@@ -171,7 +158,7 @@ def growth(chapter: Chapter) -> charts.Figure | None:
     """How times grow with the relation."""
     rows = []
     for n in race.sizes(chapter):
-        for kind, observed in _runs(chapter, race.at(n)):
+        for kind, observed in chapter.by_provenance(race.at(n)):
             for contender in (POSTGRESQL, DUCKDB):
                 frame = race.times(observed, contender)
                 for key, panel in _GROWING.items():
@@ -200,10 +187,10 @@ def growth(chapter: Chapter) -> charts.Figure | None:
 def conversion(chapter: Chapter) -> charts.Figure | None:
     """The factor between two machines, query by query."""
     rows = []
-    for kind, observed in _runs(chapter, machines.MACHINES):
+    for kind, observed in chapter.by_provenance(machines.MACHINES):
         for key in machines.CONVERTED:
             frame = wide(observed, key)
-            rows.append(_row(race.label(key), kind, statistics.ratio(frame[machines.UNCACHED], frame[POSTGRESQL])))
+            rows.append(charts.row(race.label(key), kind, statistics.ratio(frame[machines.UNCACHED], frame[POSTGRESQL])))
     if not rows:
         return None
     frame = pd.DataFrame(rows)

@@ -49,10 +49,6 @@ class Query:
     before: str = ""
     after: str = ""
 
-    @property
-    def in_print(self) -> bool:
-        return self.key in KEYS
-
 
 @dataclass(frozen=True)
 class Variant:

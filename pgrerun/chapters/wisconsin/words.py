@@ -9,7 +9,7 @@ from pgrerun.chapters.wisconsin import machines, race, scans
 from pgrerun.chapters.wisconsin.contenders import AGAIN, CONFINED, DUCKDB, POSTGRESQL
 from pgrerun.chapters.wisconsin.queries import KEYS, SPECIFIED
 from pgrerun.errors import CannotMeasure
-from pgrerun.parameters import MINUTES, PROFILES
+from pgrerun.parameters import time_to_run
 from pgrerun.published import wisconsin as figure
 from pgrerun.tables import Table, table
 
@@ -27,7 +27,7 @@ def apparatus(chapter: Chapter) -> Table:
         ("disk", "not said", f"{1 / flush:,.0f} flushed writes per second" if flush else "unknown"),
         ("tuples of a large relation", f"{then['tuples']:,.0f}", ", ".join(f"{n:,}" for n in race.sizes(chapter))),
         ("bytes of a tuple's attributes", f"{then['tuple_bytes']:g}", f"{then['tuple_bytes']:g}"),
-        ("time to run", "", ", ".join(f"{minutes} min ({profile})" for profile, minutes in zip(PROFILES, MINUTES["wisconsin"]))),
+        ("time to run", "", time_to_run("wisconsin")),
     ]  # fmt: skip
     return table(pd.DataFrame(rows, columns=["", "1990", "this run"]), "Apparatus then and now")
 
