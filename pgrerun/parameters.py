@@ -152,7 +152,9 @@ class Explorations(ChapterParameters):
     """Dirty pages, work_mem, size-up, and the join that ignores memory."""
 
     tuples: int = Field(ge=5_000, le=2_000_000, description="Size of the relations that are updated and read", **_unit("tuples"))
+    timed_pools: int = Field(ge=3, le=5, description="Buffer pools in which the read is timed", **_unit("sizes"))
     largest: int = Field(ge=1_000_000, le=100_000_000, description="Largest relation of the size-up", **_unit("tuples"))
+    per_decade: int = Field(ge=1, le=5, description="Sizes of the size-up, down to a hundredth of the largest", **_unit("for each power of ten"))
     wait: int = Field(ge=1, le=900, description="Delay between a large update and a read", **_unit("s"))
 
 
@@ -251,8 +253,10 @@ VALUES: dict[str, dict[str, tuple]] = {
     | {
         "seed": (2020, 2020, 2020),
         "pairs": (7, 11, 31),
-        "tuples": (20_000, 100_000, 1_000_000),
+        "tuples": (10_000, 100_000, 1_000_000),
+        "timed_pools": (3, 5, 5),
         "largest": (1_000_000, 10_000_000, 30_000_000),
+        "per_decade": (1, 2, 2),
         "wait": (2, 10, 320),
     },
     "wisconsin": _EVERYWHERE

@@ -7,12 +7,15 @@ import pandas as pd
 import pytest
 from servers import small_chapter
 
-from pgrerun import claims, published
+from pgrerun import claims, published, statistics
+from pgrerun.chapter import Chapter
 from pgrerun.chapters import explorations as ex
 from pgrerun.chapters.explorations.joins import HASH, MERGE
 from pgrerun.errors import CannotMeasure, ParameterError
+from pgrerun.models.replacement import MAX_USAGE
 from pgrerun.parameters import chapter_parameters
 from pgrerun.published import explorations as printed
+from pgrerun.server import Programs, bundled
 
 
 @pytest.fixture(scope="module")
@@ -105,12 +108,21 @@ def test_what_the_reader_writes_is_no_longer_dirty(chapter):
 
 
 def test_the_clock_keeps_what_was_used_and_a_ring_spares_it(chapter):
-    kept = ex.dirt.survivors(chapter)
+    kept, replay = ex.clock.survivors(chapter), ex.clock.replayed(chapter)
     last = kept[kept["kept"] == 1].groupby(["flood", "history"])["pages_read"].max()
-    assert last[ex.dirt.CROWD, ex.dirt.OFTEN] > last[ex.dirt.CROWD, ex.dirt.ONCE]
-    assert last[ex.dirt.RING, ex.dirt.ONCE] == kept["pages_read"].max()
+    assert last[ex.clock.CROWD, ex.clock.OFTEN] > last[ex.clock.CROWD, ex.clock.ONCE]
+    assert last[ex.clock.RING, ex.clock.ONCE] == kept["pages_read"].max() == replay["pages_read"].max()
     start = kept[kept["pages_read"] == 0]
-    assert set(start.loc[start["history"] == ex.dirt.OFTEN, "usage"]) == {5}  # BM_MAX_USAGE_COUNT
+    assert set(start.loc[start["history"] == ex.clock.OFTEN, "usage"]) == {MAX_USAGE}
+    here, clock, recency = ex.clock.stays(kept, replay).set_index("who")[ex.clock.OFTEN]
+    assert abs(here - clock) < 1 and here > 1.5 * recency  # so small a pool is noticeably taken by catalogs
+    assert list(ex.clock.clock_facts(kept, replay).values()) == [True] * 4 + [False]
+
+
+def test_what_is_never_displaced_stays_for_the_whole_flood():
+    found = pd.DataFrame([(history, read, 1 - read * (history == ex.clock.ONCE)) for history in ex.clock.HISTORIES for read in (0, 0.5, 1)], columns=["history", "pages_read", "kept"])
+    assert ex.clock.stay(found).to_dict() == {ex.clock.ONCE: 1, ex.clock.OFTEN: 1}
+    assert ex.clock.stays(None, found) is ex.clock.clock_facts(None, found) is ex.clock.swap_facts(None) is None
 
 
 def test_only_the_first_reader_of_an_updated_relation_writes(chapter):
@@ -128,10 +140,14 @@ def test_a_delay_is_judged_by_who_wrote(found, true):
     assert sum(ex.dirt.delay_facts(found).values()) == true
 
 
-def test_eviction_is_set_aside_with_its_reason(grouped):
-    with pytest.raises(CannotMeasure) as caught:
-        ex.dirt.lru(grouped)
-    assert caught.value.capability == "source code" and "compiled in" in str(caught.value)
+def test_provisions_for_another_strategy_are_looked_up_in_the_program(chapter, tmp_path):
+    found = ex.clock.provisions(chapter)
+    assert [*ex.clock.swap_facts(found).values()] == [True, False, False]
+    assert found.set_index("way")["found"][ex.clock.FUNCTION] == "StrategyGetBuffer"
+    (tmp_path / "postgres").write_bytes(b"\0replace_victim_buffer_hook\0planner_hook\0")  # a program with a hook and no such function
+    programs = SimpleNamespace(path=lambda name: tmp_path / name)
+    other = ex.clock.provisions(SimpleNamespace(cluster=chapter.cluster, programs=programs))
+    assert [*ex.clock.swap_facts(other).values()] == [False, True, False]
 
 
 # ---- plans
@@ -153,6 +169,34 @@ def test_the_print_s_plans_at_both_ends_of_work_mem(grouped):
     assert facts[next(iter(facts))] is True
     with grouped.server.connect() as connection:  # sessions of their own: nothing sticks
         assert connection.execute("SHOW work_mem").fetchone()[0] == "4MB"
+
+
+def picks(*plans):
+    return pd.DataFrame({"attribute": "unique2", "state": ex.grouping.NEW, "work_mem": ex.grouping.WORK_MEM, "plan": plans})
+
+
+def test_the_picked_plan_is_timed_as_the_forced_one_that_it_is():
+    g = ex.grouping
+    found = picks(g.GROUPED, g.BY_HASH, "GroupAggregate(Sort(Seq Scan))")
+    assert g.ways(found) == {"64kB": g.ORDERED, "4MB": g.HASHED, "30MB": g.PICKED}
+    assert g.of_pick(found, "64kB") == g.arm(g.UNIQUE, g.ORDERED, "64kB") and g.of_pick(found, "30MB") == g.arm(g.UNIQUE, g.PICKED, "30MB")
+    assert g.of_pick(picks(*[g.GROUPED] * 3), "30MB") == g.arm(g.UNIQUE, g.ORDERED, "4MB")
+
+
+def test_a_picked_plan_is_regretted_only_if_the_other_is_faster():
+    g = ex.grouping
+    times = pd.DataFrame({g.arm(*one): [100.0 if one[1] == g.HASHED else 50.0] * 7 for one in g.ARMS})
+    chapter = SimpleNamespace(table=lambda *_: times, parameters=SimpleNamespace(seed=1))
+    found = g.regrets(chapter, picks(g.GROUPED, g.BY_HASH, g.BY_HASH)).set_index("work_mem")["picked / faster"]
+    assert found.tolist() == [1, 2, 2]
+    assert [*g.optimal_facts(g.regrets(chapter, picks(g.GROUPED, g.BY_HASH, g.BY_HASH))).values()] == [True, False]
+
+
+def test_fewer_pools_are_timed_than_counted_and_the_slides_ends_always_are():
+    at = lambda number: SimpleNamespace(parameters=SimpleNamespace(timed_pools=number))
+    assert ex.pools.timed(at(3)) == [ex.pools.BELOW, ex.pools.EQUAL, ex.pools.printed_pool("mb500")]
+    assert ex.pools.counted(at(3)) == [*ex.pools.timed(at(3)), ex.pools.ABOVE]
+    assert ex.pools.timed(at(5)) == ex.pools.counted(at(5)) == list(ex.pools.pools())
 
 
 def test_forced_hashing_spills_below_what_it_needs_and_not_above(grouped):
@@ -181,12 +225,53 @@ def test_sentences_fit_either_outcome():
     assert "Nowhere in the grid" in never
     assert "In 1 of 1 combination" in ex.words.flipped(costs(HASH, MERGE))
     assert "excludes no effect" in ex.words.printed_intervals() and "includes no effect" in ex.words.printed_intervals()
+    assert "has no hash_mem_multiplier" in ex.words.multiplied(None)
+    by = pd.concat([costs(HASH, MERGE), costs(MERGE, MERGE).assign(multiplier=2)])
+    assert "it moves the settings" in ex.words.multiplied(by) and "With 2: Merge Join from 64kB." in ex.words.multiplied(by)
+    assert "doesn't change what is picked" in ex.words.multiplied(pd.concat([costs(HASH), costs(HASH).assign(multiplier=8)]))
     assert ex.words.first_reader(None) is ex.words.spilled(None) is ex.words.checkpoint_suspected(None) is None
 
 
 def test_the_size_up_spans_a_hundredfold_and_never_less_than_the_slides_joins():
-    at = lambda largest: ex.relations.sizes(SimpleNamespace(parameters=SimpleNamespace(largest=largest)))
-    assert at(1_000_000)[::2] == [10_000, 100_000, 1_000_000] and at(30_000_000)[-1] == 100 * at(30_000_000)[0]
-    assert ex.relations.name(100_000) == "hundredktup" and ex.relations.name(333_333) == "tup333333"
+    at = lambda largest, per_decade=1: ex.relations.sizes(SimpleNamespace(parameters=SimpleNamespace(largest=largest, per_decade=per_decade)))
+    assert at(1_000_000) == at(1_000_000, 2)[::2] == [10_000, 100_000, 1_000_000]
+    assert at(1_000_000, 2)[1::2] == [32_000, 320_000]
+    for largest, per_decade in ((30_000_000, 2), (1_234_567, 5), (100_000_000, 3)):
+        found = at(largest, per_decade)
+        assert found == sorted(set(found)) and len(found) == 2 * per_decade + 1
+        assert found[0] * 100 == pytest.approx(largest, rel=0.05) and found[per_decade] * 10 == pytest.approx(largest, rel=0.05)
+    assert ex.relations.name(100_000) == "hundredktup" and ex.relations.name(320_000) == "tup320000"
     with pytest.raises(ParameterError, match="largest must be a whole number from 1000000"):
         chapter_parameters("explorations", {"largest": 999_999})
+
+
+# ---- two releases
+
+
+def test_one_release_alone_is_set_aside(chapter):
+    with pytest.raises(CannotMeasure, match="name a folder"):
+        ex.releases.other(chapter)
+    with pytest.raises(CannotMeasure, match="somebody's"):
+        ex.releases.other(SimpleNamespace(borrowed=True))
+    assert ex.releases.ratios(chapter) is ex.words.between_releases(chapter) is ex.drawn.releases(chapter) is None
+
+
+def test_what_pip_installed_stands_beside_the_release_under_test(chapter):
+    old = Programs("an old release", bundled().bindir, "11.10", 11)
+    parameters = chapter.parameters
+    assert ex.releases.other(SimpleNamespace(borrowed=False, programs=old)) == bundled()
+    place = ex.releases.Place(SimpleNamespace(parameters=parameters, beside=lambda programs, **settings: (programs, settings)), old)
+    assert place.name == "PostgreSQL 11.10" and place.cluster(work_mem="1MB") == (old, {"work_mem": "1MB"}) and place.server == (old, {})
+    assert ex.relations.sizes(place)[-1] == ex.relations.LARGE
+
+
+def test_both_releases_are_timed_in_turns_and_compared_by_statement(chapter):
+    old = Programs("an old release", bundled().bindir, "11.10", 11)
+    names = [f"PostgreSQL {programs.version}" for programs in (old, bundled())]
+    times = pd.DataFrame({f"{words}: {name}": [1.0 + number] * 7 for words in ("scan", "join") for number, name in enumerate(names)})
+    ratio = lambda experiment, metric, arm, base: statistics.ratio(times[arm], times[base])
+    both = SimpleNamespace(parameters=chapter.parameters, borrowed=False, programs=old, table=lambda *_: times, ratio=ratio)
+    found = ex.releases.ratios(both)
+    assert [*found] == ["scan", "join"] and found["join"][0].estimate == 0.5 and found["join"][1:] == tuple(names)
+    assert "The time of “scan” of PostgreSQL 11.10 is 0.5 times" in ex.words.between_releases(both)
+    assert "PostgreSQL 11.10 1" in ex.drawn.releases(both).description

@@ -6,6 +6,7 @@ PostgreSQL 16 from EXPLAIN's buffers and pg_stat_bgwriter), log from EXPLAIN.
 
 import re
 import time
+from collections.abc import Sequence
 from functools import partial
 
 import pandas as pd
@@ -15,7 +16,7 @@ from pgrerun import statistics
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.explorations import relations
 from pgrerun.chapters.explorations.pools import (
-    ABOVE, BELOW, CHECKPOINTED, CLEAN, DIRTY, EQUAL, READ, SCAN, UPDATE, UPDATED, WAITED, before, buffers, cluster, pools, read, scan, settle, slowdown,
+    ABOVE, BELOW, CHECKPOINTED, CLEAN, DIRTY, EQUAL, READ, SCAN, UPDATE, UPDATED, WAITED, adjusted, before, cluster, counted, pools, read, scan, settle, slowdown, timed,
 )  # fmt: skip
 from pgrerun.errors import CannotMeasure
 from pgrerun.experiment import Arm, Block
@@ -28,14 +29,14 @@ QUIET = {"bgwriter_lru_maxpages": 0}  # no background writer: every write has on
 # ---- who writes
 
 
-def written(chapter: Chapter) -> pd.DataFrame:
-    """Pages that a reader of miltup1 has to write, in pools of every size, after each kind of preparation.
+def written(chapter: Chapter, sizes: Sequence[str] | None = None) -> pd.DataFrame:
+    """Pages that a reader of miltup1 has to write, in pools of several sizes (or of these), after each kind of preparation.
 
     Columns: pool, arm, read, hit and written (pages, of the reader's own), dirty_before and dirty_after (pages of
     miltup2 in the pool). There is no background writer, so that the counts are the same every time.
     """
     rows = []
-    for pool in pools():
+    for pool in sizes or counted(chapter):
         found = cluster(chapter, pool)
         found.extension("pg_buffercache")
         with found.reloaded(**QUIET), found.connect() as connection, found.connect() as probe:
@@ -93,26 +94,23 @@ def _cold(connection: psycopg.Connection, relation: str) -> None:
 
 
 def pair(chapter: Chapter) -> None:
-    """Time of both readers after a read and after an update, in a pool as large as miltup1."""
+    """Time of the reader without a ring, after a read and after an update, in a pool as large as miltup1. The other reader is the sweep's."""
     found = cluster(chapter, EQUAL)
     with found.connect() as connection:
         _small_reader(chapter, connection)
 
-    def prepare(relation: str, arm: str, block: Block) -> None:
+    def prepare(arm: str, block: Block) -> None:
         with found.connect() as connection:
-            _cold(connection, relation)
+            _cold(connection, SMALL_READ)
             before(connection, arm)
 
-    arms = [
-        Arm(f"{words}: {arm}", partial(read, found, relation), partial(prepare, relation, arm))
-        for relation, words in ((READ, THROUGH), (SMALL_READ, WITHOUT)) for arm in (CLEAN, DIRTY)
-    ]  # fmt: skip
+    arms = [Arm(f"{WITHOUT}: {arm}", partial(read, found, SMALL_READ), partial(prepare, arm)) for arm in (CLEAN, DIRTY)]
     chapter.compare("ring", arms, {"time": "ms"}, warmup=0)
 
 
-def ring_slowdown(chapter: Chapter, reader: str) -> statistics.Interval | None:
-    """Time of one reader after an update over that after a read."""
-    return chapter.ratio("ring", "time", f"{reader}: {DIRTY}", f"{reader}: {CLEAN}")
+def ring_slowdown(chapter: Chapter) -> statistics.Interval | None:
+    """Time of the reader without a ring, after an update over that after a read."""
+    return chapter.ratio("ring", "time", f"{WITHOUT}: {DIRTY}", f"{WITHOUT}: {CLEAN}")
 
 
 def pick(found: pd.DataFrame, pool: str, arm: str) -> pd.Series:
@@ -150,9 +148,9 @@ def avoided(chapter: Chapter, found: pd.DataFrame | None) -> dict[str, bool] | N
     if found is None:
         return None
     facts = {}
-    for pool, share in pools().items():
-        if share > 2:
-            facts[f"{pool} times: the reader writes no page"] = bool(pick(found, pool, DIRTY)["written"] == 0)
+    for pool in [pool for pool in counted(chapter) if pools()[pool] > 2]:
+        facts[f"{pool} times: the reader writes no page"] = bool(pick(found, pool, DIRTY)["written"] == 0)
+        if pool in timed(chapter):
             facts[f"{pool} times: it isn't surely slower"] = not slowdown(chapter, pool).low > 1
     return facts
 
@@ -161,7 +159,7 @@ def by_pool(found: pd.DataFrame | None) -> pd.DataFrame | None:
     """`written` for the page: one row per pool."""
     if found is None:
         return None
-    wide = found.pivot(index="pool", columns="arm", values="written").reindex(list(pools()))
+    wide = found.pivot(index="pool", columns="arm", values="written").reindex(found["pool"].unique())
     dirty = found[found["arm"] == DIRTY].set_index("pool")
     frame = wide[[CLEAN, DIRTY, CHECKPOINTED]].add_prefix("written ")
     frame.insert(0, "dirty pages met", dirty["dirty_before"])
@@ -175,9 +173,9 @@ WRITERS = ("client backend", "background writer", "checkpointer")
 
 
 def writers(chapter: Chapter) -> pd.DataFrame:
-    """Pages written by each kind of process while relations are updated in a small pool, and by a checkpoint afterwards.
+    """Pages written by each kind of process while a relation is updated in a small pool and then a checkpoint is asked for.
 
-    Columns: background_writer ("as by default", "off"), step ("updates", "checkpoint"), and a column for each of `WRITERS`.
+    Columns: background_writer ("as by default", "off"), and one for each of `WRITERS`.
     """
     rows = []
     for words, settings in (("as by default", {}), ("off", QUIET)):
@@ -189,11 +187,9 @@ def writers(chapter: Chapter) -> pd.DataFrame:
                 while time.perf_counter() - started < 0.9:  # four rounds of the background writer
                     connection.execute(UPDATE)
                     connection.execute(f"VACUUM {UPDATED}")
-            rows.append((words, "updates", *_by_writer(delta)))
-            with counter.measured(connection) as delta:
-                connection.execute("CHECKPOINT")
-            rows.append((words, "checkpoint", *_by_writer(delta)))
-    return pd.DataFrame(rows, columns=["background_writer", "step", *WRITERS])
+                connection.execute("CHECKPOINT")  # nobody else asks for one, and none is due
+            rows.append((words, *_by_writer(delta)))
+    return pd.DataFrame(rows, columns=["background_writer", *WRITERS])
 
 
 def _by_writer(delta: counters.Delta) -> list[int]:
@@ -204,92 +200,11 @@ def only_two_authors(found: pd.DataFrame | None) -> dict[str, bool] | None:
     """Whether pages are written at replacement and at checkpoints, and at no other time."""
     if found is None:
         return None
-    default = found[found["background_writer"] == "as by default"].set_index("step")
+    default = found.set_index("background_writer").loc["as by default"]
     return {
-        "a backend that needs a buffer writes the page in it": bool(default.at["updates", "client backend"] > 0),
-        "a checkpoint writes what is dirty": bool(default.at["checkpoint", "checkpointer"] > 0),
-        "nobody writes a page at another time": bool(default["background writer"].sum() == 0),
-    }
-
-
-# ---- the ring and the clock
-
-
-RING, CROWD, ONCE, OFTEN = "one large relation", "many small relations", "read once", "read six times"
-
-
-def survivors(chapter: Chapter) -> pd.DataFrame:
-    """How much of two small relations stays in the pool while others are read: one was read once, one six times.
-
-    The flood is one relation of four times the pool, which is read through a ring, or small ones of a tenth of it,
-    which get none. Columns: flood, history, pages_read (since then, in pools), kept (share of the relation's pages),
-    usage (mean usage count of those).
-    """
-    found, size = cluster(chapter, EQUAL), buffers(chapter, EQUAL)
-    small = size // 16
-    found.extension("pg_buffercache")
-    rows = []
-    with found.reloaded(**QUIET), found.connect() as connection, found.connect() as probe:
-        names = _flood_relations(connection, size, small)
-        for flood in (RING, CROWD):
-            _fill(connection, names[CROWD])  # the pool is full of pages used once
-            for times, history in ((1, ONCE), (6, OFTEN)):
-                for _ in range(times):
-                    connection.execute(f"SELECT count(*) FROM {history.replace(' ', '_')}")
-            rows += _kept(probe, flood, 0.0, small)
-            connection.execute("BEGIN")
-            connection.execute(f"DECLARE scan NO SCROLL CURSOR FOR SELECT i FROM {names[RING]}")  # one scan, so one ring
-            for number in range(1, 9):
-                if flood == RING:
-                    connection.execute(f"MOVE FORWARD {size // 2} IN scan")  # a row is a page
-                else:
-                    for relation in names[CROWD][(number - 1) % 4 * 5 :][:5]:
-                        connection.execute(f"SELECT count(*) FROM {relation}")
-                rows += _kept(probe, flood, number / 2, small)
-            connection.execute("COMMIT")
-    return pd.DataFrame(rows, columns=["flood", "history", "pages_read", "kept", "usage"])
-
-
-def _flood_relations(connection: psycopg.Connection, size: int, small: int) -> dict:
-    """Relations of whole pages: two of `small`, twenty of a tenth of the pool, one of four pools."""
-    connection.execute("SET max_parallel_workers_per_gather = 0")
-    crowd = [f"crowd{number}" for number in range(20)]
-    for relation, pages in [(ONCE.replace(" ", "_"), small), (OFTEN.replace(" ", "_"), small), *((c, size // 10) for c in crowd), ("large", 4 * size)]:
-        if not connection.execute("SELECT to_regclass(%s)", [relation]).fetchone()[0]:
-            connection.execute(f"CREATE TABLE {relation} (i int, filler text)")
-            connection.execute(f"ALTER TABLE {relation} ALTER filler SET STORAGE PLAIN")  # a page a row, whatever could be compressed
-            connection.execute(f"INSERT INTO {relation} SELECT i, repeat('x', 7900) FROM generate_series(1, {pages}) AS i")
-            connection.execute(f"VACUUM (ANALYZE) {relation}")
-    connection.execute("CHECKPOINT")
-    return {CROWD: crowd, RING: "large"}
-
-
-def _fill(connection: psycopg.Connection, crowd: list[str]) -> None:
-    for relation in crowd:
-        connection.execute(f"SELECT count(*) FROM {relation}")
-
-
-def _kept(probe: psycopg.Connection, flood: str, pages_read: float, small: int) -> list[tuple]:
-    query = "SELECT count(*), coalesce(avg(usagecount), 0)::float FROM pg_buffercache WHERE relfilenode = pg_relation_filenode(%s) AND relforknumber = 0"
-    rows = []
-    for history in (ONCE, OFTEN):
-        kept, usage = probe.execute(query, [history.replace(" ", "_")], prepare=True).fetchone()
-        rows.append((flood, history, pages_read, kept / small, usage))
-    return rows
-
-
-def clock_facts(found: pd.DataFrame | None) -> dict[str, bool] | None:
-    """What shows that victims are chosen by the clock sweep, and that it matters to whoever reads next."""
-    if found is None:
-        return None
-    start, crowd, ring = found[found["pages_read"] == 0], found[found["flood"] == CROWD], found[found["flood"] == RING]
-    usage = start[start["flood"] == CROWD].set_index("history")["usage"]
-    kept = crowd.groupby("history")["kept"].mean()
-    return {
-        "a page's usage count grows with its uses": bool(usage[OFTEN] > usage[ONCE]),
-        "the sweep lowers it": bool(crowd.loc[crowd["history"] == OFTEN, "usage"].min() < usage[OFTEN]),
-        "pages used often outlive pages used once": bool(kept[OFTEN] > kept[ONCE]),
-        "a large scan displaces them as well": bool(ring["kept"].min() < 1),
+        "a backend that needs a buffer writes the page in it": bool(default["client backend"] > 0),
+        "a checkpoint writes what is dirty": bool(default["checkpointer"] > 0),
+        "nobody writes a page at another time": bool(default["background writer"] == 0),
     }
 
 
@@ -386,7 +301,7 @@ def triggers(chapter: Chapter) -> pd.DataFrame:
             run(found)
         except psycopg.errors.SyntaxError:  # a release that doesn't know the option
             continue
-        time.sleep(0.1)  # the log's last line
+        time.sleep(0.03)  # the log's last line
         reasons = re.findall(r"(?:checkpoint|restartpoint) starting: (.*)", found.log()[start:])
         rows.append((event, len(reasons), ", ".join(dict.fromkeys(reasons)) or "none"))
     return pd.DataFrame(rows, columns=["event", "checkpoints", "reason"])
@@ -403,8 +318,8 @@ def _sql(*statements: str):
 
 def _write_log(found: Cluster) -> None:
     """More log than max_wal_size allows between two checkpoints."""
-    with found.reloaded(max_wal_size="32MB"), found.connect() as connection:
-        connection.execute("CREATE TABLE logged AS SELECT i, repeat('x', 1000) FROM generate_series(1, 60000) AS i")
+    with adjusted(found, max_wal_size="32MB"), found.connect() as connection:
+        connection.execute("CREATE TABLE logged AS SELECT i, repeat('x', 1000) FROM generate_series(1, 40000) AS i")
         deadline = time.monotonic() + 10
         while "checkpoint starting: wal" not in found.log() and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -445,13 +360,3 @@ def trigger_facts(found: pd.DataFrame | None) -> dict[str, bool] | None:
 
 NEVER = ("DROP TABLE of many pages", "CREATE DATABASE, as by default")
 """Events without a checkpoint, for comparison."""
-
-
-def lru(chapter: Chapter) -> None:
-    """Another eviction strategy: that takes PostgreSQL's source and a compiler (CannotMeasure)."""
-    with chapter.server.connect() as connection:
-        known = connection.execute("SELECT count(*) FROM pg_settings WHERE name ~ '(evict|replacement|clock|lru_policy)'").fetchone()[0]
-    raise CannotMeasure(
-        "source code",
-        f"the choice of a victim is compiled in, {known or 'none'} of this server's settings being about it; a server with another strategy would have to be built from changed source",
-    )

@@ -6,8 +6,8 @@ from pgrerun import charts, narrate, published, statistics
 from pgrerun.chapter import Chapter, wide
 from pgrerun.chapters.explorations import grouping as groups
 from pgrerun.chapters.explorations import joins, pools, sizeup
-from pgrerun.chapters.explorations.dirt import CROWD, RING
-from pgrerun.chapters.explorations.pools import CLEAN, DIRTY
+from pgrerun.chapters.explorations.clock import CROWD, HISTORIES, RING
+from pgrerun.chapters.explorations.pools import CHECKPOINTED, CLEAN, DIRTY
 from pgrerun.chapters.explorations.relations import LARGE, SMALL, name
 from pgrerun.published.explorations import POOLS, TUPLES
 
@@ -50,7 +50,8 @@ def slowdowns(chapter: Chapter) -> charts.Figure | None:
                 rows.append(charts.row(label, "printed", then["median"], low=then["low"], high=then["high"]))
         for kind, frame in runs:
             times = wide(frame, "time")
-            rows.append(charts.row(label, kind, statistics.ratio(times[f"{label}: {DIRTY}"], times[f"{label}: {CLEAN}"])))
+            if f"{label}: {DIRTY}" in times:
+                rows.append(_row(label, kind, statistics.ratio(times[f"{label}: {DIRTY}"], times[f"{label}: {CLEAN}"])))
     frame = pd.DataFrame(rows).assign(label=lambda f: f["label"].replace({"1.00": "1.00 (its size)"}))
     return charts.compare_to_print(
         frame,
@@ -115,27 +116,46 @@ def clock(kept: pd.DataFrame | None) -> charts.Figure | None:
     )
 
 
-_WAYS = {groups.PICKED: "picked", groups.HASHED: "hashed", groups.ORDERED: "in index order"}
+def stays(found: pd.DataFrame | None) -> charts.Figure | None:
+    """How long pages stay, on the server and under simulated strategies."""
+    if found is None:
+        return None
+    frame = pd.DataFrame([_row(row["who"], row["kind"], row[history], panel=history) for history in HISTORIES for _, row in found.iterrows()])
+    return charts.compare_to_print(
+        frame,
+        question="Would another strategy have kept the same pages?",
+        caption="Pages read from many small relations, in pools, until half of a watched relation's pages are displaced: counted on the server, and for the same requests under two simulated strategies.",
+        description=narrate.described(frame),
+        quantity="pages read",
+        unit="pools",
+        facet="panel",
+        zero=True,
+        name="explorations-strategies",
+    )
+
+
+_PRINTED_WAYS = {groups.HASHED: ("30MB",), groups.ORDERED: ("64kB", "4MB")}
+"""The plans that the slides timed for the unique attribute."""
 
 
 def grouping_times(chapter: Chapter) -> charts.Figure | None:
-    """Times of the groupings, by work_mem and way."""
-    runs, printed = chapter.by_provenance("grouping"), published.table("explorations_grouping_averages").loc["average"]
+    """Times of the groupings, by plan and work_mem."""
+    runs, printed = _runs(chapter, "grouping"), published.table("explorations_grouping_averages").loc["average"]
     if not runs:
         return None
     rows = []
-    for attribute, query, ways in ((groups.UNIQUE, "q1", (groups.PICKED, groups.HASHED, groups.ORDERED)), (groups.TWENTY, "q2", (groups.PICKED,))):
-        for way in ways:
-            panel = f"{attribute}, {_WAYS[way]}"
-            for work_mem in groups.WORK_MEM:
-                if way == groups.PICKED:
-                    rows.append(charts.row(work_mem, "printed", printed[f"{query}_{work_mem.lower()}"], panel=panel))
-                rows += [charts.row(work_mem, kind, statistics.median(wide(frame, "time")[groups.arm(attribute, way, work_mem)]), panel=panel) for kind, frame in runs]
+    panels = ((groups.UNIQUE, "q1", groups.HASHED, groups.WORK_MEM), (groups.UNIQUE, "q1", groups.ORDERED, groups.IDLE), (groups.TWENTY, "q2", groups.PICKED, groups.WORK_MEM))
+    for attribute, query, way, settings in panels:
+        panel = attribute if way == groups.PICKED else f"{attribute}, {way}"
+        for work_mem in settings:
+            if work_mem in _PRINTED_WAYS.get(way, groups.WORK_MEM):
+                rows.append(_row(work_mem, "printed", printed[f"{query}_{work_mem.lower()}"], panel=panel))
+            rows += [_row(work_mem, kind, statistics.median(wide(frame, "time")[groups.arm(attribute, way, work_mem)]), panel=panel) for kind, frame in runs]
     frame = pd.DataFrame(rows)
     return charts.compare_to_print(
         frame,
-        question="What is more memory worth to a grouping, and was the picked plan the fast one?",
-        caption="Time of CREATE TEMP TABLE AS with the grouping, by work_mem: the plan that the planner picks, and for the unique attribute both plans forced.",
+        question="What is more memory worth to a grouping, and which plan is the fast one?",
+        caption="Time of CREATE TEMP TABLE AS with the grouping, by plan and work_mem. The slides' averages stand with the plans that they were measured on.",
         description=narrate.described(frame),
         quantity="time",
         unit="ms",
@@ -222,11 +242,11 @@ def costs(grid: pd.DataFrame | None) -> charts.Figure | None:
         pd.DataFrame({"x": rows["work_mem"].map(_kilobytes) / 1024, "value": rows[how] / 1000, "kind": "measured", "series": how, "panel": panel})
         for panel, rows in chosen for how in (joins.HASH, joins.MERGE)
     ).reset_index(drop=True)  # fmt: skip
-    titles = ". ".join(f"{panel}: {rows['attributes'].iloc[0]}" for panel, rows in chosen)
+    titles = "; ".join(f"{panel}: {rows['attributes'].iloc[0]}, hash_mem_multiplier {rows['multiplier'].iloc[0]}" for panel, rows in chosen)
     return charts.lines(
         frame,
         question="Does memory enter the choice between hash join and merge join?",
-        caption=f"The planner's costs of both joins over work_mem ({titles}; hash_mem_multiplier {chosen[-1][1]['multiplier'].iloc[0]}). The cheaper one is picked.",
+        caption=f"The planner's costs of both joins over work_mem ({titles}). The cheaper one is picked.",
         description=narrate.described(frame.assign(label=frame["series"] + " at " + frame["x"].map("{:g} MB".format))),
         x_quantity="work_mem",
         x_unit="MB",
@@ -236,6 +256,51 @@ def costs(grid: pd.DataFrame | None) -> charts.Figure | None:
         own_scales=True,
         log_x=True,
         name="explorations-costs",
+    )
+
+
+def multipliers(found: pd.DataFrame | None) -> charts.Figure | None:
+    """The costs of both joins over work_mem, for each hash_mem_multiplier."""
+    if found is None:
+        return None
+    frame = pd.concat(
+        pd.DataFrame({"x": rows["work_mem"].map(_kilobytes) / 1024, "value": rows[how] / 1000, "kind": "measured", "series": how, "panel": f"hash_mem_multiplier {multiplier}"})
+        for multiplier, rows in found.groupby("multiplier") for how in (joins.HASH, joins.MERGE)
+    ).reset_index(drop=True)  # fmt: skip
+    first = found.iloc[0]
+    return charts.lines(
+        frame,
+        question="What does hash_mem_multiplier move?",
+        caption=f"The planner's costs of both joins of {name(first['small'])} and {name(first['large'])} on {first['attributes']}, over work_mem. The multiplier gives memory to hashing and not to sorting.",
+        description=narrate.described(frame.assign(label=frame["series"] + " at " + frame["x"].map("{:g} MB".format))),
+        x_quantity="work_mem",
+        x_unit="MB",
+        quantity="cost",
+        unit="thousands",
+        facet="panel",
+        log_x=True,
+        name="explorations-multipliers",
+    )
+
+
+def releases(chapter: Chapter) -> charts.Figure | None:
+    """Times of the slides' statements on two releases."""
+    times = chapter.table("releases", "time")
+    if times.empty:
+        return None
+    labels = [arm.split(": ") for arm in times]
+    frame = pd.DataFrame([_row(release, "measured", statistics.median(times[f"{words}: {release}"]), panel=words) for words, release in labels])
+    return charts.compare_to_print(
+        frame,
+        question="What have the releases in between changed?",
+        caption="Time of the slides' statements on two releases on this machine, measured in turns.",
+        description=narrate.described(frame),
+        quantity="time",
+        unit="ms",
+        facet="panel",
+        own_scales=True,
+        zero=True,
+        name="explorations-releases",
     )
 
 
@@ -252,7 +317,7 @@ def join_times(chapter: Chapter) -> charts.Figure | None:
     return charts.compare_to_print(
         frame,
         question="What does memory do to the time of the join?",
-        caption="Time of a join of two relations, one ten times the other as in the slides, on an attribute without an index; one process.",
+        caption=f"Time of a join of {' and '.join(map(name, joins.timed_pair(chapter)))} on an attribute without an index, with little and with ample work_mem; one process.",
         description=narrate.described(frame),
         quantity="time",
         unit="ms",

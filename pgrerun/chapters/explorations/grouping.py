@@ -136,25 +136,41 @@ def arm(attribute: str, way: str, work_mem: str, state: str = NEW, result: str =
     return ", ".join([f"by {attribute}", way, work_mem, *([state] if state != NEW else []), *([result] if result != KEPT else [])])
 
 
-AGAIN = "again"
+IDLE = WORK_MEM[:2]
+"""Settings under which the order of the index is timed; that plan needs no memory, so that the two do the same."""
 ARMS = [
-    *((attribute, PICKED, work_mem, NEW, KEPT) for attribute in (UNIQUE, TWENTY) for work_mem in WORK_MEM),
-    *((UNIQUE, way, work_mem, NEW, KEPT) for way in (HASHED, ORDERED) for work_mem in WORK_MEM),
-    (UNIQUE, ORDERED, "30MB", VACUUMED, KEPT),
+    *((UNIQUE, HASHED, work_mem, NEW, KEPT) for work_mem in WORK_MEM),
+    *((UNIQUE, ORDERED, work_mem, NEW, KEPT) for work_mem in IDLE),
+    *((TWENTY, PICKED, work_mem, NEW, KEPT) for work_mem in WORK_MEM),
     (UNIQUE, HASHED, "30MB", NEW, COUNTED),
 ]
 
 
 def grouping(chapter: Chapter) -> None:
-    """Time of every arm, and of one of them twice."""
+    """Time of every arm, and of the picked plan for the unique attribute where it is neither of the forced ones."""
+    others = [(UNIQUE, PICKED, work_mem, NEW, KEPT) for work_mem, way in ways(picks(chapter)).items() if way == PICKED]
     with chapter.server.connect() as connection:
-        arms = [Arm(arm(*one), partial(_time, connection, *one)) for one in ARMS]
-        again = (TWENTY, PICKED, "30MB", NEW, KEPT)
-        arms.append(Arm(f"{arm(*again)}, {AGAIN}", partial(_time, connection, *again)))
-        chapter.compare("grouping", arms, {"time": "ms"})
+        arms = [Arm(arm(*one), partial(timed, connection, *one)) for one in ARMS + others]
+        chapter.compare("grouping", arms, {"time": "ms"}, warmup=0)
 
 
-def _time(connection: psycopg.Connection, attribute: str, way: str, work_mem: str, state: str, result: str, block: Block) -> dict[str, float]:
+def ways(found: pd.DataFrame) -> dict[str, str]:
+    """For each of the slides' settings, which forced plan is the picked one for the unique attribute: HASHED, ORDERED, or PICKED if neither is."""
+    plans_of = {BY_HASH: HASHED, GROUPED: ORDERED}
+    return {work_mem: plans_of.get(picked(found, UNIQUE, work_mem), PICKED) for work_mem in WORK_MEM}
+
+
+def of_pick(found: pd.DataFrame, work_mem: str) -> str:
+    """The arm that timed the plan picked for the unique attribute."""
+    return arm(UNIQUE, *_as_timed(ways(found)[work_mem], work_mem))
+
+
+def _as_timed(way: str, work_mem: str) -> tuple[str, str]:
+    return way, work_mem if way != ORDERED or work_mem in IDLE else IDLE[-1]
+
+
+def timed(connection: psycopg.Connection, attribute: str, way: str, work_mem: str, state: str, result: str, block: Block) -> dict[str, float]:
+    """Time one grouping; the arguments are those of `arm`."""
     grouped = query(attribute, state)
     statement = f"CREATE TEMP TABLE result AS {grouped}" if result == KEPT else f"SELECT count(*), sum(count) FROM ({grouped} OFFSET 0) AS result"
     connection.execute("DROP TABLE IF EXISTS result")
@@ -173,35 +189,44 @@ def switched(chapter: Chapter) -> statistics.Interval | None:
     return ratio(chapter, (UNIQUE, HASHED, "30MB"), (UNIQUE, ORDERED, "4MB"))
 
 
-def less_memory(chapter: Chapter, attribute: str, work_mem: str, base: str) -> statistics.Interval | None:
-    """The picked plans' time with one work_mem over that with another."""
-    return ratio(chapter, (attribute, PICKED, work_mem), (attribute, PICKED, base))
+def unique_over_twenty(chapter: Chapter, found: pd.DataFrame | None) -> statistics.Interval | None:
+    """The picked plan for the unique attribute over that for twenty values, with the smallest work_mem."""
+    return None if found is None else chapter.ratio("grouping", "time", of_pick(found, WORK_MEM[0]), arm(TWENTY, PICKED, WORK_MEM[0]))
 
 
-def both_better(chapter: Chapter) -> dict[str, statistics.Interval] | None:
-    """64 kB over 4 MB, by statement."""
-    found = {f"GROUP BY {attribute}": less_memory(chapter, attribute, "64kB", "4MB") for attribute in (UNIQUE, TWENTY)}
-    return None if None in found.values() else found
+def both_better(chapter: Chapter, found: pd.DataFrame | None) -> dict[str, statistics.Interval] | None:
+    """64 kB over 4 MB, by statement, each as the planner picks it; `found` is that of `picks`."""
+    if found is None or chapter.table("grouping", "time").empty:
+        return None
+    less, more = WORK_MEM[:2]
+    return {
+        f"GROUP BY {UNIQUE}": chapter.ratio("grouping", "time", of_pick(found, less), of_pick(found, more)),
+        f"GROUP BY {TWENTY}": ratio(chapter, (TWENTY, PICKED, less), (TWENTY, PICKED, more)),
+    }
 
 
 def flat(chapter: Chapter) -> dict[str, statistics.Interval] | None:
     """The grouping by twenty with less memory over that with the most."""
-    found = {work_mem: less_memory(chapter, TWENTY, work_mem, "30MB") for work_mem in WORK_MEM[:2]}
+    found = {work_mem: ratio(chapter, (TWENTY, PICKED, work_mem), (TWENTY, PICKED, "30MB")) for work_mem in WORK_MEM[:2]}
     return None if None in found.values() else found
 
 
-def regrets(chapter: Chapter) -> pd.DataFrame | None:
-    """The picked plan's time over the better of the forced ones, by work_mem: columns work_mem, picked, hashed, ordered (ms, medians), ratio, low, high."""
+def regrets(chapter: Chapter, found: pd.DataFrame | None) -> pd.DataFrame | None:
+    """What the picked plan's time is over the faster forced one's, by work_mem.
+
+    Columns: work_mem, picked (way), the times of both forced ones (ms, medians), faster (way), and the ratio with its interval, 1 where
+    the picked plan is the faster one. `found` is that of `picks`.
+    """
     times = chapter.table("grouping", "time")
-    if times.empty:
+    if found is None or times.empty:
         return None
     rows = []
     for work_mem in WORK_MEM:
-        own = {way: times[arm(UNIQUE, way, work_mem)] for way in (PICKED, HASHED, ORDERED)}
-        best = min((HASHED, ORDERED), key=lambda way: own[way].median())
-        regret = statistics.ratio(own[PICKED], own[best], seed=chapter.parameters.seed)
-        rows.append((work_mem, *(own[way].median() for way in (PICKED, HASHED, ORDERED)), best, regret.estimate, regret.low, regret.high))
-    return pd.DataFrame(rows, columns=["work_mem", *(f"{way} (ms)" for way in (PICKED, HASHED, ORDERED)), "faster", "picked / faster", "low", "high"])
+        own = {way: times[arm(UNIQUE, *_as_timed(way, work_mem))] for way in (HASHED, ORDERED)}
+        best = min(own, key=lambda way: own[way].median())
+        regret = statistics.ratio(times[of_pick(found, work_mem)], own[best], seed=chapter.parameters.seed)
+        rows.append((work_mem, ways(found)[work_mem], *(own[way].median() for way in own), best, regret.estimate, regret.low, regret.high))
+    return pd.DataFrame(rows, columns=["work_mem", "picked", *(f"{way} (ms)" for way in (HASHED, ORDERED)), "faster", "picked / faster", "low", "high"])
 
 
 REGRET = 1.05  # a plan that is slower than another by less isn't the wrong one

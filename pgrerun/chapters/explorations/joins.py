@@ -4,14 +4,16 @@ The plans of a grid, what each way of joining would cost, what it takes, and wha
 hash join that the planner doesn't leave. As in the slides, parallel hash is off unless said otherwise.
 """
 
+from collections.abc import Sequence
 from functools import partial
+from itertools import product
 
 import pandas as pd
 import psycopg
 
 from pgrerun import statistics
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.explorations.relations import LARGE, SMALL, name, sizes, unset
+from pgrerun.chapters.explorations.relations import LARGE, SMALL, THIRD, name, set_all, sizes, unset
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import plans
 from pgrerun.instruments.clock import stopwatch
@@ -53,24 +55,47 @@ def grid(chapter: Chapter) -> pd.DataFrame:
 
     Columns: small, large (tuples), attributes, multiplier, work_mem, picked, and "Hash Join" and "Merge Join" (costs).
     """
+    return _planned(chapter, [(small, large, attributes) for small, large in _sizes(chapter) for attributes in PAIRS], GRID)
+
+
+def _planned(chapter: Chapter, joined: list[tuple[int, int, tuple[str, str]]], settings: Sequence[str]) -> pd.DataFrame:
+    """The columns of `grid` for some joins and settings of work_mem."""
     rows = []
     with chapter.server.connect() as connection:
         known = connection.execute("SELECT count(*) FROM pg_settings WHERE name = 'hash_mem_multiplier'").fetchone()[0]
-        for small, large in _sizes(chapter):
-            for attributes in PAIRS:
-                for multiplier in MULTIPLIERS if known else (1,):
-                    for work_mem in GRID:
-                        settings = _AS_PRINTED | {"work_mem": work_mem} | ({"hash_mem_multiplier": multiplier} if known else {})
-                        text = join(small, large, attributes)
-                        picked = kind(_explained(connection, text, settings))
-                        costs = [_explained(connection, text, settings | _ONLY[one]).total_cost for one in (HASH, MERGE)]
-                        rows.append((small, large, " = ".join(attributes), multiplier, work_mem, picked, *costs))
+        for (small, large, attributes), multiplier, work_mem in product(joined, MULTIPLIERS if known else (1,), settings):
+            own = _AS_PRINTED | {"work_mem": work_mem} | ({"hash_mem_multiplier": multiplier} if known else {})
+            text = join(small, large, attributes)
+            picked = kind(_explained(connection, text, own))
+            costs = [_explained(connection, text, own | _ONLY[one]).total_cost for one in (HASH, MERGE)]
+            rows.append((small, large, " = ".join(attributes), multiplier, work_mem, picked, *costs))
     return pd.DataFrame(rows, columns=["small", "large", "attributes", "multiplier", "work_mem", "picked", HASH, MERGE])
 
 
+def multiplied(chapter: Chapter, found: pd.DataFrame) -> pd.DataFrame | None:
+    """The columns of `grid` over a finer work_mem, for the join whose pick depends most often on memory; else for the slides' own.
+
+    None where there is no hash_mem_multiplier.
+    """
+    if found["multiplier"].nunique() == 1:
+        return None
+    changed = flips(found)
+    if changed.empty:
+        chosen = (SMALL, LARGE, PAIRS[0])
+    else:
+        small, large, attributes = changed[["small", "large", "attributes"]].value_counts(sort=True).index[0]
+        chosen = (small, large, tuple(attributes.split(" = ")))
+    return _planned(chapter, [chosen], FINE)
+
+
+FINE = tuple(f"{2**power}kB" if power < 10 else f"{2 ** (power - 10)}MB" for power in range(6, 19))
+"""64 kB to 256 MB, doubling."""
+
+
 def _sizes(chapter: Chapter) -> list[tuple[int, int]]:
-    smallest, second, _, fourth, _ = sizes(chapter)
-    return list(dict.fromkeys((min(pair), max(pair)) for pair in ((SMALL, LARGE), (smallest, LARGE), (second, SMALL), (fourth, LARGE)) if pair[0] != pair[1]))
+    """Smaller and larger: the slides' pair, and each of the size-up's relations with one of theirs."""
+    others = [(tuples, LARGE) for tuples in sizes(chapter)]
+    return list(dict.fromkeys((min(pair), max(pair)) for pair in ((SMALL, LARGE), (THIRD, SMALL), *others) if pair[0] != pair[1]))
 
 
 def printed_range(found: pd.DataFrame) -> pd.DataFrame:
@@ -86,9 +111,14 @@ def flips(found: pd.DataFrame | None) -> pd.DataFrame | None:
     rows = []
     for key, group in found.groupby(["small", "large", "attributes", "multiplier"], sort=False):
         if group["picked"].nunique() > 1:
-            changes = group[group["picked"] != group["picked"].shift()]
-            rows.append((*key, "; ".join(f"{row.picked} from {row.work_mem}" for row in changes.itertuples())))
+            rows.append((*key, over_memory(group)))
     return pd.DataFrame(rows, columns=["small", "large", "attributes", "multiplier", "picked"])
+
+
+def over_memory(found: pd.DataFrame) -> str:
+    """The picked joins in the order of growing work_mem, each from where on it is picked."""
+    changes = found[found["picked"] != found["picked"].shift()]
+    return "; ".join(f"{row.picked} from {row.work_mem}" for row in changes.itertuples())
 
 
 def preferred_facts(found: pd.DataFrame | None) -> dict[str, bool] | None:
@@ -145,18 +175,21 @@ def clustered_facts(found: pd.DataFrame | None) -> dict[str, bool] | None:
 # ---- batches, workers
 
 
+BATCHED = ("256kB", "1MB", "2MB", "4MB", "8MB")
+
+
 def batches(chapter: Chapter) -> pd.DataFrame:
-    """A join like the slides', run: columns work_mem, parallel_hash, workers, batches, memory_kb, temp_written (pages).
+    """A relation joined with itself, run: columns work_mem, parallel_hash, workers, batches, memory_kb, temp_written (pages).
 
     Without parallel hash every process builds a table of its own; with it they share one, and may use the memory of all.
     """
     rows = []
     eager = {"parallel_setup_cost": 0, "parallel_tuple_cost": 0, "min_parallel_table_scan_size": 0, "enable_mergejoin": "off", "enable_nestloop": "off"}
     with chapter.server.connect() as connection:
-        for work_mem in ("256kB", "1MB", "4MB"):
+        for work_mem in BATCHED:
             for parallel in ("off", "on"):
                 settings = {"work_mem": work_mem, "enable_parallel_hash": parallel} | (eager if parallel == "on" else eager | {"max_parallel_workers_per_gather": 0})
-                plan = _explained(connection, join(*sorted((sizes(chapter)[1], SMALL)), PAIRS[0], "count(T1), count(T2)"), settings, execute=True)
+                plan = _explained(connection, join(THIRD, THIRD, PAIRS[0], "count(T1), count(T2)"), settings, execute=True)
                 [hashed] = plan.find("Hash")
                 launched = max((node.properties.get("Workers Launched", 0) for node in plan.walk()), default=0)
                 rows.append((work_mem, parallel, launched, hashed.properties["Hash Batches"], hashed.properties["Peak Memory Usage"], plan.buffers["temp_written"]))
@@ -199,7 +232,8 @@ def worker_facts(found: pd.DataFrame | None) -> dict[str, bool] | None:
 # ---- time
 
 
-WORK_MEM = ("64kB", "4MB", "30MB")
+WORK_MEM = ("64kB", "30MB")
+"""Too little for either join, and ample."""
 
 
 def arm(how: str, work_mem: str) -> str:
@@ -207,15 +241,22 @@ def arm(how: str, work_mem: str) -> str:
     return f"{how}, {work_mem}"
 
 
+def timed_pair(chapter: Chapter) -> tuple[int, int]:
+    """Sizes of the relations whose joins are timed: one about three times the other, where both joins cost about the same."""
+    smallest = sizes(chapter)[0]
+    return min(THIRD, smallest), max(THIRD, smallest)
+
+
 def timing(chapter: Chapter) -> None:
-    """Time of the hash join and of the merge join of the smallest relation with one ten times as large, without parallel workers."""
-    small, large = sizes(chapter)[0], sizes(chapter)[2]
+    """Time of the hash join and of the merge join of two relations, without parallel workers."""
+    small, large = timed_pair(chapter)
     with chapter.server.connect() as connection:
-        arms = [Arm(arm(how, work_mem), partial(_time, connection, small, large, how, work_mem)) for how in (HASH, MERGE) for work_mem in WORK_MEM]
-        chapter.compare("joins", arms, {"time": "ms"})
+        arms = [Arm(arm(how, work_mem), partial(timed, connection, small, large, how, work_mem)) for how in (HASH, MERGE) for work_mem in WORK_MEM]
+        chapter.compare("joins", arms, {"time": "ms"}, warmup=0)
 
 
-def _time(connection: psycopg.Connection, small: int, large: int, how: str, work_mem: str, block: Block) -> dict[str, float]:
+def timed(connection: psycopg.Connection, small: int, large: int, how: str, work_mem: str, block: Block) -> dict[str, float]:
+    """Time one join of two relations by their sizes, in one process."""
     settings = _ONLY[how] | {"work_mem": work_mem, "max_parallel_workers_per_gather": 0}
     set_session(connection, settings)
     with stopwatch() as watch:

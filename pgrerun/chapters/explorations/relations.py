@@ -11,6 +11,8 @@ from pgrerun.server import Server
 from pgrerun.tables import Table, table
 
 SMALL, LARGE = TUPLES["hundredktup"], TUPLES["miltup"]
+THIRD = SMALL // 3
+"""Of a relation that no slide has: joined with one of three times its size, where both joins cost about the same."""
 UNVACUUMED = "hundredktup_new"
 KEY = 99_999  # the one that the slides look up
 _NAMES = {tuples: name for name, tuples in TUPLES.items()}
@@ -22,8 +24,13 @@ def name(tuples: int) -> str:
 
 
 def sizes(chapter: Chapter) -> list[int]:
-    """Of the size-up, in tuples: half decades up to the largest, a hundredfold in all."""
-    return [round(chapter.parameters.largest / share) for share in (100, 30, 10, 3, 1)]
+    """Of the size-up, in tuples: evenly spaced powers up to the largest, a hundredfold in all; the middle one is a tenth."""
+    steps = 2 * chapter.parameters.per_decade
+    return [_two_digits(chapter.parameters.largest / 100 ** (step / steps)) for step in reversed(range(steps + 1))]
+
+
+def _two_digits(tuples: float) -> int:
+    return round(tuples) if round(tuples) % 100 == 0 else int(float(f"{tuples:.1e}"))
 
 
 def load(chapter: Chapter) -> Table:
@@ -31,12 +38,27 @@ def load(chapter: Chapter) -> Table:
 
     The primary key is on unique2, and the heap is in its order: the slides' "clustered index".
     """
-    server = chapter.server
-    with server.connect() as connection:
-        for tuples in sorted({SMALL, LARGE, *sizes(chapter)}):
+    with chapter.server.connect() as connection:
+        for tuples in loaded(chapter):
             keyed(connection, name(tuples), tuples)
         unvacuumed(connection)
-        return table(_pages(connection, [*map(name, sorted({SMALL, LARGE, *sizes(chapter)})), UNVACUUMED]), "The relations as loaded")
+        return table(_pages(connection, [*map(name, loaded(chapter)), UNVACUUMED]), "The relations as loaded")
+
+
+def loaded(chapter: Chapter) -> list[int]:
+    """Sizes of all relations of Experiments 2, 3 and 4, in tuples."""
+    return sorted({THIRD, SMALL, LARGE, *sizes(chapter)})
+
+
+def complete(chapter: Chapter) -> None:
+    """Load those of the relations that the server under test doesn't have yet."""
+    with chapter.server.connect() as connection:
+        missing = lambda relation: connection.execute("SELECT to_regclass(%s) IS NULL", [relation]).fetchone()[0]
+        for tuples in loaded(chapter):
+            if missing(name(tuples)):
+                keyed(connection, name(tuples), tuples)
+        if missing(UNVACUUMED):
+            unvacuumed(connection)
 
 
 def keyed(server_or_connection: Server | psycopg.Connection, relation: str, tuples: int, order: int = 1) -> None:

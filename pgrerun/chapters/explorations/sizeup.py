@@ -17,7 +17,7 @@ from pgrerun.server import set_session
 LOOKUP, SCAN, SERIAL = "lookup", "scan", "scan, one process"
 SCALING = ("expl-021", "expl-022", "expl-023", "expl-024")
 COLD = ("expl-028",)
-_ONE_PROCESS = {"max_parallel_workers_per_gather": 0}
+ONE_PROCESS = {"max_parallel_workers_per_gather": 0}
 
 
 def statement(tuples: int, attribute: str) -> str:
@@ -31,16 +31,16 @@ def arm(what: str, tuples: int) -> str:
 
 
 def sizeup(chapter: Chapter) -> None:
-    """Time of a lookup by the key, and of a scan as the planner likes it and in one process, in relations of every size (in one process: of every second)."""
+    """Time of a lookup by the key, and of a scan as the planner likes it and in one process, in relations of every size (in one process: the ends and the middle)."""
     with chapter.server.connect() as connection:
         arms = [
             Arm(arm(what, tuples), partial(measure, tuples))
             for tuples in sizes(chapter)
             for what, measure in (
-                (LOOKUP, partial(_lookup, chapter)), (SCAN, partial(_scan, connection, {})), (SERIAL, partial(_scan, connection, _ONE_PROCESS)),
-            ) if what != SERIAL or tuples in sizes(chapter)[::2]
+                (LOOKUP, partial(_lookup, chapter)), (SCAN, partial(scanned, connection, {})), (SERIAL, partial(scanned, connection, ONE_PROCESS)),
+            ) if what != SERIAL or tuples in sizes(chapter)[:: chapter.parameters.per_decade]
         ]  # fmt: skip
-        chapter.compare("size-up", arms, {"time": "ms"})
+        chapter.compare("size-up", arms, {"time": "ms"}, warmup=0)
 
 
 def _lookup(chapter: Chapter, tuples: int, block: Block) -> dict[str, float]:
@@ -48,11 +48,12 @@ def _lookup(chapter: Chapter, tuples: int, block: Block) -> dict[str, float]:
     return {"time": 1000 / done.tps}
 
 
-LOOKUPS = 500
+LOOKUPS = 300
 
 
-def _scan(connection: psycopg.Connection, settings: dict, tuples: int, block: Block) -> dict[str, float]:
-    set_session(connection, settings)
+def scanned(connection: psycopg.Connection, settings: dict, tuples: int, block: Block) -> dict[str, float]:
+    """Time one scan for one tuple, under these settings."""
+    set_all(connection, settings)
     with stopwatch() as watch:
         connection.execute(statement(tuples, "unique3")).fetchall()
     unset(connection, settings)

@@ -6,19 +6,18 @@ import pandas as pd
 
 from pgrerun import narrate, published, statistics
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.explorations import dirt, grouping, joins, pools, sizeup
+from pgrerun.chapters.explorations import dirt, grouping, joins, pools, releases, sizeup
 from pgrerun.chapters.explorations.pools import DIRTY
 from pgrerun.chapters.explorations.relations import LARGE, SMALL, name, sizes
 from pgrerun.published.explorations import TUPLES, heap_pages, megabytes
 
 
 def noise(chapter: Chapter) -> narrate.Sentence | None:
-    """The noise floor from the arm of Experiment 2 that ran twice."""
+    """The noise floor from two arms of Experiment 2 that differ in a setting which their plan doesn't use."""
     times = chapter.table("grouping", "time")
     if times.empty:
         return None
-    own = grouping.arm(grouping.TWENTY, grouping.PICKED, "30MB")
-    return narrate.noise(statistics.noise_floor(times[own], times[f"{own}, {grouping.AGAIN}"]))
+    return narrate.noise(statistics.noise_floor(*(times[grouping.arm(grouping.UNIQUE, grouping.ORDERED, work_mem)] for work_mem in grouping.IDLE)))
 
 
 def printed_intervals() -> narrate.Sentence:
@@ -35,7 +34,7 @@ def ring(chapter: Chapter, written: pd.DataFrame | None) -> narrate.Sentence | N
     """How much of the reading is writing, by pool, and what that means for the slides' relation."""
     if written is None:
         return None
-    below = [pool for pool, share in pools.pools().items() if share < 4]
+    below = [pool for pool in pools.counted(chapter) if pools.pools()[pool] < 4]
     counts = [dirt.pick(written, pool, DIRTY)["written"] for pool in below]
     pages = heap_pages(chapter.parameters.tuples)
     most = max(counts)
@@ -58,7 +57,7 @@ def expected_regime(chapter: Chapter, beside: pd.DataFrame | None) -> narrate.Se
     if beside is None or chapter.table("ring", "time").empty:
         return None
     own = beside[(beside["reader"] == dirt.WITHOUT) & (beside["arm"] == DIRTY)].iloc[0]
-    slow = dirt.ring_slowdown(chapter, dirt.WITHOUT)
+    slow = dirt.ring_slowdown(chapter)
     return narrate.Sentence(
         f"Without a ring, {narrate.number(own['written'])} of the {narrate.number(own['read'])} pages that are read cost a write."
     ) + narrate.ratio_sentence(slow, "time", "that read", "the same without an update")
@@ -83,10 +82,11 @@ def checkpoint_suspected(log: pd.DataFrame | None) -> narrate.Sentence | None:
     first, each = (TUPLES["miltup"] * x / 2**20 for x in (fresh, later))
     # A checkpoint begins when the log since the last one reaches max_wal_size / (1 + completion target), by default 1 GB and 0.5 in release 11.
     due = 1024 / 1.5
+    updates = max(1, 1 + -(-(due - first) // each))
     return narrate.Sentence(
         f"By the log that an update writes here ({narrate.number(fresh)} bytes per tuple right after a checkpoint, {narrate.number(later)} later), one update of the slides' million tuples writes "
         f"{narrate.number(first, 0)} MB, and the next ones {narrate.number(each, 0)} MB each. With the default settings of release 11 a checkpoint is due after {narrate.number(due, 0)} MB: "
-        f"within {narrate.count(max(1, 1 + -(-(due - first) // each)), 'update')}. So a checkpoint is likely to have run beside some of the five rounds, and not beside others."
+        f"within {narrate.count(updates, 'update')}. So a checkpoint is likely to have run beside {'each' if updates == 1 else 'some'} of the five rounds{'' if updates == 1 else ', and not beside others'}."
     )
 
 
@@ -178,6 +178,17 @@ def flipped(grid: pd.DataFrame | None) -> narrate.Sentence | None:
     )
 
 
+def multiplied(found: pd.DataFrame | None) -> narrate.Sentence:
+    """What hash_mem_multiplier does to the pick, setting by setting."""
+    if found is None:
+        return narrate.Sentence("This release has no hash_mem_multiplier: hashing may take what work_mem says.")
+    picks = {multiplier: joins.over_memory(rows) for multiplier, rows in found.groupby("multiplier")}
+    each = ". ".join(f"With {multiplier}: {picked}" for multiplier, picked in picks.items())
+    moved = "it moves the settings of work_mem at which the pick changes" if len(set(picks.values())) > 1 else "it doesn't change what is picked at any work_mem"
+    first = found.iloc[0]
+    return narrate.Sentence(f"For {name(first['small'])} with {name(first['large'])} on {first['attributes']}, {moved}. {each}.")
+
+
 def why_not(grid: pd.DataFrame | None) -> narrate.Sentence | None:
     """Why the print's range shows no change: the distance between the two costs."""
     if grid is None:
@@ -197,3 +208,11 @@ def join_regret(chapter: Chapter) -> narrate.Sentence | None:
         return None
     each = ", ".join(f"{narrate.interval(ratio)} with {work_mem}" for work_mem, ratio in found.items())
     return narrate.Sentence(f"The merge join's time over the hash join's is {each}.")
+
+
+def between_releases(chapter: Chapter) -> narrate.Sentence | None:
+    """Each statement's time on one release over that on the other."""
+    found = releases.ratios(chapter)
+    if found is None:
+        return None
+    return narrate.Sentence(" ".join(narrate.ratio_sentence(ratio, f"time of “{words}”", one, base) for words, (ratio, one, base) in found.items()))
