@@ -8,7 +8,6 @@ import pytest
 from servers import small_chapter
 
 from pgrerun import claims, published, statistics
-from pgrerun.chapter import Chapter
 from pgrerun.chapters import explorations as ex
 from pgrerun.chapters.explorations.joins import HASH, MERGE
 from pgrerun.errors import CannotMeasure, ParameterError

@@ -11,7 +11,7 @@ import psycopg
 
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.explorations.dirt import QUIET
-from pgrerun.chapters.explorations.pools import EQUAL, adjusted, buffers, cluster
+from pgrerun.chapters.explorations.pools import EQUAL, buffers, cluster
 from pgrerun.models.replacement import LRU, MAX_USAGE, Clock
 
 RING, CROWD = "one large relation", "many small relations"
@@ -42,7 +42,7 @@ def survivors(chapter: Chapter) -> pd.DataFrame:
     found, size = cluster(chapter, EQUAL), buffers(chapter, EQUAL)
     found.extension("pg_buffercache")
     rows = []
-    with adjusted(found, **QUIET), found.connect() as connection, found.connect() as probe:
+    with found.reloaded(**QUIET), found.connect() as connection, found.connect() as probe:
         _load(connection, size)
         for flood in (RING, CROWD):
             for member in range(MEMBERS):  # the pool is full of pages used once

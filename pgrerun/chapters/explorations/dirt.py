@@ -16,7 +16,7 @@ from pgrerun import statistics
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.explorations import relations
 from pgrerun.chapters.explorations.pools import (
-    ABOVE, BELOW, CHECKPOINTED, CLEAN, DIRTY, EQUAL, READ, SCAN, UPDATE, UPDATED, WAITED, adjusted, before, cluster, counted, pools, read, scan, settle, slowdown, timed,
+    ABOVE, BELOW, CHECKPOINTED, CLEAN, DIRTY, EQUAL, READ, SCAN, UPDATE, UPDATED, WAITED, before, cluster, counted, pools, read, scan, settle, slowdown, timed,
 )  # fmt: skip
 from pgrerun.errors import CannotMeasure
 from pgrerun.experiment import Arm, Block
@@ -318,7 +318,7 @@ def _sql(*statements: str):
 
 def _write_log(found: Cluster) -> None:
     """More log than max_wal_size allows between two checkpoints."""
-    with adjusted(found, max_wal_size="32MB"), found.connect() as connection:
+    with found.reloaded(max_wal_size="32MB"), found.connect() as connection:
         connection.execute("CREATE TABLE logged AS SELECT i, repeat('x', 1000) FROM generate_series(1, 40000) AS i")
         deadline = time.monotonic() + 10
         while "checkpoint starting: wal" not in found.log() and time.monotonic() < deadline:

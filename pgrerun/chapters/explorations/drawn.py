@@ -7,7 +7,7 @@ from pgrerun.chapter import Chapter, wide
 from pgrerun.chapters.explorations import grouping as groups
 from pgrerun.chapters.explorations import joins, pools, sizeup
 from pgrerun.chapters.explorations.clock import CROWD, HISTORIES, RING
-from pgrerun.chapters.explorations.pools import CHECKPOINTED, CLEAN, DIRTY
+from pgrerun.chapters.explorations.pools import CLEAN, DIRTY
 from pgrerun.chapters.explorations.relations import LARGE, SMALL, name
 from pgrerun.published.explorations import POOLS, TUPLES
 
@@ -51,7 +51,7 @@ def slowdowns(chapter: Chapter) -> charts.Figure | None:
         for kind, frame in runs:
             times = wide(frame, "time")
             if f"{label}: {DIRTY}" in times:
-                rows.append(_row(label, kind, statistics.ratio(times[f"{label}: {DIRTY}"], times[f"{label}: {CLEAN}"])))
+                rows.append(charts.row(label, kind, statistics.ratio(times[f"{label}: {DIRTY}"], times[f"{label}: {CLEAN}"])))
     frame = pd.DataFrame(rows).assign(label=lambda f: f["label"].replace({"1.00": "1.00 (its size)"}))
     return charts.compare_to_print(
         frame,
@@ -120,7 +120,7 @@ def stays(found: pd.DataFrame | None) -> charts.Figure | None:
     """How long pages stay, on the server and under simulated strategies."""
     if found is None:
         return None
-    frame = pd.DataFrame([_row(row["who"], row["kind"], row[history], panel=history) for history in HISTORIES for _, row in found.iterrows()])
+    frame = pd.DataFrame([charts.row(row["who"], row["kind"], row[history], panel=history) for history in HISTORIES for _, row in found.iterrows()])
     return charts.compare_to_print(
         frame,
         question="Would another strategy have kept the same pages?",
@@ -140,7 +140,7 @@ _PRINTED_WAYS = {groups.HASHED: ("30MB",), groups.ORDERED: ("64kB", "4MB")}
 
 def grouping_times(chapter: Chapter) -> charts.Figure | None:
     """Times of the groupings, by plan and work_mem."""
-    runs, printed = _runs(chapter, "grouping"), published.table("explorations_grouping_averages").loc["average"]
+    runs, printed = chapter.by_provenance("grouping"), published.table("explorations_grouping_averages").loc["average"]
     if not runs:
         return None
     rows = []
@@ -149,8 +149,8 @@ def grouping_times(chapter: Chapter) -> charts.Figure | None:
         panel = attribute if way == groups.PICKED else f"{attribute}, {way}"
         for work_mem in settings:
             if work_mem in _PRINTED_WAYS.get(way, groups.WORK_MEM):
-                rows.append(_row(work_mem, "printed", printed[f"{query}_{work_mem.lower()}"], panel=panel))
-            rows += [_row(work_mem, kind, statistics.median(wide(frame, "time")[groups.arm(attribute, way, work_mem)]), panel=panel) for kind, frame in runs]
+                rows.append(charts.row(work_mem, "printed", printed[f"{query}_{work_mem.lower()}"], panel=panel))
+            rows += [charts.row(work_mem, kind, statistics.median(wide(frame, "time")[groups.arm(attribute, way, work_mem)]), panel=panel) for kind, frame in runs]
     frame = pd.DataFrame(rows)
     return charts.compare_to_print(
         frame,
@@ -289,7 +289,7 @@ def releases(chapter: Chapter) -> charts.Figure | None:
     if times.empty:
         return None
     labels = [arm.split(": ") for arm in times]
-    frame = pd.DataFrame([_row(release, "measured", statistics.median(times[f"{words}: {release}"]), panel=words) for words, release in labels])
+    frame = pd.DataFrame([charts.row(release, "measured", statistics.median(times[f"{words}: {release}"]), panel=words) for words, release in labels])
     return charts.compare_to_print(
         frame,
         question="What have the releases in between changed?",

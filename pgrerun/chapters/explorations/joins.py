@@ -13,7 +13,7 @@ import psycopg
 
 from pgrerun import statistics
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.explorations.relations import LARGE, SMALL, THIRD, name, set_all, sizes, unset
+from pgrerun.chapters.explorations.relations import LARGE, SMALL, THIRD, name, sizes, unset
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import plans
 from pgrerun.instruments.clock import stopwatch

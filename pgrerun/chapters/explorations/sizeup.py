@@ -53,7 +53,7 @@ LOOKUPS = 300
 
 def scanned(connection: psycopg.Connection, settings: dict, tuples: int, block: Block) -> dict[str, float]:
     """Time one scan for one tuple, under these settings."""
-    set_all(connection, settings)
+    set_session(connection, settings)
     with stopwatch() as watch:
         connection.execute(statement(tuples, "unique3")).fetchall()
     unset(connection, settings)
