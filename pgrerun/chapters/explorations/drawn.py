@@ -227,8 +227,16 @@ def growing(chapter: Chapter) -> charts.Figure | None:
     )
 
 
+def _merge_over_hash(chosen: list[tuple[str, pd.DataFrame]]) -> pd.DataFrame:
+    """Rows of `joins.grid`, by panel, as a chart's frame of the merge join's cost over the hash join's."""
+    return pd.concat(
+        pd.DataFrame({"x": rows["work_mem"].map(_kilobytes) / 1024, "value": rows[joins.MERGE] / rows[joins.HASH], "kind": "measured", "panel": panel})
+        for panel, rows in chosen
+    ).reset_index(drop=True)  # fmt: skip
+
+
 def costs(grid: pd.DataFrame | None) -> charts.Figure | None:
-    """What the planner thinks both joins cost, for the slides' pair and for one where memory decides."""
+    """The merge join's cost over the hash join's by work_mem, for the slides' pair and for one where memory decides."""
     if grid is None:
         return None
     own = joins.printed_range(grid)
@@ -238,20 +246,17 @@ def costs(grid: pd.DataFrame | None) -> charts.Figure | None:
         key = flipped.iloc[-1]
         same = (grid["small"] == key["small"]) & (grid["large"] == key["large"]) & (grid["attributes"] == key["attributes"]) & (grid["multiplier"] == key["multiplier"])
         chosen.append((f"{name(key['small'])}, {name(key['large'])}", grid[same]))
-    frame = pd.concat(
-        pd.DataFrame({"x": rows["work_mem"].map(_kilobytes) / 1024, "value": rows[how] / 1000, "kind": "measured", "series": how, "panel": panel})
-        for panel, rows in chosen for how in (joins.HASH, joins.MERGE)
-    ).reset_index(drop=True)  # fmt: skip
+    frame = _merge_over_hash(chosen)
     titles = "; ".join(f"{panel}: {rows['attributes'].iloc[0]}, hash_mem_multiplier {rows['multiplier'].iloc[0]}" for panel, rows in chosen)
     return charts.lines(
         frame,
         question="Does memory enter the choice between hash join and merge join?",
-        caption=f"The planner's costs of both joins over work_mem ({titles}). The cheaper one is picked.",
-        description=narrate.described(frame.assign(label=frame["series"] + " at " + frame["x"].map("{:g} MB".format))),
+        caption=f"The planner's cost of the merge join over that of the hash join, by work_mem ({titles}). The cheaper one is picked: the hash join above 1, the merge join below.",
+        description=narrate.described(frame.assign(label=frame["x"].map("{:g} MB".format))),
         x_quantity="work_mem",
         x_unit="MB",
-        quantity="cost",
-        unit="thousands",
+        quantity="cost of merge join / hash join",
+        unit="",
         facet="panel",
         own_scales=True,
         log_x=True,
@@ -260,23 +265,20 @@ def costs(grid: pd.DataFrame | None) -> charts.Figure | None:
 
 
 def multipliers(found: pd.DataFrame | None) -> charts.Figure | None:
-    """The costs of both joins over work_mem, for each hash_mem_multiplier."""
+    """The merge join's cost over the hash join's by work_mem, for each hash_mem_multiplier."""
     if found is None:
         return None
-    frame = pd.concat(
-        pd.DataFrame({"x": rows["work_mem"].map(_kilobytes) / 1024, "value": rows[how] / 1000, "kind": "measured", "series": how, "panel": f"hash_mem_multiplier {multiplier}"})
-        for multiplier, rows in found.groupby("multiplier") for how in (joins.HASH, joins.MERGE)
-    ).reset_index(drop=True)  # fmt: skip
+    frame = _merge_over_hash([(f"hash_mem_multiplier {multiplier}", rows) for multiplier, rows in found.groupby("multiplier")])
     first = found.iloc[0]
     return charts.lines(
         frame,
         question="What does hash_mem_multiplier move?",
-        caption=f"The planner's costs of both joins of {name(first['small'])} and {name(first['large'])} on {first['attributes']}, over work_mem. The multiplier gives memory to hashing and not to sorting.",
-        description=narrate.described(frame.assign(label=frame["series"] + " at " + frame["x"].map("{:g} MB".format))),
+        caption=f"The planner's cost of the merge join of {name(first['small'])} and {name(first['large'])} on {first['attributes']} over that of the hash join, by work_mem. Above 1 the hash join is picked, below the merge join.",
+        description=narrate.described(frame.assign(label=frame["x"].map("{:g} MB".format))),
         x_quantity="work_mem",
         x_unit="MB",
-        quantity="cost",
-        unit="thousands",
+        quantity="cost of merge join / hash join",
+        unit="",
         facet="panel",
         log_x=True,
         name="explorations-multipliers",
