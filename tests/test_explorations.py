@@ -231,6 +231,24 @@ def test_sentences_fit_either_outcome():
     assert ex.words.first_reader(None) is ex.words.spilled(None) is ex.words.checkpoint_suspected(None) is None
 
 
+@pytest.mark.parametrize(("on", "words"), [
+    ((8, 4, 1), "With 4MB parallel hash needs fewer batches than one process, with 64kB and 1MB no fewer: it puts the memory of its processes together"),
+    ((2, 2, 1), "With 64kB and 1MB and 4MB parallel hash needs fewer batches than one process, wherever one process needs several."),
+    ((8, 4, 2), "At none of these settings"), ((8, 2, 2), "no fewer."),
+])  # fmt: skip
+def test_parallel_hash_s_memory_in_words(on, words):
+    rows = [(work_mem, parallel, n) for work_mem, pair in zip(("64kB", "1MB", "4MB"), zip((8, 4, 2), on)) for parallel, n in zip(("off", "on"), pair)]
+    assert words in ex.words.shared_memory(pd.DataFrame(rows, columns=["work_mem", "parallel_hash", "batches"]))
+
+
+def test_the_joins_costs_are_drawn_as_a_ratio_by_multiplier():
+    found = pd.concat([costs(HASH, HASH), costs(HASH, MERGE).assign(multiplier=8, **{HASH: [1.0, 4.0]})])
+    chart = ex.drawn.multipliers(found)
+    assert "hash_mem_multiplier 1: 0.0625 MB 2, 0.25 MB 2." in chart.description
+    assert "hash_mem_multiplier 8: 0.0625 MB 2, 0.25 MB 0.5." in chart.description
+    assert ex.drawn.multipliers(None) is ex.drawn.costs(None) is ex.drawn.stays(None) is None
+
+
 def test_the_size_up_spans_a_hundredfold_and_never_less_than_the_slides_joins():
     at = lambda largest, per_decade=1: ex.relations.sizes(SimpleNamespace(parameters=SimpleNamespace(largest=largest, per_decade=per_decade)))
     assert at(1_000_000) == at(1_000_000, 2)[::2] == [10_000, 100_000, 1_000_000]

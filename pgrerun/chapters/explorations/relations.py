@@ -40,7 +40,7 @@ def load(chapter: Chapter) -> Table:
     """
     with chapter.server.connect() as connection:
         for tuples in loaded(chapter):
-            keyed(connection, name(tuples), tuples)
+            keyed(connection, name(tuples), tuples, logged=False)
         unvacuumed(connection)
         return table(_pages(connection, [*map(name, loaded(chapter)), UNVACUUMED]), "The relations as loaded")
 
@@ -56,15 +56,15 @@ def complete(chapter: Chapter) -> None:
         missing = lambda relation: connection.execute("SELECT to_regclass(%s) IS NULL", [relation]).fetchone()[0]
         for tuples in loaded(chapter):
             if missing(name(tuples)):
-                keyed(connection, name(tuples), tuples)
+                keyed(connection, name(tuples), tuples, logged=False)
         if missing(UNVACUUMED):
             unvacuumed(connection)
 
 
-def keyed(server_or_connection: Server | psycopg.Connection, relation: str, tuples: int, order: int = 1) -> None:
-    """Load one relation with its primary key, vacuumed and analyzed."""
+def keyed(server_or_connection: Server | psycopg.Connection, relation: str, tuples: int, order: int = 1, logged: bool = True) -> None:
+    """Load one relation with its primary key, vacuumed and analyzed. One that is only read needs no log."""
     with loading.session(server_or_connection) as connection:
-        Wisconsin(relation, tuples, order=order).load(connection)
+        Wisconsin(relation, tuples, order=order).load(connection, logged=logged)
         connection.execute(f"ALTER TABLE {relation} ADD PRIMARY KEY (unique2)")
 
 

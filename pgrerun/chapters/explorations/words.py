@@ -201,6 +201,21 @@ def why_not(grid: pd.DataFrame | None) -> narrate.Sentence | None:
     )
 
 
+def shared_memory(found: pd.DataFrame | None) -> narrate.Sentence | None:
+    """When parallel hash puts the memory of all its processes together."""
+    if found is None:
+        return None
+    wide = found.pivot(index="work_mem", columns="parallel_hash", values="batches").reindex(found["work_mem"].unique())
+    fewer, same = wide[wide["on"] < wide["off"]], wide[(wide["on"] >= wide["off"]) & (wide["off"] > 1)]
+    if fewer.empty:
+        return narrate.Sentence("At none of these settings does parallel hash need fewer batches than one process.")
+    said = f"With {' and '.join(fewer.index)} parallel hash needs fewer batches than one process"
+    if same.empty:
+        return narrate.Sentence(f"{said}, wherever one process needs several.")
+    why = ": it puts the memory of its processes together if the whole table fits then, and else plans with the memory of one" if (fewer["on"] == 1).all() else ""
+    return narrate.Sentence(f"{said}, with {' and '.join(same.index)} no fewer{why}.")
+
+
 def join_regret(chapter: Chapter) -> narrate.Sentence | None:
     """Which join is faster, by work_mem."""
     found = {work_mem: joins.merge_over_hash(chapter, work_mem) for work_mem in joins.WORK_MEM}
