@@ -253,10 +253,10 @@ VALUES: dict[str, dict[str, tuple]] = {
     | {
         "seed": (2020, 2020, 2020),
         "pairs": (7, 11, 31),
-        "tuples": (10_000, 100_000, 1_000_000),
+        "tuples": (10_000, 50_000, 1_000_000),
         "timed_pools": (3, 5, 5),
         "largest": (1_000_000, 10_000_000, 30_000_000),
-        "per_decade": (1, 2, 2),
+        "per_decade": (1, 1, 2),
         "wait": (2, 10, 320),
     },
     "wisconsin": _EVERYWHERE
@@ -281,7 +281,7 @@ MINUTES: dict[str, tuple[float, float, float]] = {
     "optimizer": (1, 7, 300),
     "access_paths": (1, 7, 240),
     "scalability": (1, 7, 240),
-    "explorations": (1, 7, 180),
+    "explorations": (1, 6, 180),
     "wisconsin": (1, 7, 40),
     "profiling": (1, 5, 30),
 }
