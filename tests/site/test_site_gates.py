@@ -8,8 +8,8 @@ import pytest
 import toy_chapter
 from nbformat.v4 import new_markdown_cell, new_notebook, new_output
 
-from pgrerun import gates
-from pgrerun.errors import BookError
+from pgrerun import gates, narrate
+from pgrerun.errors import BookError, CannotMeasure
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -83,6 +83,23 @@ def _miscounted(notebook):
 def test_a_bad_chapter_is_refused(executed, fault, complaint):
     with pytest.raises(BookError, match=complaint):
         gates.check_chapter(executed(fault))
+
+
+def test_a_chart_whose_experiment_was_set_aside_may_be_missing(executed):
+    sentence = str(narrate.set_aside("pools", CannotMeasure("restart", "the server is somebody's")))
+    reason = new_output("display_data", {"text/plain": sentence, "text/markdown": sentence})
+
+    def bare(notebook):
+        charts_of(notebook)[2].outputs = []
+
+    def set_aside(notebook, after=0):
+        bare(notebook)
+        charts_of(notebook)[after].outputs.append(reason)
+
+    gates.check_chapter(executed(set_aside))
+    for fault in (bare, lambda notebook: set_aside(notebook, after=3)):  # no reason, or one that comes later
+        with pytest.raises(BookError, match="shows no chart"):
+            gates.check_chapter(executed(fault))
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"cells": 1, "nbformat": 4}'])
