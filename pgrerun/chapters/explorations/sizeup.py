@@ -31,14 +31,14 @@ def arm(what: str, tuples: int) -> str:
 
 
 def sizeup(chapter: Chapter) -> None:
-    """Time of a lookup by the key, and of a scan as the planner likes it and in one process, in relations of every size (in one process: of both ends)."""
+    """Time of a lookup by the key, and of a scan as the planner likes it and in one process, in relations of every size (in one process: the ends and the middle)."""
     with chapter.server.connect() as connection:
         arms = [
             Arm(arm(what, tuples), partial(measure, tuples))
             for tuples in sizes(chapter)
             for what, measure in (
                 (LOOKUP, partial(_lookup, chapter)), (SCAN, partial(scanned, connection, {})), (SERIAL, partial(scanned, connection, ONE_PROCESS)),
-            ) if what != SERIAL or tuples in sizes(chapter)[:: 2 * chapter.parameters.per_decade]
+            ) if what != SERIAL or tuples in sizes(chapter)[:: chapter.parameters.per_decade]
         ]  # fmt: skip
         chapter.compare("size-up", arms, {"time": "ms"}, warmup=0)
 
