@@ -2,6 +2,7 @@
 
 import re
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pandas as pd
 import pytest
@@ -247,6 +248,16 @@ def test_the_joins_costs_are_drawn_as_a_ratio_by_multiplier():
     assert "hash_mem_multiplier 1: 0.0625 MB 2, 0.25 MB 2." in chart.description
     assert "hash_mem_multiplier 8: 0.0625 MB 2, 0.25 MB 0.5." in chart.description
     assert ex.drawn.multipliers(None) is ex.drawn.costs(None) is ex.drawn.stays(None) is None
+
+
+def test_every_series_of_the_size_up_has_sizes_enough_for_an_exponent():
+    asked = []
+    chapter = SimpleNamespace(parameters=SimpleNamespace(largest=1_000_000, per_decade=1), server=MagicMock(), compare=lambda name, arms, *_, **__: asked.extend(arms))
+    ex.sizeup.sizeup(chapter)
+    times = pd.DataFrame({arm.name: [float(arm.name.split(" ")[-2])] * 7 for arm in asked})
+    chapter.table = lambda *_: times
+    for what in (ex.sizeup.LOOKUP, ex.sizeup.SCAN, ex.sizeup.SERIAL):
+        assert ex.sizeup.exponent(chapter, what).estimate == pytest.approx(1)
 
 
 def test_the_size_up_spans_a_hundredfold_and_never_less_than_the_slides_joins():
