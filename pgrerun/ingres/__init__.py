@@ -1,6 +1,6 @@
 """University INGRES of 1981 in miniature, as the memorandum describes it: for ratios and page counts, never for absolute speed.
 
-`pages.py` tuples on pages, `relation.py` heap and ISAM, `files.py` where pages live and the cache in
+`pages.py` tuples on pages, `relation.py` heaps, hashed and ISAM relations and indices, `files.py` where pages live and the cache in
 front; `symbols.py` the interpreter, `compiled.py` DC-INGRES and code in line; `processor.py` the
 one-variable query processor and decomposition. QUEL comes from `pgrerun.quel`.
 """
@@ -8,9 +8,9 @@ one-variable query processor and decomposition. QUEL comes from `pgrerun.quel`.
 from pgrerun.ingres.files import Cache, Disk, Extents, Reads, UnixFile
 from pgrerun.ingres.pages import PAGE, Domain, Layout
 from pgrerun.ingres.processor import ENGINES, INLINE, INTERPRETER, THREADED, DataBase
-from pgrerun.ingres.relation import Heap, Isam
+from pgrerun.ingres.relation import Hash, Heap, Isam
 
 __all__ = [
-    "ENGINES", "INLINE", "INTERPRETER", "PAGE", "THREADED", "Cache", "DataBase", "Disk", "Domain", "Extents", "Heap",
+    "ENGINES", "INLINE", "INTERPRETER", "PAGE", "THREADED", "Cache", "DataBase", "Disk", "Domain", "Extents", "Hash", "Heap",
     "Isam", "Layout", "Reads", "UnixFile",
 ]  # fmt: skip

@@ -33,6 +33,11 @@ class Domain:
         """Its format for `struct`."""
         return f"{self.length}s" if self.kind == "c" else _CODES[self.kind, self.length]
 
+    @property
+    def empty(self) -> object:
+        """What a tuple holds where nothing is given: a zero or blanks."""
+        return "" if self.kind == "c" else 0
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -71,8 +76,11 @@ class Layout:
         return tuple(value.rstrip().decode("ascii") if d.kind == "c" else value for d, value in zip(self.domains, values))
 
     def pack(self, values: Sequence) -> bytes:
-        """A tuple's bytes; text is padded with blanks."""
-        return self._struct.pack(*(value.encode("ascii").ljust(d.length) if d.kind == "c" else value for d, value in zip(self.domains, values)))
+        """A tuple's bytes; text is padded with blanks, or cut. QueryError for a number that doesn't fit its attribute."""
+        try:
+            return self._struct.pack(*(value.encode("ascii").ljust(d.length) if d.kind == "c" else value for d, value in zip(self.domains, values)))
+        except struct.error as error:
+            raise QueryError(f"A value doesn't fit its attribute of ({', '.join(f'{d.name} = {d.kind}{d.length}' for d in self.domains)}): {error}.") from None
 
 
 @dataclass
@@ -100,10 +108,51 @@ def following(page: bytes) -> tuple[int, int]:
     return main, overflow
 
 
-def lines(page: bytes) -> Iterator[int]:
-    """Where each tuple of a page starts, by its line table."""
+def lines(page: bytes) -> tuple[int, ...]:
+    """Where each tuple of a page starts, by its line table; the line of a deleted one is 0 and left out."""
+    entries = _entries(page)
+    return entries if 0 not in entries else tuple(filter(None, entries))
+
+
+def _entries(page: bytes) -> tuple[int, ...]:
     count = _HEADER.unpack_from(page)[2]
-    yield from reversed(struct.unpack_from(f"<{count}h", page, PAGE - count * _LINE.size))
+    return struct.unpack_from(f"<{count}h", page, PAGE - count * _LINE.size)[::-1]
+
+
+def linked(page: bytes, main: int | None = None, overflow: int | None = None) -> bytes:
+    """The page with another successor."""
+    before = following(page)
+    changed = bytearray(page)
+    struct.pack_into("<ii", changed, 0, before[0] if main is None else main, before[1] if overflow is None else overflow)
+    return bytes(changed)
+
+
+def added(page: bytes, stored: bytes) -> tuple[bytes, int] | None:
+    """The page with one more tuple, in the place of a deleted one or behind the last, and where it starts; None if it is full."""
+    entries = _entries(page)
+    line = entries.index(0) if 0 in entries else len(entries)
+    count = max(len(entries), line + 1)
+    start = _HEADER.size + line * len(stored)
+    end = _HEADER.size + count * len(stored)
+    if end + count * _LINE.size > PAGE:
+        return None
+    changed = bytearray(page)
+    _HEADER.pack_into(changed, 0, *following(page), count, end)
+    changed[start : start + len(stored)] = stored
+    _LINE.pack_into(changed, PAGE - (line + 1) * _LINE.size, start)
+    return bytes(changed), start
+
+
+def removed(page: bytes, offset: int) -> bytes:
+    """The page without the tuple that starts there; the others stay where they are."""
+    changed = bytearray(page)
+    _LINE.pack_into(changed, PAGE - (_entries(page).index(offset) + 1) * _LINE.size, 0)
+    return bytes(changed)
+
+
+def rewritten(page: bytes, offset: int, stored: bytes) -> bytes:
+    """The page with other values in the tuple that starts there."""
+    return page[:offset] + stored + page[offset + len(stored) :]
 
 
 def filled(tuples: Iterable[bytes], per_page: int) -> Iterator[list[bytes]]:

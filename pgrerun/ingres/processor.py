@@ -5,20 +5,26 @@ compilations, and tuples that were evaluated. Three engines evaluate qualificati
 (INGRES), "threaded" (DC-INGRES), "inline" (beyond it).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import dataclasses
+import itertools
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pgrerun.errors import QueryError
 from pgrerun.ingres.compiled import Compiler
 from pgrerun.ingres.files import Cache
-from pgrerun.ingres.pages import Layout
-from pgrerun.ingres.relation import Found, Heap, Isam
-from pgrerun.ingres.symbols import Program, interpret, program
+from pgrerun.ingres.pages import Domain, Layout
+from pgrerun.ingres.relation import Found, Hash, Heap, Isam, Place
+from pgrerun.ingres.symbols import CHAR, COMPARISONS, FLOAT, INT, Program, interpret, program
 from pgrerun.quel import read, tree
 
 INTERPRETER, THREADED, INLINE = "interpreter", "threaded", "inline"
 ENGINES = (INTERPRETER, THREADED, INLINE)
-Relation = Heap | Isam
+Relation = Heap | Hash | Isam
+Targets = list[tuple[str, tree.Expression]]
+Clauses = list[tree.Expression]
 
 
 @dataclass
@@ -32,8 +38,9 @@ class Work:
 
 @dataclass(frozen=True)
 class _Bounds:
-    """What a qualification says of the key: a value that it equals (an expression of substituted ones), or a range."""
+    """What a qualification says of an attribute that leads to tuples: a value that it equals (of a substituted variable, or a number), or a range."""
 
+    attribute: str
     equal: tree.Expression | None = None
     low: float | None = None
     high: float | None = None
@@ -44,7 +51,7 @@ class DataBase:
     """Relations by name, and the commands on them.
 
     cache: through which all pages are read. temporary: makes an empty file for a relation that a command
-    needs for itself. engine: one of `ENGINES`.
+    needs for itself, or leaves. engine: one of `ENGINES`.
     """
 
     cache: Cache
@@ -59,17 +66,25 @@ class DataBase:
         return self.execute(read(text))
 
     def execute(self, statements: Sequence[tree.Statement]) -> list[tuple]:
-        """The same for statements that have been parsed."""
+        """The same for statements that have been parsed. A relation's name serves as a variable, too, as in POSTQUEL."""
         answer: list[tuple] = []
         for statement in statements:
             match statement:
                 case tree.Range(variable, relation):
                     self._relation(relation, statement)
                     self._ranges[variable] = relation.lower()
-                case tree.Retrieve(unique=False, into="", sort=()):
-                    answer = list(self._retrieve(statement))
+                case tree.Retrieve(sort=()):
+                    answer = self._retrieve(statement)
+                case tree.Append():
+                    self._append(statement)
+                case tree.Replace() | tree.Delete():
+                    self._change(statement)
+                case tree.Destroy(names):
+                    for name in names:
+                        self._relation(name, statement).close()
+                        del self.relations[name.lower()]
                 case _:
-                    raise QueryError("The miniature of INGRES runs range and retrieve (not unique, into or sorted).", *statement.at)
+                    raise QueryError("The miniature of INGRES runs range, retrieve (not sorted), append, replace, delete and destroy.", *statement.at)
         return answer
 
     def _relation(self, name: str, node: tree.Node) -> Relation:
@@ -77,90 +92,235 @@ class DataBase:
             raise QueryError(f"There is no relation {name}; there are {', '.join(self.relations)}.", *node.at)
         return self.relations[name.lower()]
 
-    # ---- one variable
+    def _retrieve(self, command: tree.Retrieve) -> list[tuple]:
+        query = _Query(self, command)
+        targets = query.targets(command.targets)
+        rows: Iterable[tuple] = query.answer(_expressions(targets), _clauses(command.where))
+        if command.unique:  # sorted, and neighbours compared
+            rows = (row for row, _ in itertools.groupby(sorted(rows)))
+        if not command.into:
+            return list(rows)
+        if command.into in self.relations or len(dict(targets)) < len(targets):
+            raise QueryError(f"There is a relation {command.into} already, or two of its attributes have one name.", *command.at)
+        self.relations[command.into] = query.stored(targets, list(rows))
+        return []
 
-    def _retrieve(self, command: tree.Retrieve) -> Iterator[tuple]:
-        targets = [self._target(target) for target in command.targets]
-        clauses = _clauses(command.where)
-        variables = {variable: self._ranged(variable, command) for variable in _variables([*targets, *clauses])}
+    # ---- changes: what is to be changed is determined first, then it is changed
+
+    def _append(self, command: tree.Append) -> None:
+        relation, query = self._relation(command.relation, command), _Query(self, command)
+        targets = query.targets(command.targets)
+        _known(targets, relation, command)
+        for row in list(query.answer(_expressions(targets), _clauses(command.where))):
+            given = dict(zip((name for name, _ in targets), row))
+            relation.insert([given.get(domain.name, domain.empty) for domain in relation.layout.domains])
+
+    def _change(self, command: tree.Replace | tree.Delete) -> None:
+        query = _Query(self, command)
+        relation = query.relation(command.variable)
+        targets = query.targets(command.targets) if isinstance(command, tree.Replace) else []
+        _known(targets, relation, command)
+        for place, old, new in query.found(command.variable, _expressions(targets), _clauses(command.where)):
+            if isinstance(command, tree.Delete):
+                relation.delete(place)
+            else:
+                changed = dict(zip((name for name, _ in targets), new))
+                relation.replace(place, [changed.get(domain.name, value) for domain, value in zip(relation.layout.domains, old)])
+
+
+def _expressions(targets: Targets) -> list[tree.Expression]:
+    return [expression for _, expression in targets]
+
+
+def _known(targets: Targets, relation: Relation, command: tree.Statement) -> None:
+    names = [domain.name for domain in relation.layout.domains]
+    for name, _ in targets:
+        if name not in names:
+            raise QueryError(f"The relation has no attribute {name}; it has {', '.join(names)}.", *command.at)
+
+
+class _Query:
+    """A command's variables, and the relations over which they range while it runs: its aggregates' results as well."""
+
+    def __init__(self, base: DataBase, command: tree.Statement):
+        self._base, self._command = base, command
+        self._ranges = base._ranges | {each.variable: each.relation.lower() for each in command.ranges}
+        self._aggregated: dict[str, Relation] = {}
+
+    def relation(self, variable: str) -> Relation:
+        """What a variable ranges over."""
+        if variable in self._aggregated:
+            return self._aggregated[variable]
+        if variable in self._ranges:
+            return self._base._relation(self._ranges[variable], self._command)
+        if variable.lower() not in self._base.relations:
+            raise QueryError(f"{variable} ranges over nothing yet: say range of {variable} is ...", *self._command.at)
+        return self._base.relations[variable.lower()]
+
+    def targets(self, targets: Sequence[tree.Target]) -> Targets:
+        """Names and expressions; `all` is every attribute."""
+        named: Targets = []
+        for target in targets:
+            match target:
+                case tree.All(variable):
+                    named += [(domain.name, tree.Attribute(variable, domain.name)) for domain in self.relation(variable).layout.domains]
+                case tree.Assignment(name, expression):
+                    named.append((name, expression))
+                case tree.Attribute(_, name):
+                    named.append((name, target))
+        return named
+
+    def stored(self, targets: Targets, rows: Sequence[tuple]) -> Heap:
+        """The relation that an answer makes."""
+        return Heap.build(self._base.temporary(), Layout(tuple(self._domain(name, target) for name, target in targets)), rows)
+
+    def _domain(self, name: str, expression: tree.Expression) -> Domain:
+        """The attribute that holds values of an expression."""
+        match expression:
+            case tree.Attribute(variable, attribute):
+                return dataclasses.replace(self.relation(variable).layout.place(attribute)[0], name=name)
+            case tree.String(value):
+                return Domain(name, CHAR, max(1, len(value)))
+            case tree.Aggregate("min" | "max" | "sum" | "sumu", argument):
+                return self._domain(name, argument)
+            case tree.Aggregate("avg" | "avgu") | tree.Call():
+                return Domain(name, FLOAT, 8)
+            case tree.Number(text):
+                return Domain(name, FLOAT, 8) if {".", "e"} & set(text.lower()) else Domain(name, INT, 4)
+            case tree.Binary(operator) if operator in (*COMPARISONS, "and", "or"):
+                return Domain(name, INT, 4)
+            case tree.Binary(_, left, right) if FLOAT in (self._domain(name, left).kind, self._domain(name, right).kind):
+                return Domain(name, FLOAT, 8)
+            case tree.Unary(_, operand):
+                return self._domain(name, operand)
+        return Domain(name, INT, 4)
+
+    def answer(self, targets: Sequence[tree.Expression], clauses: Clauses) -> Iterator[tuple]:
+        """The tuples of a retrieve."""
+        targets, clauses = self._without_aggregates(targets, clauses)
+        variables = {variable: self.relation(variable) for variable in _variables([*targets, *clauses])}
         if not variables:
-            yield from _OneVariable(self, _Nothing(), targets, clauses, {}).run(())
-        elif len(variables) == 1:
-            [(_, relation)] = variables.items()
-            yield from _OneVariable(self, relation, targets, clauses, {}).run(())
-        else:
-            yield from self._decompose(targets, clauses, variables)
+            return _OneVariable(self._base, _Nothing(), targets, clauses).run(())
+        if len(variables) == 1:
+            [relation] = variables.values()
+            return _OneVariable(self._base, relation, targets, clauses).run(())
+        return self._decompose(targets, clauses, variables)
 
-    def _ranged(self, variable: str, node: tree.Node) -> Relation:
-        if variable not in self._ranges:
-            raise QueryError(f"{variable} ranges over nothing yet: say range of {variable} is ...", *node.at)
-        return self._relation(self._ranges[variable], node)
-
-    def _target(self, target: tree.Target) -> tree.Expression:
-        if isinstance(target, tree.All):
-            raise QueryError("The miniature of INGRES wants the attributes of a target by name.", *target.at)
-        return target.expression if isinstance(target, tree.Assignment) else target
+    def found(self, variable: str, targets: Sequence[tree.Expression], clauses: Clauses) -> list[tuple[Place, tuple, tuple]]:
+        """Place, values, and values of the targets, of every tuple of one variable that qualifies."""
+        if others := set(_variables([*targets, *clauses])) - {variable}:
+            raise QueryError(f"The miniature of INGRES changes tuples of {variable} by what they hold themselves, and not by {', '.join(others)}.", *self._command.at)
+        targets, clauses = self._without_aggregates(targets, clauses)
+        relation = self.relation(variable)
+        return [((number, offset), relation.layout.unpack(page, offset), row) for number, page, offset, row in _OneVariable(self._base, relation, targets, clauses).found(())]
 
     # ---- several variables
 
-    def _decompose(self, targets: list, clauses: list, variables: dict[str, Relation]) -> Iterator[tuple]:
-        """One-variable detachment into temporary relations, then tuple substitution, the smallest variable first."""
-        if len(variables) > 2:
-            raise QueryError("The miniature of INGRES decomposes commands over two variables.")
-        own = {variable: [clause for clause in clauses if set(_variables([clause])) == {variable}] for variable in variables}
-        joining = [clause for clause in clauses if len(set(_variables([clause]))) == 2]
-        # substituted is the variable whose detached part is smaller; without clauses, the one that is named first
-        first, second = sorted(variables, key=lambda variable: (not own[variable], list(variables).index(variable)))
-        needed = [node for part in [*targets, *joining] for node in part.nodes() if isinstance(node, tree.Attribute) and node.variable == first]
-        needed = list({node.name: node for node in needed}.values())
-        detached = self._detach(variables[first], needed, own[first])
-        numbers = {f"{first}.{node.name}": number for number, node in enumerate(needed)}
-        inner = _OneVariable(self, variables[second], targets, [*joining, *own[second]], numbers, detached.layout)
-        for page, offset in detached.scan():
-            yield from inner.run(detached.layout.unpack(page, offset))
-        detached.file.close()
+    def _decompose(self, targets: Sequence[tree.Expression], clauses: Clauses, variables: dict[str, Relation]) -> Iterator[tuple]:
+        """One-variable detachment into a temporary relation, then tuple substitution, one variable after another."""
+        first, *others = _order(clauses, variables)
+        own = [clause for clause in clauses if set(_variables([clause])) <= {first}]
+        pending = [clause for clause in clauses if clause not in own]
+        needed = _needed(first, [*targets, *pending])
+        domains = {f"{first}.{node.name}": self._domain(node.name, node) for node in needed}
+        detached = Heap.build(self._base.temporary(), Layout(tuple(domains.values())), _OneVariable(self._base, variables[first], needed, own).run(()))
+        steps, bound = [], {first}
+        for variable in others:
+            bound.add(variable)
+            now = [clause for clause in pending if set(_variables([clause])) <= bound]
+            pending = [clause for clause in pending if clause not in now]
+            wanted = targets if variable == others[-1] else _needed(variable, [*targets, *pending])
+            steps.append(_OneVariable(self._base, variables[variable], wanted, now, domains))
+            if variable != others[-1]:
+                domains = domains | {f"{variable}.{node.name}": self._domain(node.name, node) for node in wanted}
+        for _, page, offsets in detached.scan():
+            for offset in offsets:
+                yield from _substituted(steps, detached.layout.unpack(page, offset))
+        detached.close()
 
-    def _detach(self, relation: Relation, attributes: Sequence[tree.Attribute], clauses: list) -> Heap:
-        """retrieve into a temporary relation (attributes) where clauses."""
-        layout = Layout(tuple(relation.layout.place(node.name)[0] for node in attributes))
-        return Heap.build(self.temporary(), layout, _OneVariable(self, relation, list(attributes), clauses, {}).run(()))
+    # ---- aggregates
+
+    def _without_aggregates(self, targets: Sequence[tree.Expression], clauses: Clauses) -> tuple[list[tree.Expression], Clauses]:
+        """The same with every aggregate's value in its place: a constant, or with `by` an attribute of a relation of its groups, linked by further clauses."""
+        values: dict[tree.Expression, tree.Expression] = {}
+        links: Clauses = []
+        for node in _outermost_aggregates([*targets, *clauses]):
+            if node not in values:
+                values[node], more = self._grouped(node) if node.by else (self._constant(node), [])
+                links += more
+        return [_with(values, target) for target in targets], [_with(values, clause) for clause in clauses] + links
+
+    def _constant(self, node: tree.Aggregate) -> tree.Expression:
+        value = _AGGREGATES[node.function]([value for (value,) in self.answer([node.argument], _clauses(node.where))])
+        return tree.String(value) if isinstance(value, str) else tree.Number(repr(value))
+
+    def _grouped(self, node: tree.Aggregate) -> tuple[tree.Expression, Clauses]:
+        groups: dict[tuple, list] = {by: [] for by in self.answer(node.by, [])} if node.where else defaultdict(list)
+        for *by, value in self.answer([*node.by, node.argument], _clauses(node.where)):
+            groups[tuple(by)].append(value)
+        names = [f"by_{number}" for number in range(len(node.by))]
+        domains = (*(self._domain(name, by) for name, by in zip(names, node.by)), self._domain("value", node))
+        rows = [(*by, _AGGREGATES[node.function](values)) for by, values in groups.items()]
+        file, layout = self._base.temporary(), Layout(domains)
+        relation = Heap.build(file, layout, rows) if domains[0].kind == CHAR else Hash.build(file, layout, names[0], rows)
+        variable = f"aggregate {len(self._aggregated)}"  # which no variable of a command is called
+        self._aggregated[variable] = relation
+        return tree.Attribute(variable, "value"), [tree.Binary("=", tree.Attribute(variable, name), by) for name, by in zip(names, node.by)]
+
+
+_AGGREGATES: dict[str, Callable[[list], object]] = {
+    "count": len, "countu": lambda values: len(set(values)), "sum": sum, "sumu": lambda values: sum(set(values)), "any": lambda values: int(bool(values)),
+    "avg": lambda values: statistics.fmean(values) if values else 0.0, "avgu": lambda values: statistics.fmean(set(values)) if values else 0.0,
+    "min": lambda values: min(values, default=0), "max": lambda values: max(values, default=0),
+}  # fmt: skip
 
 
 class _Nothing:
     """What a command without variables ranges over: one tuple without attributes."""
 
-    key, layout = "", Layout(())
+    layout = Layout(())
 
     def scan(self) -> Iterator[Found]:
-        yield b"", 0
+        yield 0, b"", (0,)
+
+    def by(self, attribute: str) -> None:
+        return None
 
 
 class _OneVariable:
     """A command over one relation; with substituted values, a sequence of commands that differ in them.
 
-    substituted: attributes of the other variable to their place among the values; layout: of those.
+    substituted: the attributes whose values are given when it runs, by "variable.name", in the order of the values.
     """
 
-    def __init__(self, base: DataBase, relation: Relation, targets: list, clauses: list, substituted: Mapping[str, int], layout: Layout = Layout(())):
-        self._base, self._relation, self._substituted = base, relation, substituted
-        self._bounds = _bounds(clauses, relation, substituted)
-        self._kinds = tuple(domain.kind for domain in layout.domains)
+    def __init__(self, base: DataBase, relation: Relation | _Nothing, targets: Sequence[tree.Expression], clauses: Clauses, substituted: Mapping[str, Domain] | None = None):
+        substituted = substituted or {}
+        self._base, self._relation = base, relation
+        self._numbers = {name: number for number, name in enumerate(substituted)}
+        self._kinds = tuple(domain.kind for domain in substituted.values())
+        self._bounds = _bounds(clauses, relation, self._numbers)
         where = [_conjunction(clauses)] if clauses else []
-        self._programs = [program(part, relation.layout, substituted) for part in [*where, *targets]]
+        self._programs = [program(part, relation.layout, self._numbers) for part in [*where, *targets]]
         self._qualified = bool(where)
         self._compiled: list | None = None
         self._registers: list = []
 
     def run(self, values: tuple) -> Iterator[tuple]:
         """The tuples of one command, with these values substituted."""
-        base = self._base
-        base.work.commands += 1
+        for *_, row in self.found(values):
+            yield row
+
+    def found(self, values: tuple) -> Iterator[tuple[int, bytes, int, tuple]]:
+        """The same, each with the page's number, the page and the offset where its tuple was found."""
+        work = self._base.work
+        work.commands += 1
         evaluate = self._evaluators(values)
         qualifies, targets = (evaluate[0], evaluate[1:]) if self._qualified else (None, evaluate)
-        for page, offset in self._candidates(values):
-            base.work.tuples += 1
-            if qualifies is None or qualifies(page, offset):
-                yield tuple([target(page, offset) for target in targets])
+        for number, page, offsets in self._candidates(values):
+            work.tuples += len(offsets)
+            for offset in offsets:
+                if qualifies is None or qualifies(page, offset):
+                    yield number, page, offset, tuple([target(page, offset) for target in targets])
 
     def _evaluators(self, values: tuple) -> list[Callable[[bytes, int], object]]:
         if self._base.engine == INTERPRETER:
@@ -175,19 +335,28 @@ class _OneVariable:
         return self._compiled
 
     def _candidates(self, values: tuple) -> Iterator[Found]:
-        relation, bounds = self._relation, self._bounds
-        if bounds is None:
-            return relation.scan()
-        if bounds.equal is not None:
-            value = values[self._substituted[_name(bounds.equal)]] if isinstance(bounds.equal, tree.Attribute) else float(bounds.equal.text)
-            return relation.lookup(value)
-        return relation.range(bounds.low, bounds.high)
+        if (bounds := self._bounds) is None:
+            return self._relation.scan()
+        way = self._relation.by(bounds.attribute)
+        if bounds.equal is None:
+            return way.range(bounds.low, bounds.high)
+        return way.lookup(values[self._numbers[_name(bounds.equal)]] if isinstance(bounds.equal, tree.Attribute) else float(bounds.equal.text))
+
+
+def _substituted(steps: Sequence[_OneVariable], values: tuple) -> Iterator[tuple]:
+    """Run each step with the values of those before it."""
+    step, *rest = steps
+    if not rest:
+        yield from step.run(values)
+        return
+    for row in step.run(values):
+        yield from _substituted(rest, (*values, *row))
 
 
 # ---- qualifications
 
 
-def _clauses(where: tree.Expression | None) -> list[tree.Expression]:
+def _clauses(where: tree.Expression | None) -> Clauses:
     """The parts of a conjunction."""
     match where:
         case None:
@@ -197,7 +366,7 @@ def _clauses(where: tree.Expression | None) -> list[tree.Expression]:
     return [where]
 
 
-def _conjunction(clauses: Sequence[tree.Expression]) -> tree.Expression:
+def _conjunction(clauses: Clauses) -> tree.Expression:
     first, *others = clauses
     for other in others:
         first = tree.Binary("and", first, other)
@@ -209,27 +378,91 @@ def _variables(parts: Sequence[tree.Expression]) -> list[str]:
     return list(dict.fromkeys(node.variable for part in parts for node in part.nodes() if isinstance(node, tree.Attribute)))
 
 
+def _needed(variable: str, parts: Sequence[tree.Expression]) -> list[tree.Attribute]:
+    """The attributes of a variable that the parts refer to."""
+    nodes = [node for part in parts for node in part.nodes() if isinstance(node, tree.Attribute) and node.variable == variable]
+    return list({node.name: node for node in nodes}.values())
+
+
+def _outermost_aggregates(parts: Sequence[tree.Expression]) -> Iterator[tree.Aggregate]:
+    for part in parts:
+        if isinstance(part, tree.Aggregate):
+            yield part
+        else:
+            yield from _outermost_aggregates(_children(part))
+
+
+def _children(node: tree.Expression) -> tuple[tree.Expression, ...]:
+    match node:
+        case tree.Binary(_, left, right):
+            return left, right
+        case tree.Unary(_, operand):
+            return (operand,)
+        case tree.Call(_, arguments):
+            return arguments
+    return ()
+
+
+def _with(values: Mapping[tree.Expression, tree.Expression], node: tree.Expression) -> tree.Expression:
+    """The expression with some of its parts replaced."""
+    if node in values:
+        return values[node]
+    match node:
+        case tree.Binary(_, left, right):
+            return dataclasses.replace(node, left=_with(values, left), right=_with(values, right))
+        case tree.Unary(_, operand):
+            return dataclasses.replace(node, operand=_with(values, operand))
+        case tree.Call(_, arguments):
+            return dataclasses.replace(node, arguments=tuple(_with(values, argument) for argument in arguments))
+    return node
+
+
 def _name(attribute: tree.Attribute) -> str:
     return f"{attribute.variable}.{attribute.name}"
+
+
+def _order(clauses: Clauses, variables: Mapping[str, Relation]) -> list[str]:
+    """In which order variables are substituted.
+
+    First one that clauses of its own make smaller, or else one whose tuples lead into another relation by its key or index,
+    the one of the fewest pages if there are several. Then those that can be reached by a key or index, and by any clause.
+    """
+
+    def linked(variable: str, others: set[str]) -> list[tree.Expression]:
+        return [clause for clause in clauses if variable in (named := set(_variables([clause]))) and 1 < len(named) and named <= others | {variable}]
+
+    def reached(variable: str, others: set[str]) -> bool:
+        ways = [part for clause in linked(variable, others) if isinstance(clause, tree.Binary) and clause.operator == "=" for part in (clause.left, clause.right)]
+        return any(isinstance(part, tree.Attribute) and part.variable == variable and variables[variable].by(part.name) for part in ways)
+
+    def pages(variable: str) -> int:
+        return variables[variable].pages
+
+    alone = {variable for clause in clauses if len(named := _variables([clause])) == 1 for variable in named}
+    order = [min(variables, key=lambda variable: (variable not in alone, not any(reached(other, {variable}) for other in variables if other != variable), pages(variable)))]
+    while len(order) < len(variables):
+        rest = [variable for variable in variables if variable not in order]
+        order.append(min(rest, key=lambda variable: (not reached(variable, set(order)), not linked(variable, set(order)), pages(variable))))
+    return order
 
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 
 
-def _bounds(clauses: Sequence[tree.Expression], relation: Relation, substituted: Mapping[str, int]) -> _Bounds | None:
-    """What the clauses say of the relation's key; None if nothing, or if it has no key."""
-    equal, low, high = None, None, None
+def _bounds(clauses: Clauses, relation: Relation | _Nothing, substituted: Mapping[str, int]) -> _Bounds | None:
+    """What the clauses say of the relation's key, or else of an attribute with an index; None if nothing that leads to tuples."""
+    found: dict[str, dict] = defaultdict(dict)
     for clause in clauses:
-        if not relation.key or not isinstance(clause, tree.Binary) or clause.operator not in _MIRRORED:
+        if not isinstance(clause, tree.Binary) or clause.operator not in _MIRRORED:
             continue
         for key, sign, other in ((clause.left, clause.operator, clause.right), (clause.right, _MIRRORED[clause.operator], clause.left)):
-            if not (isinstance(key, tree.Attribute) and key.name == relation.key and _name(key) not in substituted):
+            if not isinstance(key, tree.Attribute) or _name(key) in substituted or (way := relation.by(key.name)) is None:
                 continue
             known = isinstance(other, tree.Number) or (isinstance(other, tree.Attribute) and _name(other) in substituted)
             if sign == "=" and known:
-                equal = other
-            elif isinstance(other, tree.Number) and sign in ("<", "<="):
-                high = float(other.text)
-            elif isinstance(other, tree.Number):
-                low = float(other.text)
-    return None if equal is None and low is None and high is None else _Bounds(equal, low, high)
+                found[key.name]["equal"] = other
+            elif way.ordered and isinstance(other, tree.Number):
+                found[key.name]["high" if sign in ("<", "<=") else "low"] = float(other.text)
+    # an equality before a range, the key before an index
+    best = min(found, key=lambda name: ("equal" not in found[name], name != relation.key), default=None)
+    return None if best is None else _Bounds(best, **found[best])
