@@ -119,6 +119,11 @@ def _entries(page: bytes) -> tuple[int, ...]:
     return struct.unpack_from(f"<{count}h", page, PAGE - count * _LINE.size)[::-1]
 
 
+def packed(page: bytes, width: int) -> range:
+    """Where each tuple of a page starts if none of them was ever deleted."""
+    return range(_HEADER.size, _HEADER.size + _HEADER.unpack_from(page)[2] * width, width)
+
+
 def linked(page: bytes, main: int | None = None, overflow: int | None = None) -> bytes:
     """The page with another successor."""
     before = following(page)

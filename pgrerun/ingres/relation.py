@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 
 from pgrerun.errors import QueryError
-from pgrerun.ingres.pages import NONE, PAGE, Domain, Layout, Page, added, filled, following, lines, linked, removed, rewritten
+from pgrerun.ingres.pages import NONE, PAGE, Domain, Layout, Page, added, filled, following, lines, linked, packed, removed, rewritten
 
 Found = tuple[int, bytes, Sequence[int]]
 """A page's number, its bytes, and where on it the tuples start that may be wanted."""
@@ -270,13 +270,13 @@ class Isam(_Keyed):
         """Down the directory: the last main page whose first key isn't above the value (or, with `bisect_left`, is below it)."""
         entry = 0
         for first, _ in reversed(self._levels):
-            entry = entry * self._fanout + max(bisect(self._keys(self.file.read(first + entry)), value) - 1, 0)
+            entry = entry * self._fanout + self._search(self.file.read(first + entry), value, bisect)
         return entry
 
-    def _keys(self, page: bytes) -> Sequence[float]:
-        """The entries of a directory page; they fill it from the front without gaps."""
-        places = lines(page)
-        return struct.unpack_from(f"<{len(places)}{self._domain.code}", page, places[0])
+    def _search(self, page: bytes, value: float, bisect) -> int:
+        """Which entry of a directory page leads to the value: only those that are compared are fetched."""
+        fetch = self._value.unpack_from
+        return max(bisect(packed(page, self._value.size), value, key=lambda place: fetch(page, place)[0]) - 1, 0)
 
     def lookup(self, value: float) -> Iterator[Found]:
         return self.range(value, value) if self._repeats else super().lookup(value)

@@ -4,12 +4,13 @@ import itertools
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 import pandas as pd
 
 from pgrerun import published, tables
 from pgrerun.ingres import ENGINES, Cache, DataBase, Disk, Domain, Extents, Heap, Isam, Layout, UnixFile
-from pgrerun.quel import figures, read
+from pgrerun.quel import figures, read, tree
 from pgrerun.relations import Parts
 from pgrerun.server.private import PrivateDirectory, base_directory
 
@@ -71,23 +72,26 @@ class Miniature:
     def run(self, base: DataBase, run: str, warm: bool = True) -> dict[str, float]:
         """One run of the tables ("c_3360"): seconds of wall clock and CPU, reads, pages, tuples in the answer.
 
-        Reads the relation once before if `warm`; else neither the cache nor the operating system has any of it.
+        Unless `warm`, neither the cache nor the operating system has any of the relation when it starts.
         """
-        query, size = run.split("_")
-        relation = "parts_wide" if query in _WIDE_QUERIES else f"parts_{size}"
-        declared = "" if query == "a" else f"range of p is {relation} range of q is {relation} "
-        if warm and declared:
-            base.run(f"{declared} retrieve (p.pnum)")
+        relation, declarations, command = _parsed(run)
         if not warm:
             self.cache.empty()
-            for file in {self.relations[name].file for name in ([relation] if declared else [])}:
-                file.evict()
+            if declarations:
+                self.relations[relation].file.evict()
         self.cache.reads.clear()
-        base.run(declared)
-        command = read(texts()[query])  # parsed outside: the tactics have nothing to do with parsing
+        base.execute(declarations)
         with _timed() as spent:
             answer = base.execute(command)
         return spent | {"reads": self.cache.reads.requests, "pages": self.cache.reads.pages, "tuples": len(answer)}
+
+
+@cache
+def _parsed(run: str) -> tuple[str, list[tree.Statement], list[tree.Statement]]:
+    """A run's relation, declarations and command, parsed once: the tactics have nothing to do with parsing."""
+    query, size = run.split("_")
+    relation = "parts_wide" if query in _WIDE_QUERIES else f"parts_{size}"
+    return relation, read("" if query == "a" else f"range of p is {relation} range of q is {relation}"), read(texts()[query])
 
 
 @contextmanager

@@ -40,7 +40,7 @@ def profile(chapter: Chapter, interval: float = 0.0005) -> None:
         raise CannotMeasure("profiling signals", "Samples come by a signal, and only the main thread of a program gets it.")
     with Miniature() as mini:
         arms = [Arm("interpreter", partial(_sampled, mini, interval))]
-        chapter.compare("profile", arms, {name: "share of samples" for name in NAMES})
+        chapter.compare("profile", arms, {name: "share of samples" for name in NAMES}, warmup=0)
 
 
 def _sampled(mini: Miniature, interval: float, block: Block) -> dict[str, float]:
