@@ -194,7 +194,10 @@ def _number(layout: Layout, key: str) -> int:
 
 
 class Hash(_Keyed):
-    """As many main pages as building was told to, a tuple's chosen by a checksum of its key, and overflow pages chained to them."""
+    """A fixed number of main pages, the one of a tuple determined by its key, and overflow pages chained to them.
+
+    An integer's page is its remainder, so that keys without gaps fill all pages alike; a float's goes by a checksum.
+    """
 
     @classmethod
     def build(cls, file, layout: Layout, key: str, tuples: Iterable[Sequence], filling: float = 1.0) -> "Hash":
@@ -215,11 +218,9 @@ class Hash(_Keyed):
         return relation
 
     def _main_page(self, value: float) -> int:
-        try:
-            key = self._value.pack(int(value) if value == int(value) and self._domain.kind == "i" else value)
-        except struct.error:  # no tuple can have it, so that any page will do
-            return 0
-        return zlib.crc32(key) % self.main
+        if self._domain.kind == "i":  # what is no integer no tuple has, and any page will do
+            return int(value) % self.main
+        return zlib.crc32(self._value.pack(value)) % self.main
 
 
 class Isam(_Keyed):

@@ -1,7 +1,10 @@
 """Dynamic compilation, as in 1981: the interpreter against compiled qualifications, on the miniature."""
 
+import sys
+from collections import Counter
 from collections.abc import Mapping
 from functools import partial
+from types import FrameType
 
 import pandas as pd
 
@@ -10,9 +13,10 @@ from pgrerun.chapter import Chapter
 from pgrerun.chapters.four_tactics.miniature import NARROW, RUNS, Miniature, texts
 from pgrerun.experiment import Arm, Block
 from pgrerun.ingres import INLINE, INTERPRETER, THREADED
-from pgrerun.ingres.compiled import Compiler
+from pgrerun.ingres.compiled import Compiler, Evaluate
 from pgrerun.ingres.symbols import program
 from pgrerun.quel import read
+from pgrerun.relations import Parts
 
 UNITS = {run: "s of CPU" for run in RUNS}
 BRIEF = ("a_0", "b_1", "c_1", "d_1")
@@ -142,6 +146,44 @@ def steps() -> pd.DataFrame:
         rows.append((query, "interpreted", len(symbols), operators, logs))
         rows.append((query, "compiled", 0, 0, Compiler().source(program(command.where, NARROW)).count("log(")))
     return pd.DataFrame(rows, columns=["query", "engine", "symbols fetched", "type decisions", "logarithms"])
+
+
+def extra_instructions() -> pd.DataFrame:
+    """Instructions of Python's own machine for one tuple: query, in line, threaded, nodes (of threaded code's tree), extra per node.
+
+    The program that is compiled here runs on that machine as INGRES ran on a VAX. Exact for a release of Python.
+    """
+    page, rows = NARROW.pack(Parts(1).row(1)), []
+    for query in "cd":
+        [_, command] = read(f"range of p is parts {texts()[query]}")
+        where = program(command.where, NARROW)
+        inline, _ = _executed(Compiler().inline(where), page)
+        threaded, nodes = _executed(Compiler().threaded(where), page)
+        rows.append((query, inline, threaded, nodes, (threaded - inline) / nodes))
+    return pd.DataFrame(rows, columns=["query", "in line", "threaded", "nodes", "extra per node"])
+
+
+def _executed(evaluate: Evaluate, page: bytes) -> tuple[int, int]:
+    """Instructions executed, and functions of ours called, for one tuple."""
+    seen: Counter[str] = Counter()
+
+    def trace(frame: FrameType, event: str, argument: object):
+        frame.f_trace_opcodes = True
+        seen[event] += 1
+        return trace
+
+    earlier = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        evaluate(page, 0)
+    finally:
+        sys.settrace(earlier)
+    return seen["opcode"], seen["call"]
+
+
+def extra_facts(found: pd.DataFrame, most: int = 3) -> dict[str, bool]:
+    """Whether threaded code costs no more than two or three instructions a node."""
+    return {f"query {query}: {most} or fewer": bool(extra <= most) for query, extra in zip(found["query"], found["extra per node"])}
 
 
 def constant_facts(found: pd.DataFrame) -> dict[str, bool]:

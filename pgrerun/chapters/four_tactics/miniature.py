@@ -9,7 +9,7 @@ from functools import cache
 import pandas as pd
 
 from pgrerun import published, tables
-from pgrerun.ingres import ENGINES, Cache, DataBase, Disk, Domain, Extents, Heap, Isam, Layout, UnixFile
+from pgrerun.ingres import ENGINES, THREADED, Cache, DataBase, Disk, Domain, Extents, Hash, Heap, Isam, Layout, UnixFile
 from pgrerun.quel import figures, read, tree
 from pgrerun.relations import Parts
 from pgrerun.server.private import PrivateDirectory, base_directory
@@ -57,13 +57,17 @@ class Miniature:
             return Extents(self._disk, self.cache)
         return UnixFile(self._directory.path / f"relation{next(self._numbers)}", self.cache, read_ahead=self._files == PAGES)
 
-    def _keyed(self) -> Isam:
+    def _keyed(self, structure: type[Isam | Hash] = Isam, **how) -> Isam | Hash:
         parts = Parts(wide=True)
         rows = list(parts.rows())
-        relation = Isam.build(self.file(), WIDE, "pnum", rows[: parts.loaded])
+        relation = structure.build(self.file(), WIDE, "pnum", rows[: parts.loaded], **how)
         for row in rows[parts.loaded :]:
             relation.insert(row)
         return relation
+
+    def hashed(self, filling: float) -> DataBase:
+        """The same data base with PARTS hashed on pnum, its main pages filled to this part."""
+        return DataBase(self.cache, self.file, THREADED, self.relations | {"parts_wide": self._keyed(Hash, filling=filling)})
 
     def base(self, engine: str) -> DataBase:
         """INGRES with one of the engines on these relations."""
@@ -78,7 +82,7 @@ class Miniature:
         if not warm:
             self.cache.empty()
             if declarations:
-                self.relations[relation].file.evict()
+                base.relations[relation].file.evict()
         self.cache.reads.clear()
         base.execute(declarations)
         with _timed() as spent:
@@ -134,6 +138,21 @@ def reads() -> pd.DataFrame:
             key = run if run in printed else f"bcd_{run[2:]}"
             rows.append((run, mini.cache.reads.touched, done["reads"], int(printed[key]), int(printed[key] - catalogs)))
     return pd.DataFrame(rows, columns=["run", "touched", "read", "printed", "printed, less catalogs"])
+
+
+STRUCTURES = {"ISAM": None, "hash": 1.0, "hash, pages half full": 0.5}
+
+
+def structures() -> pd.DataFrame:
+    """Pages read from an empty cache by each query with a key, by the structure of PARTS: query, and a column for each. Exact."""
+    with Miniature() as mini:
+        bases = {name: mini.base(THREADED) if filling is None else mini.hashed(filling) for name, filling in STRUCTURES.items()}
+        return pd.DataFrame([{"query": query} | {name: mini.run(base, f"{query}_3360", warm=False)["reads"] for name, base in bases.items()} for query in _WIDE_QUERIES])
+
+
+def structure_facts(found: pd.DataFrame, margin: float = 0.25) -> dict[str, bool]:
+    """Whether each query reads about as many pages of a hashed relation as of an indexed sequential one: a quarter more or less."""
+    return {f"query {row.query} reads about as much": bool(1 / (1 + margin) <= row.hash / row.ISAM <= 1 + margin) for row in found.itertuples()}
 
 
 def described_queries() -> tables.Table:
