@@ -208,7 +208,7 @@ VALUES: dict[str, dict[str, tuple]] = {
         "clients": (4, 4, 8),
         "tuples": (20_000, 200_000, 5_000_000),
         "megabytes": (16, 128, 1_024),
-        "milliseconds": (300, 1_000, 5_000),
+        "milliseconds": (250, 1_000, 5_000),
     },
     "measuring": _EVERYWHERE
     | {

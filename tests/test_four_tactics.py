@@ -104,6 +104,47 @@ def test_the_kernel_reads_ahead_of_two_reads_in_a_row(chapter):
     assert found.loc["eight far apart", "fetched"] <= 2 * found.loc["eight far apart", "asked"]
 
 
+def test_a_jump_away_and_back_is_told_from_one_that_starts_over():
+    found = pd.DataFrame({"pattern": ["one block", "two in a row", four.files.ROW, four.files.JUMPS], "reads": [1, 2, 40, 48], "asked": [4, 8, 160, 192], "fetched": [4, 20, 824, 856]})
+    assert list(four.files.read_ahead_facts(found).values()) == [True, True, False] and "664 kB more with the jumps. It doesn't" in four.words.jumps(found)
+    over = found.assign(fetched=[4, 20, 824, 200])
+    assert all(four.files.read_ahead_facts(over).values()) and "start over" in four.words.jumps(over)
+
+
+def test_hashed_and_indexed_sequential_relations_read_what_their_structures_imply():
+    found = four.miniature.structures().set_index("query")
+    assert found.loc["e", "hash"] == 646 + 130  # no range of the key but all of it
+    assert found.loc["g", "hash"] < found.loc["g", "ISAM"]  # a lookup reads no directory
+    assert found.loc["e", "hash, pages half full"] == 1292
+    facts = four.miniature.structure_facts(found.reset_index())
+    assert facts["query f reads about as much"] and not facts["query e reads about as much"]
+
+
+def test_threaded_code_takes_more_instructions_than_code_in_line():
+    found = four.compilation.extra_instructions()
+    assert (found["extra per node"] > 0).all() and found["nodes"].to_list() == [8, 7]
+    assert four.compilation.extra_facts(found.assign(**{"extra per node": [3.0, 3.1]})) == {"query c: 3 or fewer": True, "query d: 3 or fewer": False}
+
+
+def test_cold_runs_leave_out_the_long_joins_only_where_nothing_reads_ahead():
+    for system in (ALONE, TRACKS):
+        with Miniature(system) as mini:
+            spent = four.files._all_runs(mini, system, None)
+        assert ("wall h_3360" in spent) == (system == TRACKS) and spent["requests e_3360"] > 0
+
+
+def test_a_read_that_did_not_sleep_was_quicker_or_the_page_says_otherwise(chapter, monkeypatch):
+    values = {four.reading.SYNC_ONE: {"reads": [100.0] * 5, "switches": [70.0, 71, 72, 73, 74]}}
+    monkeypatch.setattr(chapter, "table", stored(chapter, "asynchronous", values))
+    found = four.reading.sleeps(chapter)
+    assert found["reads"].sum() == chapter.parameters.megabytes * 128
+    both = pd.DataFrame({"slept": [False, True], "reads": [20, 80], "microseconds": [60.0, 100.0]})
+    assert "20 came without a switch" in four.words.fewer_switches(both, chapter) and "needs no switch" in four.words.fewer_switches(both, chapter)
+    assert "weren't the faster" in four.words.fewer_switches(both.assign(microseconds=[100.0, 60.0]), chapter)
+    assert "for each of" in four.words.fewer_switches(both[both["slept"]], chapter) and "for none of" in four.words.fewer_switches(both[~both["slept"]], chapter)
+    assert four.words.fewer_switches(None, chapter) is None
+
+
 def test_files_that_stay_cached_are_no_cold_files(chapter, monkeypatch):
     monkeypatch.setattr(four.files, "_fetched", lambda: 0)
     with pytest.raises(CannotMeasure, match="PGRERUN_TMPDIR"):
@@ -120,7 +161,7 @@ def test_raw_files_are_read_whole_in_every_way(chapter):
 
 def test_costs_are_ordered(chapter):
     four.system.costs(chapter, rounds=300)
-    assert four.system.message_over_pointer(chapter).low > 1
+    assert four.system.message_over_pointer(chapter).low > 1 and four.system.switch_over_task(chapter).low > 1
     assert all(value.low > 0 for value in four.system.today(chapter).values())
 
 
@@ -135,6 +176,13 @@ def test_plans_made_ahead_do_not_look_at_the_constant(chapter):
     assert all(four.heirs.run_time_facts(four.heirs.run_time_plans(chapter)).values())
     assert not any(four.heirs.conversion_facts(four.heirs.conversions(chapter)).values())
     assert all(four.heirs.prepared_facts(chapter).values())
+
+
+def test_the_branch_is_all_that_differs(chapter):
+    four.heirs.branches(chapter)
+    with chapter.server.connect() as connection:
+        pages = {connection.execute(f"SELECT count(*), sum(pnum), pg_relation_size('branches_{number}') FROM branches_{number}").fetchone() for number in (0, 1)}
+    assert len(pages) == 1 and four.heirs.failed_branches(chapter).low > 0.5
 
 
 def test_a_release_with_a_compiler_is_found_or_its_lack_told(chapter):

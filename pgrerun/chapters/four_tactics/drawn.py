@@ -5,7 +5,7 @@ import pandas as pd
 from pgrerun import charts, narrate, published, statistics
 from pgrerun.chapter import Chapter, wide
 from pgrerun.chapters.four_tactics.compilation import printed_gains
-from pgrerun.chapters.four_tactics.files import TIMED, printed
+from pgrerun.chapters.four_tactics.files import LONG_JOINS, TIMED, printed
 from pgrerun.chapters.four_tactics.miniature import ALONE, PAGES, TRACKS
 from pgrerun.chapters.four_tactics.profile import NAMES, OTHERS
 from pgrerun.chapters.four_tactics.reading import DIRECT, IN_ORDER, LARGE, SHUFFLED, SMALL, SYNC_ONE, WAYS
@@ -24,7 +24,8 @@ def _ratios(chapter: Chapter, experiment: str, metrics: dict[str, str], above: s
     for kind, observations in chapter.by_provenance(experiment):
         for label, metric in metrics.items():
             table = wide(observations, metric)
-            rows.append(charts.row(label, kind, statistics.ratio(table[above], table[below], seed=chapter.parameters.seed)))
+            if {above, below} <= set(table):
+                rows.append(charts.row(label, kind, statistics.ratio(table[above], table[below], seed=chapter.parameters.seed)))
     return rows
 
 
@@ -64,7 +65,10 @@ def file_systems(chapter: Chapter) -> charts.Figure | None:
     """UNIX over tracks, wall clock, with read-ahead and without, beside Table 5."""
     then = {run: gain for run, gain in printed().items() if run in TIMED and run.endswith("_3360")}
     panels = {PAGES: "with read-ahead", ALONE: "without read-ahead"}
-    rows = [charts.row(_words(run), "printed", gain, panel=panel) for panel in panels.values() for run, gain in then.items()]
+    rows = [
+        charts.row(_words(run), "printed", gain, panel=panel)
+        for system, panel in panels.items() for run, gain in then.items() if system == PAGES or run not in LONG_JOINS
+    ]  # fmt: skip
     for system, panel in panels.items():
         rows += [row | {"panel": panel} for row in _ratios(chapter, "cold files", {_words(run): f"wall {run}" for run in then}, system, TRACKS)]
     frame = pd.DataFrame(rows)
@@ -155,9 +159,12 @@ def costs(chapter: Chapter) -> charts.Figure | None:
         charts.row("task switch, UNIX", "printed", 1000 * said.switch_ms), charts.row("message, UNIX", "printed", 1000 * said.message_ms),
         charts.row("task switch, MANGOS", "printed", said.mangos_switch_us), charts.row("message, MANGOS", "printed", said.mangos_message_us),
     ]  # fmt: skip
-    names = {"switch": "task switch, today", "message": "message, today", "call": "call into the kernel, today", "pointer": "pointer on a list, today"}
+    names = {"switch": "task switch, today", "message": "message, today", "call": "call into the kernel, today", "pointer": "pointer on a list, today", "task": "switch of tasks, today"}
     for kind, observations in chapter.by_provenance("costs"):
-        rows += [charts.row(words, kind, statistics.median(wide(observations, name)["here"], seed=chapter.parameters.seed)) for name, words in names.items()]
+        rows += [
+            charts.row(words, kind, statistics.median(wide(observations, name)["here"], seed=chapter.parameters.seed))
+            for name, words in names.items() if name in set(observations["metric"])
+        ]  # fmt: skip
     frame = pd.DataFrame(rows)
     return charts.compare_to_print(
         frame,

@@ -58,12 +58,15 @@ def _fetched() -> int:
 
 
 @contextmanager
-def _file(megabytes: int) -> Iterator[Path]:
-    """A file of so many MB that is gone afterwards."""
+def scratch(megabytes: int) -> Iterator[Path]:
+    """A file of so many MB, on the disk, that is gone afterwards."""
     directory = PrivateDirectory(base_directory())
     try:
         path = directory.path / "file"
-        path.write_bytes(os.urandom(megabytes << 20))
+        with open(path, "wb") as file:
+            for _ in range(megabytes):
+                file.write(os.urandom(1 << 20))
+            os.fsync(file.fileno())
         yield path
     finally:
         directory.close()
@@ -73,7 +76,6 @@ def _fetched_for(path: Path, blocks: Sequence[int]) -> int:
     """Bytes fetched from storage while these blocks of a file that was forgotten are read one after another."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
         before = _fetched()
         for block in blocks:
@@ -85,7 +87,7 @@ def _fetched_for(path: Path, blocks: Sequence[int]) -> int:
 
 def _forgettable() -> None:
     """CannotMeasure where the operating system keeps what it is asked to forget."""
-    with _file(1) as path:
+    with scratch(1) as path:
         if _fetched_for(path, [50]) == 0:
             raise CannotMeasure("cold files", f"files in {base_directory()} can't be forgotten by the operating system: a memory file system, perhaps. Name another place in PGRERUN_TMPDIR")
 
@@ -106,7 +108,7 @@ def read_ahead(chapter: Chapter, megabytes: int = 4) -> pd.DataFrame:
     CannotMeasure where the operating system keeps what it is asked to forget.
     """
     _forgettable()
-    with _file(megabytes) as path:
+    with scratch(megabytes) as path:
         rows = [(name, len(blocks), len(blocks) * _BLOCK // 1024, _fetched_for(path, blocks) // 1024) for name, blocks in _PATTERNS.items()]
     return pd.DataFrame(rows, columns=["pattern", "reads", "asked", "fetched"])
 

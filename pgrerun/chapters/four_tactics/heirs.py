@@ -12,6 +12,7 @@ from pgrerun.errors import CannotMeasure
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import clock, pgbench, plans
 from pgrerun.relations import Parts, loading
+from pgrerun.relations.duck import in_memory
 from pgrerun.server import Cluster, Server, installed, set_session
 
 # ---- parsing ahead
@@ -152,6 +153,63 @@ def folding_pays(chapter: Chapter) -> statistics.Interval | None:
     return chapter.ratio("folding", "seconds", EACH, FOLDED)
 
 
+# ---- vectors
+
+_D = "SELECT count(*) FROM parts WHERE qoh < ln(9.5::float8) * weight"
+TUPLEWISE, VECTORWISE = "PostgreSQL, a tuple at a time", "DuckDB, a vector at a time"
+
+
+def vectors(chapter: Chapter) -> None:
+    """Query d by a system that takes each step of the qualification for one tuple, and by one that takes it for thousands before the next: seconds.
+
+    The second needs no compiler: what it decides once per step is spread over as many tuples. One thread each.
+    """
+    server = chapter.server
+    load(chapter, server)
+    with in_memory() as duck:
+        duck.execute(f"CREATE TABLE parts AS {Parts(chapter.parameters.tuples).select()}")
+        arms = [Arm(TUPLEWISE, partial(_timed, server, _D)), Arm(VECTORWISE, partial(_in_duckdb, duck))]
+        chapter.compare("vectors", arms, {"seconds": "s"})
+
+
+def _in_duckdb(duck, block: Block) -> dict[str, float]:
+    with clock.stopwatch() as watch:
+        for _ in range(10):
+            duck.execute(_D).fetchall()
+    return {"seconds": watch.seconds / 10}
+
+
+def vectors_gain(chapter: Chapter) -> statistics.Interval | None:
+    """Time a tuple at a time over time a vector at a time."""
+    return chapter.ratio("vectors", "seconds", TUPLEWISE, VECTORWISE)
+
+
+# ---- branches
+
+PREDICTABLE, MIXED = "in the order of the qualification", "in no order"
+
+
+def branches(chapter: Chapter) -> None:
+    """One qualification, which half of the tuples pass, on the same tuples sorted by it and in no order: seconds.
+
+    All that differs is whether the processor can guess how the branch goes for the next tuple.
+    """
+    server, order = chapter.server, {PREDICTABLE: "qoh < 100, pnum", MIXED: "md5(pnum::text)"}
+    load(chapter, server)
+    with server.connect() as connection:
+        for number, by in enumerate(order.values()):
+            with connection.transaction():
+                loading.replace(connection, f"branches_{number}", f"CREATE TABLE branches_{number} AS SELECT * FROM parts ORDER BY {by}")
+            connection.execute(f"VACUUM (FREEZE, ANALYZE) branches_{number}")
+    arms = [Arm(name, partial(_timed, server, f"SELECT count(*) FROM branches_{number} WHERE qoh < 100")) for number, name in enumerate(order)]
+    chapter.compare("branches", arms, {"seconds": "s"})
+
+
+def failed_branches(chapter: Chapter) -> statistics.Interval | None:
+    """Time with branches that can't be guessed over that with branches that can."""
+    return chapter.ratio("branches", "seconds", MIXED, PREDICTABLE)
+
+
 # ---- JIT
 
 JIT_CLAIMS = ("ston-004", "ston-013")
@@ -216,7 +274,7 @@ def _with_jit(server: Server, arm: str, block: Block) -> dict[str, float]:
         _force(connection, arm)
         connection.execute("SELECT pnum FROM parts WHERE pnum < 0")  # loads the library
         with clock.stopwatch() as watch:
-            connection.execute("SELECT count(*) FROM parts WHERE qoh < ln(9.5::float8) * weight").fetchall()
+            connection.execute(_D).fetchall()
     return {"seconds": watch.seconds}
 
 

@@ -1,12 +1,13 @@
 """Where the miniature spends its time, routine by routine, and what special instructions give today."""
 
-import json
 import os
 import signal
 import subprocess
 import sys
 import threading
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 
 import pandas as pd
@@ -80,17 +81,20 @@ def one_variable(chapter: Chapter) -> statistics.Interval | None:
 
 # ---- instructions of a special purpose
 
+# Sorts whenever it gets a seed: what the library uses is decided once, when a process imports it.
 _SORT = """
-import json, sys, time
+import sys, time
 import numpy as np
-values = np.random.default_rng(int(sys.argv[1])).integers(0, 2**31 - 1, 400_000, dtype=np.int32)
-times = []
-for _ in range(5):
-    copy = values.copy()
-    started = time.process_time()
-    copy.sort()
-    times.append(time.process_time() - started)
-print(json.dumps(sorted(times)[2]))
+print("ready", flush=True)
+for line in sys.stdin:
+    values = np.random.default_rng(int(line)).integers(0, 2**31 - 1, 400_000, dtype=np.int32)
+    times = []
+    for _ in range(3):
+        copy = values.copy()
+        started = time.process_time()
+        copy.sort()
+        times.append(time.process_time() - started)
+    print(sorted(times)[1], flush=True)
 """
 
 
@@ -105,19 +109,29 @@ def instructions(chapter: Chapter) -> None:
     features = _dispatched()
     if not features:
         raise CannotMeasure("SIMD", "This processor has none of the instructions for which the numerical library has code of its own.")
-    arms = [Arm(name, partial(_sorted, off)) for name, off in ((NEW, ""), (OLD, " ".join(features)))]
-    chapter.compare("instructions", arms, {"sort": "s of CPU"}, warmup=0)
+    with ExitStack() as running:
+        sorters = {name: running.enter_context(_sorter(off)) for name, off in ((NEW, ""), (OLD, " ".join(features)))}
+        chapter.compare("instructions", [Arm(name, partial(_sorted, sorter)) for name, sorter in sorters.items()], {"sort": "s of CPU"})
 
 
 NEW, OLD = "all instructions", "without the newer ones"
 
 
-def _sorted(disabled: str, block: Block) -> dict[str, float]:
+@contextmanager
+def _sorter(disabled: str) -> Iterator[subprocess.Popen]:
+    """A process that sorts, its library without these instructions. CannotMeasure if they can't be switched off."""
     environment = os.environ | ({"NPY_DISABLE_CPU_FEATURES": disabled} if disabled else {})
-    done = subprocess.run([sys.executable, "-c", _SORT, str(block.seed)], env=environment, capture_output=True, text=True)
-    if done.returncode:
-        raise CannotMeasure("SIMD", f"The library's code for newer instructions can't be switched off here: {done.stderr.strip()[-200:]}")
-    return {"sort": json.loads(done.stdout)}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", _SORT], env=environment, text=True, **pipes) as process:
+        if not process.stdout.readline():
+            raise CannotMeasure("SIMD", f"The library's code for newer instructions can't be switched off here: {process.stderr.read().strip()[-200:]}")
+        yield process
+        process.stdin.close()
+
+
+def _sorted(sorter: subprocess.Popen, block: Block) -> dict[str, float]:
+    print(block.seed, file=sorter.stdin, flush=True)
+    return {"sort": float(sorter.stdout.readline())}
 
 
 def new_instructions(chapter: Chapter) -> statistics.Interval | None:

@@ -11,12 +11,13 @@ import pandas as pd
 
 from pgrerun import statistics
 from pgrerun.chapter import Chapter
+from pgrerun.chapters.four_tactics.files import scratch
+from pgrerun.chapters.four_tactics.miniature import structure_facts
 from pgrerun.errors import CannotMeasure
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import clock, pgbench, processes
 from pgrerun.relations import Parts
 from pgrerun.server import Cluster, set_session
-from pgrerun.server.private import PrivateDirectory, base_directory
 
 # ---- raw files
 
@@ -29,37 +30,26 @@ _KB = 1024
 def raw_files(chapter: Chapter) -> None:
     """One file read whole in several ways, after the operating system has forgotten it: milliseconds of wall clock and of CPU for a MB."""
     megabytes = chapter.parameters.megabytes
-    directory = PrivateDirectory(base_directory())
-    try:
-        path = directory.path / "file"
-        with open(path, "wb") as file:
-            for _ in range(megabytes):
-                file.write(os.urandom(1 << 20))
-            os.fsync(file.fileno())
+    with scratch(megabytes) as path:
         ways = {IN_ORDER: (8, False, False), SHUFFLED: (8, True, False), SMALL: (1, False, False), LARGE: (128, False, False), DIRECT: (128, False, True)}
         arms = [Arm(name, partial(_read_all, path, megabytes, *way)) for name, way in ways.items()]
         chapter.compare("raw files", arms, {"wall": "ms per MB", "cpu": "ms per MB", "waits": "voluntary switches per MB"}, warmup=0)
-    finally:
-        directory.close()
 
 
 def _read_all(path, megabytes: int, kilobytes: int, shuffled: bool, direct: bool, block: Block) -> dict[str, float]:
     size, places = kilobytes * _KB, list(range(0, megabytes << 20, kilobytes * _KB))
     if shuffled:
         random.Random(block.seed).shuffle(places)
-    try:
-        descriptor = os.open(path, os.O_RDONLY | (os.O_DIRECT if direct else 0))
-    except OSError as error:
-        raise CannotMeasure("direct I/O", f"Files in {path.parent.parent} can't be read past the operating system's cache ({error.strerror}). Name another place in PGRERUN_TMPDIR.") from None
+    descriptor = _direct(path) if direct else os.open(path, os.O_RDONLY)
     buffer = mmap.mmap(-1, size)  # aligned, as direct I/O wants it
     try:
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-        waits = resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
+        waits = _switches()
         wall, cpu = time.perf_counter(), time.process_time()
         for place in places:
             os.preadv(descriptor, [buffer], place)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-        waits = resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw - waits
+        waits = _switches() - waits
     finally:
         buffer.close()
         os.close(descriptor)
@@ -77,11 +67,44 @@ def waits(chapter: Chapter) -> pd.DataFrame | None:
     return None if table.empty else pd.DataFrame({"way": table.columns, "waits per MB": table.median().to_list()})
 
 
+def sleeps(chapter: Chapter) -> pd.DataFrame:
+    """Blocks of 8 kB read one by one past the operating system's cache, by whether the process went to sleep: slept, reads, microseconds (median).
+
+    CannotMeasure where files can't be read that way.
+    """
+    megabytes, rows, size = chapter.parameters.megabytes, [], 8 * _KB
+    with scratch(megabytes) as path:
+        descriptor, buffer = _direct(path), mmap.mmap(-1, size)
+        try:
+            for place in range(0, megabytes << 20, size):
+                before, started = _switches(), time.perf_counter()
+                os.preadv(descriptor, [buffer], place)
+                seconds = time.perf_counter() - started
+                rows.append((_switches() > before, 1e6 * seconds))
+        finally:
+            buffer.close()
+            os.close(descriptor)
+    return pd.DataFrame(rows, columns=["slept", "microseconds"]).groupby("slept", as_index=False).agg(reads=("microseconds", "size"), microseconds=("microseconds", "median"))
+
+
+def _switches() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
+
+
+def _direct(path) -> int:
+    """The file, opened past the operating system's cache."""
+    try:
+        return os.open(path, os.O_RDONLY | os.O_DIRECT)
+    except OSError as error:
+        raise CannotMeasure("direct I/O", f"Files in {path.parent.parent} can't be read past the operating system's cache ({error.strerror}). Name another place in PGRERUN_TMPDIR.") from None
+
+
 # ---- PostgreSQL with nothing cached
 
+SMALL_READS, LARGE_READS = "8kB", "128kB"
 WAYS = {
-    "sync, a page a read": ("sync", "8kB"), "sync, large reads": ("sync", "128kB"),
-    "worker, a page a read": ("worker", "8kB"), "worker, large reads": ("worker", "128kB"),
+    "sync, a page a read": ("sync", SMALL_READS), "sync, large reads": ("sync", LARGE_READS),
+    "worker, a page a read": ("worker", SMALL_READS), "worker, large reads": ("worker", LARGE_READS),
 }  # fmt: skip
 SYNC_ONE, SYNC_LARGE, WORKER_ONE, WORKER_LARGE = WAYS
 _SCAN = "SELECT count(*) FROM parts WHERE qoh < 50"
@@ -94,7 +117,7 @@ def asynchronous(chapter: Chapter) -> None:
     """A scan, and a bitmap scan of scattered pages, with data read past the operating system's cache, by PostgreSQL's ways of reading.
 
     Buffers are evicted before each, so that every page comes from the disk. Also: reads and voluntary switches of
-    the scan; the time of one such scan alone and of several by as many clients.
+    the scan; where reads are large, the time of a part of such a scan alone and beside those of other clients.
     """
     clusters = {method: chapter.cluster(io_method=method, debug_io_direct="data") for method in dict.fromkeys(method for method, _ in WAYS.values())}
     for cluster in clusters.values():
@@ -121,10 +144,10 @@ def _cold(chapter: Chapter, cluster: Cluster, limit: str, block: Block) -> dict[
         connection.execute("SET enable_seqscan = off")
         with clock.stopwatch() as scattered:
             connection.execute(_SCATTERED)
-        together, alone = (_clients(cluster, connection, limit, clients, block) for clients in (chapter.parameters.clients, 1))
+        crowd = {} if limit == SMALL_READS else {name: _clients(cluster, connection, limit, clients, block) for name, clients in (("together", chapter.parameters.clients), ("alone", 1))}
     used = (after - before).processes
     switches = used.loc[used["role"] == "client backend", "switches"].max()
-    return {"scan": scan.seconds, "scattered": scattered.seconds, "reads": reads, "switches": switches, "together": together, "alone": alone}
+    return {"scan": scan.seconds, "scattered": scattered.seconds, "reads": reads, "switches": switches} | crowd
 
 
 def _evict(connection) -> None:
@@ -190,7 +213,7 @@ def copying(chapter: Chapter) -> None:
     """The kernel's share of a backend's CPU while it scans a relation that only the operating system has cached."""
     cluster = chapter.cluster(io_method="sync", shared_buffers="1MB") if chapter.server.version >= 180000 else chapter.cluster(shared_buffers="1MB")
     Parts(chapter.parameters.tuples, wide=True).load(cluster)
-    chapter.compare("copying", [Arm("scan", partial(_copied, chapter, cluster))], {"kernel": "share of CPU"})
+    chapter.compare("copying", [Arm("scan", partial(_copied, chapter, cluster))], {"kernel": "share of CPU"}, warmup=0)
 
 
 def _copied(chapter: Chapter, cluster: Cluster, block: Block) -> dict[str, float]:
@@ -231,7 +254,7 @@ def _join(server, method: str, block: Block) -> dict[str, float]:
     return {"seconds": watch.seconds}
 
 
-def similar_facts(chapter: Chapter, margin: float = 0.25) -> dict[str, bool] | None:
-    """Whether the two structures give similar times: their ratio's interval within a quarter."""
+def similar_facts(chapter: Chapter, structures: pd.DataFrame, margin: float = 0.25) -> dict[str, bool] | None:
+    """Whether the two structures give similar results: pages read by the miniature, and the ratio of PostgreSQL's times, within a quarter."""
     ratio = chapter.ratio("keyed", "seconds", "btree", "hash")
-    return ratio and {"B-tree and hash index differ by less than a quarter": statistics.within(ratio, margin)}
+    return ratio and structure_facts(structures, margin) | {"PostgreSQL takes about as long by B-tree as by hash index": statistics.within(ratio, margin)}

@@ -18,8 +18,8 @@ from pgrerun.instruments import clock, processes
 from pgrerun.relations import Parts
 from pgrerun.server import Server
 
-COST_CLAIMS = ("ston-048", "ston-049", "ston-055")
-UNITS = {"switch": "us", "message": "us", "pointer": "us", "call": "us"}
+COST_CLAIMS = ("ston-048", "ston-049", "ston-054", "ston-055")
+UNITS = {"switch": "us", "message": "us", "pointer": "us", "call": "us", "task": "us"}
 COMMANDS = {"short": "SELECT qoh FROM parts WHERE pnum = 17", "long": "SELECT count(*) FROM parts WHERE qoh < ln(9.5::float8) * weight AND pname <> 'memory'"}
 
 # The other side of a ping-pong: sends back what it gets, on the processor that it is told.
@@ -32,7 +32,8 @@ while letter := os.read(0, 1):
 
 
 def costs(chapter: Chapter, rounds: int = 2000) -> None:
-    """A task switch and a message between two processes on one processor, a call into the kernel, and a pointer between two queues: microseconds each.
+    """A task switch and a message between two processes on one processor, a call into the kernel, a pointer between two queues, and a switch
+    between two tasks of one process: microseconds each.
 
     A ping-pong over two pipes takes two messages and two switches; what the same calls take when a process writes
     to itself is no switch. A message is the half of a round trip, the switch to its receiver included, as
@@ -60,7 +61,7 @@ def _costs(rounds: int, block: Block) -> dict[str, float]:
         peer.stdin.close()
         peer.wait()
         peer.stdout.close()
-    return {"switch": max(trip / 2 - alone, 1e-3), "message": trip / 2, "call": alone / 2, "pointer": _pointers(rounds)}
+    return {"switch": max(trip / 2 - alone, 1e-3), "message": trip / 2, "call": alone / 2, "pointer": _pointers(rounds), "task": _tasks(rounds)}
 
 
 def _ping(to: int, back: int, rounds: int) -> float:
@@ -82,6 +83,20 @@ def _pointers(rounds: int) -> float:
     return 1e6 * (time.perf_counter() - started) / rounds / 2
 
 
+def _tasks(rounds: int) -> float:
+    """Microseconds to leave one task and resume another of the same address space that waits in its midst: MANGOS's process switch."""
+
+    def waiting():
+        while True:
+            yield
+
+    task = waiting()
+    started = time.perf_counter()
+    for _ in range(rounds):
+        next(task)
+    return 1e6 * (time.perf_counter() - started) / rounds / 2
+
+
 def message_over_switch(chapter: Chapter) -> statistics.Interval | None:
     """What a message costs over what a task switch costs."""
     return _ratio(chapter, "message", "switch")
@@ -90,6 +105,11 @@ def message_over_switch(chapter: Chapter) -> statistics.Interval | None:
 def message_over_pointer(chapter: Chapter) -> statistics.Interval | None:
     """A message between processes over a pointer that changes its list."""
     return _ratio(chapter, "message", "pointer")
+
+
+def switch_over_task(chapter: Chapter) -> statistics.Interval | None:
+    """A switch between processes over one between tasks that share an address space."""
+    return _ratio(chapter, "switch", "task")
 
 
 def _ratio(chapter: Chapter, above: str, below: str) -> statistics.Interval | None:
@@ -153,7 +173,7 @@ def kernel_share(chapter: Chapter) -> None:
     server.require("processes")
     load(chapter, server)
     arms = [Arm(name, partial(_spent, chapter, server, command)) for name, command in COMMANDS.items()]
-    chapter.compare("kernel", arms, {"kernel": "share of CPU", "seconds": "s", "switches": "voluntary switches per command"})
+    chapter.compare("kernel", arms, {"kernel": "share of CPU", "seconds": "s", "switches": "voluntary switches per command"}, warmup=0)
 
 
 def _spent(chapter: Chapter, server: Server, command: str, block: Block) -> dict[str, float]:

@@ -81,6 +81,39 @@ def why_not_faster(chapter: Chapter) -> narrate.Sentence | None:
     )
 
 
+def jumps(found: pd.DataFrame | None) -> narrate.Sentence | None:
+    """What jumps away and back did to reading ahead, and why."""
+    if found is None:
+        return None
+    more = files.beyond(found)
+    kept = not files.read_ahead_facts(found)["jumps away and back end it"]
+    return narrate.Sentence(
+        f"Of {narrate.count(int(found.set_index('pattern').reads[files.ROW]), 'block')} in a row the kernel fetched {more[files.ROW]} kB more than it had been asked for by then, and "
+        f"{more[files.JUMPS]} kB more with the jumps. "
+        + ("It doesn't remember one place per file, as UNIX did: it marks a page of what it has fetched ahead, and whoever comes to the mark sets off the next fetch, wherever the reader was in between."
+           if kept else "A jump makes it start over, as in UNIX.")
+    )  # fmt: skip
+
+
+def fewer_switches(found: pd.DataFrame | None, chapter: Chapter) -> narrate.Sentence | None:
+    """Why a read isn't always a switch: what is there before the process has gone to sleep needs none."""
+    ratio = reading.switches_per_read(chapter)
+    if found is None or ratio is None:
+        return None
+    rows = found.set_index("slept")
+    said = f"A read of one page cost PostgreSQL {narrate.interval(ratio)} voluntary switches."
+    if False not in rows.index:
+        return narrate.Sentence(f"{said} A process that reads blocks one by one, past the cache, went to sleep for each of {narrate.count(int(rows.reads.sum()), 'read')}.")
+    if True not in rows.index:
+        return narrate.Sentence(f"{said} A process that reads blocks one by one, past the cache, went to sleep for none of {narrate.count(int(rows.reads.sum()), 'read')}.")
+    quick, slow = rows.microseconds[False], rows.microseconds[True]
+    reason = "what is there before the process has gone to sleep needs no switch" if quick < slow else "and these weren't the faster ones"
+    return narrate.Sentence(
+        f"{said} The reason shows where a process reads blocks one by one, past the cache, and looks at its count of switches after each: of {narrate.count(int(rows.reads.sum()), 'read')}, "
+        f"{int(rows.reads[False])} came without a switch, in a median of {narrate.number(quick, 0)} microseconds, the others in {narrate.number(slow, 0)}: {reason}."
+    )
+
+
 def copying_beside_waiting(chapter: Chapter) -> narrate.Sentence | None:
     """Why reading into user space costs what it costs: the copy is saved, and every read is waited for."""
     found = reading.waits(chapter)
@@ -103,6 +136,14 @@ def jit_beside(found: pd.DataFrame | None, chapter: Chapter) -> narrate.Sentence
     return narrate.Sentence(f"{said} Its compiler takes {narrate.number(found['compiling (ms)'].median(), 1)} ms per command, however many tuples there are: here {chapter.parameters.tuples:,}.")
 
 
+def vectors_beside(chapter: Chapter) -> narrate.Sentence | None:
+    """What a third way gives, which neither interprets each tuple nor compiles."""
+    gain = heirs.vectors_gain(chapter)
+    if gain is None:
+        return None
+    return narrate.Sentence(f"{narrate.ratio_sentence(gain, 'time of query d', heirs.TUPLEWISE, heirs.VECTORWISE)} Both run on one processor and find the relation in memory.")
+
+
 def effort(chapter: Chapter) -> dict[str, statistics.Interval | None]:
     """What stands for each tactic today, in the order of what it gained in 1981: compiled qualifications on many tuples, large asynchronous
     reads, newer instructions, and no switches and messages in a short command."""
@@ -116,12 +157,9 @@ def effort(chapter: Chapter) -> dict[str, statistics.Interval | None]:
 
 
 OUT_OF_REACH = {
-    "ston-009": ("instructions per operator", "the miniature is written in Python, whose own instructions are many for each operator of ours"),
     "ston-010": ("man-months", "what a compiler takes to build can't be measured by running one"),
-    "ston-027": ("VAX 11/780", "what a failed branch costs is a matter of that machine's prefetch; processors since guess branches"),
     "ston-034": ("catalogs of INGRES", "the miniature keeps its catalogs in memory, and PostgreSQL caches its own before a first command ends"),
     "ston-045": ("disk with a moving head", "storage without a head that moves has no middle to be near to"),
-    "ston-054": ("threads of a server", "PostgreSQL has no threads, and Python's take turns, so that no switch between two of a database's can be timed"),
 }
 """Claims that nothing here can try: capability and reason."""
 
