@@ -165,6 +165,14 @@ def test_costs_are_ordered(chapter):
     assert all(value.low > 0 for value in four.system.today(chapter).values())
 
 
+def test_commands_sent_together_share_switches_and_are_all_answered(chapter):
+    four.system.kernel_share(chapter)
+    alone, together = four.system.pipelining(chapter)["switches"]
+    assert alone > 0.9 > 0.5 > together
+    assert set(four.system.kernel_of(chapter)) == {"short commands", "long commands"}
+    assert f"sent {four.system.TOGETHER} at a time" in four.words.pipelined(chapter)
+
+
 def test_messages_grow_with_the_answer_and_only_by_its_tuples(chapter):
     found = four.system.messages(chapter)
     facts = four.system.message_facts(found)

@@ -262,7 +262,7 @@ class _Query:
         domains = (*(self._domain(name, by) for name, by in zip(names, node.by)), self._domain("value", node))
         rows = [(*by, _AGGREGATES[node.function](values)) for by, values in groups.items()]
         file, layout = self._base.temporary(), Layout(domains)
-        relation = Heap.build(file, layout, rows) if domains[0].kind == CHAR else Hash.build(file, layout, names[0], rows)
+        relation = Heap.build(file, layout, rows) if domains[0].kind == CHAR else Hash.build(file, layout, names[0], rows, filling=0.1)  # a lookup meets few other groups
         variable = f"aggregate {len(self._aggregated)}"  # which no variable of a command is called
         self._aggregated[variable] = relation
         return tree.Attribute(variable, "value"), [tree.Binary("=", tree.Attribute(variable, name), by) for name, by in zip(names, node.by)]

@@ -6,6 +6,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, deque
+from contextlib import nullcontext
 from functools import partial
 
 import pandas as pd
@@ -168,23 +169,33 @@ def load(chapter: Chapter, server: Server) -> None:
 
 
 def kernel_share(chapter: Chapter) -> None:
-    """User and kernel time of the server's processes while short and long commands run, and how long one takes."""
+    """User and kernel time of the server's processes while short and long commands run, and how long one takes.
+
+    Also short commands that are sent many at a time, before the answer to the first has come.
+    """
     server = chapter.server
     server.require("processes")
     load(chapter, server)
-    arms = [Arm(name, partial(_spent, chapter, server, command)) for name, command in COMMANDS.items()]
+    arms = [Arm(name, partial(_spent, chapter, server, command, 1)) for name, command in COMMANDS.items()]
+    arms.append(Arm(PIPELINED, partial(_spent, chapter, server, COMMANDS["short"], TOGETHER)))
     chapter.compare("kernel", arms, {"kernel": "share of CPU", "seconds": "s", "switches": "voluntary switches per command"}, warmup=0)
 
 
-def _spent(chapter: Chapter, server: Server, command: str, block: Block) -> dict[str, float]:
+PIPELINED, TOGETHER = "short, pipelined", 50
+
+
+def _spent(chapter: Chapter, server: Server, command: str, together: int, block: Block) -> dict[str, float]:
     with server.connect() as connection:
         connection.execute("SET max_parallel_workers_per_gather = 0")
         before, count = processes.usage(server), 0
         with clock.stopwatch() as watch:
             until = time.perf_counter() + chapter.parameters.milliseconds / 1000
             while time.perf_counter() < until:
-                connection.execute(command).fetchall()
-                count += 1
+                with connection.pipeline() if together > 1 else nullcontext():
+                    answers = [connection.execute(command) for _ in range(together)]
+                for answer in answers:
+                    answer.fetchall()
+                count += together
         used = processes.usage(server) - before
     switches = used.by_role.loc["client backend", "switches"]
     return {"kernel": used.kernel_share("client backend"), "seconds": watch.seconds / count, "switches": switches / count}
@@ -194,6 +205,14 @@ def kernel_of(chapter: Chapter) -> dict[str, statistics.Interval] | None:
     """The kernel's share of the backend's CPU time, short and long commands."""
     found = {f"{name} commands": chapter.median("kernel", "kernel", name) for name in COMMANDS}
     return None if None in found.values() else found
+
+
+def pipelining(chapter: Chapter) -> pd.DataFrame | None:
+    """Short commands one by one and many at a time: arm, voluntary switches of the backend per command (median)."""
+    table = chapter.table("kernel", "switches")
+    if table.empty:
+        return None
+    return pd.DataFrame({"arm": ["short", PIPELINED], "switches": [table[arm].median() for arm in ("short", PIPELINED)]})
 
 
 def without_system(chapter: Chapter) -> dict[str, statistics.Interval] | None:

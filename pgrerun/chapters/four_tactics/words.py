@@ -144,6 +144,18 @@ def vectors_beside(chapter: Chapter) -> narrate.Sentence | None:
     return narrate.Sentence(f"{narrate.ratio_sentence(gain, 'time of query d', heirs.TUPLEWISE, heirs.VECTORWISE)} Both run on one processor and find the relation in memory.")
 
 
+def pipelined(chapter: Chapter) -> narrate.Sentence | None:
+    """What is left of switches and messages if nobody waits for an answer."""
+    found, gain = system.pipelining(chapter), chapter.ratio("kernel", "seconds", "short", system.PIPELINED)
+    if found is None:
+        return None
+    alone, together = found["switches"]
+    return narrate.Sentence(
+        f"One after another, a short command makes the server go to sleep {narrate.number(alone, 2)} times; sent {system.TOGETHER} at a time, {narrate.number(together, 2)} times. "
+        f"{narrate.ratio_sentence(gain, 'time of a short command', 'commands one after another', 'commands sent together')}"
+    )
+
+
 def effort(chapter: Chapter) -> dict[str, statistics.Interval | None]:
     """What stands for each tactic today, in the order of what it gained in 1981: compiled qualifications on many tuples, large asynchronous
     reads, newer instructions, and no switches and messages in a short command."""
