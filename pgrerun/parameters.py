@@ -207,8 +207,8 @@ VALUES: dict[str, dict[str, tuple]] = {
         "pairs": (7, 11, 21),
         "clients": (4, 4, 8),
         "tuples": (20_000, 200_000, 5_000_000),
-        "megabytes": (16, 128, 1_024),
-        "milliseconds": (250, 1_000, 5_000),
+        "megabytes": (8, 128, 1_024),
+        "milliseconds": (200, 1_000, 5_000),
     },
     "measuring": _EVERYWHERE
     | {

@@ -11,6 +11,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from pgrerun.errors import QueryError
 from pgrerun.ingres.compiled import Compiler
@@ -324,8 +325,7 @@ class _OneVariable:
 
     def _evaluators(self, values: tuple) -> list[Callable[[bytes, int], object]]:
         if self._base.engine == INTERPRETER:
-            filled = [Program(each.symbols, values) for each in self._programs]
-            return [lambda page, offset, each=each: interpret(each, page, offset) for each in filled]
+            return [partial(interpret, Program(each.symbols, values)) for each in self._programs]
         if self._compiled is None:
             self._base.work.compilations += 1
             compiler = Compiler(self._kinds)

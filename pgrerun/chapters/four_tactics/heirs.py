@@ -38,7 +38,7 @@ def _latency(chapter: Chapter, server: Server, protocol: str, block: Block) -> d
         return 1000 / done.tps
 
     ready = "SET max_parallel_workers_per_gather = 0;\n"
-    return {"short": run(_SHORT, 500), "long": run(ready + _LONG, max(2, 300_000 // chapter.parameters.tuples))}
+    return {"short": run(_SHORT, 400), "long": run(ready + _LONG, max(2, 200_000 // chapter.parameters.tuples))}
 
 
 def parsed_over_ahead(chapter: Chapter, command: str) -> statistics.Interval | None:

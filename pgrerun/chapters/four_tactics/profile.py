@@ -31,8 +31,8 @@ CLAIMS = ("ston-023", "ston-030")
 QUERIES = ("b_3360", "c_3360", "d_3360", "e_3360", "f_3360", "g_3360", "h_3360", "i_3360")
 
 
-def profile(chapter: Chapter, interval: float = 0.0005) -> None:
-    """The share of CPU samples in each routine while the interpreter runs all queries: a sample every half millisecond of CPU time.
+def profile(chapter: Chapter, interval: float = 0.001) -> None:
+    """The share of CPU samples in each routine while the interpreter runs all queries: a sample every millisecond of CPU time.
 
     A routine's own time, what it calls left out; a call into Python's own library counts for its caller. CannotMeasure
     outside of a main thread, where no signal comes.

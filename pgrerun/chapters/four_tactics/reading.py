@@ -8,6 +8,7 @@ import time
 from functools import partial
 
 import pandas as pd
+import psycopg
 
 from pgrerun import statistics
 from pgrerun.chapter import Chapter
@@ -116,8 +117,8 @@ CLAIMS = ("ston-041", "ston-042", "ston-043", "ston-044", "ston-050")
 def asynchronous(chapter: Chapter) -> None:
     """A scan, and a bitmap scan of scattered pages, with data read past the operating system's cache, by PostgreSQL's ways of reading.
 
-    Buffers are evicted before each, so that every page comes from the disk. Also: reads and voluntary switches of
-    the scan; where reads are large, the time of a part of such a scan alone and beside those of other clients.
+    Buffers are evicted before each, so that every page comes from the disk. Also: where each page is a read that is waited for, the
+    reads and voluntary switches of the scan; where reads are large, the time of a part of such a scan alone and beside those of other clients.
     """
     clusters = {method: chapter.cluster(io_method=method, debug_io_direct="data") for method in dict.fromkeys(method for method, _ in WAYS.values())}
     for cluster in clusters.values():
@@ -127,27 +128,37 @@ def asynchronous(chapter: Chapter) -> None:
         Parts(chapter.parameters.tuples, wide=True).load(cluster)
         with cluster.connect() as connection:
             connection.execute("CREATE INDEX IF NOT EXISTS parts_qoh ON parts (qoh)")
-    arms = [Arm(name, partial(_cold, chapter, clusters[method], limit)) for name, (method, limit) in WAYS.items()]
+    arms = [Arm(name, partial(_cold, chapter, name, clusters[method], limit)) for name, (method, limit) in WAYS.items()]
     chapter.compare("asynchronous", arms, UNITS, warmup=0)
 
 
-def _cold(chapter: Chapter, cluster: Cluster, limit: str, block: Block) -> dict[str, float]:
+def _cold(chapter: Chapter, way: str, cluster: Cluster, limit: str, block: Block) -> dict[str, float]:
     with cluster.connect() as connection:
         set_session(connection, {"io_combine_limit": limit, "max_parallel_workers_per_gather": 0, "effective_io_concurrency": 16})
         _evict(connection)
-        reads, before = _reads(connection), processes.usage(cluster)
+        counts = _Counts(cluster, connection) if way == SYNC_ONE else None
         with clock.stopwatch() as scan:
             connection.execute(_SCAN)
-        after = processes.usage(cluster)
-        reads = _reads(connection) - reads
+        counted = counts.since() if counts else {}
         _evict(connection)
         connection.execute("SET enable_seqscan = off")
         with clock.stopwatch() as scattered:
             connection.execute(_SCATTERED)
-        crowd = {} if limit == SMALL_READS else {name: _clients(cluster, connection, limit, clients, block) for name, clients in (("together", chapter.parameters.clients), ("alone", 1))}
-    used = (after - before).processes
-    switches = used.loc[used["role"] == "client backend", "switches"].max()
-    return {"scan": scan.seconds, "scattered": scattered.seconds, "reads": reads, "switches": switches} | crowd
+        crowds = {"together": chapter.parameters.clients, "alone": 1} if limit == LARGE_READS else {}
+        crowded = {name: _clients(cluster, connection, limit, clients, block) for name, clients in crowds.items()}
+    return {"scan": scan.seconds, "scattered": scattered.seconds} | counted | crowded
+
+
+class _Counts:
+    """Reads and voluntary switches from here on: of one backend where no other works."""
+
+    def __init__(self, cluster: Cluster, connection: psycopg.Connection):
+        self._cluster, self._connection = cluster, connection
+        self._reads, self._usage = _reads(connection), processes.usage(cluster)
+
+    def since(self) -> dict[str, float]:
+        used = (processes.usage(self._cluster) - self._usage).processes
+        return {"reads": _reads(self._connection) - self._reads, "switches": used.loc[used["role"] == "client backend", "switches"].max()}
 
 
 def _evict(connection) -> None:

@@ -169,33 +169,23 @@ def load(chapter: Chapter, server: Server) -> None:
 
 
 def kernel_share(chapter: Chapter) -> None:
-    """User and kernel time of the server's processes while short and long commands run, and how long one takes.
-
-    Also short commands that are sent many at a time, before the answer to the first has come.
-    """
+    """User and kernel time of the server's processes while short and long commands run, and how long one takes."""
     server = chapter.server
     server.require("processes")
     load(chapter, server)
-    arms = [Arm(name, partial(_spent, chapter, server, command, 1)) for name, command in COMMANDS.items()]
-    arms.append(Arm(PIPELINED, partial(_spent, chapter, server, COMMANDS["short"], TOGETHER)))
+    arms = [Arm(name, partial(_spent, chapter, server, command)) for name, command in COMMANDS.items()]
     chapter.compare("kernel", arms, {"kernel": "share of CPU", "seconds": "s", "switches": "voluntary switches per command"}, warmup=0)
 
 
-PIPELINED, TOGETHER = "short, pipelined", 50
-
-
-def _spent(chapter: Chapter, server: Server, command: str, together: int, block: Block) -> dict[str, float]:
+def _spent(chapter: Chapter, server: Server, command: str, block: Block) -> dict[str, float]:
     with server.connect() as connection:
         connection.execute("SET max_parallel_workers_per_gather = 0")
         before, count = processes.usage(server), 0
         with clock.stopwatch() as watch:
             until = time.perf_counter() + chapter.parameters.milliseconds / 1000
             while time.perf_counter() < until:
-                with connection.pipeline() if together > 1 else nullcontext():
-                    answers = [connection.execute(command) for _ in range(together)]
-                for answer in answers:
-                    answer.fetchall()
-                count += together
+                connection.execute(command).fetchall()
+                count += 1
         used = processes.usage(server) - before
     switches = used.by_role.loc["client backend", "switches"]
     return {"kernel": used.kernel_share("client backend"), "seconds": watch.seconds / count, "switches": switches / count}
@@ -207,12 +197,22 @@ def kernel_of(chapter: Chapter) -> dict[str, statistics.Interval] | None:
     return None if None in found.values() else found
 
 
-def pipelining(chapter: Chapter) -> pd.DataFrame | None:
-    """Short commands one by one and many at a time: arm, voluntary switches of the backend per command (median)."""
-    table = chapter.table("kernel", "switches")
-    if table.empty:
-        return None
-    return pd.DataFrame({"arm": ["short", PIPELINED], "switches": [table[arm].median() for arm in ("short", PIPELINED)]})
+def pipelining(chapter: Chapter, commands: int = 500, together: int = 50) -> pd.DataFrame:
+    """Short commands one by one, and many at a time before the first answer is looked at: sent (at a time), commands, switches (voluntary, of the backend)."""
+    server, rows = chapter.server, []
+    server.require("processes")
+    load(chapter, server)
+    for sent in (1, together):
+        with server.connect() as connection:
+            before = processes.usage(server)
+            for _ in range(commands // sent):
+                with connection.pipeline() if sent > 1 else nullcontext():
+                    answers = [connection.execute(COMMANDS["short"]) for _ in range(sent)]
+                for answer in answers:
+                    answer.fetchall()
+            used = processes.usage(server) - before
+        rows.append((sent, commands, used.by_role.loc["client backend", "switches"]))
+    return pd.DataFrame(rows, columns=["sent", "commands", "switches"])
 
 
 def without_system(chapter: Chapter) -> dict[str, statistics.Interval] | None:

@@ -144,15 +144,14 @@ def vectors_beside(chapter: Chapter) -> narrate.Sentence | None:
     return narrate.Sentence(f"{narrate.ratio_sentence(gain, 'time of query d', heirs.TUPLEWISE, heirs.VECTORWISE)} Both run on one processor and find the relation in memory.")
 
 
-def pipelined(chapter: Chapter) -> narrate.Sentence | None:
-    """What is left of switches and messages if nobody waits for an answer."""
-    found, gain = system.pipelining(chapter), chapter.ratio("kernel", "seconds", "short", system.PIPELINED)
+def pipelined(found: pd.DataFrame | None) -> narrate.Sentence | None:
+    """What is left of a command's switches if nobody waits for its answer."""
     if found is None:
         return None
-    alone, together = found["switches"]
+    alone, together = found["switches"] / found["commands"]
     return narrate.Sentence(
-        f"One after another, a short command makes the server go to sleep {narrate.number(alone, 2)} times; sent {system.TOGETHER} at a time, {narrate.number(together, 2)} times. "
-        f"{narrate.ratio_sentence(gain, 'time of a short command', 'commands one after another', 'commands sent together')}"
+        f"One after another, {narrate.count(int(found['commands'].iloc[0]), 'short command')} made the server go to sleep {narrate.number(alone, 2)} times each; "
+        f"sent {found['sent'].iloc[1]} at a time, {narrate.number(together, 2)} times each."
     )
 
 
