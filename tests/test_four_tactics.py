@@ -85,7 +85,7 @@ def test_break_even_is_what_compiling_costs_over_what_it_saves(chapter, monkeypa
 def test_nothing_is_concluded_from_what_did_not_run(chapter):
     assert four.compilation.break_even(chapter) is None and four.compilation.gains(chapter) is None
     assert four.files.improvements(chapter) is None and four.files.processor_share(chapter) is None
-    assert four.reading.switch_facts(chapter) is None and four.reading.share_of_large_reads(chapter) is None
+    assert four.reading.switch_facts(chapter) is None and four.reading.most_by_large_reads(chapter) is None
     assert four.system.today(chapter) is None and four.system.without_system(chapter) is None
     assert four.words.even(chapter) is None and four.words.twice_ahead(chapter) is None
     assert four.profile.ranking_facts({"a": None}) is None

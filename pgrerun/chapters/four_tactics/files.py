@@ -108,8 +108,10 @@ def read_ahead(chapter: Chapter, megabytes: int = 4) -> pd.DataFrame:
     CannotMeasure where the operating system keeps what it is asked to forget.
     """
     _forgettable()
-    with scratch(megabytes) as path:
-        rows = [(name, len(blocks), len(blocks) * _BLOCK // 1024, _fetched_for(path, blocks) // 1024) for name, blocks in _PATTERNS.items()]
+    rows = []
+    for name, blocks in _PATTERNS.items():
+        with scratch(megabytes) as path:  # each its own: what is still being fetched ahead can't be forgotten
+            rows.append((name, len(blocks), len(blocks) * _BLOCK // 1024, _fetched_for(path, blocks) // 1024))
     return pd.DataFrame(rows, columns=["pattern", "reads", "asked", "fetched"])
 
 

@@ -187,13 +187,12 @@ def faster(chapter: Chapter, above: str, below: str, metric: str = "scan") -> st
     return chapter.ratio("asynchronous", metric, above, below)
 
 
-def share_of_large_reads(chapter: Chapter) -> statistics.Interval | None:
-    """Of what large and asynchronous reads gain together over a page a read, the part that large reads gain alone."""
+def most_by_large_reads(chapter: Chapter) -> statistics.Interval | None:
+    """The time halfway from a page a read to large asynchronous reads, over that of large reads alone: above 1 if these bring most of the gain."""
     table = chapter.table("asynchronous", "scan")
     if table.empty:
         return None
-    gain = (table[SYNC_ONE] - table[WORKER_LARGE]).clip(lower=1e-6)
-    return statistics.median((table[SYNC_ONE] - table[SYNC_LARGE]) / gain, seed=chapter.parameters.seed)
+    return statistics.ratio((table[SYNC_ONE] + table[WORKER_LARGE]) / 2, table[SYNC_LARGE], seed=chapter.parameters.seed)
 
 
 def switches_per_read(chapter: Chapter) -> statistics.Interval | None:

@@ -6,14 +6,15 @@ import sys
 import tempfile
 import time
 from collections import Counter, deque
-from contextlib import nullcontext
 from functools import partial
 
 import pandas as pd
+import psycopg
+from psycopg.pq import ExecStatus
 
 from pgrerun import published, statistics
 from pgrerun.chapter import Chapter
-from pgrerun.errors import CannotMeasure
+from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import clock, processes
 from pgrerun.relations import Parts
@@ -206,13 +207,24 @@ def pipelining(chapter: Chapter, commands: int = 500, together: int = 50) -> pd.
         with server.connect() as connection:
             before = processes.usage(server)
             for _ in range(commands // sent):
-                with connection.pipeline() if sent > 1 else nullcontext():
-                    answers = [connection.execute(COMMANDS["short"]) for _ in range(sent)]
-                for answer in answers:
-                    answer.fetchall()
+                _send(connection, COMMANDS["short"], sent)
             used = processes.usage(server) - before
         rows.append((sent, commands, used.by_role.loc["client backend", "switches"]))
     return pd.DataFrame(rows, columns=["sent", "commands", "switches"])
+
+
+def _send(connection: psycopg.Connection, command: str, times: int) -> None:
+    """Have libpq collect commands and send them together, and wait for all answers. psycopg's own pipeline sends each at once."""
+    library = connection.pgconn
+    library.nonblocking = 0
+    library.enter_pipeline_mode()
+    for _ in range(times):
+        library.send_query_params(command.encode(), None)
+    library.pipeline_sync()
+    while (result := library.get_result()) is None or result.status != ExecStatus.PIPELINE_SYNC:
+        if result is not None and result.status != ExecStatus.TUPLES_OK:
+            raise ServerError(f"A command of a pipeline failed: {library.error_message.decode().strip()}")
+    library.exit_pipeline_mode()
 
 
 def without_system(chapter: Chapter) -> dict[str, statistics.Interval] | None:

@@ -101,7 +101,7 @@ def fewer_switches(found: pd.DataFrame | None, chapter: Chapter) -> narrate.Sent
     if found is None or ratio is None:
         return None
     rows = found.set_index("slept")
-    said = f"A read of one page cost PostgreSQL {narrate.interval(ratio)} voluntary switches."
+    said = f"A read of one page cost PostgreSQL {narrate.interval(ratio)} voluntary switches, where a switch for every read would be 1."
     if False not in rows.index:
         return narrate.Sentence(f"{said} A process that reads blocks one by one, past the cache, went to sleep for each of {narrate.count(int(rows.reads.sum()), 'read')}.")
     if True not in rows.index:
@@ -109,8 +109,9 @@ def fewer_switches(found: pd.DataFrame | None, chapter: Chapter) -> narrate.Sent
     quick, slow = rows.microseconds[False], rows.microseconds[True]
     reason = "what is there before the process has gone to sleep needs no switch" if quick < slow else "and these weren't the faster ones"
     return narrate.Sentence(
-        f"{said} The reason shows where a process reads blocks one by one, past the cache, and looks at its count of switches after each: of {narrate.count(int(rows.reads.sum()), 'read')}, "
-        f"{int(rows.reads[False])} came without a switch, in a median of {narrate.number(quick, 0)} microseconds, the others in {narrate.number(slow, 0)}: {reason}."
+        f"{said} Why a read can do without shows where a process reads blocks one by one, past the cache, and looks at its count of switches after each: of "
+        f"{narrate.count(int(rows.reads.sum()), 'read')}, {int(rows.reads[False])} came without a switch, in a median of {narrate.number(quick, 0)} microseconds, "
+        f"the others in {narrate.number(slow, 0)}: {reason}."
     )
 
 
