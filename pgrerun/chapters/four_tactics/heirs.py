@@ -13,7 +13,7 @@ from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import clock, pgbench, plans
 from pgrerun.relations import Parts, loading
 from pgrerun.relations.duck import in_memory
-from pgrerun.server import Cluster, Server, installed, set_session
+from pgrerun.server import Server, installed, set_session
 
 # ---- parsing ahead
 
@@ -132,6 +132,7 @@ FOLDED, EACH = "computed once", "computed for every tuple"
 def folding(chapter: Chapter) -> None:
     """Query d with its logarithm folded into a constant, and hidden from the planner so that each tuple computes it: seconds."""
     server = chapter.server
+    server.require("superuser")  # to make a function of the server's own code
     load(chapter, server)
     with server.connect() as connection:
         connection.execute("CREATE OR REPLACE FUNCTION log_each_time(float8) RETURNS float8 LANGUAGE internal VOLATILE STRICT AS 'dlog1'")
@@ -217,12 +218,15 @@ SIZES = (1, 210, 3360)
 ON, OFF = "compiled (JIT)", "interpreted"
 
 
-def with_jit(chapter: Chapter) -> Cluster:
-    """A throwaway server whose release brings LLVM: the chapter's, or one that is installed here. CannotMeasure if there is none."""
-    if not chapter.borrowed and chapter.programs.jit:
+def with_jit(chapter: Chapter) -> Server:
+    """A server whose release brings LLVM: the borrowed one, the chapter's own, or one that is installed here. CannotMeasure if there is none."""
+    if chapter.borrowed:
+        chapter.server.require("jit")  # its settings are the session's
+        return chapter.server
+    if chapter.programs.jit:
         return chapter.cluster()
     candidates = [programs for programs in installed() if programs.jit]
-    if chapter.borrowed or not candidates:
+    if not candidates:
         raise CannotMeasure("jit", "no PostgreSQL with LLVM is at hand: the server under test has none, and none is installed beside it (on Debian: apt install postgresql)")
     return chapter.beside(max(candidates, key=lambda programs: programs.major))
 
