@@ -1,12 +1,14 @@
 """The verbs of the chapter on the four tactics: the benchmark on the miniature, cold files, costs, and what stands for each tactic today."""
 
+import ast
 import math
+from pathlib import Path
 
 import pandas as pd
 import pytest
 from servers import small_chapter
 
-from pgrerun import statistics
+from pgrerun import ingres, statistics
 from pgrerun.chapters import four_tactics as four
 from pgrerun.chapters.four_tactics.miniature import ALONE, PAGES, TRACKS, Miniature
 from pgrerun.errors import CannotMeasure
@@ -207,6 +209,11 @@ def test_the_profile_gives_every_sample_to_one_routine(chapter, monkeypatch):
     shares = four.profile.shares(chapter)
     assert math.isclose(sum(chapter.table("profile", name)["interpreter"][0] for name in shares), 1)
     assert four.profile.evaluating(chapter).estimate > 0.5  # three comparisons for every tuple
+
+
+def test_every_routine_of_the_profile_is_one_of_the_miniature():
+    names = {node.name for path in Path(ingres.__file__).parent.glob("*.py") for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)}
+    assert set(four.profile._ROUTINES) - names == {"<lambda>"}
 
 
 def test_newer_instructions_can_be_switched_off(chapter):

@@ -1,8 +1,8 @@
 """University INGRES of 1981 in miniature, as the memorandum describes it: for ratios and page counts, never for absolute speed.
 
-`pages.py` tuples on pages, `relation.py` heaps, hashed and ISAM relations and indices, `files.py` where pages live and the cache in
-front; `symbols.py` the interpreter, `compiled.py` DC-INGRES and code in line; `processor.py` the
-one-variable query processor and decomposition. QUEL comes from `pgrerun.quel`.
+`pages.py` tuples on pages, `relation.py` heaps, hashed and ISAM relations and indices, `files.py` where pages live and the cache
+in front; `symbols.py` the interpreter, `compiled.py` DC-INGRES and code in line; `processor.py` the one-variable query
+processor and decomposition, `qualification.py` what it finds in a command. QUEL comes from `pgrerun.quel`.
 """
 
 from pgrerun.ingres.files import Cache, Disk, Extents, Reads, UnixFile

@@ -14,18 +14,18 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from pgrerun.errors import QueryError
+from pgrerun.ingres import qualification
 from pgrerun.ingres.compiled import Compiler
 from pgrerun.ingres.files import Cache
 from pgrerun.ingres.pages import Domain, Layout
-from pgrerun.ingres.relation import Found, Hash, Heap, Isam, Place
+from pgrerun.ingres.qualification import Clauses, Relation
+from pgrerun.ingres.relation import Found, Hash, Heap, Place
 from pgrerun.ingres.symbols import CHAR, COMPARISONS, FLOAT, INT, Program, interpret, program
 from pgrerun.quel import read, tree
 
 INTERPRETER, THREADED, INLINE = "interpreter", "threaded", "inline"
 ENGINES = (INTERPRETER, THREADED, INLINE)
-Relation = Heap | Hash | Isam
 Targets = list[tuple[str, tree.Expression]]
-Clauses = list[tree.Expression]
 
 
 @dataclass
@@ -35,16 +35,6 @@ class Work:
     commands: int = 0
     compilations: int = 0
     tuples: int = 0
-
-
-@dataclass(frozen=True)
-class _Bounds:
-    """What a qualification says of an attribute that leads to tuples: a value that it equals (of a substituted variable, or a number), or a range."""
-
-    attribute: str
-    equal: tree.Expression | None = None
-    low: float | None = None
-    high: float | None = None
 
 
 @dataclass
@@ -96,7 +86,7 @@ class DataBase:
     def _retrieve(self, command: tree.Retrieve) -> list[tuple]:
         query = _Query(self, command)
         targets = query.targets(command.targets)
-        rows: Iterable[tuple] = query.answer(_expressions(targets), _clauses(command.where))
+        rows: Iterable[tuple] = query.answer(_expressions(targets), qualification.clauses(command.where))
         if command.unique:  # sorted, and neighbours compared
             rows = (row for row, _ in itertools.groupby(sorted(rows)))
         if not command.into:
@@ -112,7 +102,7 @@ class DataBase:
         relation, query = self._relation(command.relation, command), _Query(self, command)
         targets = query.targets(command.targets)
         _known(targets, relation, command)
-        for row in list(query.answer(_expressions(targets), _clauses(command.where))):
+        for row in list(query.answer(_expressions(targets), qualification.clauses(command.where))):
             given = dict(zip((name for name, _ in targets), row))
             relation.insert([given.get(domain.name, domain.empty) for domain in relation.layout.domains])
 
@@ -121,7 +111,7 @@ class DataBase:
         relation = query.relation(command.variable)
         targets = query.targets(command.targets) if isinstance(command, tree.Replace) else []
         _known(targets, relation, command)
-        for place, old, new in query.found(command.variable, _expressions(targets), _clauses(command.where)):
+        for place, old, new in query.found(command.variable, _expressions(targets), qualification.clauses(command.where)):
             if isinstance(command, tree.Delete):
                 relation.delete(place)
             else:
@@ -199,7 +189,7 @@ class _Query:
     def answer(self, targets: Sequence[tree.Expression], clauses: Clauses) -> Iterator[tuple]:
         """The tuples of a retrieve."""
         targets, clauses = self._without_aggregates(targets, clauses)
-        variables = {variable: self.relation(variable) for variable in _variables([*targets, *clauses])}
+        variables = {variable: self.relation(variable) for variable in qualification.variables_of([*targets, *clauses])}
         if not variables:
             return _OneVariable(self._base, _Nothing(), targets, clauses).run(())
         if len(variables) == 1:
@@ -209,7 +199,7 @@ class _Query:
 
     def found(self, variable: str, targets: Sequence[tree.Expression], clauses: Clauses) -> list[tuple[Place, tuple, tuple]]:
         """Place, values, and values of the targets, of every tuple of one variable that qualifies."""
-        if others := set(_variables([*targets, *clauses])) - {variable}:
+        if others := set(qualification.variables_of([*targets, *clauses])) - {variable}:
             raise QueryError(f"The miniature of INGRES changes tuples of {variable} by what they hold themselves, and not by {', '.join(others)}.", *self._command.at)
         targets, clauses = self._without_aggregates(targets, clauses)
         relation = self.relation(variable)
@@ -219,18 +209,18 @@ class _Query:
 
     def _decompose(self, targets: Sequence[tree.Expression], clauses: Clauses, variables: dict[str, Relation]) -> Iterator[tuple]:
         """One-variable detachment into a temporary relation, then tuple substitution, one variable after another."""
-        first, *others = _order(clauses, variables)
-        own = [clause for clause in clauses if set(_variables([clause])) <= {first}]
+        first, *others = qualification.order(clauses, variables)
+        own = [clause for clause in clauses if set(qualification.variables_of([clause])) <= {first}]
         pending = [clause for clause in clauses if clause not in own]
-        needed = _needed(first, [*targets, *pending])
+        needed = qualification.attributes_of(first, [*targets, *pending])
         domains = {f"{first}.{node.name}": self._domain(node.name, node) for node in needed}
         detached = Heap.build(self._base.temporary(), Layout(tuple(domains.values())), _OneVariable(self._base, variables[first], needed, own).run(()))
         steps, bound = [], {first}
         for variable in others:
             bound.add(variable)
-            now = [clause for clause in pending if set(_variables([clause])) <= bound]
+            now = [clause for clause in pending if set(qualification.variables_of([clause])) <= bound]
             pending = [clause for clause in pending if clause not in now]
-            wanted = targets if variable == others[-1] else _needed(variable, [*targets, *pending])
+            wanted = targets if variable == others[-1] else qualification.attributes_of(variable, [*targets, *pending])
             steps.append(_OneVariable(self._base, variables[variable], wanted, now, domains))
             if variable != others[-1]:
                 domains = domains | {f"{variable}.{node.name}": self._domain(node.name, node) for node in wanted}
@@ -245,19 +235,19 @@ class _Query:
         """The same with every aggregate's value in its place: a constant, or with `by` an attribute of a relation of its groups, linked by further clauses."""
         values: dict[tree.Expression, tree.Expression] = {}
         links: Clauses = []
-        for node in _outermost_aggregates([*targets, *clauses]):
+        for node in qualification.aggregates_of([*targets, *clauses]):
             if node not in values:
                 values[node], more = self._grouped(node) if node.by else (self._constant(node), [])
                 links += more
-        return [_with(values, target) for target in targets], [_with(values, clause) for clause in clauses] + links
+        return [qualification.replaced(values, target) for target in targets], [qualification.replaced(values, clause) for clause in clauses] + links
 
     def _constant(self, node: tree.Aggregate) -> tree.Expression:
-        value = _AGGREGATES[node.function]([value for (value,) in self.answer([node.argument], _clauses(node.where))])
+        value = _AGGREGATES[node.function]([value for (value,) in self.answer([node.argument], qualification.clauses(node.where))])
         return tree.String(value) if isinstance(value, str) else tree.Number(repr(value))
 
     def _grouped(self, node: tree.Aggregate) -> tuple[tree.Expression, Clauses]:
         groups: dict[tuple, list] = {by: [] for by in self.answer(node.by, [])} if node.where else defaultdict(list)
-        for *by, value in self.answer([*node.by, node.argument], _clauses(node.where)):
+        for *by, value in self.answer([*node.by, node.argument], qualification.clauses(node.where)):
             groups[tuple(by)].append(value)
         names = [f"by_{number}" for number in range(len(node.by))]
         domains = (*(self._domain(name, by) for name, by in zip(names, node.by)), self._domain("value", node))
@@ -299,8 +289,8 @@ class _OneVariable:
         self._base, self._relation = base, relation
         self._numbers = {name: number for number, name in enumerate(substituted)}
         self._kinds = tuple(domain.kind for domain in substituted.values())
-        self._bounds = _bounds(clauses, relation, self._numbers)
-        where = [_conjunction(clauses)] if clauses else []
+        self._bounds = qualification.bounds(clauses, relation, self._numbers)
+        where = [qualification.conjunction(clauses)] if clauses else []
         self._programs = [program(part, relation.layout, self._numbers) for part in [*where, *targets]]
         self._qualified = bool(where)
         self._compiled: list | None = None
@@ -340,7 +330,7 @@ class _OneVariable:
         way = self._relation.by(bounds.attribute)
         if bounds.equal is None:
             return way.range(bounds.low, bounds.high)
-        return way.lookup(values[self._numbers[_name(bounds.equal)]] if isinstance(bounds.equal, tree.Attribute) else float(bounds.equal.text))
+        return way.lookup(values[self._numbers[qualification.name_of(bounds.equal)]] if isinstance(bounds.equal, tree.Attribute) else float(bounds.equal.text))
 
 
 def _substituted(steps: Sequence[_OneVariable], values: tuple) -> Iterator[tuple]:
@@ -351,118 +341,3 @@ def _substituted(steps: Sequence[_OneVariable], values: tuple) -> Iterator[tuple
         return
     for row in step.run(values):
         yield from _substituted(rest, (*values, *row))
-
-
-# ---- qualifications
-
-
-def _clauses(where: tree.Expression | None) -> Clauses:
-    """The parts of a conjunction."""
-    match where:
-        case None:
-            return []
-        case tree.Binary("and", left, right):
-            return [*_clauses(left), *_clauses(right)]
-    return [where]
-
-
-def _conjunction(clauses: Clauses) -> tree.Expression:
-    first, *others = clauses
-    for other in others:
-        first = tree.Binary("and", first, other)
-    return first
-
-
-def _variables(parts: Sequence[tree.Expression]) -> list[str]:
-    """Variables in the order in which they are named."""
-    return list(dict.fromkeys(node.variable for part in parts for node in part.nodes() if isinstance(node, tree.Attribute)))
-
-
-def _needed(variable: str, parts: Sequence[tree.Expression]) -> list[tree.Attribute]:
-    """The attributes of a variable that the parts refer to."""
-    nodes = [node for part in parts for node in part.nodes() if isinstance(node, tree.Attribute) and node.variable == variable]
-    return list({node.name: node for node in nodes}.values())
-
-
-def _outermost_aggregates(parts: Sequence[tree.Expression]) -> Iterator[tree.Aggregate]:
-    for part in parts:
-        if isinstance(part, tree.Aggregate):
-            yield part
-        else:
-            yield from _outermost_aggregates(_children(part))
-
-
-def _children(node: tree.Expression) -> tuple[tree.Expression, ...]:
-    match node:
-        case tree.Binary(_, left, right):
-            return left, right
-        case tree.Unary(_, operand):
-            return (operand,)
-        case tree.Call(_, arguments):
-            return arguments
-    return ()
-
-
-def _with(values: Mapping[tree.Expression, tree.Expression], node: tree.Expression) -> tree.Expression:
-    """The expression with some of its parts replaced."""
-    if node in values:
-        return values[node]
-    match node:
-        case tree.Binary(_, left, right):
-            return dataclasses.replace(node, left=_with(values, left), right=_with(values, right))
-        case tree.Unary(_, operand):
-            return dataclasses.replace(node, operand=_with(values, operand))
-        case tree.Call(_, arguments):
-            return dataclasses.replace(node, arguments=tuple(_with(values, argument) for argument in arguments))
-    return node
-
-
-def _name(attribute: tree.Attribute) -> str:
-    return f"{attribute.variable}.{attribute.name}"
-
-
-def _order(clauses: Clauses, variables: Mapping[str, Relation]) -> list[str]:
-    """In which order variables are substituted.
-
-    First one that clauses of its own make smaller, or else one whose tuples lead into another relation by its key or index,
-    the one of the fewest pages if there are several. Then those that can be reached by a key or index, and by any clause.
-    """
-
-    def linked(variable: str, others: set[str]) -> list[tree.Expression]:
-        return [clause for clause in clauses if variable in (named := set(_variables([clause]))) and 1 < len(named) and named <= others | {variable}]
-
-    def reached(variable: str, others: set[str]) -> bool:
-        ways = [part for clause in linked(variable, others) if isinstance(clause, tree.Binary) and clause.operator == "=" for part in (clause.left, clause.right)]
-        return any(isinstance(part, tree.Attribute) and part.variable == variable and variables[variable].by(part.name) for part in ways)
-
-    def pages(variable: str) -> int:
-        return variables[variable].pages
-
-    alone = {variable for clause in clauses if len(named := _variables([clause])) == 1 for variable in named}
-    order = [min(variables, key=lambda variable: (variable not in alone, not any(reached(other, {variable}) for other in variables if other != variable), pages(variable)))]
-    while len(order) < len(variables):
-        rest = [variable for variable in variables if variable not in order]
-        order.append(min(rest, key=lambda variable: (not reached(variable, set(order)), not linked(variable, set(order)), pages(variable))))
-    return order
-
-
-_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
-
-
-def _bounds(clauses: Clauses, relation: Relation | _Nothing, substituted: Mapping[str, int]) -> _Bounds | None:
-    """What the clauses say of the relation's key, or else of an attribute with an index; None if nothing that leads to tuples."""
-    found: dict[str, dict] = defaultdict(dict)
-    for clause in clauses:
-        if not isinstance(clause, tree.Binary) or clause.operator not in _MIRRORED:
-            continue
-        for key, sign, other in ((clause.left, clause.operator, clause.right), (clause.right, _MIRRORED[clause.operator], clause.left)):
-            if not isinstance(key, tree.Attribute) or _name(key) in substituted or (way := relation.by(key.name)) is None:
-                continue
-            known = isinstance(other, tree.Number) or (isinstance(other, tree.Attribute) and _name(other) in substituted)
-            if sign == "=" and known:
-                found[key.name]["equal"] = other
-            elif way.ordered and isinstance(other, tree.Number):
-                found[key.name]["high" if sign in ("<", "<=") else "low"] = float(other.text)
-    # an equality before a range, the key before an index
-    best = min(found, key=lambda name: ("equal" not in found[name], name != relation.key), default=None)
-    return None if best is None else _Bounds(best, **found[best])

@@ -22,8 +22,10 @@ from pgrerun.ingres import INTERPRETER
 # The miniature's functions under the names of Table 3; the others are added up.
 _ROUTINES = {
     "getsymbol": "GETSYMBOL", "interpret": "INTERPRET", "_operate": "INTERPRET", "_typed": "INTERPRET", "_fetch": "INTERPRET",
-    "read": "READ", "get": "READ", "put": "READ", "lines": "GET", "_between": "GET", "_chain": "GET", "scan": "SCAN", "lookup": "SCAN",
-    "range": "SCAN", "_main_page": "directory search", "_keys": "directory search", "run": "one-variable processor", "_candidates": "one-variable processor",
+    "read": "READ", "get": "READ", "put": "READ", "lines": "GET", "_entries": "GET", "following": "GET", "_between": "GET",
+    "scan": "SCAN", "lookup": "SCAN", "range": "SCAN",
+    "_main_page": "directory search", "_search": "directory search", "<lambda>": "directory search", "packed": "directory search",
+    "run": "one-variable processor", "found": "one-variable processor", "_evaluators": "one-variable processor", "_candidates": "one-variable processor",
 }  # fmt: skip
 EVALUATING, OTHERS = ("GETSYMBOL", "INTERPRET"), "all else"
 NAMES = (*dict.fromkeys(_ROUTINES.values()), OTHERS)
