@@ -175,7 +175,7 @@ def kernel_share(chapter: Chapter) -> None:
     server.require("processes")
     load(chapter, server)
     arms = [Arm(name, partial(_spent, chapter, server, command)) for name, command in COMMANDS.items()]
-    chapter.compare("kernel", arms, {"kernel": "share of CPU", "seconds": "s", "switches": "voluntary switches per command"}, warmup=0)
+    chapter.compare("kernel", arms, {"kernel": "share of CPU", "seconds": "s", "switches": "switches per command"}, warmup=0)
 
 
 def _spent(chapter: Chapter, server: Server, command: str, block: Block) -> dict[str, float]:
@@ -188,8 +188,13 @@ def _spent(chapter: Chapter, server: Server, command: str, block: Block) -> dict
                 connection.execute(command).fetchall()
                 count += 1
         used = processes.usage(server) - before
-    switches = used.by_role.loc["client backend", "switches"]
+    switches = _switches(used)
     return {"kernel": used.kernel_share("client backend"), "seconds": watch.seconds / count, "switches": switches / count}
+
+
+def _switches(used: processes.Usage) -> int:
+    """Of the backend: when it has answered it goes to sleep, or the client that it has woken takes its processor, and it is ready again before it could sleep."""
+    return int(used.by_role.loc["client backend", ["switches", "preemptions"]].sum())
 
 
 def kernel_of(chapter: Chapter) -> dict[str, statistics.Interval] | None:
@@ -199,7 +204,7 @@ def kernel_of(chapter: Chapter) -> dict[str, statistics.Interval] | None:
 
 
 def pipelining(chapter: Chapter, commands: int = 500, together: int = 50) -> pd.DataFrame:
-    """Short commands one by one, and many at a time before the first answer is looked at: sent (at a time), commands, switches (voluntary, of the backend)."""
+    """Short commands one by one, and many at a time before the first answer is looked at: sent (at a time), commands, switches (of the backend)."""
     server, rows = chapter.server, []
     server.require("processes")
     load(chapter, server)
@@ -209,7 +214,7 @@ def pipelining(chapter: Chapter, commands: int = 500, together: int = 50) -> pd.
             for _ in range(commands // sent):
                 _send(connection, COMMANDS["short"], sent)
             used = processes.usage(server) - before
-        rows.append((sent, commands, used.by_role.loc["client backend", "switches"]))
+        rows.append((sent, commands, _switches(used)))
     return pd.DataFrame(rows, columns=["sent", "commands", "switches"])
 
 
@@ -230,7 +235,7 @@ def _send(connection: psycopg.Connection, command: str, times: int) -> None:
 def without_system(chapter: Chapter) -> dict[str, statistics.Interval] | None:
     """MANGOS's arithmetic with today's numbers: the time of a command over what is left without its switches' and messages' cost.
 
-    A command takes as many voluntary switches as were counted, and two messages: itself and its answer.
+    A command takes as many switches as were counted, and two messages: itself and its answer.
     """
     seconds, switches = chapter.table("kernel", "seconds"), chapter.table("kernel", "switches")
     cost = today(chapter)

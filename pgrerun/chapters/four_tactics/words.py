@@ -151,7 +151,7 @@ def pipelined(found: pd.DataFrame | None) -> narrate.Sentence | None:
         return None
     alone, together = found["switches"] / found["commands"]
     return narrate.Sentence(
-        f"One after another, {narrate.count(int(found['commands'].iloc[0]), 'short command')} made the server go to sleep {narrate.number(alone, 2)} times each; "
+        f"One after another, {narrate.count(int(found['commands'].iloc[0]), 'short command')} made the server give up its processor {narrate.number(alone, 2)} times each; "
         f"sent {found['sent'].iloc[1]} at a time, {narrate.number(together, 2)} times each."
     )
 
