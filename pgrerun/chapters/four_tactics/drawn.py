@@ -66,16 +66,16 @@ def file_systems(chapter: Chapter) -> charts.Figure | None:
     then = {run: gain for run, gain in printed().items() if run in TIMED and run.endswith("_3360")}
     panels = {PAGES: "with read-ahead", ALONE: "without read-ahead"}
     rows = [
-        charts.row(_words(run), "printed", gain, panel=panel)
+        charts.row(f"query {run[0]}", "printed", gain, panel=panel)
         for system, panel in panels.items() for run, gain in then.items() if system == PAGES or run not in LONG_JOINS
     ]  # fmt: skip
     for system, panel in panels.items():
-        rows += [row | {"panel": panel} for row in _ratios(chapter, "cold files", {_words(run): f"wall {run}" for run in then}, system, TRACKS)]
+        rows += [row | {"panel": panel} for row in _ratios(chapter, "cold files", {f"query {run[0]}": f"wall {run}" for run in then}, system, TRACKS)]
     frame = pd.DataFrame(rows)
     return charts.compare_to_print(
         frame,
         question="Does reading a track at a time still beat the operating system's files?",
-        caption="Response time on UNIX files over that a track at a time, cold, with today's read-ahead and with none. The print's UNIX fetched one page ahead.",
+        caption="Response time on UNIX files over that a track at a time, cold, with today's read-ahead and with none. The print's UNIX fetched one page ahead. Queries f and h, mostly their joins' CPU time, are run with read-ahead only.",
         description=narrate.described(frame),
         quantity="UNIX files over tracks", unit="", reference=1, reference_label="the same", facet="panel", log=True, name="four-tactics-files",
     )  # fmt: skip
@@ -90,7 +90,7 @@ def fetched_ahead(found: pd.DataFrame | None) -> charts.Figure | None:
     return charts.compare_to_print(
         frame,
         question="When does the operating system read ahead?",
-        caption="Reads of 4 kB on a cold file: what was asked for, and what the kernel fetched from storage.",
+        caption="Reads of 4 kB on a cold file: what was asked for, and what the kernel fetched from storage. The jumps lead away after every fifth block, and back.",
         description=narrate.described(frame),
         quantity="data", unit="kB", facet="panel", zero=True, name="four-tactics-ahead",
     )  # fmt: skip

@@ -92,7 +92,7 @@ def _forgettable() -> None:
             raise CannotMeasure("cold files", f"files in {base_directory()} can't be forgotten by the operating system: a memory file system, perhaps. Name another place in PGRERUN_TMPDIR")
 
 
-ROW, JUMPS = "40 in a row", "40, a jump after each 5"
+ROW, JUMPS = "40 in a row", "40, with jumps"
 _START = 50  # away from the file's start, where the kernel expects a scan
 _PATTERNS = {
     "one block": [_START], "two in a row": [_START, _START + 1], "eight far apart": [_START + 110 * n for n in range(8)],
