@@ -75,7 +75,7 @@ def file_systems(chapter: Chapter) -> charts.Figure | None:
     return charts.compare_to_print(
         frame,
         question="Does reading a track at a time still beat the operating system's files?",
-        caption="Response time on UNIX files over that a track at a time, cold, with today's read-ahead and with none. The print's UNIX fetched one page ahead. Queries f and h, mostly their joins' CPU time, are run with read-ahead only.",
+        caption="Response time on UNIX files over that a track at a time, cold and compiled, with today's read-ahead and with none. The print's UNIX fetched one page ahead. Queries f and h, mostly their joins' CPU time, are run with read-ahead only.",
         description=narrate.described(frame),
         quantity="UNIX files over tracks", unit="", reference=1, reference_label="the same", facet="panel", log=True, name="four-tactics-files",
     )  # fmt: skip

@@ -38,7 +38,7 @@ def _latency(chapter: Chapter, server: Server, protocol: str, block: Block) -> d
         return 1000 / done.tps
 
     ready = "SET max_parallel_workers_per_gather = 0;\n"
-    return {"short": run(_SHORT, 400), "long": run(ready + _LONG, max(2, 200_000 // chapter.parameters.tuples))}
+    return {"short": run(_SHORT, 250), "long": run(ready + _LONG, max(2, 100_000 // chapter.parameters.tuples))}
 
 
 def parsed_over_ahead(chapter: Chapter, command: str) -> statistics.Interval | None:
@@ -242,7 +242,7 @@ def compile_times(chapter: Chapter) -> pd.DataFrame:
         with server.connect() as connection:
             _force(connection, ON)
             connection.execute(_ANALYZED)  # the first loads the library
-            for _ in range(chapter.parameters.pairs):
+            for _ in range(-(-chapter.parameters.pairs // 2)):  # of each of several sizes
                 [(document,)] = connection.execute(_ANALYZED).fetchall()
                 jit = document[0]["JIT"]
                 rows.append((tuples, jit["Functions"], jit["Timing"]["Total"], document[0]["Execution Time"]))
