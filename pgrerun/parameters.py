@@ -112,7 +112,7 @@ class Measuring(ChapterParameters):
     clients: int = Field(ge=2, le=64, description="Backends where there are several, and branches", **_unit("connections"))
     milliseconds: int = Field(ge=50, le=600_000, description="Length of one observation in a pair", **_unit("ms"))
     blocks: int = Field(ge=8, le=1000, description="Repeats of the runs that don't differ", **_unit("blocks"))
-    seconds: int = Field(ge=2, le=3600, description="Length of one run over time", **_unit("s"))
+    seconds: int = Field(ge=1, le=3600, description="Length of one run over time", **_unit("s"))
     resamples: int = Field(ge=50, le=10_000, description="Experiments drawn from the recorded ones", **_unit("experiments"))
 
 
@@ -215,9 +215,9 @@ VALUES: dict[str, dict[str, tuple]] = {
         "seed": (2012, 2012, 2012),
         "pairs": (7, 11, 15),
         "clients": (4, 4, 4),
-        "milliseconds": (150, 500, 10_000),
+        "milliseconds": (60, 500, 10_000),
         "blocks": (10, 30, 60),
-        "seconds": (2, 5, 300),
+        "seconds": (1, 5, 300),
         "resamples": (100, 600, 2_000),
     },
     "optimizer": _EVERYWHERE

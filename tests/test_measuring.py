@@ -118,10 +118,21 @@ def test_checkpoints_are_found_in_the_log():
 
 def test_what_follows_a_checkpoint_is_compared_with_the_rest():
     rate = np.full(20, 100.0)
-    rate[5:10] = 50
-    shown = pd.DataFrame({"time": np.arange(20) / 10, "throughput": rate, "log": 300 - rate, "load": "writes", "checkpoint": np.arange(20) == 5})
+    rate[5:8] = 50
+    shown = pd.DataFrame({"time": np.arange(20) / 10, "throughput": rate, "log": 300 - rate, "load": "writes", "run": np.arange(20) // 10, "checkpoint": np.arange(20) == 5})
     assert steadiness.after_checkpoints(shown) == {"checkpoints": 1, "throughput": 0.5, "log": 1.25}
     assert steadiness.after_checkpoints(shown.assign(checkpoint=False)) is None
+    late = steadiness.after_checkpoints(shown.assign(checkpoint=np.arange(20) == 9))
+    assert late["throughput"] > 1, "what the next run begins with follows no checkpoint of the last one's"
+
+
+def test_a_stretch_lies_within_one_run():
+    frames = [pd.DataFrame({"throughput": np.full(9, level), "checkpoint": False}) for level in (100.0, 110.0, 120.0, 130.0)]
+    shown = steadiness._end_to_end(frames).assign(load="reads")
+    assert shown["time"].is_monotonic_increasing and shown["time"].max() == pytest.approx(3.5)
+    found = steadiness.spread_by_length(shown).set_index("length")["spread"]
+    assert list(found.index) == pytest.approx([0.1, 0.2, 0.4, 0.8])
+    assert found.to_numpy() == pytest.approx(np.full(4, found.iloc[-1]), rel=0.15), "runs differ, stretches of one run don't"
 
 
 # ---- profiles
@@ -175,7 +186,7 @@ def test_profile_facts_can_fail_one_by_one():
 
 @pytest.mark.parametrize("name", watching.PROFILERS)
 def test_every_profiler_lets_the_scan_through(chapter, name):
-    if name in (watching.SLOW, watching.FAST) and perf.unavailable():
+    if name in (watching.SLOW, watching.FAST, watching.SWITCHES) and perf.unavailable():
         pytest.skip(perf.unavailable())
     load.scanned(chapter.server)
     assert watching._profiled(chapter, chapter.server, 6, *watching.PROFILERS[name], Block(0, 1, 0))["time"] > 0

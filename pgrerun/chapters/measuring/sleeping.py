@@ -17,7 +17,8 @@ from pgrerun.relations import loading
 FREE, QUEUED = "each its own row", "all the same row"
 ROW = {FREE: ":client_id", QUEUED: "0"}
 SCRIPT = "UPDATE counted SET n = n + 1 WHERE id = {row};\n"
-WATCH = 0.35  # seconds that each profiler looks
+WATCH = 0.5  # seconds that each profiler looks
+ENOUGH = 20  # samples of a profile
 
 # What a chain of calls means: the innermost of these functions decides.
 CAUSES = {
@@ -62,22 +63,32 @@ def profiles(chapter: Chapter) -> dict[str, Seen]:
 
 
 def _seen(chapter: Chapter, server, load: str) -> Seen:
-    found: dict = {}
-    seconds = 3  # as long as both profilers take to look and to come up
+    for seconds in (2, 4, 8):  # a busy machine's profilers may take their time to come up
+        seen, samples = _watched(chapter, server, load, seconds)
+        if min(samples) >= ENOUGH:
+            break
+    return seen
+
+
+def _watched(chapter: Chapter, server, load: str, seconds: int) -> tuple[Seen, tuple[int, int]]:
+    """One run under all instruments at once, and how many samples the two profiles have."""
     script, clients = SCRIPT.format(row=ROW[load]), chapter.parameters.clients
     run = partial(pgbench.run, server, script, clients=clients, jobs=2, seconds=seconds, protocol="prepared", seed=chapter.parameters.seed)
     runner = _Thread(run)
     runner.start()
     time.sleep(0.3)
     backends = _backends(server)
-    events = _Thread(partial(waits, server, 4 * WATCH))
-    events.start()
-    found["profile"] = perf.sample(backends, WATCH, frequency=1999)
-    found["chains"] = sleeps.sample(backends, WATCH)
-    events.join()
-    runner.join()
-    profile = found["profile"].groupby("symbol")["samples"].sum()
-    return Seen(runner.result.tps, profile / max(profile.sum(), 1), sleeps.by_cause(found["chains"], CAUSES), events.result)
+    watchers = [
+        _Thread(partial(perf.sample, backends, WATCH, frequency=1999)), _Thread(partial(sleeps.sample, backends, WATCH)), _Thread(partial(waits, server, 2 * WATCH)),
+    ]  # fmt: skip
+    for watcher in watchers:
+        watcher.start()
+    for watcher in (*watchers, runner):
+        watcher.join()
+    sampled, chains, events = (watcher.result for watcher in watchers)
+    profile = sampled.groupby("symbol")["samples"].sum()
+    seen = Seen(runner.result.tps, profile / max(profile.sum(), 1), sleeps.by_cause(chains, CAUSES), events)
+    return seen, (int(profile.sum()), int(chains["samples"].sum()))
 
 
 class _Thread(threading.Thread):

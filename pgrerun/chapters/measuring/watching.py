@@ -1,10 +1,8 @@
 """What watching costs: pgbench's log of transactions, the server's own instruments, and perf."""
 
 import contextlib
-import subprocess
 import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -12,9 +10,9 @@ from pathlib import Path
 from pgrerun import statistics
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.measuring.load import READ, SCAN, TUPLES, bank, drive, lasting, scanned
-from pgrerun.errors import CannotMeasure, ServerError
+from pgrerun.errors import CannotMeasure
 from pgrerun.experiment import Arm, Block
-from pgrerun.instruments import perf
+from pgrerun.instruments import perf, sleeps
 
 # ---- pgbench's log
 
@@ -30,7 +28,7 @@ def logging(chapter: Chapter) -> None:
     load = {"builtin": READ, "clients": clients, "variables": {"scale": clients}}
     many = lasting(chapter, server, **load)
     arms = [Arm(name, partial(_lookups, chapter, server, many, load, *how)) for name, how in LOGS.items()]
-    chapter.compare("logging", arms, UNITS)
+    chapter.compare("logging", arms, UNITS, warmup=0)  # that was tried out just now
 
 
 def _lookups(chapter: Chapter, server, transactions: int, load: dict, log: bool, more: tuple, block: Block) -> dict[str, float]:
@@ -57,7 +55,7 @@ def log_cost(chapter: Chapter) -> statistics.Interval | None:
 
 # ---- profilers
 
-PLAIN, PLAIN_AGAIN, SLOW, FAST = "no profiler", "no profiler, again", "perf -g at 99 Hz", "perf -g at 9,999 Hz"
+PLAIN, PLAIN_AGAIN, SLOW, FAST, SWITCHES = "no profiler", "no profiler, again", "perf -g at 99 Hz", "perf -g at 9,999 Hz", "perf, context switches"
 COUNTED, TIMED = "ANALYZE, TIMING OFF", "EXPLAIN ANALYZE"
 WAITS = "wait events at 100 Hz"
 _TIMED = "EXPLAIN (ANALYZE, BUFFERS OFF) "
@@ -83,28 +81,22 @@ def _waits(server) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _recording(frequency: int, server) -> Iterator[None]:
-    """perf, attached to the postmaster before the block, so that the backends started in it are followed."""
+def _recording(options: tuple[str, ...], server) -> Iterator[None]:
+    """perf, attached to the postmaster, so that the backends started in the block are followed."""
     postmaster = next(pid for pid, role in server.pids().items() if role == "postmaster")
-    with tempfile.TemporaryDirectory(prefix="pgrerun-perf-") as folder:
-        command = ["perf", "record", "-e", "cpu-clock", "-g", "-F", str(frequency), "-p", str(postmaster), "-o", f"{folder}/data"]
-        recorder = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            while recorder.poll() is None and not Path(folder, "data").exists():
-                time.sleep(0.01)
-            if recorder.poll() is not None:
-                raise ServerError("perf ended before the load began: it can't attach to the server's postmaster here.")
-            time.sleep(0.1)  # between the file and the first event it opens the counters
-            yield
-        finally:
-            recorder.terminate()
-            recorder.wait()
+    with tempfile.TemporaryDirectory(prefix="pgrerun-perf-") as folder, perf.recording(postmaster, Path(folder, "data"), *options):
+        yield
+
+
+def _sampling(frequency: int):
+    """Call graphs so many times a second, as the talk has them."""
+    return partial(_recording, ("-e", "cpu-clock", "-g", "-F", str(frequency)))
 
 
 _nobody = contextlib.nullcontext
 PROFILERS = {
     PLAIN: (_nobody, ""), PLAIN_AGAIN: (_nobody, ""), WAITS: (_waits, ""),
-    SLOW: (partial(_recording, 99), ""), FAST: (partial(_recording, 9999), ""),
+    SLOW: (_sampling(99), ""), FAST: (_sampling(9999), ""), SWITCHES: (partial(_recording, sleeps.options()), ""),
     COUNTED: (_nobody, "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS OFF) "), TIMED: (_nobody, _TIMED),
 }  # fmt: skip
 """Who watches from outside while the scan runs, and what is put in front of it."""

@@ -57,7 +57,7 @@ def dips(shown: pd.DataFrame | None) -> narrate.Sentence | None:
     if found is None:
         return None
     return narrate.Sentence(
-        f"In the drawn run {narrate.count(found['checkpoints'], 'checkpoint')} began; in the half second after each, a transaction writes {narrate.number(found['log'], 2)} times as much log as at all other times, and throughput is {narrate.number(found['throughput'], 2)} times as high."
+        f"In the drawn runs {narrate.count(found['checkpoints'], 'checkpoint')} began; in the {narrate.number(steadiness.AFTER)} s after each, a transaction writes {narrate.number(found['log'], 2)} times as much log as at all other times, and throughput is {narrate.number(found['throughput'], 2)} times as high."
     )
 
 
