@@ -142,24 +142,26 @@ def test_samples_find_the_busy_backend(server):
     assert frame["symbol"].str.contains("generate_series|int8|ExecProject|tuplestore", regex=True).any()
 
 
-def test_what_a_process_starts_while_it_is_recorded_is_in_the_record(server, tmp_path):
+def test_what_a_process_starts_is_recorded_exactly_while_perf_is_told_to_count(server, tmp_path):
     if reason := perf.unavailable():
         pytest.skip(reason)
     postmaster = next(pid for pid, role in server.pids().items() if role == "postmaster")
     busy = "SELECT sum(g) FROM generate_series(1, 300000) g"
-    server.tool("psql", "-c", busy)
-    with perf.recording(postmaster, tmp_path / "data", "-e", "cpu-clock", "-F", "1999"):
+    with perf.attached(postmaster, tmp_path / "data", "-e", "cpu-clock", "-F", "1999") as counting:
+        server.tool("psql", "-c", busy)
+        with counting():
+            server.tool("psql", "-c", busy)
         server.tool("psql", "-c", busy)
     samples = perf._perf("script", "-i", tmp_path / "data", "-F", "pid,comm").stdout.split()
     assert samples.count("postgres") > 10
-    assert len(set(samples)) == 2  # one name, one backend: what ran before is in no record
+    assert len(set(samples)) == 2  # one name, one backend: what ran before and after is in no record
 
 
-def test_a_process_that_is_gone_cant_be_recorded(tmp_path):
+def test_a_process_that_is_gone_cant_be_followed(tmp_path):
     if reason := perf.unavailable():
         pytest.skip(reason)
     with pytest.raises(CannotMeasure, match="follow"):
-        with perf.recording(2**22 + 12345, tmp_path / "data", "-e", "cpu-clock"):
+        with perf.attached(2**22 + 12345, tmp_path / "data", "-e", "cpu-clock"):
             raise AssertionError("the block must not run")
 
 

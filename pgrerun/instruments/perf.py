@@ -9,8 +9,8 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
 from pathlib import Path
 
@@ -63,35 +63,46 @@ def sample(pids: Iterable[int], seconds: float, *, frequency: int = 999) -> pd.D
 
 
 @contextmanager
-def recording(pid: int, data: Path, *options: str) -> Iterator[None]:
-    """Record a process, and what it starts meanwhile, exactly while the block runs; `data` is perf's file, complete afterwards.
+def attached(pid: int, data: Path, *options: str) -> Iterator[Callable[[], AbstractContextManager[None]]]:
+    """Attach perf to a process, and to what it starts; gives a function whose context is recorded, and nothing else is.
 
-    `options` name the event and its rate, e.g. "-e", "cpu-clock", "-F", "99". CannotMeasure if perf can't.
+    To come up takes perf longer than many a measurement; attached, with its events off, it costs nothing that
+    can be measured. `options` name the event and its rate, e.g. "-e", "cpu-clock", "-F", "99"; `data` is perf's
+    file, complete afterwards. CannotMeasure if perf can't.
     """
     require()
     commands, ours = os.pipe()
     said, theirs = os.pipe()
-    # It comes up with its events off and takes a while; that they are on it says itself.
-    command = ["perf", *RECORD, "--no-buildid", "--no-buildid-cache", *options, "-D", "-1", "--control", f"fd:{commands},{theirs}", "-p", str(pid), "-o", str(data)]
+
+    def told(command: bytes) -> bool:
+        os.write(ours, command + b"\n")
+        return os.read(said, 16).startswith(b"ack")  # nothing where perf has ended
+
+    @contextmanager
+    def counting() -> Iterator[None]:
+        if not told(b"enable"):
+            raise ServerError(f"perf, which recorded process {pid}, has ended.")
+        try:
+            yield
+        finally:
+            told(b"disable")
+
+    command = ["perf", *RECORD, "--no-buildid", "--no-buildid-cache", *options, "-D", "-1", "--control", f"fd:{commands},{theirs}"]
     try:
-        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, pass_fds=(commands, theirs)) as recorder:
+        with subprocess.Popen(
+            [*command, "-p", str(pid), "-o", str(data)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, pass_fds=(commands, theirs)
+        ) as recorder:  # fmt: skip
             os.close(theirs)  # so that its end ends what is read from it
-            if not _enabled(ours, said):
+            if not told(b"disable"):
                 raise CannotMeasure("perf", f"perf can't follow process {pid} ({recorder.stderr.read().strip()[-300:]})")
             try:
-                yield
+                yield counting
             finally:
                 recorder.terminate()
                 recorder.communicate()  # it says a word of farewell before its file is complete
     finally:
         for end in (commands, ours, said):
             os.close(end)
-
-
-def _enabled(commands: int, said: int) -> bool:
-    """Switch a waiting perf's events on; False if it has ended instead."""
-    os.write(commands, b"enable\n")
-    return os.read(said, 16).startswith(b"ack")
 
 
 def _perf(*arguments) -> subprocess.CompletedProcess:

@@ -266,7 +266,7 @@ def sort_support(chapter: Chapter) -> charts.Figure | None:
     for kind, frame in chapter.by_provenance("sorting"):
         table = wide(frame, "seconds")
         for key in KEYS:
-            for how in (SUPPORTED, UNSUPPORTED):
+            for how in (SUPPORTED, UNSUPPORTED) if name(key, SUPPORTED) in table else ():
                 rows.append(charts.row(how, kind, statistics.median(1000 * (table[name(key, how)] - table[UNSORTED].min())), panel=key))
     if not rows:
         return None

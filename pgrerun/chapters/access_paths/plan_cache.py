@@ -15,7 +15,7 @@ RARE, COMMON = 1, 0
 _EVERY = 1000  # one row in so many is rare
 AUTO, CUSTOM, GENERIC, LURED = "auto, rare values from the start", "always planned anew", "one plan for all", "auto, after five common values"
 _MODES = {AUTO: "auto", CUSTOM: "force_custom_plan", GENERIC: "force_generic_plan", LURED: "auto"}
-_CALLS = 20
+_CALLS = 6
 
 
 def skewed(chapter: Chapter) -> None:

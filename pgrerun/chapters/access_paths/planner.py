@@ -9,6 +9,7 @@ import psycopg
 from pgrerun import statistics
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.access_paths.accounts import SCATTERED, accounts, blocks, only, timed
+from pgrerun.chapters.access_paths.visibility import RESTLESS
 from pgrerun.errors import CannotMeasure
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import plans
@@ -126,7 +127,7 @@ def autovacuum(chapter: Chapter) -> pd.DataFrame:
     A row per table: table, pages, marked (all-visible by the map), vacuumed (times, by autovacuum). Waiting ends one round of
     autovacuum after the first table was vacuumed.
     """
-    server = chapter.cluster(autovacuum="on", autovacuum_naptime="1s")
+    server = chapter.cluster(**RESTLESS)
     server.extension("pg_visibility")
     with server.connect() as connection:
         _fill(connection)

@@ -57,7 +57,7 @@ def loads(chapter: Chapter) -> None:
 
 def _run(chapter: Chapter, server, load: str, change: str, transactions: int, rate: float | None, options: dict, block: Block) -> dict[str, float]:
     protocol = "simple" if change == NO_PLAN else "prepared"
-    done = drive(chapter, server, script(load, change), transactions=max(transactions, 5 * options["clients"]), seed=block.seed, rate=rate, protocol=protocol, **options)
+    done = drive(chapter, server, script(load, change), transactions=max(transactions, 4 * options["clients"]), seed=block.seed, rate=rate, protocol=protocol, **options)
     return {"latency": done.latency_ms, "throughput": done.tps}
 
 

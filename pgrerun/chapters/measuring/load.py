@@ -86,7 +86,7 @@ def apparatus(chapter: Chapter) -> pd.DataFrame:
         "server": ("PostgreSQL 9.1 and 9.2devel", chapter.run.environment["server"]["version"]),
         "processors": (f"{said.cores_first:g} and {said.cores_later:g} cores", f"{machine['cpus_usable']} usable"),
         "load": ("pgbench, select-only and TPC-B", "the same, and loads of known size"),
-        "length of a run": (f"about {said.read_run:g} min, {said.write_run:g} for writes", f"{given.milliseconds} ms in a pair, {given.seconds} s over time"),
+        "length of a run": (f"about {said.read_run:g} min, {said.write_run:g} for writes", f"{given.milliseconds} ms in a pair, {given.seconds:g} s over time"),
         "repeats": (f"about {said.repeats:g}", f"{given.pairs} pairs, {given.blocks} for the noise floor"),
         "one flush of 8 kB": ("not said", f"{1e6 * (machine['fdatasync_8k_seconds'] or float('nan')):.0f} µs"),
         "time to run": ("", f"about {minutes:g} min with profile {given.profile}"),

@@ -17,7 +17,7 @@ from pgrerun.relations import loading
 FREE, QUEUED = "each its own row", "all the same row"
 ROW = {FREE: ":client_id", QUEUED: "0"}
 SCRIPT = "UPDATE counted SET n = n + 1 WHERE id = {row};\n"
-WATCH = 0.5  # seconds that each profiler looks
+WATCH = 0.3  # seconds that each profiler looks
 ENOUGH = 20  # samples of a profile
 
 # What a chain of calls means: the innermost of these functions decides.
@@ -63,7 +63,7 @@ def profiles(chapter: Chapter) -> dict[str, Seen]:
 
 
 def _seen(chapter: Chapter, server, load: str) -> Seen:
-    for seconds in (2, 4, 8):  # a busy machine's profilers may take their time to come up
+    for seconds in (1, 2, 4, 8):  # a busy machine's profilers may take their time to come up
         seen, samples = _watched(chapter, server, load, seconds)
         if min(samples) >= ENOUGH:
             break
@@ -76,7 +76,7 @@ def _watched(chapter: Chapter, server, load: str, seconds: int) -> tuple[Seen, t
     run = partial(pgbench.run, server, script, clients=clients, jobs=2, seconds=seconds, protocol="prepared", seed=chapter.parameters.seed)
     runner = _Thread(run)
     runner.start()
-    time.sleep(0.3)
+    time.sleep(0.15)
     backends = _backends(server)
     watchers = [
         _Thread(partial(perf.sample, backends, WATCH, frequency=1999)), _Thread(partial(sleeps.sample, backends, WATCH)), _Thread(partial(waits, server, 2 * WATCH)),

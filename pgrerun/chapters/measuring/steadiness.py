@@ -16,11 +16,10 @@ import pandas as pd
 
 from pgrerun import statistics
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.measuring.load import READ, WRITE, bank
+from pgrerun.chapters.measuring.load import READ, WRITE, bank, drive, lasting
 from pgrerun.experiment import Arm, Block
-from pgrerun.instruments import pgbench
 
-SLOT = 0.1  # seconds: throughput is counted in slots of this length
+SLOT = 0.05  # seconds: throughput is counted in slots of this length
 AFTER = 0.3  # seconds after a checkpoint began that are compared with all others
 WITHIN = 0.01  # the precision that a run should give its mean throughput, as a share of it
 UNITS = {"throughput": "transactions/s", "swing": "share of the mean", "length": "s", "checkpoints": ""}
@@ -38,11 +37,13 @@ def over_time(chapter: Chapter) -> pd.DataFrame:
     cluster = chapter.cluster(**SETTINGS)
     bank(cluster, chapter.parameters.clients)
     shown: dict[str, list[pd.DataFrame]] = {load: [] for load in LOADS}
-    arms = [Arm(load, partial(_watched, chapter, cluster, load, shown)) for load in LOADS]
+    given = chapter.parameters
+    many = {load: lasting(chapter, cluster, builtin=builtin, milliseconds=1000 * given.seconds, clients=given.clients, variables={"scale": given.clients}) for load, builtin in LOADS.items()}
+    arms = [Arm(load, partial(_watched, chapter, cluster, load, many[load], shown)) for load in LOADS]
     chapter.compare("over time", arms, UNITS, warmup=0)
     for load in LOADS:
         if not shown[load]:  # all of the experiment was taken up from a killed run
-            _watched(chapter, cluster, load, shown, Block(0, chapter.parameters.seed, 0))
+            _watched(chapter, cluster, load, many[load], shown, Block(0, chapter.parameters.seed, 0))
     return pd.concat([_end_to_end(frames).assign(load=load) for load, frames in shown.items()], ignore_index=True)
 
 
@@ -51,17 +52,15 @@ def _end_to_end(frames: list[pd.DataFrame]) -> pd.DataFrame:
     return together.assign(time=SLOT * together.index)
 
 
-def _watched(chapter: Chapter, cluster, load: str, shown: dict, block: Block) -> dict[str, float]:
+def _watched(chapter: Chapter, cluster, load: str, transactions: int, shown: dict, block: Block) -> dict[str, float]:
     seen = len(cluster.log())
     written = _Written(cluster)
     written.start()
-    done = pgbench.run(
-        cluster, builtin=LOADS[load], clients=chapter.parameters.clients, jobs=2, seconds=chapter.parameters.seconds,
-        protocol="prepared", seed=block.seed, variables={"scale": chapter.parameters.clients}, log=True,
-    )  # fmt: skip
+    clients = chapter.parameters.clients
+    done = drive(chapter, cluster, builtin=LOADS[load], transactions=transactions, clients=clients, seed=block.seed, variables={"scale": clients}, log=True)
     written.end()
     start = float(done.log["time_s"].iloc[0])
-    series = slots(done.log["time_s"].to_numpy(), chapter.parameters.seconds)
+    series = slots(done.log["time_s"].to_numpy())
     series["checkpoint"] = _marked(series, checkpoints(cluster.log()[seen:]), start)
     series["log"] = written.between(start + series["time"], start + series["time"] + SLOT) / (series["throughput"] * SLOT).clip(lower=1)
     shown[load].append(series)
@@ -95,10 +94,9 @@ class _Written(threading.Thread):
         return at(ends) - at(starts)
 
 
-def slots(ends: np.ndarray, seconds: float) -> pd.DataFrame:
+def slots(ends: np.ndarray) -> pd.DataFrame:
     """Transactions per second in each slot of a run, by the times at which its transactions ended (s, sorted)."""
-    edges = ends[0] + SLOT * np.arange(int(seconds / SLOT) + 1)
-    edges = edges[edges <= ends[-1]]  # a slot that the run's end cuts short is no slot
+    edges = ends[0] + SLOT * np.arange(int((ends[-1] - ends[0]) / SLOT) + 1)  # a slot that the run's end cuts short is no slot
     counts, _ = np.histogram(ends, edges)
     return pd.DataFrame({"time": edges[:-1] - ends[0], "throughput": counts / SLOT})
 

@@ -3,7 +3,7 @@
 import contextlib
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -80,30 +80,23 @@ def _waits(server) -> Iterator[None]:
         looking.join()
 
 
+_PERF = {SLOW: ("-e", "cpu-clock", "-g", "-F", "99"), FAST: ("-e", "cpu-clock", "-g", "-F", "9999"), SWITCHES: sleeps.options()}
+PROFILERS = {name: "" for name in (PLAIN, PLAIN_AGAIN, WAITS, *_PERF)} | {COUNTED: "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS OFF) ", TIMED: _TIMED}
+"""What is put in front of the scan; who watches from outside is in `watchers`."""
+
+
 @contextlib.contextmanager
-def _recording(options: tuple[str, ...], server) -> Iterator[None]:
-    """perf, attached to the postmaster, so that the backends started in the block are followed."""
+def watchers(server) -> Iterator[dict[str, Callable[[], contextlib.AbstractContextManager]]]:
+    """For each of `PROFILERS` what watches while a block runs. perf is attached to the postmaster, so that it follows the backends started in it."""
     postmaster = next(pid for pid, role in server.pids().items() if role == "postmaster")
-    with tempfile.TemporaryDirectory(prefix="pgrerun-perf-") as folder, perf.recording(postmaster, Path(folder, "data"), *options):
-        yield
-
-
-def _sampling(frequency: int):
-    """Call graphs so many times a second, as the talk has them."""
-    return partial(_recording, ("-e", "cpu-clock", "-g", "-F", str(frequency)))
-
-
-_nobody = contextlib.nullcontext
-PROFILERS = {
-    PLAIN: (_nobody, ""), PLAIN_AGAIN: (_nobody, ""), WAITS: (_waits, ""),
-    SLOW: (_sampling(99), ""), FAST: (_sampling(9999), ""), SWITCHES: (partial(_recording, sleeps.options()), ""),
-    COUNTED: (_nobody, "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS OFF) "), TIMED: (_nobody, _TIMED),
-}  # fmt: skip
-"""Who watches from outside while the scan runs, and what is put in front of it."""
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pgrerun-perf-")))
+        perfs = {name: stack.enter_context(perf.attached(postmaster, folder / str(number), *options)) for number, (name, options) in enumerate(_PERF.items())}
+        yield dict.fromkeys(PROFILERS, contextlib.nullcontext) | {WAITS: partial(_waits, server)} | perfs
 
 
 def profilers(chapter: Chapter) -> None:
-    """One scan: plain, beside a session that samples wait events, under perf with call graphs, and under the executor's own instrumentation."""
+    """One scan: plain, beside a session that samples wait events, under perf, and under the executor's own instrumentation."""
     perf.require()
     chapter.server.require("processes")
     if not chapter.server.owned:
@@ -111,14 +104,15 @@ def profilers(chapter: Chapter) -> None:
     server = chapter.server
     scanned(server)
     many = lasting(chapter, server, SCAN, variables={"tuples": TUPLES})
-    arms = [Arm(name, partial(_profiled, chapter, server, many, *how)) for name, how in PROFILERS.items()]
-    chapter.compare("profilers", arms, {"time": "ms per transaction"}, warmup=0)
+    with watchers(server) as watching:
+        arms = [Arm(name, partial(_profiled, chapter, server, many, watching[name], prefix)) for name, prefix in PROFILERS.items()]
+        chapter.compare("profilers", arms, {"time": "ms per transaction"}, warmup=0)
 
 
-def _profiled(chapter: Chapter, server, transactions: int, watcher, prefix: str, block: Block) -> dict[str, float]:
+def _profiled(chapter: Chapter, server, transactions: int, watched: Callable, prefix: str, block: Block) -> dict[str, float]:
     if prefix == _TIMED:
-        transactions //= 3  # each takes several times as long
-    with watcher(server):
+        transactions = max(1, transactions // 3)  # each takes several times as long
+    with watched():
         done = drive(chapter, server, prefix + SCAN, transactions=transactions, seed=block.seed, variables={"tuples": TUPLES}, protocol="simple")
     return {"time": 1000 / done.tps}
 

@@ -47,8 +47,8 @@ def alarms(found: pd.DataFrame) -> narrate.Sentence:
 def beside_neighbour(chapter: Chapter) -> narrate.Sentence:
     """What pairs and series make of the same runs."""
     found = twins.pairs_and_series(chapter)
-    said = "; ".join(f"{way}, {narrate.interval(x)} times" for way, x in found.items())
-    return narrate.Sentence(f"The same scan seems to take as long as itself, compared {said}.")
+    said = " and, ".join(f"compared {way}, {narrate.interval(x)} times" for way, x in found.items())
+    return narrate.Sentence(f"The same scan seems to take, {said} as long as itself.")
 
 
 def dips(shown: pd.DataFrame | None) -> narrate.Sentence | None:
@@ -93,4 +93,4 @@ def perf_cost(chapter: Chapter) -> narrate.Sentence | None:
 def mechanism(chapter: Chapter) -> narrate.Sentence | None:
     """The index beside the statistics alone."""
     found = chapter.ratio("fixes", "time", reasons.INDEXED, reasons.STATISTICS)
-    return None if found is None else narrate.ratio_sentence(found, "time of the query", "the index", "statistics alone")
+    return None if found is None else narrate.ratio_sentence(found, "time", "the query beside the index", "the query with statistics alone")
