@@ -140,7 +140,7 @@ def covering_over_key(chapter: Chapter, where: str = DIRECT) -> statistics.Inter
 
 FRACTIONS = (0, 25, 50, 75, 90, 100)  # per cent of the pages all-visible
 ONLY, PLAIN = "index-only scan", "plain index scan"
-_CHEAP = 3  # times as many blocks at both ends, on which claims are judged
+_CHEAP = 2  # times as many blocks at both ends, on which claims are judged
 
 
 def marked(percent: int, scan: str) -> str:

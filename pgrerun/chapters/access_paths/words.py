@@ -56,7 +56,7 @@ def kernels_cache(chapter: Chapter) -> narrate.Sentence | None:
     hidden, seen = (lookups.covering_over_key(chapter, where) for where in (KERNEL, DIRECT))
     if None in (hidden, seen):
         return None
-    same = narrate.ratio_sentence(hidden, "throughput", "lookups by the covering index", "lookups by the primary key, both in the small pool over the kernel's cache,")
+    same = narrate.ratio_sentence(hidden, "throughput", "lookups by the covering index", "lookups by the primary key, both in the small pool over the kernel's cache")
     misses = {where: narrate.number(float(chapter.table("lookups", "heap_reads")[arm(where, KEY)].median()), 2) for where in (KERNEL, DIRECT)}
     return same + f"By the primary key a lookup misses the pool for {misses[KERNEL]} pages of the table, against {misses[DIRECT]} with direct I/O, but here a miss is a copy from the kernel's memory and not a read."
 
@@ -72,7 +72,7 @@ def slower_disk(chapter: Chapter) -> narrate.Sentence | None:
     waiting = chapter.ratio("lookups", "throughput", arm(AMPLE, KEY), arm(DIRECT, KEY))
     return narrate.Sentence(
         f"The print's {published.cell('access_paths_lookups', 'primary_key', 'tps'):g} lookups per second, at two reads each, took a disk of some {then:g} reads per second. "
-        f"This one serves {narrate.number(round(now.estimate * key, -2))} at the least. "
+        f"This one serves {narrate.number(round(now.estimate * key, -2))} at the least."
     ) + narrate.ratio_sentence(waiting, "throughput", "the same lookups in the ample pool", "those that wait for this disk")
 
 
