@@ -93,7 +93,7 @@ def over_time(shown: pd.DataFrame | None) -> charts.Figure | None:
     return charts.lines(
         frame,
         question="How does throughput move during a run?",
-        caption=f"The runs of each load, one after the other: transactions in slots, and the log that a write leaves, as a share of the mean. {' '.join(words)}",
+        caption=f"The runs of each load, one after the other: transactions in slots, and the log that a write leaves, as a share of the mean. A cycle of checkpoints is as long as max_wal_size = {steadiness.SETTINGS['max_wal_size']} makes it. {' '.join(words)}",
         description=" ".join(words),
         x_quantity="time", x_unit="s", quantity="share of the mean", unit="", facet="panel", own_scales=True, zero=True, name="measuring-time",
     )  # fmt: skip

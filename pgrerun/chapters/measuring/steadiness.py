@@ -34,16 +34,16 @@ def over_time(chapter: Chapter) -> pd.DataFrame:
     start, what lies between runs left out), throughput (transactions/s), log (bytes of log per transaction),
     checkpoint (one began in this slot).
     """
-    cluster = chapter.cluster(**SETTINGS)
-    bank(cluster, chapter.parameters.clients)
+    cluster, given = chapter.cluster(), chapter.parameters
     shown: dict[str, list[pd.DataFrame]] = {load: [] for load in LOADS}
-    given = chapter.parameters
-    many = {load: lasting(chapter, cluster, builtin=builtin, milliseconds=1000 * given.seconds, clients=given.clients, variables={"scale": given.clients}) for load, builtin in LOADS.items()}
-    arms = [Arm(load, partial(_watched, chapter, cluster, load, many[load], shown)) for load in LOADS]
-    chapter.compare("over time", arms, UNITS, warmup=0)
-    for load in LOADS:
-        if not shown[load]:  # all of the experiment was taken up from a killed run
-            _watched(chapter, cluster, load, many[load], shown, Block(0, chapter.parameters.seed, 0))
+    with cluster.reloaded(**SETTINGS):
+        bank(cluster, given.clients)
+        many = {load: lasting(chapter, cluster, builtin=builtin, milliseconds=1000 * given.seconds, clients=given.clients, variables={"scale": given.clients}) for load, builtin in LOADS.items()}
+        arms = [Arm(load, partial(_watched, chapter, cluster, load, many[load], shown)) for load in LOADS]
+        chapter.compare("over time", arms, UNITS, warmup=0)
+        for load in LOADS:
+            if not shown[load]:  # all of the experiment was taken up from a killed run
+                _watched(chapter, cluster, load, many[load], shown, Block(0, given.seed, 0))
     return pd.concat([_end_to_end(frames).assign(load=load) for load, frames in shown.items()], ignore_index=True)
 
 
