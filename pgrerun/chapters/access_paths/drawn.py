@@ -55,7 +55,7 @@ def skipped(found: pd.DataFrame | None) -> charts.Figure | None:
         return None
     pages = 100 / found["scanned"].max()
     frame = pd.concat(
-        pd.DataFrame({"x": 100 / found["every"], "value": found[column] * pages, "kind": kind}) for column, kind in (("computed", "simulated"), ("scanned", "measured"))
+        pd.DataFrame({"x": (100 / found["every"]).round(2), "value": found[column] * pages, "kind": kind}) for column, kind in (("computed", "simulated"), ("scanned", "measured"))
     ).reset_index(drop=True)
     return charts.lines(
         frame,
