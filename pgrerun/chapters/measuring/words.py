@@ -85,9 +85,13 @@ def counting(shown: pd.DataFrame | None) -> narrate.Sentence | None:
 
 
 def perf_cost(chapter: Chapter) -> narrate.Sentence | None:
-    """What perf costs by itself."""
+    """What perf costs by itself, and the others beside it."""
     found = watching.cost(chapter, watching.SLOW)
-    return None if found is None else narrate.ratio_sentence(found, "time", "the scan under perf with call graphs", "the scan alone")
+    if found is None:
+        return None
+    others = [name for name in watching.PROFILERS if name not in (watching.PLAIN, watching.SLOW)]
+    said = "; ".join(f"{name}, {narrate.interval(watching.cost(chapter, name), against=(1,))}" for name in others)
+    return narrate.ratio_sentence(found, "time", "the scan under perf with call graphs", "the scan alone") + f"The same ratio for each of the others: {said}."
 
 
 def mechanism(chapter: Chapter) -> narrate.Sentence | None:
