@@ -27,7 +27,7 @@ def needed(chapter: Chapter, found: pd.DataFrame) -> narrate.Sentence:
     given = chapter.parameters
     reach = twins.smallest(twins.equal_ratios(chapter), given.pairs, given.resamples, given.seed)
     return narrate.Sentence(
-        f"To be found in {_percent(twins.POWER)} of experiments on this machine today, with runs as short as these, an effect of {', one of '.join(said)}. "
+        f"To be found in {_percent(twins.POWER)} of experiments on this machine today, with runs of this length, an effect of {', one of '.join(said)}. "
         f"A comparison of {narrate.count(given.pairs, 'pair')}, as this chapter makes below, finds effects from {100 * (reach - 1):.0f} % on so often."
     )
 
