@@ -7,6 +7,7 @@ import pytest
 from pgrerun import parameters, statistics
 from pgrerun.chapters import measuring
 from pgrerun.chapters.measuring import artificial, axes, load, reasons, repeats, sleeping, steadiness, twins, watching
+from pgrerun.errors import ServerError
 from pgrerun.experiment import Block
 from pgrerun.instruments import perf, sleeps
 
@@ -182,6 +183,21 @@ def test_profile_facts_can_fail_one_by_one():
     assert judge(seen(900, 0.02, 0.4)) == [False, True, True]
     assert judge(seen(500, 0.30, 0.4)) == [True, False, True]
     assert judge(seen(500, 0.02, 0.0)) == [True, True, False]
+
+
+def test_a_load_that_was_over_too_soon_is_run_again_for_longer(monkeypatch):
+    tried = []
+
+    def watched(chapter, server, load, seconds):
+        tried.append(seconds)
+        if seconds == 1:
+            raise ServerError("the processes are gone")
+        return "seen", (1000, 3 if seconds == 2 else 1000)
+
+    monkeypatch.setattr(sleeping, "_watched", watched)
+    assert sleeping._seen(None, None, sleeping.FREE) == "seen" and tried == [1, 2, 4]
+    monkeypatch.setattr(sleeping, "_watched", lambda *_: ("seen", (0, 0)))
+    assert sleeping._seen(None, None, sleeping.FREE) == "seen", "an instrument that sees nothing is no reason to go on for ever"
 
 
 def test_every_profiler_lets_the_scan_through(chapter):

@@ -10,7 +10,7 @@ from functools import partial
 import pandas as pd
 
 from pgrerun.chapter import Chapter
-from pgrerun.errors import CannotMeasure
+from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.instruments import perf, pgbench, sleeps
 from pgrerun.relations import loading
 
@@ -63,11 +63,14 @@ def profiles(chapter: Chapter) -> dict[str, Seen]:
 
 
 def _seen(chapter: Chapter, server, load: str) -> Seen:
-    for seconds in (1, 2, 4, 8):  # a busy machine's profilers may take their time to come up
-        seen, samples = _watched(chapter, server, load, seconds)
+    for seconds in (1, 2, 4):  # a busy machine's profilers may come up when the load is nearly over, or too late
+        try:
+            seen, samples = _watched(chapter, server, load, seconds)
+        except ServerError:
+            continue
         if min(samples) >= ENOUGH:
-            break
-    return seen
+            return seen
+    return _watched(chapter, server, load, 2 * seconds)[0]
 
 
 def _watched(chapter: Chapter, server, load: str, seconds: int) -> tuple[Seen, tuple[int, int]]:
