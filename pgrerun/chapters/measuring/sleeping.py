@@ -79,15 +79,16 @@ def _watched(chapter: Chapter, server, load: str, seconds: int) -> tuple[Seen, t
     run = partial(pgbench.run, server, script, clients=clients, jobs=2, seconds=seconds, protocol="prepared", seed=chapter.parameters.seed)
     runner = _Thread(run)
     runner.start()
-    time.sleep(0.15)
-    backends = _backends(server)
+    backends = _arrived(server, clients, runner)
     watchers = [
         _Thread(partial(perf.sample, backends, WATCH, frequency=1999)), _Thread(partial(sleeps.sample, backends, WATCH)), _Thread(partial(waits, server, 2 * WATCH)),
     ]  # fmt: skip
     for watcher in watchers:
         watcher.start()
-    for watcher in (*watchers, runner):
-        watcher.join()
+    for thread in (*watchers, runner):
+        threading.Thread.join(thread)  # all of them have ended before one of them raises
+    for thread in (*watchers, runner):
+        thread.join()
     sampled, chains, events = (watcher.result for watcher in watchers)
     profile = sampled.groupby("symbol")["samples"].sum()
     seen = Seen(runner.result.tps, profile / max(profile.sum(), 1), sleeps.by_cause(chains, CAUSES), events)
@@ -114,6 +115,13 @@ class _Thread(threading.Thread):
 
 
 _OURS = "query LIKE 'UPDATE counted%' AND pid <> pg_backend_pid() AND datname = current_database()"
+
+
+def _arrived(server, clients: int, runner: threading.Thread) -> list[int]:
+    """The backends of all clients, once they are at work."""
+    while len(found := _backends(server)) < clients and runner.is_alive():
+        time.sleep(0.01)
+    return found
 
 
 def _backends(server) -> list[int]:
@@ -152,7 +160,7 @@ def profile_facts(found: dict[str, Seen] | None) -> dict[str, bool] | None:
     return {
         "waiting for the lock costs throughput": queued.tps < 0.8 * free.tps,
         "the CPU profile hardly shows the lock manager": in_lock_code(queued) - in_lock_code(free) < 0.1,
-        "among the reasons to sleep the row's lock appears": queued.chains.get(LOCKS[0], 0.0) - free.chains.get(LOCKS[0], 0.0) > 0.1,
+        "among the reasons to sleep the row's lock appears": bool(queued.chains.get(LOCKS[0], 0.0) - free.chains.get(LOCKS[0], 0.0) > 0.1),
     }
 
 
