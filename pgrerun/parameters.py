@@ -112,7 +112,7 @@ class Measuring(ChapterParameters):
     clients: int = Field(ge=2, le=64, description="Backends where there are several, and branches", **_unit("connections"))
     milliseconds: int = Field(ge=50, le=600_000, description="Length of one observation in a pair", **_unit("ms"))
     blocks: int = Field(ge=8, le=1000, description="Repeats of the runs that don't differ", **_unit("blocks"))
-    seconds: int = Field(ge=2, le=3600, description="Length of one run over time", **_unit("s"))
+    seconds: float = Field(ge=0.5, le=3600, description="Length of one run over time, about", **_unit("s"))
     resamples: int = Field(ge=50, le=10_000, description="Experiments drawn from the recorded ones", **_unit("experiments"))
 
 
@@ -215,10 +215,10 @@ VALUES: dict[str, dict[str, tuple]] = {
         "seed": (2012, 2012, 2012),
         "pairs": (7, 11, 15),
         "clients": (4, 4, 4),
-        "milliseconds": (150, 500, 10_000),
+        "milliseconds": (50, 400, 10_000),
         "blocks": (10, 30, 60),
-        "seconds": (2, 5, 300),
-        "resamples": (100, 600, 2_000),
+        "seconds": (0.5, 4.0, 300.0),
+        "resamples": (80, 600, 2_000),
     },
     "optimizer": _EVERYWHERE
     | {
@@ -231,10 +231,10 @@ VALUES: dict[str, dict[str, tuple]] = {
     | {
         "seed": (2012, 2012, 2012),
         "pairs": (7, 11, 21),
-        "clients": (8, 8, 8),
-        "accounts": (100_000, 1_000_000, 20_000_000),
-        "lookups": (4_000, 20_000, 400_000),
-        "objects": (30_000, 300_000, 3_000_000),
+        "clients": (4, 8, 8),
+        "accounts": (100_000, 500_000, 20_000_000),
+        "lookups": (1_500, 10_000, 400_000),
+        "objects": (15_000, 150_000, 3_000_000),
         "crashes": (2, 5, 20),
     },
     "scalability": _EVERYWHERE
@@ -277,9 +277,9 @@ MINUTES: dict[str, tuple[float, float, float]] = {
     "tp1": (3, 9, 180),
     "hot": (1, 9, 240),
     "four_tactics": (1, 7, 120),
-    "measuring": (1, 7, 240),
+    "measuring": (1, 6, 240),
     "optimizer": (1, 7, 300),
-    "access_paths": (1, 7, 240),
+    "access_paths": (1, 6, 240),
     "scalability": (1, 7, 240),
     "explorations": (1, 6, 180),
     "wisconsin": (1, 7, 40),

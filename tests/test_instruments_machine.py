@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -73,6 +74,18 @@ def test_other_load_is_unknown_where_the_server_cant_be_seen():
     assert load.fraction is None and load.seconds >= 0
 
 
+def test_the_tree_is_what_psutil_finds_in_the_whole_process_table(server):
+    def sleeper():
+        subprocess.run(["sleep", "1"])
+
+    thread = threading.Thread(target=sleeper)  # its child belongs to the thread
+    thread.start()
+    time.sleep(0.2)
+    known = {machine.psutil.Process(), *machine.psutil.Process().children(recursive=True)}
+    assert set(machine._tree()) == known and len(known) > 5
+    thread.join()
+
+
 @pytest.fixture
 def counted(server):
     if reason := callgrind.unavailable():
@@ -127,6 +140,29 @@ def test_samples_find_the_busy_backend(server):
     assert frame["share"].sum() == pytest.approx(1) and frame["samples"].sum() > 100
     assert set(frame["comm"]) == {"postgres"}
     assert frame["symbol"].str.contains("generate_series|int8|ExecProject|tuplestore", regex=True).any()
+
+
+def test_what_a_process_starts_is_recorded_exactly_while_perf_is_told_to_count(server, tmp_path):
+    if reason := perf.unavailable():
+        pytest.skip(reason)
+    postmaster = next(pid for pid, role in server.pids().items() if role == "postmaster")
+    busy = "SELECT sum(g) FROM generate_series(1, 300000) g"
+    with perf.attached(postmaster, tmp_path / "data", "-e", "cpu-clock", "-F", "1999") as counting:
+        server.tool("psql", "-c", busy)
+        with counting():
+            server.tool("psql", "-c", busy)
+        server.tool("psql", "-c", busy)
+    samples = perf._perf("script", "-i", tmp_path / "data", "-F", "pid,comm").stdout.split()
+    assert samples.count("postgres") > 10
+    assert len(set(samples)) == 2  # one name, one backend: what ran before and after is in no record
+
+
+def test_a_process_that_is_gone_cant_be_followed(tmp_path):
+    if reason := perf.unavailable():
+        pytest.skip(reason)
+    with pytest.raises(CannotMeasure, match="follow"):
+        with perf.attached(2**22 + 12345, tmp_path / "data", "-e", "cpu-clock"):
+            raise AssertionError("the block must not run")
 
 
 def test_processes_that_are_gone_cant_be_sampled():

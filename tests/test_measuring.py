@@ -7,6 +7,7 @@ import pytest
 from pgrerun import parameters, statistics
 from pgrerun.chapters import measuring
 from pgrerun.chapters.measuring import artificial, axes, load, reasons, repeats, sleeping, steadiness, twins, watching
+from pgrerun.errors import ServerError
 from pgrerun.experiment import Block
 from pgrerun.instruments import perf, sleeps
 
@@ -99,8 +100,8 @@ def test_the_advice_on_repeats_is_judged_by_what_three_name(third, verdict):
 
 
 def test_slots_count_every_transaction_of_whole_slots():
-    found = steadiness.slots(np.arange(0, 2, 0.001) + 100.0, 2)
-    assert found["throughput"].between(990, 1010).all() and len(found) == 19
+    found = steadiness.slots(np.arange(0, 2, 0.001) + 100.0)
+    assert found["throughput"].between(975, 1025).all() and len(found) == 39
 
 
 def test_a_wave_needs_longer_runs_than_independent_noise():
@@ -118,10 +119,21 @@ def test_checkpoints_are_found_in_the_log():
 
 def test_what_follows_a_checkpoint_is_compared_with_the_rest():
     rate = np.full(20, 100.0)
-    rate[5:10] = 50
-    shown = pd.DataFrame({"time": np.arange(20) / 10, "throughput": rate, "log": 300 - rate, "load": "writes", "checkpoint": np.arange(20) == 5})
+    rate[3:9] = 50
+    shown = pd.DataFrame({"time": np.arange(20) / 10, "throughput": rate, "log": 300 - rate, "load": "writes", "run": np.arange(20) // 10, "checkpoint": np.arange(20) == 3})
     assert steadiness.after_checkpoints(shown) == {"checkpoints": 1, "throughput": 0.5, "log": 1.25}
     assert steadiness.after_checkpoints(shown.assign(checkpoint=False)) is None
+    late = steadiness.after_checkpoints(shown.assign(checkpoint=np.arange(20) == 9))
+    assert late["throughput"] > 1, "what the next run begins with follows no checkpoint of the last one's"
+
+
+def test_a_stretch_lies_within_one_run():
+    frames = [pd.DataFrame({"throughput": np.full(9, level), "checkpoint": False}) for level in (100.0, 110.0, 120.0, 130.0)]
+    shown = steadiness._end_to_end(frames).assign(load="reads")
+    assert shown["time"].is_monotonic_increasing and shown["time"].max() == pytest.approx(35 * steadiness.SLOT)
+    found = steadiness.spread_by_length(shown).set_index("length")["spread"]
+    assert list(found.index) == pytest.approx([n * steadiness.SLOT for n in (1, 2, 4, 8)])
+    assert found.to_numpy() == pytest.approx(np.full(4, found.iloc[-1]), rel=0.15), "runs differ, stretches of one run don't"
 
 
 # ---- profiles
@@ -173,12 +185,28 @@ def test_profile_facts_can_fail_one_by_one():
     assert judge(seen(500, 0.02, 0.0)) == [True, True, False]
 
 
-@pytest.mark.parametrize("name", watching.PROFILERS)
-def test_every_profiler_lets_the_scan_through(chapter, name):
-    if name in (watching.SLOW, watching.FAST) and perf.unavailable():
+def test_a_load_that_was_over_too_soon_is_run_again_for_longer(monkeypatch):
+    tried = []
+
+    def watched(chapter, server, load, seconds):
+        tried.append(seconds)
+        if seconds == 1:
+            raise ServerError("the processes are gone")
+        return "seen", (1000, 3 if seconds == 2 else 1000)
+
+    monkeypatch.setattr(sleeping, "_watched", watched)
+    assert sleeping._seen(None, None, sleeping.FREE) == "seen" and tried == [1, 2, 4]
+    monkeypatch.setattr(sleeping, "_watched", lambda *_: ("seen", (0, 0)))
+    assert sleeping._seen(None, None, sleeping.FREE) == "seen", "an instrument that sees nothing is no reason to go on for ever"
+
+
+def test_every_profiler_lets_the_scan_through(chapter):
+    if perf.unavailable():
         pytest.skip(perf.unavailable())
     load.scanned(chapter.server)
-    assert watching._profiled(chapter, chapter.server, 6, *watching.PROFILERS[name], Block(0, 1, 0))["time"] > 0
+    with watching.watchers(chapter.server) as watchers:
+        for name, prefix in watching.PROFILERS.items():
+            assert watching._profiled(chapter, chapter.server, 6, watchers[name], prefix, Block(0, 1, 0))["time"] > 0
 
 
 def test_the_log_is_written_and_removed(chapter):

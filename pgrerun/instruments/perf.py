@@ -5,10 +5,12 @@ Shares of few samples are rough: n samples leave a standard error of sqrt(p(1-p)
 For exact counts of instructions see `callgrind.py`.
 """
 
+import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
 from pathlib import Path
 
@@ -17,6 +19,8 @@ import pandas as pd
 from pgrerun.errors import CannotMeasure, ServerError
 
 COLUMNS = ["comm", "dso", "symbol", "samples", "share"]
+# Else perf goes through the kernel's BPF programs as it ends, for half a second.
+RECORD = ("record", "--no-bpf-event")
 
 
 @lru_cache
@@ -25,7 +29,7 @@ def unavailable() -> str | None:
     if not shutil.which("perf"):
         return "Processes can't be sampled: perf isn't installed (Debian's package is `linux-perf`)."
     with tempfile.TemporaryDirectory() as folder:
-        done = _perf("record", "-e", "cpu-clock", "-o", f"{folder}/data", "--", "true")
+        done = _perf(*RECORD, "-e", "cpu-clock", "-o", f"{folder}/data", "--", "true")
     if done.returncode:
         return (
             f"Processes can't be sampled: perf is installed but refuses ({done.stderr.strip()[:300]}). "
@@ -51,11 +55,54 @@ def sample(pids: Iterable[int], seconds: float, *, frequency: int = 999) -> pd.D
     pids = ",".join(map(str, pids))
     with tempfile.TemporaryDirectory(prefix="pgrerun-perf-") as folder:
         data = f"{folder}/data"
-        done = _perf("record", "-e", "cpu-clock", "-F", frequency, "-p", pids, "-o", data, "--", "sleep", seconds)
+        done = _perf(*RECORD, "-e", "cpu-clock", "-F", frequency, "-p", pids, "-o", data, "--", "sleep", seconds)
         if done.returncode or not Path(data).exists():
             raise ServerError(f"The processes {pids} can't be sampled: {done.stderr.strip()[-300:]}")
         report = _perf("report", "-i", data, "--stdio", "-t", "|", "--sort", "comm,dso,symbol", "-n", "--no-children", "-q", "-g", "none")
     return _read(report.stdout)
+
+
+@contextmanager
+def attached(pid: int, data: Path, *options: str) -> Iterator[Callable[[], AbstractContextManager[None]]]:
+    """Attach perf to a process, and to what it starts; gives a function whose context is recorded, and nothing else is.
+
+    To come up takes perf longer than many a measurement; attached, with its events off, it costs nothing that
+    can be measured. `options` name the event and its rate, e.g. "-e", "cpu-clock", "-F", "99"; `data` is perf's
+    file, complete afterwards. CannotMeasure if perf can't.
+    """
+    require()
+    commands, ours = os.pipe()
+    said, theirs = os.pipe()
+
+    def told(command: bytes) -> bool:
+        os.write(ours, command + b"\n")
+        return os.read(said, 16).startswith(b"ack")  # nothing where perf has ended
+
+    @contextmanager
+    def counting() -> Iterator[None]:
+        if not told(b"enable"):
+            raise ServerError(f"perf, which recorded process {pid}, has ended.")
+        try:
+            yield
+        finally:
+            told(b"disable")
+
+    command = ["perf", *RECORD, "--no-buildid", "--no-buildid-cache", *options, "-D", "-1", "--control", f"fd:{commands},{theirs}"]
+    try:
+        with subprocess.Popen(
+            [*command, "-p", str(pid), "-o", str(data)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, pass_fds=(commands, theirs)
+        ) as recorder:  # fmt: skip
+            os.close(theirs)  # so that its end ends what is read from it
+            if not told(b"disable"):
+                raise CannotMeasure("perf", f"perf can't follow process {pid} ({recorder.stderr.read().strip()[-300:]})")
+            try:
+                yield counting
+            finally:
+                recorder.terminate()
+                recorder.communicate()  # it says a word of farewell before its file is complete
+    finally:
+        for end in (commands, ours, said):
+            os.close(end)
 
 
 def _perf(*arguments) -> subprocess.CompletedProcess:

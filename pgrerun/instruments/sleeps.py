@@ -31,12 +31,17 @@ def sample(pids: Iterable[int], seconds: float, *, every: int = 20) -> pd.DataFr
     with tempfile.TemporaryDirectory(prefix="pgrerun-sleeps-") as folder:
         data = f"{folder}/data"
         done = perf._perf(
-            "record", "-e", "context-switches", "-c", every, "--call-graph", f"dwarf,{STACK}", "-p", pids, "-o", data, "--", "sleep", seconds,
+            *perf.RECORD, *options(every), "-p", pids, "-o", data, "--", "sleep", seconds,
         )  # fmt: skip
         if not Path(data).exists():
             raise ServerError(f"The context switches of processes {pids} can't be sampled: {done.stderr.strip()[-300:]}")
         script = perf._perf("script", "-i", data, "-F", "comm,ip,sym")
     return read(script.stdout)
+
+
+def options(every: int = 20) -> tuple[str, ...]:
+    """What makes perf take the call chain of every so-manieth context switch."""
+    return "-e", "context-switches", "-c", str(every), "--call-graph", f"dwarf,{STACK}"
 
 
 def read(script: str) -> pd.DataFrame:

@@ -30,6 +30,21 @@ def session(server_or_connection) -> Iterator[psycopg.Connection]:
     yield server_or_connection
 
 
+def is_ours(connection: psycopg.Connection, name: str) -> bool:
+    """Whether the connection's current schema has a relation of this name that this package made."""
+    return _taken(connection, name) is True
+
+
+def _taken(connection: psycopg.Connection, name: str) -> bool | None:
+    """Whether the relation of this name in the current schema is ours; None if there is none."""
+    found = connection.execute(
+        "SELECT coalesce(obj_description(c.oid, 'pg_class') = %s, false) FROM pg_class c"
+        " WHERE c.relname = %s AND c.relnamespace = current_schema()::regnamespace",
+        (MARK, name),
+    ).fetchone()
+    return found[0] if found else None
+
+
 def replace(connection: psycopg.Connection, name: str, create: str) -> None:
     """Create relation `name` by the statement `create`, dropping an earlier one of ours.
 
@@ -38,17 +53,14 @@ def replace(connection: psycopg.Connection, name: str, create: str) -> None:
     connection's current schema. Raises ServerError when the name is taken by a relation
     that isn't ours; nothing is changed then.
     """
-    taken = connection.execute(
-        "SELECT current_schema(), coalesce(obj_description(c.oid, 'pg_class') = %s, false) AS ours"
-        " FROM pg_class c WHERE c.relname = %s AND c.relnamespace = current_schema()::regnamespace",
-        (MARK, name),
-    ).fetchone()
-    if taken and not taken[1]:
+    ours = _taken(connection, name)
+    if ours is False:
+        [schema] = connection.execute("SELECT current_schema()").fetchone()
         raise ServerError(
-            f"Schema {taken[0]} already holds a relation {name} that was not made by this package, so it is"
+            f"Schema {schema} already holds a relation {name} that was not made by this package, so it is"
             " left alone. Use an empty database or schema, or rename that relation."
         )
-    if taken:
+    if ours:
         connection.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(name)))
     connection.execute(create)
     connection.execute(sql.SQL("COMMENT ON TABLE {} IS {}").format(sql.Identifier(name), sql.Literal(MARK)))

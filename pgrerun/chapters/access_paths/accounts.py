@@ -52,8 +52,7 @@ class Accounts:
         """The same for those of the relations that are missing or of another size."""
         with server.connect() as connection:
             for name in names:
-                there = connection.execute("SELECT to_regclass(%s) IS NOT NULL", [name]).fetchone()[0]
-                if not there or connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] != self.rows:
+                if not loading.is_ours(connection, name) or connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] != self.rows:
                     self.load(connection, name)
 
 

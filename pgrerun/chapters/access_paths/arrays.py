@@ -122,7 +122,7 @@ def selectivity_gain(found: pd.DataFrame | None, seed: int = 0) -> statistics.In
 # ---- assignment in PL/pgSQL
 
 IN_PLACE, COPIED = "assigned in place", "copied at every assignment"
-ELEMENTS = {IN_PLACE: (4_000, 16_000, 64_000), COPIED: (500, 1_500, 4_500)}
+ELEMENTS = {IN_PLACE: (4_000, 16_000, 64_000), COPIED: (500, 1_200, 3_000)}
 _LOOP = {
     IN_PLACE: "DO $$ DECLARE a int[] := array_fill(0, ARRAY[{n}]); BEGIN FOR i IN 1..{n} LOOP a[i] := i; END LOOP; END $$",
     COPIED: "DO $$ DECLARE a int[] := array_fill(0, ARRAY[{n}]); BEGIN FOR i IN 1..{n} LOOP a := pgrerun_set(a, i); END LOOP; END $$",

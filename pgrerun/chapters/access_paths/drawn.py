@@ -10,6 +10,7 @@ from pgrerun.chapters.access_paths import plan_cache as cache
 from pgrerun.chapters.access_paths import planner
 from pgrerun.chapters.access_paths.lookups import COVERING, DIRECT, FRACTIONS, INDEX, KEY, PLACES, SEQUENTIAL, SHARES, UPDATES, Updated
 from pgrerun.chapters.access_paths.sorting import KEYS, SUPPORTED, UNSORTED, UNSUPPORTED, name
+from pgrerun.published import access_paths as printed
 
 
 def lookups_in_print() -> charts.Figure:
@@ -55,7 +56,7 @@ def skipped(found: pd.DataFrame | None) -> charts.Figure | None:
         return None
     pages = 100 / found["scanned"].max()
     frame = pd.concat(
-        pd.DataFrame({"x": 100 / found["every"], "value": found[column] * pages, "kind": kind}) for column, kind in (("computed", "simulated"), ("scanned", "measured"))
+        pd.DataFrame({"x": (100 / found["every"]).round(2), "value": found[column] * pages, "kind": kind}) for column, kind in (("computed", "simulated"), ("scanned", "measured"))
     ).reset_index(drop=True)
     return charts.lines(
         frame,
@@ -241,7 +242,7 @@ def join_growth(chapter: Chapter) -> charts.Figure | None:
         parts.append(_line(chapter, medians, series=names[arm]))
     if all(part.empty for part in parts):
         return None
-    join, rows = published.derived("access_paths_join"), published.cell("access_paths_setup", "scale", "value") * talks_join.printed.ACCOUNTS_PER_SCALE
+    join, rows = published.derived("access_paths_join"), published.cell("access_paths_setup", "scale", "value") * printed.ACCOUNTS_PER_SCALE
     points = {talks_join.BEFORE: join.before_ms.iloc[0], talks_join.PARAMETERIZED: join.value["later_ms"]}
     parts.append(pd.DataFrame([{"x": rows, "value": value, "kind": "printed", "series": names[arm]} for arm, value in points.items()]))
     frame = pd.concat(parts, ignore_index=True)
@@ -266,7 +267,7 @@ def sort_support(chapter: Chapter) -> charts.Figure | None:
     for kind, frame in chapter.by_provenance("sorting"):
         table = wide(frame, "seconds")
         for key in KEYS:
-            for how in (SUPPORTED, UNSUPPORTED):
+            for how in (SUPPORTED, UNSUPPORTED) if name(key, SUPPORTED) in table else ():
                 rows.append(charts.row(how, kind, statistics.median(1000 * (table[name(key, how)] - table[UNSORTED].min())), panel=key))
     if not rows:
         return None

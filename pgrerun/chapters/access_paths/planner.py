@@ -126,9 +126,9 @@ def autovacuum(chapter: Chapter) -> pd.DataFrame:
     A row per table: table, pages, marked (all-visible by the map), vacuumed (times, by autovacuum). Waiting ends one round of
     autovacuum after the first table was vacuumed.
     """
-    server = chapter.cluster(autovacuum="on", autovacuum_naptime="1s")
+    server = chapter.cluster()
     server.extension("pg_visibility")
-    with server.connect() as connection:
+    with server.connect() as connection, server.reloaded(autovacuum_naptime="1s", autovacuum="on"):
         _fill(connection)
         _await_rounds(connection)
         rows = [(table, *_state(connection, name)) for table, name in _TABLES.items()]

@@ -23,7 +23,6 @@ _MADE = {
     SPACE: "USING spgist (p)",
 }
 _UNITS = {"build": "s", "pages": "pages", "search": "s", "accesses": "pages per search"}
-_BLOCKS = 2  # times as many as elsewhere: they are short
 SEARCHES = 40
 _SIDE = 0.02  # of a search box, in the unit square
 
@@ -93,7 +92,7 @@ def texts(chapter: Chapter) -> None:
             )  # fmt: skip
         connection.execute("VACUUM (FREEZE, ANALYZE) pages")
         arms = [Arm(name, partial(_text_built, connection, how)) for name, how in _TEXT.items()]
-        chapter.compare("texts", arms, _UNITS, pairs=_BLOCKS * chapter.parameters.pairs)
+        chapter.compare("texts", arms, _UNITS)
 
 
 def _prefix(number: int) -> str:

@@ -143,6 +143,8 @@ def bit_facts(found: pd.DataFrame | None) -> dict[str, bool] | None:
 
 # ---- crashes
 
+_RESTLESS = {"shared_buffers": "16MB", "max_wal_size": "64MB"}
+"""A server that writes pages early and makes checkpoints often."""
 _CHURN_SECONDS = 0.5
 
 
@@ -153,7 +155,7 @@ def crashes(chapter: Chapter) -> pd.DataFrame:
     wrong_frozen (tuples on marked pages that the marks are wrong about), differing (rows whose sum by an index-only scan
     isn't that by a sequential one). Whether a checkpoint falls between update and crash is left to chance, as in life.
     """
-    cluster, rows = chapter.cluster(shared_buffers="16MB", max_wal_size="64MB"), []
+    cluster, rows = chapter.cluster(**_RESTLESS), []
     cluster.extension("pg_visibility")
     with cluster.connect() as connection, connection.transaction():
         loading.replace(connection, "crashed", "CREATE TABLE crashed (id int PRIMARY KEY, v int NOT NULL, filler char(100)) WITH (autovacuum_enabled = off, fillfactor = 90)")
@@ -282,18 +284,22 @@ def upgraded(chapter: Chapter) -> dict[str, object]:
     Keys: all-visible pages before and after, relallvisible before and after, and whether the answers are right. To PostgreSQL 9.2
     itself nothing can be upgraded here; the rule that discards the map belongs to old clusters of before 9.2 only.
     """
-    chapter.cluster()  # set aside at once where the server is somebody's
-    old, new = Cluster(chapter.programs), Cluster(chapter.programs)
-    with old, new:
-        with old.connect() as connection:
-            old.extension("pg_visibility")
-            connection.execute("CREATE TABLE kept AS SELECT n AS id, 0 AS v FROM generate_series(1, 20000) AS n")
+    old = chapter.cluster(**_RESTLESS)
+    old.extension("pg_visibility")
+    with old.connect() as connection:
+        with connection.transaction():
+            loading.replace(connection, "kept", "CREATE TABLE kept (id int, v int) WITH (autovacuum_enabled = off)")
+            connection.execute("INSERT INTO kept SELECT n, 0 FROM generate_series(1, 20000) AS n")
             connection.execute("CREATE INDEX ON kept (id, v)")
-            connection.execute("VACUUM (ANALYZE) kept")
-            before = _kept(connection)
-        old.stop()
+        connection.execute("VACUUM (ANALYZE) kept")
+        before = _kept(connection)
+    with Cluster(chapter.programs) as new:
         new.stop()
-        _pg_upgrade(chapter, old, new)
+        old.stop()
+        try:
+            _pg_upgrade(chapter, old, new)
+        finally:
+            old.start()
         new.start()
         with new.connect() as connection:
             after = _kept(connection)

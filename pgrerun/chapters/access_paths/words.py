@@ -33,6 +33,9 @@ def vacuum_skips(found: pd.DataFrame | None) -> narrate.Sentence | None:
     )
 
 
+_FITS = 0.2  # pages that a lookup reads at most, once its working set is in memory
+
+
 def reads_per_lookup(chapter: Chapter) -> narrate.Sentence | None:
     """What a lookup reads from the disk in either arm, and what the print implies."""
     heap, index = (chapter.table("lookups", name) for name in ("heap_reads", "index_reads"))
@@ -41,8 +44,9 @@ def reads_per_lookup(chapter: Chapter) -> narrate.Sentence | None:
     key, covering = (float((heap[arm(DIRECT, which)] + index[arm(DIRECT, which)]).median()) for which in (KEY, COVERING))
     implied = published.derived("access_paths_lookups").reads_per_lookup["covering"]
     pool = pool_of_print(chapter.parameters.accounts)
+    fits = "its working set fits, that of the other doesn't" if covering < _FITS < key else "both working sets fit" if key < _FITS else "not even its working set fits"
     return narrate.Sentence(
-        f"In the pool of {narrate.count(pool, 'page')} a lookup reads {narrate.number(key, 2)} pages by the primary key and {narrate.number(covering, 2)} by the covering index: its working set fits, that of the other doesn't. "
+        f"In the pool of {narrate.count(pool, 'page')} a lookup reads {narrate.number(key, 2)} pages by the primary key and {narrate.number(covering, 2)} by the covering index: {fits}. "
         f"In print the covering index still cost about {narrate.number(implied, 2)} reads per lookup, if the same disk served both runs."
     )
 
@@ -52,9 +56,9 @@ def kernels_cache(chapter: Chapter) -> narrate.Sentence | None:
     hidden, seen = (lookups.covering_over_key(chapter, where) for where in (KERNEL, DIRECT))
     if None in (hidden, seen):
         return None
-    same = narrate.ratio_sentence(hidden, "throughput", "lookups by the covering index", "lookups by the primary key, both in the small pool over the kernel's cache,")
-    misses = chapter.table("lookups", "heap_reads")[arm(KERNEL, KEY)].median()
-    return same + f"The lookups by the primary key miss the pool just as often ({narrate.number(float(misses), 2)} pages of the table each), but a miss is a copy from the kernel's memory and not a read."
+    same = narrate.ratio_sentence(hidden, "throughput", "lookups by the covering index", "lookups by the primary key, both in the small pool over the kernel's cache")
+    misses = {where: narrate.number(float(chapter.table("lookups", "heap_reads")[arm(where, KEY)].median()), 2) for where in (KERNEL, DIRECT)}
+    return same + f"By the primary key a lookup misses the pool for {misses[KERNEL]} pages of the table, against {misses[DIRECT]} with direct I/O, but here a miss is a copy from the kernel's memory and not a read."
 
 
 def slower_disk(chapter: Chapter) -> narrate.Sentence | None:
@@ -65,10 +69,11 @@ def slower_disk(chapter: Chapter) -> narrate.Sentence | None:
     key = float((heap[arm(DIRECT, KEY)] + index[arm(DIRECT, KEY)]).median())
     then = 2 * published.cell("access_paths_lookups", "primary_key", "tps")
     now = chapter.median("lookups", "throughput", arm(DIRECT, KEY))
+    waiting = chapter.ratio("lookups", "throughput", arm(AMPLE, KEY), arm(DIRECT, KEY))
     return narrate.Sentence(
         f"The print's {published.cell('access_paths_lookups', 'primary_key', 'tps'):g} lookups per second, at two reads each, took a disk of some {then:g} reads per second. "
-        f"This one serves {narrate.number(round(now.estimate * key, -2))} at the least, so that lookups that wait for it are hardly slower than those that wait for a processor."
-    )
+        f"This one serves {narrate.number(round(now.estimate * key, -2))} at the least."
+    ) + narrate.ratio_sentence(waiting, "throughput", "the same lookups in the ample pool", "those that wait for this disk")
 
 
 def visible_enough(chapter: Chapter) -> narrate.Sentence | None:
@@ -181,6 +186,12 @@ def gist_quality(chapter: Chapter) -> narrate.Sentence | None:
     return narrate.ratio_sentence(build, "time to build", "the sorted index", "one made row by row") + narrate.ratio_sentence(
         accesses, "number of pages visited by a search", "the sorted index", "the other"
     )
+
+
+def abbreviation(chapter: Chapter) -> narrate.Sentence | None:
+    """What is left of the gain where abbreviated keys are useless."""
+    found = sorting.abbreviated(chapter)
+    return None if found is None else narrate.ratio_sentence(found, "gain by sort support", "text that differs from its first byte on", "the same text behind one beginning")
 
 
 def what_sorting_is(chapter: Chapter) -> narrate.Sentence | None:

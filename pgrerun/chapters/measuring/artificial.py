@@ -45,19 +45,19 @@ def loads(chapter: Chapter) -> None:
     server, clients = chapter.server, chapter.parameters.clients
     bank(server, clients)
     options = {"clients": clients, "variables": {"scale": clients}}
-    warm = drive(chapter, server, script(EXTREME, PLAIN), transactions=100 * clients, seed=chapter.parameters.seed, **options)
+    warm = drive(chapter, server, script(EXTREME, PLAIN), transactions=50 * clients, seed=chapter.parameters.seed, **options)
     rate = max(LOAD * warm.tps, 20.0)
     many = {EXTREME: round(warm.tps * chapter.parameters.milliseconds / 1000), PACED: round(rate * 2 * chapter.parameters.milliseconds / 1000)}
     arms = [
         Arm(named(load, change), partial(_run, chapter, server, load, change, many[load], rate if load == PACED else None, options))
         for load in (EXTREME, PACED) for change in CHANGES
     ]  # fmt: skip
-    chapter.compare("loads", arms, UNITS)
+    chapter.compare("loads", arms, UNITS, warmup=0)  # that was tried out just now
 
 
 def _run(chapter: Chapter, server, load: str, change: str, transactions: int, rate: float | None, options: dict, block: Block) -> dict[str, float]:
     protocol = "simple" if change == NO_PLAN else "prepared"
-    done = drive(chapter, server, script(load, change), transactions=max(transactions, 10 * options["clients"]), seed=block.seed, rate=rate, protocol=protocol, **options)
+    done = drive(chapter, server, script(load, change), transactions=max(transactions, 4 * options["clients"]), seed=block.seed, rate=rate, protocol=protocol, **options)
     return {"latency": done.latency_ms, "throughput": done.tps}
 
 

@@ -28,13 +28,14 @@ BETTER = {name: (1 if name == "throughput" else -1) for name in AXES}
 
 def ways(chapter: Chapter) -> None:
     """Both ways in turn, as many rows in each run."""
-    cluster, clients = chapter.cluster(**SETTINGS), max(2, chapter.parameters.clients)
+    cluster, clients = chapter.cluster(), max(2, chapter.parameters.clients)
     with loading.session(cluster) as connection, connection.transaction():
         loading.replace(connection, "stock", "CREATE TABLE stock (id int PRIMARY KEY, n int) WITH (autovacuum_enabled = off, fillfactor = 20)")
         connection.execute(f"INSERT INTO stock SELECT n, 0 FROM generate_series(1, {ROWS}) AS n")
-    many = lasting(chapter, cluster, script(SINGLY), clients=clients)
-    arms = [Arm(way, partial(_run, chapter, cluster, way, many, clients)) for way in WAYS]
-    chapter.compare("axes", arms, AXES)
+    with cluster.reloaded(**SETTINGS):
+        many = lasting(chapter, cluster, script(SINGLY), clients=clients)
+        arms = [Arm(way, partial(_run, chapter, cluster, way, many, clients)) for way in WAYS]
+        chapter.compare("axes", arms, AXES, warmup=0)  # that was tried out just now
 
 
 def script(way: str) -> str:

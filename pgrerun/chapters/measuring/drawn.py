@@ -6,7 +6,7 @@ from pgrerun import charts, narrate, statistics
 from pgrerun.chapter import Chapter, wide
 from pgrerun.chapters.measuring import artificial, sleeping, steadiness, twins, watching
 
-_POINTS = 60  # on a chart over time; longer runs are drawn in wider slots
+_POINTS = 120  # on a chart over time; longer runs are drawn in wider slots
 
 
 def _ratios(chapter: Chapter, experiment: str, metric: str, pairs: list[tuple[str, str, str]], panel: str = "") -> list[dict]:
@@ -87,13 +87,13 @@ def over_time(shown: pd.DataFrame | None) -> charts.Figure | None:
     frame = pd.concat(rows, ignore_index=True).assign(kind="measured")
     words = []
     for load, part in shown.groupby("load", sort=False):
-        began = [f"{time:.2g} s" for time in part.loc[part["checkpoint"], "time"]]
+        began = narrate.count(int(part["checkpoint"].sum()), "checkpoint") if part["checkpoint"].any() else "no checkpoint"
         rate = part["throughput"] / part["throughput"].mean()
-        words.append(f"{load.capitalize()}: from {rate.min():.2f} to {rate.max():.2f} times their mean; checkpoints began at {', '.join(began) or 'no time'}.")
+        words.append(f"{load.capitalize()}: from {rate.min():.2f} to {rate.max():.2f} times their mean; {began} began.")
     return charts.lines(
         frame,
         question="How does throughput move during a run?",
-        caption=f"One run of each load: transactions in slots, and the log that a write leaves, as a share of the run's mean. {' '.join(words)}",
+        caption=f"The runs of each load, one after the other: transactions in slots, and the log that a write leaves, as a share of the mean. A cycle of checkpoints is as long as max_wal_size = {steadiness.SETTINGS['max_wal_size']} makes it. {' '.join(words)}",
         description=" ".join(words),
         x_quantity="time", x_unit="s", quantity="share of the mean", unit="", facet="panel", own_scales=True, zero=True, name="measuring-time",
     )  # fmt: skip
@@ -109,7 +109,7 @@ def spread(shown: pd.DataFrame | None) -> charts.Figure | None:
     return charts.lines(
         frame,
         question="How long must a run be until its mean can be trusted?",
-        caption="Scatter of the mean throughput of stretches of a run, by their length. Simulated is what slots would do that know nothing of each other.",
+        caption="Scatter of the mean throughput of stretches of the runs, by their length. Simulated is what slots would do that know nothing of each other.",
         description=narrate.described(frame.assign(label=frame["series"] + " over " + frame["x"].map("{:g} s".format))),
         x_quantity="length", x_unit="s", quantity="scatter of the mean", unit="share", log_x=True, log_y=True, name="measuring-length",
     )  # fmt: skip

@@ -1,6 +1,7 @@
 """The loads: pgbench's own relations and scripts, and a scan whose length is set to the tuple."""
 
 import pandas as pd
+import psycopg
 
 from pgrerun import published
 from pgrerun.chapter import Chapter
@@ -25,8 +26,10 @@ READ, WRITE = "select-only", "tpcb-like"
 
 
 def bank(server: Server, scale: int) -> None:
-    """pgbench's relations at a scale, as `pgbench -i` makes them, vacuumed and frozen, in our schema."""
+    """pgbench's relations at a scale, as `pgbench -i` makes them, vacuumed and frozen, in our schema; left as they are if they are there."""
     with loading.session(server) as connection:
+        if _there(connection, scale):
+            return
         with connection.transaction():
             for name, (columns, key, select, per_branch) in _TABLES.items():
                 loading.replace(connection, name, f"CREATE TABLE {name} ({columns}) WITH (autovacuum_enabled = off)")
@@ -37,9 +40,15 @@ def bank(server: Server, scale: int) -> None:
             connection.execute(f"VACUUM (FREEZE, ANALYZE) {name}")
 
 
+def _there(connection: psycopg.Connection, scale: int) -> bool:
+    return loading.is_ours(connection, "pgbench_history") and connection.execute("SELECT count(*) FROM pgbench_branches").fetchone()[0] == scale
+
+
 def scanned(server: Server) -> None:
-    """The relation of `SCAN`: narrow tuples, frozen, so that every scan reads them alike."""
+    """The relation of `SCAN`: narrow tuples, frozen, so that every scan reads them alike. Left as it is if it is there."""
     with loading.session(server) as connection:
+        if loading.is_ours(connection, "scanned"):
+            return
         with connection.transaction():
             loading.replace(connection, "scanned", "CREATE TABLE scanned (n int) WITH (autovacuum_enabled = off)")
             connection.execute(f"INSERT INTO scanned SELECT generate_series(1, {_SCANNED})")
@@ -59,13 +68,14 @@ def lasting(chapter: Chapter, server: Server, script: str = "", *, milliseconds:
     The number goes into an experiment's arms, so that all do equal work.
     """
     wanted = milliseconds or chapter.parameters.milliseconds
-    tried = 20 * more.get("clients", 1)
+    clients = more.get("clients", 1)
+    tried = 5 * clients
     for _ in range(4):
         done = drive(chapter, server, script, transactions=tried, seed=chapter.parameters.seed, **more)
         if tried / done.tps > 0.05:
             break
         tried = round(done.tps * 0.1)
-    return max(20, round(done.tps * wanted / 1000))
+    return max(5 * clients, round(done.tps * wanted / 1000))
 
 
 def apparatus(chapter: Chapter) -> pd.DataFrame:
@@ -76,7 +86,7 @@ def apparatus(chapter: Chapter) -> pd.DataFrame:
         "server": ("PostgreSQL 9.1 and 9.2devel", chapter.run.environment["server"]["version"]),
         "processors": (f"{said.cores_first:g} and {said.cores_later:g} cores", f"{machine['cpus_usable']} usable"),
         "load": ("pgbench, select-only and TPC-B", "the same, and loads of known size"),
-        "length of a run": (f"about {said.read_run:g} min, {said.write_run:g} for writes", f"{given.milliseconds} ms in a pair, {given.seconds} s over time"),
+        "length of a run": (f"about {said.read_run:g} min, {said.write_run:g} for writes", f"{given.milliseconds} ms in a pair, {given.seconds:g} s over time"),
         "repeats": (f"about {said.repeats:g}", f"{given.pairs} pairs, {given.blocks} for the noise floor"),
         "one flush of 8 kB": ("not said", f"{1e6 * (machine['fdatasync_8k_seconds'] or float('nan')):.0f} µs"),
         "time to run": ("", f"about {minutes:g} min with profile {given.profile}"),

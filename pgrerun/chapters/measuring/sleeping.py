@@ -10,14 +10,15 @@ from functools import partial
 import pandas as pd
 
 from pgrerun.chapter import Chapter
-from pgrerun.errors import CannotMeasure
+from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.instruments import perf, pgbench, sleeps
 from pgrerun.relations import loading
 
 FREE, QUEUED = "each its own row", "all the same row"
 ROW = {FREE: ":client_id", QUEUED: "0"}
 SCRIPT = "UPDATE counted SET n = n + 1 WHERE id = {row};\n"
-WATCH = 0.35  # seconds that each profiler looks
+WATCH = 0.3  # seconds that each profiler looks
+ENOUGH = 20  # samples of a profile
 
 # What a chain of calls means: the innermost of these functions decides.
 CAUSES = {
@@ -62,22 +63,36 @@ def profiles(chapter: Chapter) -> dict[str, Seen]:
 
 
 def _seen(chapter: Chapter, server, load: str) -> Seen:
-    found: dict = {}
-    seconds = 3  # as long as both profilers take to look and to come up
+    for seconds in (1, 2, 4):  # a busy machine's profilers may come up when the load is nearly over, or too late
+        try:
+            seen, samples = _watched(chapter, server, load, seconds)
+        except ServerError:
+            continue
+        if min(samples) >= ENOUGH:
+            return seen
+    return _watched(chapter, server, load, 2 * seconds)[0]
+
+
+def _watched(chapter: Chapter, server, load: str, seconds: int) -> tuple[Seen, tuple[int, int]]:
+    """One run under all instruments at once, and how many samples the two profiles have."""
     script, clients = SCRIPT.format(row=ROW[load]), chapter.parameters.clients
     run = partial(pgbench.run, server, script, clients=clients, jobs=2, seconds=seconds, protocol="prepared", seed=chapter.parameters.seed)
     runner = _Thread(run)
     runner.start()
-    time.sleep(0.3)
-    backends = _backends(server)
-    events = _Thread(partial(waits, server, 4 * WATCH))
-    events.start()
-    found["profile"] = perf.sample(backends, WATCH, frequency=1999)
-    found["chains"] = sleeps.sample(backends, WATCH)
-    events.join()
-    runner.join()
-    profile = found["profile"].groupby("symbol")["samples"].sum()
-    return Seen(runner.result.tps, profile / max(profile.sum(), 1), sleeps.by_cause(found["chains"], CAUSES), events.result)
+    backends = _arrived(server, clients, runner)
+    watchers = [
+        _Thread(partial(perf.sample, backends, WATCH, frequency=1999)), _Thread(partial(sleeps.sample, backends, WATCH)), _Thread(partial(waits, server, 2 * WATCH)),
+    ]  # fmt: skip
+    for watcher in watchers:
+        watcher.start()
+    for thread in (*watchers, runner):
+        threading.Thread.join(thread)  # all of them have ended before one of them raises
+    for thread in (*watchers, runner):
+        thread.join()
+    sampled, chains, events = (watcher.result for watcher in watchers)
+    profile = sampled.groupby("symbol")["samples"].sum()
+    seen = Seen(runner.result.tps, profile / max(profile.sum(), 1), sleeps.by_cause(chains, CAUSES), events)
+    return seen, (int(profile.sum()), int(chains["samples"].sum()))
 
 
 class _Thread(threading.Thread):
@@ -100,6 +115,13 @@ class _Thread(threading.Thread):
 
 
 _OURS = "query LIKE 'UPDATE counted%' AND pid <> pg_backend_pid() AND datname = current_database()"
+
+
+def _arrived(server, clients: int, runner: threading.Thread) -> list[int]:
+    """The backends of all clients, once they are at work."""
+    while len(found := _backends(server)) < clients and runner.is_alive():
+        time.sleep(0.01)
+    return found
 
 
 def _backends(server) -> list[int]:
@@ -138,7 +160,7 @@ def profile_facts(found: dict[str, Seen] | None) -> dict[str, bool] | None:
     return {
         "waiting for the lock costs throughput": queued.tps < 0.8 * free.tps,
         "the CPU profile hardly shows the lock manager": in_lock_code(queued) - in_lock_code(free) < 0.1,
-        "among the reasons to sleep the row's lock appears": queued.chains.get(LOCKS[0], 0.0) - free.chains.get(LOCKS[0], 0.0) > 0.1,
+        "among the reasons to sleep the row's lock appears": bool(queued.chains.get(LOCKS[0], 0.0) - free.chains.get(LOCKS[0], 0.0) > 0.1),
     }
 
 

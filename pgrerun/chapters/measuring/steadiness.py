@@ -2,7 +2,7 @@
 
 A write test swings with the checkpoints: after each one every page goes into the log whole when it is first
 changed. At PostgreSQL's defaults a cycle takes five minutes; here the log's size limit is set so low that
-several cycles fit into a run of seconds, and lengths are compared, not minutes.
+a cycle takes about a second, and lengths are compared, not minutes.
 """
 
 import re
@@ -16,11 +16,11 @@ import pandas as pd
 
 from pgrerun import statistics
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.measuring.load import READ, WRITE, bank
+from pgrerun.chapters.measuring.load import READ, WRITE, bank, drive, lasting
 from pgrerun.experiment import Arm, Block
-from pgrerun.instruments import pgbench
 
-SLOT = 0.1  # seconds: throughput is counted in slots of this length
+SLOT = 0.05  # seconds: throughput is counted in slots of this length
+AFTER = 0.3  # seconds after a checkpoint began that are compared with all others
 WITHIN = 0.01  # the precision that a run should give its mean throughput, as a share of it
 UNITS = {"throughput": "transactions/s", "swing": "share of the mean", "length": "s", "checkpoints": ""}
 SETTINGS = {"max_wal_size": "48MB"}
@@ -30,34 +30,40 @@ LOADS = {"reads": READ, "writes": WRITE}
 def over_time(chapter: Chapter) -> pd.DataFrame:
     """Reads and writes in turn, each run watched over time.
 
-    Returns one run of each for drawing: time (s from its start), throughput (transactions/s in a slot),
-    log (bytes of log per transaction), load, checkpoint (a checkpoint began in this slot).
+    Returns the runs of each, one after the other, a row per slot: load, run (number), time (s from the first run's
+    start, what lies between runs left out), throughput (transactions/s), log (bytes of log per transaction),
+    checkpoint (one began in this slot).
     """
-    cluster = chapter.cluster(**SETTINGS)
-    bank(cluster, chapter.parameters.clients)
-    shown: dict[str, pd.DataFrame] = {}
-    arms = [Arm(load, partial(_watched, chapter, cluster, load, shown)) for load in LOADS]
-    chapter.compare("over time", arms, UNITS, warmup=0)
-    for load in LOADS:
-        if load not in shown:  # all of the experiment was taken up from a killed run
-            _watched(chapter, cluster, load, shown, Block(0, chapter.parameters.seed, 0))
-    return pd.concat([frame.assign(load=load) for load, frame in shown.items()], ignore_index=True)
+    cluster, given = chapter.cluster(), chapter.parameters
+    shown: dict[str, list[pd.DataFrame]] = {load: [] for load in LOADS}
+    with cluster.reloaded(**SETTINGS):
+        bank(cluster, given.clients)
+        many = {load: lasting(chapter, cluster, builtin=builtin, milliseconds=1000 * given.seconds, clients=given.clients, variables={"scale": given.clients}) for load, builtin in LOADS.items()}
+        arms = [Arm(load, partial(_watched, chapter, cluster, load, many[load], shown)) for load in LOADS]
+        chapter.compare("over time", arms, UNITS, warmup=0)
+        for load in LOADS:
+            if not shown[load]:  # all of the experiment was taken up from a killed run
+                _watched(chapter, cluster, load, many[load], shown, Block(0, given.seed, 0))
+    return pd.concat([_end_to_end(frames).assign(load=load) for load, frames in shown.items()], ignore_index=True)
 
 
-def _watched(chapter: Chapter, cluster, load: str, shown: dict, block: Block) -> dict[str, float]:
+def _end_to_end(frames: list[pd.DataFrame]) -> pd.DataFrame:
+    together = pd.concat([frame.assign(run=run) for run, frame in enumerate(frames)], ignore_index=True)
+    return together.assign(time=SLOT * together.index)
+
+
+def _watched(chapter: Chapter, cluster, load: str, transactions: int, shown: dict, block: Block) -> dict[str, float]:
     seen = len(cluster.log())
     written = _Written(cluster)
     written.start()
-    done = pgbench.run(
-        cluster, builtin=LOADS[load], clients=chapter.parameters.clients, jobs=2, seconds=chapter.parameters.seconds,
-        protocol="prepared", seed=block.seed, variables={"scale": chapter.parameters.clients}, log=True,
-    )  # fmt: skip
+    clients = chapter.parameters.clients
+    done = drive(chapter, cluster, builtin=LOADS[load], transactions=transactions, clients=clients, seed=block.seed, variables={"scale": clients}, log=True)
     written.end()
     start = float(done.log["time_s"].iloc[0])
-    series = slots(done.log["time_s"].to_numpy(), chapter.parameters.seconds)
+    series = slots(done.log["time_s"].to_numpy())
     series["checkpoint"] = _marked(series, checkpoints(cluster.log()[seen:]), start)
     series["log"] = written.between(start + series["time"], start + series["time"] + SLOT) / (series["throughput"] * SLOT).clip(lower=1)
-    shown[load] = series
+    shown[load].append(series)
     rate = series["throughput"].to_numpy()
     return {"throughput": done.tps, "swing": swing(rate), "length": length(rate), "checkpoints": int(series["checkpoint"].sum())}
 
@@ -88,10 +94,9 @@ class _Written(threading.Thread):
         return at(ends) - at(starts)
 
 
-def slots(ends: np.ndarray, seconds: float) -> pd.DataFrame:
+def slots(ends: np.ndarray) -> pd.DataFrame:
     """Transactions per second in each slot of a run, by the times at which its transactions ended (s, sorted)."""
-    edges = ends[0] + SLOT * np.arange(int(seconds / SLOT) + 1)
-    edges = edges[edges <= ends[-1]]  # a slot that the run's end cuts short is no slot
+    edges = ends[0] + SLOT * np.arange(int((ends[-1] - ends[0]) / SLOT) + 1)  # a slot that the run's end cuts short is no slot
     counts, _ = np.histogram(ends, edges)
     return pd.DataFrame({"time": edges[:-1] - ends[0], "throughput": counts / SLOT})
 
@@ -127,7 +132,7 @@ def length(rate: np.ndarray) -> float:
 
 
 def spread_by_length(shown: pd.DataFrame) -> pd.DataFrame:
-    """How far the means of stretches of a run scatter, by the stretch's length: load, length (s), spread (share), random.
+    """How far the means of stretches of the runs scatter, by the stretch's length: load, length (s), spread (share), random.
 
     `random` is the spread that slots without memory would have: that of single slots over the root of their number.
     """
@@ -135,10 +140,10 @@ def spread_by_length(shown: pd.DataFrame) -> pd.DataFrame:
     for load, frame in shown.groupby("load", sort=False):
         rate = frame["throughput"].to_numpy()
         for many in (1, 2, 4, 8, 16, 32, 64):
-            whole = len(rate) // many * many
-            if whole < 4 * many:
+            stretch = frame.groupby("run").cumcount() // many
+            means = frame.groupby(["run", stretch])["throughput"].agg(["mean", "size"]).query("size == @many")["mean"]
+            if len(means) < 4:
                 break
-            means = rate[:whole].reshape(-1, many).mean(axis=1)
             rows.append((load, many * SLOT, means.std(ddof=1) / rate.mean(), swing(rate) / np.sqrt(many)))
     return pd.DataFrame(rows, columns=["load", "length", "spread", "random"])
 
@@ -149,13 +154,12 @@ def over(chapter: Chapter, metric: str) -> statistics.Interval | None:
 
 
 def after_checkpoints(shown: pd.DataFrame | None) -> dict[str, float] | None:
-    """Throughput and log per transaction of the writes in the half second after a checkpoint began, over all other slots."""
+    """Throughput and log per transaction of the writes in the `AFTER` seconds after a checkpoint began, over all other slots."""
     if shown is None:
         return None
     writes = shown[shown["load"] == "writes"].reset_index(drop=True)
-    near = np.zeros(len(writes), bool)
-    for place in np.flatnonzero(writes["checkpoint"]):
-        near[place : place + round(0.5 / SLOT)] = True
+    following = writes.groupby("run")["checkpoint"].transform(lambda began: began.rolling(round(AFTER / SLOT), min_periods=1).max())
+    near = following.to_numpy(bool)
     if not near.any() or near.all():
         return None
     over = {name: float(writes.loc[near, name].mean() / writes.loc[~near, name].mean()) for name in ("throughput", "log")}

@@ -58,7 +58,7 @@ def twins(chapter: Chapter) -> None:
     scanned(server)
     many = lasting(chapter, server, SCAN, variables={"tuples": TUPLES})
     arms = [Arm(name, partial(_scan, chapter, server, many, tuples(effect))) for name, effect in ARMS.items()]
-    chapter.compare("twins", arms, UNITS, pairs=chapter.parameters.blocks)
+    chapter.compare("twins", arms, UNITS, pairs=chapter.parameters.blocks, warmup=0)  # that was tried out just now
 
 
 def _scan(chapter: Chapter, server, transactions: int, length: int, block: Block) -> dict[str, float]:

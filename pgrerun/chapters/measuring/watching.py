@@ -1,20 +1,18 @@
 """What watching costs: pgbench's log of transactions, the server's own instruments, and perf."""
 
 import contextlib
-import subprocess
 import tempfile
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
 from pgrerun import statistics
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.measuring.load import READ, SCAN, TUPLES, bank, drive, lasting, scanned
-from pgrerun.errors import CannotMeasure, ServerError
+from pgrerun.errors import CannotMeasure
 from pgrerun.experiment import Arm, Block
-from pgrerun.instruments import perf
+from pgrerun.instruments import perf, sleeps
 
 # ---- pgbench's log
 
@@ -30,7 +28,7 @@ def logging(chapter: Chapter) -> None:
     load = {"builtin": READ, "clients": clients, "variables": {"scale": clients}}
     many = lasting(chapter, server, **load)
     arms = [Arm(name, partial(_lookups, chapter, server, many, load, *how)) for name, how in LOGS.items()]
-    chapter.compare("logging", arms, UNITS)
+    chapter.compare("logging", arms, UNITS, warmup=0)  # that was tried out just now
 
 
 def _lookups(chapter: Chapter, server, transactions: int, load: dict, log: bool, more: tuple, block: Block) -> dict[str, float]:
@@ -57,7 +55,7 @@ def log_cost(chapter: Chapter) -> statistics.Interval | None:
 
 # ---- profilers
 
-PLAIN, PLAIN_AGAIN, SLOW, FAST = "no profiler", "no profiler, again", "perf -g at 99 Hz", "perf -g at 9,999 Hz"
+PLAIN, PLAIN_AGAIN, SLOW, FAST, SWITCHES = "no profiler", "no profiler, again", "perf -g at 99 Hz", "perf -g at 9,999 Hz", "perf, context switches"
 COUNTED, TIMED = "ANALYZE, TIMING OFF", "EXPLAIN ANALYZE"
 WAITS = "wait events at 100 Hz"
 _TIMED = "EXPLAIN (ANALYZE, BUFFERS OFF) "
@@ -82,36 +80,23 @@ def _waits(server) -> Iterator[None]:
         looking.join()
 
 
+_PERF = {SLOW: ("-e", "cpu-clock", "-g", "-F", "99"), FAST: ("-e", "cpu-clock", "-g", "-F", "9999"), SWITCHES: sleeps.options()}
+PROFILERS = {name: "" for name in (PLAIN, PLAIN_AGAIN, WAITS, *_PERF)} | {COUNTED: "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS OFF) ", TIMED: _TIMED}
+"""What is put in front of the scan; who watches from outside is in `watchers`."""
+
+
 @contextlib.contextmanager
-def _recording(frequency: int, server) -> Iterator[None]:
-    """perf, attached to the postmaster before the block, so that the backends started in it are followed."""
+def watchers(server) -> Iterator[dict[str, Callable[[], contextlib.AbstractContextManager]]]:
+    """For each of `PROFILERS` what watches while a block runs. perf is attached to the postmaster, so that it follows the backends started in it."""
     postmaster = next(pid for pid, role in server.pids().items() if role == "postmaster")
-    with tempfile.TemporaryDirectory(prefix="pgrerun-perf-") as folder:
-        command = ["perf", "record", "-e", "cpu-clock", "-g", "-F", str(frequency), "-p", str(postmaster), "-o", f"{folder}/data"]
-        recorder = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            while recorder.poll() is None and not Path(folder, "data").exists():
-                time.sleep(0.01)
-            if recorder.poll() is not None:
-                raise ServerError("perf ended before the load began: it can't attach to the server's postmaster here.")
-            time.sleep(0.1)  # between the file and the first event it opens the counters
-            yield
-        finally:
-            recorder.terminate()
-            recorder.wait()
-
-
-_nobody = contextlib.nullcontext
-PROFILERS = {
-    PLAIN: (_nobody, ""), PLAIN_AGAIN: (_nobody, ""), WAITS: (_waits, ""),
-    SLOW: (partial(_recording, 99), ""), FAST: (partial(_recording, 9999), ""),
-    COUNTED: (_nobody, "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS OFF) "), TIMED: (_nobody, _TIMED),
-}  # fmt: skip
-"""Who watches from outside while the scan runs, and what is put in front of it."""
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pgrerun-perf-")))
+        perfs = {name: stack.enter_context(perf.attached(postmaster, folder / str(number), *options)) for number, (name, options) in enumerate(_PERF.items())}
+        yield dict.fromkeys(PROFILERS, contextlib.nullcontext) | {WAITS: partial(_waits, server)} | perfs
 
 
 def profilers(chapter: Chapter) -> None:
-    """One scan: plain, beside a session that samples wait events, under perf with call graphs, and under the executor's own instrumentation."""
+    """One scan: plain, beside a session that samples wait events, under perf, and under the executor's own instrumentation."""
     perf.require()
     chapter.server.require("processes")
     if not chapter.server.owned:
@@ -119,14 +104,15 @@ def profilers(chapter: Chapter) -> None:
     server = chapter.server
     scanned(server)
     many = lasting(chapter, server, SCAN, variables={"tuples": TUPLES})
-    arms = [Arm(name, partial(_profiled, chapter, server, many, *how)) for name, how in PROFILERS.items()]
-    chapter.compare("profilers", arms, {"time": "ms per transaction"}, warmup=0)
+    with watchers(server) as watching:
+        arms = [Arm(name, partial(_profiled, chapter, server, many, watching[name], prefix)) for name, prefix in PROFILERS.items()]
+        chapter.compare("profilers", arms, {"time": "ms per transaction"}, warmup=0)
 
 
-def _profiled(chapter: Chapter, server, transactions: int, watcher, prefix: str, block: Block) -> dict[str, float]:
+def _profiled(chapter: Chapter, server, transactions: int, watched: Callable, prefix: str, block: Block) -> dict[str, float]:
     if prefix == _TIMED:
-        transactions //= 3  # each takes several times as long
-    with watcher(server):
+        transactions = max(1, transactions // 3)  # each takes several times as long
+    with watched():
         done = drive(chapter, server, prefix + SCAN, transactions=transactions, seed=block.seed, variables={"tuples": TUPLES}, protocol="simple")
     return {"time": 1000 / done.tps}
 

@@ -27,7 +27,7 @@ def needed(chapter: Chapter, found: pd.DataFrame) -> narrate.Sentence:
     given = chapter.parameters
     reach = twins.smallest(twins.equal_ratios(chapter), given.pairs, given.resamples, given.seed)
     return narrate.Sentence(
-        f"To be found in {_percent(twins.POWER)} of experiments on this machine today, with runs as short as these, an effect of {', one of '.join(said)}. "
+        f"To be found in {_percent(twins.POWER)} of experiments on this machine today, with runs of this length, an effect of {', one of '.join(said)}. "
         f"A comparison of {narrate.count(given.pairs, 'pair')}, as this chapter makes below, finds effects from {100 * (reach - 1):.0f} % on so often."
     )
 
@@ -47,8 +47,8 @@ def alarms(found: pd.DataFrame) -> narrate.Sentence:
 def beside_neighbour(chapter: Chapter) -> narrate.Sentence:
     """What pairs and series make of the same runs."""
     found = twins.pairs_and_series(chapter)
-    said = "; ".join(f"{way}, {narrate.interval(x)} times" for way, x in found.items())
-    return narrate.Sentence(f"The same scan seems to take as long as itself, compared {said}.")
+    said = " and, ".join(f"compared {way}, {narrate.interval(x)} times" for way, x in found.items())
+    return narrate.Sentence(f"The same scan seems to take, {said} as long as itself.")
 
 
 def dips(shown: pd.DataFrame | None) -> narrate.Sentence | None:
@@ -57,7 +57,7 @@ def dips(shown: pd.DataFrame | None) -> narrate.Sentence | None:
     if found is None:
         return None
     return narrate.Sentence(
-        f"In the drawn run {narrate.count(found['checkpoints'], 'checkpoint')} began; in the half second after each, a transaction writes {narrate.number(found['log'], 2)} times as much log as at all other times, and throughput is {narrate.number(found['throughput'], 2)} times as high."
+        f"In the drawn runs {narrate.count(found['checkpoints'], 'checkpoint')} began; in the {narrate.number(steadiness.AFTER)} s after each, a transaction writes {narrate.number(found['log'], 2)} times as much log as at all other times, and throughput is {narrate.number(found['throughput'], 2)} times as high."
     )
 
 
@@ -85,12 +85,16 @@ def counting(shown: pd.DataFrame | None) -> narrate.Sentence | None:
 
 
 def perf_cost(chapter: Chapter) -> narrate.Sentence | None:
-    """What perf costs by itself."""
+    """What perf costs by itself, and the others beside it."""
     found = watching.cost(chapter, watching.SLOW)
-    return None if found is None else narrate.ratio_sentence(found, "time", "the scan under perf with call graphs", "the scan alone")
+    if found is None:
+        return None
+    others = [name for name in watching.PROFILERS if name not in (watching.PLAIN, watching.SLOW)]
+    said = "; ".join(f"{name}, {narrate.interval(watching.cost(chapter, name), against=(1,))}" for name in others)
+    return narrate.ratio_sentence(found, "time", "the scan under perf with call graphs", "the scan alone") + f"The same ratio for each of the others: {said}."
 
 
 def mechanism(chapter: Chapter) -> narrate.Sentence | None:
     """The index beside the statistics alone."""
     found = chapter.ratio("fixes", "time", reasons.INDEXED, reasons.STATISTICS)
-    return None if found is None else narrate.ratio_sentence(found, "time of the query", "the index", "statistics alone")
+    return None if found is None else narrate.ratio_sentence(found, "time", "the query beside the index", "the query with statistics alone")
