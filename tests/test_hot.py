@@ -12,7 +12,7 @@ from pgrerun.chapters.hot.bank import AS_BEFORE, BRIN, HOT, INDEXED, NO_HOT, Ban
 from pgrerun.errors import CannotMeasure
 from pgrerun.server import Cluster
 
-TINY = {"profile": "ci", "seed": 2007, "pairs": 5, "clients": 2, "accounts": 300, "rounds": 1}
+TINY = {"profile": "ci", "seed": 2007, "pairs": 5, "clients": 2, "accounts": 300, "timed_accounts": 50, "rounds": 1}
 
 
 @pytest.fixture(scope="module")
@@ -212,6 +212,19 @@ def test_the_same_seed_draws_the_same_accounts(server):
     assert sums[0] == sums[1] != sums[2]
 
 
+@pytest.mark.parametrize("script, tables", [(bank.REDUCED, {"accounts"}), (bank.FULL, {"accounts", "tellers", "branches"})])
+def test_what_runs_inside_the_server_does_what_pgbench_does(server, script, tables):
+    here = Bank(2, 300)
+    for run in (lambda k: bank.replay(k, here, script, 120, seed=1), lambda k: bank.drive(server, here, script, 120, seed=1)):
+        here.load(server)
+        with server.connect() as connection:
+            run(connection)
+            assert {name: counted(connection, name)["updates"] for name in bank.BALANCES} == {name: 120 * (name in tables) for name in bank.BALANCES}
+            total = "SELECT sum(delta), count(*), (SELECT sum(abalance) FROM accounts) FROM history"
+            deltas, inserted, balance = connection.execute(total).fetchone()
+            assert deltas == balance > 120 and inserted == 120
+
+
 # ---- growth and its theory
 
 
@@ -279,7 +292,9 @@ def test_theory_and_measurement_agree(chapter):
     assert set(measured["arm"]) == set(growth.STEADY)
     both = measured.merge(computed, on=["arm", "updates"], suffixes=("", "_computed"))
     assert len(both) == len(measured) == len(computed)
-    assert ((both["accounts"] - both["accounts_computed"]).abs() <= 1).all()
+    for relation in ("accounts", "accounts_pkey"):
+        assert ((both[relation] - both[f"{relation}_computed"]).abs() <= 1).all()
+    assert growth.agreement(measured, computed).groupby("relation")["arm"].agg(list).tolist() == 2 * [list(growth.STEADY)]
     last = measured.groupby("arm")["accounts"].last()
     assert last[HOT] < last[growth.BEFORE_VACUUMED] < last[AS_BEFORE]
     assert growth.grown_although_vacuumed(measured) == pytest.approx(1.1, abs=0.1)
@@ -291,6 +306,65 @@ def test_looks_fall_on_the_prints_updates_and_vacuums(chapter):
         (0.2, False, True), (0.4, False, True), (0.5, True, False), (0.6, False, True), (0.8, False, True), (1.0, True, True),
     ]  # fmt: skip
     assert not any(look.vacuum for look in growth._looks(chapter, HOT))
+
+
+def test_a_loaded_index_is_as_large_as_the_servers(server):
+    with server.connect() as connection:
+        for tuples in (300, 1000, 3000):
+            Bank(1, tuples).load(connection)
+            assert bank.blocks(connection, "accounts_pkey") == [growth.Leaves(tuples).pages]
+
+
+def test_every_full_leaf_splits_once_and_then_duplicates_are_put_together():
+    tuples = 3 * 366 + 72
+    index = growth.Leaves(tuples)
+    for key in (0, 1, 2) * 14:  # forty free places on a leaf, which all versions of one key would fill as well
+        index.update(key, pruning=False)
+    assert len(index.first) == 4 and index.used[0] < 8152 - 20
+    for key in range(tuples):
+        index.update(key, pruning=False)
+    assert len(index.first) == 7
+    for _ in range(3):
+        for key in range(0, tuples, 12):
+            index.update(key, pruning=False)
+    assert len(index.first) == 7 and all(used <= 8152 for used in index.used)
+
+
+def test_a_leaf_whose_dead_entries_may_go_never_splits_and_vacuum_empties_without_merging():
+    pruned, kept = growth.Leaves(1000), growth.Leaves(1000)
+    for key in list(range(1000)) * 5:
+        pruned.update(key, pruning=True)
+        kept.update(key, pruning=False)
+    before = kept.pages
+    kept.vacuum()
+    assert pruned.pages == growth.Leaves(1000).pages < kept.pages == before
+    assert sum(kept.used) == 20 * (1000 + len(kept.first))
+
+
+@pytest.mark.parametrize("count, size", [(1, 20), (2, 36), (3, 44), (4, 44), (5, 52)])
+def test_the_size_of_a_posting_list(count, size):
+    assert growth.Leaves._size(count) == size
+
+
+def test_without_hot_an_index_helps_itself_until_its_entries_are_scattered(chapter):
+    chapter.parameters.accounts = 1500  # of two branches, as many as fill eight leaves and a bit
+    found = growth.scattered(chapter)
+    assert found["per_leaf"].iloc[0] == 8 and found["per_leaf"].iloc[-1] > 2 * 8
+    assert found["accounts_pkey"].iloc[3] == found["accounts_pkey"].iloc[0] < found["accounts_pkey"].iloc[-1]
+    assert "keeps its" in words.helps_itself(found.assign(accounts_pkey=5))
+    said = words.helps_itself(found.assign(accounts_pkey=[11, 11, 11, 11, 11, 19, 19]))
+    assert said.startswith("By 5 updates per account the index has grown, in the end from 11 to 19 pages")
+
+
+def test_autovacuum_comes_where_it_may(chapter):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(growth, "LATER", 1.0)
+        patch.setattr(growth, "NAPTIMES", 0.1)
+        found = growth.autovacuum(chapter).set_index("autovacuum")
+    assert list(found.index) == list(growth.AUTOVACUUM) and found.at["off", "vacuums"] == 0
+    assert (found["before"] <= found["after"]).all() and (found["after"] <= found["later"]).all()
+    with chapter.server.connect() as connection:
+        assert connection.execute("SHOW autovacuum").fetchone() == ("off",)
 
 
 
@@ -432,7 +506,7 @@ NOTHING = [
     chain.summary, chain.seen_of_pruning, chain.when_facts, chain.all_chains_facts, chain.seen_of_repair, chain.repair_facts,
     ways.shares, ways.overhead_facts, ways.index_facts, ways.worst_facts, ways.room_facts,
     growth.stock_facts, growth.worth_facts, growth.index_facts, growth.small_facts, growth.small_index_facts, growth.small_beside_print,
-    growth.queue_facts, growth.grown_although_vacuumed, budget.per_arm, budget.changed_pages, budget.bound_facts, budget.eager_over_lazy,
+    growth.queue_facts, growth.grown_although_vacuumed, words.helps_itself, budget.per_arm, budget.changed_pages, budget.bound_facts, budget.eager_over_lazy,
     worries.chain_facts, worries.seen_of_broken_chains, worries.index_bug, worries.loses_rows,
     words.not_merely_hot, words.index_split, words.small_growth, words.snapshot_cost,
     drawn.page_by_page, drawn.by_way, drawn.by_fillfactor, drawn.beside_print, drawn.log_budget, drawn.long_chains, drawn.waiting,

@@ -1,6 +1,7 @@
 """pgbench: its report is read completely, and a broken run gives no number."""
 
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -34,6 +35,19 @@ def test_transactions_variables_and_seed(server):
         runs.append(drawn(server))
     assert runs[0] == runs[1] != runs[2]
     assert {mark for _, mark in runs[0]} == {7}
+
+
+def test_pgbench_is_asked_for_its_options_once_per_server():
+    class Named:
+        asked = 0
+
+        def tool(self, *_):
+            self.asked += 1
+            return SimpleNamespace(stdout="  --exit-on-abort  exit when any client is aborted")
+
+    servers = Named(), Named()
+    assert [pgbench._knows(server, option) for server in servers for option in ("--exit-on-abort", "--colour")] == [True, False] * 2
+    assert [server.asked for server in servers] == [1, 1]
 
 
 def test_a_log_has_every_transaction_of_every_thread(server):

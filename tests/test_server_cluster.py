@@ -132,6 +132,9 @@ def test_settings_merge_over_restarts_and_bad_ones_are_refused(base):
         server.restart({"shared_buffers": "2MB", "log_line_prefix": r"it's \ 100%% "})
         assert (show(server, "work_mem"), show(server, "shared_buffers")) == ("1MB", "2MB")
         assert show(server, "log_line_prefix") == r"it's \ 100%% "
+        with server.restarted({"shared_buffers": "3MB", "wal_level": "minimal", "max_wal_senders": 0}):
+            assert (show(server, "shared_buffers"), show(server, "wal_level")) == ("3MB", "minimal")
+        assert (show(server, "shared_buffers"), show(server, "wal_level")) == ("2MB", "replica")
         with pytest.raises(ServerError, match="no_such_setting"):
             server.restart({"no_such_setting": 1})
         with pytest.raises(ServerError, match="no_such_setting"):

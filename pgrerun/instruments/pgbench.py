@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
@@ -139,15 +140,14 @@ def _check(script, builtin, clients, seconds, transactions, protocol) -> None:
         raise ParameterError(f"pgbench can't be run like this: {problem}.")
 
 
-_help: dict[str, str] = {}
+_help: WeakKeyDictionary = WeakKeyDictionary()  # by server, whose programs never change
 
 
 def _knows(server, option: str) -> bool:
-    """Whether this server's pgbench has an option; asked once per release."""
-    version = server.tool("pgbench", "--version").stdout
-    if version not in _help:
-        _help[version] = server.tool("pgbench", "--help").stdout
-    return option in _help[version]
+    """Whether this server's pgbench has an option; asked once per server."""
+    if server not in _help:
+        _help[server] = server.tool("pgbench", "--help").stdout
+    return option in _help[server]
 
 
 def _raise_if_broken(done) -> None:

@@ -230,6 +230,18 @@ class Cluster(Server):
             self.settings = before
             raise
 
+    @contextlib.contextmanager
+    def restarted(self, settings: Mapping[str, str | int]) -> Iterator[None]:
+        """Restart with `settings` for the length of a block, and then as it was before: cheaper than another cluster."""
+        before = dict(self.settings)
+        self.restart(settings)
+        try:
+            yield
+        finally:
+            self.settings = before
+            if self._postmaster.poll() is None:  # one that died is not to be mended behind its owner's back
+                self.restart()
+
     def crash(self) -> None:
         """SIGKILL every process of this cluster, by id; `start()` then recovers."""
         self._require_here()

@@ -11,6 +11,7 @@ HOT has no switch. What takes it away, or what came with it, without another cos
   ranges of blocks, which since PostgreSQL 16 leaves HOT alone.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -96,8 +97,7 @@ class Bank:
                     if arm in (NO_HOT, AS_BEFORE) or (arm in _INDEX and name == "accounts"):
                         connection.execute(_INDEX[arm].format(name, BALANCES[name]))
                 loading.replace(connection, "history", f"{_HISTORY} WITH (autovacuum_enabled = off)")
-            for name in (*_TABLES, "history"):
-                connection.execute(f"VACUUM (FREEZE, ANALYZE) {name}")
+            connection.execute(f"VACUUM (FREEZE, ANALYZE) {', '.join((*_TABLES, 'history'))}")
 
     def _count(self, name: str) -> int:
         return {"branches": self.branches, "tellers": TELLERS * self.branches, "accounts": self.tuples}[name]
@@ -167,16 +167,36 @@ def drive(
     )  # fmt: skip
 
 
-def churn(connection: psycopg.Connection, bank: Bank, updates: int, *, seed: int) -> None:
+_INSIDE = """DO $$ DECLARE drawn_aid int; drawn_bid int; drawn_tid int; drawn_delta int; BEGIN FOR n IN 1..{transactions} LOOP
+    drawn_aid := floor(random() * {accounts} * {branches})::int + 1; drawn_bid := floor(random() * {branches})::int + 1;
+    drawn_tid := floor(random() * {tellers} * {branches})::int + 1; drawn_delta := floor(random() * 5000)::int + 1;
+    {statements} COMMIT; END LOOP; END $$"""
+
+
+def replay(connection: psycopg.Connection, bank: Bank, script: str, transactions: int, *, seed: int) -> None:
+    """Run a script's statements so many times, a transaction each, without a client in between: for counting, not for timing."""
+    lines = SCRIPTS[script].splitlines()
+    statements = " ".join(lines[lines.index("BEGIN;") + 1 : lines.index("END;")])
+    statements = re.sub(r":(\w+)", r"drawn_\1", statements).replace("SELECT abalance", "PERFORM abalance")
+    _draw(connection, seed)
+    connection.execute(_INSIDE.format(transactions=transactions, statements=statements, **bank.variables))
+
+
+def _draw(connection: psycopg.Connection, seed: int) -> None:
+    """Begin the session's random numbers anew; its commits don't wait for the log."""
+    connection.execute("SET synchronous_commit = off")
+    connection.execute("SELECT setseed(%s::float8 / 2147483648)", [seed])
+
+
+def churn(connection: psycopg.Connection, bank: Bank, updates: int, *, seed: int, table: str = "accounts") -> None:
     """Update accounts drawn at random, each in a transaction of its own, without a client in between.
 
     For growing relations, not for timing.
     """
-    connection.execute("SET synchronous_commit = off")
-    connection.execute("SELECT setseed(%s::float8 / 2147483648)", [seed])
+    _draw(connection, seed)
     connection.execute(
         f"DO $$ DECLARE drawn int; BEGIN FOR n IN 1..{updates} LOOP drawn := floor(random() * {bank.tuples})::int + 1;"
-        " UPDATE accounts SET abalance = abalance + 1 WHERE aid = drawn; COMMIT; END LOOP; END $$"
+        f" UPDATE {table} SET abalance = abalance + 1 WHERE aid = drawn; COMMIT; END LOOP; END $$"
     )
 
 
@@ -212,6 +232,7 @@ def apparatus(chapter: Chapter) -> tables.Table:
         ("disk", "not said", f"{1 / flush:,.0f} flushed writes per second" if flush else "unknown"),
         ("clients, and branches", f"{then['clients']:g}", f"{here.branches}"),
         ("accounts", f"{published.derived('hot_growth').at['reduced_accounts', 'tuples']:,.0f}", f"{here.tuples:,}"),
+        ("accounts where throughput is timed", "the same", f"{here.branches * chapter.parameters.timed_accounts:,}"),
         ("updates per account", f"{printed_updates():g}", f"{printed_updates():g}; for the steady state up to {chapter.parameters.rounds}"),
         ("fillfactor of accounts", f"{then['fillfactor']:g} %", f"{then['fillfactor']:g} %"),
         ("time to run", "", time_to_run("hot")),

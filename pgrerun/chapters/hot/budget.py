@@ -11,11 +11,11 @@ from pgrerun.chapter import Chapter
 from pgrerun.chapters.hot import ways
 from pgrerun.claims import MARGIN
 from pgrerun.chapters.hot.bank import (
-    ARMS, AS_BEFORE, HOT, INDEXED, NO_HOT, PAGE, REDUCED, SIZED, bank, blocks, churn, drive, printed_updates, snapshot,
+    ARMS, AS_BEFORE, HOT, INDEXED, NO_HOT, PAGE, REDUCED, SIZED, bank, blocks, churn, drive, printed_updates, replay, snapshot,
 )  # fmt: skip
 from pgrerun.errors import CannotMeasure
 from pgrerun.experiment import Arm, Block
-from pgrerun.instruments import counters, pgbench
+from pgrerun.instruments import clock, counters
 
 IMAGES, TABLES, PRUNED, ENTRIES, REMOVED, COMMITS, REST = (
     "full page images", "new versions (tables)", "pruning", "index entries", "index entries removed", "commit", "other",
@@ -39,7 +39,7 @@ class Written:
 
 
 def budget(chapter: Chapter) -> Written:
-    """Account for as many updates as in print, by one client with a fixed seed, in every arm."""
+    """Account for as many updates as in print, by one session with a fixed seed, in every arm."""
     server, here = chapter.server, bank(chapter)
     server.require("checkpoint")
     server.extension("pg_walinspect")
@@ -51,7 +51,7 @@ def budget(chapter: Chapter) -> Written:
             connection.execute("CHECKPOINT")
             for number, phase in enumerate((FRESH, LATER)):
                 start = _position(connection)
-                drive(server, here, REDUCED, transactions, seed=chapter.parameters.seed + number, waiting=False)
+                replay(connection, here, REDUCED, transactions, seed=chapter.parameters.seed + number)
                 end = _position(connection)
                 log.append((_log_by_part(connection, start, end) / transactions).reset_index().assign(arm=arm, phase=phase))
                 if phase == FRESH:
@@ -196,11 +196,11 @@ def pools(chapter: Chapter) -> pd.DataFrame:
     if 2 * SMALLEST_POOL > data:
         raise CannotMeasure("larger relations", f"accounts and its index have {data} pages, and PostgreSQL's smallest buffer pool holds most of them; set accounts higher")
     transactions, rows = here.updates(printed_updates()), []
+    cluster = chapter.cluster()
     for name, pages in (("as in print", max(SMALLEST_POOL, round(share * data))), ("holds everything", max(1024, 4 * data))):
-        cluster = chapter.cluster(shared_buffers=f"{PAGE // 1024 * pages}kB", synchronous_commit="off", track_io_timing="on")
         here.load(cluster)
-        cluster.restart()
-        with cluster.connect() as probe, counters.Counters(cluster, settle=0.05) as counter:
+        settings = {"shared_buffers": f"{PAGE // 1024 * pages}kB", "synchronous_commit": "off", "track_io_timing": "on"}
+        with cluster.restarted(settings), cluster.connect() as probe, counters.Counters(cluster, settle=0.05) as counter:
             before = _reading_time(probe)
             with counter.measured() as delta:
                 drive(cluster, here, REDUCED, transactions, seed=chapter.parameters.seed)
@@ -232,14 +232,14 @@ def bound_facts(found: pd.DataFrame | None) -> dict[str, bool] | None:
 
 
 SCANS, LOOKUPS = "scans", "lookups"
-_READERS = {
-    SCANS: "SELECT sum(abalance) FROM accounts;\n",
-    LOOKUPS: "\\set aid random(1, :accounts * :branches)\nSELECT abalance FROM accounts WHERE aid = :aid;\n",
-}
+_READERS = {SCANS: "PERFORM sum(abalance) FROM accounts", LOOKUPS: "PERFORM abalance FROM accounts WHERE aid = drawn"}
 
 
 def reading(chapter: Chapter) -> None:
-    """Time to scan accounts and to look up one, after as many updates as in print, with HOT and as before it."""
+    """Time to scan accounts and to look up one, after as many updates as in print, with HOT and as before it.
+
+    The reads run in the server, one after another, so that no message's way counts.
+    """
     arms = [Arm(arm, partial(_read, chapter, arm)) for arm in (HOT, AS_BEFORE)]
     chapter.compare("reading", arms, {name: "ms" for name in _READERS}, warmup=0)
 
@@ -250,8 +250,10 @@ def _read(chapter: Chapter, arm: str, block: Block) -> dict[str, float]:
     with server.connect() as connection, snapshot(server, arm == AS_BEFORE):
         churn(connection, here, here.updates(printed_updates()), seed=block.seed)
         found = {}
-        for name, script in _READERS.items():
-            times = 50 if name == SCANS else here.tuples
-            result = pgbench.run(server, script, transactions=times, variables=here.variables, seed=block.seed, protocol="prepared")
-            found[name] = 1000 / result.tps
+        for name, statement in _READERS.items():
+            times = 50 if name == SCANS else 3 * here.tuples
+            loop = f"FOR n IN 1..{times} LOOP drawn := floor(random() * {here.tuples})::int + 1; {statement}; END LOOP;"
+            with clock.stopwatch() as watch:
+                connection.execute(f"DO $$ DECLARE drawn int; BEGIN {loop} END $$")
+            found[name] = 1000 * watch.seconds / times
     return found

@@ -178,7 +178,8 @@ def _free(connection: psycopg.Connection, relation: str) -> int:
 
 
 def _versions(connection: psycopg.Connection) -> int:
-    return int((pages.heap_page(connection, "narrow", 0)["state"] == "normal").sum())
+    normal = "SELECT count(*) FROM heap_page_items(get_raw_page('narrow', 0)) WHERE lp_flags = 1"
+    return connection.execute(normal).fetchone()[0]
 
 
 def seen_of_pruning(when: pd.DataFrame | None) -> pd.DataFrame | None:

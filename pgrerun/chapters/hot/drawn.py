@@ -135,37 +135,47 @@ def beside_print(grown: pd.DataFrame | None) -> charts.Figure | None:
 
 # a line's name stands inside its panel, which on a phone is narrow
 _SHORT = {VACUUMED: "no HOT, vacuumed", BEFORE_VACUUMED: "vacuumed", AS_BEFORE: "never vacuumed"}
-PRUNED_PANEL, KEPT_PANEL = "dead versions pruned", "nothing is pruned"
+_RELATIONS = {"accounts": "accounts", "accounts_pkey": "its index"}
+PRUNED_PANEL, KEPT_PANEL = "pruned", "nothing pruned"
 
 
 def steady_state(measured: pd.DataFrame | None, computed: pd.DataFrame) -> charts.Figure | None:
-    """Size of accounts over updates per account, measured and computed, and the print's point."""
+    """Sizes of accounts and its index over updates per account, measured and computed, and the print's points."""
     if measured is None:
         return None
-    rows = []
-    for kind, frame in (("simulated", computed), ("measured", measured)):
-        for arm, own in frame.groupby("arm", sort=False):
-            relative = own["accounts"] / own["accounts"].iloc[0]
-            rows.append(pd.DataFrame({"x": own["updates"], "value": relative, "kind": kind, "series": arm}))
-    then = published.derived("hot_growth").loc["reduced_accounts"]
-    points = {HOT: then["times_hot"], AS_BEFORE: then["times_head"]}
-    rows.append(pd.DataFrame([{"x": printed_updates(), "value": value, "kind": "printed", "series": arm} for arm, value in points.items()]))
-    frame = pd.concat(rows, ignore_index=True)
-    frame["panel"] = frame["series"].map(lambda arm: KEPT_PANEL if arm in (AS_BEFORE, BEFORE_VACUUMED) else PRUNED_PANEL)
-    frame = _merged(frame.replace({"series": _SHORT}), HOT, _SHORT[VACUUMED])
+    frame = pd.concat([_sizes_of(relation, measured, computed) for relation in _RELATIONS], ignore_index=True)
     return charts.lines(
         frame,
-        question="What size does accounts settle at, and does the layout of a page predict it?",
-        caption="Pages of accounts relative to those after loading. Simulated is an account of bytes on each page: tuples, line pointers and what dead versions leave.",
+        question="What sizes do accounts and its index settle at, and does the layout of a page predict them?",
+        caption="Pages relative to those after loading, with dead versions pruned and without. Simulated is an account of bytes on each page: "
+        "tuples or entries, line pointers and what dead versions leave.",
         description=narrate.described(frame.assign(label=frame["series"] + " after " + frame["x"].map("{:g}".format))),
         x_quantity="updates",
         x_unit="per account",
-        quantity="size of accounts, relative to after loading",
+        quantity="size, relative to after loading",
         unit="",
         facet="panel",
         own_scales=True,
         name="hot-steady",
     )
+
+
+def _sizes_of(relation: str, measured: pd.DataFrame, computed: pd.DataFrame) -> pd.DataFrame:
+    """The lines of accounts or its index, in a panel with pruning and one without, and the print's points."""
+    rows = []
+    for kind, frame in (("simulated", computed), ("measured", measured)):
+        for arm, own in frame.groupby("arm", sort=False):
+            relative = own[relation] / own[relation].iloc[0]
+            rows.append(pd.DataFrame({"x": own["updates"], "value": relative, "kind": kind, "series": arm}))
+    then = published.derived("hot_growth").loc[f"reduced_{relation}"]
+    points = {HOT: then["times_hot"], AS_BEFORE: then["times_head"]}
+    rows.append(pd.DataFrame([{"x": printed_updates(), "value": value, "kind": "printed", "series": arm} for arm, value in points.items()]))
+    frame = pd.concat(rows, ignore_index=True)
+    pruned = ~frame["series"].isin((AS_BEFORE, BEFORE_VACUUMED))
+    frame["panel"] = pruned.map({True: f"{_RELATIONS[relation]}, {PRUNED_PANEL}", False: f"{_RELATIONS[relation]}, {KEPT_PANEL}"})
+    frame = _merged(frame.replace({"series": _SHORT}), HOT, _SHORT[VACUUMED])
+    with_both = f"{HOT}; {_SHORT[VACUUMED]}"
+    return _merged(frame, with_both, NO_HOT, "all three") if with_both in set(frame["series"]) else frame
 
 
 def _merged(frame: pd.DataFrame, one: str, other: str, name: str = "") -> pd.DataFrame:
@@ -217,7 +227,7 @@ def faster(chapter: Chapter) -> charts.Figure | None:
         ("throughput", f"{NO_HOT}: reduced over full", name(REDUCED, NO_HOT), name(FULL, NO_HOT)),
         ("merlin", one, merlins(1, HOT), merlins(1, NO_HOT)),
         ("merlin", many, merlins(clients, HOT), merlins(clients, NO_HOT)),
-        ("merlin", f"{narrate.count(clients, 'client')}: {NO_HOT} over an index", merlins(clients, NO_HOT), merlins(clients, INDEXED)),
+        *(("merlin", f"{narrate.count(number, 'client')}: {NO_HOT} over an index", merlins(number, NO_HOT), merlins(number, INDEXED)) for number in (1, clients)),
     ]
     for experiment, label, arm, base in pairs:
         for kind, frame in chapter.by_provenance(experiment):
@@ -250,14 +260,16 @@ def every_run(chapter: Chapter) -> charts.Figure | None:
     if not found:
         return None
     kind, frame = found[-1]
-    table = wide(frame, "throughput")
-    order = [name(script, arm) for script, arm in PAVAN]
+    # the arms' names in the record are too long for a phone
+    short = {name(script, arm): f"{'reduced' if script == REDUCED else 'full'}: {arm}" for script, arm in PAVAN}
+    table = wide(frame, "throughput").rename(columns=short)
+    order = list(short.values())
     medians = pd.DataFrame([charts.row(arm, kind, statistics.median(table[arm])) for arm in order])
     every = table[order].melt(ignore_index=False, var_name="label").rename_axis("block").reset_index().assign(kind=kind)
     return charts.observations(
         every,
         question="How much do runs of the same arm differ?",
-        caption="Throughput of every repetition, with the median of each arm and its interval.",
+        caption="Throughput of every repetition of the reduced and the full script, with the median of each arm and its interval.",
         description=narrate.described(medians),
         quantity="throughput",
         unit="transactions/s",

@@ -4,16 +4,19 @@ Time is counted in updates per account, so that growth compares across machines.
 fixed seeds: the sizes are the same in every run.
 """
 
+import time
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+import psycopg
 
 from pgrerun import published
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.hot.bank import (
-    AS_BEFORE, BALANCES, FULL, HOT, NO_HOT, PAGE, REDUCED, SIZED, TELLERS, Bank, bank, blocks, churn, counted, drive, printed_updates, snapshot, vacuum,
+    AS_BEFORE, BALANCES, FULL, HOT, NO_HOT, PAGE, REDUCED, SIZED, TELLERS, Bank, bank, blocks, churn, counted, drive, printed_updates, replay, snapshot, vacuum,
 )  # fmt: skip
 from pgrerun.relations import loading
 
@@ -28,21 +31,25 @@ def growth(chapter: Chapter) -> pd.DataFrame:
     """The thread's two set-ups, as many updates per account as in print: a row per script, arm and relation or index.
 
     Columns: script, arm, relation, before, after (pages), updates, hot, newpage (of the table; an index has none),
-    transactions (that pgbench reported), history (tuples inserted).
+    transactions (in the first run, which is pgbench's, as it reported), history (tuples inserted).
     """
     server, here = chapter.server, bank(chapter)
-    rows = []
+    rows, load = [], {"seed": chapter.parameters.seed}
     for script, arm in RUNS:
         here.load(server, arm)
         with server.connect() as connection, snapshot(server, arm == AS_BEFORE):
             before = blocks(connection, *SIZED)
-            done = drive(server, here, script, here.updates(printed_updates()), seed=chapter.parameters.seed, waiting=False)
+            transactions = here.updates(printed_updates())
+            if (script, arm) == RUNS[0]:
+                transactions = drive(server, here, script, transactions, waiting=False, **load).transactions
+            else:
+                replay(connection, here, script, transactions, **load)
             history = connection.execute("SELECT count(*) FROM history").fetchone()[0]
             for relation, start, end in zip(SIZED, before, blocks(connection, *SIZED)):
                 counts = counted(connection, relation) if relation in BALANCES else {}
                 rows.append(
                     {"script": script, "arm": arm, "relation": relation, "before": start, "after": end}
-                    | counts | {"transactions": done.transactions, "history": history}
+                    | counts | {"transactions": transactions, "history": history}
                 )  # fmt: skip
     return pd.DataFrame(rows)
 
@@ -134,21 +141,26 @@ def worth_facts(grown: pd.DataFrame | None) -> dict[str, bool] | None:
 # ---- small tables
 
 SMALL = SIZED[2:]
-_UPDATE_SMALL = """DO $$ DECLARE drawn int; BEGIN FOR n IN 1..{updates} LOOP
-    drawn := floor(random() * {branches})::int + 1; UPDATE branches SET bbalance = bbalance + 1 WHERE bid = drawn;
-    drawn := floor(random() * {tellers})::int + 1; UPDATE tellers SET tbalance = tbalance + 1 WHERE tid = drawn; COMMIT;
+TOGETHER = 30  # updates of either table that commit at once: with ninety clients many are under way at any time
+_UPDATE_SMALL = f"""DO $$ DECLARE b int; t int; BEGIN FOR n IN 1..{{updates}} / {TOGETHER} LOOP
+    b := floor(random() * {{branches}}); t := floor(random() * {{tellers}});
+    UPDATE branches SET bbalance = bbalance + 1
+        WHERE bid = ANY (ARRAY(SELECT (b + i * {{branches}} / {TOGETHER}) % {{branches}} + 1 FROM generate_series(1, {TOGETHER}) AS i));
+    UPDATE tellers SET tbalance = tbalance + 1
+        WHERE tid = ANY (ARRAY(SELECT (t + i * {{tellers}} / {TOGETHER}) % {{tellers}} + 1 FROM generate_series(1, {TOGETHER}) AS i)); COMMIT;
 END LOOP; END $$"""
 
 
 def between_vacuums() -> int:
-    """Transactions of the print's full script without HOT while its autovacuum slept once."""
-    return round(published.cell("hot_setup", "autovacuum_naptime", "value") * published.cell("hot_throughput", "full_head", "tps_including"))
+    """Transactions of the print's full script without HOT while its autovacuum slept once; a multiple of `TOGETHER`."""
+    seconds, tps = published.cell("hot_setup", "autovacuum_naptime", "value"), published.cell("hot_throughput", "full_head", "tps_including")
+    return round(seconds * tps / TOGETHER) * TOGETHER
 
 
 def small(chapter: Chapter) -> pd.DataFrame:
     """Pages of branches and tellers, as many as in print, after the updates between two of the print's vacuums.
 
-    A row per arm (HOT, NO_HOT) and relation or index: arm, relation, before, after, updates (of the table), hot.
+    `TOGETHER` tuples of each table are updated at a time, evenly spread from one drawn at random. A row per arm (HOT, NO_HOT) and relation or index: arm, relation, before, after, updates (of the table), hot.
     """
     there, rows = Bank(int(published.cell("hot_setup", "scale", "value")), 1), []
     for arm in (HOT, NO_HOT):
@@ -306,40 +318,112 @@ class Pages:
         self.spare = [page for page in range(len(self.live)) if self.room(page, self.reserve)]
 
 
+ENTRY, FULL_LEAF = 20, 8152  # bytes: of an entry with its line pointer, and of a leaf without its header
+LEAF_FILLFACTOR = 0.9
+
+
+@dataclass
+class Leaves:
+    """Leaves of the primary key's index as byte accounts: entries of versions of each tuple, which nobody may remove or somebody may.
+
+    A leaf holds the tuples of a range of keys, and a high key. Before it splits, entries of dead versions are
+    removed if they may be; else those of the same key are put together (PostgreSQL 14 does the one, 13 the other).
+    """
+
+    tuples: int
+
+    def __post_init__(self):
+        loaded = int(LEAF_FILLFACTOR * FULL_LEAF) // ENTRY
+        self.first = list(range(0, self.tuples, loaded))  # the lowest key of each leaf
+        self.entries = [1] * self.tuples
+        self.used = [ENTRY * (1 + min(loaded, self.tuples - low)) for low in self.first]
+
+    @property
+    def pages(self) -> int:
+        """All pages of the index: leaves, the levels above them, the meta page."""
+        pages, level = 1 + len(self.first), len(self.first)
+        while level > 1:
+            level = -(-level // PAGES_PER_PARENT)
+            pages += level
+        return pages
+
+    def update(self, number: int, pruning: bool) -> None:
+        """Add an entry for a new version of a tuple."""
+        leaf = self._leaf(number)
+        if self.used[leaf] + ENTRY > FULL_LEAF:
+            self._make_room(leaf, pruning)
+            leaf = self._leaf(number)
+        self.entries[number] += 1
+        self.used[leaf] += ENTRY
+
+    def _leaf(self, number: int) -> int:
+        return bisect_right(self.first, number) - 1
+
+    def _make_room(self, leaf: int, pruning: bool) -> None:
+        low, high = (*self.first, self.tuples)[leaf : leaf + 2]
+        if pruning:
+            self.entries[low:high] = [1] * (high - low)
+        sizes = np.cumsum([self._size(count) for count in self.entries[low:high]])
+        self.used[leaf] = ENTRY + int(sizes[-1])
+        if self.used[leaf] + ENTRY > FULL_LEAF and high - low > 1:
+            last = leaf == len(self.first) - 1  # only the last is expected to grow at its end
+            cut = min(int(np.searchsorted(sizes, sizes[-1] * (LEAF_FILLFACTOR if last else 0.5))) + 1, high - low - 1)
+            self.first.insert(leaf + 1, low + cut)
+            self.used[leaf : leaf + 1] = [ENTRY + int(sizes[cut - 1]), ENTRY + int(sizes[-1] - sizes[cut - 1])]
+
+    @staticmethod
+    def _size(count: int) -> int:
+        """Bytes of so many entries of one key, put together: a key, six bytes for each, aligned, and a line pointer."""
+        return ENTRY if count == 1 else -(-(16 + 6 * count) // 8) * 8 + LINE_POINTER
+
+    def vacuum(self) -> None:
+        """Remove the entries of dead versions; leaves aren't put together again."""
+        self.entries = [1] * self.tuples
+        self.used = [ENTRY * (1 + high - low) for low, high in zip(self.first, [*self.first[1:], self.tuples])]
+
+
 def theory(chapter: Chapter, width: int = 121) -> pd.DataFrame:
-    """The same sizes of accounts from the layout of a page alone: columns arm, updates, accounts.
+    """The same sizes from the layout of pages alone: columns arm, updates, accounts, accounts_pkey (pages).
 
     `width` is that of pgbench's account. With HOT a dead version leaves nothing behind, so nothing is computed.
     """
     here, rows = bank(chapter), []
     fillfactor = int(published.cell("hot_setup", "fillfactor", "value"))
     for arm in STEADY:
-        pages, draws = Pages(here.tuples, width, fillfactor), np.random.default_rng(chapter.parameters.seed)
-        rows.append((arm, 0.0, len(pages.live)))
+        pages, leaves = Pages(here.tuples, width, fillfactor), Leaves(here.tuples)
+        draws, pruning = np.random.default_rng(chapter.parameters.seed), LOADED_AS.get(arm, arm) != AS_BEFORE
+        rows.append((arm, 0.0, len(pages.live), leaves.pages))
         done = 0.0
         for look in _looks(chapter, arm):
             updates = 0 if arm == HOT else here.updates(look.until) - here.updates(done)
             for number in draws.integers(here.tuples, size=updates).tolist():
-                pages.update(number, pruning=LOADED_AS.get(arm, arm) != AS_BEFORE)
+                pages.update(number, pruning)
+                leaves.update(number, pruning)
             done = look.until
             if look.seen:
-                rows.append((arm, done, len(pages.live)))
+                rows.append((arm, done, len(pages.live), leaves.pages))
             if look.vacuum:
                 pages.vacuum()
-    return pd.DataFrame(rows, columns=["arm", "updates", "accounts"])
+                leaves.vacuum()
+    return pd.DataFrame(rows, columns=["arm", "updates", *SIZED[:2]])
 
 
 def agreement(measured: pd.DataFrame | None, computed: pd.DataFrame) -> pd.DataFrame | None:
-    """The largest difference between measured and computed pages of accounts, for each arm, as a share of the computed."""
+    """The largest difference between measured and computed pages, for accounts and its index in each arm, as a share of the computed."""
     if measured is None:
         return None
-    both = measured.merge(computed, on=["arm", "updates"], suffixes=("", "_computed"))
-    off = (both["accounts"] / both["accounts_computed"] - 1).abs()
-    frame = both.assign(off=off).groupby("arm", sort=False).agg(
-        updates=("updates", "last"), initial_pages=("accounts", "first"), pages=("accounts", "last"), computed=("accounts_computed", "last"),
+    both = sizes(measured).merge(sizes(computed), on=["relation", "arm", "updates"], suffixes=("", "_computed"))
+    off = (both["pages"] / both["pages_computed"] - 1).abs()
+    frame = both.assign(off=off).groupby(["relation", "arm"], sort=False).agg(
+        updates=("updates", "last"), initial_pages=("pages", "first"), pages=("pages", "last"), computed=("pages_computed", "last"),
         largest_difference=("off", "max"),
     )  # fmt: skip
     return frame.reset_index().assign(largest_difference=lambda f: f["largest_difference"].map("{:.1%}".format))
+
+
+def sizes(found: pd.DataFrame) -> pd.DataFrame:
+    """Of `steady` or `theory`, a row per relation: columns relation, arm, updates, pages."""
+    return found.melt(["arm", "updates"], list(SIZED[:2]), var_name="relation", value_name="pages")
 
 
 def grown_although_vacuumed(measured: pd.DataFrame | None) -> float | None:
@@ -350,35 +434,78 @@ def grown_although_vacuumed(measured: pd.DataFrame | None) -> float | None:
     return float(own[printed_updates()] / own[0.0])
 
 
+# ---- where an index without HOT stops to help itself
+
+DELETES_FROM = 6  # pages of a table on which one leaf's deletion looks for dead versions: BOTTOMUP_MAX_NBLOCKS of heapam.c
+_PER_LEAF = """
+    SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY pages) FROM (
+        SELECT count(DISTINCT (tid::text::point)[0]) AS pages
+        FROM generate_series(1, pg_relation_size('accounts_pkey') / 8192 - 1) AS block,
+             LATERAL bt_page_stats('accounts_pkey', block) AS leaf, LATERAL bt_page_items('accounts_pkey', block) AS item,
+             LATERAL unnest(coalesce(item.tids, ARRAY[item.htid])) AS tid
+        WHERE leaf.type = 'l' AND NOT (item.itemoffset = 1 AND leaf.btpo_next <> 0)  -- the high key leads nowhere
+        GROUP BY block) AS leaves"""
+
+
+def scattered(chapter: Chapter) -> pd.DataFrame:
+    """Without HOT and without vacuum, where the entries of a leaf lead: a row per number of updates.
+
+    Columns: updates (per account), accounts, accounts_pkey (pages), per_leaf (pages of accounts to which the entries of a
+    leaf lead, the median leaf).
+    """
+    server, here, rows, done = chapter.server, bank(chapter), [], 0
+    server.extension("pageinspect")
+    here.load(server, NO_HOT)
+    with server.connect() as connection:
+        for updates in (0, 1, 2, 3, 4, 5, 6):
+            churn(connection, here, here.updates(updates - done), seed=chapter.parameters.seed + updates)
+            rows.append((done := updates, *blocks(connection, *SIZED[:2]), connection.execute(_PER_LEAF).fetchone()[0]))
+    return pd.DataFrame(rows, columns=["updates", *SIZED[:2], "per_leaf"])
+
+
 # ---- autovacuum
 
 
+NAPTIMES = 2.5  # of a second each, the shortest: vacuum is to come more than once
+LATER = 4.0  # updates per account: without vacuum dead line pointers have used up the room of most pages by then
 AUTOVACUUM = {"off": None, "as in print": {}, "throttled": {"autovacuum_vacuum_cost_delay": 100, "autovacuum_vacuum_cost_limit": 1}}
 
 
 def autovacuum(chapter: Chapter) -> pd.DataFrame:
     """Without HOT, with autovacuum off, as in print and throttled to a crawl: a row each.
 
-    Columns: autovacuum, before, after (pages of accounts; as many updates per account as in print), later
-    (after the chapter's longest run), vacuums (of accounts, by then).
+    Three copies of accounts are updated in turn, by one session, as fast as it can but for no less than `NAPTIMES` of
+    autovacuum's naps. Columns: autovacuum, before, after (pages; as many updates per account as in print), later
+    (after `LATER` updates per account or the chapter's longest run), vacuums (by then).
     """
-    cluster, here = chapter.cluster(autovacuum="on", autovacuum_naptime=1, synchronous_commit="off"), bank(chapter)
-    scale = published.cell("hot_setup", "autovacuum_scale_factor", "value")
-    rows = []
-    for name, options in AUTOVACUUM.items():
-        here.load(cluster, NO_HOT)
-        with cluster.connect() as connection:
-            if options is not None:
-                options = {"autovacuum_enabled": "on", "autovacuum_vacuum_scale_factor": scale, "autovacuum_vacuum_threshold": 0} | options
-                connection.execute(f"ALTER TABLE accounts SET ({', '.join(f'{option} = {value}' for option, value in options.items())})")
-            before = blocks(connection, "accounts")
-            load = {"seed": chapter.parameters.seed, "clients": chapter.parameters.clients}
-            drive(cluster, here, REDUCED, here.updates(printed_updates()), **load)
-            after = blocks(connection, "accounts")
-            drive(cluster, here, REDUCED, here.updates(chapter.parameters.rounds - printed_updates()), **load)
-            vacuums = connection.execute("SELECT pg_stat_get_autovacuum_count('accounts'::regclass)").fetchone()[0]
-            rows.append((name, *before, *after, *blocks(connection, "accounts"), vacuums))
-    return pd.DataFrame(rows, columns=["autovacuum", "before", "after", "later", "vacuums"])
+    here, step = bank(chapter), printed_updates()
+    steps = round(min(LATER, chapter.parameters.rounds) / step)
+    with chapter.server.reloaded(autovacuum="on", autovacuum_naptime=1), chapter.server.connect() as connection:
+        here.load(connection, NO_HOT)
+        tables = {name: _copy(connection, f"accounts_{number}", options) for number, (name, options) in enumerate(AUTOVACUUM.items())}
+        looks, started = [blocks(connection, *tables.values())], time.monotonic()
+        for number in range(1, steps + 1):
+            for table in tables.values():
+                churn(connection, here, here.updates(step), seed=chapter.parameters.seed + number, table=table)
+            time.sleep(max(0.0, started + NAPTIMES * number / steps - time.monotonic()))
+            looks.append(blocks(connection, *tables.values()))
+        count = "SELECT pg_stat_get_autovacuum_count(%s::text::regclass)"
+        vacuums = [connection.execute(count, [table]).fetchone()[0] for table in tables.values()]
+    return pd.DataFrame({"autovacuum": list(tables), "before": looks[0], "after": looks[1], "later": looks[-1], "vacuums": vacuums})
+
+
+def _copy(connection: psycopg.Connection, table: str, options: dict[str, int] | None) -> str:
+    """Copy accounts with its indexes; `options` are those of autovacuum beside the print's, None switches it off for the table."""
+    with_options = {"fillfactor": int(published.cell("hot_setup", "fillfactor", "value")), "autovacuum_enabled": "off"}
+    if options is not None:
+        scale = published.cell("hot_setup", "autovacuum_scale_factor", "value")
+        with_options |= {"autovacuum_enabled": "on", "autovacuum_vacuum_scale_factor": scale, "autovacuum_vacuum_threshold": 0} | options
+    words = ", ".join(f"{option} = {value}" for option, value in with_options.items())
+    with connection.transaction():
+        loading.replace(connection, table, f"CREATE TABLE {table} (LIKE accounts INCLUDING ALL) WITH ({words})")
+        connection.execute(f"INSERT INTO {table} SELECT * FROM accounts ORDER BY aid")
+    connection.execute(f"VACUUM (FREEZE, ANALYZE) {table}")
+    return table
 
 
 _JOB = "repeat('x', 84)"
@@ -389,7 +516,7 @@ _BATCH = f"""DO $$ BEGIN FOR n IN {{first}}..{{last}} LOOP
 END LOOP; END $$"""
 
 
-def queue(chapter: Chapter, jobs: int = 1000, batches: int = 80) -> pd.DataFrame:
+def queue(chapter: Chapter, jobs: int = 1000, batches: int = 40) -> pd.DataFrame:
     """A queue that is inserted into, updated twice per job, emptied and vacuumed: a row per arm (HOT, NO_HOT, BEFORE_VACUUMED).
 
     One batch is a tenth of the queue; as many jobs are deleted as come in. Vacuum runs after every second batch, which is

@@ -6,7 +6,7 @@ import pandas as pd
 
 from pgrerun import statistics
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.hot.bank import AS_BEFORE, FULL, HOT, INDEXED, NO_HOT, REDUCED, bank, drive, printed_updates, snapshot
+from pgrerun.chapters.hot.bank import AS_BEFORE, FULL, HOT, INDEXED, NO_HOT, REDUCED, Bank, drive, printed_updates, snapshot
 from pgrerun.errors import CannotMeasure
 from pgrerun.experiment import Arm, Block
 from pgrerun.server import Server
@@ -30,25 +30,29 @@ def merlins(clients: int, arm: str) -> str:
 
 
 def throughput(chapter: Chapter) -> None:
-    """Both scripts, as many clients as branches, as many updates per account as in print; fsync is on."""
+    """Both scripts, as many clients as branches, as many updates per account as in print; fsync is on.
+
+    The relations have the parameter `timed_accounts` for each branch.
+    """
     arms = [Arm(name(script, arm), partial(_run, chapter, chapter.server, script, arm, chapter.parameters.clients, 90)) for script, arm in PAVAN]
     chapter.compare("throughput", arms, UNITS, warmup=0)  # every run has relations of its own
 
 
 def merlin(chapter: Chapter) -> None:
     """pgbench's own transaction without fsync and at the stock fillfactor: with HOT, without, and with the index on abalance."""
-    cluster, clients = chapter.cluster(fsync="off"), chapter.parameters.clients
+    server, clients = chapter.server, chapter.parameters.clients
     arms = [
-        Arm(merlins(number, arm), partial(_run, chapter, cluster, FULL, arm, number, 100))
-        for number, arm in ((1, HOT), (1, NO_HOT), (clients, HOT), (clients, NO_HOT), (clients, INDEXED))
+        Arm(merlins(number, arm), partial(_run, chapter, server, FULL, arm, number, 100))
+        for number in (1, clients) for arm in (HOT, NO_HOT, INDEXED)
     ]  # fmt: skip
-    chapter.compare("merlin", arms, UNITS, warmup=0)
+    with server.reloaded(fsync="off"):
+        chapter.compare("merlin", arms, UNITS, warmup=0)
     if clients != TEN:
         chapter.set_aside(CannotMeasure(f"clients = {TEN}", f"the print ran ten clients, and this run {clients}"), ["hot-024"])
 
 
 def _run(chapter: Chapter, server: Server, script: str, arm: str, clients: int, fillfactor: int, block: Block) -> dict[str, float]:
-    here = bank(chapter)
+    here = Bank(chapter.parameters.clients, chapter.parameters.timed_accounts)
     here.load(server, HOT if arm == AGAIN else arm, fillfactor)
     with snapshot(server, arm == AS_BEFORE):
         done = drive(server, here, script, here.updates(printed_updates()), seed=block.seed, clients=clients)

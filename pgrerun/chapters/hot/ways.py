@@ -44,8 +44,10 @@ NEW_TOAST, MOVED = "a value in TOAST is replaced", "the partition key, to anothe
 WAYS = (
     Way(PLAIN),
     Way(BRIN_INDEX, "CREATE INDEX ON way USING brin (v)"),
+    Way("a column in a BRIN index of Bloom filters", "CREATE INDEX ON way USING brin (v int4_bloom_ops)"),
     Way("a column in a B-tree, to the value it has", "CREATE INDEX ON way (v)", "UPDATE way SET v = v WHERE id = %s"),
     Way(BTREE, "CREATE INDEX ON way (v)"),
+    Way("a column in a hash index", "CREATE INDEX ON way USING hash (v)"),
     Way("a column in an index's INCLUDE", "CREATE INDEX ON way (id) INCLUDE (v)"),
     Way("a column in an index's WHERE", "CREATE INDEX ON way (id) WHERE v > 0"),
     Way("an index expression whose value stays", "CREATE INDEX ON way ((v > 0))"),

@@ -6,7 +6,7 @@ from pgrerun import narrate, published, statistics
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.hot.bank import AS_BEFORE, HOT, INDEXED, NO_HOT, PAGE, REDUCED, bank, printed_updates
 from pgrerun.chapters.hot.budget import SCANS
-from pgrerun.chapters.hot.growth import ENTRIES_PER_LEAF, over_hot, pick
+from pgrerun.chapters.hot.growth import DELETES_FROM, ENTRIES_PER_LEAF, over_hot, pick
 from pgrerun.chapters.hot.speed import hot_over, merlin_over, twins
 from pgrerun.chapters.hot.worries import BESIDE, CLUSTERED, FULL_VACUUM, LOOKS
 
@@ -41,6 +41,21 @@ def index_split(grown: pd.DataFrame | None) -> narrate.Sentence | None:
     return narrate.Sentence(
         f"In print the index grows by {narrate.number(printed['increase_head'])} pages, exactly as many as there are when each full leaf and each full page above "
         f"splits once ({narrate.number(printed['one_split_each'])}). Here {narrate.number(now['before'])} pages become {narrate.number(now['after'])}."
+    )
+
+
+def helps_itself(found: pd.DataFrame | None) -> narrate.Sentence | None:
+    """How long an index without HOT keeps its size while nobody vacuums, and what ends that."""
+    if found is None:
+        return None
+    first, last = found.iloc[0], found.iloc[-1]
+    grown = found[found["accounts_pkey"] > 1.05 * first["accounts_pkey"]]
+    pages = f"the entries of a leaf lead to {narrate.count(first['per_leaf'], 'page')} of accounts after loading and to {narrate.number(last['per_leaf'])} at the end"
+    if grown.empty:
+        return narrate.Sentence(f"In {narrate.count(last['updates'], 'update')} per account the index keeps its {narrate.count(first['accounts_pkey'], 'page')}; {pages}.")
+    return narrate.Sentence(
+        f"By {narrate.count(grown.iloc[0]['updates'], 'update')} per account the index has grown, in the end from {narrate.number(first['accounts_pkey'])} to "
+        f"{narrate.count(last['accounts_pkey'], 'page')}: {pages}, and the deletion before a split looks at no more than {narrate.number(DELETES_FROM)} of them."
     )
 
 

@@ -83,7 +83,7 @@ WAITS = {
 RUNNING, OTHERWISE = "not waiting", "otherwise (log, client)"
 
 
-def tiny_table(chapter: Chapter, transactions: int = 4000) -> pd.DataFrame:
+def tiny_table(chapter: Chapter, transactions: int = 3000) -> pd.DataFrame:
     """What backends wait for while all of them update and read ten tuples on one page: columns waiting, share (of the samples)."""
     server, clients = chapter.server, chapter.parameters.clients
     Bank(10, 1).load(server)
