@@ -303,7 +303,7 @@ def stacked_pages(
     totals = (
         alt.Chart()
         .mark_text(align="left", dx=5)
-        .encode(y=y, x="sum(value):Q", text=alt.Text("sum(value):Q", format=".3~g"))
+        .encode(y=y, x="sum(value):Q", text=alt.Text("sum(value):Q", format=",.3~r"))
     )
     layers = [bars, washes, outlines, totals]
     if reference is not None:

@@ -220,7 +220,7 @@ class Server:
         CannotMeasure on a server that isn't ours.
         """
         if not self.owned:
-            raise CannotMeasure("restart", f"It needs a server whose settings may be changed, and {self.name} is not ours.")
+            raise CannotMeasure("restart", f"it needs a server whose settings may be changed, and {self.name} is not ours.")
         with self.connect() as connection:
             for name, value in settings.items():
                 connection.execute(f"ALTER SYSTEM SET {name} = '{value}'")
