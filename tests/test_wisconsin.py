@@ -189,6 +189,14 @@ def test_both_ways_store_the_same(both):
     postgresql.execute("DROP TABLE kept")
 
 
+def test_single_tuples_are_averaged_and_compared_in_pairs(chapter):
+    one = Told(contenders.POSTGRESQL)
+    race.race(chapter, race.SINGLE, SMALL, [one], [queries.BY_KEY[key] for key in race.SINGLE_KEYS], pairs=6, warmup=0)
+    frame = race.times(chapter.run.observations(race.SINGLE), contenders.POSTGRESQL)
+    expected = ((frame["q29"] + frame["q30"]) / 2 / frame["q7"]).median()
+    assert race.of_single(chapter, ["q29", "q30"], ["q7"]).estimate == pytest.approx(expected)
+
+
 # ---- what is said
 
 

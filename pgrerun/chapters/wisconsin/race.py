@@ -15,7 +15,7 @@ from pgrerun.chapters.wisconsin.queries import BY_KEY, KEYS, QUERIES, SPECIFIED,
 from pgrerun.experiment import Arm, Block
 
 REPORT = "queries at the report's size"
-INDEX_CLAIMS = [f"lai-{number:03}" for number in (*range(30, 32), *range(33, 41))]
+INDEX_CLAIMS = [f"lai-{number:03}" for number in (31, *range(33, 38), 40)]
 PASSES = 7  # blocks, at most, at sizes beyond the report's, where a block takes long
 REPEATS, PATIENCE = 3, 0.05  # a query below so many seconds runs so often in a block, and its median counts
 
@@ -84,6 +84,26 @@ def grown(chapter: Chapter) -> None:
     """PostgreSQL as it chooses and DuckDB at the larger sizes."""
     for n in sizes(chapter)[1:]:
         race(chapter, at(n), n, [PostgreSQL(chapter.server), DuckDB()], pairs=min(PASSES, chapter.parameters.pairs), warmup=0)
+
+
+# ---- single tuples: over in no time, so that many blocks cost little
+
+SINGLE = "single tuples"
+SINGLE_KEYS = ("q7", "q26", "q29", "q30", "q31", "q32")
+SINGLE_CLAIMS = ("lai-030", "lai-038", "lai-039")
+
+
+def single(chapter: Chapter) -> None:
+    """The queries of one tuple that no scan is needed for, by PostgreSQL at the largest size, in four times as many blocks."""
+    race(chapter, SINGLE, sizes(chapter)[-1], [PostgreSQL(chapter.server)], [BY_KEY[key] for key in SINGLE_KEYS], pairs=4 * chapter.parameters.pairs)
+
+
+def of_single(chapter: Chapter, above: Sequence[str], below: Sequence[str]) -> statistics.Interval | None:
+    """Mean time of some of these queries over that of others."""
+    frame = times(chapter.run.observations(SINGLE), POSTGRESQL)
+    if frame.empty:
+        return None
+    return statistics.ratio(frame[list(above)].mean(axis=1), frame[list(below)].mean(axis=1), seed=chapter.parameters.seed)
 
 
 # ---- two ways to store a result

@@ -76,7 +76,7 @@ def decided_by_the_summary(found: pd.DataFrame | None) -> narrate.Sentence | Non
 def ways_to_store(chapter: Chapter) -> narrate.Sentence | None:
     """What a new relation for the result costs against one that is there."""
     found = chapter.ratio(race.STORED, "seconds", race.INTO, race.APPENDED)
-    return None if found is None else narrate.ratio_sentence(found, "time of query 2 at the largest size with its result", f"in {race.INTO}", f"in {race.APPENDED}")
+    return None if found is None else narrate.ratio_sentence(found, "time", f"query 2 with its result in {race.INTO}", f"query 2 with its result in {race.APPENDED}")
 
 
 # ---- joins and their opponents
@@ -101,14 +101,6 @@ def only_circumstance(chapter: Chapter, other_plans: list[str] | None) -> dict[s
         "no join with an index is": not any(won[key].low > MATTERS for key in rest if key in scans.JOINS),
         "no other query is run otherwise": set(rest) <= set(scans.JOINS),
     }
-
-
-def change_over_retrieval(chapter: Chapter) -> statistics.Interval | None:
-    """Inserting and deleting a tuple by index, on average, over retrieving one, at the largest size."""
-    frame = race.seconds(chapter, race.sizes(chapter)[-1], POSTGRESQL)
-    if frame.empty:
-        return None
-    return statistics.ratio((frame["q29"] + frame["q30"]) / 2, frame["q7"], seed=chapter.parameters.seed)
 
 
 def by_kind(chapter: Chapter) -> pd.DataFrame | None:
