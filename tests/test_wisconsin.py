@@ -170,14 +170,14 @@ def test_a_race_ends_where_answers_differ(chapter):
 def test_short_queries_are_repeated_and_the_median_counts():
     one = Told("one")
     answers = {}
-    seconds = race._lap(one, SMALL, queries.QUERIES[:1], answers, Block(0, 1, 0))
-    assert seconds == {"q1": 0.02} and one.runs == race.REPEATS == one.tidied and answers == {"q1": (1, 1)}
+    seconds = race._lap(one, SMALL, queries.QUERIES[:1], answers, 3, Block(0, 1, 0))
+    assert seconds == {"q1": 0.02} and one.runs == 3 == one.tidied and answers == {"q1": (1, 1)}
 
 
 def test_a_slow_query_runs_once():
     one = Told("one")
     one.runs = 99
-    race._lap(one, SMALL, queries.QUERIES[:1], {}, Block(0, 1, 0))
+    race._lap(one, SMALL, queries.QUERIES[:1], {}, 3, Block(0, 1, 0))
     assert one.runs == 100
 
 
@@ -222,7 +222,7 @@ def test_an_update_without_an_index_is_told_as_it_was():
 
 def test_sizes_begin_with_the_reports():
     class Given:
-        parameters = chapter_parameters("wisconsin", {"largest": 1_000_000})
+        parameters = chapter_parameters("wisconsin", {"largest": 1_000_000, "sizes": 3})
 
     assert race.sizes(Given) == [10_000, 100_000, 1_000_000]
 
