@@ -81,7 +81,7 @@ class TP1(ChapterParameters):
     scale: int = Field(ge=1, le=1000, description="Size of the relations", **_unit("× 1 000 branches, 10 000 accounts"))
     clients: int = Field(ge=2, le=64, description="Backends from the ladder's second rung on", **_unit("connections"))
     milliseconds: int = Field(ge=100, le=600_000, description="Length of one throughput observation", **_unit("ms"))
-    counted: int = Field(ge=10, le=1_000, description="Length of one count of pages", **_unit("transactions"))
+    counted: int = Field(ge=10, le=1_000, description="Transactions whose pages are counted", **_unit("transactions"))
     cycles: int = Field(
         ge=10, le=10_000, description="Length of one run of the report's test program", **_unit("reads and writes")
     )
@@ -165,7 +165,7 @@ class Wisconsin(ChapterParameters):
     largest: int = Field(ge=20_000, le=10_000_000, description="Size of the largest relations", **_unit("tuples"))
     sizes: int = Field(ge=2, le=10, description="From the report's size to the largest", **_unit("sizes"))
     repeats: int = Field(ge=1, le=20, description="Runs of a short query in each block, whose median counts", **_unit("runs"))
-    miniature: int = Field(ge=100, le=10_000, description="Size of the large relations of the miniature of INGRES", **_unit("tuples"))
+    miniature: int = Field(ge=100, le=5_000, description="Size of the large relations of the miniature of INGRES", **_unit("tuples"))
 
 
 class Profiling(ChapterParameters):
@@ -194,7 +194,7 @@ VALUES: dict[str, dict[str, tuple]] = {
         "scale": (1, 1, 10),
         "clients": (2, 2, 2),
         "milliseconds": (150, 2_500, 20_000),
-        "counted": (20, 50, 100),
+        "counted": (12, 50, 100),
         "cycles": (100, 500, 5_000),
         "simulated_transactions": (500, 10_000, 100_000),
     },

@@ -4,9 +4,10 @@ import pandas as pd
 import pytest
 
 from pgrerun import narrate, published
-from pgrerun.chapters.wisconsin import contenders, queries, race, scans, words
+from pgrerun.chapters.wisconsin import contenders, miniature, queries, race, scans, words
 from pgrerun.errors import RerunError
 from pgrerun.experiment import Block
+from pgrerun.ingres import INLINE, THREADED
 from pgrerun.parameters import chapter_parameters
 from pgrerun.quel import read, tree
 from pgrerun.relations.duck import Duck
@@ -230,3 +231,68 @@ def test_sizes_begin_with_the_reports():
 def test_the_print_disagrees_with_its_prose_where_we_say():
     where = " / ".join(published.disagreements("wisconsin")["where"])
     assert "joinCselAselB" in where and "median" in where and "geometric" not in where
+
+
+# ---- the miniature of INGRES
+
+
+@pytest.fixture(scope="module")
+def ingres():
+    with miniature.Miniature(miniature.COMPILED, THREADED) as one:
+        one.load(SMALL)
+        yield one
+
+
+@pytest.mark.parametrize("query", queries.QUERIES, ids=lambda query: query.key)
+def test_the_miniature_answers_for_itself_and_as_the_others(both, ingres, query):
+    for block in (None, Block(0, 3, 0), Block(1, 4, 0)):
+        one, found = queries.variant(query, SMALL, block), []
+        for contender in (both[1], ingres):
+            assert contender.run(one) > 0
+            found.append(contender.answer(one))
+            contender.tidy(one)
+        assert found[0] == found[1] and found[0][0] > 0
+
+
+def test_the_miniatures_answer_depends_on_what_it_did(ingres):
+    one = queries.variant(queries.BY_KEY["q8"], SMALL)
+    ingres.run(one)
+    right = ingres.answer(one)
+    ingres._rows = ingres._rows[1:]
+    assert ingres.answer(one)[0] == right[0] - 1
+    stored = queries.variant(queries.BY_KEY["q1"], SMALL)
+    ingres.run(stored)
+    right = ingres.answer(stored)
+    ingres.base.run("delete tmp where tmp.unique2 = 3")
+    assert ingres.answer(stored)[0] == right[0] - 1
+    ingres.tidy(stored)
+
+
+def test_the_miniatures_pages_are_those_that_its_structures_imply(ingres):
+    touched = lambda key: ingres.pages(queries.variant(queries.BY_KEY[key], SMALL))[0]
+    pages = ingres.base.relations["tenk1"].pages
+    assert touched("q1") == pages >= SMALL // 4  # an insert may have made it a page longer
+    # a nested loop scans the other relation once for each tuple of the first, which it has read, stored and read again
+    assert touched("q10") == ingres.base.relations["bprime"].pages * 2 + SMALL // 10 * pages
+    assert touched("q7") == 3 and touched("q12") < touched("q9") / 50
+
+
+def test_a_miniature_leaves_no_files(base):
+    before = list(base.iterdir())
+    with miniature.Miniature("", INLINE) as one:
+        one.load(100)
+    assert list(base.iterdir()) == before
+
+
+def test_the_miniature_sits_where_relations_are_small(chapter):
+    chapter.server = None
+    names = lambda n: [contender.name for contender in race.contenders(chapter, n)]
+    assert miniature.INTERPRETED in names(chapter.parameters.miniature) and miniature.INTERPRETED not in names(race.SPECIFIED)
+
+
+def test_pages_are_held_against_the_print():
+    frame = pd.DataFrame({"query": [race.label(key) for key in queries.KEYS], "touched": range(1, 33), "read": 0, "seconds_1990": [float(n) for n in range(1, 33)]})
+    assert "is 1.00 over 32 queries" in words.explained(frame)
+    frame.loc[4, "seconds_1990"] = 500.0
+    assert f"above what its pages let expect lies query {race.label('q5')}" in words.explained(frame)
+    assert "touch 30 pages without an index" in words.substitution(frame) and "a factor of 1" in words.substitution(frame)

@@ -143,11 +143,10 @@ _help: dict[str, str] = {}
 
 
 def _knows(server, option: str) -> bool:
-    """Whether this server's pgbench has an option; asked once per release."""
-    version = server.tool("pgbench", "--version").stdout
-    if version not in _help:
-        _help[version] = server.tool("pgbench", "--help").stdout
-    return option in _help[version]
+    """Whether this server's pgbench has an option; asked once per server's name, which says where its programs are from."""
+    if server.name not in _help:
+        _help[server.name] = server.tool("pgbench", "--help").stdout
+    return option in _help[server.name]
 
 
 def _raise_if_broken(done) -> None:

@@ -51,7 +51,7 @@ def io(chapter: Chapter) -> None:
     chapter.compare("io", arms, IO_UNITS, pairs=5, warmup=0)
 
 
-FILLING = 10  # transactions that fill the pool before any are counted; each needs some twenty pages
+FILLING = 6  # transactions that fill the pool, and the sessions' caches, before any are counted; each needs some twenty pages
 
 
 def _account(chapter: Chapter, rung: Rung, block: Block) -> dict[str, float]:
@@ -106,7 +106,7 @@ def touched_pages(chapter: Chapter) -> None:
 
     units = {f"{verb}: {kind}": "pages" for verb in ("read", "changed") for kind in KINDS}
     units |= {f"{verb} of {place}": "pages" for verb in ("read", "changed") for place in PLACES}
-    chapter.compare("touched", [Arm("one transaction", one)], units, pairs=TOUCHED_SAMPLE, warmup=0)
+    chapter.compare("touched", [Arm("one transaction", one)], units, pairs=chapter.parameters.counted, warmup=0)
 
 
 def _pages(server: Server) -> dict[str, int]:
@@ -116,7 +116,6 @@ def _pages(server: Server) -> dict[str, int]:
         return dict(connection.execute(query, [[*RELATIONS, *INDEXES]]).fetchall())
 
 
-TOUCHED_SAMPLE = 20
 # The report's bound counts the first two and assumes the next two to be in the pool.
 LEAF, OLD_VERSION, ROOT, LAST_PAGE = "B-tree leaf", "heap, replaced tuple", "B-tree root", "heap, last page"
 ROOMY = "heap, page with room"

@@ -11,8 +11,10 @@ import pandas as pd
 from pgrerun import experiment, published, statistics
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.wisconsin.contenders import AGAIN, CONFINED, NESTED_LOOPS, POSTGRESQL, Contender, DuckDB, PostgreSQL
+from pgrerun.chapters.wisconsin.miniature import COMPILED, INTERPRETED, Miniature
 from pgrerun.chapters.wisconsin.queries import BY_KEY, KEYS, QUERIES, SPECIFIED, Query, variant
 from pgrerun.experiment import Arm, Block
+from pgrerun.ingres import INTERPRETER, THREADED
 
 REPORT = "queries at the report's size"
 INDEX_CLAIMS = [f"lai-{number:03}" for number in (31, *range(33, 38), 40)]
@@ -58,15 +60,28 @@ def _lap(contender: Contender, n: int, queries: Sequence[Query], answers: dict, 
     return seconds
 
 
-def contenders(chapter: Chapter) -> list[Contender]:
-    """Who runs at the report's size; PostgreSQL as it chooses runs twice, to know the noise. Others take their seat here."""
+def contenders(chapter: Chapter, n: int = SPECIFIED) -> list[Contender]:
+    """Who runs at a size. Others take their seat here.
+
+    PostgreSQL as it chooses runs twice, to know the noise. The miniature of INGRES, interpreted and compiled, runs
+    where relations are small enough for it, with PostgreSQL confined to its joins to check the answers.
+    """
     server = chapter.server
-    return [PostgreSQL(server), PostgreSQL(server, AGAIN), PostgreSQL(server, CONFINED, NESTED_LOOPS), DuckDB()]
+    confined = PostgreSQL(server, CONFINED, NESTED_LOOPS)
+    if n <= chapter.parameters.miniature:
+        return [confined, Miniature(INTERPRETED, INTERPRETER), Miniature(COMPILED, THREADED)]
+    return [PostgreSQL(server), PostgreSQL(server, AGAIN), confined, DuckDB()]
 
 
 def at_report_size(chapter: Chapter) -> None:
     """All contenders at the report's size."""
     race(chapter, REPORT, SPECIFIED, contenders(chapter))
+
+
+def on_miniature(chapter: Chapter) -> None:
+    """The miniature of INGRES, interpreted and compiled, at its own size."""
+    n = chapter.parameters.miniature
+    race(chapter, at(n), n, contenders(chapter, n))
 
 
 def sizes(chapter: Chapter) -> list[int]:
