@@ -86,8 +86,8 @@ def pages_and_seconds(pages: pd.DataFrame) -> charts.Figure:
     first = pages.iloc[0]
     rows = []
     for one in pages.itertuples(index=False):
-        rows.append(_row(one.query, "printed", one.seconds_1990 / first.seconds_1990))
-        rows.append(_row(one.query, "measured", one.touched / first.touched))
+        rows.append(charts.row(one.query, "printed", one.seconds_1990 / first.seconds_1990))
+        rows.append(charts.row(one.query, "measured", one.touched / first.touched))
     frame = pd.DataFrame(rows)
     return charts.compare_to_print(
         frame,

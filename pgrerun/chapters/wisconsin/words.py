@@ -190,7 +190,7 @@ def compiled_by_kind(chapter: Chapter) -> pd.DataFrame | None:
 
 
 def exponents(chapter: Chapter) -> pd.DataFrame | None:
-    """How time grows with the relation: query, and for each contender the exponent with its interval, over the larger sizes."""
+    """How time grows with the relation: query, and for each contender the exponent with its interval, over all sizes."""
     sizes = race.sizes(chapter)
     rows = {}
     for name in (POSTGRESQL, DUCKDB):
