@@ -63,4 +63,4 @@ def test_a_first_transaction_reads_what_the_second_has_in_its_caches(cluster, ch
     with catalogs.Watched(cluster) as watched:
         found = [catalogs._first(chapter, watched, Block(0, 7, 0)) | catalogs._second(chapter, watched, Block(0, 7, 0)) for _ in range(2)]
     assert found[0]["first: catalog pages read"] > 10 > found[0]["second: catalog pages fetched"] == 0
-    assert found[0]["first: pages read"] == found[1]["first: pages read"]  # the pool was emptied before
+    assert found[1]["first: pages read"] > found[1]["second: pages read"] > 0  # the pool was emptied before either

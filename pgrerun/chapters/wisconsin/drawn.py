@@ -91,7 +91,7 @@ def pages_and_seconds(pages: pd.DataFrame) -> charts.Figure:
     frame = pd.DataFrame(rows)
     return charts.compare_to_print(
         frame,
-        question="Do the pages that INGRES had to touch explain its seconds?",
+        question="Do pages explain the seconds of INGRES?",
         caption="Relative to query 1. Printed: the seconds of university INGRES with ten thousand tuples. Measured: pages that the miniature touches with a tenth of them, "
         "so that joins without an index, where every tuple of one relation meets every page of another, lie lower than they would at the report's size.",
         description=narrate.described(frame),
