@@ -68,8 +68,11 @@ def _pages_words(pages: int) -> str:
 
 
 def _stocked(chapter: Chapter, buffers: int, more: int = 0) -> Cluster:
-    """A cluster that holds the report's relations and `more` small tables beside them."""
-    cluster = chapter.cluster(cluster_name="grown") if more else pooled(chapter, buffers)
+    """A cluster that holds the report's relations and `more` small tables beside them.
+
+    Nothing else is on one with PostgreSQL's own pool: the catalogs tell of whatever a database has held.
+    """
+    cluster = pooled(chapter, buffers) if buffers != POOL_TODAY else chapter.cluster(cluster_name="grown" if more else "fresh")
     relations(chapter).load(cluster)
     with cluster.connect() as connection:
         connection.execute(

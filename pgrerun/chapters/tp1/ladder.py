@@ -130,9 +130,7 @@ def pool(chapter: Chapter, rung: Rung) -> Cluster:
 
 
 def pooled(chapter: Chapter, buffers: int, **settings: str | int) -> Cluster:
-    """A cluster whose pool has so many pages; the chapter's own if they are as many as PostgreSQL's default."""
-    if buffers == POOL_TODAY:
-        return chapter.cluster(**settings)
+    """A cluster whose pool has so many pages."""
     return chapter.cluster(shared_buffers=f"{buffers * 8}kB", bgwriter_lru_maxpages=0, **settings)
 
 
