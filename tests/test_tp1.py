@@ -12,10 +12,10 @@ from pgrerun.experiment import Block
 @pytest.fixture
 def chapter():
     """What these verbs need of a chapter."""
-    return SimpleNamespace(parameters=SimpleNamespace(scale=1, milliseconds=300, clients=2, counted=10))
+    return SimpleNamespace(parameters=SimpleNamespace(scale=1, milliseconds=100, clients=2, counted=10))
 
 
-@pytest.mark.parametrize(("tps", "transactions"), [(1000.0, 150), (1.0, ladder.Length.TRIED)])
+@pytest.mark.parametrize(("tps", "transactions"), [(1000.0, 50), (1.0, ladder.Length.TRIED)])
 def test_an_observations_length_is_tried_out_once_for_each_arm(chapter, monkeypatch, tps, transactions):
     tried = []
     monkeypatch.setattr(ladder.pgbench, "run", lambda server, **load: tried.append(load) or SimpleNamespace(tps=tps))
@@ -64,3 +64,17 @@ def test_a_first_transaction_reads_what_the_second_has_in_its_caches(cluster, ch
         found = [catalogs._first(chapter, watched, Block(0, 7, 0)) | catalogs._second(chapter, watched, Block(0, 7, 0)) for _ in range(2)]
     assert found[0]["first: catalog pages read"] > 10 > found[0]["second: catalog pages fetched"] == 0
     assert found[1]["first: pages read"] > found[1]["second: pages read"] > 0  # the pool was emptied before either
+
+
+def test_stable_memory_is_a_setting_of_the_sessions(cluster, chapter, monkeypatch):
+    monkeypatch.setattr(ladder, "pool", lambda chapter, rung: cluster)
+    monkeypatch.setattr(ladder.DebitCredit, "script", lambda tp1, **how: "INSERT INTO waited VALUES (current_setting('synchronous_commit'), current_schema());\n")
+    with cluster.connect() as connection:
+        connection.execute("CREATE TABLE waited (how text, schema text)")
+        try:
+            for name, how in ((ladder.STABLE, "off"), (ladder.LOGGED, "on")):
+                ladder._climb(chapter, ladder.Length(chapter), ladder.named(name), Block(0, 1, 0))
+                assert connection.execute("SELECT DISTINCT how, schema FROM waited").fetchall() == [(how, cluster.schema)]
+                connection.execute("TRUNCATE waited")
+        finally:
+            connection.execute("DROP TABLE waited")

@@ -14,6 +14,7 @@ from pgrerun.chapters.tp1.ladder import (
     APPEND,
     ENLARGED,
     INDEXES,
+    NOT_WAITING,
     POOL_ENLARGED,
     RELATIONS,
     STABLE,
@@ -26,7 +27,7 @@ from pgrerun.chapters.tp1.ladder import (
 )
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import counters, pages, pgbench, processes
-from pgrerun.server import Server
+from pgrerun.server import Server, set_session
 
 
 IO_RUNGS = (ALONE, TOGETHER, ENLARGED, APPEND, STABLE)
@@ -60,6 +61,9 @@ def _account(chapter: Chapter, rung: Rung, block: Block) -> dict[str, float]:
     with ExitStack() as stack:
         counter = stack.enter_context(counters.Counters(cluster, settle=0.02))
         backends = [stack.enter_context(cluster.connect()) for _ in range(rung.backends or chapter.parameters.clients)]
+
+        for backend in backends if rung.stable else ():
+            set_session(backend, NOT_WAITING)
 
         def run(transactions: int) -> None:
             for number in range(transactions):

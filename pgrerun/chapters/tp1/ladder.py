@@ -59,6 +59,7 @@ RUNGS = (
 )
 
 RELATIONS = ("branch", "teller", "account", "history")
+NOT_WAITING = {"synchronous_commit": "off"}  # what a session of the rung of stable memory sets
 INDEXES = ("branch_index", "teller_index", "account_index")
 LOAD_UNITS = {
     "throughput": "transactions/s",
@@ -126,12 +127,12 @@ BACKEND_CLAIMS = ("lai-046", "lai-047", "lai-054", "lai-058", "lai-059")
 
 def pool(chapter: Chapter, rung: Rung) -> Cluster:
     """The cluster on which a rung is climbed."""
-    return pooled(chapter, rung.buffers, **({"synchronous_commit": "off"} if rung.stable else {}))
+    return pooled(chapter, rung.buffers)
 
 
-def pooled(chapter: Chapter, buffers: int, **settings: str | int) -> Cluster:
+def pooled(chapter: Chapter, buffers: int) -> Cluster:
     """A cluster whose pool has so many pages."""
-    return chapter.cluster(shared_buffers=f"{buffers * 8}kB", bgwriter_lru_maxpages=0, **settings)
+    return chapter.cluster(shared_buffers=f"{buffers * 8}kB", bgwriter_lru_maxpages=0)
 
 
 class Fresh:
@@ -177,6 +178,9 @@ class Length:
 def _climb(chapter: Chapter, length: Length, rung: Rung, block: Block) -> dict[str, float]:
     cluster, tp1 = pool(chapter, rung), relations(chapter)
     load = {"script": tp1.script(probes=rung.probes, checkpoint=rung.force), "variables": tp1.variables(cluster)}
+    if rung.stable:  # a connection string in the place of the database's name
+        options = " ".join(f"-c {name}={value}" for name, value in ({"search_path": cluster.schema} | NOT_WAITING).items())
+        load["more"] = (f"options='{options}'",)
     return drive(chapter, length, rung.name, cluster, rung.backends, seed=block.seed, **load)
 
 
