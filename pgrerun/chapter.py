@@ -19,7 +19,7 @@ import pandas as pd
 from IPython.display import display
 
 from pgrerun import claims, experiment, narrate, parameters, runs, statistics
-from pgrerun.errors import BookError, CannotMeasure, RerunError
+from pgrerun.errors import BookError, CannotMeasure, RerunError, ServerError
 from pgrerun.instruments import machine
 from pgrerun.server import Cluster, Programs, Server, bundled, from_folder, open_server, sweep
 from pgrerun.server.cluster import DEFAULTS
@@ -197,9 +197,9 @@ class Chapter:
         """Whatever an experiment stumbles over when its server dies, say that the server died."""
         try:
             yield
-        except RerunError:
-            raise
         except Exception as error:
+            if isinstance(error, RerunError) and not isinstance(error, ServerError):
+                raise
             for server in [*self._clusters.values(), *([self._borrowed] if self._borrowed else [])]:
                 server.tell_of_death(str(error))
             raise

@@ -21,7 +21,7 @@ from pgrerun.errors import BookError, CannotMeasure, ServerError
 from pgrerun.parameters import chapter_parameters
 
 ROOT = Path(__file__).resolve().parent.parent
-SMALL = {"pairs": 5, "seconds": 1, "cycles": 10, "simulated_transactions": 100}
+SMALL = {"pairs": 5, "milliseconds": 100, "counted": 10, "cycles": 10, "simulated_transactions": 100}
 
 
 @pytest.fixture

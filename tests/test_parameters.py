@@ -43,7 +43,7 @@ def test_seven_pairs_are_the_least_a_profile_may_have():
 
 def test_given_values_win_over_the_profile():
     parameters = chapter_parameters("tp1", {"pairs": 9}, "laptop")
-    assert (parameters.pairs, parameters.seconds) == (9, VALUES["tp1"]["seconds"][1])
+    assert (parameters.pairs, parameters.milliseconds) == (9, VALUES["tp1"]["milliseconds"][1])
 
 
 @pytest.mark.parametrize("name, guess", [("client", "clients"), ("sclae", "scale"), ("Seed", "seed")])

@@ -4,9 +4,10 @@ import pandas as pd
 import pytest
 
 from pgrerun import narrate, published
-from pgrerun.chapters.wisconsin import contenders, queries, race, scans, words
+from pgrerun.chapters.wisconsin import contenders, miniature, queries, race, scans, words
 from pgrerun.errors import RerunError
 from pgrerun.experiment import Block
+from pgrerun.ingres import INLINE, THREADED
 from pgrerun.parameters import chapter_parameters
 from pgrerun.quel import read, tree
 from pgrerun.relations.duck import Duck
@@ -170,14 +171,14 @@ def test_a_race_ends_where_answers_differ(chapter):
 def test_short_queries_are_repeated_and_the_median_counts():
     one = Told("one")
     answers = {}
-    seconds = race._lap(one, SMALL, queries.QUERIES[:1], answers, Block(0, 1, 0))
-    assert seconds == {"q1": 0.02} and one.runs == race.REPEATS == one.tidied and answers == {"q1": (1, 1)}
+    seconds = race._lap(one, SMALL, queries.QUERIES[:1], answers, 3, Block(0, 1, 0))
+    assert seconds == {"q1": 0.02} and one.runs == 3 == one.tidied and answers == {"q1": (1, 1)}
 
 
 def test_a_slow_query_runs_once():
     one = Told("one")
     one.runs = 99
-    race._lap(one, SMALL, queries.QUERIES[:1], {}, Block(0, 1, 0))
+    race._lap(one, SMALL, queries.QUERIES[:1], {}, 3, Block(0, 1, 0))
     assert one.runs == 100
 
 
@@ -187,6 +188,14 @@ def test_both_ways_store_the_same(both):
     assert race._appended(postgresql, SMALL, block)["seconds"] > 0 and race._into(postgresql, SMALL, block)["seconds"] > 0
     assert postgresql.execute("SELECT count(*) FROM kept") == [(100,)]
     postgresql.execute("DROP TABLE kept")
+
+
+def test_single_tuples_are_averaged_and_compared_in_pairs(chapter):
+    one = Told(contenders.POSTGRESQL)
+    race.race(chapter, race.SINGLE, SMALL, [one], [queries.BY_KEY[key] for key in race.SINGLE_KEYS], pairs=6, warmup=0)
+    frame = race.times(chapter.run.observations(race.SINGLE), contenders.POSTGRESQL)
+    expected = ((frame["q29"] + frame["q30"]) / 2 / frame["q7"]).median()
+    assert race.of_single(chapter, ["q29", "q30"], ["q7"]).estimate == pytest.approx(expected)
 
 
 # ---- what is said
@@ -214,7 +223,7 @@ def test_an_update_without_an_index_is_told_as_it_was():
 
 def test_sizes_begin_with_the_reports():
     class Given:
-        parameters = chapter_parameters("wisconsin", {"largest": 1_000_000})
+        parameters = chapter_parameters("wisconsin", {"largest": 1_000_000, "sizes": 3})
 
     assert race.sizes(Given) == [10_000, 100_000, 1_000_000]
 
@@ -222,3 +231,68 @@ def test_sizes_begin_with_the_reports():
 def test_the_print_disagrees_with_its_prose_where_we_say():
     where = " / ".join(published.disagreements("wisconsin")["where"])
     assert "joinCselAselB" in where and "median" in where and "geometric" not in where
+
+
+# ---- the miniature of INGRES
+
+
+@pytest.fixture(scope="module")
+def ingres():
+    with miniature.Miniature(miniature.COMPILED, THREADED) as one:
+        one.load(SMALL)
+        yield one
+
+
+@pytest.mark.parametrize("query", queries.QUERIES, ids=lambda query: query.key)
+def test_the_miniature_answers_for_itself_and_as_the_others(both, ingres, query):
+    for block in (None, Block(0, 3, 0), Block(1, 4, 0)):
+        one, found = queries.variant(query, SMALL, block), []
+        for contender in (both[1], ingres):
+            assert contender.run(one) > 0
+            found.append(contender.answer(one))
+            contender.tidy(one)
+        assert found[0] == found[1] and found[0][0] > 0
+
+
+def test_the_miniatures_answer_depends_on_what_it_did(ingres):
+    one = queries.variant(queries.BY_KEY["q8"], SMALL)
+    ingres.run(one)
+    right = ingres.answer(one)
+    ingres._rows = ingres._rows[1:]
+    assert ingres.answer(one)[0] == right[0] - 1
+    stored = queries.variant(queries.BY_KEY["q1"], SMALL)
+    ingres.run(stored)
+    right = ingres.answer(stored)
+    ingres.base.run("delete tmp where tmp.unique2 = 3")
+    assert ingres.answer(stored)[0] == right[0] - 1
+    ingres.tidy(stored)
+
+
+def test_the_miniatures_pages_are_those_that_its_structures_imply(ingres):
+    touched = lambda key: ingres.pages(queries.variant(queries.BY_KEY[key], SMALL))[0]
+    pages = ingres.base.relations["tenk1"].pages
+    assert touched("q1") == pages >= SMALL // 4  # an insert may have made it a page longer
+    # a nested loop scans the other relation once for each tuple of the first, which it has read, stored and read again
+    assert touched("q10") == ingres.base.relations["bprime"].pages * 2 + SMALL // 10 * pages
+    assert touched("q7") == 3 and touched("q12") < touched("q9") / 50
+
+
+def test_a_miniature_leaves_no_files(base):
+    before = list(base.iterdir())
+    with miniature.Miniature("", INLINE) as one:
+        one.load(100)
+    assert list(base.iterdir()) == before
+
+
+def test_the_miniature_sits_where_relations_are_small(chapter):
+    chapter.server = None
+    names = lambda n: [contender.name for contender in race.contenders(chapter, n)]
+    assert miniature.INTERPRETED in names(chapter.parameters.miniature) and miniature.INTERPRETED not in names(race.SPECIFIED)
+
+
+def test_pages_are_held_against_the_print():
+    frame = pd.DataFrame({"query": [race.label(key) for key in queries.KEYS], "touched": range(1, 33), "read": 0, "seconds_1990": [float(n) for n in range(1, 33)]})
+    assert "is 1.00 over 32 queries" in words.explained(frame)
+    frame.loc[4, "seconds_1990"] = 500.0
+    assert f"above what its pages let expect lies query {race.label('q5')}" in words.explained(frame)
+    assert "touch 30 pages without an index" in words.substitution(frame) and "a factor of 1" in words.substitution(frame)

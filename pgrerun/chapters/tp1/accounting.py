@@ -2,6 +2,7 @@
 
 import random
 from contextlib import ExitStack
+from collections.abc import Mapping
 from functools import partial
 
 import pandas as pd
@@ -13,9 +14,9 @@ from pgrerun.chapters.tp1.ladder import (
     APPEND,
     ENLARGED,
     INDEXES,
+    NOT_WAITING,
     POOL_ENLARGED,
     RELATIONS,
-    REPORT_BATCH,
     STABLE,
     TOGETHER,
     Fresh,
@@ -26,6 +27,7 @@ from pgrerun.chapters.tp1.ladder import (
 )
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import counters, pages, pgbench, processes
+from pgrerun.server import Server, set_session
 
 
 IO_RUNGS = (ALONE, TOGETHER, ENLARGED, APPEND, STABLE)
@@ -45,32 +47,35 @@ def io(chapter: Chapter) -> None:
     some before (taking turns where a rung has several), so that neither the machine's speed
     nor the first transaction's catalogs enter.
     """
-    fresh = Fresh(chapter)
+    fresh = Fresh(chapter, restart=False)
     arms = [Arm(name, partial(_account, chapter, named(name)), partial(fresh, named(name))) for name in IO_RUNGS]
     chapter.compare("io", arms, IO_UNITS, pairs=5, warmup=0)
 
 
-IO_SAMPLE = 50  # transactions counted; as many as fill the pool run before
+FILLING = 6  # transactions that fill the pool, and the sessions' caches, before any are counted; each needs some twenty pages
 
 
 def _account(chapter: Chapter, rung: Rung, block: Block) -> dict[str, float]:
     cluster, tp1 = pool(chapter, rung), relations(chapter)
-    draws = random.Random(block.seed)
+    counted, draws = chapter.parameters.counted, random.Random(block.seed)
     with ExitStack() as stack:
         counter = stack.enter_context(counters.Counters(cluster, settle=0.02))
         backends = [stack.enter_context(cluster.connect()) for _ in range(rung.backends or chapter.parameters.clients)]
+
+        for backend in backends if rung.stable else ():
+            set_session(backend, NOT_WAITING)
 
         def run(transactions: int) -> None:
             for number in range(transactions):
                 backend = backends[number % len(backends)]
                 tp1.run_once(backend, draws, probes=rung.probes, checkpoint=rung.force)
 
-        run(IO_SAMPLE // 2)
+        run(FILLING)
         with counter.measured(*backends) as delta:
-            run(IO_SAMPLE)
-    each = delta.per(IO_SAMPLE)
+            run(counted)
+    each = delta.per(counted)
     metrics = {"reads": each["reads"], "writes": each["writes"], "wal": each["wal_bytes"]}
-    return metrics | (_by_place(delta) / IO_SAMPLE).add_prefix("reads of ").to_dict()
+    return metrics | (_by_place(delta) / counted).add_prefix("reads of ").to_dict()
 
 
 def _by_place(delta: counters.Delta) -> pd.Series:
@@ -95,7 +100,7 @@ def touched_pages(chapter: Chapter) -> None:
     def one(block: Block) -> dict[str, float]:
         draws = random.Random(block.seed)
         found = pages.touched(server, lambda connection: tp1.run_once(connection, draws))
-        kind = _kinds(found, tp1.facts(server))
+        kind = _kinds(found, _pages(server))
         read = kind.value_counts().reindex(KINDS, fill_value=0).add_prefix("read: ")
         changed = kind[found["dirty"]].value_counts().reindex(KINDS, fill_value=0).add_prefix("changed: ")
         place = found["relation"].where(found["relation"].isin(PLACES), "catalogs")
@@ -105,10 +110,16 @@ def touched_pages(chapter: Chapter) -> None:
 
     units = {f"{verb}: {kind}": "pages" for verb in ("read", "changed") for kind in KINDS}
     units |= {f"{verb} of {place}": "pages" for verb in ("read", "changed") for place in PLACES}
-    chapter.compare("touched", [Arm("one transaction", one)], units, pairs=TOUCHED_SAMPLE, warmup=0)
+    chapter.compare("touched", [Arm("one transaction", one)], units, pairs=chapter.parameters.counted, warmup=0)
 
 
-TOUCHED_SAMPLE = 20
+def _pages(server: Server) -> dict[str, int]:
+    """Pages of each relation and index as they are now."""
+    with server.connect() as connection:
+        query = "SELECT relname, pg_relation_size(oid) / 8192 FROM pg_class WHERE relname = ANY(%s) AND relnamespace = current_schema()::regnamespace"
+        return dict(connection.execute(query, [[*RELATIONS, *INDEXES]]).fetchall())
+
+
 # The report's bound counts the first two and assumes the next two to be in the pool.
 LEAF, OLD_VERSION, ROOT, LAST_PAGE = "B-tree leaf", "heap, replaced tuple", "B-tree root", "heap, last page"
 ROOMY = "heap, page with room"
@@ -117,13 +128,13 @@ _KINDS |= {"btree meta": "B-tree meta", "vm": "visibility map", "fsm": "free spa
 KINDS = (LEAF, OLD_VERSION, ROOT, LAST_PAGE, ROOMY, *list(_KINDS.values())[3:], "catalog")
 
 
-def _kinds(found: pd.DataFrame, facts: pd.DataFrame) -> pd.Series:
+def _kinds(found: pd.DataFrame, pages_now: Mapping[str, int]) -> pd.Series:
     """What each touched page is, one of `KINDS`.
 
     Of the heap pages of one relation the last is where tuples are appended; of the others
     the first holds the tuple that was replaced, and any more were found to have room.
     """
-    last = found["relation"].map(facts.set_index("relation")["pages"]) - 1
+    last = found["relation"].map(pages_now) - 1
     kind = found["kind"].map(_KINDS).where(found["relation"].isin([*RELATIONS, *INDEXES]), "catalog")
     heap = kind == OLD_VERSION
     kind = kind.mask(heap & (found["block"] >= last), LAST_PAGE)
@@ -142,7 +153,7 @@ def accounts_of_io(chapter: Chapter) -> tables.Table:
         cost = processes.connection_cost(cluster, counter)
         with counter.measured() as delta:
             done = pgbench.run(
-                cluster, tp1.script(checkpoint=True), transactions=REPORT_BATCH,
+                cluster, tp1.script(checkpoint=True), transactions=5 * chapter.parameters.counted,
                 variables=tp1.variables(cluster), seed=chapter.parameters.seed,
             )
     frame = processes.reconcile(delta, cost)

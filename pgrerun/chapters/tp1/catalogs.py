@@ -1,8 +1,7 @@
 """Catalogs: what a connection's first transaction reads, and how catalogs are reached."""
 
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from functools import partial
 
 import pandas as pd
@@ -10,7 +9,7 @@ import psycopg
 
 from pgrerun import published, statistics
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.tp1.ladder import POOL_1990, POOL_ENLARGED, POOL_TODAY, relations
+from pgrerun.chapters.tp1.ladder import POOL_1990, POOL_ENLARGED, POOL_TODAY, pooled, relations
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import counters, pages
 from pgrerun.server import Cluster
@@ -22,12 +21,13 @@ def first_transaction(chapter: Chapter) -> None:
     Arms: pools of 16 and 48 pages and PostgreSQL's default; metrics as in `CATALOG_UNITS`.
     """
 
-    def both(cluster: Cluster, block: Block) -> dict[str, float]:
-        return _first(chapter, cluster, block) | _second(chapter, cluster, block)
+    def both(watched: Watched, block: Block) -> dict[str, float]:
+        return _first(chapter, watched, block) | _second(chapter, watched, block)
 
     sizes = (POOL_1990, POOL_ENLARGED, POOL_TODAY)
-    arms = [Arm(_pages_words(size), partial(both, _stocked(chapter, size))) for size in sizes]
-    chapter.compare("first transaction", arms, CATALOG_UNITS, pairs=5, warmup=0)
+    with ExitStack() as stack:
+        arms = [Arm(_pages_words(size), partial(both, stack.enter_context(Watched(_stocked(chapter, size))))) for size in sizes]
+        chapter.compare("first transaction", arms, CATALOG_UNITS, pairs=5, warmup=0)
 
 
 def catalog_access(chapter: Chapter) -> None:
@@ -35,17 +35,17 @@ def catalog_access(chapter: Chapter) -> None:
 
     In a database as it comes, and in one with 1 000 relations more.
     """
-    fresh, grown = _stocked(chapter, POOL_TODAY), _stocked(chapter, POOL_TODAY, 1000)
     planner_off = {"enable_indexscan": "off", "enable_indexonlyscan": "off", "enable_bitmapscan": "off"}
     ignored = {"ignore_system_indexes": "on"}
-    arms = [
-        Arm(f"{BY_INDEX}, {SMALL}", partial(_first, chapter, fresh)),
-        Arm(f"{BY_SCAN}, {SMALL}", partial(_first, chapter, fresh, options=ignored)),
-        Arm(f"{NOT_PLANNED}, {SMALL}", partial(_first, chapter, fresh, options=planner_off)),
-        Arm(f"{BY_INDEX}, {GROWN}", partial(_first, chapter, grown)),
-        Arm(f"{BY_SCAN}, {GROWN}", partial(_first, chapter, grown, options=ignored)),
-    ]
-    chapter.compare("catalog access", arms, CATALOG_UNITS, pairs=5, warmup=0)
+    with Watched(_stocked(chapter, POOL_TODAY)) as fresh, Watched(_stocked(chapter, POOL_TODAY, 1000)) as grown:
+        arms = [
+            Arm(f"{BY_INDEX}, {SMALL}", partial(_first, chapter, fresh)),
+            Arm(f"{BY_SCAN}, {SMALL}", partial(_first, chapter, fresh, options=ignored)),
+            Arm(f"{NOT_PLANNED}, {SMALL}", partial(_first, chapter, fresh, options=planner_off)),
+            Arm(f"{BY_INDEX}, {GROWN}", partial(_first, chapter, grown)),
+            Arm(f"{BY_SCAN}, {GROWN}", partial(_first, chapter, grown, options=ignored)),
+        ]
+        chapter.compare("catalog access", arms, CATALOG_UNITS, pairs=5, warmup=0)
 
 
 BY_INDEX, BY_SCAN, NOT_PLANNED = "by index", "by sequential scan", "planner's index scans off"
@@ -68,45 +68,60 @@ def _pages_words(pages: int) -> str:
 
 
 def _stocked(chapter: Chapter, buffers: int, more: int = 0) -> Cluster:
-    """A cluster that holds the report's relations and `more` small tables beside them."""
-    cluster = chapter.cluster(shared_buffers=f"{buffers * 8}kB", **({"cluster_name": "grown"} if more else {}))
+    """A cluster that holds the report's relations and `more` small tables beside them.
+
+    Nothing else is on one with PostgreSQL's own pool: the catalogs tell of whatever a database has held.
+    """
+    cluster = pooled(chapter, buffers) if buffers != POOL_TODAY else chapter.cluster(cluster_name="grown" if more else "fresh")
+    relations(chapter).load(cluster)
     with cluster.connect() as connection:
-        if not connection.execute("SELECT to_regclass('account')").fetchone()[0]:
-            relations(chapter).load(cluster)
-            connection.execute(
-                f"DO $$ BEGIN FOR i IN 1..{more} LOOP "
-                "EXECUTE format('CREATE TABLE t%s (a int4, b float8, c text)', i); END LOOP; END $$"
-            )
-            connection.execute("VACUUM ANALYZE")
+        connection.execute(
+            f"DO $$ BEGIN FOR i IN 1..{more} LOOP "
+            "EXECUTE format('CREATE TABLE t%s (a int4, b float8, c text)', i); END LOOP; END $$"
+        )
+        connection.execute("VACUUM ANALYZE")
     return cluster
 
 
-def _first(chapter: Chapter, cluster: Cluster, block: Block, options: dict[str, str] | None = None) -> dict[str, float]:
+class Watched:
+    """A cluster with counters that are warm, over a pool that can be emptied; used in a `with` block."""
+
+    def __init__(self, cluster: Cluster):
+        self.cluster = cluster
+
+    def __enter__(self) -> "Watched":
+        self.cluster.extension("pg_buffercache")
+        self.counter = counters.Counters(self.cluster, settle=0.02)
+        self._janitor = self.cluster.connect()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._janitor.close()
+        self.counter.close()
+
+    def emptied(self) -> counters.Counters:
+        """The counters, with nothing left in the pool."""
+        pages.evict_all(self._janitor)
+        return self.counter
+
+
+def _first(chapter: Chapter, watched: Watched, block: Block, options: dict[str, str] | None = None) -> dict[str, float]:
     """Account for the start and the first transaction of a connection with these settings."""
     flags = " ".join(f"-c {name}={value}" for name, value in (options or {}).items())
-    with _emptied(cluster) as counter, counter.measured() as delta:
-        with psycopg.connect(cluster.conninfo(), options=flags, autocommit=True) as worker:
+    with watched.emptied().measured() as delta:
+        with psycopg.connect(watched.cluster.conninfo(), options=flags, autocommit=True) as worker:
             relations(chapter).run_once(worker, random.Random(block.seed))
     return _catalog_metrics("first", delta)
 
 
-def _second(chapter: Chapter, cluster: Cluster, block: Block) -> dict[str, float]:
+def _second(chapter: Chapter, watched: Watched, block: Block) -> dict[str, float]:
     """Account for the second transaction of a connection."""
     draws = random.Random(block.seed)
-    with cluster.connect() as worker:
+    with watched.cluster.connect() as worker:
         relations(chapter).run_once(worker, draws)
-        with _emptied(cluster) as counter, counter.measured(worker) as delta:
+        with watched.emptied().measured(worker) as delta:
             relations(chapter).run_once(worker, draws)
     return _catalog_metrics("second", delta)
-
-
-@contextmanager
-def _emptied(cluster: Cluster) -> Iterator[counters.Counters]:
-    """Counters that are warm themselves, over a pool that was emptied after they warmed up."""
-    cluster.extension("pg_buffercache")
-    with counters.Counters(cluster, settle=0.02) as counter, cluster.connect() as janitor:
-        pages.evict_all(janitor)
-        yield counter
 
 
 def _catalog_metrics(which: str, delta: counters.Delta) -> dict[str, float]:

@@ -59,6 +59,7 @@ RUNGS = (
 )
 
 RELATIONS = ("branch", "teller", "account", "history")
+NOT_WAITING = {"synchronous_commit": "off"}  # what a session of the rung of stable memory sets
 INDEXES = ("branch_index", "teller_index", "account_index")
 LOAD_UNITS = {
     "throughput": "transactions/s",
@@ -112,8 +113,8 @@ def ladder(chapter: Chapter) -> None:
     The server is held on one processor, as the DECstation had one; pgbench is not.
     PostgreSQL's background writer is off: 1990 had none.
     """
-    fresh = Fresh(chapter)
-    arms = [Arm(rung.name, partial(_climb, chapter, rung), partial(fresh, rung)) for rung in RUNGS]
+    fresh, length = Fresh(chapter), Length(chapter)
+    arms = [Arm(rung.name, partial(_climb, chapter, length, rung), partial(fresh, rung)) for rung in RUNGS]
     chapter.compare("ladder", arms, LOAD_UNITS, warmup=0)  # each block starts its servers anew, so nothing stays warm
     if chapter.parameters.clients != 2:
         reason = f"the report ran two backends, and this run {chapter.parameters.clients}"
@@ -125,45 +126,75 @@ BACKEND_CLAIMS = ("lai-046", "lai-047", "lai-054", "lai-058", "lai-059")
 
 
 def pool(chapter: Chapter, rung: Rung) -> Cluster:
-    settings: dict[str, str | int] = {"shared_buffers": f"{rung.buffers * 8}kB", "bgwriter_lru_maxpages": 0}
-    if rung.stable:
-        settings["synchronous_commit"] = "off"
-    return chapter.cluster(**settings)
+    """The cluster on which a rung is climbed."""
+    return pooled(chapter, rung.buffers)
+
+
+def pooled(chapter: Chapter, buffers: int) -> Cluster:
+    """A cluster whose pool has so many pages."""
+    return chapter.cluster(shared_buffers=f"{buffers * 8}kB", bgwriter_lru_maxpages=0)
 
 
 class Fresh:
-    """Prepares rungs: once per block, a server restarts on one processor and the relations are loaded."""
+    """Prepares rungs: once per block, the relations are loaded, on a server that restarts for it on one processor.
 
-    def __init__(self, chapter: Chapter):
-        self._chapter = chapter
+    restart: without, the server stays, for what is counted and not timed.
+    """
+
+    def __init__(self, chapter: Chapter, restart: bool = True):
+        self._chapter, self._restart = chapter, restart
         self._ready: dict[Cluster, int] = {}  # block: several rungs climb on one cluster
 
     def __call__(self, rung: Rung, block: Block) -> None:
         cluster = pool(self._chapter, rung)
         if self._ready.get(cluster) != block.index:
-            cluster.restart()
-            cluster.pin({0})
+            if self._restart:
+                cluster.restart()
+                cluster.pin({0})
             relations(self._chapter).load(cluster)
             self._ready[cluster] = block.index
 
 
-def _climb(chapter: Chapter, rung: Rung, block: Block) -> dict[str, float]:
+class Length:
+    """How many transactions make an observation of the chapter's length; tried out once for each arm.
+
+    A number, not a time: pgbench counts in whole seconds, and every block is to do equal work.
+    """
+
+    TRIED = 10  # of each backend, and the least that an observation has
+
+    def __init__(self, chapter: Chapter):
+        self._chapter = chapter
+        self._of: dict[str, int] = {}
+
+    def __call__(self, arm: str, server: Server, backends: int, **load) -> int:
+        """Transactions of each backend."""
+        if arm not in self._of:
+            tried = pgbench.run(server, clients=backends, transactions=self.TRIED, **load)
+            self._of[arm] = max(self.TRIED, round(tried.tps * self._chapter.parameters.milliseconds / 1000 / backends))
+        return self._of[arm]
+
+
+def _climb(chapter: Chapter, length: Length, rung: Rung, block: Block) -> dict[str, float]:
     cluster, tp1 = pool(chapter, rung), relations(chapter)
-    script = tp1.script(probes=rung.probes, checkpoint=rung.force)
-    return drive(chapter, cluster, rung.backends, script=script, variables=tp1.variables(cluster), seed=block.seed)
+    load = {"script": tp1.script(probes=rung.probes, checkpoint=rung.force), "variables": tp1.variables(cluster)}
+    if rung.stable:  # a connection string in the place of the database's name
+        options = " ".join(f"-c {name}={value}" for name, value in ({"search_path": cluster.schema} | NOT_WAITING).items())
+        load["more"] = (f"options='{options}'",)
+    return drive(chapter, length, rung.name, cluster, rung.backends, seed=block.seed, **load)
 
 
-def drive(chapter: Chapter, server: Server, backends: int = 0, **load) -> dict[str, float]:
-    """Drive transactions for the chapter's seconds: throughput, processor share, checkpoints, growth.
+def drive(chapter: Chapter, length: Length, arm: str, server: Server, backends: int = 0, **load) -> dict[str, float]:
+    """Drive as many transactions as make an observation: throughput, processor share, checkpoints, growth.
 
     `backends` is the parameter `clients` unless given; `load` goes to pgbench.
     """
+    backends = backends or chapter.parameters.clients
+    transactions = length(arm, server, backends, **load)
     watched = server.owned  # whose processes, and their processor time, can be told from others
     before = (_state(server), processes.usage(server) if watched else None)
     clock = time.perf_counter()
-    result = pgbench.run(
-        server, clients=backends or chapter.parameters.clients, seconds=chapter.parameters.seconds, **load
-    )
+    result = pgbench.run(server, clients=backends, transactions=transactions, **load)
     elapsed = time.perf_counter() - clock
     after = (_state(server), processes.usage(server) if watched else None)
     checkpoints, grown = ((now - then) / result.transactions for now, then in zip(after[0], before[0]))

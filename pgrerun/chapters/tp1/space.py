@@ -5,7 +5,7 @@ from functools import partial
 import pandas as pd
 
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.tp1.ladder import APPEND, ENLARGED, LOAD_UNITS, drive, relations
+from pgrerun.chapters.tp1.ladder import APPEND, ENLARGED, LOAD_UNITS, Length, drive, relations
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import pages
 
@@ -34,29 +34,29 @@ def reuse(chapter: Chapter) -> None:
     """
     server, tp1 = chapter.server, relations(chapter)
     tp1.load(server)
-    ours = {"variables": tp1.variables(server)}
+    ours, length = {"variables": tp1.variables(server)}, Length(chapter)
 
     def load(block: Block) -> None:
         tp1.load(server)
 
-    def run(load: dict, block: Block) -> dict[str, float]:
-        return drive(chapter, server, seed=block.seed, **load)
+    def run(arm: str, load: dict, block: Block) -> dict[str, float]:
+        return drive(chapter, length, arm, server, seed=block.seed, **load)
 
     def run_beside_snapshot(block: Block) -> dict[str, float]:
         with server.connect(autocommit=False) as old:
             old.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             old.execute("SELECT 1")
-            return run(ours | {"script": tp1.script()}, block)
+            return run(NOT_REUSED, ours | {"script": tp1.script()}, block)
 
     arms = [
-        Arm(REUSED, partial(run, ours | {"script": tp1.script()}), load),
+        Arm(REUSED, partial(run, REUSED, ours | {"script": tp1.script()}), load),
         Arm(NOT_REUSED, run_beside_snapshot, load),
-        Arm(BRANCH_RULE, partial(run, ours | {"script": tp1.script(independent=False)}), load),
+        Arm(BRANCH_RULE, partial(run, BRANCH_RULE, ours | {"script": tp1.script(independent=False)}), load),
     ]
     if server.owned:
         # pgbench -i drops relations of its names wherever it finds them: never on somebody's server.
         server.tool("pgbench", "-i", "-q", "-s", max(1, tp1.accounts // 100_000))
-        arms.append(Arm(TPCB_LIKE, partial(run, {"builtin": "tpcb-like"})))
+        arms.append(Arm(TPCB_LIKE, partial(run, TPCB_LIKE, {"builtin": "tpcb-like"})))
     chapter.compare("reuse", arms, LOAD_UNITS, warmup=0)
 
 

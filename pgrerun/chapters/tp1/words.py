@@ -21,9 +21,9 @@ def forced(chapter: Chapter) -> narrate.Sentence | None:
     if None in counted:
         return None
     alone, together = counted
-    said = f"A forced commit costs {narrate.interval(alone)} checkpoints with one backend and {narrate.interval(together)} with several"
-    shared = "several backends share some" if together.high < alone.low else "they share none to speak of"
-    return narrate.Sentence(f"{said}: {shared}.")
+    said = f"Checkpoints per forced commit: {narrate.interval(alone)} with one backend and {narrate.interval(together)} with several"
+    shared = "several backends share some" if together.high < alone.low else "several share none to speak of"
+    return narrate.Sentence(f"{said}; {shared}.")
 
 
 def simulation(simulated: pd.DataFrame) -> narrate.Sentence:

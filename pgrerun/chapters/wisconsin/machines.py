@@ -27,7 +27,7 @@ def machines(chapter: Chapter) -> None:
     if poor is None:
         raise CannotMeasure("direct I/O", "the file system of the server's data can't be read past its cache, so memory can't be taken away")
     contenders = [PostgreSQL(chapter.server), PostgreSQL(poor, UNCACHED)]
-    race.race(chapter, MACHINES, SPECIFIED, contenders, [BY_KEY[key] for key in CONVERTED], pairs=2 * chapter.parameters.pairs)
+    race.race(chapter, MACHINES, SPECIFIED, contenders, [BY_KEY[key] for key in CONVERTED])
 
 
 def _direct(chapter: Chapter) -> bool:

@@ -11,21 +11,23 @@ import pandas as pd
 from pgrerun import experiment, published, statistics
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.wisconsin.contenders import AGAIN, CONFINED, NESTED_LOOPS, POSTGRESQL, Contender, DuckDB, PostgreSQL
+from pgrerun.chapters.wisconsin.miniature import COMPILED, INTERPRETED, Miniature
 from pgrerun.chapters.wisconsin.queries import BY_KEY, KEYS, QUERIES, SPECIFIED, Query, variant
 from pgrerun.experiment import Arm, Block
+from pgrerun.ingres import INTERPRETER, THREADED
 
 REPORT = "queries at the report's size"
-INDEX_CLAIMS = [f"lai-{number:03}" for number in (*range(30, 32), *range(33, 41))]
+INDEX_CLAIMS = [f"lai-{number:03}" for number in (31, *range(33, 38), 40)]
 PASSES = 7  # blocks, at most, at sizes beyond the report's, where a block takes long
-REPEATS, PATIENCE = 3, 0.05  # a query below so many seconds runs so often in a block, and its median counts
+PATIENCE = 0.05  # a query that takes fewer seconds runs several times in a block, and its median counts
 
 
 def race(
-    chapter: Chapter, name: str, n: int, contenders: Sequence[Contender], queries: Sequence[Query] = QUERIES, pairs: int = 0, warmup: int = 1
+    chapter: Chapter, name: str, n: int, contenders: Sequence[Contender], queries: Sequence[Query] = QUERIES, pairs: int = 0, warmup: int = 0
 ) -> None:
     """Every contender runs every query in each block; observations in seconds, one metric per query.
 
-    A query that is over in no time runs a few times, and the median is the block's observation.
+    A query that is over in no time runs as often as the chapter's parameter says, and the median is the block's observation.
 
     RerunError if two contenders give different answers to a block's variants.
     """
@@ -36,19 +38,19 @@ def race(
     with ExitStack() as open_ones:
         for contender in contenders:
             open_ones.enter_context(contender).load(n)
-        arms = [Arm(contender.name, partial(_lap, contender, n, queries, answers)) for contender in contenders]
+        arms = [Arm(contender.name, partial(_lap, contender, n, queries, answers, chapter.parameters.repeats)) for contender in contenders]
         experiment.interleave(
             chapter.run, name, arms, pairs=pairs, units={query.key: "s" for query in queries},
             seed=chapter.parameters.seed, warmup=warmup, answer=lambda block: sorted(answers.items()),
         )  # fmt: skip
 
 
-def _lap(contender: Contender, n: int, queries: Sequence[Query], answers: dict, block: Block) -> dict[str, float]:
+def _lap(contender: Contender, n: int, queries: Sequence[Query], answers: dict, repeats: int, block: Block) -> dict[str, float]:
     seconds = {}
     shift = block.index % len(queries)  # no query always follows the same other
     for query in (*queries[shift:], *queries[:shift]):
         one, times = variant(query, n, block), []
-        while not times or (len(times) < REPEATS and sum(times) < PATIENCE):
+        while not times or (len(times) < repeats and sum(times) < PATIENCE):
             if times:
                 contender.tidy(one)
             times.append(contender.run(one))
@@ -58,10 +60,17 @@ def _lap(contender: Contender, n: int, queries: Sequence[Query], answers: dict, 
     return seconds
 
 
-def contenders(chapter: Chapter) -> list[Contender]:
-    """Who runs at the report's size; PostgreSQL as it chooses runs twice, to know the noise. Others take their seat here."""
+def contenders(chapter: Chapter, n: int = SPECIFIED) -> list[Contender]:
+    """Who runs at a size. Others take their seat here.
+
+    PostgreSQL as it chooses runs twice, to know the noise. The miniature of INGRES, interpreted and compiled, runs
+    where relations are small enough for it, with PostgreSQL confined to its joins to check the answers.
+    """
     server = chapter.server
-    return [PostgreSQL(server), PostgreSQL(server, AGAIN), PostgreSQL(server, CONFINED, NESTED_LOOPS), DuckDB()]
+    confined = PostgreSQL(server, CONFINED, NESTED_LOOPS)
+    if n <= chapter.parameters.miniature:
+        return [confined, Miniature(INTERPRETED, INTERPRETER), Miniature(COMPILED, THREADED)]
+    return [PostgreSQL(server), PostgreSQL(server, AGAIN), confined, DuckDB()]
 
 
 def at_report_size(chapter: Chapter) -> None:
@@ -69,10 +78,15 @@ def at_report_size(chapter: Chapter) -> None:
     race(chapter, REPORT, SPECIFIED, contenders(chapter))
 
 
+def on_miniature(chapter: Chapter) -> None:
+    """The miniature of INGRES, interpreted and compiled, at its own size."""
+    n = chapter.parameters.miniature
+    race(chapter, at(n), n, contenders(chapter, n))
+
+
 def sizes(chapter: Chapter) -> list[int]:
-    """Tuples of the large relations: the report's, the largest, and their geometric mean."""
-    largest = chapter.parameters.largest
-    return [SPECIFIED, round((SPECIFIED * largest) ** 0.5), largest]
+    """Tuples of the large relations: from the report's to the largest, each as many times the one before."""
+    return [round(n) for n in np.geomspace(SPECIFIED, chapter.parameters.largest, chapter.parameters.sizes)]
 
 
 def at(n: int) -> str:
@@ -83,7 +97,27 @@ def at(n: int) -> str:
 def grown(chapter: Chapter) -> None:
     """PostgreSQL as it chooses and DuckDB at the larger sizes."""
     for n in sizes(chapter)[1:]:
-        race(chapter, at(n), n, [PostgreSQL(chapter.server), DuckDB()], pairs=min(PASSES, chapter.parameters.pairs), warmup=0)
+        race(chapter, at(n), n, [PostgreSQL(chapter.server), DuckDB()], pairs=min(PASSES, chapter.parameters.pairs))
+
+
+# ---- single tuples: over in no time, so that many blocks cost little
+
+SINGLE = "single tuples"
+SINGLE_KEYS = ("q7", "q26", "q29", "q30", "q31", "q32")
+SINGLE_CLAIMS = ("lai-030", "lai-038", "lai-039")
+
+
+def single(chapter: Chapter) -> None:
+    """The queries of one tuple that no scan is needed for, by PostgreSQL at the largest size, in four times as many blocks."""
+    race(chapter, SINGLE, sizes(chapter)[-1], [PostgreSQL(chapter.server)], [BY_KEY[key] for key in SINGLE_KEYS], pairs=4 * chapter.parameters.pairs, warmup=1)
+
+
+def of_single(chapter: Chapter, above: Sequence[str], below: Sequence[str]) -> statistics.Interval | None:
+    """Mean time of some of these queries over that of others."""
+    frame = times(chapter.run.observations(SINGLE), POSTGRESQL)
+    if frame.empty:
+        return None
+    return statistics.ratio(frame[list(above)].mean(axis=1), frame[list(below)].mean(axis=1), seed=chapter.parameters.seed)
 
 
 # ---- two ways to store a result

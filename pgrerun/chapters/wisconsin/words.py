@@ -7,6 +7,7 @@ from pgrerun import narrate, published, statistics
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.wisconsin import machines, race, scans
 from pgrerun.chapters.wisconsin.contenders import AGAIN, CONFINED, DUCKDB, POSTGRESQL
+from pgrerun.chapters.wisconsin.miniature import COMPILED, INTERPRETED
 from pgrerun.chapters.wisconsin.queries import KEYS, SPECIFIED
 from pgrerun.errors import CannotMeasure
 from pgrerun.parameters import time_to_run
@@ -21,11 +22,11 @@ def apparatus(chapter: Chapter) -> Table:
     then, now = published.table("wisconsin_said")["value"], chapter.run.environment["machine"]
     flush = now["fdatasync_8k_seconds"]
     rows = [
-        ("systems", "POSTGRES; university INGRES of 1987", f"PostgreSQL {chapter.run.environment['server']['version']}; DuckDB {chapter.run.environment['packages']['duckdb']}"),
+        ("systems", "POSTGRES; university INGRES of 1987", f"PostgreSQL {chapter.run.environment['server']['version']}; DuckDB {chapter.run.environment['packages']['duckdb']}; a miniature of INGRES"),
         ("machine", "SUN 3/280", f"{now['cpus_usable']} processors ({now['cpu_model']})"),
         ("memory", "not said", f"{now['memory_bytes'] / 2**30:,.0f} GB"),
         ("disk", "not said", f"{1 / flush:,.0f} flushed writes per second" if flush else "unknown"),
-        ("tuples of a large relation", f"{then['tuples']:,.0f}", ", ".join(f"{n:,}" for n in race.sizes(chapter))),
+        ("tuples of a large relation", f"{then['tuples']:,.0f}", ", ".join(f"{n:,}" for n in race.sizes(chapter)) + f"; {chapter.parameters.miniature:,} for the miniature"),
         ("bytes of a tuple's attributes", f"{then['tuple_bytes']:g}", f"{then['tuple_bytes']:g}"),
         ("time to run", "", time_to_run("wisconsin")),
     ]  # fmt: skip
@@ -76,7 +77,7 @@ def decided_by_the_summary(found: pd.DataFrame | None) -> narrate.Sentence | Non
 def ways_to_store(chapter: Chapter) -> narrate.Sentence | None:
     """What a new relation for the result costs against one that is there."""
     found = chapter.ratio(race.STORED, "seconds", race.INTO, race.APPENDED)
-    return None if found is None else narrate.ratio_sentence(found, "time of query 2 at the largest size with its result", f"in {race.INTO}", f"in {race.APPENDED}")
+    return None if found is None else narrate.ratio_sentence(found, "time", f"query 2 with its result in {race.INTO}", f"query 2 with its result in {race.APPENDED}")
 
 
 # ---- joins and their opponents
@@ -101,14 +102,6 @@ def only_circumstance(chapter: Chapter, other_plans: list[str] | None) -> dict[s
         "no join with an index is": not any(won[key].low > MATTERS for key in rest if key in scans.JOINS),
         "no other query is run otherwise": set(rest) <= set(scans.JOINS),
     }
-
-
-def change_over_retrieval(chapter: Chapter) -> statistics.Interval | None:
-    """Inserting and deleting a tuple by index, on average, over retrieving one, at the largest size."""
-    frame = race.seconds(chapter, race.sizes(chapter)[-1], POSTGRESQL)
-    if frame.empty:
-        return None
-    return statistics.ratio((frame["q29"] + frame["q30"]) / 2, frame["q7"], seed=chapter.parameters.seed)
 
 
 def by_kind(chapter: Chapter) -> pd.DataFrame | None:
@@ -149,11 +142,55 @@ def unindexed_update(changes: pd.DataFrame) -> narrate.Sentence:
     )
 
 
+# ---- the miniature of INGRES
+
+
+def substitution(pages: pd.DataFrame) -> narrate.Sentence:
+    """What tuple substitution costs in pages, by what leads to the inner tuples."""
+    touched = pages.set_index("query")["touched"]
+    without, clustered, other = (touched[[race.label(f"q{number}") for number in range(first, first + 3)]].sum() for first in (9, 12, 15))
+    return narrate.Sentence(
+        f"With {narrate.number(scans.COUNTED)} tuples in the large relations the three joins touch {narrate.count(int(without), 'page')} without an index, "
+        f"{narrate.count(int(clustered), 'page')} where the relations are kept in the order of the joining attribute, and {narrate.count(int(other), 'page')} through an index on it: "
+        f"a factor of {narrate.number(without / clustered, 0)} and one of {narrate.number(without / other, 0)}."
+    )
+
+
+def explained(pages: pd.DataFrame) -> narrate.Sentence:
+    """How far the miniature's pages order the queries as INGRES's seconds did in print, and where they are furthest apart."""
+    both = pages.set_index("query")[["touched", "seconds_1990"]]
+    agreement = both.rank().corr().iloc[0, 1]
+    slope, level = np.polyfit(*np.log(both).to_numpy().T, 1)
+    off = np.log(both["seconds_1990"]) - slope * np.log(both["touched"]) - level
+    return narrate.Sentence(
+        f"The rank correlation between the pages that the miniature touches and the seconds that INGRES took in print is {narrate.number(agreement, 2)} over {narrate.count(len(both), 'query', 'queries')}. "
+        f"Furthest above what its pages let expect lies query {off.idxmax()}; furthest below, query {off.idxmin()}."
+    )
+
+
+def compiled(chapter: Chapter) -> narrate.Sentence | None:
+    """What compilation is worth over all queries."""
+    found = race.over(chapter, INTERPRETED, COMPILED, n=chapter.parameters.miniature)
+    return None if found is None else narrate.ratio_sentence(found, "geometric mean of the times", "the miniature with its interpreter", "the miniature compiled")
+
+
+def compiled_by_kind(chapter: Chapter) -> pd.DataFrame | None:
+    """The interpreter's time over the compiled form's, by kind of query: kind, queries, ratio with its interval."""
+    kinds, rows = published.table("wisconsin_figure_3_11").kind, []
+    for kind in dict.fromkeys(kinds):
+        keys = [key for key in KEYS if kinds[key] == kind]
+        found = race.over(chapter, INTERPRETED, COMPILED, keys, chapter.parameters.miniature)
+        if found is None:
+            return None
+        rows.append((kind, len(keys), str(narrate.interval(found))))
+    return pd.DataFrame(rows, columns=["kind of query", "queries", "interpreted over compiled"])
+
+
 # ---- growth
 
 
 def exponents(chapter: Chapter) -> pd.DataFrame | None:
-    """How time grows with the relation: query, and for each contender the exponent with its interval, over the larger sizes."""
+    """How time grows with the relation: query, and for each contender the exponent with its interval, over all sizes."""
     sizes = race.sizes(chapter)
     rows = {}
     for name in (POSTGRESQL, DUCKDB):
