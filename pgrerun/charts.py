@@ -144,6 +144,11 @@ def mimebundle(spec: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def untitled(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The specification that `mimebundle` was given, from the one that it put out."""
+    return {key: value for key, value in spec.items() if key != "title" or not spec.get("usermeta", {}).get("question")}
+
+
 def _title(question: str) -> dict[str, Any]:
     return {"text": textwrap.wrap(question, 72), "anchor": "start"}
 
@@ -427,6 +432,45 @@ def lines(
         panels.resolve_scale(y="independent") if own_scales else panels,
         question, caption, description, _columns(rows, columns, _measure(quantity, unit)), name,
     )  # fmt: skip
+
+
+def slopes(
+    frame: pd.DataFrame,
+    *,
+    question: str,
+    caption: str,
+    description: str,
+    x_quantity: str,
+    quantity: str,
+    reference: float | None = None,
+    reference_label: str = "",
+    name: str = "",
+) -> Figure:
+    """What became of many numbers: a thin line each from where it was printed to where it was found, on a log axis.
+
+    `frame` has `series` (the line), `x` (a year), `value` (positive), `kind` (one of `MARKS`), `verdict` (what became of
+    it) and `strong` (whether the line stands out), optionally `low` and `high`. Lines carry no names; the tooltip and
+    the table do. `reference` draws a labelled horizontal rule.
+    """
+    rows = _tidy(frame, ["series", "x", "value", "kind", "verdict", "strong"])
+    kinds = _present(rows)
+    x = alt.X("x:Q", title=None, scale=alt.Scale(nice=False, padding=16), axis=alt.Axis(values=sorted(rows["x"].unique()), format="d", grid=False))
+    y = {"scale": _scale(log=True), "title": quantity, "axis": alt.Axis(tickCount=6, format="~g")}
+    weight = {"condition": {"test": "datum.strong", "value": 0.85}, "value": 0.28}
+    words = {"series": "", "provenance": "", "x": x_quantity, "value": quantity, "low": "from", "high": "to", "verdict": ""}
+    base = alt.Chart().encode(x=x, detail="series:N", opacity=weight, tooltip=_tooltip(rows, words))
+    layers = [
+        base.mark_line(color=_REFERENCE, strokeWidth=1.5).encode(y=alt.Y("value:Q", **y)),
+        base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q", **y), y2="high:Q", stroke=_stroke(kinds)),
+        base.mark_point(size=60, strokeWidth=1.7).encode(y=alt.Y("value:Q", **y), **_provenance(kinds)),
+    ]
+    if reference is not None:
+        one = alt.Chart(alt.Data(values=[{}]))
+        rule = one.mark_rule(color=_REFERENCE, strokeDash=[5, 3], strokeWidth=1.3).encode(y=alt.datum(reference))
+        text = one.mark_text(align="left", baseline="top", dx=4, dy=4, fontSize=11)
+        layers = [rule, *layers, text.encode(y=alt.datum(reference), x=alt.value(0), text=alt.value(reference_label))]
+    columns = _columns(rows, {"series": "claim", "provenance": "provenance", "x": x_quantity, "verdict": "verdict"}, quantity)
+    return Figure(_panels(alt.layer(*layers), rows, None, 380), question, caption, description, columns, name)
 
 
 def flame(

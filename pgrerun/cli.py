@@ -158,6 +158,18 @@ def book(profile: Annotated[str, typer.Option(help="For all chapters; otherwise 
 
 
 @app.command()
+def site(run: Annotated[str, typer.Option(metavar="RUN", help="A recorded run, by name.")] = "published") -> None:
+    """Build the site from a recorded run, without measuring anything."""
+    ours = Book()
+    if reasons := ours.site_reasons(run):
+        _tell(f"site: building from the run {run} ({_because(reasons)}).")
+        ours.build_site(run)
+    else:
+        _tell("site: nothing it is made from has changed, so it is not rebuilt.")
+    _tell(f"The book is in {ours.site / 'index.html'}")
+
+
+@app.command()
 def status() -> None:
     """Say for each chapter and the site whether it is up to date, and why not."""
     ours = Book()
