@@ -2,7 +2,7 @@
 #   make book                 run what is out of date, build the site, say where it is
 #   make book PROFILE=laptop  the same with another profile (ci, laptop, overnight)
 #   make book RUN=mine        build the site from a recorded run instead, without measuring (data/runs/mine)
-#   make site                 the same from the published run: seconds
+#   make site                 the same from the published run
 #   make test                 unit, integration and site tests, then every chapter under nbval
 #   make serve                the built site on http://127.0.0.1:8000
 #   make bench                what is measured side by side with a bare tool

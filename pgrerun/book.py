@@ -31,7 +31,7 @@ from pgrerun.parameters import MINUTES, PROFILES, ChapterParameters, chapter_par
 ROOT = Path(__file__).resolve().parent.parent
 RUN_NAME = "PGRERUN_RUN"  # the kernel finds the name of the run record here, where the reader gave one
 
-PUBLISHED = "published"  # the committed run
+PUBLISHED = "published"  # as `runs.PUBLISHED`, whose module takes long to import
 
 _INJECTED = "injected-parameters"
 _NEVER = "never run"

@@ -121,8 +121,8 @@ def enable() -> None:
     alt.renderers.enable("pgrerun")
 
 
-def mimebundle(spec: dict[str, Any]) -> dict[str, Any]:
-    """One chart's outputs: specification, HTML, picture and plain text.
+def mimebundle(spec: dict[str, Any], *, png: bool = True) -> dict[str, Any]:
+    """One chart's outputs: specification, HTML with a picture inside, the picture by itself (`png`) and plain text.
 
     BookError if the specification has no `description`: a chart that can't be
     read aloud is not published.
@@ -135,13 +135,15 @@ def mimebundle(spec: dict[str, Any]) -> dict[str, Any]:
     meta = spec.get("usermeta", {})
     question, caption = meta.get("question", ""), meta.get("caption", "")
     titled = spec | ({"title": _title(question)} if question else {})
-    picture = _picture(titled)
-    return {
+    bundle = {
         VEGALITE_MIME: titled,
         "text/html": _html(spec, meta, description),
-        "image/png": base64.b64encode(vl_convert.vegalite_to_png(picture, vl_version=VEGALITE_VERSION, scale=1.5)).decode(),
         "text/plain": "\n".join(filter(None, [question, caption, f"[chart: {description}]"])),
     }
+    if png:
+        picture = vl_convert.vegalite_to_png(_picture(titled), vl_version=VEGALITE_VERSION, scale=1.5)
+        bundle["image/png"] = base64.b64encode(picture).decode()
+    return bundle
 
 
 def untitled(spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -449,10 +451,10 @@ def slopes(
     """What became of many numbers: a thin line each from where it was printed to where it was found, on a log axis.
 
     `frame` has `series` (the line), `x` (a year), `value` (positive), `kind` (one of `MARKS`), `verdict` (what became of
-    it) and `strong` (whether the line stands out), optionally `low` and `high`. Lines carry no names; the tooltip and
+    it), `colour` (of the line) and `strong` (whether it stands out), optionally `low` and `high`. Lines carry no names; the tooltip and
     the table do. `reference` draws a labelled horizontal rule.
     """
-    rows = _tidy(frame, ["series", "x", "value", "kind", "verdict", "strong"])
+    rows = _tidy(frame, ["series", "x", "value", "kind", "verdict", "colour", "strong"])
     kinds = _present(rows)
     x = alt.X("x:Q", title=None, scale=alt.Scale(nice=False, padding=16), axis=alt.Axis(values=sorted(rows["x"].unique()), format="d", grid=False))
     y = {"scale": _scale(log=True), "title": quantity, "axis": alt.Axis(tickCount=6, format="~g")}
@@ -460,7 +462,7 @@ def slopes(
     words = {"series": "", "provenance": "", "x": x_quantity, "value": quantity, "low": "from", "high": "to", "verdict": ""}
     base = alt.Chart().encode(x=x, detail="series:N", opacity=weight, tooltip=_tooltip(rows, words))
     layers = [
-        base.mark_line(color=_REFERENCE, strokeWidth=1.5).encode(y=alt.Y("value:Q", **y)),
+        base.mark_line(strokeWidth=1.7).encode(y=alt.Y("value:Q", **y), color=alt.Color("colour:N", scale=None, legend=None)),
         base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q", **y), y2="high:Q", stroke=_stroke(kinds)),
         base.mark_point(size=60, strokeWidth=1.7).encode(y=alt.Y("value:Q", **y), **_provenance(kinds)),
     ]

@@ -215,13 +215,16 @@ def compare(
     mine: Annotated[str, typer.Argument(help="Name of a run record, or its path.")],
     published: Annotated[str, typer.Argument(help="The other one.")] = "published",
 ) -> None:
-    """Put two run records side by side: which numbers differ, and which verdicts changed."""
+    """Put two run records side by side: which numbers differ, which verdicts changed, and what may explain it."""
     from pgrerun import runs
 
     ours, theirs = runs.load(mine), runs.load(published)
     sides = runs.compare(ours, theirs).rename(columns={"a": mine, "b": published})
     _frame(sides.reset_index(), f"{mine} and {published} have observed nothing in common.")
-    _frame(runs.verdict_changes(ours, theirs).reset_index(), "No verdict differs.")
+    changed = runs.verdict_changes(ours, theirs).drop(columns="environment").rename(columns={"a": mine, "b": published})
+    _frame(changed.reset_index(), "No verdict differs.")
+    around = runs.explanations(ours, theirs).rename(columns={"a": mine, "b": published})
+    _frame(around.reset_index(), "Machine, versions and settings are the same.")
 
 
 @app.command()

@@ -89,9 +89,9 @@ def then_and_now(found: Mapping[str, runs.Record]) -> charts.Figure | None:
     first, last = int(rows["x"].min()), int(rows["x"].max())
     caption = (
         f"Each line is one of the {narrate.count(len(ratios), 'claim')} that print an effect as a ratio which was measured again: on the left "
-        f"as printed, on the right as found here. An effect of 1 is none, below 1 the claim is turned round. "
-        f"{narrate.count(less, 'effect').capitalize()} {'is' if less == 1 else 'are'} surely smaller today, {more or 'none'} surely larger; "
-        f"strong lines are headline claims."
+        f"as printed, on the right as found here, in the colour of its verdict. An effect of 1 is none, below 1 the claim is turned round. "
+        f"{narrate.count(less, 'effect').capitalize()} {'is' if less == 1 else 'are'} surely smaller today, {more or 'none'} surely larger. "
+        f"Strong lines are headline claims."
     )
     return charts.slopes(
         rows,
@@ -122,7 +122,8 @@ def _claimed(j: Judgement) -> Interval:
 
 def _ends(j: Judgement, today: int) -> Iterator[dict]:
     found = _claimed(j)
-    common = {"series": f"{j.claim.id}: {j.claim.quantity}", "strong": j.claim.headline, "verdict": str(j.verdict)}
+    common = {"series": f"{j.claim.id}: {j.claim.quantity}", "strong": j.claim.headline}
+    common |= {"verdict": str(j.verdict), "colour": COLOURS[j.verdict]}
     yield common | {"x": _printed_year(j.claim), "kind": "printed", "value": _effect_of(j.claim)}
     kind = "simulated" if found.simulated else "measured"
     yield common | {"x": today, "kind": kind, "value": found.estimate, "low": found.low, "high": found.high}
@@ -145,12 +146,9 @@ def board(judged: Judgements, link: Link, titles: Mapping[str, str]) -> str:
     `link` gives the address where a claim is judged, `titles` a chapter's name in words.
     """
     ledger = claims.ledger().values()
-    rows = "".join(_row(claim, judged.get(claim.id), link(claim), titles) for claim in ledger)
-    heads = "".join(f'<th role="columnheader" scope="col">{name}</th>' for name in ("claim", "in print", "found here", "effect", "verdict"))
-    return (
-        f'<div class="scoreboard">{_filters(judged, titles)}<table role="table"><caption class="visually-hidden">All claims</caption>'
-        f'<thead role="rowgroup"><tr role="row">{heads}</tr></thead><tbody role="rowgroup">{rows}</tbody></table></div>'
-    )
+    rows = [_row(claim, judged.get(claim.id), link(claim), titles) for claim in ledger]
+    table = _table("All claims", ["claim", "in print", "found here", "effect", "verdict"], rows)
+    return f'<div class="scoreboard">{_filters(judged, titles)}{table}</div>'
 
 
 def _filters(judged: Judgements, titles: Mapping[str, str]) -> str:
@@ -173,21 +171,21 @@ def _filters(judged: Judgements, titles: Mapping[str, str]) -> str:
     return f'<form class="filters" hidden>{selects}{search}{only}<p class="shown" role="status"></p></form>'
 
 
-def _row(claim: Claim, judged: Judgement | None, address: str, titles: Mapping[str, str]) -> str:
+def _row(claim: Claim, judged: Judgement | None, address: str, titles: Mapping[str, str]) -> tuple[str, list[str]]:
+    """A row's attributes, by which the script filters, and its cells."""
     name = str(judged.verdict) if judged else NOT_RUN
     facts = {"document": claim.document, "chapter": claim.chapter, "kind": claim.kind, "verdict": name, "headline": "yes" if claim.headline else ""}
     data = "".join(f' data-{key}="{html.escape(value)}"' for key, value in facts.items())
     star = ' <span class="star" title="headline claim" role="img" aria-label="headline claim">★</span>' if claim.headline else ""
     where = f"{claim.source.removeprefix('the ')}, {claim.kind}; {titles.get(claim.chapter, claim.chapter)}"
-    cells = {
-        "claim": f'<a class="id" href="{html.escape(address)}">{claim.id}</a>{star} {html.escape(claim.claim)}<span class="where">{html.escape(where)}</span>',
-        "in print": html.escape(claim.published_value),
-        "found here": html.escape(narrate.evidence(judged)) if judged else "",
-        "effect": effect(judged) if judged else "",
-        "verdict": f'<a class="verdict" style="--verdict:{COLOURS[name]}" href="{html.escape(address)}" aria-label="{name}: {claim.id}">{name}</a>',
-    }
-    body = "".join(f'<td role="cell" data-label="{label}">{text}</td>' for label, text in cells.items())
-    return f'<tr role="row" id="{claim.id}"{data}>{body}</tr>'
+    cells = [
+        f'<a class="id" href="{html.escape(address)}">{claim.id}</a>{star} {html.escape(claim.claim)}<span class="where">{html.escape(where)}</span>',
+        html.escape(claim.published_value),
+        html.escape(narrate.evidence(judged)) if judged else "",
+        effect(judged) if judged else "",
+        f'<a class="verdict" style="--verdict:{COLOURS[name]}" href="{html.escape(address)}" aria-label="{name}: {claim.id}">{name}</a>',
+    ]
+    return f' id="{claim.id}"{data}', cells
 
 
 # ---- an effect, drawn small
@@ -286,19 +284,23 @@ def disagreement_tables(titles: Mapping[str, str], page: Callable[[str], str]) -
     for chapter, group in rows.groupby("chapter", sort=False):
         name = html.escape(titles.get(chapter, chapter))
         caption = f'{html.escape(group["document"].iloc[0])}, in <a href="{html.escape(page(chapter))}">{name}</a>'
-        lines = [[html.escape(row[column]) for column in ("where", "printed", "recomputed", "note")] for _, row in group.iterrows()]
-        tables.append(_table(caption, name, ["where", "in print", "recomputed from print", "how"], lines))
+        lines = [("", [html.escape(row[column]) for column in ("where", "printed", "recomputed", "note")]) for _, row in group.iterrows()]
+        tables.append(_table(caption, ["where", "in print", "recomputed from print", "how"], lines))
     return said + "".join(tables)
 
 
-def _table(caption: str, label: str, heads: list[str], rows: list[list[str]]) -> str:
-    """A table of HTML cells, which scrolls by itself on a phone."""
-    head = "".join(f'<th scope="col">{one}</th>' for one in heads)
-    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+def _table(caption: str, heads: list[str], rows: list[tuple[str, list[str]]]) -> str:
+    """A table of HTML cells, whose rows become cards on a phone; roles are said since such rows lose their own."""
+    head = "".join(f'<th role="columnheader" scope="col">{one}</th>' for one in heads)
+    lines = (f'<tr role="row"{attributes}>{_cells(heads, row)}</tr>' for attributes, row in rows)
     return (
-        f'<div class="result-table" tabindex="0" role="region" aria-label="{label}"><table><caption>{caption}</caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        f'<div class="cards"><table role="table"><caption>{caption}</caption>'
+        f'<thead role="rowgroup"><tr role="row">{head}</tr></thead><tbody role="rowgroup">{"".join(lines)}</tbody></table></div>'
     )
+
+
+def _cells(heads: list[str], row: list[str]) -> str:
+    return "".join(f'<td role="cell" data-label="{head}">{cell}</td>' for head, cell in zip(heads, row, strict=True))
 
 
 # ---- a run beside the published one
@@ -316,10 +318,10 @@ def your_run(found: Mapping[str, runs.Record], address: Callable[[str], str]) ->
     judged = sum(claim.chapter in others for claim in claims.ledger().values())
     said = f"Of {narrate.count(judged, 'claim')} that both runs have judged, {narrate.count(len(rows), 'verdict')} {'differs' if len(rows) == 1 else 'differ'}."
     lines = [
-        [f'<a href="{html.escape(address(claim))}">{claim}</a>', _told(claim, a, here), _told(claim, b, there), html.escape(_why(claim, here, there))]
+        ("", [f'<a href="{html.escape(address(claim))}">{claim}</a>', _told(claim, a, here), _told(claim, b, there), html.escape(_why(claim, here, there))])
         for claim, a, b in rows
     ]
-    differing = _table("Verdicts that differ", "Verdicts that differ", ["claim", "here", "published", "why"], lines) if lines else ""
+    differing = _table("Verdicts that differ", ["claim", "here", "published", "why"], lines) if lines else ""
     return f"<p>{html.escape(said)}</p>{differing}{_surroundings(others, ours)}"
 
 
@@ -357,9 +359,8 @@ def _surroundings(others: Mapping[str, runs.Record], ours: Mapping[str, runs.Rec
     if rows.empty:
         return "<p>Machine, versions and settings are the same, so that what differs is chance or the state of the machine.</p>"
     grouped = rows.groupby(["entry", "a", "b"], sort=False)["chapter"].agg(lambda names: "all" if len(names) == len(others) else ", ".join(names))
-    lines = [[html.escape(text) for text in (_spoken(entry), a or "-", b or "-", which)] for (entry, a, b), which in grouped.items()]
-    title = "What else differs between the runs: machine, versions, settings"
-    return _table(title, title, ["what", "here", "published", "chapters"], sorted(lines))
+    lines = [("", [html.escape(text) for text in (_spoken(entry), a or "-", b or "-", which)]) for (entry, a, b), which in grouped.items()]
+    return _table("What else differs: machine, versions, settings", ["what", "here", "published", "chapters"], sorted(lines))
 
 
 def _spoken(entry: str) -> str:
