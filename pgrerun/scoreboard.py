@@ -270,9 +270,11 @@ def _axis(values: list[float]) -> Callable[[float], float]:
 
 
 def disagreements() -> pd.DataFrame:
-    """Where print disagrees with print, all chapters: chapter, document, where, printed, recomputed, note."""
-    document = {claim.chapter: claim.document_name.removeprefix("the ") for claim in claims.ledger().values()}
-    frames = [published.disagreements(chapter).assign(chapter=chapter, document=document[chapter]) for chapter in published.CHAPTERS]
+    """Where print disagrees with print, all chapters, oldest document first: chapter, document, where, printed, recomputed, note."""
+    first = {claim.chapter: claim for claim in reversed(claims.ledger().values())}
+    chapters = sorted(published.CHAPTERS, key=lambda chapter: _printed_year(first[chapter]))
+    names = {chapter: first[chapter].document_name.removeprefix("the ") for chapter in chapters}
+    frames = [published.disagreements(chapter).assign(chapter=chapter, document=names[chapter]) for chapter in chapters]
     return pd.concat(frames, ignore_index=True)
 
 
