@@ -179,13 +179,25 @@ def _row(claim: Claim, judged: Judgement | None, address: str, titles: Mapping[s
     star = ' <span class="star" title="headline claim" role="img" aria-label="headline claim">★</span>' if claim.headline else ""
     where = f"{claim.source.removeprefix('the ')}, {claim.kind}; {titles.get(claim.chapter, claim.chapter)}"
     cells = [
-        f'<a class="id" href="{html.escape(address)}">{claim.id}</a>{star} {html.escape(claim.claim)}<span class="where">{html.escape(where)}</span>',
-        html.escape(claim.published_value),
-        html.escape(narrate.evidence(judged)) if judged else "",
+        f'<a class="id" href="{html.escape(address)}">{claim.id}</a>{star} {html.escape(claim.claim)}{_aside(where)}',
+        html.escape(claim.published_value) + _aside(_printed(claim)),
+        html.escape(narrate.evidence(judged)) + _aside(claim.quantity) if judged else "",
         effect(judged) if judged else "",
         f'<a class="verdict" style="--verdict:{COLOURS[name]}" href="{html.escape(address)}" aria-label="{name}: {claim.id}">{name}</a>',
     ]
     return f' id="{claim.id}"{data}', cells
+
+
+def _aside(words: str) -> str:
+    return f'<span class="where">{html.escape(words)}</span>' if words else ""
+
+
+def _printed(claim: Claim) -> str:
+    """The number that the claim is judged against, which the document may print in other words."""
+    if claim.printed is None:
+        return ""
+    bound = f"{claim.predicate} " if claim.predicate in (Predicate.AT_MOST, Predicate.AT_LEAST) else ""
+    return f"judged against {bound}{narrate.number(claim.printed)}"
 
 
 # ---- an effect, drawn small
@@ -382,8 +394,8 @@ def page_record(record: runs.Record, downloads: Mapping[str, str]) -> str:
     took = f" after {narrate.number(_seconds(record), 0)} s" if record.started else ""
     said = (
         f"This page shows the run “{record.name}” (profile {given['profile']}), finished {record.finished}{took}, "
-        f"on PostgreSQL {server['version']} ({server['name']}), {machine['cpu_model']} with {narrate.count(machine['cpus'], 'processor')} "
-        f"and {narrate.number(machine['memory_bytes'] / 2**30, 1)} GiB, {machine['distribution']}"
+        f"on PostgreSQL {server['version']} ({server['name']}), {machine['cpu_model'] or machine['architecture']} with {narrate.count(machine['cpus'], 'processor')} "
+        f"and {narrate.number(machine['memory_bytes'] / 2**30, 1)} GiB, {machine['distribution'] or machine['system']}"
         + (f"; commit {commit[:10]}{commit[40:]}." if commit else ".")
     )
     links = "".join(f'<li><a href="{html.escape(address)}" download>{html.escape(name)}</a></li>' for name, address in downloads.items())

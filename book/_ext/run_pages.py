@@ -82,6 +82,8 @@ def _then_and_now(app, docname) -> str:
 
 
 def _scoreboard(app, docname) -> str:
+    """The board; a claim that was judged but stands in no page that was read leads to its chapter."""
+
     def link(claim: claims.Claim) -> str:
         page = app.env.verdict_pages.get(claim.id)
         anchor = f"#{claim.id}" if page else ""
