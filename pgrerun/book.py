@@ -467,10 +467,10 @@ def _write(notebook: nbformat.NotebookNode, path: Path) -> None:
 
 
 def _copy(record: Path, target: Path) -> None:
-    """Put a record's copy in the place of an older one; none where there is no record."""
+    """Put a record's copy, without the page that it stands beside, in the place of an older one; none where there is no record."""
     shutil.rmtree(target, ignore_errors=True)
     if record.is_dir():
-        shutil.copytree(record, target)
+        shutil.copytree(record, target, ignore=shutil.ignore_patterns("*.ipynb"))
 
 
 def _complaints(log: str) -> str:
