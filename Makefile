@@ -1,6 +1,8 @@
 # Thin: makes .venv, then calls pgrerun or pytest.
 #   make book                 run what is out of date, build the site, say where it is
 #   make book PROFILE=laptop  the same with another profile (ci, laptop, overnight)
+#   make book RUN=mine        build the site from a recorded run instead, without measuring (data/runs/mine)
+#   make site                 the same from the published run
 #   make test                 unit, integration and site tests, then every chapter under nbval
 #   make serve                the built site on http://127.0.0.1:8000
 #   make bench                what is measured side by side with a bare tool
@@ -8,12 +10,16 @@
 PYTHON3 ?= python3
 PORT ?= 8000
 PROFILE ?=
+RUN ?=
 
-.PHONY: book test serve bench clean venv install
+.PHONY: book site test serve bench clean venv install
 .DEFAULT_GOAL := book
 
 book: venv
-	@.venv/bin/python -m pgrerun.cli book $(if $(PROFILE),--profile $(PROFILE))
+	@.venv/bin/python -m pgrerun.cli $(if $(RUN),site --run $(RUN),book $(if $(PROFILE),--profile $(PROFILE)))
+
+site: venv
+	@.venv/bin/python -m pgrerun.cli site
 
 test: book
 	.venv/bin/python -m pytest

@@ -3,7 +3,9 @@
 Nothing is rerun or rebuilt unless something it is made from has changed, and the
 reason is said (`inputs.py` finds it, `execution.py` runs a notebook, `gates.py`
 refuses what must not be published). Beside each executed chapter lies a stamp, a
-JSON file with what it was made from, what was asked for and how long it took.
+JSON file with what it was made from, what was asked for and how long it took, and a
+copy of its run record, from which the scoreboard is made. The record itself keeps the
+executed page (`pages.py`), so that a site can be built from any recorded run.
 """
 
 import copy
@@ -28,6 +30,8 @@ from pgrerun.parameters import MINUTES, PROFILES, ChapterParameters, chapter_par
 
 ROOT = Path(__file__).resolve().parent.parent
 RUN_NAME = "PGRERUN_RUN"  # the kernel finds the name of the run record here, where the reader gave one
+
+PUBLISHED = "published"  # as `runs.PUBLISHED`, whose module takes long to import
 
 _INJECTED = "injected-parameters"
 _NEVER = "never run"
@@ -75,6 +79,10 @@ class Book:
 
     def result(self, chapter: str) -> Path:
         return self.results / f"{chapter}.ipynb"
+
+    def record(self, chapter: str) -> Path:
+        """The copy of the run record that belongs to the executed chapter."""
+        return self.results / chapter
 
     def state(self, chapter: str, given: Mapping[str, Any] | None = None) -> State:
         """What a run with `given` would be made from, against what the executed chapter was made from.
@@ -130,12 +138,24 @@ class Book:
                 running.unlink(missing_ok=True)
                 running.with_suffix(".log").unlink(missing_ok=True)
                 raise
+            record = self._keep_page(state, running, name)
             target = out or self.result(chapter)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.move(running, target)
             if out is None:
+                _copy(record, self.record(chapter))
                 self._write_stamp(state, seconds)
         return target
+
+    def _keep_page(self, state: State, executed: Path, name: str) -> Path:
+        """Put the executed page into the record that its run has written, and return the record's folder."""
+        from pgrerun import pages, runs
+
+        name = name or os.environ.get(RUN_NAME) or state.parameters.profile
+        record = runs.root() / name / state.chapter
+        if (record / runs.ENVIRONMENT).is_file():  # a notebook that opens no chapter leaves none
+            _write(pages.compact(nbformat.read(executed, as_version=4)), record / pages.PAGE)
+        return record
 
     def retell(self, state: State) -> None:
         """Put changed prose around the outputs of the last run."""
@@ -180,7 +200,7 @@ class Book:
             | inputs.library(self.root, code)
             | inputs.claims(self.data, chapter)
             | inputs.files(self.data / "published", "data")
-            | inputs.files(self.data / "runs" / "published" / chapter, "published run")
+            | inputs.files(self.data / "runs" / PUBLISHED / chapter, "published run")
         )
 
     def _last_given(self, chapter: str, stamp: Mapping[str, Any]) -> dict[str, Any]:
@@ -246,18 +266,18 @@ class Book:
         gates.check_prose(self.notebooks)
         gates.check_prose(self.source)
 
-    def site_reasons(self) -> list[str]:
-        """Why the site must be built; empty when it is up to date."""
+    def site_reasons(self, run: str = "") -> list[str]:
+        """Why the site must be built from the executed chapters, or from `run`; empty when it is up to date."""
         try:
             before = json.loads((self.build / "site.json").read_text())
         except (FileNotFoundError, json.JSONDecodeError):
             before = None
         if before is None or not (self.site / "index.html").exists():
             return ["never built"]
-        return inputs.changes(before, self._site_inputs())
+        return inputs.changes(before, self._site_inputs(run))
 
-    def build_site(self) -> Path:
-        """Build the site from the executed chapters and return its first page.
+    def build_site(self, run: str = "") -> Path:
+        """Build the site from the executed chapters, or with `run` from a recorded run, and return its first page.
 
         BookError when a gate or Sphinx finds fault with a page; the site as it was
         before is gone then, and the stamp with it, so that it isn't taken for current.
@@ -266,12 +286,13 @@ class Book:
 
         stamp = self.build / "site.json"
         stamp.unlink(missing_ok=True)
-        built_from = self._site_inputs()
+        built_from = self._site_inputs(run)
         self.proofread()
+        source = self._lay_out(run) if run else self.source
         # All pages: Sphinx itself sees no change in the extensions or in the data that they read.
         command = "from jupyter_book.cli.main import main; main()"
         build = subprocess.run(
-            [sys.executable, "-c", command, "build", "book", "--all", "-W", "-n", "--keep-going"],
+            [sys.executable, "-c", command, "build", str(source), "--path-output", str(self.root), "--all", "-W", "-n", "--keep-going"],
             cwd=self.root,
             capture_output=True,
             text=True,
@@ -285,17 +306,60 @@ class Book:
         stamp.write_text(json.dumps(built_from, indent=1) + "\n")
         return self.site / "index.html"
 
-    def _site_inputs(self) -> dict[str, str]:
+    def _lay_out(self, run: str) -> Path:
+        """A copy of the site's sources with the chapters as `run` found them, and return its folder.
+
+        A chapter that the run lacks is shown as it was published, and one that was not
+        published either as it is committed: with its prose and its facts.
+        """
+        from pgrerun import runs
+
+        if not runs.chapters(run) and run != PUBLISHED:
+            runs.load(run)  # which says what runs there are
+        place = self.build / "source"
+        shutil.rmtree(place, ignore_errors=True)
+        shutil.copytree(self.source, place / "book", ignore=shutil.ignore_patterns("results", "_build", "__pycache__"))
+        shutil.copy(self.root / "_config.yml", place)
+        results = place / "book" / "results"
+        results.mkdir()
+        for chapter in self.chapters():
+            records = (runs.folder(name) / chapter for name in (run, PUBLISHED))
+            record = next((one for one in records if (one / runs.ENVIRONMENT).is_file()), None)
+            _write(self._page(chapter, record), results / f"{chapter}.ipynb")
+            if record:
+                _copy(record, results / chapter)
+        return place / "book"
+
+    def _page(self, chapter: str, record: Path | None) -> nbformat.NotebookNode:
+        """A chapter as a record keeps it, with today's prose if its code is still the same; as committed without a record."""
+        from pgrerun import pages
+
+        source = nbformat.read(self.notebook(chapter), as_version=4)
+        if not record or not (record / pages.PAGE).is_file():
+            return _told_not_run(source)
+        page = pages.redrawn(nbformat.read(record / pages.PAGE, as_version=4))
+        same = inputs.code(source) == inputs.code(_without_injected(page))
+        return _transplanted(source, page) if same else page
+
+    def _site_inputs(self, run: str = "") -> dict[str, str]:
         extensions = [path.read_text() for path in sorted((self.source / "_ext").glob("*.py"))]
         return (
-            {f"chapter {path.stem}": inputs.digest(path.read_bytes()) for path in sorted(self.results.glob("*.ipynb"))}
+            self._chapters_shown(run)
             | inputs.files(self.source, "page", skip=("results", "_build"))
             | {"_config.yml": inputs.digest((self.root / "_config.yml").read_bytes())}
             | inputs.environment(self.root)
-            | inputs.library(self.root, [*extensions, "import pgrerun.gates"])
+            | inputs.library(self.root, [*extensions, "import pgrerun.gates, pgrerun.pages"])
             | inputs.files(self.data, "data", skip=("runs",))
-            | inputs.files(self.data / "runs" / "published", "published run")
+            | inputs.files(self.data / "runs" / PUBLISHED, "published run")
         )
+
+    def _chapters_shown(self, run: str) -> dict[str, str]:
+        if not run:
+            return {f"chapter {path.stem}": inputs.digest(path.read_bytes()) for path in sorted(self.results.glob("*.ipynb"))}
+        from pgrerun import runs
+
+        notebooks = {f"chapter {name}": inputs.digest(self.notebook(name).read_bytes()) for name in self.chapters()}
+        return {"run": run} | notebooks | inputs.files(runs.folder(run), "run")
 
     # ---- cleaning
 
@@ -303,7 +367,7 @@ class Book:
         """Remove what can be built again, and with `runs` the reader's own run records; return what is gone."""
         doomed = [path for path in (self.results, self.build) if path.exists()]
         if runs:
-            doomed += sorted(path for path in (self.data / "runs").glob("*") if path.name != "published")
+            doomed += sorted(path for path in (self.data / "runs").glob("*") if path.name != PUBLISHED)
         for path in doomed:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         return doomed
@@ -323,7 +387,7 @@ def _presentable(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     """Make papermill's copy the same from run to run, and its injected cell invisible on the page."""
     for cell in notebook.cells:
         tags = cell.metadata.get("tags", [])
-        if _INJECTED in tags:
+        if _is_injected(cell):
             cell.id = _INJECTED
             cell.metadata.tags = [*tags, "remove-input"]
     # Paths of this machine are nobody's business.
@@ -336,11 +400,10 @@ def _transplanted(source: nbformat.NotebookNode, executed: nbformat.NotebookNode
     """The source with the outputs of a run whose code cells are the same."""
     told = copy.deepcopy(source)
     told.metadata = executed.metadata
-    ran = [cell for cell in executed.cells if cell.cell_type == "code"]
-    injected = [cell for cell in ran if _INJECTED in cell.metadata.get("tags", [])]
+    injected = [cell for cell in executed.cells if _is_injected(cell)]
     pairs = zip(
         (cell for cell in told.cells if cell.cell_type == "code"),
-        (cell for cell in ran if cell not in injected),
+        (cell for cell in _without_injected(executed).cells if cell.cell_type == "code"),
         strict=True,
     )
     for cell, before in pairs:
@@ -349,6 +412,24 @@ def _transplanted(source: nbformat.NotebookNode, executed: nbformat.NotebookNode
     place = next(i for i, cell in enumerate(told.cells) if "parameters" in cell.metadata.get("tags", []))
     told.cells[place + 1 : place + 1] = injected
     return told
+
+
+def _told_not_run(source: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    note = (
+        ":::{note}\nThere is no run of this chapter behind these pages: charts and measured sentences are missing, and what stands "
+        "under a cell is what comes out the same on every machine. [Rerun it](../rerun.md) to see the rest.\n:::"
+    )
+    told = copy.deepcopy(source)
+    told.cells.insert(1, nbformat.v4.new_markdown_cell(note, id="not-run"))
+    return told
+
+
+def _is_injected(cell: nbformat.NotebookNode) -> bool:
+    return _INJECTED in cell.metadata.get("tags", [])
+
+
+def _without_injected(executed: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    return nbformat.from_dict({**executed, "cells": [cell for cell in executed.cells if not _is_injected(cell)]})
 
 
 def committed(executed: nbformat.NotebookNode) -> nbformat.NotebookNode:
@@ -383,6 +464,13 @@ def _write(notebook: nbformat.NotebookNode, path: Path) -> None:
     beside = path.with_name(path.name + ".new")
     beside.write_text(text if text.endswith("\n") else text + "\n")
     os.replace(beside, path)
+
+
+def _copy(record: Path, target: Path) -> None:
+    """Put a record's copy, without the page that it stands beside, in the place of an older one; none where there is no record."""
+    shutil.rmtree(target, ignore_errors=True)
+    if record.is_dir():
+        shutil.copytree(record, target, ignore=shutil.ignore_patterns("*.ipynb"))
 
 
 def _complaints(log: str) -> str:

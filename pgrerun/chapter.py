@@ -28,7 +28,6 @@ from pgrerun.tables import Table, table
 T = TypeVar("T")
 # Modules that act on notebooks from the outside: no observation depends on them.
 _OUTSIDE = {"book.py", "cli.py", "doctor.py", "execution.py", "gates.py", "inputs.py"}
-PUBLISHED = "published"  # the name of the committed run
 
 
 def open_chapter(name: str, namespace: Mapping[str, Any]) -> "Chapter":
@@ -135,10 +134,10 @@ class Chapter:
     # ---- what was printed, published, found ------------------------------------------
 
     def published_run(self, name: str) -> pd.DataFrame:
-        """Observations of the committed run for the same experiment; empty if there are none."""
-        if self.name not in runs.chapters(PUBLISHED):
+        """Observations of the committed run for the same experiment; empty if there are none, or this run is to replace it."""
+        if self.run.name == runs.PUBLISHED or self.name not in runs.chapters(runs.PUBLISHED):
             return pd.DataFrame()
-        observations = runs.load(PUBLISHED, self.name).observations
+        observations = runs.load(runs.PUBLISHED, self.name).observations
         return observations[observations["experiment"] == name]
 
     def by_provenance(self, name: str) -> list[tuple[str, pd.DataFrame]]:
@@ -165,7 +164,7 @@ class Chapter:
     def verdicts(self) -> Table:
         """All claims of the chapter with printed value, evidence and verdict."""
         rows = [
-            (f"{j.claim.id}{' ★' if j.claim.headline else ''}", j.claim.claim, j.claim.published_value, _evidence(j), str(j.verdict))
+            (f"{j.claim.id}{' ★' if j.claim.headline else ''}", j.claim.claim, j.claim.published_value, narrate.evidence(j), str(j.verdict))
             for j in sorted(self.evidence.judgements, key=lambda j: j.claim.id)
         ]
         frame = pd.DataFrame(rows, columns=["claim", "what it says", "printed", "found here", "verdict"])
@@ -174,10 +173,8 @@ class Chapter:
     def provenance(self) -> Table:
         """Parameters, server and its settings, machine, versions: one row each."""
         rows = {f"parameter {name}": value for name, value in self.parameters.model_dump().items()}
-        rows |= _flat({name: value for name, value in self.run.environment.items() if name != "parameters"})
-        if self._clusters:
-            rows["settings of every throwaway server"] = _assignments({name: value for name, (value, *_) in DEFAULTS.items()})
-        rows |= {f"further settings of {name}": words or "none" for name, words in self._settings.items()}
+        rows |= _flat({name: value for name, value in self.run.environment.items() if name not in ("parameters", "settings")})
+        rows |= {f"settings of {name}": words or "none further" for name, words in self._set().items()}
         rows |= {f"note {number}": note for number, note in enumerate(self.run.notes, start=1)}
         return table(_rows(rows, "value"), "Provenance of this page")
 
@@ -185,12 +182,18 @@ class Chapter:
         """End the servers and finish the run record; RerunError if a claim was left unjudged."""
         try:
             self.evidence.close()
+            self.run.environment["settings"] = self._set()
             self.run.close()
         finally:
             for server in [*self._clusters.values(), *([self._borrowed] if self._borrowed else [])]:
                 server.close()
 
     # ---- inside --------------------------------------------------------------------
+
+    def _set(self) -> dict[str, str]:
+        """What differs from PostgreSQL's defaults, by server."""
+        common = {"every throwaway server": _assignments({name: value for name, (value, *_) in DEFAULTS.items()})}
+        return (common if self._clusters else {}) | self._settings
 
     @contextmanager
     def _telling_of_death(self) -> Iterator[None]:
@@ -255,20 +258,6 @@ def _commit() -> str:
     except (OSError, subprocess.CalledProcessError):
         return ""
     return f"{commit} with changes" if changed else commit
-
-
-def _evidence(judgement: claims.Judgement) -> str:
-    """What a verdict rests on, short enough for a table."""
-    found = judgement.evidence
-    if found is None:
-        return judgement.note
-    if judgement.claim.predicate is claims.Predicate.BUG:
-        return ""
-    if judgement.claim.predicate is claims.Predicate.FACTS:
-        return f"{sum(found.values())} of {narrate.count(len(found), 'fact')}"
-    several = found if isinstance(found, Mapping) else {"": found}
-    how = " (simulated)" if all(value.simulated for value in several.values()) else ""
-    return ", ".join(f"{name} {narrate.interval(value)}".strip() for name, value in several.items()) + how
 
 
 def _rows(values: Mapping[str, Any], heading: str) -> pd.DataFrame:

@@ -121,8 +121,8 @@ def enable() -> None:
     alt.renderers.enable("pgrerun")
 
 
-def mimebundle(spec: dict[str, Any]) -> dict[str, Any]:
-    """One chart's outputs: specification, HTML, picture and plain text.
+def mimebundle(spec: dict[str, Any], *, png: bool = True) -> dict[str, Any]:
+    """One chart's outputs: specification, HTML with a picture inside, the picture by itself (`png`) and plain text.
 
     BookError if the specification has no `description`: a chart that can't be
     read aloud is not published.
@@ -135,13 +135,20 @@ def mimebundle(spec: dict[str, Any]) -> dict[str, Any]:
     meta = spec.get("usermeta", {})
     question, caption = meta.get("question", ""), meta.get("caption", "")
     titled = spec | ({"title": _title(question)} if question else {})
-    picture = _picture(titled)
-    return {
+    bundle = {
         VEGALITE_MIME: titled,
         "text/html": _html(spec, meta, description),
-        "image/png": base64.b64encode(vl_convert.vegalite_to_png(picture, vl_version=VEGALITE_VERSION, scale=1.5)).decode(),
         "text/plain": "\n".join(filter(None, [question, caption, f"[chart: {description}]"])),
     }
+    if png:
+        picture = vl_convert.vegalite_to_png(_picture(titled), vl_version=VEGALITE_VERSION, scale=1.5)
+        bundle["image/png"] = base64.b64encode(picture).decode()
+    return bundle
+
+
+def untitled(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The specification that `mimebundle` was given, from the one that it put out."""
+    return {key: value for key, value in spec.items() if key != "title" or not spec.get("usermeta", {}).get("question")}
 
 
 def _title(question: str) -> dict[str, Any]:
@@ -427,6 +434,45 @@ def lines(
         panels.resolve_scale(y="independent") if own_scales else panels,
         question, caption, description, _columns(rows, columns, _measure(quantity, unit)), name,
     )  # fmt: skip
+
+
+def slopes(
+    frame: pd.DataFrame,
+    *,
+    question: str,
+    caption: str,
+    description: str,
+    x_quantity: str,
+    quantity: str,
+    reference: float | None = None,
+    reference_label: str = "",
+    name: str = "",
+) -> Figure:
+    """What became of many numbers: a thin line each from where it was printed to where it was found, on a log axis.
+
+    `frame` has `series` (the line), `x` (a year), `value` (positive), `kind` (one of `MARKS`), `verdict` (what became of
+    it), `colour` (of the line) and `strong` (whether it stands out), optionally `low` and `high`. Lines carry no names; the tooltip and
+    the table do. `reference` draws a labelled horizontal rule.
+    """
+    rows = _tidy(frame, ["series", "x", "value", "kind", "verdict", "colour", "strong"])
+    kinds = _present(rows)
+    x = alt.X("x:Q", title=None, scale=alt.Scale(nice=False, padding=16), axis=alt.Axis(values=sorted(rows["x"].unique()), format="d", grid=False))
+    y = {"scale": _scale(log=True), "title": quantity, "axis": alt.Axis(tickCount=6, format="~g")}
+    weight = {"condition": {"test": "datum.strong", "value": 0.85}, "value": 0.28}
+    words = {"series": "", "provenance": "", "x": x_quantity, "value": quantity, "low": "from", "high": "to", "verdict": ""}
+    base = alt.Chart().encode(x=x, detail="series:N", opacity=weight, tooltip=_tooltip(rows, words))
+    layers = [
+        base.mark_line(strokeWidth=1.7).encode(y=alt.Y("value:Q", **y), color=alt.Color("colour:N", scale=None, legend=None)),
+        base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q", **y), y2="high:Q", stroke=_stroke(kinds)),
+        base.mark_point(size=60, strokeWidth=1.7).encode(y=alt.Y("value:Q", **y), **_provenance(kinds)),
+    ]
+    if reference is not None:
+        one = alt.Chart(alt.Data(values=[{}]))
+        rule = one.mark_rule(color=_REFERENCE, strokeDash=[5, 3], strokeWidth=1.3).encode(y=alt.datum(reference))
+        text = one.mark_text(align="left", baseline="top", dx=4, dy=4, fontSize=11)
+        layers = [rule, *layers, text.encode(y=alt.datum(reference), x=alt.value(0), text=alt.value(reference_label))]
+    columns = _columns(rows, {"series": "claim", "provenance": "provenance", "x": x_quantity, "verdict": "verdict"}, quantity)
+    return Figure(_panels(alt.layer(*layers), rows, None, 380), question, caption, description, columns, name)
 
 
 def flame(

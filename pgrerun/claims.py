@@ -283,6 +283,23 @@ class Judgement:
             "capability": self.capability,
         }
 
+    @classmethod
+    def from_dict(cls, kept: Mapping[str, Any]) -> "Judgement | None":
+        """The judgement that `as_dict` wrote; None if the ledger has no such claim, or judges it by another predicate now."""
+        claim = ledger().get(kept["claim"])
+        if claim is None or kept["predicate"] != str(claim.predicate):
+            return None
+        return cls(claim, Verdict(kept["verdict"]), _restored(kept["evidence"]), kept["note"], kept["capability"])
+
+
+def _restored(evidence: Any) -> Evidence:
+    """The inverse of `_plain`; numbers that JSON can't hold are kept as texts."""
+    if not isinstance(evidence, Mapping):
+        return evidence
+    if {"estimate", "low", "high"} <= set(evidence):
+        return Interval(**evidence | {name: float(evidence[name]) for name in ("estimate", "low", "high")})
+    return {name: _restored(value) for name, value in evidence.items()}
+
 
 def _plain(evidence: Evidence) -> Any:
     if isinstance(evidence, Interval):

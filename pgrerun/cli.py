@@ -158,6 +158,18 @@ def book(profile: Annotated[str, typer.Option(help="For all chapters; otherwise 
 
 
 @app.command()
+def site(run: Annotated[str, typer.Option(metavar="RUN", help="A recorded run, by name.")] = "published") -> None:
+    """Build the site from a recorded run, without measuring anything."""
+    ours = Book()
+    if reasons := ours.site_reasons(run):
+        _tell(f"site: building from the run {run} ({_because(reasons)}).")
+        ours.build_site(run)
+    else:
+        _tell("site: nothing it is made from has changed, so it is not rebuilt.")
+    _tell(f"The book is in {ours.site / 'index.html'}")
+
+
+@app.command()
 def status() -> None:
     """Say for each chapter and the site whether it is up to date, and why not."""
     ours = Book()
@@ -203,13 +215,16 @@ def compare(
     mine: Annotated[str, typer.Argument(help="Name of a run record, or its path.")],
     published: Annotated[str, typer.Argument(help="The other one.")] = "published",
 ) -> None:
-    """Put two run records side by side: which numbers differ, and which verdicts changed."""
+    """Put two run records side by side: which numbers differ, which verdicts changed, and what may explain it."""
     from pgrerun import runs
 
     ours, theirs = runs.load(mine), runs.load(published)
     sides = runs.compare(ours, theirs).rename(columns={"a": mine, "b": published})
     _frame(sides.reset_index(), f"{mine} and {published} have observed nothing in common.")
-    _frame(runs.verdict_changes(ours, theirs).reset_index(), "No verdict differs.")
+    changed = runs.verdict_changes(ours, theirs).drop(columns="environment").rename(columns={"a": mine, "b": published})
+    _frame(changed.reset_index(), "No verdict differs.")
+    around = runs.explanations(ours, theirs).rename(columns={"a": mine, "b": published})
+    _frame(around.reset_index(), "Machine, versions and settings are the same.")
 
 
 @app.command()

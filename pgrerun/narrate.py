@@ -296,6 +296,20 @@ def judgement(j: Judgement) -> Sentence:
     return Sentence(" ".join(filter(None, [_claimed(j.claim), _found(j), _concluded(j)])))
 
 
+def evidence(j: Judgement) -> str:
+    """What a verdict rests on, short enough for a table."""
+    found = j.evidence
+    if found is None:
+        return j.note
+    if j.claim.predicate is Predicate.BUG:
+        return ""
+    if j.claim.predicate is Predicate.FACTS:
+        return f"{sum(found.values())} of {count(len(found), 'fact')}"
+    several = found if isinstance(found, Mapping) else {"": found}
+    how = " (simulated)" if all(value.simulated for value in several.values()) else ""
+    return ", ".join(f"{name} {interval(value)}".strip() for name, value in several.items()) + how
+
+
 def set_aside(name: str, reason: CannotMeasure) -> Sentence:
     """Why an experiment did not run; `name` may be the name of its function."""
     return Sentence(f"The experiment “{name.replace('_', ' ').strip()}” was set aside: {_escape(str(reason).rstrip('.'))} (missing: {_escape(reason.capability)}).")

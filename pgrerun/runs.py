@@ -52,6 +52,8 @@ COLUMNS = {
 }
 """The columns of an observation and their types in Parquet."""
 
+PUBLISHED = "published"  # the name of the committed run
+
 OBSERVATIONS, VERDICTS, ENVIRONMENT, JOURNAL = "observations.parquet", "verdicts.json", "environment.json", "journal.jsonl"
 
 log = logging.getLogger(__name__)
@@ -128,6 +130,7 @@ class Run:
         self.name, self.chapter, self.key = name, chapter, key
         self.environment: dict = scrub(environment)
         self.notes: list[str] = []
+        self.started_at = ""
         self._folder = folder
         self._verdicts: dict[str, dict] = {}
         self._entries: list[dict] = []
@@ -205,8 +208,10 @@ class Run:
             head, entries = None, []
         self._journal = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         if head is None:
-            self._append({"format": FORMAT, "run": self.name, "chapter": self.chapter, "key": self.key, "started_at": _now()})
+            head = {"format": FORMAT, "run": self.name, "chapter": self.chapter, "key": self.key, "started_at": _now()}
+            self._append(head)
             _sync_folder(self._folder)
+        self.started_at = head.get("started_at", "")
         for entry in entries:
             # An interrupt between writing and remembering lets a measurement be made twice.
             if (entry["block"], entry["arm"]) not in self._finished.get(entry["experiment"], ()):
@@ -366,8 +371,8 @@ class Run:
             connection.execute(f"COPY (SELECT {columns} FROM frame) TO '{target}' (FORMAT parquet, COMPRESSION zstd)")
         _write_text(folder / VERDICTS, json.dumps(self.verdicts, ensure_ascii=False, indent=1) + "\n")
         head = {
-            "format": FORMAT, "run": self.name, "chapter": self.chapter, "key": self.key, "finished_at": _now(),
-            "rows": len(frame), "notes": self.notes,
+            "format": FORMAT, "run": self.name, "chapter": self.chapter, "key": self.key, "started_at": self.started_at,
+            "finished_at": _now(), "rows": len(frame), "notes": self.notes,
             "sha256": {name: _digest(folder / name) for name in (OBSERVATIONS, VERDICTS)},
             "environment": self.environment,
         }  # fmt: skip
@@ -442,6 +447,8 @@ class Record:
     verdicts: list[dict]
     environments: dict[str, dict]
     keys: dict[str, str]
+    started: str = ""  # ISO 8601; of the chapter that was started first, empty in records of old
+    finished: str = ""  # of the chapter that was finished last
 
     @property
     def chapters(self) -> list[str]:
@@ -455,12 +462,12 @@ class Record:
 
 def chapters(name: str | Path) -> list[str]:
     """The chapters of which a run, by name or path, has a finished record."""
-    folders = _folder(name).glob("*")
+    folders = folder(name).glob("*")
     names = {p.name.removeprefix(".").removesuffix(".superseded") for p in folders if (p / ENVIRONMENT).is_file()}
     return sorted(name for name in names if "." not in name)
 
 
-def _folder(name_or_path: str | Path) -> Path:
+def folder(name_or_path: str | Path) -> Path:
     """A run's folder: below `root`, if there is one of that name, else in the checkout, else the path as given.
 
     So the published run is found by its name wherever PGRERUN_RUNS has the reader's own.
@@ -476,23 +483,25 @@ def load(name_or_path: str | Path, chapter: str | None = None) -> Record:
     Without `chapter` all chapters of the run are read. RecordError where there is none, or where
     one is damaged: missing files, checksums, columns, unreadable JSON or Parquet.
     """
-    folder = _folder(name_or_path)
+    place = folder(name_or_path)
     if chapter:
-        folders = [_current(folder / _word(chapter, "chapter"))]
-    elif (folder / ENVIRONMENT).exists():
-        folders = [folder]
+        folders = [_current(place / _word(chapter, "chapter"))]
+    elif (place / ENVIRONMENT).exists():
+        folders = [place]
     else:
-        folders = [_current(folder / name) for name in chapters(folder)]
+        folders = [_current(place / name) for name in chapters(place)]
     if not folders or not folders[0].is_dir():
-        _refuse_absent(folder, chapter)
+        _refuse_absent(place, chapter)
     parts = [_load_one(f) for f in folders]
     return Record(
         name=parts[0][0]["run"],
-        path=folder if len(parts) > 1 else folders[0],
+        path=place if len(parts) > 1 else folders[0],
         observations=pd.concat([observations for _, observations, _ in parts], ignore_index=True),
         verdicts=[verdict for _, _, verdicts in parts for verdict in verdicts],
         environments={head["chapter"]: head["environment"] for head, _, _ in parts},
         keys={head["chapter"]: head["key"] for head, _, _ in parts},
+        started=min(head.get("started_at", "") for head, _, _ in parts),
+        finished=max(head.get("finished_at", "") for head, _, _ in parts),
     )
 
 
@@ -590,6 +599,16 @@ def _flat(value: Any, prefix: str = "") -> dict[str, str]:
     return {prefix: value if isinstance(value, str) else _json(value)}
 
 
+# Differ between any two runs, and tell the machine's state of a moment rather than what it is.
+_MOMENTARY = ("machine.load_average", "machine.clock_reading_seconds", "machine.fdatasync_8k_seconds", "machine.swap_used_bytes")
+
+
+def explanations(a: Record | str | Path, b: Record | str | Path) -> pd.DataFrame:
+    """`environment_differences` without what differs between any two runs: what may explain that verdicts differ."""
+    differences = environment_differences(a, b)
+    return differences[~differences.index.get_level_values("entry").isin(_MOMENTARY)]
+
+
 def environment_differences(a: Record | str | Path, b: Record | str | Path) -> pd.DataFrame:
     """Where the environments of the chapters that both runs have differ, indexed by chapter and entry ("machine.cpu").
 
@@ -614,7 +633,7 @@ def verdict_changes(a: Record | str | Path, b: Record | str | Path) -> pd.DataFr
     environment: the differences between machines, versions and settings that may explain it.
     """
     a, b = _record(a), _record(b)
-    differences = environment_differences(a, b).reset_index()
+    differences = explanations(a, b).reset_index()
     shared = set(a.chapters) & set(b.chapters)
     left, right = ({v["claim"]: v for v in record.verdicts if v["chapter"] in shared} for record in (a, b))
     rows = []

@@ -5,6 +5,7 @@ import errno
 import json
 import os
 import pty
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,7 +20,7 @@ import pytest
 
 import pgrerun
 from pgrerun import book as book_module
-from pgrerun import inputs, parameters
+from pgrerun import inputs, pages, parameters, runs
 from pgrerun.book import RUN_NAME, Book, committed
 from pgrerun.errors import BookError, ParameterError, RerunError
 from pgrerun.execution import ChapterFailed
@@ -456,6 +457,102 @@ def test_a_warning_stops_the_site_and_is_shown(book):
     with pytest.raises(BookError, match="nowhere"):
         book.build_site()
     assert book.site_reasons() == ["never built"]
+
+
+# ---- pages from records
+
+RECORDING = """
+from pgrerun.runs import Run
+import os
+name = os.environ.get("PGRERUN_RUN") or profile
+with Run.open(name, "toy", key="k", environment={}) as run:
+    run.add_verdict({"claim": "a-1", "verdict": "holds"})
+"""
+
+
+@pytest.fixture
+def recording(book, monkeypatch):
+    """The toy with a run record, kept in its own checkout."""
+    monkeypatch.setenv("PGRERUN_RUNS", str(book.data / "runs"))
+    monkeypatch.setattr(runs, "CHECKOUT", book.data / "runs")
+    nbformat.write(notebook(RECORDING, "print(6 * 7)", tags=["nbval-ignore-output"]), book.notebook("toy"))
+    return book
+
+
+def test_a_run_leaves_its_page_in_its_record_and_its_record_beside_its_page(recording, tmp_path):
+    recording.run(recording.state("toy"), name="mine")
+    record = recording.data / "runs" / "mine" / "toy"
+    assert "42" in (record / pages.PAGE).read_text()
+    beside = {p.name: p.read_bytes() for p in recording.record("toy").iterdir()}
+    assert beside == {p.name: p.read_bytes() for p in record.iterdir() if p.name != pages.PAGE} and runs.VERDICTS in beside
+    recording.run(recording.state("toy", {"pairs": 9}), out=tmp_path / "other.ipynb")
+    assert (recording.data / "runs" / "ci" / "toy" / pages.PAGE).exists()
+    assert runs.load(recording.record("toy")).name == "mine"  # the book's page is still that run's
+
+
+def recorded(book, name):
+    """As if the toy had been run under this name, without the seconds that costs."""
+    with runs.Run.open(name, "toy", key="k", environment={}) as run:
+        run.add_verdict({"claim": "a-1", "verdict": "holds"})
+    executed = nbformat.read(book.notebook("toy"), as_version=4)
+    for cell in executed.cells[1:]:
+        cell.metadata.papermill = {}
+    executed.cells[-1].outputs = [nbformat.v4.new_output("stream", text="42\n")]
+    book.build.mkdir(exist_ok=True)
+    nbformat.write(executed, book.build / "toy.ipynb")
+    book._keep_page(book.state("toy"), book.build / "toy.ipynb", name)
+
+
+def test_a_chapter_without_a_record_leaves_none_of_an_older_one(book, monkeypatch, tmp_path):
+    monkeypatch.setenv("PGRERUN_RUNS", str(tmp_path / "runs"))
+    book.record("toy").mkdir(parents=True)
+    ran(book)
+    assert not book.record("toy").exists()
+
+
+def shown(book, run):
+    page = nbformat.read(book._lay_out(run) / "results" / "toy.ipynb", as_version=4)
+    return page, "\n".join(str(cell.get("outputs", "")) + cell.source for cell in page.cells)
+
+
+def test_the_site_shows_a_recorded_run_with_the_prose_of_today(recording):
+    recorded(recording, "mine")
+    source = nbformat.read(recording.notebook("toy"), as_version=4)
+    source.cells[0].source = "# Another title"
+    nbformat.write(source, recording.notebook("toy"))
+    page, text = shown(recording, "mine")
+    assert page.cells[0].source == "# Another title" and "42" in text
+    assert runs.load(recording.build / "source" / "book" / "results" / "toy").name == "mine"
+    assert not recording.results.exists()  # what was executed here is left alone
+
+
+def test_a_page_whose_code_has_changed_since_is_shown_as_it_ran(recording):
+    recorded(recording, "mine")
+    nbformat.write(notebook("print(6 * 8)"), recording.notebook("toy"))
+    _, text = shown(recording, "mine")
+    assert "print(6 * 7)" in text and "print(6 * 8)" not in text
+
+
+def test_a_chapter_that_the_run_lacks_is_the_published_one_and_else_says_so(recording):
+    recorded(recording, "published")
+    (recording.data / "runs" / "mine").mkdir()
+    with pytest.raises(RerunError, match="no run record 'mine'"):
+        recording._lay_out("mine")
+    other = recording.data / "runs" / "mine" / "other"
+    shutil.copytree(recording.data / "runs" / "published" / "toy", other)
+    assert "42" in shown(recording, "mine")[1]
+    shutil.rmtree(recording.data / "runs" / "published" / "toy")
+    assert "no run of this chapter" in shown(recording, "mine")[1]
+    assert "no run of this chapter" in shown(recording, "published")[1]
+
+
+def test_a_site_from_a_run_is_another_site(recording):
+    recorded(recording, "published")
+    stamped(recording)
+    recording.build_site("published")
+    assert "42" in (recording.site / "results" / "toy.html").read_text()
+    assert recording.site_reasons("published") == []
+    assert "run is gone" in recording.site_reasons() and "run changed" in recording.site_reasons("mine")
 
 
 # ---- cleaning

@@ -218,6 +218,28 @@ def test_other_numbers_of_backends_are_not_held_against_the_print(chapter):
     assert set(reasons) == set(tp1.LADDER_CLAIMS)
 
 
+def test_the_record_names_the_settings_that_differ_from_the_defaults(chapter, records):
+    chapter.cluster(shared_buffers=16)
+    for claim in chapter.evidence.unjudged():
+        chapter.evidence.set_aside(claim, CannotMeasure("a disk", "there is none"))
+    chapter.close()
+    record = runs.load("ci", "tp1")
+    assert any("shared_buffers = 16" in words for words in record.environment["settings"].values())
+    assert "every throwaway server" in record.environment["settings"]
+    assert record.started <= record.finished
+    rows = dict(zip(*(chapter.provenance().frame[column] for column in ("what", "value"))))
+    assert any(name.startswith("settings of throwaway server") and "shared_buffers = 16" in words for name, words in rows.items())
+
+
+def test_a_run_that_is_to_be_published_is_not_drawn_beside_the_one_it_replaces(chapter, records):
+    (records / "published").mkdir(parents=True)
+    with runs.Run.open("published", "tp1", key="k", environment={}) as older:
+        older.observe("ladder", "one", 0, {"tps": 1.0}, units={"tps": "1/s"}, seed=1, position=0, started_at="now")
+    assert len(chapter.published_run("ladder")) == 1
+    chapter.run.name = "published"
+    assert chapter.published_run("ladder").empty
+
+
 def test_observations_become_a_column_per_arm(chapter):
     how = {"units": {"x": "s"}, "seed": 1, "started_at": "2020-01-01T00:00:00", "position": 0}
     for block in (1, 0):

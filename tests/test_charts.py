@@ -83,8 +83,21 @@ def two_pages(rows: list[tuple] | None = None, **changes) -> charts.Figure:
     return charts.heap_pages(frame, **WORDS | changes)
 
 
-FIGURES = [ladder, pages, repetitions, sweep, lambda: sweep(("read", "write")), lambda: ladder(facet="kind"), two_pages]
-FIGURES = [ladder, pages, repetitions, sweep, lambda: sweep(("read", "write")), lambda: ladder(facet="kind"), lambda: plan_grid()]
+def fates(**changes) -> charts.Figure:
+    common = {"verdict": ["weaker", "weaker", "holds", "holds"], "colour": ["#8A8410"] * 2 + ["#128A68"] * 2, "strong": [True, True, False, False]}
+    frame = pd.DataFrame(
+        {
+            "series": ["a", "a", "b", "b"], "x": [1981, 2026, 2012, 2026], "kind": ["printed", "measured", "printed", "simulated"],
+            "value": [3.0, 1.2, 2.0, 2.5], "low": [None, 1.1, None, 2.2], "high": [None, 1.3, None, 2.9], **common,
+        }  # fmt: skip
+    )
+    return charts.slopes(frame, x_quantity="year", quantity="effect", reference=1, reference_label="no effect", **WORDS | changes)
+
+
+FIGURES = [
+    ladder, pages, repetitions, sweep, lambda: sweep(("read", "write")), lambda: ladder(facet="kind"), two_pages, lambda: plan_grid(),
+    fates,
+]  # fmt: skip
 
 
 def svg(figure: charts.Figure) -> str:
@@ -170,6 +183,15 @@ def test_series_are_named_at_the_end_of_the_readers_own_line():
         ("read", 4, "this run"),
         ("write", 4, "this run"),
     ]
+
+
+def test_a_line_leads_from_where_it_was_printed_in_the_colour_of_its_fate():
+    picture = svg(fates())
+    assert words(picture).count("no effect") == 1 and {"1981", "2012", "2026"} <= set(words(picture))
+    lines = re.findall(r'd="(M[^"]*)" stroke="(#8A8410|#128A68)"', picture)
+    ends = {colour: [float(x) for x in re.findall(r"[ML](-?[\d.]+),", path)] for path, colour in lines}
+    assert set(ends) == {"#8A8410", "#128A68"}
+    assert ends["#8A8410"][0] < ends["#128A68"][0] < ends["#8A8410"][1] == ends["#128A68"][1]
 
 
 def test_single_charts_fill_their_container():

@@ -10,6 +10,7 @@ import pytest
 from pgrerun import cli
 from pgrerun.book import Book
 from pgrerun.errors import ServerError
+from pgrerun.runs import Run
 
 
 def pgrerun(*words):
@@ -99,6 +100,31 @@ def test_a_full_disk_is_the_readers_to_mend(call, monkeypatch):
 def test_a_record_that_is_not_there(call):
     status, _, err = call("compare", "no-such-run")
     assert status == 1 and "no-such-run" in err
+
+
+def test_two_records_are_compared_with_what_may_explain_it(call, monkeypatch, tmp_path):
+    monkeypatch.setenv("PGRERUN_RUNS", str(tmp_path))
+    for name, verdict, cores in (("mine", "gone", 64), ("yours", "holds", 2), ("twin", "gone", 64)):
+        machine = {"cores": cores, "load_average": [cores]}
+        with Run.open(name, "tp1", key="k", environment={"machine": machine}) as run:
+            run.observe("ladder", "one", 0, {"tps": cores}, units={"tps": "1/s"}, seed=1, position=0, started_at="now")
+            run.add_verdict({"claim": "lai-059", "verdict": verdict})
+    status, out, _ = call("compare", "mine", "yours")
+    assert status == 0
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert any("tps" in line and "64 2 1 1 32" in line for line in lines)
+    assert "lai-059 tp1 gone holds" in lines and "tp1 machine.cores 64 2" in lines
+    assert "load_average" not in out  # differs between any two runs
+    same = call("compare", "mine", "twin")[1]
+    assert "No verdict differs." in same and "settings are the same." in same
+
+
+def test_a_site_is_built_from_a_recorded_run_only(call, monkeypatch, nothing_runs):
+    built = []
+    monkeypatch.setattr(Book, "site_reasons", lambda self, run="": ["never built"])
+    monkeypatch.setattr(Book, "build_site", lambda self, run="": built.append(run))
+    assert call("site")[0] == 0 and call("site", "--run", "mine")[0] == 0
+    assert built == ["published", "mine"]
 
 
 def test_ctrl_c_ends_with_130(call, monkeypatch):
@@ -239,5 +265,5 @@ def test_a_need_that_the_doctor_does_not_know_is_shown(monkeypatch):
 def test_the_installed_command_shows_its_verbs():
     done = pgrerun("--help")
     assert done.returncode == 0
-    for verb in ("run", "book", "status", "doctor", "compare", "clean", "claims", "parameters", "refresh"):
+    for verb in ("run", "book", "site", "status", "doctor", "compare", "clean", "claims", "parameters", "refresh"):
         assert verb in done.stdout

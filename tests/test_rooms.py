@@ -38,11 +38,13 @@ MEASURING = set(MAY_USE)
 MAY_USE |= {
     "chapter": MEASURING,
     "chapters": MEASURING | {"chapter"},
+    "scoreboard": {"statistics", "runs", "claims", "published", "charts", "narrate"},
     # executing notebooks from outside: none of it may reach into a chapter
     "inputs": set(),
     "gates": set(),
     "execution": set(),
-    "book": MEASURING | {"inputs", "gates", "execution"},
+    "pages": {"charts"},
+    "book": MEASURING | {"inputs", "gates", "execution", "pages"},
     "doctor": MEASURING,
 }
 MAY_USE["cli"] = set(MAY_USE)

@@ -28,7 +28,11 @@ def toy_book(tmp_path_factory) -> Path:
         toy = toy_chapter.chapter()
         for cell in toy.cells:  # an equation has one label in a whole book
             cell.source = cell.source if name == "results/tp1" else cell.source.replace("usl", name.rpartition("/")[2].replace("_", "-"))
+        toy.cells += toy_chapter.verdicts() if name == "results/tp1" else []
         nbformat.write(toy, root / "book" / f"{name}.ipynb")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PGRERUN_RUNS", str(root / "runs"))
+        toy_chapter.record(results / "tp1")
     command = "from jupyter_book.cli.main import main; main()"
     build = subprocess.run(
         [sys.executable, "-c", command, "build", "book", "-W", "-n", "--keep-going"],

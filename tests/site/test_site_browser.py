@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from pgrerun import claims
+
 pytestmark = pytest.mark.browser
 
 # The theme says so itself on the first page of a fresh profile, before it has a stored choice.
@@ -99,6 +101,51 @@ def test_a_chart_that_cannot_be_drawn_leaves_its_picture(browser, toy_site, tmp_
             assert page.run("getComputedStyle(document.querySelector('.vl-chart > img')).opacity") == "1"
     finally:
         broken.unlink()
+
+
+SHOWN = "[...document.querySelectorAll('.scoreboard tbody tr')].filter(row => !row.hidden).map(row => row.id)"
+
+
+def choose(page, name, value):
+    page.run(f"""(() => {{
+        const field = document.querySelector('.scoreboard form').elements[{json.dumps(name)}];
+        field.type === 'checkbox' ? field.checked = true : field.value = {json.dumps(value)};
+        field.dispatchEvent(new Event('input', {{bubbles: true}}));
+    }})()""")
+
+
+def test_the_scoreboard_is_filtered_and_searched(browser, toy_site):
+    ledger = claims.ledger().values()
+    with browser.page() as page:
+        page.open(toy_site / "scoreboard.html")
+        assert page.run(SHOWN) == [claim.id for claim in ledger]
+        choose(page, "chapter", "hot")
+        choose(page, "kind", "bug")
+        assert page.run(SHOWN) == [claim.id for claim in ledger if (claim.chapter, claim.kind) == ("hot", "bug")]
+        choose(page, "kind", "")
+        choose(page, "headline", "yes")
+        assert page.run(SHOWN) == [claim.id for claim in ledger if claim.chapter == "hot" and claim.headline]
+        choose(page, "search", "no such words")
+        assert page.run(SHOWN) == [] and page.run("document.querySelector('.shown').textContent").startswith("0 of ")
+        quiet(page)
+
+
+def test_a_link_can_name_what_the_scoreboard_shows(browser, toy_site):
+    with browser.page() as page:
+        page.open(toy_site / "scoreboard.html", "?verdict=not+testable+here")
+        assert page.run(SHOWN) == ["lai-048"]
+        assert page.run("document.querySelector('.scoreboard form').elements.verdict.value") == "not testable here"
+        quiet(page)
+
+
+def test_the_scoreboard_is_a_whole_table_without_scripts(browser, toy_site):
+    with browser.page(width=360) as page:
+        page.call("Emulation.setScriptExecutionDisabled", value=True)
+        page.open(toy_site / "scoreboard.html")
+        # our own look at the page runs all the same
+        assert page.run("getComputedStyle(document.querySelector('.filters')).display") == "none"
+        assert page.run(f"{SHOWN}.length") == len(claims.ledger())
+        assert page.run("document.documentElement.scrollWidth") <= 360
 
 
 def test_formulas_have_a_size(browser, toy_site):

@@ -1,6 +1,12 @@
 """What is in the built pages, read without a browser."""
 
+import json
+import zipfile
+
+import toy_chapter
 from bs4 import BeautifulSoup
+
+from pgrerun import claims, scoreboard
 
 
 def soup(site, page) -> BeautifulSoup:
@@ -14,7 +20,7 @@ def scripts(site, page) -> list[str]:
 def test_only_pages_with_charts_load_the_charts_scripts(toy_site):
     assert any("vega-bundle" in src for src in scripts(toy_site, "results/tp1.html"))
     assert any("charts.js" in src for src in scripts(toy_site, "results/tp1.html"))
-    for page in ("index.html", "measure.html", "search.html"):
+    for page in ("scoreboard.html", "measure.html", "search.html"):
         assert not any("vega" in src or "charts.js" in src for src in scripts(toy_site, page)), page
 
 
@@ -51,3 +57,45 @@ def test_removed_cells_leave_their_output_and_the_notebook_can_be_downloaded(toy
 def test_the_bundle_is_cached_beside_the_site(toy_book):
     (bundle,) = (toy_book / "_build" / ".vega").iterdir()
     assert bundle.stat().st_size > 500_000
+
+
+def test_the_scoreboard_has_every_claim_and_leads_to_its_verdict(toy_site):
+    rows = soup(toy_site, "scoreboard.html").select(".scoreboard tbody tr")
+    assert [row["id"] for row in rows] == list(claims.ledger())
+    found = {one.claim.id: str(one.verdict) for one in toy_chapter.judged()}
+    assert {row["id"]: row["data-verdict"] for row in rows if row["data-verdict"] != scoreboard.NOT_RUN} == found
+    chapter = soup(toy_site, "results/tp1.html")
+    for row in rows:
+        page, _, anchor = row.select_one("a.verdict")["href"].partition("#")
+        assert page == f"results/{row['data-chapter']}.html" and anchor == (row["id"] if row["id"] in found else "")
+        if anchor:
+            assert f"; {anchor}) says" in chapter.find(id=anchor).get_text()
+    assert [src for src in scripts(toy_site, "scoreboard.html") if "scoreboard.js" in src]
+    assert not [src for src in scripts(toy_site, "index.html") if "scoreboard.js" in src]
+
+
+def test_the_front_page_has_the_tally_and_one_chart(toy_site):
+    page = soup(toy_site, "index.html")
+    numbers = {bar.get_text().split(" ", 1)[1]: int(bar.b.get_text()) for bar in page.select(".tally li")}
+    assert sum(numbers.values()) == len(claims.ledger()) and numbers["not testable here"] == 1
+    (chart,) = page.select("script.vl-spec")
+    rows = next(iter(json.loads(chart.string)["datasets"].values()))
+    assert [(row["kind"], row["value"]) for row in rows] == [("printed", 2.0), ("measured", 1.4)]
+
+
+def test_the_disagreements_of_all_chapters_are_listed(toy_site):
+    assert len(soup(toy_site, "disagreements.html").select(".cards tbody tr")) == len(scoreboard.disagreements())
+
+
+def test_a_chapter_ends_with_what_it_was_made_from_and_its_downloads(toy_site):
+    made = soup(toy_site, "results/tp1.html").select_one(".page-record")
+    assert "“toy”" in made.p.get_text() and "PostgreSQL 18.6" in made.p.get_text()
+    addresses = [link["href"] for link in made.select("a[download]")]
+    assert addresses == ["../_sources/results/tp1.ipynb", "tp1-charts.zip", "tp1-record.zip"]
+    assert all((toy_site / "results" / address).exists() for address in addresses)
+    data = zipfile.ZipFile(toy_site / "results" / "tp1-charts.zip")
+    assert len(data.namelist()) == 5 and data.read("sweep.csv").decode().startswith("provenance,clients,throughput")
+    assert set(zipfile.ZipFile(toy_site / "results" / "tp1-record.zip").namelist()) == {
+        f"tp1/{name}" for name in ("environment.json", "observations.parquet", "verdicts.json")
+    }
+    assert not soup(toy_site, "results/hot.html").select(".page-record")  # it has no record

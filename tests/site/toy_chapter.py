@@ -3,11 +3,13 @@
 Stands in for the measured chapters, so that what is tested here is the site alone.
 """
 
+import shutil
+
 import nbformat
 import pandas as pd
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from pgrerun import charts, tables
+from pgrerun import charts, claims, narrate, runs, statistics, tables
 
 RUNGS = ["sixteen pages, one backend", "two backends", "forty-eight pages", "append, no search for free space"]
 PAGES = ["accounts: heap", "accounts: index leaf", "accounts: index inner", "branches: heap", "tellers: heap",
@@ -134,6 +136,34 @@ def chapter() -> nbformat.NotebookNode:
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     language = {"name": "python", "pygments_lexer": "ipython3"}
     return new_notebook(cells=cells, metadata={"kernelspec": kernel, "language_info": language, "papermill": papermill})
+
+
+def judged() -> list[claims.Judgement]:
+    """Verdicts of a few claims of the toy that stands in for TP1."""
+    ledger = claims.ledger()
+    return [
+        claims.judge(ledger["lai-059"], statistics.Interval(1.4, 1.3, 1.6, 7)),
+        claims.judge(ledger["lai-056"], {"a committed change survives": True, "an open one <does>": False}),
+        claims.set_aside(ledger["lai-048"], "two processors", "there is only one"),
+    ]
+
+
+def verdicts() -> list[nbformat.NotebookNode]:
+    """Cells that show them, and the chapter's end."""
+    sentences = [new_output("display_data", data={"text/markdown": str(narrate.judgement(one))}) for one in judged()]
+    return [new_markdown_cell("## Verdicts"), _code("chapter.judge(...)", sentences), new_markdown_cell("## Provenance")]
+
+
+def record(folder) -> None:
+    """The run record beside the toy that stands in for TP1."""
+    environment = {
+        "parameters": {"profile": "ci"}, "server": {"name": "the wheel", "version": "18.6"}, "commit": "",
+        "machine": {"cpu_model": "A CPU", "cpus": 2, "memory_bytes": 2**33, "distribution": "Debian"},
+    }  # fmt: skip
+    with runs.Run.open("toy", "tp1", key="k", environment=environment) as run:
+        for one in judged():
+            run.add_verdict(one.as_dict())
+    shutil.copytree(runs.root() / "toy" / "tp1", folder)
 
 
 def _code(source: str, outputs: list, tags: tuple | list = ()) -> nbformat.NotebookNode:

@@ -1,0 +1,406 @@
+"""The book's own pages about all chapters at once: scoreboard, headline, then and now, what differs.
+
+Everything here is computed from run records, one folder per chapter below `results`, as `book.py`
+lays them out beside the executed notebooks; nothing is measured and nothing typed. What a page
+shows is HTML that reads without a script; `book/_ext/run_pages.py` puts it into the pages.
+Words come from `narrate`, the front page's chart from `charts`.
+"""
+
+import html
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+
+import pandas as pd
+
+from pgrerun import charts, claims, narrate, published, runs
+from pgrerun.claims import Claim, Judgement, Predicate, Verdict
+from pgrerun.statistics import Interval
+
+NOT_RUN = "not run"
+"""Stands for the verdict of a claim whose chapter has no results here."""
+
+ORDER = (*map(str, Verdict), NOT_RUN)
+
+# Of each at least 3:1 against both themes' pages; the words stand beside, so that colour alone tells nothing.
+COLOURS: Mapping[str, str] = {
+    Verdict.HOLDS: "#128A68", Verdict.WEAKER: "#8A8410", Verdict.GONE: "#B8612A", Verdict.REVERSED: "#C44E52",
+    Verdict.NOT_RESOLVED: "#7277D5", Verdict.NOT_TESTABLE: "#7F858D", Verdict.STILL_THERE: "#B5579B", Verdict.FIXED: "#4A8A94",
+    NOT_RUN: "#7F858D",
+}  # fmt: skip
+
+Judgements = Mapping[str, Judgement]
+Link = Callable[[Claim], str]
+
+
+def records(results: Path) -> dict[str, runs.Record]:
+    """The run record beside each executed chapter, by chapter. RecordError where one is damaged."""
+    return {folder.parent.name: runs.load(folder.parent) for folder in sorted(results.glob(f"*/{runs.ENVIRONMENT}"))}
+
+
+def judgements(found: Mapping[str, runs.Record]) -> dict[str, Judgement]:
+    """The verdicts of the records by claim; one that the ledger has changed its mind about counts as not run."""
+    kept = (Judgement.from_dict(verdict) for record in found.values() for verdict in record.verdicts)
+    return {judgement.claim.id: judgement for judgement in kept if judgement}
+
+
+def verdict(judged: Judgements, claim: str) -> str:
+    return str(judged[claim].verdict) if claim in judged else NOT_RUN
+
+
+def tally(judged: Judgements) -> dict[str, int]:
+    """How many of all claims have which verdict, in the order in which verdicts are told; no zeros."""
+    count = Counter(verdict(judged, claim) for claim in claims.ledger())
+    return {name: count[name] for name in ORDER if count[name]}
+
+
+# ---- the front page
+
+
+def headline(judged: Judgements) -> str:
+    """The scoreboard in one glance: a bar per verdict, each a link to its claims."""
+    counted = tally(judged)
+    all_claims = sum(counted.values())
+    said = f"{narrate.summary(judged.values())} " if judged else ""
+    left = counted.get(NOT_RUN, 0)
+    said += f"{narrate.count(left, 'claim')} of {narrate.number(all_claims)} {'has' if left == 1 else 'have'} not been run here." if left else ""
+    bars = "".join(
+        f'<li style="--share:{count / max(counted.values()):.3f};--verdict:{COLOURS[name]}">'
+        f'<a href="scoreboard.html?verdict={html.escape(name.replace(" ", "+"))}"><b>{count}</b> {name}</a></li>'
+        for name, count in counted.items()
+    )
+    return f'<p class="tally-words">{html.escape(said.strip())}</p><ul class="tally">{bars}</ul>'
+
+
+def then_and_now(found: Mapping[str, runs.Record]) -> charts.Figure | None:
+    """Every claim with a printed and a measured ratio as a line from the year of its document to the year of the run.
+
+    None where there is none. Effects are read in the claimed direction, so that 1 is no effect and less than 1 the opposite.
+    """
+    judged = judgements(found)
+    rows = pd.DataFrame([row for j in judged.values() if _measured_ratio(j) for row in _ends(j, _year_of(found[j.claim.chapter]))])
+    if rows.empty:
+        return None
+    ratios = [j for j in judged.values() if _measured_ratio(j)]
+    less = sum(_claimed(j).high < _effect_of(j.claim) for j in ratios)
+    more = sum(_claimed(j).low > _effect_of(j.claim) for j in ratios)
+    first, last = int(rows["x"].min()), int(rows["x"].max())
+    caption = (
+        f"Each line is one of the {narrate.count(len(ratios), 'claim')} that print an effect as a ratio which was measured again: on the left "
+        f"as printed, on the right as found here, in the colour of its verdict. An effect of 1 is none, below 1 the claim is turned round. "
+        f"{narrate.count(less, 'effect').capitalize()} {'is' if less == 1 else 'are'} surely smaller today, {more or 'none'} surely larger. "
+        f"Strong lines are headline claims."
+    )
+    return charts.slopes(
+        rows,
+        question="What has become of the effects in print?",
+        caption=caption,
+        description=f"Lines from {first} to {last}, on a logarithmic axis of effect. {caption}",
+        x_quantity="year",
+        quantity="effect",
+        reference=1,
+        reference_label="no effect",
+        name="then-and-now",
+    )
+
+
+def _measured_ratio(j: Judgement) -> bool:
+    positive = isinstance(j.evidence, Interval) and j.evidence.low > 0 and math.isfinite(j.evidence.high)
+    return j.claim.predicate is Predicate.RATIO and positive
+
+
+def _effect_of(claim: Claim) -> float:
+    return max(claim.printed, 1 / claim.printed)
+
+
+def _claimed(j: Judgement) -> Interval:
+    """The interval in the direction that the claim has."""
+    return j.evidence.inverse() if j.claim.printed < 1 else j.evidence
+
+
+def _ends(j: Judgement, today: int) -> Iterator[dict]:
+    found = _claimed(j)
+    common = {"series": f"{j.claim.id}: {j.claim.quantity}", "strong": j.claim.headline}
+    common |= {"verdict": str(j.verdict), "colour": COLOURS[j.verdict]}
+    yield common | {"x": _printed_year(j.claim), "kind": "printed", "value": _effect_of(j.claim)}
+    kind = "simulated" if found.simulated else "measured"
+    yield common | {"x": today, "kind": kind, "value": found.estimate, "low": found.low, "high": found.high}
+
+
+def _printed_year(claim: Claim) -> int:
+    return int(claim.document.rpartition("-")[2])
+
+
+def _year_of(record: runs.Record) -> int:
+    return int(record.finished[:4])
+
+
+# ---- the scoreboard
+
+
+def board(judged: Judgements, link: Link, titles: Mapping[str, str]) -> str:
+    """All claims as a table, with the filters that the page's script uses.
+
+    `link` gives the address where a claim is judged, `titles` a chapter's name in words.
+    """
+    ledger = claims.ledger().values()
+    rows = [_row(claim, judged.get(claim.id), link(claim), titles) for claim in ledger]
+    table = _table("All claims", ["claim", "in print", "found here", "effect", "verdict"], rows)
+    return f'<div class="scoreboard">{_filters(judged, titles)}{table}</div>'
+
+
+def _filters(judged: Judgements, titles: Mapping[str, str]) -> str:
+    ledger = list(claims.ledger().values())
+    choices = {
+        "document": {c.document: c.document_name.removeprefix("the ") for c in ledger},
+        "chapter": {c.chapter: titles.get(c.chapter, c.chapter) for c in ledger},
+        "kind": {c.kind: c.kind for c in ledger},
+        "verdict": {name: name for name in tally(judged)},
+    }
+    selects = "".join(
+        f'<label>{name}<select name="{name}"><option value="">all</option>'
+        + "".join(f'<option value="{html.escape(value)}">{html.escape(words)}</option>' for value, words in options.items())
+        + "</select></label>"
+        for name, options in choices.items()
+    )
+    search = '<label>search<input type="search" name="search" autocomplete="off"></label>'
+    only = '<label class="only"><input type="checkbox" name="headline" value="yes"> headline claims only</label>'
+    # Shown by the script: without one there is nothing that could filter.
+    return f'<form class="filters" hidden>{selects}{search}{only}<p class="shown" role="status"></p></form>'
+
+
+def _row(claim: Claim, judged: Judgement | None, address: str, titles: Mapping[str, str]) -> tuple[str, list[str]]:
+    """A row's attributes, by which the script filters, and its cells."""
+    name = str(judged.verdict) if judged else NOT_RUN
+    facts = {"document": claim.document, "chapter": claim.chapter, "kind": claim.kind, "verdict": name, "headline": "yes" if claim.headline else ""}
+    data = "".join(f' data-{key}="{html.escape(value)}"' for key, value in facts.items())
+    star = ' <span class="star" title="headline claim" role="img" aria-label="headline claim">★</span>' if claim.headline else ""
+    where = f"{claim.source.removeprefix('the ')}, {claim.kind}; {titles.get(claim.chapter, claim.chapter)}"
+    cells = [
+        f'<a class="id" href="{html.escape(address)}">{claim.id}</a>{star} {html.escape(claim.claim)}{_aside(where)}',
+        html.escape(claim.published_value) + _aside(_printed(claim)),
+        html.escape(narrate.evidence(judged)) + _aside(claim.quantity) if judged else "",
+        effect(judged) if judged else "",
+        f'<a class="verdict" style="--verdict:{COLOURS[name]}" href="{html.escape(address)}" aria-label="{name}: {claim.id}">{name}</a>',
+    ]
+    return f' id="{claim.id}"{data}', cells
+
+
+def _aside(words: str) -> str:
+    return f'<span class="where">{html.escape(words)}</span>' if words else ""
+
+
+def _printed(claim: Claim) -> str:
+    """The number that the claim is judged against, which the document may print in other words."""
+    if claim.printed is None:
+        return ""
+    bound = f"{claim.predicate} " if claim.predicate in (Predicate.AT_MOST, Predicate.AT_LEAST) else ""
+    return f"judged against {bound}{narrate.number(claim.printed)}"
+
+
+# ---- an effect, drawn small
+
+_WIDTH, _EDGE, _LANE = 132.0, 8.0, 12.0
+_MOST_LANES = 8
+
+
+def effect(j: Judgement) -> str:
+    """The evidence as a small picture: intervals beside the print, or a square per fact; "" where there is nothing to draw."""
+    if j.claim.predicate is Predicate.FACTS and j.evidence:
+        return _squares(j)
+    if j.claim.predicate is Predicate.BUG or j.evidence is None:
+        return ""
+    several = list(j.evidence.values()) if isinstance(j.evidence, Mapping) else [j.evidence]
+    return _intervals(j, several[:_MOST_LANES])
+
+
+def _picture(label: str, height: float, body: str) -> str:
+    size = f'width="{_WIDTH:g}" height="{height:g}" viewBox="0 0 {_WIDTH:g} {height:g}"'
+    return f'<svg role="img" aria-label="{html.escape(label)}" {size}>{body}</svg>'
+
+
+def _squares(j: Judgement) -> str:
+    """Facts as claimed are filled."""
+    colour = charts.MARKS["measured"].colour
+    step = min(14.0, (_WIDTH - 2) / len(j.evidence))
+    body = "".join(
+        f'<rect x="{1.5 + n * step:.1f}" y="2.5" width="{step - 4:.1f}" height="10" fill="{colour if true else "none"}" stroke="{colour}" stroke-width="1.5"/>'
+        for n, true in enumerate(j.evidence.values())
+    )
+    return _picture(narrate.evidence(j), 15, body)
+
+
+def _intervals(j: Judgement, several: list[Interval]) -> str:
+    none = [1.0] if j.claim.predicate in claims.WITH_MARGIN else []
+    print_ = [] if j.claim.printed is None else [j.claim.printed]
+    place = _axis([x for interval in several for x in (interval.low, interval.high)] + print_ + none)
+    height = max(_LANE * len(several), _LANE) + 4
+    body = "".join(
+        f'<path class="nothing" d="M{place(x):.1f} 0V{height:g}" stroke="{charts.MARKS["published"].colour}" stroke-dasharray="3 2"/>' for x in none
+    )
+    body += "".join(_mark(interval, place, 2 + _LANE * (n + 0.5)) for n, interval in enumerate(several))
+    colour = charts.MARKS["printed"].colour
+    body += "".join(
+        f'<path d="M{place(x):.1f} {height / 2 - 5:g}l5 5-5 5-5-5z" fill="none" stroke="{colour}" stroke-width="1.6"/>' for x in print_
+    )
+    words = [f"printed {narrate.number(x)}" for x in print_] + [f"found {narrate.evidence(j)}"]
+    return _picture("; ".join(words), height, body)
+
+
+def _mark(found: Interval, place: Callable[[float], float], y: float) -> str:
+    mark = charts.MARKS["simulated" if found.simulated else "measured"]
+    low, middle, high = (place(x) for x in (found.low, found.estimate, found.high))
+    rule = f'<path d="M{low:.1f} {y:g}H{high:.1f}" stroke="{mark.colour}" stroke-width="2"/>' if high > low else ""
+    if found.simulated:
+        return rule + (
+            f'<rect x="{middle - 3.5:.1f}" y="{y - 3.5:g}" width="7" height="7" fill="none" stroke="{mark.colour}" '
+            'stroke-width="1.5" stroke-dasharray="2.5 1.8"/>'
+        )
+    return rule + f'<circle cx="{middle:.1f}" cy="{y:g}" r="3.6" fill="{mark.colour}"/>'
+
+
+def _axis(values: list[float]) -> Callable[[float], float]:
+    """From a number to its place: logarithmic where all are positive, wide enough that nothing lies on the edge."""
+    finite = [x for x in values if math.isfinite(x)]
+    logarithmic = min(finite, default=0) > 0
+    scale = math.log if logarithmic else float
+    low, high = scale(min(finite, default=0.0)), scale(max(finite, default=1.0))
+    least = math.log(1.5) if logarithmic else 1e-9 + 0.1 * abs(high)  # two equal numbers stay in the middle
+    if high - low < least:
+        low, high = (low + high - least) / 2, (low + high + least) / 2
+
+    def place(x: float) -> float:
+        share = (scale(x) - low) / (high - low) if math.isfinite(x) and not (logarithmic and x <= 0) else float(x > 0)
+        return _EDGE + (_WIDTH - 2 * _EDGE) * min(max(share, 0.0), 1.0)
+
+    return place
+
+
+# ---- the documents against themselves
+
+
+def disagreements() -> pd.DataFrame:
+    """Where print disagrees with print, all chapters, oldest document first: chapter, document, where, printed, recomputed, note."""
+    first = {claim.chapter: claim for claim in reversed(claims.ledger().values())}
+    chapters = sorted(published.CHAPTERS, key=lambda chapter: _printed_year(first[chapter]))
+    names = {chapter: first[chapter].document_name.removeprefix("the ") for chapter in chapters}
+    frames = [published.disagreements(chapter).assign(chapter=chapter, document=names[chapter]) for chapter in chapters]
+    return pd.concat(frames, ignore_index=True)
+
+
+def disagreement_tables(titles: Mapping[str, str], page: Callable[[str], str]) -> str:
+    """A table per chapter, the document and the place of each figure in it; `page` gives a chapter's address."""
+    rows = disagreements()
+    said = f"<p>{narrate.count(len(rows), 'disagreement')} in {narrate.count(rows['document'].nunique(), 'document')}.</p>"
+    tables = []
+    for chapter, group in rows.groupby("chapter", sort=False):
+        name = html.escape(titles.get(chapter, chapter))
+        caption = f'{html.escape(group["document"].iloc[0])}, in <a href="{html.escape(page(chapter))}">{name}</a>'
+        lines = [("", [html.escape(row[column]) for column in ("where", "printed", "recomputed", "note")]) for _, row in group.iterrows()]
+        tables.append(_table(caption, ["where", "in print", "recomputed from print", "how"], lines))
+    return said + "".join(tables)
+
+
+def _table(caption: str, heads: list[str], rows: list[tuple[str, list[str]]]) -> str:
+    """A table of HTML cells, whose rows become cards on a phone; roles are said since such rows lose their own."""
+    head = "".join(f'<th role="columnheader" scope="col">{one}</th>' for one in heads)
+    lines = (f'<tr role="row"{attributes}>{_cells(heads, row)}</tr>' for attributes, row in rows)
+    return (
+        f'<div class="cards"><table role="table"><caption>{caption}</caption>'
+        f'<thead role="rowgroup"><tr role="row">{head}</tr></thead><tbody role="rowgroup">{"".join(lines)}</tbody></table></div>'
+    )
+
+
+def _cells(heads: list[str], row: list[str]) -> str:
+    return "".join(f'<td role="cell" data-label="{head}">{cell}</td>' for head, cell in zip(heads, row, strict=True))
+
+
+# ---- a run beside the published one
+
+
+def your_run(found: Mapping[str, runs.Record], address: Callable[[str], str]) -> str:
+    """Which verdicts differ from the published run's, and what may explain it; `address` gives a claim's place on the scoreboard."""
+    ours = published_records()
+    others = {chapter: record for chapter, record in found.items() if chapter in ours and record.finished != ours[chapter].finished}
+    if not others:
+        return "<p>These pages are made from the published run itself, or nothing was published yet that they could be compared with.</p>"
+    changes = [(chapter, runs.verdict_changes(record, ours[chapter])) for chapter, record in others.items()]
+    rows = [(change.Index, change.a, change.b) for _, frame in changes for change in frame.itertuples()]
+    here, there = judgements(found), judgements(ours)
+    judged = sum(claim.chapter in others for claim in claims.ledger().values())
+    said = f"Of {narrate.count(judged, 'claim')} that both runs have judged, {narrate.count(len(rows), 'verdict')} {'differs' if len(rows) == 1 else 'differ'}."
+    lines = [
+        ("", [f'<a href="{html.escape(address(claim))}">{claim}</a>', _told(claim, a, here), _told(claim, b, there), html.escape(_why(claim, here, there))])
+        for claim, a, b in rows
+    ]
+    differing = _table("Verdicts that differ", ["claim", "here", "published", "why"], lines) if lines else ""
+    return f"<p>{html.escape(said)}</p>{differing}{_surroundings(others, ours)}"
+
+
+def published_records() -> dict[str, runs.Record]:
+    """The committed run, by chapter."""
+    return {chapter: runs.load(runs.PUBLISHED, chapter) for chapter in runs.chapters(runs.PUBLISHED)}
+
+
+def _told(claim: str, name: str, judged: Judgements) -> str:
+    found = narrate.evidence(judged[claim]) if claim in judged else ""
+    return html.escape(f"{name} ({found})" if found else name or NOT_RUN)
+
+
+def _why(claim: str, here: Judgements, there: Judgements) -> str:
+    """What the verdicts' own evidence says about their difference."""
+    if claim not in here or claim not in there:
+        return "only one of the runs has judged it by the rule of today"
+    sides = {"here": here[claim], "published": there[claim]}
+    for side, j in sides.items():
+        if j.verdict is Verdict.NOT_TESTABLE:
+            return f"{side}, {j.capability} is missing"
+    for side, j in sides.items():
+        if j.verdict is Verdict.NOT_RESOLVED:
+            return f"{side}, {j.note}" if j.note else f"{side}, the interval is too wide"
+    if all(isinstance(j.evidence, Interval) for j in sides.values()):
+        a, b = (j.evidence for j in sides.values())
+        return "the intervals overlap: chance may be enough" if a.low <= b.high and b.low <= a.high else "the measured effects differ"
+    return "what was found differs"
+
+
+def _surroundings(others: Mapping[str, runs.Record], ours: Mapping[str, runs.Record]) -> str:
+    """The differences between machines, versions and settings, each once with the chapters that it concerns."""
+    frames = [runs.explanations(record, ours[chapter]).reset_index() for chapter, record in others.items()]
+    rows = pd.concat(frames, ignore_index=True)
+    if rows.empty:
+        return "<p>Machine, versions and settings are the same, so that what differs is chance or the state of the machine.</p>"
+    grouped = rows.groupby(["entry", "a", "b"], sort=False)["chapter"].agg(lambda names: "all" if len(names) == len(others) else ", ".join(names))
+    lines = [("", [html.escape(text) for text in (_spoken(entry), a or "-", b or "-", which)]) for (entry, a, b), which in grouped.items()]
+    return _table("What else differs: machine, versions, settings", ["what", "here", "published", "chapters"], sorted(lines))
+
+
+def _spoken(entry: str) -> str:
+    """ "machine.cpu_model" as "machine: cpu model"."""
+    first, _, rest = entry.partition(".")
+    return f"{first}: {rest.replace('.', ' ').replace('_', ' ')}" if rest else first
+
+
+# ---- the end of a chapter
+
+
+def page_record(record: runs.Record, downloads: Mapping[str, str]) -> str:
+    """What a chapter's page was made from, in a sentence, and its downloads (address by name)."""
+    environment = record.environment
+    machine, server, given = (environment[part] for part in ("machine", "server", "parameters"))
+    commit = environment.get("commit", "")
+    took = f" after {narrate.number(_seconds(record), 0)} s" if record.started else ""
+    said = (
+        f"This page shows the run “{record.name}” (profile {given['profile']}), finished {record.finished}{took}, "
+        f"on PostgreSQL {server['version']} ({server['name']}), {machine['cpu_model'] or machine['architecture']} with {narrate.count(machine['cpus'], 'processor')} "
+        f"and {narrate.number(machine['memory_bytes'] / 2**30, 1)} GiB, {machine['distribution'] or machine['system']}"
+        + (f"; commit {commit[:10]}{commit[40:]}." if commit else ".")
+    )
+    links = "".join(f'<li><a href="{html.escape(address)}" download>{html.escape(name)}</a></li>' for name, address in downloads.items())
+    return f'<div class="page-record"><p>{html.escape(said)}</p><ul>{links}</ul></div>'
+
+
+def _seconds(record: runs.Record) -> float:
+    return (datetime.fromisoformat(record.finished) - datetime.fromisoformat(record.started)).total_seconds()

@@ -1,0 +1,54 @@
+"""A page survives its record: nothing but pictures is left out, and they are drawn again."""
+
+import csv
+import io
+import zipfile
+
+import altair as alt
+import nbformat
+import pandas as pd
+import pytest
+
+from pgrerun import charts, pages
+
+
+def notebook(*bundles):
+    cells = [nbformat.v4.new_code_cell("chart", outputs=[nbformat.v4.new_output("execute_result", bundle, execution_count=1)]) for bundle in bundles]
+    return nbformat.v4.new_notebook(cells=cells)
+
+
+@pytest.fixture(scope="module")
+def executed():
+    frame = pd.DataFrame({"label": ["one, two", "three"], "kind": "measured", "value": [1.5, 2.0], "low": [1.0, None], "high": [2.0, None]})
+    words = {"question": "How much?", "caption": "So much.", "description": "One and a half, and two."}
+    figure = charts.compare_to_print(frame, **words, quantity="time", unit="s", name="much")
+    plain = charts.mimebundle(alt.Chart(frame).mark_point().properties(description="A chart of a reader's own.").to_dict())
+    bundle = figure._repr_mimebundle_()
+    # as it comes back from a file
+    return nbformat.reads(nbformat.writes(notebook(bundle, plain, {"text/markdown": "It is **1.5**."})), as_version=4)
+
+
+def test_a_page_comes_back_whole_from_a_tenth_of_its_size(executed):
+    kept = pages.compact(executed)
+    assert len(nbformat.writes(kept)) < len(nbformat.writes(executed)) / 4
+    again = pages.redrawn(nbformat.reads(nbformat.writes(kept), as_version=4))
+    for before, after in zip(executed.cells, again.cells):
+        before, after = before.outputs[0].data, after.outputs[0].data
+        assert {key: value for key, value in before.items() if key not in ("text/html", "image/png")} == {k: v for k, v in after.items() if k != "text/html"}
+        assert "image/png" not in after
+        # keys come back in another order; question, caption and picture don't
+        assert before.get("text/html", "").partition("<script")[0] == after.get("text/html", "").partition("<script")[0]
+
+
+def test_chart_data_is_what_the_page_offers(executed):
+    data = pages.chart_data(executed)
+    assert list(data) == ["much.csv"]  # a chart without columns has no download on the page either
+    rows = list(csv.reader(io.StringIO(data["much.csv"])))
+    assert rows == [["case", "provenance", "time (s)", "from", "to"], ["one, two", "this run", "1.5", "1.0", "2.0"], ["three", "this run", "2.0", "", ""]]
+
+
+def test_archives_of_the_same_files_are_the_same(tmp_path):
+    for name in ("a.zip", "b.zip"):
+        pages.archive(tmp_path / name, {"x/one.csv": "1\n", "x/two": b"\0"})
+    assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()
+    assert zipfile.ZipFile(tmp_path / "a.zip").read("x/two") == b"\0"
