@@ -55,7 +55,7 @@ async function counters(db) {
 
 const box = (p) =>
   `<li class="line-pointer ${p.state}"><b>${p.lp}</b> ${p.state}` +
-  (p.row ? `<br>row ${escaped(p.row)}, v = ${p.v}, w = ${p.w}` : "") + (p.to ? `<br>→ ${escaped(p.to)}` : "") + "</li>";
+  (p.row ? `<br>row ${escaped(p.row)}, v=${p.v}, w=${p.w}` : "") + (p.to ? `<br>→ ${escaped(p.to)}` : "") + "</li>";
 
 async function drawPage(db) {
   const [{ blocks }] = (await db.query("SELECT pg_relation_size('page') / current_setting('block_size')::int AS blocks")).rows;
@@ -214,4 +214,4 @@ export async function open(PGlite, extensions, name) {
   return db;
 }
 
-export const answer = (result) => (result.rows.length ? table("Answer", result.fields.map((f) => f.name), result.rows.slice(0, 20).map((row) => Object.values(row))) : `<p>Done; ${result.affectedRows ?? 0} tuples were changed.</p>`);
+export const answer = (result) => (result.rows.length ? table("Answer", result.fields.map((f) => f.name), result.rows.slice(0, 20).map((row) => Object.values(row))) : `<p>Done; ${result.affectedRows ?? 0} ${result.affectedRows === 1 ? "tuple was" : "tuples were"} changed.</p>`);
