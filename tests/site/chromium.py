@@ -19,7 +19,7 @@ PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-default-apps", "--disable-sync",
-    "--host-resolver-rules=MAP * ~NOTFOUND", "--remote-debugging-pipe",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--remote-debugging-pipe",
 )  # fmt: skip
 PATIENCE = 20.0  # seconds
 
@@ -142,9 +142,12 @@ class Page:
         )  # fmt: skip
 
     def open(self, path: Path, query: str = "") -> "Page":
+        return self.visit(path.resolve().as_uri() + query)
+
+    def visit(self, url: str) -> "Page":
         self.loaded = False
-        self.call("Page.navigate", url=path.resolve().as_uri() + query)
-        self.until(lambda: self.loaded, f"{path} is loaded")
+        self.call("Page.navigate", url=url)
+        self.until(lambda: self.loaded, f"{url} is loaded")
         return self
 
     def run(self, expression: str) -> Any:
@@ -154,15 +157,15 @@ class Page:
             raise RuntimeError(answer["exceptionDetails"].get("exception", {}).get("description", expression))
         return answer["result"].get("value")
 
-    def until(self, condition: Callable[[], Any] | str, what: str) -> Any:
-        """Wait for a condition (a callable, or a JavaScript expression) to be true."""
-        deadline = time.monotonic() + PATIENCE
+    def until(self, condition: Callable[[], Any] | str, what: str, patience: float = PATIENCE) -> Any:
+        """Wait for a condition (a callable, or a JavaScript expression) to be true, at most `patience` seconds."""
+        deadline = time.monotonic() + patience
         while time.monotonic() < deadline:
             value = self.run(condition) if isinstance(condition, str) else (self.run("0"), condition())[1]
             if value:
                 return value
             time.sleep(0.05)
-        raise AssertionError(f"not within {PATIENCE:.0f} s: {what}; the page says {self.complaints}")
+        raise AssertionError(f"not within {patience:.0f} s: {what}; the page says {self.complaints}")
 
     def drawn(self) -> "Page":
         """Wait until every chart of the page is drawn."""

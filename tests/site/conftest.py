@@ -33,6 +33,9 @@ def toy_book(tmp_path_factory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PGRERUN_RUNS", str(root / "runs"))
         toy_chapter.record(results / "tp1")
+    fetched = ROOT / "_build" / ".pglite"  # by the book's own build: not again for each test
+    if fetched.exists():
+        shutil.copytree(fetched, root / "_build" / ".pglite")
     command = "from jupyter_book.cli.main import main; main()"
     build = subprocess.run(
         [sys.executable, "-c", command, "build", "book", "-W", "-n", "--keep-going"],

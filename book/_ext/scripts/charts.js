@@ -101,6 +101,7 @@
       this.spec = JSON.parse(this.figure.querySelector("script.vl-spec").textContent);
       this.meta = this.spec.usermeta ?? {};
       this.width = 0;
+      this.words = place.querySelector("img")?.alt ?? "";
       this.turn = Promise.resolve();
       if (this.meta.columns) this.addTools();
     }
@@ -117,6 +118,9 @@
     async embed() {
       const live = document.createElement("div");
       live.className = "vl-live";
+      // One image with the picture's words, as before.
+      live.setAttribute("role", "img");
+      live.setAttribute("aria-label", this.words);
       delete this.place.dataset.drawn;
       this.width = this.place.clientWidth;
       const old = this.place.querySelector(".vl-live");
@@ -135,6 +139,8 @@
         this.result.finalize();
         this.result = await vegaEmbed(live, spec, options);
       }
+      // Vega gives each mark's container a role and not always a name
+      live.querySelector("svg").setAttribute("aria-hidden", "true");
       this.place.querySelector("img")?.remove();
       if (old) old.remove();
       this.place.dataset.drawn = "true";

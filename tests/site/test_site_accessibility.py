@@ -1,0 +1,35 @@
+"""Every page as assistive software meets it: axe finds nothing serious in either theme, wide or narrow."""
+
+import importlib.resources
+import json
+
+import pytest
+from test_site_browser import pages, site  # noqa: F401 (a fixture)
+
+pytestmark = pytest.mark.browser
+
+AXE = importlib.resources.files("axe_core_python").joinpath("axe.min.js")
+FOUND = """axe.run(document, {resultTypes: ['violations']}).then(found => found.violations
+  .filter(one => ['serious', 'critical'].includes(one.impact))
+  .map(one => ({rule: one.id, help: one.help, where: one.nodes.slice(0, 3).map(node => node.html.slice(0, 200))})))"""
+
+
+def violations(page) -> list[dict]:
+    page.run(AXE.read_text() + ";0")
+    return page.run(FOUND)
+
+
+@pytest.mark.parametrize("width, dark", [(1440, False), (360, True)], ids=["wide and light", "phone and dark"])
+def test_no_page_has_a_serious_violation(browser, site, width, dark):  # noqa: F811
+    found = {}
+    with browser.page(width=width, dark=dark) as page:
+        for path in pages(site):
+            found[path.name] = violations(page.open(path).drawn())
+    assert not any(found.values()), json.dumps({name: one for name, one in found.items() if one}, indent=1)
+
+
+def test_a_picture_without_words_would_be_found(browser, toy_site):
+    with browser.page() as page:
+        page.open(toy_site / "index.html").drawn()
+        page.run("document.querySelector('article').append(document.createElement('img'))")
+        assert "image-alt" in [one["rule"] for one in violations(page)]

@@ -1,0 +1,189 @@
+"""PostgreSQL in the page: what is shown before it runs, what it does when it runs, and the book without it."""
+
+import functools
+import http.server
+import json
+import subprocess
+import sys
+import tarfile
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from bs4 import BeautifulSoup
+from test_site_browser import quiet
+
+ROOT = Path(__file__).resolve().parents[2]
+EXTENSIONS = ROOT / "book" / "_ext"
+PAGES = ("laboratory-hot", "laboratory-optimizer")
+BOOT = 90  # seconds, for a server compiled to WebAssembly on a busy machine
+
+
+@pytest.fixture(scope="module")
+def extension():
+    sys.path.insert(0, str(EXTENSIONS))
+    try:
+        import laboratories
+
+        yield laboratories
+    finally:
+        sys.path.remove(str(EXTENSIONS))
+
+
+@pytest.fixture(scope="module")
+def laboratories(toy_site) -> Path:
+    if not (toy_site / "_static" / "pglite").exists():
+        note = BeautifulSoup((toy_site / "laboratory-hot.html").read_text(), "html.parser").select_one(".admonition.note")
+        pytest.skip(note.get_text(" ", strip=True))
+    return toy_site
+
+
+@pytest.fixture(scope="module")
+def address(laboratories):
+    """The site served as readers are told to."""
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=laboratories))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_shows_what_was_recorded_and_loads_no_postgresql_by_itself(laboratories, page):
+    soup = BeautifulSoup((laboratories / f"{page}.html").read_text(), "html.parser")
+    assert len(soup.select(".laboratory-recorded table")) >= 2
+    assert not [one["src"] for one in soup.select("script[src]") if "pglite" in one["src"]]
+
+
+def test_the_recorded_page_has_a_chain_that_a_visit_prunes(laboratories):
+    soup = BeautifulSoup((laboratories / "laboratory-hot.html").read_text(), "html.parser")
+    steps = [[item["class"][1] for item in page.select("li")] for page in soup.select(".line-pointers")]
+    assert steps[0] == ["normal"] * 4
+    assert steps[3] == ["normal"] * 4 + ["heap-only"] * 3
+    assert steps[4] == ["redirected"] * 2 + ["normal"] * 2 + ["unused"] + ["heap-only"] * 2
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("page", PAGES)
+def test_from_a_file_the_page_says_how_to_serve_it(browser, laboratories, page):
+    with browser.page(width=360, height=740) as opened:
+        opened.open(laboratories / f"{page}.html")
+        said = opened.run("document.querySelector('.laboratory-start').textContent")
+        assert "http.server" in said and "recorded" in said
+        assert opened.run("document.documentElement.scrollWidth") <= 360
+        quiet(opened)
+
+
+def started(browser_page, address: str, name: str) -> None:
+    browser_page.visit(f"{address}/laboratory-{name}.html")
+    assert not [url for url in browser_page.requests if "pglite" in url], "nothing is fetched before the reader asks"
+    browser_page.run("document.querySelector('.laboratory-start button').click()")
+    browser_page.until("document.querySelector('.laboratory').dataset.state === 'running'", "PostgreSQL runs in the page", BOOT)
+
+
+def local(browser_page, address: str) -> None:
+    """Nothing came from elsewhere, and nobody complained."""
+    assert all(url.startswith((address, "data:", "blob:", "about:")) for url in browser_page.requests), browser_page.requests
+    assert not [one for one in browser_page.complaints if "theme mode" not in one], browser_page.complaints
+
+
+@pytest.mark.browser
+def test_typed_updates_are_seen_on_the_page(browser, address):
+    states = "[...document.querySelectorAll('.laboratory-live .line-pointer')].map(item => item.classList[1])"
+    with browser.page(width=360, height=740) as page:
+        started(page, address, "hot")
+        assert page.run(states) == ["normal"] * 4
+        page.run("document.querySelector('.laboratory textarea').value = 'UPDATE page SET v = v + 1 WHERE id = 1'")
+        page.run("document.querySelector('.laboratory form').requestSubmit()")
+        page.until(f"{states}.length === 5", "the new version is on the page")
+        assert page.run(states)[-1] == "heap-only"
+        assert "1 of them HOT" in page.run("document.querySelector('.laboratory-shown').textContent")
+        page.run("document.querySelector('.laboratory textarea').value = 'UPDAT page'")
+        page.run("document.querySelector('.laboratory form').requestSubmit()")
+        page.until("!!document.querySelector('.laboratory-error')", "the error is told")
+        assert "syntax error" in page.run("document.querySelector('.laboratory-error').textContent")
+        assert page.run("document.documentElement.scrollWidth") <= 360
+        local(page, address)
+
+
+@pytest.mark.browser
+def test_a_dragged_share_changes_the_plan(browser, address):
+    chosen = "document.querySelector('.laboratory-plan b').textContent"
+    with browser.page() as page:
+        started(page, address, "optimizer")
+        assert "tuples" in page.run(chosen) and "Seq Scan" not in page.run(chosen)
+        page.run("{ const slider = document.querySelector('[type=range]'); slider.value = 0; slider.dispatchEvent(new Event('input', {bubbles: true})); }")
+        page.until(f"{chosen} === 'Seq Scan on tuples'", "all tuples are read in order")
+        page.run("document.querySelector('.laboratory textarea').value = 'SELECT unique1 FROM tuples WHERE unique1 < 10 ORDER BY unique1'")
+        page.run("document.querySelector('.laboratory form').requestSubmit()")
+        page.until(f"{chosen}.startsWith('Index Only Scan')", "an edited query is explained")
+        local(page, address)
+
+
+# ---- the book without them
+
+
+def build(root: Path, environment: dict[str, str]) -> BeautifulSoup:
+    (root / "conf.py").write_text(f"import sys\nsys.path.insert(0, {str(EXTENSIONS)!r})\nextensions = ['laboratories']\n")
+    (root / "index.rst").write_text("Title\n=====\n\n.. laboratory:: hot\n")
+    command = [sys.executable, "-m", "sphinx", "-W", "-q", str(root), str(root / "_build" / "html")]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    return BeautifulSoup((root / "_build" / "html" / "index.html").read_text(), "html.parser")
+
+
+def test_without_node_the_page_says_so(tmp_path):
+    page = build(tmp_path, {"PATH": str(tmp_path)})
+    assert "without its laboratories: npm wasn" in page.select_one(".note").get_text()
+    assert not page.select(".laboratory, script[src*=laboratory]")
+
+
+def test_without_a_network_the_page_says_so(tmp_path):
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("npm", "node"):
+        (programs / name).write_text("#!/bin/sh\necho 'no route to host' >&2\nexit 1\n")
+        (programs / name).chmod(0o755)
+    page = build(tmp_path, {"PATH": f"{programs}:/usr/bin:/bin"})
+    assert "be fetched with npm: no route to host" in page.select_one(".note").get_text()
+
+
+def test_another_archive_is_refused(extension, tmp_path, monkeypatch):
+    def fetched(command, folder, otherwise):
+        (folder / "index.js").write_text("")
+        with tarfile.open(folder / "other.tgz", "w:gz") as archive:
+            archive.add(folder / "index.js")
+
+    monkeypatch.setattr(extension, "_run", fetched)
+    monkeypatch.setattr(extension.shutil, "which", lambda program: program)
+    app, config = SimpleNamespace(outdir=tmp_path / "html"), SimpleNamespace(html_static_path=[])
+    extension.vendor(app, config)
+    assert "isn't the archive" in app.laboratories["missing"] and not config.html_static_path
+    assert not list((tmp_path / ".pglite").iterdir())
+
+
+def test_an_unknown_laboratory_is_an_error(extension, tmp_path):
+    (tmp_path / "conf.py").write_text(f"import sys\nsys.path.insert(0, {str(EXTENSIONS)!r})\nextensions = ['laboratories']\n")
+    (tmp_path / "index.rst").write_text("Title\n=====\n\n.. laboratory:: cold\n")
+    command = [sys.executable, "-m", "sphinx", "-W", "-q", str(tmp_path), str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, text=True, env={"PATH": str(tmp_path)})
+    assert done.returncode and "There is no laboratory 'cold'" in done.stderr
+
+
+def test_what_is_recorded_is_kept_for_the_next_build(extension, tmp_path):
+    app, config = SimpleNamespace(outdir=tmp_path / "html"), SimpleNamespace(html_static_path=[])
+    digest = "0" * 16
+    kept = tmp_path / ".pglite" / digest
+    (kept / "static" / "pglite").mkdir(parents=True)
+    (kept / "recorded.json").write_text(json.dumps({"hot": "", "optimizer": "", "postgresql": "18.6"}))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(extension.hashlib, "sha256", lambda data: SimpleNamespace(hexdigest=lambda: digest))
+        patch.setattr(extension, "_fetch", lambda *_: pytest.fail("fetched again"))
+        extension.vendor(app, config)
+    assert app.laboratories["postgresql"] == "18.6" and config.html_static_path == [str(kept / "static")]
