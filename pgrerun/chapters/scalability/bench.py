@@ -31,8 +31,9 @@ def server(chapter: Chapter) -> Server:
 
 
 def connections(chapter: Chapter) -> int:
-    """Connections that the throwaway servers allow."""
-    return max(chapter.parameters.most_clients, TALK_CLIENTS) + 20
+    """Connections that the throwaway servers allow: the idle ones leave room for those at work."""
+    given = chapter.parameters
+    return max(given.most_clients, given.commit_clients, given.idle_connections) + 4 * processors() + 20
 
 
 def levels(chapter: Chapter) -> list[int]:

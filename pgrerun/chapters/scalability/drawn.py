@@ -5,7 +5,6 @@ import pandas as pd
 from pgrerun import charts, narrate, published, statistics
 from pgrerun.chapter import Chapter, wide
 from pgrerun.chapters.scalability import commit, cores, reading
-from pgrerun.chapters.scalability.bench import TALK_CLIENTS
 from pgrerun.errors import BookError
 
 
@@ -207,18 +206,19 @@ def compared(chapter: Chapter, experiment: str, metric: str, *, question: str, c
 
 def together(chapter: Chapter) -> charts.Figure:
     """Commits flushed together and each alone, by load and clients."""
-    panels = {(commit.INSERT, commit.FEW): "inserts, few clients", (commit.INSERT, TALK_CLIENTS): "inserts, many clients", (commit.TEN, TALK_CLIENTS): "longer, many clients"}
+    few, many = (commit.clients(chapter, crowd) for crowd in (commit.FEW, commit.MANY))
+    panels = {(commit.INSERT, commit.FEW): "inserts, few clients", (commit.INSERT, commit.MANY): "inserts, many clients", (commit.TEN, commit.MANY): "longer, many clients"}
     rows = [
         {"panel": panel, "label": way, "kind": kind, "value": median.estimate, "low": median.low, "high": median.high}
-        for (load, number), panel in panels.items() for way in (commit.TOGETHER, commit.ALONE)
+        for (load, crowd), panel in panels.items() for way in (commit.TOGETHER, commit.ALONE)
         for kind, observed in _runs(chapter, "commits")
-        for median in [statistics.median(wide(observed, "throughput")[commit.arm(load, way, number)])]
+        for median in [statistics.median(wide(observed, "throughput")[commit.arm(load, way, crowd)])]
     ]  # fmt: skip
     frame = pd.DataFrame(rows)
     return charts.compare_to_print(
         frame,
         question="What does it bring that one flush carries the commits of many?",
-        caption=f"Single inserts by {commit.FEW} clients and by {TALK_CLIENTS}, and transactions of ten statements by {TALK_CLIENTS}. Flushed alone, each commit waits until the one before has been flushed.",
+        caption=f"Single inserts by {few} clients and by {many}, and transactions of ten statements by {many}. Flushed alone, each commit waits until the one before has been flushed.",
         description=narrate.described(frame),
         quantity="throughput",
         unit="transactions/s",

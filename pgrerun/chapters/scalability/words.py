@@ -4,7 +4,7 @@ import pandas as pd
 
 from pgrerun import narrate, statistics
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.scalability import commit, cores, locks, reading
+from pgrerun.chapters.scalability import commit, cores, locks, reading, writing
 from pgrerun.chapters.scalability.bench import TALK_CLIENTS, processors
 from pgrerun.chapters.scalability.idle import LAP
 
@@ -124,6 +124,24 @@ def off_the_fast_path(chapter: Chapter) -> narrate.Sentence | None:
     said = f"On the server with few slots {narrate.number(100 * found.estimate, 0)} % of the relation locks are on the fast path."
     held = narrate.ratio_sentence(gained, "throughput", "readers on the fast path", "the same readers while another session has SHARE locks on the relations")
     return narrate.Sentence(f"{said} {held}")
+
+
+def messages(chapter: Chapter) -> narrate.Sentence | None:
+    """What messages about other relations, and about the one that is read, cost those who look up."""
+    found = {told: chapter.ratio("schema changes", "throughput", told, reading.TOLD_NOBODY) for told in (reading.TOLD_OTHERS, reading.TOLD_READERS)}
+    if None in found.values():
+        return None
+    said = [narrate.ratio_sentence(ratio, "throughput", f"lookups with {told}", f"lookups with {reading.TOLD_NOBODY}") for told, ratio in found.items()]
+    return narrate.Sentence(" ".join(str(sentence) for sentence in said))
+
+
+def idle_connections(chapter: Chapter) -> narrate.Sentence | None:
+    """What connections that do nothing cost those at work."""
+    found = chapter.ratio("idle connections", "throughput", writing.IDLE, writing.NOBODY)
+    if found is None:
+        return None
+    number = chapter.parameters.idle_connections
+    return narrate.ratio_sentence(found, "throughput", f"writers beside {narrate.count(number, 'idle connection')}", "the same writers alone")
 
 
 def hurried(watched) -> narrate.Sentence | None:
