@@ -246,7 +246,7 @@ VALUES: dict[str, dict[str, tuple]] = {
         "scale": (1, 10, 100),
         "most_clients": (32, 128, 1000),
         "transactions": (1_500, 10_000, 1_000_000),
-        "commits": (300, 2_000, 100_000),
+        "commits": (200, 2_000, 100_000),
         "commit_clients": (32, 250, 250),
         "idle_connections": (64, 500, 2_000),
         "flush_delay": (2_000, 5_000, 5_000),

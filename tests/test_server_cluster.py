@@ -251,6 +251,18 @@ def resident_pages(file: Path) -> int:
     return int(output.stdout)
 
 
+def test_programs_for_a_stopped_servers_files(base):
+    with Cluster() as server:
+        with pytest.raises(ServerError, match="Call stop"):
+            server.offline("pg_resetwal", "-x", "100000")
+        server.stop()
+        with pytest.raises(ServerError, match="pg_resetwal"):
+            server.offline("pg_resetwal", "-x", "nonsense")
+        server.offline("pg_resetwal", "-x", "100000")
+        server.start()
+        assert server._fetch("SELECT pg_current_xact_id()::text::bigint >= 100000")[0]
+
+
 def test_crash_restart_pin_and_evict(base):
     with Cluster() as server:
         with server.connect() as connection:

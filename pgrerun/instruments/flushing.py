@@ -60,6 +60,8 @@ ssize_t pread(int file, void *buffer, size_t size, off_t offset)
     }
     return real(file, buffer, size, offset);
 }
+/* the name under which glibc has it for programs made for large files */
+ssize_t pread64(int file, void *buffer, size_t size, off_t offset) __attribute__((alias("pread")));
 """
 
 

@@ -1,11 +1,16 @@
 """The servers of this chapter, its relations, and its loads."""
 
 import os
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pandas as pd
 
 from pgrerun import published, tables
 from pgrerun.chapter import Chapter
+from pgrerun.errors import ServerError
 from pgrerun.instruments import pgbench
 from pgrerun.parameters import time_to_run
 from pgrerun.relations import loading
@@ -80,6 +85,25 @@ def drive(chapter: Chapter, on: Server, script: str, clients: int, transactions:
         on, script, clients=clients, jobs=min(clients, processors()), transactions=max(1, round(transactions / clients)),
         protocol="prepared", seed=seed, variables={"accounts": accounts(chapter)} | variables,
     )  # fmt: skip
+
+
+@contextmanager
+def idling(on: Server, number: int) -> Iterator[None]:
+    """So many connections are there and do nothing while this block runs; pgbench opens them faster than Python."""
+    counted = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND state = 'idle' AND query = ''"
+    process = on.tool_process("pgbench", "-n", "-c", number, "-f", "-", stdin=subprocess.PIPE)
+    process.stdin.write("\\sleep 3600 s\n")
+    process.stdin.close()
+    try:
+        with on.connect() as watch:
+            while watch.execute(counted).fetchone()[0] < number:
+                if process.poll() is not None:
+                    raise ServerError(f"pgbench couldn't open {number} connections: {process.stderr.read().strip()[-300:]}")
+                time.sleep(0.01)
+        yield
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def apparatus(chapter: Chapter) -> tables.Table:

@@ -16,6 +16,7 @@ from pgrerun.relations import loading
 
 UNITS = {"throughput": "transactions/s"}
 AGAIN = "again"
+RESAMPLES = 150  # of the law's fit: its intervals are told and not judged
 
 
 def clients(number: int) -> str:
@@ -81,7 +82,7 @@ def law(chapter: Chapter, experiment: str, metric: str = "throughput") -> statis
         return None
     swept = frame.melt(var_name="arm", value_name="value")
     swept = swept[swept["arm"].str.endswith(("client", "clients"))]
-    return statistics.scalability(swept["arm"].str.split().str[0].astype(int), swept["value"], seed=chapter.parameters.seed)
+    return statistics.scalability(swept["arm"].str.split().str[0].astype(int), swept["value"], seed=chapter.parameters.seed, resamples=RESAMPLES)
 
 
 def degraded(chapter: Chapter) -> statistics.Interval | None:

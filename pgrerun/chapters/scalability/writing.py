@@ -3,14 +3,14 @@
 import os
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import nullcontext
 from functools import partial
 
 import pandas as pd
 
 from pgrerun import published, statistics
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.scalability.bench import connections, drive, levels, load, processors, server
+from pgrerun.chapters.scalability.bench import connections, drive, idling, levels, load, processors, server
 from pgrerun.chapters.scalability.locks import CROWD
 from pgrerun.chapters.scalability.memory import SMALL_POOL
 from pgrerun.chapters.scalability.reading import clients
@@ -373,13 +373,11 @@ def idle_connections(chapter: Chapter) -> None:
     """
     on = prepared(chapter)
 
-    def measure(idle: int, block: Block) -> dict[str, float]:
-        with ExitStack() as connected:
-            for _ in range(idle):
-                connected.enter_context(on.connect())
+    def measure(others, block: Block) -> dict[str, float]:
+        with others():
             return {"throughput": _write(chapter, on, 2 * processors(), block.seed).tps}
 
-    arms = [Arm(name, partial(measure, idle)) for name, idle in ((NOBODY, 0), (IDLE, chapter.parameters.idle_connections))]
+    arms = [Arm(NOBODY, partial(measure, nullcontext)), Arm(IDLE, partial(measure, partial(idling, on, chapter.parameters.idle_connections)))]
     with _asynchronous(on):
         chapter.compare("idle connections", arms, UNITS, warmup=0)
 
