@@ -56,6 +56,18 @@ def test_levels_double_up_to_four_per_processor_and_end_in_the_most(monkeypatch,
     assert bench.levels(chapter) == [1, 2, 4, 8, 32, 64]
 
 
+def test_as_many_clients_as_processors_are_among_the_levels(monkeypatch, chapter):
+    monkeypatch.setattr(bench, "processors", lambda: 6)
+    assert 6 in bench.levels(chapter) and bench.busy(chapter) == 6
+    monkeypatch.setattr(bench, "processors", lambda: 128)
+    assert bench.busy(chapter) == bench.levels(chapter)[-1] == 32
+
+
+def test_no_law_is_fitted_to_three_points(chapter):
+    chapter.table = lambda experiment, metric: pd.DataFrame({reading.clients(n): [10.0 * n] * 7 for n in (1, 4, 16)})
+    assert reading.law(chapter, "write") is None
+
+
 def test_levels_on_a_borrowed_server_leave_room_for_its_owner(chapter, cluster):
     chapter.borrowed = True
     assert max(bench.levels(chapter)) <= 30  # it allows 40

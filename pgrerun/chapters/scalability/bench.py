@@ -42,11 +42,16 @@ def connections(chapter: Chapter) -> int:
 
 
 def levels(chapter: Chapter) -> list[int]:
-    """Numbers of clients: doubling up to four per processor, then in larger steps up to `most_clients`."""
+    """Numbers of clients: doubling up to four per processor, then in larger steps up to `most_clients`; `busy` is among them."""
     most, found = _allowed(chapter), [1]
     while found[-1] < most:
         found.append(min(most, found[-1] * (2 if found[-1] < 4 * processors() else 4)))
-    return found
+    return sorted({*found, min(processors(), most)})
+
+
+def busy(chapter: Chapter) -> int:
+    """As many clients as processors, or as many of them as there may be."""
+    return min(processors(), levels(chapter)[-1])
 
 
 def _allowed(chapter: Chapter) -> int:

@@ -16,6 +16,7 @@ import pandas as pd
 from pgrerun import published, statistics
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.scalability import locks, reading
+from pgrerun.chapters.scalability.bench import busy
 from pgrerun.errors import CannotMeasure
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import switching
@@ -327,7 +328,7 @@ def simulate_writes(chapter: Chapter, swept: pd.DataFrame | None) -> pd.DataFram
     each, written, inserted = calibrated(chapter), chapter.table("write", "throughput"), chapter.table("insertion", "records")
     if each is None or swept is None or written.empty or inserted.empty:
         return None
-    work = reading.processors() / written[reading.clients(reading.processors())].median()
+    work = busy(chapter) / written[reading.clients(busy(chapter))].median()
     record = 1 / inserted[reading.clients(1)].median() - chapter.median("lock costs", "time", locks.EMPTY).estimate * 1e-9
     cores = int(TALK["cores"])
     points = [

@@ -5,14 +5,6 @@ import pandas as pd
 from pgrerun import charts, narrate, published, statistics
 from pgrerun.chapter import Chapter, wide
 from pgrerun.chapters.scalability import commit, cores, reading
-from pgrerun.errors import BookError
-
-
-def _runs(chapter: Chapter, experiment: str) -> list[tuple[str, pd.DataFrame]]:
-    runs = chapter.by_provenance(experiment)
-    if not runs:
-        raise BookError(f"There is nothing to draw of {experiment!r}: neither this run nor the published one has measured it.")
-    return runs
 
 
 def _point(x: float, kind: str, value: statistics.Interval | float, **more) -> dict:
@@ -46,15 +38,17 @@ def the_print() -> charts.Figure:
     )
 
 
-def swept(chapter: Chapter, experiment: str, what: str, fitted: statistics.USL | None) -> charts.Figure:
-    """Throughput over clients, with the law that was fitted to it."""
+def swept(chapter: Chapter, experiment: str, what: str, fitted: statistics.USL | None) -> charts.Figure | None:
+    """Throughput over clients, with the law that was fitted to it; None if nobody has measured it."""
     rows = []
-    for kind, frame in _runs(chapter, experiment):
+    for kind, frame in chapter.by_provenance(experiment):
         table = wide(frame, "throughput").drop(columns=reading.AGAIN, errors="ignore")
         rows += [_point(_number(arm), kind, statistics.median(table[arm])) for arm in table]
     if fitted is not None:
         at = sorted({row["x"] for row in rows})
         rows += [_point(x, "simulated", float(fitted.predict([x])[0])) for x in at]
+    if not rows:
+        return None
     frame = pd.DataFrame(rows).sort_values(["kind", "x"])
     return charts.lines(
         frame,
@@ -155,15 +149,12 @@ def many_commits(simulated: pd.DataFrame | None) -> charts.Figure | None:
     )
 
 
-def commits_over_clients(chapter: Chapter) -> charts.Figure:
+def commits_over_clients(chapter: Chapter) -> charts.Figure | None:
     """Commits per flush and throughput over clients, by way of committing."""
     panels = {"per flush": "commits per flush", "throughput": "transactions per second"}
     rows = []
     for experiment, slow in (("commit sweep", ""), ("slowed sweep", "slowed flush")):
-        found = [("published", chapter.published_run(experiment)), ("measured", chapter.run.observations(experiment))]
-        for kind, observed in found:
-            if observed.empty:
-                continue
+        for kind, observed in chapter.by_provenance(experiment):
             for metric, panel in panels.items():
                 table = wide(observed, metric)
                 rows += [
@@ -171,7 +162,7 @@ def commits_over_clients(chapter: Chapter) -> charts.Figure:
                     for arm in table if arm.startswith(commit.PLAIN)
                 ]  # fmt: skip
     if not rows:
-        raise BookError("There is nothing to draw of the commits: neither this run nor the published one has measured them.")
+        return None
     frame = pd.DataFrame(rows).sort_values(["panel", "series", "kind", "x"])
     return charts.lines(
         frame,
@@ -190,30 +181,34 @@ def commits_over_clients(chapter: Chapter) -> charts.Figure:
     )
 
 
-def compared(chapter: Chapter, experiment: str, metric: str, *, question: str, caption: str, quantity: str, unit: str, name: str, log: bool = False) -> charts.Figure:
-    """Every arm of an experiment, with its interval."""
+def compared(chapter: Chapter, experiment: str, metric: str, *, question: str, caption: str, quantity: str, unit: str, name: str, log: bool = False) -> charts.Figure | None:
+    """Every arm of an experiment, with its interval; None if nobody has measured it."""
     rows = []
-    for kind, observed in _runs(chapter, experiment):
+    for kind, observed in chapter.by_provenance(experiment):
         table = wide(observed, metric)
         for arm in dict.fromkeys(observed["arm"]):
             median = statistics.median(table[arm])
             rows.append({"label": arm, "kind": kind, "value": median.estimate, "low": median.low, "high": median.high})
+    if not rows:
+        return None
     frame = pd.DataFrame(rows)
     return charts.compare_to_print(
         frame, question=question, caption=caption, description=narrate.described(frame), quantity=quantity, unit=unit, log=log, zero=not log, name=name
     )  # fmt: skip
 
 
-def together(chapter: Chapter) -> charts.Figure:
+def together(chapter: Chapter) -> charts.Figure | None:
     """Commits flushed together and each alone, by load and clients."""
     few, many = (commit.clients(chapter, crowd) for crowd in (commit.FEW, commit.MANY))
     panels = {(commit.INSERT, commit.FEW): "inserts, few clients", (commit.INSERT, commit.MANY): "inserts, many clients", (commit.TEN, commit.MANY): "longer, many clients"}
     rows = [
         {"panel": panel, "label": way, "kind": kind, "value": median.estimate, "low": median.low, "high": median.high}
         for (load, crowd), panel in panels.items() for way in (commit.TOGETHER, commit.ALONE)
-        for kind, observed in _runs(chapter, "commits")
+        for kind, observed in chapter.by_provenance("commits")
         for median in [statistics.median(wide(observed, "throughput")[commit.arm(load, way, crowd)])]
     ]  # fmt: skip
+    if not rows:
+        return None
     frame = pd.DataFrame(rows)
     return charts.compare_to_print(
         frame,

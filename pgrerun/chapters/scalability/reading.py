@@ -9,7 +9,7 @@ import psycopg
 
 from pgrerun import statistics
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.scalability.bench import LOOKUP, drive, levels, load, processors, server
+from pgrerun.chapters.scalability.bench import LOOKUP, busy, drive, levels, load, processors, server
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import waits
 from pgrerun.relations import loading
@@ -29,7 +29,7 @@ def read(chapter: Chapter) -> None:
     on = server(chapter)
     load(chapter, on)
     arms = [Arm(clients(number), partial(_lookups, chapter, number)) for number in levels(chapter)]
-    arms.append(Arm(AGAIN, partial(_lookups, chapter, processors())))
+    arms.append(Arm(AGAIN, partial(_lookups, chapter, busy(chapter))))
     chapter.compare("read", arms, UNITS, warmup=0)
 
 
@@ -76,12 +76,14 @@ def _without_end(connection: psycopg.Connection, statement: str) -> None:
 
 
 def law(chapter: Chapter, experiment: str, metric: str = "throughput") -> statistics.USL | None:
-    """The universal scalability law fitted to a sweep over clients; None if it did not run."""
+    """The universal scalability law fitted to a sweep over clients; None if it did not run, or over too few numbers of them."""
     frame = chapter.table(experiment, metric)
     if frame.empty:
         return None
     swept = frame.melt(var_name="arm", value_name="value")
     swept = swept[swept["arm"].str.endswith(("client", "clients"))]
+    if swept["arm"].nunique() < 4:
+        return None
     return statistics.scalability(swept["arm"].str.split().str[0].astype(int), swept["value"], seed=chapter.parameters.seed, resamples=RESAMPLES)
 
 
@@ -90,20 +92,20 @@ def degraded(chapter: Chapter) -> statistics.Interval | None:
     frame = chapter.table("read", "throughput")
     if frame.empty:
         return None
-    return statistics.ratio(frame[clients(processors())], frame[clients(levels(chapter)[-1])], seed=chapter.parameters.seed)
+    return statistics.ratio(frame[clients(busy(chapter))], frame[clients(levels(chapter)[-1])], seed=chapter.parameters.seed)
 
 
 def processor_time(chapter: Chapter) -> pd.Series:
     """Seconds of one processor that a lookup takes, pgbench's part included, per block: with every processor at work."""
     frame = chapter.table("read", "throughput")
-    return processors() / frame[clients(processors())]
+    return busy(chapter) / frame[clients(busy(chapter))]
 
 
 def waiting(chapter: Chapter) -> pd.DataFrame:
     """What active backends wait for where the processors are used up and at the end, in a pass of its own: clients, type, event, backends (on average)."""
     on, frames = server(chapter), []
     load(chapter, on)
-    for number in sorted({processors(), levels(chapter)[-1]}):
+    for number in sorted({busy(chapter), levels(chapter)[-1]}):
         with waits.sampled(on) as found:
             drive(chapter, on, LOOKUP, number, chapter.parameters.transactions, chapter.parameters.seed)
         frames.append(found.seen().assign(clients=number))

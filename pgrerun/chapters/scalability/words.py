@@ -5,7 +5,7 @@ import pandas as pd
 from pgrerun import narrate, statistics
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.scalability import commit, cores, locks, reading, writing
-from pgrerun.chapters.scalability.bench import TALK_CLIENTS, processors
+from pgrerun.chapters.scalability.bench import TALK_CLIENTS, busy, processors
 from pgrerun.chapters.scalability.idle import LAP
 
 
@@ -15,7 +15,7 @@ def noise(chapter: Chapter) -> narrate.Sentence | None:
     frame = chapter.table("read", "throughput")
     if frame.empty:
         return None
-    return narrate.noise(statistics.noise_floor(frame[reading.clients(processors())], frame[reading.AGAIN]))
+    return narrate.noise(statistics.noise_floor(frame[reading.clients(busy(chapter))], frame[reading.AGAIN]))
 
 
 def law(fitted: statistics.USL | None, what: str) -> narrate.Sentence | None:

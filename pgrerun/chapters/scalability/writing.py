@@ -10,7 +10,7 @@ import pandas as pd
 
 from pgrerun import published, statistics
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.scalability.bench import connections, drive, idling, levels, load, processors, server
+from pgrerun.chapters.scalability.bench import busy, connections, drive, idling, levels, load, processors, server
 from pgrerun.chapters.scalability.locks import CROWD
 from pgrerun.chapters.scalability.memory import SMALL_POOL
 from pgrerun.chapters.scalability.reading import clients
@@ -59,7 +59,7 @@ def _write(chapter: Chapter, on: Server, number: int, seed: int, share: float = 
 
 def steps(chapter: Chapter) -> list[int]:
     """Numbers of clients of the sweep that writes."""
-    return sorted({1, processors(), CROWD, levels(chapter)[-1]})
+    return sorted({1, busy(chapter), CROWD, levels(chapter)[-1]})
 
 
 def write(chapter: Chapter) -> None:
@@ -83,7 +83,7 @@ def short_of_linear(chapter: Chapter) -> statistics.Interval | None:
     frame = chapter.table("write", "throughput")
     if frame.empty:
         return None
-    return statistics.ratio(frame[clients(1)] * processors(), frame[clients(processors())], seed=chapter.parameters.seed)
+    return statistics.ratio(frame[clients(1)] * busy(chapter), frame[clients(busy(chapter))], seed=chapter.parameters.seed)
 
 
 LOADS = ("asynchronous", "synchronous")
