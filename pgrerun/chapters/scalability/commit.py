@@ -7,6 +7,7 @@ import pandas as pd
 
 from pgrerun import published, statistics
 from pgrerun.chapter import Chapter
+from pgrerun.chapters.scalability import reading
 from pgrerun.chapters.scalability.bench import TALK_CLIENTS, connections, drive, load, processors, server
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import flushing
@@ -122,6 +123,11 @@ def _half(chapter: Chapter) -> int:
     return min(100_000, max(1, round(flush * 1e6 / 2)))
 
 
+def swept(way: str, number: int) -> str:
+    """The name of an arm of the commit sweeps."""
+    return f"{way}, {reading.clients(number)}"
+
+
 def sizes(chapter: Chapter) -> list[int]:
     """Numbers of clients of the commit sweeps: one, as many as for `MANY`, and the step halfway between."""
     most = clients(chapter, MANY)
@@ -129,7 +135,7 @@ def sizes(chapter: Chapter) -> list[int]:
 
 
 def _swept(chapter: Chapter, on: Server, name: str, ways: list[tuple[str, dict, int]]) -> None:
-    arms = [Arm(f"{way}, {number} clients", partial(_flushed, chapter, on, setting, number)) for way, setting, number in ways]
+    arms = [Arm(swept(way, number), partial(_flushed, chapter, on, setting, number)) for way, setting, number in ways]
     chapter.compare(name, arms, SWEEP_UNITS, warmup=0)
 
 
@@ -159,10 +165,10 @@ def simulate(chapter: Chapter) -> pd.DataFrame | None:
     A transaction's processor time and the cost of letting the next go on are this machine's; how
     long the talk's disk took to flush isn't said, so that is varied.
     """
-    swept, handed = chapter.table("commit sweep", "throughput"), chapter.median("handoff", "elapsed", "handoff")
-    if swept.empty or handed is None:
+    throughput, handed = chapter.table("commit sweep", "throughput"), chapter.median("handoff", "elapsed", "handoff")
+    if throughput.empty or handed is None:
         return None
-    work = processors() / swept[f"{NOT_WAITED}, {sizes(chapter)[-1]} clients"].median()
+    work = processors() / throughput[swept(NOT_WAITED, sizes(chapter)[-1])].median()
     cores = int(published.cell("scalability_write", "commit_cores", "value"))
     rows = []
     for flush in FLUSHES:

@@ -111,8 +111,13 @@ def _throughput(task: tuple) -> float:
 
 
 def _play(chapter: Chapter, points: Iterable[tuple], play=_throughput) -> list[float]:
-    """Throughput of many simulated points (arguments of `play` up to the number of transactions, and a block), on all processors."""
-    tasks = [(*point, chapter.parameters.simulated_transactions, chapter.parameters.seed + block) for *point, block in points]
+    """Throughput of many simulated points (release, processors, clients, costs, what else `play` takes, and a block), on all processors.
+
+    With more clients more transactions are played: it takes each a few until the curve is where it stays.
+    """
+    given = chapter.parameters
+    length = lambda clients: round(given.simulated_transactions * (1 + clients / TALK["cores"]))
+    tasks = [(*point, length(point[2]), given.seed + block) for *point, block in points]
     with ProcessPoolExecutor(os.cpu_count(), get_context("fork")) as pool:
         return list(pool.map(play, tasks, chunksize=4))
 
@@ -164,8 +169,8 @@ def simulate(chapter: Chapter, swept: pd.DataFrame | None) -> pd.DataFrame | Non
     """All simulated machines: lines (`HERE` or `THERE`), release, processors, clients, block, throughput.
 
     The costs of `THERE` are the medians, and its blocks differ in what is drawn at random; of points
-    that are only drawn there is one. `HERE` has a block for each set of measured costs; its curves
-    come from the first set.
+    that are only drawn there is one. `HERE` has a block for each of as many sets of measured costs; its
+    curves come from the first set.
     """
     if swept is None:
         return None
@@ -173,14 +178,14 @@ def simulate(chapter: Chapter, swept: pd.DataFrame | None) -> pd.DataFrame | Non
     there = replace(_median(each), line=talks_line(swept))
     cores, small, large = (int(TALK[row]) for row in ("cores", "cores_small", "cores_large"))
     curves = [(release, cores, clients) for release in RELEASES for clients in SWEEP]
-    judged = [(BEFORE, cores, clients) for clients in SWEEP] + [(FIRST, cores, clients) for clients in SWEEP if clients > cores]
+    judged = [(BEFORE, cores, clients) for clients in SWEEP if clients >= cores / 2] + [(FIRST, cores, clients) for clients in SWEEP if clients > cores]
     judged += [(release, cores, clients) for release in (AFTER, NO_MESSAGES) for clients in (1, cores)]
     judged += [(release, small, small) for release in (BEFORE, AFTER)]
     points = [(THERE, *point, there, block) for block in range(SEEDS) for point in judged]
     points += [(THERE, *point, there, 0) for point in curves if point not in judged]
     points += [(HERE, *point, each[0], 0) for point in curves if point[2] != cores]
     larger = [(AFTER, large, 1), *((release, large, large) for release in (AFTER, OLD_LINUX, BEFORE))]
-    points += [(HERE, *point, costs, block) for block, costs in enumerate(each) for point in [*larger, *((release, cores, cores) for release in RELEASES)]]
+    points += [(HERE, *point, costs, block) for block, costs in enumerate(each[:SEEDS]) for point in [*larger, *((release, cores, cores) for release in RELEASES)]]
     found = _play(chapter, [point[1:] for point in points])
     rows = [(*point[:4], point[5], value) for point, value in zip(points, found)]
     return pd.DataFrame(rows, columns=["lines", "release", "processors", "clients", "block", "throughput"])

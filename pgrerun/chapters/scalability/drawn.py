@@ -11,6 +11,11 @@ def _point(x: float, kind: str, value: statistics.Interval | float, **more) -> d
     return charts.row(f"{x:g}", kind, value, x=x, **more)
 
 
+def _counted(frame: pd.DataFrame) -> pd.Series:
+    """The labels of points over clients, in words."""
+    return frame["x"].map(lambda number: narrate.count(int(number), "client"))
+
+
 def _number(arm: str) -> int:
     """The clients in an arm's name ("as it comes, 16 clients")."""
     return int(arm.rpartition(", ")[2].split()[0])
@@ -54,7 +59,7 @@ def swept(chapter: Chapter, experiment: str, what: str, fitted: statistics.USL |
         frame,
         question=f"How does the throughput of {what} change with the number of clients?",
         caption="Medians with intervals; the dashed line, a model's, is the universal scalability law fitted to this run.",
-        description=narrate.described(frame.assign(label=frame["label"] + " clients")),
+        description=narrate.described(frame.assign(label=_counted(frame))),
         x_quantity="clients",
         x_unit="",
         quantity="throughput",
@@ -83,7 +88,7 @@ def many_processors(simulated: pd.DataFrame | None) -> charts.Figure | None:
         question="What would the talk's releases do on its machine of 32 processors?",
         caption="Simulated throughput over that of one client. The costs of a lookup, a lock and a sleep are those of the reader's machine; those of a cache line are, too, "
         "in one panel, and in the other as high as the talk's gain with 32 clients asks. Which locks are taken is the releases'.",
-        description=narrate.described(frame.assign(label=frame["series"] + ", " + frame["label"] + " clients")),
+        description=narrate.described(frame.assign(label=frame["series"] + ", " + _counted(frame))),
         x_quantity="clients",
         x_unit="",
         quantity="throughput relative to one client",
@@ -136,7 +141,7 @@ def many_commits(simulated: pd.DataFrame | None) -> charts.Figure | None:
         frame,
         question="What does it cost to let those who wait for a flush go on one by one?",
         caption="Simulated single inserts on the talk's commit machine: 9.1 lets waiting commits go on in line, 9.2 all at once. How long its disk took to flush isn't said.",
-        description=narrate.described(frame.assign(label=frame["series"] + ", " + frame["label"] + " clients")),
+        description=narrate.described(frame.assign(label=frame["series"] + ", " + _counted(frame))),
         x_quantity="clients",
         x_unit="",
         quantity="throughput",
@@ -168,7 +173,7 @@ def commits_over_clients(chapter: Chapter) -> charts.Figure | None:
         frame,
         question="How many commits does one flush of the log carry?",
         caption="Single inserts over clients. One server's flush was made slow on purpose, by a library that waits in front of it.",
-        description=narrate.described(frame.assign(label=frame["series"] + ", " + frame["label"] + " clients")),
+        description=narrate.described(frame.assign(label=frame["series"] + ", " + _counted(frame))),
         x_quantity="clients",
         x_unit="",
         quantity="commits, transactions",

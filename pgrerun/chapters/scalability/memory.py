@@ -8,6 +8,7 @@ from pgrerun import statistics
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.scalability.bench import LOOKUP, connections, drive, load, server
 from pgrerun.chapters.scalability.locks import CROWD
+from pgrerun.chapters.scalability.reading import clients
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import cachelines
 
@@ -56,7 +57,7 @@ def pools(chapter: Chapter) -> None:
 
 
 def _pool(name: str, number: int) -> str:
-    return f"{name}, {number} clients"
+    return f"{name}, {clients(number)}"
 
 
 def _look(chapter: Chapter, on, number: int, block: Block) -> dict[str, float]:

@@ -40,9 +40,9 @@ def knee(found: pd.DataFrame | None, number: int | None = None) -> narrate.Sente
     waiting = rows[rows["type"] != "CPU"].head(2)
     said = f"On average {narrate.number(active, 1)} backends are active, and {narrate.number(running, 1)} of them run or would like to, on {narrate.count(processors(), 'processor')}"
     if waiting.empty:
-        return narrate.Sentence(f"{said}; none waits for anything that PostgreSQL knows: the knee is the number of processors.")
+        return narrate.Sentence(f"{said}; none waits for anything that PostgreSQL knows: the knee is the number of processors, which pgbench shares with them.")
     most = " and ".join(f"{row.type}:{row.event} ({narrate.number(row.backends, 2)})" for row in waiting.itertuples())
-    cause = "the knee is the number of processors" if running > 2 * (active - running) else "the knee is a wait inside PostgreSQL"
+    cause = "the knee is the number of processors, which pgbench shares with them" if running > 2 * (active - running) else "the knee is a wait inside PostgreSQL"
     return narrate.Sentence(f"{said}; the others wait, most for {most}: {cause}.")
 
 
@@ -85,16 +85,16 @@ def flat(simulated: pd.DataFrame | None) -> narrate.Sentence | None:
 def per_flush(chapter: Chapter) -> narrate.Sentence | None:
     """Commits that one flush carries, from one client to many."""
     sizes = commit.sizes(chapter)
-    found = [chapter.median("commit sweep", "per flush", f"{commit.PLAIN}, {number} clients") for number in (sizes[0], sizes[-1])]
+    found = [chapter.median("commit sweep", "per flush", commit.swept(commit.PLAIN, number)) for number in (sizes[0], sizes[-1])]
     if None in found:
         return None
-    return narrate.Sentence(f"A flush carries {narrate.interval(found[0])} commits of one client and {narrate.interval(found[1])} of {sizes[-1]}.")
+    return narrate.Sentence(f"Commits that one flush carries: {narrate.interval(found[0])} with one client, {narrate.interval(found[1])} with {sizes[-1]}.")
 
 
 def waited(chapter: Chapter) -> narrate.Sentence | None:
     """What commit_delay, and not waiting at all, do to the throughput of the most clients."""
     most = commit.sizes(chapter)[-1]
-    found = [chapter.ratio("commit sweep", "throughput", f"{way}, {most} clients", f"{commit.PLAIN}, {most} clients") for way in (commit.DELAYED, commit.NOT_WAITED)]
+    found = [chapter.ratio("commit sweep", "throughput", commit.swept(way, most), commit.swept(commit.PLAIN, most)) for way in (commit.DELAYED, commit.NOT_WAITED)]
     if None in found:
         return None
     base = f"{most} clients as it comes"

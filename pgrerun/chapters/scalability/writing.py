@@ -340,7 +340,7 @@ def insertion(chapter: Chapter) -> None:
     chapter.compare("insertion", arms, {"records": "records/s"}, warmup=0)
 
 
-RECORDS = 10_000
+RECORDS = 30_000
 
 
 def inserting_scales(chapter: Chapter) -> statistics.Interval | None:
