@@ -147,7 +147,9 @@ class Scalability(ChapterParameters):
     idle_connections: int = Field(ge=8, le=5000, description="Connections that do nothing while others work", **_unit("connections"))
     flush_delay: int = Field(ge=100, le=100_000, description="What the slowed flush takes longer", **_unit("µs"))
     idle_seconds: int = Field(ge=5, le=3600, description="Least time for which the idle server is watched", **_unit("s"))
-    simulated_transactions: int = Field(ge=200, le=1_000_000, description="Length of one simulated run", **_unit("transactions"))
+    simulated_transactions: int = Field(
+        ge=100, le=1_000_000, description="Length of one simulated run, as many again for as many clients as the talk had processors", **_unit("transactions")
+    )
 
 
 class Explorations(ChapterParameters):
@@ -248,10 +250,10 @@ VALUES: dict[str, dict[str, tuple]] = {
         "transactions": (1_500, 10_000, 1_000_000),
         "commits": (200, 2_000, 100_000),
         "commit_clients": (32, 250, 250),
-        "idle_connections": (64, 500, 2_000),
+        "idle_connections": (40, 500, 2_000),
         "flush_delay": (2_000, 5_000, 5_000),
         "idle_seconds": (10, 120, 600),
-        "simulated_transactions": (200, 1_500, 50_000),
+        "simulated_transactions": (130, 1_000, 50_000),
     },
     "explorations": _EVERYWHERE
     | {

@@ -53,7 +53,7 @@ def test_the_print_is_what_the_talk_says():
 def test_levels_double_up_to_four_per_processor_and_end_in_the_most(monkeypatch, chapter):
     monkeypatch.setattr(bench, "processors", lambda: 2)
     chapter.parameters = chapter.parameters.model_copy(update={"most_clients": 64})
-    assert bench.levels(chapter) == [1, 2, 4, 8, 32, 64]
+    assert bench.levels(chapter) == [1, 2, 8, 32, 64]
 
 
 def test_as_many_clients_as_processors_are_among_the_levels(monkeypatch, chapter):

@@ -42,10 +42,10 @@ def connections(chapter: Chapter) -> int:
 
 
 def levels(chapter: Chapter) -> list[int]:
-    """Numbers of clients: doubling up to four per processor, then in larger steps up to `most_clients`; `busy` is among them."""
+    """Numbers of clients: doubling up to one per processor, then in larger steps up to `most_clients`; `busy` is among them."""
     most, found = _allowed(chapter), [1]
     while found[-1] < most:
-        found.append(min(most, found[-1] * (2 if found[-1] < 4 * processors() else 4)))
+        found.append(min(most, found[-1] * (2 if found[-1] < processors() else 4)))
     return sorted({*found, min(processors(), most)})
 
 

@@ -124,7 +124,7 @@ def _play(chapter: Chapter, points: Iterable[tuple], play=_throughput) -> list[f
 
 # What is judged on simulated machines.
 CLAIMS = ("haas-001", "haas-004", "haas-005", "haas-006", "haas-007", "haas-010", "haas-011", "haas-014", "haas-024")
-LINES = tuple(nanoseconds * 1e-9 for nanoseconds in (10, 30, 60, 90, 120, 150))
+LINES = tuple(nanoseconds * 1e-9 for nanoseconds in (10, 40, 80, 120, 150))
 
 
 def by_line(chapter: Chapter) -> pd.DataFrame:

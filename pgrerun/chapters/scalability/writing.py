@@ -389,15 +389,16 @@ def checkpointed(chapter: Chapter) -> None:
     """Throughput and log per transaction right after a checkpoint, and once all pages have been logged in full since.
 
     The same transactions each time, drawn with the block's seed: `LATER` they run once before they
-    are measured, so that every page they change has been changed since the checkpoint.
+    are measured, so that every page they change has been changed since the last checkpoint.
     """
     on = prepared(chapter)
 
     def prepare(when: str, block: Block) -> None:
-        with on.connect() as connection:
-            connection.execute("CHECKPOINT")
         if when == LATER:
             _write(chapter, on, CROWD, block.seed)
+            return
+        with on.connect() as connection:
+            connection.execute("CHECKPOINT")
 
     def measure(block: Block) -> dict[str, float]:
         with on.connect() as connection:
