@@ -50,7 +50,7 @@ def test_the_print_is_what_the_talk_says():
     assert rows.agrees.tolist() == [True, True, True, False, False]
 
 
-def test_levels_double_up_to_four_per_processor_and_end_in_the_most(monkeypatch, chapter):
+def test_levels_double_up_to_one_per_processor_and_end_in_the_most(monkeypatch, chapter):
     monkeypatch.setattr(bench, "processors", lambda: 2)
     chapter.parameters = chapter.parameters.model_copy(update={"most_clients": 64})
     assert bench.levels(chapter) == [1, 2, 8, 32, 64]

@@ -176,7 +176,7 @@ def simulate(chapter: Chapter) -> pd.DataFrame | None:
             for way in (group_commit.QUEUE, group_commit.TOGETHER):
                 played = group_commit.commit(
                     way, number, work=work, flush=flush, switch=handed.estimate * 1e-6, processors=cores,
-                    transactions=chapter.parameters.simulated_transactions, seed=chapter.parameters.seed,
+                    transactions=chapter.parameters.simulated_transactions + 4 * number, seed=chapter.parameters.seed,
                 )  # fmt: skip
                 rows.append((flush, number, way, played.throughput, played.per_flush))
     return pd.DataFrame(rows, columns=["flush", "clients", "way", "throughput", "per_flush"])
