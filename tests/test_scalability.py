@@ -8,9 +8,10 @@ import pandas as pd
 import pytest
 
 from pgrerun import parameters, published, statistics
-from pgrerun.chapters.scalability import bench, commit, cores, idle, locks, reading, writing
+from pgrerun.chapters.scalability import bench, commit, cores, idle, locks, reading, words, writing
 from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.experiment import Block
+from pgrerun.models import contention
 from pgrerun.models.contention import Transaction, play
 from pgrerun.server import Cluster
 
@@ -179,6 +180,18 @@ def test_one_client_hardly_sees_the_patches_and_many_do():
         return after / before
 
     assert gain(1) < 1.05 and gain(32) > 1.3
+
+
+def test_the_simulated_single_client_is_what_play_comes_to():
+    lookup = Transaction(COSTS.work, cores.visits(cores.BEFORE, COSTS))
+    assert contention.alone(lookup) == pytest.approx(play(cores.machine(32, COSTS), lookup, 1, transactions=3000).throughput, rel=0.01)
+
+
+def test_waits_for_the_client_are_no_knee_inside_postgresql():
+    rows = [("CPU", "running", 1.0), ("Client", "ClientRead", 5.0), ("LWLock", "LockManager", 0.1)]
+    assert "number of processors" in words.knee(pd.DataFrame(rows, columns=["type", "event", "backends"]))
+    rows[2] = ("LWLock", "LockManager", 3.0)
+    assert "inside PostgreSQL" in words.knee(pd.DataFrame(rows, columns=["type", "event", "backends"]))
 
 
 def swept(gains):

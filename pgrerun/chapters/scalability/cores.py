@@ -107,6 +107,8 @@ def machine(processors: int, costs: Costs) -> Machine:
 def _throughput(task: tuple) -> float:
     release, processors, clients, costs, transactions, seed = task
     lookup = Transaction(costs.work, visits(release, costs))
+    if clients == 1:
+        return contention.alone(lookup)
     return contention.play(machine(processors, costs), lookup, clients, transactions=transactions, seed=seed).throughput
 
 

@@ -38,11 +38,12 @@ def knee(found: pd.DataFrame | None, number: int | None = None) -> narrate.Sente
     active = rows["backends"].sum()
     running = rows.loc[rows["type"] == "CPU", "backends"].sum()
     waiting = rows[rows["type"] != "CPU"].head(2)
+    inside = rows.loc[~rows["type"].isin(["CPU", "Client"]), "backends"].sum()
     said = f"On average {narrate.number(active, 1)} backends are active, and {narrate.number(running, 1)} of them run or would like to, on {narrate.count(processors(), 'processor')}"
     if waiting.empty:
         return narrate.Sentence(f"{said}; none waits for anything that PostgreSQL knows: the knee is the number of processors, which pgbench shares with them.")
     most = " and ".join(f"{row.type}:{row.event} ({narrate.number(row.backends, 2)})" for row in waiting.itertuples())
-    cause = "the knee is the number of processors, which pgbench shares with them" if running > 2 * (active - running) else "the knee is a wait inside PostgreSQL"
+    cause = "the knee is the number of processors, which pgbench shares with them" if running > 2 * inside else "the knee is a wait inside PostgreSQL"
     return narrate.Sentence(f"{said}; the others wait, most for {most}: {cause}.")
 
 
