@@ -80,11 +80,15 @@ def test_idle_connections_are_there_for_the_block_and_gone_after_it(cluster):
         count = lambda: watch.execute(counted).fetchone()[0]
         before = count()
         with bench.idling(cluster, 5):
-            assert count() == before + 5
-        until = time.monotonic() + 10
-        while count() > before and time.monotonic() < until:
-            time.sleep(0.02)
-        assert count() == before
+            assert _becomes(count, before + 5)
+        assert _becomes(count, before)
+
+
+def _becomes(count, number):
+    until = time.monotonic() + 10
+    while count() != number and time.monotonic() < until:
+        time.sleep(0.02)
+    return count() == number
 
 
 def test_idle_connections_beyond_the_servers_room_are_no_silent_loss(cluster):

@@ -96,14 +96,15 @@ def drive(chapter: Chapter, on: Server, script: str, clients: int, transactions:
 def idling(on: Server, number: int) -> Iterator[None]:
     """So many connections are there and do nothing while this block runs; pgbench opens them faster than Python."""
     counted = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND state = 'idle' AND query = ''"
-    with on.tool_process("pgbench", "-n", "-c", number, "-f", "-", stdin=subprocess.PIPE) as process, on.connect() as watch:
+    with on.tool_process("pgbench", "-n", "-c", number, "-f", "-", stdin=subprocess.PIPE) as process:
         try:
             process.stdin.write("\\sleep 1000 s\n")
             process.stdin.close()
-            while watch.execute(counted).fetchone()[0] < number:
-                if process.poll() is not None:
-                    raise ServerError(f"pgbench couldn't open {number} connections: {process.stderr.read().strip()[-300:]}")
-                time.sleep(0.01)
+            with on.connect() as watch:
+                while watch.execute(counted).fetchone()[0] < number:
+                    if process.poll() is not None:
+                        raise ServerError(f"pgbench couldn't open {number} connections: {process.stderr.read().strip()[-300:]}")
+                    time.sleep(0.01)
             yield
         finally:
             process.kill()
