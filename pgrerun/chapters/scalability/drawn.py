@@ -26,7 +26,7 @@ def the_print() -> charts.Figure:
     read, write = published.table("scalability_read").value, published.table("scalability_write").value
     rows = [
         ("lookups, 32 clients", read["gain"]), ("writers, 32 clients", 1 + write["gain_percent"] / 100),
-        ("single inserts, 250 clients", write["commit_gain_low"]), ("64 processors over one", read["speedup"]),
+        ("inserts, 250 clients", write["commit_gain_low"]), ("64 processors over one", read["speedup"]),
     ]  # fmt: skip
     frame = pd.DataFrame([{"label": label, "kind": "printed", "value": value} for label, value in rows])
     return charts.compare_to_print(

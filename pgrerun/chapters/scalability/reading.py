@@ -37,7 +37,7 @@ def _lookups(chapter: Chapter, number: int, block: Block) -> dict[str, float]:
     return {"throughput": drive(chapter, server(chapter), LOOKUP, number, chapter.parameters.transactions, block.seed).tps}
 
 
-TOLD_NOBODY, TOLD_OTHERS, TOLD_READERS = "changes rolled back", "another relation changed", "this relation changed"
+TOLD_NOBODY, TOLD_OTHERS, TOLD_READERS = "change rolled back", "another relation", "the relation read"
 _CHANGE = """DO $$ BEGIN LOOP
     EXECUTE 'ALTER TABLE {} ALTER bid SET STATISTICS ' || (100 * random())::int; {};
     PERFORM pg_sleep(0.001);

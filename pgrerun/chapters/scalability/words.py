@@ -129,11 +129,12 @@ def off_the_fast_path(chapter: Chapter) -> narrate.Sentence | None:
 
 def messages(chapter: Chapter) -> narrate.Sentence | None:
     """What messages about other relations, and about the one that is read, cost those who look up."""
-    found = {told: chapter.ratio("schema changes", "throughput", told, reading.TOLD_NOBODY) for told in (reading.TOLD_OTHERS, reading.TOLD_READERS)}
+    told = {reading.TOLD_OTHERS: "lookups while another relation is changed", reading.TOLD_READERS: "lookups while the relation that they read is changed"}
+    found = {arm: chapter.ratio("schema changes", "throughput", arm, reading.TOLD_NOBODY) for arm in told}
     if None in found.values():
         return None
-    said = [narrate.ratio_sentence(ratio, "throughput", f"lookups with {told}", f"lookups with {reading.TOLD_NOBODY}") for told, ratio in found.items()]
-    return narrate.Sentence(" ".join(str(sentence) for sentence in said))
+    base = "lookups while the same changes are rolled back"
+    return narrate.Sentence(" ".join(narrate.ratio_sentence(found[arm], "throughput", words, base) for arm, words in told.items()))
 
 
 def idle_connections(chapter: Chapter) -> narrate.Sentence | None:
