@@ -247,13 +247,13 @@ VALUES: dict[str, dict[str, tuple]] = {
         "pairs": (7, 11, 15),
         "scale": (1, 10, 100),
         "most_clients": (32, 128, 1000),
-        "transactions": (1_500, 10_000, 1_000_000),
-        "commits": (200, 2_000, 100_000),
+        "transactions": (1_500, 8_000, 1_000_000),
+        "commits": (200, 1_500, 100_000),
         "commit_clients": (32, 250, 250),
-        "idle_connections": (40, 500, 2_000),
+        "idle_connections": (40, 300, 2_000),
         "flush_delay": (2_000, 5_000, 5_000),
         "idle_seconds": (10, 120, 600),
-        "simulated_transactions": (130, 1_000, 50_000),
+        "simulated_transactions": (130, 700, 50_000),
     },
     "explorations": _EVERYWHERE
     | {

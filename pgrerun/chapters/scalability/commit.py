@@ -54,12 +54,13 @@ def commits(chapter: Chapter) -> None:
     on = _ready(chapter, server(chapter))
     kinds = [(INSERT, way, crowd) for crowd in (FEW, MANY) for way in (TOGETHER, ALONE)] + [(TEN, way, MANY) for way in (TOGETHER, ALONE)]
     arms = [Arm(arm(*kind), partial(_commit, chapter, on, *kind)) for kind in kinds]
-    if chapter.borrowed:
-        chapter.cluster()  # says why not: so many connections, and a load that stops everybody
     chapter.compare("commits", arms, UNITS, warmup=0)
 
 
 def _ready(chapter: Chapter, on: Server) -> Server:
+    """The server with the relations; CannotMeasure on somebody else's."""
+    if chapter.borrowed:
+        chapter.cluster()  # says why not: so many connections, and a load that stops everybody
     load(chapter, on)
     return on
 
