@@ -144,10 +144,14 @@ class Scalability(ChapterParameters):
     transactions: int = Field(
         ge=500, le=10_000_000, description="Length of one throughput observation, all clients together", **_unit("transactions")
     )
-    commits: int = Field(ge=500, le=10_000_000, description="The same where every transaction waits for a flush", **_unit("transactions"))
+    commits: int = Field(ge=200, le=10_000_000, description="The same where every transaction waits for a flush", **_unit("transactions"))
+    commit_clients: int = Field(ge=8, le=2000, description="Clients that wait for flushes together", **_unit("connections"))
+    idle_connections: int = Field(ge=8, le=5000, description="Connections that do nothing while others work", **_unit("connections"))
     flush_delay: int = Field(ge=100, le=100_000, description="What the slowed flush takes longer", **_unit("µs"))
     idle_seconds: int = Field(ge=5, le=3600, description="Least time for which the idle server is watched", **_unit("s"))
-    simulated_transactions: int = Field(ge=200, le=1_000_000, description="Length of one simulated run", **_unit("transactions"))
+    simulated_transactions: int = Field(
+        ge=100, le=1_000_000, description="Length of one simulated run, as many again for as many clients as the talk had processors", **_unit("transactions")
+    )
 
 
 class Explorations(ChapterParameters):
@@ -248,13 +252,15 @@ VALUES: dict[str, dict[str, tuple]] = {
     | {
         "seed": (2012, 2012, 2012),
         "pairs": (7, 11, 15),
-        "scale": (2, 10, 100),
-        "most_clients": (64, 250, 1000),
-        "transactions": (3_000, 40_000, 1_000_000),
-        "commits": (500, 5_000, 100_000),
+        "scale": (1, 10, 100),
+        "most_clients": (32, 128, 1000),
+        "transactions": (1_500, 8_000, 1_000_000),
+        "commits": (200, 1_500, 100_000),
+        "commit_clients": (32, 250, 250),
+        "idle_connections": (40, 300, 2_000),
         "flush_delay": (2_000, 5_000, 5_000),
         "idle_seconds": (10, 120, 600),
-        "simulated_transactions": (400, 5_000, 50_000),
+        "simulated_transactions": (130, 700, 50_000),
     },
     "explorations": _EVERYWHERE
     | {

@@ -1,6 +1,8 @@
 """Waits, cache lines, handoffs, and flushes made slow: the instruments behind the scalability chapter."""
 
 import os
+import subprocess
+import sys
 import threading
 import time
 
@@ -83,9 +85,22 @@ def test_a_slowed_server_waits_at_every_commit_and_others_do_not(cluster):
     assert _insert(cluster) < 0.02
 
 
-def test_without_a_compiler_nothing_is_slowed(monkeypatch):
+def test_one_page_of_one_file_is_slow_to_read(tmp_path):
+    path = tmp_path / "slow"
+    path.write_bytes(bytes(3 * 8192))
+    (tmp_path / "other").write_bytes(bytes(3 * 8192))
+    read = "import os, sys, time\nfile = os.open(sys.argv[1], os.O_RDONLY)\nbegan = time.perf_counter()\nos.pread(file, 8192, int(sys.argv[2]))\nprint(time.perf_counter() - began)"
+    taken = lambda path, page: float(subprocess.run([sys.executable, "-c", read, path, str(page * 8192)], capture_output=True, text=True, check=True).stdout)
+    with flushing.slow_page("/slow", 8192, 200_000):
+        assert taken(path, 1) >= 0.2
+        assert taken(path, 2) < 0.2 and taken(tmp_path / "other", 1) < 0.2
+    assert taken(path, 1) < 0.2
+
+
+@pytest.mark.parametrize("slow", [lambda: flushing.slowed(1000), lambda: flushing.slow_page("/slow", 0, 1000)])
+def test_without_a_compiler_nothing_is_slowed(monkeypatch, slow):
     monkeypatch.setattr("shutil.which", lambda name: None)
-    with pytest.raises(CannotMeasure, match="compiler"), flushing.slowed(1000):
+    with pytest.raises(CannotMeasure, match="compiler"), slow():
         pass
 
 

@@ -1,14 +1,19 @@
 """The scalability chapter's own verbs, on small servers and on made-up observations."""
 
 import time
+from contextlib import ExitStack
 from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
 from pgrerun import parameters, published, statistics
-from pgrerun.chapters.scalability import bench, commit, cores, idle, locks, writing
+from pgrerun.chapters.scalability import bench, commit, cores, idle, locks, reading, words, writing
+from pgrerun.errors import CannotMeasure, ServerError
+from pgrerun.experiment import Block
+from pgrerun.models import contention
 from pgrerun.models.contention import Transaction, play
+from pgrerun.server import Cluster
 
 COSTS = cores.Costs(work=50e-6, visit=0.1e-6, line=0.05e-6, switch=5e-6, rouse=20e-6)
 
@@ -20,6 +25,25 @@ def chapter(cluster):
     return SimpleNamespace(server=cluster, parameters=given, borrowed=False, cluster=lambda **settings: cluster)
 
 
+@pytest.fixture
+def recording(chapter):
+    """A chapter that measures its arms twice and keeps the last metric of each, as a frame for each experiment."""
+    chapter.parameters = chapter.parameters.model_copy(update={"transactions": 500, "most_clients": 16, "idle_connections": 8})
+    chapter.observed = {}
+
+    def compare(name, arms, units, pairs=0, warmup=1):
+        rows = {}
+        for block in (Block(0, 1, 0), Block(1, 2, 0)):
+            for arm in arms:
+                if arm.prepare:
+                    arm.prepare(block)
+                rows.setdefault(arm.name, []).append(list(arm.measure(block).values())[-1])
+        chapter.observed[name] = pd.DataFrame(rows)
+
+    chapter.compare = compare
+    return chapter
+
+
 def test_the_print_is_what_the_talk_says():
     assert published.derived("scalability_idle").times_fewer["wakeups_after"] == pytest.approx(28.75)
     assert published.derived("scalability_read").share["speedup"] == pytest.approx(63.7 / 64)
@@ -27,14 +51,49 @@ def test_the_print_is_what_the_talk_says():
     assert rows.agrees.tolist() == [True, True, True, False, False]
 
 
-def test_levels_double_up_to_four_per_processor_and_end_in_the_most(monkeypatch, chapter):
+def test_levels_double_up_to_one_per_processor_and_end_in_the_most(monkeypatch, chapter):
     monkeypatch.setattr(bench, "processors", lambda: 2)
-    assert bench.levels(chapter) == [1, 2, 4, 8, 32, 64]
+    chapter.parameters = chapter.parameters.model_copy(update={"most_clients": 64})
+    assert bench.levels(chapter) == [1, 2, 8, 32, 64]
+
+
+def test_as_many_clients_as_processors_are_among_the_levels(monkeypatch, chapter):
+    monkeypatch.setattr(bench, "processors", lambda: 6)
+    assert 6 in bench.levels(chapter) and bench.busy(chapter) == 6
+    monkeypatch.setattr(bench, "processors", lambda: 128)
+    assert bench.busy(chapter) == bench.levels(chapter)[-1] == 32
+
+
+def test_no_law_is_fitted_to_three_points(chapter):
+    chapter.table = lambda experiment, metric: pd.DataFrame({reading.clients(n): [10.0 * n] * 7 for n in (1, 4, 16)})
+    assert reading.law(chapter, "write") is None
 
 
 def test_levels_on_a_borrowed_server_leave_room_for_its_owner(chapter, cluster):
     chapter.borrowed = True
     assert max(bench.levels(chapter)) <= 30  # it allows 40
+
+
+def test_idle_connections_are_there_for_the_block_and_gone_after_it(cluster):
+    counted = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+    with cluster.connect() as watch:
+        count = lambda: watch.execute(counted).fetchone()[0]
+        before = count()
+        with bench.idling(cluster, 5):
+            assert _becomes(count, before + 5)
+        assert _becomes(count, before)
+
+
+def _becomes(count, number):
+    until = time.monotonic() + 10
+    while count() != number and time.monotonic() < until:
+        time.sleep(0.02)
+    return count() == number
+
+
+def test_idle_connections_beyond_the_servers_room_are_no_silent_loss(cluster):
+    with pytest.raises(ServerError, match="1000 connections"), bench.idling(cluster, 1000):
+        pass
 
 
 def test_a_reader_and_a_drop(chapter):
@@ -54,6 +113,50 @@ def test_a_virtual_transaction_that_is_waited_for(chapter):
 def test_index_scans_ask_the_commit_log_once_for_each_tuple_and_never_again(chapter):
     found = writing.index_scans(chapter)
     assert writing.lookups_per_tuple(found) == {"first scan": 1.0, "second scan": 0.0}
+
+
+def test_who_needs_another_page_does_not_wait_for_the_slow_one():
+    with ExitStack() as ending:
+        found = writing.one_slow_page(SimpleNamespace(cluster=lambda **settings: ending.enter_context(Cluster(settings=settings))))
+    assert found["waits"].tolist() == [True, True, False]
+    assert writing.everybody_waits(found) is False
+    found.loc[found["session"] == writing.OTHER_PAGE, "waits"] = True
+    assert writing.everybody_waits(found) is True
+
+
+def test_pages_that_are_not_slow_give_no_verdict(monkeypatch):
+    monkeypatch.setattr(writing, "SLOW", 40)  # beyond the file: that page is never read
+    monkeypatch.setattr(writing, "_ask", lambda connection, page: None)
+    with ExitStack() as ending, pytest.raises(CannotMeasure, match="wasn't"):
+        writing.one_slow_page(SimpleNamespace(cluster=lambda **settings: ending.enter_context(Cluster(settings=settings))))
+
+
+def test_later_no_page_is_logged_in_full(recording):
+    writing.checkpointed(recording)
+    found = recording.observed["checkpointed"]
+    assert (found[writing.LATER] < found[writing.AFTER] / 1.5).all()
+
+
+def test_changed_definitions_stop_when_the_lookups_do(recording, cluster):
+    reading.schema_changes(recording)
+    assert set(recording.observed["schema changes"]) == {reading.TOLD_NOBODY, reading.TOLD_OTHERS, reading.TOLD_READERS}
+    with cluster.connect() as watch:
+        [left] = watch.execute("SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'DO %' AND state = 'active'").fetchone()
+    assert left == 0
+
+
+def test_a_fix_that_came_later_than_the_talk_thought_is_half_the_prediction(monkeypatch):
+    monkeypatch.setattr(writing, "inserting_scales", lambda chapter: statistics.exact(1.8))
+    assert list(writing.fixed_facts(None).values()) == [True, False]
+    monkeypatch.setattr(writing, "DIVIDED_IN", 9.3)
+    monkeypatch.setattr(writing, "inserting_scales", lambda chapter: statistics.exact(0.9))
+    assert list(writing.fixed_facts(None).values()) == [False, True]
+
+
+def test_a_gain_with_other_clients_than_the_talks_is_remarked_on(chapter):
+    assert "where the talk had 250" in commit.of_the_talks(chapter)
+    chapter.parameters = chapter.parameters.model_copy(update={"commit_clients": 250})
+    assert commit.of_the_talks(chapter) == ""
 
 
 def test_copy_writes_less_log(chapter):
@@ -81,6 +184,18 @@ def test_one_client_hardly_sees_the_patches_and_many_do():
         return after / before
 
     assert gain(1) < 1.05 and gain(32) > 1.3
+
+
+def test_the_simulated_single_client_is_what_play_comes_to():
+    lookup = Transaction(COSTS.work, cores.visits(cores.BEFORE, COSTS))
+    assert contention.alone(lookup) == pytest.approx(play(cores.machine(32, COSTS), lookup, 1, transactions=3000).throughput, rel=0.01)
+
+
+def test_waits_for_the_client_are_no_knee_inside_postgresql():
+    rows = [("CPU", "running", 1.0), ("Client", "ClientRead", 5.0), ("LWLock", "LockManager", 0.1)]
+    assert "number of processors" in words.knee(pd.DataFrame(rows, columns=["type", "event", "backends"]))
+    rows[2] = ("LWLock", "LockManager", 3.0)
+    assert "inside PostgreSQL" in words.knee(pd.DataFrame(rows, columns=["type", "event", "backends"]))
 
 
 def swept(gains):

@@ -176,9 +176,26 @@ def test_an_installed_release_serves_as_well(base, programs):
 def test_tools_run_as_the_servers_account_and_never_as_root(cluster):
     process = cluster.tool_process("psql", "-c", "SELECT pg_sleep(30)")
     with contextlib.closing(process.stdout), contextlib.closing(process.stderr):
-        assert psutil.Process(process.pid).uids().real == psutil.Process(next(iter(cluster.pids()))).uids().real
+        running = psutil.Process(process.pid)
+        until = time.monotonic() + 10
+        while running.name() != "psql" and time.monotonic() < until:
+            time.sleep(0.01)
+        assert running.name() == "psql" and running.uids() == psutil.Process(next(iter(cluster.pids()))).uids()
         process.kill()
         process.wait()
+
+
+@as_root
+@pytest.mark.parametrize("found", [None, "/bin/false"])
+def test_without_setpriv_tools_run_as_that_account_all_the_same(cluster, monkeypatch, found):
+    monkeypatch.setattr(private.shutil, "which", lambda name: found)
+    private._setpriv.cache_clear()
+    try:
+        command, how = private.as_account(private.account(), ["true"])
+        assert command == ["true"] and how["user"] == private.account().uid
+        assert cluster.tool("psql", "-Atc", "SELECT 1").stdout == "1\n"
+    finally:
+        private._setpriv.cache_clear()
 
 
 def test_scripts_and_logs_pass_through_scratch_whatever_the_umask(cluster):
@@ -252,6 +269,18 @@ def test_titles_of_old_and_new_releases(title, role):
 def resident_pages(file: Path) -> int:
     output = subprocess.run(["fincore", "-nb", "-o", "PAGES", file], capture_output=True, text=True, check=True)
     return int(output.stdout)
+
+
+def test_programs_for_a_stopped_servers_files(base):
+    with Cluster() as server:
+        with pytest.raises(ServerError, match="Call stop"):
+            server.offline("pg_resetwal", "-x", "100000")
+        server.stop()
+        with pytest.raises(ServerError, match="pg_resetwal"):
+            server.offline("pg_resetwal", "-x", "nonsense")
+        server.offline("pg_resetwal", "-x", "65536")  # the first of a page of the commit log, which then needn't be there
+        server.start()
+        assert server._fetch("SELECT pg_current_xact_id()::text::bigint >= 65536")[0]
 
 
 def test_crash_restart_pin_and_evict(base):

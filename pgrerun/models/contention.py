@@ -87,6 +87,11 @@ def play(machine: Machine, transaction: Transaction, clients: int, *, transactio
     return _Simulation(machine, transaction, clients, seed).run(transactions)
 
 
+def alone(transaction: Transaction) -> float:
+    """Transactions per second of a single client, which meets nobody: what `play` comes to in the long run."""
+    return 1 / (transaction.work + sum(visit.times * visit.held for visit in transaction.visits))
+
+
 class _Lock:
     def __init__(self) -> None:
         self.owner: int | None = None  # the client that has it

@@ -21,7 +21,7 @@ from psycopg.conninfo import make_conninfo
 
 from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.server.binaries import Programs
-from pgrerun.server.private import Account, drop
+from pgrerun.server.private import Account, as_account
 
 APPLICATION = "pgrerun"
 # libpq's connection keywords and the environment variables that stand for them.
@@ -168,8 +168,8 @@ class Server:
         if self._account:  # scripts that callers put there, whatever their umask
             for entry in self.scratch.iterdir():
                 os.chown(entry, self._account.uid, self._account.gid, follow_symlinks=False)
-        command = [str(self._executable(name)), *map(str, arguments)]
-        return command, {"env": environment, "cwd": self.scratch, **drop(self._account)}
+        command, how = as_account(self._account, [str(self._executable(name)), *map(str, arguments)])
+        return command, {"env": environment, "cwd": self.scratch, **how}
 
     def _executable(self, name: str) -> Path:
         return self._programs.path(name)

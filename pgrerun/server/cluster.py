@@ -258,6 +258,15 @@ class Cluster(Server):
         private.await_end(doomed, patience=10)
         private.end_processes(self._home.path)  # one forked in between
 
+    def offline(self, program: str, *options: str) -> None:
+        """Run one of the server's programs (pg_resetwal, pg_checksums) on the stopped cluster's files. ServerError if it fails."""
+        if self._postmaster and self._postmaster.poll() is None:
+            raise ServerError(f"{program} works on the files of a stopped server. Call stop() first.")
+        command = [str(self._executable(program)), "-D", str(self.data_directory), *options]
+        done = subprocess.run(command, capture_output=True, text=True, **self._server_process())
+        if done.returncode:
+            raise self._failed(program, done.stderr)
+
     def evict(self) -> None:
         """Drop the stopped cluster's files from the operating system's cache.
 

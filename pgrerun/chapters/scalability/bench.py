@@ -1,11 +1,16 @@
 """The servers of this chapter, its relations, and its loads."""
 
 import os
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pandas as pd
 
 from pgrerun import published, tables
 from pgrerun.chapter import Chapter
+from pgrerun.errors import ServerError
 from pgrerun.instruments import pgbench
 from pgrerun.parameters import time_to_run
 from pgrerun.relations import loading
@@ -31,16 +36,22 @@ def server(chapter: Chapter) -> Server:
 
 
 def connections(chapter: Chapter) -> int:
-    """Connections that the throwaway servers allow."""
-    return max(chapter.parameters.most_clients, TALK_CLIENTS) + 20
+    """Connections that the throwaway servers allow: the idle ones leave room for those at work."""
+    given = chapter.parameters
+    return max(given.most_clients, given.commit_clients, given.idle_connections) + 4 * processors() + 20
 
 
 def levels(chapter: Chapter) -> list[int]:
-    """Numbers of clients: doubling up to four per processor, then in larger steps up to `most_clients`."""
+    """Numbers of clients: doubling up to one per processor, then in larger steps up to `most_clients`; `busy` is among them."""
     most, found = _allowed(chapter), [1]
     while found[-1] < most:
-        found.append(min(most, found[-1] * (2 if found[-1] < 4 * processors() else 4)))
-    return found
+        found.append(min(most, found[-1] * (2 if found[-1] < processors() else 4)))
+    return sorted({*found, min(processors(), most)})
+
+
+def busy(chapter: Chapter) -> int:
+    """As many clients as processors, or as many of them as there may be."""
+    return min(processors(), levels(chapter)[-1])
 
 
 def _allowed(chapter: Chapter) -> int:
@@ -79,6 +90,24 @@ def drive(chapter: Chapter, on: Server, script: str, clients: int, transactions:
         on, script, clients=clients, jobs=min(clients, processors()), transactions=max(1, round(transactions / clients)),
         protocol="prepared", seed=seed, variables={"accounts": accounts(chapter)} | variables,
     )  # fmt: skip
+
+
+@contextmanager
+def idling(on: Server, number: int) -> Iterator[None]:
+    """So many connections are there and do nothing while this block runs; pgbench opens them faster than Python."""
+    counted = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND state = 'idle' AND query = ''"
+    with on.tool_process("pgbench", "-n", "-c", number, "-f", "-", stdin=subprocess.PIPE) as process:
+        try:
+            process.stdin.write("\\sleep 1000 s\n")
+            process.stdin.close()
+            with on.connect() as watch:
+                while watch.execute(counted).fetchone()[0] < number:
+                    if process.poll() is not None:
+                        raise ServerError(f"pgbench couldn't open {number} connections: {process.stderr.read().strip()[-300:]}")
+                    time.sleep(0.01)
+            yield
+        finally:
+            process.kill()
 
 
 def apparatus(chapter: Chapter) -> tables.Table:

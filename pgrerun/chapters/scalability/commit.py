@@ -1,18 +1,20 @@
 """Commits that wait for the log: together, each alone, over clients, and with a flush that was slowed on purpose."""
 
+from contextlib import nullcontext
 from functools import partial
 
 import pandas as pd
 
 from pgrerun import published, statistics
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.scalability.bench import TALK_CLIENTS, connections, drive, levels, load, processors, server
+from pgrerun.chapters.scalability import reading
+from pgrerun.chapters.scalability.bench import TALK_CLIENTS, connections, drive, load, processors, server
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import flushing
 from pgrerun.models import group_commit
 from pgrerun.server import Server
 
-FEW = 4
+FEW, MANY = "few", "many"
 TOGETHER, ALONE = "flushed together", "each flushed alone"
 INSERT, TEN = "single inserts", "ten statements"
 UNITS = {"throughput": "transactions/s"}
@@ -31,54 +33,66 @@ def script(load: str, way: str) -> str:
     return f"{before}BEGIN;\n{work}INSERT INTO scaling_inserts VALUES (:client_id, 'some words');\nSELECT pg_advisory_xact_lock({key});\nEND;\n"
 
 
-def arm(load: str, way: str, number: int) -> str:
-    """The name of an arm of `commits`."""
-    return f"{load}, {way}, {number} clients"
+def clients(chapter: Chapter, crowd: str) -> int:
+    """How many clients `FEW` and `MANY` are."""
+    return {FEW: 4, MANY: chapter.parameters.commit_clients}[crowd]
+
+
+def arm(load: str, way: str, crowd: str) -> str:
+    """The name of an arm of `commits`, the same whatever the number of clients."""
+    return f"{load}, {way}, {crowd} clients"
+
+
+def of_the_talks(chapter: Chapter) -> str:
+    """What to remark on a gain with fewer or more clients than the talk had; "" with as many."""
+    here = clients(chapter, MANY)
+    return "" if here == TALK_CLIENTS else f"with {here} clients, where the talk had {TALK_CLIENTS}"
 
 
 def commits(chapter: Chapter) -> None:
-    """Transactions that wait for the flush, few clients and the talk's number of them, flushed together and each alone."""
+    """Transactions that wait for the flush, of few clients and of many, flushed together and each alone."""
     on = _ready(chapter, server(chapter))
-    kinds = [(INSERT, way, number) for number in (FEW, TALK_CLIENTS) for way in (TOGETHER, ALONE)] + [(TEN, way, TALK_CLIENTS) for way in (TOGETHER, ALONE)]
+    kinds = [(INSERT, way, crowd) for crowd in (FEW, MANY) for way in (TOGETHER, ALONE)] + [(TEN, way, MANY) for way in (TOGETHER, ALONE)]
     arms = [Arm(arm(*kind), partial(_commit, chapter, on, *kind)) for kind in kinds]
-    if chapter.borrowed:
-        chapter.cluster()  # says why not: so many connections, and a load that stops everybody
     chapter.compare("commits", arms, UNITS, warmup=0)
 
 
 def _ready(chapter: Chapter, on: Server) -> Server:
+    """The server with the relations; CannotMeasure on somebody else's."""
+    if chapter.borrowed:
+        chapter.cluster()  # says why not: so many connections, and a load that stops everybody
     load(chapter, on)
     return on
 
 
-def _commit(chapter: Chapter, on: Server, kind: str, way: str, number: int, block: Block) -> dict[str, float]:
+def _commit(chapter: Chapter, on: Server, kind: str, way: str, crowd: str, block: Block) -> dict[str, float]:
     share = 0.4 if kind == TEN else 1
-    return {"throughput": drive(chapter, on, script(kind, way), number, share * chapter.parameters.commits, block.seed).tps}
+    return {"throughput": drive(chapter, on, script(kind, way), clients(chapter, crowd), share * chapter.parameters.commits, block.seed).tps}
 
 
-def together(chapter: Chapter, number: int = TALK_CLIENTS, load: str = INSERT) -> statistics.Interval | None:
-    """Throughput flushed together over that of each commit flushed alone."""
-    return chapter.ratio("commits", "throughput", arm(load, TOGETHER, number), arm(load, ALONE, number))
+def together(chapter: Chapter) -> statistics.Interval | None:
+    """Throughput of many clients' single inserts, flushed together over each flushed alone."""
+    return chapter.ratio("commits", "throughput", arm(INSERT, TOGETHER, MANY), arm(INSERT, ALONE, MANY))
 
 
-def _gains(chapter: Chapter) -> dict[tuple[str, int], pd.Series] | None:
+def _gains(chapter: Chapter) -> dict[tuple[str, str], pd.Series] | None:
     frame = chapter.table("commits", "throughput")
     if frame.empty:
         return None
-    kinds = ((INSERT, FEW), (INSERT, TALK_CLIENTS), (TEN, TALK_CLIENTS))
-    return {(load, number): frame[arm(load, TOGETHER, number)] / frame[arm(load, ALONE, number)] for load, number in kinds}
+    kinds = ((INSERT, FEW), (INSERT, MANY), (TEN, MANY))
+    return {(load, crowd): frame[arm(load, TOGETHER, crowd)] / frame[arm(load, ALONE, crowd)] for load, crowd in kinds}
 
 
 def many_over_few(chapter: Chapter) -> statistics.Interval | None:
-    """The gain of the talk's number of clients over that of few."""
+    """The gain of many clients over that of few."""
     gains = _gains(chapter)
-    return gains and statistics.ratio(gains[INSERT, TALK_CLIENTS], gains[INSERT, FEW], seed=chapter.parameters.seed)
+    return gains and statistics.ratio(gains[INSERT, MANY], gains[INSERT, FEW], seed=chapter.parameters.seed)
 
 
 def inserts_over_ten(chapter: Chapter) -> statistics.Interval | None:
     """The gain of single inserts over that of transactions of ten statements."""
     gains = _gains(chapter)
-    return gains and statistics.ratio(gains[INSERT, TALK_CLIENTS], gains[TEN, TALK_CLIENTS], seed=chapter.parameters.seed)
+    return gains and statistics.ratio(gains[INSERT, MANY], gains[TEN, MANY], seed=chapter.parameters.seed)
 
 
 # ---- commits per flush
@@ -101,7 +115,7 @@ def slowed(chapter: Chapter) -> None:
     """The same on a server whose flush was made slow on purpose, by a library that waits in front of it."""
     with flushing.slowed(chapter.parameters.flush_delay):
         on = _ready(chapter, chapter.cluster(max_connections=connections(chapter), wal_sync_method="fdatasync"))
-    _swept(chapter, on, "slowed sweep", [(PLAIN, {}, number) for number in sizes(chapter)])
+    _swept(chapter, on, "slowed sweep", [(PLAIN, {}, number) for number in (1, sizes(chapter)[-1])])
 
 
 def _half(chapter: Chapter) -> int:
@@ -110,18 +124,24 @@ def _half(chapter: Chapter) -> int:
     return min(100_000, max(1, round(flush * 1e6 / 2)))
 
 
+def swept(way: str, number: int) -> str:
+    """The name of an arm of the commit sweeps."""
+    return f"{way}, {reading.clients(number)}"
+
+
 def sizes(chapter: Chapter) -> list[int]:
-    """Numbers of clients of the commit sweeps."""
-    return sorted({1, FEW, 16, levels(chapter)[-1]})
+    """Numbers of clients of the commit sweeps: one, as many as for `MANY`, and the step halfway between."""
+    most = clients(chapter, MANY)
+    return [1, round(most**0.5), most]
 
 
 def _swept(chapter: Chapter, on: Server, name: str, ways: list[tuple[str, dict, int]]) -> None:
-    arms = [Arm(f"{way}, {number} clients", partial(_flushed, chapter, on, setting, number)) for way, setting, number in ways]
+    arms = [Arm(swept(way, number), partial(_flushed, chapter, on, setting, number)) for way, setting, number in ways]
     chapter.compare(name, arms, SWEEP_UNITS, warmup=0)
 
 
 def _flushed(chapter: Chapter, on: Server, setting: dict, number: int, block: Block) -> dict[str, float]:
-    with on.reloaded(**setting):
+    with on.reloaded(**setting) if setting else nullcontext():
         before = _flushes(on)
         done = drive(chapter, on, INSERT_ONLY, number, min(chapter.parameters.commits, 40 * number), block.seed)
         return {"throughput": done.tps, "per flush": done.transactions / max(1, _flushes(on) - before)}
@@ -146,18 +166,18 @@ def simulate(chapter: Chapter) -> pd.DataFrame | None:
     A transaction's processor time and the cost of letting the next go on are this machine's; how
     long the talk's disk took to flush isn't said, so that is varied.
     """
-    swept, handed = chapter.table("commit sweep", "throughput"), chapter.median("handoff", "elapsed", "handoff")
-    if swept.empty or handed is None:
+    throughput, handed = chapter.table("commit sweep", "throughput"), chapter.median("handoff", "elapsed", "handoff")
+    if throughput.empty or handed is None:
         return None
-    work = processors() / swept[f"{NOT_WAITED}, {sizes(chapter)[-1]} clients"].median()
+    work = processors() / throughput[swept(NOT_WAITED, sizes(chapter)[-1])].median()
     cores = int(published.cell("scalability_write", "commit_cores", "value"))
     rows = []
     for flush in FLUSHES:
-        for number in (1, FEW, 16, 64, TALK_CLIENTS):
+        for number in (1, 4, 16, 64, TALK_CLIENTS):
             for way in (group_commit.QUEUE, group_commit.TOGETHER):
                 played = group_commit.commit(
                     way, number, work=work, flush=flush, switch=handed.estimate * 1e-6, processors=cores,
-                    transactions=chapter.parameters.simulated_transactions, seed=chapter.parameters.seed,
+                    transactions=chapter.parameters.simulated_transactions + 4 * number, seed=chapter.parameters.seed,
                 )  # fmt: skip
                 rows.append((flush, number, way, played.throughput, played.per_flush))
     return pd.DataFrame(rows, columns=["flush", "clients", "way", "throughput", "per_flush"])

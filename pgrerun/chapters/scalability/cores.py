@@ -16,6 +16,7 @@ import pandas as pd
 from pgrerun import published, statistics
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.scalability import locks, reading
+from pgrerun.chapters.scalability.bench import busy
 from pgrerun.errors import CannotMeasure
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import switching
@@ -48,7 +49,7 @@ def handoffs(chapter: Chapter) -> None:
     """What one process pays to wake another on the next processor."""
 
     def measure(block: Block) -> dict[str, float]:
-        found = switching.handoff()
+        found = switching.handoff(rounds=400)
         return {"elapsed": found.elapsed * 1e6, "processor": found.processor * 1e6}
 
     chapter.compare("handoff", [Arm("handoff", measure)], {"elapsed": "µs", "processor": "µs"})
@@ -106,19 +107,26 @@ def machine(processors: int, costs: Costs) -> Machine:
 def _throughput(task: tuple) -> float:
     release, processors, clients, costs, transactions, seed = task
     lookup = Transaction(costs.work, visits(release, costs))
+    if clients == 1:
+        return contention.alone(lookup)
     return contention.play(machine(processors, costs), lookup, clients, transactions=transactions, seed=seed).throughput
 
 
 def _play(chapter: Chapter, points: Iterable[tuple], play=_throughput) -> list[float]:
-    """Throughput of many simulated points (arguments of `play` up to the number of transactions, and a block), on all processors."""
-    tasks = [(*point, chapter.parameters.simulated_transactions, chapter.parameters.seed + block) for *point, block in points]
+    """Throughput of many simulated points (release, processors, clients, costs, what else `play` takes, and a block), on all processors.
+
+    With more clients more transactions are played: it takes each a few until the curve is where it stays.
+    """
+    given = chapter.parameters
+    length = lambda clients: round(given.simulated_transactions * (1 + clients / TALK["cores"]))
+    tasks = [(*point, length(point[2]), given.seed + block) for *point, block in points]
     with ProcessPoolExecutor(os.cpu_count(), get_context("fork")) as pool:
         return list(pool.map(play, tasks, chunksize=4))
 
 
 # What is judged on simulated machines.
 CLAIMS = ("haas-001", "haas-004", "haas-005", "haas-006", "haas-007", "haas-010", "haas-011", "haas-014", "haas-024")
-LINES = tuple(nanoseconds * 1e-9 for nanoseconds in (10, 20, 40, 60, 80, 100, 120, 150))
+LINES = tuple(nanoseconds * 1e-9 for nanoseconds in (10, 40, 80, 120, 150))
 
 
 def by_line(chapter: Chapter) -> pd.DataFrame:
@@ -154,7 +162,7 @@ def talks_line(swept: pd.DataFrame) -> float:
     return float((gains_by_line(swept) - TALK["gain"]).abs().idxmin())
 
 
-SWEEP = (1, 8, 16, 20, 24, 32, 64, 128)
+SWEEP = (1, 8, 16, 20, 24, 32, 64)
 SEEDS = 5
 HERE, THERE = "cache lines as here", "cache lines as the talk's gain asks"
 
@@ -162,8 +170,9 @@ HERE, THERE = "cache lines as here", "cache lines as the talk's gain asks"
 def simulate(chapter: Chapter, swept: pd.DataFrame | None) -> pd.DataFrame | None:
     """All simulated machines: lines (`HERE` or `THERE`), release, processors, clients, block, throughput.
 
-    The costs of `THERE` are the medians, and its blocks differ in what is drawn at random. `HERE` has
-    a block for each set of measured costs; its curves come from the first set.
+    The costs of `THERE` are the medians, and its blocks differ in what is drawn at random; of points
+    that are only drawn there is one. `HERE` has a block for each of as many sets of measured costs; its
+    curves come from the first set.
     """
     if swept is None:
         return None
@@ -171,11 +180,14 @@ def simulate(chapter: Chapter, swept: pd.DataFrame | None) -> pd.DataFrame | Non
     there = replace(_median(each), line=talks_line(swept))
     cores, small, large = (int(TALK[row]) for row in ("cores", "cores_small", "cores_large"))
     curves = [(release, cores, clients) for release in RELEASES for clients in SWEEP]
-    ends = [(release, small, small) for release in (BEFORE, AFTER)] + [(NO_MESSAGES, cores, clients) for clients in (1, cores)]
-    points = [(THERE, *point, there, block) for block in range(SEEDS) for point in curves + ends]
+    judged = [(BEFORE, cores, clients) for clients in SWEEP if clients >= cores / 2] + [(FIRST, cores, clients) for clients in SWEEP if clients > cores]
+    judged += [(release, cores, clients) for release in (AFTER, NO_MESSAGES) for clients in (1, cores)]
+    judged += [(release, small, small) for release in (BEFORE, AFTER)]
+    points = [(THERE, *point, there, block) for block in range(SEEDS) for point in judged]
+    points += [(THERE, *point, there, 0) for point in curves if point not in judged]
     points += [(HERE, *point, each[0], 0) for point in curves if point[2] != cores]
     larger = [(AFTER, large, 1), *((release, large, large) for release in (AFTER, OLD_LINUX, BEFORE))]
-    points += [(HERE, *point, costs, block) for block, costs in enumerate(each) for point in [*larger, *((release, cores, cores) for release in RELEASES)]]
+    points += [(HERE, *point, costs, block) for block, costs in enumerate(each[:SEEDS]) for point in [*larger, *((release, cores, cores) for release in RELEASES)]]
     found = _play(chapter, [point[1:] for point in points])
     rows = [(*point[:4], point[5], value) for point, value in zip(points, found)]
     return pd.DataFrame(rows, columns=["lines", "release", "processors", "clients", "block", "throughput"])
@@ -323,12 +335,12 @@ def simulate_writes(chapter: Chapter, swept: pd.DataFrame | None) -> pd.DataFram
     each, written, inserted = calibrated(chapter), chapter.table("write", "throughput"), chapter.table("insertion", "records")
     if each is None or swept is None or written.empty or inserted.empty:
         return None
-    work = reading.processors() / written[reading.clients(reading.processors())].median()
+    work = busy(chapter) / written[reading.clients(busy(chapter))].median()
     record = 1 / inserted[reading.clients(1)].median() - chapter.median("lock costs", "time", locks.EMPTY).estimate * 1e-9
     cores = int(TALK["cores"])
     points = [
         (release, cores, clients, replace(_median(each), line=talks_line(swept)), work, max(record, 1e-8), block)
-        for block in range(SEEDS) for release in (BEFORE, AFTER) for clients in (1, cores)
+        for block in range(SEEDS) for release in (BEFORE, AFTER) for clients in (cores,)
     ]  # fmt: skip
     rows = [(*point[:3], point[-1], value) for point, value in zip(points, _play(chapter, points, _written))]
     return pd.DataFrame(rows, columns=["release", "processors", "clients", "block", "throughput"])

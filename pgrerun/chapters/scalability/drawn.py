@@ -5,19 +5,15 @@ import pandas as pd
 from pgrerun import charts, narrate, published, statistics
 from pgrerun.chapter import Chapter, wide
 from pgrerun.chapters.scalability import commit, cores, reading
-from pgrerun.chapters.scalability.bench import TALK_CLIENTS
-from pgrerun.errors import BookError
-
-
-def _runs(chapter: Chapter, experiment: str) -> list[tuple[str, pd.DataFrame]]:
-    runs = chapter.by_provenance(experiment)
-    if not runs:
-        raise BookError(f"There is nothing to draw of {experiment!r}: neither this run nor the published one has measured it.")
-    return runs
 
 
 def _point(x: float, kind: str, value: statistics.Interval | float, **more) -> dict:
     return charts.row(f"{x:g}", kind, value, x=x, **more)
+
+
+def _counted(frame: pd.DataFrame) -> pd.Series:
+    """The labels of points over clients, in words."""
+    return frame["x"].map(lambda number: narrate.count(int(number), "client"))
 
 
 def _number(arm: str) -> int:
@@ -30,7 +26,7 @@ def the_print() -> charts.Figure:
     read, write = published.table("scalability_read").value, published.table("scalability_write").value
     rows = [
         ("lookups, 32 clients", read["gain"]), ("writers, 32 clients", 1 + write["gain_percent"] / 100),
-        ("single inserts, 250 clients", write["commit_gain_low"]), ("64 processors over one", read["speedup"]),
+        ("inserts, 250 clients", write["commit_gain_low"]), ("64 processors over one", read["speedup"]),
     ]  # fmt: skip
     frame = pd.DataFrame([{"label": label, "kind": "printed", "value": value} for label, value in rows])
     return charts.compare_to_print(
@@ -47,21 +43,23 @@ def the_print() -> charts.Figure:
     )
 
 
-def swept(chapter: Chapter, experiment: str, what: str, fitted: statistics.USL | None) -> charts.Figure:
-    """Throughput over clients, with the law that was fitted to it."""
+def swept(chapter: Chapter, experiment: str, what: str, fitted: statistics.USL | None) -> charts.Figure | None:
+    """Throughput over clients, with the law that was fitted to it; None if nobody has measured it."""
     rows = []
-    for kind, frame in _runs(chapter, experiment):
+    for kind, frame in chapter.by_provenance(experiment):
         table = wide(frame, "throughput").drop(columns=reading.AGAIN, errors="ignore")
         rows += [_point(_number(arm), kind, statistics.median(table[arm])) for arm in table]
     if fitted is not None:
         at = sorted({row["x"] for row in rows})
         rows += [_point(x, "simulated", float(fitted.predict([x])[0])) for x in at]
+    if not rows:
+        return None
     frame = pd.DataFrame(rows).sort_values(["kind", "x"])
     return charts.lines(
         frame,
         question=f"How does the throughput of {what} change with the number of clients?",
         caption="Medians with intervals; the dashed line, a model's, is the universal scalability law fitted to this run.",
-        description=narrate.described(frame.assign(label=frame["label"] + " clients")),
+        description=narrate.described(frame.assign(label=_counted(frame))),
         x_quantity="clients",
         x_unit="",
         quantity="throughput",
@@ -90,7 +88,7 @@ def many_processors(simulated: pd.DataFrame | None) -> charts.Figure | None:
         question="What would the talk's releases do on its machine of 32 processors?",
         caption="Simulated throughput over that of one client. The costs of a lookup, a lock and a sleep are those of the reader's machine; those of a cache line are, too, "
         "in one panel, and in the other as high as the talk's gain with 32 clients asks. Which locks are taken is the releases'.",
-        description=narrate.described(frame.assign(label=frame["series"] + ", " + frame["label"] + " clients")),
+        description=narrate.described(frame.assign(label=frame["series"] + ", " + _counted(frame))),
         x_quantity="clients",
         x_unit="",
         quantity="throughput relative to one client",
@@ -143,7 +141,7 @@ def many_commits(simulated: pd.DataFrame | None) -> charts.Figure | None:
         frame,
         question="What does it cost to let those who wait for a flush go on one by one?",
         caption="Simulated single inserts on the talk's commit machine: 9.1 lets waiting commits go on in line, 9.2 all at once. How long its disk took to flush isn't said.",
-        description=narrate.described(frame.assign(label=frame["series"] + ", " + frame["label"] + " clients")),
+        description=narrate.described(frame.assign(label=frame["series"] + ", " + _counted(frame))),
         x_quantity="clients",
         x_unit="",
         quantity="throughput",
@@ -156,15 +154,12 @@ def many_commits(simulated: pd.DataFrame | None) -> charts.Figure | None:
     )
 
 
-def commits_over_clients(chapter: Chapter) -> charts.Figure:
+def commits_over_clients(chapter: Chapter) -> charts.Figure | None:
     """Commits per flush and throughput over clients, by way of committing."""
     panels = {"per flush": "commits per flush", "throughput": "transactions per second"}
     rows = []
     for experiment, slow in (("commit sweep", ""), ("slowed sweep", "slowed flush")):
-        found = [("published", chapter.published_run(experiment)), ("measured", chapter.run.observations(experiment))]
-        for kind, observed in found:
-            if observed.empty:
-                continue
+        for kind, observed in chapter.by_provenance(experiment):
             for metric, panel in panels.items():
                 table = wide(observed, metric)
                 rows += [
@@ -172,13 +167,13 @@ def commits_over_clients(chapter: Chapter) -> charts.Figure:
                     for arm in table if arm.startswith(commit.PLAIN)
                 ]  # fmt: skip
     if not rows:
-        raise BookError("There is nothing to draw of the commits: neither this run nor the published one has measured them.")
+        return None
     frame = pd.DataFrame(rows).sort_values(["panel", "series", "kind", "x"])
     return charts.lines(
         frame,
         question="How many commits does one flush of the log carry?",
         caption="Single inserts over clients. One server's flush was made slow on purpose, by a library that waits in front of it.",
-        description=narrate.described(frame.assign(label=frame["series"] + ", " + frame["label"] + " clients")),
+        description=narrate.described(frame.assign(label=frame["series"] + ", " + _counted(frame))),
         x_quantity="clients",
         x_unit="",
         quantity="commits, transactions",
@@ -191,34 +186,39 @@ def commits_over_clients(chapter: Chapter) -> charts.Figure:
     )
 
 
-def compared(chapter: Chapter, experiment: str, metric: str, *, question: str, caption: str, quantity: str, unit: str, name: str, log: bool = False) -> charts.Figure:
-    """Every arm of an experiment, with its interval."""
+def compared(chapter: Chapter, experiment: str, metric: str, *, question: str, caption: str, quantity: str, unit: str, name: str, log: bool = False) -> charts.Figure | None:
+    """Every arm of an experiment, with its interval; None if nobody has measured it."""
     rows = []
-    for kind, observed in _runs(chapter, experiment):
+    for kind, observed in chapter.by_provenance(experiment):
         table = wide(observed, metric)
         for arm in dict.fromkeys(observed["arm"]):
             median = statistics.median(table[arm])
             rows.append({"label": arm, "kind": kind, "value": median.estimate, "low": median.low, "high": median.high})
+    if not rows:
+        return None
     frame = pd.DataFrame(rows)
     return charts.compare_to_print(
         frame, question=question, caption=caption, description=narrate.described(frame), quantity=quantity, unit=unit, log=log, zero=not log, name=name
     )  # fmt: skip
 
 
-def together(chapter: Chapter) -> charts.Figure:
+def together(chapter: Chapter) -> charts.Figure | None:
     """Commits flushed together and each alone, by load and clients."""
-    panels = {(commit.INSERT, commit.FEW): "inserts, few clients", (commit.INSERT, TALK_CLIENTS): "inserts, many clients", (commit.TEN, TALK_CLIENTS): "longer, many clients"}
+    few, many = (commit.clients(chapter, crowd) for crowd in (commit.FEW, commit.MANY))
+    panels = {(commit.INSERT, commit.FEW): "inserts, few clients", (commit.INSERT, commit.MANY): "inserts, many clients", (commit.TEN, commit.MANY): "longer, many clients"}
     rows = [
         {"panel": panel, "label": way, "kind": kind, "value": median.estimate, "low": median.low, "high": median.high}
-        for (load, number), panel in panels.items() for way in (commit.TOGETHER, commit.ALONE)
-        for kind, observed in _runs(chapter, "commits")
-        for median in [statistics.median(wide(observed, "throughput")[commit.arm(load, way, number)])]
+        for (load, crowd), panel in panels.items() for way in (commit.TOGETHER, commit.ALONE)
+        for kind, observed in chapter.by_provenance("commits")
+        for median in [statistics.median(wide(observed, "throughput")[commit.arm(load, way, crowd)])]
     ]  # fmt: skip
+    if not rows:
+        return None
     frame = pd.DataFrame(rows)
     return charts.compare_to_print(
         frame,
         question="What does it bring that one flush carries the commits of many?",
-        caption=f"Single inserts by {commit.FEW} clients and by {TALK_CLIENTS}, and transactions of ten statements by {TALK_CLIENTS}. Flushed alone, each commit waits until the one before has been flushed.",
+        caption=f"Single inserts by {few} clients and by {many}, and transactions of ten statements by {many}. Flushed alone, each commit waits until the one before has been flushed.",
         description=narrate.described(frame),
         quantity="throughput",
         unit="transactions/s",

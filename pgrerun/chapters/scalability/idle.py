@@ -110,8 +110,3 @@ def no_selinux(chapter: Chapter) -> None:
 def no_itanium(chapter: Chapter) -> None:
     """Nobody here has the processor (CannotMeasure)."""
     raise CannotMeasure("Itanium", "it takes an Itanium processor, and PostgreSQL no longer supports it")
-
-
-def old_releases(chapter: Chapter) -> None:
-    """In which release WAL insertion was first done by several at once can be measured on those releases only (CannotMeasure)."""
-    raise CannotMeasure("PostgreSQL 9.3", "in which release it was fixed can only be measured on servers of 9.3 and of 9.4")

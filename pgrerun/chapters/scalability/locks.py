@@ -27,7 +27,7 @@ QUERY = "BEGIN;\nLOCK TABLE scaling_parts IN ACCESS SHARE MODE;\nEND;\n"
 
 def weak_and_strong(chapter: Chapter) -> pd.DataFrame:
     """One session reads a relation, others want stronger locks on it: state, lock, granted, fastpath of each lock on it."""
-    on = chapter.server
+    on = server(chapter)
     with on.connect() as maker:
         with maker.transaction():
             loading.replace(maker, "scaling_guarded", "CREATE TABLE scaling_guarded (id int)")
@@ -90,7 +90,7 @@ def weak_facts(found: pd.DataFrame | None) -> dict[str, bool] | None:
 
 def virtual_transactions(chapter: Chapter) -> pd.DataFrame:
     """The virtual transaction lock of a session before and while CREATE INDEX CONCURRENTLY waits for it: state, fastpath."""
-    on = chapter.server
+    on = server(chapter)
     with on.connect() as maker:
         with maker.transaction():
             loading.replace(maker, "scaling_indexed", "CREATE TABLE scaling_indexed (id int)")
@@ -129,7 +129,7 @@ def overflow(chapter: Chapter) -> None:
     for on in (server(chapter), few):
         _partitioned(on)
     arms = [Arm(name, partial(_locked, chapter, on, name)) for name, on in servers.items()]
-    chapter.compare("locks", arms, UNITS)
+    chapter.compare("locks", arms, UNITS, warmup=0)
 
 
 CROWD = 4 * processors()
@@ -187,15 +187,15 @@ def costs(chapter: Chapter) -> None:
     locks had none in PostgreSQL 9.1.
     """
     arms = [
-        Arm(EMPTY, partial(_loops, chapter.server, [_NOTHING])),
-        Arm(ALONE, partial(_loops, chapter.server, [_LOCK.format(1)])),
-        Arm(SAME, partial(_loops, chapter.server, [_LOCK.format(1)] * 2)),
-        Arm(OTHER, partial(_loops, chapter.server, [_LOCK.format(1), _LOCK.format(2)])),
+        Arm(EMPTY, partial(_loops, server(chapter), [_NOTHING])),
+        Arm(ALONE, partial(_loops, server(chapter), [_LOCK.format(1)])),
+        Arm(SAME, partial(_loops, server(chapter), [_LOCK.format(1)] * 2)),
+        Arm(OTHER, partial(_loops, server(chapter), [_LOCK.format(1), _LOCK.format(2)])),
     ]
-    chapter.compare("lock costs", arms, COST_UNITS)
+    chapter.compare("lock costs", arms, COST_UNITS, warmup=0)
 
 
-LOOPS = 100_000
+LOOPS = 50_000
 
 
 def contended(chapter: Chapter) -> statistics.Interval | None:

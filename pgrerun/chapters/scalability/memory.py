@@ -8,10 +8,12 @@ from pgrerun import statistics
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.scalability.bench import LOOKUP, connections, drive, load, server
 from pgrerun.chapters.scalability.locks import CROWD
+from pgrerun.chapters.scalability.reading import clients
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import cachelines
 
-DISTANCES = (8, 32, 64, 128, 256)  # bytes; the talk's sizes of a line are the last three
+DISTANCES = (8, 64, 256)  # bytes; the least and the largest of the talk's sizes of a line are the last two
+ROUNDS = 4000
 UNITS = {"time": "ns"}
 SPREAD, PACKED = "spread words scanned", "packed words scanned"
 
@@ -22,10 +24,10 @@ def _bytes(distance: int) -> str:
 
 def lines(chapter: Chapter) -> None:
     """Two processes add to words that lie so many bytes apart, and one scans words beside which the other writes."""
-    arms = [Arm(_bytes(distance), partial(lambda distance, block: {"time": cachelines.beside(distance)}, distance)) for distance in DISTANCES]
-    arms += [Arm(name, partial(lambda packed, block: {"time": cachelines.scanned(packed)}, name == PACKED)) for name in (SPREAD, PACKED)]
+    arms = [Arm(_bytes(distance), partial(lambda distance, block: {"time": cachelines.beside(distance, ROUNDS)}, distance)) for distance in DISTANCES]
+    arms += [Arm(name, partial(lambda packed, block: {"time": cachelines.scanned(packed, ROUNDS)}, name == PACKED)) for name in (SPREAD, PACKED)]
     cachelines.require()
-    chapter.compare("cache lines", arms, UNITS)
+    chapter.compare("cache lines", arms, UNITS, warmup=0)
 
 
 def same_line(chapter: Chapter) -> statistics.Interval | None:
@@ -51,11 +53,11 @@ def pools(chapter: Chapter) -> None:
     for on in servers.values():
         load(chapter, on)
     arms = [Arm(_pool(name, number), partial(_look, chapter, on, number)) for name, on in servers.items() for number in (1, CROWD)]
-    chapter.compare("pools", arms, POOL_UNITS)
+    chapter.compare("pools", arms, POOL_UNITS, warmup=0)
 
 
 def _pool(name: str, number: int) -> str:
-    return f"{name}, {number} clients"
+    return f"{name}, {clients(number)}"
 
 
 def _look(chapter: Chapter, on, number: int, block: Block) -> dict[str, float]:

@@ -4,8 +4,8 @@ import pandas as pd
 
 from pgrerun import narrate, statistics
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.scalability import commit, cores, locks, reading
-from pgrerun.chapters.scalability.bench import TALK_CLIENTS, processors
+from pgrerun.chapters.scalability import commit, cores, locks, reading, writing
+from pgrerun.chapters.scalability.bench import TALK_CLIENTS, busy, processors
 from pgrerun.chapters.scalability.idle import LAP
 
 
@@ -15,7 +15,7 @@ def noise(chapter: Chapter) -> narrate.Sentence | None:
     frame = chapter.table("read", "throughput")
     if frame.empty:
         return None
-    return narrate.noise(statistics.noise_floor(frame[reading.clients(processors())], frame[reading.AGAIN]))
+    return narrate.noise(statistics.noise_floor(frame[reading.clients(busy(chapter))], frame[reading.AGAIN]))
 
 
 def law(fitted: statistics.USL | None, what: str) -> narrate.Sentence | None:
@@ -38,11 +38,12 @@ def knee(found: pd.DataFrame | None, number: int | None = None) -> narrate.Sente
     active = rows["backends"].sum()
     running = rows.loc[rows["type"] == "CPU", "backends"].sum()
     waiting = rows[rows["type"] != "CPU"].head(2)
+    inside = rows.loc[~rows["type"].isin(["CPU", "Client"]), "backends"].sum()
     said = f"On average {narrate.number(active, 1)} backends are active, and {narrate.number(running, 1)} of them run or would like to, on {narrate.count(processors(), 'processor')}"
     if waiting.empty:
-        return narrate.Sentence(f"{said}; none waits for anything that PostgreSQL knows: the knee is the number of processors.")
+        return narrate.Sentence(f"{said}; none waits for anything that PostgreSQL knows: the knee is the number of processors, which pgbench shares with them.")
     most = " and ".join(f"{row.type}:{row.event} ({narrate.number(row.backends, 2)})" for row in waiting.itertuples())
-    cause = "the knee is the number of processors" if running > 2 * (active - running) else "the knee is a wait inside PostgreSQL"
+    cause = "the knee is the number of processors, which pgbench shares with them" if running > 2 * inside else "the knee is a wait inside PostgreSQL"
     return narrate.Sentence(f"{said}; the others wait, most for {most}: {cause}.")
 
 
@@ -85,16 +86,16 @@ def flat(simulated: pd.DataFrame | None) -> narrate.Sentence | None:
 def per_flush(chapter: Chapter) -> narrate.Sentence | None:
     """Commits that one flush carries, from one client to many."""
     sizes = commit.sizes(chapter)
-    found = [chapter.median("commit sweep", "per flush", f"{commit.PLAIN}, {number} clients") for number in (sizes[0], sizes[-1])]
+    found = [chapter.median("commit sweep", "per flush", commit.swept(commit.PLAIN, number)) for number in (sizes[0], sizes[-1])]
     if None in found:
         return None
-    return narrate.Sentence(f"A flush carries {narrate.interval(found[0])} commits of one client and {narrate.interval(found[1])} of {sizes[-1]}.")
+    return narrate.Sentence(f"Commits that one flush carries: {narrate.interval(found[0])} with one client, {narrate.interval(found[1])} with {sizes[-1]}.")
 
 
 def waited(chapter: Chapter) -> narrate.Sentence | None:
     """What commit_delay, and not waiting at all, do to the throughput of the most clients."""
     most = commit.sizes(chapter)[-1]
-    found = [chapter.ratio("commit sweep", "throughput", f"{way}, {most} clients", f"{commit.PLAIN}, {most} clients") for way in (commit.DELAYED, commit.NOT_WAITED)]
+    found = [chapter.ratio("commit sweep", "throughput", commit.swept(way, most), commit.swept(commit.PLAIN, most)) for way in (commit.DELAYED, commit.NOT_WAITED)]
     if None in found:
         return None
     base = f"{most} clients as it comes"
@@ -124,6 +125,25 @@ def off_the_fast_path(chapter: Chapter) -> narrate.Sentence | None:
     said = f"On the server with few slots {narrate.number(100 * found.estimate, 0)} % of the relation locks are on the fast path."
     held = narrate.ratio_sentence(gained, "throughput", "readers on the fast path", "the same readers while another session has SHARE locks on the relations")
     return narrate.Sentence(f"{said} {held}")
+
+
+def messages(chapter: Chapter) -> narrate.Sentence | None:
+    """What messages about other relations, and about the one that is read, cost those who look up."""
+    told = {reading.TOLD_OTHERS: "lookups while another relation is changed", reading.TOLD_READERS: "lookups while the relation that they read is changed"}
+    found = {arm: chapter.ratio("schema changes", "throughput", arm, reading.TOLD_NOBODY) for arm in told}
+    if None in found.values():
+        return None
+    base = "lookups while the same changes are rolled back"
+    return narrate.Sentence(" ".join(narrate.ratio_sentence(found[arm], "throughput", words, base) for arm, words in told.items()))
+
+
+def idle_connections(chapter: Chapter) -> narrate.Sentence | None:
+    """What connections that do nothing cost those at work."""
+    found = chapter.ratio("idle connections", "throughput", writing.IDLE, writing.NOBODY)
+    if found is None:
+        return None
+    number = chapter.parameters.idle_connections
+    return narrate.ratio_sentence(found, "throughput", f"writers beside {narrate.count(number, 'idle connection')}", "the same writers alone")
 
 
 def hurried(watched) -> narrate.Sentence | None:

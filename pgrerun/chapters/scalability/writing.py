@@ -1,14 +1,16 @@
 """Writers: throughput over clients, the commit log, the WAL and its writer, COPY."""
 
+import os
 import threading
 import time
+from contextlib import nullcontext
 from functools import partial
 
 import pandas as pd
 
-from pgrerun import statistics
+from pgrerun import published, statistics
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.scalability.bench import connections, drive, levels, load, processors, server
+from pgrerun.chapters.scalability.bench import busy, connections, drive, idling, levels, load, processors, server
 from pgrerun.chapters.scalability.locks import CROWD
 from pgrerun.chapters.scalability.memory import SMALL_POOL
 from pgrerun.chapters.scalability.reading import clients
@@ -57,7 +59,7 @@ def _write(chapter: Chapter, on: Server, number: int, seed: int, share: float = 
 
 def steps(chapter: Chapter) -> list[int]:
     """Numbers of clients of the sweep that writes."""
-    return sorted({1, processors(), CROWD, levels(chapter)[-1]})
+    return sorted({1, busy(chapter), CROWD, levels(chapter)[-1]})
 
 
 def write(chapter: Chapter) -> None:
@@ -81,7 +83,7 @@ def short_of_linear(chapter: Chapter) -> statistics.Interval | None:
     frame = chapter.table("write", "throughput")
     if frame.empty:
         return None
-    return statistics.ratio(frame[clients(1)] * processors(), frame[clients(processors())], seed=chapter.parameters.seed)
+    return statistics.ratio(frame[clients(1)] * busy(chapter), frame[clients(busy(chapter))], seed=chapter.parameters.seed)
 
 
 LOADS = ("asynchronous", "synchronous")
@@ -132,16 +134,12 @@ def _worst(frame: pd.DataFrame) -> bool:
 
 # ---- the commit log
 
-RESPONSIVE, RESTLESS, SLUGGISH = "as it comes", "flushes at once", "sleeps ten seconds"
-WRITERS = {
-    RESPONSIVE: {},
-    RESTLESS: {"wal_writer_delay": "10ms", "wal_writer_flush_after": 0},
-    SLUGGISH: {"wal_writer_delay": "10s", "wal_writer_flush_after": "1GB"},
-}
+RESPONSIVE, SLUGGISH = "as it comes", "sleeps ten seconds"
+WRITERS = {RESPONSIVE: {}, SLUGGISH: {"wal_writer_delay": "10s", "wal_writer_flush_after": "1GB"}}
 
 
 def wal_writer(chapter: Chapter) -> None:
-    """Asynchronous commits with the WAL writer as it comes, with one that flushes at once, and one that sleeps as long as it may."""
+    """Asynchronous commits with the WAL writer as it comes, and with one that sleeps as long as it may."""
     on = prepared(chapter)
 
     def measure(name: str, block: Block) -> dict[str, float]:
@@ -171,9 +169,11 @@ LARGE_POOL = "1GB"
 
 def clog_buffers(chapter: Chapter) -> pd.DataFrame:
     """Memory for the commit log, by the size of the buffer pool: shared_buffers, kilobytes."""
+    if server(chapter).version < 170000:
+        raise CannotMeasure("PostgreSQL 17", "how much memory the commit log has is a setting, and can be asked for, since PostgreSQL 17")
     rows = []
-    for pool, more in ((SMALL_POOL, {}), ("128MB", {}), (LARGE_POOL, {})):
-        on = server(chapter) if pool == "128MB" else chapter.cluster(max_connections=connections(chapter), shared_buffers=pool)
+    small = chapter.cluster(max_connections=connections(chapter), shared_buffers=SMALL_POOL)  # as for the pools
+    for on in (small, server(chapter), chapter.cluster(shared_buffers=LARGE_POOL)):
         with on.connect() as connection:
             query = "SELECT current_setting('shared_buffers'), setting::int * 8 FROM pg_settings WHERE name = 'transaction_buffers'"
             rows.append(connection.execute(query).fetchone())
@@ -190,7 +190,7 @@ TUPLES = 2_000
 
 def index_scans(chapter: Chapter) -> pd.DataFrame:
     """How often the commit log is asked for a tuple, by the first and by the second index scan over tuples of so many transactions."""
-    on = chapter.server
+    on = server(chapter)
     with on.connect() as connection:
         with connection.transaction():
             loading.replace(connection, "scaling_fresh", "CREATE TABLE scaling_fresh (id int PRIMARY KEY)")
@@ -219,9 +219,64 @@ def lookups_per_tuple(found: pd.DataFrame | None) -> dict[str, float] | None:
     return None if found is None else {f"{row.scan} scan": row.lookups / row.tuples for row in found.itertuples()}
 
 
-def an_old_release(chapter: Chapter) -> None:
-    """Waiting for an irrelevant I/O: it takes the release that still had the fault (CannotMeasure)."""
-    raise CannotMeasure("PostgreSQL 9.1", "the replaced code of the commit log's cache is in PostgreSQL 9.1 and before, which can't be installed here")
+PAGE, ON_A_PAGE = 8192, 32_768  # bytes of a page of the commit log, and transactions that it knows of
+CACHED, SLOW, OTHER = 16, 17, 18  # so many pages fill the smallest cache; two that aren't among them
+DELAY = 0.6  # seconds that the slow page takes to be read
+READER, SAME_PAGE, OTHER_PAGE = "reads the slow page", "needs the same page", "needs another page"
+
+
+def one_slow_page(chapter: Chapter) -> pd.DataFrame:
+    """Who waits while a page of the commit log is read into a full cache by somebody else: session, page, waits.
+
+    The page was made slow on purpose. In PostgreSQL 9.1 its place in the cache was still the one to
+    be used next, so whoever needed any other page waited there for a reading that was none of his.
+    """
+    with flushing.slow_page("/pg_xact/0000", SLOW * PAGE, round(DELAY * 1e6)):
+        on = chapter.cluster(max_connections=20, shared_buffers=SMALL_POOL)
+        if on.version < 130000:
+            raise CannotMeasure("PostgreSQL 13", "pages of the commit log are asked for by pg_xact_status, which takes such numbers since PostgreSQL 13")
+        _many_transactions(on)
+    with on.connect() as filling:
+        for page in range(CACHED):
+            _ask(filling, page)
+    ended = {}
+    with on.connect() as reader, on.connect() as same, on.connect() as other, on.connect() as watch:
+
+        def ask(connection, name: str, page: int) -> None:
+            _ask(connection, page)
+            ended[name] = time.monotonic()
+
+        threads = [threading.Thread(target=ask, args=(*of, SLOW)) for of in ((reader, READER), (same, SAME_PAGE))]
+        began = time.monotonic()
+        threads[0].start()
+        reading = "SELECT wait_event_type = 'IO' FROM pg_stat_activity WHERE pid = %s"
+        while threads[0].is_alive() and not watch.execute(reading, [reader.info.backend_pid]).fetchone()[0]:
+            time.sleep(0.005)
+        threads[1].start()
+        ask(other, OTHER_PAGE, OTHER)
+        [thread.join() for thread in threads]
+    waited = {name: time_ended >= began + 0.9 * DELAY for name, time_ended in ended.items()}
+    if not (waited[READER] and waited[SAME_PAGE]):
+        raise CannotMeasure("C compiler", "the page that was to be slow wasn't, not even for those who needed it")
+    pages = {READER: SLOW, SAME_PAGE: SLOW, OTHER_PAGE: OTHER}
+    return pd.DataFrame([(name, page, waited[name]) for name, page in pages.items()], columns=["session", "page", "waits"])
+
+
+def _many_transactions(on: Server) -> None:
+    """Move the server's transaction counter on, so that its commit log has pages that nobody has read."""
+    on.stop()
+    on.offline("pg_resetwal", "-x", str(2 * CACHED * ON_A_PAGE))
+    os.truncate(on.data_directory / "pg_xact" / "0000", 2 * CACHED * PAGE)
+    on.start()
+
+
+def _ask(connection, page: int) -> None:
+    connection.execute("SELECT pg_xact_status(%s::text::xid8)", [page * ON_A_PAGE + 1_000])
+
+
+def everybody_waits(found: pd.DataFrame | None) -> bool | None:
+    """Whether who needs another page waits for the slow one."""
+    return None if found is None else bool(found.set_index("session")["waits"][OTHER_PAGE])
 
 
 # ---- the log
@@ -232,7 +287,7 @@ ROWS = 5_000
 
 def copy(chapter: Chapter) -> pd.DataFrame:
     """Bytes of log for the same rows, by COPY and by single INSERTs in one transaction: way, bytes, bytes_per_row."""
-    on, rows = chapter.server, []
+    on, rows = server(chapter), []
     with on.connect() as connection, on.connect() as watch:
         for way in (COPIED, INSERTED):
             with connection.transaction():
@@ -282,10 +337,10 @@ def insertion(chapter: Chapter) -> None:
         return {"records": number * RECORDS / max(taken)}
 
     arms = [Arm(clients(number), partial(measure, number)) for number in sorted({1, max(2, processors())})]
-    chapter.compare("insertion", arms, {"records": "records/s"})
+    chapter.compare("insertion", arms, {"records": "records/s"}, warmup=0)
 
 
-RECORDS = 10_000
+RECORDS = 30_000
 
 
 def inserting_scales(chapter: Chapter) -> statistics.Interval | None:
@@ -293,22 +348,67 @@ def inserting_scales(chapter: Chapter) -> statistics.Interval | None:
     return chapter.ratio("insertion", "records", clients(max(2, processors())), clients(1))
 
 
+# Release notes of 9.4, general performance: "Allow multiple backends to insert into WAL buffers concurrently".
+DIVIDED_IN = 9.4
+
+
+def fixed_facts(chapter: Chapter) -> dict[str, bool] | None:
+    """Whether the log's insertion was mended, and as early as the talk thought."""
+    scales = inserting_scales(chapter)
+    if scales is None:
+        return None
+    return {
+        "here it can't be shown that several sessions insert no more records than one": not scales.high < 1.05,
+        "PostgreSQL's release notes have it no later than the talk": DIVIDED_IN <= published.cell("scalability_idle", "wal_fixed_in", "value"),
+    }
+
+
+NOBODY, IDLE = "nobody idle", "many idle connections"
+
+
+def idle_connections(chapter: Chapter) -> None:
+    """Writers while nobody else is connected, and while many connections do nothing.
+
+    Every transaction takes snapshots, and none can be reused since others commit all the time.
+    """
+    on = prepared(chapter)
+
+    def measure(others, block: Block) -> dict[str, float]:
+        with others():
+            return {"throughput": _write(chapter, on, 2 * processors(), block.seed).tps}
+
+    arms = [Arm(NOBODY, partial(measure, nullcontext)), Arm(IDLE, partial(measure, partial(idling, on, chapter.parameters.idle_connections)))]
+    with _asynchronous(on):
+        chapter.compare("idle connections", arms, UNITS, warmup=0)
+
+
 AFTER, LATER = "right after a checkpoint", "later"
 
 
 def checkpointed(chapter: Chapter) -> None:
-    """Throughput and log per transaction right after a checkpoint, and once pages have been logged in full."""
+    """Throughput and log per transaction right after a checkpoint, and once all pages have been logged in full since.
+
+    The same transactions each time, drawn with the block's seed: `LATER` they run once before they
+    are measured, so that every page they change has been changed since the last checkpoint.
+    """
     on = prepared(chapter)
 
-    def measure(when: str, block: Block) -> dict[str, float]:
-        with on.connect() as connection, _asynchronous(on):
-            if when == AFTER:
-                connection.execute("CHECKPOINT")
+    def prepare(when: str, block: Block) -> None:
+        if when == LATER:
+            _write(chapter, on, CROWD, block.seed)
+            return
+        with on.connect() as connection:
+            connection.execute("CHECKPOINT")
+
+    def measure(block: Block) -> dict[str, float]:
+        with on.connect() as connection:
             before = _position(connection)
             done = _write(chapter, on, CROWD, block.seed)
             return {"throughput": done.tps, "log": (_position(connection) - before) / done.transactions}
 
-    chapter.compare("checkpointed", [Arm(when, partial(measure, when)) for when in (AFTER, LATER)], UNITS | {"log": "bytes/transaction"})
+    arms = [Arm(when, measure, partial(prepare, when)) for when in (AFTER, LATER)]
+    with _asynchronous(on):
+        chapter.compare("checkpointed", arms, UNITS | {"log": "bytes/transaction"}, warmup=0)
 
 
 def insertion_facts(chapter: Chapter, found: pd.DataFrame | None) -> dict[str, bool] | None:
@@ -331,18 +431,20 @@ def insertion_facts(chapter: Chapter, found: pd.DataFrame | None) -> dict[str, b
 
 def flushes(chapter: Chapter) -> None:
     """Flushes of a small file, alone and while somebody copies a large one: the longest and the median, in milliseconds."""
-    folder = chapter.cluster().scratch  # beside a server's files; where somebody else's server has its own isn't known
+    if chapter.borrowed:
+        chapter.cluster()  # says why not: where somebody else's server has its files isn't known
+    folder = server(chapter).scratch  # beside the server's files
 
     def measure(busy: bool, block: Block) -> dict[str, float]:
         if busy:
             with flushing.copying(folder, 64):
-                taken = flushing.flushes(folder, 0.3)
+                taken = flushing.flushes(folder, 0.2)
         else:
-            taken = flushing.flushes(folder, 0.1)
+            taken = flushing.flushes(folder, 0.05)
         return {"longest": taken.max() * 1e3, "median": float(pd.Series(taken).median()) * 1e3}
 
     arms = [Arm(name, partial(measure, name == BUSY)) for name in (QUIET, BUSY)]
-    chapter.compare("flushes", arms, {"longest": "ms", "median": "ms"})
+    chapter.compare("flushes", arms, {"longest": "ms", "median": "ms"}, warmup=0)
 
 
 QUIET, BUSY = "nobody else writes", "somebody copies a large file"
