@@ -2,7 +2,7 @@
 
 from pgrerun import narrate
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.profiling import attributes, breakdown, checks, counted, judged, sampled
+from pgrerun.chapters.profiling import attributes, breakdown, checks, counted, judged, ladder, sampled
 from pgrerun.chapters.profiling.queries import SCANS, TRANSACTIONS
 
 
@@ -84,3 +84,18 @@ def counted_checks(chapter: Chapter) -> narrate.Sentence | None:
     made = frame.loc[(frame["query set"] == SCANS) & (frame["kind"] == "error check"), "executed"].sum()
     tuples = routines.loc[routines["routine"] == "ExecStoreBufferHeapTuple", "calls"].sum()
     return narrate.Sentence(f"That is {narrate.number(made / tuples, 1)} error checks for each tuple that the scans look at.") if tuples else None
+
+
+def by_the_clock(chapter: Chapter) -> narrate.Sentence | None:
+    """What all bookkeeping costs in time, and what prepared statements save."""
+    scans, prepared = ladder.relative(chapter, SCANS, ladder.BARE), ladder.relative(chapter, TRANSACTIONS, ladder.STEPS[-1].name, ladder.BARE)
+    if scans is None or prepared is None:
+        return None
+    return narrate.ratio_sentence(scans, "time for Figure 2.1's commands", "a server without bookkeeping", "one with all of it") + narrate.ratio_sentence(
+        prepared, "time for Figure 2.3's transactions", "prepared statements", "parsing and planning each command"
+    )
+
+
+def how_judged(chapter: Chapter) -> str:
+    """Whether the ladder is judged by instructions or by time."""
+    return "by time, as instructions couldn't be counted" if chapter.run.observations(ladder.EXPERIMENT).empty else "by instructions"
