@@ -38,13 +38,13 @@ def unavailable() -> str | None:
     return callgrind.unavailable()
 
 
-def kinds(cluster, groups: Mapping[str, Sequence[str]], *, settings: dict | None = None) -> pd.DataFrame:
+def kinds(cluster, groups: Mapping[str, Sequence[str]], *, settings: dict | None = None, unreported: str = "") -> pd.DataFrame:
     """Instructions that groups of statements execute in the server program, by kind and function.
 
     As `callgrind.stacks`, but by what an instruction does. Columns: group, kind (ERROR_CHECK, TYPE_TEST, OTHER),
     function, executed (checks or tests made; instructions for OTHER), instructions (of a check: the jump, and the
     comparison before it). A type test is any comparison that looks like one, so their number is an
-    upper bound. Libraries are left out. CannotMeasure without valgrind or objdump, for a stripped program, for
+    upper bound. Libraries are left out. The group `unreported` runs, and is left out of the result. CannotMeasure without valgrind or objdump, for a stripped program, for
     other processors than x86-64, and for a program that is loaded at changing addresses.
     """
     if reason := unavailable():
@@ -62,6 +62,8 @@ def kinds(cluster, groups: Mapping[str, Sequence[str]], *, settings: dict | None
             part = cluster.scratch / f"{stem}.{number + 1}"
             if not part.exists():
                 raise callgrind._stripped(cluster)
+            if group == unreported:
+                continue
             frames.append(code.told_apart(_executed(part.read_text(errors="replace"), program.name, names)).assign(group=group))
     finally:
         for path in cluster.scratch.glob(f"{stem}*"):

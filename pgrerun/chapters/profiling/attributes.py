@@ -27,15 +27,17 @@ def attributes(chapter: Chapter) -> None:
 
     Arms: a condition on the attribute at each of `PLACES`; `USES` conditions on one attribute;
     a condition on the last attribute behind one of fixed and of varying width. No tuple qualifies.
+    The commands of the experiment on rules are counted along with them.
     """
     callgrind.require()
     cluster = counted.pool(chapter)
     if chapter.run.finished(EXPERIMENT):
         return
     with cluster.connect() as connection:
-        arms = commands(connection)
+        arms, others = commands(connection), rules.commands(connection)
         tuples = connection.execute("SELECT count(*) FROM tenk1").fetchone()[0]
-    found = counted.by_command(cluster, arms)
+    found = counted.by_command(cluster, arms | others)
+    rules.record(chapter, {name: found[name] for name in others}, cluster)
     for number, arm in enumerate(arms):
         one = found[arm]
         routine = one[one["function"].str.partition(".")[0].isin(counted.ATTRIBUTE_ROUTINES)]

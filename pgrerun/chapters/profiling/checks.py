@@ -49,8 +49,7 @@ def kinds(chapter: Chapter) -> None:
 
     def count(workload: str) -> pd.DataFrame:
         with counted.twin(cluster) as own:
-            found = instructions.kinds(own, counted.groups(chapter, workload))
-        return found[found["group"] == workload]
+            return instructions.kinds(own, counted.groups(chapter, workload), unreported=counted.WARM_UP)
 
     with counted.stopped(cluster):
         both = counted.in_turn(count, (SCANS, TRANSACTIONS))

@@ -1,5 +1,7 @@
 """What rules cost a command that they don't concern: per statement, per tuple, per attribute."""
 
+from collections.abc import Mapping
+
 import pandas as pd
 import psycopg
 
@@ -9,6 +11,7 @@ from pgrerun.chapters.profiling.queries import SCANS
 from pgrerun.instruments import callgrind
 from pgrerun.relations import loading
 from pgrerun.relations.wisconsin import Wisconsin
+from pgrerun.server import Cluster
 
 EXPERIMENT = "rules"
 FEW, MANY, WIDE, RULED = "1 000 tuples", "10 000 tuples", "13 attributes", "rules on the relation"
@@ -18,7 +21,7 @@ _UNITS = {"rule manager": "instructions", "in all": "instructions"}
 def rules(chapter: Chapter) -> None:
     """Count the rule manager's instructions in one command, over few and many tuples, one and 13 attributes.
 
-    And over a relation that has rules, none for this kind of command.
+    And over a relation that has rules, none for this kind of command. Does nothing where they were counted with the attributes.
     """
     callgrind.require()
     cluster = counted.pool(chapter)
@@ -26,9 +29,13 @@ def rules(chapter: Chapter) -> None:
         return
     with cluster.connect() as connection:
         arms = commands(connection)
-    found = counted.by_command(cluster, arms)
-    for number, arm in enumerate(arms):
-        one = breakdown.placed(found[arm], cluster._executable("postgres"))
+    record(chapter, counted.by_command(cluster, arms), cluster)
+
+
+def record(chapter: Chapter, profiles: Mapping[str, pd.DataFrame], cluster: Cluster) -> None:
+    """Keep the rule manager's instructions and all of them, by arm."""
+    for number, (arm, profile) in enumerate(profiles.items()):
+        one = breakdown.placed(profile, cluster._executable("postgres"))
         metrics = {"rule manager": float(one.loc[one["subsystem"] == "rule_manager", "exclusive"].sum()), "in all": float(one["exclusive"].sum())}
         chapter.run.observe(EXPERIMENT, arm, 0, metrics, units=_UNITS, seed=chapter.parameters.seed, position=number, started_at="", flags={})
 

@@ -15,6 +15,19 @@ def source(chapter: Chapter) -> narrate.Sentence:
     return narrate.Sentence("This run counts no instructions: the tables and charts below show the published run.")
 
 
+def leader(chapter: Chapter, workload: str) -> narrate.Sentence | None:
+    """The routine at the top of a profile, beside the one that led in print."""
+    frame = counted.routines(chapter, workload)
+    if frame.empty:
+        return None
+    first, then = frame.iloc[0], counted.printed({SCANS: "first", TRANSACTIONS: "transactions"}[workload]).iloc[0]
+    heir = " It fetches attributes, as fastgetattr did." if first["routine"].partition(".")[0] in counted.ATTRIBUTE_ROUTINES else ""
+    return narrate.Sentence(
+        f"At the top of the {workload} is {first['routine']} with {narrate.number(first['share'], 1)} % of the instructions. "
+        f"In print it was {then['routine']} with {narrate.number(then['% cycles'], 1)} % of the cycles.{heir}"
+    )
+
+
 def coverage(chapter: Chapter) -> narrate.Sentence | None:
     """How much of the instructions could be placed in a subsystem."""
     said = []
