@@ -49,7 +49,7 @@ def kinds(chapter: Chapter) -> None:
 
     def count(workload: str) -> pd.DataFrame:
         with counted.twin(cluster) as own:
-            return instructions.kinds(own, counted.groups(chapter, workload), unreported=counted.WARM_UP)
+            return instructions.kinds(own, counted.groups(chapter, workload, counted.BATCH), unreported=counted.WARM_UP)
 
     with counted.stopped(cluster):
         both = counted.in_turn(count, (SCANS, TRANSACTIONS))

@@ -97,7 +97,7 @@ def instructions(chapter: Chapter) -> None:
 
     def count(workload: str) -> pd.DataFrame:
         with twin(cluster) as own:
-            return callgrind.stacks(own, groups(chapter, workload), unreported=WARM_UP)
+            return callgrind.stacks(own, groups(chapter, workload, chapter.parameters.transactions), unreported=WARM_UP)
 
     with stopped(cluster):
         found = in_turn(count, (SCANS, TRANSACTIONS))
@@ -105,11 +105,11 @@ def instructions(chapter: Chapter) -> None:
         _record(chapter, workload, stacks[stacks["group"] == workload], cluster._executable("postgres"))
 
 
-def groups(chapter: Chapter, workload: str) -> dict[str, Sequence[str]]:
-    """Statements of one query set, with a warm-up before them: catalog caches are filled, and the pool."""
+def groups(chapter: Chapter, workload: str, count: int) -> dict[str, Sequence[str]]:
+    """Statements of one query set (so many transactions, if it is theirs), with a warm-up before them: catalog caches are filled, and the pool."""
     if workload == SCANS:
         return {WARM_UP: [*queries.warm_up(), _WARM], SCANS: queries.scans()}
-    return {WARM_UP: [_WARM, *queries.transactions(chapter, 3, seed=1)], TRANSACTIONS: queries.transactions(chapter, chapter.parameters.transactions)}
+    return {WARM_UP: [_WARM, *queries.transactions(chapter, 3, seed=1)], TRANSACTIONS: queries.transactions(chapter, count)}
 
 
 def of_both_sets(

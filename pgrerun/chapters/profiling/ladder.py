@@ -1,6 +1,6 @@
 """What bookkeeping costs today: each kind switched off for real, one after the other; counted, and timed on live servers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -98,7 +98,7 @@ def timed(chapter: Chapter) -> None:
     """
     servers = {on: live(chapter, on) for on in (True, False)}
     with ExitStack() as open_until_the_end:
-        arms = []
+        arms, sweeping = [], [open_until_the_end.enter_context(server.connect()) for server in servers.values()]
         for step in STEPS:
             connection = open_until_the_end.enter_context(servers[step.checksums].connect())
             connection.prepare_threshold = None  # the protocol is part of what is compared
@@ -107,7 +107,7 @@ def timed(chapter: Chapter) -> None:
                     connection.execute("SELECT set_config(%s, %s, false)", setting)
             for statement in queries.prepare() if step.prepared else ():
                 connection.execute(statement)
-            arms.append(Arm(step.name, partial(_time, chapter, connection, step.prepared), partial(_swept, connection)))
+            arms.append(Arm(step.name, partial(_time, chapter, connection, step.prepared), partial(_swept, sweeping)))
         chapter.compare(TIMED, arms, {SCANS: "s", TRANSACTIONS: "s"})
 
 
@@ -126,10 +126,11 @@ def live(chapter: Chapter, checksums: bool = True) -> Cluster:
     return cluster
 
 
-def _swept(connection: psycopg.Connection, block: Block) -> None:
-    """Remove what the arms before left behind: there are more of them on one server than on the other."""
-    for relation in ("tenk1", "tenk2", "pg_attribute", "pg_class", "pg_type", "pg_depend"):
-        connection.execute(f"VACUUM {relation}")
+def _swept(connections: Sequence[psycopg.Connection], block: Block) -> None:
+    """Before each block remove what the one before left behind: more arms run on one server than on the other."""
+    for connection in connections if block.position == 0 else ():
+        for relation in ("tenk1", "tenk2", "pg_attribute", "pg_class", "pg_type", "pg_depend"):
+            connection.execute(f"VACUUM {relation}")
 
 
 def _time(chapter: Chapter, connection: psycopg.Connection, prepared: bool, block: Block) -> dict[str, float]:
