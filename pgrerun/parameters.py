@@ -234,7 +234,7 @@ VALUES: dict[str, dict[str, tuple]] = {
     },
     "optimizer": _EVERYWHERE
     | {
-        "pairs": (7, 11, 21),
+        "pairs": (7, 9, 21),
         "points": (5, 17, 33),
         "tuples": (20_000, 100_000, 1_000_000),
         "times": (10, 100, 1000),
@@ -296,12 +296,12 @@ MINUTES: dict[str, tuple[float, float, float]] = {
     "hot": (1, 6, 240),
     "four_tactics": (1, 7, 120),
     "measuring": (1, 6, 240),
-    "optimizer": (1, 7, 300),
+    "optimizer": (1, 5, 300),
     "access_paths": (1, 6, 240),
     "scalability": (1, 7, 240),
     "explorations": (1, 6, 180),
     "wisconsin": (1, 6, 40),
-    "profiling": (1, 5, 30),
+    "profiling": (1, 4, 30),
 }
 
 

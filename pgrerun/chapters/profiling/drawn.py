@@ -154,6 +154,8 @@ def contrasts(chapter: Chapter) -> charts.Figure | None:
         return None
     return charts.compare_to_print(
         frame, question="What do an attribute's place and somebody else's rules cost a whole command?", name="profiling-contrasts", facet="panel",
-        caption="A scan that counts, in one form over the other: instructions of a single-user backend, and time on a live server with its interval.",
+        caption="A scan that counts, in one form over the other: a condition on the last attribute over one on the first; many conditions on an attribute over one; "
+        "an attribute behind a string over one behind a number; a relation with rules for other commands over one without. Instructions are those of a "
+        "single-user backend, times those of a live server with their intervals.",
         description=narrate.described(frame), quantity="ratio of the two", unit="", reference=1, reference_label="no difference",
     )  # fmt: skip

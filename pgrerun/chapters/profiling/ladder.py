@@ -44,7 +44,7 @@ STEPS = (
     Step("statement log off", {"log_statement": "none", "log_duration": "off"}),
     Step("pg_stat_statements off", {PRELOAD: "", "pg_stat_statements.track": "none", "pg_stat_statements.track_planning": "off", "compute_query_id": "off"}),
     Step(DEFAULTS, {"track_io_timing": "off", "track_wal_io_timing": "off"}),
-    Step("activity and counts off", {"track_activities": "off", "track_counts": "off"}),
+    Step("activity tracking off", {"track_activities": "off", "track_counts": "off"}),
     Step(BARE, checksums=False),
     Step("prepared statements", checksums=False, prepared=True),
 )
