@@ -8,7 +8,7 @@ import pytest
 
 from pgrerun import charts, published
 from pgrerun.published import profiling as printed
-from pgrerun.chapters.profiling import breakdown, checks, counted, judged, ladder, queries
+from pgrerun.chapters.profiling import attributes, breakdown, checks, counted, drawn, judged, ladder, queries
 from pgrerun.errors import CannotMeasure, RerunError
 from pgrerun.instruments import callgrind, instructions, patching, symbols
 from pgrerun.server import Cluster, bundled
@@ -222,6 +222,24 @@ def test_nothing_is_judged_from_the_published_run():
     empty = SimpleNamespace(run=SimpleNamespace(observations=lambda name: pd.DataFrame()), published_run=lambda name: pd.DataFrame())
     for evidence in (judged.data_over_overhead, judged.optimizer_shares, judged.shift_facts, checks.trace_gain, checks.error_check_gain, ladder.each_step):
         assert evidence(empty) is None
+
+
+def test_contrasts_stand_beside_each_other_by_instructions_and_by_time():
+    arms = sorted({arm for pair in attributes.CONTRASTS.values() for arm in pair})
+    counted_rows = [(arm, 0, "in all", 200.0 if arm == attributes.VARYING else 100.0) for arm in arms]
+    timed_rows = [(arm, block, "time", (1.5 if arm == attributes.VARYING else 1.0) * (block + 1)) for arm in arms for block in range(7)]
+    frames = {
+        attributes.EXPERIMENT: pd.DataFrame(counted_rows, columns=["arm", "block", "metric", "value"]),
+        attributes.TIMED: pd.DataFrame(timed_rows, columns=["arm", "block", "metric", "value"]),
+    }
+    chapter = SimpleNamespace(
+        parameters=SimpleNamespace(seed=1990), run=SimpleNamespace(observations=lambda name: frames.get(name, pd.DataFrame())), published_run=lambda name: pd.DataFrame()
+    )
+    found = attributes.contrasts(chapter).set_index(["panel", "label"])
+    assert found.at[("instructions", "behind a string"), "value"] == 2 and found.at[("time", "behind a string"), "value"] == pytest.approx(1.5)
+    assert (found.loc["time", "low"] <= found.loc["time", "value"]).all() and len(found) == 2 * len(attributes.CONTRASTS)
+    frames.clear()
+    assert attributes.contrasts(chapter).empty and drawn.contrasts(chapter) is None and drawn.timed_down(chapter) is None
 
 
 def test_the_ladder_is_judged_by_time_where_nothing_was_counted():

@@ -87,7 +87,7 @@ def in_turn(job: Callable, items: Iterable) -> list:
 def instructions(chapter: Chapter) -> None:
     """Count the instructions of Figure 2.1's commands and of Figure 2.3's transactions, by routine.
 
-    The commands run once before they are counted, so that catalog caches are filled. The server is the
+    A command of each kind runs before any is counted, so that catalog caches are filled. The server is the
     report's: a single-user backend, each command parsed and planned anew.
     """
     callgrind.require()
