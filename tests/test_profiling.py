@@ -232,9 +232,7 @@ def test_contrasts_stand_beside_each_other_by_instructions_and_by_time():
         attributes.EXPERIMENT: pd.DataFrame(counted_rows, columns=["arm", "block", "metric", "value"]),
         attributes.TIMED: pd.DataFrame(timed_rows, columns=["arm", "block", "metric", "value"]),
     }
-    chapter = SimpleNamespace(
-        parameters=SimpleNamespace(seed=1990), run=SimpleNamespace(observations=lambda name: frames.get(name, pd.DataFrame())), published_run=lambda name: pd.DataFrame()
-    )
+    chapter = SimpleNamespace(parameters=SimpleNamespace(seed=1990), by_provenance=lambda name: [("measured", frames[name])] if name in frames else [])
     found = attributes.contrasts(chapter).set_index(["panel", "label"])
     assert found.at[("instructions", "behind a string"), "value"] == 2 and found.at[("time", "behind a string"), "value"] == pytest.approx(1.5)
     assert (found.loc["time", "low"] <= found.loc["time", "value"]).all() and len(found) == 2 * len(attributes.CONTRASTS)

@@ -93,14 +93,14 @@ def _time(connection: psycopg.Connection, command: str, block: Block) -> dict[st
 
 def contrasts(chapter: Chapter) -> pd.DataFrame:
     """Each contrast by instructions and by time: label, panel, kind, value (a ratio), low, high."""
-    rows = []
-    for kind, runs in (("published", chapter.published_run), ("measured", chapter.run.observations)):
+    rows, found = [], {name: dict(chapter.by_provenance(name)) for name in (EXPERIMENT, rules.EXPERIMENT, TIMED)}
+    for kind in ("published", "measured"):
         counts = {}
         for experiment in (EXPERIMENT, rules.EXPERIMENT):
-            frame = runs(experiment)
-            if not frame.empty:
+            if kind in found[experiment]:
+                frame = found[experiment][kind]
                 counts |= frame[frame["metric"] == "in all"].set_index("arm")["value"].to_dict()
-        times = wide(runs(TIMED), "time")
+        times = wide(found[TIMED].get(kind, pd.DataFrame()), "time")
         for label, (arm, base) in CONTRASTS.items():
             if arm in counts:
                 rows.append({"panel": "instructions", "label": label, "kind": kind, "value": counts[arm] / counts[base]})

@@ -130,7 +130,7 @@ def climbed_down(chapter: Chapter) -> charts.Figure:
 def timed_down(chapter: Chapter) -> charts.Figure | None:
     """Today's ladder by the clock: time of each rung relative to the first."""
     rows = []
-    for kind, frame in _kinds(chapter, ladder.TIMED):
+    for kind, frame in chapter.by_provenance(ladder.TIMED):
         for workload in (SCANS, TRANSACTIONS):
             times = wide(frame, workload)
             for step in ladder.STEPS[1:]:

@@ -15,7 +15,7 @@ from pgrerun.chapters.profiling.counted import POOL_1990
 from pgrerun.chapters.profiling.queries import SCANS, TRANSACTIONS
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import callgrind, clock
-from pgrerun.server import Cluster
+from pgrerun.server import Cluster, set_session
 
 EXPERIMENT, TIMED = "bookkeeping", "bookkeeping, timed"
 TRANSACTIONS_TIMED = 20  # in one observation
@@ -102,9 +102,7 @@ def timed(chapter: Chapter) -> None:
         for step in STEPS:
             connection = open_until_the_end.enter_context(servers[step.checksums].connect())
             connection.prepare_threshold = None  # the protocol is part of what is compared
-            for setting in settings_at(step).items():
-                if setting[0] != PRELOAD:
-                    connection.execute("SELECT set_config(%s, %s, false)", setting)
+            set_session(connection, {name: value for name, value in settings_at(step).items() if name != PRELOAD})
             for statement in queries.prepare() if step.prepared else ():
                 connection.execute(statement)
             arms.append(Arm(step.name, partial(_time, chapter, connection, step.prepared), partial(_swept, sweeping)))
