@@ -104,7 +104,7 @@ def contrasts(chapter: Chapter) -> pd.DataFrame:
         for label, (arm, base) in CONTRASTS.items():
             if arm in counts:
                 rows.append({"panel": "instructions", "label": label, "kind": kind, "value": counts[arm] / counts[base]})
-            if not times.empty:
+            if arm in times and base in times:
                 ratio = statistics.ratio(times[arm], times[base], seed=chapter.parameters.seed)
                 rows.append({"panel": "time", "label": label, "kind": kind, "value": ratio.estimate, "low": ratio.low, "high": ratio.high})
     return pd.DataFrame(rows).sort_values("panel", kind="stable", ignore_index=True) if rows else pd.DataFrame()

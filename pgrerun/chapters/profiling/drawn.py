@@ -134,6 +134,8 @@ def timed_down(chapter: Chapter) -> charts.Figure | None:
         for workload in (SCANS, TRANSACTIONS):
             times = wide(frame, workload)
             for step in ladder.STEPS[1:]:
+                if step.name not in times:  # a published run may have other rungs
+                    continue
                 ratio = statistics.ratio(times[step.name], times[ladder.EVERYTHING], seed=chapter.parameters.seed)
                 rows.append({"panel": workload, "label": step.name, "kind": kind, "value": ratio.estimate, "low": ratio.low, "high": ratio.high})
     if not rows:

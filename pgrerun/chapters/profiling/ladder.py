@@ -162,7 +162,7 @@ def found(chapter: Chapter) -> pd.DataFrame:
 
 
 def beside(chapter: Chapter) -> pd.DataFrame:
-    """A row per step: instructions of each set, and its time relative to the first step with the interval."""
+    """A row per step: instructions of each set, and its time relative to the first step with the interval. Empty if neither is known."""
     steps = [step.name for step in STEPS]
     frame, counts = pd.DataFrame({"step": steps}), found(chapter)
     for workload in (SCANS, TRANSACTIONS):
@@ -171,7 +171,7 @@ def beside(chapter: Chapter) -> pd.DataFrame:
             frame[f"{workload}: relative"] = counts[workload] / counts[workload].iloc[0]
         if relative(chapter, workload, BARE) is not None:
             frame[f"{workload}: time"] = [narrate.interval(relative(chapter, workload, step)) if step != EVERYTHING else "1" for step in steps]
-    return frame
+    return frame if len(frame.columns) > 1 else pd.DataFrame()
 
 
 def in_all(chapter: Chapter) -> statistics.Interval | float | None:
