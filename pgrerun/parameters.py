@@ -121,6 +121,7 @@ class Measuring(ChapterParameters):
 class Optimizer(ChapterParameters):
     """The optimizer's choice of scans and joins, its estimates, and plan diagrams."""
 
+    points: int = Field(ge=5, le=81, description="Selectivities at which scans are timed", **_unit("points"))
     tuples: int = Field(ge=10_000, le=10_000_000, description="Size of the relation whose scans are timed", **_unit("tuples"))
     times: int = Field(ge=10, le=1000, description="Size of the larger relations that are joined", **_unit("× 1 000 tuples"))
     grid: int = Field(ge=10, le=200, description="Edge of a plan diagram", **_unit("points"))
@@ -233,10 +234,11 @@ VALUES: dict[str, dict[str, tuple]] = {
     },
     "optimizer": _EVERYWHERE
     | {
-        "pairs": (7, 11, 21),
-        "tuples": (30_000, 100_000, 1_000_000),
-        "times": (20, 100, 1000),
-        "grid": (40, 100, 200),
+        "pairs": (7, 9, 21),
+        "points": (5, 17, 33),
+        "tuples": (20_000, 100_000, 1_000_000),
+        "times": (10, 100, 1000),
+        "grid": (30, 100, 200),
     },
     "access_paths": _EVERYWHERE
     | {
@@ -284,7 +286,7 @@ VALUES: dict[str, dict[str, tuple]] = {
     | {
         "pairs": (7, 15, 41),
         "scale": (1, 1, 10),
-        "transactions": (20, 300, 300),
+        "transactions": (10, 300, 300),
         "seconds": (1, 15, 60),
     },
 }
@@ -294,12 +296,12 @@ MINUTES: dict[str, tuple[float, float, float]] = {
     "hot": (1, 6, 240),
     "four_tactics": (1, 7, 120),
     "measuring": (1, 6, 240),
-    "optimizer": (1, 7, 300),
+    "optimizer": (1, 5, 300),
     "access_paths": (1, 6, 240),
     "scalability": (1, 7, 240),
     "explorations": (1, 6, 180),
     "wisconsin": (1, 6, 40),
-    "profiling": (1, 5, 30),
+    "profiling": (1, 4, 30),
 }
 
 

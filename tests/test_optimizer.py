@@ -13,6 +13,7 @@ from pgrerun.chapters.optimizer import diagrams, faults, joins, queries, ranges,
 from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.instruments import plans
 from pgrerun.published.optimizer import interpolated
+from pgrerun.quel import figures
 from pgrerun.relations import Wisconsin, duck
 from pgrerun.statistics import Interval
 
@@ -83,19 +84,26 @@ def test_the_distance_of_an_interval_from_a_point():
     assert (beyond.low, beyond.estimate, beyond.high) == pytest.approx((0.2, 0.3, 0.4))
 
 
-def test_the_query_of_figure_2_4_selects_its_share():
-    keys = range(10_000)
-    for selectivity in queries.steps():
-        below, above = (int(words.split()[-1]) for words in queries.range_of(10_000, selectivity).split(" AND "))
-        assert sum(above < key < below for key in keys) == round(selectivity * 10_000)
+def test_the_first_set_is_figure_2_4_as_printed():
+    for tenths, selectivity in enumerate(queries.steps(), start=1):
+        text = figures.queries("2.4", X=tenths)[0].text
+        assert queries.scan("tenk1", 10_000, selectivity) == figures.translated(text)[0][1]
+    other = queries.scan("scanned", 20_000, 0.1, "unique1")
+    assert other == "CREATE TABLE temp1 AS SELECT tenk1.* FROM scanned AS tenk1 WHERE tenk1.unique1 < 2002 AND tenk1.unique1 > 1"
 
 
-@pytest.mark.parametrize("query", queries.JOIN_QUERIES)
-def test_the_queries_of_figure_2_5_have_32_attributes(query):
-    head, tail = queries.join_query(query, queries.REPORT, 1000).split(" FROM ")
-    names = [part.split(" AS ")[1] for part in head.split(", ")]
-    assert len(set(names)) == 32 and {"u11", "u22", "tent1", "st42"} <= set(names)
-    assert ("indexed" in tail) == (query % 2 == 0)
+@pytest.mark.parametrize("query", figures.queries("2.5"), ids=lambda query: query.label)
+def test_the_second_set_is_figure_2_5_with_the_names_of_its_relations(query):
+    number = int(query.label)
+    here, printed = queries.join_query(number, queries.REPORT, 1000), figures.translated(query.text)[0][1]
+    assert here.partition(" FROM ")[0] == printed.partition(" FROM ")[0] and here.partition(" WHERE ")[2] == printed.partition(" WHERE ")[2]
+    assert here.count(" AS ") == 1 + 32 + 2 * query.indexed and ("indexed" in here) == query.indexed
+    assert ("< 1000" in queries.join_query(number, queries.LARGE, 10_000)) == (number in (3, 4))
+
+
+def test_the_third_set_is_figure_2_6():
+    where = {key: f"unique2 < {row.less} AND unique2 {row.operator} {row.bound}" for key, row in published.table("optimizer_ranges").iterrows()}
+    assert {key: ranges._where(statement) for key, statement in queries.ranges().items()} == where
 
 
 # ---- on a server
@@ -104,7 +112,7 @@ def test_the_queries_of_figure_2_5_have_32_attributes(query):
 @pytest.fixture(scope="module")
 def chapter(tmp_path_factory):
     """The chapter with a throwaway server and the relations of the first two sets, small."""
-    with small_chapter("optimizer", tmp_path_factory.mktemp("runs"), tuples=10_000, times=10, grid=10) as found:
+    with small_chapter("optimizer", tmp_path_factory.mktemp("runs"), points=5, tuples=10_000, times=10, grid=10) as found:
         found.cluster = lambda **settings: Chapter.cluster(found, **SMALL | settings)
         scans.prepared(found)
         joins.prepared(found)
@@ -114,15 +122,29 @@ def chapter(tmp_path_factory):
 def test_every_method_can_be_forced_and_leaves_no_trace(chapter):
     with queries.session(chapter.server) as connection:
         for method in queries.SCANS:
-            what = "unique2" if method == queries.INDEX_ONLY else "*"
+            statement = scans.select(chapter, scans.REPORT, scans.CLUSTERED, 0.5)
             with queries.forced(connection, method):
-                plan = plans.explain(connection, scans.select(chapter, scans.REPORT, scans.CLUSTERED, 0.5, what))
+                plan = plans.explain(connection, queries.counted(statement) if method == queries.INDEX_ONLY else statement)
             assert queries.method_of(plan) == method
         for method in queries.JOINS:
             with queries.forced(connection, method):
-                assert queries.method_of(plans.explain(connection, queries.join_query(2, queries.REPORT, 1000))) == method
+                assert queries.method_of(plans.explain(connection, queries.selected(queries.join_query(2, queries.REPORT, 1000)))) == method
         changed = connection.execute("SELECT name FROM pg_settings WHERE name LIKE 'enable%' AND setting <> boot_val").fetchall()
         assert changed == []
+
+
+def test_stored_results_are_temporary_and_go(chapter):
+    with queries.session(chapter.server) as connection:
+        queries.store_in_memory(connection)
+        connection.execute(scans.query(chapter, scans.REPORT, scans.CLUSTERED, 0.1))
+        assert connection.execute("SELECT relpersistence, reltuples FROM pg_class WHERE relname = 'temp1'").fetchone()[0] == "t"
+        assert connection.execute("SELECT count(*) FROM temp1").fetchone() == (1000,)
+        queries.destroy(connection)
+        assert connection.execute("SELECT to_regclass('temp1')").fetchone() == (None,)
+
+
+def test_scans_are_timed_from_the_reports_first_to_its_last_selectivity(chapter):
+    assert scans.timed_at(chapter) == [0.1, 0.3, 0.5, 0.7, 0.9]
 
 
 def test_forcing_ends_with_an_error(chapter):

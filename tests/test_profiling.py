@@ -8,7 +8,7 @@ import pytest
 
 from pgrerun import charts, published
 from pgrerun.published import profiling as printed
-from pgrerun.chapters.profiling import breakdown, checks, counted, judged, ladder, queries
+from pgrerun.chapters.profiling import attributes, breakdown, checks, counted, drawn, judged, ladder, queries
 from pgrerun.errors import CannotMeasure, RerunError
 from pgrerun.instruments import callgrind, instructions, patching, symbols
 from pgrerun.server import Cluster, bundled
@@ -26,23 +26,72 @@ def test_figure_2_1_has_its_commands_and_its_strings():
     assert [kinds.count(kind) for kind in ("retrieve", "destroy", "append", "delete", "replace")] == [7, 5, 2, 2, 2]
     append = next(said for said, _ in queries.FIGURE_2_1 if said.startswith("append"))
     assert 'stringu1 = "MXXXXXXXXXXXXXXXXXXXXXXXXXGXXXXXXXXXXXXXXXXXXXXXXXXC"' in append
-    assert {len(queries._letters(three)) for _, three in queries._STRINGS} == {52}
+    inserted = dict(queries.FIGURE_2_1)[append]
+    assert inserted.startswith("INSERT INTO tenk1 (unique1,") and "'MXXXXXXXXXXXXXXXXXXXXXXXXXGXXXXXXXXXXXXXXXXXXXXXXXXC'" in inserted
+    assert queries.scans()[0] == "CREATE TABLE temp0 AS SELECT tenk1.* FROM tenk1 WHERE tenk1.unique2 > 1 AND tenk1.unique2 < 102"
+
+
+def test_the_warm_up_has_each_kind_of_command_and_leaves_the_large_relations_alone():
+    commands = queries.warm_up()
+    assert {command.split()[0] for command in commands} == {"CREATE", "DROP", "SELECT", "INSERT", "DELETE", "UPDATE"}
+    assert all("onek" in command for command in commands if command.split()[0] in ("INSERT", "DELETE", "UPDATE"))
 
 
 def test_a_batch_has_seven_commands_per_transaction_and_the_same_keys_every_time():
     batch = queries.transactions(CHAPTER, 3)
-    assert len(batch) == 3 * queries.COMMANDS and batch == queries.transactions(CHAPTER, 3)
+    assert len(batch) == 3 * published.cell("profiling_said", "commands", "value") / queries.REPORT_TRANSACTIONS and batch == queries.transactions(CHAPTER, 3)
     assert batch != queries.transactions(CHAPTER, 3, seed=1)
-    assert not any(":" in command for command in batch)
+    assert not any("$" in command for command in batch)
 
 
-def test_executed_names_what_was_prepared():
-    batch = queries.transactions(CHAPTER, 1)
-    prepared = {statement.split()[1].partition("(")[0] for statement in queries.prepare()}
-    executed = queries.executed(batch)
-    assert executed[0] == "BEGIN" and {command.split()[1] for command in executed if command.startswith("EXECUTE")} == prepared
-    bid, tid, aid = (next(c for c in batch if word in c).rsplit(" ", 1)[1] for word in ("bid =", "tid =", "aid ="))
-    assert executed[-2] == f"EXECUTE insert_history ({bid}, {tid}, {aid})"
+def test_prepared_commands_have_the_keys_of_the_others():
+    batch, prepared = (queries.transactions(CHAPTER, 1, prepared=prepared) for prepared in (False, True))
+    names = [command.split()[1] for command in prepared if command.startswith("EXECUTE")]
+    assert names == [statement.split()[1] for statement in queries.prepare()] and prepared[0] == "BEGIN"
+    keys = [next(command for command in batch if f"{key} = " in command and "UPDATE" in command).rsplit(" ", 1)[1] for key in ("aid", "tid", "bid")]
+    assert prepared[-2].endswith(f"({', '.join(keys)})")
+
+
+def test_both_sets_run_and_the_batch_is_consistent():
+    with Cluster() as cluster, cluster.connect() as connection:
+        queries.load(CHAPTER, cluster)
+        for command in [*queries.warm_up(), *queries.scans(), *queries.UNDO, *queries.prepare()]:
+            connection.execute(command)
+        assert connection.execute("SELECT count(*), sum(unique2) FROM tenk1").fetchone() == (10_000, 9_999 * 5_000)
+        for command in queries.transactions(CHAPTER, 3) + queries.transactions(CHAPTER, 3, prepared=True):
+            connection.execute(command)
+        found = queries.relations(CHAPTER).check(connection)
+        assert found.consistent and found.transactions == 6
+
+
+# ---- copies that a single-user backend may spoil
+
+
+def test_a_twin_has_its_own_pages_and_its_own_checksums():
+    with Cluster() as cluster:
+        with cluster.connect() as connection:
+            connection.execute("CREATE TABLE kept AS SELECT 1 AS one")
+        with counted.stopped(cluster), counted.twin(cluster, checksums=False) as own:
+            assert own.data_directory != cluster.data_directory
+            checks._single_user(own, POSTGRES)
+            said = subprocess.run([bundled().path("pg_controldata"), own.data_directory], capture_output=True, text=True, **own._server_process()).stdout
+            assert "page checksum version:           0" in said
+            (own.data_directory / "PG_VERSION").unlink()
+        with cluster.connect() as connection:
+            assert connection.execute("SELECT one FROM kept").fetchone() == (1,)
+            assert connection.execute("SHOW data_checksums").fetchone() == ("on",)
+        assert not own.data_directory.exists()
+
+
+def test_settings_of_the_ladder_add_up():
+    last = ladder.settings_at(ladder.STEPS[-1])
+    assert last["log_statement"] == "none" and last[ladder.PRELOAD] == "" and last["track_activities"] == "off"
+    assert ladder.settings_at(ladder.STEPS[0])["log_statement"] == "all"
+    # the step that is taken over from another experiment is the one with PostgreSQL's own settings
+    with Cluster() as cluster, cluster.connect() as connection:
+        own = dict(connection.execute("SELECT name, boot_val FROM pg_settings").fetchall())
+    at = ladder.settings_at(next(step for step in ladder.STEPS if step.name == ladder.DEFAULTS))
+    assert all(own[name] == value for name, value in at.items() if name in own and name != "compute_query_id")
 
 
 # ---- from routine to file to subsystem
@@ -171,8 +220,29 @@ def test_decisive_needs_both_sides():
 
 def test_nothing_is_judged_from_the_published_run():
     empty = SimpleNamespace(run=SimpleNamespace(observations=lambda name: pd.DataFrame()), published_run=lambda name: pd.DataFrame())
-    for evidence in (judged.data_over_overhead, judged.optimizer_shares, judged.shift_facts, checks.trace_gain, checks.error_check_gain, ladder.in_all, ladder.each_step):
+    for evidence in (judged.data_over_overhead, judged.optimizer_shares, judged.shift_facts, checks.trace_gain, checks.error_check_gain, ladder.each_step):
         assert evidence(empty) is None
+
+
+def test_contrasts_stand_beside_each_other_by_instructions_and_by_time():
+    arms = sorted({arm for pair in attributes.CONTRASTS.values() for arm in pair})
+    counted_rows = [(arm, 0, "in all", 200.0 if arm == attributes.VARYING else 100.0) for arm in arms]
+    timed_rows = [(arm, block, "time", (1.5 if arm == attributes.VARYING else 1.0) * (block + 1)) for arm in arms for block in range(7)]
+    frames = {
+        attributes.EXPERIMENT: pd.DataFrame(counted_rows, columns=["arm", "block", "metric", "value"]),
+        attributes.TIMED: pd.DataFrame(timed_rows, columns=["arm", "block", "metric", "value"]),
+    }
+    chapter = SimpleNamespace(parameters=SimpleNamespace(seed=1990), by_provenance=lambda name: [("measured", frames[name])] if name in frames else [])
+    found = attributes.contrasts(chapter).set_index(["panel", "label"])
+    assert found.at[("instructions", "behind a string"), "value"] == 2 and found.at[("time", "behind a string"), "value"] == pytest.approx(1.5)
+    assert (found.loc["time", "low"] <= found.loc["time", "value"]).all() and len(found) == 2 * len(attributes.CONTRASTS)
+    frames.clear()
+    assert attributes.contrasts(chapter).empty and drawn.contrasts(chapter) is None and drawn.timed_down(chapter) is None
+
+
+def test_the_ladder_is_judged_by_time_where_nothing_was_counted():
+    chapter = SimpleNamespace(run=SimpleNamespace(observations=lambda name: pd.DataFrame()), ratio=lambda *arms: arms)
+    assert ladder.in_all(chapter) == (ladder.TIMED, queries.SCANS, ladder.EVERYTHING, ladder.BARE)
 
 
 def test_the_prints_ladder_multiplies_up():

@@ -357,6 +357,17 @@ def test_what_is_written_reads_the_same(trees):
     assert read("\n".join(map(quel, trees))) == tuple(trees)
 
 
+def test_a_text_beside_its_sql():
+    pairs = figures.translated("range of t is onek\nretrieve (t.two)\n  where t.two = $1 replace b (x = $1)", (3,), b="big")
+    assert pairs == [
+        ("range of t is onek", ""),
+        ("retrieve (t.two) where t.two = $1", "SELECT t.two FROM onek AS t WHERE t.two = 3"),
+        ("replace b (x = $1)", "UPDATE big AS b SET x = 3"),
+    ]
+    written = [text for figure in ("2.1", "2.2", "2.3") for text, _ in figures.translated(figures.printed(figure))]
+    assert " ".join(written) == " ".join(" ".join(figures.printed(figure) for figure in ("2.1", "2.2", "2.3")).split())
+
+
 FRAGMENTS = re.findall(r"\w+|\W", figures.printed("2.1")[:600] + figures.printed("1981") + figures.printed("2.3"))
 
 

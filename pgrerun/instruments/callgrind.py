@@ -70,7 +70,13 @@ def profile(cluster, statements: Sequence[str], *, settings: dict | None = None)
 
 
 def stacks(
-    cluster, groups: Mapping[str, Sequence[str]], *, settings: dict | None = None, callers: int = 48, program: Path | None = None
+    cluster,
+    groups: Mapping[str, Sequence[str]],
+    *,
+    settings: dict | None = None,
+    callers: int = 48,
+    program: Path | None = None,
+    unreported: str = "",
 ) -> pd.DataFrame:
     """Instructions by function and by who called it, for groups of statements.
 
@@ -79,7 +85,7 @@ def stacks(
     one backend, so an earlier group can warm up a later one. Columns: group, stack (function names
     from the outermost to the function itself, joined by ";"), function, file (None if unknown), object, exclusive
     (instructions), calls. A group contains the instructions of one DISCARD PLANS, which ends it.
-    `program` runs instead of the cluster's own postgres.
+    `program` runs instead of the cluster's own postgres. The group `unreported` runs, and is left out of the result.
     CannotMeasure without valgrind or for a stripped program, RerunError if a statement
     fails or the cluster is running.
     """
@@ -94,7 +100,8 @@ def stacks(
         parts = [cluster.scratch / f"{stem}.{number + 1}" for number in range(len(groups))]
         if not all(part.exists() for part in parts):
             raise _stripped(cluster)
-        frames = [_stacked(_read(part.read_text(errors="replace"), names), group) for group, part in zip(groups, parts)]
+        wanted = [(group, part) for group, part in zip(groups, parts) if group != unreported]  # a part explains its own abbreviations
+        frames = [_stacked(_read(part.read_text(errors="replace"), names), group) for group, part in wanted]
         return pd.concat(frames, ignore_index=True)[STACKS]
     finally:
         for path in cluster.scratch.glob(f"{stem}*"):

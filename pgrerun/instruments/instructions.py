@@ -11,7 +11,9 @@ import shutil
 import subprocess
 import uuid
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
+from threading import Lock
 
 import pandas as pd
 
@@ -36,30 +38,32 @@ def unavailable() -> str | None:
     return callgrind.unavailable()
 
 
-def kinds(cluster, groups: Mapping[str, Sequence[str]], *, settings: dict | None = None) -> pd.DataFrame:
+def kinds(cluster, groups: Mapping[str, Sequence[str]], *, settings: dict | None = None, unreported: str = "") -> pd.DataFrame:
     """Instructions that groups of statements execute in the server program, by kind and function.
 
     As `callgrind.stacks`, but by what an instruction does. Columns: group, kind (ERROR_CHECK, TYPE_TEST, OTHER),
     function, executed (checks or tests made; instructions for OTHER), instructions (of a check: the jump, and the
     comparison before it). A type test is any comparison that looks like one, so their number is an
-    upper bound. Libraries are left out. CannotMeasure without valgrind or objdump, for a stripped program, for
+    upper bound. Libraries are left out. The group `unreported` runs, and is left out of the result. CannotMeasure without valgrind or objdump, for a stripped program, for
     other processors than x86-64, and for a program that is loaded at changing addresses.
     """
     if reason := unavailable():
         raise CannotMeasure("callgrind" if callgrind.unavailable() else "objdump", reason)
-    program = cluster._executable("postgres")
-    code = _Code(program)
     callgrind._require_stopped(cluster)
+    program = cluster._executable("postgres")
     stem = f"callgrind-{uuid.uuid4().hex[:12]}"
     statements = [statement for group in groups.values() for statement in [*group, callgrind._SEPARATOR]]
     options = [f"--dump-before={callgrind._SEPARATING}", "--dump-instr=yes", "--dump-line=no"]
     frames, names = [], {}
     try:
         callgrind._run(cluster, statements, settings, cluster.scratch / stem, options)
+        code = _code(program)
         for number, group in enumerate(groups):
             part = cluster.scratch / f"{stem}.{number + 1}"
             if not part.exists():
                 raise callgrind._stripped(cluster)
+            if group == unreported:
+                continue
             frames.append(code.told_apart(_executed(part.read_text(errors="replace"), program.name, names)).assign(group=group))
     finally:
         for path in cluster.scratch.glob(f"{stem}*"):
@@ -91,9 +95,18 @@ def _executed(text: str, program: str, names: dict[str, str]) -> dict[int, tuple
     return found
 
 
-def _words(instruction: str) -> tuple[str, str]:
-    word, _, operands = instruction.partition(" ")
-    return word, operands.strip()
+_READING = Lock()
+
+
+@cache
+def _read_once(program: Path) -> "_Code":
+    return _Code(program)
+
+
+def _code(program: Path) -> "_Code":
+    """The code of a program, read once however many threads ask for it."""
+    with _READING:
+        return _read_once(program)
 
 
 class _Code:
@@ -103,10 +116,14 @@ class _Code:
         done = subprocess.run(["objdump", "-d", "-w", "--no-show-raw-insn", str(program)], capture_output=True, text=True)
         if done.returncode or "elf64-x86-64" not in done.stdout[:300]:
             raise CannotMeasure("objdump", f"the instructions of {program.name} can't be read here: {done.stderr.strip()[:200] or 'they are not for x86-64'}")
-        # "  837970:\tpush   %r12"
-        lines = (line.split(":\t", 1) for line in done.stdout.splitlines() if line[:1] == " ")
-        self._text = [(int(place, 16), *_words(rest)) for place, rest in lines]
-        self._at = {address: number for number, (address, *_) in enumerate(self._text)}
+        # "  837970:\tpush   %r12"; most are never executed, so the words are taken apart when they are asked for
+        self._lines = [line for line in done.stdout.splitlines() if line[:1] == " "]
+        self._at = {int(line[: line.index(":")], 16): number for number, line in enumerate(self._lines)}
+
+    def _words(self, number: int) -> tuple[str, str]:
+        """An instruction's name and operands."""
+        word, _, operands = self._lines[number].partition(":\t")[2].partition(" ")
+        return word, operands.strip()
 
     def told_apart(self, executed: Mapping[int, tuple[str, int]]) -> pd.DataFrame:
         """Executions by kind and function."""
@@ -129,10 +146,10 @@ class _Code:
 
     def _kind(self, number: int) -> tuple[str, int]:
         """What the instruction is, and how many instructions are for the same purpose."""
-        _, word, operands = self._text[number]
+        word, operands = self._words(number)
         if not word.startswith("j") or word.startswith("jmp"):
             return OTHER, 1
-        _, before, compared = self._text[number - 1]
+        before, compared = self._words(number - 1)
         pair = 2 if before.startswith(("cmp", "test", "bt")) else 1
         target = self._at.get(int(re.match(r"[0-9a-f]+", operands)[0], 16))
         if any(side is not None and self._reports(side) for side in (number + 1, target)):
@@ -146,7 +163,7 @@ class _Code:
             return False
         if found[2].startswith("("):
             return True
-        for _, word, operands in reversed(self._text[max(0, number - _WINDOW) : number]):
+        for word, operands in map(self._words, range(number - 1, max(0, number - _WINDOW) - 1, -1)):
             if operands.endswith(f",{found[2]}"):  # what the register holds comes from here
                 return word == "mov" and re.match(r"^\(%\w+\),", operands) is not None
         return False
@@ -154,7 +171,7 @@ class _Code:
     def _reports(self, number: int) -> bool:
         """Whether the code from here goes straight to an error report."""
         for _ in range(_PATH):
-            _, word, operands = self._text[number]
+            word, operands = self._words(number)
             if word == "call":
                 return any(f"<{name}>" in operands for name in _REPORTS)
             if word == "jmp" and (to := re.match(r"[0-9a-f]+", operands)):

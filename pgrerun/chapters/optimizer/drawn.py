@@ -73,7 +73,7 @@ def scan_times(chapter: Chapter, cache: str) -> charts.Figure | None:
         found = scans.times(chapter, layout, cache)
         if found is None:
             continue
-        for selectivity in scans.steps():
+        for selectivity in scans.timed_at(chapter):
             for method in (INDEX, BITMAP):
                 ratio = statistics.ratio(found[method, selectivity], found[SEQUENTIAL, selectivity], seed=chapter.parameters.seed)
                 rows.append({"x": selectivity, "value": ratio.estimate, "low": ratio.low, "high": ratio.high, "kind": "measured", "series": method, "panel": layout})
@@ -99,7 +99,7 @@ def counted(chapter: Chapter) -> charts.Figure | None:
     for what, found in (("stored", scans.times(chapter, CLUSTERED, WARM)), ("counted", scans.times(chapter, COUNTED, ""))):
         if found is None:
             return None
-        for selectivity in scans.steps():
+        for selectivity in scans.timed_at(chapter):
             ratio = statistics.ratio(found[SEQUENTIAL, selectivity], found[SEQUENTIAL, least], seed=chapter.parameters.seed)
             rows.append({"x": selectivity, "value": ratio.estimate, "low": ratio.low, "high": ratio.high, "kind": "measured", "series": what})
     frame = _series(rows)

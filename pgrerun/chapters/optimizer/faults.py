@@ -12,7 +12,7 @@ import psycopg
 
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.optimizer.joins import sizes
-from pgrerun.chapters.optimizer.queries import HASH, NESTED, forced, join_query, joined, large_tuples, method_of, session
+from pgrerun.chapters.optimizer.queries import HASH, NESTED, counted, forced, join_query, joined, large_tuples, method_of, selected, session
 from pgrerun.chapters.optimizer.scans import CLUSTERED, REPORT as TENK, planned_with
 from pgrerun.errors import CannotMeasure
 from pgrerun.instruments import plans
@@ -120,8 +120,8 @@ def third_join(chapter: Chapter) -> pd.DataFrame:
     found = []
     with session(_own(chapter)) as connection:
         for size, tuples in sizes(chapter).items():
-            statement = join_query(3, size, tuples)
-            actual = connection.execute(f"SELECT count(*) FROM ({statement}) AS joined").fetchone()[0]
+            statement = selected(join_query(3, size, tuples))
+            actual = connection.execute(counted(statement)).fetchone()[0]
             for name in (NONE, CONSTANT, UNSIZED, BOTH):
                 with fault(connection, CONSTANT if name in (CONSTANT, BOTH) else NONE):
                     if name in (UNSIZED, BOTH):

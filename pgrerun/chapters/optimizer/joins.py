@@ -10,7 +10,8 @@ import psycopg
 from pgrerun import published, statistics
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.optimizer.queries import (
-    HASH, JOIN_QUERIES, JOINS, LARGE, MERGE, NESTED, REPORT, forced, join_query, joined, load_joined, method_of, session, small_tuples, stored,
+    HASH, JOIN_QUERIES, JOINS, LARGE, MERGE, NESTED, REPORT, counted, destroy, forced, join_query, joined, load_joined, method_of, selected, session, small_tuples,
+    store_in_memory,
 )  # fmt: skip
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import clock, plans
@@ -40,9 +41,9 @@ def planned(chapter: Chapter, size: str = REPORT) -> pd.DataFrame:
     found = []
     with session(chapter.server) as connection:
         for query in JOIN_QUERIES:
-            statement = join_query(query, size, sizes(chapter)[size])
+            statement = selected(join_query(query, size, sizes(chapter)[size]))
             free = method_of(plans.explain(connection, statement))
-            actual = connection.execute(f"SELECT count(*) FROM ({statement}) AS joined").fetchone()[0]
+            actual = connection.execute(counted(statement)).fetchone()[0]
             for method in JOINS:
                 with forced(connection, method):
                     plan = plans.explain(connection, statement)
@@ -92,13 +93,14 @@ def _measured(method: str, size: str) -> list[int]:
 def _all_queries(chapter: Chapter, method: str, size: str, block: Block) -> dict[str, float]:
     repeats = 3 if size == REPORT else 1
     with session(chapter.server) as connection, forced(connection, method):
+        store_in_memory(connection)
         return {metric(query): median(_time(connection, join_query(query, size, sizes(chapter)[size])) for _ in range(repeats)) for query in _measured(method, size)}
 
 
-def _time(connection: psycopg.Connection, select: str) -> float:
+def _time(connection: psycopg.Connection, statement: str) -> float:
     with clock.stopwatch() as watch:
-        connection.execute(stored(select))
-    connection.execute("DROP TABLE pg_temp.temp1")
+        connection.execute(statement)
+    destroy(connection)
     return watch.seconds
 
 
@@ -127,7 +129,7 @@ def non_equal_pages(chapter: Chapter) -> pd.DataFrame:
     with session(chapter.server) as connection:
         for title, (query, keep) in _PAGES.items():
             connection.execute(f"SET enable_material = {keep}")
-            plan = plans.explain(connection, join_query(query, REPORT, small_tuples()), execute=True)
+            plan = plans.explain(connection, selected(join_query(query, REPORT, small_tuples())), execute=True)
             inner = next(node for node in plan.walk() if node.node_type == "Nested Loop").children[1]
             found.append((title, plan.buffers["shared_hit"] + plan.buffers["shared_read"], int(inner.loops), plan.shape()))
     return pd.DataFrame(found, columns=["plan", "pages", "scans of the inner side", "in full"])
@@ -184,17 +186,18 @@ def too_long(chapter: Chapter) -> pd.DataFrame:
         for query in SCANNING:
             usual = chapter.table(experiment(LARGE), metric(query))[HASH].median()
             limit = PATIENCE * usual
+            store_in_memory(connection)
             with forced(connection, NESTED):
                 seconds = _limited(connection, join_query(query, LARGE, sizes(chapter)[LARGE]), limit)
             found.append((query, limit, seconds, (limit if math.isnan(seconds) else seconds) / usual))
     return pd.DataFrame(found, columns=["query", "limit", "seconds", "least"])
 
 
-def _limited(connection: psycopg.Connection, select: str, limit: float) -> float:
+def _limited(connection: psycopg.Connection, statement: str, limit: float) -> float:
     """Seconds of a stored query, NaN if it was ended at the limit (s)."""
     connection.execute(f"SET statement_timeout = {max(1, round(1000 * limit))}")
     try:
-        return _time(connection, select)
+        return _time(connection, statement)
     except psycopg.errors.QueryCanceled:
         return math.nan
     finally:

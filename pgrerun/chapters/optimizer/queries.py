@@ -1,9 +1,10 @@
-"""The report's relations and queries, in its own words and in SQL, and how a plan is forced.
+"""The report's relations and queries as printed, the SQL that `pgrerun.quel` makes of them, and how a plan is forced.
 
 Set 1 is Figure 2.4, set 2 Figure 2.5, set 3 Figure 2.6. Forcing works today as it did then, by flags that
 take a method away (PostgreSQL documentation, "Planner Method Configuration").
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,6 +14,7 @@ import psycopg
 from pgrerun import published
 from pgrerun.chapter import Chapter
 from pgrerun.instruments import plans
+from pgrerun.quel import figures
 from pgrerun.relations import Wisconsin
 from pgrerun.server import set_session
 
@@ -115,63 +117,67 @@ def steps() -> list[float]:
     return published.derived("optimizer_set1")["selectivity"].round(4).tolist()
 
 
-def range_of(tuples: int, selectivity: float, attribute: str = "unique2") -> str:
-    """Figure 2.4's qualification, which a share of a relation fulfils whose keys count from 0."""
-    return f"{attribute} < {round(selectivity * tuples) + 2} AND {attribute} > 1"
+def scan(relation: str, tuples: int, selectivity: float, attribute: str = "unique2") -> str:
+    """Figure 2.4's first query, which stores a share of a relation whose keys count from 0.
+
+    As printed for tenk1 and the tenths of 10 000 tuples; else with the relation, the upper bound and the attribute in their places.
+    """
+    text = figures.printed("2.4").splitlines()[0].replace("X002", f" {round(selectivity * tuples) + 2}").replace("unique2", attribute)
+    [(_, sql)] = figures.translated(text, tenk1=relation)
+    return sql
 
 
-def stored(select: str) -> str:
-    """`retrieve into`: the result goes into a relation, which is a temporary one, so that no log is written."""
-    return f"CREATE TEMP TABLE temp1 AS {select}"
-
-
-_ATTRIBUTES = {
-    "unique1": "u1", "unique2": "u2", "two": "two", "four": "four", "ten": "ten", "twenty": "twenty", "hundred": "h",
-    "thousand": "t", "twothousand": "tt", "fivethousand": "ft", "tenthousand": "tent", "odd": "odd", "even": "even",
-    "stringu1": "st1", "stringu2": "st2", "string4": "st4",
-}  # fmt: skip
 JOIN_QUERIES = (1, 2, 3, 4, 5, 6)
 
 
 def join_query(query: int, size: str, tuples: int) -> str:
-    """One of Figure 2.5's six queries as a SELECT of all 32 attributes.
+    """One of Figure 2.5's six queries, which stores all 32 attributes.
 
-    The bounds 10 and 100 grow with the relations of queries 3 and 4, whose selectivity stays; in queries 5 and 6 they
-    stay, or the result would grow with the square.
+    With larger relations than the report's, the bound 100 of queries 3 and 4 grows with them and their selectivity
+    stays; in queries 5 and 6 the bounds stay, or the result would grow with the square.
     """
-    one, two = joined(size, indexed=query % 2 == 0)
-    attributes = [f"{alias}.{name} AS {short}{n}" for n, alias in ((1, "a"), (2, "b")) for name, short in _ATTRIBUTES.items()]
-    scale = tuples // small_tuples()
-    where = {
-        1: "a.unique2 = b.unique2",
-        3: f"a.unique2 = b.unique2 AND b.unique2 < {100 * scale}",
-        5: "a.unique2 < b.unique2 AND a.unique2 < 10 AND b.unique2 < 100",
-    }[query - 1 + query % 2]
-    return f"SELECT {', '.join(attributes)} FROM {one} a, {two} b WHERE {where}"
+    found = figures.queries("2.5")[query - 1]
+    one, two = joined(size, found.indexed)
+    text = found.text
+    if query in (3, 4):
+        text = text.replace("< 100)", f"< {100 * tuples // small_tuples()})")
+    [(_, sql)] = figures.translated(text, onek1=one, onek2=two)
+    return sql
 
 
-# ---- as printed
+def selected(statement: str) -> str:
+    """The SELECT of a statement that stores its result: what the planner plans."""
+    return statement.partition(" AS ")[2] if statement.startswith("CREATE TABLE") else statement
 
-_POSTQUEL = {
-    "set 1": "retrieve into temp1 (tenk1.all) where (tenk1.unique2 < X002) and (tenk1.unique2 > 1)",
-    "set 2, queries 1 and 2": "retrieve into temp1 (u11 = onek1.unique1, …) where (onek1.unique2 = onek2.unique2)",
-    "set 2, queries 3 and 4": "retrieve into temp2 (u11 = onek1.unique1, …) where (onek1.unique2 = onek2.unique2) and (onek2.unique2 < 100)",
-    "set 2, queries 5 and 6": "retrieve into temp3 (u11 = onek1.unique1, …) where (onek1.unique2 < onek2.unique2) and (onek1.unique2 < 10) and (onek2.unique2 < 100)",
-    "set 3, query 1": "retrieve (tenk1.all) where tenk1.unique2 < 502 and tenk1.unique2 > 500",
-}
+
+def counted(statement: str) -> str:
+    """The same tuples, counted instead of stored."""
+    return f"SELECT count(*) FROM ({selected(statement)}) AS found"
+
+
+def store_in_memory(connection: psycopg.Connection) -> None:
+    """Have CREATE TABLE make temporary relations from here on, which write no log; the statements stay as they are."""
+    connection.execute("SELECT set_config('search_path', 'pg_temp, ' || current_setting('search_path'), false)")
+
+
+def destroy(connection: psycopg.Connection) -> None:
+    """Drop the relations into which queries have stored, outside of any measurement."""
+    connection.execute("DROP TABLE IF EXISTS pg_temp.temp1, pg_temp.temp2, pg_temp.temp3")
+
+
+def ranges() -> dict[str, str]:
+    """Figure 2.6's four queries, which look at estimates: q1 to q4 -> SQL."""
+    return {f"q{query.label}": figures.translated(query.text)[0][1] for query in figures.queries("2.6")}
 
 
 def in_sql() -> pd.DataFrame:
-    """The report's queries (Figures 2.4 to 2.6) beside what is run here: query, POSTQUEL, SQL; long lists of attributes cut short."""
-    def short(query: int) -> str:
-        head, tail = join_query(query, REPORT, small_tuples()).split(" FROM ")
-        return stored(f"{head.split(', ')[0]}, … FROM {tail}")
-
-    statements = [
-        stored(f"SELECT * FROM tenk1 WHERE {range_of(large_tuples(), 0.1)}"), short(1), short(3), short(5),
-        "SELECT * FROM tenk1 WHERE unique2 < 502 AND unique2 > 500",
-    ]  # fmt: skip
-    return pd.DataFrame({"query": _POSTQUEL.keys(), "POSTQUEL": _POSTQUEL.values(), "SQL": statements})
+    """The report's queries (Figures 2.4 to 2.6) beside what is run here: query, POSTQUEL, SQL; the lists of attributes cut short."""
+    listed = [("set 1", figures.printed("2.4").splitlines()[0], scan("tenk1", large_tuples(), steps()[0]))]
+    listed += [(f"set 2, query {query.label}", *figures.translated(query.text)[0]) for query in figures.queries("2.5") if not query.indexed]
+    listed += [(f"set 3, query {query.label}", *figures.translated(query.text)[0]) for query in figures.queries("2.6")]
+    short = lambda text: re.sub(r", (two1 = |onek1.two AS ).*(string4\)|AS st42)", ", …", text)  # noqa: E731
+    rows = [(name, short(text), short(sql)) for name, text, sql in listed]
+    return pd.DataFrame(rows, columns=["query", "POSTQUEL, as printed", "SQL"])
 
 
 def apparatus(chapter: Chapter) -> pd.DataFrame:

@@ -6,16 +6,16 @@ import psycopg
 from pgrerun import published
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.optimizer.faults import MULTIPLIED, NONE, fault
-from pgrerun.chapters.optimizer.queries import large_tuples, session
+from pgrerun.chapters.optimizer.queries import counted, large_tuples, ranges, session
 from pgrerun.chapters.optimizer.scans import REPORT
 from pgrerun.instruments import plans
 from pgrerun.published.optimizer import interpolated
 from pgrerun.relations import loading
 
 
-def four() -> dict[str, str]:
-    """The qualifications of Figure 2.6."""
-    return {key: f"unique2 < {row.less} AND unique2 {row.operator} {row.bound}" for key, row in published.table("optimizer_ranges").iterrows()}
+def _where(statement: str) -> str:
+    """The qualification of one of Figure 2.6's queries, without the relation's name."""
+    return statement.partition(" WHERE ")[2].replace(f"{REPORT}.", "")
 
 
 def _explained(connection: psycopg.Connection, where: str) -> plans.Plan:
@@ -31,12 +31,12 @@ def estimates(chapter: Chapter) -> pd.DataFrame:
     printed = published.derived("optimizer_ranges")
     found = []
     with session(chapter.server) as connection:
-        for key, where in four().items():
-            plan = _explained(connection, where)
+        for key, statement in ranges().items():
+            plan, actual = plans.explain(connection, statement), connection.execute(counted(statement)).fetchone()[0]
             then = printed.loc[key]
-            found.append((where, _actual(connection, where), round(then["product_tuples"]), then["cost"], int(plan.rows_estimated), plan.total_cost))
+            found.append((_where(statement), actual, round(then["product_tuples"]), then["cost"], int(plan.rows_estimated), plan.total_cost))
     columns = ["qualification", "rows", "rows in 1990", "cost in 1990", "rows here", "cost here"]
-    return pd.DataFrame(found, columns=columns, index=list(four()))
+    return pd.DataFrame(found, columns=columns, index=list(ranges()))
 
 
 def multiplied(chapter: Chapter) -> pd.DataFrame:
@@ -44,11 +44,11 @@ def multiplied(chapter: Chapter) -> pd.DataFrame:
     printed = published.derived("optimizer_ranges")
     found = []
     with session(chapter.cluster()) as connection, fault(connection, MULTIPLIED):
-        for key, where in four().items():
-            plan = _explained(connection, where)
-            found.append((where, _actual(connection, where), printed.at[key, "product_tuples"], int(plan.rows_estimated), plan.total_cost))
+        for key, statement in ranges().items():
+            plan, actual = plans.explain(connection, statement), connection.execute(counted(statement)).fetchone()[0]
+            found.append((_where(statement), actual, printed.at[key, "product_tuples"], int(plan.rows_estimated), plan.total_cost))
     columns = ["qualification", "rows", "rows by Figure 3.13", "rows with the fault", "cost with the fault"]
-    return pd.DataFrame(found, columns=columns, index=list(four()))
+    return pd.DataFrame(found, columns=columns, index=list(ranges()))
 
 
 def product_facts(found: pd.DataFrame | None) -> dict[str, bool] | None:

@@ -11,7 +11,7 @@ import psycopg
 from pgrerun import published, statistics
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.optimizer.queries import (
-    BITMAP, INDEX, SCANS, SEQUENTIAL, forced, large_tuples, load_scanned, method_of, range_of, session, steps, stored,
+    BITMAP, INDEX, SCANS, SEQUENTIAL, counted, destroy, forced, large_tuples, load_scanned, method_of, scan, selected, session, steps, store_in_memory,
 )  # fmt: skip
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import clock, pages, plans
@@ -39,9 +39,24 @@ def tuples(chapter: Chapter, relation: str) -> int:
 # ---- what is planned
 
 
-def select(chapter: Chapter, relation: str, layout: str, selectivity: float, what: str = "*") -> str:
+def query(chapter: Chapter, relation: str, layout: str, selectivity: float) -> str:
     """The query of Figure 2.4 on a relation, by the attribute that it is, or isn't, clustered on."""
-    return f"SELECT {what} FROM {relation} WHERE {range_of(tuples(chapter, relation), selectivity, ATTRIBUTES[layout])}"
+    return scan(relation, tuples(chapter, relation), selectivity, ATTRIBUTES[layout])
+
+
+def select(chapter: Chapter, relation: str, layout: str, selectivity: float) -> str:
+    """The same without storing."""
+    return selected(query(chapter, relation, layout, selectivity))
+
+
+def timed_at(chapter: Chapter) -> list[float]:
+    """The selectivities at which scans are timed: from the first to the last of the report's, in equal steps."""
+    return np.linspace(steps()[0], steps()[-1], chapter.parameters.points).round(4).tolist()
+
+
+def at(chapter: Chapter, relation: str) -> list[float]:
+    """The selectivities that are looked at in one of the two relations."""
+    return steps() if relation == REPORT else timed_at(chapter)
 
 
 def planned(chapter: Chapter, relation: str = REPORT) -> pd.DataFrame:
@@ -54,12 +69,12 @@ def planned_with(chapter: Chapter, connection: psycopg.Connection, relation: str
     """The same on a connection, for some layouts."""
     found = []
     for layout in layouts:
-        for selectivity in steps():
-            query = select(chapter, relation, layout, selectivity)
-            free = method_of(plans.explain(connection, query))
+        for selectivity in at(chapter, relation):
+            statement = select(chapter, relation, layout, selectivity)
+            free = method_of(plans.explain(connection, statement))
             for method in FORCED:
                 with forced(connection, method):
-                    plan = plans.explain(connection, query)
+                    plan = plans.explain(connection, statement)
                 obeyed = method_of(plan) == method
                 found.append((layout, selectivity, method, plan.total_cost, plan.rows_estimated, method == free, obeyed))
     return pd.DataFrame(found, columns=["layout", "selectivity", "method", "cost", "rows", "chosen", "obeyed"])
@@ -125,8 +140,8 @@ def timed_cold(chapter: Chapter) -> None:
 
 def timed_counted(chapter: Chapter) -> None:
     """Count instead of storing, and so with an index-only scan as well; clustered, warm."""
-    arms = [Arm(method, partial(_sweep, chapter, method, CLUSTERED, lambda connection: None, counted=True)) for method in SCANS]
-    chapter.compare(COUNTED, arms, _units())
+    arms = [Arm(method, partial(_sweep, chapter, method, CLUSTERED, lambda connection: None, counted)) for method in SCANS]
+    chapter.compare(COUNTED, arms, _units(chapter))
 
 
 def name(layout: str, cache: str) -> str:
@@ -134,8 +149,8 @@ def name(layout: str, cache: str) -> str:
     return f"{layout}, {cache}"
 
 
-def _units() -> dict[str, str]:
-    return {metric(selectivity): "s" for selectivity in steps()}
+def _units(chapter: Chapter) -> dict[str, str]:
+    return {metric(selectivity): "s" for selectivity in timed_at(chapter)}
 
 
 def metric(selectivity: float) -> str:
@@ -144,21 +159,21 @@ def metric(selectivity: float) -> str:
 
 
 def _compare(chapter: Chapter, layout: str, cache: str, before: Callable[[psycopg.Connection], None]) -> None:
-    arms = [Arm(method, partial(_sweep, chapter, method, layout, before)) for method in FORCED]
+    arms = [Arm(method, partial(_sweep, chapter, method, layout, before, str)) for method in FORCED]
     if (layout, cache) == (CLUSTERED, WARM):
         arms.append(Arm(AGAIN, arms[0].measure))
-    chapter.compare(name(layout, cache), arms, _units(), warmup=0 if cache == COLD else 1)
+    chapter.compare(name(layout, cache), arms, _units(chapter), warmup=0 if cache == COLD else 1)
 
 
 def _sweep(
-    chapter: Chapter, method: str, layout: str, before: Callable[[psycopg.Connection], None], block: Block, counted: bool = False
+    chapter: Chapter, method: str, layout: str, before: Callable[[psycopg.Connection], None], how: Callable[[str], str], block: Block
 ) -> dict[str, float]:
-    """Time of each selectivity's query under one forced scan."""
+    """Time of each selectivity's query under one forced scan; `how` makes of it the statement that is run."""
     times = {}
     with session(chapter.server) as connection, forced(connection, method):
-        for selectivity in steps():
-            query = select(chapter, TIMED, layout, selectivity, "count(*)" if counted else "*")
-            times[metric(selectivity)] = _time(connection, query if counted else stored(query), before)
+        store_in_memory(connection)
+        for selectivity in timed_at(chapter):
+            times[metric(selectivity)] = _time(connection, how(query(chapter, TIMED, layout, selectivity)), before)
     return times
 
 
@@ -167,7 +182,7 @@ def _time(connection: psycopg.Connection, statement: str, before: Callable[[psyc
     before(connection)
     with clock.stopwatch() as watch:
         connection.execute(statement)
-    connection.execute("DROP TABLE IF EXISTS pg_temp.temp1")
+    destroy(connection)
     return watch.seconds
 
 
@@ -190,8 +205,8 @@ def _chill(server, connection: psycopg.Connection) -> None:
 def times(chapter: Chapter, layout: str, cache: str) -> pd.DataFrame | None:
     """This run's times: a row per block, columns (method, selectivity); None if it did not run."""
     experiment = layout if layout == COUNTED else name(layout, cache)
-    tables = {selectivity: chapter.table(experiment, metric(selectivity)).drop(columns=AGAIN, errors="ignore") for selectivity in steps()}
-    if tables[steps()[0]].empty:
+    tables = {selectivity: chapter.table(experiment, metric(selectivity)).drop(columns=AGAIN, errors="ignore") for selectivity in timed_at(chapter)}
+    if tables[timed_at(chapter)[0]].empty:
         return None
     frame = pd.concat(tables, axis=1).swaplevel(axis=1)
     return frame.sort_index(axis=1)
@@ -199,7 +214,7 @@ def times(chapter: Chapter, layout: str, cache: str) -> pd.DataFrame | None:
 
 def twins(chapter: Chapter) -> tuple[pd.Series, pd.Series] | None:
     """Time of the whole sweep by sequential scan, and by the same again, block by block."""
-    tables = [chapter.table(name(CLUSTERED, WARM), metric(selectivity)) for selectivity in steps()]
+    tables = [chapter.table(name(CLUSTERED, WARM), metric(selectivity)) for selectivity in timed_at(chapter)]
     if tables[0].empty:
         return None
     total = sum(tables[1:], tables[0])
@@ -225,8 +240,8 @@ def measured_switch(chapter: Chapter, layout: str, cache: str, method: str = IND
     found = times(chapter, layout, cache)
     if found is None:
         return None
-    at = np.array(steps())
-    each = [crossing(at, (row[method] - row[SEQUENTIAL]).to_numpy()) for _, row in found.iterrows()]
+    where = np.array(timed_at(chapter))
+    each = [crossing(where, (row[method] - row[SEQUENTIAL]).to_numpy()) for _, row in found.iterrows()]
     return statistics.median(each, seed=chapter.parameters.seed)
 
 
@@ -255,7 +270,7 @@ def regret(chapter: Chapter, found: pd.DataFrame, layout: str, cache: str) -> pd
     if measured is None:
         return None
     chosen, rows = found[found["chosen"] & (found["layout"] == layout)].set_index("selectivity")["method"], []
-    for selectivity in steps():
+    for selectivity in timed_at(chapter):
         here = measured.xs(selectivity, axis=1, level=1)
         fastest = here.median().idxmin()
         ratio = statistics.ratio(here[chosen[selectivity]], here[fastest], seed=chapter.parameters.seed)
@@ -293,13 +308,13 @@ MOST_COST = 1000.0
 def fitting_cost(chapter: Chapter, layout: str, target: float) -> float | None:
     """The random_page_cost with which the planner would switch at `target`, by bisection of its logarithm; None if none from 0.001 to 1 000 does."""
     with session(chapter.server) as connection:
-        at = lambda cost: planned_switch(chapter, connection, layout, TIMED, random_page_cost=cost)  # noqa: E731
+        switched = lambda cost: planned_switch(chapter, connection, layout, TIMED, random_page_cost=cost)  # noqa: E731
         low, high = 1 / MOST_COST, MOST_COST
-        if not at(high) <= target <= at(low):
+        if not switched(high) <= target <= switched(low):
             return None
         for _ in range(14):
             middle = float(np.sqrt(low * high))
-            low, high = (middle, high) if at(middle) > target else (low, middle)
+            low, high = (middle, high) if switched(middle) > target else (low, middle)
     return float(np.sqrt(low * high))
 
 

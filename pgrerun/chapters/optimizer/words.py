@@ -43,7 +43,7 @@ def index_only(chapter: Chapter) -> Sentence | None:
     found = scans.times(chapter, COUNTED, "")
     if found is None:
         return None
-    total = lambda method: sum(found[method, selectivity] for selectivity in scans.steps())  # noqa: E731
+    total = lambda method: sum(found[method, selectivity] for selectivity in scans.timed_at(chapter))  # noqa: E731
     ratio = statistics.ratio(total(INDEX_ONLY), total(INDEX), seed=chapter.parameters.seed)
     return narrate.ratio_sentence(ratio, "time to count all ranges", "the index-only scan, a fourth way that came later,", "the index scan")
 

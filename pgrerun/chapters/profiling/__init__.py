@@ -5,7 +5,7 @@ charts and evidence are read back from there, or from the published run where th
 
 `queries.py` has the two query sets, `counted.py` instructions by routine, `breakdown.py` the way from
 routine to subsystem, `attributes.py` fetching an attribute, `rules.py` rules that concern nobody,
-`checks.py` validity checks, `judged.py` what the profiles say about the claims; `drawn.py` draws,
+`checks.py` validity checks, `ladder.py` bookkeeping switched off step by step, `judged.py` what the profiles say about the claims; `drawn.py` draws,
 `words.py` says what only this chapter says.
 """
 

@@ -1,15 +1,22 @@
 """What it takes to fetch an attribute: by its place in the tuple, by how often it is used, by what lies before it."""
 
-import pandas as pd
+from functools import partial
+from statistics import median
 
-from pgrerun import published
-from pgrerun.chapter import Chapter
-from pgrerun.chapters.profiling import breakdown, counted
+import pandas as pd
+import psycopg
+
+from pgrerun import published, statistics
+from pgrerun.chapter import Chapter, wide
+from pgrerun.chapters.profiling import breakdown, counted, rules
 from pgrerun.chapters.profiling.queries import SCANS
-from pgrerun.instruments import callgrind
+from pgrerun.experiment import Arm, Block
+from pgrerun.instruments import callgrind, clock
+from pgrerun.relations import loading
 from pgrerun.relations.wisconsin import Wisconsin
 
-EXPERIMENT = "attributes"
+EXPERIMENT, TIMED = "attributes", "attributes and rules, timed"
+REPEATS = 10  # of a command in one observation of its time
 PLACES = (1, 2, 4, 8, 13)
 USES = (1, 2, 3, 5, 9)
 FIXED, VARYING = "fixed width before", "varying width before"
@@ -21,36 +28,86 @@ def attributes(chapter: Chapter) -> None:
 
     Arms: a condition on the attribute at each of `PLACES`; `USES` conditions on one attribute;
     a condition on the last attribute behind one of fixed and of varying width. No tuple qualifies.
+    The commands of the experiment on rules are counted along with them.
     """
     callgrind.require()
     cluster = counted.pool(chapter)
     if chapter.run.finished(EXPERIMENT):
         return
-    names = Wisconsin("onek", 1000, attributes="1990").integers
     with cluster.connect() as connection:
-        for table, first in (("tight", "0::int4"), ("loose", "'x'::text")):
-            connection.execute(f"DROP TABLE IF EXISTS {table}")
-            connection.execute(f"CREATE TABLE {table} AS SELECT {first} AS first, {', '.join(names)} FROM tenk1")
-            connection.execute(f"VACUUM (FREEZE, ANALYZE) {table}")
+        arms, others = commands(connection), rules.commands(connection)
         tuples = connection.execute("SELECT count(*) FROM tenk1").fetchone()[0]
-    arms = {f"attribute {place}": _where("tenk1", [f"{names[place - 1]} < 0"]) for place in PLACES}
-    arms |= {f"{uses} uses": _where("tenk1", [f"{names[-1]} < {-use}" for use in range(1, uses + 1)]) for uses in USES}
-    arms |= {FIXED: _where("tight", [f"{names[-1]} < 0"]), VARYING: _where("loose", [f"{names[-1]} < 0"])}
-    cluster.stop()
-    try:
-        found = callgrind.profile(cluster, [statement for statement in arms.values() for _ in (1, 2)])
-    finally:
-        cluster.start()
+    found = counted.by_command(cluster, arms | others)
+    rules.record(chapter, {name: found[name] for name in others}, cluster)
     for number, arm in enumerate(arms):
-        one = found[found["statement"] == 2 * number + 1]
+        one = found[arm]
         routine = one[one["function"].str.partition(".")[0].isin(counted.ATTRIBUTE_ROUTINES)]
         fetched = routine["calls"].max() if len(routine) else 0  # the outermost is called as often as the ones below it
         metrics = {"calls": fetched / tuples, "in routine": routine["exclusive"].sum() / tuples, "in all": one["exclusive"].sum() / tuples}
         chapter.run.observe(EXPERIMENT, arm, 0, metrics, units=_UNITS, seed=chapter.parameters.seed, position=number, started_at="", flags={})
 
 
+def commands(connection: psycopg.Connection) -> dict[str, str]:
+    """The arms and their commands; makes the relations that they need beside tenk1."""
+    names = Wisconsin("onek", 1000, attributes="1990").integers
+    for table, first in (("tight", "0::int4"), ("loose", "'x'::text")):
+        with connection.transaction():
+            loading.replace(connection, table, f"CREATE TABLE {table} AS SELECT {first} AS first, {', '.join(names)} FROM tenk1")
+        connection.execute(f"VACUUM (FREEZE, ANALYZE) {table}")
+    arms = {f"attribute {place}": _where("tenk1", [f"{names[place - 1]} < 0"]) for place in PLACES}
+    arms |= {f"{uses} uses": _where("tenk1", [f"{names[-1]} < {-use}" for use in range(1, uses + 1)]) for uses in USES}
+    return arms | {FIXED: _where("tight", [f"{names[-1]} < 0"]), VARYING: _where("loose", [f"{names[-1]} < 0"])}
+
+
 def _where(table: str, conditions: list[str]) -> str:
     return f"SELECT count(*) FROM {table} WHERE {' OR '.join(conditions)}"
+
+
+CONTRASTS = {
+    "last place, not first": (f"attribute {PLACES[-1]}", f"attribute {PLACES[0]}"),
+    "many uses, not one": (f"{USES[-1]} uses", f"{USES[0]} uses"),
+    "behind a string": (VARYING, FIXED),
+    "rules on the relation": (rules.RULED, rules.MANY),
+}
+"""What is compared, in words, and the two arms."""
+
+
+def timed(chapter: Chapter) -> None:
+    """Time the commands of `CONTRASTS` on the server under test, in turn."""
+    with chapter.server.connect() as connection:
+        both = commands(connection) | rules.commands(connection)
+        connection.prepare_threshold = None  # every command is parsed and planned, as in a single-user backend
+        connection.execute("SET max_parallel_workers_per_gather = 0")
+        arms = [Arm(arm, partial(_time, connection, both[arm])) for pair in CONTRASTS.values() for arm in pair]
+        chapter.compare(TIMED, arms, {"time": "s"})
+
+
+def _time(connection: psycopg.Connection, command: str, block: Block) -> dict[str, float]:
+    seconds = []
+    for _ in range(REPEATS):
+        with clock.stopwatch() as watch:
+            connection.execute(command)
+        seconds.append(watch.seconds)
+    return {"time": median(seconds)}
+
+
+def contrasts(chapter: Chapter) -> pd.DataFrame:
+    """Each contrast by instructions and by time: label, panel, kind, value (a ratio), low, high."""
+    rows, found = [], {name: dict(chapter.by_provenance(name)) for name in (EXPERIMENT, rules.EXPERIMENT, TIMED)}
+    for kind in ("published", "measured"):
+        counts = {}
+        for experiment in (EXPERIMENT, rules.EXPERIMENT):
+            if kind in found[experiment]:
+                frame = found[experiment][kind]
+                counts |= frame[frame["metric"] == "in all"].set_index("arm")["value"].to_dict()
+        times = wide(found[TIMED].get(kind, pd.DataFrame()), "time")
+        for label, (arm, base) in CONTRASTS.items():
+            if arm in counts:
+                rows.append({"panel": "instructions", "label": label, "kind": kind, "value": counts[arm] / counts[base]})
+            if arm in times and base in times:
+                ratio = statistics.ratio(times[arm], times[base], seed=chapter.parameters.seed)
+                rows.append({"panel": "time", "label": label, "kind": kind, "value": ratio.estimate, "low": ratio.low, "high": ratio.high})
+    return pd.DataFrame(rows).sort_values("panel", kind="stable", ignore_index=True) if rows else pd.DataFrame()
 
 
 def found(chapter: Chapter) -> pd.DataFrame:

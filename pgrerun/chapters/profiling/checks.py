@@ -1,18 +1,15 @@
 """Checks: which can be compiled out, which are called for nothing, and what happens without them."""
 
-import shutil
 import subprocess
 
 import pandas as pd
 
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.profiling import counted, queries
+from pgrerun.chapters.profiling import counted
 from pgrerun.chapters.profiling.queries import SCANS, TRANSACTIONS
 from pgrerun.errors import CannotMeasure
 from pgrerun.instruments import callgrind, instructions, patching
 from pgrerun.server import Cluster
-
-POOL_1990 = "128kB"  # 16 pages: the report's buffer pool
 
 TRACE_ROUTINES = frozenset(
     {"errstart", "message_level_is_interesting", "ShowTransactionState", "check_log_statement", "check_log_duration", "should_output_to_server",
@@ -49,20 +46,14 @@ def kinds(chapter: Chapter) -> None:
     cluster = counted.pool(chapter)
     if chapter.run.finished(KINDS):
         return
-    cluster.extension("pg_prewarm")
-    groups = {
-        "warm-up": [*queries.warm_up(), counted._WARM, *queries.transactions(chapter, 3, seed=1)],
-        SCANS: queries.scans(),
-        TRANSACTIONS: queries.transactions(chapter, min(20, chapter.parameters.transactions)),
-        "undo": queries.UNDO,
-    }
-    cluster.stop()
-    try:
-        found = instructions.kinds(cluster, groups)
-    finally:
-        cluster.start()
-    for position, workload in enumerate((SCANS, TRANSACTIONS)):
-        chosen = found[found["group"] == workload]
+
+    def count(workload: str) -> pd.DataFrame:
+        with counted.twin(cluster) as own:
+            return instructions.kinds(own, counted.groups(chapter, workload, counted.BATCH), unreported=counted.WARM_UP)
+
+    with counted.stopped(cluster):
+        both = counted.in_turn(count, (SCANS, TRANSACTIONS))
+    for position, (workload, chosen) in enumerate(zip((SCANS, TRANSACTIONS), both)):
         by = chosen.groupby("kind")[["executed", "instructions"]].sum()
         metrics = {f"{kind}: {column}": float(by.at[kind, column]) for kind in by.index for column in by.columns}
         busiest = chosen[chosen["kind"] == instructions.ERROR_CHECK].nlargest(8, "executed")
@@ -129,23 +120,23 @@ def always_true(chapter: Chapter) -> pd.DataFrame:
     """Ask one question of servers in which one check always says that all is well.
 
     Columns: check, routine, answer ("right", "wrong" or "none"), what it said at its end. Each gets a
-    cluster of its own, since it may write nonsense.
+    copy of the cluster's files, since it may write nonsense.
     """
     if chapter.borrowed:
         raise CannotMeasure("restart", "it needs a server program that may be changed")
-    with Cluster(chapter.programs) as cluster:
-        queries.load(chapter, cluster)
-        cluster.stop()
+    cluster = counted.pool(chapter)
+    with counted.stopped(cluster):
         rows = [_asked(chapter, cluster, *row) for row in _ALWAYS]
     return pd.DataFrame(rows, columns=["check", "routine", "answer", "last words"])
 
 
 def _asked(chapter: Chapter, cluster: Cluster, check: str, routine: str, answer: int) -> tuple[str, str, str, str]:
-    if not routine:
-        done = _single_user(cluster, cluster._executable("postgres"))
-    else:
-        with patching.answering(chapter.programs, routine, answer) as program:
-            done = _single_user(cluster, program)
+    with counted.twin(cluster) as own:
+        if not routine:
+            done = _single_user(own, own._executable("postgres"))
+        else:
+            with patching.answering(chapter.programs, routine, answer) as program:
+                done = _single_user(own, program)
     expected = f'tuples = "{10_000 * chapter.parameters.scale}"'
     right = expected in done.stdout and not done.returncode
     said = "right" if right else "wrong" if "tuples = " in done.stdout else "none"
@@ -180,35 +171,19 @@ WITH, WITHOUT = "pages verified", "never verified"
 
 
 def page_verification(chapter: Chapter) -> None:
-    """Count Figure 2.1's instructions with and without the check of each page that is read.
+    """Count both sets' instructions with and without the check of each page that is read.
 
     With the report's buffer pool of 16 pages, so that pages are read again and again.
     """
     callgrind.require()
-    counted.pool(chapter)
+    cluster = counted.pool(chapter)
     if chapter.run.finished(EXPERIMENT):
         return
-    with patching.answering(chapter.programs, "PageIsVerified", 1) as patched, Cluster(chapter.programs, {"shared_buffers": POOL_1990}) as cluster:
-        keep(chapter, cluster)
-        for position, (arm, program) in enumerate(((WITH, None), (WITHOUT, patched))):
-            restore(cluster)
-            groups = {"warm-up": queries.warm_up(), SCANS: queries.scans()}
-            found = callgrind.stacks(cluster, groups, callers=0, program=program)
-            metrics = {SCANS: float(found.loc[found["group"] == SCANS, "exclusive"].sum())}
-            chapter.run.observe(EXPERIMENT, arm, 0, metrics, units={SCANS: "instructions"}, seed=chapter.parameters.seed, position=position, started_at="", flags={})
-
-
-def keep(chapter: Chapter, cluster: Cluster) -> None:
-    """Load the relations, stop the cluster and put a copy of its files aside, so that each arm can begin with the same pages."""
-    queries.load(chapter, cluster)
-    cluster.stop()
-    subprocess.run(["cp", "-a", cluster.data_directory, cluster.scratch / "kept"], check=True)
-
-
-def restore(cluster: Cluster) -> None:
-    """Put the kept files back into a stopped cluster."""
-    shutil.rmtree(cluster.data_directory)
-    subprocess.run(["cp", "-a", cluster.scratch / "kept", cluster.data_directory], check=True)
+    with patching.answering(chapter.programs, "PageIsVerified", 1) as patched, counted.stopped(cluster):
+        both = counted.in_turn(lambda program: counted.of_both_sets(chapter, cluster, {}, program=program), (None, patched))
+    for position, (arm, metrics) in enumerate(zip((WITH, WITHOUT), both)):
+        units = dict.fromkeys(metrics, "instructions")
+        chapter.run.observe(EXPERIMENT, arm, 0, metrics, units=units, seed=chapter.parameters.seed, position=position, started_at="", flags={})
 
 
 def verified_over_not(chapter: Chapter) -> float | None:
@@ -216,5 +191,5 @@ def verified_over_not(chapter: Chapter) -> float | None:
     frame = chapter.run.observations(EXPERIMENT)
     if frame.empty:
         return None
-    value = frame.set_index("arm")["value"]
+    value = frame[frame["metric"] == SCANS].set_index("arm")["value"]
     return value[WITH] / value[WITHOUT]

@@ -4,8 +4,15 @@ One single-user backend runs a warm-up, Figure 2.1 and Figure 2.3; what every ro
 how often it was called and by whom goes into the record. Everything else here reads the record.
 """
 
+import copy
+import shutil
+import subprocess
+import uuid
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
 
 import pandas as pd
 
@@ -14,58 +21,125 @@ from pgrerun.chapter import Chapter
 from pgrerun.chapters.profiling import breakdown, queries
 from pgrerun.chapters.profiling.queries import SCANS, TRANSACTIONS
 from pgrerun.instruments import callgrind
+from pgrerun.server import Cluster
 
 EXPERIMENT = "instructions"
 # Frames of the flame graph with less than this share are drawn as their caller's own.
 LEAST_FRAME = 0.002
 _SEP = " | "  # between routine, file, directory, subsystem and object in a metric's name
 _ENTRY = "exec_simple_query"
-
+WARM_UP = "warm-up"  # the group of statements that fill catalog caches and pool
+POOL_1990 = "128kB"  # 16 pages: the report's buffer pool
+BATCH = 5  # transactions where whole sets are counted; instructions per transaction don't vary much
 
 # A single-user backend begins with an empty pool.
 _WARM = "SELECT sum(pg_prewarm(oid)) FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'i')"
 
 
-def pool(chapter: Chapter):
+def pool(chapter: Chapter) -> Cluster:
     """A cluster that holds both sets' relations; the buffer pool keeps all of them."""
-    cluster = chapter.cluster(shared_buffers="64MB", cluster_name="profiled")
-    with_relations(chapter, cluster)
-    return cluster
-
-
-def with_relations(chapter: Chapter, cluster) -> None:
-    """Load the relations into a cluster that doesn't have them, and leave it running."""
+    cluster = chapter.cluster(shared_buffers="64MB", min_wal_size="32MB", cluster_name="profiled")
     cluster.start()
+    cluster.extension("pg_prewarm")
     with cluster.connect() as connection:
         if not connection.execute("SELECT to_regclass('tenk1')").fetchone()[0]:
             queries.load(chapter, cluster)
+    return cluster
+
+
+@contextmanager
+def stopped(cluster: Cluster) -> Iterator[None]:
+    """The cluster's files belong to single-user backends for the length of a block."""
+    cluster.stop()
+    try:
+        yield
+    finally:
+        cluster.start()
+
+
+@contextmanager
+def twin(cluster: Cluster, checksums: bool = True) -> Iterator[Cluster]:
+    """A stopped cluster's copy for one single-user backend, so that each begins with the same pages and two can run at a time."""
+    found = copy.copy(cluster)
+    found.data_directory = cluster.scratch / f"twin-{uuid.uuid4().hex[:12]}"
+    try:
+        subprocess.run(["cp", "-a", cluster.data_directory, found.data_directory], check=True)
+        set_checksums(found, checksums)
+        yield found
+    finally:
+        shutil.rmtree(found.data_directory, ignore_errors=True)
+
+
+def set_checksums(cluster: Cluster, on: bool) -> None:
+    """Switch a stopped cluster's data checksums; CannotMeasure for programs that can't."""
+    program = cluster._executable("pg_checksums")
+    done = subprocess.run([program, "--enable" if on else "--disable", "-D", cluster.data_directory], capture_output=True, text=True, **cluster._server_process())
+    if done.returncode and "already" not in done.stderr:
+        raise CannotMeasure("checksums", f"data checksums can't be switched here: {done.stderr.strip()[:200]}")
+
+
+def in_turn(job: Callable, items: Iterable) -> list:
+    """The job's results in the items' order, two at a time: counts don't mind that the other processor is busy as well."""
+    with ThreadPoolExecutor(2) as two:
+        return list(two.map(job, items))
 
 
 def instructions(chapter: Chapter) -> None:
     """Count the instructions of Figure 2.1's commands and of Figure 2.3's transactions, by routine.
 
-    The commands run once before they are counted, so that catalog caches are filled. The server is the
+    A command of each kind runs before any is counted, so that catalog caches are filled. The server is the
     report's: a single-user backend, each command parsed and planned anew.
     """
     callgrind.require()
     cluster = pool(chapter)  # a borrowed server can't be run under callgrind
-    cluster.extension("pg_prewarm")
     if chapter.run.finished(EXPERIMENT):
         return
-    count = chapter.parameters.transactions
-    groups = {
-        "warm-up": [*queries.warm_up(), _WARM, *queries.transactions(chapter, 3, seed=1)],
-        SCANS: queries.scans(),
-        TRANSACTIONS: queries.transactions(chapter, count),
-        "undo": queries.UNDO,
-    }
-    cluster.stop()
-    try:
-        stacks = callgrind.stacks(cluster, groups)
-    finally:
-        cluster.start()
-    for workload in (SCANS, TRANSACTIONS):
+
+    def count(workload: str) -> pd.DataFrame:
+        with twin(cluster) as own:
+            return callgrind.stacks(own, groups(chapter, workload, chapter.parameters.transactions), unreported=WARM_UP)
+
+    with stopped(cluster):
+        found = in_turn(count, (SCANS, TRANSACTIONS))
+    for workload, stacks in zip((SCANS, TRANSACTIONS), found):
         _record(chapter, workload, stacks[stacks["group"] == workload], cluster._executable("postgres"))
+
+
+def groups(chapter: Chapter, workload: str, count: int) -> dict[str, Sequence[str]]:
+    """Statements of one query set (so many transactions, if it is theirs), with a warm-up before them: catalog caches are filled, and the pool."""
+    if workload == SCANS:
+        return {WARM_UP: [*queries.warm_up(), _WARM], SCANS: queries.scans()}
+    return {WARM_UP: [_WARM, *queries.transactions(chapter, 3, seed=1)], TRANSACTIONS: queries.transactions(chapter, count)}
+
+
+def of_both_sets(
+    chapter: Chapter, cluster: Cluster, settings: Mapping[str, str], *, checksums: bool = True, prepared: bool = False, program: Path | None = None
+) -> dict[str, float]:
+    """Instructions of each query set with the report's buffer pool and these settings, on a stopped cluster's twin."""
+    prepare = queries.prepare() if prepared else []
+    work = {
+        WARM_UP: [*queries.warm_up(), *prepare, *queries.transactions(chapter, 6 if prepared else 2, seed=1, prepared=prepared)],  # five until a plan is kept
+        SCANS: queries.scans(),
+        TRANSACTIONS: queries.transactions(chapter, BATCH, prepared=prepared),
+    }
+    with twin(cluster, checksums) as own:
+        found = callgrind.stacks(own, work, settings={"shared_buffers": POOL_1990, **settings}, callers=0, program=program, unreported=WARM_UP)
+    by = found.groupby("group")["exclusive"].sum()
+    return {workload: float(by[workload]) for workload in (SCANS, TRANSACTIONS)}
+
+
+def by_command(cluster: Cluster, commands: Mapping[str, str]) -> dict[str, pd.DataFrame]:
+    """Profiles of single commands, each planned once before it is counted; the cluster must be running and is stopped meanwhile."""
+    names = list(commands)
+
+    def count(half: list[str]) -> dict[str, pd.DataFrame]:
+        with twin(cluster) as own:
+            found = callgrind.profile(own, [_WARM, *(text for name in half for text in (f"EXPLAIN {commands[name]}", commands[name]))])
+        return {name: found[found["statement"] == 2 * number + 2] for number, name in enumerate(half)}
+
+    with stopped(cluster):
+        halves = in_turn(count, (names[::2], names[1::2]))
+    return {name: frame for half in halves for name, frame in half.items()}
 
 
 def _record(chapter: Chapter, workload: str, stacks: pd.DataFrame, program) -> None:

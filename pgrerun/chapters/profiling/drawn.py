@@ -2,8 +2,8 @@
 
 import pandas as pd
 
-from pgrerun import charts, narrate, published
-from pgrerun.chapter import Chapter
+from pgrerun import charts, narrate, published, statistics
+from pgrerun.chapter import Chapter, wide
 from pgrerun.chapters.profiling import attributes, breakdown, counted, ladder, sampled
 from pgrerun.chapters.profiling.queries import SCANS, TRANSACTIONS
 
@@ -124,4 +124,40 @@ def climbed_down(chapter: Chapter) -> charts.Figure:
         caption="Cycles (1990) or instructions (today) of each rung relative to the first of its ladder. Rungs keep what those above them changed.",
         description=narrate.described(frame), quantity="relative to the first rung", unit="",
         reference=1, reference_label="first rung",
+    )  # fmt: skip
+
+
+def timed_down(chapter: Chapter) -> charts.Figure | None:
+    """Today's ladder by the clock: time of each rung relative to the first."""
+    rows = []
+    for kind, frame in chapter.by_provenance(ladder.TIMED):
+        for workload in (SCANS, TRANSACTIONS):
+            times = wide(frame, workload)
+            for step in ladder.STEPS[1:]:
+                if step.name not in times:  # a published run may have other rungs
+                    continue
+                ratio = statistics.ratio(times[step.name], times[ladder.EVERYTHING], seed=chapter.parameters.seed)
+                rows.append({"panel": workload, "label": step.name, "kind": kind, "value": ratio.estimate, "low": ratio.low, "high": ratio.high})
+    if not rows:
+        return None
+    frame = pd.DataFrame(rows)
+    return charts.compare_to_print(
+        frame, question="And what is left of the time, on a live server?", name="profiling-ladder-timed", facet="panel",
+        caption="Time of each rung over that of the first, where everything is on: median and interval over the blocks. Rungs keep what those above them changed.",
+        description=narrate.described(frame), quantity="time relative to the first rung", unit="",
+        reference=1, reference_label="first rung",
+    )  # fmt: skip
+
+
+def contrasts(chapter: Chapter) -> charts.Figure | None:
+    """Attributes and rules: instructions and time of a whole command, in contrasts."""
+    frame = attributes.contrasts(chapter)
+    if frame.empty:
+        return None
+    return charts.compare_to_print(
+        frame, question="What do an attribute's place and somebody else's rules cost a whole command?", name="profiling-contrasts", facet="panel",
+        caption="A scan that counts, in one form over the other: a condition on the last attribute over one on the first; many conditions on an attribute over one; "
+        "an attribute behind a string over one behind a number; a relation with rules for other commands over one without. Instructions are those of a "
+        "single-user backend, times those of a live server with their intervals.",
+        description=narrate.described(frame), quantity="ratio of the two", unit="", reference=1, reference_label="no difference",
     )  # fmt: skip

@@ -1,21 +1,24 @@
-"""What bookkeeping costs today: each kind switched off for real, one after the other."""
+"""What bookkeeping costs today: each kind switched off for real, one after the other; counted, and timed on live servers."""
 
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 
 import pandas as pd
+import psycopg
 
-from pgrerun import published
+from pgrerun import narrate, published, statistics
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.profiling import checks, counted, queries
-from pgrerun.chapters.profiling.checks import POOL_1990
+from pgrerun.chapters.profiling.counted import POOL_1990
 from pgrerun.chapters.profiling.queries import SCANS, TRANSACTIONS
-from pgrerun.instruments import callgrind
-from pgrerun.server import Cluster
+from pgrerun.experiment import Arm, Block
+from pgrerun.instruments import callgrind, clock
+from pgrerun.server import Cluster, set_session
 
-EXPERIMENT = "bookkeeping"
-BATCH = 10  # transactions per count; instructions per transaction don't vary much
+EXPERIMENT, TIMED = "bookkeeping", "bookkeeping, timed"
+TRANSACTIONS_TIMED = 20  # in one observation
 
 
 @dataclass(frozen=True)
@@ -28,70 +31,125 @@ class Step:
     prepared: bool = False
 
 
-EVERYTHING, BARE = "everything on", "data checksums off"
+EVERYTHING, DEFAULTS, BARE = "everything on", "timing of I/O off", "data checksums off"
+PRELOAD = "shared_preload_libraries"
 STEPS = (
     Step(
         EVERYTHING,
         {
-            "log_statement": "all", "log_duration": "on", "shared_preload_libraries": "pg_stat_statements",
+            "log_statement": "all", "log_duration": "on", PRELOAD: "pg_stat_statements", "pg_stat_statements.track": "top",
             "pg_stat_statements.track_planning": "on", "track_io_timing": "on", "track_wal_io_timing": "on", "compute_query_id": "on",
         },
     ),  # fmt: skip
     Step("statement log off", {"log_statement": "none", "log_duration": "off"}),
-    Step("pg_stat_statements off", {"shared_preload_libraries": "", "pg_stat_statements.track_planning": "off", "compute_query_id": "off"}),
-    Step("timing of I/O off", {"track_io_timing": "off", "track_wal_io_timing": "off"}),
-    Step("activity and counts off", {"track_activities": "off", "track_counts": "off"}),
+    Step("pg_stat_statements off", {PRELOAD: "", "pg_stat_statements.track": "none", "pg_stat_statements.track_planning": "off", "compute_query_id": "off"}),
+    Step(DEFAULTS, {"track_io_timing": "off", "track_wal_io_timing": "off"}),
+    Step("activity tracking off", {"track_activities": "off", "track_counts": "off"}),
     Step(BARE, checksums=False),
     Step("prepared statements", checksums=False, prepared=True),
 )
 
 
+def settings_at(step: Step) -> dict[str, str]:
+    """All settings in force at a step."""
+    return {name: value for each in STEPS[: STEPS.index(step) + 1] for name, value in each.settings.items()}
+
+
 def bookkeeping(chapter: Chapter) -> None:
-    """Count both sets' instructions at each step, with the report's buffer pool of 16 pages."""
+    """Count both sets' instructions at each step, with the report's buffer pool of 16 pages.
+
+    The step with PostgreSQL's own settings was counted when the verification of pages was.
+    """
     callgrind.require()
-    counted.pool(chapter)
+    cluster = counted.pool(chapter)
     if len(chapter.run.finished(EXPERIMENT)) == len(STEPS):
         return
-    # Two clusters at a time: counts don't mind that the other processor is busy as well.
-    with ThreadPoolExecutor(2) as both:
-        halves = [both.submit(_half, chapter, checksums) for checksums in (True, False)]
-        counts = {name: metrics for half in halves for name, metrics in half.result().items()}
+    counts = _counted_before(chapter)
+    todo = [step for step in STEPS if step.name not in counts]
+    with counted.stopped(cluster):
+        counts |= zip((step.name for step in todo), counted.in_turn(partial(_count, chapter, cluster), todo))
     for position, step in enumerate(STEPS):
         if (0, step.name) not in chapter.run.finished(EXPERIMENT):
             units = dict.fromkeys(counts[step.name], "instructions")
             chapter.run.observe(EXPERIMENT, step.name, 0, counts[step.name], units=units, seed=chapter.parameters.seed, position=position, started_at="", flags={})
 
 
-def _half(chapter: Chapter, checksums: bool) -> dict[str, dict[str, float]]:
-    """Counts of the steps with, or of those without data checksums, by name."""
-    settings: dict[str, str] = {}
-    counts = {}
-    with _stopped(chapter, checksums) as cluster:
+def _counted_before(chapter: Chapter) -> dict[str, dict[str, float]]:
+    found = chapter.run.observations(checks.EXPERIMENT)
+    if found.empty:
+        return {}
+    return {DEFAULTS: found[found["arm"] == checks.WITH].set_index("metric")["value"].to_dict()}
+
+
+def _count(chapter: Chapter, cluster: Cluster, step: Step) -> dict[str, float]:
+    settings = settings_at(step)
+    known = {name: value for name, value in settings.items() if settings[PRELOAD] or not name.startswith("pg_stat_statements.")}
+    return counted.of_both_sets(chapter, cluster, known, checksums=step.checksums, prepared=step.prepared)
+
+
+# ---- the same by the clock
+
+
+def timed(chapter: Chapter) -> None:
+    """Time both sets on live servers at each step, the steps in turn.
+
+    Two servers, one with and one without data checksums, both with the report's buffer pool and without waiting for a disk;
+    everything else is switched in the session. pg_stat_statements stays loaded where it is off, since to load it takes a restart.
+    """
+    servers = {on: live(chapter, on) for on in (True, False)}
+    with ExitStack() as open_until_the_end:
+        arms, sweeping = [], [open_until_the_end.enter_context(server.connect()) for server in servers.values()]
         for step in STEPS:
-            settings |= step.settings
-            if step.checksums == checksums:
-                preloaded = bool(settings["shared_preload_libraries"])
-                known = {name: value for name, value in settings.items() if preloaded or not name.startswith("pg_stat_statements.")}
-                counts[step.name] = _count(chapter, cluster, known, step.prepared)
-    return counts
+            connection = open_until_the_end.enter_context(servers[step.checksums].connect())
+            connection.prepare_threshold = None  # the protocol is part of what is compared
+            set_session(connection, {name: value for name, value in settings_at(step).items() if name != PRELOAD})
+            for statement in queries.prepare() if step.prepared else ():
+                connection.execute(statement)
+            arms.append(Arm(step.name, partial(_time, chapter, connection, step.prepared), partial(_swept, sweeping)))
+        chapter.compare(TIMED, arms, {SCANS: "s", TRANSACTIONS: "s"})
 
 
-def _stopped(chapter: Chapter, checksums: bool) -> Cluster:
-    """A cluster with the relations, with or without data checksums."""
-    cluster = Cluster(chapter.programs, {"shared_buffers": POOL_1990}, initdb=("--data-checksums",) if checksums else ("--no-data-checksums",))
-    checks.keep(chapter, cluster)
+def live(chapter: Chapter, checksums: bool = True) -> Cluster:
+    """A running server with the relations, the report's buffer pool and pg_stat_statements, with or without data checksums."""
+    name = "verifying" if checksums else "not verifying"
+    cluster = chapter.cluster(shared_buffers=POOL_1990, fsync="off", shared_preload_libraries="pg_stat_statements", cluster_name=name)
+    cluster.require("contrib:pg_stat_statements")
+    with cluster.connect() as connection:
+        loaded = connection.execute("SELECT to_regclass('tenk1')").fetchone()[0]
+    if not loaded:
+        with counted.stopped(cluster):
+            counted.set_checksums(cluster, checksums)
+        cluster.extension("pg_stat_statements")
+        queries.load(chapter, cluster)
     return cluster
 
 
-def _count(chapter: Chapter, cluster: Cluster, settings: Mapping[str, str], prepared: bool) -> dict[str, float]:
-    commands, warm_up = queries.transactions(chapter, BATCH), queries.transactions(chapter, 2, seed=1)
-    prepare: list[str] = []
-    if prepared:
-        prepare, commands, warm_up = queries.prepare(), queries.executed(commands), queries.executed(warm_up) * 3
-    checks.restore(cluster)
-    groups = {"warm-up": [*queries.warm_up(), *prepare, *warm_up], SCANS: queries.scans(), TRANSACTIONS: commands}
-    found = callgrind.stacks(cluster, groups, settings=dict(settings), callers=0).groupby("group")["exclusive"].sum()
-    return {SCANS: float(found[SCANS]), TRANSACTIONS: float(found[TRANSACTIONS])}
+def _swept(connections: Sequence[psycopg.Connection], block: Block) -> None:
+    """Before each block remove what the one before left behind: more arms run on one server than on the other."""
+    for connection in connections if block.position == 0 else ():
+        for relation in ("tenk1", "tenk2", "pg_attribute", "pg_class", "pg_type", "pg_depend"):
+            connection.execute(f"VACUUM {relation}")
+
+
+def _time(chapter: Chapter, connection: psycopg.Connection, prepared: bool, block: Block) -> dict[str, float]:
+    sets = {
+        SCANS: (queries.scans(), queries.UNDO),
+        TRANSACTIONS: (queries.transactions(chapter, TRANSACTIONS_TIMED, seed=block.seed % 1000, prepared=prepared), ()),
+    }
+    seconds = {}
+    for workload, (commands, after) in sets.items():
+        with clock.stopwatch() as watch:
+            for command in commands:
+                connection.execute(command)
+        seconds[workload] = watch.seconds
+        for command in after:
+            connection.execute(command)
+    return seconds
+
+
+def relative(chapter: Chapter, workload: str, step: str, base: str = EVERYTHING) -> statistics.Interval | None:
+    """Time of a query set at one step over that at another; None if it wasn't timed."""
+    return chapter.ratio(TIMED, workload, step, base)
 
 
 def found(chapter: Chapter) -> pd.DataFrame:
@@ -103,10 +161,23 @@ def found(chapter: Chapter) -> pd.DataFrame:
     return pd.DataFrame()
 
 
-def in_all(chapter: Chapter) -> float | None:
-    """Figure 2.1: instructions with all bookkeeping on over those with all that can be switched off."""
+def beside(chapter: Chapter) -> pd.DataFrame:
+    """A row per step: instructions of each set, and its time relative to the first step with the interval. Empty if neither is known."""
+    steps = [step.name for step in STEPS]
+    frame, counts = pd.DataFrame({"step": steps}), found(chapter)
+    for workload in (SCANS, TRANSACTIONS):
+        if not counts.empty:
+            frame[f"{workload}: instructions"] = counts[workload].astype(int)
+            frame[f"{workload}: relative"] = counts[workload] / counts[workload].iloc[0]
+        if relative(chapter, workload, BARE) is not None:
+            frame[f"{workload}: time"] = [narrate.interval(relative(chapter, workload, step)) if step != EVERYTHING else "1" for step in steps]
+    return frame if len(frame.columns) > 1 else pd.DataFrame()
+
+
+def in_all(chapter: Chapter) -> statistics.Interval | float | None:
+    """Figure 2.1 with all bookkeeping on over the same with all that can be switched off: instructions, or else time."""
     if chapter.run.observations(EXPERIMENT).empty:
-        return None
+        return relative(chapter, SCANS, EVERYTHING, BARE)
     scans = found(chapter).set_index("step")[SCANS]
     return scans[EVERYTHING] / scans[BARE]
 

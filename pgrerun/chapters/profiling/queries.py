@@ -1,85 +1,23 @@
-"""The report's two query sets (Figures 2.1 and 2.3), in SQL and with the printed POSTQUEL beside it."""
+"""The report's two query sets: Figures 2.1 and 2.3 as printed, and the SQL that `pgrerun.quel` makes of them."""
 
 import random
-import re
 
 import pandas as pd
 
 from pgrerun.chapter import Chapter
+from pgrerun.quel import figures
 from pgrerun.relations.debit_credit import DebitCredit
 from pgrerun.relations.wisconsin import Wisconsin
 from pgrerun.server import Server
 
 SCANS, TRANSACTIONS = "scans", "transactions"
-COMMANDS = 7  # of one transaction, Figure 2.3
 REPORT_TRANSACTIONS = 300  # section 2.2
 
-_NUMBERS = (
-    "unique1 = 10001, unique2 = 10001, two = 0, four = 0, ten = 0, twenty = 0, hundred = 0, thousand = 0, "
-    "twothousand = 0, fivethousand = 0, tenthousand = 0, odd = 1, even = 0"
-)
-_STRINGS = (("stringu1", "MGC"), ("stringu2", "GCA"), ("string4", "OOO"))
-
-
-def _letters(three: str) -> str:
-    """The printed strings: three letters, 25 X between the first two and 24 before the last, 52 in all."""
-    return f"{three[0]}{'X' * 25}{three[1]}{'X' * 24}{three[2]}"
-
-
-def _append(relation: str) -> tuple[str, str]:
-    values = dict(part.split(" = ") for part in _NUMBERS.split(", "))
-    texts = {name: _letters(three) for name, three in _STRINGS}
-    said = ", ".join([_NUMBERS, *(f'{name} = "{text}"' for name, text in texts.items())])
-    sql = f"INSERT INTO {relation} ({', '.join([*values, *texts])}) VALUES ({', '.join([*values.values(), *(repr(t) for t in texts.values())])})"
-    return f"append {relation} ({said})", sql
-
-
-def _into(temp: str, relation: str, low: int, high: int) -> list[tuple[str, str]]:
-    return [
-        (
-            f"retrieve into {temp} ({relation}.all) where ({relation}.unique2 > {low}) and ({relation}.unique2 < {high})",
-            f"CREATE TABLE {temp} AS SELECT * FROM {relation} WHERE unique2 > {low} AND unique2 < {high}",
-        ),
-        _destroy(temp),
-    ]
-
-
-def _destroy(temp: str) -> tuple[str, str]:
-    return f"destroy {temp}", f"DROP TABLE {temp}"
-
-
-def _one(relation: str, key: int) -> tuple[str, str]:
-    return f"retrieve ({relation}.all) where {relation}.unique2 = {key}", f"SELECT * FROM {relation} WHERE unique2 = {key}"
-
-
-def _delete(relation: str) -> tuple[str, str]:
-    return f"delete {relation} where {relation}.unique2 = 10001", f"DELETE FROM {relation} WHERE unique2 = 10001"
-
-
-def _replace(relation: str) -> tuple[str, str]:
-    return (
-        f"replace {relation} (unique2 = 10011) where {relation}.unique2 = 1491",
-        f"UPDATE {relation} SET unique2 = 10011 WHERE unique2 = 1491",
-    )
-
-
-FIGURE_2_1: tuple[tuple[str, str], ...] = (
-    *_into("temp0", "tenk1", 1, 102),
-    *_into("temp2", "tenk2", 101, 202),
-    *_into("temp11", "tenk1", 1, 1002),
-    *_into("temp12", "tenk2", 101, 1102),
-    _one("tenk1", 1),
-    _one("tenk2", 1001),
-    ("retrieve into temp71 (onek.all)", "CREATE TABLE temp71 AS SELECT * FROM onek"),
-    _destroy("temp71"),
-    _append("tenk1"),
-    _append("tenk2"),
-    _delete("tenk1"),
-    _delete("tenk2"),
-    _replace("tenk1"),
-    _replace("tenk2"),
-)
+FIGURE_2_1: tuple[tuple[str, str], ...] = tuple(figures.translated(figures.printed("2.1")))
 """Each command of Figure 2.1 as printed and in SQL."""
+
+FIGURE_2_3: tuple[tuple[str, str], ...] = tuple(figures.translated(figures.printed("2.3")))
+"""The same of a transaction; $1 is an account, $2 a teller, $3 a branch."""
 
 # The last two commands change a tuple for good; a second run would find nothing to replace.
 UNDO = tuple(f"UPDATE {relation} SET unique2 = 1491 WHERE unique2 = 10011" for relation in ("tenk1", "tenk2"))
@@ -91,49 +29,38 @@ def scans() -> list[str]:
 
 
 def warm_up() -> list[str]:
-    """Commands of the same kinds on the small relation, and a look at the large ones: they fill the catalog caches."""
-    small = [sql.replace("tenk1", "onek").replace("tenk2", "onek") for sql in scans()]
-    undo = ["UPDATE onek SET unique2 = 491 WHERE unique2 = 10011"]
-    return [*(sql.replace("1491", "491") for sql in small[:-1]), *undo, *(f"SELECT unique1 FROM {name} LIMIT 1" for name in ("tenk1", "tenk2"))]
+    """One command of each kind on the small relation, and a look at the large ones: they fill the catalog caches."""
+    kinds: dict[tuple, str] = {}
+    for said, sql in FIGURE_2_1:
+        kinds.setdefault((said.split()[0], " into " in said), sql)
+    small = [sql.replace("tenk1", "onek").replace("1491", "491") for sql in kinds.values()]
+    undo = "UPDATE onek SET unique2 = 491 WHERE unique2 = 10011"
+    return [*small, undo, *(f"SELECT unique1 FROM {name} LIMIT 1" for name in ("tenk1", "tenk2"))]
 
 
-def transactions(chapter: Chapter, count: int, seed: int = 0) -> list[str]:
-    """The commands of `count` of Figure 2.3's transactions, keys drawn independently and uniformly."""
+def transactions(chapter: Chapter, count: int, seed: int = 0, prepared: bool = False) -> list[str]:
+    """The commands of `count` of Figure 2.3's transactions, keys drawn independently and uniformly.
+
+    `prepared`: as EXECUTEs of what `prepare` prepared.
+    """
     bank, draws = relations(chapter), random.Random(chapter.parameters.seed + seed)
-    lines = [line for line in bank.script().splitlines() if not line.startswith("\\")]
     commands = []
     for _ in range(count):
-        keys = {"aid": draws.randint(1, bank.accounts), "tid": draws.randint(1, bank.tellers), "bid": draws.randint(1, bank.branches)}
-        commands += [re.sub(r":(\w+)", lambda found: str(keys[found[1]]), line).rstrip(";") for line in lines]
+        keys = tuple(draws.randint(1, tuples) for tuples in (bank.accounts, bank.tellers, bank.branches))
+        commands += [
+            f"EXECUTE {_plan(number)} {keys}" if prepared and "$" in said else sql
+            for number, (said, sql) in enumerate(figures.translated(figures.printed("2.3"), keys))
+        ]
     return commands
 
 
-# Figure 2.3's commands by their first word and relation, with the types of their parameters in SQL.
-_PREPARED = {
-    "SELECT account": ("(int4) AS SELECT account.* FROM account WHERE aid = $1", r"aid = (\d+)"),
-    "UPDATE account": ("(int4) AS UPDATE account SET balance = balance + 10.0 WHERE aid = $1", r"aid = (\d+)"),
-    "UPDATE teller": ("(int4) AS UPDATE teller SET balance = balance + 10.0 WHERE tid = $1", r"tid = (\d+)"),
-    "UPDATE branch": ("(int4) AS UPDATE branch SET balance = balance + 10.0 WHERE bid = $1", r"bid = (\d+)"),
-    "INSERT history": (
-        "(int4, int4, int4) AS INSERT INTO history (bid, tid, aid, amount, string) VALUES ($1, $2, $3, 10.0, 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx')",
-        r"VALUES \((\d+), (\d+), (\d+)",
-    ),
-}
-
-
 def prepare() -> list[str]:
-    """PREPARE statements for Figure 2.3's commands."""
-    return [f"PREPARE {key.replace(' ', '_').lower()} {definition}" for key, (definition, _) in _PREPARED.items()]
+    """PREPARE statements for those of Figure 2.3's commands that have parameters."""
+    return [f"PREPARE {_plan(number)} (int4, int4, int4) AS {sql}" for number, (_, sql) in enumerate(FIGURE_2_3) if "$" in sql]
 
 
-def executed(commands: list[str]) -> list[str]:
-    """The same commands as EXECUTEs of what `prepare` prepared."""
-    found = []
-    for command in commands:
-        key = next((key for key in _PREPARED if re.match(rf"{key.split()[0]}\b.*\b{key.split()[1]}\b", command)), None)
-        values = re.search(_PREPARED[key][1], command).groups() if key else ()
-        found.append(f"EXECUTE {key.replace(' ', '_').lower()} ({', '.join(values)})" if key else command)
-    return found
+def _plan(number: int) -> str:
+    return f"figure_2_3_{number}"
 
 
 def relations(chapter: Chapter) -> DebitCredit:
@@ -149,7 +76,7 @@ def load(chapter: Chapter, server: Server) -> None:
     relations(chapter).load(server)
 
 
-def printed() -> pd.DataFrame:
-    """Figure 2.1 as printed, and each command in SQL."""
-    short = [(said if len(said) < 110 else said[:100] + " …", sql if len(sql) < 110 else sql[:100] + " …") for said, sql in FIGURE_2_1]
+def printed(figure: tuple[tuple[str, str], ...]) -> pd.DataFrame:
+    """Commands of a figure as printed, and each in SQL; long ones cut short."""
+    short = [[text if len(text) < 110 else text[:100] + " …" for text in command] for command in figure]
     return pd.DataFrame(short, columns=["POSTQUEL, as printed", "SQL"])

@@ -1,11 +1,17 @@
 """What rules cost a command that they don't concern: per statement, per tuple, per attribute."""
 
+from collections.abc import Mapping
+
 import pandas as pd
+import psycopg
 
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.profiling import breakdown, counted
 from pgrerun.chapters.profiling.queries import SCANS
 from pgrerun.instruments import callgrind
+from pgrerun.relations import loading
+from pgrerun.relations.wisconsin import Wisconsin
+from pgrerun.server import Cluster
 
 EXPERIMENT = "rules"
 FEW, MANY, WIDE, RULED = "1 000 tuples", "10 000 tuples", "13 attributes", "rules on the relation"
@@ -15,36 +21,40 @@ _UNITS = {"rule manager": "instructions", "in all": "instructions"}
 def rules(chapter: Chapter) -> None:
     """Count the rule manager's instructions in one command, over few and many tuples, one and 13 attributes.
 
-    And over a relation that has rules, none for this kind of command.
+    And over a relation that has rules, none for this kind of command. Does nothing where they were counted with the attributes.
     """
     callgrind.require()
     cluster = counted.pool(chapter)
     if chapter.run.finished(EXPERIMENT):
         return
     with cluster.connect() as connection:
-        integers = [name for (name,) in connection.execute(
-            "SELECT attname FROM pg_attribute WHERE attrelid = 'tenk1'::regclass AND attnum > 0 AND atttypid = 'int4'::regtype ORDER BY attnum")]
-        connection.execute("DROP TABLE IF EXISTS ruled")
-        connection.execute("CREATE TABLE ruled AS SELECT * FROM tenk1")
+        arms = commands(connection)
+    record(chapter, counted.by_command(cluster, arms), cluster)
+
+
+def record(chapter: Chapter, profiles: Mapping[str, pd.DataFrame], cluster: Cluster) -> None:
+    """Keep the rule manager's instructions and all of them, by arm."""
+    for number, (arm, profile) in enumerate(profiles.items()):
+        one = breakdown.placed(profile, cluster._executable("postgres"))
+        metrics = {"rule manager": float(one.loc[one["subsystem"] == "rule_manager", "exclusive"].sum()), "in all": float(one["exclusive"].sum())}
+        chapter.run.observe(EXPERIMENT, arm, 0, metrics, units=_UNITS, seed=chapter.parameters.seed, position=number, started_at="", flags={})
+
+
+def commands(connection: psycopg.Connection) -> dict[str, str]:
+    """The arms and their commands; makes the relation that has rules."""
+    integers = Wisconsin("onek", 1000, attributes="1990").integers
+    with connection.transaction():
+        loading.replace(connection, "ruled", "CREATE TABLE ruled AS SELECT * FROM tenk1")
         for event in ("DELETE", "UPDATE"):
             connection.execute(f"CREATE RULE on_{event} AS ON {event} TO ruled DO ALSO NOTHING")
-        connection.execute("VACUUM (FREEZE, ANALYZE) ruled")
+    connection.execute("VACUUM (FREEZE, ANALYZE) ruled")
     query = "SELECT count(*) FROM {} WHERE {}"
-    arms = {
+    return {
         FEW: query.format("onek", "unique2 >= 0"),
         MANY: query.format("tenk1", "unique2 >= 0"),
         WIDE: query.format("tenk1", " AND ".join(f"{name} >= 0" for name in integers)),
         RULED: query.format("ruled", "unique2 >= 0"),
     }
-    cluster.stop()
-    try:
-        found = callgrind.profile(cluster, [statement for statement in arms.values() for _ in (1, 2)])
-    finally:
-        cluster.start()
-    for number, arm in enumerate(arms):
-        one = breakdown.placed(found[found["statement"] == 2 * number + 1], cluster._executable("postgres"))
-        metrics = {"rule manager": float(one.loc[one["subsystem"] == "rule_manager", "exclusive"].sum()), "in all": float(one["exclusive"].sum())}
-        chapter.run.observe(EXPERIMENT, arm, 0, metrics, units=_UNITS, seed=chapter.parameters.seed, position=number, started_at="", flags={})
 
 
 def found(chapter: Chapter) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 from pgrerun import narrate
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.profiling import attributes, breakdown, checks, counted, judged, sampled
+from pgrerun.chapters.profiling import attributes, breakdown, checks, counted, judged, ladder, sampled
 from pgrerun.chapters.profiling.queries import SCANS, TRANSACTIONS
 
 
@@ -13,6 +13,19 @@ def source(chapter: Chapter) -> narrate.Sentence:
     if counted.routines(chapter, SCANS).empty:
         return narrate.Sentence("Neither this run nor the published one has counted instructions: tables and charts that need the count are left out.")
     return narrate.Sentence("This run counts no instructions: the tables and charts below show the published run.")
+
+
+def leader(chapter: Chapter, workload: str) -> narrate.Sentence | None:
+    """The routine at the top of a profile, beside the one that led in print."""
+    frame = counted.routines(chapter, workload)
+    if frame.empty:
+        return None
+    first, then = frame.iloc[0], counted.printed({SCANS: "first", TRANSACTIONS: "transactions"}[workload]).iloc[0]
+    heir = " It fetches attributes, as fastgetattr did." if first["routine"].partition(".")[0] in counted.ATTRIBUTE_ROUTINES else ""
+    return narrate.Sentence(
+        f"At the top of the {workload} is {first['routine']} with {narrate.number(first['share'], 1)} % of the instructions. "
+        f"In print it was {then['routine']} with {narrate.number(then['% cycles'], 1)} % of the cycles.{heir}"
+    )
 
 
 def coverage(chapter: Chapter) -> narrate.Sentence | None:
@@ -84,3 +97,18 @@ def counted_checks(chapter: Chapter) -> narrate.Sentence | None:
     made = frame.loc[(frame["query set"] == SCANS) & (frame["kind"] == "error check"), "executed"].sum()
     tuples = routines.loc[routines["routine"] == "ExecStoreBufferHeapTuple", "calls"].sum()
     return narrate.Sentence(f"That is {narrate.number(made / tuples, 1)} error checks for each tuple that the scans look at.") if tuples else None
+
+
+def by_the_clock(chapter: Chapter) -> narrate.Sentence | None:
+    """What all bookkeeping costs in time, and what prepared statements save."""
+    scans, prepared = ladder.relative(chapter, SCANS, ladder.BARE), ladder.relative(chapter, TRANSACTIONS, ladder.STEPS[-1].name, ladder.BARE)
+    if scans is None or prepared is None:
+        return None
+    return narrate.ratio_sentence(scans, "time for Figure 2.1's commands", "a server without bookkeeping", "one with all of it") + narrate.ratio_sentence(
+        prepared, "time for Figure 2.3's transactions", "prepared statements", "parsing and planning each command"
+    )
+
+
+def how_judged(chapter: Chapter) -> str:
+    """Whether the ladder is judged by instructions or by time."""
+    return "by time, as instructions couldn't be counted" if chapter.run.observations(ladder.EXPERIMENT).empty else "by instructions"

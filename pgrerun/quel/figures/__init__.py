@@ -1,15 +1,19 @@
 """The queries that the documents print, word for word, one file for each figure, with its source.
 
-`queries("2.4", X=3)` gives a figure's queries, ready for a `Session`. What a figure says in prose is
+`queries("2.4", X=3)` gives a figure's queries, ready for a `Session`; `translated` gives text and SQL of each
+statement, for an experiment that sends them itself. What a figure says in prose is
 done here: a label before each query, "same as query1, except that Btree indices were
 defined", and a letter in place of a digit.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pgrerun.errors import ParameterError
+from pgrerun.quel.reading import read
+from pgrerun.quel.sql import Translator
 
 _FOLDER = Path(__file__).parent
 _FILES = {f"2.{number}": f"figure_2_{number}.quel" for number in range(1, 7)} | {"1981": "benchmark_1981.quel"}
@@ -65,6 +69,21 @@ def queries(figure: str, **letters: int) -> list[Query]:
         same = _SAME.fullmatch(body)
         found[label] = Query(label, found[same[1]].text, indexed=True) if same else Query(label, body)
     return list(found.values())
+
+
+def translated(text: str, values: Sequence[str | int | float] = (), **ranges: str) -> list[tuple[str, str]]:
+    """Each statement of a text: as written, on one line, and in SQL ("" for one that only declares).
+
+    `values` stand for $1, $2, ..., which stay where there are none. `ranges`: the relation that a variable
+    ranges over, as if the text began with `range of variable is relation`. QueryError as `read`.
+    """
+    translator = Translator(values)
+    translator.ranges |= ranges
+    statements = read(text)
+    lines = text.splitlines(keepends=True)
+    starts = [sum(map(len, lines[: line - 1])) + column - 1 for line, column in (statement.at for statement in statements)]
+    written = [" ".join(text[start:end].split()) for start, end in zip(starts, [*starts[1:], len(text)])]
+    return list(zip(written, map(translator.sql, statements)))
 
 
 def _read(figure: str) -> str:
