@@ -20,6 +20,7 @@ from pgrerun import published
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.profiling import breakdown, queries
 from pgrerun.chapters.profiling.queries import SCANS, TRANSACTIONS
+from pgrerun.errors import CannotMeasure
 from pgrerun.instruments import callgrind
 from pgrerun.server import Cluster
 
