@@ -22,6 +22,7 @@ colour, so that it survives grey print and colour-blind eyes:
 import base64
 import html
 import json
+import math
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -403,6 +404,7 @@ def lines(
         rows[["low", "high"]] = rows[["low", "high"]].mask(bare, rows["value"], axis=0)
     kinds = _present(rows)
     rows["named"] = _line_ends(rows, [facet] if facet else [])
+    rows["lift"] = _lifts(rows, facet, own_scales, log_y, zero)
     at = sorted(rows["x"].unique())
     ticks = {"values": at} if len(at) <= 10 else {"tickCount": 6}
     x = alt.X("x:Q", title=_measure(x_quantity, x_unit), scale=_scale(log_x), axis=alt.Axis(grid=False, **ticks))
@@ -422,14 +424,14 @@ def lines(
     )
     names = (
         base.transform_filter("datum.named")
-        .mark_text(align="right", baseline="bottom", dx=4, dy=-8, fontWeight="bold")
+        .mark_text(align="right", baseline="bottom", dx=4, dy=alt.ExprRef("-8 - datum.lift"), fontWeight="bold")
         .encode(y=y, text="series:N")
     )
     chart = alt.layer(*bands, paths, points, *([names] if rows["named"].any() else []))
     columns = {facet or "": facet or "", "series": "series", "provenance": "provenance", "x": _measure(x_quantity, x_unit)}
     if not rows["named"].any():
         del columns["series"]
-    panels = _panels(chart, rows, facet, 260)
+    panels = _panels(chart, rows, facet, _LINES_HEIGHT)
     return Figure(
         panels.resolve_scale(y="independent") if own_scales else panels,
         question, caption, description, _columns(rows, columns, _measure(quantity, unit)), name,
@@ -854,6 +856,25 @@ def _line_ends(rows: pd.DataFrame, by: list[str]) -> pd.Series:
     ends = order[order["series"].astype(str) != ""].groupby([*by, "series"]).tail(1).index
     named.loc[ends] = True
     return named
+
+
+_LINES_HEIGHT, _NAME_HEIGHT = 260, 14  # pixels of a panel of lines, and of a name at a line's end
+
+
+def _lifts(rows: pd.DataFrame, facet: str | None, own_scales: bool, log: bool, zero: bool) -> pd.Series:
+    """Pixels by which each line's name moves up, so that names of lines that end together don't cover each other."""
+    lifts = pd.Series(0.0, index=rows.index)
+    height = rows["value"].where(rows["value"] > 0).map(math.log) if log else rows["value"]
+    for _, panel in rows.groupby(facet) if facet else [("", rows)]:
+        seen = height[panel.index] if own_scales else height
+        least, most = (min(seen.min(), 0), max(seen.max(), 0)) if zero and not log else (seen.min(), seen.max())
+        pixels = (height - least) * _LINES_HEIGHT / ((most - least) or 1)
+        for _, ends in panel[panel["named"]].groupby("x"):
+            free = -math.inf
+            for end in pixels[ends.index].sort_values().index:
+                lifts[end] = max(0.0, free - pixels[end])
+                free = pixels[end] + lifts[end] + _NAME_HEIGHT
+    return lifts
 
 
 def _scale(log: bool = False, zero: bool = False) -> alt.Scale:

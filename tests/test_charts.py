@@ -393,3 +393,14 @@ def test_more_plans_than_colours_share_the_last_one():
 def test_a_grid_that_cannot_be_drawn_is_refused(changes, complaint):
     with pytest.raises(ValueError, match=complaint):
         plan_grid(**changes)
+
+
+def test_names_of_lines_that_end_together_stand_apart():
+    """Four lines, three of which end within a few pixels: names keep their order and their height."""
+    ends = {"low": 1.0, "near": 1.01, "nearer": 1.015, "far": 2.0}
+    rows = [{"series": name, "x": x, "value": x * end, "kind": "measured"} for name, end in ends.items() for x in (1, 2)]
+    drawn = charts.lines(pd.DataFrame(rows), question="Q", caption="C", description="D", x_quantity="x", x_unit="", quantity="y", unit="")
+    (data,) = drawn.spec()["datasets"].values()
+    named = {row["series"]: row["lift"] for row in data if row["named"]}
+    assert named["low"] == 0 == named["far"]
+    assert 10 < named["near"] < named["nearer"] < 30
