@@ -38,6 +38,7 @@ from pgrerun.progress import VARIABLE, Steps, bars
 _PATIENCE = 6.0
 _PATIENCE_AFTER_SUCCESS = 2.0  # a chapter that reached its end has ended its servers itself
 _POLL_SECONDS = 0.2
+_SAVE_SECONDS = 10.0
 
 
 class ChapterFailed(BookError):
@@ -74,17 +75,28 @@ class _Client(PapermillNotebookClient):
 
 
 class _Engine(NBClientEngine):
-    """papermill's engine, with a patient shutdown and the kernel's own noise in a file."""
+    """papermill's engine, with a patient shutdown, the kernel's own noise in a file, and fewer saves.
+
+    papermill writes the whole notebook before and after each cell, which takes a
+    chapter with its pictures longer than many a cell. What is measured is kept by the
+    run record; the notebook is saved now and then, and when it ends.
+    """
 
     @classmethod
     def execute_managed_notebook(cls, nb_man, kernel_name, *, on_cell, kernel_log, **_):
-        start = nb_man.cell_start
+        start, save, saved = nb_man.cell_start, nb_man.save, time.monotonic()
+
+        def save_now_and_then(**words):
+            nonlocal saved
+            if time.monotonic() - saved > _SAVE_SECONDS:
+                save(**words)
+                saved = time.monotonic()
 
         def cell_start(cell, cell_index=None, **words):
             on_cell(nb_man.nb.cells, cell_index)
             return start(cell, cell_index, **words)
 
-        nb_man.cell_start = cell_start
+        nb_man.cell_start, nb_man.save = cell_start, save_now_and_then
         client = _Client(
             nb_man,
             kernel_name=kernel_name,
@@ -99,6 +111,7 @@ class _Engine(NBClientEngine):
             ensure_event_loop().set_exception_handler(lambda loop, context: None)
             raise
         finally:
+            nb_man.save = save
             if client.km is not None and client.km.has_kernel:  # stopped while the kernel was starting
                 client._cleanup_kernel()
 

@@ -131,7 +131,7 @@ def table(name: str) -> pd.DataFrame:
 
 def cell(name: str, key: str, column: str) -> float:
     """One printed number. RecordError where the table has no such cell or no number in it."""
-    frame = _table(name) if name in names() else table(name)
+    frame = _table(name)
     if key not in frame.index or column not in frame.columns:
         raise RecordError(
             f"Table {name} has no cell {key}.{column}. Rows: {', '.join(frame.index)}; columns: {', '.join(frame.columns)}."
