@@ -12,6 +12,10 @@ PORT ?= 8000
 PROFILE ?=
 RUN ?=
 
+# Modules are compiled when they are first used (see install); kept from writing that down,
+# each kernel and each test that starts a process would compile them again, for six seconds.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: book site test serve bench clean venv install
 .DEFAULT_GOAL := book
 
