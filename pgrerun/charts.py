@@ -103,7 +103,7 @@ class Figure:
         return {key: value for key, value in chart.to_dict().items() if key != "config"}
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, Any]:
-        return mimebundle(self.spec())
+        return mimebundle(self.spec(), png="image/png" in (include or ()))
 
 
 def slug(words: str) -> str:
@@ -122,9 +122,11 @@ def enable() -> None:
     alt.renderers.enable("pgrerun")
 
 
-def mimebundle(spec: dict[str, Any], *, png: bool = True) -> dict[str, Any]:
-    """One chart's outputs: specification, HTML with a picture inside, the picture by itself (`png`) and plain text.
+def mimebundle(spec: dict[str, Any], *, png: bool = False) -> dict[str, Any]:
+    """One chart's outputs: specification, HTML with a picture inside, and plain text.
 
+    With `png` also the picture by itself, for an exporter that reads no HTML: no page
+    and no notebook shows it, and it takes longest to draw.
     BookError if the specification has no `description`: a chart that can't be
     read aloud is not published.
     """

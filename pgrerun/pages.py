@@ -1,7 +1,7 @@
 """An executed chapter as its run record keeps it, and as a page needs it.
 
-A chart is three things in an executed notebook: its specification with the data inside, and two pictures made from
-it, which take nine tenths of the room. The record keeps the specification, and the pictures are drawn again from it.
+A chart is two things in an executed notebook: its specification with the data inside, and HTML with a picture made
+from it, which takes most of the room. The record keeps the specification, and the picture is drawn again from it.
 So a page can be built from a record in seconds, without measuring. `book.py` decides which page goes where.
 """
 
@@ -32,10 +32,10 @@ def compact(executed: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 
 def redrawn(page: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """The notebook that `compact` was given, but for the charts' PNG, which takes longest to draw and which no page shows."""
+    """The notebook that `compact` was given."""
     whole = copy.deepcopy(page)
     for output in _charts(whole):
-        output.data = charts.mimebundle(charts.untitled(output.data[charts.VEGALITE_MIME]), png=False)
+        output.data = charts.mimebundle(charts.untitled(output.data[charts.VEGALITE_MIME]))
     return whole
 
 

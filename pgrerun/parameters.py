@@ -245,9 +245,9 @@ VALUES: dict[str, dict[str, tuple]] = {
         "seed": (2012, 2012, 2012),
         "pairs": (7, 11, 21),
         "clients": (4, 8, 8),
-        "accounts": (100_000, 500_000, 20_000_000),
-        "lookups": (1_500, 10_000, 400_000),
-        "objects": (15_000, 150_000, 3_000_000),
+        "accounts": (60_000, 500_000, 20_000_000),
+        "lookups": (800, 10_000, 400_000),
+        "objects": (10_000, 150_000, 3_000_000),
         "crashes": (2, 5, 20),
     },
     "scalability": _EVERYWHERE
@@ -272,7 +272,7 @@ VALUES: dict[str, dict[str, tuple]] = {
         "timed_pools": (3, 5, 5),
         "largest": (1_000_000, 10_000_000, 30_000_000),
         "per_decade": (1, 1, 2),
-        "wait": (2, 10, 320),
+        "wait": (1, 10, 320),
     },
     "wisconsin": _EVERYWHERE
     | {

@@ -28,14 +28,13 @@ def executed():
     return nbformat.reads(nbformat.writes(notebook(bundle, plain, {"text/markdown": "It is **1.5**."})), as_version=4)
 
 
-def test_a_page_comes_back_whole_from_a_tenth_of_its_size(executed):
+def test_a_page_comes_back_whole_from_a_part_of_its_size(executed):
     kept = pages.compact(executed)
-    assert len(nbformat.writes(kept)) < len(nbformat.writes(executed)) / 4
+    assert len(nbformat.writes(kept)) < len(nbformat.writes(executed)) / 2
     again = pages.redrawn(nbformat.reads(nbformat.writes(kept), as_version=4))
     for before, after in zip(executed.cells, again.cells):
         before, after = before.outputs[0].data, after.outputs[0].data
-        assert {key: value for key, value in before.items() if key not in ("text/html", "image/png")} == {k: v for k, v in after.items() if k != "text/html"}
-        assert "image/png" not in after
+        assert {key: value for key, value in before.items() if key != "text/html"} == {k: v for k, v in after.items() if k != "text/html"}
         # keys come back in another order; question, caption and picture don't
         assert before.get("text/html", "").partition("<script")[0] == after.get("text/html", "").partition("<script")[0]
 
