@@ -18,7 +18,7 @@ from pgrerun.instruments import callgrind, clock
 from pgrerun.server import Cluster, set_session
 
 EXPERIMENT, TIMED = "bookkeeping", "bookkeeping, timed"
-TRANSACTIONS_TIMED = 20  # in one observation
+TRANSACTIONS_TIMED = 10  # in one observation
 
 
 @dataclass(frozen=True)
