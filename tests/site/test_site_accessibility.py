@@ -9,7 +9,8 @@ from test_site_browser import pages, site  # noqa: F401 (a fixture)
 pytestmark = pytest.mark.browser
 
 AXE = importlib.resources.files("axe_core_python").joinpath("axe.min.js")
-FOUND = """axe.run(document, {resultTypes: ['violations']}).then(found => found.violations
+# a drawn chart is hidden behind its words, and is most of a page's elements
+FOUND = """axe.run({exclude: [['.vl-live svg']]}, {resultTypes: ['violations']}).then(found => found.violations
   .filter(one => ['serious', 'critical'].includes(one.impact))
   .map(one => ({rule: one.id, help: one.help, where: one.nodes.slice(0, 3).map(node => node.html.slice(0, 200))})))"""
 
