@@ -364,7 +364,7 @@ class Cluster(Server):
 
     def _await_death(self, said: str) -> None:
         # After a crash a server takes its other backends down before it ends itself.
-        signs = ("closed the connection", "Connection refused", "shutting down", "crash of another", "backend died")
+        signs = ("closed the connection", "Connection refused", "shutting down", "crash of another", "backend died", "terminating connection")
         if any(sign in said for sign in signs):
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._postmaster.wait(2)
