@@ -345,6 +345,17 @@ def test_a_server_killed_during_a_run_is_told_by_the_tool_and_by_connect(base, v
     assert list(base.iterdir()) == []
 
 
+def test_the_last_word_of_a_backend_without_postmaster_is_waited_on(base):
+    """What a backend says first; the postmaster's own end may be a moment later."""
+    said = "DO $$ BEGIN RAISE 'terminating connection due to unexpected postmaster exit'; END $$"
+    with Cluster() as server:
+        later = threading.Timer(1.0, os.kill, (next(iter(server.pids())), signal.SIGKILL))
+        later.start()
+        with pytest.raises(ServerError, match="the server was killed by signal 9"):
+            server.tool("psql", "-c", said, check=False)
+        later.join()
+
+
 def test_it_destroys_only_what_carries_its_mark(base):
     server = open_server("", settings={"work_mem": "3MB"})
     assert isinstance(server, Cluster) and show(server, "work_mem") == "3MB"
