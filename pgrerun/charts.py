@@ -67,6 +67,7 @@ CATEGORIES = (
 )  # fmt: skip
 _REFERENCE = "#7F858D"
 _PICTURE_WIDTH = 640
+_AXIS_WIDTH = 60
 _LABEL_WIDTH = 22  # characters; keeps the plot readable on a phone
 
 
@@ -154,6 +155,17 @@ def untitled(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in spec.items() if key != "title" or not spec.get("usermeta", {}).get("question")}
 
 
+def svg(figure: Figure, width: int = _PICTURE_WIDTH, dark: bool = False) -> str:
+    """The figure as SVG for a place of its own, outside of a notebook: `width` in pixels, about; for a light or a dark page."""
+    config = _DARK if dark else _LIGHT
+    spec = {"background": "transparent", "config": config} | figure.spec()
+    if spec.get("width") == "container":
+        spec["width"] = width
+    elif "spec" in spec:  # panels, beside whose width the axis needs room
+        spec["spec"] = spec["spec"] | {"width": width - _AXIS_WIDTH}
+    return vl_convert.vegalite_to_svg(spec, vl_version=VEGALITE_VERSION)
+
+
 def _title(question: str) -> dict[str, Any]:
     return {"text": textwrap.wrap(question, 72), "anchor": "start"}
 
@@ -198,6 +210,11 @@ _LIGHT: dict[str, Any] = {
     "text": {"fill": "#3d434a", "fontSize": 12},
     "bar": {"stroke": "#ffffff", "strokeWidth": 1},
 }  # fmt: skip
+_INVERTED = {"#3d434a": "#c9ced6", "#e3e6ea": "#343a42", "#b4bac2": "#59616b", "#1c2024": "#e8eaed", "#ffffff": "#16191d"}
+_DARK: dict[str, Any] = {
+    part: {name: _INVERTED.get(value, value) for name, value in options.items()} if isinstance(options, dict) else options
+    for part, options in _LIGHT.items()
+}
 
 
 # --- the charts -------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Commits that wait for the log: together, each alone, over clients, and with a flush that was slowed on purpose."""
 
+from collections.abc import Iterable
 from contextlib import nullcontext
 from functools import partial
 
@@ -9,6 +10,7 @@ from pgrerun import published, statistics
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.scalability import reading
 from pgrerun.chapters.scalability.bench import TALK_CLIENTS, connections, drive, load, processors, server
+from pgrerun.errors import CannotMeasure
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import flushing
 from pgrerun.models import group_commit
@@ -109,6 +111,22 @@ def sweep(chapter: Chapter) -> None:
     most = sizes(chapter)[-1]
     arms = [(PLAIN, {}, number) for number in sizes(chapter)] + [(NOT_WAITED, {"synchronous_commit": "off"}, most)]
     _swept(chapter, on, "commit sweep", [*arms, (DELAYED, {"commit_delay": _half(chapter)}, most)])
+
+
+def as_it_comes(chapter: Chapter, numbers: Iterable[int]) -> None:
+    """The same by these numbers of clients under the server's own settings only, so on somebody's server as well.
+
+    Flushes are the whole server's, whoever asked for them. CannotMeasure where it doesn't count them.
+    """
+    on = server(chapter)
+    with on.connect() as connection:
+        [flushes, way] = connection.execute("SELECT current_setting('fsync'), current_setting('wal_sync_method')").fetchone()
+    if on.version < 150000:
+        raise CannotMeasure("PostgreSQL 15", f"{on.name} doesn't hand in its counts of flushes in time")
+    if flushes == "off" or way.startswith("open"):
+        raise CannotMeasure("counted flushes", f"with fsync = {flushes} and wal_sync_method = {way} no flush of the log is counted")
+    load(chapter, on)
+    _swept(chapter, on, "commit sweep", [(PLAIN, {}, number) for number in numbers])
 
 
 def slowed(chapter: Chapter) -> None:
