@@ -61,12 +61,13 @@ def as_it_is(chapter: Chapter) -> None:
     For somebody's server. Pages are those of our own relations, by place; the log is everybody's.
     """
     relations(chapter).load(chapter.server)
-    units = {f"{verb} {place}": "pages/transaction" for verb in (LOOKED_AT, READ) for place in PLACES}
+    units = {f"{verb} {place}": "pages/transaction" for verb in (LOOKED_AT, READ) for place in OURS}
     arm = Arm(AS_IT_IS, partial(_accessed, chapter))
     chapter.compare(AS_IT_IS, [arm], units | {"wal": "bytes/transaction", "others": "transactions"}, warmup=0)
 
 
 AS_IT_IS, LOOKED_AT, READ = "as it is", "looked at", "read"
+OURS = (*RELATIONS, *INDEXES)
 
 
 def _accessed(chapter: Chapter, block: Block) -> dict[str, float]:
@@ -79,10 +80,10 @@ def _accessed(chapter: Chapter, block: Block) -> dict[str, float]:
             for _ in range(transactions):
                 tp1.run_once(backend, draws)
     frame = delta.relations
-    ours = frame[(frame["schema"] == server.schema) & frame["relation"].isin(PLACES)].set_index("relation")
+    ours = frame[(frame["schema"] == server.schema) & frame["relation"].isin(OURS)].set_index("relation")
     metrics = {}
     for verb, pages_of in ((LOOKED_AT, ours["read"] + ours["hit"]), (READ, ours["read"])):
-        metrics |= {f"{verb} {place}": float(pages_of.get(place, 0)) / transactions for place in PLACES}
+        metrics |= {f"{verb} {place}": float(pages_of.get(place, 0)) / transactions for place in OURS}
     # each autocommit statement outside of a block is a transaction as well: the probe's own are a handful
     return metrics | {"wal": delta.wal_bytes / transactions, "others": max(0.0, delta.database["commits"] - transactions)}
 
