@@ -212,7 +212,7 @@ def hot_share(visit: Visit) -> list[Piece]:
 
 
 def _percent(share: float) -> str:
-    return f"{narrate.number(100 * share, 1)} %"
+    return f"{narrate.number(round(100 * share, 1))} %"
 
 
 def _kept_from_it(found: pd.DataFrame) -> Sentence | None:

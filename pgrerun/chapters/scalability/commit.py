@@ -1,5 +1,6 @@
 """Commits that wait for the log: together, each alone, over clients, and with a flush that was slowed on purpose."""
 
+import time
 from collections.abc import Iterable
 from contextlib import nullcontext
 from functools import partial
@@ -162,7 +163,17 @@ def _flushed(chapter: Chapter, on: Server, setting: dict, number: int, block: Bl
     with on.reloaded(**setting) if setting else nullcontext():
         before = _flushes(on)
         done = drive(chapter, on, INSERT_ONLY, number, min(chapter.parameters.commits, 40 * number), block.seed)
+        _handed_in(on)
         return {"throughput": done.tps, "per flush": done.transactions / max(1, _flushes(on) - before)}
+
+
+def _handed_in(on: Server, patience: float = 2.0) -> None:
+    """Wait until pgbench's backends have left, for that is when they hand in their counts."""
+    staying = "SELECT count(*) FROM pg_stat_activity WHERE application_name = current_setting('application_name') AND query LIKE 'INSERT INTO scaling_inserts%'"
+    deadline = time.monotonic() + patience
+    with on.connect() as connection:
+        while connection.execute(staying).fetchone()[0] and time.monotonic() < deadline:
+            time.sleep(0.002)
 
 
 def _flushes(on: Server) -> int:
