@@ -20,13 +20,18 @@ class Watchdog:
         self.seconds, self.ended = seconds, False
         self._start = time.monotonic()
 
+    @property
+    def measurable(self) -> float:
+        """Seconds after which measuring is ended."""
+        return MEASURING * self.seconds
+
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Raise TimeIsUp in the block when the section's time is over. Only the main thread can be watched."""
         before = signal.signal(signal.SIGALRM, _bark)
         self._start = time.monotonic()
         try:
-            self._arm(1)
+            self._arm(self.seconds)
             yield
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
@@ -36,15 +41,16 @@ class Watchdog:
     def measuring(self) -> Iterator[None]:
         """Leave the block early, without an error, when the time for measuring is over."""
         try:
-            self._arm(MEASURING)
+            self._arm(self.measurable)
             yield
         except TimeIsUp:
             self.ended = True
         finally:
-            self._arm(1)
+            self._arm(self.seconds)
 
-    def _arm(self, share: float) -> None:
-        left = self._start + share * self.seconds - time.monotonic()
+    def _arm(self, seconds: float) -> None:
+        """Bark so many seconds after the start."""
+        left = self._start + seconds - time.monotonic()
         signal.setitimer(signal.ITIMER_REAL, max(left, 1e-3), AGAIN)
 
 

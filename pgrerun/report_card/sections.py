@@ -371,7 +371,7 @@ def _waits(found: pd.DataFrame | None) -> Sentence | None:
 def idle_wakeups(visit: Visit) -> list[Piece]:
     """Leaves the server alone for a while, and counts how often its background processes wake up."""
     seconds = visit.parameters.idle_seconds
-    needs, has = idle.SETTLE + seconds, visit.watchdog.seconds
+    needs, has = idle.SETTLE + seconds, visit.watchdog.measurable
     roles = visit.server.background()
     if needs > has:
         raise CannotMeasure("time", f"it takes {narrate.number(needs, 0)} s of rest and watching, and has {narrate.number(has, 0)} s; give it more minutes")
