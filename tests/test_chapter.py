@@ -84,7 +84,6 @@ from pgrerun.chapter import Chapter
 from pgrerun.chapters import tp1
 from pgrerun.errors import RerunError
 from pgrerun.parameters import chapter_parameters
-from pgrerun.server import Borrowed
 chapter = Chapter("tp1", chapter_parameters("tp1", {given}))
 try:
     tp1.space.reuse(chapter)
