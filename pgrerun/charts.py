@@ -67,7 +67,7 @@ CATEGORIES = (
 )  # fmt: skip
 _REFERENCE = "#7F858D"
 _PICTURE_WIDTH = 640
-_AXIS_WIDTH = 60
+_LEAST_PANEL = 120
 _LABEL_WIDTH = 22  # characters; keeps the plot readable on a phone
 
 
@@ -161,9 +161,12 @@ def svg(figure: Figure, width: int = _PICTURE_WIDTH, dark: bool = False) -> str:
     spec = {"background": "transparent", "config": config} | figure.spec()
     if spec.get("width") == "container":
         spec["width"] = width
-    elif "spec" in spec:  # panels, beside whose width the axis needs room
-        spec["spec"] = spec["spec"] | {"width": width - _AXIS_WIDTH}
-    return vl_convert.vegalite_to_svg(spec, vl_version=VEGALITE_VERSION)
+    picture = vl_convert.vegalite_to_svg(spec, vl_version=VEGALITE_VERSION)
+    if "spec" in spec:  # panels, beside whose own width the axis takes what it takes
+        beside = float(re.search(r'width="([0-9.]+)"', picture)[1]) - spec["spec"]["width"]
+        spec["spec"] = spec["spec"] | {"width": max(_LEAST_PANEL, width - beside)}
+        picture = vl_convert.vegalite_to_svg(spec, vl_version=VEGALITE_VERSION)
+    return picture
 
 
 def _title(question: str) -> dict[str, Any]:

@@ -2,9 +2,9 @@
 
 import re
 import signal
-import subprocess
 import time
 
+import psutil
 import psycopg
 import pytest
 from servers import SMALL, url_of
@@ -154,7 +154,8 @@ def test_a_statement_is_cancelled_on_the_server_when_time_is_up(guest, owner):
 def test_a_tool_is_ended_when_time_is_up(guest):
     with pytest.raises(TimeIsUp), Watchdog(0.5).watching():
         guest.tool("pgbench", "-n", "-T", 30, "-f", "-", input="SELECT 1;\n")
-    assert not [line for line in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout.splitlines() if "pgbench -n -T 30" in line]
+    left = psutil.wait_procs([p for p in psutil.Process().children() if "pgbench" in p.name()], timeout=3)[1]
+    assert not left
 
 
 def test_measuring_ends_before_the_section_does_so_that_it_can_tell():

@@ -97,7 +97,7 @@ def write(server: str, schema: str = "public", minutes: float = 5.0, out: Path =
 
 def _guest(server: str, longest: float) -> Borrowed:
     """Sessions whose statements the server itself ends, should nobody be left here to do so."""
-    milliseconds = {"statement_timeout": round(1000 * longest), "lock_timeout": 1000 * LOCKED}
+    milliseconds = {"statement_timeout": round(1000 * (longest + LOCKED)), "lock_timeout": 1000 * LOCKED}
     return Borrowed(server, settings=milliseconds, abstains=ABSTAINS)
 
 

@@ -79,8 +79,8 @@ def _about(card: "Card", seconds: float) -> str:
 def _summary(card: "Card") -> str:
     rows = []
     for outcome in card.outcomes:
-        first = outcome.pieces[0] if outcome.pieces else outcome.reason
-        rows.append(f'<li><a href="#{outcome.section.name}">{html.escape(outcome.section.title)}</a>{_prose(str(first) if outcome.pieces else _aside(outcome))}</li>')
+        finding = str(outcome.pieces[0]) if outcome.pieces else _aside(outcome)
+        rows.append(f'<li><a href="#{outcome.section.name}">{html.escape(outcome.section.title)}</a>{_prose(finding)}</li>')
     return f'<ul class="summary">{"".join(rows)}</ul>'
 
 
@@ -142,7 +142,7 @@ def _provenance(card: "Card", seconds: float) -> str:
     here = machine.describe()
     rows = card.server | {
         "schema looked at": card.schema,
-        "measured from": f"{here['cpu_model']}, {here['cpus_usable']} usable processors, {here['distribution']}",
+        "measured from": f"{here['cpu_model']}, {here['cpus_usable']} usable processors, {here['distribution'] or here['system']}",
         "written": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, after {narrate.number(seconds, 0)} s",
     }
     frame = pd.DataFrame({"what": list(rows), "value": [runs.scrub(str(value)) for value in rows.values()]})

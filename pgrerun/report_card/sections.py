@@ -281,7 +281,8 @@ def _most_read(bad: pd.DataFrame) -> Sentence | None:
 @section("Group commit", "scalability", OWN, share=0.14)
 def group_commit(visit: Visit) -> list[Piece]:
     """Commits single inserts by one client, by some and by many, and counts how many commits a flush of the log carries."""
-    sizes = sorted({1, round(_most(visit) ** 0.5), _most(visit)})
+    room = bench.levels(visit)[-1]  # for clients on this server, up to the parameter's number
+    sizes = sorted({1, round(room**0.5), room})
     with visit.watchdog.measuring():
         commit.as_it_comes(visit, sizes)
     visit.blocks("commit sweep", "throughput")
@@ -295,11 +296,6 @@ def group_commit(visit: Visit) -> list[Piece]:
         Sentence("Flushes are the whole server's: what others commit meanwhile shares them, or adds its own."),
         _commits(visit),
     ]
-
-
-def _most(visit: Visit) -> int:
-    """The largest number of clients that the server has room for, up to the parameter's."""
-    return bench.levels(visit)[-1]
 
 
 def _waits_for_nothing(visit: Visit) -> Sentence | None:
