@@ -13,9 +13,9 @@ from pgrerun.server import Borrowed
 
 # What each chapter's verbs are to do in the minutes that there are; the rest is as in the profile ci.
 PARAMETERS = {
-    "optimizer": {"points": 5, "tuples": 20_000},
+    "optimizer": {"points": 7, "tuples": 40_000, "pairs": 9},
     "tp1": {"scale": 1, "counted": 20},
-    "scalability": {"scale": 1, "most_clients": 32, "transactions": 2_000, "commits": 300, "idle_seconds": 10},
+    "scalability": {"scale": 1, "most_clients": 32, "transactions": 5_000, "commits": 600, "idle_seconds": 10},
 }
 
 
