@@ -68,6 +68,7 @@ CATEGORIES = (
 _REFERENCE = "#7F858D"
 _PICTURE_WIDTH = 640
 _LEAST_PANEL = 120
+_LEGEND_COLUMN = 160
 _LABEL_WIDTH = 22  # characters; keeps the plot readable on a phone
 
 
@@ -158,7 +159,7 @@ def untitled(spec: Mapping[str, Any]) -> dict[str, Any]:
 def svg(figure: Figure, width: int = _PICTURE_WIDTH, dark: bool = False) -> str:
     """The figure as SVG for a place of its own, outside of a notebook: `width` in pixels, about; for a light or a dark page."""
     config = _DARK if dark else _LIGHT
-    spec = {"background": "transparent", "config": config} | figure.spec()
+    spec = _with_legends({"background": "transparent", "config": config} | figure.spec(), columns=max(1, width // _LEGEND_COLUMN))
     if spec.get("width") == "container":
         spec["width"] = width
     picture = vl_convert.vegalite_to_svg(spec, vl_version=VEGALITE_VERSION)
@@ -167,6 +168,18 @@ def svg(figure: Figure, width: int = _PICTURE_WIDTH, dark: bool = False) -> str:
         spec["spec"] = spec["spec"] | {"width": max(_LEAST_PANEL, width - beside)}
         picture = vl_convert.vegalite_to_svg(spec, vl_version=VEGALITE_VERSION)
     return picture
+
+
+def _with_legends(spec: Any, columns: int) -> Any:
+    """The specification, with no legend wider than so many columns."""
+    if isinstance(spec, list):
+        return [_with_legends(part, columns) for part in spec]
+    if not isinstance(spec, dict):
+        return spec
+    found = {name: part if name == "datasets" else _with_legends(part, columns) for name, part in spec.items()}
+    if isinstance(legend := found.get("legend"), dict) and "columns" in legend:
+        found["legend"] = legend | {"columns": min(legend["columns"], columns)}
+    return found
 
 
 def _title(question: str) -> dict[str, Any]:

@@ -417,3 +417,10 @@ def test_a_picture_of_its_own_has_the_width_and_the_theme_asked_for(facet, dark)
     colours = {element.get("fill") for element in wide.iter("{http://www.w3.org/2000/svg}text")}
     assert (charts._DARK if dark else charts._LIGHT)["axis"]["labelColor"] in colours
     assert figure.spec() == ladder(facet=facet).spec()
+
+
+def test_a_legend_fits_into_a_narrow_picture():
+    wide = pages().spec()
+    narrow = charts._with_legends(wide, columns=2)
+    assert "'columns': 3" in str(wide) and "'columns': 3" not in str(narrow) and "'columns': 2" in str(narrow)
+    assert narrow["datasets"] == wide["datasets"]

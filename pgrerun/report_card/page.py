@@ -71,7 +71,7 @@ def _about(card: "Card", seconds: float) -> str:
     told = sum(bool(outcome.pieces) for outcome in card.outcomes)
     return (
         f"What the experiments of *Postgres, Rerun* find on this server. {told} of {narrate.count(len(card.outcomes), 'section')} have something to tell, after {narrate.number(seconds, 0)} s "
-        f"of the {narrate.number(60 * card.minutes, 0)} that were allowed. Intervals cover the true value nineteen times in twenty. Filled blue marks were measured here; grey ones are "
+        f"of the {narrate.number(60 * card.minutes, 0)} that were allowed. Intervals cover the true value nineteen times in twenty. Filled blue marks were measured here; grey ones, if any, are of "
         "the run that was published with the book, on another machine; hollow diamonds are numbers in print, and what is dashed is a model's."
     )
 
