@@ -27,7 +27,7 @@ from pgrerun.tables import Table, table
 
 T = TypeVar("T")
 # Modules that act on notebooks from the outside: no observation depends on them.
-_OUTSIDE = {"book.py", "cli.py", "doctor.py", "execution.py", "gates.py", "inputs.py"}
+_OUTSIDE = {"book.py", "cli.py", "doctor.py", "execution.py", "gates.py", "inputs.py", "report_card"}
 
 
 def open_chapter(name: str, namespace: Mapping[str, Any]) -> "Chapter":
@@ -43,13 +43,15 @@ def open_chapter(name: str, namespace: Mapping[str, Any]) -> "Chapter":
 class Chapter:
     """The face that a notebook sees; closes its servers when the notebook ends."""
 
-    def __init__(self, name: str, given: parameters.ChapterParameters):
+    def __init__(self, name: str, given: parameters.ChapterParameters, *, guest: Server | None = None, records: Path | None = None):
+        """`guest` is somebody's server that the caller has opened and will close, in place of the one that `given` names;
+        `records` the folder of the run record, if it isn't to stand among the reader's."""
         self.name, self.parameters = name, given
         sweep()
         self.programs = from_folder(given.programs) if given.programs else bundled()
         self._clusters: dict[tuple[Path, frozenset], Cluster] = {}
-        self._borrowed: Server | None = open_server(given.server) if given.server else None
-        self.run = runs.Run.open(_run_name(given), name, key=self._key(), environment=self._environment())
+        self._borrowed: Server | None = guest or (open_server(given.server) if given.server else None)
+        self.run = runs.Run.open(_run_name(given), name, key=self._key(), environment=self._environment(), records=records)
         self.evidence = claims.Judge(name, self.run)
         self._reasons: dict[str, CannotMeasure] = {}
         self._settings: dict[str, str] = {}
@@ -213,7 +215,7 @@ class Chapter:
         digest.update((self._borrowed.version_text if self._borrowed else self.programs.version).encode())
         package = Path(__file__).parent
         for source in sorted(package.rglob("*.py")):
-            if source.relative_to(package).as_posix() not in _OUTSIDE:
+            if source.relative_to(package).parts[0] not in _OUTSIDE:
                 digest.update(source.read_bytes())
         return digest.hexdigest()
 

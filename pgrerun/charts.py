@@ -67,6 +67,8 @@ CATEGORIES = (
 )  # fmt: skip
 _REFERENCE = "#7F858D"
 _PICTURE_WIDTH = 640
+_LEAST_PANEL = 120
+_LEGEND_COLUMN = 160
 _LABEL_WIDTH = 22  # characters; keeps the plot readable on a phone
 
 
@@ -154,6 +156,32 @@ def untitled(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in spec.items() if key != "title" or not spec.get("usermeta", {}).get("question")}
 
 
+def svg(figure: Figure, width: int = _PICTURE_WIDTH, dark: bool = False) -> str:
+    """The figure as SVG for a place of its own, outside of a notebook: `width` in pixels, about; for a light or a dark page."""
+    config = _DARK if dark else _LIGHT
+    spec = _with_legends({"background": "transparent", "config": config} | figure.spec(), columns=max(1, width // _LEGEND_COLUMN))
+    if spec.get("width") == "container":
+        spec["width"] = width
+    picture = vl_convert.vegalite_to_svg(spec, vl_version=VEGALITE_VERSION)
+    if "spec" in spec:  # panels, beside whose own width the axis takes what it takes
+        beside = float(re.search(r'width="([0-9.]+)"', picture)[1]) - spec["spec"]["width"]
+        spec["spec"] = spec["spec"] | {"width": max(_LEAST_PANEL, width - beside)}
+        picture = vl_convert.vegalite_to_svg(spec, vl_version=VEGALITE_VERSION)
+    return picture
+
+
+def _with_legends(spec: Any, columns: int) -> Any:
+    """The specification, with no legend wider than so many columns."""
+    if isinstance(spec, list):
+        return [_with_legends(part, columns) for part in spec]
+    if not isinstance(spec, dict):
+        return spec
+    found = {name: part if name == "datasets" else _with_legends(part, columns) for name, part in spec.items()}
+    if isinstance(legend := found.get("legend"), dict) and "columns" in legend:
+        found["legend"] = legend | {"columns": min(legend["columns"], columns)}
+    return found
+
+
 def _title(question: str) -> dict[str, Any]:
     return {"text": textwrap.wrap(question, 72), "anchor": "start"}
 
@@ -198,6 +226,11 @@ _LIGHT: dict[str, Any] = {
     "text": {"fill": "#3d434a", "fontSize": 12},
     "bar": {"stroke": "#ffffff", "strokeWidth": 1},
 }  # fmt: skip
+_INVERTED = {"#3d434a": "#c9ced6", "#e3e6ea": "#343a42", "#b4bac2": "#59616b", "#1c2024": "#e8eaed", "#ffffff": "#16191d"}
+_DARK: dict[str, Any] = {
+    part: {name: _INVERTED.get(value, value) for name, value in options.items()} if isinstance(options, dict) else options
+    for part, options in _LIGHT.items()
+}
 
 
 # --- the charts -------------------------------------------------------------------

@@ -201,6 +201,25 @@ def clean(runs: Annotated[bool, typer.Option("--runs", help="Your own run record
         _tell("There was nothing to remove.")
 
 
+@app.command(name="report-card")
+def report_card(
+    server: Annotated[str, typer.Argument(metavar="URL", help="The server, without a password in the URL.")],
+    schema: Annotated[str, typer.Option(metavar="NAME", help="Whose updates and index scans are looked at.")] = "public",
+    out: Annotated[Path, typer.Option(metavar="PATH", help="Where the page goes.")] = Path("report-card.html"),
+    minutes: Annotated[float, typer.Option(help="At most so long in all; each section has its share.")] = 5.0,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, where, and for how long; touch nothing.")] = False,
+) -> None:
+    """Run what is safe on your server, and write what it finds on one page."""
+    from pgrerun import report_card as card
+
+    if dry_run:
+        where, rows = card.steps(server, minutes)
+        _tell(f"On the server at {where}, schema {schema}, in at most {minutes:g} min; the page goes to {out}. Nothing was touched.")
+        _rows(rows)
+    else:
+        _tell(f"The report card is in {card.write(server, schema, minutes, out)}")
+
+
 # ---- looking
 
 

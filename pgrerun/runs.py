@@ -138,15 +138,16 @@ class Run:
         self._lock = self._journal = -1
 
     @classmethod
-    def open(cls, name: str, chapter: str, *, key: str, environment: Mapping) -> "Run":
+    def open(cls, name: str, chapter: str, *, key: str, environment: Mapping, records: Path | None = None) -> "Run":
         """Start a run, or resume one that was interrupted.
 
         `key` stands for everything that must be equal for observations to belong together
         (parameters, server version, code). An unfinished run with the same key is resumed; one
         with another key is moved aside, which `notes` says. RecordError when another process
-        writes this record, or the journal is damaged; ParameterError for an unusable name.
+        writes this record, or the journal is damaged; ParameterError for an unusable name. `records` is the folder
+        of all records, if not `root()`.
         """
-        folder = root() / _word(name, "run") / f"{_word(chapter, 'chapter')}.partial"
+        folder = (records or root()) / _word(name, "run") / f"{_word(chapter, 'chapter')}.partial"
         run = cls(name, chapter, key, environment, folder)
         try:
             run._acquire()

@@ -19,6 +19,7 @@ from pgrerun.chapter import Chapter, wide
 from pgrerun.chapters import tp1
 from pgrerun.errors import BookError, CannotMeasure, ServerError
 from pgrerun.parameters import chapter_parameters
+from pgrerun.server import Borrowed
 
 ROOT = Path(__file__).resolve().parent.parent
 SMALL = {"pairs": 5, "milliseconds": 100, "counted": 10, "cycles": 10, "simulated_transactions": 100}
@@ -250,3 +251,12 @@ def test_observations_become_a_column_per_arm(chapter):
     assert chapter.ratio("toy", "x", "b", "a").n == 2
     assert chapter.ratio("never measured", "x", "b", "a") is None
     assert chapter.median("never measured", "x", "a") is None
+
+
+def test_a_chapter_on_a_server_that_is_open_already_leaves_it_open_and_records_elsewhere(borrowed_url, tmp_path, records):
+    with Borrowed(borrowed_url) as guest:
+        chapter = Chapter("tp1", chapter_parameters("tp1", SMALL), guest=guest, records=tmp_path / "apart")
+        assert chapter.borrowed and chapter.server is guest
+        chapter.run.close()
+        guest.connect().close()
+    assert not records.exists() and [path.name for path in (tmp_path / "apart" / "ci").iterdir()] == ["tp1"]

@@ -405,3 +405,22 @@ def test_names_of_lines_that_end_together_stand_apart():
     named = {row["series"]: row["lift"] for row in data if row["named"]}
     assert named["low"] == 0 == named["far"]
     assert 10 < named["near"] < named["nearer"] < 30
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("facet", [None, "kind"])
+def test_a_picture_of_its_own_has_the_width_and_the_theme_asked_for(facet, dark):
+    figure = ladder(facet=facet)
+    narrow, wide = (ET.fromstring(charts.svg(figure, width, dark)) for width in (330, 640))
+    for picture, width in ((narrow, 330), (wide, 640)):
+        assert width * 0.8 < float(picture.get("width")) < width * 1.35
+    colours = {element.get("fill") for element in wide.iter("{http://www.w3.org/2000/svg}text")}
+    assert (charts._DARK if dark else charts._LIGHT)["axis"]["labelColor"] in colours
+    assert figure.spec() == ladder(facet=facet).spec()
+
+
+def test_a_legend_fits_into_a_narrow_picture():
+    wide = pages().spec()
+    narrow = charts._with_legends(wide, columns=2)
+    assert "'columns': 3" in str(wide) and "'columns': 3" not in str(narrow) and "'columns': 2" in str(narrow)
+    assert narrow["datasets"] == wide["datasets"]

@@ -46,6 +46,8 @@ MAY_USE |= {
     "pages": {"charts"},
     "book": MEASURING | {"inputs", "gates", "execution", "pages"},
     "doctor": MEASURING,
+    # chapters' experiments on somebody's server, outside of any notebook
+    "report_card": MEASURING | {"chapter", "chapters"},
 }
 MAY_USE["cli"] = set(MAY_USE)
 MAY_USE["__init__"] = set(MAY_USE) - {"cli"}
@@ -57,7 +59,7 @@ HOMES = {
     "lark": {"quel"},
     "simpy": {"models"},
     "duckdb": {"relations", "runs", "ingres"},
-    "psycopg": {"server", "relations", "instruments", "parameters", "chapters"},
+    "psycopg": {"server", "relations", "instruments", "parameters", "chapters", "report_card"},
     "papermill": {"execution"},
     "typer": {"cli"},
     "scipy": {"statistics", "models"},

@@ -375,3 +375,36 @@ def test_the_shared_fixture_is_somebodys_server(borrowed_url):
 def test_its_settings_are_its_owners(borrowed_url):
     with open_server(borrowed_url) as guest, pytest.raises(CannotMeasure, match="not ours"), guest.reloaded(commit_delay=123):
         pass
+
+
+# -- how a guest may hold itself back --
+
+
+def test_settings_reach_connections_and_tools(url):
+    with Borrowed(url, settings={"statement_timeout": 4321}) as guest:
+        with guest.connect() as connection:
+            assert connection.execute("SHOW statement_timeout").fetchone() == ("4321ms",)
+            assert connection.execute("SHOW search_path").fetchone() == ("pgrerun",)
+        assert guest.tool("psql", "-Atc", "SHOW statement_timeout").stdout == "4321ms\n"
+
+
+def test_what_a_guest_abstains_from_is_set_aside_even_for_a_superuser(url):
+    with Borrowed(url) as able, able.connect():
+        assert able.can("checkpoint") and able.can("superuser")
+    with Borrowed(url, abstains=("checkpoint",)) as guest:
+        assert guest.can("superuser") and not guest.can("checkpoint")
+        with pytest.raises(CannotMeasure, match="felt by everybody"):
+            guest.require("checkpoint")
+
+
+def test_background_processes_are_seen_from_the_same_machine(url, owner):
+    with Borrowed(url) as guest:
+        roles = guest.background()
+    assert {"checkpointer", "background writer", "walwriter"} <= set(roles.values())
+    assert "client backend" not in roles.values() and roles.items() <= owner.pids().items()
+
+
+def test_a_place_is_told_without_a_connection():
+    assert borrowed.place("postgresql://me@db.example:6432/bench") == "db.example:6432, database bench, user me"
+    with pytest.raises(ParameterError, match="PGPASSFILE"):
+        borrowed.place("postgresql://me:secret@db.example/bench")

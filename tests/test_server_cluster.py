@@ -16,7 +16,8 @@ from psycopg.conninfo import conninfo_to_dict
 
 from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.server import Cluster, bundled, from_folder, installed, open_server, private, set_session
-from pgrerun.server.cluster import SOCKET_PATH_MAX, _role
+from pgrerun.server.client import role as role_of
+from pgrerun.server.cluster import SOCKET_PATH_MAX
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
@@ -260,7 +261,7 @@ def test_processes_have_roles(cluster):
     ],
 )
 def test_titles_of_old_and_new_releases(title, role):
-    assert _role(title) == role
+    assert role_of(title) == role
 
 
 # -- broken on purpose, and not --

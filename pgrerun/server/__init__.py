@@ -5,12 +5,12 @@ server, `client.py` is the face that both share, `private.py` what must be gone 
 """
 
 from pgrerun.server.binaries import Programs, bundled, from_folder, installed
-from pgrerun.server.borrowed import Borrowed
+from pgrerun.server.borrowed import Borrowed, place
 from pgrerun.server.client import Server, set_session
 from pgrerun.server.cluster import Cluster
 from pgrerun.server.private import sweep
 
-__all__ = ["Borrowed", "Cluster", "Programs", "Server", "bundled", "from_folder", "installed", "open_server", "set_session", "sweep"]
+__all__ = ["Borrowed", "Cluster", "Programs", "Server", "bundled", "from_folder", "installed", "open_server", "place", "set_session", "sweep"]
 
 
 def open_server(spec: str = "", **options) -> Server:

@@ -12,6 +12,7 @@ import os
 import re
 import socket
 import uuid
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,10 +21,10 @@ import psycopg
 from psycopg import errors, sql
 from psycopg.conninfo import conninfo_to_dict
 
-from pgrerun.errors import ParameterError, RerunError, ServerError
+from pgrerun.errors import CannotMeasure, ParameterError, RerunError, ServerError
 from pgrerun.server import private
 from pgrerun.server.binaries import OLDEST, bundled
-from pgrerun.server.client import APPLICATION, Server
+from pgrerun.server.client import APPLICATION, Server, role
 from pgrerun.server.private import PrivateDirectory
 
 SCHEMA = "pgrerun"
@@ -46,14 +47,19 @@ class Borrowed(Server):
     doesn't answer, doesn't let us in, is older than 9.3, lets us make no schema, or has a
     schema `pgrerun` that isn't ours or is in use by another run. The schema of a run that
     was killed is dropped and made anew.
+
+    `settings` are given to each of our sessions, tools' included. `abstains` are capabilities
+    that are not made use of even where the server would allow it, such as "checkpoint".
     """
 
     owned = False
     schema = SCHEMA
 
-    def __init__(self, spec: str):
+    def __init__(self, spec: str, *, settings: Mapping[str, str | int] | None = None, abstains: Collection[str] = ()):
         super().__init__()
         self._where = _parse(spec)
+        self._settings = {"search_path": SCHEMA} | dict(settings or {})
+        self._abstains = frozenset(abstains)
         self._programs = bundled()
         self._keeper: psycopg.Connection | None = None
         self._mark: str | None = None
@@ -281,7 +287,8 @@ class Borrowed(Server):
     # -- what the base asks for --
 
     def _parameters(self) -> dict[str, str]:
-        options = f"{self._given_options} -c search_path={SCHEMA}".strip()
+        ours = " ".join(f"-c {name}={value}" for name, value in self._settings.items())
+        options = f"{self._given_options} {ours}".strip()
         return self._where | {"application_name": APPLICATION, "options": options}
 
     def _password(self) -> str | None:
@@ -296,7 +303,22 @@ class Borrowed(Server):
     def _lost(self, what: str, said: str) -> ServerError:
         return ServerError(f"{what} failed on {self.name}: {self._scrub(said)} {_advice(said)}".strip())
 
+    def background(self) -> dict[int, str]:
+        """Process id -> role of the server's processes that serve no client; CannotMeasure unless they run on this host."""
+        roles: dict[int, str] = {}
+        with self.connect() as connection, contextlib.suppress(psycopg.Error, psutil.Error, OSError):
+            [cluster] = connection.execute("SELECT current_setting('cluster_name', true)").fetchone()
+            named = f"{cluster}: " if cluster else ""  # stands in titles: "postgres: 17/main: checkpointer"
+            for process in self._local_backend(connection).parent().children():
+                with contextlib.suppress(psutil.Error):  # it has just ended
+                    roles[process.pid] = role(" ".join(process.cmdline()).replace(named, "", 1))
+        if not roles:
+            raise CannotMeasure("processes", f"The processes of {self.name} can't be watched from here.")
+        return {pid: name for pid, name in roles.items() if name not in ("client backend", "starting")}
+
     def _missing(self, capability: str) -> str | None:
+        if capability in self._abstains:
+            return f"It would be felt by everybody on {self.name}, so it isn't made use of."
         kind, _, name = capability.partition(":")
         if kind == "contrib":
             if self._fetch("SELECT 1 FROM pg_extension WHERE extname = %s", name):
@@ -356,6 +378,11 @@ class Borrowed(Server):
                 if connection.execute("SELECT pg_jit_available()").fetchone()[0]:
                     return None
         return f"{self.name} has no JIT compilation."
+
+
+def place(spec: str) -> str:
+    """Where a URL or a libpq connection string leads, for people; ParameterError as `Borrowed` raises it."""
+    return _people(_parse(spec))
 
 
 def _parse(spec: str) -> dict[str, str]:

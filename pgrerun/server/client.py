@@ -278,3 +278,21 @@ def _reload(connection: psycopg.Connection) -> None:
     while connection.execute("SELECT pg_conf_load_time()").fetchone()[0] == before:
         time.sleep(0.002)
     time.sleep(0.02)  # the others were signalled with this one, and say nothing when they have read it
+
+
+# Process titles of auxiliary processes -> backend_type; until 10 they ended in " process".
+_OLD_TITLES = {"writer": "background writer", "wal writer": "walwriter", "stats collector": "stats collector"}
+_TITLES = (
+    "autovacuum launcher", "autovacuum worker", "background writer", "checkpointer", "io worker",
+    "logical replication launcher", "logical replication worker", "parallel worker", "startup",
+    "walwriter", "walsender", "walreceiver", "walsummarizer", "archiver", "logger", "stats collector", "slotsync worker",
+)  # fmt: skip
+
+
+def role(title: str) -> str:
+    """The backend type that a process title ("postgres: io worker 1") stands for."""
+    if not title.startswith("postgres: "):
+        return "starting"  # forked, and not yet titled
+    words = title.removeprefix("postgres: ").strip()
+    words = _OLD_TITLES.get(words.removesuffix(" process"), words)
+    return next((name for name in _TITLES if words.startswith(name)), "client backend")

@@ -22,7 +22,7 @@ import psycopg
 from pgrerun.errors import ServerError
 from pgrerun.server import private
 from pgrerun.server.binaries import Programs, bundled
-from pgrerun.server.client import APPLICATION, Server, without_libpq
+from pgrerun.server.client import APPLICATION, Server, role, without_libpq
 from pgrerun.server.private import PrivateDirectory, account, advice, drop
 
 # Everything else is PostgreSQL's own default; each line says why it isn't left alone,
@@ -305,7 +305,7 @@ class Cluster(Server):
         with contextlib.suppress(psutil.Error):
             for child in psutil.Process(self._postmaster.pid).children():
                 try:
-                    roles[child.pid] = _role(" ".join(child.cmdline()))
+                    roles[child.pid] = role(" ".join(child.cmdline()))
                 except psutil.ZombieProcess:
                     roles[child.pid] = "ended"
                 except psutil.Error:
@@ -412,21 +412,3 @@ def _quoted(value: str) -> str:
     """`value` as postgresql.conf wants it: documentation, section 19.1.2."""
     escaped = value.replace("\\", "\\\\").replace("'", "''").replace("\n", "\\n")
     return f"'{escaped}'"
-
-
-# Process titles of auxiliary processes -> backend_type; until 10 they ended in " process".
-_OLD_TITLES = {"writer": "background writer", "wal writer": "walwriter", "stats collector": "stats collector"}
-_TITLES = (
-    "autovacuum launcher", "autovacuum worker", "background writer", "checkpointer", "io worker",
-    "logical replication launcher", "logical replication worker", "parallel worker", "startup",
-    "walwriter", "walsender", "walreceiver", "walsummarizer", "archiver", "logger", "stats collector", "slotsync worker",
-)  # fmt: skip
-
-
-def _role(title: str) -> str:
-    """The backend type that a process title ("postgres: io worker 1") stands for."""
-    if not title.startswith("postgres: "):
-        return "starting"  # forked, and not yet titled
-    words = title.removeprefix("postgres: ").strip()
-    words = _OLD_TITLES.get(words.removesuffix(" process"), words)
-    return next((role for role in _TITLES if words.startswith(role)), "client backend")

@@ -48,12 +48,12 @@ def index_only(chapter: Chapter) -> Sentence | None:
     return narrate.ratio_sentence(ratio, "time to count all ranges", "the index-only scan, a fourth way that came later,", "the index scan")
 
 
-def planned_and_best(chapter: Chapter, planned: dict[str, float]) -> Sentence | None:
-    """On which side of the best switch-over the planner errs."""
-    best = scans.measured_switch(chapter, CLUSTERED, WARM)
+def planned_and_best(chapter: Chapter, planned: dict[str, float], layout: str = CLUSTERED, method: str = INDEX) -> Sentence | None:
+    """On which side of the best switch-over the planner errs; `method` is the scan that the sequential one is compared with."""
+    best = scans.measured_switch(chapter, layout, WARM, method)
     if best is None:
         return None
-    here = planned[CLUSTERED]
+    here = planned[layout]
     side = "stays with the index for too long" if best.high < here else "gives the index up too soon" if best.low > here else "can't be shown to be wrong"
     return Sentence(f"With the relation in memory the planner, which switches at {narrate.number(here)}, {side}: the two scans are equally fast at {narrate.interval(best)}.")
 

@@ -1,5 +1,7 @@
 """Commits that wait for the log: together, each alone, over clients, and with a flush that was slowed on purpose."""
 
+import time
+from collections.abc import Iterable
 from contextlib import nullcontext
 from functools import partial
 
@@ -9,6 +11,7 @@ from pgrerun import published, statistics
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.scalability import reading
 from pgrerun.chapters.scalability.bench import TALK_CLIENTS, connections, drive, load, processors, server
+from pgrerun.errors import CannotMeasure
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import flushing
 from pgrerun.models import group_commit
@@ -111,6 +114,22 @@ def sweep(chapter: Chapter) -> None:
     _swept(chapter, on, "commit sweep", [*arms, (DELAYED, {"commit_delay": _half(chapter)}, most)])
 
 
+def as_it_comes(chapter: Chapter, numbers: Iterable[int]) -> None:
+    """The same by these numbers of clients under the server's own settings only, so on somebody's server as well.
+
+    Flushes are the whole server's, whoever asked for them. CannotMeasure where it doesn't count them.
+    """
+    on = server(chapter)
+    with on.connect() as connection:
+        [flushes, way] = connection.execute("SELECT current_setting('fsync'), current_setting('wal_sync_method')").fetchone()
+    if on.version < 150000:
+        raise CannotMeasure("PostgreSQL 15", f"{on.name} doesn't hand in its counts of flushes in time")
+    if flushes == "off" or way.startswith("open"):
+        raise CannotMeasure("counted flushes", f"with fsync = {flushes} and wal_sync_method = {way} no flush of the log is counted")
+    load(chapter, on)
+    _swept(chapter, on, "commit sweep", [(PLAIN, {}, number) for number in numbers])
+
+
 def slowed(chapter: Chapter) -> None:
     """The same on a server whose flush was made slow on purpose, by a library that waits in front of it."""
     with flushing.slowed(chapter.parameters.flush_delay):
@@ -144,7 +163,17 @@ def _flushed(chapter: Chapter, on: Server, setting: dict, number: int, block: Bl
     with on.reloaded(**setting) if setting else nullcontext():
         before = _flushes(on)
         done = drive(chapter, on, INSERT_ONLY, number, min(chapter.parameters.commits, 40 * number), block.seed)
+        _handed_in(on)
         return {"throughput": done.tps, "per flush": done.transactions / max(1, _flushes(on) - before)}
+
+
+def _handed_in(on: Server, patience: float = 2.0) -> None:
+    """Wait until pgbench's backends have left, for that is when they hand in their counts."""
+    staying = "SELECT count(*) FROM pg_stat_activity WHERE application_name = current_setting('application_name') AND query LIKE 'INSERT INTO scaling_inserts%'"
+    deadline = time.monotonic() + patience
+    with on.connect() as connection:
+        while connection.execute(staying).fetchone()[0] and time.monotonic() < deadline:
+            time.sleep(0.002)
 
 
 def _flushes(on: Server) -> int:

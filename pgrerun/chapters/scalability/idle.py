@@ -2,6 +2,7 @@
 
 import threading
 import time
+from contextlib import suppress
 
 import pandas as pd
 import psutil
@@ -10,6 +11,7 @@ from pgrerun import statistics
 from pgrerun.chapter import Chapter
 from pgrerun.errors import CannotMeasure
 from pgrerun.instruments import processes
+from pgrerun.server import Borrowed
 
 SETTLE = 15.0  # seconds until the WAL writer has noticed that nothing happens
 LAP = 120.0  # seconds that the background writer takes to look at every buffer once, before it lies down (bufmgr.c)
@@ -79,9 +81,36 @@ def wakeups(chapter: Chapter, watched: Watch | None) -> pd.DataFrame | None:
         return None
     watched.end(chapter.parameters.idle_seconds)
     ends = [watched.readings[round(k * (len(watched.readings) - 1) / WINDOWS)] for k in range(WINDOWS + 1)]
+    return _rates(ends)
+
+
+def glance(server: Borrowed, settle: float, seconds: float) -> pd.DataFrame:
+    """The same of somebody's server on this machine, as it is: under its own settings, and whatever others have it do.
+
+    It is left alone for `settle` seconds, and watched for `seconds` more. CannotMeasure if it runs elsewhere.
+    """
+    roles = server.background()
+    time.sleep(settle)
+    readings = [_reading(roles)]
+    for _ in range(WINDOWS):
+        time.sleep(seconds / WINDOWS)
+        readings.append(_reading(roles))
+    return _rates(readings)
+
+
+def _reading(roles: dict[int, str]) -> tuple[float, pd.DataFrame]:
+    switches = {}
+    for pid in roles:
+        with suppress(psutil.Error):  # a worker that has ended since
+            switches[pid] = psutil.Process(pid).num_ctx_switches().voluntary
+    return time.monotonic(), pd.DataFrame({"role": pd.Series(roles), "switches": pd.Series(switches, dtype=float)})
+
+
+def _rates(ends: list[tuple[float, pd.DataFrame]]) -> pd.DataFrame:
+    """Wake-ups per second between each two readings, a column each, by role."""
     columns = {k: (after[1]["switches"] - before[1]["switches"]).dropna() / (after[0] - before[0]) for k, (before, after) in enumerate(zip(ends, ends[1:]))}
     frame = pd.DataFrame(columns)
-    frame.insert(0, "role", watched.readings[0][1]["role"])
+    frame.insert(0, "role", ends[0][1]["role"])
     return frame[~frame["role"].isin(["postmaster", "client backend"])].groupby("role", as_index=False).sum()
 
 

@@ -55,6 +55,39 @@ def io(chapter: Chapter) -> None:
 FILLING = 6  # transactions that fill the pool, and the sessions' caches, before any are counted; each needs some twenty pages
 
 
+def as_it_is(chapter: Chapter) -> None:
+    """Pages looked at and read per transaction, and the log, in the server's own pool and under its own settings.
+
+    For somebody's server. Pages are those of our own relations, by place; the log is everybody's.
+    """
+    relations(chapter).load(chapter.server)
+    units = {f"{verb} {place}": "pages/transaction" for verb in (LOOKED_AT, READ) for place in OURS}
+    arm = Arm(AS_IT_IS, partial(_accessed, chapter))
+    chapter.compare(AS_IT_IS, [arm], units | {"wal": "bytes/transaction", "others": "transactions"}, warmup=0)
+
+
+AS_IT_IS, LOOKED_AT, READ = "as it is", "looked at", "read"
+OURS = (*RELATIONS, *INDEXES)
+
+
+def _accessed(chapter: Chapter, block: Block) -> dict[str, float]:
+    server, tp1, draws = chapter.server, relations(chapter), random.Random(block.seed)
+    transactions = chapter.parameters.counted
+    with counters.Counters(server) as counter, server.connect() as backend:
+        for _ in range(FILLING):
+            tp1.run_once(backend, draws)
+        with counter.measured(backend) as delta:
+            for _ in range(transactions):
+                tp1.run_once(backend, draws)
+    frame = delta.relations
+    ours = frame[(frame["schema"] == server.schema) & frame["relation"].isin(OURS)].set_index("relation")
+    metrics = {}
+    for verb, pages_of in ((LOOKED_AT, ours["read"] + ours["hit"]), (READ, ours["read"])):
+        metrics |= {f"{verb} {place}": float(pages_of.get(place, 0)) / transactions for place in OURS}
+    # each autocommit statement outside of a block is a transaction as well: the probe's own are a handful
+    return metrics | {"wal": delta.wal_bytes / transactions, "others": max(0.0, delta.database["commits"] - transactions)}
+
+
 def _account(chapter: Chapter, rung: Rung, block: Block) -> dict[str, float]:
     cluster, tp1 = pool(chapter, rung), relations(chapter)
     counted, draws = chapter.parameters.counted, random.Random(block.seed)

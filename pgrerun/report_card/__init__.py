@@ -1,0 +1,168 @@
+"""The report card: what the book's experiments find on somebody's server, on one page that needs no network.
+
+`sections.py` has the experiments, `visit.py` lends them the chapters' verbs, `catalogs.py` reads what the server has
+counted about its owner's relations, `limits.py` ends what takes too long, and `page.py` writes the page.
+"""
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psycopg
+
+from pgrerun import narrate
+from pgrerun.errors import CannotMeasure, ParameterError, RerunError
+from pgrerun.report_card import catalogs, page
+from pgrerun.report_card.limits import TimeIsUp, Watchdog
+from pgrerun.report_card.sections import SECTIONS, Piece, Section
+from pgrerun.report_card.visit import Visit
+from pgrerun.server import Borrowed, place
+
+MINUTES = (0.2, 120.0)  # range of what may be asked for
+SPARE = 0.06  # share of the time that writing the page and leaving the server get
+LOCKED = 5  # seconds that a session of ours waits for somebody's lock
+# What everybody on the server would feel, or only its owner should do, even where the user may.
+ABSTAINS = ("checkpoint", "superuser", "files", "restart")
+
+
+@dataclass
+class Outcome:
+    """What came of a section: `pieces` to show, or the reason why there are none; `ended` if its time was over first."""
+
+    section: Section
+    limit: float
+    pieces: Sequence[Piece] = ()
+    reason: str = "It was not reached."
+    seconds: float = 0.0
+    ended: bool = False
+
+
+def limits(minutes: float) -> dict[str, float]:
+    """Seconds that each section may take, by its name; ParameterError unless `minutes` is in its range."""
+    if not MINUTES[0] <= minutes <= MINUTES[1]:
+        raise ParameterError(f"The card's time must be from {MINUTES[0]:g} to {MINUTES[1]:g} minutes, and {minutes:g} was given.")
+    whole = sum(section.share for section in SECTIONS)
+    return {section.name: 60 * minutes * (1 - SPARE) * section.share / whole for section in SECTIONS}
+
+
+def in_order() -> list[Section]:
+    """The sections as they run: first those that a load would disturb."""
+    return sorted(SECTIONS, key=lambda section: not section.undisturbed)
+
+
+def steps(server: str, minutes: float) -> tuple[str, list[dict[str, str]]]:
+    """Where the card would be made, and what each section would do, touch and take at most; nothing is touched, not even by a connection."""
+    seconds = limits(minutes)
+    rows = [{"section": s.title, "what it does": s.does, "what it touches": s.touches, "at most": f"{seconds[s.name]:.0f} s"} for s in in_order()]
+    return place(server), rows
+
+
+@dataclass
+class Card:
+    """A card under way: what came of each section so far, in the order of the page."""
+
+    schema: str
+    minutes: float
+    outcomes: list[Outcome] = field(default_factory=list)
+    server: dict[str, str] = field(default_factory=dict)
+
+
+def write(server: str, schema: str = "public", minutes: float = 5.0, out: Path = Path("report-card.html")) -> Path:
+    """Run the sections on somebody's server, at most so many minutes in all, and write the page; its path.
+
+    What was finished is on the page, whatever ends the rest. RerunError for what the reader can mend: a schema that isn't there,
+    a server that doesn't answer or lets us make no schema, a place that can't be written to.
+    """
+    seconds = limits(minutes)
+    _writable(out)
+    started = time.monotonic()
+    card = Card(schema, minutes, [Outcome(section, seconds[section.name]) for section in SECTIONS])
+    with _guest(server, max(seconds.values())) as guest:
+        catalogs.require_schema(guest, schema)
+        try:
+            card.server = page.described(guest)
+            with _visits(guest, schema) as visits:
+                for outcome in sorted(card.outcomes, key=lambda o: not o.section.undisturbed):
+                    left = started + 60 * minutes * (1 - SPARE) - time.monotonic()
+                    _run(outcome, visits, min(outcome.limit, left))
+        except KeyboardInterrupt:
+            raise RerunError(f"Stopped. What was finished is in {out}, and the server is as it was found.") from None
+        finally:
+            _put(out, page.drawn(card, time.monotonic() - started))
+    return out
+
+
+def _guest(server: str, longest: float) -> Borrowed:
+    """Sessions whose statements the server itself ends, should nobody be left here to do so."""
+    milliseconds = {"statement_timeout": round(1000 * (longest + LOCKED)), "lock_timeout": 1000 * LOCKED}
+    return Borrowed(server, settings=milliseconds, abstains=ABSTAINS)
+
+
+class _Visits(dict):
+    """Visits by chapter, made when they are asked for."""
+
+    def __init__(self, guest: Borrowed, schema: str):
+        super().__init__()
+        self._guest, self._schema = guest, schema
+
+    def of(self, section: Section, watchdog: Watchdog) -> Visit:
+        if section.chapter not in self:
+            self[section.chapter] = Visit(section.chapter, self._guest, self._schema, watchdog)
+        self[section.chapter].watchdog = watchdog
+        return self[section.chapter]
+
+
+@contextmanager
+def _visits(guest: Borrowed, schema: str) -> Iterator[_Visits]:
+    visits = _Visits(guest, schema)
+    try:
+        yield visits
+    finally:
+        for visit in visits.values():
+            visit.close()
+
+
+def _run(outcome: Outcome, visits: _Visits, seconds: float) -> None:
+    """Run one section for so many seconds at most, and note what came of it."""
+    if seconds < 1:
+        outcome.reason = "No time was left for it; give the card more minutes."
+        return
+    watchdog, started = Watchdog(seconds), time.monotonic()
+    try:
+        with watchdog.watching():
+            outcome.pieces = [piece for piece in outcome.section.experiment(visits.of(outcome.section, watchdog)) if piece is not None]
+    except TimeIsUp:
+        outcome.reason = f"Its time of {narrate.number(seconds, 0)} s was over before there was anything to tell; give the card more minutes."
+    except CannotMeasure as reason:
+        outcome.reason = f"{reason} (missing: {reason.capability})."
+    except RerunError as error:
+        outcome.reason = str(error)
+    except psycopg.Error as error:  # the server's own word: a permission, a lock, a shutdown
+        outcome.reason = f"The server refused: {' '.join(str(error).split())}"
+    outcome.seconds, outcome.ended = time.monotonic() - started, watchdog.ended
+
+
+def _writable(out: Path) -> None:
+    """ParameterError, before anything is asked of a server, unless the page can be written."""
+    folder, problem = out.absolute().parent, ""
+    if out.is_dir():
+        problem = "it is a folder"
+    elif not folder.is_dir():
+        problem = f"there is no folder {folder}"
+    elif not os.access(out if out.exists() else folder, os.W_OK) or not os.access(folder, os.W_OK):
+        problem = "this account may not write there"
+    if problem:
+        raise ParameterError(f"The page can't be written to {out}: {problem}. Name another place with --out.")
+
+
+def _put(out: Path, text: str) -> None:
+    """Write the page in one step, so that an older one is replaced by a whole one or stays."""
+    unfinished = out.with_name(f".{out.name}.{os.getpid()}")
+    try:
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(out)
+    finally:
+        unfinished.unlink(missing_ok=True)

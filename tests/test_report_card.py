@@ -1,0 +1,408 @@
+"""The report card: what it reads, what it measures as a guest, how its sections end, and that the server is left as found."""
+
+import re
+import signal
+import time
+
+import pandas as pd
+import psutil
+import psycopg
+import pytest
+from servers import SMALL, url_of
+
+from pgrerun import cli, report_card
+from pgrerun.chapters.scalability import idle
+from pgrerun.errors import CannotMeasure, ParameterError, RerunError
+from pgrerun.experiment import Arm
+from pgrerun.narrate import Sentence
+from pgrerun.report_card import catalogs, page, sections, visit
+from pgrerun.report_card.limits import TimeIsUp, Watchdog
+from pgrerun.report_card.sections import Section
+from pgrerun.server import Borrowed, Cluster
+
+SECRET = "s3cr3t-0f-the-0wner"
+THEIRS = (
+    # eight updates that stay on their page, and eight that change what is indexed
+    "CREATE TABLE roomy (id int PRIMARY KEY, n int) WITH (fillfactor = 50)",
+    "CREATE TABLE counted (id int PRIMARY KEY, n int)",
+    "CREATE INDEX counted_n ON counted (n)",
+    "INSERT INTO roomy SELECT g, 0 FROM generate_series(1, 8) g",
+    "INSERT INTO counted SELECT g, 0 FROM generate_series(1, 8) g",
+    "UPDATE roomy SET n = n + 1",
+    "UPDATE counted SET n = n + 1",
+    # a page that has no room: nothing is indexed, and the new tuple has to go elsewhere
+    "CREATE TABLE full_pages (filler text)",
+    "ALTER TABLE full_pages ALTER filler SET STORAGE PLAIN",
+    "INSERT INTO full_pages SELECT repeat('x', 7000) FROM generate_series(1, 4)",
+    "UPDATE full_pages SET filler = repeat('y', 7000)",
+    # the same index, read with and without a visibility map
+    "CREATE TABLE seen (id int PRIMARY KEY)",
+    "CREATE TABLE unseen (id int PRIMARY KEY) WITH (autovacuum_enabled = off)",
+    "INSERT INTO seen SELECT generate_series(1, 2000)",
+    "INSERT INTO unseen SELECT generate_series(1, 2000)",
+    "VACUUM ANALYZE seen",
+    "SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT count(*) FROM seen WHERE id <= 100; SELECT count(*) FROM unseen WHERE id <= 100",
+    "ALTER TABLE seen ALTER id SET STATISTICS 77",
+    "SELECT pg_stat_force_next_flush()",
+)
+
+
+@pytest.fixture(scope="module")
+def owner():
+    """Somebody's server with relations of its own, and a role with a password that may make schemas."""
+    with Cluster(settings=SMALL | {"autovacuum": "off"}) as server:
+        with server.connect() as connection:
+            for statement in (f"CREATE ROLE guest LOGIN PASSWORD '{SECRET}'", "GRANT CREATE ON DATABASE postgres TO guest", "CREATE ROLE visitor LOGIN"):
+                connection.execute(statement)
+            connection.execute("CREATE SCHEMA theirs; CREATE SCHEMA empty; SET search_path = theirs")
+            for statement in THEIRS:
+                connection.execute(statement)
+            hba = server.data_directory / "pg_hba.conf"
+            hba.write_text("local all guest scram-sha-256\nlocal all all trust\n")
+            connection.execute("SELECT pg_reload_conf()")
+        time.sleep(0.2)
+        yield server
+
+
+@pytest.fixture
+def guest(owner):
+    with Borrowed(url_of(owner), abstains=report_card.ABSTAINS) as server:
+        yield server
+
+
+def everything(owner: Cluster) -> list:
+    """What a guest could have changed for good."""
+    queries = (
+        "SELECT nspname, nspacl::text FROM pg_namespace WHERE nspname !~ '^pg_(toast_)?temp'",
+        "SELECT n.nspname, relname, relkind, relfilenode, reloptions::text, reltuples FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace"
+        " WHERE nspname !~ '^pg_'",
+        "SELECT attrelid::regclass, attname, attstattarget, attoptions::text FROM pg_attribute JOIN pg_class c ON c.oid = attrelid WHERE relnamespace = 'theirs'::regnamespace",
+        "SELECT name, setting FROM pg_settings WHERE source <> 'session' AND name !~ '^(application_name|transaction_)'",
+        "SELECT sourcefile, name, setting FROM pg_file_settings",
+        "SELECT setdatabase, setrole, setconfig FROM pg_db_role_setting",
+        "SELECT oid FROM pg_extension UNION ALL SELECT oid FROM pg_proc",
+        "SELECT relname, last_vacuum, last_analyze, n_tup_upd, seq_scan FROM pg_stat_user_tables WHERE schemaname = 'theirs'",
+    )
+    with owner.connect() as connection:
+        return [sorted(map(repr, connection.execute(query).fetchall())) for query in queries]
+
+
+# ---- what the server has counted
+
+
+def test_heap_only_updates_are_told_by_table(guest):
+    found = catalogs.updates(guest, "theirs").set_index("table")
+    assert found.loc["roomy", ["updates", "hot", "moved", "fillfactor", "indices"]].tolist() == [8, 8, 0, 50, 1]
+    assert found.loc["counted", ["updates", "hot", "moved", "indices"]].tolist() == [8, 0, 0, 2]
+    assert found.loc["full_pages", ["updates", "hot", "moved"]].tolist() == [4, 0, 4]
+    assert found.index[0] == "counted" and found.loc["roomy", "share"] == 1
+
+
+def test_an_index_only_scan_that_goes_to_the_heap_is_told_from_one_that_doesnt(guest):
+    found = catalogs.scanned(guest, "theirs").set_index("table")
+    assert found.loc["seen", ["entries", "fetched", "visible"]].tolist() == [100, 0, 1]
+    assert found.loc["unseen", ["entries", "fetched", "visible"]].tolist() == [100, 100, 0]
+    assert str(found.loc["seen", "vacuumed"]) > "2000" and pd.isna(found.loc["unseen", "vacuumed"])
+
+
+def test_the_sentences_name_what_keeps_updates_from_being_heap_only(guest):
+    told = _told(sections.hot_share, guest)
+    assert "Of 20 updates of 3 tables in this schema, 40 % were heap-only. Most of the others are `counted`'s, 8 of its 8." in told
+    assert "33.3 % found no room on their page" in told
+
+
+def test_the_sentences_name_the_table_that_wants_a_vacuum(guest):
+    told = _told(sections.index_only, guest)
+    assert re.search(r"`unseen`, of which 0 % are marked; it was never vacuumed", told) and "last vacuumed" not in told
+
+
+def test_a_schema_in_which_nothing_was_counted_is_set_aside(guest):
+    for section in (sections.hot_share, sections.index_only):
+        with pytest.raises(CannotMeasure, match="empty"):
+            _told(section, guest, "empty")
+
+
+class _Plain:
+    """What the catalogs' sections ask of a visit."""
+
+    def __init__(self, server, schema):
+        self.server, self.schema, self.watchdog = server, schema, Watchdog(60)
+
+
+def _told(section, server, schema="theirs"):
+    visit = _Plain(server, schema)
+    with visit.watchdog.watching():
+        return " ".join(piece for piece in section(visit) if isinstance(piece, str))
+
+
+@pytest.fixture(autouse=True)
+def no_alarm_is_left():
+    yield
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0) and signal.getsignal(signal.SIGALRM) == signal.SIG_DFL
+
+
+# ---- time limits
+
+
+def test_a_statement_is_cancelled_on_the_server_when_time_is_up(guest, owner):
+    watchdog, clock = Watchdog(0.5), time.monotonic()
+    with pytest.raises(TimeIsUp), watchdog.watching(), guest.connect() as connection:
+        connection.execute("SELECT pg_sleep(30)")
+    assert time.monotonic() - clock < 5
+    with owner.connect() as connection:
+        running = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%pg_sleep(30)%' AND pid <> pg_backend_pid()"
+        assert connection.execute(running).fetchone() == (0,)
+
+
+def test_a_tool_is_ended_when_time_is_up(guest):
+    with pytest.raises(TimeIsUp), Watchdog(0.5).watching():
+        guest.tool("pgbench", "-n", "-T", 30, "-f", "-", input="SELECT 1;\n")
+    left = psutil.wait_procs([p for p in psutil.Process().children() if "pgbench" in p.name()], timeout=3)[1]
+    assert not left
+
+
+def test_measuring_ends_before_the_section_does_so_that_it_can_tell():
+    watchdog = Watchdog(1.0)
+    with watchdog.watching():
+        with watchdog.measuring():
+            time.sleep(30)
+        told = "what was finished"
+    assert watchdog.ended and told
+    quick = Watchdog(5)
+    with quick.watching(), quick.measuring():
+        pass
+    assert not quick.ended
+
+
+def test_telling_has_a_limit_as_well():
+    watchdog = Watchdog(0.5)
+    with pytest.raises(TimeIsUp), watchdog.watching():
+        with watchdog.measuring():
+            time.sleep(30)
+        time.sleep(30)
+
+
+def test_only_complete_blocks_count_when_an_experiment_was_ended(guest):
+    calls = []
+
+    def measure(block):
+        calls.append(block)
+        if len(calls) == 6:  # the second arm of the third block
+            raise TimeIsUp
+        return {"time": float(len(calls))}
+
+    seen = visit.Visit("tp1", guest, "public", Watchdog(60))
+    try:
+        with pytest.raises(CannotMeasure, match="more minutes"):
+            seen.blocks("none", "time")
+        with pytest.raises(TimeIsUp):
+            seen.compare("halves", [Arm("one", measure), Arm("other", measure)], {"time": "s"}, warmup=0)
+        assert len(seen.run.observations("halves")) == 5
+        assert seen.table("halves", "time").shape == (2, 2) and seen.blocks("halves", "time") == 2
+        assert seen.ratio("halves", "time", "one", "other").n == 2
+        [(kind, frame)] = seen.by_provenance("halves")
+        assert kind == "measured" and sorted(frame["block"].unique()) == [0, 1]
+        with pytest.raises(CannotMeasure, match="not ours"):
+            seen.cluster()
+    finally:
+        seen.close()
+    guest.connect().close()  # it is still the opener's
+
+
+# ---- the whole card
+
+
+def small_section(experiment, share=1.0, undisturbed=False):
+    return Section(experiment.__name__.replace("_", " "), "scalability", "nothing", share, experiment, undisturbed)
+
+
+def finished(visit):
+    """Finds something."""
+    return [Sentence("Something was found.")]
+
+
+def endless(visit):
+    """Never ends."""
+    with visit.server.connect() as connection:
+        connection.execute("SELECT pg_sleep(600)")
+
+
+def forbidden(visit):
+    """Does what it may not."""
+    with visit.server.connect() as connection:
+        connection.execute("SELECT * FROM pg_authid")
+
+
+@pytest.fixture
+def only(monkeypatch):
+    """Have the card made of these sections alone."""
+
+    def choose(*experiments):
+        monkeypatch.setattr(sections, "SECTIONS", found := [small_section(experiment) for experiment in experiments])
+        monkeypatch.setattr(report_card, "SECTIONS", found)
+
+    return choose
+
+
+def test_a_section_that_hangs_or_is_refused_loses_nothing_of_the_others(owner, tmp_path, only, monkeypatch):
+    monkeypatch.setenv("PGPASSWORD", SECRET)
+    before, clock = everything(owner), time.monotonic()
+    only(finished, endless, forbidden)
+    out = report_card.write(url_of(owner, "guest"), "theirs", 0.2, tmp_path / "card.html")
+    assert time.monotonic() - clock < 25
+    text = out.read_text()
+    assert text.count("Something was found.") == 2  # in the summary and in its section
+    assert "was over before there was anything to tell" in text and "permission denied" in text
+    assert everything(owner) == before
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_what_has_no_time_left_says_so(owner, tmp_path, only):
+    only(endless, finished)
+    outcome = report_card.Outcome(sections.SECTIONS[1], 5)
+    report_card._run(outcome, None, 0.3)
+    assert "No time was left" in outcome.reason and not outcome.pieces
+
+
+def stopped(visit):
+    """Is stopped by the reader."""
+    raise KeyboardInterrupt
+
+
+def broken(visit):
+    """Has a bug."""
+    raise ZeroDivisionError
+
+
+def test_the_page_is_written_whatever_ends_the_card(owner, tmp_path, only):
+    before = everything(owner)
+    for end, error in ((stopped, RerunError), (broken, ZeroDivisionError)):
+        only(finished, end, finished)
+        out = tmp_path / f"{end.__name__}.html"
+        with pytest.raises(error):
+            report_card.write(url_of(owner), "theirs", 1, out)
+        assert "Something was found." in out.read_text() and out.read_text().count("It was not reached.") > 0
+    assert everything(owner) == before
+
+
+def test_the_server_dies_meanwhile(tmp_path, only, base):
+    with Cluster(settings=SMALL) as server:
+
+        def killing(visit):
+            """Takes the server away."""
+            server.crash()
+            visit.server.connect()
+
+        only(finished, killing, finished)
+        with pytest.raises(RerunError, match="couldn't be dropped"):
+            report_card.write(url_of(server), "public", 1, tmp_path / "card.html")
+    assert "Something was found." in (text := (tmp_path / "card.html").read_text()) and "Nothing answers there" in text
+
+
+def test_a_whole_card_of_an_ordinary_user(owner, tmp_path, monkeypatch):
+    """Every section, small; the page stands alone, tells no password, and the server is as it was found."""
+    small = {"optimizer": {"points": 5, "tuples": 10_000, "pairs": 5}, "tp1": {"scale": 1, "counted": 10, "pairs": 5}}
+    small["scalability"] = {"scale": 1, "most_clients": 16, "transactions": 500, "commits": 200, "idle_seconds": 5, "pairs": 5}
+    monkeypatch.setattr(visit, "PARAMETERS", small)
+    monkeypatch.setattr(idle, "SETTLE", 0.2)
+    monkeypatch.setenv("PGPASSWORD", SECRET)
+    before = everything(owner)
+    out = report_card.write(url_of(owner, "guest"), "theirs", 3, tmp_path / "card.html")
+    text = out.read_text()
+    assert everything(owner) == before
+    assert SECRET not in text
+    for section in sections.SECTIONS:
+        body = re.search(rf'<section id="{section.name}">(.*?)</section>', text, re.DOTALL)[1]
+        assert "Set aside" not in body, body[:500]
+        assert not re.search(r"\b(nan|None|no number)\b", re.sub(r"base64,\S+", "", body))
+    assert not re.search(r'<script|(?:src|href|srcset)="(?!data:|#)|@import|url\(', text)
+    assert text.count("<picture>") >= 7 and len(text) < 2.5e6
+    assert "cold" in text and "not ours" in text  # what is set aside inside of a section, with its reason
+
+
+def test_the_dry_run_connects_to_nothing(owner, monkeypatch):
+    def refuse(*words, **more):
+        raise AssertionError("connected")
+
+    monkeypatch.setattr(psycopg, "connect", refuse)
+    where, rows = report_card.steps("postgresql://me@db.example/bench", 5)
+    assert "db.example" in where and len(rows) == len(sections.SECTIONS) >= 7
+    assert rows[0]["section"] == "Idle wake-ups"  # before anything puts load on the server
+    assert all(len(row["what it does"]) > 40 and row["what it touches"] for row in rows)
+    assert 240 < sum(report_card.limits(5).values()) <= 300
+    with pytest.raises(ParameterError, match="PGPASSFILE"):
+        report_card.steps(f"postgresql://me:{SECRET}@db.example/bench", 5)
+
+
+# ---- the command
+
+
+@pytest.fixture
+def call(monkeypatch, capsys):
+    def call(*words):
+        monkeypatch.setattr("sys.argv", ["pgrerun", "report-card", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return ended.value.code, *capsys.readouterr()
+
+    return call
+
+
+def test_the_command_says_where_the_page_is(owner, call, tmp_path, only):
+    only(finished)
+    status, out, err = call(url_of(owner), "--schema", "theirs", "--out", tmp_path / "mine.html", "--minutes", 1)
+    assert status == 0 and f"The report card is in {tmp_path / 'mine.html'}" in out and (tmp_path / "mine.html").exists()
+    status, out, err = call(url_of(owner), "--dry-run")
+    assert status == 0 and "Finds something." in out and "Nothing was touched" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--schema", "thiers"], "did you mean theirs"),
+        (["--schema", "pgrerun"], "has no schema 'pgrerun'"),
+        (["--minutes", "0"], "from 0.2 to 120 minutes"),
+        (["--minutes", "nan"], "from 0.2 to 120 minutes"),
+        (["--out", "/nowhere/card.html"], "there is no folder /nowhere"),
+        (["--out", "."], "it is a folder"),
+    ],
+)
+def test_a_wrong_word_is_one_paragraph(owner, call, words, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    status, out, err = call(url_of(owner), *words)
+    assert status != 0 and message in err and "Traceback" not in err and len(err.strip().splitlines()) == 1
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("postgresql://me@/postgres?host=/nowhere", "Nothing answers there"),
+        (f"postgresql://me:{SECRET}@h/d", "PGPASSFILE"),
+        ("postgresql://[", "can't be read as a URL"),
+    ],
+)
+def test_a_server_that_cant_be_reached_is_one_paragraph(call, url, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    status, out, err = call(url)
+    assert status != 0 and message in err and "Traceback" not in err and SECRET not in out + err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_user_without_rights_is_told_what_to_grant(owner, call, tmp_path):
+    status, _, err = call(url_of(owner, "visitor"), "--out", tmp_path / "card.html")
+    assert status != 0 and "GRANT CREATE ON DATABASE postgres TO visitor" in err and "Traceback" not in err
+    assert not (tmp_path / "card.html").exists()
+
+
+# ---- the page
+
+
+def test_words_of_somebodys_server_are_no_markup():
+    outcome = report_card.Outcome(small_section(finished), 5, reason="<b>*x*</b> `y` postgresql://u:pw@h")
+    text = page._section(outcome)
+    assert "<b>" not in text and "<em>" not in text and "*x*" in text and "pw" not in text
+
+
+def test_an_interval_survives_the_markdown():
+    assert "1.3 [1.2, 1.4]" in page._prose("It is 1.3 [1.2, 1.4] times.")
