@@ -175,6 +175,11 @@ class Page:
         )
         return self
 
+    def at_rest(self) -> "Page":
+        """Wait until nothing fades any more: the theme's buttons take their colours over 150 ms."""
+        self.until("document.getAnimations().every(a => a.playState === 'finished')", "every transition is over")
+        return self
+
     def screenshot(self, path: Path, *, full: bool = True) -> None:
         answer = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=full)
         path.write_bytes(base64.b64decode(answer["data"]))

@@ -16,7 +16,7 @@ FOUND = """axe.run({exclude: [['.vl-live svg']]}, {resultTypes: ['violations']})
 
 
 def violations(page) -> list[dict]:
-    page.run(AXE.read_text() + ";0")
+    page.at_rest().run(AXE.read_text() + ";0")
     return page.run(FOUND)
 
 
@@ -34,3 +34,15 @@ def test_a_picture_without_words_would_be_found(browser, toy_site):
         page.open(toy_site / "index.html").drawn()
         page.run("document.querySelector('article').append(document.createElement('img'))")
         assert "image-alt" in [one["rule"] for one in violations(page)]
+
+
+def test_colours_are_judged_when_they_have_come_to_rest(browser, toy_site):
+    with browser.page() as page:
+        page.open(toy_site / "index.html").drawn()
+        page.run("""(async () => {
+          const words = document.createElement('p');
+          words.textContent = 'in the middle of a fade';
+          words.animate([{color: 'white', background: 'white'}, {color: 'black', background: 'white'}], 500);
+          document.querySelector('article').append(words);
+        })()""")
+        assert violations(page) == []
