@@ -277,7 +277,7 @@ VALUES: dict[str, dict[str, tuple]] = {
     "wisconsin": _EVERYWHERE
     | {
         "pairs": (7, 11, 15),
-        "largest": (30_000, 1_000_000, 4_000_000),
+        "largest": (20_000, 1_000_000, 4_000_000),
         "sizes": (3, 3, 4),
         "repeats": (1, 3, 3),
         "miniature": (200, 500, 2_000),

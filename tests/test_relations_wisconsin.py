@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pgrerun.errors import ParameterError, ServerError
 from pgrerun.relations import Wisconsin, checksum_sql, wisconsin
-from pgrerun.relations.checksum import weights
+from pgrerun.relations.checksum import checksum, weights
 from pgrerun.relations.wisconsin import unique1, unique1_of
 
 CYCLES = [(order, n, g, p) for order, cycles in wisconsin._CYCLES.items() for n, g, p in cycles]
@@ -270,6 +270,23 @@ def test_both_engines_hold_the_generated_tuples(connection, relation):
     generated = list(zip(*(column.tolist() for column in (columns | texts).values()), strict=True))
     assert connection.execute(f"TABLE {relation.name}").fetchall() == generated
     assert duck.execute(f"FROM {relation.name}").fetchall() == generated
+    assert checksum([columns[name] for name in relation.integers], list(texts.values())) == expected
+
+
+def test_a_checksum_takes_the_letters_that_it_is_told():
+    run = duckdb.connect().execute
+    told = lambda t, letters: run(checksum_sql(f"(VALUES (1, '{t}')) AS answer (a, t)", ["a"], ["t"], letters)).fetchone()
+    assert told("ABC", (1, 3)) == told("AXC", (1, 3)) != told("ABX", (1, 3))
+    assert told("ABC", (1, 3)) == checksum([[1]], [["ABC"]], (1, 3))
+    assert told("AB", (1, 3)) == checksum([[1]], [["AB"]], (1, 3))
+
+
+def test_a_sum_beyond_int4_counts_by_its_remainder():
+    sums = (7, 2**31 - 1, 2**31 + 5, 10**15)
+    values = ", ".join(f"({one}::bigint)" for one in sums)
+    in_sql = checksum_sql(f"(VALUES {values}) AS answer (s)", [f"(s % {2**31 - 1})"])
+    assert duckdb.connect().execute(in_sql).fetchone() == checksum([sums])
+    assert checksum([[], []]) == (0, 0)
 
 
 def test_copied_tuples_are_frozen_at_once(cluster, connection):
@@ -357,20 +374,20 @@ def test_server_is_loaded_through_a_connection_of_its_own(cluster):
 def test_checksum_tells_answers_apart(connection, engine):
     run = connection.execute if engine == "postgresql" else duckdb.connect().execute
 
-    def checksum(*tuples):
+    def of(*tuples):
         values = ", ".join(str(one).replace("None", "NULL") for one in tuples)
         return run(checksum_sql(f"(VALUES {values}) AS answer (a, b, t)", ["a", "b"], ["t"])).fetchone()
 
-    answer = checksum((1, 2, "AAA"), (3, 4, "AAB"))
-    assert answer == checksum((3, 4, "AAB"), (1, 2, "AAA"))
+    answer = of((1, 2, "AAA"), (3, 4, "AAB"))
+    assert answer == of((3, 4, "AAB"), (1, 2, "AAA"))
     different = [
-        checksum((1, 4, "AAA"), (3, 2, "AAB")),  # the same values, other partners
-        checksum((2, 1, "AAA"), (3, 4, "AAB")),  # the same values, other attributes
-        checksum((1, 2, "AAB"), (3, 4, "AAA")),
-        checksum((1, 2, "AAA"), (1, 2, "AAA")),
-        checksum((1, 2, "AAA"), (3, None, "AAB")),
-        checksum((1, 2, "AAA")),
-        checksum((1, 2, "AAA"), (3, 4, "AAB"), (3, 4, "AAB")),
+        of((1, 4, "AAA"), (3, 2, "AAB")),  # the same values, other partners
+        of((2, 1, "AAA"), (3, 4, "AAB")),  # the same values, other attributes
+        of((1, 2, "AAB"), (3, 4, "AAA")),
+        of((1, 2, "AAA"), (1, 2, "AAA")),
+        of((1, 2, "AAA"), (3, None, "AAB")),
+        of((1, 2, "AAA")),
+        of((1, 2, "AAA"), (3, 4, "AAB"), (3, 4, "AAB")),
     ]
     assert len({answer, *different}) == 8
     assert run(checksum_sql("(SELECT 1 AS a WHERE false) AS none", ["a"])).fetchone() == (0, 0)

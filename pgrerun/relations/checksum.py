@@ -1,6 +1,8 @@
-"""One number for an answer, the same on PostgreSQL and on DuckDB and in any order of the tuples."""
+"""One number for an answer, the same on PostgreSQL, on DuckDB and in memory, and in any order of the tuples."""
 
 from collections.abc import Sequence
+
+import numpy as np
 
 # Weights are drawn once by x -> 48271 x mod 2^31 - 1 (Park and Miller 1988) and lie between
 # 2^25 and 2^26: 32 attributes of int4 times such a weight still fit int8, where PostgreSQL would
@@ -9,7 +11,7 @@ _MODULUS = 2**31 - 1
 _MOST_TERMS = 32
 
 # Where a Wisconsin string differs from another: seven leading letters, or letters 1, 27 and 52.
-_LETTERS = (1, 2, 3, 4, 5, 6, 7, 27, 52)
+LETTERS = (1, 2, 3, 4, 5, 6, 7, 27, 52)
 
 
 def weights(count: int) -> list[int]:
@@ -21,12 +23,13 @@ def weights(count: int) -> list[int]:
     return drawn
 
 
-def checksum_sql(source: str, integers: Sequence[str], texts: Sequence[str] = ()) -> str:
+def checksum_sql(source: str, integers: Sequence[str], texts: Sequence[str] = (), letters: Sequence[int] = LETTERS) -> str:
     """A query that gives (number of tuples, checksum) of an answer, both as int8.
 
     source: a relation's name, or a subquery in parentheses with an alias.
-    integers: its int4 attributes; texts: its character attributes, of which the
-    letters count that tell Wisconsin strings apart. NULL counts as -1.
+    integers: its int4 attributes; texts: its character attributes; letters: which letters
+    of them count (from 1), by default those that tell Wisconsin strings apart. Letters cost
+    most of the query's time. NULL counts as -1.
 
     Each tuple contributes the square, modulo 2^31 - 1, of a weighted sum of its attributes;
     the sum of the contributions doesn't depend on the order of the tuples, but does on which
@@ -34,14 +37,26 @@ def checksum_sql(source: str, integers: Sequence[str], texts: Sequence[str] = ()
     Raises ValueError beyond 32 integers, where int8 could overflow.
     """
     terms = [f"coalesce({name}, -1)" for name in integers]
-    letters = [f"coalesce(ascii(substr({name}, {at}, 1)), -1)" for name in texts for at in _LETTERS]
+    spelt = [f"coalesce(ascii(substr({name}, {at}, 1)), -1)" for name in texts for at in letters]
     if len(integers) > _MOST_TERMS:
         raise ValueError(f"a checksum takes at most {_MOST_TERMS} integer attributes, not {len(integers)}")
     weighted = " + ".join(
         f"{term}::bigint * {weight}"
-        for term, weight in zip(terms + letters, weights(len(terms) + len(letters)), strict=True)
+        for term, weight in zip(terms + spelt, weights(len(terms) + len(spelt)), strict=True)
     )
     return (
         f"SELECT count(*) AS tuples, coalesce(sum(h * h % {_MODULUS}), 0)::bigint AS checksum"
         f" FROM (SELECT ({weighted}) % {_MODULUS} AS h FROM {source}) AS hashed"
     )
+
+
+def checksum(integers: Sequence[Sequence[int]], texts: Sequence[Sequence[str]] = (), letters: Sequence[int] = LETTERS) -> tuple[int, int]:
+    """(number of tuples, checksum) of an answer in memory, as `checksum_sql` gives them for the same attributes.
+
+    integers, texts: the attributes' values, each of shape (tuples,), without NULLs; a number that is
+    too large for int4 counts as its remainder modulo 2^31 - 1.
+    """
+    spelt = [[ord(text[at - 1 : at] or "\0") for text in values] for values in texts for at in letters]  # ascii('') is 0
+    terms = np.array([*integers, *spelt], np.int64) % _MODULUS
+    hashed = (terms * np.array(weights(len(terms)))[:, None] % _MODULUS).sum(axis=0) % _MODULUS
+    return terms.shape[1], int((hashed * hashed % _MODULUS).sum())

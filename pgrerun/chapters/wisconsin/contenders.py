@@ -71,7 +71,7 @@ class _Sql:
         return Translator().sql(variant.statement)
 
     def answer(self, variant: Variant) -> tuple[int, int]:
-        [(tuples, checksum)] = self.execute(variant.answer)
+        [(tuples, checksum)] = self.execute(variant.answer.sql)
         return int(tuples), int(checksum)
 
     def tidy(self, variant: Variant) -> None:

@@ -13,7 +13,7 @@ from pgrerun.instruments import clock, machine
 
 MACHINES = "two machines"
 UNCACHED = "a machine without memory"
-CONVERTED = ("q1", "q3", "q6", "q7", "q18", "q19", "q27", "q30")
+CONVERTED = ("q1", "q3", "q6", "q7", "q18", "q27", "q30")
 READING, COMPUTING = "q1", "q18"  # both read every page of the same relation; the second computes more
 
 # What the report's Sun could do; the report doesn't print it. A Sun-3/280 has a 68020 at 25 MHz, which

@@ -26,6 +26,10 @@ STATES: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """The attributes that are indexed, by what Figure 3.11 calls the state."""
 RESULT = "tmp"
+# Letters cost most of a checksum's time, and a tuple's integers determine them, so they are looked at in the queries as
+# specified, and once where relations are small. The first tells the string4 apart; the last three of seven, the strings
+# of numbers below 26^3.
+LETTERS = (1, 5, 6, 7)
 _ANY = Wisconsin("any", SPECIFIED)
 _ATTRIBUTES = (*_ANY.integers, *_ANY.texts)
 
@@ -51,17 +55,39 @@ class Query:
 
 
 @dataclass(frozen=True)
-class Variant:
-    """A query with everything put in: POSTQUEL text for the three steps, and what its answer is.
+class Answer:
+    """What counts of an answer: the tuples of an SQL source once the statement has run, and these attributes of them.
 
-    answer: an SQL source that gives the answer afterwards, with its integer and its text attributes.
+    sums: the integers that may be too large for int4; among: if given, only tuples count whose unique1
+    or unique2 is one of these.
     """
+
+    source: str
+    integers: tuple[str, ...]
+    texts: tuple[str, ...]
+    sums: tuple[str, ...] = ()
+    among: tuple[int, ...] = ()
+
+    @property
+    def sql(self) -> str:
+        """The query that gives (tuples, checksum)."""
+        integers = [f"({name} % {2**31 - 1})" if name in self.sums else name for name in self.integers]
+        source = self.source
+        if self.among:
+            keys = ", ".join(map(str, self.among))
+            source = f"(SELECT * FROM {source} WHERE unique1 IN ({keys}) OR unique2 IN ({keys})) AS changed"
+        return checksum_sql(source, integers, self.texts, LETTERS)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A query with everything put in: POSTQUEL text for the three steps, and what its answer is."""
 
     query: Query
     text: str
     before: str
     after: str
-    answer: str
+    answer: Answer
 
     @property
     def statement(self) -> tree.Statement:
@@ -145,8 +171,7 @@ def variant(query: Query, n: int, block: Block | None = None) -> Variant:
     names = {role: relation(actual, query.state) for role, actual in roles.items()}
     values = constants | names
     text, before, after = (part.format(**values) for part in (query.text, query.before, query.after))
-    # Letters cost most of a checksum's time, and a tuple's integers determine them: one block looks at them.
-    lettered = block is None or block.index == 0
+    lettered = block is None or (block.index == 0 and n < SPECIFIED)
     return Variant(query, text, before, after, _answer(read(text)[0], values, _ANY.texts if lettered else ()))
 
 
@@ -163,13 +188,12 @@ def _constants(n: int, block: Block | None) -> dict[str, int]:
     }  # fmt: skip
 
 
-def _answer(statement: tree.Statement, values: Mapping[str, object], lettered: tuple[str, ...]) -> str:
-    """The query that gives (tuples, checksum) of the answer once the statement has run; `lettered` texts count."""
+def _answer(statement: tree.Statement, values: Mapping[str, object], lettered: tuple[str, ...]) -> Answer:
+    """What counts of the statement's answer; `lettered` texts do."""
     if not isinstance(statement, tree.Retrieve):
-        keys = f"({values['new']}, {values['moved']}, {values['place']})"
-        source = f"(SELECT * FROM {values['tenk1']} WHERE unique1 IN {keys} OR unique2 IN {keys}) AS changed"
-        return checksum_sql(source, _ANY.integers, lettered)
-    integers, texts = [], []
+        keys = tuple(int(values[name]) for name in ("new", "moved", "place"))
+        return Answer(str(values["tenk1"]), _ANY.integers, lettered, among=keys)
+    integers, texts, sums = [], [], []
     for target in statement.targets:
         if isinstance(target, tree.All):
             integers += _ANY.integers
@@ -177,13 +201,13 @@ def _answer(statement: tree.Statement, values: Mapping[str, object], lettered: t
             continue
         of = target.expression if isinstance(target, tree.Assignment) else target
         if isinstance(of, tree.Aggregate):
-            integers.append(f"({target.name} % 2147483647)")  # a sum may be too large for the checksum's weights
+            sums.append(target.name)
+            integers.append(target.name)
         else:
             kind = integers if of.name in _ANY.integers else texts if of.name in lettered else []
             kind.append(target.name)
-    if statement.into:
-        return checksum_sql(RESULT, integers, texts)
-    return checksum_sql(f"({Translator().sql(statement)}) AS seen", integers, texts)
+    source = statement.into or f"({Translator().sql(statement)}) AS seen"
+    return Answer(source, tuple(integers), tuple(texts), tuple(sums))
 
 
 def printed_form(key: str) -> str:
