@@ -10,6 +10,7 @@ from pgrerun.experiment import Block
 from pgrerun.ingres import INLINE, THREADED
 from pgrerun.parameters import chapter_parameters
 from pgrerun.quel import read, tree
+from pgrerun.relations import Wisconsin
 from pgrerun.relations.duck import Duck
 from pgrerun.runs import Run
 
@@ -57,6 +58,18 @@ def test_the_specification_slips_are_mended():
     assert "unique1 < 100" in queries.variant(queries.BY_KEY["q15"], SMALL).text
 
 
+def test_strings_count_in_the_queries_as_specified_and_where_relations_are_small():
+    lettered = lambda n, block: bool(queries.variant(queries.BY_KEY["q1"], n, block).answer.texts)
+    assert lettered(queries.SPECIFIED, None) and lettered(SMALL, Block(0, 7, 0))
+    assert not lettered(SMALL, Block(1, 7, 0)) and not lettered(queries.SPECIFIED, Block(0, 7, 0))
+
+
+def test_the_letters_that_count_tell_strings_apart():
+    columns = Wisconsin("t", queries.SPECIFIED).columns()
+    seen = lambda name: {tuple(text.decode()[at - 1] for at in queries.LETTERS) for text in columns[name]}
+    assert [len(seen(name)) for name in ("stringu1", "stringu2", "string4")] == [queries.SPECIFIED, queries.SPECIFIED, 4]
+
+
 # ---- contenders
 
 
@@ -75,6 +88,15 @@ def test_contenders_agree_and_leave_the_relations_as_they_were(both, query):
         assert found[0] == found[1]
         if query.key in tuples and query.key != "q18":
             assert found[0][0] == tuples[query.key]
+
+
+@pytest.mark.parametrize("key", ["q1", "q7", "q11", "q19", "q22", "q31"])
+def test_an_answer_given_away_has_the_checksum_of_the_engine(both, key):
+    one = queries.variant(queries.BY_KEY[key], SMALL)
+    for contender in both:
+        contender.run(one)
+        assert tuple(map(int, contender.execute(one.answer.sql)[0])) == contender.answer(one)
+        contender.tidy(one)
 
 
 def test_an_answer_depends_on_what_the_query_did(both):

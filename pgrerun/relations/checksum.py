@@ -53,10 +53,11 @@ def checksum_sql(source: str, integers: Sequence[str], texts: Sequence[str] = ()
 def checksum(integers: Sequence[Sequence[int]], texts: Sequence[Sequence[str]] = (), letters: Sequence[int] = LETTERS) -> tuple[int, int]:
     """(number of tuples, checksum) of an answer in memory, as `checksum_sql` gives them for the same attributes.
 
-    integers, texts: the attributes' values, each of shape (tuples,), without NULLs; a number that is
+    integers (one at least), texts: the attributes' values, each of shape (tuples,), without NULLs; a number that is
     too large for int4 counts as its remainder modulo 2^31 - 1.
     """
     spelt = [[ord(text[at - 1 : at] or "\0") for text in values] for values in texts for at in letters]  # ascii('') is 0
-    terms = np.array([*integers, *spelt], np.int64) % _MODULUS
-    hashed = (terms * np.array(weights(len(terms)))[:, None] % _MODULUS).sum(axis=0) % _MODULUS
-    return terms.shape[1], int((hashed * hashed % _MODULUS).sum())
+    hashed = np.zeros(len(integers[0]), np.int64)
+    for values, weight in zip([*integers, *spelt], weights(len(integers) + len(spelt)), strict=True):
+        hashed = (hashed + np.asarray(values, np.int64) % _MODULUS * weight) % _MODULUS
+    return len(hashed), int((hashed * hashed % _MODULUS).sum())

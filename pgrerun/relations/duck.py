@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 
 from pgrerun.relations.wisconsin import Wisconsin
 
@@ -39,6 +40,10 @@ class Duck:
     def execute(self, sql: str) -> list[tuple[Any, ...]]:
         """Run one statement and fetch everything that it returns."""
         return self._connection.execute(sql).fetchall()
+
+    def columns(self, sql: str) -> dict[str, np.ndarray]:
+        """What a query gives, by column, each of shape (tuples,)."""
+        return self._connection.execute(sql).fetchnumpy()
 
     def close(self) -> None:
         self._connection.close()

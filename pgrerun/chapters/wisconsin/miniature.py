@@ -8,11 +8,10 @@ import itertools
 from collections.abc import Iterator
 
 from pgrerun.chapters.wisconsin.contenders import population
-from pgrerun.chapters.wisconsin.queries import LETTERS, RESULT, ROLES, STATES, Variant, relation
+from pgrerun.chapters.wisconsin.queries import RESULT, ROLES, STATES, Variant, relation
 from pgrerun.ingres import Cache, DataBase, Domain, Heap, Isam, Layout, UnixFile
 from pgrerun.instruments import clock
 from pgrerun.quel import tree
-from pgrerun.relations.checksum import checksum
 from pgrerun.server.private import PrivateDirectory, base_directory
 
 INTERPRETED, COMPILED = "INGRES in miniature", "INGRES in miniature, compiled"
@@ -65,7 +64,7 @@ class Miniature:
             keys = [names.index(name) for name in ("unique1", "unique2")]
             tuples = [one for one in tuples if any(one[key] in counted.among for key in keys)]
         attribute = lambda name: [one[names.index(name)] for one in tuples]
-        return checksum(list(map(attribute, counted.integers)), list(map(attribute, counted.texts)), LETTERS)
+        return counted.checksum(attribute)
 
     def _left(self, variant: Variant) -> tuple[list[str], list[tuple]]:
         """What a query left or showed: the attributes' names, and all tuples."""

@@ -12,12 +12,13 @@ Each block runs a variant: relations alternate, and ranges are shifted.
 """
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pgrerun.experiment import Block
 from pgrerun.quel import Translator, read, tree
 from pgrerun.relations import Wisconsin, checksum_sql
+from pgrerun.relations.checksum import checksum
 
 SPECIFIED = 10_000  # tuples of the large relations in the specification, and in the report
 ROLES = ("tenk1", "tenk2", "onek", "bprime")
@@ -71,12 +72,27 @@ class Answer:
     @property
     def sql(self) -> str:
         """The query that gives (tuples, checksum)."""
-        integers = [f"({name} % {2**31 - 1})" if name in self.sums else name for name in self.integers]
-        source = self.source
-        if self.among:
-            keys = ", ".join(map(str, self.among))
-            source = f"(SELECT * FROM {source} WHERE unique1 IN ({keys}) OR unique2 IN ({keys})) AS changed"
-        return checksum_sql(source, integers, self.texts, LETTERS)
+        return checksum_sql(self._tuples, [self._small(name) for name in self.integers], self.texts, LETTERS)
+
+    @property
+    def columns_sql(self) -> str:
+        """The query that gives what counts, for `checksum` to be computed of it."""
+        listed = [*(f"{self._small(name)} AS {name}" for name in self.integers), *self.texts]
+        return f"SELECT {', '.join(listed)} FROM {self._tuples}"
+
+    def checksum(self, column: Callable[[str], Sequence]) -> tuple[int, int]:
+        """(tuples, checksum) of an answer whose attributes are in memory."""
+        return checksum(list(map(column, self.integers)), list(map(column, self.texts)), LETTERS)
+
+    def _small(self, name: str) -> str:
+        return f"({name} % {2**31 - 1})::bigint" if name in self.sums else name
+
+    @property
+    def _tuples(self) -> str:
+        if not self.among:
+            return self.source
+        keys = ", ".join(map(str, self.among))
+        return f"(SELECT * FROM {self.source} WHERE unique1 IN ({keys}) OR unique2 IN ({keys})) AS changed"
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,7 @@ def pairs_compared(chapter: Chapter) -> pd.DataFrame:
     rows = []
     with PostgreSQL(chapter.server, CONFINED, NESTED_LOOPS) as confined:
         confined.load(SPECIFIED)
-        for key in (*WITHOUT_INDEX, "q12", "q13", "q14"):
+        for key in ("q9", "q11", "q12", "q14"):  # a restricted relation is its first tenth, so that joinABprime counts as joinAselB
             plan = plans.explain(confined.connection, confined.sql(variant(BY_KEY[key], SPECIFIED)), execute=True)
             rejected = sum(int(node.properties.get("Rows Removed by Join Filter", 0) * (node.loops or 0)) for node in plan.walk())
             rows.append((race.label(key), rejected, int(plan.rows_actual)))
