@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 
 from pgrerun import narrate, published
-from pgrerun.chapters.wisconsin import contenders, miniature, queries, race, scans, words
-from pgrerun.errors import RerunError
+from pgrerun.chapters.wisconsin import contenders, machines, miniature, queries, race, scans, words
+from pgrerun.errors import CannotMeasure, RerunError
 from pgrerun.experiment import Block
 from pgrerun.ingres import INLINE, THREADED
 from pgrerun.parameters import chapter_parameters
@@ -241,6 +241,24 @@ def test_summaries_are_compared(values, said):
 def test_an_update_without_an_index_is_told_as_it_was():
     frame = lambda records: pd.DataFrame({"query": [race.label("q29"), race.BESIDE["plain"]], "log_records": [4, records]})
     assert "no room" in words.unindexed_update(frame(5)) and "found room" in words.unindexed_update(frame(1))
+
+
+@pytest.mark.parametrize(("borrowed", "seen"), [(False, False), (True, True), (True, False)])
+def test_a_server_that_may_be_elsewhere_is_not_credited_with_this_processor(borrowed, seen):
+    class Server:
+        name = "theirs"
+        can = staticmethod(lambda capability: seen and capability == "processes")
+
+    class Given:
+        server = Server
+
+    Given.borrowed = borrowed
+    if borrowed and not seen:
+        assert "theirs may run on another" in words.elsewhere(Given)
+        with pytest.raises(CannotMeasure, match="theirs may run on another machine"):
+            machines.processor_factor(Given)
+    else:
+        assert words.elsewhere(Given) is None and machines.processor_factor(Given) > 1
 
 
 def test_sizes_begin_with_the_reports():

@@ -64,8 +64,15 @@ def additions_per_second() -> float:
     return 100 * one.size / best
 
 
-def processor_factor() -> float:
-    """How many times as fast as the Sun's this machine's processor is, at the most."""
+def here(chapter: Chapter) -> bool:
+    """Whether the server under test is known to run on this machine, as DuckDB and the miniature do."""
+    return not chapter.borrowed or chapter.server.can("processes")
+
+
+def processor_factor(chapter: Chapter) -> float:
+    """How many times as fast as the Sun's this machine's processor is, at the most; CannotMeasure unless it is the server's, too."""
+    if not here(chapter):
+        raise CannotMeasure("the server's processor", f"{chapter.server.name} may run on another machine, whose processor can't be tried from here")
     return additions_per_second() / SUN
 
 
@@ -84,7 +91,7 @@ def speedup(chapter: Chapter) -> statistics.Interval | None:
     return None if frame.empty else statistics.median(race.mean(frame, frame.columns), seed=chapter.parameters.seed)
 
 
-def beyond_the_processor(chapter: Chapter, factor: float) -> statistics.Interval | None:
+def beyond_the_processor(chapter: Chapter, factor: float | None) -> statistics.Interval | None:
     """The speed-up over what the processor alone explains."""
     found = speedup(chapter)
-    return None if found is None else found.times(1 / factor)
+    return None if None in (found, factor) else found.times(1 / factor)

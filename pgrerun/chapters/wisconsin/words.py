@@ -41,6 +41,16 @@ def noise(chapter: Chapter) -> narrate.Sentence | None:
     return narrate.noise(statistics.noise_floor(*(race.mean(frame, KEYS) for frame in both)))
 
 
+def elsewhere(chapter: Chapter) -> narrate.Sentence | None:
+    """A caution where PostgreSQL and DuckDB may run on different machines; None where they don't."""
+    if machines.here(chapter):
+        return None
+    return narrate.Sentence(
+        f"{DUCKDB} runs on the machine of this notebook, and {chapter.server.name} may run on another: the ratios between the two then compare machines as well, "
+        "and every query of PostgreSQL's pays for the way over the network."
+    )
+
+
 # ---- about three times slower
 
 
@@ -208,12 +218,12 @@ def no_print_of_1983(chapter: Chapter) -> None:
     raise CannotMeasure("the INGRES numbers of 1983", "the earlier numbers aren't printed in the report, were measured on another machine, and neither release of INGRES runs today")
 
 
-def owed_to_the_processor(chapter: Chapter, factor: float) -> narrate.Sentence | None:
+def owed_to_the_processor(chapter: Chapter, factor: float | None) -> narrate.Sentence | None:
     """The speed-up since 1990 and the processor's share in it."""
     found = machines.speedup(chapter)
-    if found is None:
+    if None in (found, factor):
         return None
     return narrate.Sentence(
-        f"PostgreSQL runs the queries of 1990 in a geometric mean of {narrate.interval(found)} times less time than POSTGRES did. "
+        f"POSTGRES took {narrate.interval(found)} times as long for the queries of 1990 as PostgreSQL does here (geometric mean). "
         f"This processor adds integers {narrate.number(round(factor, -1))} times as fast as the report's Sun executed instructions at its maker's rating, which the report doesn't print."
     )
