@@ -125,6 +125,12 @@ def test_confinement_confines(cluster, both):
         assert confined.execute("SHOW enable_hashjoin") == [("off",)]
 
 
+@pytest.mark.parametrize(("name", "node"), [(scans.SEQUENTIAL, "Seq Scan"), (scans.PLAIN, "Index Scan"), (scans.BITMAP, "Bitmap Heap Scan")])
+def test_a_scan_is_forced_whatever_the_servers_default(cluster, both, name, node):
+    with contenders.PostgreSQL(cluster, name, {"enable_seqscan": "off", "enable_indexscan": "off", "enable_bitmapscan": "off"} | scans._FORCED[name]) as forced:
+        assert scans._shape(forced, "q6").startswith(node)
+
+
 def test_duckdb_leaves_nothing_behind(tmp_path):
     with Duck(tmp_path) as duck:
         duck.execute("CREATE TABLE t (a int4)")

@@ -19,7 +19,7 @@ from pgrerun.relations.duck import Duck
 from pgrerun.server import Server, set_session
 
 POSTGRESQL, AGAIN, CONFINED, DUCKDB = "PostgreSQL", "PostgreSQL, again", "nested loops only", "DuckDB"
-NESTED_LOOPS = {"enable_hashjoin": "off", "enable_mergejoin": "off"}  # the joins of university INGRES
+NESTED_LOOPS = {"enable_nestloop": "on", "enable_hashjoin": "off", "enable_mergejoin": "off"}  # the joins of university INGRES
 
 
 class Contender(AbstractContextManager, Protocol):

@@ -20,11 +20,9 @@ from pgrerun.quel import Translator, read
 from pgrerun.relations import Wisconsin
 
 SEQUENTIAL, PLAIN, BITMAP = "sequential scan", "plain index scan", "bitmap scan"
-_FORCED = {
-    SEQUENTIAL: {"enable_indexscan": "off", "enable_bitmapscan": "off"},
-    PLAIN: {"enable_seqscan": "off", "enable_bitmapscan": "off"},
-    BITMAP: {"enable_seqscan": "off", "enable_indexscan": "off"},
-}  # fmt: skip
+_SCANS = {SEQUENTIAL: "enable_seqscan", PLAIN: "enable_indexscan", BITMAP: "enable_bitmapscan"}
+# each scan switched on by name: a reader's server may have it off
+_FORCED = {name: {setting: "on" if setting == wanted else "off" for setting in _SCANS.values()} for name, wanted in _SCANS.items()}
 JOINS = tuple(f"q{number}" for number in range(9, 18))
 WITHOUT_INDEX = JOINS[:3]
 
