@@ -128,7 +128,7 @@ FORCED = "forced scans"
 def forced(chapter: Chapter) -> None:
     """Queries 5 and 6 by each scan in turn, at the largest size."""
     contenders = [PostgreSQL(chapter.server, name, settings) for name, settings in _FORCED.items()]
-    race.race(chapter, FORCED, race.sizes(chapter)[-1], contenders, [BY_KEY["q5"], BY_KEY["q6"]], pairs=2 * chapter.parameters.pairs, warmup=1)
+    race.race(chapter, FORCED, race.sizes(chapter)[-1], contenders, [BY_KEY["q5"], BY_KEY["q6"]], warmup=1)
 
 
 def forced_over_scan(chapter: Chapter, name: str, key: str) -> statistics.Interval | None:
