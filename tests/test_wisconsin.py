@@ -274,6 +274,17 @@ def test_sizes_begin_with_the_reports():
     assert race.sizes(Given) == [10_000, 100_000, 1_000_000]
 
 
+@pytest.mark.parametrize(("pairs", "blocks"), [(11, [race.BETWEEN, race.BETWEEN, race.PASSES]), (5, [5, 5, 5])])
+def test_sizes_between_get_fewer_blocks_than_the_largest(monkeypatch, pairs, blocks):
+    class Given:
+        parameters, server = chapter_parameters("wisconsin", {"largest": 1_000_000, "sizes": 4, "pairs": pairs}), None
+
+    run = []
+    monkeypatch.setattr(race, "race", lambda chapter, name, n, contenders, pairs: run.append((n, pairs)))
+    race.grown(Given)
+    assert run == list(zip(race.sizes(Given)[1:], blocks))
+
+
 def test_the_print_disagrees_with_its_prose_where_we_say():
     where = " / ".join(published.disagreements("wisconsin")["where"])
     assert "joinCselAselB" in where and "median" in where and "geometric" not in where
