@@ -431,7 +431,7 @@ def test_what_did_not_run_gives_no_evidence():
 
 def test_the_prepared_query_is_asked_for_the_rare_value(chapter, connection):
     connection.prepare_threshold = None
-    plan_cache._load(connection, ROWS)
+    plan_cache._ready(connection, ROWS)
     plan_cache._prepare(connection, plan_cache.CUSTOM, None)
     assert plan_cache._asked(connection, plan_cache.CUSTOM, ROWS // 1000, None)["seconds"] > 0
     with pytest.raises(RerunError):
