@@ -246,9 +246,9 @@ VALUES: dict[str, dict[str, tuple]] = {
         "pairs": (7, 11, 21),
         "clients": (4, 8, 8),
         "accounts": (60_000, 500_000, 20_000_000),
-        "lookups": (800, 10_000, 400_000),
+        "lookups": (600, 10_000, 400_000),
         "objects": (10_000, 150_000, 3_000_000),
-        "crashes": (2, 5, 20),
+        "crashes": (2, 8, 20),
     },
     "scalability": _EVERYWHERE
     | {

@@ -12,8 +12,8 @@ import psycopg
 import pytest
 from servers import SMALL
 
-from pgrerun import claims, published
-from pgrerun.chapters.access_paths import accounts, arrays, covering, joins, lookups, opclass, plan_cache, planner, sorting, trees, visibility
+from pgrerun import claims, published, statistics
+from pgrerun.chapters.access_paths import accounts, arrays, covering, joins, lookups, opclass, plan_cache, planner, sorting, trees, visibility, words
 from pgrerun.errors import CannotMeasure, RerunError
 from pgrerun.instruments import plans
 from pgrerun.published import access_paths as printed
@@ -164,7 +164,7 @@ def test_a_wrong_map_would_be_told():
 
 def test_a_crash_under_updates_leaves_a_right_map():
     with Cluster(settings=SMALL) as own:
-        found = visibility.crashes(SimpleNamespace(cluster=lambda **settings: own, parameters=SimpleNamespace(crashes=1, seed=1)))
+        found = visibility.crashes(SimpleNamespace(cluster=lambda **settings: own, parameters=SimpleNamespace(accounts=ROWS, crashes=1, seed=1)))
     assert found.at[0, "updated"] > 0 and visibility.wrong_after_crash(found) is False
 
 
@@ -243,9 +243,10 @@ def test_somebodys_server_is_measured_where_memory_is_ample():
 
 
 def test_a_sequential_scan_reads_pages_together_and_an_index_scan_does_not():
-    with Cluster(settings={"debug_io_direct": "data", "shared_buffers": "64MB"}) as cold:
-        chapter = SimpleNamespace(borrowed=False, cluster=lambda **settings: cold, parameters=SimpleNamespace(accounts=ROWS))
-        found = lookups.reads_together(chapter)
+    with Cluster(settings={"debug_io_direct": "data", "shared_buffers": "64MB"}) as cold, cold.connect() as connection:
+        cold.extension("pg_buffercache")
+        accounts.Accounts(ROWS).load(connection, accounts.SCATTERED)
+        found = lookups._reads_together(connection, ROWS)
     pages, reads = found[lookups.SEQUENTIAL]
     assert pages >= printed.table_pages(ROWS) and reads < pages / 4
     pages, reads = found[lookups.INDEX]
@@ -257,6 +258,52 @@ def test_updates_are_computed_as_pages_hit():
     right = [lookups.Updated(0, 0), lookups.Updated(3, 0.95)]
     assert all(lookups.update_facts(right).values())
     assert not any(list(lookups.update_facts([lookups.Updated(0, 0.1), lookups.Updated(3, 0.5)]).values()))
+
+
+@pytest.mark.parametrize(
+    "lows, said",
+    [
+        ((1.1, 1.05, 0.9, 0.8, 0.7, 0.6), "between 25 and 75 %"),  # at 50 % the interval holds 1
+        ((0.9, 0.9, 0.9, 0.8, 0.7, 0.6), "pays from 75 % of all-visible pages on, if not before"),
+        ((1.1, 1.1, 1.1, 1.1, 1.1, 1.1), "No share"),
+        ((1.1, 0.5, 0.5, 0.5, 0.95, 0.5), "between 0 and 100 %"),  # what pays must pay from there on
+    ],
+)
+def test_an_index_only_scan_pays_where_intervals_say_so(monkeypatch, lows, said):
+    ratios = {percent: statistics.Interval(low + 0.05, low, low + 0.15, n=7) for percent, low in zip(lookups.FRACTIONS, lows)}
+    monkeypatch.setattr(lookups, "only_over_plain", lambda chapter, percent: ratios[percent])
+    found = words.visible_enough(None)
+    assert said in found and ("asks the map in vain" in found) == (lows[0] > 1)
+
+
+def test_between_two_vacuums_the_average_counts():
+    few = SimpleNamespace(parameters=SimpleNamespace(accounts=ROWS))
+    said = words.autovacuums_threshold(few, [lookups.Updated(0, 0), lookups.Updated(3, 0.95)])
+    until = 0.2 * ROWS / printed.table_pages(ROWS)
+    average = np.mean([lookups.Updated(updates, 0).computed for updates in np.linspace(0, until, 1001)])
+    assert f"{100 * average:.0f} % of the rows are looked up on average" in said
+
+
+def test_memory_is_short_only_after_loading():
+    """Loaded past the kernel's cache, accounts would take several times as long; read over it, they would cost nothing."""
+    with Cluster(settings={"debug_io_direct": "data", "shared_buffers": "2MB"}) as short:
+        chapter = SimpleNamespace(borrowed=False, cluster=lambda **settings: short, parameters=SimpleNamespace(accounts=ROWS))
+        seen, load = [], accounts.Accounts.load
+        settings = "SELECT current_setting('debug_io_direct'), current_setting('shared_buffers')"
+
+        def watched(self, server, *names):
+            with server.connect() as connection:
+                seen.append((*connection.execute(settings).fetchone(), names))
+            load(self, server, *names)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(accounts.Accounts, "load", watched)
+            for _ in range(2):
+                assert lookups.filled(chapter, lookups.DIRECT, accounts.KEYED) is short
+        with short.connect() as connection:
+            assert connection.execute(settings).fetchone() == ("data", "2MB")
+            assert connection.execute("SELECT count(*) FROM accounts").fetchone() == (ROWS,)
+    assert seen == [("", f"{lookups._ample(chapter)}kB", (accounts.KEYED,))]
 
 
 # ---- the planner
@@ -384,7 +431,7 @@ def test_what_did_not_run_gives_no_evidence():
 
 def test_the_prepared_query_is_asked_for_the_rare_value(chapter, connection):
     connection.prepare_threshold = None
-    plan_cache._load(connection, ROWS)
+    plan_cache._ready(connection, ROWS)
     plan_cache._prepare(connection, plan_cache.CUSTOM, None)
     assert plan_cache._asked(connection, plan_cache.CUSTOM, ROWS // 1000, None)["seconds"] > 0
     with pytest.raises(RerunError):

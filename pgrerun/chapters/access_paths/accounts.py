@@ -48,12 +48,15 @@ class Accounts:
                         connection.execute(f"CREATE INDEX {name}_covering ON {name} (aid, abalance)")
                 connection.execute(f"VACUUM (FREEZE, ANALYZE) {name}")
 
-    def ready(self, server: Server, *names: str) -> None:
-        """The same for those of the relations that are missing or of another size."""
+    def missing(self, server: Server, *names: str) -> list[str]:
+        """Those of the relations that the server hasn't got, or has in another size."""
         with server.connect() as connection:
-            for name in names:
-                if not loading.is_ours(connection, name) or connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] != self.rows:
-                    self.load(connection, name)
+            return [name for name in names if not loading.is_ours(connection, name) or connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] != self.rows]
+
+    def ready(self, server: Server, *names: str) -> None:
+        """Create those of the relations that are missing."""
+        if missing := self.missing(server, *names):
+            self.load(server, *missing)
 
 
 def accounts(chapter: Chapter) -> Accounts:

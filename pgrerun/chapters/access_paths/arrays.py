@@ -28,7 +28,7 @@ def lists(chapter: Chapter) -> pd.DataFrame:
     sorts), searches (descents of the tree; None before PostgreSQL 18), pages (touched).
     """
     server, rows = chapter.server, []
-    accounts(chapter).load(server, KEYED)
+    accounts(chapter).ready(server, KEYED)
     with server.connect() as connection:
         for keys, series in LISTS.items():
             series = series.format(step=chapter.parameters.accounts // _KEYS, keys=_KEYS)

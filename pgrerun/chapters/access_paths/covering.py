@@ -20,7 +20,7 @@ def sizes(chapter: Chapter) -> pd.DataFrame:
     server, rows = chapter.server, []
     server.extension("pageinspect")
     here = accounts(chapter)
-    here.load(server, COVERED)
+    here.ready(server, COVERED)
     with server.connect() as connection:
         for name, columns in INDEXES.items():
             connection.execute(f"CREATE INDEX sized ON {COVERED} {columns}")

@@ -220,7 +220,7 @@ def breakeven(chapter: Chapter) -> charts.Figure | None:
     return charts.lines(
         frame,
         question="How many rows may a query want before an index scan is the slower way?",
-        caption="Rows that neighbour each other in the index and lie in random order in the table. A sequential scan reads the whole table, however few rows it wants; it was measured once. Both axes are logarithmic.",
+        caption="Rows that neighbour each other in the index and lie in random order in the table. A sequential scan reads the whole table, however few rows it wants; it was measured at one share. Both axes are logarithmic.",
         description=narrate.described(frame.assign(label=frame["series"] + ", " + frame["x"].map("{:g} %".format))),
         x_quantity="rows wanted",
         x_unit="%",

@@ -7,8 +7,8 @@ import psycopg
 
 from pgrerun import published, statistics
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.access_paths.accounts import KEYED, Accounts, accounts, timed
-from pgrerun.chapters.access_paths.lookups import DIRECT, place
+from pgrerun.chapters.access_paths.accounts import KEYED, Accounts, timed
+from pgrerun.chapters.access_paths.lookups import DIRECT, filled
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import pages, plans
 from pgrerun.server import Server, set_session
@@ -97,9 +97,8 @@ def short_of_memory(chapter: Chapter) -> None:
 
     Before the first execution the pool is emptied and the session is a new one.
     """
-    server, rows = place(chapter, DIRECT), chapter.parameters.accounts
+    server, rows = filled(chapter, DIRECT, KEYED), chapter.parameters.accounts
     server.extension("pg_buffercache")
-    accounts(chapter).ready(server, KEYED)
     with server.connect() as connection:
         path = connection.execute("SHOW search_path").fetchone()[0]
         arms = [Arm(arm, partial(_joined, connection, path, arm, KEYED, rows), prepare=partial(_warm, connection, path, arm, rows)) for arm in (BEFORE, PARAMETERIZED)]

@@ -17,7 +17,7 @@ from pgrerun.chapters.access_paths.accounts import COVERED, KEYED, PAGE, SCATTER
 from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import pages, pgbench, plans
-from pgrerun.server import Server
+from pgrerun.server import Cluster, Server
 
 DIRECT, KERNEL, AMPLE = "small pool, direct I/O", "small pool, kernel's cache", "ample pool"
 PLACES = (DIRECT, KERNEL, AMPLE)
@@ -42,7 +42,22 @@ def place(chapter: Chapter, name: str) -> Server:
     return _without_kernels_cache(chapter, pool * PAGE // 1024)
 
 
-def _without_kernels_cache(chapter: Chapter, kilobytes: int) -> Server:
+def filled(chapter: Chapter, where: str, *names: str) -> Server:
+    """The server of that name, with these relations of accounts.
+
+    Past the kernel's cache and through a small pool, every page would be written on its own: they are loaded before that.
+    """
+    server, rows = place(chapter, where), accounts(chapter)
+    missing = rows.missing(server, *names)
+    if missing and where == DIRECT:
+        with server.restarted({"debug_io_direct": "", "shared_buffers": f"{_ample(chapter)}kB"}):
+            rows.load(server, *missing)
+    elif missing:
+        rows.load(server, *missing)
+    return server
+
+
+def _without_kernels_cache(chapter: Chapter, kilobytes: int) -> Cluster:
     """A server with such a pool and direct I/O. CannotMeasure where it doesn't start."""
     try:
         return chapter.cluster(shared_buffers=f"{kilobytes}kB", debug_io_direct="data")
@@ -76,8 +91,7 @@ def lookups(chapter: Chapter) -> None:
     places = (AMPLE,) if chapter.borrowed else PLACES
     arms = []
     for where in places:
-        server = place(chapter, where)
-        accounts(chapter).ready(server, KEYED, COVERED)
+        server = filled(chapter, where, KEYED, COVERED, *((SCATTERED,) if where == DIRECT else ()))  # the third for what comes after
         for index, relation in ((KEY, KEYED), (COVERING, COVERED)):
             warm = None if where == AMPLE else partial(_warm_up, chapter, server, relation)
             if where == AMPLE:
@@ -97,25 +111,24 @@ def _bring_in(server: Server, relation: str) -> None:
 
 
 def _warm_up(chapter: Chapter, server: Server, relation: str, block: Block) -> None:
-    """Fill a small pool with this arm's own pages."""
-    enough = 2 * pool_of_print(chapter.parameters.accounts)
-    _look_up(chapter, server, relation, min(enough, chapter.parameters.lookups), block.seed)
-
-
-def _look_up(chapter: Chapter, server: Server, relation: str, number: int, seed: int) -> pgbench.PgbenchResult:
-    """So many lookups, shared out among the sessions."""
-    given = chapter.parameters
-    return pgbench.run(
-        server, _SCRIPT.format(relation), clients=given.clients, jobs=min(2, given.clients), transactions=max(1, number // given.clients),
-        variables={"rows": given.accounts}, seed=seed, protocol="prepared",
-    )  # fmt: skip
+    """Fill a small pool with this arm's own pages, by lookups for other keys than those that will be timed."""
+    rows = chapter.parameters.accounts
+    enough = min(2 * pool_of_print(rows), chapter.parameters.lookups)
+    with server.connect() as connection:
+        connection.execute("SELECT setseed(%s::float8 / 2147483648)", [block.seed])
+        keys = f"SELECT floor(random() * {rows})::int + 1 AS key FROM generate_series(1, {enough}) OFFSET 0"
+        connection.execute(f"SELECT count((SELECT abalance FROM {relation} WHERE aid = key)) FROM ({keys}) AS keys")
+        connection.execute("SELECT pg_stat_force_next_flush()")  # else its reads might be counted among those that come next
 
 
 def _looked_up(chapter: Chapter, server: Server, relation: str, block: Block) -> dict[str, float]:
+    given = chapter.parameters
     with server.connect() as connection:
         before = _reads(connection, relation)
-        # other keys than those that the warm-up brought into the pool
-        done = _look_up(chapter, server, relation, chapter.parameters.lookups, block.seed ^ 1)
+        done = pgbench.run(
+            server, _SCRIPT.format(relation), clients=given.clients, jobs=min(2, given.clients), transactions=max(1, given.lookups // given.clients),
+            variables={"rows": given.accounts}, seed=block.seed, protocol="prepared",
+        )  # fmt: skip
         heap, index = (after - earlier for after, earlier in zip(_reads(connection, relation), before))
     return {"throughput": done.tps, "heap_reads": heap / done.transactions, "index_reads": index / done.transactions}
 
@@ -153,8 +166,7 @@ def fractions(chapter: Chapter) -> None:
 
     In memory throughout, and the rows lie in the index's order: what is left is the processor's work.
     """
-    server = place(chapter, AMPLE)
-    accounts(chapter).ready(server, COVERED)
+    server = filled(chapter, AMPLE, COVERED)
     with server.connect() as connection:
         for percent in FRACTIONS:
             connection.execute(f"VACUUM {COVERED}")
@@ -199,8 +211,7 @@ _RANGE = 2000  # rows
 def ranges(chapter: Chapter) -> None:
     """Sum a column over a few thousand neighbours in the index, which lie together on the table's pages or anywhere."""
     for name, (where, relation) in RANGES.items():
-        server = place(chapter, where)
-        accounts(chapter).ready(server, relation)
+        server = filled(chapter, where, relation)
         with server.connect() as connection:
             arms = [Arm(f"{scan}, {name}", partial(_neighbours, connection, relation, scan, chapter.parameters.accounts)) for scan in (ONLY, PLAIN)]
             chapter.compare(f"ranges {name}", arms, {"seconds": "s"})
@@ -309,29 +320,29 @@ SHARES = {WARM: (0.001, 0.003, 0.01, 0.03, 0.1, 0.3), COLD: (0.0003, 0.001, 0.00
 SEQUENTIAL, INDEX = "sequential scan", "index scan"
 
 
-def _roomy(chapter: Chapter) -> Server:
-    """A server whose pool holds everything, and that reads past the kernel's cache what isn't in it.
+def breakeven(chapter: Chapter) -> dict[str, tuple[int, int]] | None:
+    """Read ever more of the rows, which lie on the pages in random order, by an index scan and by a sequential scan; with the pool full of them, and empty.
 
-    In a small pool a session may hold few pages at once, and a sequential scan couldn't read several of them together.
+    Returns what `_reads_together` does. The pool holds everything, and what isn't in it is read past the kernel's cache: in a small
+    pool a session may hold few pages at once, and a sequential scan couldn't read several of them together.
     """
-    server = chapter.server if chapter.borrowed else _without_kernels_cache(chapter, _ample(chapter))
-    accounts(chapter).ready(server, SCATTERED)
-    return server
+    if chapter.borrowed:
+        with filled(chapter, AMPLE, SCATTERED).connect() as connection:
+            _compared(chapter, connection, WARM)
+        place(chapter, DIRECT)  # CannotMeasure: the kernel's cache can't be avoided there
+    server = filled(chapter, DIRECT, SCATTERED)
+    server.extension("pg_buffercache")
+    with server.restarted({"shared_buffers": f"{_ample(chapter)}kB"}), server.connect() as connection:
+        for where in SHARES:
+            _compared(chapter, connection, where)
+        return _reads_together(connection, chapter.parameters.accounts)
 
 
-def breakeven(chapter: Chapter) -> None:
-    """Read ever more of the rows, which lie on the pages in random order, by an index scan and by a sequential scan; with the pool full of them, and empty."""
-    server, rows = _roomy(chapter), chapter.parameters.accounts
-    with server.connect() as connection:
-        for where, shares in SHARES.items():
-            if where == COLD and chapter.borrowed:
-                place(chapter, DIRECT)  # CannotMeasure: the kernel's cache can't be avoided there
-            if where == COLD:
-                server.extension("pg_buffercache")
-            cold = partial(_emptied, connection) if where == COLD else None
-            arms = [Arm(f"{INDEX}, {share:g}", partial(_shared, connection, INDEX, round(share * rows), rows), cold) for share in shares]
-            arms.append(Arm(SEQUENTIAL, partial(_shared, connection, SEQUENTIAL, round(shares[1] * rows), rows), cold))  # it reads all pages, however few rows count
-            chapter.compare(f"breakeven {where}", arms, {"seconds": "s"})
+def _compared(chapter: Chapter, connection: psycopg.Connection, where: str) -> None:
+    rows, shares, cold = chapter.parameters.accounts, SHARES[where], partial(_emptied, connection) if where == COLD else None
+    arms = [Arm(f"{INDEX}, {share:g}", partial(_shared, connection, INDEX, round(share * rows), rows), cold) for share in shares]
+    arms.append(Arm(SEQUENTIAL, partial(_shared, connection, SEQUENTIAL, round(shares[1] * rows), rows), cold))  # it reads all pages, however few rows count
+    chapter.compare(f"breakeven {where}", arms, {"seconds": "s"}, warmup=0 if cold else 1)  # what has been emptied isn't warm
 
 
 def _emptied(connection: psycopg.Connection, block: Block | None = None) -> None:
@@ -345,22 +356,23 @@ def _shared(connection: psycopg.Connection, scan: str, rows: int, all_rows: int,
     return {"seconds": timed(connection, f"SELECT count(bid) FROM {SCATTERED} WHERE aid BETWEEN {first} AND {first + rows - 1}", rows)}
 
 
-def reads_together(chapter: Chapter) -> dict[str, tuple[int, int]]:
-    """Of a sequential scan, and of an index scan for a hundredth of the rows, from an empty pool: pages brought in, and read operations."""
-    rows, found = chapter.parameters.accounts, {}
-    counted = "SELECT pg_stat_force_next_flush(), sum(reads), sum(read_bytes) / %s FROM pg_stat_io WHERE object = 'relation'"
-    server = _roomy(chapter)
-    server.extension("pg_buffercache")
-    with server.connect() as connection:
-        for scan, number in ((SEQUENTIAL, rows), (INDEX, rows // 100)):
-            _emptied(connection)
-            readings = []
-            for _ in range(2):
-                if readings:
-                    _shared(connection, scan, number, rows + 1, Block(0, 0, 0))
-                connection.execute(counted, [PAGE])  # what was done before is reported when a statement ends
-                readings.append(connection.execute(counted, [PAGE]).fetchone())
-            found[scan] = tuple(int(readings[1][column] - readings[0][column]) for column in (2, 1))
+def _reads_together(connection: psycopg.Connection, rows: int) -> dict[str, tuple[int, int]] | None:
+    """Of a sequential scan, and of an index scan for a hundredth of the rows, from an empty pool: pages brought in, and read operations.
+
+    None before PostgreSQL 18, which doesn't count the bytes of a read.
+    """
+    if connection.info.server_version < 180000:
+        return None
+    found, counted = {}, "SELECT pg_stat_force_next_flush(), sum(reads), sum(read_bytes) / %s FROM pg_stat_io WHERE object = 'relation'"
+    for scan, number in ((SEQUENTIAL, rows), (INDEX, rows // 100)):
+        _emptied(connection)
+        readings = []
+        for _ in range(2):
+            if readings:
+                _shared(connection, scan, number, rows + 1, Block(0, 0, 0))
+            connection.execute(counted, [PAGE])  # what was done before is reported when a statement ends
+            readings.append(connection.execute(counted, [PAGE]).fetchone())
+        found[scan] = tuple(int(readings[1][column] - readings[0][column]) for column in (2, 1))
     return found
 
 
@@ -386,7 +398,7 @@ def planned_breakeven(chapter: Chapter) -> float | None:
     if chapter.borrowed:
         return None
     rows = chapter.parameters.accounts
-    with _roomy(chapter).connect() as connection:
+    with filled(chapter, AMPLE, SCATTERED).connect() as connection:
 
         def dearer(share: float) -> bool:
             query, costs = f"SELECT count(bid) FROM {SCATTERED} WHERE aid BETWEEN 1 AND {round(share * rows)}", []

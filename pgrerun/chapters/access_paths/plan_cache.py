@@ -23,9 +23,16 @@ def skewed(chapter: Chapter) -> None:
     server = chapter.server
     with server.connect() as connection:
         connection.prepare_threshold = None  # the statements prepared here are ours alone
-        _load(connection, chapter.parameters.accounts)
+        _ready(connection, chapter.parameters.accounts)
         arms = [Arm(name, partial(_asked, connection, name, chapter.parameters.accounts // _EVERY), prepare=partial(_prepare, connection, name)) for name in _MODES]
         chapter.compare("plan_cache", arms, {"seconds": "s"})
+
+
+def _ready(connection: psycopg.Connection, rows: int) -> None:
+    """So many jobs, made anew if they aren't there, and a session in which nothing is done in parallel."""
+    if not loading.is_ours(connection, "jobs") or connection.execute("SELECT count(*) FROM jobs").fetchone()[0] != rows:
+        _load(connection, rows)
+    connection.execute("SET max_parallel_workers_per_gather = 0")
 
 
 def _load(connection: psycopg.Connection, rows: int) -> None:
@@ -35,7 +42,6 @@ def _load(connection: psycopg.Connection, rows: int) -> None:
         # the open jobs are few, and only they are worth an index; a plan for any value can't use it
         connection.execute(f"CREATE INDEX jobs_open ON jobs (id) WHERE done = {RARE}")
     connection.execute("VACUUM (ANALYZE) jobs")
-    connection.execute("SET max_parallel_workers_per_gather = 0")
 
 
 def _prepare(connection: psycopg.Connection, name: str, block: Block) -> None:
@@ -54,7 +60,7 @@ def choices(chapter: Chapter) -> pd.DataFrame:
     """How often each arm's query was planned anew, and the plan that the rare value gets. Columns: arm, custom, generic (plans), node."""
     with chapter.server.connect() as connection:
         connection.prepare_threshold = None
-        _load(connection, chapter.parameters.accounts)
+        _ready(connection, chapter.parameters.accounts)
         rows = []
         for name in _MODES:
             _prepare(connection, name, Block(0, 0, 0))

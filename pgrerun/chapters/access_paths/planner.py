@@ -123,15 +123,16 @@ _TABLES = {GROWING: "growing", GROWING_BEFORE: "growing_before", CHANGED: "chang
 def autovacuum(chapter: Chapter) -> pd.DataFrame:
     """Wait until autovacuum has come by, and see which tables it vacuumed.
 
-    A row per table: table, pages, marked (all-visible by the map), vacuumed (times, by autovacuum). Waiting ends one round of
-    autovacuum after the first table was vacuumed.
+    A row per table: table, pages, marked (all-visible by the map), vacuumed (times, by autovacuum). Waiting ends when the worker
+    that vacuumed the first table is gone: all tables were as they are before any worker started, so it had the choice of all.
     """
     server = chapter.cluster()
     server.extension("pg_visibility")
-    with server.connect() as connection, server.reloaded(autovacuum_naptime="1s", autovacuum="on"):
+    with server.connect() as connection:
         _fill(connection)
-        _await_rounds(connection)
-        rows = [(table, *_state(connection, name)) for table, name in _TABLES.items()]
+        with server.reloaded(autovacuum_naptime="1s", autovacuum="on"):
+            _await_round(connection)
+            rows = [(table, *_state(connection, name)) for table, name in _TABLES.items()]
     return pd.DataFrame(rows, columns=["table", "pages", "marked", "vacuumed"])
 
 
@@ -147,13 +148,16 @@ def _fill(connection: psycopg.Connection) -> None:
     connection.execute("SELECT pg_stat_force_next_flush()")
     connection.execute(f"VACUUM (ANALYZE) {_TABLES[CHANGED]}")
     connection.execute(f"UPDATE {_TABLES[CHANGED]} SET v = 1 WHERE id %% 20 = 0", [])
+    connection.execute("SELECT pg_stat_force_next_flush()")  # autovacuum goes by what has been reported
 
 
-def _await_rounds(connection: psycopg.Connection) -> None:
+def _await_round(connection: psycopg.Connection) -> None:
+    working = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'autovacuum worker'"
     deadline = time.monotonic() + _PATIENCE
-    while not _state(connection, _TABLES[GROWING])[2] and time.monotonic() < deadline:
-        time.sleep(0.1)
-    time.sleep(2)  # a round and a half: time enough for the others
+    while time.monotonic() < deadline:
+        if _state(connection, _TABLES[GROWING])[2] and not connection.execute(working).fetchone()[0]:
+            return
+        time.sleep(0.05)
 
 
 def _state(connection: psycopg.Connection, name: str) -> tuple[int, int, int]:

@@ -23,7 +23,7 @@ _MADE = {
     SPACE: "USING spgist (p)",
 }
 _UNITS = {"build": "s", "pages": "pages", "search": "s", "accesses": "pages per search"}
-SEARCHES = 40
+SEARCHES = 25
 _SIDE = 0.02  # of a search box, in the unit square
 
 
@@ -76,7 +76,7 @@ def gist_ratios(chapter: Chapter) -> dict[str, statistics.Interval] | None:
 
 # ---- text
 
-PREFIXES = 40
+PREFIXES = 25
 _TEXT = {"SP-GiST": "USING spgist (url)", "B-tree": "USING btree (url text_pattern_ops)"}
 
 

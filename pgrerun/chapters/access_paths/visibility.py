@@ -11,6 +11,7 @@ import psycopg
 from pgrerun import published, statistics
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.access_paths.accounts import KEYED, PAGE, accounts, blocks
+from pgrerun.chapters.access_paths.lookups import KERNEL, place
 from pgrerun.errors import ServerError
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import clock
@@ -143,19 +144,19 @@ def bit_facts(found: pd.DataFrame | None) -> dict[str, bool] | None:
 
 # ---- crashes
 
-_RESTLESS = {"shared_buffers": "16MB", "max_wal_size": "64MB"}
-"""A server that writes pages early and makes checkpoints often."""
-_CHURN_SECONDS = 0.5
+_CHURN_SECONDS = 0.3
 
 
 def crashes(chapter: Chapter) -> pd.DataFrame:
-    """Kill a server that updates and vacuums at the same time, let it recover, and check the map against the table.
+    """Kill a server that updates, vacuums and checkpoints at the same time, let it recover, and check the map against the table.
+
+    Its pool is small, so that it writes pages early.
 
     A row per crash: crash, updated (rows with new versions so far), marked (pages all-visible afterwards), wrong_visible,
     wrong_frozen (tuples on marked pages that the marks are wrong about), differing (rows whose sum by an index-only scan
     isn't that by a sequential one). Whether a checkpoint falls between update and crash is left to chance, as in life.
     """
-    cluster, rows = chapter.cluster(**_RESTLESS), []
+    cluster, rows = place(chapter, KERNEL), []
     cluster.extension("pg_visibility")
     with cluster.connect() as connection, connection.transaction():
         loading.replace(connection, "crashed", "CREATE TABLE crashed (id int PRIMARY KEY, v int NOT NULL, filler char(100)) WITH (autovacuum_enabled = off, fillfactor = 90)")
@@ -284,7 +285,7 @@ def upgraded(chapter: Chapter) -> dict[str, object]:
     Keys: all-visible pages before and after, relallvisible before and after, and whether the answers are right. To PostgreSQL 9.2
     itself nothing can be upgraded here; the rule that discards the map belongs to old clusters of before 9.2 only.
     """
-    old = chapter.cluster(**_RESTLESS)
+    old = place(chapter, KERNEL)
     old.extension("pg_visibility")
     with old.connect() as connection:
         with connection.transaction():
@@ -317,7 +318,7 @@ def _pg_upgrade(chapter: Chapter, old: Cluster, new: Cluster) -> None:
     programs = chapter.programs.path("postgres").parent
     chapter.cluster().tool(
         "pg_upgrade", "--old-bindir", programs, "--new-bindir", programs, "--old-datadir", old.data_directory,
-        "--new-datadir", new.data_directory, "--username", "postgres", "--no-sync",
+        "--new-datadir", new.data_directory, "--username", "postgres", "--no-sync", "--jobs", 2,
     )  # fmt: skip
 
 

@@ -77,20 +77,21 @@ def slower_disk(chapter: Chapter) -> narrate.Sentence | None:
 
 
 def visible_enough(chapter: Chapter) -> narrate.Sentence | None:
-    """The share of all-visible pages from which on an index-only scan pays, interpolated."""
+    """Between which shares of all-visible pages an index-only scan begins to pay: from the last at which it loses to the first from which on it gains."""
     ratios = {percent: lookups.only_over_plain(chapter, percent) for percent in FRACTIONS}
     if None in ratios.values():
         return None
-    losing = [percent for percent, ratio in ratios.items() if ratio.estimate > 1]
-    if not losing:
-        return narrate.Sentence("Here the index-only scan loses at no share of all-visible pages.")
-    if max(losing) == max(FRACTIONS):
-        return narrate.Sentence("Here the index-only scan loses even where all pages are all-visible.")
-    low = max(losing)
-    high = min(percent for percent in FRACTIONS if percent > low)
-    return narrate.Sentence(
-        f"Between {low} and {high} % of all-visible pages the index-only scan begins to pay. With none it takes {narrate.interval(ratios[0])} times as long as a plain index scan: for every row it asks the map in vain and then does what the other does."
-    )
+    losing = [percent for percent, ratio in ratios.items() if ratio.low > 1]
+    gaining = [percent for percent in FRACTIONS if all(ratios[more].high < 1 for more in FRACTIONS if more >= percent)]
+    if not gaining:
+        said = "No share of all-visible pages can be told from which on the index-only scan pays."
+    elif not losing:
+        said = f"The index-only scan pays from {min(gaining)} % of all-visible pages on, if not before."
+    else:
+        said = f"Somewhere between {max(losing)} and {min(gaining)} % of all-visible pages the index-only scan begins to pay."
+    if 0 in losing:
+        said += f" With none it takes {narrate.interval(ratios[0])} times as long as a plain index scan: for every row it asks the map in vain and then does what the other does."
+    return narrate.Sentence(said)
 
 
 def autovacuums_threshold(chapter: Chapter, found: list[Updated] | None) -> narrate.Sentence | None:
@@ -99,26 +100,27 @@ def autovacuums_threshold(chapter: Chapter, found: list[Updated] | None) -> narr
         return None
     per_page = accounts(chapter).rows / printed.table_pages(accounts(chapter).rows)
     updates = 0.2 * per_page
+    on_average = 1 + math.expm1(-updates) / updates  # of 1 - exp(-u), while u goes from 0 to `updates`
     last = found[-1]
     return narrate.Sentence(
         f"After {narrate.number(last.updates)} updates per page {narrate.number(100 * last.fetched, 1)} % of the rows are looked up in the table again, although only {narrate.number(100 * last.updates / per_page, 1)} % of them were updated. "
-        f"Autovacuum at its stock scale factor comes when a fifth of the rows has changed. On a page of {narrate.number(per_page, 0)} rows that takes {narrate.number(updates, 0)} updates, and one page in {narrate.number(round(math.exp(updates), -3))} is still all-visible then."
+        f"Autovacuum at its stock scale factor comes when a fifth of the rows has changed. On a page of {narrate.number(per_page, 0)} rows that takes {narrate.number(updates, 0)} updates, and one page in {narrate.number(round(math.exp(updates), -3))} is still all-visible then. "
+        f"It counts changes and not time. So if it comes at once each time, from one vacuum to the next {narrate.number(100 * on_average, 0)} % of the rows are looked up on average, however fast or slow the updates come."
     )
 
 
-def breakevens(chapter: Chapter) -> narrate.Sentence | None:
-    """The planner's break-even and the measured ones."""
+def breakevens(chapter: Chapter, counted: dict[str, tuple[int, int]] | None) -> narrate.Sentence | None:
+    """The planner's break-even and the measured ones, and what `lookups.breakeven` counted."""
     planned = lookups.planned_breakeven(chapter)
     measured = {where: lookups.measured_breakeven(chapter, where) for where in (WARM, COLD)}
     if planned is None or None in measured.values():
         return None
     percent = {where: narrate.interval(share.times(100), "%") for where, share in measured.items()}
-    counted = lookups.reads_together(chapter)
-    each = {scan: pages / max(1, reads) for scan, (pages, reads) in counted.items()}
-    return narrate.Sentence(
-        f"At its stock costs the planner gives an index scan up at {narrate.number(100 * planned, 2)} % of the rows. Measured, a sequential scan is faster from {percent[WARM]} on with everything in memory, and from {percent[COLD]} on with everything on the disk. "
-        f"From there a sequential scan brings in {narrate.number(each[lookups.SEQUENTIAL], 1)} pages with each read, and an index scan {narrate.number(each[lookups.INDEX], 1)}."
-    )
+    said = f"At its stock costs the planner gives an index scan up at {narrate.number(100 * planned, 2)} % of the rows. Measured, a sequential scan is faster from {percent[WARM]} on with everything in memory, and from {percent[COLD]} on with everything on the disk."
+    if counted is not None:
+        each = {scan: narrate.number(pages / max(1, reads), 1) for scan, (pages, reads) in counted.items()}
+        said += f" From there a sequential scan brings in {each[lookups.SEQUENTIAL]} pages with each read, and an index scan {each[lookups.INDEX]}."
+    return narrate.Sentence(said)
 
 
 def cost_shape(found: pd.DataFrame | None) -> narrate.Sentence | None:
