@@ -124,12 +124,15 @@ class Server:
         """A libpq connection string, never with a password in it."""
         return make_conninfo(**self._parameters())
 
-    def connect(self, autocommit: bool = True) -> psycopg.Connection:
-        """A new connection whose search_path is `schema`. ServerError if there is none."""
+    def connect(self, autocommit: bool = True, **instead: str) -> psycopg.Connection:
+        """A new connection whose search_path is `schema`. ServerError if there is none.
+
+        `instead`: libpq keywords (options, dbname) in the place of the server's own.
+        """
         self.ensure_alive()
         failure = None
         try:
-            connection = self._open(autocommit)
+            connection = self._open(autocommit, **instead)
             self._connections.add(connection)
             return connection
         except psycopg.OperationalError as error:
@@ -137,10 +140,10 @@ class Server:
         # Raised out here, so that no frame that holds a password hangs on the error.
         raise self._lost("A connection", failure)
 
-    def _open(self, autocommit: bool) -> psycopg.Connection:
+    def _open(self, autocommit: bool, **instead: str) -> psycopg.Connection:
         secret = {"password": self._password()} if self._password() else {}
         with _libpq_undisturbed():
-            return psycopg.connect(**self._parameters(), **secret, autocommit=autocommit)
+            return psycopg.connect(**self._parameters() | secret | instead, autocommit=autocommit)
 
     def _close_connections(self) -> None:
         """Close what `connect` has handed out: an open transaction would block the end."""
