@@ -58,6 +58,25 @@ def test_a_parameter_that_cannot_be_used_stops_before_any_server(given, told, tm
     assert not any(base.iterdir()) and not records.exists()
 
 
+@pytest.mark.parametrize("fault", ["nobody answers", "may not log in", "a schema of somebody else's"])
+def test_a_server_that_cannot_be_borrowed_ends_the_command_with_one_paragraph(fault, borrowed_url, tmp_path, records, base):
+    url, said = borrowed_url, "no run of ours made"
+    if fault == "nobody answers":
+        url, said = "postgresql://me@127.0.0.1:1/theirs", "127.0.0.1"
+    elif fault == "may not log in":
+        url, said = borrowed_url.replace("postgres@", "stranger@"), "stranger"
+    with psycopg.connect(borrowed_url, autocommit=True) as owner:
+        owner.execute("CREATE SCHEMA pgrerun" if url == borrowed_url else "SELECT 1")
+        try:
+            command = [sys.executable, "-m", "pgrerun.cli", "run", "tp1", "--server", url, "--out", str(tmp_path / "mine.ipynb")]
+            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+        finally:
+            owner.execute("DROP SCHEMA IF EXISTS pgrerun")
+    assert done.returncode == 1 and said in done.stderr
+    assert "Traceback" not in done.stderr + done.stdout
+    assert not any(base.iterdir()) and not records.exists()
+
+
 def test_a_borrowed_server_is_left_as_found_and_its_limits_are_told(borrowed_url, tmp_path, records):
     def schemas():
         with psycopg.connect(borrowed_url) as connection:
@@ -122,18 +141,40 @@ def postmaster_of(process: subprocess.Popen) -> psutil.Process:
 
 def test_a_server_that_dies_ends_the_run_and_the_next_one_resumes(records, base):
     process = start_run()
-    finished = wait_for_observations(records, 3, process)
+    wait_for_observations(records, 3, process)
     postmaster_of(process).kill()
     _, said = process.communicate(timeout=120)
     assert process.returncode == 1 and "Traceback" not in said
     assert "server" in said and len(said.strip()) > 40
     assert not any(base.iterdir()), "a directory was left behind"
+    assert_resumed(records)
+    assert not any(base.iterdir())
 
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_a_disk_that_fills_up_ends_the_run_and_the_next_one_resumes(records, small_disk):
+    disk = small_disk("150M")
+    process = start_run()
+    wait_for_observations(records, 1, process)
+    with pytest.raises(OSError), (disk / "ballast").open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(1 << 16))
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 1 and "Traceback" not in said
+    assert "No space left on device" in said or "disk is full" in said
+    assert list(disk.iterdir()) == [disk / "ballast"], "a directory was left behind"
+    (disk / "ballast").unlink()
+    assert_resumed(records)
+    assert not any(disk.iterdir())
+
+
+def assert_resumed(records: Path) -> None:
+    """A run after one that broke off measures what was missing, and says how much was there."""
+    finished = len((records / "ci" / "tp1.partial" / runs.JOURNAL).read_text().splitlines()) - 1
     again = start_run()
     out, said = again.communicate(timeout=300)
     assert again.returncode == 0, said
-    assert f"Resumed an interrupted run: {finished} observations" in out or "Resumed an interrupted run" in out
-    assert not any(base.iterdir())
+    assert finished >= 1 and f"Resumed an interrupted run: {finished} observations" in out
 
 
 def test_whatever_fails_when_the_server_dies_is_told_as_its_death(chapter, base):
@@ -171,6 +212,8 @@ def test_a_run_that_is_stopped_keeps_what_it_has_and_leaves_no_server(number, re
     assert not server.is_running() or server.status() == psutil.STATUS_ZOMBIE
     kept = (records / "ci" / "tp1.partial" / runs.JOURNAL).read_text().splitlines()
     assert len(kept) - 1 >= finished
+    if number == signal.SIGINT:  # Ctrl-C, after which a reader starts again
+        assert_resumed(records)
 
 
 @pytest.fixture
