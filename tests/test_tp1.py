@@ -38,8 +38,7 @@ def test_relations_are_loaded_once_for_a_block_and_only_what_is_timed_restarts(c
     monkeypatch.setattr(ladder, "relations", lambda chapter: SimpleNamespace(load=lambda cluster: done.append("load")))
     for restart in (True, False):
         fresh = ladder.Fresh(chapter, restart=restart)
-        for block in (0, 0, 1):
-            fresh(ladder.RUNGS[0], Block(block, 1, 0))
+        assert [fresh(ladder.RUNGS[0], Block(block, 1, 0)) for block in (0, 0, 1)] == [True, False, True]
     assert done == ["restart", "load", "restart", "load", "load", "load"]
 
 
@@ -64,6 +63,23 @@ def test_a_first_transaction_reads_what_the_second_has_in_its_caches(cluster, ch
         found = [catalogs._first(chapter, watched, Block(0, 7, 0)) | catalogs._second(chapter, watched, Block(0, 7, 0)) for _ in range(2)]
     assert found[0]["first: catalog pages read"] > 10 > found[0]["second: catalog pages fetched"] == 0
     assert found[1]["first: pages read"] > found[1]["second: pages read"] > 0  # the pool was emptied before either
+
+
+def test_a_ratio_of_counts_is_the_least_of_the_blocks():
+    fetched = pd.DataFrame({f"{catalogs.BY_SCAN}, {catalogs.GROWN}": [900, 880], f"{catalogs.BY_INDEX}, {catalogs.GROWN}": [300, 400]})
+    tables = SimpleNamespace(table=lambda name, metric: fetched)
+    assert catalogs.scan_over_index(tables) == 2.2
+    tables.table = lambda name, metric: pd.DataFrame()
+    assert catalogs.scan_over_index(tables) is None
+
+
+def test_what_is_stocked_already_is_left_as_it_is(cluster, chapter, monkeypatch):
+    monkeypatch.setattr(chapter, "cluster", lambda **settings: cluster, raising=False)
+    ladder.relations(chapter).load(cluster)
+    with cluster.connect() as connection:
+        connection.execute("DELETE FROM branch")
+        assert catalogs._stocked(chapter, ladder.POOL_TODAY) is cluster
+        assert connection.execute("SELECT count(*) FROM branch").fetchone() == (0,)
 
 
 def test_stable_memory_is_a_setting_of_the_sessions(cluster, chapter, monkeypatch):

@@ -145,14 +145,17 @@ class Fresh:
         self._chapter, self._restart = chapter, restart
         self._ready: dict[Cluster, int] = {}  # block: several rungs climb on one cluster
 
-    def __call__(self, rung: Rung, block: Block) -> None:
+    def __call__(self, rung: Rung, block: Block) -> bool:
+        """Whether anything had to be prepared."""
         cluster = pool(self._chapter, rung)
-        if self._ready.get(cluster) != block.index:
-            if self._restart:
-                cluster.restart()
-                cluster.pin({0})
-            relations(self._chapter).load(cluster)
-            self._ready[cluster] = block.index
+        if self._ready.get(cluster) == block.index:
+            return False
+        if self._restart:
+            cluster.restart()
+            cluster.pin({0})
+        relations(self._chapter).load(cluster)
+        self._ready[cluster] = block.index
+        return True
 
 
 class Length:
@@ -192,15 +195,15 @@ def drive(chapter: Chapter, length: Length, arm: str, server: Server, backends: 
     backends = backends or chapter.parameters.clients
     transactions = length(arm, server, backends, **load)
     watched = server.owned  # whose processes, and their processor time, can be told from others
-    before = (_state(server), processes.usage(server) if watched else None)
+    before = (_state(server), processes.usage(server).cpu_seconds if watched else None)
     clock = time.perf_counter()
     result = pgbench.run(server, clients=backends, transactions=transactions, **load)
     elapsed = time.perf_counter() - clock
-    after = (_state(server), processes.usage(server) if watched else None)
+    after = (_state(server), processes.usage(server).cpu_seconds if watched else None)
     checkpoints, grown = ((now - then) / result.transactions for now, then in zip(after[0], before[0]))
     metrics = {"throughput": result.tps, "checkpoints per transaction": checkpoints, "growth": grown}
     if watched:
-        metrics["processor"] = (after[1] - before[1]).cpu_seconds / elapsed
+        metrics["processor"] = (after[1] - before[1]) / elapsed
     return metrics
 
 
