@@ -82,6 +82,18 @@ def test_what_is_stocked_already_is_left_as_it_is(cluster, chapter, monkeypatch)
         assert connection.execute("SELECT count(*) FROM branch").fetchone() == (0,)
 
 
+def test_of_somebodys_server_no_machine_is_told(cluster, chapter):
+    chapter.run = SimpleNamespace(environment={
+        "server": {"version": "18.6"},
+        "machine": {"cpus_usable": 2, "cpu_model": "Z80", "memory_bytes": 1e9, "fdatasync_8k_seconds": 0.01},
+    })  # fmt: skip
+    chapter.server = cluster
+    for borrowed, said in ((True, ["2 (Z80), where this page was made", "", "", "1,024 pages"]), (False, ["2 (Z80); the ladder uses one", "1,000 MB", "100 flushed writes per second", "16, then 48 pages"])):
+        chapter.borrowed = borrowed
+        told = ladder.apparatus(chapter).frame.set_index("")["this run"]
+        assert told[["processors", "memory", "disk", "buffer pool"]].tolist() == said
+
+
 def test_stable_memory_is_a_setting_of_the_sessions(cluster, chapter, monkeypatch):
     monkeypatch.setattr(ladder, "pool", lambda chapter, rung: cluster)
     monkeypatch.setattr(ladder.DebitCredit, "script", lambda tp1, **how: "INSERT INTO waited VALUES (current_setting('synchronous_commit'), current_schema());\n")
