@@ -7,6 +7,8 @@ import pytest
 
 from pgrerun.chapters.tp1 import accounting, catalogs, ladder
 from pgrerun.experiment import Block
+from pgrerun.instruments.counters import Counters
+from pgrerun.server import Cluster
 
 
 @pytest.fixture
@@ -63,6 +65,16 @@ def test_a_first_transaction_reads_what_the_second_has_in_its_caches(cluster, ch
         found = [catalogs._first(chapter, watched, Block(0, 7, 0)) | catalogs._second(chapter, watched, Block(0, 7, 0)) for _ in range(2)]
     assert found[0]["first: catalog pages read"] > 10 > found[0]["second: catalog pages fetched"] == 0
     assert found[1]["first: pages read"] > found[1]["second: pages read"] > 0  # the pool was emptied before either
+
+
+def test_every_backend_has_run_before_pages_are_counted(chapter, monkeypatch):
+    chapter.parameters.clients = chapter.parameters.counted = accounting.FILLING + 3
+    with Cluster(settings={"shared_buffers": "128kB", "max_connections": 20}) as tiny, Counters(tiny) as counter:
+        monkeypatch.setattr(accounting, "pool", lambda chapter, rung: tiny)
+        ladder.relations(chapter).load(tiny)
+        counter.idle_noise()
+        found = accounting._account(chapter, lambda cluster: counter, ladder.named(ladder.TOGETHER), Block(0, 7, 0))
+    assert found["reads of account"] > 0 == found["reads of catalogs"]
 
 
 def test_a_ratio_of_counts_is_the_least_of_the_blocks():

@@ -109,7 +109,7 @@ def _account(chapter: Chapter, counter_of: Callable[[Cluster], counters.Counters
                 backend = backends[number % len(backends)]
                 tp1.run_once(backend, draws, probes=rung.probes, checkpoint=rung.force)
 
-        run(FILLING)
+        run(max(FILLING, len(backends)))
         with counter_of(cluster).measured(*backends) as delta:
             run(counted)
     each = delta.per(counted)
