@@ -1,6 +1,7 @@
 """A chapter as its readers run it: refused parameters, somebody's server, a server that dies, a resumed run."""
 
 import contextlib
+import errno
 import json
 import os
 import signal
@@ -186,6 +187,16 @@ def test_whatever_fails_when_the_server_dies_is_told_as_its_death(chapter, base)
 
     with pytest.raises(ServerError, match="killed by signal 9"):
         chapter.attempt(killed_in_between)
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device", "load.sql"), psycopg.errors.DiskFull("could not extend file")])
+def test_a_full_disk_is_told_with_the_way_out_whoever_finds_it_full(chapter, base, error):
+    def fill(chapter):
+        assert chapter.server.owned
+        raise error
+
+    with pytest.raises(ServerError, match="The disk is full: .*(load.sql|could not extend).*PGRERUN_TMPDIR.*is kept"):
+        chapter.attempt(fill)
 
 
 def test_an_error_of_our_own_is_not_blamed_on_a_living_server(chapter, base):

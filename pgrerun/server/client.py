@@ -7,6 +7,7 @@ can do, and as whom its tools run.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import subprocess
 import threading
@@ -21,7 +22,7 @@ from psycopg.conninfo import make_conninfo
 
 from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.server.binaries import Programs
-from pgrerun.server.private import Account, as_account
+from pgrerun.server.private import Account, advice, as_account, base_directory
 
 APPLICATION = "pgrerun"
 # libpq's connection keywords and the environment variables that stand for them.
@@ -119,6 +120,18 @@ class Server:
 
     def tell_of_death(self, said: str) -> None:
         """Raise ServerError if the server died on its own; `said` is the error that was met meanwhile."""
+
+    def tell_of_full_disk(self, error: Exception) -> None:
+        """Raise ServerError if what was met, by the server or by us beside it, is a disk without room."""
+        on_server = isinstance(error, psycopg.errors.DiskFull)
+        if not on_server and not (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)):
+            return
+        theirs = on_server and not self.owned
+        said = str(error).splitlines()[0].rstrip(".")
+        raise ServerError(
+            f"{f'The disk of {self.name}' if theirs else 'The disk'} is full: {said}. "
+            f"{'Make room there.' if theirs else advice(base_directory())} What was measured so far is kept."
+        ) from error
 
     def conninfo(self) -> str:
         """A libpq connection string, never with a password in it."""
