@@ -199,7 +199,7 @@ class Chapter:
 
     @contextmanager
     def _telling_of_death(self) -> Iterator[None]:
-        """Whatever an experiment stumbles over when its server dies, say that the server died."""
+        """Whatever an experiment stumbles over when its server dies or a disk is full, say that."""
         try:
             yield
         except Exception as error:
@@ -207,6 +207,7 @@ class Chapter:
                 raise
             for server in [*self._clusters.values(), *([self._borrowed] if self._borrowed else [])]:
                 server.tell_of_death(str(error))
+                server.tell_of_full_disk(error)
             raise
 
     def _key(self) -> str:

@@ -80,7 +80,7 @@ class TP1(ChapterParameters):
 
     scale: int = Field(ge=1, le=1000, description="Size of the relations", **_unit("× 1 000 branches, 10 000 accounts"))
     clients: int = Field(ge=2, le=64, description="Backends from the ladder's second rung on", **_unit("connections"))
-    milliseconds: int = Field(ge=100, le=600_000, description="Length of one throughput observation", **_unit("ms"))
+    milliseconds: int = Field(ge=50, le=600_000, description="Length of one throughput observation", **_unit("ms"))
     counted: int = Field(ge=10, le=1_000, description="Transactions whose pages are counted", **_unit("transactions"))
     cycles: int = Field(
         ge=10, le=10_000, description="Length of one run of the report's test program", **_unit("reads and writes")
@@ -199,10 +199,10 @@ VALUES: dict[str, dict[str, tuple]] = {
         "pairs": (7, 11, 41),
         "scale": (1, 1, 10),
         "clients": (2, 2, 2),
-        "milliseconds": (100, 1_500, 20_000),
-        "counted": (12, 50, 100),
-        "cycles": (60, 500, 5_000),
-        "simulated_transactions": (500, 10_000, 100_000),
+        "milliseconds": (50, 1_500, 20_000),
+        "counted": (10, 50, 100),
+        "cycles": (40, 500, 5_000),
+        "simulated_transactions": (300, 10_000, 100_000),
     },
     "hot": _EVERYWHERE
     | {
@@ -210,7 +210,7 @@ VALUES: dict[str, dict[str, tuple]] = {
         "pairs": (7, 11, 15),
         "clients": (10, 10, 10),
         "accounts": (300, 2_000, 50_000),
-        "timed_accounts": (80, 800, 20_000),
+        "timed_accounts": (60, 800, 20_000),
         "rounds": (4, 6, 20),
     },
     "four_tactics": _EVERYWHERE

@@ -2,6 +2,7 @@
 
 import shutil
 import signal
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -37,3 +38,23 @@ def base(monkeypatch):
     monkeypatch.setenv("PGRERUN_TMPDIR", str(folder))
     yield folder
     shutil.rmtree(folder)
+
+
+@pytest.fixture
+def small_disk(base, monkeypatch):
+    """A function that mounts a tmpfs of some size and makes it the base directory."""
+    mounted = []
+
+    def mount(size):
+        place = base / "disk"
+        place.mkdir()
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=755", "tmpfs", place], capture_output=True)
+        if done.returncode:
+            pytest.skip("may not mount a tmpfs: " + done.stderr.decode().strip())
+        mounted.append(place)
+        monkeypatch.setenv("PGRERUN_TMPDIR", str(place))
+        return place
+
+    yield mount
+    for place in mounted:
+        subprocess.run(["umount", place], check=True)

@@ -1,6 +1,7 @@
 """A chapter as its readers run it: refused parameters, somebody's server, a server that dies, a resumed run."""
 
 import contextlib
+import errno
 import json
 import os
 import signal
@@ -55,6 +56,25 @@ def test_a_parameter_that_cannot_be_used_stops_before_any_server(given, told, tm
     for words in told:
         assert words in error.evalue and words in done.stderr
     assert "s3cret" not in error.evalue + done.stderr.replace(json.dumps(given), "")
+    assert not any(base.iterdir()) and not records.exists()
+
+
+@pytest.mark.parametrize("fault", ["nobody answers", "may not log in", "a schema of somebody else's"])
+def test_a_server_that_cannot_be_borrowed_ends_the_command_with_one_paragraph(fault, borrowed_url, tmp_path, records, base):
+    url, said = borrowed_url, "no run of ours made"
+    if fault == "nobody answers":
+        url, said = "postgresql://me@127.0.0.1:1/theirs", "127.0.0.1"
+    elif fault == "may not log in":
+        url, said = borrowed_url.replace("postgres@", "stranger@"), "stranger"
+    with psycopg.connect(borrowed_url, autocommit=True) as owner:
+        owner.execute("CREATE SCHEMA pgrerun" if url == borrowed_url else "SELECT 1")
+        try:
+            command = [sys.executable, "-m", "pgrerun.cli", "run", "tp1", "--server", url, "--out", str(tmp_path / "mine.ipynb")]
+            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+        finally:
+            owner.execute("DROP SCHEMA IF EXISTS pgrerun")
+    assert done.returncode == 1 and said in done.stderr
+    assert "Traceback" not in done.stderr + done.stdout
     assert not any(base.iterdir()) and not records.exists()
 
 
@@ -122,18 +142,23 @@ def postmaster_of(process: subprocess.Popen) -> psutil.Process:
 
 def test_a_server_that_dies_ends_the_run_and_the_next_one_resumes(records, base):
     process = start_run()
-    finished = wait_for_observations(records, 3, process)
+    wait_for_observations(records, 3, process)
     postmaster_of(process).kill()
     _, said = process.communicate(timeout=120)
     assert process.returncode == 1 and "Traceback" not in said
     assert "server" in said and len(said.strip()) > 40
     assert not any(base.iterdir()), "a directory was left behind"
+    assert_resumed(records)
+    assert not any(base.iterdir())
 
+
+def assert_resumed(records: Path) -> None:
+    """A run after one that broke off measures what was missing, and says how much was there."""
+    finished = len((records / "ci" / "tp1.partial" / runs.JOURNAL).read_text().splitlines()) - 1
     again = start_run()
     out, said = again.communicate(timeout=300)
     assert again.returncode == 0, said
-    assert f"Resumed an interrupted run: {finished} observations" in out or "Resumed an interrupted run" in out
-    assert not any(base.iterdir())
+    assert finished >= 1 and f"Resumed an interrupted run: {finished} observations" in out
 
 
 def test_whatever_fails_when_the_server_dies_is_told_as_its_death(chapter, base):
@@ -145,6 +170,16 @@ def test_whatever_fails_when_the_server_dies_is_told_as_its_death(chapter, base)
 
     with pytest.raises(ServerError, match="killed by signal 9"):
         chapter.attempt(killed_in_between)
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device", "load.sql"), psycopg.errors.DiskFull("could not extend file")])
+def test_a_full_disk_is_told_with_the_way_out_whoever_finds_it_full(chapter, base, error):
+    def fill(chapter):
+        assert chapter.server.owned
+        raise error
+
+    with pytest.raises(ServerError, match="The disk is full: .*(load.sql|could not extend).*PGRERUN_TMPDIR.*is kept"):
+        chapter.attempt(fill)
 
 
 def test_an_error_of_our_own_is_not_blamed_on_a_living_server(chapter, base):
@@ -171,6 +206,8 @@ def test_a_run_that_is_stopped_keeps_what_it_has_and_leaves_no_server(number, re
     assert not server.is_running() or server.status() == psutil.STATUS_ZOMBIE
     kept = (records / "ci" / "tp1.partial" / runs.JOURNAL).read_text().splitlines()
     assert len(kept) - 1 >= finished
+    if number == signal.SIGINT:  # Ctrl-C, after which a reader starts again
+        assert_resumed(records)
 
 
 @pytest.fixture

@@ -102,6 +102,17 @@ def test_a_record_that_is_not_there(call):
     assert status == 1 and "no-such-run" in err
 
 
+def test_a_damaged_record_is_told_in_one_paragraph(call, monkeypatch, tmp_path):
+    monkeypatch.setenv("PGRERUN_RUNS", str(tmp_path))
+    with Run.open("mine", "tp1", key="k", environment={}) as run:
+        run.observe("ladder", "one", 0, {"tps": 1}, units={"tps": "1/s"}, seed=1, position=0, started_at="now")
+    damaged = tmp_path / "mine" / "tp1" / "environment.json"
+    damaged.write_text("{")
+    status, _, err = call("compare", "mine", "mine")
+    assert status == 1 and str(damaged.parent) in err and "Restore" in err
+    assert "Traceback" not in err and len(err.strip().splitlines()) == 1
+
+
 def test_two_records_are_compared_with_what_may_explain_it(call, monkeypatch, tmp_path):
     monkeypatch.setenv("PGRERUN_RUNS", str(tmp_path))
     for name, verdict, cores in (("mine", "gone", 64), ("yours", "holds", 2), ("twin", "gone", 64)):

@@ -1,5 +1,7 @@
 """Counters against known work: an idle window, a tiny pool, an old release, a reset."""
 
+from decimal import Decimal
+
 import pytest
 
 from pgrerun.errors import CannotMeasure, RerunError, ServerError
@@ -105,6 +107,18 @@ def test_a_reset_inside_the_window_is_refused(tiny, probe):
         with pytest.raises(ServerError, match="backwards"):
             with probe.measured(conn):
                 conn.execute("SELECT pg_stat_reset(), pg_stat_reset_shared('wal')")
+
+
+def test_counts_are_whole_numbers_where_all_are_and_nothing_counts_as_0():
+    rows = [
+        {"who": "a", "what": "x", "hits": 3, "read_bytes": Decimal(8192), "reads": None, "stats_reset": "now"},
+        {"who": "b", "what": "x", "hits": 0, "read_bytes": Decimal(0), "reads": 2, "stats_reset": None},
+    ]
+    frame = counters._numbers(rows, ["who", "what"])
+    assert frame.dtypes.map(str).to_dict() == {"hits": "int64", "read_bytes": "float64", "reads": "float64"}
+    assert frame.loc[("a", "x")].tolist() == [3, 8192, 0] and frame.loc[("b", "x")].tolist() == [0, 0, 2]
+    [alone] = counters._numbers([{"oid": 7, "hits": 3}], ["oid"]).to_dict("index").items()
+    assert alone == (7, {"hits": 3})
 
 
 def test_no_transactions_is_no_divisor(probe):

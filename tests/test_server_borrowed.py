@@ -1,5 +1,6 @@
 """A guest on somebody's server leaves it as found, and says no password aloud."""
 
+import errno
 import os
 import signal
 import socket
@@ -370,6 +371,15 @@ def test_another_hosts_path_isnt_taken_for_the_servers(owner, url):
 def test_the_shared_fixture_is_somebodys_server(borrowed_url):
     with open_server(borrowed_url) as guest, guest.connect() as connection:
         assert isinstance(connection, psycopg.Connection) and guest.name.startswith("PostgreSQL 18")
+
+
+def test_its_full_disk_is_its_owners_to_mend(url):
+    with open_server(url) as guest:
+        with pytest.raises(ServerError, match="The disk of PostgreSQL .* is full: could not extend file. Make room there"):
+            guest.tell_of_full_disk(psycopg.errors.DiskFull("could not extend file.\nHINT: none"))
+        with pytest.raises(ServerError, match="The disk is full.*PGRERUN_TMPDIR"):  # ours, beside it
+            guest.tell_of_full_disk(OSError(errno.ENOSPC, "No space left on device"))
+        guest.tell_of_full_disk(OSError(errno.ENOENT, "No such file"))
 
 
 def test_its_settings_are_its_owners(borrowed_url):

@@ -82,6 +82,8 @@ def test_the_users_own_postgres_variables_dont_leak_in(cluster, monkeypatch):
     assert show(cluster, "timezone") == "UTC"
     assert cluster.tool("psql", "-Atc", "SHOW timezone").stdout == "UTC\n"
     assert os.environ["PGSERVICE"] == "missing", "hidden only while connecting"
+    with cluster.connect(dbname="template1", options="-c ignore_system_indexes=on") as connection:
+        assert connection.execute("SELECT current_database(), current_setting('ignore_system_indexes')").fetchone() == ("template1", "on")
     with Cluster() as another:
         assert show(another, "client_encoding") == "UTF8"
 
@@ -386,26 +388,6 @@ def test_a_forked_childs_exit_leaves_its_parents_cluster_alone(cluster):
 
 
 # -- a disk that fills up --
-
-
-@pytest.fixture
-def small_disk(base, monkeypatch):
-    """A function that mounts a tmpfs of some size and makes it the base directory."""
-    mounted = []
-
-    def mount(size):
-        place = base / "disk"
-        place.mkdir()
-        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=755", "tmpfs", place], capture_output=True)
-        if done.returncode:
-            pytest.skip("may not mount a tmpfs: " + done.stderr.decode().strip())
-        mounted.append(place)
-        monkeypatch.setenv("PGRERUN_TMPDIR", str(place))
-        return place
-
-    yield mount
-    for place in mounted:
-        subprocess.run(["umount", place], check=True)
 
 
 @as_root

@@ -14,6 +14,7 @@ import psutil
 
 from pgrerun.errors import CannotMeasure
 from pgrerun.instruments import clock, processes
+from pgrerun.server.private import children
 
 
 def describe(path: str | Path | None = None) -> dict:
@@ -143,11 +144,8 @@ def _tree_seconds() -> float:
 
 
 def _tree() -> list[psutil.Process]:
-    """This process and its descendants. psutil would read the whole process table, which costs more than many a measurement."""
-    own = os.getpid()
-    if not os.path.exists(f"/proc/{own}/task/{own}/children"):  # not Linux, or a kernel that doesn't list children
-        return [psutil.Process(), *psutil.Process().children(recursive=True)]
-    found = []
+    """This process and its descendants; those that end meanwhile may be missing."""
+    own, found = os.getpid(), []
     for pid in (own, *_descendants(own)):
         with suppress(psutil.Error):
             found.append(psutil.Process(pid))
@@ -155,13 +153,9 @@ def _tree() -> list[psutil.Process]:
 
 
 def _descendants(pid: int) -> Iterator[int]:
-    """Ids of the processes below one, as the kernel lists them thread by thread; those that end meanwhile may be missing."""
-    with suppress(OSError):
-        for task in os.listdir(f"/proc/{pid}/task"):
-            with suppress(OSError):
-                for child in map(int, Path(f"/proc/{pid}/task/{task}/children").read_text().split()):
-                    yield child
-                    yield from _descendants(child)
+    for child in children(pid):
+        yield child
+        yield from _descendants(child)
 
 
 def _distribution() -> str | None:

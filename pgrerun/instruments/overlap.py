@@ -6,6 +6,7 @@ module is that program (`python -m pgrerun.instruments.overlap`, one copy) and t
 that runs copies of it side by side on one processor.
 """
 
+import errno
 import hashlib
 import json
 import mmap
@@ -19,6 +20,7 @@ from pathlib import Path
 from pgrerun.errors import CannotMeasure
 
 PAGE = 8192
+PAGES = 256  # of each copy's file
 
 
 @dataclass(frozen=True)
@@ -82,18 +84,18 @@ def _program(cycles: int, rounds: int, cpu: int, file: str) -> None:
     try:
         # O_DIRECT: the disk, not the system's cache; O_DSYNC: a write counts once it is there.
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_DIRECT | os.O_DSYNC, 0o600)
-        page = mmap.mmap(-1, PAGE)  # O_DIRECT wants an aligned buffer
-        for number in range(256):
-            os.pwritev(descriptor, [page], number * PAGE)
+        content = mmap.mmap(-1, PAGES * PAGE)  # O_DIRECT wants an aligned buffer
+        if os.pwritev(descriptor, [content], 0) < len(content):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     except OSError as error:
         print(f"a file in {Path(file).parent} can't be written past the system's cache ({error.strerror})", flush=True)
         return
     print("ready", flush=True)
     sys.stdin.readline()
-    work = bytes(1024)
+    page, work = memoryview(content)[:PAGE], bytes(1024)
     start, cpu_start = time.monotonic(), time.process_time()
     for cycle in range(cycles):
-        place = (cycle * 97 % 256) * PAGE
+        place = (cycle * 97 % PAGES) * PAGE
         os.preadv(descriptor, [page], place)
         for _ in range(rounds):
             hashlib.sha256(work)

@@ -17,9 +17,11 @@ from psycopg.rows import dict_row
 from pgrerun.errors import CannotMeasure, RerunError, ServerError
 
 _POOL = """
-    SELECT reltablespace, reldatabase, relfilenode, relforknumber, relblocknumber AS block,
-           isdirty AS dirty, usagecount
-    FROM pg_buffercache"""
+    SELECT * FROM (
+        SELECT reltablespace, reldatabase, relfilenode, relforknumber, relblocknumber AS block,
+               isdirty AS dirty, usagecount, count(*) OVER () AS buffers
+        FROM pg_buffercache) AS pool
+    WHERE relfilenode IS NOT NULL"""
 _FORKS = {0: "main", 1: "fsm", 2: "vm", 3: "init"}
 _LINE_POINTERS = {0: "unused", 1: "normal", 2: "redirect", 3: "dead"}
 _BTREE_PAGES = {"r": "btree root", "i": "btree inner", "l": "btree leaf", "d": "btree deleted", "e": "btree deleted"}
@@ -87,7 +89,7 @@ def touched(server, work: Sequence[str] | Callable[[psycopg.Connection], object]
         before = {_identity(page) for page in _pool(probe)}
         run(worker)
         pages = _pool(probe)
-        if not [page for page in pages if page["relfilenode"] is None]:
+        if pages and len(pages) == pages[0]["buffers"]:
             raise ServerError(
                 f"All {len(pages)} pages of the buffer pool are in use after the work, so pages it "
                 "touched may have left again. Use a server with larger shared_buffers for this."
@@ -170,7 +172,7 @@ def tree_levels(conn: psycopg.Connection, index: str) -> pd.DataFrame:
 
 
 def _pool(conn: psycopg.Connection) -> list[dict]:
-    """Every buffer of the pool, empty ones included, read before anything is inspected."""
+    """Every buffer in use, and how many the pool has, read before anything is inspected."""
     try:
         return conn.cursor(row_factory=dict_row).execute(_POOL, prepare=True).fetchall()
     except psycopg.errors.InsufficientPrivilege as error:
@@ -187,8 +189,7 @@ def _identity(page: dict) -> tuple:
 
 
 def _classified(conn: psycopg.Connection, pages: list[dict]) -> pd.DataFrame:
-    """Name the relation and the kind of each page; empty buffers are dropped."""
-    pages = [page for page in pages if page["relfilenode"] is not None]
+    """Name the relation and the kind of each page."""
     relations = _relations(conn, {(p["reltablespace"], p["reldatabase"], p["relfilenode"]) for p in pages})
     btrees = [
         (relations[key]["oid"], page["block"])

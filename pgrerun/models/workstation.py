@@ -96,11 +96,12 @@ def simulate(
     return Simulated(transactions / env.now, busy[processor] / env.now, busy[disk] / env.now)
 
 
-def calibrate_variability(alone: float, two_copies: float, *, seed: int = 0) -> float:
+def calibrate_variability(alone: float, two_copies: float, *, transactions: int = 6000, seed: int = 0) -> float:
     """The variability at which two copies of the report's program use the printed CPU share.
 
     The program alternates among read, computation and write. `alone` and `two_copies`
-    are the processor's busy shares (0 to 1) with one copy and with two. Raises
+    are the processor's busy shares (0 to 1) with one copy and with two; `transactions` is how
+    many of its cycles are played for each variability that is tried. Raises
     ValueError when no variability between 0 and 2 gives `two_copies`.
     Source: 1990 report, section 3.2.2.
     """
@@ -109,7 +110,7 @@ def calibrate_variability(alone: float, two_copies: float, *, seed: int = 0) -> 
     rate = 2 / (1 - alone)
 
     def excess(variability: float) -> float:
-        played = simulate(program, backends=2, disk_rate=rate, variability=variability, transactions=6000, seed=seed)
+        played = simulate(program, backends=2, disk_rate=rate, variability=variability, transactions=transactions, seed=seed)
         return played.processor - two_copies
 
     return float(brentq(excess, 0.05, 2, xtol=0.02))

@@ -7,6 +7,7 @@ can do, and as whom its tools run.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import subprocess
 import threading
@@ -21,7 +22,7 @@ from psycopg.conninfo import make_conninfo
 
 from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.server.binaries import Programs
-from pgrerun.server.private import Account, as_account
+from pgrerun.server.private import Account, advice, as_account, base_directory
 
 APPLICATION = "pgrerun"
 # libpq's connection keywords and the environment variables that stand for them.
@@ -120,16 +121,31 @@ class Server:
     def tell_of_death(self, said: str) -> None:
         """Raise ServerError if the server died on its own; `said` is the error that was met meanwhile."""
 
+    def tell_of_full_disk(self, error: Exception) -> None:
+        """Raise ServerError if what was met, by the server or by us beside it, is a disk without room."""
+        on_server = isinstance(error, psycopg.errors.DiskFull)
+        if not on_server and not (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)):
+            return
+        theirs = on_server and not self.owned
+        said = str(error).splitlines()[0].rstrip(".")
+        raise ServerError(
+            f"{f'The disk of {self.name}' if theirs else 'The disk'} is full: {said}. "
+            f"{'Make room there.' if theirs else advice(base_directory())} What was measured so far is kept."
+        ) from error
+
     def conninfo(self) -> str:
         """A libpq connection string, never with a password in it."""
         return make_conninfo(**self._parameters())
 
-    def connect(self, autocommit: bool = True) -> psycopg.Connection:
-        """A new connection whose search_path is `schema`. ServerError if there is none."""
+    def connect(self, autocommit: bool = True, **instead: str) -> psycopg.Connection:
+        """A new connection whose search_path is `schema`. ServerError if there is none.
+
+        `instead`: libpq keywords (options, dbname) in the place of the server's own.
+        """
         self.ensure_alive()
         failure = None
         try:
-            connection = self._open(autocommit)
+            connection = self._open(autocommit, **instead)
             self._connections.add(connection)
             return connection
         except psycopg.OperationalError as error:
@@ -137,10 +153,10 @@ class Server:
         # Raised out here, so that no frame that holds a password hangs on the error.
         raise self._lost("A connection", failure)
 
-    def _open(self, autocommit: bool) -> psycopg.Connection:
+    def _open(self, autocommit: bool, **instead: str) -> psycopg.Connection:
         secret = {"password": self._password()} if self._password() else {}
         with _libpq_undisturbed():
-            return psycopg.connect(**self._parameters(), **secret, autocommit=autocommit)
+            return psycopg.connect(**self._parameters() | secret | instead, autocommit=autocommit)
 
     def _close_connections(self) -> None:
         """Close what `connect` has handed out: an open transaction would block the end."""

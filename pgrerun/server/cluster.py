@@ -302,14 +302,13 @@ class Cluster(Server):
         if self._postmaster is None or self._postmaster.poll() is not None:
             return {}
         roles = {self._postmaster.pid: "postmaster"}
-        with contextlib.suppress(psutil.Error):
-            for child in psutil.Process(self._postmaster.pid).children():
-                try:
-                    roles[child.pid] = role(" ".join(child.cmdline()))
-                except psutil.ZombieProcess:
-                    roles[child.pid] = "ended"
-                except psutil.Error:
-                    continue
+        for pid in private.children(self._postmaster.pid):
+            try:
+                roles[pid] = role(" ".join(psutil.Process(pid).cmdline()))
+            except psutil.ZombieProcess:
+                roles[pid] = "ended"
+            except psutil.Error:
+                continue
         return roles
 
     def pin(self, cpus: set[int]) -> None:

@@ -263,6 +263,24 @@ def advice(place: Path) -> str:
 
 # -- processes and shared memory ---------------------------------------------------
 
+
+def children(pid: int) -> list[int]:
+    """Ids of the processes that one has started and not yet reaped, oldest first.
+
+    As the kernel lists them, thread by thread; one that ends meanwhile may hide others.
+    psutil would read the whole process table, which costs more than many a measurement.
+    """
+    if not os.path.exists(f"/proc/{pid}/task/{pid}/children"):  # not Linux, a kernel that doesn't list them, or none
+        with contextlib.suppress(psutil.Error):
+            return [child.pid for child in psutil.Process(pid).children()]
+        return []
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError):
+                found += map(int, Path(f"/proc/{pid}/task/{task}/children").read_text().split())
+    return found
+
 _PROGRAM = re.compile(r"(postgres|initdb|psql|pgbench|pg_\w+)$")
 
 

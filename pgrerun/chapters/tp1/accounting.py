@@ -2,8 +2,8 @@
 
 import random
 from contextlib import ExitStack
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 
 import pandas as pd
 
@@ -27,7 +27,7 @@ from pgrerun.chapters.tp1.ladder import (
 )
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import counters, pages, pgbench, processes
-from pgrerun.server import Server, set_session
+from pgrerun.server import Cluster, Server, set_session
 
 
 IO_RUNGS = (ALONE, TOGETHER, ENLARGED, APPEND, STABLE)
@@ -48,11 +48,18 @@ def io(chapter: Chapter) -> None:
     nor the first transaction's catalogs enter.
     """
     fresh = Fresh(chapter, restart=False)
-    arms = [Arm(name, partial(_account, chapter, named(name)), partial(fresh, named(name))) for name in IO_RUNGS]
-    chapter.compare("io", arms, IO_UNITS, pairs=5, warmup=0)
+    with ExitStack() as stack:
+        counter_of = cache(lambda cluster: stack.enter_context(counters.Counters(cluster, settle=0.02)))
+
+        def prepare(rung: Rung, block: Block) -> None:
+            if fresh(rung, block):  # the counter reads catalogs to learn of new relations: before the pool is filled
+                counter_of(pool(chapter, rung)).idle_noise()
+
+        arms = [Arm(name, partial(_account, chapter, counter_of, named(name)), partial(prepare, named(name))) for name in IO_RUNGS]
+        chapter.compare("io", arms, IO_UNITS, pairs=5, warmup=0)
 
 
-FILLING = 6  # transactions that fill the pool, and the sessions' caches, before any are counted; each needs some twenty pages
+FILLING = 4  # transactions that fill the pool, and the sessions' caches, before any are counted; each needs some twenty pages
 
 
 def as_it_is(chapter: Chapter) -> None:
@@ -88,11 +95,10 @@ def _accessed(chapter: Chapter, block: Block) -> dict[str, float]:
     return metrics | {"wal": delta.wal_bytes / transactions, "others": max(0.0, delta.database["commits"] - transactions)}
 
 
-def _account(chapter: Chapter, rung: Rung, block: Block) -> dict[str, float]:
+def _account(chapter: Chapter, counter_of: Callable[[Cluster], counters.Counters], rung: Rung, block: Block) -> dict[str, float]:
     cluster, tp1 = pool(chapter, rung), relations(chapter)
     counted, draws = chapter.parameters.counted, random.Random(block.seed)
     with ExitStack() as stack:
-        counter = stack.enter_context(counters.Counters(cluster, settle=0.02))
         backends = [stack.enter_context(cluster.connect()) for _ in range(rung.backends or chapter.parameters.clients)]
 
         for backend in backends if rung.stable else ():
@@ -103,8 +109,8 @@ def _account(chapter: Chapter, rung: Rung, block: Block) -> dict[str, float]:
                 backend = backends[number % len(backends)]
                 tp1.run_once(backend, draws, probes=rung.probes, checkpoint=rung.force)
 
-        run(FILLING)
-        with counter.measured(*backends) as delta:
+        run(max(FILLING, len(backends)))
+        with counter_of(cluster).measured(*backends) as delta:
             run(counted)
     each = delta.per(counted)
     metrics = {"reads": each["reads"], "writes": each["writes"], "wal": each["wal_bytes"]}

@@ -96,13 +96,12 @@ def log_by_kind(chapter: Chapter, transactions: int = REPORT_BATCH) -> pd.DataFr
     cluster, tp1 = chapter.cluster(), relations(chapter)
     cluster.extension("pg_walinspect")
     tp1.load(cluster)
-    with counters.Counters(cluster) as counter, cluster.connect() as connection:
-        with counter.measured() as delta:
-            pgbench.run(
-                cluster, tp1.script(), transactions=transactions, variables=tp1.variables(cluster),
-                seed=chapter.parameters.seed,
-            )
-        records = counters.wal_records(connection, delta.start_lsn, delta.end_lsn)
+    position = "SELECT pg_current_wal_insert_lsn()::text"
+    with cluster.connect() as connection:
+        [start] = connection.execute(position).fetchone()
+        pgbench.run(cluster, tp1.script(), transactions=transactions, variables=tp1.variables(cluster), seed=chapter.parameters.seed)
+        [end] = connection.execute(position).fetchone()
+        records = counters.wal_records(connection, start, end)
     by_kind = records.groupby("resource_manager")[["records", "bytes", "fpi_bytes"]].sum() / transactions
     return by_kind.sort_values("bytes", ascending=False).reset_index()
 

@@ -115,7 +115,7 @@ def three_scripts(chapter: Chapter) -> charts.Figure:
     return charts.compare_to_print(
         frame,
         question="Does it matter which bank transaction is run?",
-        caption="Throughput with PostgreSQL's default settings: the report's independent draws, the rule that keeps most "
+        caption="Throughput in the server's own pool and under its own settings: the report's independent draws, the rule that keeps most "
         "accounts in the teller's branch, and pgbench's built-in transaction on its own relations.",
         description=narrate.described(frame),
         quantity="throughput",

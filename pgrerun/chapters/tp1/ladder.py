@@ -75,19 +75,36 @@ def relations(chapter: Chapter) -> DebitCredit:
 
 
 def apparatus(chapter: Chapter) -> tables.Table:
-    """The report's machine and this one; what a machine is slow at decides what can be seen on it."""
+    """The report's machine and this one; what a machine is slow at decides what can be seen on it.
+
+    Of somebody's server only the version and the pool are known: it may run on another machine.
+    """
     then, now = published.table("tp1_machine")["value"], chapter.run.environment["machine"]
     flush = now["fdatasync_8k_seconds"]
+    processors = f"{now['cpus_usable']} ({now['cpu_model']})"
+    if chapter.borrowed:
+        processors, memory, disk = f"{processors}, where this page was made", "", ""
+        buffers = f"{_buffers(chapter.server):,d} pages"
+    else:
+        processors, memory = f"{processors}; the ladder uses one", f"{now['memory_bytes'] / 1e6:,.0f} MB"
+        disk = f"{1 / flush:,.0f} flushed writes per second" if flush else "unknown"
+        buffers = f"{POOL_1990}, then {POOL_ENLARGED} pages"
     rows = [
         ("system", "POSTGRES", f"PostgreSQL {chapter.run.environment['server']['version']}"),
-        ("processors", "1", f"{now['cpus_usable']} ({now['cpu_model']}); the ladder uses one"),
+        ("processors", "1", processors),
         ("speed", f"{then['processor']:g} million instructions per second", ""),
-        ("memory", f"{then['memory']:g} MB", f"{now['memory_bytes'] / 1e6:,.0f} MB"),
-        ("disk", f"{then['disk_low']:g} to {then['disk_high']:g} accesses per second", f"{1 / flush:,.0f} flushed writes per second" if flush else "unknown"),
+        ("memory", f"{then['memory']:g} MB", memory),
+        ("disk", f"{then['disk_low']:g} to {then['disk_high']:g} accesses per second", disk),
         ("time to run", "", time_to_run("tp1")),
-        ("buffer pool", f"{POOL_1990}, then {POOL_ENLARGED} pages", f"{POOL_1990}, then {POOL_ENLARGED} pages"),
+        ("buffer pool", f"{POOL_1990}, then {POOL_ENLARGED} pages", buffers),
     ]  # fmt: skip
     return tables.table(pd.DataFrame(rows, columns=["", "1990", "this run"]), "Apparatus then and now")
+
+
+def _buffers(server: Server) -> int:
+    """Pages of a server's buffer pool."""
+    with server.connect() as connection:
+        return connection.execute("SELECT setting::int FROM pg_settings WHERE name = 'shared_buffers'").fetchone()[0]
 
 
 def sizes(chapter: Chapter) -> tables.Table:
@@ -145,14 +162,17 @@ class Fresh:
         self._chapter, self._restart = chapter, restart
         self._ready: dict[Cluster, int] = {}  # block: several rungs climb on one cluster
 
-    def __call__(self, rung: Rung, block: Block) -> None:
+    def __call__(self, rung: Rung, block: Block) -> bool:
+        """Whether anything had to be prepared."""
         cluster = pool(self._chapter, rung)
-        if self._ready.get(cluster) != block.index:
-            if self._restart:
-                cluster.restart()
-                cluster.pin({0})
-            relations(self._chapter).load(cluster)
-            self._ready[cluster] = block.index
+        if self._ready.get(cluster) == block.index:
+            return False
+        if self._restart:
+            cluster.restart()
+            cluster.pin({0})
+        relations(self._chapter).load(cluster)
+        self._ready[cluster] = block.index
+        return True
 
 
 class Length:
@@ -192,15 +212,15 @@ def drive(chapter: Chapter, length: Length, arm: str, server: Server, backends: 
     backends = backends or chapter.parameters.clients
     transactions = length(arm, server, backends, **load)
     watched = server.owned  # whose processes, and their processor time, can be told from others
-    before = (_state(server), processes.usage(server) if watched else None)
+    before = (_state(server), processes.usage(server).cpu_seconds if watched else None)
     clock = time.perf_counter()
     result = pgbench.run(server, clients=backends, transactions=transactions, **load)
     elapsed = time.perf_counter() - clock
-    after = (_state(server), processes.usage(server) if watched else None)
+    after = (_state(server), processes.usage(server).cpu_seconds if watched else None)
     checkpoints, grown = ((now - then) / result.transactions for now, then in zip(after[0], before[0]))
     metrics = {"throughput": result.tps, "checkpoints per transaction": checkpoints, "growth": grown}
     if watched:
-        metrics["processor"] = (after[1] - before[1]).cpu_seconds / elapsed
+        metrics["processor"] = (after[1] - before[1]) / elapsed
     return metrics
 
 
