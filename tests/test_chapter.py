@@ -152,6 +152,23 @@ def test_a_server_that_dies_ends_the_run_and_the_next_one_resumes(records, base)
     assert not any(base.iterdir())
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_a_disk_that_fills_up_ends_the_run_and_the_next_one_resumes(records, small_disk):
+    disk = small_disk("500M")  # room for the log of a whole run
+    process = start_run()
+    wait_for_observations(records, 1, process)
+    with pytest.raises(OSError), (disk / "ballast").open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(1 << 20))
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 1 and "Traceback" not in said
+    assert "No space left on device" in said or "disk is full" in said
+    assert list(disk.iterdir()) == [disk / "ballast"], "a directory was left behind"
+    (disk / "ballast").unlink()
+    assert_resumed(records)
+    assert not any(disk.iterdir())
+
+
 def assert_resumed(records: Path) -> None:
     """A run after one that broke off measures what was missing, and says how much was there."""
     finished = len((records / "ci" / "tp1.partial" / runs.JOURNAL).read_text().splitlines()) - 1

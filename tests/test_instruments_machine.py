@@ -1,16 +1,19 @@
 """The machine, the clock and the profilers; times are never compared with a constant."""
 
 import json
+import os
 import subprocess
 import sys
 import threading
 import time
 
+import psutil
 import pytest
 
 from pgrerun.errors import CannotMeasure, RerunError, ServerError
 from pgrerun.instruments import callgrind, clock, machine, perf, pgbench
-from pgrerun.server import Cluster, installed
+from pgrerun.server import Cluster, installed, private
+from pgrerun.server.private import children
 
 SPIN = "import time\nend = time.monotonic() + 3\nwhile time.monotonic() < end: pass"
 
@@ -170,3 +173,20 @@ def test_processes_that_are_gone_cant_be_sampled():
         pytest.skip(reason)
     with pytest.raises(ServerError):
         perf.sample([2**22 + 12345], 0.1)
+
+
+def test_children_are_counted_the_same_as_by_the_process_table():
+    started = [subprocess.Popen(["sleep", "30"]) for _ in range(3)]
+    try:
+        assert sorted(children(os.getpid())) == sorted(one.pid for one in psutil.Process().children())
+        assert children(started[0].pid) == []
+    finally:
+        for one in started:
+            one.kill()
+            one.wait()
+
+
+def test_a_child_that_ends_during_a_reading_hides_no_other(monkeypatch):
+    readings = iter([[7], [7, 9], [7, 9]])
+    monkeypatch.setattr(private, "_listed_children", lambda pid: next(readings))
+    assert children(os.getpid()) == [7, 9]

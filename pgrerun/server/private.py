@@ -267,19 +267,31 @@ def advice(place: Path) -> str:
 def children(pid: int) -> list[int]:
     """Ids of the processes that one has started and not yet reaped, oldest first.
 
-    As the kernel lists them, thread by thread; one that ends meanwhile may hide others.
-    psutil would read the whole process table, which costs more than many a measurement.
+    As the kernel lists them, thread by thread. psutil would read the whole process table,
+    which costs more than many a measurement.
     """
     if not os.path.exists(f"/proc/{pid}/task/{pid}/children"):  # not Linux, a kernel that doesn't list them, or none
         with contextlib.suppress(psutil.Error):
             return [child.pid for child in psutil.Process(pid).children()]
         return []
+    # a child that ends while the kernel walks its list may hide the next one: only two equal readings count
+    readings = (_listed_children(pid) for _ in range(20))
+    latest = next(readings)
+    for reading in readings:
+        if reading == latest:
+            break
+        latest = reading
+    return latest
+
+
+def _listed_children(pid: int) -> list[int]:
     found: list[int] = []
     with contextlib.suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):
             with contextlib.suppress(OSError):
                 found += map(int, Path(f"/proc/{pid}/task/{task}/children").read_text().split())
     return found
+
 
 _PROGRAM = re.compile(r"(postgres|initdb|psql|pgbench|pg_\w+)$")
 
