@@ -115,7 +115,8 @@ def test_the_clock_keeps_what_was_used_and_a_ring_spares_it(chapter):
     start = kept[kept["pages_read"] == 0]
     assert set(start.loc[start["history"] == ex.clock.OFTEN, "usage"]) == {MAX_USAGE}
     here, clock, recency = ex.clock.stays(kept, replay).set_index("who")[ex.clock.OFTEN]
-    assert abs(here - clock) < 1 and here > 1.5 * recency  # so small a pool is noticeably taken by catalogs
+    assert abs(here - clock) < 0.5 and here > 1.5 * recency
+    assert re.search(r"while 2[.\d]* pools .*: [12]\.\d+ of them for each pool\. The hand has to go round twice", ex.words.turns(kept))
     assert list(ex.clock.clock_facts(kept, replay).values()) == [True] * 4 + [False]
 
 
@@ -123,6 +124,25 @@ def test_what_is_never_displaced_stays_for_the_whole_flood():
     found = pd.DataFrame([(history, read, 1 - read * (history == ex.clock.ONCE)) for history in ex.clock.HISTORIES for read in (0, 0.5, 1)], columns=["history", "pages_read", "kept"])
     assert ex.clock.stay(found).to_dict() == {ex.clock.ONCE: 1, ex.clock.OFTEN: 1}
     assert ex.clock.stays(None, found) is ex.clock.clock_facts(None, found) is ex.clock.swap_facts(None) is None
+
+
+def test_a_ring_is_all_that_a_scan_leaves_in_the_pool(chapter):
+    written = ex.dirt.written(chapter)
+    own = written[(written["arm"] != ex.pools.CLEAN) & written["pool"].isin([ex.pools.BELOW, ex.pools.EQUAL])].set_index("pool")
+    for pool in (ex.pools.BELOW, ex.pools.EQUAL):  # an eighth of the pool at the most
+        assert set(own.loc[pool, "left"]) == {min(ex.dirt.RING_OF_11, ex.pools.buffers(chapter, pool) // 8)}
+    said = ex.words.ring(chapter, written)
+    assert "small ring of buffers" in said and "of the 30,304 pages of the slides' relation that is 0.1 %" in said
+    assert "ring" not in ex.words.ring(chapter, written.assign(left=printed.heap_pages(5000)))
+    table = ex.dirt.by_pool(written).set_index("pool / relation")
+    assert table.at[ex.pools.EQUAL, "written after an update"] > table.at[ex.pools.EQUAL, "written after update, checkpoint"] == 0
+
+
+def test_how_often_the_hand_goes_round_is_said_of_what_was_seen():
+    crowd = lambda *usage: pd.DataFrame({"flood": ex.clock.CROWD, "history": ex.clock.OFTEN, "pages_read": [0.0, 1.0, 2.0, 3.0], "usage": usage})
+    assert "read: 2 of them for each pool" not in ex.words.turns(crowd(5, 4, 3, 2)) and "uses left" in ex.words.turns(crowd(5, 4, 3, 2))
+    assert "2.5 of them for each pool" in ex.words.turns(crowd(5, 3, 0, 0))
+    assert ex.words.turns(crowd(3, 2, 1, 0)).endswith("pools of other pages are read.") and ex.words.turns(None) is None
 
 
 def test_only_the_first_reader_of_an_updated_relation_writes(chapter):
@@ -146,7 +166,9 @@ def test_provisions_for_another_strategy_are_looked_up_in_the_program(chapter, t
     assert found.set_index("way")["found"][ex.clock.FUNCTION] == "StrategyGetBuffer"
     (tmp_path / "postgres").write_bytes(b"\0replace_victim_buffer_hook\0planner_hook\0")  # a program with a hook and no such function
     programs = SimpleNamespace(path=lambda name: tmp_path / name)
-    other = ex.clock.provisions(SimpleNamespace(cluster=chapter.cluster, programs=programs))
+    other = ex.clock.provisions(SimpleNamespace(borrowed=False, server=chapter.server, programs=programs))
+    with pytest.raises(CannotMeasure, match="by its address"):
+        ex.clock.provisions(SimpleNamespace(borrowed=True))
     assert [*ex.clock.swap_facts(other).values()] == [False, True, False]
 
 

@@ -12,6 +12,7 @@ import psycopg
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.explorations.dirt import QUIET
 from pgrerun.chapters.explorations.pools import EQUAL, buffers, cluster
+from pgrerun.errors import CannotMeasure
 from pgrerun.models.replacement import LRU, MAX_USAGE, Clock
 
 RING, CROWD = "one large relation", "many small relations"
@@ -42,30 +43,37 @@ def survivors(chapter: Chapter) -> pd.DataFrame:
     found, size = cluster(chapter, EQUAL), buffers(chapter, EQUAL)
     found.extension("pg_buffercache")
     rows = []
-    with found.reloaded(**QUIET), found.connect() as connection, found.connect() as probe:
+    with found.connect() as connection:
         _load(connection, size)
+    with found.reloaded(**QUIET):
         for flood in (RING, CROWD):
-            for member in range(MEMBERS):  # the pool is full of pages used once
-                _count(connection, f"crowd{member}")
-            for history, times in HISTORIES.items():
-                for _ in range(times):
-                    _count(connection, relation(history))
-            rows += _kept(probe, flood, 0, small(size))
-            with connection.transaction():
-                connection.execute("DECLARE flood NO SCROLL CURSOR FOR SELECT i FROM large")  # one scan, so one ring
-                for step in range(STEPS):
-                    if flood == RING:
-                        connection.execute(f"MOVE FORWARD {STEP * (size // 10)} IN flood")  # a row is a page
-                    else:
-                        for member in range(STEP):
-                            _count(connection, f"crowd{(STEP * step + member) % MEMBERS}")
-                    rows += _kept(probe, flood, step + 1, small(size))
+            found.restart()  # where the hand stands, and on which counts, decides when it comes by
+            with found.connect() as connection, found.connect() as probe:
+                rows += _flooded(connection, probe, flood, size)
     return pd.DataFrame(rows, columns=["flood", "history", "pages_read", "kept", "usage"])
+
+
+def _flooded(connection: psycopg.Connection, probe: psycopg.Connection, flood: str, size: int) -> Iterator[tuple]:
+    connection.execute("SET max_parallel_workers_per_gather = 0")
+    for member in range(MEMBERS):  # the pool is full of pages used once
+        _count(connection, f"crowd{member}")
+    for history, times in HISTORIES.items():
+        for _ in range(times):
+            _count(connection, relation(history))
+    yield from _kept(probe, flood, 0, small(size))
+    with connection.transaction():
+        connection.execute("DECLARE flood NO SCROLL CURSOR FOR SELECT i FROM large")  # one scan, so one ring
+        for step in range(STEPS):
+            if flood == RING:
+                connection.execute(f"MOVE FORWARD {STEP * (size // 10)} IN flood")  # a row is a page
+            else:
+                for member in range(STEP):
+                    _count(connection, f"crowd{(STEP * step + member) % MEMBERS}")
+            yield from _kept(probe, flood, step + 1, small(size))
 
 
 def _load(connection: psycopg.Connection, size: int) -> None:
     """Relations whose every row fills a page: the two that are watched, the crowd, and one of four pools."""
-    connection.execute("SET max_parallel_workers_per_gather = 0")
     watched = {relation(history): small(size) for history in HISTORIES}
     for name, pages in (watched | {f"crowd{member}": size // 10 for member in range(MEMBERS)} | {"large": 4 * size}).items():
         if not connection.execute("SELECT to_regclass(%s)", [name]).fetchone()[0]:
@@ -151,8 +159,9 @@ def provisions(chapter: Chapter) -> pd.DataFrame:
     Settings are looked up in the server, hooks and functions by their names in its program's table of symbols
     (`postgres` exports all of them, for extensions).
     """
-    server = chapter.cluster()
-    with server.connect() as connection:
+    if chapter.borrowed:
+        raise CannotMeasure("symbols", "hooks and functions are looked up in the server's program, and a server by its address doesn't show it")
+    with chapter.server.connect() as connection:
         settings = [name for [name] in connection.execute("SELECT name FROM pg_settings WHERE name ~ '(evict|replacement|victim|clock|lru_policy)' ORDER BY name")]
     symbols = set(re.findall(rb"\w{4,}", chapter.programs.path("postgres").read_bytes()))
     names = sorted(symbol.decode("ascii", "replace") for symbol in symbols)

@@ -23,6 +23,8 @@ from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import counters, plans
 from pgrerun.server import Cluster
 
+RING_OF_11 = 256 // 8
+"""Pages: 256 kB for every bulk read (src/backend/storage/buffer/README and freelist.c of release 11); from release 18 on it goes with the pool."""
 QUIET = {"bgwriter_lru_maxpages": 0}  # no background writer: every write has one of two authors
 
 
@@ -33,26 +35,33 @@ def written(chapter: Chapter, sizes: Sequence[str] | None = None) -> pd.DataFram
     """Pages that a reader of miltup1 has to write, in pools of several sizes (or of these), after each kind of preparation.
 
     Columns: pool, arm, read, hit and written (pages, of the reader's own), dirty_before and dirty_after (pages of
-    miltup2 in the pool). There is no background writer, so that the counts are the same every time.
+    miltup2 in the pool), left (pages of miltup1 in the pool afterwards: those of its ring, if it had one and found none).
+    There is no background writer, so that the counts are the same every time.
     """
     rows = []
     for pool in sizes or counted(chapter):
         found = cluster(chapter, pool)
         found.extension("pg_buffercache")
         with found.reloaded(**QUIET), found.connect() as connection, found.connect() as probe:
-            dirty_of(probe)  # planned before it counts
+            dirty_of(probe), left_of(probe)  # planned before they count
             for arm in (CLEAN, DIRTY, CHECKPOINTED):
                 before(connection, arm)
                 start = dirty_of(probe)
                 own = plans.explain(connection, SCAN, execute=True).buffers
-                rows.append((pool, arm, own["shared_read"], own["shared_hit"], own["shared_written"], start, dirty_of(probe)))
-    return pd.DataFrame(rows, columns=["pool", "arm", "read", "hit", "written", "dirty_before", "dirty_after"])
+                rows.append((pool, arm, own["shared_read"], own["shared_hit"], own["shared_written"], start, dirty_of(probe), left_of(probe)))
+    return pd.DataFrame(rows, columns=["pool", "arm", "read", "hit", "written", "dirty_before", "dirty_after", "left"])
 
 
 def dirty_of(connection: psycopg.Connection, relation: str = UPDATED) -> int:
     """Dirty pages of one relation and its key in the pool."""
     query = "SELECT count(*) FROM pg_buffercache WHERE isdirty AND relfilenode IN (pg_relation_filenode(%s), pg_relation_filenode(%s))"
     return connection.execute(query, [relation, f"{relation}_pkey"], prepare=True).fetchone()[0]
+
+
+def left_of(connection: psycopg.Connection, relation: str = READ) -> int:
+    """Pages of one relation's heap in the pool."""
+    query = "SELECT count(*) FROM pg_buffercache WHERE relfilenode = pg_relation_filenode(%s) AND relforknumber = 0"
+    return connection.execute(query, [relation], prepare=True).fetchone()[0]
 
 
 def beside_the_ring(chapter: Chapter) -> pd.DataFrame:
@@ -161,9 +170,9 @@ def by_pool(found: pd.DataFrame | None) -> pd.DataFrame | None:
         return None
     wide = found.pivot(index="pool", columns="arm", values="written").reindex(found["pool"].unique())
     dirty = found[found["arm"] == DIRTY].set_index("pool")
-    frame = wide[[CLEAN, DIRTY, CHECKPOINTED]].add_prefix("written ")
+    frame = wide.rename(columns={CHECKPOINTED: f"after {CHECKPOINTED}"})[[CLEAN, DIRTY, f"after {CHECKPOINTED}"]].add_prefix("written ")
     frame.insert(0, "dirty pages met", dirty["dirty_before"])
-    return frame.rename_axis("pool / relation").reset_index()
+    return frame.assign(**{"its own pages left after the update": dirty["left"]}).rename_axis("pool / relation").reset_index()
 
 
 # ---- every writer
@@ -177,18 +186,18 @@ def writers(chapter: Chapter) -> pd.DataFrame:
 
     Columns: background_writer ("as by default", "off"), and one for each of `WRITERS`.
     """
-    rows = []
-    for words, settings in (("as by default", {}), ("off", QUIET)):
-        found = cluster(chapter, BELOW)
-        with found.reloaded(**settings), counters.Counters(found) as counter, found.connect() as connection:
-            settle(connection)
-            with counter.measured(connection) as delta:
-                started = time.perf_counter()
-                while time.perf_counter() - started < 0.9:  # four rounds of the background writer
-                    connection.execute(UPDATE)
-                    connection.execute(f"VACUUM {UPDATED}")
-                connection.execute("CHECKPOINT")  # nobody else asks for one, and none is due
-            rows.append((words, *_by_writer(delta)))
+    found, rows = cluster(chapter, BELOW), []
+    with counters.Counters(found) as counter:
+        for words, settings in (("as by default", {}), ("off", QUIET)):
+            with found.reloaded(**settings), found.connect() as connection:
+                settle(connection)
+                with counter.measured(connection) as delta:
+                    started = time.perf_counter()
+                    while time.perf_counter() - started < 0.7:  # three rounds of the background writer
+                        connection.execute(UPDATE)
+                        connection.execute(f"VACUUM {UPDATED}")
+                    connection.execute("CHECKPOINT")  # nobody else asks for one, and none is due
+                rows.append((words, *_by_writer(delta)))
     return pd.DataFrame(rows, columns=["background_writer", *WRITERS])
 
 

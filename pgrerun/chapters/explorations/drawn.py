@@ -124,7 +124,7 @@ def stays(found: pd.DataFrame | None) -> charts.Figure | None:
     return charts.compare_to_print(
         frame,
         question="Would another strategy have kept the same pages?",
-        caption="Pages read from many small relations, in pools, until half of a watched relation's pages are displaced: counted on the server, and for the same requests under two simulated strategies.",
+        caption="Pages read from many small relations, in pools, until half of a watched relation's pages are displaced: counted on the server, and for the same requests under two simulated strategies. Server and simulation begin with an empty pool.",
         description=narrate.described(frame),
         quantity="pages read",
         unit="pools",
