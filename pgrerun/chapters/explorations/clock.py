@@ -45,11 +45,10 @@ def survivors(chapter: Chapter) -> pd.DataFrame:
     rows = []
     with found.connect() as connection:
         _load(connection, size)
-    with found.reloaded(**QUIET):
-        for flood in (RING, CROWD):
-            found.restart()  # where the hand stands, and on which counts, decides when it comes by
-            with found.connect() as connection, found.connect() as probe:
-                rows += _flooded(connection, probe, flood, size)
+    for flood in (RING, CROWD):
+        found.restart()  # where the hand stands, and on which counts, decides when it comes by
+        with found.reloaded(**QUIET), found.connect() as connection, found.connect() as probe:
+            rows += _flooded(connection, probe, flood, size)
     return pd.DataFrame(rows, columns=["flood", "history", "pages_read", "kept", "usage"])
 
 
