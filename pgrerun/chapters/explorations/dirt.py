@@ -224,14 +224,15 @@ def waiting(chapter: Chapter) -> pd.DataFrame:
     """Dirty pages of the updated relation after an update, while nothing happens and after a checkpoint.
 
     With PostgreSQL's own checkpoint_timeout, in a pool as large as the relation. Columns: seconds (since the update),
-    event, dirty (pages when the reader comes), checkpointer and background_writer (pages written from the update on),
-    reader (pages that the reader of miltup1 writes). The experiment begins anew for each row.
+    event, dirty (pages when the reader comes), unused (those of them with a usage count of zero), checkpointer and
+    background_writer (pages written from the update on), reader (pages that the reader of miltup1 writes). The experiment
+    begins anew for each event; the delay has rows of `MEANWHILE` besides, which only look into the pool.
     """
     wait, found = chapter.parameters.wait, cluster(chapter, EQUAL)
     found.extension("pg_buffercache")
     rows = []
     with found.reloaded(checkpoint_timeout="5min"), counters.Counters(found) as counter, found.connect() as connection, found.connect() as probe:
-        dirty_of(probe)
+        _dirty(probe)  # planned before it counts
         for arm in (DIRTY, WAITED, CHECKPOINTED):
             settle(connection)
             with counter.measured(connection, probe) as delta:
@@ -239,12 +240,26 @@ def waiting(chapter: Chapter) -> pd.DataFrame:
                 if arm == CHECKPOINTED:
                     connection.execute("CHECKPOINT")
                 if arm == WAITED:
-                    time.sleep(wait)
-                left = dirty_of(probe)
+                    for moment in range(LOOKS):
+                        rows.append((wait * moment / LOOKS, MEANWHILE, *_dirty(probe), None, None, None))
+                        time.sleep(wait / LOOKS)
+                left = _dirty(probe)
                 written = plans.explain(connection, SCAN, execute=True).buffers["shared_written"]
             _, background, checkpointer = _by_writer(delta)
-            rows.append((wait if arm == WAITED else 0, arm, left, checkpointer, background, written))
-    return pd.DataFrame(rows, columns=["seconds", "event", "dirty", "checkpointer", "background_writer", "reader"])
+            rows.append((wait if arm == WAITED else 0, arm, *left, checkpointer, background, written))
+    return pd.DataFrame(rows, columns=["seconds", "event", "dirty", "unused", "checkpointer", "background_writer", "reader"])
+
+
+MEANWHILE, LOOKS = "while waiting", 8
+
+
+def _dirty(connection: psycopg.Connection) -> tuple[int, int]:
+    """Dirty pages of miltup2 and its key in the pool, and those of them that the hand could take at once."""
+    query = (
+        "SELECT count(*), count(*) FILTER (WHERE usagecount = 0) FROM pg_buffercache"
+        " WHERE isdirty AND relfilenode IN (pg_relation_filenode(%s), pg_relation_filenode(%s))"
+    )
+    return connection.execute(query, [UPDATED, f"{UPDATED}_pkey"], prepare=True).fetchone()
 
 
 def delay_facts(found: pd.DataFrame | None) -> dict[str, bool] | None:

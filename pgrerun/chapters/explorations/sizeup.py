@@ -1,5 +1,6 @@
 """Experiment 3: the same query on relations of growing size, with an index and without."""
 
+import re
 from functools import partial
 
 import pandas as pd
@@ -109,6 +110,25 @@ def _touched(connection: psycopg.Connection, tuples: int) -> int:
     for _ in range(2):  # the first fills the caches of catalogs
         buffers = plans.explain(connection, statement(tuples, "unique2"), execute=True).buffers
     return buffers["shared_hit"] + buffers["shared_read"]
+
+
+def appendix(chapter: Chapter, found: pd.DataFrame | None) -> pd.DataFrame | None:
+    """The appendix's four plans of point queries and scans beside today's: columns statement, then, workers then, now, workers now; `found` is that of `plan_list`.
+
+    Where the print has its largest relation there stands the largest one here.
+    """
+    if found is None:
+        return None
+    printed, rows = published.table("explorations_plans"), []
+    today = found.set_index(["attribute", "tuples"])
+    for key, attribute, tuples in (
+        ("point_small", "unique2", SMALL), ("point_large", "unique2", chapter.parameters.largest), ("scan_small", "unique3", SMALL), ("scan_large", "unique3", chapter.parameters.largest),
+    ):  # fmt: skip
+        then, now = printed.loc[key], today.loc[(attribute, tuples)]
+        scan = re.sub(r" using (\w+)[ _](pkey) on (\w+)", r" \3 using \1_\2", then["scan"]).replace(" on ", " ")  # an underscore got lost in print
+        shape = scan if then["top"] in scan else f"{then['top']}({scan})"
+        rows.append((f"WHERE {attribute} = …", shape, 0 if pd.isna(then["workers"]) else int(then["workers"]), now["plan"], now["workers"]))
+    return pd.DataFrame(rows, columns=["statement", "then", "workers then", "now", "workers now"])
 
 
 def plan_facts(found: pd.DataFrame | None) -> dict[str, bool] | None:

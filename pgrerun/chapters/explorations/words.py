@@ -7,8 +7,8 @@ import pandas as pd
 from pgrerun import narrate, published, statistics
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.explorations import dirt, grouping, joins, pools, releases, sizeup
-from pgrerun.chapters.explorations.clock import CROWD, OFTEN
-from pgrerun.chapters.explorations.pools import DIRTY
+from pgrerun.chapters.explorations.clock import CROWD, OFTEN, Survivors
+from pgrerun.chapters.explorations.pools import DIRTY, WAITED
 from pgrerun.chapters.explorations.relations import LARGE, SMALL, name, sizes
 from pgrerun.published.explorations import TUPLES, heap_pages, megabytes
 
@@ -67,21 +67,36 @@ def expected_regime(chapter: Chapter, beside: pd.DataFrame | None) -> narrate.Se
     ) + narrate.ratio_sentence(slow, "time", "that read", "the same without an update")
 
 
-def turns(kept: pd.DataFrame | None) -> narrate.Sentence | None:
+def turns(found: Survivors | None) -> narrate.Sentence | None:
     """How many uses the hand takes from a page while one pool of pages is read, and why it isn't one."""
-    if kept is None:
+    if found is None:
         return None
-    often = kept[(kept["flood"] == CROWD) & (kept["history"] == OFTEN)]
+    often = found.pages[(found.pages["flood"] == CROWD) & (found.pages["history"] == OFTEN)]
     started, spent = often["usage"].iloc[0], often[often["usage"] == 0]["pages_read"].min()
+    said = f"A page that was read several times has a usage count of {narrate.number(started, 1)} when the flood of many small relations begins"
     if pd.isna(spent):
-        return narrate.Sentence("At the end of the flood the pages that were read several times still have uses left.")
-    rate = started / spent
-    said = f"The {narrate.count(started, 'use')} of each page that was read several times {'last' if started > 1 else 'lasts'} while {narrate.number(spent)} pools of other pages are read"
-    if rate < 1.5:
+        return narrate.Sentence(f"{said}, and some of it is left at the end.")
+    said += f", and of zero when {narrate.number(spent)} pools of them have been read"
+    if started / spent < 1.5:
         return narrate.Sentence(f"{said}.")
     return narrate.Sentence(
-        f"{said}: {narrate.number(rate, 2)} of them for each pool. The hand has to go round twice to fill a pool with pages that are used once, first to take that one use from the pages that are there, and then to take their buffers."
+        f"{said}: it loses {narrate.number(started / spent, 1)} for each pool. The hand has to go round twice to fill a pool with pages that are used once, "
+        "first to take that one use from the pages that are there, and then to take their buffers."
     )
+
+
+def fading(waiting: pd.DataFrame | None) -> narrate.Sentence | None:
+    """What the background writer cleans while nobody asks for a buffer."""
+    if waiting is None:
+        return None
+    start, end = (waiting[waiting["event"] == event].iloc[0] for event in (dirt.MEANWHILE, WAITED))
+    said = (
+        f"Right after the update {narrate.count(start['dirty'], 'page')} {'is' if start['dirty'] == 1 else 'are'} dirty, {narrate.number(start['unused'])} of them with a usage count of zero; "
+        f"after {narrate.number(end['seconds'])} s it is {narrate.number(end['dirty'])}, {narrate.number(end['unused'])} of them with a usage count of zero"
+    )
+    if end["dirty"] == start["dirty"]:
+        return narrate.Sentence(f"{said}.")
+    return narrate.Sentence(f"{said}. The background writer cleans ahead of the hand, and only what the hand could take at once; as long as nobody asks for a buffer the hand stands still, and every other page keeps its count.")
 
 
 def first_reader(found: pd.DataFrame | None) -> narrate.Sentence | None:
