@@ -176,7 +176,7 @@ def test_the_delay_is_watched_from_moment_to_moment(chapter):
 def test_what_the_background_writer_cleans_is_said_only_if_it_did(dirty, cleans):
     waiting = pd.DataFrame({"event": [ex.dirt.MEANWHILE, ex.pools.WAITED], "seconds": [0, 1], "dirty": [304, dirty], "unused": [54, 0]})
     said = ex.words.fading(waiting)
-    assert said.startswith(f"Right after the update 304 pages are dirty, 54 of them with a usage count of zero; after 1 s it is {dirty}") and ("cleans ahead" in said) == cleans
+    assert said.startswith(f"Right after the update 304 pages are dirty, 54 of them with a usage count of zero; after 1 s it is {dirty}, none of them") and ("cleans ahead" in said) == cleans
 
 
 def test_provisions_for_another_strategy_are_looked_up_in_the_program(chapter, tmp_path):
@@ -259,6 +259,12 @@ def test_a_change_of_plan_over_memory_is_found():
     changed = ex.joins.ignored_facts(costs(*[HASH] * 4, *[MERGE] * 4))
     assert [*changed.values()] == [False, False, True]
     assert all(ex.joins.merge_facts(costs(MERGE, *[HASH] * 6, MERGE)).values())
+
+
+def test_the_clustered_index_is_judged_on_other_sizes_too():
+    clustered = lambda picked, small: costs(*picked).assign(attributes="unique2 = unique2", small=small)
+    facts = ex.joins.clustered_facts(pd.concat([clustered([MERGE] * 8, 100_000), clustered([MERGE] * 7 + [HASH], 950_000), clustered([MERGE] * 8, 10_000)]))
+    assert [*facts.values()] == [True] * 8 + [True, False] and "tup950000 with miltup, with any: Merge Join" in facts
 
 
 def test_sentences_fit_either_outcome():

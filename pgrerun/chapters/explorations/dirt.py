@@ -250,7 +250,7 @@ def waiting(chapter: Chapter) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["seconds", "event", "dirty", "unused", "checkpointer", "background_writer", "reader"])
 
 
-MEANWHILE, LOOKS = "while waiting", 8
+MEANWHILE, LOOKS = "while waiting", 10
 
 
 def _dirty(connection: psycopg.Connection) -> tuple[int, int]:

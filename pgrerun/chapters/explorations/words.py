@@ -90,9 +90,10 @@ def fading(waiting: pd.DataFrame | None) -> narrate.Sentence | None:
     if waiting is None:
         return None
     start, end = (waiting[waiting["event"] == event].iloc[0] for event in (dirt.MEANWHILE, WAITED))
+    unused = lambda row: f"{narrate.number(row['unused']) if row['unused'] else 'none'} of them with a usage count of zero"
     said = (
-        f"Right after the update {narrate.count(start['dirty'], 'page')} {'is' if start['dirty'] == 1 else 'are'} dirty, {narrate.number(start['unused'])} of them with a usage count of zero; "
-        f"after {narrate.number(end['seconds'])} s it is {narrate.number(end['dirty'])}, {narrate.number(end['unused'])} of them with a usage count of zero"
+        f"Right after the update {narrate.count(start['dirty'], 'page')} {'is' if start['dirty'] == 1 else 'are'} dirty, {unused(start)}; "
+        f"after {narrate.number(end['seconds'])} s it is {narrate.number(end['dirty'])}, {unused(end)}"
     )
     if end["dirty"] == start["dirty"]:
         return narrate.Sentence(f"{said}.")
