@@ -108,21 +108,42 @@ def test_what_the_reader_writes_is_no_longer_dirty(chapter):
 
 
 def test_the_clock_keeps_what_was_used_and_a_ring_spares_it(chapter):
-    kept, replay = ex.clock.survivors(chapter), ex.clock.replayed(chapter)
+    found = ex.clock.survivors(chapter)
+    kept, replay = found.pages, ex.clock.replayed(found)
     last = kept[kept["kept"] == 1].groupby(["flood", "history"])["pages_read"].max()
     assert last[ex.clock.CROWD, ex.clock.OFTEN] > last[ex.clock.CROWD, ex.clock.ONCE]
     assert last[ex.clock.RING, ex.clock.ONCE] == kept["pages_read"].max() == replay["pages_read"].max()
     start = kept[kept["pages_read"] == 0]
     assert set(start.loc[start["history"] == ex.clock.OFTEN, "usage"]) == {MAX_USAGE}
-    here, clock, recency = ex.clock.stays(kept, replay).set_index("who")[ex.clock.OFTEN]
-    assert abs(here - clock) < 1 and here > 1.5 * recency  # so small a pool is noticeably taken by catalogs
-    assert list(ex.clock.clock_facts(kept, replay).values()) == [True] * 4 + [False]
+    here, clock, recency = ex.clock.stays(found, replay).set_index("who")[ex.clock.OFTEN]
+    assert abs(here - clock) <= 0.2 and here > 1.5 * recency  # a step of the flood
+    assert re.search(r"when [12][.\d]* pools .*: it loses [12]\.\d for each pool\. The hand has to go round twice", ex.words.turns(found))
+    assert list(ex.clock.clock_facts(found, replay).values()) == [True] * 4 + [False]
 
 
 def test_what_is_never_displaced_stays_for_the_whole_flood():
     found = pd.DataFrame([(history, read, 1 - read * (history == ex.clock.ONCE)) for history in ex.clock.HISTORIES for read in (0, 0.5, 1)], columns=["history", "pages_read", "kept"])
     assert ex.clock.stay(found).to_dict() == {ex.clock.ONCE: 1, ex.clock.OFTEN: 1}
     assert ex.clock.stays(None, found) is ex.clock.clock_facts(None, found) is ex.clock.swap_facts(None) is None
+
+
+def test_a_ring_is_all_that_a_scan_leaves_in_the_pool(chapter):
+    written = ex.dirt.written(chapter)
+    own = written[(written["arm"] != ex.pools.CLEAN) & written["pool"].isin([ex.pools.BELOW, ex.pools.EQUAL])].set_index("pool")
+    for pool in (ex.pools.BELOW, ex.pools.EQUAL):  # an eighth of the pool at the most
+        assert set(own.loc[pool, "left"]) == {min(ex.dirt.RING_OF_11, ex.pools.buffers(chapter, pool) // 8)}
+    said = ex.words.ring(chapter, written)
+    assert "small ring of buffers" in said and "of the 30,304 pages of the slides' relation that is 0.1 %" in said
+    assert "ring" not in ex.words.ring(chapter, written.assign(left=printed.heap_pages(5000)))
+    table = ex.dirt.by_pool(written).set_index("pool / relation")
+    assert table.at[ex.pools.EQUAL, "written after an update"] > table.at[ex.pools.EQUAL, "written after update, checkpoint"] == 0
+
+
+def test_how_often_the_hand_goes_round_is_said_of_what_was_seen():
+    crowd = lambda *usage: ex.clock.Survivors(pd.DataFrame({"flood": ex.clock.CROWD, "history": ex.clock.OFTEN, "pages_read": [0.0, 1.0, 2.0, 3.0], "usage": usage}), [])
+    assert ex.words.turns(crowd(5, 4, 3, 2)).endswith("some of it is left at the end.")
+    assert "it loses 2.5 for each pool" in ex.words.turns(crowd(5, 3, 0, 0))
+    assert ex.words.turns(crowd(3, 2, 1, 0)).endswith("of zero when 3 pools of them have been read.") and ex.words.turns(None) is None
 
 
 def test_only_the_first_reader_of_an_updated_relation_writes(chapter):
@@ -140,13 +161,33 @@ def test_a_delay_is_judged_by_who_wrote(found, true):
     assert sum(ex.dirt.delay_facts(found).values()) == true
 
 
+def test_the_delay_is_watched_from_moment_to_moment(chapter):
+    waiting = ex.dirt.waiting(chapter)
+    meanwhile = waiting[waiting["event"] == ex.dirt.MEANWHILE]
+    assert meanwhile["seconds"].tolist() == [number / ex.dirt.LOOKS for number in range(ex.dirt.LOOKS)]
+    assert (waiting["unused"] <= waiting["dirty"]).all() and meanwhile["dirty"].is_monotonic_decreasing
+    assert waiting.set_index("event").at[ex.pools.CHECKPOINTED, "dirty"] == 0
+    assert "of usage count 0 after 1 s" in ex.drawn.fading(waiting).description
+    assert ex.drawn.waits(waiting).description.count("while waiting") == 0
+    assert ex.drawn.fading(None) is ex.words.fading(None) is None
+
+
+@pytest.mark.parametrize(("dirty", "cleans"), [(304, False), (250, True)])
+def test_what_the_background_writer_cleans_is_said_only_if_it_did(dirty, cleans):
+    waiting = pd.DataFrame({"event": [ex.dirt.MEANWHILE, ex.pools.WAITED], "seconds": [0, 1], "dirty": [304, dirty], "unused": [54, 0]})
+    said = ex.words.fading(waiting)
+    assert said.startswith(f"Right after the update 304 pages are dirty, 54 of them with a usage count of zero; after 1 s it is {dirty}, none of them") and ("cleans ahead" in said) == cleans
+
+
 def test_provisions_for_another_strategy_are_looked_up_in_the_program(chapter, tmp_path):
     found = ex.clock.provisions(chapter)
     assert [*ex.clock.swap_facts(found).values()] == [True, False, False]
     assert found.set_index("way")["found"][ex.clock.FUNCTION] == "StrategyGetBuffer"
     (tmp_path / "postgres").write_bytes(b"\0replace_victim_buffer_hook\0planner_hook\0")  # a program with a hook and no such function
     programs = SimpleNamespace(path=lambda name: tmp_path / name)
-    other = ex.clock.provisions(SimpleNamespace(cluster=chapter.cluster, programs=programs))
+    other = ex.clock.provisions(SimpleNamespace(borrowed=False, server=chapter.server, programs=programs))
+    with pytest.raises(CannotMeasure, match="by its address"):
+        ex.clock.provisions(SimpleNamespace(borrowed=True))
     assert [*ex.clock.swap_facts(other).values()] == [False, True, False]
 
 
@@ -220,6 +261,12 @@ def test_a_change_of_plan_over_memory_is_found():
     assert all(ex.joins.merge_facts(costs(MERGE, *[HASH] * 6, MERGE)).values())
 
 
+def test_the_clustered_index_is_judged_on_other_sizes_too():
+    clustered = lambda picked, small: costs(*picked).assign(attributes="unique2 = unique2", small=small)
+    facts = ex.joins.clustered_facts(pd.concat([clustered([MERGE] * 8, 100_000), clustered([MERGE] * 7 + [HASH], 950_000), clustered([MERGE] * 8, 10_000)]))
+    assert [*facts.values()] == [True] * 8 + [True, False] and "tup950000 with miltup, with any: Merge Join" in facts
+
+
 def test_sentences_fit_either_outcome():
     never = ex.words.flipped(costs(*[HASH] * 8))
     assert "Nowhere in the grid" in never
@@ -271,6 +318,15 @@ def test_the_size_up_spans_a_hundredfold_and_never_less_than_the_slides_joins():
     assert ex.relations.name(100_000) == "hundredktup" and ex.relations.name(320_000) == "tup320000"
     with pytest.raises(ParameterError, match="largest must be a whole number from 1000000"):
         chapter_parameters("explorations", {"largest": 999_999})
+
+
+def test_every_plan_of_the_appendix_has_todays_beside_it():
+    rows = [("unique2", 100_000, "Index Scan", 0), ("unique2", 2_000_000, "Index Scan", 0), ("unique3", 100_000, "Seq Scan", 0), ("unique3", 2_000_000, "Gather(Parallel Seq Scan)", 2)]
+    found = pd.DataFrame(rows, columns=["attribute", "tuples", "plan", "workers"])
+    t = ex.sizeup.appendix(SimpleNamespace(parameters=SimpleNamespace(largest=2_000_000)), found)
+    assert len(t) + 4 == len(published.table("explorations_plans"))  # four are the groupings'
+    assert t["then"].tolist() == ["Index Scan hundredktup using hundredktup_pkey", "Index Scan tenmiltup using tenmiltup_pkey", "Seq Scan hundredktup", "Gather(Parallel Seq Scan tenmiltup)"]
+    assert t["workers then"].tolist() == t["workers now"].tolist() == [0, 0, 0, 2] and ex.sizeup.appendix(None, None) is None
 
 
 # ---- two releases

@@ -41,3 +41,15 @@ def test_more_uses_than_the_largest_count_buy_no_more_time():
             pool.use(page)
 
     assert turns(1) < turns(3) < turns(MAX_USAGE) == turns(MAX_USAGE + 7)
+
+
+def test_a_pool_as_it_was_found_is_taken_up_where_the_hand_stands():
+    found = [("a", 1), ("b", 0), None, ("c", 2)]
+    clock = Clock.holding(found, hand=3)
+    clock.use("d")  # passes c and a, takes b
+    assert [clock.kept([page]) for page in "abcd"] == [1, 0, 1, 1]
+    clock.use("e"), clock.use("f")  # the empty one, and then a, since c has a use left
+    assert [clock.kept([page]) for page in "acdef"] == [0, 1, 1, 1, 1]
+    lru = LRU.holding(found, hand=3)
+    lru.use("d"), lru.use("e")
+    assert [lru.kept([page]) for page in "abcde"] == [1, 1, 0, 1, 1]

@@ -6,7 +6,7 @@ that it passes, and takes the first that has none left.
 """
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 
 MAX_USAGE = 5
 """BM_MAX_USAGE_COUNT of src/include/storage/buf_internals.h."""
@@ -26,6 +26,15 @@ class Clock(_Pool):
         self._buffers: list[Hashable | None] = [None] * size
         self._usage: dict[Hashable, int] = {}
         self._hand = 0
+
+    @classmethod
+    def holding(cls, buffers: Sequence[tuple[Hashable, int] | None], hand: int = 0) -> "Clock":
+        """A pool as somebody left it: each buffer's page and usage count (None for an empty one), and where the hand stands."""
+        pool = cls(len(buffers))
+        pool._buffers = [held and held[0] for held in buffers]
+        pool._usage = dict(held for held in buffers if held)
+        pool._hand = hand
+        return pool
 
     def use(self, page: Hashable) -> None:
         """Request one page: a hit, or a read that displaces another page."""
@@ -54,6 +63,13 @@ class LRU(_Pool):
     def __init__(self, size: int):
         self._size = size
         self._pages: OrderedDict[Hashable, None] = OrderedDict()
+
+    @classmethod
+    def holding(cls, buffers: Sequence[tuple[Hashable, int] | None], hand: int = 0) -> "LRU":
+        """The same pool as `Clock.holding`; the page at the hand counts as the one whose use is longest ago."""
+        pool = cls(len(buffers))
+        pool.use_all(held[0] for held in (*buffers[hand:], *buffers[:hand]) if held)
+        return pool
 
     def use(self, page: Hashable) -> None:
         """Request one page: a hit, or a read that displaces another page."""

@@ -23,6 +23,8 @@ from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import counters, plans
 from pgrerun.server import Cluster
 
+RING_OF_11 = 256 // 8
+"""Pages: 256 kB for every bulk read (src/backend/storage/buffer/README and freelist.c of release 11); from release 18 on it goes with the pool."""
 QUIET = {"bgwriter_lru_maxpages": 0}  # no background writer: every write has one of two authors
 
 
@@ -33,26 +35,33 @@ def written(chapter: Chapter, sizes: Sequence[str] | None = None) -> pd.DataFram
     """Pages that a reader of miltup1 has to write, in pools of several sizes (or of these), after each kind of preparation.
 
     Columns: pool, arm, read, hit and written (pages, of the reader's own), dirty_before and dirty_after (pages of
-    miltup2 in the pool). There is no background writer, so that the counts are the same every time.
+    miltup2 in the pool), left (pages of miltup1 in the pool afterwards: those of its ring, if it had one and found none).
+    There is no background writer, so that the counts are the same every time.
     """
     rows = []
     for pool in sizes or counted(chapter):
         found = cluster(chapter, pool)
         found.extension("pg_buffercache")
         with found.reloaded(**QUIET), found.connect() as connection, found.connect() as probe:
-            dirty_of(probe)  # planned before it counts
+            dirty_of(probe), left_of(probe)  # planned before they count
             for arm in (CLEAN, DIRTY, CHECKPOINTED):
                 before(connection, arm)
                 start = dirty_of(probe)
                 own = plans.explain(connection, SCAN, execute=True).buffers
-                rows.append((pool, arm, own["shared_read"], own["shared_hit"], own["shared_written"], start, dirty_of(probe)))
-    return pd.DataFrame(rows, columns=["pool", "arm", "read", "hit", "written", "dirty_before", "dirty_after"])
+                rows.append((pool, arm, own["shared_read"], own["shared_hit"], own["shared_written"], start, dirty_of(probe), left_of(probe)))
+    return pd.DataFrame(rows, columns=["pool", "arm", "read", "hit", "written", "dirty_before", "dirty_after", "left"])
 
 
 def dirty_of(connection: psycopg.Connection, relation: str = UPDATED) -> int:
     """Dirty pages of one relation and its key in the pool."""
     query = "SELECT count(*) FROM pg_buffercache WHERE isdirty AND relfilenode IN (pg_relation_filenode(%s), pg_relation_filenode(%s))"
     return connection.execute(query, [relation, f"{relation}_pkey"], prepare=True).fetchone()[0]
+
+
+def left_of(connection: psycopg.Connection, relation: str = READ) -> int:
+    """Pages of one relation's heap in the pool."""
+    query = "SELECT count(*) FROM pg_buffercache WHERE relfilenode = pg_relation_filenode(%s) AND relforknumber = 0"
+    return connection.execute(query, [relation], prepare=True).fetchone()[0]
 
 
 def beside_the_ring(chapter: Chapter) -> pd.DataFrame:
@@ -161,9 +170,9 @@ def by_pool(found: pd.DataFrame | None) -> pd.DataFrame | None:
         return None
     wide = found.pivot(index="pool", columns="arm", values="written").reindex(found["pool"].unique())
     dirty = found[found["arm"] == DIRTY].set_index("pool")
-    frame = wide[[CLEAN, DIRTY, CHECKPOINTED]].add_prefix("written ")
+    frame = wide.rename(columns={CHECKPOINTED: f"after {CHECKPOINTED}"})[[CLEAN, DIRTY, f"after {CHECKPOINTED}"]].add_prefix("written ")
     frame.insert(0, "dirty pages met", dirty["dirty_before"])
-    return frame.rename_axis("pool / relation").reset_index()
+    return frame.assign(**{"its own pages left after the update": dirty["left"]}).rename_axis("pool / relation").reset_index()
 
 
 # ---- every writer
@@ -177,18 +186,18 @@ def writers(chapter: Chapter) -> pd.DataFrame:
 
     Columns: background_writer ("as by default", "off"), and one for each of `WRITERS`.
     """
-    rows = []
-    for words, settings in (("as by default", {}), ("off", QUIET)):
-        found = cluster(chapter, BELOW)
-        with found.reloaded(**settings), counters.Counters(found) as counter, found.connect() as connection:
-            settle(connection)
-            with counter.measured(connection) as delta:
-                started = time.perf_counter()
-                while time.perf_counter() - started < 0.9:  # four rounds of the background writer
-                    connection.execute(UPDATE)
-                    connection.execute(f"VACUUM {UPDATED}")
-                connection.execute("CHECKPOINT")  # nobody else asks for one, and none is due
-            rows.append((words, *_by_writer(delta)))
+    found, rows = cluster(chapter, BELOW), []
+    with counters.Counters(found) as counter:
+        for words, settings in (("as by default", {}), ("off", QUIET)):
+            with found.reloaded(**settings), found.connect() as connection:
+                settle(connection)
+                with counter.measured(connection) as delta:
+                    started = time.perf_counter()
+                    while time.perf_counter() - started < 0.7:  # three rounds of the background writer
+                        connection.execute(UPDATE)
+                        connection.execute(f"VACUUM {UPDATED}")
+                    connection.execute("CHECKPOINT")  # nobody else asks for one, and none is due
+                rows.append((words, *_by_writer(delta)))
     return pd.DataFrame(rows, columns=["background_writer", *WRITERS])
 
 
@@ -215,14 +224,15 @@ def waiting(chapter: Chapter) -> pd.DataFrame:
     """Dirty pages of the updated relation after an update, while nothing happens and after a checkpoint.
 
     With PostgreSQL's own checkpoint_timeout, in a pool as large as the relation. Columns: seconds (since the update),
-    event, dirty (pages when the reader comes), checkpointer and background_writer (pages written from the update on),
-    reader (pages that the reader of miltup1 writes). The experiment begins anew for each row.
+    event, dirty (pages when the reader comes), unused (those of them with a usage count of zero), checkpointer and
+    background_writer (pages written from the update on), reader (pages that the reader of miltup1 writes). The experiment
+    begins anew for each event; the delay has rows of `MEANWHILE` besides, which only look into the pool.
     """
     wait, found = chapter.parameters.wait, cluster(chapter, EQUAL)
     found.extension("pg_buffercache")
     rows = []
     with found.reloaded(checkpoint_timeout="5min"), counters.Counters(found) as counter, found.connect() as connection, found.connect() as probe:
-        dirty_of(probe)
+        _dirty(probe)  # planned before it counts
         for arm in (DIRTY, WAITED, CHECKPOINTED):
             settle(connection)
             with counter.measured(connection, probe) as delta:
@@ -230,12 +240,26 @@ def waiting(chapter: Chapter) -> pd.DataFrame:
                 if arm == CHECKPOINTED:
                     connection.execute("CHECKPOINT")
                 if arm == WAITED:
-                    time.sleep(wait)
-                left = dirty_of(probe)
+                    for moment in range(LOOKS):
+                        rows.append((wait * moment / LOOKS, MEANWHILE, *_dirty(probe), None, None, None))
+                        time.sleep(wait / LOOKS)
+                left = _dirty(probe)
                 written = plans.explain(connection, SCAN, execute=True).buffers["shared_written"]
             _, background, checkpointer = _by_writer(delta)
-            rows.append((wait if arm == WAITED else 0, arm, left, checkpointer, background, written))
-    return pd.DataFrame(rows, columns=["seconds", "event", "dirty", "checkpointer", "background_writer", "reader"])
+            rows.append((wait if arm == WAITED else 0, arm, *left, checkpointer, background, written))
+    return pd.DataFrame(rows, columns=["seconds", "event", "dirty", "unused", "checkpointer", "background_writer", "reader"])
+
+
+MEANWHILE, LOOKS = "while waiting", 10
+
+
+def _dirty(connection: psycopg.Connection) -> tuple[int, int]:
+    """Dirty pages of miltup2 and its key in the pool, and those of them that the hand could take at once."""
+    query = (
+        "SELECT count(*), count(*) FILTER (WHERE usagecount = 0) FROM pg_buffercache"
+        " WHERE isdirty AND relfilenode IN (pg_relation_filenode(%s), pg_relation_filenode(%s))"
+    )
+    return connection.execute(query, [UPDATED, f"{UPDATED}_pkey"], prepare=True).fetchone()
 
 
 def delay_facts(found: pd.DataFrame | None) -> dict[str, bool] | None:

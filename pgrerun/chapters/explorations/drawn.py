@@ -6,8 +6,9 @@ from pgrerun import charts, narrate, published, statistics
 from pgrerun.chapter import Chapter, wide
 from pgrerun.chapters.explorations import grouping as groups
 from pgrerun.chapters.explorations import joins, pools, sizeup
-from pgrerun.chapters.explorations.clock import CROWD, HISTORIES, RING
-from pgrerun.chapters.explorations.pools import CLEAN, DIRTY
+from pgrerun.chapters.explorations.clock import CROWD, HISTORIES, RING, Survivors
+from pgrerun.chapters.explorations.dirt import MEANWHILE
+from pgrerun.chapters.explorations.pools import CLEAN, DIRTY, WAITED
 from pgrerun.chapters.explorations.relations import LARGE, SMALL, name
 from pgrerun.published.explorations import POOLS, TUPLES
 
@@ -93,10 +94,11 @@ def who_pays(written: pd.DataFrame | None) -> charts.Figure | None:
     )
 
 
-def clock(kept: pd.DataFrame | None) -> charts.Figure | None:
+def clock(found: Survivors | None) -> charts.Figure | None:
     """Survival of pages in the pool."""
-    if kept is None:
+    if found is None:
         return None
+    kept = found.pages
     frame = pd.DataFrame(
         {"x": kept["pages_read"], "value": kept["usage"].where(kept["kept"] > 0), "kind": "measured", "series": kept["history"], "panel": "flood: " + kept["flood"].map({RING: "one large scan", CROWD: "many small"})}
     ).dropna()
@@ -124,7 +126,7 @@ def stays(found: pd.DataFrame | None) -> charts.Figure | None:
     return charts.compare_to_print(
         frame,
         question="Would another strategy have kept the same pages?",
-        caption="Pages read from many small relations, in pools, until half of a watched relation's pages are displaced: counted on the server, and for the same requests under two simulated strategies.",
+        caption="Pages read from many small relations, in pools, until half of a watched relation's pages are displaced: counted on the server, and for the same requests under two simulated strategies. Each simulation begins with the pages and usage counts that the server's pool held.",
         description=narrate.described(frame),
         quantity="pages read",
         unit="pools",
@@ -334,7 +336,7 @@ def waits(waiting: pd.DataFrame | None) -> charts.Figure | None:
     if waiting is None:
         return None
     panels = {"dirty": "dirty pages left", "background_writer": "by background writer", "checkpointer": "by checkpointer", "reader": "written by the reader"}
-    frame = pd.DataFrame([charts.row(row.event, "measured", getattr(row, column), panel=panel) for column, panel in panels.items() for row in waiting.itertuples()])
+    frame = pd.DataFrame([charts.row(row.event, "measured", getattr(row, column), panel=panel) for column, panel in panels.items() for row in waiting.itertuples() if row.event != MEANWHILE])
     return charts.compare_to_print(
         frame,
         question="Does waiting help, and who does the work?",
@@ -346,4 +348,25 @@ def waits(waiting: pd.DataFrame | None) -> charts.Figure | None:
         own_scales=True,
         zero=True,
         name="explorations-waiting",
+    )
+
+
+def fading(waiting: pd.DataFrame | None) -> charts.Figure | None:
+    """Dirty pages over time while nothing happens, all and those that the hand could take at once."""
+    if waiting is None:
+        return None
+    seen = waiting[waiting["event"].isin([MEANWHILE, WAITED])]
+    series = {"dirty": "dirty", "unused": "of usage count 0"}
+    frame = pd.DataFrame([{"x": row.seconds, "value": getattr(row, column), "kind": "measured", "series": words} for column, words in series.items() for row in seen.itertuples()])
+    return charts.lines(
+        frame,
+        question="What becomes of dirty pages when nobody asks for a buffer?",
+        caption="Dirty pages of the updated relation in the pool from the end of the update on, and those of them that nobody has used since the clock's hand came by.",
+        description=narrate.described(frame.assign(label=frame["series"] + " after " + frame["x"].map(narrate.number) + " s")),
+        x_quantity="time since the update",
+        x_unit="s",
+        quantity="pages",
+        unit="",
+        zero=True,
+        name="explorations-fading",
     )

@@ -165,11 +165,13 @@ def considered_facts(found: pd.DataFrame | None, grouping: dict[str, set]) -> di
 
 
 def clustered_facts(found: pd.DataFrame | None) -> dict[str, bool] | None:
-    """Whether a merge join is picked on the clustered index, at every work_mem."""
+    """Whether a merge join is picked on the clustered index: for the slides' relations at every work_mem, and for all other sizes of the grid."""
     if found is None:
         return None
-    own = found[(found["attributes"] == "unique2 = unique2") & (found["small"] == SMALL) & (found["large"] == LARGE)]
-    return {f"with {work_mem}: {MERGE}": bool((group["picked"] == MERGE).all()) for work_mem, group in own.groupby("work_mem", sort=False)}
+    clustered = found[found["attributes"] == "unique2 = unique2"]
+    printed = (clustered["small"] == SMALL) & (clustered["large"] == LARGE)
+    facts = {f"with {work_mem}: {MERGE}": bool((group["picked"] == MERGE).all()) for work_mem, group in clustered[printed].groupby("work_mem", sort=False)}
+    return facts | {f"{name(small)} with {name(large)}, with any: {MERGE}": bool((group["picked"] == MERGE).all()) for (small, large), group in clustered[~printed].groupby(["small", "large"])}
 
 
 # ---- batches, workers

@@ -42,7 +42,7 @@ def load(chapter: Chapter) -> Table:
         for tuples in loaded(chapter):
             keyed(connection, name(tuples), tuples, logged=False)
         unvacuumed(connection)
-        return table(_pages(connection, [*map(name, loaded(chapter)), UNVACUUMED]), "The relations as loaded")
+        return table(_pages(connection, {name(tuples): tuples for tuples in loaded(chapter)} | {UNVACUUMED: SMALL}), "The relations as loaded")
 
 
 def loaded(chapter: Chapter) -> list[int]:
@@ -76,14 +76,15 @@ def unvacuumed(connection: psycopg.Connection) -> None:
     connection.execute(f"ANALYZE {UNVACUUMED}")
 
 
-def _pages(connection: psycopg.Connection, names: list[str]) -> pd.DataFrame:
+def _pages(connection: psycopg.Connection, tuples: dict[str, int]) -> pd.DataFrame:
+    # by our own count: that of ANALYZE is estimated from a sample
     rows = [
         connection.execute(
-            "SELECT c.relname, c.reltuples::bigint, c.relpages, c.relpages / 128.0, c.relallvisible, i.relpages"
+            "SELECT c.relname, %s::bigint, c.relpages, c.relpages / 128.0, c.relallvisible, i.relpages"
             " FROM pg_class c JOIN pg_index x ON x.indrelid = c.oid JOIN pg_class i ON i.oid = x.indexrelid WHERE c.oid = %s::regclass",
-            [one],
+            [number, one],
         ).fetchone()
-        for one in names
+        for one, number in tuples.items()
     ]
     columns = ["relation", "tuples", "pages", "MB", "pages all visible", "pages of the key"]
     return pd.DataFrame(rows, columns=columns).astype({"MB": float})

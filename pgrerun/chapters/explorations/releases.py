@@ -76,8 +76,10 @@ def _counts(place: Place) -> Iterator[tuple[str, str]]:
     plans = grouping.picks(place)
     for work_mem in grouping.WORK_MEM:
         yield f"GROUP BY unique2 with {work_mem}", grouping.picked(plans, grouping.UNIQUE, work_mem)
-    least = grouping.spills(place).iloc[0]
+    spills = grouping.spills(place)
+    least, most = spills.iloc[0], spills.iloc[-1]
     yield f"batches when it is hashed with {least['work_mem']}", "can't spill" if pd.isna(least["batches"]) else f"{least['batches']:,.0f}"
+    yield f"its hash table with {most['work_mem']}, MB", "not told" if pd.isna(most["memory_kb"]) else f"{most['memory_kb'] / 1024:.1f}"
     grid = joins.grid(place)
     yield "join of hundredktup with miltup", joins.over_memory(joins.printed_range(grid))
     yield "joins of the grid that memory alone changes", f"{len(joins.flips(grid))} of {grid.groupby(['small', 'large', 'attributes', 'multiplier']).ngroups}"

@@ -1,5 +1,6 @@
 """Experiment 3: the same query on relations of growing size, with an index and without."""
 
+import re
 from functools import partial
 
 import pandas as pd
@@ -111,6 +112,25 @@ def _touched(connection: psycopg.Connection, tuples: int) -> int:
     return buffers["shared_hit"] + buffers["shared_read"]
 
 
+def appendix(chapter: Chapter, found: pd.DataFrame | None) -> pd.DataFrame | None:
+    """The appendix's four plans of point queries and scans beside today's: columns statement, then, workers then, now, workers now; `found` is that of `plan_list`.
+
+    Where the print has its largest relation there stands the largest one here.
+    """
+    if found is None:
+        return None
+    printed, rows = published.table("explorations_plans"), []
+    today = found.set_index(["attribute", "tuples"])
+    for key, attribute, tuples in (
+        ("point_small", "unique2", SMALL), ("point_large", "unique2", chapter.parameters.largest), ("scan_small", "unique3", SMALL), ("scan_large", "unique3", chapter.parameters.largest),
+    ):  # fmt: skip
+        then, now = printed.loc[key], today.loc[(attribute, tuples)]
+        scan = re.sub(r" using (\w+)[ _](pkey) on (\w+)", r" \3 using \1_\2", then["scan"]).replace(" on ", " ")  # an underscore got lost in print
+        shape = scan if then["top"] in scan else f"{then['top']}({scan})"
+        rows.append((f"WHERE {attribute} = …", shape, 0 if pd.isna(then["workers"]) else int(then["workers"]), now["plan"], now["workers"]))
+    return pd.DataFrame(rows, columns=["statement", "then", "workers then", "now", "workers now"])
+
+
 def plan_facts(found: pd.DataFrame | None) -> dict[str, bool] | None:
     """Whether indexed queries use the index and the others don't."""
     if found is None:
@@ -168,6 +188,8 @@ def planning_over_execution(chapter: Chapter, which: str = "first") -> statistic
     return None if planned.empty else statistics.ratio(planned["point query"], executed["point query"], seed=chapter.parameters.seed)
 
 
+RESTARTS = 7
+"""At most: each reads the largest relation from disk, and once more."""
 COLD_UNITS = {"first lookup": "ms", "later lookup": "ms", "cold scan, small": "ms", "warm scan, small": "ms", "cold scan, large": "ms", "warm scan, large": "ms"}
 
 
@@ -187,7 +209,7 @@ def cold(chapter: Chapter) -> None:
                 found[f"warm scan, {words}"] = _timed(connection, statement(tuples, "unique3"))
         return found
 
-    chapter.compare("cold", [Arm("restarted", one)], COLD_UNITS, pairs=5, warmup=0)
+    chapter.compare("cold", [Arm("restarted", one)], COLD_UNITS, pairs=min(RESTARTS, chapter.parameters.pairs), warmup=0)
 
 
 def _timed(connection: psycopg.Connection, text: str) -> float:

@@ -7,7 +7,8 @@ import pandas as pd
 from pgrerun import narrate, published, statistics
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.explorations import dirt, grouping, joins, pools, releases, sizeup
-from pgrerun.chapters.explorations.pools import DIRTY
+from pgrerun.chapters.explorations.clock import CROWD, OFTEN, Survivors
+from pgrerun.chapters.explorations.pools import DIRTY, WAITED
 from pgrerun.chapters.explorations.relations import LARGE, SMALL, name, sizes
 from pgrerun.published.explorations import TUPLES, heap_pages, megabytes
 
@@ -31,25 +32,28 @@ def printed_intervals() -> narrate.Sentence:
 
 
 def ring(chapter: Chapter, written: pd.DataFrame | None) -> narrate.Sentence | None:
-    """How much of the reading is writing, by pool, and what that means for the slides' relation."""
+    """How much of the reading is writing, by pool, what is left of the reader's pages, and what that means for the slides' relation."""
     if written is None:
         return None
     below = [pool for pool in pools.counted(chapter) if pools.pools()[pool] < 4]
-    counts = [dirt.pick(written, pool, DIRTY)["written"] for pool in below]
-    pages = heap_pages(chapter.parameters.tuples)
-    most = max(counts)
-    printed = heap_pages(TUPLES["miltup"])
-    same = min(counts) > 0.5 * most
-    how = (
-        f"In pools of {below[0].split(' ')[0]} to {below[-1].split(' ')[0]} times the relation the reader writes {'' if min(counts) == most else f'{narrate.number(min(counts))} to '}{narrate.count(most, 'page')} "
-        f"for the {narrate.number(pages)} that it reads"
+    rows = [dirt.pick(written, pool, DIRTY) for pool in below]
+    pages, printed = heap_pages(chapter.parameters.tuples), heap_pages(TUPLES["miltup"])
+    left = [row["left"] for row in rows]
+    said = (
+        f"In pools of {below[0].split(' ')[0]} to {below[-1].split(' ')[0]} times the relation the reader writes {_range([row['written'] for row in rows])} for the {narrate.number(pages)} that it reads, "
+        f"and afterwards {_range(left)} of its relation {'is' if max(left) == 1 else 'are'} in the pool"
     )
-    why = (
-        f": about the same number whatever the pool, because a scan of more than a quarter of the pool gets a small ring of buffers and keeps reusing them. "
-        f"It pays for making its ring clean and for nothing else. Of the {narrate.number(printed)} pages of the slides' relation that would be {100 * most / printed:.1f} %."
-        if same else "."
+    if max(left) > pages / 2:
+        return narrate.Sentence(f"{said}.")
+    return narrate.Sentence(
+        f"{said}: a scan of more than a quarter of the pool gets a small ring of buffers and keeps reusing them. It pays for making its ring clean and for nothing else. "
+        f"In release 11 such a ring had {narrate.number(dirt.RING_OF_11)} pages, whatever the pool; of the {narrate.number(printed)} pages of the slides' relation that is {100 * dirt.RING_OF_11 / printed:.1f} %."
     )
-    return narrate.Sentence(how + why)
+
+
+def _range(counts: list[int]) -> str:
+    """Of pages: "32 pages", or "20 to 32 pages"."""
+    return ("" if min(counts) == max(counts) else f"{narrate.number(min(counts))} to ") + narrate.count(max(counts), "page")
 
 
 def expected_regime(chapter: Chapter, beside: pd.DataFrame | None) -> narrate.Sentence | None:
@@ -61,6 +65,39 @@ def expected_regime(chapter: Chapter, beside: pd.DataFrame | None) -> narrate.Se
     return narrate.Sentence(
         f"Without a ring, {narrate.number(own['written'])} of the {narrate.number(own['read'])} pages that are read cost a write."
     ) + narrate.ratio_sentence(slow, "time", "that read", "the same without an update")
+
+
+def turns(found: Survivors | None) -> narrate.Sentence | None:
+    """How many uses the hand takes from a page while one pool of pages is read, and why it isn't one."""
+    if found is None:
+        return None
+    often = found.pages[(found.pages["flood"] == CROWD) & (found.pages["history"] == OFTEN)]
+    started, spent = often["usage"].iloc[0], often[often["usage"] == 0]["pages_read"].min()
+    said = f"A page that was read several times has a usage count of {narrate.number(started, 1)} when the flood of many small relations begins"
+    if pd.isna(spent):
+        return narrate.Sentence(f"{said}, and some of it is left at the end.")
+    said += f", and of zero when {narrate.number(spent)} pools of them have been read"
+    if started / spent < 1.5:
+        return narrate.Sentence(f"{said}.")
+    return narrate.Sentence(
+        f"{said}: it loses {narrate.number(started / spent, 1)} for each pool. The hand has to go round twice to fill a pool with pages that are used once, "
+        "first to take that one use from the pages that are there, and then to take their buffers."
+    )
+
+
+def fading(waiting: pd.DataFrame | None) -> narrate.Sentence | None:
+    """What the background writer cleans while nobody asks for a buffer."""
+    if waiting is None:
+        return None
+    start, end = (waiting[waiting["event"] == event].iloc[0] for event in (dirt.MEANWHILE, WAITED))
+    unused = lambda row: f"{narrate.number(row['unused']) if row['unused'] else 'none'} of them with a usage count of zero"
+    said = (
+        f"Right after the update {narrate.count(start['dirty'], 'page')} {'is' if start['dirty'] == 1 else 'are'} dirty, {unused(start)}; "
+        f"after {narrate.number(end['seconds'])} s it is {narrate.number(end['dirty'])}, {unused(end)}"
+    )
+    if end["dirty"] == start["dirty"]:
+        return narrate.Sentence(f"{said}.")
+    return narrate.Sentence(f"{said}. The background writer cleans ahead of the hand, and only what the hand could take at once; as long as nobody asks for a buffer the hand stands still, and every other page keeps its count.")
 
 
 def first_reader(found: pd.DataFrame | None) -> narrate.Sentence | None:
@@ -152,7 +189,7 @@ def disk_or_memory(chapter: Chapter) -> narrate.Sentence | None:
         f"In print a hundred times the data took {narrate.number(100 * factor, 0)} times as long, {narrate.number(factor, 1)} times more than in proportion. "
         f"The ten million tuples fill {narrate.number(megabytes(pages), 0)} MB of a machine with {published.cell('explorations_setup', 'memory', 'value'):g} GB; the slides' time for them is that of a slow network disk. "
     )
-    return narrate.Sentence(said) + narrate.ratio_sentence(here, "time to scan the largest relation", "a scan right after a restart with nothing cached", "the next one")
+    return narrate.Sentence(said) + narrate.ratio_sentence(here, "time", "a scan of the largest relation right after a restart with nothing cached", "the next one")
 
 
 def wait_for_planner(chapter: Chapter) -> narrate.Sentence | None:
