@@ -41,9 +41,7 @@ def coverage(chapter: Chapter) -> narrate.Sentence | None:
 
 
 def memory(chapter: Chapter) -> narrate.Sentence | None:
-    """How much work is handing out and clearing memory, per command and per tuple."""
-
-
+    """How much work it is to hand memory out and to take it back."""
     if counted.routines(chapter, SCANS).empty:
         return None
     scans, transactions = (counted.share_of(chapter, workload, judged.ALLOCATION) for workload in (SCANS, TRANSACTIONS))
