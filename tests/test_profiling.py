@@ -13,7 +13,7 @@ import pytest
 from pgrerun import charts, claims, published
 from pgrerun.chapters import profiling
 from pgrerun.published import profiling as printed
-from pgrerun.chapters.profiling import attributes, breakdown, checks, counted, drawn, judged, ladder, queries
+from pgrerun.chapters.profiling import attributes, breakdown, checks, counted, drawn, judged, ladder, queries, words
 from pgrerun.errors import CannotMeasure, RerunError
 from pgrerun.instruments import callgrind, instructions, patching, symbols
 from pgrerun.server import Cluster, bundled
@@ -277,6 +277,15 @@ def test_nothing_is_judged_from_the_published_run():
     empty = SimpleNamespace(run=SimpleNamespace(observations=lambda name: pd.DataFrame()), published_run=lambda name: pd.DataFrame())
     for evidence in (judged.data_over_overhead, judged.optimizer_shares, judged.shift_facts, checks.trace_gain, checks.error_check_gain, ladder.each_step):
         assert evidence(empty) is None
+
+
+def test_samples_of_the_published_run_are_called_so():
+    taken = pd.DataFrame([(workload, f"{routine} | {part}", 50.0) for workload in (queries.SCANS, queries.TRANSACTIONS) for routine, part in (("copy", "kernel"), ("scan", "executor"))], columns=["arm", "metric", "value"])
+    empty = pd.DataFrame()
+    for own, published_run in ((taken, empty), (empty, taken)):
+        chapter = SimpleNamespace(run=SimpleNamespace(observations=lambda name: own), published_run=lambda name: published_run)
+        said = words.kernel(chapter)
+        assert "50 % of the scans (of 100 samples" in said and ("published run" in said) == own.empty
 
 
 def test_contrasts_stand_beside_each_other_by_instructions_and_by_time():
