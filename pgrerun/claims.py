@@ -14,7 +14,8 @@ published_value) and an idea_for_a_retest:
                "tp1_stages.stable.tp1 / tp1_stages.one.tp1", so that no number is copied
     margin     smallest effect of interest, as a share of no effect (0.05: ratios from 1/1.05 to
                1.05 are nothing); for "ratio" and "direction" only, 0.05 if empty
-    needs      a capability of server or machine without which the claim can't be tested
+    needs      a capability of server or machine without which the claim can't be tested, or several with
+               " and " between them
     quantity   what the number is, as a phrase that goes after "the"
 
 Predicates. Let [low, high] be the interval of a ratio in the claimed direction (a printed effect
@@ -149,6 +150,11 @@ class Claim(BaseModel):
         if self.predicate and (self.kind == "bug") != (self.predicate is Predicate.BUG):
             raise ValueError("claims of kind bug, and only they, have the predicate bug")
         return self
+
+    @property
+    def capabilities(self) -> tuple[str, ...]:
+        """What it can't be tested without, in the words of `Server.require` and of the instruments."""
+        return tuple(self.needs.split(" and ")) if self.needs else ()
 
     @property
     def document_name(self) -> str:
@@ -467,8 +473,9 @@ class Judge:
     def judge(self, id: str, evidence: Any, note: str = "") -> Judgement:
         """Judge a claim of this chapter by its declared predicate; see `judge`."""
         claim = self._claim(id)
-        if claim.needs and self._can and not self._can(claim.needs):
-            return self._keep(set_aside(claim, claim.needs, f"it needs {claim.needs}, which is missing here"))
+        for capability in claim.capabilities if self._can else ():
+            if not self._can(capability):
+                return self._keep(set_aside(claim, capability, f"it needs {capability}, which is missing here"))
         return self._keep(judge(claim, evidence, note))
 
     def set_aside(self, id: str, reason: CannotMeasure) -> Judgement:

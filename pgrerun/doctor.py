@@ -1,6 +1,6 @@
 """What this machine, and a server by URL, can measure, and what each missing thing costs.
 
-Only looks: no experiment runs. A claim names the capability that it can't do without in
+Only looks: no experiment runs. A claim names the capabilities that it can't do without in
 the ledger's column `needs`, in the words of `Server.require` and of the instruments.
 """
 
@@ -33,7 +33,7 @@ class Finding:
         """Claims that are set aside because it is missing."""
         if not self.missing:
             return []
-        return [claim.id for claim in ledger().values() if claim.needs == self.capability]
+        return [claim.id for claim in ledger().values() if self.capability in claim.capabilities]
 
 
 def examine(address: str = "") -> list[Finding]:
@@ -41,7 +41,7 @@ def examine(address: str = "") -> list[Finding]:
     of_server = list(_borrowed(address)) if address else list(_programs())
     findings = [*of_server, *_instruments(), *_hardware()]
     known = {finding.capability for finding in findings}
-    unknown = sorted({claim.needs for claim in ledger().values()} - known - {""})
+    unknown = sorted(_needed() - known)
     return findings + [Finding(need, "not looked for", need, missing=False) for need in unknown]
 
 
@@ -77,15 +77,20 @@ def _borrowed(address: str) -> Iterator[Finding]:
             yield Finding(capability.replace(":", " "), "yes" if there else "no", capability, missing=not there)
 
 
+def _needed() -> set[str]:
+    return {capability for claim in ledger().values() for capability in claim.capabilities}
+
+
 def _contrib_needed() -> set[str]:
-    needs = (claim.needs.partition(":") for claim in ledger().values())
-    return {name for kind, _, name in needs if kind == "contrib"}
+    return {name for kind, _, name in (capability.partition(":") for capability in _needed()) if kind == "contrib"}
 
 
 def _instruments() -> Iterator[Finding]:
     for name, instrument in (("callgrind", callgrind), ("perf", perf)):
         reason = instrument.unavailable()
         yield Finding(name, reason or "yes", name, missing=reason is not None)
+    there = shutil.which("objdump")
+    yield Finding("objdump", there or "not installed (Debian's package is `binutils`)", "objdump", missing=not there)
     counters = _hardware_counters()
     found = "yes" if counters else "no, so instructions are counted by callgrind"
     yield Finding("hardware counters", found, "hardware counters", missing=not counters)

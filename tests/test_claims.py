@@ -382,6 +382,10 @@ def test_a_declared_need_that_is_missing_sets_the_claim_aside(monkeypatch):
     assert Judge("tp1", can=lambda capability: True).judge("lai-052", {"a": True}).verdict is Verdict.HOLDS
     found = Judge("tp1", can=lambda capability: False).judge("lai-052", {"a": True})
     assert found.verdict is Verdict.NOT_TESTABLE and found.capability == "contrib:pg_buffercache"
+    needy = claim(Predicate.FACTS, id="lai-052", needs="restart and direct I/O")
+    assert needy.capabilities == ("restart", "direct I/O") and claim(Predicate.FACTS).capabilities == ()
+    found = Judge("tp1", can=lambda capability: capability == "restart").judge("lai-052", {"a": True})
+    assert found.verdict is Verdict.NOT_TESTABLE and found.capability == "direct I/O"
 
 
 def test_the_ledger_agrees_with_the_documents_where_they_are_at_hand():

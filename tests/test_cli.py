@@ -254,7 +254,8 @@ def test_doctor_looks_at_a_server(call, borrowed_url):
 def test_doctor_names_the_claims_that_a_missing_thing_sets_aside(monkeypatch):
     from pgrerun import doctor
 
-    needing = [claim.model_copy(update={"needs": "perf"}) for claim in list(doctor.ledger().values())[:2]]
+    needs = ("perf", "restart and perf")
+    needing = [claim.model_copy(update={"needs": words}) for claim, words in zip(doctor.ledger().values(), needs)]
     monkeypatch.setattr(doctor, "ledger", lambda: {claim.id: claim for claim in needing})
     monkeypatch.setattr(doctor.perf, "unavailable", lambda: "There is no perf.")
     perf = next(finding for finding in doctor.examine() if finding.what == "perf")

@@ -1,14 +1,19 @@
 """The profiling chapter's own verbs, and the instruments that came with it."""
 
+import ast
+import json
+import shutil
 import subprocess
+from pathlib import Path
 from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
-from pgrerun import charts, published
+from pgrerun import charts, claims, published
+from pgrerun.chapters import profiling
 from pgrerun.published import profiling as printed
-from pgrerun.chapters.profiling import attributes, breakdown, checks, counted, drawn, judged, ladder, queries
+from pgrerun.chapters.profiling import attributes, breakdown, checks, counted, drawn, judged, ladder, queries, words
 from pgrerun.errors import CannotMeasure, RerunError
 from pgrerun.instruments import callgrind, instructions, patching, symbols
 from pgrerun.server import Cluster, bundled
@@ -171,11 +176,14 @@ def test_groups_are_counted_apart_and_twice_the_same():
             callgrind.stacks(cluster, groups)
         cluster.stop()
         first, second = (callgrind.stacks(cluster, groups, callers=callers).groupby("group")["exclusive"].sum() for callers in (0, 30))
+        forgotten = callgrind.stacks(cluster, groups, callers=0, unreported={"warm-up", "few"})
+        assert set(forgotten["group"]) == {"many"} and abs(forgotten["exclusive"].sum() / first["many"] - 1) < 0.01
         assert first["many"] > first["few"] + 10_000 * 50
         assert abs(second / first - 1).max() < 0.01
         if instructions.unavailable():
             return
-        found = instructions.kinds(cluster, groups)
+        found = instructions.kinds(cluster, groups, unreported={"warm-up"})
+        assert set(found["group"]) == {"few", "many"}
         checked = found[found["kind"] == instructions.ERROR_CHECK].groupby("group")["executed"].sum()
         total = found.groupby("group")["instructions"].sum()
         assert 0 < checked["few"] < checked["many"] < total["many"]
@@ -215,6 +223,53 @@ def test_decisive_needs_both_sides():
     assert checks.decisive(None) is None
 
 
+# ---- what the ledger says of missing things
+
+NOTEBOOK = Path(__file__).resolve().parent.parent / "notebooks" / "profiling.ipynb"
+
+
+class _Reached(Exception):
+    """An experiment has found all that it asks for."""
+
+
+class _Asked:
+    """A chapter that an experiment asks for a server."""
+
+    def __init__(self, borrowed: bool):
+        self.borrowed = borrowed
+
+    def cluster(self, **settings):
+        raise CannotMeasure("restart", "it isn't ours") if self.borrowed else _Reached
+
+    def __getattr__(self, name):
+        raise _Reached
+
+
+def attempts():
+    """Each experiment of the notebook that is attempted for some claims, and these."""
+    for cell in json.loads(NOTEBOOK.read_text())["cells"]:
+        calls = ast.walk(ast.parse("".join(cell["source"]))) if cell["cell_type"] == "code" and "chapter.attempt" in "".join(cell["source"]) else ()
+        for call in calls:
+            if isinstance(call, ast.Call) and ast.unparse(call.func) == "chapter.attempt" and call.keywords:
+                yield tuple(eval(ast.unparse(part), {"profiling": profiling}) for part in (call.args[0], call.keywords[0].value))
+
+
+@pytest.mark.parametrize("capability, program", [("restart", ""), ("callgrind", "valgrind"), ("objdump", "objdump")])
+def test_the_ledger_names_what_each_experiment_cannot_do_without(monkeypatch, capability, program):
+    monkeypatch.setattr(shutil, "which", lambda name: None if name == program else f"/usr/bin/{name}")
+    chapter, lost = _Asked(borrowed=capability == "restart"), set()
+    for measure, named in attempts():
+        try:
+            measure(chapter)
+        except _Reached:
+            continue
+        except CannotMeasure as reason:
+            assert reason.capability == capability
+            lost |= set(named)
+    needing = {claim.id for claim in claims.ledger().values() if claim.chapter == "profiling" and capability in claim.capabilities}
+    assert lost == needing and needing
+
+
 # ---- what is judged without a count
 
 
@@ -222,6 +277,15 @@ def test_nothing_is_judged_from_the_published_run():
     empty = SimpleNamespace(run=SimpleNamespace(observations=lambda name: pd.DataFrame()), published_run=lambda name: pd.DataFrame())
     for evidence in (judged.data_over_overhead, judged.optimizer_shares, judged.shift_facts, checks.trace_gain, checks.error_check_gain, ladder.each_step):
         assert evidence(empty) is None
+
+
+def test_samples_of_the_published_run_are_called_so():
+    taken = pd.DataFrame([(workload, f"{routine} | {part}", 50.0) for workload in (queries.SCANS, queries.TRANSACTIONS) for routine, part in (("copy", "kernel"), ("scan", "executor"))], columns=["arm", "metric", "value"])
+    empty = pd.DataFrame()
+    for own, published_run in ((taken, empty), (empty, taken)):
+        chapter = SimpleNamespace(run=SimpleNamespace(observations=lambda name: own), published_run=lambda name: published_run)
+        said = words.kernel(chapter)
+        assert "50 % of the scans (of 100 samples" in said and ("published run" in said) == own.empty
 
 
 def test_contrasts_stand_beside_each_other_by_instructions_and_by_time():

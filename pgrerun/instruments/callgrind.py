@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import uuid
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -20,6 +20,8 @@ from pgrerun.errors import CannotMeasure, RerunError
 _STATEMENT = "exec_simple_query"
 # called by DISCARD and by nothing else: a statement that separates one group from the next
 _SEPARATOR, _SEPARATING = "DISCARD PLANS", "DiscardCommand"
+# the same for a group that nobody asks for: told apart by their callers, the routines of a first command of each kind make a long dump
+_FORGET, _FORGETTING = "UNLISTEN *", "Async_UnlistenAll"
 COLUMNS = ["statement", "function", "file", "object", "inclusive", "exclusive", "calls"]
 STACKS = ["group", "stack", "function", "file", "object", "exclusive", "calls"]
 
@@ -76,7 +78,7 @@ def stacks(
     settings: dict | None = None,
     callers: int = 48,
     program: Path | None = None,
-    unreported: str = "",
+    unreported: Collection[str] = (),
 ) -> pd.DataFrame:
     """Instructions by function and by who called it, for groups of statements.
 
@@ -85,27 +87,39 @@ def stacks(
     one backend, so an earlier group can warm up a later one. Columns: group, stack (function names
     from the outermost to the function itself, joined by ";"), function, file (None if unknown), object, exclusive
     (instructions), calls. A group contains the instructions of one DISCARD PLANS, which ends it.
-    `program` runs instead of the cluster's own postgres. The group `unreported` runs, and is left out of the result.
+    `program` runs instead of the cluster's own postgres. The groups `unreported` run, and are left out of the result.
     CannotMeasure without valgrind or for a stripped program, RerunError if a statement
     fails or the cluster is running.
     """
     require()
     _require_stopped(cluster)
     stem = f"callgrind-{uuid.uuid4().hex[:12]}"
-    statements = [statement for group in groups.values() for statement in [*group, _SEPARATOR]]
-    options = [f"--dump-before={_SEPARATING}", f"--separate-callers={callers}", "--separate-recs=1"]
+    statements, options = _separated(groups, unreported)
+    options += [f"--separate-callers={callers}", "--separate-recs=1"]
     try:
         _run(cluster, statements, settings, cluster.scratch / stem, options, program)
         names: dict[str, dict[str, str]] = {"ob": {}, "fl": {}, "fn": {}}
-        parts = [cluster.scratch / f"{stem}.{number + 1}" for number in range(len(groups))]
-        if not all(part.exists() for part in parts):
-            raise _stripped(cluster)
-        wanted = [(group, part) for group, part in zip(groups, parts) if group != unreported]  # a part explains its own abbreviations
-        frames = [_stacked(_read(part.read_text(errors="replace"), names), group) for group, part in wanted]
+        frames = [_stacked(_read(text, names), group) for group, text in _dumps(cluster, stem, groups, unreported)]
         return pd.concat(frames, ignore_index=True)[STACKS]
     finally:
         for path in cluster.scratch.glob(f"{stem}*"):
             path.unlink(missing_ok=True)
+
+
+def _separated(groups: Mapping[str, Sequence[str]], unreported: Collection[str]) -> tuple[list[str], list[str]]:
+    """The groups' statements, each group with the one that ends it, and the options that make a dump of each reported group."""
+    ends = {name: _FORGET if name in unreported else _SEPARATOR for name in groups}
+    statements = [statement for name, group in groups.items() for statement in [*group, ends[name]]]
+    return statements, [f"--dump-before={_SEPARATING}", f"--zero-before={_FORGETTING}"]
+
+
+def _dumps(cluster, stem: str, groups: Mapping[str, Sequence[str]], unreported: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Each reported group and the text of its dump, which explains its own abbreviations. CannotMeasure for a stripped program."""
+    for number, name in enumerate((name for name in groups if name not in unreported), start=1):
+        part = cluster.scratch / f"{stem}.{number}"
+        if not part.exists():
+            raise _stripped(cluster)
+        yield name, part.read_text(errors="replace")
 
 
 def _single_user(cluster, command: list[str], statements: Sequence[str]) -> subprocess.CompletedProcess:

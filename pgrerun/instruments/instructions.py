@@ -10,10 +10,10 @@ import re
 import shutil
 import subprocess
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
-from threading import Lock
 
 import pandas as pd
 
@@ -38,33 +38,32 @@ def unavailable() -> str | None:
     return callgrind.unavailable()
 
 
-def kinds(cluster, groups: Mapping[str, Sequence[str]], *, settings: dict | None = None, unreported: str = "") -> pd.DataFrame:
+def kinds(cluster, groups: Mapping[str, Sequence[str]], *, settings: dict | None = None, unreported: Collection[str] = ()) -> pd.DataFrame:
     """Instructions that groups of statements execute in the server program, by kind and function.
 
     As `callgrind.stacks`, but by what an instruction does. Columns: group, kind (ERROR_CHECK, TYPE_TEST, OTHER),
     function, executed (checks or tests made; instructions for OTHER), instructions (of a check: the jump, and the
     comparison before it). A type test is any comparison that looks like one, so their number is an
-    upper bound. Libraries are left out. The group `unreported` runs, and is left out of the result. CannotMeasure without valgrind or objdump, for a stripped program, for
-    other processors than x86-64, and for a program that is loaded at changing addresses.
+    upper bound. Libraries are left out. The groups `unreported` run, and are left out of the result. CannotMeasure
+    without valgrind or objdump, for a stripped program, for other processors than x86-64, and for a program that is
+    loaded at changing addresses.
     """
     if reason := unavailable():
         raise CannotMeasure("callgrind" if callgrind.unavailable() else "objdump", reason)
     callgrind._require_stopped(cluster)
     program = cluster._executable("postgres")
     stem = f"callgrind-{uuid.uuid4().hex[:12]}"
-    statements = [statement for group in groups.values() for statement in [*group, callgrind._SEPARATOR]]
-    options = [f"--dump-before={callgrind._SEPARATING}", "--dump-instr=yes", "--dump-line=no"]
-    frames, names = [], {}
+    statements, options = callgrind._separated(groups, unreported)
+    names: dict[str, dict[str, str]] = {}
     try:
-        callgrind._run(cluster, statements, settings, cluster.scratch / stem, options)
-        code = _code(program)
-        for number, group in enumerate(groups):
-            part = cluster.scratch / f"{stem}.{number + 1}"
-            if not part.exists():
-                raise callgrind._stripped(cluster)
-            if group == unreported:
-                continue
-            frames.append(code.told_apart(_executed(part.read_text(errors="replace"), program.name, names)).assign(group=group))
+        with ThreadPoolExecutor(1) as beside:
+            reading = beside.submit(_Code.read, program)
+            callgrind._run(cluster, statements, settings, cluster.scratch / stem, [*options, "--dump-instr=yes", "--dump-line=no"])
+            code = reading.result()
+        frames = [
+            code.told_apart(_executed(text, program.name, names)).assign(group=group)
+            for group, text in callgrind._dumps(cluster, stem, groups, unreported)
+        ]
     finally:
         for path in cluster.scratch.glob(f"{stem}*"):
             path.unlink(missing_ok=True)
@@ -95,22 +94,14 @@ def _executed(text: str, program: str, names: dict[str, str]) -> dict[int, tuple
     return found
 
 
-_READING = Lock()
-
-
-@cache
-def _read_once(program: Path) -> "_Code":
-    return _Code(program)
-
-
-def _code(program: Path) -> "_Code":
-    """The code of a program, read once however many threads ask for it."""
-    with _READING:
-        return _read_once(program)
-
-
 class _Code:
     """A program's instructions by address."""
+
+    @classmethod
+    @cache
+    def read(cls, program: Path) -> "_Code":
+        """The code of a program; objdump takes some seconds, so once is enough."""
+        return cls(program)
 
     def __init__(self, program: Path):
         done = subprocess.run(["objdump", "-d", "-w", "--no-show-raw-insn", str(program)], capture_output=True, text=True)

@@ -16,7 +16,7 @@ from pgrerun.relations import loading
 from pgrerun.relations.wisconsin import Wisconsin
 
 EXPERIMENT, TIMED = "attributes", "attributes and rules, timed"
-REPEATS = 10  # of a command in one observation of its time
+REPEATS = 5  # of a command in one observation of its time
 PLACES = (1, 2, 4, 8, 13)
 USES = (1, 2, 3, 5, 9)
 FIXED, VARYING = "fixed width before", "varying width before"
@@ -39,12 +39,12 @@ def attributes(chapter: Chapter) -> None:
         tuples = connection.execute("SELECT count(*) FROM tenk1").fetchone()[0]
     found = counted.by_command(cluster, arms | others)
     rules.record(chapter, {name: found[name] for name in others}, cluster)
-    for number, arm in enumerate(arms):
+    for arm in arms:
         one = found[arm]
         routine = one[one["function"].str.partition(".")[0].isin(counted.ATTRIBUTE_ROUTINES)]
         fetched = routine["calls"].max() if len(routine) else 0  # the outermost is called as often as the ones below it
         metrics = {"calls": fetched / tuples, "in routine": routine["exclusive"].sum() / tuples, "in all": one["exclusive"].sum() / tuples}
-        chapter.run.observe(EXPERIMENT, arm, 0, metrics, units=_UNITS, seed=chapter.parameters.seed, position=number, started_at="", flags={})
+        counted.keep(chapter, EXPERIMENT, arm, metrics, _UNITS)
 
 
 def commands(connection: psycopg.Connection) -> dict[str, str]:
@@ -112,10 +112,7 @@ def contrasts(chapter: Chapter) -> pd.DataFrame:
 
 def found(chapter: Chapter) -> pd.DataFrame:
     """A row per arm with the numbers per tuple, from this run or else the published one; empty if neither has it."""
-    for frame in (chapter.run.observations(EXPERIMENT), chapter.published_run(EXPERIMENT)):
-        if not frame.empty:
-            return frame.pivot(index="arm", columns="metric", values="value")
-    return pd.DataFrame()
+    return counted.by_arm(chapter, EXPERIMENT)
 
 
 def routine_gain(chapter: Chapter) -> float | None:

@@ -47,18 +47,14 @@ def kinds(chapter: Chapter) -> None:
     if chapter.run.finished(KINDS):
         return
 
-    def count(workload: str) -> pd.DataFrame:
-        with counted.twin(cluster) as own:
-            return instructions.kinds(own, counted.groups(chapter, workload, counted.BATCH), unreported=counted.WARM_UP)
-
-    with counted.stopped(cluster):
-        both = counted.in_turn(count, (SCANS, TRANSACTIONS))
-    for position, (workload, chosen) in enumerate(zip((SCANS, TRANSACTIONS), both)):
+    with counted.stopped(cluster), counted.twin(cluster) as own:
+        both = instructions.kinds(own, counted.groups(chapter, counted.BATCH, SCANS, TRANSACTIONS), unreported={counted.WARM_UP})
+    for workload, chosen in both.groupby("group"):
         by = chosen.groupby("kind")[["executed", "instructions"]].sum()
         metrics = {f"{kind}: {column}": float(by.at[kind, column]) for kind in by.index for column in by.columns}
         busiest = chosen[chosen["kind"] == instructions.ERROR_CHECK].nlargest(8, "executed")
         metrics |= {f"{_CHECKED}{row.function.partition(chr(39))[0]}": float(row.executed) for row in busiest.itertuples()}
-        chapter.run.observe(KINDS, workload, 0, metrics, units=dict.fromkeys(metrics, ""), seed=chapter.parameters.seed, position=position, started_at="", flags={})
+        counted.keep(chapter, KINDS, workload, metrics, "")
 
 
 _CHECKED = "checks in "
@@ -126,7 +122,7 @@ def always_true(chapter: Chapter) -> pd.DataFrame:
         raise CannotMeasure("restart", "it needs a server program that may be changed")
     cluster = counted.pool(chapter)
     with counted.stopped(cluster):
-        rows = [_asked(chapter, cluster, *row) for row in _ALWAYS]
+        rows = counted.in_turn(lambda row: _asked(chapter, cluster, *row), _ALWAYS)
     return pd.DataFrame(rows, columns=["check", "routine", "answer", "last words"])
 
 
@@ -181,9 +177,8 @@ def page_verification(chapter: Chapter) -> None:
         return
     with patching.answering(chapter.programs, "PageIsVerified", 1) as patched, counted.stopped(cluster):
         both = counted.in_turn(lambda program: counted.of_both_sets(chapter, cluster, {}, program=program), (None, patched))
-    for position, (arm, metrics) in enumerate(zip((WITH, WITHOUT), both)):
-        units = dict.fromkeys(metrics, "instructions")
-        chapter.run.observe(EXPERIMENT, arm, 0, metrics, units=units, seed=chapter.parameters.seed, position=position, started_at="", flags={})
+    for arm, metrics in zip((WITH, WITHOUT), both):
+        counted.keep(chapter, EXPERIMENT, arm, metrics, "instructions")
 
 
 def verified_over_not(chapter: Chapter) -> float | None:

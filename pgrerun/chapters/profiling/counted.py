@@ -1,6 +1,6 @@
 """Instructions of both query sets by routine, from callgrind: the modern `pixie`.
 
-One single-user backend runs a warm-up, Figure 2.1 and Figure 2.3; what every routine executed,
+Single-user backends run a warm-up and then Figure 2.1 or Figure 2.3; what every routine executed,
 how often it was called and by whom goes into the record. Everything else here reads the record.
 """
 
@@ -20,7 +20,7 @@ from pgrerun import published
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.profiling import breakdown, queries
 from pgrerun.chapters.profiling.queries import SCANS, TRANSACTIONS
-from pgrerun.errors import CannotMeasure
+from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.instruments import callgrind
 from pgrerun.server import Cluster
 
@@ -30,6 +30,7 @@ LEAST_FRAME = 0.002
 _SEP = " | "  # between routine, file, directory, subsystem and object in a metric's name
 _ENTRY = "exec_simple_query"
 WARM_UP = "warm-up"  # the group of statements that fill catalog caches and pool
+PREPARED, _PLANNING = "transactions, prepared", "first transactions, prepared"
 POOL_1990 = "128kB"  # 16 pages: the report's buffer pool
 BATCH = 5  # transactions where whole sets are counted; instructions per transaction don't vary much
 
@@ -42,9 +43,7 @@ def pool(chapter: Chapter) -> Cluster:
     cluster = chapter.cluster(shared_buffers="64MB", min_wal_size="32MB", cluster_name="profiled")
     cluster.start()
     cluster.extension("pg_prewarm")
-    with cluster.connect() as connection:
-        if not connection.execute("SELECT to_regclass('tenk1')").fetchone()[0]:
-            queries.load(chapter, cluster)
+    queries.at_hand(chapter, cluster)
     return cluster
 
 
@@ -73,10 +72,11 @@ def twin(cluster: Cluster, checksums: bool = True) -> Iterator[Cluster]:
 
 def set_checksums(cluster: Cluster, on: bool) -> None:
     """Switch a stopped cluster's data checksums; CannotMeasure for programs that can't."""
-    program = cluster._executable("pg_checksums")
-    done = subprocess.run([program, "--enable" if on else "--disable", "-D", cluster.data_directory], capture_output=True, text=True, **cluster._server_process())
-    if done.returncode and "already" not in done.stderr:
-        raise CannotMeasure("checksums", f"data checksums can't be switched here: {done.stderr.strip()[:200]}")
+    try:
+        cluster.offline("pg_checksums", "--enable" if on else "--disable")
+    except ServerError as error:
+        if "already" not in str(error):
+            raise CannotMeasure("checksums", f"data checksums can't be switched here: {error}") from None
 
 
 def in_turn(job: Callable, items: Iterable) -> list:
@@ -98,7 +98,7 @@ def instructions(chapter: Chapter) -> None:
 
     def count(workload: str) -> pd.DataFrame:
         with twin(cluster) as own:
-            return callgrind.stacks(own, groups(chapter, workload, chapter.parameters.transactions), unreported=WARM_UP)
+            return callgrind.stacks(own, groups(chapter, chapter.parameters.transactions, workload), unreported={WARM_UP})
 
     with stopped(cluster):
         found = in_turn(count, (SCANS, TRANSACTIONS))
@@ -106,27 +106,33 @@ def instructions(chapter: Chapter) -> None:
         _record(chapter, workload, stacks[stacks["group"] == workload], cluster._executable("postgres"))
 
 
-def groups(chapter: Chapter, workload: str, count: int) -> dict[str, Sequence[str]]:
-    """Statements of one query set (so many transactions, if it is theirs), with a warm-up before them: catalog caches are filled, and the pool."""
-    if workload == SCANS:
-        return {WARM_UP: [*queries.warm_up(), _WARM], SCANS: queries.scans()}
-    return {WARM_UP: [_WARM, *queries.transactions(chapter, 3, seed=1)], TRANSACTIONS: queries.transactions(chapter, count)}
+def groups(chapter: Chapter, count: int, *sets: str) -> dict[str, Sequence[str]]:
+    """Statements of query sets, so many transactions, with a warm-up before them: catalog caches are filled, and the pool."""
+    first = {SCANS: queries.warm_up(), TRANSACTIONS: queries.transactions(chapter, 3, seed=1)}
+    work = {SCANS: queries.scans(), TRANSACTIONS: queries.transactions(chapter, count)}
+    return {WARM_UP: [*(command for each in sets for command in first[each]), _WARM]} | {each: work[each] for each in sets}
 
 
 def of_both_sets(
     chapter: Chapter, cluster: Cluster, settings: Mapping[str, str], *, checksums: bool = True, prepared: bool = False, program: Path | None = None
 ) -> dict[str, float]:
-    """Instructions of each query set with the report's buffer pool and these settings, on a stopped cluster's twin."""
-    prepare = queries.prepare() if prepared else []
+    """Instructions of each query set with the report's buffer pool and these settings, on a stopped cluster's twin.
+
+    With `prepared` the same transactions follow as prepared statements, and are one more set: `PREPARED`.
+    """
     work = {
-        WARM_UP: [*queries.warm_up(), *prepare, *queries.transactions(chapter, 6 if prepared else 2, seed=1, prepared=prepared)],  # five until a plan is kept
+        WARM_UP: [*queries.warm_up(), *queries.transactions(chapter, 2, seed=1)],
         SCANS: queries.scans(),
-        TRANSACTIONS: queries.transactions(chapter, BATCH, prepared=prepared),
+        TRANSACTIONS: queries.transactions(chapter, BATCH),
     }
+    if prepared:
+        work[_PLANNING] = [*queries.prepare(), *queries.transactions(chapter, 6, seed=1, prepared=True)]  # five until a plan is kept
+        work[PREPARED] = queries.transactions(chapter, BATCH, prepared=True)
+    unreported = {WARM_UP, _PLANNING}
     with twin(cluster, checksums) as own:
-        found = callgrind.stacks(own, work, settings={"shared_buffers": POOL_1990, **settings}, callers=0, program=program, unreported=WARM_UP)
+        found = callgrind.stacks(own, work, settings={"shared_buffers": POOL_1990, **settings}, callers=0, program=program, unreported=unreported)
     by = found.groupby("group")["exclusive"].sum()
-    return {workload: float(by[workload]) for workload in (SCANS, TRANSACTIONS)}
+    return {name: float(by[name]) for name in work if name not in unreported}
 
 
 def by_command(cluster: Cluster, commands: Mapping[str, str]) -> dict[str, pd.DataFrame]:
@@ -158,9 +164,16 @@ def _record(chapter: Chapter, workload: str, stacks: pd.DataFrame, program) -> N
     # the experiment that `instructions` asks for comes last: an interrupted record is made anew
     for experiment in reversed(kept):
         metrics, unit = kept[experiment]
-        if (0, workload) not in chapter.run.finished(experiment):
-            units = dict.fromkeys(metrics, unit)
-            chapter.run.observe(experiment, workload, 0, metrics, units=units, seed=chapter.parameters.seed, position=0, started_at="", flags={})
+        keep(chapter, experiment, workload, metrics, unit)
+
+
+def keep(chapter: Chapter, experiment: str, arm: str, metrics: Mapping[str, float], units: str | Mapping[str, str]) -> None:
+    """Record what was counted for one arm, unless it is there: a count has neither block nor clock."""
+    if (0, arm) in chapter.run.finished(experiment):
+        return
+    units = dict.fromkeys(metrics, units) if isinstance(units, str) else units
+    position = len(chapter.run.finished(experiment))
+    chapter.run.observe(experiment, arm, 0, metrics, units=units, seed=chapter.parameters.seed, position=position, started_at="", flags={})
 
 
 def _frames(stack: str) -> list[str]:
@@ -261,6 +274,14 @@ def _of(chapter: Chapter, experiment: str, workload: str, provenance: str = "") 
             chosen = observations[observations["arm"] == workload]
             return pd.Series(chosen["value"].to_numpy(), index=chosen["metric"].to_numpy(), dtype=float)
     return pd.Series(dtype=float)
+
+
+def by_arm(chapter: Chapter, experiment: str) -> pd.DataFrame:
+    """A row per arm and a column per metric, from this run or else from the published one; empty if neither has counted."""
+    for frame in (chapter.run.observations(experiment), chapter.published_run(experiment)):
+        if not frame.empty:
+            return frame.pivot(index="arm", columns="metric", values="value")
+    return pd.DataFrame()
 
 
 def measured(chapter: Chapter) -> bool:

@@ -58,20 +58,20 @@ def settings_at(step: Step) -> dict[str, str]:
 def bookkeeping(chapter: Chapter) -> None:
     """Count both sets' instructions at each step, with the report's buffer pool of 16 pages.
 
-    The step with PostgreSQL's own settings was counted when the verification of pages was.
+    The step with PostgreSQL's own settings was counted when the verification of pages was. Prepared statements run in
+    the backend of the step before them, which has the same settings; no scan is prepared, so their scans are that step's.
     """
     callgrind.require()
     cluster = counted.pool(chapter)
     if len(chapter.run.finished(EXPERIMENT)) == len(STEPS):
         return
     counts = _counted_before(chapter)
-    todo = [step for step in STEPS if step.name not in counts]
+    todo = [step for step in STEPS if step.name not in counts and not step.prepared]
     with counted.stopped(cluster):
         counts |= zip((step.name for step in todo), counted.in_turn(partial(_count, chapter, cluster), todo))
-    for position, step in enumerate(STEPS):
-        if (0, step.name) not in chapter.run.finished(EXPERIMENT):
-            units = dict.fromkeys(counts[step.name], "instructions")
-            chapter.run.observe(EXPERIMENT, step.name, 0, counts[step.name], units=units, seed=chapter.parameters.seed, position=position, started_at="", flags={})
+    counts[STEPS[-1].name] = {SCANS: counts[BARE][SCANS], TRANSACTIONS: counts[BARE].pop(counted.PREPARED)}
+    for step in STEPS:
+        counted.keep(chapter, EXPERIMENT, step.name, counts[step.name], "instructions")
 
 
 def _counted_before(chapter: Chapter) -> dict[str, dict[str, float]]:
@@ -84,7 +84,7 @@ def _counted_before(chapter: Chapter) -> dict[str, dict[str, float]]:
 def _count(chapter: Chapter, cluster: Cluster, step: Step) -> dict[str, float]:
     settings = settings_at(step)
     known = {name: value for name, value in settings.items() if settings[PRELOAD] or not name.startswith("pg_stat_statements.")}
-    return counted.of_both_sets(chapter, cluster, known, checksums=step.checksums, prepared=step.prepared)
+    return counted.of_both_sets(chapter, cluster, known, checksums=step.checksums, prepared=step.name == BARE)
 
 
 # ---- the same by the clock
@@ -115,20 +115,19 @@ def live(chapter: Chapter, checksums: bool = True) -> Cluster:
     cluster = chapter.cluster(shared_buffers=POOL_1990, fsync="off", shared_preload_libraries="pg_stat_statements", cluster_name=name)
     cluster.require("contrib:pg_stat_statements")
     with cluster.connect() as connection:
-        loaded = connection.execute("SELECT to_regclass('tenk1')").fetchone()[0]
-    if not loaded:
+        verifying = connection.execute("SHOW data_checksums").fetchone()[0] == "on"
+    if verifying != checksums:
         with counted.stopped(cluster):
             counted.set_checksums(cluster, checksums)
-        cluster.extension("pg_stat_statements")
-        queries.load(chapter, cluster)
+    cluster.extension("pg_stat_statements")
+    queries.at_hand(chapter, cluster)
     return cluster
 
 
 def _swept(connections: Sequence[psycopg.Connection], block: Block) -> None:
     """Before each block remove what the one before left behind: more arms run on one server than on the other."""
     for connection in connections if block.position == 0 else ():
-        for relation in ("tenk1", "tenk2", "pg_attribute", "pg_class", "pg_type", "pg_depend"):
-            connection.execute(f"VACUUM {relation}")
+        queries.swept(connection)
 
 
 def _time(chapter: Chapter, connection: psycopg.Connection, prepared: bool, block: Block) -> dict[str, float]:
@@ -154,11 +153,10 @@ def relative(chapter: Chapter, workload: str, step: str, base: str = EVERYTHING)
 
 def found(chapter: Chapter) -> pd.DataFrame:
     """A row per step, in order: instructions of each set; from this run or else the published one."""
-    for frame in (chapter.run.observations(EXPERIMENT), chapter.published_run(EXPERIMENT)):
-        if not frame.empty:
-            wide = frame.pivot(index="arm", columns="metric", values="value").reindex([step.name for step in STEPS])
-            return wide[[SCANS, TRANSACTIONS]].rename_axis("step").reset_index()
-    return pd.DataFrame()
+    wide = counted.by_arm(chapter, EXPERIMENT)
+    if wide.empty:
+        return wide
+    return wide.reindex([step.name for step in STEPS])[[SCANS, TRANSACTIONS]].rename_axis("step").reset_index()
 
 
 def beside(chapter: Chapter) -> pd.DataFrame:

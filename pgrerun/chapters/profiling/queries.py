@@ -3,6 +3,7 @@
 import random
 
 import pandas as pd
+import psycopg
 
 from pgrerun.chapter import Chapter
 from pgrerun.quel import figures
@@ -74,6 +75,24 @@ def load(chapter: Chapter, server: Server) -> None:
     for name, tuples, order in (("onek", 1_000, 1), ("tenk1", 10_000, 1), ("tenk2", 10_000, 2)):
         Wisconsin(name, tuples * scale, attributes="1990", order=order).load(server)
     relations(chapter).load(server)
+
+
+def at_hand(chapter: Chapter, server: Server) -> None:
+    """Load the relations unless the server has them."""
+    with server.connect() as connection:
+        loaded = connection.execute("SELECT to_regclass('tenk1')").fetchone()[0]
+    if not loaded:
+        load(chapter, server)
+
+
+# What the two sets append to, change, or note in the catalogs.
+_CHANGED = ("tenk1", "tenk2", "branch", "teller", "account", "history", "pg_attribute", "pg_class", "pg_type", "pg_depend")
+
+
+def swept(connection: psycopg.Connection) -> None:
+    """Remove the versions that earlier runs of the two sets left behind."""
+    for relation in _CHANGED:
+        connection.execute(f"VACUUM {relation}")
 
 
 def printed(figure: tuple[tuple[str, str], ...]) -> pd.DataFrame:

@@ -15,7 +15,6 @@ from pgrerun.server import Cluster
 
 EXPERIMENT = "rules"
 FEW, MANY, WIDE, RULED = "1 000 tuples", "10 000 tuples", "13 attributes", "rules on the relation"
-_UNITS = {"rule manager": "instructions", "in all": "instructions"}
 
 
 def rules(chapter: Chapter) -> None:
@@ -34,10 +33,10 @@ def rules(chapter: Chapter) -> None:
 
 def record(chapter: Chapter, profiles: Mapping[str, pd.DataFrame], cluster: Cluster) -> None:
     """Keep the rule manager's instructions and all of them, by arm."""
-    for number, (arm, profile) in enumerate(profiles.items()):
+    for arm, profile in profiles.items():
         one = breakdown.placed(profile, cluster._executable("postgres"))
         metrics = {"rule manager": float(one.loc[one["subsystem"] == "rule_manager", "exclusive"].sum()), "in all": float(one["exclusive"].sum())}
-        chapter.run.observe(EXPERIMENT, arm, 0, metrics, units=_UNITS, seed=chapter.parameters.seed, position=number, started_at="", flags={})
+        counted.keep(chapter, EXPERIMENT, arm, metrics, "instructions")
 
 
 def commands(connection: psycopg.Connection) -> dict[str, str]:
@@ -59,11 +58,10 @@ def commands(connection: psycopg.Connection) -> dict[str, str]:
 
 def found(chapter: Chapter) -> pd.DataFrame:
     """A row per arm: instructions of the rule manager and of all, from this run or else the published one."""
-    for frame in (chapter.run.observations(EXPERIMENT), chapter.published_run(EXPERIMENT)):
-        if not frame.empty:
-            wide = frame.pivot(index="arm", columns="metric", values="value").reindex([FEW, MANY, WIDE, RULED])
-            return wide.reset_index()[["arm", "rule manager", "in all"]].rename(columns={"arm": "one command over"})
-    return pd.DataFrame()
+    wide = counted.by_arm(chapter, EXPERIMENT)
+    if wide.empty:
+        return wide
+    return wide.reindex([FEW, MANY, WIDE, RULED]).rename_axis("one command over").reset_index()[["one command over", "rule manager", "in all"]]
 
 
 def without_rules_gain(chapter: Chapter) -> float | None:

@@ -2,13 +2,16 @@
 
 import math
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pandas as pd
 
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.profiling import breakdown, counted, queries
 from pgrerun.chapters.profiling.queries import SCANS, TRANSACTIONS
+from pgrerun.errors import CannotMeasure
 from pgrerun.instruments import perf
+from pgrerun.server import Server
 
 EXPERIMENT = "samples"
 
@@ -16,23 +19,29 @@ EXPERIMENT = "samples"
 def samples(chapter: Chapter) -> None:
     """Sample the backend that runs Figure 2.1's commands, then one that runs Figure 2.3's, over and over."""
     perf.require()
-    cluster = counted.pool(chapter)
+    if chapter.borrowed:
+        raise CannotMeasure("processes", "perf needs a backend's process id, and this server isn't ours to look into")
+    # not the cluster whose instructions are counted: rounds take as long as they take, and leave their versions behind
+    server = chapter.server
+    queries.at_hand(chapter, server)
     sets = {SCANS: [*queries.scans(), *queries.UNDO], TRANSACTIONS: queries.transactions(chapter, 50)}
-    for position, (workload, commands) in enumerate(sets.items()):
+    for workload, commands in sets.items():
         if (0, workload) in chapter.run.finished(EXPERIMENT):
             continue
-        found = _watched(cluster, commands, chapter.parameters.seconds).rename(columns={"symbol": "function"})
+        found = _watched(server, commands, chapter.parameters.seconds).rename(columns={"symbol": "function"})
         found["object"] = found["dso"].str.rpartition("/")[2]
-        placed = breakdown.placed(found, cluster._executable("postgres"))
+        placed = breakdown.placed(found, server._executable("postgres"))
         metrics = placed.groupby(["function", "subsystem"])["samples"].sum()
         named = {counted._SEP.join(key): float(value) for key, value in metrics.items()}
-        chapter.run.observe(EXPERIMENT, workload, 0, named, units=dict.fromkeys(named, "samples"), seed=chapter.parameters.seed, position=position, started_at="", flags={})
+        counted.keep(chapter, EXPERIMENT, workload, named, "samples")
+    with server.connect() as connection:
+        queries.swept(connection)
 
 
-def _watched(cluster, commands: list[str], seconds: int) -> pd.DataFrame:
+def _watched(server: Server, commands: list[str], seconds: int) -> pd.DataFrame:
     """Samples of a backend while it runs the commands again and again; the last round is finished."""
     enough = threading.Event()
-    with cluster.connect() as connection:
+    with server.connect() as connection, ThreadPoolExecutor(1) as beside:
         connection.prepare_threshold = None  # every command is parsed and planned, as in a single-user backend
 
         def work() -> None:
@@ -40,13 +49,13 @@ def _watched(cluster, commands: list[str], seconds: int) -> pd.DataFrame:
                 for command in commands:
                     connection.execute(command)
 
-        worker = threading.Thread(target=work)
-        worker.start()
+        working = beside.submit(work)
         try:
-            return perf.sample([connection.info.backend_pid], seconds)
+            found = perf.sample([connection.info.backend_pid], seconds)
         finally:
             enough.set()
-            worker.join()
+        working.result()  # a command that failed is told
+    return found
 
 
 def shares(chapter: Chapter, workload: str, user_only: bool = False) -> pd.DataFrame:

@@ -41,9 +41,7 @@ def coverage(chapter: Chapter) -> narrate.Sentence | None:
 
 
 def memory(chapter: Chapter) -> narrate.Sentence | None:
-    """How much work is handing out and clearing memory, per command and per tuple."""
-
-
+    """How much work it is to hand memory out and to take it back."""
     if counted.routines(chapter, SCANS).empty:
         return None
     scans, transactions = (counted.share_of(chapter, workload, judged.ALLOCATION) for workload in (SCANS, TRANSACTIONS))
@@ -61,7 +59,17 @@ def kernel(chapter: Chapter) -> narrate.Sentence | None:
             return None
         row = shares.loc["kernel"]
         said.append(f"{narrate.number(row.value, 0)} % of the {workload} (of {sampled.count(chapter, workload):,} samples, give or take {narrate.number(row.high - row.value, 0)})")
-    return narrate.Sentence(f"Neither pixie nor callgrind sees the kernel. Of the time that a live backend spends on a processor, it has {' and '.join(said)}.")
+    where = " of the published run" if chapter.run.observations(sampled.EXPERIMENT).empty else ""
+    return narrate.Sentence(f"Neither pixie nor callgrind sees the kernel. Of the time that a live backend{where} spends on a processor, it has {' and '.join(said)}.")
+
+
+def before_executing(chapter: Chapter) -> narrate.Sentence | None:
+    """How much of each set's instructions goes into parsing and planning, and what that leaves to gain."""
+    found = {workload: counted.phases(chapter, workload) for workload in (SCANS, TRANSACTIONS)}
+    if any(phases.empty for phases in found.values()):
+        return None
+    said = [f"{narrate.number(100 * phases[['parse', 'plan']].sum() / phases.sum(), 1)} % for the {workload}" for workload, phases in found.items()]
+    return narrate.Sentence(f"The share of the instructions that parsing and planning take is {' and '.join(said)}. A planner that cost nothing could save no more than its part of that.")
 
 
 def fetching(chapter: Chapter) -> narrate.Sentence | None:
@@ -91,7 +99,8 @@ def paid_twice(chapter: Chapter) -> narrate.Sentence | None:
 def counted_checks(chapter: Chapter) -> narrate.Sentence | None:
     """How many error checks a tuple of a scan costs."""
     frame = checks.by_kind(chapter)
-    routines = counted.routines(chapter, SCANS)
+    # tuples of the same run as the checks: it may have another scale
+    routines = counted.routines(chapter, SCANS, "published" if chapter.run.observations(checks.KINDS).empty else "measured")
     if frame.empty or routines.empty:
         return None
     made = frame.loc[(frame["query set"] == SCANS) & (frame["kind"] == "error check"), "executed"].sum()
