@@ -4,7 +4,7 @@ import pandas as pd
 
 from pgrerun import narrate, published, statistics, tables
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.four_tactics import compilation, files, heirs, profile, reading, system
+from pgrerun.chapters.four_tactics import compilation, files, heirs, profile, reading, system, travel
 from pgrerun.chapters.four_tactics.miniature import ALONE, PAGES, TRACKS
 from pgrerun.errors import CannotMeasure
 from pgrerun.parameters import time_to_run
@@ -145,15 +145,51 @@ def vectors_beside(chapter: Chapter) -> narrate.Sentence | None:
     return narrate.Sentence(f"{narrate.ratio_sentence(gain, 'time of query d', heirs.TUPLEWISE, heirs.VECTORWISE)} Both run on one processor and find the relation in memory.")
 
 
-def pipelined(found: pd.DataFrame | None) -> narrate.Sentence | None:
-    """What is left of a command's switches if nobody waits for its answer."""
-    if found is None:
+def travelled(chapter: Chapter) -> narrate.Sentence | None:
+    """Messages and switches of a command by each way, and what isn't there to be tried."""
+    found = travel.found(chapter)
+    if not found:
         return None
-    alone, together = found["switches"] / found["commands"]
-    return narrate.Sentence(
-        f"One after another, {narrate.count(int(found['commands'].iloc[0]), 'short command')} made the server give up its processor {narrate.number(alone, 2)} times each; "
-        f"sent {found['sent'].iloc[1]} at a time, {narrate.number(together, 2)} times each."
-    )
+    ways = [f"{way} {_travel_costs(costs)}" for way, costs in found.items()]
+    said = f"Messages and task switches of both sides for each command: {'; '.join(ways)}."
+    if travel.ALONE in found and travel.UNIX in found:
+        alone, line = found[travel.ALONE], found[travel.UNIX]
+        said += (
+            " A single-user backend calls the kernel for each of its answers as well; what it is spared is waiting for somebody to ask again."
+            if alone["messages"].low >= 0.5 and alone["switches"].high < line["switches"].low / 2 else ""
+        )  # fmt: skip
+    if chapter.borrowed:
+        said += " That is the way of the server's URL, and DuckDB beside it: a port to listen on and files for a single-user backend are asked of throwaway servers only."
+        if not any("switches" in costs for way, costs in found.items() if way != travel.DUCKDB):
+            said += " The server's process can't be watched from here, so its switches aren't counted."
+    return narrate.Sentence(said)
+
+
+def _travel_costs(costs: dict[str, statistics.Interval]) -> str:
+    switches = narrate.number(costs["switches"].estimate, 2) if "switches" in costs else "unknown"
+    return f"{narrate.number(costs['messages'].estimate, 2)} and {switches}"
+
+
+def travel_times(chapter: Chapter) -> narrate.Sentence | None:
+    """What the ways mean for a command's time, where the time goes, and MANGOS's arithmetic beside the way without a client."""
+    line = travel.line(chapter)
+    if line is None:
+        return None
+    others = {travel.LOOPBACK: "a client at a TCP loopback", travel.pipelined(line): f"a client that sends {travel.TOGETHER} at a time", travel.ALONE: "a single-user backend"}
+    ratios = {way: found for way in others if way != line and (found := travel.time_over(chapter, way, line))}
+    said = [narrate.ratio_sentence(ratio, "time of a short command", others[way], f"a client at a {line}") for way, ratio in ratios.items()]
+    if working := travel.working(chapter):
+        said.append(
+            f"While a client at a {line} and its backend serve one another, both together are on a processor for {narrate.interval(working)} of the time."
+            + (" For the rest a processor has been told of work, and hasn't taken it up yet." if working.high < 0.9 else "")
+        )  # fmt: skip
+    outside = system.without_system(chapter)
+    if travel.ALONE in ratios and outside:
+        said.append(
+            f"Without a client a command is {narrate.interval(ratios[travel.ALONE].inverse())} times as fast as with one that has to be waited for. "
+            f"MANGOS's arithmetic, from what a message and a switch cost on one processor, gives {narrate.interval(outside['short commands'])} for a client with a library."
+        )  # fmt: skip
+    return narrate.Sentence(" ".join(said))
 
 
 def effort(chapter: Chapter) -> dict[str, statistics.Interval | None]:
