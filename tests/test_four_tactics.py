@@ -93,6 +93,8 @@ def test_nothing_is_concluded_from_what_did_not_run(chapter):
     assert four.reading.switch_facts(chapter) is None and four.reading.most_by_large_reads(chapter) is None
     assert four.system.today(chapter) is None and four.system.without_system(chapter) is None
     assert four.travel.found(chapter) == {} and four.words.travelled(chapter) is None and four.words.travel_times(chapter) is None and four.drawn.ways(chapter) is None
+    assert four.mangos.again(chapter) is None and four.words.mangos_again(chapter) is None and four.words.bound(chapter) is None
+    assert four.words.asked_ahead(chapter) is None and four.words.checksums_beside(chapter) is None and four.heirs.jit_break_even(chapter) is None
     assert four.words.even(chapter) is None and four.words.twice_ahead(chapter) is None
     assert four.profile.ranking_facts({"a": None}) is None
 
@@ -248,6 +250,39 @@ def test_a_release_with_a_compiler_is_found_or_its_lack_told(chapter):
     else:
         with pytest.raises(CannotMeasure, match="LLVM"):
             four.heirs.compile_times(chapter)
+
+
+def test_break_even_of_jit_is_its_price_over_what_it_saves(chapter, monkeypatch):
+    tuples, off, on = chapter.parameters.tuples, four.heirs.OFF, four.heirs.ON
+    values = {off: {"running": [0.004] * 5, "compiling": [0.0] * 5}, on: {"running": [0.003] * 5, "compiling": [0.05] * 5}}
+    monkeypatch.setattr(chapter, "table", stored(chapter, "jit", values))
+    assert four.heirs.jit_break_even(chapter).estimate == pytest.approx(50 * tuples)
+    values[on]["running"] = [0.0041, 0.0039, 0.0042, 0.0041, 0.0038]
+    monkeypatch.setattr(chapter, "table", stored(chapter, "jit", values))
+    assert four.heirs.jit_break_even(chapter) is None
+
+
+def test_table_nine_with_the_costs_of_1981_is_table_nine(chapter, monkeypatch):
+    said = four.mangos.published.table("four_tactics_said").value
+    costs = {"switch": 1e3 * said.switch_ms, "message": 1e3 * said.message_ms, "task": said.mangos_switch_us, "pointer": said.mangos_message_us, "call": 1.0}
+    monkeypatch.setattr(chapter, "median", lambda name, metric, arm: interval(costs[metric], 0))
+    seconds = [four.mangos._tuple_then() * chapter.parameters.tuples] * 5
+    monkeypatch.setattr(chapter, "table", stored(chapter, "vectors", {four.heirs.TUPLEWISE: {"seconds": seconds}}))
+    found = four.mangos.again(chapter)
+    derived = four.mangos.published.derived("four_tactics_mangos_cpu")
+    assert all(abs(again - 100 * (old / model - 1)) < 0.01 for again, old, model in zip(found["with today's costs (%)"], derived.ingres, derived.model))
+    assert all(abs(factor.estimate - 1) < 1e-9 for factor in four.mangos.cheaper(chapter).values())
+    assert "0.4 to 6.9" in four.words.mangos_again(chapter)
+
+
+def test_both_checksums_are_timed(chapter):
+    four.heirs.checksums(chapter, kilobytes=64)
+    assert four.heirs.checksum_gain(chapter).low > 0.5 and "check with one" in four.words.checksums_beside(chapter)
+
+
+def test_the_closing_table_has_the_months(chapter):
+    rows = str(four.words.closing({"a": interval(2.0), "b": None, "c": None, "d": None}))
+    assert "more than 6" in rows and "6 to 12" in rows and "not measured" in rows
 
 
 def test_the_profile_gives_every_sample_to_one_routine(chapter, monkeypatch):

@@ -4,7 +4,7 @@ import pandas as pd
 
 from pgrerun import narrate, published, statistics, tables
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.four_tactics import compilation, files, heirs, profile, reading, system, travel
+from pgrerun.chapters.four_tactics import compilation, files, heirs, mangos, profile, reading, system, travel
 from pgrerun.chapters.four_tactics.miniature import ALONE, PAGES, TRACKS
 from pgrerun.errors import CannotMeasure
 from pgrerun.parameters import time_to_run
@@ -121,10 +121,30 @@ def copying_beside_waiting(chapter: Chapter) -> narrate.Sentence | None:
     if found is None:
         return None
     per = found.set_index("way")["waits per MB"]
+    paid = " A copy is saved and sleeps are paid." if per[reading.DIRECT] > per[reading.LARGE] else ""
     ratio = reading.raw(chapter, "cpu", reading.DIRECT, reading.LARGE)
     return narrate.Sentence(
         f"{narrate.ratio_sentence(ratio, 'CPU time', 'reading into user space', 'reading through the cache')} Without the cache nobody reads ahead: the process went to sleep "
-        f"{narrate.number(per[reading.DIRECT], 1)} times for each MB, and {narrate.number(per[reading.LARGE], 1)} times with it. A copy is saved and sleeps are paid."
+        f"{narrate.number(per[reading.DIRECT], 1)} times for each MB, and {narrate.number(per[reading.LARGE], 1)} times with it.{paid}"
+    )
+
+
+def asked_ahead(chapter: Chapter) -> narrate.Sentence | None:
+    """What asking ahead alone gives on scattered pages: PostgreSQL's effective_io_concurrency."""
+    ratio = reading.asked_ahead(chapter)
+    return ratio and narrate.ratio_sentence(ratio, "time to fetch scattered pages", "workers that are asked for a page when it is needed", f"workers that are asked for {reading.AHEAD} pages ahead")
+
+
+def mangos_again(chapter: Chapter) -> narrate.Sentence | None:
+    """What became cheaper since, and what MANGOS's arithmetic makes of it."""
+    factors, found = mangos.cheaper(chapter), mangos.again(chapter)
+    if found is None:
+        return None
+    then, now = found["in print (%)"], found["with today's costs (%)"]
+    ways = ", ".join(f"{what} 1/{narrate.interval(factor)}" for what, factor in factors.items())
+    return narrate.Sentence(
+        f"Of what it cost on a VAX under UNIX, here costs {ways}. So, if a command still took as many reads and messages, MANGOS would gain "
+        f"{narrate.number(now.min(), 1)} to {narrate.number(now.max(), 1)} percent of CPU time, where the memorandum has {narrate.number(then.min(), 1)} to {narrate.number(then.max(), 1)}."
     )
 
 
@@ -134,7 +154,27 @@ def jit_beside(found: pd.DataFrame | None, chapter: Chapter) -> narrate.Sentence
     if gain is None:
         return None
     said = narrate.ratio_sentence(gain.inverse(), "time of query d", "PostgreSQL with JIT", "PostgreSQL without")
-    return narrate.Sentence(f"{said} Its compiler takes {narrate.number(found['compiling (ms)'].median(), 1)} ms per command, however many tuples there are: here {chapter.parameters.tuples:,}.")
+    even = heirs.jit_break_even(chapter)
+    from_then = f"What it saves per tuple makes up for that from {narrate.interval(even)} tuples on." if even else "That the compiled form is quicker isn't sure here, so no number of tuples makes up for that."
+    return narrate.Sentence(
+        f"{said} Its compiler takes {narrate.number(found['compiling (ms)'].median(), 1)} ms per command, however many tuples there are: here {chapter.parameters.tuples:,}. {from_then}"
+    )
+
+
+def checksums_beside(chapter: Chapter) -> narrate.Sentence | None:
+    """What an instruction of its own gives a checksum."""
+    gain = heirs.checksum_gain(chapter)
+    return gain and narrate.ratio_sentence(gain, "time of a checksum", "a check without an instruction of its own", "a check with one")
+
+
+def bound(chapter: Chapter) -> narrate.Sentence | None:
+    """Amdahl's bound: what is gained if the two routines take no time at all, by the print's profile and by this one."""
+    share, profile_then = profile.evaluating(chapter), published.table("four_tactics_profile").percent
+    if share is None:
+        return None
+    then, here = 1 / (1 - profile_then[list(profile.EVALUATING)].sum() / 100), (1 / (1 - side) for side in (share.estimate, share.low, share.high))
+    found = statistics.Interval(*here, share.n)
+    return narrate.Sentence(f"{narrate.then_and_now(then, found, 'gain if both routines took no time at all')} No instruction for them can give more.")
 
 
 def vectors_beside(chapter: Chapter) -> narrate.Sentence | None:
@@ -202,6 +242,15 @@ def effort(chapter: Chapter) -> dict[str, statistics.Interval | None]:
         "microcode (sorting)": profile.new_instructions(chapter),
         "operating system (short)": outside and outside["short commands"],
     }
+
+
+def closing(effort: dict[str, statistics.Interval | None]) -> tables.Table:
+    """The memorandum's closing table, with its man-months, beside what stands for each tactic here."""
+    rows = []
+    for (tactic, gain), (_, said) in zip(effort.items(), published.table("four_tactics_conclusions").iterrows()):
+        months = f"{said.months_low:g} to {said.months_high:g}" if said.months_high > said.months_low else f"{said.months_low:g}" if said.months_high == said.months_low else f"more than {said.months_low:g}"
+        rows.append((tactic, said.effect, months, "not measured" if gain is None else narrate.interval(gain)))
+    return tables.table(pd.DataFrame(rows, columns=["tactic", "effect in print", "man-months in print", "old time over new, here"]), "Effects and efforts")
 
 
 OUT_OF_REACH = {
