@@ -247,6 +247,10 @@ def test_a_release_with_a_compiler_is_found_or_its_lack_told(chapter):
     if any(programs.jit for programs in installed()):
         found = four.heirs.compile_times(chapter)
         assert all(four.heirs.once_facts(found).values()) and four.heirs.compile_seconds(found).low > 0
+        four.heirs.jit(chapter)
+        compiling, running = chapter.table("jit", "compiling"), chapter.table("jit", "running")
+        assert (compiling[four.heirs.ON] > 0).all() and (compiling[four.heirs.OFF] == 0).all() and (running > 0).all(axis=None)
+        assert "makes up for that" in four.words.jit_beside(found, chapter)
     else:
         with pytest.raises(CannotMeasure, match="LLVM"):
             four.heirs.compile_times(chapter)

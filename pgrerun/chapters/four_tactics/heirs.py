@@ -309,7 +309,7 @@ def _with_jit(server: Server, arm: str, block: Block) -> dict[str, float]:
         connection.execute("SELECT pnum FROM parts WHERE pnum < 0")  # loads the library
         with clock.stopwatch() as watch:
             connection.execute(_D).fetchall()
-        [(document,)] = connection.execute(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {_D}").fetchall()
+        [(document,)] = connection.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {_D}").fetchall()
     compiling = document[0].get("JIT", {}).get("Timing", {}).get("Total", 0)
     return {"seconds": watch.seconds, "compiling": compiling / 1000, "running": (document[0]["Execution Time"] - compiling) / 1000}
 

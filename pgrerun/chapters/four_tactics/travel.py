@@ -15,7 +15,6 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-import duckdb
 import pandas as pd
 
 from pgrerun import statistics
@@ -213,7 +212,7 @@ def _single_user(cluster: Cluster, text: str) -> str:
     return found
 
 
-def _in_process(duck: duckdb.DuckDBPyConnection, commands: int, block: Block) -> dict[str, float]:
+def _in_process(duck, commands: int, block: Block) -> dict[str, float]:
     """The same by a library in this process, with the calls of files and pipes that this thread makes meanwhile."""
     switches, first = _switches("/proc/thread-self/status"), _calls()
     before = _calls()

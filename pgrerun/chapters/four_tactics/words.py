@@ -141,10 +141,12 @@ def mangos_again(chapter: Chapter) -> narrate.Sentence | None:
     if found is None:
         return None
     then, now = found["in print (%)"], found["with today's costs (%)"]
-    ways = ", ".join(f"{what} 1/{narrate.interval(factor)}" for what, factor in factors.items())
+    *system_costs, evaluating = factors.values()
+    ways = ", ".join(f"{what} {narrate.interval(factor)}" for what, factor in factors.items())
+    slower = " What an operating system does hasn't become cheaper by as much as what a data base system does." if max(cost.high for cost in system_costs) < evaluating.low else ""
     return narrate.Sentence(
-        f"Of what it cost on a VAX under UNIX, here costs {ways}. So, if a command still took as many reads and messages, MANGOS would gain "
-        f"{narrate.number(now.min(), 1)} to {narrate.number(now.max(), 1)} percent of CPU time, where the memorandum has {narrate.number(then.min(), 1)} to {narrate.number(then.max(), 1)}."
+        f"On a VAX under UNIX it took so many times what it takes here: {ways}.{slower} If a command still took as many reads and messages, MANGOS would gain "
+        f"{narrate.number(now.min(), 0)} to {narrate.number(now.max(), 0)} percent of CPU time, where the memorandum has {narrate.number(then.min(), 1)} to {narrate.number(then.max(), 1)}."
     )
 
 
@@ -164,7 +166,7 @@ def jit_beside(found: pd.DataFrame | None, chapter: Chapter) -> narrate.Sentence
 def checksums_beside(chapter: Chapter) -> narrate.Sentence | None:
     """What an instruction of its own gives a checksum."""
     gain = heirs.checksum_gain(chapter)
-    return gain and narrate.ratio_sentence(gain, "time of a checksum", "a check without an instruction of its own", "a check with one")
+    return gain and narrate.ratio_sentence(gain, "time per MB", "a check without an instruction of its own", "a check with one")
 
 
 def bound(chapter: Chapter) -> narrate.Sentence | None:
