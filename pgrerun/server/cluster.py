@@ -253,8 +253,8 @@ class Cluster(Server):
         The exception to "Unix socket only": what a message over TCP costs can't be measured without
         TCP. So it is kept as narrow as can be. The server listens on the loopback address, at a port that
         the kernel chooses; it lets `postgres` in by a random password and nobody else in at all. Server starts
-        frame the block, and after it, however it ends, no port listens and the password is
-        gone. If this process is killed in the block, the guardian ends the server as ever.
+        frame the block: after it, however it ends, no port listens, and the password is gone unless the
+        server died. If this process is killed in the block, the guardian ends the server as ever.
         CannotMeasure before PostgreSQL 10, ServerError if no port can be had.
         """
         if self._programs.release < (10,):
