@@ -284,9 +284,13 @@ def test_both_checksums_are_timed(chapter):
     assert four.heirs.checksum_gain(chapter).low > 0.5 and "check with one" in four.words.checksums_beside(chapter)
 
 
-def test_the_closing_table_has_the_months(chapter):
-    rows = str(four.words.closing({"a": interval(2.0), "b": None, "c": None, "d": None}))
-    assert "more than 6" in rows and "6 to 12" in rows and "not measured" in rows
+def test_the_closing_table_has_each_tactics_own_effect_and_months(chapter):
+    effort = dict.fromkeys(four.words.effort(chapter)) | {"compilation (query d)": interval(2.0)}
+    rows = four.words.closing(effort).frame.set_index("tactic")
+    said = [("compilation", "25-100%", "4"), ("file system", "5-40%", "2"), ("microcode", "2.3-6.9%", "more than 6"), ("operating system", "1-4%", "6 to 12")]
+    for (tactic, effect, months), (name, row) in zip(said, rows.iterrows(), strict=True):
+        assert name.startswith(tactic) and row["effect in print"].startswith(effect) and row["man-months in print"] == months
+    assert rows.iloc[0, -1].startswith("2") and (rows.iloc[1:, -1] == "not measured").all()
 
 
 def test_the_profile_gives_every_sample_to_one_routine(chapter, monkeypatch):

@@ -7,7 +7,7 @@ from pgrerun.chapter import Chapter, wide
 from pgrerun.chapters.four_tactics.compilation import printed_gains
 from pgrerun.chapters.four_tactics.files import LONG_JOINS, TIMED, printed
 from pgrerun.chapters.four_tactics.miniature import ALONE, PAGES, TRACKS
-from pgrerun.chapters.four_tactics.profile import NAMES, OTHERS
+from pgrerun.chapters.four_tactics.profile import NAMES, OTHERS, TACTICS
 from pgrerun.chapters.four_tactics.reading import DIRECT, IN_ORDER, LARGE, SHUFFLED, SMALL, SYNC_ONE, WAYS
 from pgrerun.chapters.four_tactics.travel import by_way
 from pgrerun.ingres import INTERPRETER, THREADED
@@ -202,7 +202,7 @@ def ways(chapter: Chapter) -> charts.Figure | None:
 def closing(effort: dict[str, statistics.Interval | None]) -> charts.Figure | None:
     """The closing table, then and now."""
     table = published.table("four_tactics_conclusions")
-    names = dict(zip(effort, ("DC", "FS", "M", "MANGOS")))
+    names = dict(zip(effort, TACTICS))
     rows = []
     for tactic, key in names.items():
         row = table.loc[key]

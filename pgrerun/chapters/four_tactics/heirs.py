@@ -267,11 +267,12 @@ _ANALYZED = "EXPLAIN (ANALYZE, FORMAT JSON) SELECT pnum FROM parts WHERE qoh < l
 def compile_times(chapter: Chapter) -> pd.DataFrame:
     """JIT compilation forced on query d for relations of the print's sizes and larger: tuples, functions, compiling (ms), all (ms); several rows a size."""
     server, rows = with_jit(chapter), []
-    for tuples in (*SIZES, chapter.parameters.tuples):
-        Parts(tuples).load(server)
-        with server.connect() as connection:
-            _force(connection, ON)
-            connection.execute(_ANALYZED)  # the first loads the library
+    Parts(1).load(server)
+    with server.connect() as connection:
+        _force(connection, ON)
+        connection.execute(_ANALYZED)  # the first loads the library
+        for tuples in (*SIZES, chapter.parameters.tuples):
+            Parts(tuples).load(server)
             for _ in range(-(-chapter.parameters.pairs // 2)):  # of each of several sizes
                 [(document,)] = connection.execute(_ANALYZED).fetchall()
                 jit = document[0]["JIT"]

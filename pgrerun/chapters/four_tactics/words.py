@@ -249,7 +249,7 @@ def effort(chapter: Chapter) -> dict[str, statistics.Interval | None]:
 def closing(effort: dict[str, statistics.Interval | None]) -> tables.Table:
     """The memorandum's closing table, with its man-months, beside what stands for each tactic here."""
     rows = []
-    for (tactic, gain), (_, said) in zip(effort.items(), published.table("four_tactics_conclusions").iterrows()):
+    for (tactic, gain), (_, said) in zip(effort.items(), published.table("four_tactics_conclusions").loc[list(profile.TACTICS)].iterrows()):
         months = f"{said.months_low:g} to {said.months_high:g}" if said.months_high > said.months_low else f"{said.months_low:g}" if said.months_high == said.months_low else f"more than {said.months_low:g}"
         rows.append((tactic, said.effect, months, "not measured" if gain is None else narrate.interval(gain)))
     return tables.table(pd.DataFrame(rows, columns=["tactic", "effect in print", "man-months in print", "old time over new, here"]), "Effects and efforts")
