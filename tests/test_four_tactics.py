@@ -2,6 +2,9 @@
 
 import ast
 import math
+import os
+import socket
+import struct
 from pathlib import Path
 
 import pandas as pd
@@ -11,7 +14,7 @@ from servers import small_chapter
 from pgrerun import ingres, statistics
 from pgrerun.chapters import four_tactics as four
 from pgrerun.chapters.four_tactics.miniature import ALONE, PAGES, TRACKS, Miniature
-from pgrerun.errors import CannotMeasure
+from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.ingres import ENGINES, INTERPRETER, THREADED
 from pgrerun.server import installed
 
@@ -89,6 +92,9 @@ def test_nothing_is_concluded_from_what_did_not_run(chapter):
     assert four.files.improvements(chapter) is None and four.files.processor_share(chapter) is None
     assert four.reading.switch_facts(chapter) is None and four.reading.most_by_large_reads(chapter) is None
     assert four.system.today(chapter) is None and four.system.without_system(chapter) is None
+    assert four.travel.found(chapter) == {} and four.words.travelled(chapter) is None and four.words.travel_times(chapter) is None and four.drawn.ways(chapter) is None
+    assert four.mangos.again(chapter) is None and four.words.mangos_again(chapter) is None and four.words.bound(chapter) is None
+    assert four.words.asked_ahead(chapter) is None and four.words.checksums_beside(chapter) is None and four.heirs.jit_break_even(chapter) is None
     assert four.words.even(chapter) is None and four.words.twice_ahead(chapter) is None
     assert four.profile.ranking_facts({"a": None}) is None
 
@@ -167,11 +173,54 @@ def test_costs_are_ordered(chapter):
     assert all(value.low > 0 for value in four.system.today(chapter).values())
 
 
-def test_commands_sent_together_share_switches(chapter):
-    found = four.system.pipelining(chapter)
-    alone, together = found["switches"] / found["commands"]
-    assert alone > 0.5 > 0.3 > together
-    assert "sent 50 at a time" in four.words.pipelined(found) and four.words.pipelined(None) is None
+def segments(connection) -> int:
+    """What the kernel has sent and received on a TCP connection, in segments with data (tcp_info, linux/tcp.h)."""
+    with socket.socket(fileno=os.dup(connection.fileno())) as line:
+        info = line.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 192)
+    received, sent = struct.unpack_from("=II", info, 152)  # tcpi_data_segs_in, tcpi_data_segs_out
+    return received + sent
+
+
+def test_messages_are_counted_as_the_kernel_counts_them(chapter):
+    four.system.load(chapter, chapter.server)
+    with chapter.cluster().listening() as face, four.travel._Line(face) as line:
+        assert line.name == four.travel.LOOPBACK
+        for request, together in ((four.travel._query, 1), (four.travel._pipeline, 50)):
+            before = segments(line._connection)
+            spent = line.travel(request, together, 200, None)
+            assert spent["messages"] * 200 == segments(line._connection) - before == 2 * 200 / together
+
+
+def test_a_command_that_fails_on_the_way_is_told(chapter, monkeypatch):
+    four.system.load(chapter, chapter.server)
+    with four.travel._Line(chapter.server) as line:
+        monkeypatch.setattr(four.travel, "_SHORT", "SELECT qoh FROM parts WHERE pnum = -1")
+        with pytest.raises(ServerError, match="one tuple"):
+            line.travel(four.travel._query, 1, 1, None)
+
+
+def test_whoever_waits_is_switched_and_nobody_else(chapter):
+    four.travel.ways(chapter)
+    found, line = four.travel.found(chapter), four.travel.UNIX
+    assert set(found) == {line, four.travel.pipelined(line), four.travel.LOOPBACK, four.travel.ALONE, four.travel.DUCKDB}
+    for waiting in (line, four.travel.LOOPBACK):
+        assert found[waiting]["messages"].estimate == 2 and found[waiting]["switches"].estimate > 1
+    assert found[four.travel.pipelined(line)]["switches"].estimate < 0.3
+    assert 1 <= found[four.travel.ALONE]["messages"].estimate < 1.2 and found[four.travel.ALONE]["switches"].estimate < 0.3
+    assert found[four.travel.DUCKDB]["messages"].estimate == 0 and found[four.travel.DUCKDB]["switches"].estimate < 0.3
+    assert "spared is waiting" in four.words.travelled(chapter) and "TCP loopback 2.00 and" in four.words.travelled(chapter)
+    assert 0 < four.travel.working(chapter).low < 1.5 and "on a processor for" in four.words.travel_times(chapter)
+    assert four.travel.time_over(chapter, four.travel.ALONE, line).high < 1
+    assert "INGRES, one tuple" in four.drawn.ways(chapter).description
+
+
+def test_somebodys_server_is_asked_by_its_url_only(tmp_path, borrowed_url):
+    with small_chapter("four_tactics", tmp_path, server=borrowed_url, **SMALL) as guest:
+        four.travel.ways(guest, commands=50)
+        found = four.travel.found(guest)
+        assert set(found) == {four.travel.UNIX, four.travel.pipelined(four.travel.UNIX), four.travel.DUCKDB}
+        assert "throwaway servers only" in four.words.travelled(guest)
+        guest.server.close()
 
 
 def test_messages_grow_with_the_answer_and_only_by_its_tuples(chapter):
@@ -198,9 +247,50 @@ def test_a_release_with_a_compiler_is_found_or_its_lack_told(chapter):
     if any(programs.jit for programs in installed()):
         found = four.heirs.compile_times(chapter)
         assert all(four.heirs.once_facts(found).values()) and four.heirs.compile_seconds(found).low > 0
+        four.heirs.jit(chapter)
+        compiling, running = chapter.table("jit", "compiling"), chapter.table("jit", "running")
+        assert (compiling[four.heirs.ON] > 0).all() and (compiling[four.heirs.OFF] == 0).all() and (running > 0).all(axis=None)
+        assert "makes up for that" in four.words.jit_beside(found, chapter)
     else:
         with pytest.raises(CannotMeasure, match="LLVM"):
             four.heirs.compile_times(chapter)
+
+
+def test_break_even_of_jit_is_its_price_over_what_it_saves(chapter, monkeypatch):
+    tuples, off, on = chapter.parameters.tuples, four.heirs.OFF, four.heirs.ON
+    values = {off: {"running": [0.004] * 5, "compiling": [0.0] * 5}, on: {"running": [0.003] * 5, "compiling": [0.05] * 5}}
+    monkeypatch.setattr(chapter, "table", stored(chapter, "jit", values))
+    assert four.heirs.jit_break_even(chapter).estimate == pytest.approx(50 * tuples)
+    values[on]["running"] = [0.0041, 0.0039, 0.0042, 0.0041, 0.0038]
+    monkeypatch.setattr(chapter, "table", stored(chapter, "jit", values))
+    assert four.heirs.jit_break_even(chapter) is None
+
+
+def test_table_nine_with_the_costs_of_1981_is_table_nine(chapter, monkeypatch):
+    said = four.mangos.published.table("four_tactics_said").value
+    costs = {"switch": 1e3 * said.switch_ms, "message": 1e3 * said.message_ms, "task": said.mangos_switch_us, "pointer": said.mangos_message_us, "call": 1.0}
+    monkeypatch.setattr(chapter, "median", lambda name, metric, arm: interval(costs[metric], 0))
+    seconds = [four.mangos._tuple_then() * chapter.parameters.tuples] * 5
+    monkeypatch.setattr(chapter, "table", stored(chapter, "vectors", {four.heirs.TUPLEWISE: {"seconds": seconds}}))
+    found = four.mangos.again(chapter)
+    derived = four.mangos.published.derived("four_tactics_mangos_cpu")
+    assert all(abs(again - 100 * (old / model - 1)) < 0.01 for again, old, model in zip(found["with today's costs (%)"], derived.ingres, derived.model))
+    assert all(abs(factor.estimate - 1) < 1e-9 for factor in four.mangos.cheaper(chapter).values())
+    assert "0.4 to 6.9" in four.words.mangos_again(chapter)
+
+
+def test_both_checksums_are_timed(chapter):
+    four.heirs.checksums(chapter, kilobytes=64)
+    assert four.heirs.checksum_gain(chapter).low > 0.5 and "check with one" in four.words.checksums_beside(chapter)
+
+
+def test_the_closing_table_has_each_tactics_own_effect_and_months(chapter):
+    effort = dict.fromkeys(four.words.effort(chapter)) | {"compilation (query d)": interval(2.0)}
+    rows = four.words.closing(effort).frame.set_index("tactic")
+    said = [("compilation", "25-100%", "4"), ("file system", "5-40%", "2"), ("microcode", "2.3-6.9%", "more than 6"), ("operating system", "1-4%", "6 to 12")]
+    for (tactic, effect, months), (name, row) in zip(said, rows.iterrows(), strict=True):
+        assert name.startswith(tactic) and row["effect in print"].startswith(effect) and row["man-months in print"] == months
+    assert rows.iloc[0, -1].startswith("2") and (rows.iloc[1:, -1] == "not measured").all()
 
 
 def test_the_profile_gives_every_sample_to_one_routine(chapter, monkeypatch):

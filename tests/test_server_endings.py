@@ -10,6 +10,7 @@ import os
 import pwd
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -144,6 +145,19 @@ def test_nothing_is_left_after(owners, ending):
         wait_until_nothing_is_left(owner)
     else:
         assert owner.left() == []
+
+
+def test_a_port_is_closed_when_its_owner_is_killed_in_the_block(base):
+    block = "block = server.listening(); print(block.__enter__().port, flush=True); time.sleep(60)"
+    owner = Owner(base, after=block).ready()
+    port = int(owner.go())
+    with socket.create_connection(("127.0.0.1", port)):
+        pass
+    owner.process.kill()
+    owner.finish()
+    wait_until_nothing_is_left(owner)
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", port)) != 0
 
 
 def test_a_cluster_started_in_a_thread_outlives_the_thread(base):

@@ -1,7 +1,8 @@
 """A PostgreSQL to experiment on: our own throwaway cluster, or somebody's server by URL.
 
 `binaries.py` finds programs, `cluster.py` owns a cluster, `borrowed.py` is a guest on a
-server, `client.py` is the face that both share, `private.py` what must be gone afterwards.
+server, `client.py` is the face that both share, `loopback.py` a cluster's face over TCP while it
+has one, `private.py` what must be gone afterwards.
 """
 
 from pgrerun.server.binaries import Programs, bundled, from_folder, installed

@@ -1,7 +1,7 @@
 """A throwaway PostgreSQL cluster of our own: start, restart with settings, crash, destroy.
 
-It lives in a `PrivateDirectory` (private.py), listens on a Unix socket in there only,
-and is gone when the run is.  Connections and tools come from `Server` (client.py), the
+It lives in a `PrivateDirectory` (private.py), listens on a Unix socket in there only
+(`listening` tells of the one exception), and is gone when the run is.  Connections and tools come from `Server` (client.py), the
 programs from binaries.py.
 """
 
@@ -11,6 +11,7 @@ import contextlib
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,10 +20,11 @@ from pathlib import Path
 import psutil
 import psycopg
 
-from pgrerun.errors import ServerError
+from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.server import private
 from pgrerun.server.binaries import Programs, bundled
 from pgrerun.server.client import APPLICATION, Server, role, without_libpq
+from pgrerun.server.loopback import ADDRESS, Loopback
 from pgrerun.server.private import PrivateDirectory, account, advice, drop
 
 # Everything else is PostgreSQL's own default; each line says why it isn't left alone,
@@ -39,7 +41,8 @@ DEFAULTS: dict[str, tuple[str, tuple[int, ...], str]] = {
     "log_timezone": ("UTC", (9, 3), "timestamps don't depend on the host"),
 }
 SOCKET_PATH_MAX = 107  # sizeof(sockaddr_un.sun_path) - 1, unix(7)
-SOCKET = ".s.PGSQL.5432"
+SOCKET = ".s.PGSQL."
+PORT = 5432  # only names the socket: no TCP
 # Signals of pg_ctl's shutdown modes, PostgreSQL documentation, section 18.5.
 STOP_SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
 PATIENCE = 300  # seconds for a start with recovery, or a stop with its checkpoint
@@ -70,6 +73,7 @@ class Cluster(Server):
         self._account = account()
         self._postmaster: subprocess.Popen | None = None
         self._stopped_by_us = True
+        self._port = PORT
         self._directories: list[PrivateDirectory] = []
         self.settings: dict[str, str] = {
             name: value for name, (value, since, _) in DEFAULTS.items() if self._programs.release >= since
@@ -97,7 +101,7 @@ class Cluster(Server):
     def _socket_folder(self) -> Path:
         """A folder whose socket's path is short enough, in the cluster's home or elsewhere."""
         for home in self._short_homes():
-            path = os.fsencode(home.path / "s" / SOCKET)
+            path = os.fsencode(home.path / "s" / f"{SOCKET}65535")
             if len(path) <= SOCKET_PATH_MAX and b"," not in path:  # libpq splits hosts at commas
                 return home.folder("s")
         raise ServerError(
@@ -180,7 +184,7 @@ class Cluster(Server):
             raise ServerError(f"{self.name} has been closed and removed. Make a new Cluster.")
 
     def _write_settings(self) -> None:
-        ours = self.settings | {"unix_socket_directories": f'"{self._socket}"', "port": "5432"}
+        ours = self.settings | {"unix_socket_directories": f'"{self._socket}"', "port": str(self._port)}
         lines = [f"{name} = {_quoted(value)}\n" for name, value in ours.items()]
         (self.data_directory / "pgrerun.conf").write_text("".join(lines))
         (self.data_directory / "pgrerun.conf").chmod(0o644)
@@ -191,7 +195,7 @@ class Cluster(Server):
         while time.monotonic() < deadline:
             if self._postmaster.poll() is not None:
                 raise self._failed("The start", self._log_tail())
-            if (self._socket / SOCKET).exists():
+            if (self._socket / f"{SOCKET}{self._port}").exists():
                 with contextlib.suppress(psycopg.OperationalError), self._open(True) as connection:
                     self.version = connection.info.server_version
                     self.version_text = connection.info.parameter_status("server_version")
@@ -241,6 +245,51 @@ class Cluster(Server):
             self.settings = before
             if self._postmaster.poll() is None:  # one that died is not to be mended behind its owner's back
                 self.restart()
+
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[Loopback]:
+        """Listen on TCP as well for the length of a block, and yield the cluster as one reaches it that way.
+
+        The exception to "Unix socket only": what a message over TCP costs can't be measured without
+        TCP. So it is kept as narrow as can be. The server listens on the loopback address, at a port that
+        the kernel chooses; it lets `postgres` in by a random password and nobody else in at all. Server starts
+        frame the block: after it, however it ends, no port listens, and the password is gone unless the
+        server died. If this process is killed in the block, the guardian ends the server as ever.
+        CannotMeasure before PostgreSQL 10, ServerError if no port can be had.
+        """
+        if self._programs.release < (10,):
+            raise CannotMeasure("scram-sha-256", f"{self.name} knows no password check that is safe enough for a port; PostgreSQL 10 and later do.")
+        self._require_here()
+        before = dict(self.settings)
+        try:
+            self._open_port()
+            with Loopback(self, self._port) as face:
+                with self.connect() as connection:
+                    connection.execute(face.admission(connection))
+                yield face
+        finally:
+            self.settings, self._port = before, PORT
+            if self._postmaster.poll() is None:  # one that died is not to be mended behind its owner's back
+                self.restart()
+                with self.connect() as connection:
+                    connection.execute("ALTER ROLE postgres PASSWORD NULL")
+
+    def _open_port(self, attempts: int = 5) -> None:
+        """Restart with a port. Between its choice and the start somebody else may take it, hence the attempts."""
+        doors = self.data_directory / "loopback_hba.conf"
+        doors.write_text(f"local all all trust\nhost all postgres {ADDRESS}/32 scram-sha-256\n")
+        doors.chmod(0o644)
+        for attempt in range(1, attempts + 1):
+            self._port = _free_port()
+            try:
+                return self.restart({"listen_addresses": ADDRESS, "hba_file": str(doors)})
+            except ServerError as error:
+                failure = error
+            if "in use" not in str(failure):
+                break
+        self._port = PORT
+        self.start()
+        raise ServerError(f"{self.name} could listen on no port of {ADDRESS}; it goes on without. Ports tried: {attempt}. {failure}")
 
     def crash(self) -> None:
         """SIGKILL every process of this cluster, by id; `start()` then recovers."""
@@ -339,7 +388,7 @@ class Cluster(Server):
     def _parameters(self) -> dict[str, str]:
         return {
             "host": str(self._socket),
-            "port": "5432",
+            "port": str(self._port),
             "user": "postgres",
             "dbname": "postgres",
             "application_name": APPLICATION,
@@ -400,6 +449,13 @@ class Cluster(Server):
         if capability in ("restart", "superuser", "checkpoint", "files", "processes"):
             return None
         raise ValueError(f"unknown capability {capability!r}")
+
+
+def _free_port() -> int:
+    """A port of the loopback address that the kernel chose among those that nobody listens on just now."""
+    with socket.socket() as probe:
+        probe.bind((ADDRESS, 0))
+        return probe.getsockname()[1]
 
 
 def _as_text(settings: Mapping[str, str | int] | None) -> dict[str, str]:

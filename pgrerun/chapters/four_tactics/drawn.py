@@ -7,8 +7,9 @@ from pgrerun.chapter import Chapter, wide
 from pgrerun.chapters.four_tactics.compilation import printed_gains
 from pgrerun.chapters.four_tactics.files import LONG_JOINS, TIMED, printed
 from pgrerun.chapters.four_tactics.miniature import ALONE, PAGES, TRACKS
-from pgrerun.chapters.four_tactics.profile import NAMES, OTHERS
+from pgrerun.chapters.four_tactics.profile import NAMES, OTHERS, TACTICS
 from pgrerun.chapters.four_tactics.reading import DIRECT, IN_ORDER, LARGE, SHUFFLED, SMALL, SYNC_ONE, WAYS
+from pgrerun.chapters.four_tactics.travel import by_way
 from pgrerun.ingres import INTERPRETER, THREADED
 
 
@@ -175,10 +176,33 @@ def costs(chapter: Chapter) -> charts.Figure | None:
     )  # fmt: skip
 
 
+def ways(chapter: Chapter) -> charts.Figure | None:
+    """Messages and switches of a command by each way, beside what INGRES took for one tuple."""
+    printed = published.table("four_tactics_access").loc["bcd_1"]
+    panels = {"messages": ("messages", printed.messages), "switches": ("task switches", printed.reads)}
+    rows = [charts.row("INGRES, one tuple", "printed", value, panel=panel) for panel, value in panels.values()]
+    for kind, observations in chapter.by_provenance("ways"):
+        for way, costs in by_way(chapter, observations).items():
+            rows += [charts.row(way, kind, cost, panel=panels[what][0]) for what, cost in costs.items()]
+    if len(rows) == len(panels):
+        return None
+    frame = pd.DataFrame(rows)
+    return charts.compare_to_print(
+        frame,
+        question="How many messages and task switches does a command take?",
+        caption=(
+            "For a command that looks up one tuple: calls that hand over commands or answers, and switches of client and server together. "
+            "For INGRES, queries b, c and d on a relation of one tuple, with a task switch for each read."
+        ),
+        description=narrate.described(frame),
+        quantity="for each command", unit="", facet="panel", zero=True, name="four-tactics-ways",
+    )  # fmt: skip
+
+
 def closing(effort: dict[str, statistics.Interval | None]) -> charts.Figure | None:
     """The closing table, then and now."""
     table = published.table("four_tactics_conclusions")
-    names = dict(zip(effort, ("DC", "FS", "M", "MANGOS")))
+    names = dict(zip(effort, TACTICS))
     rows = []
     for tactic, key in names.items():
         row = table.loc[key]

@@ -211,6 +211,36 @@ def failed_branches(chapter: Chapter) -> statistics.Interval | None:
     return chapter.ratio("branches", "seconds", MIXED, PREDICTABLE)
 
 
+# ---- checksums
+
+BY_INSTRUCTION, BY_TABLE = "by an instruction", "by a table"
+_CHECKSUMS = {BY_INSTRUCTION: "crc32c", BY_TABLE: "crc32"}
+
+
+def checksums(chapter: Chapter, kilobytes: int = 256) -> None:
+    """A cyclic redundancy check for which processors have an instruction (CRC-32C), and one without (CRC-32), of the same bytes by the same server: ms per MB.
+
+    PostgreSQL's WAL is protected by the first. The bytes are made once per observation, and that counts. CannotMeasure
+    before PostgreSQL 18, which made functions of both.
+    """
+    server = chapter.server
+    if server.version < 180000:
+        raise CannotMeasure("PostgreSQL 18", "The functions crc32 and crc32c came with PostgreSQL 18.")
+    arms = [Arm(name, partial(_checked, server, function, kilobytes)) for name, function in _CHECKSUMS.items()]
+    chapter.compare("checksums", arms, {"time": "ms per MB"})
+
+
+def _checked(server: Server, function: str, kilobytes: int, block: Block, times: int = 64) -> dict[str, float]:
+    with server.connect() as connection, clock.stopwatch() as watch:
+        connection.execute(f"SELECT max({function}((SELECT convert_to(repeat(md5('{block.seed}'), {kilobytes} * 32), 'UTF8')))) FROM generate_series(1, {times})")
+    return {"time": 1e3 * watch.seconds / (times * kilobytes / 1024)}
+
+
+def checksum_gain(chapter: Chapter) -> statistics.Interval | None:
+    """Time of the check without an instruction of its own over that of the one with it."""
+    return chapter.ratio("checksums", "time", BY_TABLE, BY_INSTRUCTION)
+
+
 # ---- JIT
 
 JIT_CLAIMS = ("ston-004", "ston-013")
@@ -237,11 +267,12 @@ _ANALYZED = "EXPLAIN (ANALYZE, FORMAT JSON) SELECT pnum FROM parts WHERE qoh < l
 def compile_times(chapter: Chapter) -> pd.DataFrame:
     """JIT compilation forced on query d for relations of the print's sizes and larger: tuples, functions, compiling (ms), all (ms); several rows a size."""
     server, rows = with_jit(chapter), []
-    for tuples in (*SIZES, chapter.parameters.tuples):
-        Parts(tuples).load(server)
-        with server.connect() as connection:
-            _force(connection, ON)
-            connection.execute(_ANALYZED)  # the first loads the library
+    Parts(1).load(server)
+    with server.connect() as connection:
+        _force(connection, ON)
+        connection.execute(_ANALYZED)  # the first loads the library
+        for tuples in (*SIZES, chapter.parameters.tuples):
+            Parts(tuples).load(server)
             for _ in range(-(-chapter.parameters.pairs // 2)):  # of each of several sizes
                 [(document,)] = connection.execute(_ANALYZED).fetchall()
                 jit = document[0]["JIT"]
@@ -267,10 +298,10 @@ def compile_seconds(found: pd.DataFrame | None) -> statistics.Interval | None:
 
 
 def jit(chapter: Chapter) -> None:
-    """Query d on all tuples, interpreted and compiled, on the release with LLVM: seconds."""
+    """Query d on all tuples, interpreted and compiled, on the release with LLVM: seconds; in a pass of its own those of compiling and of all else."""
     server = with_jit(chapter)
     Parts(chapter.parameters.tuples).load(server)
-    chapter.compare("jit", [Arm(arm, partial(_with_jit, server, arm)) for arm in (OFF, ON)], {"seconds": "s"})
+    chapter.compare("jit", [Arm(arm, partial(_with_jit, server, arm)) for arm in (OFF, ON)], {"seconds": "s", "compiling": "s", "running": "s"})
 
 
 def _with_jit(server: Server, arm: str, block: Block) -> dict[str, float]:
@@ -279,7 +310,21 @@ def _with_jit(server: Server, arm: str, block: Block) -> dict[str, float]:
         connection.execute("SELECT pnum FROM parts WHERE pnum < 0")  # loads the library
         with clock.stopwatch() as watch:
             connection.execute(_D).fetchall()
-    return {"seconds": watch.seconds}
+        [(document,)] = connection.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {_D}").fetchall()
+    compiling = document[0].get("JIT", {}).get("Timing", {}).get("Total", 0)
+    return {"seconds": watch.seconds, "compiling": compiling / 1000, "running": (document[0]["Execution Time"] - compiling) / 1000}
+
+
+def jit_break_even(chapter: Chapter) -> statistics.Interval | None:
+    """Tuples from which on JIT pays: what compiling query d costs, over what the compiled form saves per tuple.
+
+    None if it did not run, or if the compiled form isn't quicker for certain: then there is none.
+    """
+    running, compiling = chapter.table("jit", "running"), chapter.table("jit", "compiling")
+    if running.empty or statistics.ratio(running[OFF], running[ON], seed=chapter.parameters.seed).low <= 1:
+        return None
+    saved = (running[OFF] - running[ON]) / chapter.parameters.tuples
+    return statistics.median(compiling[ON].median() / saved[saved > 0], seed=chapter.parameters.seed)
 
 
 def jit_gain(chapter: Chapter) -> statistics.Interval | None:

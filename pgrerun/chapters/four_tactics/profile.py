@@ -164,6 +164,9 @@ def negative_facts() -> dict[str, bool]:
 
 # ---- the closing table
 
+TACTICS = ("DC", "FS", "M", "MANGOS")
+"""The keys of its rows in the order of what they gained, as `words.effort` has them."""
+
 
 def ranking_facts(effort: dict[str, statistics.Interval | None], least: float = 1.25) -> dict[str, bool] | None:
     """Whether the two tactics that paid in 1981 pay by a quarter and more today, and the other two don't."""

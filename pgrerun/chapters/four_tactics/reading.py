@@ -110,7 +110,8 @@ WAYS = {
 SYNC_ONE, SYNC_LARGE, WORKER_ONE, WORKER_LARGE = WAYS
 _SCAN = "SELECT count(*) FROM parts WHERE qoh < 50"
 _SCATTERED = "SELECT count(weight) FROM parts WHERE qoh = 7"
-UNITS = {"scan": "s", "scattered": "s", "reads": "reads of a scan", "switches": "voluntary switches of a scan", "together": "s", "alone": "s"}
+UNITS = {"scan": "s", "scattered": "s", "reads": "reads of a scan", "switches": "voluntary switches of a scan", "together": "s", "alone": "s", "unprompted": "s"}
+AHEAD = 16  # pages
 CLAIMS = ("ston-041", "ston-042", "ston-043", "ston-044", "ston-050")
 
 
@@ -134,7 +135,7 @@ def asynchronous(chapter: Chapter) -> None:
 
 def _cold(chapter: Chapter, way: str, cluster: Cluster, limit: str, block: Block) -> dict[str, float]:
     with cluster.connect() as connection:
-        set_session(connection, {"io_combine_limit": limit, "max_parallel_workers_per_gather": 0, "effective_io_concurrency": 16})
+        set_session(connection, {"io_combine_limit": limit, "max_parallel_workers_per_gather": 0, "effective_io_concurrency": AHEAD})
         _evict(connection)
         counts = _Counts(cluster, connection) if way == SYNC_ONE else None
         with clock.stopwatch() as scan:
@@ -144,9 +145,19 @@ def _cold(chapter: Chapter, way: str, cluster: Cluster, limit: str, block: Block
         connection.execute("SET enable_seqscan = off")
         with clock.stopwatch() as scattered:
             connection.execute(_SCATTERED)
+        others = _unprompted(connection) if way == WORKER_LARGE else {}
         crowds = {"together": chapter.parameters.clients, "alone": 1} if limit == LARGE_READS else {}
         crowded = {name: _clients(cluster, connection, limit, clients, block) for name, clients in crowds.items()}
-    return {"scan": scan.seconds, "scattered": scattered.seconds} | counted | crowded
+    return {"scan": scan.seconds, "scattered": scattered.seconds} | counted | others | crowded
+
+
+def _unprompted(connection: psycopg.Connection) -> dict[str, float]:
+    """The scattered pages when none is asked for before it is needed."""
+    _evict(connection)
+    connection.execute("SET effective_io_concurrency = 0")
+    with clock.stopwatch() as watch:
+        connection.execute(_SCATTERED)
+    return {"unprompted": watch.seconds}
 
 
 class _Counts:
@@ -185,6 +196,12 @@ def _clients(cluster: Cluster, connection, limit: str, clients: int, block: Bloc
 def faster(chapter: Chapter, above: str, below: str, metric: str = "scan") -> statistics.Interval | None:
     """Time of one way over that of another."""
     return chapter.ratio("asynchronous", metric, above, below)
+
+
+def asked_ahead(chapter: Chapter) -> statistics.Interval | None:
+    """Time to fetch scattered pages when each is asked for as it is needed, over that with `AHEAD` asked for before."""
+    unprompted, ahead = (chapter.table("asynchronous", name) for name in ("unprompted", "scattered"))
+    return None if ahead.empty else statistics.ratio(unprompted[WORKER_LARGE], ahead[WORKER_LARGE], seed=chapter.parameters.seed)
 
 
 def most_by_large_reads(chapter: Chapter) -> statistics.Interval | None:

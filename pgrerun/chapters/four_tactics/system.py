@@ -1,4 +1,4 @@
-"""An operating system of its own: what task switches and messages cost today, and how many a command takes."""
+"""An operating system of its own: what task switches and messages cost today, and what of a command is the kernel's; travel.py counts by the way it takes."""
 
 import os
 import subprocess
@@ -9,12 +9,10 @@ from collections import Counter, deque
 from functools import partial
 
 import pandas as pd
-import psycopg
-from psycopg.pq import ExecStatus
 
 from pgrerun import published, statistics
 from pgrerun.chapter import Chapter
-from pgrerun.errors import CannotMeasure, ServerError
+from pgrerun.errors import CannotMeasure
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import clock, processes
 from pgrerun.relations import Parts
@@ -201,35 +199,6 @@ def kernel_of(chapter: Chapter) -> dict[str, statistics.Interval] | None:
     """The kernel's share of the backend's CPU time, short and long commands."""
     found = {f"{name} commands": chapter.median("kernel", "kernel", name) for name in COMMANDS}
     return None if None in found.values() else found
-
-
-def pipelining(chapter: Chapter, commands: int = 500, together: int = 50) -> pd.DataFrame:
-    """Short commands one by one, and many at a time before the first answer is looked at: sent (at a time), commands, switches (of the backend)."""
-    server, rows = chapter.server, []
-    server.require("processes")
-    load(chapter, server)
-    for sent in (1, together):
-        with server.connect() as connection:
-            before = processes.usage(server)
-            for _ in range(commands // sent):
-                _send(connection, COMMANDS["short"], sent)
-            used = processes.usage(server) - before
-        rows.append((sent, commands, _switches(used)))
-    return pd.DataFrame(rows, columns=["sent", "commands", "switches"])
-
-
-def _send(connection: psycopg.Connection, command: str, times: int) -> None:
-    """Have libpq collect commands and send them together, and wait for all answers. psycopg's own pipeline sends each at once."""
-    library = connection.pgconn
-    library.nonblocking = 0
-    library.enter_pipeline_mode()
-    for _ in range(times):
-        library.send_query_params(command.encode(), None)
-    library.pipeline_sync()
-    while (result := library.get_result()) is None or result.status != ExecStatus.PIPELINE_SYNC:
-        if result is not None and result.status != ExecStatus.TUPLES_OK:
-            raise ServerError(f"A command of a pipeline failed: {library.error_message.decode().strip()}")
-    library.exit_pipeline_mode()
 
 
 def without_system(chapter: Chapter) -> dict[str, statistics.Interval] | None:

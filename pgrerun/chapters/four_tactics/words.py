@@ -4,7 +4,7 @@ import pandas as pd
 
 from pgrerun import narrate, published, statistics, tables
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.four_tactics import compilation, files, heirs, profile, reading, system
+from pgrerun.chapters.four_tactics import compilation, files, heirs, mangos, profile, reading, system, travel
 from pgrerun.chapters.four_tactics.miniature import ALONE, PAGES, TRACKS
 from pgrerun.errors import CannotMeasure
 from pgrerun.parameters import time_to_run
@@ -121,10 +121,32 @@ def copying_beside_waiting(chapter: Chapter) -> narrate.Sentence | None:
     if found is None:
         return None
     per = found.set_index("way")["waits per MB"]
+    paid = " A copy is saved and sleeps are paid." if per[reading.DIRECT] > per[reading.LARGE] else ""
     ratio = reading.raw(chapter, "cpu", reading.DIRECT, reading.LARGE)
     return narrate.Sentence(
         f"{narrate.ratio_sentence(ratio, 'CPU time', 'reading into user space', 'reading through the cache')} Without the cache nobody reads ahead: the process went to sleep "
-        f"{narrate.number(per[reading.DIRECT], 1)} times for each MB, and {narrate.number(per[reading.LARGE], 1)} times with it. A copy is saved and sleeps are paid."
+        f"{narrate.number(per[reading.DIRECT], 1)} times for each MB, and {narrate.number(per[reading.LARGE], 1)} times with it.{paid}"
+    )
+
+
+def asked_ahead(chapter: Chapter) -> narrate.Sentence | None:
+    """What asking ahead alone gives on scattered pages: PostgreSQL's effective_io_concurrency."""
+    ratio = reading.asked_ahead(chapter)
+    return ratio and narrate.ratio_sentence(ratio, "time to fetch scattered pages", "workers that are asked for a page when it is needed", f"workers that are asked for {reading.AHEAD} pages ahead")
+
+
+def mangos_again(chapter: Chapter) -> narrate.Sentence | None:
+    """What became cheaper since, and what MANGOS's arithmetic makes of it."""
+    factors, found = mangos.cheaper(chapter), mangos.again(chapter)
+    if found is None:
+        return None
+    then, now = found["in print (%)"], found["with today's costs (%)"]
+    *system_costs, evaluating = factors.values()
+    ways = ", ".join(f"{what} {narrate.interval(factor)}" for what, factor in factors.items())
+    slower = " What an operating system does hasn't become cheaper by as much as what a data base system does." if max(cost.high for cost in system_costs) < evaluating.low else ""
+    return narrate.Sentence(
+        f"On a VAX under UNIX it took so many times what it takes here: {ways}.{slower} If a command still took as many reads and messages, MANGOS would gain "
+        f"{narrate.number(now.min(), 0)} to {narrate.number(now.max(), 0)} percent of CPU time, where the memorandum has {narrate.number(then.min(), 1)} to {narrate.number(then.max(), 1)}."
     )
 
 
@@ -134,7 +156,27 @@ def jit_beside(found: pd.DataFrame | None, chapter: Chapter) -> narrate.Sentence
     if gain is None:
         return None
     said = narrate.ratio_sentence(gain.inverse(), "time of query d", "PostgreSQL with JIT", "PostgreSQL without")
-    return narrate.Sentence(f"{said} Its compiler takes {narrate.number(found['compiling (ms)'].median(), 1)} ms per command, however many tuples there are: here {chapter.parameters.tuples:,}.")
+    even = heirs.jit_break_even(chapter)
+    from_then = f"What it saves per tuple makes up for that from {narrate.interval(even)} tuples on." if even else "That the compiled form is quicker isn't sure here, so no number of tuples makes up for that."
+    return narrate.Sentence(
+        f"{said} Its compiler takes {narrate.number(found['compiling (ms)'].median(), 1)} ms per command, however many tuples there are: here {chapter.parameters.tuples:,}. {from_then}"
+    )
+
+
+def checksums_beside(chapter: Chapter) -> narrate.Sentence | None:
+    """What an instruction of its own gives a checksum."""
+    gain = heirs.checksum_gain(chapter)
+    return gain and narrate.ratio_sentence(gain, "time per MB", "a check without an instruction of its own", "a check with one")
+
+
+def bound(chapter: Chapter) -> narrate.Sentence | None:
+    """Amdahl's bound: what is gained if the two routines take no time at all, by the print's profile and by this one."""
+    share, profile_then = profile.evaluating(chapter), published.table("four_tactics_profile").percent
+    if share is None:
+        return None
+    then, here = 1 / (1 - profile_then[list(profile.EVALUATING)].sum() / 100), (1 / (1 - side) for side in (share.estimate, share.low, share.high))
+    found = statistics.Interval(*here, share.n)
+    return narrate.Sentence(f"{narrate.then_and_now(then, found, 'gain if both routines took no time at all')} No instruction for them can give more.")
 
 
 def vectors_beside(chapter: Chapter) -> narrate.Sentence | None:
@@ -145,15 +187,51 @@ def vectors_beside(chapter: Chapter) -> narrate.Sentence | None:
     return narrate.Sentence(f"{narrate.ratio_sentence(gain, 'time of query d', heirs.TUPLEWISE, heirs.VECTORWISE)} Both run on one processor and find the relation in memory.")
 
 
-def pipelined(found: pd.DataFrame | None) -> narrate.Sentence | None:
-    """What is left of a command's switches if nobody waits for its answer."""
-    if found is None:
+def travelled(chapter: Chapter) -> narrate.Sentence | None:
+    """Messages and switches of a command by each way, and what isn't there to be tried."""
+    found = travel.found(chapter)
+    if not found:
         return None
-    alone, together = found["switches"] / found["commands"]
-    return narrate.Sentence(
-        f"One after another, {narrate.count(int(found['commands'].iloc[0]), 'short command')} made the server give up its processor {narrate.number(alone, 2)} times each; "
-        f"sent {found['sent'].iloc[1]} at a time, {narrate.number(together, 2)} times each."
-    )
+    ways = [f"{way} {_travel_costs(costs)}" for way, costs in found.items()]
+    said = f"Messages and task switches of both sides for each command: {'; '.join(ways)}."
+    if travel.ALONE in found and travel.UNIX in found:
+        alone, line = found[travel.ALONE], found[travel.UNIX]
+        said += (
+            " A single-user backend calls the kernel for each of its answers as well; what it is spared is waiting for somebody to ask again."
+            if alone["messages"].low >= 0.5 and alone["switches"].high < line["switches"].low / 2 else ""
+        )  # fmt: skip
+    if chapter.borrowed:
+        said += " That is the way of the server's URL, and DuckDB beside it: a port to listen on and files for a single-user backend are asked of throwaway servers only."
+        if not any("switches" in costs for way, costs in found.items() if way != travel.DUCKDB):
+            said += " The server's process can't be watched from here, so its switches aren't counted."
+    return narrate.Sentence(said)
+
+
+def _travel_costs(costs: dict[str, statistics.Interval]) -> str:
+    switches = narrate.number(costs["switches"].estimate, 2) if "switches" in costs else "unknown"
+    return f"{narrate.number(costs['messages'].estimate, 2)} and {switches}"
+
+
+def travel_times(chapter: Chapter) -> narrate.Sentence | None:
+    """What the ways mean for a command's time, where the time goes, and MANGOS's arithmetic beside the way without a client."""
+    line = travel.line(chapter)
+    if line is None:
+        return None
+    others = {travel.LOOPBACK: "a client at a TCP loopback", travel.pipelined(line): f"a client that sends {travel.TOGETHER} at a time", travel.ALONE: "a single-user backend"}
+    ratios = {way: found for way in others if way != line and (found := travel.time_over(chapter, way, line))}
+    said = [narrate.ratio_sentence(ratio, "time of a short command", others[way], f"a client at a {line}") for way, ratio in ratios.items()]
+    if working := travel.working(chapter):
+        said.append(
+            f"While a client at a {line} and its backend serve one another, both together are on a processor for {narrate.interval(working)} of the time."
+            + (" For the rest a processor has been told of work, and hasn't taken it up yet." if working.high < 0.9 else "")
+        )  # fmt: skip
+    outside = system.without_system(chapter)
+    if travel.ALONE in ratios and outside:
+        said.append(
+            f"Without a client a command is {narrate.interval(ratios[travel.ALONE].inverse())} times as fast as with one that has to be waited for. "
+            f"MANGOS's arithmetic, from what a message and a switch cost on one processor, gives {narrate.interval(outside['short commands'])} for a client with a library."
+        )  # fmt: skip
+    return narrate.Sentence(" ".join(said))
 
 
 def effort(chapter: Chapter) -> dict[str, statistics.Interval | None]:
@@ -166,6 +244,15 @@ def effort(chapter: Chapter) -> dict[str, statistics.Interval | None]:
         "microcode (sorting)": profile.new_instructions(chapter),
         "operating system (short)": outside and outside["short commands"],
     }
+
+
+def closing(effort: dict[str, statistics.Interval | None]) -> tables.Table:
+    """The memorandum's closing table, with its man-months, beside what stands for each tactic here."""
+    rows = []
+    for (tactic, gain), (_, said) in zip(effort.items(), published.table("four_tactics_conclusions").loc[list(profile.TACTICS)].iterrows()):
+        months = f"{said.months_low:g} to {said.months_high:g}" if said.months_high > said.months_low else f"{said.months_low:g}" if said.months_high == said.months_low else f"more than {said.months_low:g}"
+        rows.append((tactic, said.effect, months, "not measured" if gain is None else narrate.interval(gain)))
+    return tables.table(pd.DataFrame(rows, columns=["tactic", "effect in print", "man-months in print", "old time over new, here"]), "Effects and efforts")
 
 
 OUT_OF_REACH = {
