@@ -102,7 +102,8 @@ class Chapter:
                 return measure(self)
         except CannotMeasure as reason:
             self.set_aside(reason, claims)
-            display(narrate.set_aside(measure.__name__, reason))
+            # The gates must know why a chart is missing, whatever the sentence's words.
+            display(narrate.set_aside(measure.__name__, reason), metadata={CannotMeasure.METADATA: reason.capability})
             return None
 
     def set_aside(self, reason: CannotMeasure, claims: Iterable[str]) -> None:

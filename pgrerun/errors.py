@@ -47,7 +47,10 @@ class CannotMeasure(RerunError):
 
     Claims behind the experiment are set aside with `str(error)` as the reason.
     `capability` names what is missing, in the words that `pgrerun doctor` prints.
+    The output that says so in an executed notebook has it in its metadata, below `METADATA`.
     """
+
+    METADATA = "pgrerun_set_aside"
 
     def __init__(self, capability: str, reason: str):
         super().__init__(reason)

@@ -33,7 +33,7 @@ from markdown_it.renderer import RendererHTML
 from myst_parser.config.main import MdParserConfig
 from myst_parser.parsers.mdit import create_md_parser
 
-from .errors import BookError
+from .errors import BookError, CannotMeasure
 
 CHART_MIME = re.compile(r"application/vnd\.vegalite\.v\d+\+json")
 #: a cell tagged so promises a chart; the chart verbs are in `charts.py`
@@ -90,8 +90,8 @@ def _is_chart(output: nbformat.NotebookNode) -> bool:
 
 
 def _is_set_aside(output: nbformat.NotebookNode) -> bool:
-    """Whether the output is the sentence of `narrate.set_aside`."""
-    return any("” was set aside: " in text for text in output.get("data", {}).values() if isinstance(text, str))
+    """Whether the output tells why an experiment did not run, as `Chapter.attempt` marks it."""
+    return CannotMeasure.METADATA in output.get("metadata", {})
 
 
 def _first_line(source: str) -> str:

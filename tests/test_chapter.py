@@ -14,6 +14,9 @@ import nbformat
 import psutil
 import psycopg
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.display import display
+from IPython.utils.capture import capture_output
 
 from pgrerun import claims, runs
 from pgrerun.chapter import Chapter, wide
@@ -231,7 +234,7 @@ def test_a_run_that_is_stopped_keeps_what_it_has_and_leaves_no_server(number, re
 def chapter(records, monkeypatch):
     """A chapter without a server: nothing here measures."""
     shown = []
-    monkeypatch.setattr("pgrerun.chapter.display", shown.append)
+    monkeypatch.setattr("pgrerun.chapter.display", lambda said, metadata=None: shown.append(said))
     opened = Chapter("tp1", chapter_parameters("tp1", SMALL))
     opened.shown = shown
     yield opened
@@ -250,6 +253,22 @@ def test_an_experiment_that_cannot_run_sets_its_claims_aside(chapter):
     assert "**not testable here**" in chapter.shown[-1]
     [judgement] = chapter.evidence.judgements
     assert judgement.capability == "direct I/O"
+
+
+def test_the_output_that_says_so_is_marked_for_the_gates(chapter, monkeypatch):
+    monkeypatch.setattr("pgrerun.chapter.display", display)
+
+    def no_such_disk(chapter):
+        raise CannotMeasure("direct I/O", "this disk can't be asked")
+
+    InteractiveShell.instance()
+    try:
+        with capture_output() as captured:
+            chapter.attempt(no_such_disk)
+    finally:
+        InteractiveShell.clear_instance()
+    [output] = captured.outputs
+    assert output.metadata == {CannotMeasure.METADATA: "direct I/O"}
 
 
 def test_a_claim_without_evidence_and_without_reason_is_refused(chapter):
