@@ -1,6 +1,8 @@
 """The files around the code: they are valid, agree with each other, and name what exists."""
 
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+CHECK_JSONSCHEMA = (sys.executable, "-m", "check_jsonschema")
 TARGETS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.M))
 
 
@@ -34,7 +37,44 @@ def test_a_workflow_is_pinned_limited_and_least_privileged(path):
         assert re.fullmatch(r"ubuntu-\d\d\.\d\d", job["runs-on"])
         assert "timeout-minutes" in job or job["needs"]
         for step in job["steps"]:
-            assert "run" in step or re.fullmatch(r"[\w-]+/[\w-]+@(v\d+\.\d+\.\d+|[0-9a-f]{40})", step["uses"]), step
+            assert "run" in step or re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", step["uses"]), step
+
+
+def schema_says(path: Path) -> subprocess.CompletedProcess:
+    """The schema comes with the package: nothing is fetched."""
+    return subprocess.run([*CHECK_JSONSCHEMA, "--builtin-schema", "vendor.github-workflows", path], capture_output=True, text=True)
+
+
+def zizmor_says(path: Path) -> subprocess.CompletedProcess:
+    command = [Path(sys.executable).with_name("zizmor"), "--offline", "--no-config", "--no-progress", "--color", "never", path]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("linter", [schema_says, zizmor_says], ids=["schema", "zizmor"])
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_a_linter_finds_nothing_in_a_workflow(path, linter):
+    found = linter(path)
+    assert found.returncode == 0, found.stdout + found.stderr
+
+
+@pytest.mark.parametrize(
+    "linter, old, new, complaint",
+    [
+        (schema_says, "runs-on:", "run-on:", "run-on"),
+        (schema_says, "pull_request:", "pull_requests:", "pull_requests"),
+        (zizmor_says, "run: .ci/run", 'run: echo "${{ github.event.pull_request.title }}"', "template-injection"),
+        (zizmor_says, "pull_request:", "pull_request_target:", "dangerous-triggers"),
+        (zizmor_says, "persist-credentials: false", "fetch-depth: 1", "artipacked"),
+    ],
+)
+def test_a_linter_would_find(tmp_path, linter, old, new, complaint):
+    text = (ROOT / ".github" / "workflows" / "tests.yml").read_text()
+    assert old in text
+    (tmp_path / ".github" / "workflows").mkdir(parents=True)
+    broken = tmp_path / ".github" / "workflows" / "broken.yml"
+    broken.write_text(text.replace(old, new, 1))
+    found = linter(broken)
+    assert found.returncode != 0 and complaint in found.stdout + found.stderr
 
 
 @pytest.mark.parametrize("path", [*WORKFLOWS, ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "book").glob("*.md"))], ids=lambda path: path.name)
