@@ -65,6 +65,7 @@ class Book:
         self.data = root / "data"
         self.build = root / "_build"
         self.site = root / "_build" / "html"
+        self.printed = root / "_build" / "print"
 
     # ---- chapters
 
@@ -288,23 +289,47 @@ class Book:
         stamp.unlink(missing_ok=True)
         built_from = self._site_inputs(run)
         self.proofread()
+        self._sphinx("site", self._lay_out(run) if run else self.source)
+        gates.check_site(self.site)
+        stamp.write_text(json.dumps(built_from, indent=1) + "\n")
+        return self.site / "index.html"
+
+    def shown_run(self) -> str:
+        """The recorded run that the site was last built from; "" for the executed chapters."""
+        try:
+            return json.loads((self.build / "site.json").read_text()).get("run", "")
+        except (FileNotFoundError, json.JSONDecodeError):
+            return "" if all(self.result(chapter).exists() for chapter in self.chapters()) else PUBLISHED
+
+    def build_epub(self, run: str = "") -> Path:
+        """Build the ePub from the executed chapters, or with `run` from a recorded run, and return its path.
+
+        BookError when a gate or Sphinx finds fault with it. `printing.pdf` makes a PDF of it.
+        """
+        from pgrerun import gates
+
+        shutil.rmtree(self.printed, ignore_errors=True)  # whatever lies there would be packed
+        self.proofread()
         source = self._lay_out(run) if run else self.source
+        self._sphinx("ePub", source, "--builder", "custom", "--custom-builder", "print")
+        [epub] = self.printed.glob("*.epub")
+        gates.check_epub(epub, source)
+        return epub
+
+    def _sphinx(self, what: str, source: Path, *options: str) -> None:
         # All pages: Sphinx itself sees no change in the extensions or in the data that they read.
         command = "from jupyter_book.cli.main import main; main()"
         build = subprocess.run(
-            [sys.executable, "-c", command, "build", str(source), "--path-output", str(self.root), "--all", "-W", "-n", "--keep-going"],
+            [sys.executable, "-c", command, "build", str(source), "--path-output", str(self.root), "--all", "-W", "-n", "--keep-going", *options],
             cwd=self.root,
             capture_output=True,
             text=True,
         )
-        log = self.build / "site.log"
+        log = self.build / f"{what.lower()}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text(build.stdout + build.stderr)
         if build.returncode:
-            raise BookError(f"The site can't be built; the whole log is in {log}.\n{_complaints(log.read_text())}")
-        gates.check_site(self.site)
-        stamp.write_text(json.dumps(built_from, indent=1) + "\n")
-        return self.site / "index.html"
+            raise BookError(f"The {what} can't be built; the whole log is in {log}.\n{_complaints(log.read_text())}")
 
     def _lay_out(self, run: str) -> Path:
         """A copy of the site's sources with the chapters as `run` found them, and return its folder.
@@ -351,6 +376,7 @@ class Book:
             | inputs.library(self.root, [*extensions, "import pgrerun.gates, pgrerun.pages"])
             | inputs.files(self.data, "data", skip=("runs",))
             | inputs.files(self.data / "runs" / PUBLISHED, "published run")
+            | {path.name: inputs.digest(path.read_bytes()) for path in sorted(self.printed.glob("postgres-rerun.*"))}
         )
 
     def _chapters_shown(self, run: str) -> dict[str, str]:

@@ -169,6 +169,20 @@ def site(run: Annotated[str, typer.Option(metavar="RUN", help="A recorded run, b
     _tell(f"The book is in {ours.site / 'index.html'}")
 
 
+@app.command(name="print")
+def print_book(run: Annotated[str, typer.Option(metavar="RUN", help="A recorded run, by name; otherwise what the site shows.")] = "") -> None:
+    """Make an ePub and a PDF of the whole book, without measuring anything. The PDF needs Chromium."""
+    from pgrerun import printing
+
+    ours = Book()
+    run = run or ours.shown_run()
+    _tell(f"print: making the ePub from {f'the run {run}' if run else 'the executed chapters'}.")
+    epub = ours.build_epub(run)
+    _tell(f"The ePub is {epub}")
+    _tell(f"The PDF is {printing.pdf(epub)}")
+    _tell("The site offers both on its front page from its next build on.")
+
+
 @app.command()
 def status() -> None:
     """Say for each chapter and the site whether it is up to date, and why not."""

@@ -1,9 +1,9 @@
 """What must not be published, found before and after the site is built.
 
 `jupyter-book build -W` succeeds on a notebook without outputs, on one that papermill
-died in, and on pages that fetch scripts from elsewhere; so three gates of our own:
+died in, and on pages that fetch scripts from elsewhere; so four gates of our own:
 `check_chapter` on an executed notebook, `check_prose` on what people wrote,
-`check_site` on the built pages. Each collects everything it finds into one
+`check_site` on the built pages, `check_epub` on the printed book. Each collects everything it finds into one
 BookError. `book.py` calls them.
 
 The rule for numbers in prose: a digit in running text is refused, since a number
@@ -22,10 +22,13 @@ Anything else needs a reason, right behind the number:
 """
 
 import json
+import posixpath
 import re
-from collections.abc import Iterable, Iterator
+import zipfile
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
+from xml.etree import ElementTree
 
 import nbformat
 from bs4 import BeautifulSoup, Tag
@@ -249,12 +252,8 @@ def check_site(html: Path) -> None:
 
 def _chart_findings(page: BeautifulSoup, source: Path) -> Iterator[str]:
     drawn = page.select(".vl-chart")
-    if source.exists():
-        shown = [cell for cell in _read(source).cells if cell.cell_type == "code"]
-        shown = [cell for cell in shown if not _HIDDEN & set(cell.metadata.get("tags", []))]
-        expected = sum(_is_chart(output) for cell in shown for output in cell.outputs)
-        if len(drawn) != expected:
-            yield f"shows {len(drawn)} charts, its notebook has {expected}"
+    if source.exists() and len(drawn) != (expected := _charts_of(source)):
+        yield f"shows {len(drawn)} charts, its notebook has {expected}"
     for place in drawn:
         script = place.parent.select_one("script.vl-spec")
         try:
@@ -264,6 +263,13 @@ def _chart_findings(page: BeautifulSoup, source: Path) -> Iterator[str]:
             continue
         if not str(spec.get("description", "")).strip():
             yield f"the chart “{spec.get('usermeta', {}).get('question', '')}” has no text description"
+
+
+def _charts_of(notebook: Path) -> int:
+    """How many charts an executed notebook shows."""
+    shown = [cell for cell in _read(notebook).cells if cell.cell_type == "code"]
+    shown = [cell for cell in shown if not _HIDDEN & set(cell.metadata.get("tags", []))]
+    return sum(_is_chart(output) for cell in shown for output in cell.outputs)
 
 
 def _outside(page: BeautifulSoup) -> Iterator[str]:
@@ -310,6 +316,59 @@ def _unnamed_pictures(page: BeautifulSoup) -> Iterator[str]:
 def _decorative(picture: Tag) -> bool:
     # the logo stands beside the title, which already says it
     return picture.get("role") == "presentation" or "logo__image" in picture.get("class", [])
+
+
+# --- the ePub -------------------------------------------------------------------------
+
+_XML = (".xhtml", ".opf", ".ncx", ".xml", ".svg")
+_PARTS = {"mimetype", "META-INF/container.xml", "content.opf"}  # which the package itself doesn't list
+
+
+def check_epub(epub: Path, source: Path) -> None:
+    """Refuse an ePub that a reader may stumble over, or that lacks a chart of a chapter in `source`/results.
+
+    BookError unless `mimetype` stands first and uncompressed, every XML file is well-formed, the package lists the
+    files that there are, nothing is fetched or leads nowhere, no page has a script, every picture has a text, and
+    each chapter shows its charts as pictures.
+    """
+    with zipfile.ZipFile(epub) as packed:
+        files = {name: packed.read(name) for name in packed.namelist()}
+        first = packed.infolist()[0]
+    findings = []
+    if (first.filename, first.compress_type, files.get("mimetype")) != ("mimetype", zipfile.ZIP_STORED, b"application/epub+zip"):
+        findings.append("its mimetype is not its first, uncompressed file")
+    for name in (name for name in files if name.endswith(_XML)):
+        try:
+            ElementTree.fromstring(files[name])
+        except ElementTree.ParseError as error:
+            findings.append(f"{name} is not well-formed: {error}")
+    listed = {unquote(href) for href in re.findall(r'<item [^>]*href="([^"]+)"', files["content.opf"].decode())}
+    findings += [f"{name} is in the package but not listed" for name in sorted(set(files) - listed - _PARTS)]
+    findings += [f"{name} is listed but not in the package" for name in sorted(listed - set(files))]
+    pages = {name: BeautifulSoup(content, "html.parser") for name, content in files.items() if name.endswith(".xhtml")}
+    anchors = {name: {tag["id"] for tag in page.find_all(id=True)} for name, page in pages.items()}
+    for name, page in pages.items():
+        found = [*_outside(page), *_packed_links(page, name, files, anchors), *_unnamed_pictures(page)]
+        found += ["has a script"] if page.find("script") else []
+        notebook = source / Path(name).with_suffix(".ipynb")
+        shown, expected = len(page.select(".vl-chart > img")), _charts_of(notebook) if notebook.exists() else None
+        if expected not in (None, shown):
+            found.append(f"shows {shown} charts, its notebook has {expected}")
+        findings += [f"{name}: {one}" for one in found]
+    _refuse(findings, f"{epub.name} must not be published.")
+
+
+def _packed_links(page: BeautifulSoup, name: str, files: Collection[str], anchors: Mapping[str, set[str]]) -> Iterator[str]:
+    for tag in page.find_all(lambda tag: tag.has_attr("href") or tag.has_attr("src")):
+        written = tag.get("href", tag.get("src"))
+        address = urlsplit(written)
+        if address.scheme or address.netloc:
+            continue
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(name), unquote(address.path))) if address.path else name
+        if target not in files:
+            yield f"{written} leads nowhere"
+        elif address.fragment and unquote(address.fragment) not in anchors.get(target, ()):
+            yield f"the anchor in {written} does not exist"
 
 
 def _refuse(findings: list[str], what: str) -> None:

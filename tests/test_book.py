@@ -76,6 +76,7 @@ def gates(monkeypatch):
         check_chapter=lambda *words: seen.append(("chapter", *words)),
         check_prose=lambda *words: seen.append(("prose", *words)),
         check_site=lambda *words: seen.append(("site", *words)),
+        check_epub=lambda *words: seen.append(("epub", *words)),
     )
     monkeypatch.setitem(sys.modules, "pgrerun.gates", fake)
     monkeypatch.setattr(pgrerun, "gates", fake, raising=False)
@@ -457,6 +458,40 @@ def test_a_warning_stops_the_site_and_is_shown(book):
     with pytest.raises(BookError, match="nowhere"):
         book.build_site()
     assert book.site_reasons() == ["never built"]
+
+
+# ---- the printed book (built for real in tests/site)
+
+
+def test_what_the_site_shows_is_printed(book):
+    assert book.shown_run() == "published"  # there is nothing else
+    stamped(book)
+    assert book.shown_run() == ""
+    book.build.mkdir(exist_ok=True)
+    (book.build / "site.json").write_text('{"run": "mine"}')
+    assert book.shown_run() == "mine"
+
+
+def test_an_epub_holds_nothing_of_an_older_one_and_passes_its_gate(book, gates, monkeypatch):
+    stamped(book)
+    book.printed.mkdir(parents=True)
+    (book.printed / "gone.xhtml").write_text("a page that was removed")
+
+    def build(what, source, *options):
+        assert not book.printed.exists() and options[-1] == "print"
+        book.printed.mkdir()
+        (book.printed / "postgres-rerun.epub").write_text("")
+
+    monkeypatch.setattr(book, "_sphinx", build)
+    epub = book.build_epub()
+    assert epub.name == "postgres-rerun.epub" and gates.seen[-1] == ("epub", epub, book.source)
+
+
+def test_a_printed_book_is_news_for_the_site(book):
+    stamped(book).build_site()
+    book.printed.mkdir()
+    (book.printed / "postgres-rerun.epub").write_text("")
+    assert book.site_reasons() == ["postgres-rerun.epub is new"]
 
 
 # ---- pages from records

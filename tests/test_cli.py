@@ -4,6 +4,7 @@ import errno
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -279,3 +280,35 @@ def test_the_installed_command_shows_its_verbs():
     assert done.returncode == 0
     for verb in ("run", "book", "site", "status", "doctor", "compare", "clean", "claims", "parameters", "refresh"):
         assert verb in done.stdout
+
+
+# ---- printing
+
+
+@pytest.fixture
+def printed(monkeypatch, tmp_path):
+    """A book that can be printed without building it: the runs that were asked for."""
+    from pgrerun import printing
+
+    asked = []
+    monkeypatch.setattr(Book, "build_epub", lambda self, run="": asked.append(run) or tmp_path / "book.epub")
+    monkeypatch.setattr(Book, "shown_run", lambda self: "the shown one")
+    monkeypatch.setattr(printing, "pdf", lambda epub: epub.with_suffix(".pdf"))
+    return asked
+
+
+def test_what_the_site_shows_is_printed_unless_a_run_is_named(call, printed, nothing_runs):
+    status, out, _ = call("print")
+    assert status == 0 and "book.epub" in out and "book.pdf" in out
+    assert call("print", "--run", "mine")[0] == 0
+    assert printed == ["the shown one", "mine"]
+
+
+def test_without_a_browser_the_epub_is_told_before_the_error(call, monkeypatch, nothing_runs):
+    from pgrerun import printing
+
+    monkeypatch.setattr(Book, "build_epub", lambda self, run="": Path("book.epub"))
+    monkeypatch.setattr(printing, "BROWSERS", ("no-such-browser",))
+    status, out, errors = call("print", "--run", "mine")
+    assert status == 1 and "The ePub is book.epub" in out
+    assert "no-such-browser" in errors and errors.strip().count("\n") == 0 and "Traceback" not in errors

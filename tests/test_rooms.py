@@ -44,6 +44,7 @@ MAY_USE |= {
     "gates": set(),
     "execution": set(),
     "pages": {"charts"},
+    "printing": set(),
     "book": MEASURING | {"inputs", "gates", "execution", "pages"},
     "doctor": MEASURING,
     # chapters' experiments on somebody's server, outside of any notebook

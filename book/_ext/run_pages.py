@@ -126,7 +126,7 @@ def add_record(app, doctree, docname) -> None:
 
 def write_archives(app, exception) -> None:
     """The run records and the charts' data beside the chapters' pages."""
-    if exception or app.builder.format != "html":
+    if exception or app.builder.name != "html":
         return
     results = Path(app.srcdir) / "results"
     for chapter in app.env.run_records:

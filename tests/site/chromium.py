@@ -7,7 +7,6 @@ and every uncaught exception.
 import base64
 import json
 import os
-import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -15,17 +14,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+from pgrerun import printing
+
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-default-apps", "--disable-sync",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--remote-debugging-pipe",
 )  # fmt: skip
 PATIENCE = 20.0  # seconds
-
-
-def program() -> str | None:
-    return next(filter(None, map(shutil.which, PROGRAMS)), None)
 
 
 @contextmanager
@@ -43,7 +39,7 @@ def browser(profile: Path) -> Iterator["Browser"]:
         os.dup2(high[1], 4)
 
     process = subprocess.Popen(
-        [program(), *FLAGS, f"--user-data-dir={profile}", "about:blank"],
+        [printing.browser(), *FLAGS, f"--user-data-dir={profile}", "about:blank"],
         preexec_fn=place_pipe, close_fds=False, stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip

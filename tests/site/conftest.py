@@ -11,12 +11,14 @@ import pytest
 import toy_chapter
 import yaml
 
+from pgrerun import printing
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="session")
 def toy_book(tmp_path_factory) -> Path:
-    """The book with the toy in place of each chapter; the folder holds `_build/html`."""
+    """The book with the toy in place of each chapter, printed and as a site; the folder holds `_build/print` and `_build/html`."""
     root = tmp_path_factory.mktemp("book")
     shutil.copy(ROOT / "_config.yml", root)
     shutil.copytree(ROOT / "book", root / "book", ignore=shutil.ignore_patterns("results", "__pycache__"))
@@ -36,18 +38,38 @@ def toy_book(tmp_path_factory) -> Path:
     fetched = ROOT / "_build" / ".pglite"  # by the book's own build: not again for each test
     if fetched.exists():
         shutil.copytree(fetched, root / "_build" / ".pglite")
+    build(root, "--builder", "custom", "--custom-builder", "print")
+    if printing.browser():
+        printing.pdf(next((root / "_build" / "print").glob("*.epub")))
+    build(root)
+    return root
+
+
+def build(root: Path, *options: str) -> None:
     command = "from jupyter_book.cli.main import main; main()"
-    build = subprocess.run(
-        [sys.executable, "-c", command, "build", "book", "-W", "-n", "--keep-going"],
+    done = subprocess.run(
+        [sys.executable, "-c", command, "build", "book", "--all", "-W", "-n", "--keep-going", *options],
         cwd=root, capture_output=True, text=True,
     )  # fmt: skip
-    assert build.returncode == 0, build.stdout[-3000:] + build.stderr[-3000:]
-    return root
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
 
 
 @pytest.fixture(scope="session")
 def toy_site(toy_book) -> Path:
     return toy_book / "_build" / "html"
+
+
+@pytest.fixture(scope="session")
+def toy_epub(toy_book) -> Path:
+    return toy_book / "_build" / "print" / "postgres-rerun.epub"
+
+
+@pytest.fixture(scope="session")
+def real_epub() -> Path:
+    epub = ROOT / "_build" / "print" / "postgres-rerun.epub"
+    if not epub.exists():
+        pytest.skip("the book is not printed here (make print)")
+    return epub
 
 
 @pytest.fixture(scope="session")
@@ -60,7 +82,7 @@ def real_site() -> Path:
 
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory):
-    if chromium.program() is None:
-        pytest.skip(f"no browser on PATH (looked for {', '.join(chromium.PROGRAMS)})")
+    if printing.browser() is None:
+        pytest.skip(f"no browser on PATH (looked for {', '.join(printing.BROWSERS)})")
     with chromium.browser(tmp_path_factory.mktemp("profile")) as running:
         yield running

@@ -39,23 +39,28 @@ class Missing(Exception):
 
 def setup(app):
     app.add_directive("laboratory", Laboratory)
-    app.connect("config-inited", vendor)
+    app.connect("builder-inited", vendor)
     app.connect("html-page-context", link_script)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 
 
-def vendor(app, config) -> None:
-    """Have PGlite and what the laboratories show in the cache, and PGlite in the site's `_static/pglite`."""
+def vendor(app) -> None:
+    """Have PGlite and what the laboratories show in the cache, and PGlite in the site's `_static/pglite`.
+
+    For print nothing is fetched: only the site runs it.
+    """
     cache = Path(app.outdir).parent / ".pglite"
     scripts = sorted(HERE.glob("*.mjs"))
     digest = hashlib.sha256(b"".join([SHA512.encode(), *(script.read_bytes() for script in scripts)])).hexdigest()[:16]
     kept = cache / digest
     try:
+        if not (kept / "recorded.json").exists() and app.builder.name == "print":
+            raise Missing("its site, where PostgreSQL runs in the page, wasn't built before.")
         if not (kept / "recorded.json").exists():
             _fetch(cache, kept)
         size = sum(path.stat().st_size for path in (kept / "static").rglob("*") if path.is_file())
         app.laboratories = json.loads((kept / "recorded.json").read_text()) | {"megabytes": size / 1e6}
-        config.html_static_path.append(str(kept / "static"))
+        app.config.html_static_path.append(str(kept / "static"))
     except Missing as reason:
         logger.info("Built without laboratories: %s", reason)
         app.laboratories = {"missing": str(reason)}
@@ -124,6 +129,7 @@ class Laboratory(Directive):
             "starting": f"PostgreSQL is starting: {found['megabytes']:.0f} MB are read from this site",
             "running": f"PostgreSQL {found['postgresql']} is running in this page. What you do stays in it and is gone when you leave.",
             "on-file": "To start PostgreSQL in this page, serve the book: run python3 -m http.server in the folder that holds its front page, and open the address that it prints. Until then, this is what was recorded when the book was built.",
+            "on-paper": "In the book's site this page starts PostgreSQL. On paper it stands still: this is what was recorded when the book was built.",
             "on-old": "This browser has no WebAssembly, so PostgreSQL can't be started in it. This is what was recorded when the book was built.",
         }
         attributes = "".join(f' data-{key}="{html.escape(words)}"' for key, words in said.items())

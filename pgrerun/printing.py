@@ -1,0 +1,212 @@
+"""The book to be read away from a browser: what an ePub needs of a page, and a PDF of all pages.
+
+`book/_ext/printed` is the Sphinx builder that makes the ePub; it hands each page to `readable`. The PDF is the same
+ePub put in one page (`whole`) and printed by Chromium, so that neither LaTeX nor a second build is needed. `book.py`
+says which chapters are printed, `gates.check_epub` what must not be. Nothing is fetched.
+"""
+
+import base64
+import os
+import posixpath
+import shutil
+import subprocess
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+from xml.etree import ElementTree
+
+from bs4 import BeautifulSoup, Comment, Tag
+
+from .errors import BookError
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+_PATIENCE = 300  # seconds for the browser, which takes a few for the whole book on a quiet machine
+
+# Neither has a script, so nothing that only a script fills or needs may stay.
+_LIVE = "script, style, template, noscript, form, button, input, a.headerlink, .page-record ul"
+# E-readers have pages of their own, and some stumble over the boxes in a margin.
+_PAPER = """
+@page { size: A4; margin: 22mm 20mm 24mm; @bottom-center { content: counter(page); font: 9pt sans-serif; color: #555; } }
+@page :first { @bottom-center { content: none; } }
+"""
+_SVG_DATA = "data:image/svg+xml;base64,"
+_XHTML, _SVG, _MATHML = "http://www.w3.org/1999/xhtml", "http://www.w3.org/2000/svg", "http://www.w3.org/1998/Math/MathML"
+_OPF, _CONTAINER, _DC = "http://www.idpf.org/2007/opf", "urn:oasis:names:tc:opendocument:xmlns:container", "http://purl.org/dc/elements/1.1/"
+
+
+# ---- a page
+
+
+def readable(body: str, page: str, book: Path) -> str:
+    """The HTML of a page's body as XHTML for a reader without scripts.
+
+    `page` is the page's address in the book ("results/tp1.xhtml"), `book` the folder of all pages, which gets the
+    charts' pictures as files below `_images`. Folded parts are unfolded, and links follow the pages' new names.
+    """
+    soup = BeautifulSoup(body, "html5lib")  # which knows that SVG's names have capitals
+    for comment in soup.find_all(string=lambda text: isinstance(text, Comment)):
+        comment.extract()
+    for place in soup.select(".laboratory"):
+        place.select_one(".laboratory-start").string = place.get("data-on-paper", "")
+    for tag in soup.select(_LIVE):
+        tag.decompose()
+    for folded in soup.find_all("details"):
+        folded.name = "div"
+        del folded["open"]
+    for summary in soup.find_all("summary"):
+        summary.name, summary["class"] = "p", "summary"
+    for namespace, name in ((_SVG, "svg"), (_MATHML, "math")):
+        for tag in soup.find_all(name):
+            tag["xmlns"] = namespace
+    for link in soup.find_all("a", href=True):
+        link["href"] = _renamed(link["href"])
+    for picture in soup.find_all("img", src=True):
+        if picture["src"].startswith(_SVG_DATA):
+            _into_a_file(picture, page, book)
+    return soup.body.decode_contents(formatter="minimal")
+
+
+def _renamed(address: str) -> str:
+    """The site's address of a page as it is in an ePub, which has no queries."""
+    parts = urlsplit(address)
+    if parts.scheme or parts.netloc or not parts.path.endswith(".html"):
+        return address
+    return parts._replace(path=parts.path.removesuffix(".html") + ".xhtml", query="").geturl()
+
+
+def _into_a_file(picture: Tag, page: str, book: Path) -> None:
+    content = base64.b64decode(picture["src"].removeprefix(_SVG_DATA))
+    file = f"_images/chart-{sha256(content).hexdigest()[:20]}.svg"
+    (book / file).parent.mkdir(exist_ok=True)
+    (book / file).write_bytes(content)
+    picture["src"] = posixpath.relpath(file, posixpath.dirname(page) or ".")
+
+
+# ---- all pages as one
+
+
+def whole(book: Path) -> Path:
+    """One page of all pages of an unpacked ePub, written beside them: title, contents, pages in reading order.
+
+    Names that several pages have are told apart, and links lead to their place in the one page.
+    """
+    package = book / ElementTree.parse(book / "META-INF" / "container.xml").find(f".//{{{_CONTAINER}}}rootfile").get("full-path")
+    opf = ElementTree.parse(package).getroot()
+    items = {item.get("id"): item for item in opf.iter(f"{{{_OPF}}}item")}
+    files = [items[one.get("idref")].get("href") for one in opf.iter(f"{{{_OPF}}}itemref")]
+    styles = [item.get("href") for item in items.values() if item.get("media-type") == "text/css"]
+    contents = next(item.get("href") for item in items.values() if "nav" in item.get("properties", "").split())
+    root = ElementTree.Element(f"{{{_XHTML}}}html", lang="en")
+    head = ElementTree.SubElement(root, f"{{{_XHTML}}}head")
+    for style in styles:
+        ElementTree.SubElement(head, f"{{{_XHTML}}}link", rel="stylesheet", type="text/css", href=style)
+    ElementTree.SubElement(head, f"{{{_XHTML}}}style").text = _PAPER
+    body = ElementTree.SubElement(root, f"{{{_XHTML}}}body", {"class": "whole"})
+    _title(opf, head, body)
+    keys = {file: f"page-{number}" for number, file in enumerate(files)}
+    nav = ElementTree.parse(book / contents).find(f".//{{{_XHTML}}}nav")
+    _relinked(nav, contents, keys)
+    body.append(nav)
+    for file, key in keys.items():
+        page = ElementTree.parse(book / file).find(f".//{{{_XHTML}}}body")
+        _relinked(page, file, keys)
+        section = ElementTree.SubElement(body, f"{{{_XHTML}}}section", {"id": key, "class": "page"})
+        section.text = page.text
+        section.extend(page)
+    target = package.parent / "whole.xhtml"
+    for prefix, namespace in (("", _XHTML), ("svg", _SVG), ("m", _MATHML)):
+        ElementTree.register_namespace(prefix, namespace)
+    ElementTree.ElementTree(root).write(target, encoding="utf-8", xml_declaration=True)
+    return target
+
+
+def _title(opf: ElementTree.Element, head: ElementTree.Element, body: ElementTree.Element) -> None:
+    """The title page, from what the ePub says about itself."""
+    said = {name: opf.findtext(f".//{{{_DC}}}{name}", "") for name in ("title", "description", "creator", "date", "rights")}
+    ElementTree.SubElement(head, f"{{{_XHTML}}}title").text = said["title"]
+    page = ElementTree.SubElement(body, f"{{{_XHTML}}}header", {"class": "title"})
+    ElementTree.SubElement(page, f"{{{_XHTML}}}p", {"class": "book-title"}).text = said["title"]
+    for words in (said["description"], said["creator"], f"{said['date'][:10]}, {said['rights']}"):
+        ElementTree.SubElement(page, f"{{{_XHTML}}}p").text = words
+
+
+def _relinked(tree: ElementTree.Element, file: str, keys: dict[str, str]) -> None:
+    """Names, links and pictures of the page `file` as they are in the one page."""
+    folder = posixpath.dirname(file)
+    for tag in _outside_of_pictures(tree):
+        if "id" in tag.attrib and file in keys:
+            tag.set("id", f"{keys[file]}--{tag.get('id')}")
+        for attribute in ("href", "src"):
+            address = urlsplit(tag.get(attribute, ""))
+            if attribute not in tag.attrib or address.scheme or address.netloc:
+                continue
+            path = posixpath.normpath(posixpath.join(folder, unquote(address.path))) if address.path else file
+            if path not in keys:
+                tag.set(attribute, path)
+            else:
+                tag.set(attribute, f"#{keys[path]}--{address.fragment}" if address.fragment else f"#{keys[path]}")
+
+
+def _outside_of_pictures(tree: ElementTree.Element) -> Iterator[ElementTree.Element]:
+    yield tree
+    for child in tree:
+        if not str(child.tag).startswith(f"{{{_SVG}}}"):
+            yield from _outside_of_pictures(child)
+
+
+# ---- the PDF
+
+
+def browser() -> str | None:
+    """The Chromium on PATH, by whichever of its names."""
+    return next(filter(None, map(shutil.which, BROWSERS)), None)
+
+
+def pdf(epub: Path) -> Path:
+    """Print an ePub as a PDF beside it. BookError without a Chromium, or with what it said when it failed."""
+    program = browser()
+    if program is None:
+        raise BookError(
+            f"The PDF can't be made: Chromium prints it, and there is none on PATH (looked for {', '.join(BROWSERS)}). "
+            f"Install it and print again. The ePub is complete: {epub}"
+        )
+    target = epub.with_suffix(".pdf")
+    with tempfile.TemporaryDirectory() as folder:
+        with zipfile.ZipFile(epub) as packed:
+            packed.extractall(folder)
+        page = whole(Path(folder))
+        command = [
+            program, "--headless", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--host-resolver-rules=MAP * ~NOTFOUND",
+            f"--user-data-dir={folder}/profile", "--no-pdf-header-footer", "--generate-pdf-document-outline",
+            f"--print-to-pdf={folder}/whole.pdf", page.as_uri(),
+        ]  # fmt: skip
+        if os.geteuid() == 0:
+            command.insert(1, "--no-sandbox")  # without which Chromium refuses to run as root
+        _print(command, epub)
+        shutil.move(f"{folder}/whole.pdf", target)
+    return target
+
+
+def _print(command: list[str], epub: Path) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE)
+        said = "" if done.returncode == 0 and Path(command[-2].partition("=")[2]).is_file() else done.stderr.strip()[-400:] or "nothing"
+    except subprocess.TimeoutExpired:
+        said = f"nothing within {_PATIENCE} s"
+    if said:
+        raise BookError(f"The PDF can't be made: {command[0]} failed and said: {said}. The ePub is complete: {epub}")
+
+
+# ---- does it still fit the site?
+
+
+def fingerprint(source: Path) -> str:
+    """Of everything that a site or a printed book is made from below `source`; the same for both."""
+    files = (path for path in sorted(source.rglob("*")) if path.is_file() and path.suffix in (".md", ".ipynb", ".yml", ".bib"))
+    together = sha256()
+    for path in files:
+        together.update(f"{path.relative_to(source).as_posix()}\0{sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return together.hexdigest()

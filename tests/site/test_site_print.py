@@ -1,0 +1,231 @@
+"""The printed book: an ePub that every reader can open and a PDF with text, pictures and an outline."""
+
+import re
+import zipfile
+from xml.etree import ElementTree
+
+import pypdf
+import pytest
+from bs4 import BeautifulSoup
+
+from pgrerun import claims, gates, printing
+from pgrerun.errors import BookError
+
+needs_browser = pytest.mark.skipif(printing.browser() is None, reason="Chromium prints the PDF, and there is none on PATH")
+XHTML = "{http://www.w3.org/1999/xhtml}"
+
+
+@pytest.fixture(scope="module", params=["toy", "real"])
+def epub(request):
+    return request.getfixturevalue(f"{request.param}_epub")
+
+
+@pytest.fixture(scope="module")
+def pages(epub) -> dict[str, BeautifulSoup]:
+    with zipfile.ZipFile(epub) as packed:
+        return {name: BeautifulSoup(packed.read(name), "html.parser") for name in packed.namelist() if name.endswith(".xhtml")}
+
+
+def charts(pages) -> list:
+    return [picture for page in pages.values() for picture in page.select("figure.vl-figure .vl-chart > img")]
+
+
+def words(text: str) -> str:
+    """Text as it is compared: lines are broken anywhere in print."""
+    return re.sub(r"[\s\u00ad-]+", "", text)
+
+
+# ---- the ePub
+
+
+def test_it_passes_its_gate(toy_book, toy_epub):
+    gates.check_epub(toy_epub, toy_book / "book")
+
+
+def test_its_chapters_are_in_the_order_of_the_contents(pages, epub):
+    with zipfile.ZipFile(epub) as packed:
+        opf = ElementTree.fromstring(packed.read("content.opf"))
+    files = {item.get("id"): item.get("href") for item in opf.iter("{http://www.idpf.org/2007/opf}item")}
+    order = [files[one.get("idref")] for one in opf.iter("{http://www.idpf.org/2007/opf}itemref")]
+    chapters = [name for name in order if name.startswith("results/")]
+    assert order[0] == "index.xhtml" and chapters[0] == "results/four_tactics.xhtml" and len(chapters) == len(set(chapters)) == 10
+    assert {name for name in pages if name != "nav.xhtml"} == set(order)
+
+
+def test_charts_are_pictures_in_files_with_words(pages, epub):
+    with zipfile.ZipFile(epub) as packed:
+        files = set(packed.namelist())
+    assert charts(pages)
+    for picture in charts(pages):
+        assert re.fullmatch(r"(\.\./)?_images/chart-[0-9a-f]+\.svg", picture["src"]) and picture["src"].removeprefix("../") in files
+        assert len(picture["alt"]) > 20
+
+
+def test_nothing_waits_for_a_script(pages):
+    for name, page in pages.items():
+        assert not page.select("script, form, button, input, details, [hidden]"), name
+        assert "vega" not in page.get_text(), name
+
+
+def test_no_page_says_its_specification_aloud(pages):
+    assert not [name for name, page in pages.items() if '"$schema"' in page.get_text() or "data:image" in str(page)]
+
+
+def test_the_scoreboard_is_whole_and_leads_to_the_verdicts(pages):
+    rows = pages["scoreboard.xhtml"].select(".scoreboard tbody tr")
+    assert [row["id"] for row in rows] == list(claims.ledger())
+    assert all(row.select_one("a.verdict")["href"].partition("#")[0] == f"results/{row['data-chapter']}.xhtml" for row in rows)
+
+
+def test_folded_solutions_are_unfolded(toy_epub):
+    body = "<details class='x'><summary>Solution</summary><p>It is <b hidden>so</b>.</p></details><svg viewBox='0 0 1 1'><path/></svg>"
+    text = printing.readable(body, "results/tp1.xhtml", toy_epub.parent)
+    assert '<div class="x"><p class="summary">Solution</p>' in text
+    assert '<svg viewBox="0 0 1 1" xmlns="http://www.w3.org/2000/svg"><path></path></svg>' in text
+
+
+@pytest.mark.parametrize(
+    "written, printed",
+    [
+        ("scoreboard.html?verdict=not+testable+here", "scoreboard.xhtml"),
+        ("../glossary.html#term-page", "../glossary.xhtml#term-page"),
+        ("scoreboard.xhtml#lai-047", "scoreboard.xhtml#lai-047"),
+        ("https://www.postgresql.org/docs/18/index.html", "https://www.postgresql.org/docs/18/index.html"),
+    ],
+)
+def test_links_follow_the_pages(tmp_path, written, printed):
+    assert printing.readable(f'<a href="{written}">x</a>', "index.xhtml", tmp_path) == f'<a href="{printed}">x</a>'
+
+
+# ---- damaged ones
+
+TOY = "results/tp1.xhtml"
+DAMAGES = {
+    "compressed mimetype": (None, None, None, "mimetype is not its first"),
+    "not well-formed": ("index.xhtml", "</body>", "<br></body>", "index.xhtml is not well-formed"),
+    "a dead link": ("index.xhtml", "</body>", '<a href="nowhere.xhtml">x</a></body>', "index.xhtml: nowhere.xhtml leads nowhere"),
+    "a dead anchor": ("index.xhtml", "</body>", '<a href="glossary.xhtml#no">x</a></body>', "the anchor in glossary.xhtml#no"),
+    "a lost chart": (TOY, 'class="vl-chart"', 'class="gone"', "shows 4 charts, its notebook has 5"),
+    "a script": (TOY, "</body>", "<script>1</script></body>", "has a script"),
+    "a picture from elsewhere": (TOY, "</body>", '<img alt="x" src="https://a.test/p"/></body>', "<img> fetches https://a.test/p"),
+    "a picture without words": (TOY, "</body>", '<img alt="" src="../_static/print.css"/></body>', "no alternative text"),
+    "a file that isn't listed": ("content.opf", '<item id="ncx" href="toc.ncx"', '<item id="ncx" href="other.ncx"', "toc.ncx is in the package but not listed"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_epub_is_refused(toy_book, toy_epub, tmp_path, damage):
+    page, old, new, complaint = DAMAGES[damage]
+    broken = tmp_path / "broken.epub"
+    with zipfile.ZipFile(toy_epub) as whole, zipfile.ZipFile(broken, "w") as target:
+        for entry in whole.infolist():
+            content = whole.read(entry)
+            if entry.filename == page:
+                assert old in content.decode()
+                content = content.decode().replace(old, new, 1).encode()
+            compressed = entry.filename == "mimetype" and page is None
+            target.writestr(entry.filename, content, zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED)
+    with pytest.raises(BookError) as error:
+        gates.check_epub(broken, toy_book / "book")
+    assert complaint in str(error.value)
+
+
+# ---- the PDF
+
+
+@pytest.fixture(scope="module")
+def pdf(epub) -> pypdf.PdfReader:
+    if not epub.with_suffix(".pdf").exists():
+        pytest.skip("there is no PDF beside the ePub (make print, with Chromium on PATH)")
+    return pypdf.PdfReader(epub.with_suffix(".pdf"))
+
+
+def text_from(pdf, number: int, pages: int = 2) -> str:
+    return words("".join(page.extract_text() for page in pdf.pages[number : number + pages]))
+
+
+def test_the_outline_of_the_pdf_leads_to_every_page(pdf, pages):
+    leads = {words(entry.title): pdf.get_destination_page_number(entry) for entry in pdf.outline if not isinstance(entry, list)}
+    titles = {name: words(page.h1.get_text()) for name, page in pages.items() if name != "nav.xhtml"}
+    assert len(pdf.pages) > len(pages) and set(titles.values()) <= set(leads)
+    lost = [name for name, title in titles.items() if title not in text_from(pdf, leads[title])]
+    assert not lost and pdf.metadata.title == "Postgres, Rerun"
+
+
+def test_the_pdf_says_what_the_pages_say(toy_epub):
+    printed = pypdf.PdfReader(toy_epub.with_suffix(".pdf")) if toy_epub.with_suffix(".pdf").exists() else pytest.skip("there is no Chromium")
+    text = text_from(printed, 0, len(printed.pages))
+    with zipfile.ZipFile(toy_epub) as packed:
+        shown = BeautifulSoup(packed.read(TOY), "html.parser")
+    said = [one.get_text() for one in shown.select(".vl-question, figcaption, h2, td")]
+    assert len(said) > 20 and not [one for one in said if words(one) not in text]
+
+
+def test_the_pdf_has_its_charts_drawn_with_their_words(pdf, pages):
+    found = [tag for tag in structure(pdf.trailer["/Root"]["/StructTreeRoot"]) if tag.get("/S") == "/Figure" and tag.get("/Alt")]
+    described = {words(str(tag["/Alt"])) for tag in found}
+    assert {words(picture["alt"]) for picture in charts(pages)} <= described
+
+
+def structure(node):
+    """All elements of a PDF's structure, which a screen reader reads."""
+    waiting = [node]
+    while waiting:
+        element = waiting.pop().get_object()
+        if isinstance(element, pypdf.generic.DictionaryObject):
+            yield element
+            children = element.get("/K", [])
+            waiting += children if isinstance(children, list) else [children]
+        elif isinstance(element, list):
+            waiting += element
+
+
+def test_links_of_the_pdf_lead_inside_it(pdf):
+    notes = [note.get_object() for page in pdf.pages for note in page.get("/Annots") or []]
+    targets = [str(note["/A"].get("/URI", "")) for note in notes if "/A" in note]
+    assert any("/Dest" in note for note in notes) and not [one for one in targets if one.startswith("file:")]
+
+
+def test_names_that_two_pages_share_are_told_apart(toy_epub, tmp_path):
+    with zipfile.ZipFile(toy_epub) as packed:
+        packed.extractall(tmp_path)
+    one = ElementTree.parse(printing.whole(tmp_path)).getroot()
+    ids = [tag.get("id") for tag in one.iter() if tag.get("id") and not tag.tag.startswith("{http://www.w3.org/2000/svg}")]
+    assert len(ids) == len(set(ids))
+    inside = {link.get("href")[1:] for link in one.iter(f"{XHTML}a") if link.get("href", "").startswith("#")}
+    assert inside and inside <= set(ids)
+
+
+def test_without_a_browser_the_epub_is_there_and_the_error_says_so(toy_epub, monkeypatch):
+    monkeypatch.setattr(printing, "BROWSERS", ("no-such-browser",))
+    with pytest.raises(BookError, match="looked for no-such-browser.*The ePub is complete"):
+        printing.pdf(toy_epub)
+
+
+def test_a_browser_that_fails_is_quoted(toy_epub, tmp_path, monkeypatch):
+    program = tmp_path / "chromium"
+    program.write_text("#!/bin/sh\necho no display >&2\nexit 3\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(printing, "BROWSERS", (str(program),))
+    with pytest.raises(BookError, match="failed and said: no display"):
+        printing.pdf(toy_epub)
+
+
+# ---- on the site
+
+
+@needs_browser
+def test_the_site_offers_what_was_printed(toy_site):
+    links = BeautifulSoup((toy_site / "index.html").read_bytes(), "html.parser").select(".printed a[download]")
+    assert [link["href"] for link in links] == ["postgres-rerun.pdf", "postgres-rerun.epub"]
+    assert all((toy_site / link["href"]).stat().st_size > 10_000 for link in links)
+
+
+def test_another_book_has_another_fingerprint(tmp_path):
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "a.ipynb").write_text("{}")
+    before = printing.fingerprint(tmp_path)
+    (tmp_path / "picture.png").write_bytes(b"x")  # not what a page is written in
+    assert printing.fingerprint(tmp_path) == before
+    (tmp_path / "results" / "a.ipynb").write_text("[]")
+    assert printing.fingerprint(tmp_path) != before
