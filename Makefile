@@ -4,6 +4,7 @@
 #   make book RUN=mine        build the site from a recorded run instead, without measuring (data/runs/mine)
 #   make site                 the same from the published run
 #   make print                a PDF and an ePub of what the site shows, or with RUN=mine of a run
+#   make picture              the README's picture of the scoreboard, from the published run
 #   make test                 unit, integration and site tests, then every chapter under nbval
 #   make serve                the built site on http://127.0.0.1:8000
 #   make bench                what is measured side by side with a bare tool
@@ -17,7 +18,7 @@ RUN ?=
 # each kernel and each test that starts a process would compile them again, for six seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: book site print test serve bench clean venv install
+.PHONY: book site print picture test serve bench clean venv install
 .DEFAULT_GOAL := book
 
 book: venv
@@ -28,6 +29,9 @@ site: venv
 
 print: venv
 	@.venv/bin/python -m pgrerun.cli print $(if $(RUN),--run $(RUN))
+
+picture: venv
+	@.venv/bin/python -m pgrerun.cli picture
 
 test: book
 	.venv/bin/python -m pytest

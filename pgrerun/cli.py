@@ -237,6 +237,15 @@ def report_card(
 # ---- looking
 
 
+@app.command()
+def picture(out: Annotated[Path, typer.Option(metavar="PATH", help="Where the SVG goes.")] = Path(".github/scoreboard.svg")) -> None:
+    """Draw the scoreboard of the published run, for the README (for authors)."""
+    from pgrerun import scoreboard
+
+    out.write_text(scoreboard.picture(scoreboard.published_records()), encoding="utf-8")
+    _tell(f"The picture is {out}")
+
+
 @app.command(name="parameters")
 def list_parameters(chapter: Chapter) -> None:
     """List a chapter's parameters with their ranges and each profile's values."""

@@ -137,6 +137,56 @@ def _year_of(record: runs.Record) -> int:
     return int(record.finished[:4])
 
 
+# ---- a picture of it, for a page that isn't ours
+
+_PICTURE_STYLE = (
+    "text{font:13px system-ui,-apple-system,'Segoe UI','Liberation Sans',sans-serif;fill:#1c2024}.said{font-size:17px;font-weight:600}"
+    ".small{font-size:11.5px;fill:#59616b}@media(prefers-color-scheme:dark){text{fill:#e8eaed}.small{fill:#a5adb8}}"
+)
+_PICTURE_WIDTH, _NAMES, _STEP, _KEYS = 760, 110, 14.5, 4
+
+
+def picture(found: Mapping[str, runs.Record]) -> str:
+    """The headline as an SVG that stands alone: each claim a square in the colour of its verdict, a row or more per chapter.
+
+    `found` are a run's records by chapter. The same records give the same text.
+    """
+    judged, ledger = judgements(found), list(claims.ledger().values())
+    counted = tally(judged)
+    first = {claim.chapter: _printed_year(claim) for claim in reversed(ledger)}
+    years = f"{min(first.values())} to {max(first.values())}"
+    parts = [f'<text class="said" x="0" y="20">{narrate.count(len(ledger), "claim")} about database performance, {years}, rerun</text>']
+    for n, (name, count) in enumerate(counted.items()):
+        x, y = n % _KEYS * _PICTURE_WIDTH / _KEYS, 36 + n // _KEYS * 22
+        parts.append(f'{_square(x, y, name)}<text x="{x + 18:g}" y="{y + 11:g}"><tspan font-weight="700">{count}</tspan> {html.escape(name)}</text>')
+    y = 52 + -(-len(counted) // _KEYS) * 22
+    across = int((_PICTURE_WIDTH - _NAMES) / _STEP)
+    for chapter in sorted(first, key=first.get):
+        parts.append(f'<text class="small" x="0" y="{y + 10:g}">{html.escape(chapter.replace("_", " "))}</text>')
+        verdicts = sorted((verdict(judged, claim.id) for claim in ledger if claim.chapter == chapter), key=ORDER.index)
+        parts += [_square(_NAMES + n % across * _STEP, y + n // across * _STEP, name) for n, name in enumerate(verdicts)]
+        y += -(-len(verdicts) // across) * _STEP + 7
+    said = f"{narrate.summary(judged.values())} {_where_from(found)}"
+    parts.append(f'<text class="small" x="0" y="{y + 12:g}">{html.escape(_where_from(found))}</text>')
+    size = f'width="{_PICTURE_WIDTH}" height="{y + 20:g}" viewBox="0 0 {_PICTURE_WIDTH} {y + 20:g}"'
+    body = "\n".join(parts)
+    return f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {size}><title>{html.escape(said)}</title><style>{_PICTURE_STYLE}</style>\n{body}\n</svg>\n'
+
+
+def _square(x: float, y: float, name: str) -> str:
+    """Of a claim that was not run, only the outline."""
+    fill = f'fill="{COLOURS[name]}"' if name != NOT_RUN else f'fill="none" stroke="{COLOURS[name]}"'
+    return f'<rect x="{x + 0.5:g}" y="{y + 0.5:g}" width="11" height="11" rx="1.5" {fill}/>'
+
+
+def _where_from(found: Mapping[str, runs.Record]) -> str:
+    environments = [record.environment for record in found.values()]
+    releases = sorted({environment["server"]["version"] for environment in environments})
+    machines = sorted({environment["machine"]["cpu_model"] or environment["machine"]["architecture"] for environment in environments})
+    finished = max((record.finished[:10] for record in found.values()), default="")
+    return f"PostgreSQL {', '.join(releases)} on {', '.join(machines)}, {finished}" if found else "No chapter was run."
+
+
 # ---- the scoreboard
 
 

@@ -5,6 +5,7 @@ import itertools
 import json
 import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
@@ -14,6 +15,7 @@ from pgrerun.claims import Judgement, Predicate, Verdict
 from pgrerun.scoreboard import NOT_RUN
 from pgrerun.statistics import Interval
 
+ROOT = Path(__file__).resolve().parent.parent
 LEDGER = claims.ledger()
 ENVIRONMENT = {
     "parameters": {"profile": "ci", "pairs": 7}, "server": {"name": "the wheel", "version": "18.6"}, "commit": "c" * 40,
@@ -236,3 +238,27 @@ def test_a_page_says_what_it_was_made_from(record):
     for word in ("“mine”", "profile ci", "PostgreSQL 18.6 (the wheel)", "A CPU with 2 processors and 8.0 GiB", "commit cccccccccc.", found.finished):
         assert word in said
     assert page.a["href"] == "tp1-charts.zip" and page.a.has_attr("download")
+
+
+# ---- the README's picture
+
+
+def test_the_picture_has_a_square_for_each_claim_in_its_verdicts_colour(record):
+    picture = BeautifulSoup(scoreboard.picture(scoreboard.records(record("mine", FOUND))), "html.parser")
+    squares = Counter(square.get("fill") if square.get("fill") != "none" else square["stroke"] for square in picture.find_all("rect"))
+    names = [one.get_text() for one in picture.find_all("tspan")]
+    assert sum(squares.values()) == len(LEDGER) + len(names) and sum(map(int, names)) == len(LEDGER)
+    assert squares[scoreboard.COLOURS[Verdict.WEAKER]] == 2 + 1  # and its key
+    assert "A CPU" in picture.get_text() and "PostgreSQL 18.6" in picture.title.get_text()
+    width, height = (float(picture.svg[name]) for name in ("width", "height"))
+    assert all(float(square["x"]) + 11 <= width and float(square["y"]) + 11 <= height for square in picture.find_all("rect"))
+
+
+def test_the_picture_of_no_run_says_so():
+    assert "No chapter was run." in scoreboard.picture({})
+
+
+def test_the_readmes_picture_shows_the_published_run():
+    kept = ROOT / ".github" / "scoreboard.svg"
+    assert kept.read_text(encoding="utf-8") == scoreboard.picture(scoreboard.published_records()), "make picture draws it again"
+    assert ".github/scoreboard.svg" in (ROOT / "README.md").read_text()
