@@ -164,7 +164,7 @@ def test_hollow_bars_are_outlined_and_filled_ones_are_not():
 def test_no_repetition_is_left_out():
     (rows,) = repetitions().spec()["datasets"].values()
     assert sum(row["row"] == "repetition" for row in rows) == 10
-    assert svg(repetitions()).count('aria-roledescription="point"') == 10 + 2  # the two medians
+    assert charts.svg(repetitions()).count('aria-roledescription="point"') == 10 + 2  # the two medians
 
 
 def test_repetitions_of_two_runs_keep_lanes_and_marks_of_their_own():
@@ -329,7 +329,7 @@ def test_a_heap_only_tuple_is_dashed_and_an_index_entry_is_a_triangle():
     drawn = rows.loc[rows["entries"] > 0]
     assert len(drawn) == 3 and (drawn["pointed"] < drawn["left"]).all()
     # two arrowheads and three entries
-    assert svg(two_pages()).count('aria-roledescription="point"') == 5
+    assert charts.svg(two_pages()).count('aria-roledescription="point"') == 5
 
 
 @pytest.mark.parametrize(
@@ -424,3 +424,19 @@ def test_a_legend_fits_into_a_narrow_picture():
     narrow = charts._with_legends(wide, columns=2)
     assert "'columns': 3" in str(wide) and "'columns': 3" not in str(narrow) and "'columns': 2" in str(narrow)
     assert narrow["datasets"] == wide["datasets"]
+
+
+def test_the_picture_inside_a_page_is_the_same_drawing_but_lean():
+    figure = sweep()
+    raw = vl_convert.vegalite_to_svg(charts._picture(figure.spec()), vl_version=charts.VEGALITE_VERSION)
+    lean = charts._lean(raw)
+    before, after = (ET.fromstring(picture) for picture in (raw, lean))
+    assert [tag.tag for tag in before.iter()] == [tag.tag for tag in after.iter()]
+    assert list(before.itertext()) == list(after.itertext())
+    assert len(lean) < 0.8 * len(raw) and "aria-" not in lean
+
+    def places(picture):
+        return [float(number) for tag in picture.iter() for name in ("d", "transform") for number in re.findall(r"-?[0-9.]+", tag.get(name, ""))]
+
+    assert places(before) == pytest.approx(places(after), abs=0.006) and len(places(after)) > 50
+    assert base64.b64encode(lean.encode()).decode() in figure._repr_mimebundle_()["text/html"]
