@@ -43,6 +43,29 @@ def test_every_page_is_quiet_complete_and_fits_a_phone(browser, site, dark):
             assert all(drawn and excess <= 1 for excess, drawn in charts), (path.name, charts)
 
 
+WIDTHS = (480, 640, 800, 1000, 1240, 1600)  # between the theme's breakpoints and up to a desk; 360 is a test of its own
+
+
+def test_no_page_scrolls_sideways_at_any_width(browser, site):
+    wide = "[document.documentElement.scrollWidth, innerWidth]"
+    with browser.page(width=WIDTHS[-1]) as page:
+        for path in pages(site):
+            page.open(path).drawn()
+            for width in reversed(WIDTHS):
+                page.resize(width, 900)
+                # charts are drawn again shortly after a width has changed
+                page.until(f"{wide}[0] <= {width} && {wide}[1] === {width}", f"{path.name} fits {width} px")
+            quiet(page)
+
+
+def test_a_page_that_is_too_wide_would_be_found(browser, toy_site):
+    with browser.page(width=1000) as page:
+        page.open(toy_site / "measure.html")
+        page.run("document.querySelector('article').append(Object.assign(document.createElement('hr'), {style: 'width: 1100px'}))")
+        with pytest.raises(AssertionError, match="it fits"):
+            page.until("document.documentElement.scrollWidth <= 1000", "it fits", patience=1)
+
+
 def test_charts_fill_a_wide_page_and_follow_its_width(browser, toy_site):
     widths = "[...document.querySelectorAll('.vl-chart')].map(c => c.querySelector('svg').getBoundingClientRect().width / c.clientWidth)"
     with browser.page(width=1440) as page:

@@ -29,6 +29,7 @@ def asked_for(tag) -> bool:
 
 def blocking(tag) -> bool:
     late = tag.has_attr("defer") or tag.has_attr("async") or tag.get("type") in ("module", "application/json")
+    late = late or "searchindex.js" in tag.get("src", "")  # which is what the search page shows
     return (tag.name == "script" and not late) or (tag.name == "link" and "stylesheet" in tag.get("rel", []))
 
 
