@@ -45,7 +45,7 @@ def interval(low, high, n=7):
 
 def test_the_ledger_has_every_claim_in_its_chapter():
     found = claims.ledger()
-    assert len(found) == 312
+    assert len(found) == sum(CHAPTERS.values())
     assert {c: sum(x.chapter == c for x in found.values()) for c in CHAPTERS} == CHAPTERS
 
 
@@ -339,17 +339,19 @@ TP1 = {
 
 def test_a_whole_chapter_is_judged_once_and_recorded(tmp_path, monkeypatch):
     monkeypatch.setenv("PGRERUN_RUNS", str(tmp_path))
+    claimed = [id for id, claim in claims.ledger().items() if claim.chapter == "tp1"]
     with Run.open("mine", "tp1", key="k", environment={}) as run:
         judge = Judge("tp1", run)
-        assert judge.unjudged() == list(TP1) and judge.table().empty
-        for id, evidence in reversed(TP1.items()):
-            if id != "lai-056":
-                judge.judge(id, evidence)
-        judge.set_aside("lai-056", CannotMeasure("restart", "it needs a restart"))
+        assert judge.unjudged() == claimed and judge.table().empty
+        for id in reversed(claimed):
+            if id in TP1 and id != "lai-056":
+                judge.judge(id, TP1[id])
+            else:
+                judge.set_aside(id, CannotMeasure("restart", "it needs a restart"))
         assert judge.unjudged() == []
         judge.close()
     table = judge.table()
-    assert list(table.index) == list(TP1)
+    assert list(table.index) == claimed
     assert table.verdict["lai-059"] == "weaker" and table.high["lai-059"] == 1.8 and table.headline["lai-059"]
     assert math.isnan(table.estimate["lai-060"]) and table.verdict["lai-056"] == "not testable here"
     stored = {v["claim"]: v for v in load("mine", "tp1").verdicts}
@@ -361,7 +363,8 @@ def test_an_incomplete_chapter_is_refused():
     judge = Judge("tp1")
     judge.judge("lai-059", 2.0)
     judge.judge("lai-059", 2.0)
-    with pytest.raises(RerunError, match="19 of its claims were left unjudged: lai-045") as caught:
+    others = CHAPTERS["tp1"] - 1
+    with pytest.raises(RerunError, match=f"{others} of its claims were left unjudged: lai-045") as caught:
         judge.close()
     assert "more than once: lai-059" in str(caught.value)
 
