@@ -54,6 +54,7 @@ def main() -> int:
     for opening in range(given.openings):
         for page in sorted(pages, reverse=bool(opening % 2)):
             seconds[page].append(first_paint(given.site, page))
+        print(f"opening {opening + 1}: " + ", ".join(f"{page.stem} {times[-1]:.2f} s" for page, times in seconds.items()), flush=True)
     for page, times in seconds.items():
         print(f"{page.stem}: first paint after {statistics.median(times):.2f} s (from {min(times):.2f} to {max(times):.2f}), {given.openings} openings; at most {BAR}")
     return int(max(map(statistics.median, seconds.values())) > BAR)
