@@ -228,7 +228,7 @@ def check_site(html: Path) -> None:
 
     BookError if a page has fewer or more charts than the notebook it was made
     from, a chart has no text description, a script, style, picture or frame comes
-    from another host, a link or anchor inside the site is dead, or a picture has no
+    from another host or is missing, a link or anchor inside the site is dead, or a picture has no
     alternative text (Jupyter Book's default, the file's name, counts as none).
     """
     pages = {file: BeautifulSoup(file.read_bytes(), "html.parser") for file in sorted(html.rglob("*.html"))}
@@ -241,6 +241,7 @@ def check_site(html: Path) -> None:
         found = [
             *_chart_findings(page, html / "_sources" / file.relative_to(html).with_suffix(".ipynb")),
             *_outside(page),
+            *_lost_files(page, file),
             *_dead_links(page, file, html, anchors),
             *_unnamed_pictures(page),
         ]
@@ -274,14 +275,29 @@ def _charts_of(notebook: Path) -> int:
 
 def _outside(page: BeautifulSoup) -> Iterator[str]:
     for tag in page.find_all(list(_FETCHED)):
-        if tag.name == "link" and _NOT_FETCHED & set(tag.get("rel", [])):
-            continue
-        for attribute in _FETCHED[tag.name]:
-            value = tag.get(attribute, "")
-            addresses = value.split(",") if attribute == "srcset" else [value]
-            for address in (one.strip() for one in addresses):
-                if re.match(r"(?i)(?:https?:)?//", address):
-                    yield f"<{tag.name}> fetches {address}"
+        for address in _addresses(tag):
+            if re.match(r"(?i)(?:https?:)?//", address):
+                yield f"<{tag.name}> fetches {address}"
+
+
+def _addresses(tag: Tag) -> Iterator[str]:
+    """What a tag has the browser fetch."""
+    if tag.name == "link" and _NOT_FETCHED & set(tag.get("rel", [])):
+        return
+    for attribute in _FETCHED[tag.name]:
+        value = tag.get(attribute, "")
+        if attribute == "srcset":
+            yield from (one.split()[0] for one in value.split(",") if one.strip())
+        else:
+            yield value.strip()
+
+
+def _lost_files(page: BeautifulSoup, file: Path) -> Iterator[str]:
+    for tag in page.find_all(list(_FETCHED)):
+        for address in _addresses(tag):
+            parts = urlsplit(address)
+            if parts.path and not parts.scheme and not parts.netloc and not (file.parent / unquote(parts.path)).is_file():
+                yield f"<{tag.name}> fetches {address}, which is not there"
 
 
 def _dead_links(page: BeautifulSoup, file: Path, html: Path, anchors: dict[Path, set[str]]) -> Iterator[str]:

@@ -8,6 +8,7 @@ says which chapters are printed, `gates.check_epub` what must not be. Nothing is
 import base64
 import os
 import posixpath
+import re
 import shutil
 import subprocess
 import tempfile
@@ -174,7 +175,7 @@ def pdf(epub: Path) -> Path:
             f"Install it and print again. The ePub is complete: {epub}"
         )
     target = epub.with_suffix(".pdf")
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=epub.resolve().parent) as folder:  # a Chromium in a sandbox of its own sees no /tmp but its own
         with zipfile.ZipFile(epub) as packed:
             packed.extractall(folder)
         page = whole(Path(folder))
@@ -185,19 +186,23 @@ def pdf(epub: Path) -> Path:
         ]  # fmt: skip
         if os.geteuid() == 0:
             command.insert(1, "--no-sandbox")  # without which Chromium refuses to run as root
-        _print(command, epub)
-        shutil.move(f"{folder}/whole.pdf", target)
+        if said := _failure(command, made := Path(folder) / "whole.pdf", least=page.read_text(encoding="utf-8").count('class="page"')):
+            raise BookError(f"The PDF can't be made: {program} {said}. The ePub is complete: {epub}")
+        shutil.move(made, target)
     return target
 
 
-def _print(command: list[str], epub: Path) -> None:
+def _failure(command: list[str], made: Path, least: int) -> str:
+    """Print, and say what went wrong; "" if nothing did. `least` is the number of pages that there must be."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE)
-        said = "" if done.returncode == 0 and Path(command[-2].partition("=")[2]).is_file() else done.stderr.strip()[-400:] or "nothing"
     except subprocess.TimeoutExpired:
-        said = f"nothing within {_PATIENCE} s"
-    if said:
-        raise BookError(f"The PDF can't be made: {command[0]} failed and said: {said}. The ePub is complete: {epub}")
+        return f"didn't finish within {_PATIENCE} s"
+    if done.returncode or not made.is_file():
+        return f"failed and said: {done.stderr.strip()[-400:] or 'nothing'}"
+    # It prints its own complaint where it can't open a page, and is content.
+    found = len(re.findall(rb"/Type\s*/Page\b", made.read_bytes()))
+    return f"printed {found} pages where there are at least {least}" if found < least else ""
 
 
 # ---- does it still fit the site?

@@ -1,6 +1,7 @@
 """The printed book: an ePub that every reader can open and a PDF with text, pictures and an outline."""
 
 import re
+import shutil
 import zipfile
 from xml.etree import ElementTree
 
@@ -202,13 +203,21 @@ def test_without_a_browser_the_epub_is_there_and_the_error_says_so(toy_epub, mon
         printing.pdf(toy_epub)
 
 
-def test_a_browser_that_fails_is_quoted(toy_epub, tmp_path, monkeypatch):
-    program = tmp_path / "chromium"
-    program.write_text("#!/bin/sh\necho no display >&2\nexit 3\n")
+EMPTY = 'for word in "$@"; do case $word in --print-to-pdf=*) echo "%PDF /Type /Page" > "${word#*=}";; esac; done'
+
+
+@pytest.mark.parametrize(
+    "does, complaint",
+    [("echo no display >&2; exit 3", "failed and said: no display"), ("exit 0", "said: nothing"), (EMPTY, "printed 1 pages where there are at least")],
+)
+def test_a_browser_that_fails_leaves_no_pdf_and_is_quoted(toy_epub, tmp_path, monkeypatch, does, complaint):
+    program, epub = tmp_path / "chromium", shutil.copy(toy_epub, tmp_path / "book.epub")
+    program.write_text(f"#!/bin/sh\n{does}\n")
     program.chmod(0o755)
     monkeypatch.setattr(printing, "BROWSERS", (str(program),))
-    with pytest.raises(BookError, match="failed and said: no display"):
-        printing.pdf(toy_epub)
+    with pytest.raises(BookError, match=complaint):
+        printing.pdf(epub)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["book.epub", "chromium"]
 
 
 # ---- on the site
