@@ -367,7 +367,7 @@ class Book:
         return _transplanted(source, page) if same else page
 
     def _site_inputs(self, run: str = "") -> dict[str, str]:
-        extensions = [path.read_text() for path in sorted((self.source / "_ext").glob("*.py"))]
+        extensions = [path.read_text() for path in sorted((self.source / "_ext").rglob("*.py"))]
         return (
             self._chapters_shown(run)
             | inputs.files(self.source, "page", skip=("results", "_build"))
