@@ -154,6 +154,17 @@ def test_without_a_network_the_page_says_so(tmp_path):
     assert "be fetched with npm: no route to host" in page.select_one(".note").get_text()
 
 
+def building(folder: Path, builder: str = "html") -> SimpleNamespace:
+    """What the extension needs of Sphinx."""
+    return SimpleNamespace(outdir=folder / builder, builder=SimpleNamespace(name=builder), config=SimpleNamespace(html_static_path=[]))
+
+
+def test_nothing_is_fetched_to_be_printed(extension, tmp_path, monkeypatch):
+    monkeypatch.setattr(extension, "_fetch", lambda *_: pytest.fail("fetched"))
+    extension.vendor(app := building(tmp_path, "print"))
+    assert "wasn't built before" in app.laboratories["missing"]
+
+
 def test_another_archive_is_refused(extension, tmp_path, monkeypatch):
     def fetched(command, folder, otherwise):
         (folder / "index.js").write_text("")
@@ -162,9 +173,9 @@ def test_another_archive_is_refused(extension, tmp_path, monkeypatch):
 
     monkeypatch.setattr(extension, "_run", fetched)
     monkeypatch.setattr(extension.shutil, "which", lambda program: program)
-    app, config = SimpleNamespace(outdir=tmp_path / "html"), SimpleNamespace(html_static_path=[])
-    extension.vendor(app, config)
-    assert "isn't the archive" in app.laboratories["missing"] and not config.html_static_path
+    app = building(tmp_path)
+    extension.vendor(app)
+    assert "isn't the archive" in app.laboratories["missing"] and not app.config.html_static_path
     assert not list((tmp_path / ".pglite").iterdir())
 
 
@@ -177,7 +188,7 @@ def test_an_unknown_laboratory_is_an_error(extension, tmp_path):
 
 
 def test_what_is_recorded_is_kept_for_the_next_build(extension, tmp_path):
-    app, config = SimpleNamespace(outdir=tmp_path / "html"), SimpleNamespace(html_static_path=[])
+    app = building(tmp_path)
     digest = "0" * 16
     kept = tmp_path / ".pglite" / digest
     (kept / "static" / "pglite").mkdir(parents=True)
@@ -185,5 +196,5 @@ def test_what_is_recorded_is_kept_for_the_next_build(extension, tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(extension.hashlib, "sha256", lambda data: SimpleNamespace(hexdigest=lambda: digest))
         patch.setattr(extension, "_fetch", lambda *_: pytest.fail("fetched again"))
-        extension.vendor(app, config)
-    assert app.laboratories["postgresql"] == "18.6" and config.html_static_path == [str(kept / "static")]
+        extension.vendor(app)
+    assert app.laboratories["postgresql"] == "18.6" and app.config.html_static_path == [str(kept / "static")]
