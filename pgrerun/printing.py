@@ -175,7 +175,8 @@ def pdf(epub: Path) -> Path:
             f"Install it and print again. The ePub is complete: {epub}"
         )
     target = epub.with_suffix(".pdf")
-    with tempfile.TemporaryDirectory(dir=epub.resolve().parent) as folder:  # a Chromium in a sandbox of its own sees no /tmp but its own
+    # Beside the ePub: a Chromium in a sandbox of its own sees no /tmp but its own. Its last processes may outlive it for a moment.
+    with tempfile.TemporaryDirectory(dir=epub.resolve().parent, ignore_cleanup_errors=True) as folder:
         with zipfile.ZipFile(epub) as packed:
             packed.extractall(folder)
         page = whole(Path(folder))
