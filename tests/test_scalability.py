@@ -374,3 +374,18 @@ def test_a_curve_that_still_rises_is_not_said_to_keep_anything(monkeypatch):
     monkeypatch.setattr(cores, "curve", lambda simulated, release: curves[release])
     sentence = words.flat(pd.DataFrame())
     assert "9.1 is fastest with 64 clients, as many as were tried; the first patch is fastest with 24 clients and keeps at least 50 %" in sentence
+
+
+@pytest.mark.parametrize(
+    ("peak", "said"),
+    [((4.65, 2.0, 9.0), "at 5 [2, 9]"), ((4.65, 4.9e-08, float("inf")), "at 5 clients, but"), ((4.65, 0.1, 9.0), "at 9.0 clients at most"), ((0.5, 0.1, 9.0), "beyond one"), ((float("inf"), 3, float("inf")), "no peak.")],
+)
+def test_a_peak_is_told_as_far_as_its_interval_has_ends(peak, said):
+    part = statistics.Interval(0.1, 0.05, 0.2, 4)
+    assert said in words.law(SimpleNamespace(sigma=part, kappa=part, peak=statistics.Interval(*peak, 4)), "lookups")
+
+
+def test_a_gain_that_no_line_reaches_is_said_to_be_out_of_reach(monkeypatch):
+    monkeypatch.setattr(cores, "calibrated", lambda chapter: [COSTS] * 5)
+    assert "No line" in words.line(None, swept({1e-8: 1.5, 1e-7: 2.1}))
+    assert "No line" not in words.line(None, swept({1e-8: 1.5, 1e-7: 3.4}))

@@ -87,7 +87,7 @@ def many_processors(simulated: pd.DataFrame | None) -> charts.Figure | None:
         frame,
         question="What would the talk's releases do on its machine of 32 processors?",
         caption="Simulated throughput over that of one client. The costs of a lookup, a lock and a sleep are those of the reader's machine; those of a cache line are, too, "
-        "in one panel, and in the other as high as the talk's gain with 32 clients asks. Which locks are taken is the releases'.",
+        "in one panel, and in the other what comes nearest to the talk's gain with 32 clients. Which locks are taken is the releases'.",
         description=narrate.described(frame.assign(label=frame["series"] + ", " + _counted(frame))),
         x_quantity="clients",
         x_unit="",

@@ -23,10 +23,22 @@ def law(fitted: statistics.USL | None, what: str) -> narrate.Sentence | None:
     if fitted is None:
         return None
     per_cent = [narrate.interval(x.times(100), "%") for x in (fitted.sigma, fitted.kappa)]
-    peak = f"It puts the peak at {narrate.interval(fitted.peak)} clients." if 1 < fitted.peak.estimate < float("inf") else "It finds no peak beyond one client." if fitted.peak.estimate <= 1 else "It finds no peak."
     return narrate.Sentence(
-        f"The universal scalability law, fitted to the {what}: contention {per_cent[0]}, coherence {per_cent[1]} per client. {peak}"
+        f"The universal scalability law, fitted to the {what}: contention {per_cent[0]}, coherence {per_cent[1]} per client. {_peak(fitted.peak)}"
     )
+
+
+def _peak(peak: statistics.Interval) -> str:
+    """Where the law puts the peak, as far as its interval has ends."""
+    if peak.estimate <= 1:
+        return "It finds no peak beyond one client."
+    if peak.estimate == float("inf"):
+        return "It finds no peak."
+    if peak.high == float("inf"):
+        return f"It puts the peak at {narrate.count(round(peak.estimate), 'client')}, but a curve without a peak fits as well."
+    if peak.low < 1:
+        return f"It puts the peak at {narrate.number(peak.high, 1)} clients at most."
+    return f"It puts the peak at {narrate.interval(peak)} clients."
 
 
 def knee(found: pd.DataFrame | None, number: int | None = None) -> narrate.Sentence | None:
@@ -86,9 +98,9 @@ def _inside(found: pd.DataFrame | None, often: bool) -> str:
         (False, False): "Neither shows much of a wait inside PostgreSQL: what backends have to wait for is their client, or a processor.",
     }[often, bool(share >= LONG)]
     if waits.empty:
-        return f"By the wait events, no active backend waits inside PostgreSQL then. {cause}"
+        return f"In the samples of wait events, no active backend waits inside PostgreSQL then. {cause}"
     most = waits.iloc[0]
-    return f"By the wait events, {narrate.number(100 * share, 1)} % of the active backends wait inside PostgreSQL then, most of them for {most['type']}:{most['event']}. {cause}"
+    return f"In the samples of wait events, {narrate.number(100 * share, 1)} % of the active backends wait inside PostgreSQL then, most of them for {most['type']}:{most['event']}. {cause}"
 
 
 LONG = 0.1  # share of the active backends in a wait that is worth naming
@@ -129,6 +141,7 @@ def line(chapter: Chapter, swept: pd.DataFrame | None) -> narrate.Sentence | Non
     return narrate.Sentence(
         f"Here a line takes {narrate.interval(here, 'ns')}. The simulated gain comes nearest to the talk's {narrate.number(cores.TALK['gain'])} "
         f"where a line takes {narrate.number(there * 1e9)} ns: it is {narrate.number(gains[there], 1)} then."
+        + ("" if gains.max() >= cores.TALK["gain"] else " No line that was tried reaches the talk's.")
     )
 
 
