@@ -145,7 +145,7 @@ class Scalability(ChapterParameters):
     transactions: int = Field(
         ge=500, le=10_000_000, description="Length of one throughput observation, all clients together", **_unit("transactions")
     )
-    commits: int = Field(ge=200, le=10_000_000, description="The same where every transaction waits for a flush", **_unit("transactions"))
+    commits: int = Field(ge=100, le=10_000_000, description="The same where every transaction waits for a flush", **_unit("transactions"))
     commit_clients: int = Field(ge=8, le=2000, description="Clients that wait for flushes together", **_unit("connections"))
     idle_connections: int = Field(ge=8, le=5000, description="Connections that do nothing while others work", **_unit("connections"))
     flush_delay: int = Field(ge=100, le=100_000, description="What the slowed flush takes longer", **_unit("µs"))
@@ -256,13 +256,13 @@ VALUES: dict[str, dict[str, tuple]] = {
         "pairs": (7, 11, 15),
         "scale": (1, 10, 100),
         "most_clients": (32, 128, 1000),
-        "transactions": (800, 8_000, 1_000_000),
-        "commits": (200, 1_500, 100_000),
-        "commit_clients": (32, 250, 250),
-        "idle_connections": (40, 300, 2_000),
+        "transactions": (600, 8_000, 1_000_000),
+        "commits": (120, 1_500, 100_000),
+        "commit_clients": (16, 250, 250),
+        "idle_connections": (30, 300, 2_000),
         "flush_delay": (2_000, 5_000, 5_000),
         "idle_seconds": (6, 120, 600),
-        "simulated_transactions": (130, 700, 50_000),
+        "simulated_transactions": (100, 700, 50_000),
     },
     "explorations": _EVERYWHERE
     | {

@@ -11,7 +11,7 @@ import pytest
 from servers import SMALL
 
 from pgrerun.errors import CannotMeasure
-from pgrerun.instruments import cachelines, flushing, pgbench, switching, waits
+from pgrerun.instruments import cachelines, flushing, pgbench, sleeps, switches, switching, waits
 from pgrerun.server import Cluster
 
 needs_two = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor")
@@ -33,6 +33,32 @@ def test_an_idle_server_has_no_samples(cluster):
     assert found.samples == 0 and found.backends() == 0
     with pytest.raises(CannotMeasure, match="sample"):
         found.seen()
+
+
+def test_naps_are_sleeps_and_so_is_waiting_for_the_next_message(cluster):
+    script = "SELECT " + ", ".join(["pg_sleep(0.001)"] * 4) + ";\n"
+    with switches.counted(cluster, 2) as found:
+        pgbench.run(cluster, script, clients=2, jobs=2, transactions=40)
+    assert found.backends == 2
+    assert 3.5 < found.per_transaction(40)["voluntary"] < 6
+
+
+def test_a_load_that_never_had_so_many_clients_has_no_switches(cluster):
+    with switches.counted(cluster, 3) as found:
+        pgbench.run(cluster, "SELECT 1;", clients=1, transactions=1)
+    assert found.per_transaction(1) == {}
+
+
+def test_switches_need_a_server_whose_processes_can_be_seen(monkeypatch, cluster):
+    monkeypatch.setattr(type(cluster), "_missing", lambda server, capability: "hidden")
+    with pytest.raises(CannotMeasure, match="hidden"), switches.counted(cluster, 1):
+        pass
+
+
+def test_perfs_samples_are_told_apart_by_their_times():
+    script = "postgres  12.500000:\n\t ffff schedule\n\npostgres  13.250000:\n\t ffff epoll_wait\n\n"
+    assert sleeps.read(sleeps.between(script, 13.0, 14.0))["chain"].tolist() == [("epoll_wait",)]
+    assert sleeps.read(sleeps.between(script, 14.0, 15.0)).empty
 
 
 @needs_two

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from pgrerun import parameters, published, statistics
-from pgrerun.chapters.scalability import bench, commit, cores, idle, locks, reading, words, writing
+from pgrerun.chapters.scalability import bench, commit, cores, drawn, idle, locks, reading, turns, words, writing
 from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.experiment import Block
 from pgrerun.models import contention
@@ -115,9 +115,10 @@ def test_index_scans_ask_the_commit_log_once_for_each_tuple_and_never_again(chap
     assert writing.lookups_per_tuple(found) == {"first scan": 1.0, "second scan": 0.0}
 
 
-def test_who_needs_another_page_does_not_wait_for_the_slow_one():
+def test_who_needs_another_page_does_not_wait_for_the_slow_one(monkeypatch):
     with ExitStack() as ending:
-        found = writing.one_slow_page(SimpleNamespace(cluster=lambda **settings: ending.enter_context(Cluster(settings=settings))))
+        monkeypatch.setattr(writing, "second", lambda chapter, **settings: ending.enter_context(Cluster(settings=settings)))
+        found = writing.one_slow_page(None)
     assert found["waits"].tolist() == [True, True, False]
     assert writing.everybody_waits(found) is False
     found.loc[found["session"] == writing.OTHER_PAGE, "waits"] = True
@@ -128,7 +129,8 @@ def test_pages_that_are_not_slow_give_no_verdict(monkeypatch):
     monkeypatch.setattr(writing, "SLOW", 40)  # beyond the file: that page is never read
     monkeypatch.setattr(writing, "_ask", lambda connection, page: None)
     with ExitStack() as ending, pytest.raises(CannotMeasure, match="wasn't"):
-        writing.one_slow_page(SimpleNamespace(cluster=lambda **settings: ending.enter_context(Cluster(settings=settings))))
+        monkeypatch.setattr(writing, "second", lambda chapter, **settings: ending.enter_context(Cluster(settings=settings)))
+        writing.one_slow_page(None)
 
 
 def test_later_no_page_is_logged_in_full(recording):
@@ -246,6 +248,7 @@ def test_an_idle_server_is_watched_without_a_connection(cluster):
 
 def test_a_watch_counts_the_wakeups_of_a_live_server(monkeypatch, chapter):
     monkeypatch.setattr(idle, "SETTLE", 0.0)
+    monkeypatch.setattr(idle, "FRESH", 0.0)
     watched = idle.Watch(chapter)
     time.sleep(0.3)
     watched.end(1.5)
@@ -261,3 +264,128 @@ def test_a_fall_beyond_the_processors_is_told_from_a_flat_curve(monkeypatch):
     assert all(cores.falling_facts(frame).values())
     frame.loc[frame["release"] == cores.FIRST, "throughput"] = 31.0
     assert list(cores.falling_facts(frame).values()) == [False, False, False, False]
+
+
+# ---- servers and sessions with other settings
+
+
+def test_the_second_server_differs_from_the_first_in_what_was_asked_for_alone(monkeypatch, cluster):
+    with Cluster(settings={"cluster_name": "second"}) as other:
+        chapter = SimpleNamespace(cluster=lambda **settings: other if "cluster_name" in settings else cluster)
+        monkeypatch.setattr(bench, "server", lambda chapter: cluster)
+        monkeypatch.setattr(bench, "connections", lambda chapter: 20)
+
+        def set_(**settings):
+            on = bench.second(chapter, **settings)
+            assert on is other
+            return on._fetch("SELECT current_setting('work_mem'), current_setting('shared_buffers'), pg_postmaster_start_time()")
+
+        assert set_(work_mem="1MB")[0] == "1MB"
+        memory, pool, began = set_(shared_buffers="2MB")
+        assert (memory, pool) == ("4MB", "2MB")
+        assert set_(shared_buffers="2MB")[2] == began
+        other.stop()
+        assert set_(shared_buffers="2MB")[2] > began
+
+
+def test_sessions_have_a_setting_for_the_block(cluster):
+    with bench.sessions(cluster, synchronous_commit="off"):
+        assert cluster._fetch("SHOW synchronous_commit") == ("off",)
+    assert cluster._fetch("SHOW synchronous_commit") == ("on",)
+    with pytest.raises(CannotMeasure), bench.sessions(SimpleNamespace(owned=False, name="theirs"), synchronous_commit="off"):
+        pass
+
+
+# ---- context switches
+
+
+def test_messages_of_a_transaction():
+    assert bench.messages(bench.LOOKUP, 10) == pytest.approx(1.2)
+    assert bench.messages(writing.WRITE, 8) == 8
+
+
+def test_a_sweep_counts_the_switches_of_its_backends(recording):
+    recording.parameters = recording.parameters.model_copy(update={"transactions": 4000})
+    found = bench.watched(recording, recording.server, "SELECT pg_sleep(0.002);\n", 2, 60, seed=1)
+    # each statement sleeps once for itself and once for the next message
+    assert set(found) == set(bench.WATCHED) and 1.5 < found["voluntary"] < 2.6
+
+
+def test_a_server_that_cannot_be_looked_into_has_a_throughput_only(monkeypatch, recording):
+    monkeypatch.setattr(type(recording.server), "can", lambda server, capability: False)
+    assert set(bench.watched(recording, recording.server, "SELECT 1;\n", 2, 60, seed=1)) == {"throughput"}
+
+
+def counted(voluntary, involuntary, throughput=(1.0, 2.0, 2.05)):
+    """A chapter whose sweep over three numbers of clients has these switches, for one message."""
+    values = {"voluntary": voluntary, "involuntary": involuntary, "messages": (1.0,) * 3, "throughput": throughput}
+    frames = {metric: pd.DataFrame({reading.clients(n): [x * (1 + k / 1000) for k in range(7)] for n, x in zip((1, 2, 8), row)}) for metric, row in values.items()}
+    return SimpleNamespace(table=lambda experiment, metric: frames[metric])
+
+
+@pytest.mark.parametrize(
+    ("voluntary", "involuntary", "said"),
+    [
+        ((1, 1, 1.5), (0, 0, 0), "the others are waits inside PostgreSQL"),
+        ((1, 1, 0.9), (0, 0, 0.6), "the processor is taken from backends"),
+        ((0.1, 0.4, 1.0), (0.9, 0.6, 0.0), "switches are no more than the messages"),
+    ],
+)
+def test_switches_beyond_the_messages_name_the_cause(voluntary, involuntary, said):
+    chapter = counted(voluntary, involuntary)
+    sentence = words.switched(chapter, "read")
+    assert said in sentence and "2 clients." in sentence
+    assert turns.bend(chapter, "read") == 2
+
+
+@pytest.mark.parametrize(
+    ("sleeps", "waiting", "said"),
+    [(1, 0.0, "no active backend waits inside PostgreSQL then. Neither"), (1, 0.1, "3.2 % of the active backends"), (1, 1.0, "few and long"), (2, 1.0, "Both name"), (2, 0.1, "many and short")],
+)
+def test_wait_events_are_told_beside_the_switches(sleeps, waiting, said):
+    rows = [("CPU", "running", 3.0), ("Lock", "tuple", waiting)][: 2 if waiting else 1]
+    sentence = words.switched(counted((1, 1, sleeps), (0, 0, 0)), "read", pd.DataFrame(rows, columns=["type", "event", "backends"]))
+    assert said in sentence and ("Lock:tuple" in sentence) == bool(waiting)
+
+
+def test_a_sweep_without_counts_has_no_sentence():
+    assert words.switched(SimpleNamespace(table=lambda experiment, metric: pd.DataFrame()), "read") is None
+
+
+def test_call_chains_become_causes_and_the_postmasters_are_left_out():
+    chains = pd.DataFrame(
+        [
+            (("schedule", "epoll_wait", "WaitEventSetWait", "secure_read", "PostgresMain"), 6),
+            (("schedule", "PGSemaphoreLock", "LWLockAcquire", "PostgresMain", "BackendMain", "ServerLoop"), 3),
+            (("schedule", "irqentry_exit_to_user_mode", "_bt_first", "[unknown]"), 1),
+            (("schedule", "epoll_wait", "WaitEventSetWait", "ServerLoop.isra.0", "PostmasterMain"), 90),
+        ],
+        columns=["chain", "samples"],
+    )
+    found = turns.causes(chains)
+    assert dict(found.itertuples(index=False)) == {"the client": 6, "a lightweight lock": 3, turns.TURN: 1}
+    assert "30.0 % of the writers' 10 switches" in words.chains(found.assign(load="writers"))
+    assert "a lightweight lock" in drawn.call_chains(found.assign(load="writers")).description
+    assert words.chains(None) is None and drawn.call_chains(None) is None
+
+
+def test_a_curve_that_still_rises_is_not_said_to_keep_anything(monkeypatch):
+    curves = {cores.BEFORE: pd.Series({1: 1.0, 64: 3.0}), cores.FIRST: pd.Series({1: 1.0, 24: 4.0, 64: 2.0}), cores.AFTER: pd.Series({1: 1.0, 64: 9.0})}
+    monkeypatch.setattr(cores, "curve", lambda simulated, release: curves[release])
+    sentence = words.flat(pd.DataFrame())
+    assert "9.1 is fastest with 64 clients, as many as were tried; the first patch is fastest with 24 clients and keeps at least 50 %" in sentence
+
+
+@pytest.mark.parametrize(
+    ("peak", "said"),
+    [((4.65, 2.0, 9.0), "at 5 [2, 9]"), ((4.65, 4.9e-08, float("inf")), "at 5 clients, but"), ((4.65, 0.1, 9.0), "at 9.0 clients at most"), ((0.5, 0.1, 9.0), "beyond one"), ((float("inf"), 3, float("inf")), "no peak.")],
+)
+def test_a_peak_is_told_as_far_as_its_interval_has_ends(peak, said):
+    part = statistics.Interval(0.1, 0.05, 0.2, 4)
+    assert said in words.law(SimpleNamespace(sigma=part, kappa=part, peak=statistics.Interval(*peak, 4)), "lookups")
+
+
+def test_a_gain_that_no_line_reaches_is_said_to_be_out_of_reach(monkeypatch):
+    monkeypatch.setattr(cores, "calibrated", lambda chapter: [COSTS] * 5)
+    assert "No line" in words.line(None, swept({1e-8: 1.5, 1e-7: 2.1}))
+    assert "No line" not in words.line(None, swept({1e-8: 1.5, 1e-7: 3.4}))

@@ -9,6 +9,7 @@
     waits       what backends wait for, by samples
     flushing    how long a flush takes, and one made slow on purpose
     cachelines  words that two processors change side by side
+    switches    how often backends give up their processor
     switching   what it costs that one process wakes another
     callgrind   instructions by function
     perf        samples by function

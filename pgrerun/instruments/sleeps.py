@@ -19,6 +19,15 @@ from pgrerun.instruments import perf
 STACK = 4096  # bytes copied of each: enough for the inner dozen calls
 COLUMNS = ["chain", "samples"]
 
+# What a chain of PostgreSQL's calls means: the innermost of these functions decides.
+CAUSES = {
+    "LockAcquireExtended": "a heavyweight lock", "LockAcquire": "a heavyweight lock",
+    "LWLockAcquire": "a lightweight lock", "LWLockAcquireOrWait": "a lightweight lock", "LWLockWaitForVar": "a lightweight lock",
+    "issue_xlog_fsync": "the log's flush", "pg_fdatasync": "the log's flush", "fdatasync": "the log's flush",
+    "secure_read": "the client", "pq_getbyte": "the client",
+    "exit_to_user_mode_loop": "its turn on a processor",
+}  # fmt: skip
+
 
 def sample(pids: Iterable[int], seconds: float, *, every: int = 20) -> pd.DataFrame:
     """Call chains of every so-manieth context switch of processes while something else keeps them busy.
@@ -42,6 +51,12 @@ def sample(pids: Iterable[int], seconds: float, *, every: int = 20) -> pd.DataFr
 def options(every: int = 20) -> tuple[str, ...]:
     """What makes perf take the call chain of every so-manieth context switch."""
     return "-e", "context-switches", "-c", str(every), "--call-graph", f"dwarf,{STACK}"
+
+
+def between(script: str, began: float, ended: float) -> str:
+    """The samples of perf script (with -F time, recorded with -k mono) between two readings of `time.monotonic`."""
+    times = ((re.search(r"(\d+\.\d+):", block), block) for block in script.split("\n\n"))
+    return "\n\n".join(block for time, block in times if time and began <= float(time[1]) <= ended)
 
 
 def read(script: str) -> pd.DataFrame:

@@ -20,14 +20,7 @@ SCRIPT = "UPDATE counted SET n = n + 1 WHERE id = {row};\n"
 WATCH = 0.3  # seconds that each profiler looks
 ENOUGH = 20  # samples of a profile
 
-# What a chain of calls means: the innermost of these functions decides.
-CAUSES = {
-    "LockAcquireExtended": "a heavyweight lock", "LockAcquire": "a heavyweight lock",
-    "LWLockAcquire": "a lightweight lock", "LWLockAcquireOrWait": "a lightweight lock", "LWLockWaitForVar": "a lightweight lock",
-    "issue_xlog_fsync": "the log's flush", "pg_fdatasync": "the log's flush", "fdatasync": "the log's flush",
-    "secure_read": "the client", "pq_getbyte": "the client",
-    "exit_to_user_mode_loop": "its turn on a processor",
-}  # fmt: skip
+CAUSES = sleeps.CAUSES
 LOCKS = ("a heavyweight lock", "a lightweight lock")
 LOCK_CODE = ("LockAcquire", "LockAcquireExtended", "ProcSleep", "LWLockAcquire", "LWLockAcquireOrWait", "XactLockTableWait", "WaitOnLock", "JoinWaitQueue")
 EVENTS = {"Lock": "a heavyweight lock", "LWLock": "a lightweight lock", "Client": "the client", "IO": "the log's flush"}

@@ -10,11 +10,11 @@ import pandas as pd
 
 from pgrerun import published, tables
 from pgrerun.chapter import Chapter
-from pgrerun.errors import ServerError
-from pgrerun.instruments import pgbench
+from pgrerun.errors import CannotMeasure, ServerError
+from pgrerun.instruments import pgbench, switches
 from pgrerun.parameters import time_to_run
 from pgrerun.relations import loading
-from pgrerun.server import Server
+from pgrerun.server import Cluster, Server
 
 SLOTS = 1024  # locks on the fast path of each backend (PostgreSQL 18; sixteen before)
 ACCOUNTS = 100_000  # of pgbench, per unit of scale
@@ -33,6 +33,37 @@ def server(chapter: Chapter) -> Server:
         return chapter.server
     # so many relation locks find room on the fast path; with fewer, many partitions would need the lock table
     return chapter.cluster(max_connections=connections(chapter), max_locks_per_transaction=SLOTS)
+
+
+def second(chapter: Chapter, **settings: str | int) -> Cluster:
+    """A second throwaway server, running, that differs from `server` in these settings alone.
+
+    There is one: it is restarted when it is asked for with other settings, or was stopped, which takes less than making another.
+    """
+    on = chapter.cluster(max_connections=connections(chapter), max_locks_per_transaction=SLOTS, cluster_name="restarted for each experiment")
+    wanted = server(chapter).settings | {"cluster_name": on.settings["cluster_name"]} | {name: str(value) for name, value in settings.items()}
+    if on.settings != wanted or not on.pids():
+        on.settings = wanted
+        on.restart()
+    return on
+
+
+@contextmanager
+def sessions(on: Server, **settings: str | int) -> Iterator[None]:
+    """Sessions that begin while the block runs have these settings; CannotMeasure on a server that isn't ours.
+
+    pgbench begins its sessions for each load, and the server's other processes needn't read their configuration again.
+    """
+    if not on.owned:
+        raise CannotMeasure("restart", f"it needs a server whose settings may be changed, and {on.name} is not ours")
+    with on.connect() as connection:
+        for name, value in settings.items():
+            connection.execute(f"ALTER ROLE CURRENT_USER SET {name} = '{value}'")
+        try:
+            yield
+        finally:
+            for name in settings:
+                connection.execute(f"ALTER ROLE CURRENT_USER RESET {name}")
 
 
 def connections(chapter: Chapter) -> int:
@@ -90,6 +121,25 @@ def drive(chapter: Chapter, on: Server, script: str, clients: int, transactions:
         on, script, clients=clients, jobs=min(clients, processors()), transactions=max(1, round(transactions / clients)),
         protocol="prepared", seed=seed, variables={"accounts": accounts(chapter)} | variables,
     )  # fmt: skip
+
+
+WATCHED = {"throughput": "transactions/s", "messages": "per transaction"} | switches.PER_TRANSACTION  # units
+
+
+def watched(chapter: Chapter, on: Server, script: str, clients: int, transactions: int, seed: int, **variables: int) -> dict[str, float]:
+    """Throughput of a load, the messages of a transaction, and its backend's context switches where they can be seen."""
+    if not on.can("processes"):
+        return {"throughput": drive(chapter, on, script, clients, transactions, seed, **variables).tps}
+    with switches.counted(on, clients) as found:
+        done = drive(chapter, on, script, clients, transactions, seed, **variables)
+    each = done.transactions / clients
+    return {"throughput": done.tps, "messages": messages(script, each)} | found.per_transaction(each)
+
+
+def messages(script: str, transactions: float) -> float:
+    """Messages that a backend waits for in each of so many transactions: a statement is one, and one more to prepare it, and at last a goodbye."""
+    statements = sum(line.endswith(";") for line in script.splitlines())
+    return statements + (statements + 1) / transactions
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import pandas as pd
 from pgrerun import published, statistics
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.scalability import reading
-from pgrerun.chapters.scalability.bench import TALK_CLIENTS, connections, drive, load, processors, server
+from pgrerun.chapters.scalability.bench import TALK_CLIENTS, drive, load, processors, second, server, sessions
 from pgrerun.errors import CannotMeasure
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import flushing
@@ -133,8 +133,9 @@ def as_it_comes(chapter: Chapter, numbers: Iterable[int]) -> None:
 def slowed(chapter: Chapter) -> None:
     """The same on a server whose flush was made slow on purpose, by a library that waits in front of it."""
     with flushing.slowed(chapter.parameters.flush_delay):
-        on = _ready(chapter, chapter.cluster(max_connections=connections(chapter), wal_sync_method="fdatasync"))
+        on = _ready(chapter, second(chapter, wal_sync_method="fdatasync"))
     _swept(chapter, on, "slowed sweep", [(PLAIN, {}, number) for number in (1, sizes(chapter)[-1])])
+    on.stop()  # whoever wants it next starts it without that library
 
 
 def _half(chapter: Chapter) -> int:
@@ -160,9 +161,9 @@ def _swept(chapter: Chapter, on: Server, name: str, ways: list[tuple[str, dict, 
 
 
 def _flushed(chapter: Chapter, on: Server, setting: dict, number: int, block: Block) -> dict[str, float]:
-    with on.reloaded(**setting) if setting else nullcontext():
+    with sessions(on, **setting) if setting else nullcontext():
         before = _flushes(on)
-        done = drive(chapter, on, INSERT_ONLY, number, min(chapter.parameters.commits, 40 * number), block.seed)
+        done = drive(chapter, on, INSERT_ONLY, number, min(chapter.parameters.commits, 20 * number), block.seed)
         _handed_in(on)
         return {"throughput": done.tps, "per flush": done.transactions / max(1, _flushes(on) - before)}
 

@@ -121,7 +121,7 @@ def _play(chapter: Chapter, points: Iterable[tuple], play=_throughput) -> list[f
     length = lambda clients: round(given.simulated_transactions * (1 + clients / TALK["cores"]))
     tasks = [(*point, length(point[2]), given.seed + block) for *point, block in points]
     with ProcessPoolExecutor(os.cpu_count(), get_context("fork")) as pool:
-        return list(pool.map(play, tasks, chunksize=4))
+        return list(pool.map(play, tasks, chunksize=1))
 
 
 # What is judged on simulated machines.

@@ -4,7 +4,7 @@ import pandas as pd
 
 from pgrerun import charts, narrate, published, statistics
 from pgrerun.chapter import Chapter, wide
-from pgrerun.chapters.scalability import commit, cores, reading
+from pgrerun.chapters.scalability import commit, cores, reading, turns
 
 
 def _point(x: float, kind: str, value: statistics.Interval | float, **more) -> dict:
@@ -87,7 +87,7 @@ def many_processors(simulated: pd.DataFrame | None) -> charts.Figure | None:
         frame,
         question="What would the talk's releases do on its machine of 32 processors?",
         caption="Simulated throughput over that of one client. The costs of a lookup, a lock and a sleep are those of the reader's machine; those of a cache line are, too, "
-        "in one panel, and in the other as high as the talk's gain with 32 clients asks. Which locks are taken is the releases'.",
+        "in one panel, and in the other what comes nearest to the talk's gain with 32 clients. Which locks are taken is the releases'.",
         description=narrate.described(frame.assign(label=frame["series"] + ", " + _counted(frame))),
         x_quantity="clients",
         x_unit="",
@@ -261,6 +261,55 @@ def waits(reading_found: pd.DataFrame | None, writing_found: pd.DataFrame | None
         quantity="share of active backends",
         facet=None,
         name="scalability-waits",
+    )
+
+
+def switches(chapter: Chapter) -> charts.Figure | None:
+    """Sleeps and preemptions per transaction over clients, in both sweeps; None if nobody has counted them."""
+    kinds = {"voluntary": "sleeps", "involuntary": "preemptions"}
+    rows = [
+        _point(_number(arm), kind, statistics.median(table[arm].dropna()), series=series, panel=panel)
+        for experiment, panel in turns.SWEEPS.items()
+        for kind, observed in chapter.by_provenance(experiment)
+        for metric, series in kinds.items()
+        for table in [wide(observed, metric).drop(columns=reading.AGAIN, errors="ignore")] for arm in table
+    ]  # fmt: skip
+    if not rows:
+        return None
+    frame = pd.DataFrame(rows).sort_values(["panel", "series", "kind", "x"])
+    return charts.lines(
+        frame,
+        question="How often does a backend give up its processor in a transaction?",
+        caption="Voluntary context switches (sleeps) and involuntary ones (preemptions) per transaction, as the kernel counts them while the sweeps are timed: medians with intervals.",
+        description=narrate.described(frame.assign(label=frame["series"] + ", " + _counted(frame))),
+        x_quantity="clients",
+        x_unit="",
+        quantity="switches per transaction",
+        unit="",
+        facet="panel",
+        own_scales=True,
+        log_x=True,
+        zero=True,
+        name="scalability-switches",
+    )
+
+
+def call_chains(found: pd.DataFrame | None) -> charts.Figure | None:
+    """What backends were waiting for when they were switched out, as shares."""
+    if found is None or found.empty:
+        return None
+    shares = found["switches"] / found.groupby("load")["switches"].transform("sum")
+    frame = found.rename(columns={"load": "label", "cause": "pages"}).assign(value=shares, kind="measured")
+    order = found.groupby("cause")["switches"].sum().sort_values(ascending=False).index
+    frame = frame.sort_values("pages", key=lambda pages: pages.map(list(order).index), kind="stable").sort_values("label", kind="stable")
+    return charts.stacked_pages(
+        frame,
+        question="What do backends wait for when they give up their processor?",
+        caption="Shares of the context switches that perf took, with the most clients, by the innermost function of the call chain that says what is waited for.",
+        description=narrate.described(frame.assign(label=frame["label"] + ", " + frame["pages"])),
+        quantity="share of context switches",
+        facet=None,
+        name="scalability-chains",
     )
 
 

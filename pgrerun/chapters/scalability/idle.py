@@ -14,6 +14,9 @@ from pgrerun.instruments import processes
 from pgrerun.server import Borrowed
 
 SETTLE = 15.0  # seconds until the WAL writer has noticed that nothing happens
+# Seconds more on a fresh server: when it is 15 old the background writer logs the running transactions (bgwriter.c),
+# which keeps the WAL writer awake for another ten (walwriter.c).
+FRESH = 12.0
 LAP = 120.0  # seconds that the background writer takes to look at every buffer once, before it lies down (bufmgr.c)
 WINDOWS = 5
 
@@ -28,7 +31,7 @@ class Watch:
     def __init__(self, chapter: Chapter):
         self.hurried = chapter.parameters.idle_seconds < LAP
         self.cluster = chapter.cluster(autovacuum="on", **({"bgwriter_lru_maxpages": 0} if self.hurried else {}))
-        self.settle = SETTLE + (0 if self.hurried else LAP)
+        self.settle = SETTLE + FRESH + (0 if self.hurried else LAP)
         self.readings: list[tuple[float, pd.DataFrame]] = []
         self.others: dict[str, int] = {}
         self._over = threading.Event()

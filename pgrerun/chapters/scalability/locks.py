@@ -9,13 +9,14 @@ import psycopg
 
 from pgrerun import statistics
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.scalability.bench import connections, drive, processors, server
+from pgrerun.chapters.scalability.bench import drive, processors, second, server
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import waits
 from pgrerun.relations import loading
 from pgrerun.server import Server
 
 PARTITIONS = 100  # relations that one statement locks beside their parent; PostgreSQL 9.2 to 17 had sixteen slots
+FEW_SLOTS = {"max_locks_per_transaction": 10}
 FAST, TABLE, HELD = "fast path", "lock table", "strong lock elsewhere"
 UNITS = {"throughput": "transactions/s", "fastpath": "share of relation locks"}
 # the locks that a statement over all partitions takes, without the rest of that statement
@@ -124,7 +125,7 @@ def overflow(chapter: Chapter) -> None:
     The server with few slots differs in max_locks_per_transaction alone. The strong locks are
     SHARE locks, held by another session on the same relations: no reader has to wait for them.
     """
-    few = chapter.cluster(max_connections=connections(chapter), max_locks_per_transaction=10)
+    few = second(chapter, **FEW_SLOTS)
     servers = {FAST: server(chapter), TABLE: few, HELD: server(chapter)}
     for on in (server(chapter), few):
         _partitioned(on)
@@ -162,7 +163,7 @@ def gained(chapter: Chapter, slow: str = TABLE) -> statistics.Interval | None:
 
 def crowded(chapter: Chapter) -> pd.DataFrame:
     """What backends wait for with many clients, on the fast path and beyond it: arm, type, event, backends."""
-    few = chapter.cluster(max_connections=connections(chapter), max_locks_per_transaction=10)
+    few = second(chapter, **FEW_SLOTS)
     frames = []
     for name, on in {FAST: server(chapter), TABLE: few}.items():
         with waits.sampled(on, every=0.002) as found:

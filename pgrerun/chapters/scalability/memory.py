@@ -6,14 +6,14 @@ import pandas as pd
 
 from pgrerun import statistics
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.scalability.bench import LOOKUP, connections, drive, load, server
+from pgrerun.chapters.scalability.bench import LOOKUP, drive, load, second, server
 from pgrerun.chapters.scalability.locks import CROWD
 from pgrerun.chapters.scalability.reading import clients
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import cachelines
 
 DISTANCES = (8, 64, 256)  # bytes; the least and the largest of the talk's sizes of a line are the last two
-ROUNDS = 4000
+ROUNDS = 1500
 UNITS = {"time": "ns"}
 SPREAD, PACKED = "spread words scanned", "packed words scanned"
 
@@ -49,7 +49,7 @@ POOL_UNITS = {"throughput": "transactions/s"}
 
 def pools(chapter: Chapter) -> None:
     """Lookups in a pool that holds all accounts and in one that holds a small part; the system caches the rest."""
-    servers = {FITS: server(chapter), SMALL: chapter.cluster(max_connections=connections(chapter), shared_buffers=SMALL_POOL)}
+    servers = {FITS: server(chapter), SMALL: second(chapter, shared_buffers=SMALL_POOL)}
     for on in servers.values():
         load(chapter, on)
     arms = [Arm(_pool(name, number), partial(_look, chapter, on, number)) for name, on in servers.items() for number in (1, CROWD)]

@@ -9,14 +9,14 @@ import psycopg
 
 from pgrerun import statistics
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.scalability.bench import LOOKUP, busy, drive, levels, load, processors, server
+from pgrerun.chapters.scalability.bench import LOOKUP, WATCHED, busy, drive, levels, load, processors, server, watched
 from pgrerun.experiment import Arm, Block
 from pgrerun.instruments import waits
 from pgrerun.relations import loading
 
 UNITS = {"throughput": "transactions/s"}
 AGAIN = "again"
-RESAMPLES = 150  # of the law's fit: its intervals are told and not judged
+RESAMPLES = 100  # of the law's fit: its intervals are told and not judged
 
 
 def clients(number: int) -> str:
@@ -28,9 +28,13 @@ def read(chapter: Chapter) -> None:
     """Primary key lookups by each number of clients; repeats are outside of clients, one level runs twice."""
     on = server(chapter)
     load(chapter, on)
-    arms = [Arm(clients(number), partial(_lookups, chapter, number)) for number in levels(chapter)]
-    arms.append(Arm(AGAIN, partial(_lookups, chapter, busy(chapter))))
-    chapter.compare("read", arms, UNITS, warmup=0)
+
+    def measure(number: int, block: Block) -> dict[str, float]:
+        return watched(chapter, on, LOOKUP, number, chapter.parameters.transactions, block.seed)
+
+    arms = [Arm(clients(number), partial(measure, number)) for number in levels(chapter)]
+    arms.append(Arm(AGAIN, partial(measure, busy(chapter))))
+    chapter.compare("read", arms, WATCHED, warmup=0)
 
 
 def _lookups(chapter: Chapter, number: int, block: Block) -> dict[str, float]:
@@ -107,6 +111,6 @@ def waiting(chapter: Chapter) -> pd.DataFrame:
     load(chapter, on)
     for number in sorted({busy(chapter), levels(chapter)[-1]}):
         with waits.sampled(on) as found:
-            drive(chapter, on, LOOKUP, number, chapter.parameters.transactions, chapter.parameters.seed)
+            drive(chapter, on, LOOKUP, number, 4 * chapter.parameters.transactions, chapter.parameters.seed)  # enough samples
         frames.append(found.seen().assign(clients=number))
     return pd.concat(frames, ignore_index=True)

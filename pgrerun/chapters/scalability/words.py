@@ -4,7 +4,7 @@ import pandas as pd
 
 from pgrerun import narrate, statistics
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.scalability import commit, cores, locks, reading, writing
+from pgrerun.chapters.scalability import commit, cores, locks, reading, turns, writing
 from pgrerun.chapters.scalability.bench import TALK_CLIENTS, busy, processors
 from pgrerun.chapters.scalability.idle import LAP
 
@@ -23,10 +23,22 @@ def law(fitted: statistics.USL | None, what: str) -> narrate.Sentence | None:
     if fitted is None:
         return None
     per_cent = [narrate.interval(x.times(100), "%") for x in (fitted.sigma, fitted.kappa)]
-    peak = f"It puts the peak at {narrate.interval(fitted.peak)} clients." if 1 < fitted.peak.estimate < float("inf") else "It finds no peak beyond one client." if fitted.peak.estimate <= 1 else "It finds no peak."
     return narrate.Sentence(
-        f"The universal scalability law, fitted to the {what}: contention {per_cent[0]}, coherence {per_cent[1]} per client. {peak}"
+        f"The universal scalability law, fitted to the {what}: contention {per_cent[0]}, coherence {per_cent[1]} per client. {_peak(fitted.peak)}"
     )
+
+
+def _peak(peak: statistics.Interval) -> str:
+    """Where the law puts the peak, as far as its interval has ends."""
+    if peak.estimate <= 1:
+        return "It finds no peak beyond one client."
+    if peak.estimate == float("inf"):
+        return "It finds no peak."
+    if peak.high == float("inf"):
+        return f"It puts the peak at {narrate.count(round(peak.estimate), 'client')}, but a curve without a peak fits as well."
+    if peak.low < 1:
+        return f"It puts the peak at {narrate.number(peak.high, 1)} clients at most."
+    return f"It puts the peak at {narrate.interval(peak)} clients."
 
 
 def knee(found: pd.DataFrame | None, number: int | None = None) -> narrate.Sentence | None:
@@ -45,6 +57,66 @@ def knee(found: pd.DataFrame | None, number: int | None = None) -> narrate.Sente
     most = " and ".join(f"{row.type}:{row.event} ({narrate.number(row.backends, 2)})" for row in waiting.itertuples())
     cause = "the knee is the number of processors, which pgbench shares with them" if running > 2 * inside else "the knee is a wait inside PostgreSQL"
     return narrate.Sentence(f"{said}; the others wait, most for {most}: {cause}.")
+
+
+def switched(chapter: Chapter, experiment: str, found: pd.DataFrame | None = None) -> narrate.Sentence | None:
+    """A sweep's context switches at its first step, where it bends and at its last, read beside the last step's wait events (`found`)."""
+    profile = turns.profile(chapter, experiment)
+    if profile is None:
+        return None
+    shown = profile[profile["clients"].isin([profile["clients"].min(), turns.bend(chapter, experiment), profile["clients"].max()])]
+    steps = [
+        f"with {narrate.count(row.clients, 'client')} a backend sleeps {narrate.interval(row.voluntary)} times and is preempted {narrate.interval(row.involuntary)} times, for {narrate.number(row.messages.estimate, 1)} messages"
+        for row in shown.itertuples()
+    ]
+    near = f"The throughput of {turns.SWEEPS[experiment]} comes near its greatest with {narrate.count(turns.bend(chapter, experiment), 'client')}."
+    often, said = _beyond(profile.iloc[-1])
+    return narrate.Sentence(" ".join(filter(None, [near, f"In a transaction, {'; '.join(steps)}.", said, _inside(found, often)])))
+
+
+def _beyond(last: pd.Series) -> tuple[bool, str]:
+    """Whether a backend sleeps more often than messages come with the most clients, and what the switches say."""
+    usual = turns.BEYOND * last["messages"].estimate
+    if last["voluntary"].low > usual:
+        return True, "With the most clients sleeps are more than the messages: the others are waits inside PostgreSQL."
+    if last["voluntary"].low + last["involuntary"].low > usual:
+        return False, "With the most clients sleeps are no more than the messages, but switches are: the processor is taken from backends that could go on."
+    return False, "With the most clients switches are no more than the messages: sleeps for anything but the next message are few."
+
+
+def _inside(found: pd.DataFrame | None, often: bool) -> str:
+    """What the wait events say of the most clients, and what that makes of sleeps inside PostgreSQL that are many (`often`) or few."""
+    if found is None or found.empty:
+        return ""
+    rows = found[found["clients"] == found["clients"].max()] if "clients" in found else found
+    waits = rows[~rows["type"].isin(["CPU", "Client"])].sort_values("backends", ascending=False)
+    share = waits["backends"].sum() / rows["backends"].sum()
+    cause = {
+        (True, True): "Both name the same cause.",
+        (True, False): "So these waits are many and short.",
+        (False, True): "So these waits are few and long.",
+        (False, False): "Neither shows much of a wait inside PostgreSQL: what backends have to wait for is their client, or a processor.",
+    }[often, bool(share >= LONG)]
+    if waits.empty:
+        return f"In the samples of wait events, no active backend waits inside PostgreSQL then. {cause}"
+    most = waits.iloc[0]
+    return f"In the samples of wait events, {narrate.number(100 * share, 1)} % of the active backends wait inside PostgreSQL then, most of them for {most['type']}:{most['event']}. {cause}"
+
+
+LONG = 0.1  # share of the active backends in a wait that is worth naming
+
+
+def chains(found: pd.DataFrame | None) -> narrate.Sentence | None:
+    """What perf's call chains say that each load's backends wait for beside their clients and a processor."""
+    if found is None or found.empty:
+        return None
+    told = []
+    for load, rows in found.groupby("load", sort=False):
+        total, others = rows["switches"].sum(), rows[~rows["cause"].isin(["the client", turns.TURN, "other"])]
+        most = f", most often for {others.iloc[0]['cause']}" if len(others) else ""
+        share = 100 * others["switches"].sum() / total
+        told.append(f"{narrate.number(share, 1)} % of the {load}' {narrate.count(total, 'switch')} taken are waits inside PostgreSQL{most}")
+    return narrate.Sentence(f"By their call chains, {', and '.join(told)}.")
 
 
 def constants(chapter: Chapter) -> narrate.Sentence | None:
@@ -69,6 +141,7 @@ def line(chapter: Chapter, swept: pd.DataFrame | None) -> narrate.Sentence | Non
     return narrate.Sentence(
         f"Here a line takes {narrate.interval(here, 'ns')}. The simulated gain comes nearest to the talk's {narrate.number(cores.TALK['gain'])} "
         f"where a line takes {narrate.number(there * 1e9)} ns: it is {narrate.number(gains[there], 1)} then."
+        + ("" if gains.max() >= cores.TALK["gain"] else " No line that was tried reaches the talk's.")
     )
 
 
@@ -76,10 +149,12 @@ def flat(simulated: pd.DataFrame | None) -> narrate.Sentence | None:
     """Where each simulated release is fastest, and what it keeps of that."""
     if simulated is None:
         return None
-    told = [
-        f"{release} is fastest with {narrate.count(int(cores.curve(simulated, release).idxmax()), 'client')} and keeps at least {narrate.number(100 * cores.kept_beyond(simulated, release), 0)} % of that with more clients than processors"
-        for release in cores.RELEASES
-    ]
+    told = []
+    for release in cores.RELEASES:
+        throughput = cores.curve(simulated, release)
+        fastest = f"{'the ' if release == cores.FIRST else ''}{release} is fastest with {narrate.count(int(throughput.idxmax()), 'client')}"
+        kept = f" and keeps at least {narrate.number(100 * cores.kept_beyond(simulated, release), 0)} % of that with more clients than processors"
+        told.append(fastest + (", as many as were tried" if throughput.idxmax() == throughput.index.max() else kept))
     return narrate.Sentence(f"Simulated with dear cache lines, {'; '.join(told)}.")
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from pgrerun import published, statistics
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.scalability.bench import busy, connections, drive, idling, levels, load, processors, server
+from pgrerun.chapters.scalability.bench import WATCHED, busy, connections, drive, idling, levels, load, processors, second, server, sessions, watched
 from pgrerun.chapters.scalability.locks import CROWD
 from pgrerun.chapters.scalability.memory import SMALL_POOL
 from pgrerun.chapters.scalability.reading import clients
@@ -65,17 +65,17 @@ def steps(chapter: Chapter) -> list[int]:
 def write(chapter: Chapter) -> None:
     """pgbench's transaction by each number of clients, without waiting for the flush, as in the talk."""
     on = prepared(chapter)
-    arms = [Arm(clients(number), partial(_writes, chapter, on, number)) for number in steps(chapter)]
+
+    def measure(number: int, block: Block) -> dict[str, float]:
+        return watched(chapter, on, WRITE, number, chapter.parameters.transactions / 4, block.seed, branches=_branches(chapter))
+
+    arms = [Arm(clients(number), partial(measure, number)) for number in steps(chapter)]
     with _asynchronous(on):
-        chapter.compare("write", arms, UNITS, warmup=0)
+        chapter.compare("write", arms, WATCHED, warmup=0)
 
 
-def _asynchronous(on: Server, **more):
-    return on.reloaded(synchronous_commit="off", **more)
-
-
-def _writes(chapter: Chapter, on: Server, number: int, block: Block) -> dict[str, float]:
-    return {"throughput": _write(chapter, on, number, block.seed).tps}
+def _asynchronous(on: Server):
+    return sessions(on, synchronous_commit="off")
 
 
 def short_of_linear(chapter: Chapter) -> statistics.Interval | None:
@@ -93,7 +93,7 @@ def waiting(chapter: Chapter) -> pd.DataFrame:
     """What writers wait for, with and without waiting for the flush, most clients: load, type, event, backends."""
     on, frames = prepared(chapter), []
     for name, setting in zip(LOADS, ("off", "on")):
-        with on.reloaded(synchronous_commit=setting), waits.sampled(on) as found:
+        with sessions(on, synchronous_commit=setting), waits.sampled(on) as found:
             _write(chapter, on, levels(chapter)[-1], chapter.parameters.seed, share=0.5)
         frames.append(found.seen().assign(load=name))
     return pd.concat(frames, ignore_index=True)
@@ -143,12 +143,13 @@ def wal_writer(chapter: Chapter) -> None:
     on = prepared(chapter)
 
     def measure(name: str, block: Block) -> dict[str, float]:
-        with _asynchronous(on, **WRITERS[name]):
+        with on.reloaded(**WRITERS[name]) if WRITERS[name] else nullcontext():
             before = _lookups(on)
             done = _write(chapter, on, CROWD, block.seed, share=0.15)
             return {"throughput": done.tps, "lookups": (_lookups(on) - before) / done.transactions}
 
-    chapter.compare("wal writer", [Arm(name, partial(measure, name)) for name in WRITERS], UNITS | {"lookups": "per transaction"}, warmup=0)
+    with _asynchronous(on):
+        chapter.compare("wal writer", [Arm(name, partial(measure, name)) for name in WRITERS], UNITS | {"lookups": "per transaction"}, warmup=0)
 
 
 def _lookups(on: Server) -> float:
@@ -172,10 +173,9 @@ def clog_buffers(chapter: Chapter) -> pd.DataFrame:
     if server(chapter).version < 170000:
         raise CannotMeasure("PostgreSQL 17", "how much memory the commit log has is a setting, and can be asked for, since PostgreSQL 17")
     rows = []
-    small = chapter.cluster(max_connections=connections(chapter), shared_buffers=SMALL_POOL)  # as for the pools
-    for on in (small, server(chapter), chapter.cluster(shared_buffers=LARGE_POOL)):
-        with on.connect() as connection:
-            query = "SELECT current_setting('shared_buffers'), setting::int * 8 FROM pg_settings WHERE name = 'transaction_buffers'"
+    query = "SELECT current_setting('shared_buffers'), setting::int * 8 FROM pg_settings WHERE name = 'transaction_buffers'"
+    for settings in ({"shared_buffers": SMALL_POOL}, None, {"shared_buffers": LARGE_POOL}):
+        with (second(chapter, **settings) if settings else server(chapter)).connect() as connection:
             rows.append(connection.execute(query).fetchone())
     return pd.DataFrame(rows, columns=["shared_buffers", "kilobytes"])
 
@@ -232,7 +232,7 @@ def one_slow_page(chapter: Chapter) -> pd.DataFrame:
     be used next, so whoever needed any other page waited there for a reading that was none of his.
     """
     with flushing.slow_page("/pg_xact/0000", SLOW * PAGE, round(DELAY * 1e6)):
-        on = chapter.cluster(max_connections=20, shared_buffers=SMALL_POOL)
+        on = second(chapter, shared_buffers=SMALL_POOL)
         if on.version < 130000:
             raise CannotMeasure("PostgreSQL 13", "pages of the commit log are asked for by pg_xact_status, which takes such numbers since PostgreSQL 13")
         _many_transactions(on)
@@ -255,6 +255,7 @@ def one_slow_page(chapter: Chapter) -> pd.DataFrame:
         threads[1].start()
         ask(other, OTHER_PAGE, OTHER)
         [thread.join() for thread in threads]
+    on.stop()  # whoever wants it next starts it without that library
     waited = {name: time_ended >= began + 0.9 * DELAY for name, time_ended in ended.items()}
     if not (waited[READER] and waited[SAME_PAGE]):
         raise CannotMeasure("C compiler", "the page that was to be slow wasn't, not even for those who needed it")
@@ -340,7 +341,7 @@ def insertion(chapter: Chapter) -> None:
     chapter.compare("insertion", arms, {"records": "records/s"}, warmup=0)
 
 
-RECORDS = 30_000
+RECORDS = 20_000
 
 
 def inserting_scales(chapter: Chapter) -> statistics.Interval | None:
@@ -395,7 +396,7 @@ def checkpointed(chapter: Chapter) -> None:
 
     def prepare(when: str, block: Block) -> None:
         if when == LATER:
-            _write(chapter, on, CROWD, block.seed)
+            _write(chapter, on, CROWD, block.seed, share=0.15)
             return
         with on.connect() as connection:
             connection.execute("CHECKPOINT")
@@ -403,7 +404,7 @@ def checkpointed(chapter: Chapter) -> None:
     def measure(block: Block) -> dict[str, float]:
         with on.connect() as connection:
             before = _position(connection)
-            done = _write(chapter, on, CROWD, block.seed)
+            done = _write(chapter, on, CROWD, block.seed, share=0.15)
             return {"throughput": done.tps, "log": (_position(connection) - before) / done.transactions}
 
     arms = [Arm(when, measure, partial(prepare, when)) for when in (AFTER, LATER)]
@@ -438,7 +439,7 @@ def flushes(chapter: Chapter) -> None:
     def measure(busy: bool, block: Block) -> dict[str, float]:
         if busy:
             with flushing.copying(folder, 64):
-                taken = flushing.flushes(folder, 0.2)
+                taken = flushing.flushes(folder, 0.1)
         else:
             taken = flushing.flushes(folder, 0.05)
         return {"longest": taken.max() * 1e3, "median": float(pd.Series(taken).median()) * 1e3}
