@@ -329,3 +329,12 @@ def test_frames_lie_below_their_callers_and_fill_them():
     assert "<img" in figure._repr_mimebundle_()["text/html"]
     with pytest.raises(ValueError, match="group"):
         charts.flame(frame.drop(columns="group"), question="q", caption="c", description="d", quantity="x")
+
+
+def test_the_scans_that_are_timed_are_one_half_of_the_figure():
+    whole, half = queries.scans(), queries.scans_of_tenk1()
+    other = [sql for sql in whole if sql not in half]
+    alike = [sql.replace("tenk2", "tenk1") for sql in other]
+    assert set(half) < set(whole) and not any("tenk2" in sql for sql in half)
+    verbs = lambda commands: sorted(sql.split()[0] for sql in commands if "onek" not in sql and "temp71" not in sql)
+    assert verbs(half) == verbs(alike)

@@ -141,11 +141,14 @@ def _stacked(frame: pd.DataFrame, group: str) -> pd.DataFrame:
 
 
 def _run(cluster, statements: Sequence[str], settings: dict | None, out: Path, options: Sequence[str], program: Path | None = None) -> None:
-    """Run statements in a single-user backend under callgrind. RerunError if one fails."""
+    """Run statements in a single-user backend under callgrind. RerunError if one fails.
+
+    Without fsync (-F), which is waiting and the kernel's work: neither is counted, and the cluster is a throwaway one.
+    """
     command = [
         "valgrind", "--tool=callgrind", "--quiet", f"--toggle-collect={_STATEMENT}", *options,
         f"--callgrind-out-file={out}",
-        str(program or cluster._executable("postgres")), "--single", "-D", str(cluster.data_directory),
+        str(program or cluster._executable("postgres")), "--single", "-F", "-D", str(cluster.data_directory),
     ]  # fmt: skip
     for name, value in (settings or {}).items():
         command += ["-c", f"{name}={value}"]

@@ -29,6 +29,13 @@ def scans() -> list[str]:
     return [sql for _, sql in FIGURE_2_1]
 
 
+def scans_of_tenk1() -> list[str]:
+    """Those of them without tenk2: every command over tenk1 has its like over tenk2, which does the same work again."""
+    of_tenk2 = [sql for sql in scans() if "tenk2" in sql]
+    made = {sql.split()[2] for sql in of_tenk2 if sql.startswith("CREATE TABLE")}
+    return [sql for sql in scans() if sql not in of_tenk2 and sql.split()[2] not in made]
+
+
 def warm_up() -> list[str]:
     """One command of each kind on the small relation, and a look at the large ones: they fill the catalog caches."""
     kinds: dict[tuple, str] = {}
