@@ -301,7 +301,7 @@ MINUTES: dict[str, tuple[float, float, float]] = {
     "scalability": (1, 7, 240),
     "explorations": (1, 6, 180),
     "wisconsin": (1, 6, 40),
-    "profiling": (1, 4, 30),
+    "profiling": (1, 2, 30),
 }
 
 

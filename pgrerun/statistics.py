@@ -313,10 +313,11 @@ def _usl(n, scale, sigma, kappa):
 
 def _fit_usl(clients: np.ndarray, throughput: np.ndarray) -> tuple[float, float, float, float]:
     start = (throughput[clients == clients.min()].mean() / clients.min(), 0.05, 0.001)
-    # Relative errors, as throughput varies by a share of itself; the bounds are the law's own.
+    # As logarithms, since throughput varies by a share of itself: to weigh by what was measured would make
+    # a single low one outweigh all others. The bounds are the law's own.
     (scale, sigma, kappa), _ = optimize.curve_fit(
-        _usl, clients, throughput, p0=start, sigma=throughput,
-        bounds=([0, 0, 0], [np.inf, 1, np.inf]), x_scale=(start[0], 0.1, 0.01),
+        lambda *law: np.log(_usl(*law)), clients, np.log(throughput), p0=start,
+        bounds=([np.finfo(float).tiny, 0, 0], [np.inf, 1, np.inf]), x_scale=(start[0], 0.1, 0.01),
     )
     # Below a millionth the peak lies beyond a thousand clients: not something a fit can know.
     return scale, sigma, kappa, np.sqrt((1 - sigma) / kappa) if kappa > 1e-6 else np.inf
@@ -337,15 +338,14 @@ def scalability(
         raise ValueError(f"the scalability law needs 4 different numbers of clients, not {levels.size}")
     best = np.array(_fit_usl(clients, throughput))
     fitted = _usl(clients, *best[:3])
-    residuals = throughput / fitted
+    residuals = np.log(throughput / fitted)  # as logarithms, so that no throughput comes out below nothing
     # The fit eats three degrees of freedom, which makes raw residuals too small.
-    residuals = 1 + (residuals - residuals.mean()) * np.sqrt(clients.size / max(clients.size - 3, 1))
+    residuals = np.exp((residuals - residuals.mean()) * np.sqrt(clients.size / max(clients.size - 3, 1)))
     rng = np.random.default_rng(seed)
     found, failed = [], 0
     for _ in range(resamples):
-        drawn = np.maximum(fitted * rng.choice(residuals, clients.size), np.finfo(float).tiny)
         try:
-            found.append(_fit_usl(clients, drawn))
+            found.append(_fit_usl(clients, fitted * rng.choice(residuals, clients.size)))
         except RuntimeError:  # curve_fit's word for "no convergence"
             failed += 1
     if len(found) < resamples / 2:

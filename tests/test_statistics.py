@@ -186,6 +186,14 @@ def test_scalability_intervals_cover():
     assert hits >= 6  # of 8; five or fewer would happen once in 170 at 95 %
 
 
+def test_scalability_bears_a_repeat_that_nearly_stood_still():
+    measured = throughput(0.1, 0.004)
+    measured[4] *= 0.005
+    found = statistics.scalability(CLIENTS, measured)
+    assert found.sigma.low <= 0.1 <= found.sigma.high and found.kappa.low <= 0.004 <= found.kappa.high
+    assert found.scale.high < 2000 and not found.failed_fits
+
+
 def test_scalability_refuses_too_few_levels():
     with pytest.raises(ValueError, match="4 different"):
         statistics.scalability([1, 1, 2, 2, 4], [10, 11, 19, 20, 35])
