@@ -84,9 +84,15 @@ def test_the_tree_is_what_psutil_finds_in_the_whole_process_table(server):
     thread = threading.Thread(target=sleeper)  # its child belongs to the thread
     thread.start()
     time.sleep(0.2)
-    known = {machine.psutil.Process(), *machine.psutil.Process().children(recursive=True)}
-    assert set(machine._tree()) == known and len(known) > 5
+    known = {child.pid for child in psutil.Process().children(recursive=True)}
+    assert set(machine._descendants(os.getpid())) == known and len(known) > 4
     thread.join()
+
+
+def test_seconds_of_a_process_are_those_that_psutil_reads():
+    subprocess.run([sys.executable, "-c", "sum(range(10 ** 6))"], check=True)  # reaped
+    before, spent, after = (one() for one in (lambda: psutil.Process().cpu_times(), lambda: machine._cpu_seconds(os.getpid()), lambda: psutil.Process().cpu_times()))
+    assert 0 < sum(before[:4]) <= spent <= sum(after[:4])
 
 
 @pytest.fixture
