@@ -178,7 +178,6 @@ class Profiling(ChapterParameters):
     """Where instructions and time go, routine by routine."""
 
     scale: int = Field(ge=1, le=100, description="Size of onek, tenk1 and tenk2", **_unit("× 1 000 and 10 000 tuples"))
-    large_relations: int = Field(ge=1, le=2, description="Large relations whose scans are counted: tenk1, or tenk2 as well, where all is done again", **_unit("relations"))
     transactions: int = Field(ge=5, le=3_000, description="Length of the batch whose instructions are counted", **_unit("transactions"))
     seconds: int = Field(ge=1, le=600, description="Length of one sampling of a live server", **_unit("s"))
 
@@ -287,8 +286,7 @@ VALUES: dict[str, dict[str, tuple]] = {
     | {
         "pairs": (7, 15, 41),
         "scale": (1, 1, 10),
-        "large_relations": (1, 2, 2),
-        "transactions": (5, 300, 300),
+        "transactions": (10, 300, 300),
         "seconds": (1, 15, 60),
     },
 }

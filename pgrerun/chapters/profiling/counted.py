@@ -109,7 +109,7 @@ def instructions(chapter: Chapter) -> None:
 def groups(chapter: Chapter, count: int, *sets: str) -> dict[str, Sequence[str]]:
     """Statements of query sets, so many transactions, with a warm-up before them: catalog caches are filled, and the pool."""
     first = {SCANS: queries.warm_up(), TRANSACTIONS: queries.transactions(chapter, 3, seed=1)}
-    work = {SCANS: queries.scans(chapter.parameters.large_relations), TRANSACTIONS: queries.transactions(chapter, count)}
+    work = {SCANS: queries.scans(), TRANSACTIONS: queries.transactions(chapter, count)}
     return {WARM_UP: [*(command for each in sets for command in first[each]), _WARM]} | {each: work[each] for each in sets}
 
 
@@ -122,7 +122,7 @@ def of_both_sets(
     """
     work = {
         WARM_UP: [*queries.warm_up(), *queries.transactions(chapter, 2, seed=1)],
-        SCANS: queries.scans(chapter.parameters.large_relations),
+        SCANS: queries.scans(),
         TRANSACTIONS: queries.transactions(chapter, BATCH),
     }
     if prepared:
@@ -334,9 +334,9 @@ def phases(chapter: Chapter, workload: str) -> pd.Series:
     return _of(chapter, "phases", workload)
 
 
-def batch_commands(chapter: Chapter, workload: str = TRANSACTIONS) -> int:
-    """Commands of a counted batch, by the calls of what reads one; it counts the DISCARD that ends it as well."""
-    frame = routines(chapter, workload)
+def batch_commands(chapter: Chapter) -> int:
+    """Commands of the counted batch, by the calls of what reads one; it counts the DISCARD that ends it as well."""
+    frame = routines(chapter, TRANSACTIONS)
     return int(frame.loc[frame["routine"] == _ENTRY, "calls"].sum()) - 1
 
 

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.profiling import counted
+from pgrerun.chapters.profiling import counted, queries
 from pgrerun.chapters.profiling.queries import SCANS, TRANSACTIONS
 
 # Claims that need instructions by routine.
@@ -75,7 +75,8 @@ def phase_table(chapter: Chapter) -> pd.DataFrame:
     found = {workload: counted.phases(chapter, workload) for workload in (SCANS, TRANSACTIONS)}
     if any(series.empty for series in found.values()):
         return pd.DataFrame()
-    frame = pd.DataFrame({workload: (series / counted.batch_commands(chapter, workload)).round().astype(int) for workload, series in found.items()})
+    commands = {SCANS: len(queries.scans()), TRANSACTIONS: counted.batch_commands(chapter)}
+    frame = pd.DataFrame({workload: (series / commands[workload]).round().astype(int) for workload, series in found.items()})
     for workload in found:
         frame[f"{workload} (%)"] = 100 * frame[workload] / frame[workload].sum()
     return frame.rename_axis("phase").reset_index()

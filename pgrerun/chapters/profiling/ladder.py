@@ -133,7 +133,7 @@ def _swept(connections: Sequence[psycopg.Connection], block: Block) -> None:
 
 def _time(chapter: Chapter, connection: psycopg.Connection, prepared: bool, block: Block) -> dict[str, float]:
     sets = {
-        SCANS: (queries.scans(large_relations=1), queries.UNDO[:1]),
+        SCANS: (queries.scans_of_tenk1(), queries.UNDO[:1]),
         TRANSACTIONS: (queries.transactions(chapter, TRANSACTIONS_TIMED, seed=block.seed % 1000, prepared=prepared), ()),
     }
     seconds = {}

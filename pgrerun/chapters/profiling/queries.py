@@ -24,17 +24,16 @@ FIGURE_2_3: tuple[tuple[str, str], ...] = tuple(figures.translated(figures.print
 UNDO = tuple(f"UPDATE {relation} SET unique2 = 1491 WHERE unique2 = 10011" for relation in ("tenk1", "tenk2"))
 
 
-def scans(large_relations: int = 2) -> list[str]:
-    """Figure 2.1's commands in SQL, in their order; those of one large relation only leave out tenk2's.
+def scans() -> list[str]:
+    """Figure 2.1's commands in SQL, in their order."""
+    return [sql for _, sql in FIGURE_2_1]
 
-    Every command over tenk1 has its like over tenk2, which does the same work again.
-    """
-    commands = [sql for _, sql in FIGURE_2_1]
-    if large_relations == 2:
-        return commands
-    of_tenk2 = [sql for sql in commands if "tenk2" in sql]
+
+def scans_of_tenk1() -> list[str]:
+    """Those of them without tenk2: every command over tenk1 has its like over tenk2, which does the same work again."""
+    of_tenk2 = [sql for sql in scans() if "tenk2" in sql]
     made = {sql.split()[2] for sql in of_tenk2 if sql.startswith("CREATE TABLE")}
-    return [sql for sql in commands if sql not in of_tenk2 and sql.split()[2] not in made]
+    return [sql for sql in scans() if sql not in of_tenk2 and sql.split()[2] not in made]
 
 
 def warm_up() -> list[str]:
