@@ -6,7 +6,6 @@ caches and waiting: that is what `perf.py` and the plain timings are for.
 """
 
 import shutil
-import subprocess
 import uuid
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -122,14 +121,6 @@ def _dumps(cluster, stem: str, groups: Mapping[str, Sequence[str]], unreported: 
         yield name, part.read_text(errors="replace")
 
 
-def _single_user(cluster, command: list[str], statements: Sequence[str]) -> subprocess.CompletedProcess:
-    # single-user mode ends a statement at the newline
-    lines = "".join(" ".join(statement.split()) + "\n" for statement in statements)
-    return subprocess.run(
-        [*command, "postgres"], input=lines, capture_output=True, text=True, **cluster._server_process()
-    )
-
-
 def _stacked(frame: pd.DataFrame, group: str) -> pd.DataFrame:
     """Callgrind's names of separated functions, "callee'caller'caller's caller", as stacks.
 
@@ -145,14 +136,11 @@ def _run(cluster, statements: Sequence[str], settings: dict | None, out: Path, o
 
     Without fsync (-F), which is waiting and the kernel's work: neither is counted, and the cluster is a throwaway one.
     """
-    command = [
-        "valgrind", "--tool=callgrind", "--quiet", f"--toggle-collect={_STATEMENT}", *options,
-        f"--callgrind-out-file={out}",
-        str(program or cluster._executable("postgres")), "--single", "-F", "-D", str(cluster.data_directory),
-    ]  # fmt: skip
-    for name, value in (settings or {}).items():
-        command += ["-c", f"{name}={value}"]
-    _raise_if_failed(_single_user(cluster, command, statements))
+    valgrind = ["valgrind", "--tool=callgrind", "--quiet", f"--toggle-collect={_STATEMENT}", *options, f"--callgrind-out-file={out}"]
+    given = [word for name, value in (settings or {}).items() for word in ("-c", f"{name}={value}")]
+    # single-user mode ends a statement at the newline
+    lines = "".join(" ".join(statement.split()) + "\n" for statement in statements)
+    _raise_if_failed(cluster.single_user("-F", *given, program=program, under=valgrind, input=lines, capture_output=True))
 
 
 def _stripped(cluster) -> CannotMeasure:

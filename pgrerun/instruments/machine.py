@@ -15,7 +15,7 @@ import psutil
 
 from pgrerun.errors import CannotMeasure
 from pgrerun.instruments import clock, processes
-from pgrerun.server.private import children
+from pgrerun.server.private import children, process_stat
 
 
 def describe(path: str | Path | None = None) -> dict:
@@ -149,8 +149,7 @@ def _cpu_seconds(pid: int) -> float:
     if not sys.platform.startswith("linux"):
         return sum(psutil.Process(pid).cpu_times()[:4])
     # what psutil reads as well, once it has looked up when the process began
-    fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    return sum(map(int, process_stat(pid)[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def _descendants(pid: int) -> Iterator[int]:

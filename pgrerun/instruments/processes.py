@@ -19,6 +19,7 @@ import pandas as pd
 
 from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.instruments import PAGE
+from pgrerun.server.private import process_stat
 
 if TYPE_CHECKING:
     from pgrerun.instruments.counters import Counters, Delta
@@ -108,8 +109,7 @@ def _process(pid: int, role: str) -> dict | None:
     """One process's account; None if it has ended, reaped or not."""
     folder = Path("/proc") / str(pid)
     try:
-        # field 2, the name, may hold spaces and brackets; proc_pid_stat(5) counts from 1
-        stat = (folder / "stat").read_text().rpartition(")")[2].split()
+        stat = process_stat(pid)
         status = _lines(folder / "status")
         io = _lines(folder / "io")
     except (FileNotFoundError, ProcessLookupError):

@@ -35,6 +35,11 @@ def is_ours(connection: psycopg.Connection, name: str) -> bool:
     return _taken(connection, name) is True
 
 
+def holds(connection: psycopg.Connection, name: str, rows: int) -> bool:
+    """Whether the current schema has a relation of this name that this package made, with so many rows."""
+    return is_ours(connection, name) and connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] == rows
+
+
 def _taken(connection: psycopg.Connection, name: str) -> bool | None:
     """Whether the relation of this name in the current schema is ours; None if there is none."""
     found = connection.execute(

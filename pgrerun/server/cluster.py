@@ -316,6 +316,15 @@ class Cluster(Server):
         if done.returncode:
             raise self._failed(program, done.stderr)
 
+    def single_user(self, *options: str, program: Path | None = None, under: Sequence[str] = (), **process) -> subprocess.CompletedProcess:
+        """Run a single-user backend on the stopped cluster's files; a line of its input is a command, and its exit status tells nothing of errors.
+
+        `program` runs instead of the cluster's own postgres, `under` is a command that runs it; `process` says where input
+        comes from and output goes, as for `subprocess.run`.
+        """
+        command = [*under, str(program or self._executable("postgres")), "--single", *options, "-D", str(self.data_directory), "postgres"]
+        return subprocess.run(command, text=True, **process, **self._server_process())
+
     def evict(self) -> None:
         """Drop the stopped cluster's files from the operating system's cache.
 

@@ -119,12 +119,20 @@ def _boot_id() -> str:
         return f"{psutil.boot_time():.0f}"
 
 
+def process_stat(pid: int) -> list[str]:
+    """The kernel's line on a process from field 3 of proc_pid_stat(5), its state, on; OSError if there is none.
+
+    The name (field 2) may hold spaces and brackets.
+    """
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
 def _started(pid: int) -> str | None:
     """When process `pid` started, in the kernel's own units; None if there is none."""
     try:
         # Field 22 of proc_pid_stat(5), in clock ticks since boot: unlike a wall-clock
-        # time it doesn't move when the clock is set. The name (field 2) may hold spaces.
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        # time it doesn't move when the clock is set.
+        fields = process_stat(pid)
         return None if fields[0] in "ZX" else fields[19]  # a zombie owns nothing any more
     except (FileNotFoundError, ProcessLookupError):
         if Path("/proc/self/stat").exists():

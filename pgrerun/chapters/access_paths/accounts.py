@@ -51,7 +51,7 @@ class Accounts:
     def missing(self, server: Server, *names: str) -> list[str]:
         """Those of the relations that the server hasn't got, or has in another size."""
         with server.connect() as connection:
-            return [name for name in names if not loading.is_ours(connection, name) or connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] != self.rows]
+            return [name for name in names if not loading.holds(connection, name, self.rows)]
 
     def ready(self, server: Server, *names: str) -> None:
         """Create those of the relations that are missing."""

@@ -30,7 +30,7 @@ def skewed(chapter: Chapter) -> None:
 
 def _ready(connection: psycopg.Connection, rows: int) -> None:
     """So many jobs, made anew if they aren't there, and a session in which nothing is done in parallel."""
-    if not loading.is_ours(connection, "jobs") or connection.execute("SELECT count(*) FROM jobs").fetchone()[0] != rows:
+    if not loading.holds(connection, "jobs", rows):
         _load(connection, rows)
     connection.execute("SET max_parallel_workers_per_gather = 0")
 

@@ -202,11 +202,10 @@ def _alone(cluster: Cluster, commands: int, block: Block) -> dict[str, float]:
 
 def _single_user(cluster: Cluster, text: str) -> str:
     """What a single-user backend on a stopped cluster's files prints; each line of `text` is a command. ServerError if one fails."""
-    command = [str(cluster._executable("postgres")), "--single", "-D", str(cluster.data_directory), "postgres"]
     with tempfile.TemporaryFile("w+") as commands, tempfile.TemporaryFile("w+") as answers:
         commands.write(text)
         commands.seek(0)
-        done = subprocess.run(command, stdin=commands, stdout=answers, stderr=subprocess.PIPE, text=True, **cluster._server_process())
+        done = cluster.single_user(stdin=commands, stdout=answers, stderr=subprocess.PIPE)
         answers.seek(0)
         found = answers.read()
     if done.returncode or (failed := re.search("ERROR: .*", done.stderr)):

@@ -1,6 +1,7 @@
 """Checks: which can be compiled out, which are called for nothing, and what happens without them."""
 
 import subprocess
+from pathlib import Path
 
 import pandas as pd
 
@@ -129,7 +130,7 @@ def always_true(chapter: Chapter) -> pd.DataFrame:
 def _asked(chapter: Chapter, cluster: Cluster, check: str, routine: str, answer: int) -> tuple[str, str, str, str]:
     with counted.twin(cluster) as own:
         if not routine:
-            done = _single_user(own, own._executable("postgres"))
+            done = _single_user(own)
         else:
             with patching.answering(chapter.programs, routine, answer) as program:
                 done = _single_user(own, program)
@@ -139,9 +140,8 @@ def _asked(chapter: Chapter, cluster: Cluster, check: str, routine: str, answer:
     return check, routine, said, "" if right else _last_words(done)
 
 
-def _single_user(cluster: Cluster, program) -> subprocess.CompletedProcess:
-    command = [str(program), "--single", "-D", str(cluster.data_directory), "postgres"]
-    return subprocess.run(command, input=_QUERY + "\n", capture_output=True, text=True, timeout=120, **cluster._server_process())
+def _single_user(cluster: Cluster, program: Path | None = None) -> subprocess.CompletedProcess:
+    return cluster.single_user(program=program, input=_QUERY + "\n", capture_output=True, timeout=120)
 
 
 def _last_words(done: subprocess.CompletedProcess) -> str:

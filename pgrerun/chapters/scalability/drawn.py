@@ -21,6 +21,12 @@ def _number(arm: str) -> int:
     return int(arm.rpartition(", ")[2].split()[0])
 
 
+def _over_clients(frame: pd.DataFrame, **words) -> charts.Figure:
+    """Lines over the number of clients, on a logarithmic axis; the rest is said in `words`."""
+    labels = _counted(frame) if "series" not in frame else frame["series"] + ", " + _counted(frame)
+    return charts.lines(frame, description=narrate.described(frame.assign(label=labels)), x_quantity="clients", x_unit="", log_x=True, **words)
+
+
 def the_print() -> charts.Figure:
     """What the talk claims of many clients, as ratios."""
     read, write = published.table("scalability_read").value, published.table("scalability_write").value
@@ -55,16 +61,12 @@ def swept(chapter: Chapter, experiment: str, what: str, fitted: statistics.USL |
     if not rows:
         return None
     frame = pd.DataFrame(rows).sort_values(["kind", "x"])
-    return charts.lines(
+    return _over_clients(
         frame,
         question=f"How does the throughput of {what} change with the number of clients?",
         caption="Medians with intervals; the dashed line, a model's, is the universal scalability law fitted to this run.",
-        description=narrate.described(frame.assign(label=_counted(frame))),
-        x_quantity="clients",
-        x_unit="",
         quantity="throughput",
         unit="transactions/s",
-        log_x=True,
         zero=True,
         name=f"scalability-{experiment}",
     )
@@ -83,18 +85,14 @@ def many_processors(simulated: pd.DataFrame | None) -> charts.Figure | None:
         for (release, clients), group in curves.groupby(["release", "clients"], sort=False):
             rows.append(_point(clients, "simulated", float(group["throughput"].median() / one[release]), series=release, panel=lines))
     frame = pd.DataFrame(rows)
-    return charts.lines(
+    return _over_clients(
         frame,
         question="What would the talk's releases do on its machine of 32 processors?",
         caption="Simulated throughput over that of one client. The costs of a lookup, a lock and a sleep are those of the reader's machine; those of a cache line are, too, "
         "in one panel, and in the other what comes nearest to the talk's gain with 32 clients. Which locks are taken is the releases'.",
-        description=narrate.described(frame.assign(label=frame["series"] + ", " + _counted(frame))),
-        x_quantity="clients",
-        x_unit="",
         quantity="throughput relative to one client",
         unit="",
         facet="panel",
-        log_x=True,
         zero=True,
         name="scalability-processors",
     )
@@ -137,18 +135,14 @@ def many_commits(simulated: pd.DataFrame | None) -> charts.Figure | None:
         for row in simulated.itertuples()
     ]
     frame = pd.DataFrame(rows)
-    return charts.lines(
+    return _over_clients(
         frame,
         question="What does it cost to let those who wait for a flush go on one by one?",
         caption="Simulated single inserts on the talk's commit machine: 9.1 lets waiting commits go on in line, 9.2 all at once. How long its disk took to flush isn't said.",
-        description=narrate.described(frame.assign(label=frame["series"] + ", " + _counted(frame))),
-        x_quantity="clients",
-        x_unit="",
         quantity="throughput",
         unit="transactions/s",
         facet="panel",
         own_scales=True,
-        log_x=True,
         zero=True,
         name="scalability-commit-simulated",
     )
@@ -169,18 +163,14 @@ def commits_over_clients(chapter: Chapter) -> charts.Figure | None:
     if not rows:
         return None
     frame = pd.DataFrame(rows).sort_values(["panel", "series", "kind", "x"])
-    return charts.lines(
+    return _over_clients(
         frame,
         question="How many commits does one flush of the log carry?",
         caption="Single inserts over clients. One server's flush was made slow on purpose, by a library that waits in front of it.",
-        description=narrate.described(frame.assign(label=frame["series"] + ", " + _counted(frame))),
-        x_quantity="clients",
-        x_unit="",
         quantity="commits, transactions",
         unit="",
         facet="panel",
         own_scales=True,
-        log_x=True,
         log_y=True,
         name="scalability-commits",
     )
@@ -192,8 +182,7 @@ def compared(chapter: Chapter, experiment: str, metric: str, *, question: str, c
     for kind, observed in chapter.by_provenance(experiment):
         table = wide(observed, metric)
         for arm in dict.fromkeys(observed["arm"]):
-            median = statistics.median(table[arm])
-            rows.append({"label": arm, "kind": kind, "value": median.estimate, "low": median.low, "high": median.high})
+            rows.append(charts.row(arm, kind, statistics.median(table[arm])))
     if not rows:
         return None
     frame = pd.DataFrame(rows)
@@ -207,10 +196,9 @@ def together(chapter: Chapter) -> charts.Figure | None:
     few, many = (commit.clients(chapter, crowd) for crowd in (commit.FEW, commit.MANY))
     panels = {(commit.INSERT, commit.FEW): "inserts, few clients", (commit.INSERT, commit.MANY): "inserts, many clients", (commit.TEN, commit.MANY): "longer, many clients"}
     rows = [
-        {"panel": panel, "label": way, "kind": kind, "value": median.estimate, "low": median.low, "high": median.high}
+        charts.row(way, kind, statistics.median(wide(observed, "throughput")[commit.arm(load, way, crowd)]), panel=panel)
         for (load, crowd), panel in panels.items() for way in (commit.TOGETHER, commit.ALONE)
         for kind, observed in chapter.by_provenance("commits")
-        for median in [statistics.median(wide(observed, "throughput")[commit.arm(load, way, crowd)])]
     ]  # fmt: skip
     if not rows:
         return None
@@ -277,18 +265,14 @@ def switches(chapter: Chapter) -> charts.Figure | None:
     if not rows:
         return None
     frame = pd.DataFrame(rows).sort_values(["panel", "series", "kind", "x"])
-    return charts.lines(
+    return _over_clients(
         frame,
         question="How often does a backend give up its processor in a transaction?",
         caption="Voluntary context switches (sleeps) and involuntary ones (preemptions) per transaction, as the kernel counts them while the sweeps are timed: medians with intervals.",
-        description=narrate.described(frame.assign(label=frame["series"] + ", " + _counted(frame))),
-        x_quantity="clients",
-        x_unit="",
         quantity="switches per transaction",
         unit="",
         facet="panel",
         own_scales=True,
-        log_x=True,
         zero=True,
         name="scalability-switches",
     )
