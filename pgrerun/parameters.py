@@ -292,15 +292,15 @@ VALUES: dict[str, dict[str, tuple]] = {
 }
 # Until this machine has run a chapter once, the command announces these.
 MINUTES: dict[str, tuple[float, float, float]] = {
-    "tp1": (1, 6, 180),
+    "tp1": (1, 5, 180),
     "hot": (1, 6, 240),
-    "four_tactics": (1, 7, 120),
-    "measuring": (1, 6, 240),
-    "optimizer": (1, 5, 300),
-    "access_paths": (1, 6, 240),
-    "scalability": (1, 7, 240),
-    "explorations": (1, 6, 180),
-    "wisconsin": (1, 6, 40),
+    "four_tactics": (1, 3, 120),
+    "measuring": (1, 5, 240),
+    "optimizer": (1, 4, 300),
+    "access_paths": (1, 5, 240),
+    "scalability": (1, 6, 240),
+    "explorations": (1, 5, 180),
+    "wisconsin": (1, 7, 40),
     "profiling": (1, 2, 30),
 }
 
