@@ -8,6 +8,7 @@ copy of its run record, from which the scoreboard is made. The record itself kee
 executed page (`pages.py`), so that a site can be built from any recorded run.
 """
 
+import ast
 import copy
 import fcntl
 import json
@@ -34,6 +35,7 @@ RUN_NAME = "PGRERUN_RUN"  # the kernel finds the name of the run record here, wh
 PUBLISHED = "published"  # as `runs.PUBLISHED`, whose module takes long to import
 
 _INJECTED = "injected-parameters"
+_HIDDEN = "remove-input"  # jupyter-book's tag
 _NEVER = "never run"
 
 
@@ -363,6 +365,7 @@ class Book:
         if not record or not (record / pages.PAGE).is_file():
             return _told_not_run(source)
         page = pages.redrawn(nbformat.read(record / pages.PAGE, as_version=4))
+        _show_what_was_given(page)
         same = inputs.code(source) == inputs.code(_without_injected(page))
         return _transplanted(source, page) if same else page
 
@@ -373,7 +376,7 @@ class Book:
             | inputs.files(self.source, "page", skip=("results", "_build"))
             | {"_config.yml": inputs.digest((self.root / "_config.yml").read_bytes())}
             | inputs.environment(self.root)
-            | inputs.library(self.root, [*extensions, "import pgrerun.gates, pgrerun.pages"])
+            | inputs.library(self.root, [*extensions, "import pgrerun.book, pgrerun.gates, pgrerun.pages"])
             | inputs.files(self.data, "data", skip=("runs",))
             | inputs.files(self.data / "runs" / PUBLISHED, "published run")
             | {path.name: inputs.digest(path.read_bytes()) for path in sorted(self.printed.glob("postgres-rerun.*"))}
@@ -410,16 +413,32 @@ def _server(parameters: ChapterParameters) -> str:
 
 
 def _presentable(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """Make papermill's copy the same from run to run, and its injected cell invisible on the page."""
+    """Make papermill's copy the same from run to run."""
     for cell in notebook.cells:
-        tags = cell.metadata.get("tags", [])
         if _is_injected(cell):
             cell.id = _INJECTED
-            cell.metadata.tags = [*tags, "remove-input"]
+    _show_what_was_given(notebook)
     # Paths of this machine are nobody's business.
     for key in ("input_path", "output_path"):
         notebook.metadata.papermill[key] = Path(notebook.metadata.papermill[key]).name
     return notebook
+
+
+def _show_what_was_given(notebook: nbformat.NotebookNode) -> None:
+    """Have the page show papermill's injected cell if it changes a parameter, and hide it if it repeats what stands above it."""
+    standing: dict[str, object] = {}
+    for cell in notebook.cells:
+        tags = cell.metadata.get("tags", [])
+        if "parameters" in tags:
+            standing = _assigned(cell.source)
+        elif _is_injected(cell):
+            changes = any(standing.get(name) != value for name, value in _assigned(cell.source).items())
+            cell.metadata.tags = [tag for tag in tags if tag != _HIDDEN] + [_HIDDEN] * (not changes)
+
+
+def _assigned(source: str) -> dict[str, object]:
+    """The parameters that a cell sets, by name."""
+    return {node.targets[0].id: ast.literal_eval(node.value) for node in ast.parse(source).body if isinstance(node, ast.Assign)}
 
 
 def _transplanted(source: nbformat.NotebookNode, executed: nbformat.NotebookNode) -> nbformat.NotebookNode:

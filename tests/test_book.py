@@ -126,11 +126,12 @@ def test_a_run_is_executed_gated_and_stamped(book, gates):
     assert list((book.build / "running").iterdir()) == []
 
 
-def test_the_injected_cell_is_hidden_and_always_the_same(book):
-    executed = ran(book)
+@pytest.mark.parametrize(("given", "hidden"), [({}, True), ({"pairs": 9}, False), ({"profile": "laptop"}, False)])
+def test_the_injected_cell_is_always_the_same_and_is_shown_if_it_changes_something(book, given, hidden):
+    executed = ran(book, given)
     injected = [cell for cell in executed.cells if cell.id == "injected-parameters"]
     assert len(injected) == 1
-    assert "remove-input" in injected[0].metadata.tags
+    assert ("remove-input" in injected[0].metadata.tags) == hidden
     assert str(book.root) not in nbformat.writes(executed)
 
 
