@@ -340,6 +340,15 @@ def test_switches_beyond_the_messages_name_the_cause(voluntary, involuntary, sai
 
 
 @pytest.mark.parametrize(
+    ("throughput", "sleeps", "said"),
+    [((1.0, 3.0, 3.0), 0.4, "it sleeps less often"), ((1.0, 3.0, 3.0), 1.0, "not because backends sleep less"), ((1.0, 1.9, 1.9), 0.4, None)],
+)
+def test_more_than_linear_throughput_is_told_with_what_the_switches_say(throughput, sleeps, said):
+    sentence = words.switched(counted((1.0, sleeps, sleeps), (0, 0, 0), throughput), "read")
+    assert said in sentence if said else "linear" not in sentence
+
+
+@pytest.mark.parametrize(
     ("sleeps", "waiting", "said"),
     [(1, 0.0, "no active backend waits inside PostgreSQL then. Neither"), (1, 0.1, "3.2 % of the active backends"), (1, 1.0, "few and long"), (2, 1.0, "Both name"), (2, 0.1, "many and short")],
 )

@@ -71,7 +71,21 @@ def switched(chapter: Chapter, experiment: str, found: pd.DataFrame | None = Non
     ]
     near = f"The throughput of {turns.SWEEPS[experiment]} comes near its greatest with {narrate.count(turns.bend(chapter, experiment), 'client')}."
     often, said = _beyond(profile.iloc[-1])
-    return narrate.Sentence(" ".join(filter(None, [near, f"In a transaction, {'; '.join(steps)}.", said, _inside(found, often)])))
+    alone = _more_than_linear(chapter, experiment, profile)
+    return narrate.Sentence(" ".join(filter(None, [near, f"In a transaction, {'; '.join(steps)}.", alone, said, _inside(found, often)])))
+
+
+def _more_than_linear(chapter: Chapter, experiment: str, profile: pd.DataFrame) -> str:
+    """That more clients do more than so many times the work of one, and whether the switches tell why; empty if they don't."""
+    many, each = turns.bend(chapter, experiment), profile.set_index("clients")
+    throughput = chapter.table(experiment, "throughput")
+    gain = statistics.ratio(throughput[reading.clients(many)], throughput[reading.clients(1)])
+    if not gain.low > many > 1:
+        return ""
+    told = f"That many do {narrate.interval(gain)} times what one does, which is more than linear"
+    if each["voluntary"][many].high < each["voluntary"][1].low:
+        return f"{told}: one client and its backend take turns, and a processor that was put to sleep has to be woken at every turn; with more of them it sleeps less often."
+    return f"{told}, and not because backends sleep less often."
 
 
 def _beyond(last: pd.Series) -> tuple[bool, str]:
