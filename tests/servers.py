@@ -1,6 +1,7 @@
 """What tests say about servers in more than one file."""
 
 import contextlib
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
@@ -18,6 +19,21 @@ SMALL = {"shared_buffers": "8MB", "max_connections": 40}
 def url_of(server: Cluster, user: str = "postgres", database: str = "postgres") -> str:
     """The URL by which somebody else would borrow `server`."""
     return f"postgresql://{user}@/{database}?host={quote(conninfo_to_dict(server.conninfo())['host'], safe='')}"
+
+
+def admit(server: Cluster, *lines: str) -> None:
+    """Make these lines the server's pg_hba.conf; returns when it lets in by them."""
+
+    def loaded():
+        with server.connect() as connection:  # forked by the postmaster, which has read its files by then
+            return connection.execute("SELECT pg_conf_load_time()").fetchone()
+
+    before = loaded()
+    (server.data_directory / "pg_hba.conf").write_text("\n".join(lines) + "\n")
+    with server.connect() as connection:
+        connection.execute("SELECT pg_reload_conf()")
+    while loaded() == before:
+        time.sleep(0.02)
 
 
 @contextlib.contextmanager

@@ -258,7 +258,7 @@ comparisons = some.builds("{} {} {}".format, operands, some.sampled_from(["=", "
 qualifications = some.recursive(comparisons, lambda inner: some.builds("({} {} {})".format, inner, some.sampled_from(["and", "or"]), inner), max_leaves=4)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(qualifications, some.integers(-30000, 30000), some.integers(-2**31, 2**31 - 1), some.floats(-1e6, 1e6))
 def test_all_engines_agree_on_any_qualification(where, a, b, x):
     layout = Layout((Domain("a", "i", 2), Domain("b", "i", 4), Domain("x", "f", 8)))

@@ -351,7 +351,7 @@ statements = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(statements, max_size=3))
 def test_what_is_written_reads_the_same(trees):
     assert read("\n".join(map(quel, trees))) == tuple(trees)
@@ -371,7 +371,7 @@ def test_a_text_beside_its_sql():
 FRAGMENTS = re.findall(r"\w+|\W", figures.printed("2.1")[:600] + figures.printed("1981") + figures.printed("2.3"))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.one_of(st.text(max_size=40), st.lists(st.sampled_from(FRAGMENTS + sorted(WORDS)), max_size=20).map("".join)))
 def test_any_text_is_read_or_refused_at_a_place_in_it(text):
     try:
@@ -414,7 +414,7 @@ def value(node, row):
             return PYTHON[operator](value(left, row), value(right, row))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(conditions)
 def test_a_condition_selects_what_it_says(connection, condition):
     rows = [{"a": a, "b": b} for a in range(-1, 3) for b in range(-1, 3)]

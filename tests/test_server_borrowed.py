@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import psycopg
 import pytest
-from servers import SMALL, url_of
+from servers import SMALL, admit, url_of
 from psycopg.conninfo import conninfo_to_dict
 
 from pgrerun.errors import CannotMeasure, ParameterError, ServerError
@@ -36,10 +36,7 @@ def owner():
                 "CREATE FUNCTION accounts() RETURNS int LANGUAGE sql AS 'SELECT 1'",
             ):
                 connection.execute(statement)
-            hba = server.data_directory / "pg_hba.conf"
-            hba.write_text("local all guest scram-sha-256\nlocal all rejected reject\nlocal all all trust\n")
-            connection.execute("SELECT pg_reload_conf()")
-        time.sleep(0.2)
+        admit(server, "local all guest scram-sha-256", "local all rejected reject", "local all all trust")
         yield server
 
 
@@ -280,16 +277,17 @@ def test_a_server_that_isnt_there(tmp_path):
         open_server(f"postgresql://postgres@/postgres?host={quote(str(tmp_path), safe='')}")
 
 
-def test_a_server_that_never_answers(tmp_path):
+def test_a_server_that_never_answers(tmp_path, monkeypatch):
     assert borrowed.CONNECT_TIMEOUT == 5
     with socket.socket(socket.AF_UNIX) as silent:
         place = os.path.relpath(tmp_path / ".s.PGSQL.5432")
         silent.bind(str(tmp_path / ".s.PGSQL.5432") if len(str(tmp_path)) < 90 else place)
         silent.listen()
+        monkeypatch.setattr(borrowed, "CONNECT_TIMEOUT", 60)
         begin = time.monotonic()
         with pytest.raises(ServerError, match="(?s)timeout.*Nothing answers there"):
             open_server(f"host={tmp_path} user=postgres dbname=postgres connect_timeout=2")
-        assert time.monotonic() - begin < 4
+        assert time.monotonic() - begin < 30
 
 
 def test_too_old_a_server_is_refused(url, admin, monkeypatch):

@@ -98,7 +98,7 @@ def test_degenerate_bca_falls_back_to_percentile_and_says_so(monkeypatch):
 
 
 @given(st.lists(st.sampled_from([1.0, 1.0, 1.0, 1.01, 2.0, 50.0]), min_size=1, max_size=12))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_any_sample_gives_an_ordered_interval(values):
     found = statistics.ratio(values, [1.0] * len(values))
     assert 0 <= found.low <= found.estimate <= found.high and found.n == len(values)
