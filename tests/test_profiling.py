@@ -4,6 +4,7 @@ import ast
 import json
 import shutil
 import subprocess
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -189,6 +190,38 @@ def test_groups_are_counted_apart_and_twice_the_same():
         assert 0 < checked["few"] < checked["many"] < total["many"]
         # libraries are left out of the kinds and are in the stacks
         assert 0.7 * first["many"] < total["many"] <= first["many"] * 1.01
+
+
+@NO_CALLGRIND
+def test_a_warm_up_that_is_not_followed_changes_no_stack(monkeypatch):
+    with Cluster() as cluster:
+        cluster.stop()
+        both = ["SELECT count(*) FROM generate_series(1, 1000)", "SELECT 1"]
+        groups = {"warm-up": both, "both": both}
+        always, late = (counted._pruned(callgrind.stacks(cluster, groups, unreported={"warm-up"}, late=late)) for late in (False, True))
+        assert set(always) == set(late) and len(late) > 10
+        # a jump through the program's linkage table is counted in the one case and not in the other
+        assert all(abs(late[stack] - always[stack]) < 0.002 * sum(always.values()) for stack in late)
+        monkeypatch.setattr("shutil.which", lambda name: "/bin/false")  # as where processes mustn't be traced
+        with pytest.raises(callgrind.NotSwitchedOn, match="runs already"):
+            callgrind.stacks(cluster, groups, unreported={"warm-up"}, late=True)
+
+
+def test_where_callgrind_cannot_begin_late_it_begins_at_once(monkeypatch):
+    asked = []
+
+    def stacks(cluster, work, *, unreported, late):
+        asked.append((cluster, late))
+        if late:
+            raise callgrind.NotSwitchedOn("no tracing here")
+        return "counted"
+
+    files = iter("ab")  # those that the first one has changed aren't used again
+    monkeypatch.setattr(callgrind, "stacks", stacks)
+    monkeypatch.setattr(counted, "groups", lambda *given: {})
+    monkeypatch.setattr(counted, "twin", lambda cluster: nullcontext(next(files)))
+    assert counted._followed(SimpleNamespace(parameters=SimpleNamespace(transactions=1)), None, queries.SCANS) == "counted"
+    assert asked == [("a", True), ("b", False)]
 
 
 # ---- a program that believes everything

@@ -21,8 +21,14 @@ _STATEMENT = "exec_simple_query"
 _SEPARATOR, _SEPARATING = "DISCARD PLANS", "DiscardCommand"
 # the same for a group that nobody asks for: told apart by their callers, the routines of a first command of each kind make a long dump
 _FORGET, _FORGETTING = "UNLISTEN *", "Async_UnlistenAll"
+# run by the backend itself, whose process it names: valgrind's own command, limited in time
+_SWITCH = "COPY (SELECT 1) TO PROGRAM 'timeout 60 {vgdb} --pid=$PPID instrumentation on'"
 COLUMNS = ["statement", "function", "file", "object", "inclusive", "exclusive", "calls"]
 STACKS = ["group", "stack", "function", "file", "object", "exclusive", "calls"]
+
+
+class NotSwitchedOn(RerunError):
+    """callgrind can't be told to begin: `vgdb` is missing, or processes mustn't be traced here."""
 
 
 def unavailable() -> str | None:
@@ -78,6 +84,7 @@ def stacks(
     callers: int = 48,
     program: Path | None = None,
     unreported: Collection[str] = (),
+    late: bool = False,
 ) -> pd.DataFrame:
     """Instructions by function and by who called it, for groups of statements.
 
@@ -87,7 +94,9 @@ def stacks(
     from the outermost to the function itself, joined by ";"), function, file (None if unknown), object, exclusive
     (instructions), calls. A group contains the instructions of one DISCARD PLANS, which ends it.
     `program` runs instead of the cluster's own postgres. The groups `unreported` run, and are left out of the result.
-    CannotMeasure without valgrind or for a stripped program, RerunError if a statement
+    With `late` the first group, an unreported one, runs before callgrind begins, which saves time: first commands are
+    dear to follow through all their callers (jumps through the linkage table aren't counted then, some parts in a
+    thousand). NotSwitchedOn if that can't be done here. CannotMeasure without valgrind or for a stripped program, RerunError if a statement
     fails or the cluster is running.
     """
     require()
@@ -95,6 +104,9 @@ def stacks(
     stem = f"callgrind-{uuid.uuid4().hex[:12]}"
     statements, options = _separated(groups, unreported)
     options += [f"--separate-callers={callers}", "--separate-recs=1"]
+    if late:
+        statements.insert(statements.index(_FORGET), _SWITCH.format(vgdb=shutil.which("vgdb") or "vgdb"))
+        options += ["--instr-atstart=no"]
     try:
         _run(cluster, statements, settings, cluster.scratch / stem, options, program)
         names: dict[str, dict[str, str]] = {"ob": {}, "fl": {}, "fn": {}}
@@ -153,6 +165,8 @@ def _stripped(cluster) -> CannotMeasure:
 
 def _raise_if_failed(done) -> None:
     errors = [line for line in done.stderr.splitlines() if "ERROR:" in line or "FATAL:" in line]
+    if errors and "instrumentation on" in errors[0]:
+        raise NotSwitchedOn(f"callgrind can't be switched on in a process that runs already: {errors[0]} {done.stderr.strip()[-500:]}")
     if errors:
         raise RerunError(f"A statement failed while its instructions were counted: {errors[0]}")
     if done.returncode:

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -96,14 +97,20 @@ def instructions(chapter: Chapter) -> None:
     if chapter.run.finished(EXPERIMENT):
         return
 
-    def count(workload: str) -> pd.DataFrame:
-        with twin(cluster) as own:
-            return callgrind.stacks(own, groups(chapter, chapter.parameters.transactions, workload), unreported={WARM_UP})
-
     with stopped(cluster):
-        found = in_turn(count, (SCANS, TRANSACTIONS))
+        found = in_turn(partial(_followed, chapter, cluster), (SCANS, TRANSACTIONS))
     for workload, stacks in zip((SCANS, TRANSACTIONS), found):
         _record(chapter, workload, stacks[stacks["group"] == workload], cluster._executable("postgres"))
+
+
+def _followed(chapter: Chapter, cluster: Cluster, workload: str, late: bool = True) -> pd.DataFrame:
+    """A query set's instructions by stack; where callgrind can't be switched on after the warm-up it takes twice as long."""
+    work = groups(chapter, chapter.parameters.transactions, workload)
+    try:
+        with twin(cluster) as own:
+            return callgrind.stacks(own, work, unreported={WARM_UP}, late=late)
+    except callgrind.NotSwitchedOn:
+        return _followed(chapter, cluster, workload, late=False)
 
 
 def groups(chapter: Chapter, count: int, *sets: str) -> dict[str, Sequence[str]]:
