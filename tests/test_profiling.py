@@ -79,6 +79,8 @@ def test_a_twin_has_its_own_pages_and_its_own_checksums():
             connection.execute("CREATE TABLE kept AS SELECT 1 AS one")
         with counted.stopped(cluster), counted.twin(cluster, checksums=False) as own:
             assert own.data_directory != cluster.data_directory
+            shared = {path.parent.relative_to(own.data_directory) for path in own.data_directory.rglob("*") if path.is_file() and path.stat().st_nlink > 1}
+            assert shared == {Path("base", name) for name in counted._TEMPLATES}
             checks._single_user(own, POSTGRES)
             said = subprocess.run([bundled().path("pg_controldata"), own.data_directory], capture_output=True, text=True, **own._server_process()).stdout
             assert "page checksum version:           0" in said

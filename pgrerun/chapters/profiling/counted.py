@@ -33,6 +33,7 @@ _ENTRY = "exec_simple_query"
 WARM_UP = "warm-up"  # the group of statements that fill catalog caches and pool
 PREPARED, _PLANNING = "transactions, prepared", "first transactions, prepared"
 POOL_1990 = "128kB"  # 16 pages: the report's buffer pool
+_TEMPLATES = {"1", "4"}  # object identifiers of template1 and, since PostgreSQL 15, template0 (src/include/catalog/pg_database.dat)
 BATCH = 5  # transactions where whole sets are counted; instructions per transaction don't vary much
 
 # A single-user backend begins with an empty pool.
@@ -60,15 +61,26 @@ def stopped(cluster: Cluster) -> Iterator[None]:
 
 @contextmanager
 def twin(cluster: Cluster, checksums: bool = True) -> Iterator[Cluster]:
-    """A stopped cluster's copy for one single-user backend, so that each begins with the same pages and two can run at a time."""
+    """A stopped cluster's copy for one single-user backend, so that each begins with the same pages and some can run at a time.
+
+    The template databases are the same files as the cluster's: no backend of another database opens them, and to make
+    files, not to fill them, is what a copy costs.
+    """
     found = copy.copy(cluster)
     found.data_directory = cluster.scratch / f"twin-{uuid.uuid4().hex[:12]}"
     try:
-        subprocess.run(["cp", "-a", cluster.data_directory, found.data_directory], check=True)
+        _copy(cluster.data_directory, found.data_directory)
         set_checksums(found, checksums)
         yield found
     finally:
         shutil.rmtree(found.data_directory, ignore_errors=True)
+
+
+def _copy(source: Path, target: Path) -> None:
+    subprocess.run(["cp", "-al", source, target], check=True)  # with owners and rights
+    for folder, shared in ((".", {"base"}), ("base", _TEMPLATES)):
+        own = [path for path in (source / folder).iterdir() if path.name not in shared]
+        subprocess.run(["cp", "-a", "--remove-destination", *own, target / folder], check=True)
 
 
 def set_checksums(cluster: Cluster, on: bool) -> None:
@@ -81,9 +93,9 @@ def set_checksums(cluster: Cluster, on: bool) -> None:
 
 
 def in_turn(job: Callable, items: Iterable) -> list:
-    """The job's results in the items' order, two at a time: counts don't mind that the other processor is busy as well."""
-    with ThreadPoolExecutor(2) as two:
-        return list(two.map(job, items))
+    """The job's results in the items' order, three at a time: counts don't mind busy processors, and two of them don't wait for the last job."""
+    with ThreadPoolExecutor(3) as few:
+        return list(few.map(job, items))
 
 
 def instructions(chapter: Chapter) -> None:
