@@ -14,7 +14,6 @@ import html
 import json
 import shutil
 import subprocess
-import tarfile
 import tempfile
 from pathlib import Path
 
@@ -77,8 +76,7 @@ def _fetch(cache: Path, kept: Path) -> None:
         [archive] = here.glob("*.tgz")
         if base64.b64encode(hashlib.sha512(archive.read_bytes()).digest()).decode() != SHA512:
             raise Missing(f"what npm fetched as {PACKAGE} {VERSION} isn't the archive that this book was written with.")
-        with tarfile.open(archive) as opened:
-            opened.extractall(here, filter="data")
+        shutil.unpack_archive(archive, here)  # it is the one that was looked into
         static = here / "built" / "static" / "pglite"
         source = here / "package" / "dist"
         for pattern in WANTED:
