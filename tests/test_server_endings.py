@@ -319,7 +319,7 @@ def test_a_checkout_in_a_closed_home_works_for_root(base, transportable):
     home.chmod(0o700)
     clusters = base / "clusters"
     clusters.mkdir()
-    after = "print(server.tool('pgbench', '--version').stdout); time.sleep(60)"
+    after = "print(server.tool('pgbench', '--version').stdout, flush=True); time.sleep(60)"
     owner = Owner(clusters, path=home, after=after).ready()
     assert Path(owner.servers[0].exe()).is_relative_to(clusters)
     assert "pgbench (PostgreSQL) 18" in owner.go()
