@@ -142,7 +142,7 @@ def test_samples_find_the_busy_backend(server):
     with server.connect() as conn:
         pid = conn.info.backend_pid
         busy = server.tool_process("psql", "-c", "SELECT sum(g) FROM generate_series(1, 20000000) g")
-        while not (backends := [p for p, role in server.pids().items() if role == "client backend" and p != pid]):
+        while busy.poll() is None and not (backends := [p for p, role in server.pids().items() if role == "client backend" and p != pid]):
             time.sleep(0.02)
         time.sleep(0.1)  # it is in its query by then, and stays there
         frame = perf.sample(backends, 1)

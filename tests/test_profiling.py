@@ -271,7 +271,7 @@ class _Asked:
     """A chapter that an experiment asks for a server."""
 
     def __init__(self, borrowed: bool):
-        self.borrowed = borrowed
+        self.borrowed, self.programs = borrowed, bundled()
 
     def cluster(self, **settings):
         raise CannotMeasure("restart", "it isn't ours") if self.borrowed else _Reached

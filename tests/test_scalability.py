@@ -321,7 +321,8 @@ def counted(voluntary, involuntary, throughput=(1.0, 2.0, 2.05)):
     """A chapter whose sweep over three numbers of clients has these switches, for one message."""
     values = {"voluntary": voluntary, "involuntary": involuntary, "messages": (1.0,) * 3, "throughput": throughput}
     frames = {metric: pd.DataFrame({reading.clients(n): [x * (1 + k / 1000) for k in range(7)] for n, x in zip((1, 2, 8), row)}) for metric, row in values.items()}
-    return SimpleNamespace(table=lambda experiment, metric: frames[metric])
+    ratio = lambda experiment, metric, arm, base: statistics.ratio(frames[metric][arm], frames[metric][base])
+    return SimpleNamespace(table=lambda experiment, metric: frames[metric], ratio=ratio)
 
 
 @pytest.mark.parametrize(

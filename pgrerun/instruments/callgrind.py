@@ -96,8 +96,8 @@ def stacks(
     `program` runs instead of the cluster's own postgres. The groups `unreported` run, and are left out of the result.
     With `late` the first group, an unreported one, runs before callgrind begins, which saves time: first commands are
     dear to follow through all their callers (jumps through the linkage table aren't counted then, some parts in a
-    thousand). NotSwitchedOn if that can't be done here. CannotMeasure without valgrind or for a stripped program, RerunError if a statement
-    fails or the cluster is running.
+    thousand). NotSwitchedOn if that can't be done here. CannotMeasure without valgrind or for a stripped program,
+    RerunError if a statement fails or the cluster is running.
     """
     require()
     _require_stopped(cluster)

@@ -58,6 +58,11 @@ class Programs:
         """The version as comparable numbers: (9, 6, 24), (18, 6), (19,)."""
         return tuple(int(number) for number in re.match(r"[\d.]+", self.version)[0].strip(".").split("."))
 
+    @property
+    def synchronous_io(self) -> dict[str, str]:
+        """Settings with which backends read pages themselves: since PostgreSQL 18 they hand them to I/O workers by default."""
+        return {"io_method": "sync"} if self.major >= 18 else {}
+
     @cached_property
     def jit(self) -> bool:
         """Whether LLVM JIT compilation is built in and its provider is installed."""

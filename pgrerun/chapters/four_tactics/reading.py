@@ -238,7 +238,7 @@ def contention_facts(chapter: Chapter) -> dict[str, bool] | None:
 
 def copying(chapter: Chapter) -> None:
     """The kernel's share of a backend's CPU while it scans a relation that only the operating system has cached."""
-    cluster = chapter.cluster(io_method="sync", shared_buffers="1MB") if chapter.server.version >= 180000 else chapter.cluster(shared_buffers="1MB")
+    cluster = chapter.cluster(shared_buffers="1MB", **chapter.programs.synchronous_io)
     Parts(chapter.parameters.tuples, wide=True).load(cluster)
     chapter.compare("copying", [Arm("scan", partial(_copied, chapter, cluster))], {"kernel": "share of CPU"}, warmup=0)
 

@@ -117,8 +117,8 @@ def live(chapter: Chapter, checksums: bool = True) -> Cluster:
     does by default, takes ten times what the scan does, and hides what is compared here.
     """
     name = "verifying" if checksums else "not verifying"
-    reading = {} if chapter.borrowed or chapter.programs.major < 18 else {"io_method": "sync"}
-    cluster = chapter.cluster(shared_buffers=POOL_1990, fsync="off", shared_preload_libraries="pg_stat_statements", cluster_name=name, **reading)
+    own_reads = chapter.programs.synchronous_io
+    cluster = chapter.cluster(shared_buffers=POOL_1990, fsync="off", shared_preload_libraries="pg_stat_statements", cluster_name=name, **own_reads)
     cluster.require("contrib:pg_stat_statements")
     with cluster.connect() as connection:
         verifying = connection.execute("SHOW data_checksums").fetchone()[0] == "on"

@@ -64,26 +64,25 @@ def switched(chapter: Chapter, experiment: str, found: pd.DataFrame | None = Non
     profile = turns.profile(chapter, experiment)
     if profile is None:
         return None
-    shown = profile[profile["clients"].isin([profile["clients"].min(), turns.bend(chapter, experiment), profile["clients"].max()])]
+    bend = turns.bend(chapter, experiment)
+    shown = profile[profile["clients"].isin([profile["clients"].min(), bend, profile["clients"].max()])]
     steps = [
         f"with {narrate.count(row.clients, 'client')} a backend sleeps {narrate.interval(row.voluntary)} times and is preempted {narrate.interval(row.involuntary)} times, for {narrate.number(row.messages.estimate, 1)} messages"
         for row in shown.itertuples()
     ]
-    near = f"The throughput of {turns.SWEEPS[experiment]} comes near its greatest with {narrate.count(turns.bend(chapter, experiment), 'client')}."
+    near = f"The throughput of {turns.SWEEPS[experiment]} comes near its greatest with {narrate.count(bend, 'client')}."
     often, said = _beyond(profile.iloc[-1])
-    alone = _more_than_linear(chapter, experiment, profile)
-    return narrate.Sentence(" ".join(filter(None, [near, f"In a transaction, {'; '.join(steps)}.", alone, said, _inside(found, often)])))
+    beyond = _more_than_linear(chapter.ratio(experiment, "throughput", reading.clients(bend), reading.clients(1)), bend, profile)
+    return narrate.Sentence(" ".join(filter(None, [near, f"In a transaction, {'; '.join(steps)}.", beyond, said, _inside(found, often)])))
 
 
-def _more_than_linear(chapter: Chapter, experiment: str, profile: pd.DataFrame) -> str:
-    """That more clients do more than so many times the work of one, and whether the switches tell why; empty if they don't."""
-    many, each = turns.bend(chapter, experiment), profile.set_index("clients")
-    throughput = chapter.table(experiment, "throughput")
-    gain = statistics.ratio(throughput[reading.clients(many)], throughput[reading.clients(1)])
+def _more_than_linear(gain: statistics.Interval, many: int, profile: pd.DataFrame) -> str:
+    """That `many` clients do more than so many times the work of one, and whether the switches tell why; empty if they don't."""
     if not gain.low > many > 1:
         return ""
     told = f"That many do {narrate.interval(gain)} times what one does, which is more than linear"
-    if each["voluntary"][many].high < each["voluntary"][1].low:
+    sleeps = profile.set_index("clients")["voluntary"]
+    if sleeps[many].high < sleeps[1].low:
         return f"{told}: one client and its backend take turns, and a processor that was put to sleep has to be woken at every turn; with more of them it sleeps less often."
     return f"{told}, and not because backends sleep less often."
 
