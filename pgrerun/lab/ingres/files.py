@@ -10,9 +10,10 @@ import os
 from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Self
 
 from pgrerun.errors import RerunError
-from pgrerun.ingres.pages import PAGE
+from pgrerun.lab.ingres.pages import PAGE
 
 TRACK = 16  # pages
 EXTENTS = 8  # at most, of a relation
@@ -20,7 +21,9 @@ EXTENTS = 8  # at most, of a relation
 
 @dataclass
 class Reads:
-    """What was asked for: pages touched; of the disk requests, and the pages that they fetched; pages written."""
+    """What was asked for: pages touched; of the disk requests, and the pages that they fetched;
+    pages written.
+    """
 
     touched: int = 0
     requests: int = 0
@@ -33,13 +36,15 @@ class Reads:
 
 
 class Cache:
-    """The last `size` pages that were used, of all relations of a data base; counts what it has to read."""
+    """The last `size` pages that were used, of all relations of a data base; counts what it has to
+    read.
+    """
 
     def __init__(self, size: int = 64):
         self.size, self.reads = size, Reads()
-        self._pages: OrderedDict[tuple, bytes] = OrderedDict()
+        self._pages: OrderedDict[tuple[Any, ...], bytes] = OrderedDict()
 
-    def get(self, key: tuple) -> bytes | None:
+    def get(self, key: tuple[Any, ...]) -> bytes | None:
         """A page that is here, now the most recently used one; None if it isn't."""
         self.reads.touched += 1
         if key in self._pages:
@@ -47,7 +52,7 @@ class Cache:
             return self._pages[key]
         return None
 
-    def put(self, key: tuple, page: bytes) -> None:
+    def put(self, key: tuple[Any, ...], page: bytes) -> None:
         """Keep a page; the least recently used one has to go."""
         self._pages[key] = page
         self._pages.move_to_end(key)
@@ -65,11 +70,13 @@ def _evict(descriptor: int) -> None:
     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-class _File:
+class PageFile:
+    """Where a relation's pages are kept."""
+
     def __init__(self, cache: Cache):
         self.cache, self.pages = cache, 0
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -79,8 +86,20 @@ class _File:
         """Close the file."""
         raise NotImplementedError
 
+    def evict(self) -> None:
+        """Write the file out and have the operating system's cache forget it."""
+        raise NotImplementedError
 
-class UnixFile(_File):
+    def read(self, number: int, sequential: bool = False) -> bytes:
+        """A page by its number."""
+        raise NotImplementedError
+
+    def write(self, number: int, page: bytes) -> None:
+        """Write a page, at the end or in place."""
+        raise NotImplementedError
+
+
+class UnixFile(PageFile):
     """A file of a relation's own, read and written page by page.
 
     `read_ahead`: let the operating system fetch what it expects to be asked for next.
@@ -104,7 +123,10 @@ class UnixFile(_File):
         if (page := self.cache.get(key)) is None:
             page = os.pread(self._descriptor, PAGE, number * PAGE)
             if len(page) != PAGE:
-                raise RerunError(f"Page {number} of {self._path.name} is missing: the file is damaged. Build the relation again.")
+                raise RerunError(
+                    f"Page {number} of {self._path.name} is missing: the file is damaged. Build the"
+                    " relation again."
+                )
             self.cache.reads.requests += 1
             self.cache.reads.pages += 1
             self.cache.put(key, page)
@@ -122,7 +144,9 @@ class UnixFile(_File):
 
 
 class Disk:
-    """A "raw disk": one preallocated file without read-ahead, given out in extents of whole tracks by a bit map in memory."""
+    """A "raw disk": one preallocated file without read-ahead, given out in extents of whole tracks
+    by a bit map in memory.
+    """
 
     def __init__(self, path: Path, tracks: int):
         self.path = path
@@ -145,15 +169,19 @@ class Disk:
             if run == tracks:
                 self._free[track - tracks + 1 : track + 1] = [False] * tracks
                 return track - tracks + 1
-        raise RerunError(f"{self.path.name} has no {tracks} free tracks in a row. Make the disk larger.")
+        raise RerunError(
+            f"{self.path.name} has no {tracks} free tracks in a row. Make the disk larger."
+        )
 
     def release(self, first: int, tracks: int) -> None:
         """Give an extent back."""
         self._free[first : first + tracks] = [True] * tracks
 
 
-class Extents(_File):
-    """A relation in up to 8 extents of a `Disk`, each twice as long as the one before, the first one track."""
+class Extents(PageFile):
+    """A relation in up to 8 extents of a `Disk`, each twice as long as the one before, the first
+    one track.
+    """
 
     def __init__(self, disk: Disk, cache: Cache):
         super().__init__(cache)
@@ -180,7 +208,9 @@ class Extents(_File):
             self.cache.reads.requests += 1
             self.cache.reads.pages += pages
             for place in range(pages):
-                self.cache.put((self._disk.path, start + place), track[place * PAGE : (place + 1) * PAGE])
+                self.cache.put(
+                    (self._disk.path, start + place), track[place * PAGE : (place + 1) * PAGE]
+                )
             page = track[(number - first) * PAGE : (number - first + 1) * PAGE]
         return page
 

@@ -9,6 +9,7 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from pgrerun.errors import QueryError
 
@@ -22,7 +23,9 @@ _CODES = {("i", 1): "b", ("i", 2): "h", ("i", 4): "i", ("f", 4): "f", ("f", 8): 
 
 @dataclass(frozen=True)
 class Domain:
-    """An attribute of a relation: kind "i", "f" or "c" (integer, float, characters) and length in bytes."""
+    """An attribute of a relation: kind "i", "f" or "c" (integer, float, characters) and length in
+    bytes.
+    """
 
     name: str
     kind: str
@@ -51,7 +54,10 @@ class Layout:
 
     @cached_property
     def _places(self) -> dict[str, tuple[Domain, int]]:
-        offsets = [sum(domain.length for domain in self.domains[:number]) for number in range(len(self.domains))]
+        offsets = [
+            sum(domain.length for domain in self.domains[:number])
+            for number in range(len(self.domains))
+        ]
         return {domain.name: (domain, offset) for domain, offset in zip(self.domains, offsets)}
 
     @property
@@ -67,20 +73,36 @@ class Layout:
     def place(self, name: str) -> tuple[Domain, int]:
         """An attribute and its offset in a tuple. QueryError if there is none of that name."""
         if name not in self._places:
-            raise QueryError(f"The relation has no attribute {name}; it has {', '.join(self._places)}.")
+            raise QueryError(
+                f"The relation has no attribute {name}; it has {', '.join(self._places)}."
+            )
         return self._places[name]
 
-    def unpack(self, page: bytes, offset: int) -> tuple:
+    def unpack(self, page: bytes, offset: int) -> tuple[Any, ...]:
         """A tuple's values."""
         values = self._struct.unpack_from(page, offset)
-        return tuple(value.rstrip().decode("ascii") if d.kind == "c" else value for d, value in zip(self.domains, values))
+        return tuple(
+            value.rstrip().decode("ascii") if d.kind == "c" else value
+            for d, value in zip(self.domains, values)
+        )
 
-    def pack(self, values: Sequence) -> bytes:
-        """A tuple's bytes; text is padded with blanks, or cut. QueryError for a number that doesn't fit its attribute."""
+    def pack(self, values: Sequence[Any]) -> bytes:
+        """A tuple's bytes; text is padded with blanks, or cut.
+
+        QueryError for a number that doesn't fit its attribute.
+        """
         try:
-            return self._struct.pack(*(value.encode("ascii").ljust(d.length) if d.kind == "c" else value for d, value in zip(self.domains, values)))
+            return self._struct.pack(
+                *(
+                    value.encode("ascii").ljust(d.length) if d.kind == "c" else value
+                    for d, value in zip(self.domains, values)
+                )
+            )
         except struct.error as error:
-            raise QueryError(f"A value doesn't fit its attribute of ({', '.join(f'{d.name} = {d.kind}{d.length}' for d in self.domains)}): {error}.") from None
+            raise QueryError(
+                "A value doesn't fit its attribute of"
+                f" ({', '.join(f'{d.name} = {d.kind}{d.length}' for d in self.domains)}): {error}."
+            ) from None
 
 
 @dataclass
@@ -98,8 +120,15 @@ class Page:
             lines = _LINE.pack(end) + lines
             end += len(stored)
         if end + len(lines) > PAGE:
-            raise ValueError(f"{len(self.tuples)} tuples of {len(body)} bytes don't fit on a page of {PAGE}")
-        return _HEADER.pack(self.main, self.overflow, len(self.tuples), end) + body + bytes(PAGE - end - len(lines)) + lines
+            raise ValueError(
+                f"{len(self.tuples)} tuples of {len(body)} bytes don't fit on a page of {PAGE}"
+            )
+        return (
+            _HEADER.pack(self.main, self.overflow, len(self.tuples), end)
+            + body
+            + bytes(PAGE - end - len(lines))
+            + lines
+        )
 
 
 def following(page: bytes) -> tuple[int, int]:
@@ -109,7 +138,9 @@ def following(page: bytes) -> tuple[int, int]:
 
 
 def lines(page: bytes) -> tuple[int, ...]:
-    """Where each tuple of a page starts, by its line table; the line of a deleted one is 0 and left out."""
+    """Where each tuple of a page starts, by its line table; the line of a deleted one is 0 and left
+    out.
+    """
     entries = _entries(page)
     return entries if 0 not in entries else tuple(filter(None, entries))
 
@@ -128,12 +159,20 @@ def linked(page: bytes, main: int | None = None, overflow: int | None = None) ->
     """The page with another successor."""
     before = following(page)
     changed = bytearray(page)
-    struct.pack_into("<ii", changed, 0, before[0] if main is None else main, before[1] if overflow is None else overflow)
+    struct.pack_into(
+        "<ii",
+        changed,
+        0,
+        before[0] if main is None else main,
+        before[1] if overflow is None else overflow,
+    )
     return bytes(changed)
 
 
 def added(page: bytes, stored: bytes) -> tuple[bytes, int] | None:
-    """The page with one more tuple, in the place of a deleted one or behind the last, and where it starts; None if it is full."""
+    """The page with one more tuple, in the place of a deleted one or behind the last, and where it
+    starts; None if it is full.
+    """
     entries = _entries(page)
     line = entries.index(0) if 0 in entries else len(entries)
     count = max(len(entries), line + 1)

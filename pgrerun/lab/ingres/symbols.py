@@ -1,4 +1,5 @@
-"""A qualification as INGRES had it: a list of symbols in postfix order (Figure 1), and the stack that interprets it.
+"""A qualification as INGRES had it: a list of symbols in postfix order (Figure 1), and the stack
+that interprets it.
 
 A symbol is a type, a length and a value. `getsymbol` fetches the next one and checks it;
 `interpret` takes symbols until the list is exhausted, in nested switches, deciding for each tuple
@@ -10,14 +11,22 @@ import math
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pgrerun.errors import QueryError
-from pgrerun.ingres.pages import Layout
-from pgrerun.quel import tree
+from pgrerun.lab.ingres.pages import Layout
+from pgrerun.lab.quel import tree
 
 INT, FLOAT, CHAR, VAR, PARAM, OPERATOR, FUNCTION = "i", "f", "c", "v", "p", "o", "u"
-LENGTHS = {INT: (1, 2, 4), FLOAT: (4, 8), CHAR: range(1, 256), VAR: (0,), PARAM: (0,), OPERATOR: (0,), FUNCTION: (0,)}
+LENGTHS = {
+    INT: (1, 2, 4),
+    FLOAT: (4, 8),
+    CHAR: range(1, 256),
+    VAR: (0,),
+    PARAM: (0,),
+    OPERATOR: (0,),
+    FUNCTION: (0,),
+}
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 ARITHMETIC = ("+", "-", "*", "/")
 
@@ -27,18 +36,23 @@ class Symbol(NamedTuple):
 
     kind: str
     length: int
-    value: object
+    value: Any
 
 
 @dataclass(frozen=True)
 class Program:
-    """Symbols in postfix order. `parameters` are the substituted values, by number, that PARAM symbols stand for."""
+    """Symbols in postfix order.
+
+    `parameters` are the substituted values, by number, that PARAM symbols stand for.
+    """
 
     symbols: tuple[Symbol, ...]
-    parameters: tuple = ()
+    parameters: tuple[Any, ...] = ()
 
 
-def program(expression: tree.Expression, layout: Layout, parameters: Mapping[str, int] | None = None) -> Program:
+def program(
+    expression: tree.Expression, layout: Layout, parameters: Mapping[str, int] | None = None
+) -> Program:
     """The symbols of an expression over one relation.
 
     `parameters`: attributes of substituted variables ("p.pnum") to their numbers. QueryError for
@@ -54,7 +68,13 @@ def _symbols(node: tree.Expression, layout: Layout, parameters: Mapping[str, int
     match node:
         case tree.Number(text):
             value = float(text) if {".", "e"} & set(text.lower()) else int(text)
-            return [Symbol(FLOAT, 8, value) if isinstance(value, float) else Symbol(INT, 2 if abs(value) < 2**15 else 4, value)]
+            return [
+                (
+                    Symbol(FLOAT, 8, value)
+                    if isinstance(value, float)
+                    else Symbol(INT, 2 if abs(value) < 2**15 else 4, value)
+                )
+            ]
         case tree.String(value):
             return [Symbol(CHAR, len(value), value)]
         case tree.Attribute(variable, name) if f"{variable}.{name}" in parameters:
@@ -64,11 +84,18 @@ def _symbols(node: tree.Expression, layout: Layout, parameters: Mapping[str, int
             return [Symbol(VAR, 0, (domain.kind, domain.length, offset))]
         case tree.Unary("-", operand):
             return [Symbol(INT, 2, 0), *below(operand), Symbol(OPERATOR, 0, "-")]
-        case tree.Binary(operator, left, right) if operator in (*COMPARISONS, *ARITHMETIC, "and", "or"):
+        case tree.Binary(operator, left, right) if operator in (
+            *COMPARISONS,
+            *ARITHMETIC,
+            "and",
+            "or",
+        ):
             return [*below(left), *below(right), Symbol(OPERATOR, 0, operator)]
         case tree.Call("log", (argument,)):
             return [*below(argument), Symbol(FUNCTION, 0, "log")]
-    raise QueryError(f"The miniature of INGRES can't evaluate {type(node).__name__.lower()} here.", *node.at)
+    raise QueryError(
+        f"The miniature of INGRES can't evaluate {type(node).__name__.lower()} here.", *node.at
+    )
 
 
 class _List:
@@ -91,12 +118,14 @@ def getsymbol(state: _List) -> Symbol | None:
     return symbol
 
 
-def interpret(program: Program, page: bytes, offset: int):
+def interpret(program: Program, page: bytes, offset: int) -> Any:
     """Evaluate a program for one tuple: whether it qualifies, or a value.
 
-    An expression is evaluated whole, `and` and `or` too: the interpreter meets them after both operands.
+    An expression is evaluated whole, `and` and `or` too: the interpreter meets them after both
+    operands.
     """
-    state, stack = _List(program.symbols), []
+    state = _List(program.symbols)
+    stack: list[tuple[str, Any]] = []
     while (symbol := getsymbol(state)) is not None:
         match symbol.kind:
             case "i" | "f" | "c":
@@ -115,7 +144,7 @@ def interpret(program: Program, page: bytes, offset: int):
     return stack.pop()[1]
 
 
-def _fetch(kind: str, length: int, page: bytes, place: int):
+def _fetch(kind: str, length: int, page: bytes, place: int) -> Any:
     """An attribute's value off the page, by its type and length."""
     match kind, length:
         case "i", 2:
@@ -134,11 +163,11 @@ def _fetch(kind: str, length: int, page: bytes, place: int):
 _I1, _I2, _I4, _F4, _F8 = (struct.Struct("<" + code) for code in "bhifd")
 
 
-def _typed(value) -> tuple[str, object]:
+def _typed(value: Any) -> tuple[str, Any]:
     return (CHAR if isinstance(value, str) else FLOAT if isinstance(value, float) else INT), value
 
 
-def _operate(operator: str, left: tuple, right: tuple) -> tuple[str, object]:
+def _operate(operator: str, left: tuple[str, Any], right: tuple[str, Any]) -> tuple[str, Any]:
     """One operator on two typed operands: decide the type, convert, compute."""
     (left_kind, a), (right_kind, b) = left, right
     if left_kind != right_kind:

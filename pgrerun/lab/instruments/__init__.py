@@ -1,10 +1,14 @@
 """What is measured, and how: one module per instrument.
 
     clock       a stopwatch
-    counters    PostgreSQL's statistics around a block; WAL by page and record
+    counters    PostgreSQL's statistics around a block
+    wal         how much WAL was written, by page and record
+    server_log  checkpoints and waits for locks, as the server's log tells them
+    sizes       pages of relations
     pages       pages in the pool, pages a statement touches, what is on a page
     plans       the optimizer's choice, with a fingerprint
     pgbench     client load
+    server_load the same scripts without a client
     processes   CPU time and I/O by the kernel's account
     waits       what backends wait for, by samples
     flushing    how long a flush takes, and one made slow on purpose
@@ -14,9 +18,17 @@
     callgrind   instructions by function
     perf        samples by function
     sleeps      context switches by call chain
+    proc        what Linux has counted of one process or thread
+    wire        a connection spoken to without a library, call by call
+    single_user commands to a backend that has no client
+    cold_files  files that the operating system has forgotten
+    process_costs  task switches, messages and calls into the kernel
+    opcodes     instructions of Python's own machine
+    python_samples  where Python spends its CPU time
+    simd        a sort with the processor's newer instructions and without
     machine     the hardware underneath, and who else uses it
 
-All take a server of `pgrerun.server` or a connection to one, and raise CannotMeasure
+All take a server of `pgrerun.lab.server` or a connection to one, and raise CannotMeasure
 where it, or the machine, lacks what they need.
 """
 

@@ -9,7 +9,9 @@ import multiprocessing
 import os
 import time
 from collections.abc import Sequence
-from multiprocessing import shared_memory
+from multiprocessing.queues import SimpleQueue
+from multiprocessing.shared_memory import SharedMemory
+from multiprocessing.synchronize import Barrier, Event
 
 import numpy as np
 
@@ -24,7 +26,11 @@ def require() -> Sequence[int]:
     """Two processors that may be used; CannotMeasure if there is only one."""
     usable = sorted(os.sched_getaffinity(0))
     if len(usable) < 2:
-        raise CannotMeasure("2 processors", "two processes that share a cache line need a processor each, and only one may be used here")
+        raise CannotMeasure(
+            "2 processors",
+            "two processes that share a cache line need a processor each, and only one may be used"
+            " here",
+        )
     return usable[:2]
 
 
@@ -34,11 +40,14 @@ def beside(distance: int, rounds: int = 10_000) -> float:
     `distance` is a multiple of 8, from 8 to half of `STRIDE`.
     """
     if distance % WORD or not WORD <= distance <= STRIDE // 2:
-        raise ValueError(f"the distance must be a multiple of {WORD} from {WORD} to {STRIDE // 2} bytes, not {distance}")
+        raise ValueError(
+            f"the distance must be a multiple of {WORD} from {WORD} to {STRIDE // 2} bytes, not"
+            f" {distance}"
+        )
     processors = require()
     # forked: a new interpreter for each would take longer than the measurement
     context = multiprocessing.get_context("fork")
-    memory = shared_memory.SharedMemory(create=True, size=STRIDE * (WORDS + 1))
+    memory = SharedMemory(create=True, size=STRIDE * (WORDS + 1))
     try:
         start, readings = context.Barrier(2), context.SimpleQueue()
         adders = [
@@ -56,7 +65,14 @@ def beside(distance: int, rounds: int = 10_000) -> float:
         memory.unlink()
 
 
-def _add(memory, place: int, processor: int, rounds: int, start, readings) -> None:
+def _add(
+    memory: SharedMemory,
+    place: int,
+    processor: int,
+    rounds: int,
+    start: Barrier,
+    readings: SimpleQueue[float],
+) -> None:
     os.sched_setaffinity(0, {processor})
     words = np.ndarray(WORDS, np.int64, memory.buf, offset=place, strides=(STRIDE,))
     words += 1
@@ -68,33 +84,39 @@ def _add(memory, place: int, processor: int, rounds: int, start, readings) -> No
     del words
 
 
-MEMBERS, STRUCT = 256, 832  # entries of PostgreSQL 9.1's array of processes, and bytes of each of them (proc.h)
+# entries of PostgreSQL 9.1's array of processes, and bytes of each of them (proc.h)
+MEMBERS, STRUCT = 256, 832
 
 
 def scanned(packed: bool, rounds: int = 10_000) -> float:
-    """Nanoseconds per entry to read one word of each, as a snapshot does, while another process changes its neighbour.
+    """Nanoseconds per entry to read one word of each, as a snapshot does, while another process
+    changes its neighbour.
 
     Packed, the words lie side by side and their former neighbours elsewhere; else each lies
     beside the word that is changed, in a structure of `STRUCT` bytes.
     """
     reader, writer = require()
     context = multiprocessing.get_context("fork")
-    memory = shared_memory.SharedMemory(create=True, size=(MEMBERS + 1) * (STRUCT + WORD))
+    memory = SharedMemory(create=True, size=(MEMBERS + 1) * (STRUCT + WORD))
     try:
         started, over, readings = context.Event(), context.Event(), context.SimpleQueue()
         changing = context.Process(target=_change, args=(memory, writer, started, over))
-        scanning = context.Process(target=_scan, args=(memory, packed, reader, rounds, started, readings))
-        changing.start(), scanning.start()
-        found = readings.get()
+        scanning = context.Process(
+            target=_scan, args=(memory, packed, reader, rounds, started, readings)
+        )
+        changing.start()
+        scanning.start()
+        found = float(readings.get())
         over.set()
-        scanning.join(), changing.join()
+        scanning.join()
+        changing.join()
         return found
     finally:
         memory.close()
         memory.unlink()
 
 
-def _change(memory, processor: int, started, over) -> None:
+def _change(memory: SharedMemory, processor: int, started: Event, over: Event) -> None:
     os.sched_setaffinity(0, {processor})
     cold = np.ndarray(MEMBERS, np.int64, memory.buf, offset=WORD, strides=(STRUCT,))
     started.set()
@@ -104,7 +126,14 @@ def _change(memory, processor: int, started, over) -> None:
     del cold
 
 
-def _scan(memory, packed: bool, processor: int, rounds: int, started, readings) -> None:
+def _scan(
+    memory: SharedMemory,
+    packed: bool,
+    processor: int,
+    rounds: int,
+    started: Event,
+    readings: SimpleQueue[float],
+) -> None:
     os.sched_setaffinity(0, {processor})
     place, stride = (MEMBERS * STRUCT + STRUCT, WORD) if packed else (0, STRUCT)
     hot = np.ndarray(MEMBERS, np.int64, memory.buf, offset=place, strides=(stride,))

@@ -6,23 +6,27 @@ caches and waiting: that is what `perf.py` and the plain timings are for.
 """
 
 import shutil
+import subprocess
 import uuid
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
 
 from pgrerun.errors import CannotMeasure, RerunError
+from pgrerun.lab.server import Cluster
 
 # one call per statement read; it is static, so a stripped program doesn't have the name
 _STATEMENT = "exec_simple_query"
 # called by DISCARD and by nothing else: a statement that separates one group from the next
 _SEPARATOR, _SEPARATING = "DISCARD PLANS", "DiscardCommand"
-# the same for a group that nobody asks for: told apart by their callers, the routines of a first command of each kind make a long dump
+# the same for a group that nobody asks for: told apart by their callers, the routines of a first
+# command of each kind make a long dump
 _FORGET, _FORGETTING = "UNLISTEN *", "Async_UnlistenAll"
 # run by the backend itself, whose process it names: valgrind's own command, limited in time
 _SWITCH = "COPY (SELECT 1) TO PROGRAM 'timeout 60 {vgdb} --pid=$PPID instrumentation on'"
+_Place = tuple[str, str]  # a program or library, and a function in it
 COLUMNS = ["statement", "function", "file", "object", "inclusive", "exclusive", "calls"]
 STACKS = ["group", "stack", "function", "file", "object", "exclusive", "calls"]
 
@@ -34,7 +38,10 @@ class NotSwitchedOn(RerunError):
 def unavailable() -> str | None:
     """Why instructions can't be counted here; None if they can."""
     if not shutil.which("valgrind"):
-        return "Instructions can't be counted: valgrind isn't installed (Debian's package is `valgrind`)."
+        return (
+            "Instructions can't be counted: valgrind isn't installed (Debian's package is"
+            " `valgrind`)."
+        )
     return None
 
 
@@ -44,12 +51,20 @@ def require() -> None:
         raise CannotMeasure("callgrind", reason)
 
 
-def _require_stopped(cluster) -> None:
+def _require_stopped(cluster: Cluster) -> None:
     if cluster.pids():
-        raise RerunError("A single-user backend needs its cluster stopped: call stop() before counting instructions.")
+        raise RerunError(
+            "A single-user backend needs its cluster stopped: call stop() before counting"
+            " instructions."
+        )
 
 
-def profile(cluster, statements: Sequence[str], *, settings: dict | None = None) -> pd.DataFrame:
+def profile(
+    cluster: Cluster,
+    statements: Sequence[str],
+    *,
+    settings: Mapping[str, str | int] | None = None,
+) -> pd.DataFrame:
     """Instructions that each statement executes, by function.
 
     `cluster` is an own, stopped Cluster; the statements run in one single-user
@@ -69,7 +84,10 @@ def profile(cluster, statements: Sequence[str], *, settings: dict | None = None)
         parts = [cluster.scratch / f"{stem}.{number + 1}" for number in range(len(statements))]
         if not all(part.exists() for part in parts):
             raise _stripped(cluster)
-        frames = [_read(part.read_text(errors="replace"), names).assign(statement=i) for i, part in enumerate(parts)]
+        frames = [
+            _read(part.read_text(errors="replace"), names).assign(statement=i)
+            for i, part in enumerate(parts)
+        ]
         return pd.concat(frames, ignore_index=True)[COLUMNS]
     finally:
         for path in cluster.scratch.glob(f"{stem}*"):
@@ -77,10 +95,10 @@ def profile(cluster, statements: Sequence[str], *, settings: dict | None = None)
 
 
 def stacks(
-    cluster,
+    cluster: Cluster,
     groups: Mapping[str, Sequence[str]],
     *,
-    settings: dict | None = None,
+    settings: Mapping[str, str | int] | None = None,
     callers: int = 48,
     program: Path | None = None,
     unreported: Collection[str] = (),
@@ -88,16 +106,17 @@ def stacks(
 ) -> pd.DataFrame:
     """Instructions by function and by who called it, for groups of statements.
 
-    As `profile`, but a group's statements are added up, so that a group may be long, and
-    every function is told apart by up to `callers` of its callers. The groups run in order in
-    one backend, so an earlier group can warm up a later one. Columns: group, stack (function names
-    from the outermost to the function itself, joined by ";"), function, file (None if unknown), object, exclusive
-    (instructions), calls. A group contains the instructions of one DISCARD PLANS, which ends it.
-    `program` runs instead of the cluster's own postgres. The groups `unreported` run, and are left out of the result.
-    With `late` the first group, an unreported one, runs before callgrind begins, which saves time: first commands are
-    dear to follow through all their callers (jumps through the linkage table aren't counted then, some parts in a
-    thousand). NotSwitchedOn if that can't be done here. CannotMeasure without valgrind or for a stripped program,
-    RerunError if a statement fails or the cluster is running.
+    As `profile`, but a group's statements are added up, so that a group may be long, and every
+    function is told apart by up to `callers` of its callers. The groups run in order in one
+    backend, so an earlier group can warm up a later one. Columns: group, stack (function names from
+    the outermost to the function itself, joined by ";"), function, file (None if unknown), object,
+    exclusive (instructions), calls. A group contains the instructions of one DISCARD PLANS, which
+    ends it. `program` runs instead of the cluster's own postgres. The groups `unreported` run, and
+    are left out of the result. With `late` the first group, an unreported one, runs before
+    callgrind begins, which saves time: first commands are dear to follow through all their callers
+    (jumps through the linkage table aren't counted then, some parts in a thousand). NotSwitchedOn
+    if that can't be done here. CannotMeasure without valgrind or for a stripped program, RerunError
+    if a statement fails or the cluster is running.
     """
     require()
     _require_stopped(cluster)
@@ -105,27 +124,41 @@ def stacks(
     statements, options = _separated(groups, unreported)
     options += [f"--separate-callers={callers}", "--separate-recs=1"]
     if late:
-        statements.insert(statements.index(_FORGET), _SWITCH.format(vgdb=shutil.which("vgdb") or "vgdb"))
+        statements.insert(
+            statements.index(_FORGET), _SWITCH.format(vgdb=shutil.which("vgdb") or "vgdb")
+        )
         options += ["--instr-atstart=no"]
     try:
         _run(cluster, statements, settings, cluster.scratch / stem, options, program)
         names: dict[str, dict[str, str]] = {"ob": {}, "fl": {}, "fn": {}}
-        frames = [_stacked(_read(text, names), group) for group, text in _dumps(cluster, stem, groups, unreported)]
+        frames = [
+            _stacked(_read(text, names), group)
+            for group, text in _dumps(cluster, stem, groups, unreported)
+        ]
         return pd.concat(frames, ignore_index=True)[STACKS]
     finally:
         for path in cluster.scratch.glob(f"{stem}*"):
             path.unlink(missing_ok=True)
 
 
-def _separated(groups: Mapping[str, Sequence[str]], unreported: Collection[str]) -> tuple[list[str], list[str]]:
-    """The groups' statements, each group with the one that ends it, and the options that make a dump of each reported group."""
+def _separated(
+    groups: Mapping[str, Sequence[str]], unreported: Collection[str]
+) -> tuple[list[str], list[str]]:
+    """The groups' statements, each group with the one that ends it, and the options that make a
+    dump of each reported group.
+    """
     ends = {name: _FORGET if name in unreported else _SEPARATOR for name in groups}
     statements = [statement for name, group in groups.items() for statement in [*group, ends[name]]]
     return statements, [f"--dump-before={_SEPARATING}", f"--zero-before={_FORGETTING}"]
 
 
-def _dumps(cluster, stem: str, groups: Mapping[str, Sequence[str]], unreported: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Each reported group and the text of its dump, which explains its own abbreviations. CannotMeasure for a stripped program."""
+def _dumps(
+    cluster: Cluster, stem: str, groups: Mapping[str, Sequence[str]], unreported: Collection[str]
+) -> Iterator[tuple[str, str]]:
+    """Each reported group and the text of its dump, which explains its own abbreviations.
+
+    CannotMeasure for a stripped program.
+    """
     for number, name in enumerate((name for name in groups if name not in unreported), start=1):
         part = cluster.scratch / f"{stem}.{number}"
         if not part.exists():
@@ -143,34 +176,59 @@ def _stacked(frame: pd.DataFrame, group: str) -> pd.DataFrame:
     return frame.assign(group=group, stack=stacks, function=[parts[0] for parts in names])
 
 
-def _run(cluster, statements: Sequence[str], settings: dict | None, out: Path, options: Sequence[str], program: Path | None = None) -> None:
+def _run(
+    cluster: Cluster,
+    statements: Sequence[str],
+    settings: Mapping[str, str | int] | None,
+    out: Path,
+    options: Sequence[str],
+    program: Path | None = None,
+) -> None:
     """Run statements in a single-user backend under callgrind. RerunError if one fails.
 
-    Without fsync (-F), which is waiting and the kernel's work: neither is counted, and the cluster is a throwaway one.
+    Without fsync (-F), which is waiting and the kernel's work: neither is counted, and the cluster
+    is a throwaway one.
     """
-    valgrind = ["valgrind", "--tool=callgrind", "--quiet", f"--toggle-collect={_STATEMENT}", *options, f"--callgrind-out-file={out}"]
+    valgrind = [
+        "valgrind",
+        "--tool=callgrind",
+        "--quiet",
+        f"--toggle-collect={_STATEMENT}",
+        *options,
+        f"--callgrind-out-file={out}",
+    ]
     given = [word for name, value in (settings or {}).items() for word in ("-c", f"{name}={value}")]
     # single-user mode ends a statement at the newline
     lines = "".join(" ".join(statement.split()) + "\n" for statement in statements)
-    _raise_if_failed(cluster.single_user("-F", *given, program=program, under=valgrind, input=lines, capture_output=True))
-
-
-def _stripped(cluster) -> CannotMeasure:
-    return CannotMeasure(
-        "callgrind",
-        f"Instructions can't be told apart by statement: {cluster.name} is stripped of its symbols. "
-        "The bundled release isn't.",
+    _raise_if_failed(
+        cluster.single_user(
+            "-F", *given, program=program, under=valgrind, input=lines, capture_output=True
+        )
     )
 
 
-def _raise_if_failed(done) -> None:
+def _stripped(cluster: Cluster) -> CannotMeasure:
+    return CannotMeasure(
+        "callgrind",
+        f"Instructions can't be told apart by statement: {cluster.name} is stripped of its symbols."
+        " The bundled release isn't.",
+    )
+
+
+def _raise_if_failed(done: subprocess.CompletedProcess[str]) -> None:
     errors = [line for line in done.stderr.splitlines() if "ERROR:" in line or "FATAL:" in line]
     if errors and "instrumentation on" in errors[0]:
-        raise NotSwitchedOn(f"callgrind can't be switched on in a process that runs already: {errors[0]} {done.stderr.strip()[-500:]}")
+        raise NotSwitchedOn(
+            f"callgrind can't be switched on in a process that runs already: {errors[0]}"
+            f" {done.stderr.strip()[-500:]}"
+        )
     if errors:
         raise RerunError(f"A statement failed while its instructions were counted: {errors[0]}")
     if done.returncode:
-        raise RerunError(f"postgres under valgrind ended with status {done.returncode}: {done.stderr.strip()[-500:]}")
+        raise RerunError(
+            f"postgres under valgrind ended with status {done.returncode}:"
+            f" {done.stderr.strip()[-500:]}"
+        )
 
 
 def _read(text: str, names: dict[str, dict[str, str]]) -> pd.DataFrame:
@@ -178,8 +236,8 @@ def _read(text: str, names: dict[str, dict[str, str]]) -> pd.DataFrame:
 
     `names` holds what the format's (number) abbreviations stand for.
     """
-    exclusive, inclusive, calls = defaultdict(int), defaultdict(int), defaultdict(int)
-    files: dict[tuple, str] = {}
+    exclusive, inclusive, calls = Counter[_Place](), Counter[_Place](), Counter[_Place]()
+    files: dict[_Place, str] = {}
     here = callee = None
     program = callee_program = file = ""
     pending = None  # calls whose cost the next line gives; 0 for one that began in an earlier part
@@ -201,7 +259,7 @@ def _read(text: str, names: dict[str, dict[str, str]]) -> pd.DataFrame:
             pending = int(value.split()[0])
         elif line[:1] in set("0123456789+-*") and here:
             cost = int(line.split()[1])
-            if pending is not None:
+            if pending is not None and callee is not None:
                 calls[callee] += pending
                 inclusive[here] += 0 if callee == here else cost
                 pending, callee_program = None, program

@@ -14,18 +14,21 @@ I/O that of `processes.py`; `processes.reconcile` compares both accounts.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 import pandas as pd
 import psycopg
 from psycopg.pq import TransactionStatus
-from psycopg.rows import dict_row
+from psycopg.rows import DictRow, dict_row
 
 from pgrerun.errors import CannotMeasure, RerunError, ServerError
-from pgrerun.instruments import PAGE, processes
+from pgrerun.lab.instruments import PAGE, processes, wal
+from pgrerun.lab.server import Server, releases, row, value
+from pgrerun.lab.server.queries import Parameters
 
 # column: function of a relation's OID behind pg_stat_all_* and pg_statio_all_*
 _OF_RELATION = {
@@ -67,7 +70,6 @@ _KEYS = {name: keys for name, (_, keys) in _VIEWS.items()} | {
     "relations": ["oid"],
     "database": [],
 }
-_LSN, _OLD_LSN = "pg_current_wal_insert_lsn", "pg_current_xlog_insert_location"
 _PG_CLASS = 1259  # its OID, the same in every cluster
 
 _RELATIONS = """
@@ -81,6 +83,96 @@ _RELATIONS = """
     LEFT JOIN pg_index i ON i.indexrelid = c.oid
     LEFT JOIN pg_class t ON t.oid = i.indrelid
     WHERE c.relkind IN ('r', 'i', 't', 'S', 'm')"""
+
+
+def force_flush(*connections: psycopg.Connection) -> None:
+    """Make sessions hand in what they have counted; whoever looks afterwards sees it.
+
+    From PostgreSQL 15 on this is one call. Before, a session sends its counts to the
+    statistics collector at most every half second and after a statement, and the collector
+    writes them down when it is asked: both are waited for, which takes about a second.
+    None may be inside a transaction (ServerError).
+    """
+    for connection in connections:
+        if connection.info.transaction_status != TransactionStatus.IDLE:
+            raise ServerError(
+                "A connection is inside a transaction, so its counts can't be read: commit or"
+                " roll back (or connect with autocommit) before the measured block begins and"
+                " ends."
+            )
+    old = [
+        connection
+        for connection in connections
+        if not releases.has(connection.info.server_version, "pg_stat_force_next_flush")
+    ]
+    if old:
+        time.sleep(_COLLECTED)
+    for connection in connections:
+        statement = "SELECT 1" if connection in old else "SELECT pg_stat_force_next_flush()"
+        connection.execute(statement)
+        _end(connection)
+    if old:
+        _await_collector(old[-1])
+
+
+_COLLECTED = 0.6  # seconds; sessions and collector of old releases act every half second
+
+
+def _end(connection: psycopg.Connection) -> None:
+    """Counts are handed in when a transaction ends."""
+    if not connection.autocommit:
+        connection.rollback()
+
+
+def _await_collector(connection: psycopg.Connection, patience: float = 10.0) -> None:
+    """Wait until the collector has written down all that was sent to it before this call."""
+    if not releases.has(connection.info.server_version, "pg_stat_get_snapshot_timestamp"):
+        time.sleep(_COLLECTED)
+        return
+    sent = row(connection, "SELECT clock_timestamp()")
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        connection.execute("SELECT pg_stat_clear_snapshot()")
+        written = row(connection, "SELECT pg_stat_get_snapshot_timestamp()")
+        _end(connection)
+        if written > sent:
+            return
+        time.sleep(0.05)
+    raise ServerError(
+        f"The server's statistics collector has written nothing for {patience:g} s, so counts"
+        " can't be read. Its log may say why."
+    )
+
+
+def _offered(version: int, functions: Mapping[str, str]) -> dict[str, str]:
+    """Those of the functions, by column, that a release has."""
+    return {
+        column: name
+        for column, name in functions.items()
+        if name not in releases.SINCE or releases.has(version, name)
+    }
+
+
+def counts(connection: psycopg.Connection, relation: str) -> dict[str, int | None]:
+    """What was counted of one table or index since it was made, the session's own work included.
+
+    Keys: fetched and hit (pages), scans, tuples_returned, tuples_fetched, inserted, updated,
+    deleted, hot_updated, and newpage_updated, which is None before PostgreSQL 16.
+    `relation` is a name as SQL writes it; psycopg's UndefinedTable if it isn't there.
+    """
+    force_flush(connection)
+    known = _offered(connection.info.server_version, _OF_RELATION)
+    calls = ", ".join(f"{function}(oid)" for function in known.values())
+    query = f"SELECT {calls} FROM (SELECT %s::text::regclass::oid AS oid) AS relation"
+    found: dict[str, int | None] = dict.fromkeys(_OF_RELATION)
+    return found | dict(zip(known, row(connection, query, [relation]), strict=True))
+
+
+def checkpoints(connection: psycopg.Connection) -> int:
+    """Checkpoints since the statistics were reset; before 18 those due or asked for."""
+    connection.execute("SELECT pg_stat_clear_snapshot()")
+    query = releases.checkpoints_done(connection.info.server_version)
+    return value(connection, int, query)
 
 
 @dataclass
@@ -125,12 +217,12 @@ class Delta:
 
     @property
     def wal_records(self) -> float | None:
-        return self.wal and self.wal["wal_records"]
+        return None if self.wal is None else self.wal["wal_records"]
 
     @property
     def wal_fpi(self) -> float | None:
         """Full page images written to the WAL."""
-        return self.wal and self.wal["wal_fpi"]
+        return None if self.wal is None else self.wal["wal_fpi"]
 
     @property
     def checkpoints(self) -> int:
@@ -139,23 +231,24 @@ class Delta:
             counts = self.checkpointer
             done = counts.get("num_done", counts["num_timed"] + counts["num_requested"])
         else:
-            done = self.bgwriter["checkpoints_timed"] + self.bgwriter["checkpoints_req"]
+            counts = _there(self.bgwriter)
+            done = counts["checkpoints_timed"] + counts["checkpoints_req"]
         return int(done)
 
     @property
     def reads(self) -> pd.Series:
         """Pages of 8 kB read into the pool, by who (a backend type; "all" before 16)."""
         if self.io is None:
-            database = self.database
+            database = _there(self.database)
             return pd.Series({"all": database["fetched"] - database["hit"]}, name="reads")
-        return self._pages("read")
+        return _pages(self.io, "read")
 
     @property
     def writes(self) -> pd.Series:
         """Existing pages of 8 kB written out of the pool, by who; extension is apart."""
         if self.io is not None:
-            return self._pages("write")
-        counts = self.bgwriter
+            return _pages(self.io, "write")
+        counts = _there(self.bgwriter)
         return pd.Series(
             {
                 "checkpointer": counts["buffers_checkpoint"],
@@ -169,16 +262,7 @@ class Delta:
     @property
     def extends(self) -> pd.Series | None:
         """Pages by which relations grew, by who; None before PostgreSQL 16."""
-        return None if self.io is None else self._pages("extend")
-
-    def _pages(self, verb: str) -> pd.Series:
-        io = self.io[self.io["object"] != "wal"]
-        if f"{verb}_bytes" in io:
-            pages = io[f"{verb}_bytes"] / PAGE
-        else:  # 16 and 17 count operations and give their size
-            pages = io[f"{verb}s"] * io["op_bytes"] / PAGE
-        totals = pages.groupby(io["backend_type"]).sum()
-        return totals[totals > 0].rename(f"{verb}s")
+        return None if self.io is None else _pages(self.io, "extend")
 
     def per(self, transactions: float) -> dict[str, float]:
         """Pages read, written and added, and WAL bytes and records, per transaction."""
@@ -199,6 +283,33 @@ class Delta:
         }
 
 
+def _there(counts: dict[str, float] | None) -> dict[str, float]:
+    """Counts that every release has, once the block has ended."""
+    if counts is None:
+        raise RerunError("A block is counted when it has ended, not before.")
+    return counts
+
+
+def _pages(io: pd.DataFrame, verb: str) -> pd.Series:
+    """Pages read, written or added, by backend type."""
+    io = io[io["object"] != "wal"]
+    if f"{verb}_bytes" in io:
+        pages = io[f"{verb}_bytes"] / PAGE
+    else:  # 16 and 17 count operations and give their size
+        pages = io[f"{verb}s"] * io["op_bytes"] / PAGE
+    totals = pages.groupby(io["backend_type"]).sum()
+    return totals[totals > 0].rename(f"{verb}s")
+
+
+@dataclass
+class _Reading:
+    """All counters at one moment: the time and WAL position as text, a frame per part."""
+
+    now: str
+    lsn: str
+    frames: dict[str, pd.DataFrame]
+
+
 class Counters:
     """Reads the statistics of one server through a connection of its own.
 
@@ -207,16 +318,16 @@ class Counters:
     Close it, or use it as a context manager.
     """
 
-    def __init__(self, server, settle: float = 0.25):
+    def __init__(self, server: Server, settle: float = 0.25):
         self._settle = settle
         self._server = server
         self._conn = server.connect()
         self._version = self._conn.info.server_version
         self._pid = self._conn.info.backend_pid
         self._conn.prepare_threshold = 0
-        if self._version >= 120000:
+        if releases.knows(self._version, "plan_cache_mode"):
             self._run("SET plan_cache_mode = force_generic_plan")
-        if self._version >= 150000:
+        if releases.knows(self._version, "stats_fetch_consistency"):
             self._run("SET stats_fetch_consistency = snapshot")
         self._statements = self._prepare()
         self._learn_relations()
@@ -225,17 +336,19 @@ class Counters:
             self._wait_for_leavers("infinity", [])
             self._read()
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def close(self) -> None:
         self._conn.close()
 
     @contextmanager
-    def measured(self, *connections: psycopg.Connection, settle: float | None = None) -> Iterator[Delta]:
+    def measured(
+        self, *connections: psycopg.Connection, settle: float | None = None
+    ) -> Iterator[Delta]:
         """Count around a block of work; the Delta is filled when the block ends.
 
         `connections` are those that do work in the block and stay open: each is
@@ -252,22 +365,22 @@ class Counters:
             self._learn_relations()
             self._flush([])
             before = self._read()
-        usage = self._usage()
+        used_before = self._usage()
         clock = time.perf_counter()
         yield delta
         delta.seconds = time.perf_counter() - clock
         self._flush(connections)
-        delta.unsettled = self._wait_for_leavers(before["now"], connections)
+        delta.unsettled = self._wait_for_leavers(before.now, connections)
         time.sleep(settle)
         self._flush([])
-        if usage is not None:
-            delta.usage = self._usage() - usage
+        if used_before is not None:
+            delta.usage = processes.usage(self._server) - used_before
         after = self._read()
         if self._stale(after):  # relations born in the block: learning their names must not count
             self._learn_relations()
-            known = after["relations"]
-            born = self._read()["relations"].drop(known.index, errors="ignore")
-            after["relations"] = pd.concat([known, born])
+            known = after.frames["relations"]
+            born = self._read().frames["relations"].drop(known.index, errors="ignore")
+            after.frames["relations"] = pd.concat([known, born])
         self._fill(delta, before, after)
 
     def idle_noise(self) -> Delta:
@@ -278,7 +391,7 @@ class Counters:
 
     # -- statements ------------------------------------------------------------
 
-    def _run(self, sql: str, parameters=None) -> list[dict]:
+    def _run(self, sql: str, parameters: Parameters = None) -> list[DictRow]:
         try:
             cursor = self._conn.cursor(row_factory=dict_row).execute(sql, parameters)
             return cursor.fetchall() if cursor.description else []
@@ -290,76 +403,69 @@ class Counters:
 
     def _prepare(self) -> dict[str, str]:
         """The reading's statements for this release: name to SQL; sets `missing` too."""
-        names = [*_OF_RELATION.values(), *_OF_DATABASE.values(), "pg_stat_get_backend_io", _LSN, _OLD_LSN]
-        rows = self._run("SELECT proname FROM pg_proc WHERE proname = ANY(%s)", [names])
-        functions = {row["proname"] for row in rows}
-        rows = self._run(
-            "SELECT relname FROM pg_class WHERE relname = ANY(%s)", [[view for view, _ in _VIEWS.values()]]
-        )
-        views = {row["relname"] for row in rows}
-        [row] = self._run("SELECT oid FROM pg_database WHERE datname = current_database()")
-        self._database = row["oid"]
+        [found] = self._run("SELECT oid FROM pg_database WHERE datname = current_database()")
+        self._database = found["oid"]
+        views = _offered(self._version, {name: view for name, (view, _) in _VIEWS.items()})
 
-        def columns(wanted, argument):
-            calls = {column: name for column, name in wanted.items() if name in functions}
+        def columns(wanted: Mapping[str, str], argument: str) -> str:
+            calls = _offered(self._version, wanted)
             return ", ".join(f"{name}({argument}) AS {column}" for column, name in calls.items())
 
-        self.missing = [view for view, _ in _VIEWS.values() if view not in views]
-        lsn = _LSN if _LSN in functions else _OLD_LSN
-        statements = {name: f"SELECT * FROM {view}" for name, (view, _) in _VIEWS.items() if view in views}
-        if "pg_stat_get_backend_io" in functions:
+        self.missing = [view for name, (view, _) in _VIEWS.items() if name not in views]
+        lsn = releases.wal_position(self._version)
+        statements = {name: f"SELECT * FROM {view}" for name, view in views.items()}
+        if releases.has(self._version, "pg_stat_get_backend_io"):
             statements["own_io"] = "SELECT * FROM pg_stat_get_backend_io(pg_backend_pid())"
         return statements | {
             "moment": f"SELECT clock_timestamp()::text AS now, {lsn}()::text AS lsn",
-            "relations": f"SELECT oid, {columns(_OF_RELATION, 'oid')} FROM unnest(%(relations)s::oid[]) AS oid",
-            "database": f"SELECT {columns(_OF_DATABASE, 'oid')} FROM (SELECT %(database)s::oid AS oid) AS d",
+            "relations": (
+                f"SELECT oid, {columns(_OF_RELATION, 'oid')} FROM unnest(%(relations)s::oid[])"
+                " AS oid"
+            ),
+            "database": (
+                f"SELECT {columns(_OF_DATABASE, 'oid')} FROM (SELECT %(database)s::oid AS oid) AS d"
+            ),
         }
 
     def _learn_relations(self) -> None:
         """Names for the OIDs. This does scan catalogs, so only DDL makes it happen again."""
         self._names = pd.DataFrame(self._run(_RELATIONS)).set_index("oid")
         self._oids = [int(oid) for oid in self._names.index]
-        self._learned_at = None
+        self._learned_at: list[float] | None = None
 
-    def _stale(self, reading: dict) -> bool:
+    def _stale(self, reading: _Reading) -> bool:
         """Whether pg_class was changed since its names were learned."""
-        changes = reading["relations"].loc[_PG_CLASS, ["inserted", "updated", "deleted"]].tolist()
+        changes = (
+            reading.frames["relations"].loc[_PG_CLASS, ["inserted", "updated", "deleted"]].tolist()
+        )
         if self._learned_at is None:
             self._learned_at = changes
-        return changes != self._learned_at
+        return bool(changes != self._learned_at)
 
-    def _read(self) -> dict:
-        """All counters at one moment: frames and mappings, ready for subtraction."""
+    def _read(self) -> _Reading:
         arguments = {"relations": self._oids, "database": self._database}
         with self._conn.transaction():
             rows = {
                 name: self._run(sql, arguments if "%(" in sql else None)
                 for name, sql in self._statements.items()
             }
-        reading = {name: _numbers(found, _KEYS[name]) for name, found in rows.items() if name in _KEYS}
+        [moment] = rows.pop("moment")
+        frames = {name: _numbers(found, _KEYS[name]) for name, found in rows.items()}
+        reading = _Reading(moment["now"], moment["lsn"], frames)
         if self._learned_at is None:
             self._stale(reading)
-        return reading | rows["moment"][0]
+        return reading
 
-    def _flush(self, connections) -> None:
+    def _flush(self, connections: Sequence[psycopg.Connection]) -> None:
         """Make the given connections, and the probe, hand in what they have counted."""
-        for conn in connections:
-            if conn.info.transaction_status != TransactionStatus.IDLE:
-                raise ServerError(
-                    "A connection is inside a transaction, so its counts can't be read: commit or "
-                    "roll back (or connect with autocommit) before the measured block begins and ends."
-                )
-        if self._version >= 150000:
-            statement = "SELECT pg_stat_force_next_flush()"
-        else:  # a backend hands in at most every half second, and only after a statement
-            statement = "SELECT 1"
-            time.sleep(0.6)
-        for conn in connections:
-            try:
-                conn.execute(statement)
-            except psycopg.OperationalError as error:
-                raise ServerError(f"A connection broke before its counts could be read: {error}") from error
-        self._run(statement)
+        try:
+            force_flush(*connections, self._conn)
+        except psycopg.OperationalError as error:
+            raise ServerError(
+                f"The server stopped answering while its counters were read ({error}), or a"
+                " connection broke. Its log says why; run again afterwards: finished observations"
+                " are kept."
+            ) from error
 
     def _usage(self) -> processes.Usage | None:
         try:
@@ -367,7 +473,9 @@ class Counters:
         except CannotMeasure:
             return None
 
-    def _wait_for_leavers(self, since: str, connections, patience: float = 2.0) -> list[int]:
+    def _wait_for_leavers(
+        self, since: str, connections: Sequence[psycopg.Connection], patience: float = 2.0
+    ) -> list[int]:
         """Wait until other backends that worked since then have left; the pids that stayed.
 
         A backend leaves this list after it has handed in its counts.
@@ -378,7 +486,8 @@ class Counters:
             # not the view pg_stat_activity, which joins catalogs
             rows = self._run(
                 "SELECT pid FROM pg_stat_get_activity(NULL) WHERE datid = %s AND pid <> ALL(%s)"
-                " AND usesysid IS NOT NULL AND (state_change >= %s::timestamptz OR state <> 'idle')",
+                " AND usesysid IS NOT NULL AND (state_change >= %s::timestamptz OR state <>"
+                " 'idle')",
                 [self._database, ours, since],
             )
             if not rows or time.monotonic() > deadline:
@@ -387,18 +496,20 @@ class Counters:
 
     # -- subtraction -----------------------------------------------------------
 
-    def _fill(self, delta: Delta, before: dict, after: dict) -> None:
-        delta.start_lsn, delta.end_lsn = before["lsn"], after["lsn"]
-        delta.wal_bytes = _position(after["lsn"]) - _position(before["lsn"])
-        changes = {name: _subtract(after[name], before[name]) for name in _KEYS if name in after}
+    def _fill(self, delta: Delta, before: _Reading, after: _Reading) -> None:
+        delta.start_lsn, delta.end_lsn = before.lsn, after.lsn
+        delta.wal_bytes = wal.Position.parse(after.lsn) - wal.Position.parse(before.lsn)
+        changes = {
+            name: _subtract(frame, before.frames[name]) for name, frame in after.frames.items()
+        }
         for name in ("wal", "checkpointer", "bgwriter", "database"):
             if name in changes:
                 setattr(delta, name, changes[name].iloc[0].to_dict())
         for counts in (delta.wal, delta.bgwriter, delta.database):
             if counts and min(counts.values()) < 0:
                 raise ServerError(
-                    "The server's statistics went backwards inside a measured block: it crashed, or "
-                    "somebody called pg_stat_reset. The block can't be counted; run it again."
+                    "The server's statistics went backwards inside a measured block: it crashed, or"
+                    " somebody called pg_stat_reset. The block can't be counted; run it again."
                 )
         if "io" in changes:
             delta.io = self._without_probe(changes["io"], changes.get("own_io")).reset_index()
@@ -420,16 +531,25 @@ class Counters:
         return frame.sort_values(["read", "hit"], ascending=False, ignore_index=True)
 
 
-def _numbers(rows: list[dict], keys: list[str]) -> pd.DataFrame:
+def _numbers(rows: list[DictRow], keys: list[str]) -> pd.DataFrame:
     """Rows as a frame of numbers indexed by the key columns; times of reset left out."""
-    # column by column: to let pandas find out the types would take longer than many a measured block
+    # column by column: to let pandas find out the types would take longer than many a measured
+    # block
     counted = [name for name in rows[0] if name not in (*keys, "stats_reset")]
     labels = [[row[key] for row in rows] for key in keys]
-    index = pd.MultiIndex.from_arrays(labels, names=keys) if len(keys) > 1 else pd.Index(*labels, name=keys[0]) if keys else None
-    return pd.DataFrame({name: _column([row[name] for row in rows]) for name in counted}, index=index)
+    index = (
+        pd.MultiIndex.from_arrays(labels, names=keys)
+        if len(keys) > 1
+        else pd.Index(*labels, name=keys[0])
+        if keys
+        else None
+    )
+    return pd.DataFrame(
+        {name: _column([row[name] for row in rows]) for name in counted}, index=index
+    )
 
 
-def _column(values: list) -> np.ndarray:
+def _column(values: list[int | float | None]) -> np.ndarray:
     """Whole numbers if all are, else floats; nothing counts as 0."""
     if all(type(value) is int for value in values):
         return np.array(values, dtype=np.int64)
@@ -443,85 +563,6 @@ def _subtract(after: pd.DataFrame, before: pd.DataFrame) -> pd.DataFrame:
     return change
 
 
-def _changed(frame: pd.DataFrame, constant=()) -> pd.DataFrame:
+def _changed(frame: pd.DataFrame, constant: Sequence[str] = ()) -> pd.DataFrame:
     counts = frame.drop(columns=list(constant), errors="ignore")
     return frame[(counts != 0).any(axis=1)].copy()
-
-
-def _position(lsn: str) -> int:
-    """Byte position in the WAL of an LSN such as "0/1A2B3C4"."""
-    high, low = lsn.split("/")
-    return int(high, 16) * 2**32 + int(low, 16)
-
-
-def _walinspect(conn: psycopg.Connection, function: str) -> None:
-    [present] = conn.execute("SELECT to_regprocedure(%s) IS NOT NULL", [function]).fetchone()
-    if not present:
-        raise CannotMeasure(
-            "contrib:pg_walinspect",
-            f"The WAL can't be read by {function.split('(')[0]}: the extension pg_walinspect of "
-            "PostgreSQL 16 or later isn't installed in this database (it needs a superuser).",
-        )
-
-
-def _flush_wal(conn: psycopg.Connection) -> None:
-    """Make the WAL readable up to now: only flushed WAL can be inspected.
-
-    A transaction that has written something and commits synchronously does it.
-    """
-    with conn.transaction():
-        conn.execute("SET LOCAL synchronous_commit = on")
-        conn.execute("SELECT pg_logical_emit_message(true, 'pgrerun', '')")
-
-
-def _inspect(conn: psycopg.Connection, sql: str, parameters: list) -> list[dict]:
-    _flush_wal(conn)
-    try:
-        return conn.cursor(row_factory=dict_row).execute(sql, parameters).fetchall()
-    except psycopg.errors.InsufficientPrivilege as error:
-        raise CannotMeasure(
-            "superuser", f"The WAL can't be read here: {error.diag.message_primary}. It takes a superuser."
-        ) from None
-
-
-def wal_blocks(conn: psycopg.Connection, start_lsn: str, end_lsn: str) -> pd.DataFrame:
-    """Pages of relations that the WAL between two positions changes.
-
-    Columns: relation (None if it is gone, or in another database), fork ("main",
-    "fsm", "vm", "init"), blocks_distinct (pages), records, fpi_bytes; one row per
-    relation and fork. Needs pg_walinspect of PostgreSQL 16 (CannotMeasure).
-    """
-    _walinspect(conn, "pg_get_wal_block_info(pg_lsn,pg_lsn,boolean)")
-    rows = _inspect(
-        conn,
-        """
-        SELECT pg_filenode_relation(reltablespace, relfilenode)::regclass::text AS relation,
-               (ARRAY['main', 'fsm', 'vm', 'init'])[relforknumber + 1] AS fork,
-               count(DISTINCT relblocknumber) AS blocks_distinct,
-               count(*) AS records, coalesce(sum(block_fpi_length), 0)::bigint AS fpi_bytes
-        FROM pg_get_wal_block_info(%s, %s, false)
-        GROUP BY reltablespace, reldatabase, relfilenode, relforknumber
-        ORDER BY records DESC, relation, fork""",
-        [start_lsn, end_lsn],
-    )
-    return pd.DataFrame(rows, columns=["relation", "fork", "blocks_distinct", "records", "fpi_bytes"])
-
-
-def wal_records(conn: psycopg.Connection, start_lsn: str, end_lsn: str) -> pd.DataFrame:
-    """WAL between two positions by kind of record.
-
-    Columns: resource_manager, record_type, records, bytes (headers included,
-    padding between records not), fpi_bytes; most bytes first. Needs pg_walinspect
-    (CannotMeasure).
-    """
-    _walinspect(conn, "pg_get_wal_records_info(pg_lsn,pg_lsn)")
-    rows = _inspect(
-        conn,
-        """
-        SELECT resource_manager, record_type, count(*) AS records,
-               sum(record_length)::bigint AS bytes, sum(fpi_length)::bigint AS fpi_bytes
-        FROM pg_get_wal_records_info(%s, %s)
-        GROUP BY resource_manager, record_type ORDER BY bytes DESC, resource_manager, record_type""",
-        [start_lsn, end_lsn],
-    )
-    return pd.DataFrame(rows, columns=["resource_manager", "record_type", "records", "bytes", "fpi_bytes"])

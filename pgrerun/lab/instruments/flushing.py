@@ -9,7 +9,6 @@ is labelled as such wherever it is shown.
 import os
 import shutil
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -18,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from pgrerun.errors import CannotMeasure
+from pgrerun.lab.server.private import PrivateDirectory, account, base_directory
 
 _SOURCE = """
 #define _GNU_SOURCE
@@ -66,7 +66,8 @@ ssize_t pread64(int file, void *buffer, size_t size, off_t offset) __attribute__
 
 
 def slowed(microseconds: int) -> AbstractContextManager[None]:
-    """Servers started in this block wait so long in front of every fdatasync, until they are stopped.
+    """Servers started in this block wait so long in front of every fdatasync, until they are
+    stopped.
 
     CannotMeasure without a C compiler.
     """
@@ -74,12 +75,16 @@ def slowed(microseconds: int) -> AbstractContextManager[None]:
 
 
 def slow_page(file: str, offset: int, microseconds: int) -> AbstractContextManager[None]:
-    """Servers started in this block wait so long whenever they read at `offset` (bytes) of a file whose path ends like `file`.
+    """Servers started in this block wait so long whenever they read at `offset` (bytes) of a file
+    whose path ends like `file`.
 
     CannotMeasure without a C compiler. Reads by pread only: those of PostgreSQL's small caches
     (commit log and the like), on Linux.
     """
-    return _preloaded("reading a page is made slow", _PAGE % (_wait(microseconds) | {"offset": offset, "file": file}))
+    return _preloaded(
+        "reading a page is made slow",
+        _PAGE % (_wait(microseconds) | {"offset": offset, "file": file}),
+    )
 
 
 def _wait(microseconds: int) -> dict[str, int]:
@@ -90,15 +95,25 @@ def _wait(microseconds: int) -> dict[str, int]:
 def _preloaded(what: str, code: str) -> Iterator[None]:
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if not compiler:
-        raise CannotMeasure("C compiler", f"{what} by a library of a few lines of C, and there is no compiler to make it")
+        raise CannotMeasure(
+            "C compiler",
+            f"{what} by a library of a few lines of C, and there is no compiler to make it",
+        )
     before = os.environ.get("LD_PRELOAD")
-    with tempfile.TemporaryDirectory(prefix="pgrerun-shim-") as folder:
-        os.chmod(folder, 0o755)  # the server may run under another account
-        source, library = Path(folder, "shim.c"), Path(folder, "shim.so")
+    with PrivateDirectory(base_directory(), account()) as place:  # which the server may enter
+        source, library = place.path / "shim.c", place.path / "shim.so"
         source.write_text(code)
-        done = subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], capture_output=True, text=True)
+        done = subprocess.run(
+            [compiler, "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"],
+            capture_output=True,
+            text=True,
+        )
         if done.returncode:
-            raise CannotMeasure("C compiler", f"the compiler {compiler} can't make a shared library: {done.stderr.strip()[-300:]}")
+            raise CannotMeasure(
+                "C compiler",
+                f"the compiler {compiler} can't make a shared library:"
+                f" {done.stderr.strip()[-300:]}",
+            )
         library.chmod(0o755)
         try:
             os.environ["LD_PRELOAD"] = " ".join(filter(None, [str(library), before]))
@@ -110,10 +125,12 @@ def _preloaded(what: str, code: str) -> Iterator[None]:
 
 
 def flushes(folder: Path, seconds: float, size: int = 8192) -> np.ndarray:
-    """Seconds that each flush of a small file took: write `size` bytes, fsync, again, for `seconds`."""
+    """Seconds that each flush of a small file took: write `size` bytes, fsync, again, for
+    `seconds`.
+    """
     path = Path(folder) / f"flushed-{os.getpid()}"
     file = os.open(path, os.O_CREAT | os.O_WRONLY)
-    taken = []
+    taken: list[float] = []
     try:
         until = time.perf_counter() + seconds
         while time.perf_counter() < until or not taken:
@@ -129,9 +146,14 @@ def flushes(folder: Path, seconds: float, size: int = 8192) -> np.ndarray:
 
 @contextmanager
 def copying(folder: Path, megabytes: int) -> Iterator[None]:
-    """Somebody else writes a large file into the same file system for as long as the block runs, and never flushes it."""
+    """Somebody else writes a large file into the same file system for as long as the block runs,
+    and never flushes it.
+    """
     path = Path(folder) / f"copied-{os.getpid()}"
-    script = f"while :; do dd if=/dev/zero of='{path}' bs=1M count={megabytes} conv=notrunc 2>/dev/null || exit; done"
+    script = (
+        f"while :; do dd if=/dev/zero of='{path}' bs=1M count={megabytes} conv=notrunc 2>/dev/null"
+        " || exit; done"
+    )
     writer = subprocess.Popen(["sh", "-c", script], start_new_session=True)
     try:
         yield

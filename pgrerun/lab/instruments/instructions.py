@@ -2,8 +2,8 @@
 
 callgrind counts how often every instruction was executed, objdump (binutils) says what it is. So
 checks can be counted that are no routines but a comparison and a jump in the middle of one: a
-conditional jump one side of which goes straight to an error report is an error check, and a comparison of
-the first word of a structure with a node tag is the test of a node's type.
+conditional jump one side of which goes straight to an error report is an error check, and a
+comparison of the first word of a structure with a node tag is the test of a node's type.
 """
 
 import re
@@ -18,12 +18,14 @@ from pathlib import Path
 import pandas as pd
 
 from pgrerun.errors import CannotMeasure
-from pgrerun.instruments import callgrind
+from pgrerun.lab.instruments import callgrind
+from pgrerun.lab.server import Cluster
 
 COLUMNS = ["group", "kind", "function", "executed", "instructions"]
 ERROR_CHECK, TYPE_TEST, OTHER = "error check", "type test", "other"
 
-# ereport and elog call this where the level is ERROR or worse for certain (src/include/utils/elog.h)
+# ereport and elog call this where the level is ERROR or worse for certain
+# (src/include/utils/elog.h)
 _REPORTS = ("errstart_cold", "ExceptionalCondition")
 _NODE_TAGS = range(1, 1024)  # src/include/nodes/nodetags.h ends well below
 _PATH = 40  # instructions that an error report's arguments take at most
@@ -34,19 +36,29 @@ _COMPARED = re.compile(r"^\$0x([0-9a-f]+),(\(%\w+\)|%e\w+|%r\d+d)$")
 def unavailable() -> str | None:
     """Why instructions can't be told apart here; None if they can."""
     if not shutil.which("objdump"):
-        return "Instructions can't be told apart: objdump isn't installed (Debian's package is `binutils`)."
+        return (
+            "Instructions can't be told apart: objdump isn't installed (Debian's package is"
+            " `binutils`)."
+        )
     return callgrind.unavailable()
 
 
-def kinds(cluster, groups: Mapping[str, Sequence[str]], *, settings: dict | None = None, unreported: Collection[str] = ()) -> pd.DataFrame:
+def kinds(
+    cluster: Cluster,
+    groups: Mapping[str, Sequence[str]],
+    *,
+    settings: Mapping[str, str | int] | None = None,
+    unreported: Collection[str] = (),
+) -> pd.DataFrame:
     """Instructions that groups of statements execute in the server program, by kind and function.
 
-    As `callgrind.stacks`, but by what an instruction does. Columns: group, kind (ERROR_CHECK, TYPE_TEST, OTHER),
-    function, executed (checks or tests made; instructions for OTHER), instructions (of a check: the jump, and the
-    comparison before it). A type test is any comparison that looks like one, so their number is an
-    upper bound. Libraries are left out. The groups `unreported` run, and are left out of the result. CannotMeasure
-    without valgrind or objdump, for a stripped program, for other processors than x86-64, and for a program that is
-    loaded at changing addresses.
+    As `callgrind.stacks`, but by what an instruction does. Columns: group, kind (ERROR_CHECK,
+    TYPE_TEST, OTHER), function, executed (checks or tests made; instructions for OTHER),
+    instructions (of a check: the jump, and the comparison before it). A type test is any comparison
+    that looks like one, so their number is an upper bound. Libraries are left out. The groups
+    `unreported` run, and are left out of the result. CannotMeasure without valgrind or objdump, for
+    a stripped program, for other processors than x86-64, and for a program that is loaded at
+    changing addresses.
     """
     if reason := unavailable():
         raise CannotMeasure("callgrind" if callgrind.unavailable() else "objdump", reason)
@@ -58,7 +70,13 @@ def kinds(cluster, groups: Mapping[str, Sequence[str]], *, settings: dict | None
     try:
         with ThreadPoolExecutor(1) as beside:
             reading = beside.submit(_Code.read, program)
-            callgrind._run(cluster, statements, settings, cluster.scratch / stem, [*options, "--dump-instr=yes", "--dump-line=no"])
+            callgrind._run(
+                cluster,
+                statements,
+                settings,
+                cluster.scratch / stem,
+                [*options, "--dump-instr=yes", "--dump-line=no"],
+            )
             code = reading.result()
         frames = [
             code.told_apart(_executed(text, program.name, names)).assign(group=group)
@@ -70,8 +88,12 @@ def kinds(cluster, groups: Mapping[str, Sequence[str]], *, settings: dict | None
     return pd.concat(frames, ignore_index=True)[COLUMNS]
 
 
-def _executed(text: str, program: str, names: dict[str, str]) -> dict[int, tuple[str, int]]:
-    """Address to (function, executions) for the program's own instructions (one callgrind dump with --dump-instr)."""
+def _executed(
+    text: str, program: str, names: dict[str, dict[str, str]]
+) -> dict[int, tuple[str, int]]:
+    """Address to (function, executions) for the program's own instructions (one callgrind dump with
+    --dump-instr).
+    """
     found: dict[int, tuple[str, int]] = {}
     ours, function, address, called = False, "", 0, False
     for line in text.splitlines():
@@ -87,7 +109,13 @@ def _executed(text: str, program: str, names: dict[str, str]) -> dict[int, tuple
             called = True  # the next line is what the call cost
         elif not equals and line[:1] in set("0123456789+-*"):
             place, _, cost = line.partition(" ")
-            address = address if place == "*" else int(place, 0) if place[0] not in "+-" else address + int(place)
+            address = (
+                address
+                if place == "*"
+                else int(place, 0)
+                if place[0] not in "+-"
+                else address + int(place)
+            )
             if ours and not called:
                 found[address] = (function, found.get(address, ("", 0))[1] + int(cost))
             called = False
@@ -104,12 +132,23 @@ class _Code:
         return cls(program)
 
     def __init__(self, program: Path):
-        done = subprocess.run(["objdump", "-d", "-w", "--no-show-raw-insn", str(program)], capture_output=True, text=True)
+        done = subprocess.run(
+            ["objdump", "-d", "-w", "--no-show-raw-insn", str(program)],
+            capture_output=True,
+            text=True,
+        )
         if done.returncode or "elf64-x86-64" not in done.stdout[:300]:
-            raise CannotMeasure("objdump", f"the instructions of {program.name} can't be read here: {done.stderr.strip()[:200] or 'they are not for x86-64'}")
-        # "  837970:\tpush   %r12"; most are never executed, so the words are taken apart when they are asked for
+            raise CannotMeasure(
+                "objdump",
+                f"the instructions of {program.name} can't be read here:"
+                f" {done.stderr.strip()[:200] or 'they are not for x86-64'}",
+            )
+        # "  837970:\tpush   %r12"; most are never executed, so the words are taken apart when they
+        # are asked for
         self._lines = [line for line in done.stdout.splitlines() if line[:1] == " "]
-        self._at = {int(line[: line.index(":")], 16): number for number, line in enumerate(self._lines)}
+        self._at = {
+            int(line[: line.index(":")], 16): number for number, line in enumerate(self._lines)
+        }
 
     def _words(self, number: int) -> tuple[str, str]:
         """An instruction's name and operands."""
@@ -119,19 +158,30 @@ class _Code:
     def told_apart(self, executed: Mapping[int, tuple[str, int]]) -> pd.DataFrame:
         """Executions by kind and function."""
         if not executed or sum(address in self._at for address in executed) < 0.99 * len(executed):
-            raise CannotMeasure("objdump", "the program is loaded at addresses that differ from those in its file")
+            raise CannotMeasure(
+                "objdump", "the program is loaded at addresses that differ from those in its file"
+            )
         totals: dict[tuple[str, str], list[int]] = {}
         for address, (function, count) in executed.items():
-            kind, instructions = self._kind(self._at[address]) if address in self._at else (OTHER, 1)
+            kind, instructions = (
+                self._kind(self._at[address]) if address in self._at else (OTHER, 1)
+            )
             entry = totals.setdefault((kind, function), [0, 0])
             entry[0] += count
             entry[1] += count * instructions
         rows = [(kind, function, made, cost) for (kind, function), (made, cost) in totals.items()]
         frame = pd.DataFrame(rows, columns=COLUMNS[1:])
         # the comparison before a check was met on its own as well
-        extra = frame.loc[frame["kind"] != OTHER].assign(more=lambda f: f["instructions"] - f["executed"]).groupby("function")["more"].sum()
+        extra = (
+            frame.loc[frame["kind"] != OTHER]
+            .assign(more=lambda f: f["instructions"] - f["executed"])
+            .groupby("function")["more"]
+            .sum()
+        )
         other = frame["kind"] == OTHER
-        frame.loc[other, "instructions"] -= frame.loc[other, "function"].map(extra).fillna(0).astype(int)
+        frame.loc[other, "instructions"] -= (
+            frame.loc[other, "function"].map(extra).fillna(0).astype(int)
+        )
         frame.loc[other, "executed"] = frame.loc[other, "instructions"]
         return frame
 
@@ -142,10 +192,15 @@ class _Code:
             return OTHER, 1
         before, compared = self._words(number - 1)
         pair = 2 if before.startswith(("cmp", "test", "bt")) else 1
-        target = self._at.get(int(re.match(r"[0-9a-f]+", operands)[0], 16))
+        address = re.match(r"[0-9a-f]+", operands)
+        target = self._at.get(int(address[0], 16)) if address else None
         if any(side is not None and self._reports(side) for side in (number + 1, target)):
             return ERROR_CHECK, pair
-        return (TYPE_TEST, 2) if before in ("cmp", "cmpl") and self._first_word(number - 1, compared) else (OTHER, 1)
+        return (
+            (TYPE_TEST, 2)
+            if before in ("cmp", "cmpl") and self._first_word(number - 1, compared)
+            else (OTHER, 1)
+        )
 
     def _first_word(self, number: int, compared: str) -> bool:
         """Whether a comparison is one of a structure's first word with what may be a node tag."""

@@ -14,11 +14,12 @@ from pathlib import Path
 import psutil
 
 from pgrerun.errors import CannotMeasure
-from pgrerun.instruments import clock, processes
-from pgrerun.server.private import children, process_stat
+from pgrerun.lab.instruments import clock, processes
+from pgrerun.lab.server import Server
+from pgrerun.lab.server.private import children, process_stat
 
 
-def describe(path: str | Path | None = None) -> dict:
+def describe(path: str | Path | None = None) -> dict[str, object]:
     """What a run record says of the machine; every value is JSON, unknown ones are None.
 
     `path` is where the server keeps its files (default: the directory for temporary
@@ -32,7 +33,9 @@ def describe(path: str | Path | None = None) -> dict:
         "distribution": _distribution(),
         "architecture": platform.machine(),
         "cpu_model": _cpu_model(),
-        "cpus_usable": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cpus_usable": (
+            len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        ),
         "cpus": psutil.cpu_count(),
         "cores": psutil.cpu_count(logical=False),
         "governor": _first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
@@ -50,7 +53,9 @@ def describe(path: str | Path | None = None) -> dict:
 def filesystem(path: str | Path) -> dict[str, str] | None:
     """Type and mount options of the filesystem that holds a path; None if it can't be told."""
     path = Path(path).resolve()
-    mounts = [mount for mount in psutil.disk_partitions(all=True) if path.is_relative_to(mount.mountpoint)]
+    mounts = [
+        mount for mount in psutil.disk_partitions(all=True) if path.is_relative_to(mount.mountpoint)
+    ]
     if not mounts:
         return None
     mount = max(mounts, key=lambda mount: len(mount.mountpoint))
@@ -65,7 +70,7 @@ def fdatasync(folder: str | Path, writes: int = 100) -> float | None:
     """
     page = os.urandom(8192)
     try:
-        with tempfile.NamedTemporaryFile(dir=folder, prefix="pgrerun-fdatasync-") as file:
+        with tempfile.TemporaryFile(dir=folder) as file:  # without a name: nothing can stay
             os.pwrite(file.fileno(), page * 16, 0)
             os.fsync(file.fileno())
             times = []
@@ -82,8 +87,8 @@ def fdatasync(folder: str | Path, writes: int = 100) -> float | None:
 def direct_io(folder: str | Path) -> bool:
     """Whether files in a folder can be read and written past the system's cache (O_DIRECT)."""
     try:
-        with tempfile.NamedTemporaryFile(dir=folder, prefix="pgrerun-direct-") as file:
-            os.close(os.open(file.name, os.O_RDWR | os.O_DIRECT))
+        with tempfile.TemporaryFile(dir=folder) as file:
+            os.close(os.open(f"/proc/self/fd/{file.fileno()}", os.O_RDWR | os.O_DIRECT))
     except OSError:
         return False
     return True
@@ -103,7 +108,7 @@ class Load:
 
 
 @contextmanager
-def other_load(server=None) -> Iterator[Load]:
+def other_load(server: Server | None = None) -> Iterator[Load]:
     """Measure around a block how much of the machine others used.
 
     CPU time is counted in ticks of 10 ms, so blocks shorter than about a second
@@ -120,10 +125,12 @@ def other_load(server=None) -> Iterator[Load]:
     if before is None:
         return
     busy, total, ours = (after - earlier for after, earlier in zip(_readings(server), before))
-    load.fraction = min(1.0, max(0.0, busy - ours) / total) if load.seconds >= 0.1 and total else 0.0
+    load.fraction = (
+        min(1.0, max(0.0, busy - ours) / total) if load.seconds >= 0.1 and total else 0.0
+    )
 
 
-def _readings(server) -> tuple[float, float, float]:
+def _readings(server: Server | None) -> tuple[float, float, float]:
     """CPU seconds so far: busy (stolen included), all, ours."""
     times = psutil.cpu_times()
     idle = times.idle + getattr(times, "iowait", 0.0)

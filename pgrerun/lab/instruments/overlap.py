@@ -2,7 +2,7 @@
 
 The 1990 report (section 3.2.2) wrote it to see how much of one process's waiting for the
 disk another process's computation can fill, without a database system in between. This
-module is that program (`python -m pgrerun.instruments.overlap`, one copy) and the verb
+module is that program (`python -m pgrerun.lab.instruments.overlap`, one copy) and the verb
 that runs copies of it side by side on one processor.
 """
 
@@ -39,9 +39,9 @@ class Overlap:
 def calibrate(folder: Path, *, cycles: int, cpu: int = 0) -> int:
     """Rounds of computation per cycle at which one copy waits for its I/O half of the time.
 
-    "Parameters were adjusted so that the program did I/O around 50% of the time."
-    `cycles` is the length of each of the trial runs. Raises CannotMeasure where files in `folder` can't bypass the system's cache, since
-    the disk would never be waited for.
+    "Parameters were adjusted so that the program did I/O around 50% of the time." `cycles` is the
+    length of each of the trial runs. Raises CannotMeasure where files in `folder` can't bypass the
+    system's cache, since the disk would never be waited for.
     """
     rounds = 1000
     for _ in range(3):  # each pass corrects the one before by proportion
@@ -54,21 +54,31 @@ def calibrate(folder: Path, *, cycles: int, cpu: int = 0) -> int:
 
 def run(folder: Path, *, copies: int, cycles: int, rounds: int, cpu: int = 0) -> Overlap:
     """Run `copies` copies at once, all on processor number `cpu`, files in `folder`."""
-    command = [sys.executable, "-m", "pgrerun.instruments.overlap", str(cycles), str(rounds), str(cpu)]
+    command = [
+        sys.executable,
+        "-m",
+        "pgrerun.lab.instruments.overlap",
+        str(cycles),
+        str(rounds),
+        str(cpu),
+    ]
     files = [folder / f"overlap-{number}" for number in range(copies)]
-    running: list[subprocess.Popen] = []
+    running: list[subprocess.Popen[str]] = []
     try:
         for file in files:
             running.append(
-                subprocess.Popen([*command, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+                subprocess.Popen(
+                    [*command, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+                )
             )
-        ready = [copy.stdout.readline() for copy in running]
+        ready = [_line(copy) for copy in running]
         if refused := next((line for line in ready if line != "ready\n"), None):
-            raise CannotMeasure("direct I/O", f"The read-compute-write program can't run here: {refused.strip()}.")
+            raise CannotMeasure(
+                "direct I/O", f"The read-compute-write program can't run here: {refused.strip()}."
+            )
         for copy in running:
-            copy.stdin.write("go\n")
-            copy.stdin.flush()
-        ended = [json.loads(copy.stdout.readline()) for copy in running]
+            _go(copy)
+        ended = [json.loads(_line(copy)) for copy in running]
     finally:
         for copy in running:
             copy.kill()
@@ -77,6 +87,17 @@ def run(folder: Path, *, copies: int, cycles: int, rounds: int, cpu: int = 0) ->
             file.unlink(missing_ok=True)
     elapsed = max(one["end"] for one in ended) - min(one["start"] for one in ended)
     return Overlap(copies, elapsed, sum(one["cpu"] for one in ended) / elapsed)
+
+
+def _line(copy: subprocess.Popen[str]) -> str:
+    """The next line that a copy prints; empty where it has ended."""
+    return copy.stdout.readline() if copy.stdout else ""
+
+
+def _go(copy: subprocess.Popen[str]) -> None:
+    if copy.stdin:
+        copy.stdin.write("go\n")
+        copy.stdin.flush()
 
 
 def _program(cycles: int, rounds: int, cpu: int, file: str) -> None:
@@ -88,7 +109,11 @@ def _program(cycles: int, rounds: int, cpu: int, file: str) -> None:
         if os.pwritev(descriptor, [content], 0) < len(content):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     except OSError as error:
-        print(f"a file in {Path(file).parent} can't be written past the system's cache ({error.strerror})", flush=True)
+        print(
+            f"a file in {Path(file).parent} can't be written past the system's cache"
+            f" ({error.strerror})",
+            flush=True,
+        )
         return
     print("ready", flush=True)
     sys.stdin.readline()
@@ -105,4 +130,4 @@ def _program(cycles: int, rounds: int, cpu: int, file: str) -> None:
 
 
 if __name__ == "__main__":
-    _program(*map(int, sys.argv[1:4]), sys.argv[4])
+    _program(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])

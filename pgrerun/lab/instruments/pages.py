@@ -8,13 +8,16 @@ Needs the contrib extensions pg_buffercache, pageinspect and pg_freespacemap,
 which `server.extension` provides; how often pages were read is `counters.py`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import pandas as pd
 import psycopg
-from psycopg.rows import dict_row
+from psycopg.rows import DictRow, dict_row
 
 from pgrerun.errors import CannotMeasure, RerunError, ServerError
+from pgrerun.lab.server import Server, row, value
+from pgrerun.lab.server.queries import Parameters
 
 _POOL = """
     SELECT * FROM (
@@ -24,7 +27,13 @@ _POOL = """
     WHERE relfilenode IS NOT NULL"""
 _FORKS = {0: "main", 1: "fsm", 2: "vm", 3: "init"}
 _LINE_POINTERS = {0: "unused", 1: "normal", 2: "redirect", 3: "dead"}
-_BTREE_PAGES = {"r": "btree root", "i": "btree inner", "l": "btree leaf", "d": "btree deleted", "e": "btree deleted"}
+_BTREE_PAGES = {
+    "r": "btree root",
+    "i": "btree inner",
+    "l": "btree leaf",
+    "d": "btree deleted",
+    "e": "btree deleted",
+}
 _COLUMNS = ["relation", "fork", "block", "kind", "dirty", "usagecount"]
 
 
@@ -47,25 +56,34 @@ def evict_all(conn: psycopg.Connection) -> int:
 
     Pages in use stay. PostgreSQL 17 and superuser only (CannotMeasure).
     """
-    functions = "SELECT to_regproc('pg_buffercache_evict_all') IS NOT NULL, to_regproc('pg_buffercache_evict') IS NOT NULL"
-    all_at_once, one_by_one = conn.execute(functions).fetchone()
+    functions = (
+        "SELECT to_regproc('pg_buffercache_evict_all') IS NOT NULL,"
+        " to_regproc('pg_buffercache_evict') IS NOT NULL"
+    )
+    all_at_once, one_by_one = row(conn, functions)
     try:
         if all_at_once:
-            return conn.execute("SELECT buffers_evicted FROM pg_buffercache_evict_all()").fetchone()[0]
+            return value(conn, int, "SELECT buffers_evicted FROM pg_buffercache_evict_all()")
         if one_by_one:
-            return conn.execute(
-                "SELECT count(*) FILTER (WHERE pg_buffercache_evict(bufferid)) FROM pg_buffercache"
-                " WHERE relfilenode IS NOT NULL"
-            ).fetchone()[0]
+            query = """
+                SELECT count(*) FILTER (WHERE pg_buffercache_evict(bufferid)) FROM pg_buffercache
+                WHERE relfilenode IS NOT NULL"""
+            return value(conn, int, query)
     except psycopg.errors.InsufficientPrivilege as error:
         raise CannotMeasure("superuser", f"The buffer pool can't be emptied: {error}") from None
     raise CannotMeasure(
         "contrib:pg_buffercache",
-        "The buffer pool can't be emptied in place: that takes pg_buffercache of PostgreSQL 17 or later.",
+        "The buffer pool can't be emptied in place: that takes pg_buffercache of PostgreSQL 17 or"
+        " later.",
     )
 
 
-def touched(server, work: Sequence[str] | Callable[[psycopg.Connection], object], *, warm: bool = True) -> pd.DataFrame:
+def touched(
+    server: Server,
+    work: Sequence[str] | Callable[[psycopg.Connection], object],
+    *,
+    warm: bool = True,
+) -> pd.DataFrame:
     """The distinct pages that some work needs: the columns of `resident`, minus usagecount.
 
     The pool is emptied, then the work (statements, each in a transaction of its
@@ -79,7 +97,10 @@ def touched(server, work: Sequence[str] | Callable[[psycopg.Connection], object]
     schemas = [server.extension("pg_buffercache"), server.extension("pageinspect")]
     with server.connect() as probe, server.connect() as worker:
         # on a borrowed server the extensions may lie anywhere
-        path = "SELECT set_config('search_path', concat_ws(', ', current_setting('search_path'), %s::text, %s::text), false)"
+        path = (
+            "SELECT set_config('search_path', concat_ws(', ', current_setting('search_path'),"
+            " %s::text, %s::text), false)"
+        )
         probe.execute(path, schemas)
         _pool(probe)
         worker.execute("SELECT 1")
@@ -106,7 +127,9 @@ def heap_page(conn: psycopg.Connection, relation: str, block: int) -> pd.DataFra
     ctid ("(block,line pointer)" of the next version), and flags (names of the
     tuple's infomask bits such as "HEAP_HOT_UPDATED", a list).
     """
-    [kind] = _rows(conn, "SELECT relkind::text FROM pg_class WHERE oid = %s::text::regclass", [relation])
+    [kind] = _rows(
+        conn, "SELECT relkind::text FROM pg_class WHERE oid = %s::text::regclass", [relation]
+    )
     if kind["relkind"] not in ("r", "t", "m"):
         raise RerunError(f"{relation} isn't a table, so its pages have no heap tuples to show.")
     rows = _rows(
@@ -114,15 +137,16 @@ def heap_page(conn: psycopg.Connection, relation: str, block: int) -> pd.DataFra
         """
         SELECT lp AS line_pointer, lp_flags AS state, lp_off AS "offset", lp_len AS length,
                t_xmin::text::bigint AS xmin, t_xmax::text::bigint AS xmax, t_ctid::text AS ctid,
-               CASE WHEN t_infomask IS NOT NULL
-                    THEN (SELECT raw_flags FROM heap_tuple_infomask_flags(t_infomask, t_infomask2)) END AS flags
+               CASE WHEN t_infomask IS NOT NULL THEN (
+                   SELECT raw_flags FROM heap_tuple_infomask_flags(t_infomask, t_infomask2)
+               ) END AS flags
         FROM heap_page_items(get_raw_page(%s, %s))""",
         [relation, block],
     )
-    for row in rows:
-        row["state"] = _LINE_POINTERS[row["state"]]
-        row["points_to"] = row["offset"] if row["state"] == "redirect" else None
-        row["flags"] = row["flags"] or []
+    for pointer in rows:
+        pointer["state"] = _LINE_POINTERS[pointer["state"]]
+        pointer["points_to"] = pointer["offset"] if pointer["state"] == "redirect" else None
+        pointer["flags"] = pointer["flags"] or []
     numbers = dict.fromkeys(["xmin", "xmax", "points_to"], "Int64")  # integers that may be missing
     return pd.DataFrame(rows).astype(numbers) if rows else pd.DataFrame(rows)
 
@@ -138,7 +162,8 @@ def free_space(conn: psycopg.Connection, relation: str) -> pd.DataFrame:
         """
         SELECT f.blkno AS block, f.avail AS recorded, h.upper - h.lower AS actual
         FROM pg_freespace(%(relation)s::text::regclass) f,
-             LATERAL page_header(get_raw_page(%(relation)s::text, f.blkno::int)) h ORDER BY block""",
+             LATERAL page_header(get_raw_page(%(relation)s::text, f.blkno::int)) h
+        ORDER BY block""",
         {"relation": relation},
     )
     return pd.DataFrame(rows, columns=["block", "recorded", "actual"])
@@ -151,7 +176,8 @@ def tree_levels(conn: psycopg.Connection, index: str) -> pd.DataFrame:
     Reads every page of the index; needs pageinspect. Deleted pages are left out.
     """
     [(newer,)] = conn.execute(
-        "SELECT EXISTS (SELECT FROM pg_proc WHERE proname = 'bt_page_stats' AND 'btpo_level' = ANY(proargnames))"
+        "SELECT EXISTS (SELECT FROM pg_proc WHERE proname = 'bt_page_stats' AND 'btpo_level' ="
+        " ANY(proargnames))"
     ).fetchall()
     rows = _rows(
         conn,
@@ -171,45 +197,68 @@ def tree_levels(conn: psycopg.Connection, index: str) -> pd.DataFrame:
 # -- what a page is ----------------------------------------------------------------
 
 
-def _pool(conn: psycopg.Connection) -> list[dict]:
+_Node = tuple[int, int, int]  # tablespace, database, relfilenode
+
+
+@dataclass(frozen=True)
+class _Relation:
+    """What a page's kind depends on."""
+
+    oid: int
+    name: str
+    method: str  # access method: "heap", "btree", ...
+    relkind: str
+    catalog: bool
+
+
+def _node(page: DictRow) -> _Node:
+    return page["reltablespace"], page["reldatabase"], page["relfilenode"]
+
+
+def _identity(page: DictRow) -> tuple[_Node, int, int]:
+    return _node(page), page["relforknumber"], page["block"]
+
+
+def _pool(conn: psycopg.Connection) -> list[DictRow]:
     """Every buffer in use, and how many the pool has, read before anything is inspected."""
     try:
         return conn.cursor(row_factory=dict_row).execute(_POOL, prepare=True).fetchall()
     except psycopg.errors.InsufficientPrivilege as error:
-        raise CannotMeasure("superuser", f"The buffer pool can't be looked into: {error.diag.message_primary}.") from None
+        raise CannotMeasure(
+            "superuser", f"The buffer pool can't be looked into: {error.diag.message_primary}."
+        ) from None
     except psycopg.errors.UndefinedTable:
         raise CannotMeasure(
             "contrib:pg_buffercache",
-            "The buffer pool can't be looked into: the extension pg_buffercache isn't installed in this database.",
+            "The buffer pool can't be looked into: the extension pg_buffercache isn't installed in"
+            " this database.",
         ) from None
 
 
-def _identity(page: dict) -> tuple:
-    return tuple(page[name] for name in ("reltablespace", "reldatabase", "relfilenode", "relforknumber", "block"))
-
-
-def _classified(conn: psycopg.Connection, pages: list[dict]) -> pd.DataFrame:
+def _classified(conn: psycopg.Connection, pages: list[DictRow]) -> pd.DataFrame:
     """Name the relation and the kind of each page."""
-    relations = _relations(conn, {(p["reltablespace"], p["reldatabase"], p["relfilenode"]) for p in pages})
+    relations = _relations(conn, {_node(page) for page in pages})
     btrees = [
-        (relations[key]["oid"], page["block"])
+        (relations[_node(page)].oid, page["block"])
         for page in pages
-        if (key := (page["reltablespace"], page["reldatabase"], page["relfilenode"])) in relations
-        and relations[key]["method"] == "btree" and page["relforknumber"] == 0 and page["block"] > 0
+        if _node(page) in relations
+        and relations[_node(page)].method == "btree"
+        and page["relforknumber"] == 0
+        and page["block"] > 0
     ]
     types = _btree_types(conn, btrees)
     for page in pages:
+        relation = relations.get(_node(page))
         page["fork"] = _FORKS[page["relforknumber"]]
-        relation = relations.get((page["reltablespace"], page["reldatabase"], page["relfilenode"]))
-        page["relation"] = relation and relation["name"]
-        page["kind"] = _kind(page, relation, types)
+        page["relation"] = relation and relation.name
+        page["kind"] = _kind(page["fork"], page["block"], relation, types)
     frame = pd.DataFrame(pages, columns=_COLUMNS)
     return frame.sort_values(["relation", "fork", "block"], ignore_index=True)
 
 
-def _relations(conn: psycopg.Connection, nodes: set[tuple]) -> dict[tuple, dict]:
-    """Relations of this database (and shared ones) by (tablespace, database, relfilenode)."""
-    rows = _rows(
+def _relations(conn: psycopg.Connection, nodes: set[_Node]) -> dict[_Node, _Relation]:
+    """Relations of this database, and shared ones."""
+    found = _rows(
         conn,
         """
         SELECT tablespace, database, node, c.oid::bigint AS oid, c.oid::regclass::text AS name,
@@ -221,47 +270,61 @@ def _relations(conn: psycopg.Connection, nodes: set[tuple]) -> dict[tuple, dict]
         WHERE database IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))""",
         [list(column) for column in zip(*nodes)] or [[], [], []],
     )
-    return {(row["tablespace"], row["database"], row["node"]): row for row in rows}
+    return {
+        (one.pop("tablespace"), one.pop("database"), one.pop("node")): _Relation(**one)
+        for one in found
+    }
 
 
-def _btree_types(conn: psycopg.Connection, blocks: list[tuple[int, int]]) -> dict[tuple[int, int], str]:
-    """The letter that pageinspect gives each page of a B-tree."""
+def _btree_types(
+    conn: psycopg.Connection, blocks: list[tuple[int, int]]
+) -> dict[tuple[int, int], str]:
+    """The letter that pageinspect gives each page of a B-tree, by the index's OID and block."""
     if not blocks:
         return {}
-    rows = _rows(
+    found = _rows(
         conn,
-        "SELECT relation, block, (bt_page_stats(relation::regclass::text, block)).type::text AS type"
-        " FROM unnest(%s::oid[], %s::int[]) AS t(relation, block)",
+        "SELECT relation, block, (bt_page_stats(relation::regclass::text, block)).type::text AS"
+        " type FROM unnest(%s::oid[], %s::int[]) AS t(relation, block)",
         [list(column) for column in zip(*blocks)],
     )
-    return {(row["relation"], row["block"]): row["type"] for row in rows}
+    return {(one["relation"], one["block"]): one["type"] for one in found}
 
 
-def _kind(page: dict, relation: dict | None, types: dict) -> str:
-    if page["fork"] in ("vm", "fsm"):
-        return page["fork"]
+def _kind(
+    fork: str, block: int, relation: _Relation | None, types: Mapping[tuple[int, int], str]
+) -> str:
+    if fork in ("vm", "fsm"):
+        return fork
     if relation is None:
         return "other database"
-    if relation["method"] == "btree":
-        letter = types.get((relation["oid"], page["block"]))
-        kind = "btree meta" if page["block"] == 0 else _BTREE_PAGES.get(letter, "btree deleted")
-    elif relation["relkind"] == "i":
-        kind = f"{relation['method']} page"
+    if relation.method == "btree":
+        letter = types.get((relation.oid, block), "")
+        kind = "btree meta" if block == 0 else _BTREE_PAGES.get(letter, "btree deleted")
+    elif relation.relkind == "i":
+        kind = f"{relation.method} page"
     else:
-        kind = {"t": "toast", "S": "sequence"}.get(relation["relkind"], "heap")
-    return f"catalog {kind}" if relation["catalog"] else kind
+        kind = {"t": "toast", "S": "sequence"}.get(relation.relkind, "heap")
+    return f"catalog {kind}" if relation.catalog else kind
 
 
-def _rows(conn: psycopg.Connection, sql: str, parameters) -> list[dict]:
+def _rows(conn: psycopg.Connection, sql: str, parameters: Parameters) -> list[DictRow]:
     try:
         return conn.cursor(row_factory=dict_row).execute(sql, parameters).fetchall()
     except psycopg.errors.UndefinedFunction as error:
         raise CannotMeasure(
             "contrib:pageinspect",
-            f"Pages can't be inspected here: {error.diag.message_primary}. The extensions pageinspect and "
-            "pg_freespacemap (of PostgreSQL 13 or later) have to be installed in this database.",
+            f"Pages can't be inspected here: {error.diag.message_primary}. The extensions"
+            " pageinspect and pg_freespacemap (of PostgreSQL 13 or later) have to be installed in"
+            " this database.",
         ) from None
     except psycopg.errors.InsufficientPrivilege as error:
-        raise CannotMeasure("superuser", f"Pages can't be inspected here: {error.diag.message_primary}.") from None
-    except (psycopg.errors.UndefinedTable, psycopg.errors.WrongObjectType, psycopg.errors.InvalidParameterValue) as error:
+        raise CannotMeasure(
+            "superuser", f"Pages can't be inspected here: {error.diag.message_primary}."
+        ) from None
+    except (
+        psycopg.errors.UndefinedTable,
+        psycopg.errors.WrongObjectType,
+        psycopg.errors.InvalidParameterValue,
+    ) as error:
         raise RerunError(f"These pages can't be inspected: {error.diag.message_primary}.") from None

@@ -1,7 +1,7 @@
 """A copy of a server program in which one routine always gives the same answer.
 
-What would happen without a check? Where the check is a routine of its own, its code can be replaced by
-one that returns at once, without compiling anything. The copy lives in a private directory; the
+What would happen without a check? Where the check is a routine of its own, its code can be replaced
+by one that returns at once, without compiling anything. The copy lives in a private directory; the
 installed program is only read.
 """
 
@@ -11,14 +11,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pgrerun.errors import CannotMeasure
-from pgrerun.instruments import symbols
-from pgrerun.server import Programs, private
+from pgrerun.lab.instruments import symbols
+from pgrerun.lab.server import Programs, private
 
 _X86_64, _AARCH64 = 62, 183  # ELF e_machine
 
 
 def _code(machine: int, answer: int) -> bytes:
-    """Machine code of `return answer;` by both platforms' calling conventions (0 <= answer < 65536)."""
+    """Machine code of `return answer;` by both platforms' calling conventions.
+
+    0 <= answer < 65536.
+    """
     if machine == _X86_64:  # mov eax, answer; ret
         return b"\xb8" + struct.pack("<I", answer) + b"\xc3"
     if machine == _AARCH64:  # movz w0, answer; ret

@@ -8,7 +8,6 @@ For exact counts of instructions see `callgrind.py`.
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
@@ -17,23 +16,28 @@ from pathlib import Path
 import pandas as pd
 
 from pgrerun.errors import CannotMeasure, ServerError
+from pgrerun.lab.server.private import PrivateDirectory, base_directory
 
 COLUMNS = ["comm", "dso", "symbol", "samples", "share"]
 # Else perf goes through the kernel's BPF programs as it ends, for half a second.
-RECORD = ("record", "--no-bpf-event")
+# --no-buildid-cache: it copies every program that is sampled into the user's home, to stay there.
+RECORD = ("record", "--no-bpf-event", "--no-buildid-cache")
 
 
 @lru_cache
 def unavailable() -> str | None:
     """Why processes can't be sampled here; None if they can. Tries it once."""
     if not shutil.which("perf"):
-        return "Processes can't be sampled: perf isn't installed (Debian's package is `linux-perf`)."
-    with tempfile.TemporaryDirectory() as folder:
-        done = _perf(*RECORD, "-e", "cpu-clock", "-o", f"{folder}/data", "--", "true")
+        return (
+            "Processes can't be sampled: perf isn't installed (Debian's package is `linux-perf`)."
+        )
+    with PrivateDirectory(base_directory()) as place:
+        done = perf(*RECORD, "-e", "cpu-clock", "-o", place.path / "data", "--", "true")
     if done.returncode:
         return (
-            f"Processes can't be sampled: perf is installed but refuses ({done.stderr.strip()[:300]}). "
-            "It needs a matching kernel and /proc/sys/kernel/perf_event_paranoid of at most 2."
+            "Processes can't be sampled: perf is installed but refuses"
+            f" ({done.stderr.strip()[:300]}). It needs a matching kernel and"
+            " /proc/sys/kernel/perf_event_paranoid of at most 2."
         )
     return None
 
@@ -52,23 +56,32 @@ def sample(pids: Iterable[int], seconds: float, *, frequency: int = 999) -> pd.D
     the processes were idle. CannotMeasure without perf, ServerError if they are gone.
     """
     require()
-    pids = ",".join(map(str, pids))
-    with tempfile.TemporaryDirectory(prefix="pgrerun-perf-") as folder:
-        data = f"{folder}/data"
-        done = _perf(*RECORD, "-e", "cpu-clock", "-F", frequency, "-p", pids, "-o", data, "--", "sleep", seconds)
-        if done.returncode or not Path(data).exists():
-            raise ServerError(f"The processes {pids} can't be sampled: {done.stderr.strip()[-300:]}")
-        report = _perf("report", "-i", data, "--stdio", "-t", "|", "--sort", "comm,dso,symbol", "-n", "--no-children", "-q", "-g", "none")
+    listed = ",".join(map(str, pids))
+    with PrivateDirectory(base_directory()) as place:
+        data = place.path / "data"
+        what = ("-e", "cpu-clock", "-F", frequency, "-p", listed)
+        done = perf(*RECORD, *what, "-o", data, "--", "sleep", seconds)
+        if done.returncode or not data.exists():
+            raise ServerError(
+                f"The processes {listed} can't be sampled: {done.stderr.strip()[-300:]}"
+            )
+        # one line a function, its fields separated by bars, without call chains
+        shape = ("--stdio", "-q", "-t", "|", "-n", "--no-children", "-g", "none")
+        report = perf("report", "-i", data, "--sort", "comm,dso,symbol", *shape)
     return _read(report.stdout)
 
 
 @contextmanager
-def attached(pid: int, data: Path, *options: str) -> Iterator[Callable[[], AbstractContextManager[None]]]:
-    """Attach perf to a process, and to what it starts; gives a function whose context is recorded, and nothing else is.
+def attached(
+    pid: int, data: Path, *options: str
+) -> Iterator[Callable[[], AbstractContextManager[None]]]:
+    """Attach perf to a process, and to what it starts.
 
-    To come up takes perf longer than many a measurement; attached, with its events off, it costs nothing that
-    can be measured. `options` name the event and its rate, e.g. "-e", "cpu-clock", "-F", "99"; `data` is perf's
-    file, complete afterwards. CannotMeasure if perf can't.
+    Gives a function whose context is recorded, and nothing else is.
+
+    To come up takes perf longer than many a measurement; attached, with its events off, it costs
+    nothing that can be measured. `options` name the event and its rate, e.g. "-e", "cpu-clock",
+    "-F", "99"; `data` is perf's file, complete afterwards. CannotMeasure if perf can't.
     """
     require()
     commands, ours = os.pipe()
@@ -87,14 +100,23 @@ def attached(pid: int, data: Path, *options: str) -> Iterator[Callable[[], Abstr
         finally:
             told(b"disable")
 
-    command = ["perf", *RECORD, "--no-buildid", "--no-buildid-cache", *options, "-D", "-1", "--control", f"fd:{commands},{theirs}"]
+    control = f"fd:{commands},{theirs}"
+    command = ["perf", *RECORD, "--no-buildid", *options, "-D", "-1", "--control", control]
     try:
         with subprocess.Popen(
-            [*command, "-p", str(pid), "-o", str(data)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, pass_fds=(commands, theirs)
-        ) as recorder:  # fmt: skip
+            [*command, "-p", str(pid), "-o", str(data)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            pass_fds=(commands, theirs),
+        ) as recorder:
             os.close(theirs)  # so that its end ends what is read from it
             if not told(b"disable"):
-                raise CannotMeasure("perf", f"perf can't follow process {pid} ({recorder.stderr.read().strip()[-300:]})")
+                _, said_of_it = recorder.communicate()
+                raise CannotMeasure(
+                    "perf", f"perf can't follow process {pid} ({said_of_it.strip()[-300:]})"
+                )
             try:
                 yield counting
             finally:
@@ -105,8 +127,11 @@ def attached(pid: int, data: Path, *options: str) -> Iterator[Callable[[], Abstr
             os.close(end)
 
 
-def _perf(*arguments) -> subprocess.CompletedProcess:
-    return subprocess.run(["perf", *map(str, arguments)], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+def perf(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run perf to its end; its exit status is the caller's to judge."""
+    return subprocess.run(
+        ["perf", *map(str, arguments)], capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
 
 
 def _read(report: str) -> pd.DataFrame:
@@ -117,7 +142,16 @@ def _read(report: str) -> pd.DataFrame:
         if len(fields) >= 5 and fields[1].isdigit():
             _, samples, comm, dso, symbol, *_ = fields  # some releases append columns for branches
             # "[.] ExecScan" is user space, "[k] ..." the kernel
-            rows.append({"comm": comm, "dso": dso, "symbol": symbol.partition("] ")[2] or symbol, "samples": int(samples)})
+            rows.append(
+                {
+                    "comm": comm,
+                    "dso": dso,
+                    "symbol": symbol.partition("] ")[2] or symbol,
+                    "samples": int(samples),
+                }
+            )
     frame = pd.DataFrame(rows, columns=COLUMNS[:-1])
-    frame["share"] = frame["samples"] / frame["samples"].sum() if len(frame) else pd.Series(dtype=float)
+    frame["share"] = (
+        frame["samples"] / frame["samples"].sum() if len(frame) else pd.Series(dtype=float)
+    )
     return frame.sort_values("samples", ascending=False, ignore_index=True)

@@ -7,22 +7,28 @@ and the schedule lag and the transactions never started are reported beside it.
 """
 
 import re
+import subprocess
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
 
 from pgrerun.errors import CannotMeasure, ParameterError, ServerError
+from pgrerun.lab.server import Server, private
 
 PROTOCOLS = ("simple", "extended", "prepared")
 BUILTINS = ("tpcb-like", "simple-update", "select-only")
 
 _FIELDS = {
-    "tps": r"^tps = ([\d.]+) \((?:without initial connection time|excluding connections establishing)\)",
+    "tps": (
+        r"^tps = ([\d.]+) \((?:without initial connection time|excluding connections"
+        r" establishing)\)"
+    ),
     "transactions": r"^number of transactions actually processed: (\d+)",
     "failed": r"^number of failed transactions: (\d+)",
     "skipped": r"^number of transactions skipped: (\d+)",
@@ -67,12 +73,14 @@ class PgbenchResult:
     def percentile(self, q: float) -> float:
         """A percentile (0 to 100) of the logged latencies, in ms. Needs `log=True`."""
         if self.log is None:
-            raise ParameterError("Percentiles come from single transactions: run pgbench with log=True.")
+            raise ParameterError(
+                "Percentiles come from single transactions: run pgbench with log=True."
+            )
         return float(np.percentile(self.log.loc[self.log["outcome"] == "done", "latency_ms"], q))
 
 
 def run(
-    server,
+    server: Server,
     script: str | Path | None = None,
     *,
     builtin: str | None = None,
@@ -113,24 +121,34 @@ def run(
         # a weight, so that an @ in the path isn't taken for one
         arguments += ["-b", builtin] if builtin else ["-f", f"{scratch.write(_text(script))}@1"]
         # transactions have no known duration; seconds have, but the slowest may overstay
-        done = server.tool("pgbench", *arguments, check=False, timeout=seconds and seconds * 2 + 120)
+        done = server.tool(
+            "pgbench", *arguments, check=False, timeout=seconds and seconds * 2 + 120
+        )
         _raise_if_broken(done)
         return _result(done.stdout, scratch.rows(rated=rate is not None) if log else None)
 
 
-def _text(script: str | Path) -> str:
-    return script.read_text() if isinstance(script, Path) else script
+def _text(script: str | Path | None) -> str:
+    return script.read_text() if isinstance(script, Path) else script or ""
 
 
-def _check(script, builtin, clients, seconds, transactions, protocol) -> None:
+def _check(
+    script: str | Path | None,
+    builtin: str | None,
+    clients: int,
+    seconds: int | None,
+    transactions: int | None,
+    protocol: str,
+) -> None:
+    length = seconds if transactions is None else transactions
     problem = None
     if (script is None) == (builtin is None):
         problem = "give either a script or the name of a builtin"
     elif builtin is not None and builtin not in BUILTINS:
         problem = f"builtin is one of {', '.join(BUILTINS)}, not {builtin!r}"
-    elif (seconds is None) == (transactions is None):
+    elif length is None or None not in (seconds, transactions):
         problem = "give either seconds or transactions per client"
-    elif (seconds if transactions is None else transactions) != int(seconds or transactions or 0) or (seconds or transactions) < 1:
+    elif length != int(length) or length < 1:
         problem = "seconds or transactions must be a whole number of at least 1"
     elif clients < 1:
         problem = f"at least one client is needed, not {clients}"
@@ -140,21 +158,25 @@ def _check(script, builtin, clients, seconds, transactions, protocol) -> None:
         raise ParameterError(f"pgbench can't be run like this: {problem}.")
 
 
-_help: WeakKeyDictionary = WeakKeyDictionary()  # by server, whose programs never change
+_help: WeakKeyDictionary[Server, str] = WeakKeyDictionary()  # a server's programs never change
 
 
-def _knows(server, option: str) -> bool:
+def _knows(server: Server, option: str) -> bool:
     """Whether this server's pgbench has an option; asked once per server."""
     if server not in _help:
         _help[server] = server.tool("pgbench", "--help").stdout
     return option in _help[server]
 
 
-def _raise_if_broken(done) -> None:
+def _raise_if_broken(done: subprocess.CompletedProcess[str]) -> None:
     aborted = re.search(r"Run was aborted|client \d+ (?:script \d+ )?aborted", done.stderr)
     if done.returncode == 0 and not aborted:
         return
-    said = [line for line in done.stderr.splitlines() if not line.startswith(("pgbench (", "transaction type"))]
+    said = [
+        line
+        for line in done.stderr.splitlines()
+        if not line.startswith(("pgbench (", "transaction type"))
+    ]
     told = " ".join(said[-6:]).strip() or f"it said nothing and left with status {done.returncode}"
     if "too many clients" in told or "remaining connection slots" in told:
         told += " Use fewer clients, or raise max_connections."
@@ -164,12 +186,13 @@ def _raise_if_broken(done) -> None:
 def _result(output: str, log: pd.DataFrame | None) -> PgbenchResult:
     found = {name: re.search(pattern, output, re.MULTILINE) for name, pattern in _FIELDS.items()}
     values = {name: float(match[1]) if match else None for name, match in found.items()}
-    if values["tps"] is None or values["transactions"] is None:
+    tps, transactions, latency = (values[name] for name in ("tps", "transactions", "latency_ms"))
+    if tps is None or transactions is None or latency is None:
         raise ServerError(f"pgbench's report can't be understood; it said: {output.strip()[-500:]}")
     return PgbenchResult(
-        tps=values["tps"],
-        transactions=int(values["transactions"]),
-        latency_ms=values["latency_ms"],
+        tps=tps,
+        transactions=int(transactions),
+        latency_ms=latency,
         latency_stddev_ms=values["latency_stddev_ms"],
         failed=int(values["failed"] or 0),
         skipped=int(values["skipped"] or 0),
@@ -188,26 +211,29 @@ class _Scratch:
         self._folder = folder
         self.log = folder / f"{self._stem}-log"
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         for path in self._folder.glob(f"{self._stem}*"):
             path.unlink(missing_ok=True)
 
     def write(self, script: str) -> Path:
         path = self._folder / f"{self._stem}.sql"
-        path.write_text(script)
-        path.chmod(0o644)  # pgbench may run as another account than we do
+        private.create(path, script)  # pgbench may run as another account than we do
         return path
 
     def rows(self, rated: bool) -> pd.DataFrame:
         """The per-transaction log of all threads, in the order of the transactions' ends."""
         columns = _LOG + (["lag_us"] if rated else [])
         paths = sorted(self._folder.glob(f"{self.log.name}.*"))
-        frames = [pd.read_csv(path, sep=" ", names=columns, usecols=range(len(columns))) for path in paths]
+        frames = [
+            pd.read_csv(path, sep=" ", names=columns, usecols=range(len(columns))) for path in paths
+        ]
         if not frames:
-            raise CannotMeasure("pgbench log", f"pgbench left no log of single transactions in {self._folder}.")
+            raise CannotMeasure(
+                "pgbench log", f"pgbench left no log of single transactions in {self._folder}."
+            )
         rows = pd.concat(frames, ignore_index=True)
         latency = pd.to_numeric(rows["latency_us"], errors="coerce")
         log = pd.DataFrame(

@@ -11,8 +11,12 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import psycopg
+
+from pgrerun.errors import RerunError
+from pgrerun.lab.server.queries import Parameters
 
 _BUFFERS = {
     f"{kind} {verb} Blocks": f"{kind}_{verb}".lower()
@@ -21,10 +25,21 @@ _BUFFERS = {
 }
 # what tells two shapes apart, besides the tree itself; costs, rows and names of aliases don't
 _SHAPE = (
-    "Node Type", "Strategy", "Partial Mode", "Operation", "Parallel Aware", "Join Type",
-    "Relation Name", "Index Name", "CTE Name", "Function Name", "Scan Direction",
-    "Parent Relationship", "Subplan Name", "Command",
-)  # fmt: skip
+    "Node Type",
+    "Strategy",
+    "Partial Mode",
+    "Operation",
+    "Parallel Aware",
+    "Join Type",
+    "Relation Name",
+    "Index Name",
+    "CTE Name",
+    "Function Name",
+    "Scan Direction",
+    "Parent Relationship",
+    "Subplan Name",
+    "Command",
+)
 
 
 @dataclass(frozen=True)
@@ -45,7 +60,7 @@ class Plan:
     rows_estimated: float
     rows_actual: float | None
     loops: float | None
-    properties: dict
+    properties: dict[str, Any]
     children: tuple["Plan", ...]
 
     def walk(self) -> Iterator["Plan"]:
@@ -57,6 +72,19 @@ class Plan:
     def find(self, node_type: str) -> list["Plan"]:
         """The nodes of one type, such as "Seq Scan"."""
         return [node for node in self.walk() if node.node_type == node_type]
+
+    def scan_of(self, relation: str) -> "Plan":
+        """The first node that scans a relation. RerunError if the plan has none."""
+        for node in self.walk():
+            if node.relation == relation:
+                return node
+        raise RerunError(f"The plan {self.shape()} has no scan of {relation}.")
+
+    @property
+    def joins(self) -> list[str]:
+        """The plan's joins from the top: "Hash Join", "Merge Join", "Nested Loop"."""
+        kinds = ("Hash Join", "Merge Join", "Nested Loop")
+        return [node.node_type for node in self.walk() if node.node_type in kinds]
 
     @property
     def self_cost(self) -> float:
@@ -81,16 +109,48 @@ class Plan:
 
     @property
     def buffers(self) -> dict[str, int] | None:
-        """Pages, children included: shared_hit, shared_read, ..., temp_written; None if not asked for."""
-        found = {name: self.properties[key] for key, name in _BUFFERS.items() if key in self.properties}
+        """Pages, children included: shared_hit, shared_read, ..., temp_written.
+
+        None unless the statement was executed, or buffers asked for.
+        """
+        found = {
+            name: self.properties[key] for key, name in _BUFFERS.items() if key in self.properties
+        }
         return found or None
+
+    @property
+    def page_accesses(self) -> int | None:
+        """Accesses to pages in the buffer pool, found there or read; None unless executed."""
+        found = self.buffers
+        return None if found is None else found["shared_hit"] + found["shared_read"]
+
+    # Times in ms, of the top node of a plan that was executed; else None. They are EXPLAIN's
+    # account, with what it costs to keep it: for the parts of one statement, not to compare two.
+
+    @property
+    def planning_ms(self) -> float | None:
+        """Time to plan; also without executing if `summary=True` was asked for."""
+        return self.properties.get("Planning Time")
+
+    @property
+    def execution_ms(self) -> float | None:
+        """Time from the executor's start to its end, compiling included."""
+        return self.properties.get("Execution Time")
+
+    @property
+    def jit_ms(self) -> float | None:
+        """Time that just-in-time compilation took; 0 where nothing was compiled."""
+        if self.execution_ms is None:
+            return None
+        timing = self.properties.get("JIT", {}).get("Timing", {})
+        return float(timing.get("Total", 0.0))
 
     @cached_property
     def fingerprint(self) -> str:
         """Twelve hexadecimal digits that stay the same as long as the plan's shape does."""
         return hashlib.sha256(json.dumps(self._form(), sort_keys=True).encode()).hexdigest()[:12]
 
-    def _form(self) -> list:
+    def _form(self) -> list[object]:
         own = {name: self.properties[name] for name in _SHAPE if name in self.properties}
         return [own, [child._form() for child in self.children]]
 
@@ -108,11 +168,13 @@ class Plan:
         """The node's name as EXPLAIN prints it in text format."""
         properties = self.properties
         title = self.node_type
-        strategy = properties.get("Strategy")
+        strategy = properties.get("Strategy", "")
         if title == "Aggregate":
-            title = {"Sorted": "GroupAggregate", "Hashed": "HashAggregate", "Mixed": "MixedAggregate"}.get(
-                strategy, "Aggregate"
-            )
+            title = {
+                "Sorted": "GroupAggregate",
+                "Hashed": "HashAggregate",
+                "Mixed": "MixedAggregate",
+            }.get(strategy, "Aggregate")
         elif title == "SetOp" and strategy == "Hashed":
             title = "HashSetOp"
         elif title == "ModifyTable":
@@ -131,21 +193,29 @@ class Plan:
 
 
 def explain(
-    conn: psycopg.Connection, sql: str, parameters=None, *, execute: bool = False, **options: bool | str
+    conn: psycopg.Connection,
+    sql: str,
+    parameters: Parameters = None,
+    *,
+    execute: bool = False,
+    **options: bool | str,
 ) -> Plan:
     """The plan of one statement (its parameters filled in as literals).
 
     `options` are EXPLAIN's own (`settings=True`, `generic_plan=True`, `wal=True`).
     With `execute` the statement runs, with ANALYZE, BUFFERS and timing off, inside a
-    transaction (a savepoint, if one is open) that is rolled back: actual rows, no times.
+    transaction (a savepoint, if one is open) that is rolled back: actual rows, no times
+    of single nodes. `sql` may be an EXECUTE of a prepared statement.
     """
     if execute:
-        options = {"analyze": True, "timing": False, "buffers": True} | options
+        options = {"analyze": True, "timing": False, "buffers": True, **options}
     settings = "".join(f", {name} {_option(value)}" for name, value in options.items())
     # literals, because EXPLAIN must see the very statement that a client would send as text
     cursor = psycopg.ClientCursor(conn)
     with conn.transaction(force_rollback=execute):
-        [[document]] = cursor.execute(f"EXPLAIN (FORMAT JSON{settings}) {sql}", parameters).fetchall()
+        [[document]] = cursor.execute(
+            f"EXPLAIN (FORMAT JSON{settings}) {sql}", parameters
+        ).fetchall()
     [top] = document if not isinstance(document, str) else json.loads(document)
     about = {name: value for name, value in top.items() if name != "Plan"}
     return _node(top["Plan"], about)
@@ -155,7 +225,7 @@ def _option(value: bool | str) -> str:
     return value if isinstance(value, str) else "ON" if value else "OFF"
 
 
-def _node(document: dict, about: dict) -> Plan:
+def _node(document: dict[str, Any], about: dict[str, Any]) -> Plan:
     return Plan(
         node_type=document["Node Type"],
         relation=document.get("Relation Name"),
@@ -170,15 +240,21 @@ def _node(document: dict, about: dict) -> Plan:
     )
 
 
-def explain_many(conn: psycopg.Connection, statements: Sequence[str], batch: int = 500) -> Iterator[Plan]:
+def explain_many(
+    conn: psycopg.Connection, statements: Sequence[str], batch: int = 500
+) -> Iterator[Plan]:
     """The plans of many statements, in their order, planned and not executed.
 
-    Statements are sent in batches without waiting for each answer (libpq's pipeline mode), which makes thousands a
-    matter of seconds. A statement that can't be planned raises psycopg's error when its batch is read.
+    Statements are sent in batches without waiting for each answer (libpq's pipeline mode), which
+    makes thousands a matter of seconds. A statement that can't be planned raises psycopg's error
+    when its batch is read.
     """
     for first in range(0, len(statements), batch):
         with conn.pipeline():
-            cursors = [conn.execute(f"EXPLAIN (FORMAT JSON) {sql}") for sql in statements[first : first + batch]]
+            cursors = [
+                conn.execute(f"EXPLAIN (FORMAT JSON) {sql}")
+                for sql in statements[first : first + batch]
+            ]
         for cursor in cursors:
             [[document]] = cursor.fetchall()
             [top] = document if not isinstance(document, str) else json.loads(document)

@@ -10,22 +10,30 @@ went in between.
 import os
 import time
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import pandas as pd
 
 from pgrerun.errors import CannotMeasure, ServerError
-from pgrerun.instruments import PAGE
-from pgrerun.server.private import process_stat
-
-if TYPE_CHECKING:
-    from pgrerun.instruments.counters import Counters, Delta
+from pgrerun.lab.instruments import PAGE
+from pgrerun.lab.server import Server
+from pgrerun.lab.server.private import process_stat
 
 _TICK = os.sysconf("SC_CLK_TCK")
-_INHERITED = ["cpu_user", "cpu_system", "rchar", "wchar", "syscr", "syscw", "read_bytes", "write_bytes"]
+_INHERITED = [
+    "cpu_user",
+    "cpu_system",
+    "rchar",
+    "wchar",
+    "syscr",
+    "syscw",
+    "read_bytes",
+    "write_bytes",
+]
 _SWITCHES = {"voluntary_ctxt_switches": "switches", "nonvoluntary_ctxt_switches": "preemptions"}
 _COUNTS = [*_INHERITED, *_SWITCHES.values()]
 
@@ -48,7 +56,9 @@ class Usage:
         now, then = self.processes, earlier.processes
         [master] = now.index[now["role"] == "postmaster"]
         if master not in then.index:
-            raise ServerError("The server was restarted between two readings of its processes; measure again.")
+            raise ServerError(
+                "The server was restarted between two readings of its processes; measure again."
+            )
         change = now.copy()
         change[_COUNTS] -= then[_COUNTS].reindex(now.index, fill_value=0)
         # what the ended had used before the first reading is new in the postmaster's account only
@@ -67,7 +77,10 @@ class Usage:
         return float(self.processes[["cpu_user", "cpu_system"]].to_numpy().sum())
 
     def kernel_share(self, role: str) -> float:
-        """The kernel's share of the CPU time of the processes in a role; 0 where they used less than a tick."""
+        """The kernel's share of the CPU time of the processes in a role.
+
+        It is 0 where they used less than a tick.
+        """
         used = self.processes.loc[self.processes["role"] == role, ["cpu_user", "cpu_system"]].sum()
         return float(used["cpu_system"] / max(used.sum(), 1 / _TICK))
 
@@ -82,19 +95,20 @@ class Usage:
         return float(self.processes["wchar"].sum() / PAGE)
 
 
-def usage(server) -> Usage:
+def usage(server: Server) -> Usage:
     """What all processes of a server have used so far.
 
     Read twice around, so that no process is missed or counted twice. CannotMeasure
     if the server's processes aren't visible from here, ServerError if it isn't running.
     """
     server.require("processes")
-    if not hasattr(server, "pids"):
-        raise CannotMeasure("processes", f"The processes of {server.name} can't be listed: it isn't our own server.")
     for _ in range(50):
         roles = server.pids()
         if not roles:  # not "nothing used": whoever subtracts two readings would believe it
-            raise ServerError(f"{server.name} isn't running, so it has no processes to read. Start it and measure again.")
+            raise ServerError(
+                f"{server.name} isn't running, so it has no processes to read. Start it and measure"
+                " again."
+            )
         rows = [_process(pid, role) for pid, role in roles.items()]
         if None not in rows and list(server.pids()) == list(roles):
             return Usage(pd.DataFrame(rows).set_index("pid"))
@@ -105,7 +119,7 @@ def usage(server) -> Usage:
     )
 
 
-def _process(pid: int, role: str) -> dict | None:
+def _process(pid: int, role: str) -> dict[str, int | float | str] | None:
     """One process's account; None if it has ended, reaped or not."""
     folder = Path("/proc") / str(pid)
     try:
@@ -117,8 +131,8 @@ def _process(pid: int, role: str) -> dict | None:
     except PermissionError:
         raise CannotMeasure(
             "processes",
-            f"The process table's I/O counts of the server (process {pid}) may only be read by root or the "
-            "account that the server runs as.",
+            f"The process table's I/O counts of the server (process {pid}) may only be read by root"
+            " or the account that the server runs as.",
         ) from None
     if stat[0] in "ZX":
         return None
@@ -137,7 +151,31 @@ def _lines(path: Path) -> dict[str, str]:
     return dict(line.split(":", 1) for line in path.read_text().splitlines())
 
 
-def connection_cost(server, counters: "Counters", connections: int = 5) -> dict[str, float]:
+# -- beside PostgreSQL's own account ---------------------------------------------------
+
+
+class Counted(Protocol):
+    """What `reconcile` reads of a block's counts (`counters.Delta`)."""
+
+    @property
+    def io(self) -> pd.DataFrame | None: ...
+    @property
+    def slru(self) -> pd.DataFrame | None: ...
+    @property
+    def checkpointer(self) -> dict[str, float] | None: ...
+    @property
+    def database(self) -> dict[str, float] | None: ...
+    @property
+    def usage(self) -> Usage | None: ...
+
+
+class Counting(Protocol):
+    """Whoever counts around a block (`counters.Counters`)."""
+
+    def measured(self) -> AbstractContextManager[Counted]: ...
+
+
+def connection_cost(server: Server, counters: Counting, connections: int = 5) -> dict[str, float]:
     """Bytes per connection that the server reads and writes but doesn't count itself.
 
     {"read": ..., "write": ...}. A starting backend reads the relation caches' init
@@ -150,7 +188,7 @@ def connection_cost(server, counters: "Counters", connections: int = 5) -> dict[
     return dict(zip(together["direction"], together["difference"] / connections))
 
 
-def reconcile(delta: "Delta", connection_cost: Mapping[str, float] | None = None) -> pd.DataFrame:
+def reconcile(delta: Counted, connection_cost: Mapping[str, float] | None = None) -> pd.DataFrame:
     """Lay PostgreSQL's account of a block's I/O beside the process table's.
 
     Columns: direction ("read", "write"), source, counters and processes (bytes),
@@ -162,49 +200,71 @@ def reconcile(delta: "Delta", connection_cost: Mapping[str, float] | None = None
     Needs pg_stat_io and visible processes (CannotMeasure).
     """
     if delta.io is None:
-        raise CannotMeasure("pg_stat_io", "I/O can be reconciled with the process table from PostgreSQL 16 on.")
+        raise CannotMeasure(
+            "pg_stat_io", "I/O can be reconciled with the process table from PostgreSQL 16 on."
+        )
     if delta.usage is None:
-        raise CannotMeasure("processes", "The server's processes can't be seen from here, so I/O has one account only.")
-    used = delta.usage
+        raise CannotMeasure(
+            "processes",
+            "The server's processes can't be seen from here, so I/O has one account only.",
+        )
+    used = delta.usage.processes
     cost = connection_cost or {"read": 0.0, "write": 0.0}
-    sessions = delta.database.get("sessions", 0)
-    # what the checkpointer writes of these is missing from pg_stat_slru
-    slru_written = _slru(delta, "blks_written") + (delta.checkpointer or {}).get("slru_written", 0) * PAGE
-    temporary = delta.database.get("temp_bytes", 0)
-    reads = [
-        ("relation pages", _bytes(delta, "read", wal=False), "read into the buffer pool"),
-        ("transaction status and other SLRU pages", _slru(delta, "blks_read"), "pg_xact, pg_subtrans, pg_multixact"),
-        ("WAL", _bytes(delta, "read", wal=True), "read back by a recovery or a WAL sender"),
-        ("starting backends", sessions * cost["read"], "relation cache and file-node map files, measured apart"),
-    ]
-    writes = [
-        ("relation pages", _bytes(delta, "write", wal=False), "written out of the buffer pool"),
-        ("relation growth", _bytes(delta, "extend", wal=False), "a reservation without writing if many pages at once"),
-        ("WAL", _bytes(delta, "write", wal=True), "whole pages: one that fills slowly is written again and again"),
-        ("transaction status and other SLRU pages", slru_written, "pg_xact, pg_subtrans, pg_multixact"),
-        ("temporary files", temporary, "sorts and hash tables that spill"),
-        ("starting backends", sessions * cost["write"], "measured apart"),
-    ]
+    unread = "control file, time zone and catalog init files, wake-ups"
+    unwritten = "control file (8 kB per update), server log, replication state, statistics file"
     frames = [
-        _compare("read", reads, used.processes["rchar"].sum(), "control file, time zone and catalog init files, wake-ups"),
-        _compare("write", writes, used.processes["wchar"].sum(), "control file (8 kB per update), server log, replication state, statistics file"),
+        _compare("read", _read(delta, delta.io, cost), used["rchar"].sum(), unread),
+        _compare("write", _written(delta, delta.io, cost), used["wchar"].sum(), unwritten),
     ]
     return pd.concat(frames, ignore_index=True)
 
 
-def _bytes(delta: "Delta", verb: str, *, wal: bool) -> float:
+_Part = tuple[str, float, str]  # source, bytes that PostgreSQL counts, explanation
+_SLRU = "transaction status and other SLRU pages"
+_SLRU_FILES = "pg_xact, pg_subtrans, pg_multixact"
+
+
+def _read(delta: Counted, io: pd.DataFrame, cost: Mapping[str, float]) -> list[_Part]:
+    started = (delta.database or {}).get("sessions", 0) * cost["read"]
+    files = "relation cache and file-node map files, measured apart"
+    return [
+        ("relation pages", _bytes(io, "read", wal=False), "read into the buffer pool"),
+        (_SLRU, _slru(delta, "blks_read"), _SLRU_FILES),
+        ("WAL", _bytes(io, "read", wal=True), "read back by a recovery or a WAL sender"),
+        ("starting backends", started, files),
+    ]
+
+
+def _written(delta: Counted, io: pd.DataFrame, cost: Mapping[str, float]) -> list[_Part]:
+    database = delta.database or {}
+    # what the checkpointer writes of these is missing from pg_stat_slru
+    by_checkpointer = (delta.checkpointer or {}).get("slru_written", 0) * PAGE
+    started = database.get("sessions", 0) * cost["write"]
+    grown = "a reservation without writing if many pages at once"
+    again = "whole pages: one that fills slowly is written again and again"
+    spilt = "sorts and hash tables that spill"
+    return [
+        ("relation pages", _bytes(io, "write", wal=False), "written out of the buffer pool"),
+        ("relation growth", _bytes(io, "extend", wal=False), grown),
+        ("WAL", _bytes(io, "write", wal=True), again),
+        (_SLRU, _slru(delta, "blks_written") + by_checkpointer, _SLRU_FILES),
+        ("temporary files", database.get("temp_bytes", 0), spilt),
+        ("starting backends", started, "measured apart"),
+    ]
+
+
+def _bytes(io: pd.DataFrame, verb: str, *, wal: bool) -> float:
     """Bytes of pg_stat_io; NaN for WAL before PostgreSQL 18, which doesn't count it there."""
-    io = delta.io
     if f"{verb}_bytes" not in io:
         return np.nan if wal else float((io[f"{verb}s"] * io["op_bytes"]).sum())
     return float(io.loc[(io["object"] == "wal") == wal, f"{verb}_bytes"].sum())
 
 
-def _slru(delta: "Delta", column: str) -> float:
-    return float(delta.slru[column].sum() * PAGE)
+def _slru(delta: Counted, column: str) -> float:
+    return 0.0 if delta.slru is None else float(delta.slru[column].sum() * PAGE)
 
 
-def _compare(direction: str, parts: list[tuple], processes: float, uncounted: str) -> pd.DataFrame:
+def _compare(direction: str, parts: list[_Part], processes: float, uncounted: str) -> pd.DataFrame:
     frame = pd.DataFrame(parts, columns=["source", "counters", "explanation"])
     total = frame["counters"].sum()
     together = {"source": "together", "counters": total, "explanation": f"not counted: {uncounted}"}
@@ -214,4 +274,6 @@ def _compare(direction: str, parts: list[tuple], processes: float, uncounted: st
     frame.loc[last, "processes"] = float(processes)
     frame.loc[last, "difference"] = float(processes) - total
     frame["pages"] = frame["counters"] / PAGE
-    return frame[["direction", "source", "counters", "processes", "difference", "pages", "explanation"]]
+    return frame[
+        ["direction", "source", "counters", "processes", "difference", "pages", "explanation"]
+    ]

@@ -4,12 +4,14 @@ import os
 import time
 from dataclasses import dataclass
 
-from pgrerun.instruments.cachelines import require
+from pgrerun.lab.instruments.cachelines import require
 
 
 @dataclass(frozen=True)
 class Handoff:
-    """Seconds of one handoff: `elapsed` until the other process runs, `processor` time of both together."""
+    """Seconds of one handoff: `elapsed` until the other process runs, `processor` time of both
+    together.
+    """
 
     elapsed: float
     processor: float

@@ -45,10 +45,10 @@ class _Symbol:
 def routines(program: Path) -> pd.DataFrame:
     """Every routine of the program, by address: routine, file (None if unknown), before, after.
 
-    A source file is written as (name, how many files stand before it), since names may occur
-    twice; before and after are the files of the nearest routines with a known one, and of a routine
-    with a known file that file. A routine's name may occur several times with different files. CannotMeasure for a
-    stripped program or one that isn't 64-bit little-endian ELF.
+    A source file is written as (name, how many files stand before it), since names may occur twice;
+    before and after are the files of the nearest routines with a known one, and of a routine with a
+    known file that file. A routine's name may occur several times with different files.
+    CannotMeasure for a stripped program or one that isn't 64-bit little-endian ELF.
     """
     return _routines(program, program.stat().st_mtime_ns).copy()
 
@@ -57,39 +57,58 @@ def routines(program: Path) -> pd.DataFrame:
 def _routines(program: Path, changed: int) -> pd.DataFrame:
     image = program.read_bytes()
     sections, symbols = _symbols(image, program)
-    functions = sorted((s for s in symbols if s.kind == _FUNC and s.size), key=lambda s: (s.section, s.address, not s.static))
+    functions = sorted(
+        (s for s in symbols if s.kind == _FUNC and s.size),
+        key=lambda s: (s.section, s.address, not s.static),
+    )
     told = _told(image, sections, symbols)
     files = [s.file if s.static else told.get(s.name) for s in functions]
     rows = zip((s.name for s in functions), files, _running(files), reversed(_running(files[::-1])))
-    return pd.DataFrame([(name, file or (a if a == b else None), a, b) for name, file, a, b in rows], columns=COLUMNS)
+    return pd.DataFrame(
+        [(name, file or (a if a == b else None), a, b) for name, file, a, b in rows],
+        columns=COLUMNS,
+    )
 
 
 def file_offset(program: Path, routine: str) -> int:
-    """Where in the program's file the code of a routine begins. CannotMeasure if it isn't exactly one."""
+    """Where in the program's file the code of a routine begins.
+
+    CannotMeasure if it isn't exactly one.
+    """
     image = program.read_bytes()
     sections, symbols = _symbols(image, program)
     found = [s for s in symbols if s.kind == _FUNC and s.name == routine and s.size]
     if len(found) != 1:
-        raise CannotMeasure("symbols", f"the program {program.name} has {len(found)} routines named {routine}, not one")
+        raise CannotMeasure(
+            "symbols",
+            f"the program {program.name} has {len(found)} routines named {routine}, not one",
+        )
     _, _, _, address, offset, *_ = sections[found[0].section]
-    return found[0].address - address + offset
+    return int(found[0].address - address + offset)
 
 
-def _symbols(image: bytes, program: Path) -> tuple[list[tuple], list[_Symbol]]:
+def _symbols(image: bytes, program: Path) -> tuple[list[tuple[int, ...]], list[_Symbol]]:
     if image[:6] != b"\x7fELF\x02\x01":
-        raise CannotMeasure("symbols", f"the symbol table of {program.name} can't be read here: it is no 64-bit ELF program")
+        raise CannotMeasure(
+            "symbols",
+            f"the symbol table of {program.name} can't be read here: it is no 64-bit ELF program",
+        )
     (start,) = struct.unpack_from("<Q", image, 0x28)
     size, count = struct.unpack_from("<HH", image, 0x3A)
     sections = [_SECTION.unpack_from(image, start + number * size) for number in range(count)]
     table = next((section for section in sections if section[1] == _SYMTAB), None)
     if table is None:
         raise CannotMeasure(
-            "symbols", f"{program.name} is stripped of its symbols, so its routines have no names. The bundled release isn't"
+            "symbols",
+            f"{program.name} is stripped of its symbols, so its routines have no names. The bundled"
+            " release isn't",
         )
     texts = sections[table[6]][4]
     symbols, file = [], None
     nth = -1
-    for name, info, _, section, address, length in _SYMBOL.iter_unpack(image[table[4] : table[4] + table[5]]):
+    for name, info, _, section, address, length in _SYMBOL.iter_unpack(
+        image[table[4] : table[4] + table[5]]
+    ):
         kind, static = info & 15, info >> 4 == 0
         if kind not in (_FUNC, _OBJECT, _FILE):
             continue
@@ -97,20 +116,29 @@ def _symbols(image: bytes, program: Path) -> tuple[list[tuple], list[_Symbol]]:
         if kind == _FILE:
             nth += 1
             file = (word, nth)
-        symbols.append(_Symbol(word, kind, static, section, address, length, file if static else None))
+        symbols.append(
+            _Symbol(word, kind, static, section, address, length, file if static else None)
+        )
     return sections, symbols
 
 
-def _told(image: bytes, sections: list[tuple], symbols: list[_Symbol]) -> dict[str, tuple[str, int]]:
-    """Routines whose file is told by its static data `__func__` or by a static part of theirs; none told twice."""
-    found: dict[str, set] = {}
+def _told(
+    image: bytes, sections: list[tuple[int, ...]], symbols: list[_Symbol]
+) -> dict[str, tuple[str, int]]:
+    """Routines whose file is told by its static data `__func__` or by a static part of theirs.
+
+    Those that are told twice are left out.
+    """
+    found: dict[str, set[tuple[str, int]]] = {}
     for symbol in symbols:
         if not symbol.static or symbol.file is None:
             continue
         if symbol.kind == _OBJECT and symbol.name.startswith("__func__"):
             _, _, _, address, offset, *_ = sections[symbol.section]
             at = symbol.address - address + offset
-            found.setdefault(image[at : at + symbol.size - 1].decode(errors="replace"), set()).add(symbol.file)
+            found.setdefault(image[at : at + symbol.size - 1].decode(errors="replace"), set()).add(
+                symbol.file
+            )
         elif symbol.kind == _FUNC and "." in symbol.name:
             found.setdefault(symbol.name.partition(".")[0], set()).add(symbol.file)
     return {name: files.pop() for name, files in found.items() if len(files) == 1}

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from pgrerun.errors import CannotMeasure
+from pgrerun.lab.server import Server
 
 COLUMNS = ["type", "event", "backends"]
 
@@ -37,7 +38,10 @@ class Waits:
     def seen(self) -> pd.DataFrame:
         """The frame, or CannotMeasure if not a single sample found anybody at work."""
         if not self.samples:
-            raise CannotMeasure("wait samples", "the load was over before a sample of what its backends wait for could be taken")
+            raise CannotMeasure(
+                "wait samples",
+                "the load was over before a sample of what its backends wait for could be taken",
+            )
         return self.frame
 
     def backends(self, type: str = "", event: str = "") -> float:
@@ -51,9 +55,12 @@ class Waits:
 
 
 @contextmanager
-def sampled(server, every: float = 0.005) -> Iterator[Waits]:
-    """Sample the active backends of our own tools and connections every so many seconds while the block runs."""
-    waits, seen, over = Waits(), [], threading.Event()
+def sampled(server: Server, every: float = 0.005) -> Iterator[Waits]:
+    """Sample the active backends of our own tools and connections every so many seconds while the
+    block runs.
+    """
+    waits, over = Waits(), threading.Event()
+    seen: list[tuple[str, str, int]] = []
 
     def watch() -> None:
         with server.connect() as connection:
@@ -72,6 +79,10 @@ def sampled(server, every: float = 0.005) -> Iterator[Waits]:
         over.set()
         watcher.join()
     if seen:
-        frame = pd.DataFrame(seen, columns=COLUMNS).groupby(["type", "event"], as_index=False)["backends"].sum()
+        frame = (
+            pd.DataFrame(seen, columns=COLUMNS)
+            .groupby(["type", "event"], as_index=False)["backends"]
+            .sum()
+        )
         frame["backends"] /= waits.samples
         waits.frame = frame.sort_values("backends", ascending=False, ignore_index=True)

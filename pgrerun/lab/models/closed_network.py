@@ -22,14 +22,12 @@ class Solution:
     utilization: dict[str, float]
 
 
-def solve(
-    demands: Mapping[str, float], customers: int, delays: Collection[str] = ()
-) -> Solution:
+def solve(demands: Mapping[str, float], customers: int, delays: Collection[str] = ()) -> Solution:
     """Mean value analysis (Reiser and Lavenberg 1980).
 
     `demands` gives the seconds of service that one cycle asks of each station. A
     station named in `delays` serves everybody at once, as a solid-state disk nearly
-    does; every other station serves one customer at a time, as one disk arm did.
+    does; every other station serves one customer at a time, as one disk variant did.
     Exact for exponential service or processor sharing; less variable service queues
     less, so a real system of constant service times lies above this throughput and
     below `perfect_overlap`.

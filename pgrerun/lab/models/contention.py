@@ -16,11 +16,13 @@ What comes out is simulated.
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import simpy
+from simpy.resources.resource import Request
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class Visit:
 
 @dataclass(frozen=True)
 class Transaction:
-    """`work` seconds of computing without a shared lock, spread between the visits, in their order."""
+    """`work` seconds of computing without a shared lock, spread between the visits in order."""
 
     work: float
     visits: tuple[Visit, ...]
@@ -53,7 +55,8 @@ class Machine:
     """What a transaction runs on; all but `processors` in seconds.
 
     transfer    to fetch a cache line that another processor has changed
-    switch      of processor time that a sleep costs, half of it who wakes the sleeper and half the sleeper
+    switch      of processor time that a sleep costs, half of it who wakes the sleeper and half
+                the sleeper
     rouse       until a processor that had nothing to do runs who was woken
     patience    for which a spinlock is asked for before its waiter goes to sleep
     nap         how long it then sleeps
@@ -71,13 +74,20 @@ class Machine:
 
 @dataclass(frozen=True)
 class Played:
-    """Throughput in transactions per second; `waiting`: clients waiting for each lock, on average."""
+    """Throughput in transactions per second; `waiting`: mean of clients waiting per lock."""
 
     throughput: float
     waiting: dict[str, float]
 
 
-def play(machine: Machine, transaction: Transaction, clients: int, *, transactions: int = 2000, seed: int = 0) -> Played:
+def play(
+    machine: Machine,
+    transaction: Transaction,
+    clients: int,
+    *,
+    transactions: int = 2000,
+    seed: int = 0,
+) -> Played:
     """Play `transactions` transactions of `clients` clients without think time.
 
     The first, as many as there are clients, are not counted: all start at once.
@@ -88,8 +98,14 @@ def play(machine: Machine, transaction: Transaction, clients: int, *, transactio
 
 
 def alone(transaction: Transaction) -> float:
-    """Transactions per second of a single client, which meets nobody: what `play` comes to in the long run."""
+    """Transactions per second of a single client, which meets nobody: what `play` comes to in the
+    long run.
+    """
     return 1 / (transaction.work + sum(visit.times * visit.held for visit in transaction.visits))
+
+
+Turns = Generator[simpy.Event, Any, Request]
+"""Steps that end with the turn on a processor that one has then."""
 
 
 class _Lock:
@@ -105,8 +121,12 @@ class _Simulation:
         self.env = simpy.Environment()
         self.rng = np.random.default_rng(seed)
         self.processors = simpy.Resource(self.env, machine.processors)
-        self.locks = {visit.lock: [_Lock() for _ in range(visit.ways)] for visit in transaction.visits}
-        self.steps: Sequence[Visit] = [visit for visit in transaction.visits for _ in range(visit.times)]
+        self.locks = {
+            visit.lock: [_Lock() for _ in range(visit.ways)] for visit in transaction.visits
+        }
+        self.steps: Sequence[Visit] = [
+            visit for visit in transaction.visits for _ in range(visit.times)
+        ]
         self.piece = transaction.work / (len(self.steps) + 1)
         self.waited = dict.fromkeys(self.locks, 0.0)
         self.done = 0
@@ -116,7 +136,7 @@ class _Simulation:
         start: list[tuple[float, dict[str, float]]] = []
         finished = self.env.event()
 
-        def client(number: int) -> Iterator[simpy.Event]:
+        def client(number: int) -> Generator[simpy.Event, Any, None]:
             while self.done < until:
                 yield from self.transaction(number)
                 self.done += 1
@@ -130,10 +150,12 @@ class _Simulation:
         self.env.run(finished)
         [(began, before)] = start
         elapsed = self.env.now - began
-        waiting = {lock: (seconds - before[lock]) / elapsed for lock, seconds in self.waited.items()}
+        waiting = {
+            lock: (seconds - before[lock]) / elapsed for lock, seconds in self.waited.items()
+        }
         return Played(transactions / elapsed, waiting)
 
-    def transaction(self, client: int) -> Iterator[simpy.Event]:
+    def transaction(self, client: int) -> Generator[simpy.Event, Any, None]:
         turn = yield from self.on_processor()
         for visit in self.steps:
             yield self.env.timeout(self.piece * self.rng.gamma(4, 0.25))
@@ -141,7 +163,7 @@ class _Simulation:
         yield self.env.timeout(self.piece)
         self.processors.release(turn)
 
-    def on_processor(self) -> Iterator[simpy.Event]:
+    def on_processor(self) -> Turns:
         turn = self.processors.request()
         yield turn
         return turn
@@ -167,7 +189,7 @@ class _Simulation:
     def preempted(self, held: float) -> bool:
         return bool(self.processors.queue) and self.rng.random() < held / self.machine.slice
 
-    def held(self, held: float, turn) -> Iterator[simpy.Event]:
+    def held(self, held: float, turn: Request) -> Turns:
         """Be busy with the lock, perhaps interrupted by somebody else's turn on the processor."""
         if self.preempted(held):
             self.processors.release(turn)
@@ -175,7 +197,7 @@ class _Simulation:
         yield self.env.timeout(held)
         return turn
 
-    def sleep(self, client: int, visit: Visit, turn) -> Iterator[simpy.Event]:
+    def sleep(self, client: int, visit: Visit, turn: Request) -> Turns:
         lock, arrived = self.chosen(visit), self.env.now
         while lock.owner is not None:
             woken = self.env.event()
@@ -192,7 +214,7 @@ class _Simulation:
             yield self.env.timeout(self.machine.switch / 2)
         return turn
 
-    def spin(self, client: int, visit: Visit, turn) -> Iterator[simpy.Event]:
+    def spin(self, client: int, visit: Visit, turn: Request) -> Turns:
         lock, arrived = self.chosen(visit), self.env.now
         while lock.owner is not None:
             free = self.env.event()
@@ -205,7 +227,8 @@ class _Simulation:
                 yield self.env.timeout(self.machine.nap)
                 turn = yield from self.on_processor()
         self.waited[visit.lock] += self.env.now - arrived
-        # every processor that keeps asking takes the line away once, half of them before the owner gets it
+        # every processor that keeps asking takes the line away once, half of them before the owner
+        # gets it
         disturbed = self.machine.transfer * len(lock.waiters) / 2
         turn = yield from self.held(self.hold(client, visit, lock) + disturbed, turn)
         self.give_back(lock)

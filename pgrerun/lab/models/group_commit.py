@@ -12,12 +12,14 @@ A transaction computes, then needs the log flushed up to its own record. Three w
 What comes out is simulated.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import simpy
 
+Steps = Generator[simpy.Event, Any, None]
 ALONE, QUEUE, TOGETHER = "alone", "queue", "together"
 
 
@@ -30,7 +32,15 @@ class Committed:
 
 
 def commit(
-    way: str, clients: int, *, work: float, flush: float, switch: float, processors: int, transactions: int = 2000, seed: int = 0
+    way: str,
+    clients: int,
+    *,
+    work: float,
+    flush: float,
+    switch: float,
+    processors: int,
+    transactions: int = 2000,
+    seed: int = 0,
 ) -> Committed:
     """Play `transactions` commits of so many clients without think time.
 
@@ -40,54 +50,18 @@ def commit(
     if way not in (ALONE, QUEUE, TOGETHER):
         raise ValueError(f"a commit goes {ALONE}, {QUEUE} or {TOGETHER}, not {way!r}")
     env, rng = simpy.Environment(), np.random.default_rng(seed)
-    cores, log = simpy.Resource(env, processors), simpy.Resource(env)
-    state = {"inserted": 0, "flushed": 0, "flushes": 0, "over": env.event()}
+    cores, log = simpy.Resource(env, processors), _Log(env, flush, switch)
+    wait = {ALONE: log.alone, QUEUE: log.in_line, TOGETHER: log.together}[way]
     done, finished = 0, env.event()
 
-    def compute(seconds: float) -> Iterator[simpy.Event]:
-        with cores.request() as turn:
-            yield turn
-            yield env.timeout(seconds)
-
-    def flush_log(up_to: int) -> Iterator[simpy.Event]:
-        yield env.timeout(flush)
-        state["flushes"] += 1
-        state["flushed"] = max(state["flushed"], up_to)
-
-    def alone(record: int) -> Iterator[simpy.Event]:
-        with log.request() as turn:
-            yield turn
-            yield from flush_log(record)
-
-    def in_line(record: int) -> Iterator[simpy.Event]:
-        with log.request() as turn:
-            waited = not turn.triggered
-            yield turn
-            if waited:  # the lock was given back; it takes this long until its next owner runs
-                yield env.timeout(switch)
-            if state["flushed"] < record:
-                yield from flush_log(state["inserted"])
-
-    def together(record: int) -> Iterator[simpy.Event]:
-        while state["flushed"] < record:
-            if log.count:
-                yield state["over"]
-                yield env.timeout(switch)
-                continue
-            with log.request() as turn:
-                yield turn
-                yield from flush_log(state["inserted"])
-            over, state["over"] = state["over"], env.event()
-            over.succeed()
-
-    wait = {ALONE: alone, QUEUE: in_line, TOGETHER: together}[way]
-
-    def client() -> Iterator[simpy.Event]:
+    def client() -> Steps:
         nonlocal done
         while done < transactions:
-            yield from compute(work * rng.gamma(4, 0.25))
-            state["inserted"] += 1
-            yield from wait(state["inserted"])
+            with cores.request() as turn:
+                yield turn
+                yield env.timeout(work * rng.gamma(4, 0.25))
+            log.inserted += 1
+            yield from wait(log.inserted)
             done += 1
             if done == transactions:
                 finished.succeed()
@@ -95,4 +69,45 @@ def commit(
     for _ in range(clients):
         env.process(client())
     env.run(finished)
-    return Committed(transactions / env.now, transactions / max(1, state["flushes"]))
+    return Committed(transactions / env.now, transactions / max(1, log.flushes))
+
+
+class _Log:
+    """The log: how far records were inserted and flushed, and the three ways to wait for it."""
+
+    def __init__(self, env: simpy.Environment, flush: float, switch: float):
+        self._env, self._flush, self._switch = env, flush, switch
+        self._lock = simpy.Resource(env)
+        self._over = env.event()  # the flush under way
+        self.inserted = self.flushed = self.flushes = 0
+
+    def alone(self, record: int) -> Steps:
+        with self._lock.request() as turn:
+            yield turn
+            yield from self._flush_up_to(record)
+
+    def in_line(self, record: int) -> Steps:
+        with self._lock.request() as turn:
+            waited = not turn.triggered
+            yield turn
+            if waited:  # the lock was given back; it takes this long until its next owner runs
+                yield self._env.timeout(self._switch)
+            if self.flushed < record:
+                yield from self._flush_up_to(self.inserted)
+
+    def together(self, record: int) -> Steps:
+        while self.flushed < record:
+            if self._lock.count:
+                yield self._over
+                yield self._env.timeout(self._switch)
+                continue
+            with self._lock.request() as turn:
+                yield turn
+                yield from self._flush_up_to(self.inserted)
+            over, self._over = self._over, self._env.event()
+            over.succeed()
+
+    def _flush_up_to(self, record: int) -> Steps:
+        yield self._env.timeout(self._flush)
+        self.flushes += 1
+        self.flushed = max(self.flushed, record)

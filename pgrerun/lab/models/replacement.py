@@ -1,8 +1,8 @@
 """Page replacement: what a clock and an LRU list keep of the same requests for pages.
 
-The clock is PostgreSQL's (src/backend/storage/buffer/README, "Normal Buffer Replacement Strategy"): a use adds one to
-a page's usage count, up to five; whoever needs a buffer moves the hand on, which takes one away from each page
-that it passes, and takes the first that has none left.
+The clock is PostgreSQL's (src/backend/storage/buffer/README, "Normal Buffer Replacement Strategy"):
+a use adds one to a page's usage count, up to five; whoever needs a buffer moves the hand on, which
+takes one away from each page that it passes, and takes the first that has none left.
 """
 
 from collections import OrderedDict
@@ -13,6 +13,10 @@ MAX_USAGE = 5
 
 
 class _Pool:
+    def use(self, page: Hashable) -> None:
+        """Request one page."""
+        raise NotImplementedError
+
     def use_all(self, pages: Iterable[Hashable]) -> None:
         """Request pages one after the other."""
         for page in pages:
@@ -29,7 +33,9 @@ class Clock(_Pool):
 
     @classmethod
     def holding(cls, buffers: Sequence[tuple[Hashable, int] | None], hand: int = 0) -> "Clock":
-        """A pool as somebody left it: each buffer's page and usage count (None for an empty one), and where the hand stands."""
+        """A pool as somebody left it: each buffer's page and usage count (None for an empty one),
+        and where the hand stands.
+        """
         pool = cls(len(buffers))
         pool._buffers = [held and held[0] for held in buffers]
         pool._usage = dict(held for held in buffers if held)
@@ -66,7 +72,9 @@ class LRU(_Pool):
 
     @classmethod
     def holding(cls, buffers: Sequence[tuple[Hashable, int] | None], hand: int = 0) -> "LRU":
-        """The same pool as `Clock.holding`; the page at the hand counts as the one whose use is longest ago."""
+        """The same pool as `Clock.holding`; the page at the hand counts as the one whose use is
+        longest ago.
+        """
         pool = cls(len(buffers))
         pool.use_all(held[0] for held in (*buffers[hand:], *buffers[:hand]) if held)
         return pool

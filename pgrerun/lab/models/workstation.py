@@ -10,8 +10,9 @@ the ladder of throughputs does not contain: the disk's rate on the single backen
 processor use, the variability of service on the report's read-compute-write program.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import simpy
@@ -68,16 +69,16 @@ def simulate(
         if variability == 0 or mean == 0:
             return mean
         shape = variability**-2
-        return rng.gamma(shape, mean / shape)
+        return float(rng.gamma(shape, mean / shape))
 
-    def served(station: simpy.Resource, mean: float) -> Iterator[simpy.Event]:
+    def served(station: simpy.Resource, mean: float) -> Generator[simpy.Event, Any, None]:
         with station.request() as turn:
             yield turn
             held = seconds(mean)
             yield env.timeout(held)
         busy[station] += held
 
-    def backend() -> Iterator[simpy.Event]:
+    def backend() -> Generator[simpy.Event, Any, None]:
         for _ in left:
             # A fractional number of requests is met on average, not by rounding down.
             reads, writes = int(demand.reads + rng.random()), int(demand.writes + rng.random())
@@ -96,7 +97,9 @@ def simulate(
     return Simulated(transactions / env.now, busy[processor] / env.now, busy[disk] / env.now)
 
 
-def calibrate_variability(alone: float, two_copies: float, *, transactions: int = 6000, seed: int = 0) -> float:
+def calibrate_variability(
+    alone: float, two_copies: float, *, transactions: int = 6000, seed: int = 0
+) -> float:
     """The variability at which two copies of the report's program use the printed CPU share.
 
     The program alternates among read, computation and write. `alone` and `two_copies`
@@ -110,7 +113,14 @@ def calibrate_variability(alone: float, two_copies: float, *, transactions: int 
     rate = 2 / (1 - alone)
 
     def excess(variability: float) -> float:
-        played = simulate(program, backends=2, disk_rate=rate, variability=variability, transactions=transactions, seed=seed)
+        played = simulate(
+            program,
+            backends=2,
+            disk_rate=rate,
+            variability=variability,
+            transactions=transactions,
+            seed=seed,
+        )
         return played.processor - two_copies
 
     return float(brentq(excess, 0.05, 2, xtol=0.02))

@@ -5,9 +5,9 @@
 the documents print. What reads trees in another way, an interpreter for one, starts from `read`.
 """
 
-from pgrerun.quel.reading import read
-from pgrerun.quel.session import Answer, Session
-from pgrerun.quel.sql import Translator
-from pgrerun.quel.writing import quel
+from pgrerun.lab.quel.reading import read
+from pgrerun.lab.quel.session import Answer, Session
+from pgrerun.lab.quel.sql import Translator
+from pgrerun.lab.quel.writing import quel
 
 __all__ = ["Answer", "Session", "Translator", "quel", "read"]

@@ -4,15 +4,15 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from pgrerun.errors import QueryError
-from pgrerun.quel import tree
-from pgrerun.quel.reading import pointed, read
-from pgrerun.quel.sql import Translator
-from pgrerun.quel.writing import quel
+from pgrerun.lab.quel import tree
+from pgrerun.lab.quel.reading import pointed, read
+from pgrerun.lab.quel.sql import Translator
+from pgrerun.lab.quel.writing import quel
 
 if TYPE_CHECKING:
     import psycopg
@@ -29,7 +29,7 @@ class Answer:
     statement: tree.Statement
     sql: str
     columns: tuple[str, ...] = ()
-    tuples: tuple[tuple, ...] = ()
+    tuples: tuple[tuple[Any, ...], ...] = ()
     count: int | None = None
 
     @property
@@ -51,7 +51,9 @@ class Session:
     read from the client's disk, where `copy ... to` also writes.
     """
 
-    def __init__(self, connection: "psycopg.Connection", files: Mapping[str, str | bytes] | None = None):
+    def __init__(
+        self, connection: "psycopg.Connection", files: Mapping[str, str | bytes] | None = None
+    ):
         self.connection, self.files = connection, files or {}
         self.translator = Translator()
 
@@ -84,7 +86,13 @@ class Session:
         count = cursor.rowcount if cursor.rowcount >= 0 else None
         if cursor.description is None:
             return Answer(statement, sql, count=count)
-        return Answer(statement, sql, tuple(column.name for column in cursor.description), tuple(map(tuple, cursor.fetchall())), count)
+        return Answer(
+            statement,
+            sql,
+            tuple(column.name for column in cursor.description),
+            tuple(map(tuple, cursor.fetchall())),
+            count,
+        )
 
     def _copy(self, statement: tree.Copy, sql: str) -> int:
         with self.connection.cursor() as cursor:
@@ -98,19 +106,28 @@ class Session:
                         for data in copy:
                             file.write(data)
             except OSError as error:
-                raise QueryError(f"The file {statement.file} can't be used: {error.strerror}. Files are those of this machine, not of the server's.", *statement.at) from None
+                raise QueryError(
+                    f"The file {statement.file} can't be used: {error.strerror}. Files are those of"
+                    " this machine, not of the server's.",
+                    *statement.at,
+                ) from None
             return cursor.rowcount
 
 
-def _refused(error: Exception, statement: tree.Statement, translator: Translator) -> QueryError:
-    """What the server said, at the attribute it is about, or else at the statement."""
+def _refused(error: Any, statement: tree.Statement, translator: Translator) -> QueryError:
+    """What the server said, at the attribute it is about, or else at the statement.
+
+    `error` is psycopg's own, which is known here by its `diag` only.
+    """
     diagnosis = error.diag
     said = (diagnosis.message_primary or str(error)).rstrip(".")
     sql = translator.sql(statement)
     line, column = statement.at
     if diagnosis.statement_position:
         word = re.match(r'[\w."]+', sql[int(diagnosis.statement_position) - 1 :])
-        found = [node for node in statement.nodes() if word and _names(node, word[0].replace('"', ""))]
+        found = [
+            node for node in statement.nodes() if word and _names(node, word[0].replace('"', ""))
+        ]
         line, column = found[0].at if found else (line, column)
     return QueryError(f"PostgreSQL says: {said}. As SQL the statement is: {sql}", line, column)
 

@@ -15,25 +15,127 @@ What QUEL means, and how it is said in SQL:
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from pgrerun.errors import QueryError
-from pgrerun.quel import tree
-from pgrerun.quel.writing import LEVEL, Writer
+from pgrerun.lab.quel import tree
+from pgrerun.lab.quel.writing import LEVEL, Writer
 
 # Words that PostgreSQL 18 takes as names of columns or tables in quotation marks only.
 RESERVED = frozenset(
-    "all analyse analyze and any array as asc asymmetric authorization binary both case cast check collate collation"
-    " column concurrently constraint create cross current_catalog current_date current_role current_schema current_time"
-    " current_timestamp current_user default deferrable desc distinct do else end except false fetch for foreign freeze"
-    " from full grant group having ilike in initially inner intersect into is isnull join lateral leading left like"
-    " limit localtime localtimestamp natural not notnull null offset on only or order outer overlaps placing primary"
-    " references returning right select session_user similar some symmetric system_user table tablesample then to"
-    " trailing true union unique user using variadic verbose when where window with".split()
+    [
+        "all",
+        "analyse",
+        "analyze",
+        "and",
+        "any",
+        "array",
+        "as",
+        "asc",
+        "asymmetric",
+        "authorization",
+        "binary",
+        "both",
+        "case",
+        "cast",
+        "check",
+        "collate",
+        "collation",
+        "column",
+        "concurrently",
+        "constraint",
+        "create",
+        "cross",
+        "current_catalog",
+        "current_date",
+        "current_role",
+        "current_schema",
+        "current_time",
+        "current_timestamp",
+        "current_user",
+        "default",
+        "deferrable",
+        "desc",
+        "distinct",
+        "do",
+        "else",
+        "end",
+        "except",
+        "false",
+        "fetch",
+        "for",
+        "foreign",
+        "freeze",
+        "from",
+        "full",
+        "grant",
+        "group",
+        "having",
+        "ilike",
+        "in",
+        "initially",
+        "inner",
+        "intersect",
+        "into",
+        "is",
+        "isnull",
+        "join",
+        "lateral",
+        "leading",
+        "left",
+        "like",
+        "limit",
+        "localtime",
+        "localtimestamp",
+        "natural",
+        "not",
+        "notnull",
+        "null",
+        "offset",
+        "on",
+        "only",
+        "or",
+        "order",
+        "outer",
+        "overlaps",
+        "placing",
+        "primary",
+        "references",
+        "returning",
+        "right",
+        "select",
+        "session_user",
+        "similar",
+        "some",
+        "symmetric",
+        "system_user",
+        "table",
+        "tablesample",
+        "then",
+        "to",
+        "trailing",
+        "true",
+        "union",
+        "unique",
+        "user",
+        "using",
+        "variadic",
+        "verbose",
+        "when",
+        "where",
+        "window",
+        "with",
+    ]
 )
 
 _FUNCTIONS = {"log": "ln"}
 _TYPES = {"i1": "int2", "i2": "int2", "i4": "int4", "f4": "float4", "f8": "float8"}
-_AGGREGATES = {"countu": "count(DISTINCT {})", "sumu": "sum(DISTINCT {})", "avgu": "avg(DISTINCT {})", "any": "(count({}) > 0)::int4"}
+_AGGREGATES = {
+    "countu": "count(DISTINCT {})",
+    "sumu": "sum(DISTINCT {})",
+    "avgu": "avg(DISTINCT {})",
+    "any": "(count({}) > 0)::int4",
+}
 _OF_NOTHING = {"count": "0", "countu": "0", "any": "0"}
 
 
@@ -76,22 +178,36 @@ class Translator:
                 return f"DROP TABLE {', '.join(map(name, relations))}"
             case tree.DefineIndex(index, relation, method, keys):
                 listed = ", ".join(f"{name(key.name)} {key.operators}".rstrip() for key in keys)
-                return f"CREATE INDEX {name(index)} ON {name(relation)} USING {method or 'btree'} ({listed})"
+                return (
+                    f"CREATE INDEX {name(index)} ON {name(relation)} USING {method or 'btree'}"
+                    f" ({listed})"
+                )
             case tree.Copy():
-                listed = f" ({', '.join(map(name, statement.attributes))})" if statement.attributes else ""
+                listed = (
+                    f" ({', '.join(map(name, statement.attributes))})"
+                    if statement.attributes
+                    else ""
+                )
                 way = "FROM STDIN" if statement.incoming else "TO STDOUT"
-                return f"COPY {name(statement.relation)}{listed} {way}{' (FORMAT binary)' * statement.binary}"
+                return (
+                    f"COPY {name(statement.relation)}{listed}"
+                    f" {way}{' (FORMAT binary)' * statement.binary}"
+                )
         return {tree.Begin: "BEGIN", tree.End: "COMMIT", tree.Abort: "ROLLBACK"}[type(statement)]
 
-    def _block(self, node) -> "_Block":
-        return _Block(self.ranges | {member.variable: member.relation for member in node.ranges}, self.values)
+    def _block(self, node: tree.Query) -> "_Block":
+        return _Block(
+            self.ranges | {member.variable: member.relation for member in node.ranges}, self.values
+        )
 
     def _retrieve(self, node: tree.Retrieve) -> str:
         block = self._block(node)
         if by := _groups(node):
             select = block.grouped(node.targets, by)
         else:
-            select = block.select(", ".join(map(block.target, node.targets)), node.where, distinct=node.unique)
+            select = block.select(
+                ", ".join(map(block.target, node.targets)), node.where, distinct=node.unique
+            )
         if node.sort:
             keys = ", ".join(f"{name(key.name)}{' DESC' * key.descending}" for key in node.sort)
             select += f" ORDER BY {keys}"
@@ -101,12 +217,19 @@ class Translator:
         block = self._block(node)
         whole = [isinstance(target, tree.All) for target in node.targets]
         if any(whole) and not all(whole):
-            raise QueryError("append takes either whole tuples (variable.all) or single attributes, not both.", *node.at)
-        columns = "" if all(whole) else f" ({', '.join(name(target.name) for target in node.targets)})"
+            raise QueryError(
+                "append takes either whole tuples (variable.all) or single attributes, not both.",
+                *node.at,
+            )
+        named = [target.name for target in node.targets if not isinstance(target, tree.All)]
+        columns = f" ({', '.join(map(name, named))})" if named else ""
         values = [block.target(target, named=False) for target in node.targets]
         if not block.variables and node.where is None:
             return f"INSERT INTO {name(node.relation)}{columns} VALUES ({', '.join(values)})"
-        return f"INSERT INTO {name(node.relation)}{columns} {block.select(', '.join(values), node.where)}"
+        return (
+            f"INSERT INTO {name(node.relation)}{columns}"
+            f" {block.select(', '.join(values), node.where)}"
+        )
 
     def _replace(self, node: tree.Replace) -> str:
         block = self._block(node)
@@ -117,11 +240,23 @@ class Translator:
         update = f"UPDATE {block.relation(node.variable)} SET "
         if not block.joins:
             assigned = ", ".join(f"{column} = {source}" for column, source in zip(columns, sources))
-            return f"{update}{assigned}{block.beside(node.variable, 'FROM')}{f' WHERE {condition}' if condition else ''}"
-        # Aggregates with groups can't be joined to the relation that is changed, so the tuples are found first.
-        assigned = ", ".join(f"{column} = found.value_{number}" for number, column in enumerate(columns, 1))
-        listed = ", ".join([f"{name(node.variable)}.ctid AS place", *(f"{source} AS value_{number}" for number, source in enumerate(sources, 1))])
-        return f"{update}{assigned} FROM ({block.select(listed, node.where)}) AS found WHERE {name(node.variable)}.ctid = found.place"
+            beside = block.beside(node.variable, "FROM")
+            return f"{update}{assigned}{beside}{_where(condition)}"
+        # Aggregates with groups can't be joined to the relation that is changed, so the tuples are
+        # found first.
+        assigned = ", ".join(
+            f"{column} = found.value_{number}" for number, column in enumerate(columns, 1)
+        )
+        listed = ", ".join(
+            [
+                f"{name(node.variable)}.ctid AS place",
+                *(f"{source} AS value_{number}" for number, source in enumerate(sources, 1)),
+            ]
+        )
+        return (
+            f"{update}{assigned} FROM ({block.select(listed, node.where)}) AS found WHERE"
+            f" {name(node.variable)}.ctid = found.place"
+        )
 
     def _delete(self, node: tree.Delete) -> str:
         block = self._block(node)
@@ -129,35 +264,53 @@ class Translator:
         condition = block.expression(node.where) if node.where else ""
         delete = f"DELETE FROM {block.relation(node.variable)}"
         if not block.joins:
-            return f"{delete}{block.beside(node.variable, 'USING')}{f' WHERE {condition}' if condition else ''}"
+            beside = block.beside(node.variable, "USING")
+            return f"{delete}{beside}{_where(condition)}"
         found = block.select(f"{name(node.variable)}.ctid AS place", node.where)
         return f"{delete} USING ({found}) AS found WHERE {name(node.variable)}.ctid = found.place"
 
 
+def _where(condition: str) -> str:
+    return f" WHERE {condition}" if condition else ""
+
+
 def _groups(node: tree.Retrieve) -> tuple[tree.Expression, ...]:
-    """What to group by, if the retrieve is of groups and their aggregates alone: the join may then be left out."""
-    sources = [target.expression if isinstance(target, tree.Assignment) else target for target in node.targets]
+    """What to group by, if the retrieve is of groups and their aggregates alone: the join may then
+    be left out.
+    """
+    sources = [
+        target.expression if isinstance(target, tree.Assignment) else target
+        for target in node.targets
+    ]
     aggregates = [source for source in sources if isinstance(source, tree.Aggregate)]
     if not (node.unique and aggregates and node.where is None):
         return ()
     by = aggregates[0].by
-    of_the_groups = {part.variable for group in by for part in group.nodes() if isinstance(part, tree.Attribute)}
+    of_the_groups = {
+        part.variable for group in by for part in group.nodes() if isinstance(part, tree.Attribute)
+    }
     plain = all(
-        one.by == by and one.where is None
+        one.by == by
+        and one.where is None
         and all(not isinstance(part, tree.Aggregate) for part in one.argument.nodes())
-        and {part.variable for part in one.argument.nodes() if isinstance(part, tree.Attribute)} <= of_the_groups
+        and {part.variable for part in one.argument.nodes() if isinstance(part, tree.Attribute)}
+        <= of_the_groups
         for one in aggregates
-    )  # fmt: skip
-    whole = set(by) <= set(sources) and all(source in by for source in sources if source not in aggregates)
+    )
+    whole = set(by) <= set(sources) and all(
+        source in by for source in sources if source not in aggregates
+    )
     return by if plain and whole and of_the_groups else ()
 
 
 class _Block(Writer):
-    """One query block: writes expressions, and notes the variables and joined aggregates that it needs."""
+    """One query block: writes expressions, and notes the variables and joined aggregates that it
+    needs.
+    """
 
     operators = {"or": "OR", "and": "AND", "not": "NOT", "!=": "<>", "**": "^"}
 
-    def __init__(self, ranges: dict[str, str], values: Sequence):
+    def __init__(self, ranges: dict[str, str], values: Sequence[Any]):
         self.ranges, self.values = ranges, values
         self.variables: list[str] = []
         self.joins: dict[tree.Aggregate, str] = {}
@@ -181,7 +334,10 @@ class _Block(Writer):
         condition = f" WHERE {self.expression(where)}" if where else ""
         tables = (" CROSS JOIN " if self.joins else ", ").join(map(self.relation, self.variables))
         tables = " ".join([tables, *self.joins.values()])
-        return f"SELECT {'DISTINCT ' * distinct}{listed}{f' FROM {tables}' if tables else ''}{condition}"
+        return (
+            "SELECT"
+            f" {'DISTINCT ' * distinct}{listed}{f' FROM {tables}' if tables else ''}{condition}"
+        )
 
     def grouped(self, targets: tuple[tree.Target, ...], by: tuple[tree.Expression, ...]) -> str:
         """SELECT ... GROUP BY, of targets that are groups or aggregates over them."""
@@ -217,11 +373,15 @@ class _Block(Writer):
         if node.operator in ("=", "!="):
             for constant, other in ((node.right, node.left), (node.left, node.right)):
                 if isinstance(constant, tree.String) and _PATTERN.search(constant.value):
-                    return f"{self._below(other, LEVEL['+'])} {'~' if node.operator == '=' else '!~'} {_literal(_regex(constant.value))}"
+                    return (
+                        f"{self._below(other, LEVEL['+'])} {'~' if node.operator == '=' else '!~'}"
+                        f" {_literal(_regex(constant.value))}"
+                    )
         return super().binary(node)
 
     def _below(self, node: tree.Expression, least: int, signed: bool = False) -> str:
-        # In SQL a sign binds more strongly than ^, which groups from the left, and two signs begin a comment.
+        # In SQL a sign binds more strongly than ^, which groups from the left, and two signs begin
+        # a comment.
         return super()._below(node, LEVEL["::"] if least in (LEVEL["sign"], LEVEL["**"]) else least)
 
     def call(self, function: str, arguments: tuple[tree.Expression, ...]) -> str:
@@ -232,7 +392,9 @@ class _Block(Writer):
 
     def aggregate(self, node: tree.Aggregate) -> str:
         inner = self if self.own_groups else _Block(self.ranges, self.values)
-        value = _AGGREGATES.get(node.function, f"{node.function}({{}})").format(inner.expression(node.argument))
+        value = _AGGREGATES.get(node.function, f"{node.function}({{}})").format(
+            inner.expression(node.argument)
+        )
         if self.own_groups:
             return value
         if not node.by:
@@ -240,7 +402,11 @@ class _Block(Writer):
         if node not in self.joins:
             self._join(node, inner, value)
         value = f"aggregate_{[*self.joins].index(node) + 1}.value"
-        return f"coalesce({value}, {_OF_NOTHING[node.function]})" if node.function in _OF_NOTHING else value
+        return (
+            f"coalesce({value}, {_OF_NOTHING[node.function]})"
+            if node.function in _OF_NOTHING
+            else value
+        )
 
     def _join(self, node: tree.Aggregate, inner: "_Block", value: str) -> None:
         groups = [inner.expression(by) for by in node.by]
@@ -248,10 +414,17 @@ class _Block(Writer):
             raise QueryError("An expression after by must have an attribute in it.", *node.at)
         here = [self.expression(by) for by in node.by]
         numbers = range(1, len(groups) + 1)
-        listed = ", ".join([*(f"{group} AS by_{number}" for number, group in zip(numbers, groups)), f"{value} AS value"])
+        listed = ", ".join(
+            [
+                *(f"{group} AS by_{number}" for number, group in zip(numbers, groups)),
+                f"{value} AS value",
+            ]
+        )
         select = f"{inner.select(listed, node.where)} GROUP BY {', '.join(map(str, numbers))}"
         label = f"aggregate_{len(self.joins) + 1}"
-        links = " AND ".join(f"{label}.by_{number} = {outer}" for number, outer in zip(numbers, here))
+        links = " AND ".join(
+            f"{label}.by_{number} = {outer}" for number, outer in zip(numbers, here)
+        )
         self.joins[node] = f"LEFT JOIN ({select}) AS {label} ON {links}"
 
 
@@ -262,7 +435,11 @@ def _regex(pattern: str) -> str:
     """An INGRES pattern as a regular expression for the whole text."""
     parts = re.findall(r"\\[*?\[]|\[[^\]]*\]|.", pattern, flags=re.DOTALL)
     known = {"*": ".*", "?": "."}
-    return "^" + "".join(known.get(part) or (part if len(part) > 1 else re.escape(part)) for part in parts) + "$"
+    return (
+        "^"
+        + "".join(known.get(part) or (part if len(part) > 1 else re.escape(part)) for part in parts)
+        + "$"
+    )
 
 
 def _literal(text: str) -> str:

@@ -1,7 +1,7 @@
 """QUEL statements as trees: what the reader makes, and what is translated, written or interpreted.
 
 Names are in lower case. `at` is (line, column) in the text, counted from 1; trees that
-differ only there are equal. `pgrerun.ingres` interprets these trees, `sql.py` translates them.
+differ only there are equal. `pgrerun.lab.ingres` interprets these trees, `sql.py` translates them.
 """
 
 from collections.abc import Iterator
@@ -185,7 +185,7 @@ class Replace(Node):
     """replace variable (targets) [from ranges] [where condition]"""
 
     variable: str
-    targets: tuple[Target, ...]
+    targets: tuple[Assignment, ...]
     ranges: tuple[Range, ...] = ()
     where: Expression | None = None
 
@@ -232,7 +232,9 @@ class Key(Node):
 
 @dataclass(frozen=True)
 class DefineIndex(Node):
-    """define index name on relation using method (keys); INGRES's "index on ... is ..." has method ""."""
+    """define index name on relation using method (keys); INGRES's "index on ... is ..." has method
+    "".
+    """
 
     name: str
     relation: str
@@ -266,4 +268,18 @@ class Abort(Node):
     """abort: roll back."""
 
 
-Statement = Range | Retrieve | Append | Replace | Delete | Create | Destroy | DefineIndex | Copy | Begin | End | Abort
+Query = Retrieve | Append | Replace | Delete
+Statement = (
+    Range
+    | Retrieve
+    | Append
+    | Replace
+    | Delete
+    | Create
+    | Destroy
+    | DefineIndex
+    | Copy
+    | Begin
+    | End
+    | Abort
+)

@@ -3,10 +3,20 @@
 import re
 from collections.abc import Iterable
 
-from pgrerun.quel import tree
+from pgrerun.lab.quel import tree
 
 # How strongly an operator binds, loosest first; a comparison takes no comparison beside it.
-_LEVELS = (("or",), ("and",), ("not",), ("=", "!=", "<", "<=", ">", ">="), ("+", "-"), ("*", "/"), ("sign",), ("**",), ("::",))
+_LEVELS = (
+    ("or",),
+    ("and",),
+    ("not",),
+    ("=", "!=", "<", "<=", ">", ">="),
+    ("+", "-"),
+    ("*", "/"),
+    ("sign",),
+    ("**",),
+    ("::",),
+)
 LEVEL = {operator: level for level, operators in enumerate(_LEVELS) for operator in operators}
 _ATOM = len(_LEVELS)
 _COMPARISON = LEVEL["="]
@@ -29,7 +39,8 @@ class Writer:
             case tree.Attribute():
                 return self.attribute(node)
             case tree.Unary(operator, operand):
-                return f"{self._operator(operator)}{' ' if operator == 'not' else ''}{self._below(operand, _level(node), signed=operator != 'not')}"
+                below = self._below(operand, _level(node), signed=operator != "not")
+                return f"{self._operator(operator)}{' ' if operator == 'not' else ''}{below}"
             case tree.Binary():
                 return self.binary(node)
             case tree.Call(function, arguments):
@@ -43,14 +54,18 @@ class Writer:
         level = _level(node)
         # Operators group from the left, except ** and comparisons, which don't group at all.
         left = self._below(node.left, level + (node.operator == "**" or level == _COMPARISON))
-        right = self._below(node.right, level + (node.operator != "**"), signed=node.operator == "**")
+        right = self._below(
+            node.right, level + (node.operator != "**"), signed=node.operator == "**"
+        )
         return f"{left} {self._operator(node.operator)} {right}"
 
     def _operator(self, operator: str) -> str:
         return self.operators.get(operator, operator)
 
     def _below(self, node: tree.Expression, least: int, signed: bool = False) -> str:
-        """The operand, in parentheses if it binds less than `least`; a sign may follow ** and a sign."""
+        """The operand, in parentheses if it binds less than `least`; a sign may follow ** and a
+        sign.
+        """
         level = _level(node)
         bare = level >= least or (signed and level == LEVEL["sign"])
         return self.expression(node) if bare else f"({self.expression(node)})"
@@ -105,8 +120,13 @@ class _Quel(Writer):
             case tree.Range(variable, relation):
                 return f"range of {variable} is {relation}"
             case tree.Retrieve():
-                words = f"retrieve{' unique' * node.unique}{f' into {node.into}' if node.into else ''}"
-                sort = ", ".join(f"{key.name}:{'descending' if key.descending else 'ascending'}" for key in node.sort)
+                words = (
+                    f"retrieve{' unique' * node.unique}{f' into {node.into}' if node.into else ''}"
+                )
+                sort = ", ".join(
+                    f"{key.name}:{'descending' if key.descending else 'ascending'}"
+                    for key in node.sort
+                )
                 return f"{words} {self._rest(node)}{f' sort by {sort}' if sort else ''}"
             case tree.Append():
                 return f"append {node.relation} {self._rest(node)}"
@@ -115,21 +135,32 @@ class _Quel(Writer):
             case tree.Delete():
                 return f"delete {node.variable}{self._ranges(node)}{self._where(node.where)}"
             case tree.Create(relation, attributes):
-                return f"create {relation} ({', '.join(f'{a.name} = {self.type(a.type)}' for a in attributes)})"
+                return (
+                    f"create {relation}"
+                    f" ({', '.join(f'{a.name} = {self.type(a.type)}' for a in attributes)})"
+                )
             case tree.Destroy(relations):
                 return f"destroy {', '.join(relations)}"
             case tree.DefineIndex(name, relation, method, keys):
                 listed = ", ".join(f"{key.name} {key.operators}".rstrip() for key in keys)
-                return f"define index {name} on {relation} using {method} ({listed})" if method else f"index on {relation} is {name} ({listed})"
+                return (
+                    f"define index {name} on {relation} using {method} ({listed})"
+                    if method
+                    else f"index on {relation} is {name} ({listed})"
+                )
             case tree.Copy():
                 way = "from" if node.incoming else "to"
-                return f"copy {'binary ' * node.binary}{node.relation} ({', '.join(node.attributes)}) {way} {self.string(node.file)}"
+                return (
+                    f"copy {'binary ' * node.binary}{node.relation} ({', '.join(node.attributes)})"
+                    f" {way} {self.string(node.file)}"
+                )
         return type(node).__name__.lower()
 
     def _rest(self, node: tree.Retrieve | tree.Append | tree.Replace) -> str:
-        return f"({', '.join(map(self._target, node.targets))}){self._ranges(node)}{self._where(node.where)}"
+        targets = ", ".join(map(self._target, node.targets))
+        return f"({targets}){self._ranges(node)}{self._where(node.where)}"
 
-    def _ranges(self, node) -> str:
+    def _ranges(self, node: tree.Query) -> str:
         members = ", ".join(f"{member.variable} in {member.relation}" for member in node.ranges)
         return f" from {members}" if members else ""
 

@@ -1,4 +1,6 @@
-"""One number for an answer, the same on PostgreSQL, on DuckDB and in memory, and in any order of the tuples."""
+"""One number for an answer, the same on PostgreSQL, on DuckDB and in memory, and in any order of
+the tuples.
+"""
 
 from collections.abc import Sequence
 
@@ -23,7 +25,12 @@ def weights(count: int) -> list[int]:
     return drawn
 
 
-def checksum_sql(source: str, integers: Sequence[str], texts: Sequence[str] = (), letters: Sequence[int] = LETTERS) -> str:
+def checksum_sql(
+    source: str,
+    integers: Sequence[str],
+    texts: Sequence[str] = (),
+    letters: Sequence[int] = LETTERS,
+) -> str:
     """A query that gives (number of tuples, checksum) of an answer, both as int8.
 
     source: a relation's name, or a subquery in parentheses with an alias.
@@ -39,7 +46,9 @@ def checksum_sql(source: str, integers: Sequence[str], texts: Sequence[str] = ()
     terms = [f"coalesce({name}, -1)" for name in integers]
     spelt = [f"coalesce(ascii(substr({name}, {at}, 1)), -1)" for name in texts for at in letters]
     if len(integers) > _MOST_TERMS:
-        raise ValueError(f"a checksum takes at most {_MOST_TERMS} integer attributes, not {len(integers)}")
+        raise ValueError(
+            f"a checksum takes at most {_MOST_TERMS} integer attributes, not {len(integers)}"
+        )
     weighted = " + ".join(
         f"{term}::bigint * {weight}"
         for term, weight in zip(terms + spelt, weights(len(terms) + len(spelt)), strict=True)
@@ -50,14 +59,23 @@ def checksum_sql(source: str, integers: Sequence[str], texts: Sequence[str] = ()
     )
 
 
-def checksum(integers: Sequence[Sequence[int]], texts: Sequence[Sequence[str]] = (), letters: Sequence[int] = LETTERS) -> tuple[int, int]:
-    """(number of tuples, checksum) of an answer in memory, as `checksum_sql` gives them for the same attributes.
+def checksum(
+    integers: Sequence[Sequence[int]],
+    texts: Sequence[Sequence[str]] = (),
+    letters: Sequence[int] = LETTERS,
+) -> tuple[int, int]:
+    """(number of tuples, checksum) of an answer in memory, as `checksum_sql` gives them for the
+    same attributes.
 
-    integers (one at least), texts: the attributes' values, each of shape (tuples,), without NULLs; a number that is
-    too large for int4 counts as its remainder modulo 2^31 - 1.
+    integers (one at least), texts: the attributes' values, each of shape (tuples,), without NULLs;
+    a number that is too large for int4 counts as its remainder modulo 2^31 - 1.
     """
-    spelt = [[ord(text[at - 1 : at] or "\0") for text in values] for values in texts for at in letters]  # ascii('') is 0
+    spelt = [
+        [ord(text[at - 1 : at] or "\0") for text in values] for values in texts for at in letters
+    ]  # ascii('') is 0
     hashed = np.zeros(len(integers[0]), np.int64)
-    for values, weight in zip([*integers, *spelt], weights(len(integers) + len(spelt)), strict=True):
+    for values, weight in zip(
+        [*integers, *spelt], weights(len(integers) + len(spelt)), strict=True
+    ):
         hashed = (hashed + np.asarray(values, np.int64) % _MODULUS * weight) % _MODULUS
     return len(hashed), int((hashed * hashed % _MODULUS).sum())

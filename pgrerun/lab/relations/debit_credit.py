@@ -1,8 +1,8 @@
 """TP1: the relations and the transaction of DebitCredit, as the 1990 report has them.
 
-`DebitCredit` loads the relations, writes the transaction as a pgbench script, checks the
-benchmark's invariant and tells how it differs from pgbench's own transaction. Running
-the script is `instruments/pgbench.py`'s job.
+`DebitCredit` loads the relations, checks the benchmark's invariant, runs a transaction's statements
+singly and tells how it differs from pgbench's own. The transaction is a pgbench script of whoever
+runs it (`chapters/tp1/sql/`); running scripts is `instruments/pgbench.py`'s job.
 
 Sources
 -------
@@ -20,6 +20,7 @@ needs 173 pages: 58 tuples a page, 140 bytes each, of which 24 are the tuple's h
 its line pointer. `facts` measures it on the server at hand.
 """
 
+import contextlib
 import random
 import re
 from collections.abc import Iterator
@@ -29,7 +30,9 @@ import pandas as pd
 import psycopg
 
 from pgrerun.errors import CannotMeasure, ParameterError
-from pgrerun.relations import loading
+from pgrerun.lab.relations import loading
+from pgrerun.lab.relations.pgbench import Pgbench
+from pgrerun.lab.server import Server, row, value
 
 AMOUNT = 10.0  # what every transaction adds, in Figure 2.3
 _TEXT = 100 - 4 - 8  # letters
@@ -64,7 +67,7 @@ class DebitCredit:
     """Relations of so many tuples, keys counted from 1.
 
     Tellers and accounts belong to branches in equal, contiguous ranges: teller t to branch
-    1 + (t - 1) // (tellers / branches). Only the branch rule of `script` makes use of it; as in
+    1 + (t - 1) // (tellers / branches). Only scripts with a branch rule make use of it; as in
     Figure 2.2, no relation stores it. ParameterError unless the numbers are positive and
     divisible by the number of branches.
     """
@@ -73,18 +76,23 @@ class DebitCredit:
     tellers: int
     accounts: int
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if min(self.branches, self.tellers, self.accounts) < 1:
-            raise ParameterError(f"DebitCredit needs at least one branch, teller and account, not {self}.")
+            raise ParameterError(
+                f"DebitCredit needs at least one branch, teller and account, not {self}."
+            )
         if self.tellers % self.branches or self.accounts % self.branches:
             raise ParameterError(
-                f"Each of {self.branches} branches has equally many tellers and accounts: {self.tellers} tellers and"
-                f" {self.accounts} accounts can't be shared out. Use multiples of {self.branches}."
+                f"Each of {self.branches} branches has equally many tellers and accounts:"
+                f" {self.tellers} tellers and {self.accounts} accounts can't be shared out. Use"
+                f" multiples of {self.branches}."
             )
 
     @classmethod
     def report(cls, scale: int = 1) -> "DebitCredit":
-        """The report's relations (section 2.2): 1 000 branches, 10 000 tellers, 10 000 accounts per scale."""
+        """The report's relations (section 2.2): 1 000 branches, 10 000 tellers, 10 000 accounts per
+        scale.
+        """
         return cls(1_000 * scale, 10_000 * scale, 10_000 * scale)
 
     @classmethod
@@ -95,14 +103,25 @@ class DebitCredit:
     @property
     def tuples(self) -> dict[str, int]:
         """Tuples by relation after loading."""
-        return {"branch": self.branches, "teller": self.tellers, "account": self.accounts, "history": 0}
+        return {
+            "branch": self.branches,
+            "teller": self.tellers,
+            "account": self.accounts,
+            "history": 0,
+        }
 
     # --- relations ----------------------------------------------------------------------------
 
     def load(
-        self, server_or_connection, *, fillfactor: int = 100, index_balance: bool = False, logged: bool = True
+        self,
+        server_or_connection: Server | psycopg.Connection,
+        *,
+        fillfactor: int = 100,
+        index_balance: bool = False,
+        logged: bool = True,
     ) -> None:
-        """Create branch, teller, account and history in the current schema, replacing earlier ones of ours.
+        """Create branch, teller, account and history in the current schema, replacing earlier ones
+        of ours.
 
         Figure 2.2's attributes, types and B-trees (plain, not unique); every balance is 0 and
         every string the same. Frozen and analyzed, so that repeated loads give the same pages
@@ -118,15 +137,25 @@ class DebitCredit:
         with loading.session(server_or_connection) as connection:
             with connection.transaction():
                 for relation, key in _KEYS.items():
-                    attributes = f"({key} int4, balance float8, string text) WITH (fillfactor = {fillfactor})"
+                    attributes = (
+                        f"({key} int4, balance float8, string text) WITH (fillfactor ="
+                        f" {fillfactor})"
+                    )
                     loading.replace(connection, relation, f"CREATE {kind} {relation} {attributes}")
                     # frozen as they come: a vacuum would write every page a second time
-                    with connection.cursor() as cursor, cursor.copy(f"COPY {relation} FROM STDIN (FREEZE)") as copy:
+                    with (
+                        connection.cursor() as cursor,
+                        cursor.copy(f"COPY {relation} FROM STDIN (FREEZE)") as copy,
+                    ):
                         for tuples in self._generated(relation):
                             copy.write(tuples)
-                    connection.execute(f"CREATE INDEX {relation}_index ON {relation} USING btree ({key})")
+                    connection.execute(
+                        f"CREATE INDEX {relation}_index ON {relation} USING btree ({key})"
+                    )
                     if index_balance:
-                        connection.execute(f"CREATE INDEX {relation}_balance_index ON {relation} (balance)")
+                        connection.execute(
+                            f"CREATE INDEX {relation}_balance_index ON {relation} (balance)"
+                        )
                 loading.replace(connection, "history", f"CREATE {kind} {_HISTORY}")
             for relation in self.tuples:
                 connection.execute(f"VACUUM (FREEZE, ANALYZE) {relation}")
@@ -135,9 +164,12 @@ class DebitCredit:
         """The tuples of a relation with balances, as COPY reads them, some thousand at a time."""
         number = self.tuples[relation]
         for first in range(1, number + 1, 10_000):
-            yield "".join(f"{key}\t0\t{'x' * _TEXT}\n" for key in range(first, min(first + 10_000, number + 1)))
+            yield "".join(
+                f"{key}\t0\t{'x' * _TEXT}\n"
+                for key in range(first, min(first + 10_000, number + 1))
+            )
 
-    def facts(self, server_or_connection) -> pd.DataFrame:
+    def facts(self, server_or_connection: Server | psycopg.Connection) -> pd.DataFrame:
         """Pages of the relations and their indices, one row each, as they are now.
 
         Columns: relation (its name, or the index's), kind ("relation", "index"), of (the indexed
@@ -146,131 +178,112 @@ class DebitCredit:
         levels_from ("metapage" if pageinspect could read it, else "size").
         """
         if not isinstance(server_or_connection, psycopg.Connection):
-            try:
+            with contextlib.suppress(CannotMeasure):  # levels are then told from the sizes
                 server_or_connection.extension("pageinspect")
-            except CannotMeasure:
-                pass  # levels are then worked out from the sizes
         with loading.session(server_or_connection) as connection:
             rows = []
             for relation in self.tuples:
-                tuples = connection.execute(f"SELECT count(*) FROM {relation}").fetchone()[0]
+                tuples = value(connection, int, f"SELECT count(*) FROM {relation}")
                 pages = _pages(connection, relation)
-                rows.append({"relation": relation, "kind": "relation", "tuples": tuples, "pages": pages})
+                rows.append(
+                    {"relation": relation, "kind": "relation", "tuples": tuples, "pages": pages}
+                )
                 for index in _indexes(connection, relation):
                     levels, source = _levels(connection, index)
                     row = {"relation": index, "kind": "index", "of": relation, "tuples": tuples}
-                    rows.append(row | {"pages": _pages(connection, index), "levels": levels, "levels_from": source})
+                    rows.append(
+                        row
+                        | {
+                            "pages": _pages(connection, index),
+                            "levels": levels,
+                            "levels_from": source,
+                        }
+                    )
         frame = pd.DataFrame(rows).astype({"levels": "Int64"})
         frame["tuples_per_page"] = frame["tuples"] / frame["pages"].where(frame["pages"] > 0)
-        columns = ["relation", "kind", "of", "tuples", "pages", "tuples_per_page", "levels", "levels_from"]
+        columns = [
+            "relation",
+            "kind",
+            "of",
+            "tuples",
+            "pages",
+            "tuples_per_page",
+            "levels",
+            "levels_from",
+        ]
         return frame[columns]
 
-    def check(self, server_or_connection) -> Consistency:
+    def check(self, server_or_connection: Server | psycopg.Connection) -> Consistency:
         """Sum up the relations in one snapshot; raises nothing about what it finds."""
-        sums = ", ".join(f"(SELECT coalesce(sum(balance), 0) FROM {name}) AS {name}" for name in _KEYS)
+        sums = ", ".join(
+            f"(SELECT coalesce(sum(balance), 0) FROM {name}) AS {name}" for name in _KEYS
+        )
         with loading.session(server_or_connection) as connection:
-            row = connection.execute(
-                f"SELECT {sums}, coalesce(sum(amount), 0) AS amount, count(*) AS transactions FROM history"
-            )
-            names = [column.name for column in row.description]
-            return Consistency(**dict(zip(names, row.fetchone(), strict=True)))
+            query = f"SELECT {sums}, coalesce(sum(amount), 0), count(*) FROM history"
+            names = [*_KEYS, "amount", "transactions"]
+            return Consistency(**dict(zip(names, row(connection, query), strict=True)))
 
     # --- the transaction ----------------------------------------------------------------------
 
-    def variables(self, server_or_connection) -> dict[str, int]:
-        """The -D variables of `script`: numbers of tuples, and of the pages that probes may read now."""
+    def variables(self, server_or_connection: Server | psycopg.Connection) -> dict[str, int]:
+        """The -D variables of the scripts: numbers of tuples, and of the relations' pages as
+        they are now.
+        """
         with loading.session(server_or_connection) as connection:
             pages = {f"{relation}_pages": _pages(connection, relation) for relation in _KEYS}
-        return {"branches": self.branches, "tellers": self.tellers, "accounts": self.accounts} | pages
+        return {
+            "branches": self.branches,
+            "tellers": self.tellers,
+            "accounts": self.accounts,
+        } | pages
 
-    def script(
-        self, independent: bool = True, probes: int = 0, checkpoint: bool = False, select: bool = True
-    ) -> str:
-        """Figure 2.3's transaction as a pgbench script; give pgbench the `variables`.
+    def run_once(self, connection: psycopg.Connection, draws: random.Random, script: str) -> None:
+        """The statements of a pgbench script once, one by one, on an autocommit connection.
 
-        independent: $1, $2 and $3 are drawn uniformly and independently, as in the report. If not,
-            by the rule of DebitCredit and TPC-B: a teller, its branch, and an account of that
-            branch in 85 of 100 cases, else of another one (with a single branch, always of it).
-        probes: reads of so many random pages of a relation before each replace of it. Until it was
-            changed in 1990, replace looked for free space on up to three random pages (3.2.2).
-        checkpoint: CHECKPOINT after the end, which forces changed pages to disk as 1990's commit
-            did. It forces every relation's, other clients' too, and needs the right to do it.
-        select: with Figure 2.3's retrieve.
-        """
-        drawn = list(_INDEPENDENT if independent else _BRANCH_RULE)
-        work = ["BEGIN;"]
-        if select:
-            work.append("SELECT account.* FROM account WHERE aid = :aid;")
-        for relation in ("account", "teller", "branch"):
-            for number in range(1, probes + 1):
-                page = f"{relation}_page_{number}"
-                drawn.append(f"\\set {page} random(0, :{relation}_pages - 1)")
-                work.append(_probe(relation, f":{page}"))
-            key = _KEYS[relation]
-            work.append(f"UPDATE {relation} SET balance = balance + {AMOUNT} WHERE {key} = :{key};")
-        work.append(
-            "INSERT INTO history (bid, tid, aid, amount, string)"
-            f" VALUES (:bid, :tid, :aid, {AMOUNT}, '{_HISTORY_TEXT}');"
-        )
-        work.append("END;")
-        if checkpoint:
-            work.append("CHECKPOINT;")
-        return "\n".join(drawn + work) + "\n"
-
-    def run_once(
-        self, connection: psycopg.Connection, draws: random.Random, *, probes: int = 0, checkpoint: bool = False
-    ) -> None:
-        """Figure 2.3's transaction once, its statements one by one, on an autocommit connection.
-
-        `probes` and `checkpoint` as for `script`. For counting what single transactions touch;
-        load comes from pgbench.
+        A statement is a line. Keys (:aid, :tid, :bid) are drawn uniformly and independently,
+        whatever the script's own rule, and so are pages (:account_page_1). For counting what
+        single transactions touch; load comes from pgbench.
         """
         values = {key: draws.randint(1, self.tuples[relation]) for relation, key in _KEYS.items()}
-        if probes:
-            for relation in _KEYS:
-                pages = _pages(connection, relation)
-                values |= {f"{relation}_page_{number}": draws.randrange(pages) for number in range(1, probes + 1)}
-        for statement in _statements(self.script(probes=probes, checkpoint=checkpoint)):
-            connection.execute(re.sub(r"(?<!:):(\w+)", lambda found: str(values[found[1]]), statement))
+        statements = _statements(script)
+        drawn = sorted(set(_PAGE_VARIABLE.findall("\n".join(statements))))
+        for relation in _KEYS if drawn else ():
+            pages = _pages(connection, relation)
+            for name, of in drawn:
+                if of == relation:
+                    values[name] = draws.randrange(pages)
+        for statement in statements:
+            connection.execute(
+                re.sub(r"(?<!:):(\w+)", lambda found: str(values[found[1]]), statement)
+            )
 
-    def against_tpcb_like(self, server) -> pd.DataFrame:
-        """How the transaction differs from pgbench's built-in "tpcb-like": property, figure_2_3, tpcb_like.
+    def against_tpcb_like(self, server: Server, script: str) -> pd.DataFrame:
+        """How the transaction of `script` differs from pgbench's built-in "tpcb-like".
 
         Read from both scripts and measured on both sets of relations; pgbench's are made in our
         schema if they aren't there (scale 1). Ours must be loaded. Needs pgbench 12 or later.
+        Columns: property, figure_2_3 (the script's), tpcb_like.
         """
         with server.connect() as connection:
-            if not connection.execute("SELECT to_regclass('pgbench_accounts') IS NOT NULL").fetchone()[0]:
-                server.tool("pgbench", "-i", "-q", "-s", 1)
+            if not value(connection, bool, "SELECT to_regclass('pgbench_accounts') IS NOT NULL"):
+                Pgbench().load(connection)
             shown = server.tool("pgbench", "--show-script=tpcb-like")
-            ours = _described(connection, self.script(), ("account", "teller", "branch", "history"))
-            pgbenchs = ("pgbench_accounts", "pgbench_tellers", "pgbench_branches", "pgbench_history")
-            # PostgreSQL 15 and later print the script on standard output, earlier ones on standard error.
+            ours = _described(connection, script, ("account", "teller", "branch", "history"))
+            pgbenchs = (
+                "pgbench_accounts",
+                "pgbench_tellers",
+                "pgbench_branches",
+                "pgbench_history",
+            )
+            # PostgreSQL 15 and later print the script on standard output, earlier ones on standard
+            # error.
             theirs = _described(connection, shown.stdout or shown.stderr, pgbenchs)
-        return pd.DataFrame({"property": list(ours), "figure_2_3": ours.values(), "tpcb_like": theirs.values()})
+        return pd.DataFrame(
+            {"property": list(ours), "figure_2_3": ours.values(), "tpcb_like": theirs.values()}
+        )
 
 
-_INDEPENDENT = (
-    r"\set aid random(1, :accounts)",
-    r"\set tid random(1, :tellers)",
-    r"\set bid random(1, :branches)",
-)
-# `other` is any branch but the teller's; with one branch it is that one.
-_BRANCH_RULE = (
-    r"\set tid random(1, :tellers)",
-    r"\set bid (:tid - 1) / (:tellers / :branches) + 1",
-    r"\set other (:bid - 1 + random(1, greatest(:branches - 1, 1))) % :branches + 1",
-    r"\set home case when random(1, 100) <= 85 then :bid else :other end",
-    r"\set aid (:home - 1) * (:accounts / :branches) + random(1, :accounts / :branches)",
-)
-
-
-def _probe(relation: str, page: str) -> str:
-    """Read one page: a TID scan opens the page of its TID and no other, whatever is on it.
-
-    A relation of one page is planned as a sequential scan, which reads as much.
-    """
-    return f"SELECT 1 FROM {relation} WHERE ctid = format('(%s,1)', {page}::int)::tid;"
+_PAGE_VARIABLE = re.compile(r":((\w+)_page_\d+)")
 
 
 def _statements(script: str) -> list[str]:
@@ -279,22 +292,26 @@ def _statements(script: str) -> list[str]:
 
 def _pages(connection: psycopg.Connection, relation: str) -> int:
     size = "SELECT pg_relation_size(%s::regclass) / current_setting('block_size')::int"
-    return connection.execute(size, (relation,)).fetchone()[0]
+    return value(connection, int, size, (relation,))
 
 
 def _indexes(connection: psycopg.Connection, relation: str) -> list[str]:
-    query = "SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = %s::regclass ORDER BY indexrelid"
+    query = (
+        "SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = %s::regclass ORDER BY"
+        " indexrelid"
+    )
     return [name for (name,) in connection.execute(query, (relation,))]
 
 
 def _levels(connection: psycopg.Connection, index: str) -> tuple[int, str]:
     """Levels of a B-tree, and whether they come from its metapage or its size."""
     where = connection.execute(
-        "SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace"
-        " WHERE e.extname = 'pageinspect' AND current_setting('is_superuser') = 'on'"
+        "SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid ="
+        " e.extnamespace WHERE e.extname = 'pageinspect' AND current_setting('is_superuser') = 'on'"
     ).fetchone()
     if where:
-        return connection.execute(f"SELECT level + 1 FROM {where[0]}.bt_metap(%s)", (index,)).fetchone()[0], "metapage"
+        query = f"SELECT level::int + 1 FROM {where[0]}.bt_metap(%s)"
+        return value(connection, int, query, (index,)), "metapage"
     # Inner pages are built 70 % full of entries of 20 bytes; one page of the index is its metapage.
     levels, width = 1, _pages(connection, index) - 1
     while width > 1:
@@ -302,16 +319,20 @@ def _levels(connection: psycopg.Connection, index: str) -> tuple[int, str]:
     return levels, "size"
 
 
-def _described(connection: psycopg.Connection, script: str, relations: tuple[str, str, str, str]) -> dict[str, str]:
-    """A DebitCredit-like transaction and its relations (account, teller, branch, history), in words."""
+def _described(
+    connection: psycopg.Connection, script: str, relations: tuple[str, str, str, str]
+) -> dict[str, str]:
+    """A DebitCredit-like transaction and its relations (account, teller, branch, history), in
+    words.
+    """
     roles = dict(zip(relations, ("account", "teller", "branch", "history"), strict=True))
     found = {}
     for relation, role in roles.items():
         found[f"bytes per {role} tuple, with header"] = f"{_tuple_bytes(connection, relation)}"
     for relation, role in roles.items():
-        found[f"tuples in {role}"] = f"{connection.execute(f'SELECT count(*) FROM {relation}').fetchone()[0]}"
+        found[f"tuples in {role}"] = str(value(connection, int, f"SELECT count(*) FROM {relation}"))
     unique = "SELECT bool_or(indisunique) FROM pg_index WHERE indrelid = %s::regclass"
-    declared = {connection.execute(unique, (relation,)).fetchone()[0] for relation in relations[:3]}
+    declared = {value(connection, bool, unique, (relation,)) for relation in relations[:3]}
     found["indices"] = "unique" if declared == {True} else "plain"
     words = [_in_words(statement, roles) for statement in _statements(script)]
     found["statements"] = ", ".join(words)
@@ -328,12 +349,16 @@ def _in_words(statement: str, roles: dict[str, str]) -> str:
 
 
 def _tuple_bytes(connection: psycopg.Connection, relation: str) -> int:
-    """The stored size of a tuple; of one like those that a transaction appends if there is none yet."""
-    stored = connection.execute(f"SELECT pg_column_size(r.*) FROM {relation} r LIMIT 1").fetchone()
-    if stored:
-        return stored[0]
+    """The stored size of a tuple.
+
+    If there is none yet, of one like those that a transaction appends.
+    """
+    some = f"SELECT pg_column_size(r.*) FROM {relation} r LIMIT 1"
+    for (stored,) in connection.execute(some).fetchall():
+        return int(stored)
     appended = {
         "history": f"1, 1, 1, {AMOUNT}, '{_HISTORY_TEXT}'",
         "pgbench_history": "1, 1, 1, 1, now()::timestamp, NULL",
     }
-    return connection.execute(f"SELECT pg_column_size(ROW({appended[relation]})::{relation})").fetchone()[0]
+    one = f"SELECT pg_column_size(ROW({appended[relation]})::{relation})"
+    return value(connection, int, one)

@@ -4,15 +4,14 @@ Where PostgreSQL has to write, DuckDB gets a file (`Duck`); to see how it joins,
 """
 
 import re
-import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import numpy as np
 
-from pgrerun.relations.wisconsin import Wisconsin
+from pgrerun.lab.relations.wisconsin import Wisconsin
+from pgrerun.lab.server.private import PrivateDirectory, base_directory
 
 _JOIN = re.compile(r'"name":\s*"([A-Z_]*JOIN)\s*"')
 
@@ -23,9 +22,9 @@ class Duck:
     version = duckdb.__version__
 
     def __init__(self, folder: str | Path | None = None):
-        """`folder`: where to put the file; by default where temporary files go."""
-        self._folder = Path(tempfile.mkdtemp(prefix="pgrerun-duckdb-", dir=folder))
-        self._connection = duckdb.connect(str(self._folder / "relations.duckdb"))
+        """`folder`: below which the file goes; by default where our clusters are."""
+        self._home = PrivateDirectory(Path(folder) if folder else base_directory())
+        self._connection = duckdb.connect(str(self._home.path / "relations.duckdb"))
 
     def __enter__(self) -> "Duck":
         return self
@@ -47,14 +46,20 @@ class Duck:
 
     def close(self) -> None:
         self._connection.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._home.close()
 
 
 def in_memory(threads: int = 1) -> duckdb.DuckDBPyConnection:
-    """A new database in memory that uses so many threads; close it, or use it as a context manager."""
+    """A new database in memory that uses so many threads.
+
+    Close it, or use it as a context manager.
+    """
     return duckdb.connect(config={"threads": threads})
 
 
 def joins_of(connection: duckdb.DuckDBPyConnection, query: str) -> list[str]:
-    """The physical join operators of a query's plan, topmost first: "HASH_JOIN", "PIECEWISE_MERGE_JOIN", "IE_JOIN" and so on."""
-    return _JOIN.findall(connection.execute(f"EXPLAIN (FORMAT JSON) {query}").fetchone()[1])
+    """The physical join operators of a query's plan, topmost first: "HASH_JOIN",
+    "PIECEWISE_MERGE_JOIN", "IE_JOIN" and so on.
+    """
+    [(_, plan)] = connection.execute(f"EXPLAIN (FORMAT JSON) {query}").fetchall()
+    return _JOIN.findall(plan)

@@ -11,12 +11,13 @@ import psycopg
 from psycopg import sql
 
 from pgrerun.errors import ServerError
+from pgrerun.lab.server import Server, value
 
 MARK = "pgrerun: made for an experiment, replaced at will"
 
 
 @contextmanager
-def session(server_or_connection) -> Iterator[psycopg.Connection]:
+def session(server_or_connection: Server | psycopg.Connection) -> Iterator[psycopg.Connection]:
     """Give an autocommit connection: the one handed in, or one of the server's for this block.
 
     VACUUM must stand outside a transaction, hence autocommit; ValueError otherwise.
@@ -26,18 +27,23 @@ def session(server_or_connection) -> Iterator[psycopg.Connection]:
             yield connection
         return
     if not server_or_connection.autocommit:
-        raise ValueError("loading needs an autocommit connection, because VACUUM can't run in a transaction")
+        raise ValueError(
+            "loading needs an autocommit connection, because VACUUM can't run in a transaction"
+        )
     yield server_or_connection
 
 
 def is_ours(connection: psycopg.Connection, name: str) -> bool:
-    """Whether the connection's current schema has a relation of this name that this package made."""
+    """Whether the current schema has a relation of this name that this package made."""
     return _taken(connection, name) is True
 
 
 def holds(connection: psycopg.Connection, name: str, rows: int) -> bool:
-    """Whether the current schema has a relation of this name that this package made, with so many rows."""
-    return is_ours(connection, name) and connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] == rows
+    """Whether the current schema has a relation of this name that this package made, with so many
+    rows.
+    """
+    counted = sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(name))
+    return is_ours(connection, name) and value(connection, int, counted) == rows
 
 
 def _taken(connection: psycopg.Connection, name: str) -> bool | None:
@@ -60,12 +66,14 @@ def replace(connection: psycopg.Connection, name: str, create: str) -> None:
     """
     ours = _taken(connection, name)
     if ours is False:
-        [schema] = connection.execute("SELECT current_schema()").fetchone()
+        schema = value(connection, str, "SELECT current_schema()")
         raise ServerError(
-            f"Schema {schema} already holds a relation {name} that was not made by this package, so it is"
-            " left alone. Use an empty database or schema, or rename that relation."
+            f"Schema {schema} already holds a relation {name} that was not made by this package, so"
+            " it is left alone. Use an empty database or schema, or rename that relation."
         )
     if ours:
         connection.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(name)))
     connection.execute(create)
-    connection.execute(sql.SQL("COMMENT ON TABLE {} IS {}").format(sql.Identifier(name), sql.Literal(MARK)))
+    connection.execute(
+        sql.SQL("COMMENT ON TABLE {} IS {}").format(sql.Identifier(name), sql.Literal(MARK))
+    )

@@ -2,25 +2,44 @@
 
 Any tuple is computable from its number, here and in SQL alike, so that PostgreSQL, DuckDB and the
 miniature of INGRES have the same. The memorandum gives the attributes, the widths (34 and 200
-bytes) and the numbers of tuples; of the values only that some parts are black and that few are. How many
-follows from its Table 8 (about one in nine and a half, for so many lookups does query g make), and so
-does that nearly all parts meet the qualification of queries d and i, which reads as much as g.
+bytes) and the numbers of tuples; of the values only that some parts are black and that few are. How
+many follows from its Table 8 (about one in nine and a half, for so many lookups does query g make),
+and so does that nearly all parts meet the qualification of queries d and i, which reads as much as
+g.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pgrerun.errors import ParameterError
-from pgrerun.relations import loading
+import psycopg
 
+from pgrerun.errors import ParameterError
+from pgrerun.lab.relations import loading
+from pgrerun.lab.server import Server
+
+Row = tuple[int | str, ...]  # pnum, pname, color, weight, qoh, and of the wide relation filler
 WIDE_FILLER = 166  # bytes that widen 34 to 200
 LOADED, INSERTED = 3230, 130
-"""Of the wide relation: tuples of "a perfectly built keyed structure", and the "random inserts" that follow."""
+"""Of the wide relation: tuples of "a perfectly built keyed structure", and the "random inserts"
+that follow.
+"""
 
 _NAMES = (
-    "processor", "memory", "disk drive", "tape drive", "line printer", "terminal", "paper tape reader",
-    "card reader", "card punch", "tapes", "printer paper", "cable", "cabinet", "power supply",
-)  # fmt: skip
+    "processor",
+    "memory",
+    "disk drive",
+    "tape drive",
+    "line printer",
+    "terminal",
+    "paper tape reader",
+    "card reader",
+    "card punch",
+    "tapes",
+    "printer paper",
+    "cable",
+    "cabinet",
+    "power supply",
+)
 _COLOURS = ("gray", "white", "blue", "yellow")
 _PER_PAGE = 5  # wide tuples on a page of INGRES; an insert goes to a page of its own
 _STEP = 401  # prime, so that the inserts meet pages all over the relation, and none twice
@@ -34,15 +53,15 @@ _WEIGHT, _ON_HAND = "n * 37 % 1000 + 100", "n * 101 % 199"  # so that qoh < ln(9
 class Parts:
     """PARTS of so many tuples; the wide one has the memorandum's 3360 unless it says otherwise.
 
-    Attributes: pnum, pname, color, weight, qoh, and of the wide relation filler. pnum counts from 1. Of the wide
-    relation the last tuples, 130 in 3360, are inserts: they repeat the pnum of a tuple loaded before. About one
-    part in ten is black. ParameterError for fewer than one tuple.
+    Attributes: pnum, pname, color, weight, qoh, and of the wide relation filler. pnum counts from
+    1. Of the wide relation the last tuples, 130 in 3360, are inserts: they repeat the pnum of a
+    tuple loaded before. About one part in ten is black. ParameterError for fewer than one tuple.
     """
 
     tuples: int = LOADED + INSERTED
     wide: bool = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.tuples < 1:
             raise ParameterError(f"PARTS needs at least one tuple, not {self.tuples}.")
 
@@ -51,16 +70,22 @@ class Parts:
         """Tuples that a keyed structure is built from; the others are inserted afterwards."""
         return self.tuples * LOADED // (LOADED + INSERTED) if self.wide else self.tuples
 
-    def rows(self) -> Iterator[tuple]:
+    def rows(self) -> Iterator[Row]:
         """All tuples, the inserted ones last."""
         for number in range(1, self.tuples + 1):
             yield self.row(number)
 
-    def row(self, number: int) -> tuple:
+    def row(self, number: int) -> Row:
         """One tuple by its number, from 1."""
         n = number
         colour = "black" if n % 19 in (0, 9) else _COLOURS[n % len(_COLOURS)]
-        row = (self._pnum(n), _NAMES[n * 7 % len(_NAMES)], colour, n * 37 % 1000 + 100, n * 101 % 199)
+        row = (
+            self._pnum(n),
+            _NAMES[n * 7 % len(_NAMES)],
+            colour,
+            n * 37 % 1000 + 100,
+            n * 101 % 199,
+        )
         return (*row, "") if self.wide else row
 
     def _pnum(self, number: int) -> int:
@@ -74,20 +99,34 @@ class Parts:
         """SQL for all tuples, in PostgreSQL or DuckDB: computed, not read."""
         loaded, pages = self.loaded, -(-self.loaded // _PER_PAGE)
         insert = f"(n - {loaded} - 1)"
-        pnum = f"CASE WHEN n <= {loaded} THEN n ELSE least({insert} * {_STEP} % {pages} * {_PER_PAGE} + {insert} % {_PER_PAGE} + 1, {loaded}) END"
-        filler = f", CAST(repeat(' ', {WIDE_FILLER}) AS char({WIDE_FILLER})) AS filler" if self.wide else ""
+        pnum = (
+            f"CASE WHEN n <= {loaded} THEN n ELSE least({insert} * {_STEP} % {pages} * {_PER_PAGE}"
+            f" + {insert} % {_PER_PAGE} + 1, {loaded}) END"
+        )
+        filler = (
+            f", CAST(repeat(' ', {WIDE_FILLER}) AS char({WIDE_FILLER})) AS filler"
+            if self.wide
+            else ""
+        )
         return (
-            f"SELECT CAST({pnum} AS int) AS pnum, {_chosen(_NAMES, 'n * 7')} AS pname,"
-            f" CASE WHEN {_BLACK} THEN 'black' ELSE {_chosen(_COLOURS, 'n')} END AS color,"
-            f" CAST({_WEIGHT} AS int) AS weight, CAST({_ON_HAND} AS int) AS qoh{filler}"
-            f" FROM (SELECT CAST(n AS bigint) AS n FROM generate_series(1, {self.tuples}) AS g(n)) AS numbers"
+            f"SELECT CAST({pnum} AS int) AS pnum, {_chosen(_NAMES, 'n * 7')} AS pname, CASE WHEN"
+            f" {_BLACK} THEN 'black' ELSE {_chosen(_COLOURS, 'n')} END AS color, CAST({_WEIGHT} AS"
+            f" int) AS weight, CAST({_ON_HAND} AS int) AS qoh{filler} FROM (SELECT CAST(n AS"
+            f" bigint) AS n FROM generate_series(1, {self.tuples}) AS g(n)) AS numbers"
         )
 
-    def load(self, server_or_connection, name: str = "parts", index: str = "") -> None:
-        """Create the relation in the current schema, replacing an earlier one of ours; vacuumed, frozen and analyzed.
+    def load(
+        self,
+        server_or_connection: Server | psycopg.Connection,
+        name: str = "parts",
+        index: str = "",
+    ) -> None:
+        """Create the relation in the current schema, replacing an earlier one of ours.
 
-        index: an access method ("btree", "hash") for an index on pnum. Of a wide relation the inserted tuples come
-        behind the loaded ones, on pages of their own.
+        Vacuumed, frozen and analyzed.
+
+        index: an access method ("btree", "hash") for an index on pnum. Of a wide relation the
+        inserted tuples come behind the loaded ones, on pages of their own.
         """
         filler = f", filler char({WIDE_FILLER})" if self.wide else ""
         attributes = f"(pnum int, pname varchar(20), color varchar(8), weight int, qoh int{filler})"

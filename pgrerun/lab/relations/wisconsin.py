@@ -44,9 +44,10 @@ import numpy as np
 import psycopg
 
 from pgrerun.errors import ParameterError
+from pgrerun.lab.relations import loading
+from pgrerun.lab.relations.checksum import checksum_sql
+from pgrerun.lab.server import Server
 from pgrerun.progress import track
-from pgrerun.relations import loading
-from pgrerun.relations.checksum import checksum_sql
 
 MOST_TUPLES = 10**8
 
@@ -88,7 +89,8 @@ def unique1(n: int, start: int = 0, order: int = 1) -> np.ndarray:
 
 
 def unique1_of(n: int, first: int, count: int, start: int = 0, order: int = 1) -> np.ndarray:
-    """`unique1(n, start, order)[first:first + count]`, without the tuples before: int32, shape (count,).
+    """`unique1(n, start, order)[first:first + count]`, without the tuples before: int32, shape
+    (count,).
 
     Costs count * (p - 1) / n steps of the cycle (about 10 ns each) and memory for one
     block of 65 536 steps beside the result, plus once per n and order the table of
@@ -152,12 +154,15 @@ def _kept_before(n: int, g: int, p: int) -> np.ndarray:
         places = [_place(seed, g, p) for seed in range(n + 1, p)]
         kept = lengths - np.bincount(np.array(places, int) // _BLOCK, minlength=blocks)
     else:
-        kept = [np.count_nonzero(_steps(block, g, p) <= n) for block in range(blocks)]
+        counts = [np.count_nonzero(_steps(block, g, p) <= n) for block in range(blocks)]
+        kept = np.array(counts)
     return np.concatenate(([0], np.cumsum(kept)))
 
 
 def _place(seed: int, g: int, p: int) -> int:
-    """The step of the cycle at which `seed` occurs: its discrete logarithm, by baby and giant steps."""
+    """The step of the cycle at which `seed` occurs: its discrete logarithm, by baby and giant
+    steps.
+    """
     m = isqrt(p) + 1
     baby = _powers(g, p)[:m]
     giant = _powers(pow(g, -m, p), p)[:m] * seed % p
@@ -169,8 +174,16 @@ def _place(seed: int, g: int, p: int) -> int:
 _SMALL = {"two": 2, "four": 4, "ten": 10, "twenty": 20}
 _MODULI = {
     "1993": _SMALL | {"onepercent": 100, "tenpercent": 10, "twentypercent": 5, "fiftypercent": 2},
-    "1990": _SMALL
-    | {"hundred": 100, "thousand": 1_000, "twothousand": 2_000, "fivethousand": 5_000, "tenthousand": 10_000},
+    "1990": (
+        _SMALL
+        | {
+            "hundred": 100,
+            "thousand": 1_000,
+            "twothousand": 2_000,
+            "fivethousand": 5_000,
+            "tenthousand": 10_000,
+        }
+    ),
 }
 _INTEGERS = {
     "1993": ("unique1", "unique2", *_MODULI["1993"], "unique3", "evenonepercent", "oddonepercent"),
@@ -203,14 +216,18 @@ class Wisconsin:
     order: int = 1
     strings: str = "unique"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         _generator(self.n, self.order)
         if not re.fullmatch("[a-z_][a-z0-9_]{0,62}", self.name):
-            raise ParameterError(f"A relation's name is made of a-z, 0-9 and _, which {self.name!r} is not.")
+            raise ParameterError(
+                f"A relation's name is made of a-z, 0-9 and _, which {self.name!r} is not."
+            )
         if self.attributes not in _INTEGERS:
             raise ParameterError(f"Wisconsin attributes are 1993 or 1990, not {self.attributes!r}.")
         if self.strings not in _LETTERS:
-            raise ParameterError(f"Wisconsin strings are {', '.join(_LETTERS)}, not {self.strings!r}.")
+            raise ParameterError(
+                f"Wisconsin strings are {', '.join(_LETTERS)}, not {self.strings!r}."
+            )
 
     @property
     def integers(self) -> tuple[str, ...]:
@@ -228,12 +245,14 @@ class Wisconsin:
         return self._create("TABLE")
 
     def _create(self, kind: str) -> str:
-        attributes = [f"{name} int4" for name in self.integers] + [f"{name} char({_WIDTH})" for name in self.texts]
+        attributes = [f"{name} int4" for name in self.integers] + [
+            f"{name} char({_WIDTH})" for name in self.texts
+        ]
         return f"CREATE {kind} {self.name} ({', '.join(attributes)})"
 
     @property
     def checksum_sql(self) -> str:
-        """The query that gives (tuples, checksum) over all attributes, see `checksum.checksum_sql`."""
+        """The query that gives (tuples, checksum) over all attributes: `checksum.checksum_sql`."""
         return checksum_sql(self.name, self.integers, self.texts)
 
     # --- tuples -------------------------------------------------------------------------------
@@ -254,10 +273,14 @@ class Wisconsin:
     def _filler(self) -> int:
         return ord("X" if self.strings == "bitton1983" else "x")
 
-    def _fill(self, out: Mapping[str, np.ndarray], first: int, count: int) -> None:
-        """Write the tuples into arrays (or fields of a record array) whose strings hold the filler already."""
+    def _fill(self, out: Mapping[str, np.ndarray] | np.ndarray, first: int, count: int) -> None:
+        """Write the tuples into arrays (or fields of a record array) whose strings hold the filler
+        already.
+        """
         if first < 0 or count < 0 or first + count > self.n:
-            raise IndexError(f"tuples {first} to {first + count - 1} of relation {self.name}, which has {self.n}")
+            raise IndexError(
+                f"tuples {first} to {first + count - 1} of relation {self.name}, which has {self.n}"
+            )
         u1 = unique1_of(self.n, first, count, self.roll, self.order)
         u2 = np.arange(first, first + count, dtype=np.int32)
         out["unique1"][:] = u1
@@ -283,7 +306,7 @@ class Wisconsin:
 
     def load(
         self,
-        server_or_connection,
+        server_or_connection: Server | psycopg.Connection,
         *,
         indexes: Sequence[str] | bool = False,
         vacuum: bool = True,
@@ -307,12 +330,12 @@ class Wisconsin:
                 connection.execute(f"VACUUM (ANALYZE) {self.name}")
 
     def _copy(self, connection: psycopg.Connection) -> None:
-        with connection.cursor() as cursor:
-            with cursor.copy(f"COPY {self.name} FROM STDIN (FORMAT binary, FREEZE)") as copy:
-                copy.write(COPY_HEADER)
-                for records in self.records():
-                    copy.write(records.view(np.uint8).data)
-                copy.write(COPY_TRAILER)
+        command = f"COPY {self.name} FROM STDIN (FORMAT binary, FREEZE)"
+        with connection.cursor() as cursor, cursor.copy(command) as copy:
+            copy.write(COPY_HEADER)
+            for records in self.records():
+                copy.write(records.view(np.uint8).data)
+            copy.write(COPY_TRAILER)
 
     def records(self) -> Iterator[np.ndarray]:
         """The relation as tuples of PostgreSQL's binary COPY format, 274 bytes each, in chunks.
@@ -333,33 +356,42 @@ class Wisconsin:
             yield part
 
     def _record(self) -> np.dtype:
-        """PostgreSQL's documentation, "COPY", "Binary Format": big-endian, a length before each value."""
-        fields = [("attributes", ">i2")]
+        """PostgreSQL's documentation, "COPY", "Binary Format": big-endian, a length before each
+        value.
+        """
+        fields = {"attributes": ">i2"}
         for name in self.integers:
-            fields += [(f"{name} length", ">i4"), (name, ">i4")]
+            fields |= {f"{name} length": ">i4", name: ">i4"}
         for name in self.texts:
-            fields += [(f"{name} length", ">i4"), (name, np.uint8, _WIDTH)]
-        return np.dtype(fields)
+            fields |= {f"{name} length": ">i4", name: f"{_WIDTH}u1"}
+        return np.dtype(list(fields.items()))
 
-    def create_indexes(self, server_or_connection, *attributes: str) -> None:
+    def create_indexes(
+        self, server_or_connection: Server | psycopg.Connection, *attributes: str
+    ) -> None:
         """B-trees NAME_ATTRIBUTE; without attributes the benchmark's three.
 
         unique2 (clustered: its order is the heap's), unique1 (not clustered) and the third,
         onepercent or hundred. Plain, not unique, as in the sources.
         """
         with loading.session(server_or_connection) as connection:
-            for attribute in track(attributes or _INDEXED[self.attributes], f"indexing {self.name}"):
+            for attribute in track(
+                attributes or _INDEXED[self.attributes], f"indexing {self.name}"
+            ):
                 if attribute not in self.integers + self.texts:
                     raise ParameterError(
                         f"Relation {self.name} has no attribute {attribute!r}; it has"
                         f" {', '.join(self.integers + self.texts)}."
                     )
-                connection.execute(f"CREATE INDEX {self.name}_{attribute} ON {self.name} USING btree ({attribute})")
+                connection.execute(
+                    f"CREATE INDEX {self.name}_{attribute} ON {self.name} USING btree ({attribute})"
+                )
 
     # --- DuckDB -------------------------------------------------------------------------------
 
     def load_duckdb(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """Create the relation in DuckDB, replacing one of that name, and fill it in the order of unique2.
+        """Create the relation in DuckDB, replacing one of that name, and fill it in the order of
+        unique2.
 
         Some 1 s per million tuples, half of it for strings, which DuckDB takes from NumPy as
         objects only; memory beside the database's own stays below 150 MB.
@@ -380,7 +412,11 @@ COPY_TRAILER = b"\xff\xff"
 @lru_cache(maxsize=1)
 def _three_letters() -> np.ndarray:
     """The three letters of each number below 26^3, as the low bytes of a little-endian uint64."""
-    digits = np.arange(26**3, dtype=np.uint64)[:, None] // np.array([676, 26, 1], np.uint64) % np.uint64(26)
+    digits = (
+        np.arange(26**3, dtype=np.uint64)[:, None]
+        // np.array([676, 26, 1], np.uint64)
+        % np.uint64(26)
+    )
     return (digits + np.uint64(ord("A"))) @ np.array([1, 2**8, 2**16], np.uint64)
 
 
@@ -400,7 +436,7 @@ def _right_justified(out: np.ndarray, values: np.ndarray) -> None:
 
 
 def _left_justified(out: np.ndarray, values: np.ndarray) -> None:
-    """The routine printed in 1993: digits left-justified, filled up with A, which is the digit 0."""
+    """The routine printed in 1993: digits left-justified, filled up with A, the digit 0."""
     digits = np.searchsorted(26 ** np.arange(7), values, "right").clip(1)
     _right_justified(out, values * 26 ** (7 - digits))
 
@@ -411,4 +447,8 @@ def _three_significant(out: np.ndarray, values: np.ndarray) -> None:
     out[:, _LETTERS_1983] = digits + ord("A")
 
 
-_LETTERS = {"unique": _right_justified, "dewitt1993": _left_justified, "bitton1983": _three_significant}
+_LETTERS = {
+    "unique": _right_justified,
+    "dewitt1993": _left_justified,
+    "bitton1983": _three_significant,
+}

@@ -18,6 +18,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from pgrerun.errors import ServerError
+from pgrerun.lab.server import releases
 
 OLDEST = (9, 3)  # the first release with unix_socket_directories and initdb -N
 SERVER_PROGRAMS = ("postgres", "initdb", "pg_ctl")
@@ -56,12 +57,21 @@ class Programs:
     @property
     def release(self) -> tuple[int, ...]:
         """The version as comparable numbers: (9, 6, 24), (18, 6), (19,)."""
-        return tuple(int(number) for number in re.match(r"[\d.]+", self.version)[0].strip(".").split("."))
+        digits = re.sub(r"[^\d.].*", "", self.version).strip(".")
+        return tuple(int(number) for number in digits.split("."))
+
+    @property
+    def number(self) -> int:
+        """The version as the server itself numbers it (`server_version_num`): 180006, 90624."""
+        return releases.number(self.release)
 
     @property
     def synchronous_io(self) -> dict[str, str]:
-        """Settings with which backends read pages themselves: since PostgreSQL 18 they hand them to I/O workers by default."""
-        return {"io_method": "sync"} if self.major >= 18 else {}
+        """Settings with which backends read pages themselves.
+
+        Since PostgreSQL 18 they hand them to I/O workers by default.
+        """
+        return {"io_method": "sync"} if releases.knows(self.number, "io_method") else {}
 
     @cached_property
     def jit(self) -> bool:
@@ -72,7 +82,9 @@ class Programs:
     def contrib(self) -> frozenset[str]:
         """Names of the extensions that CREATE EXTENSION can make."""
         return frozenset(
-            control.stem for folder in self._share_folders for control in folder.glob("extension/*.control")
+            control.stem
+            for folder in self._share_folders
+            for control in folder.glob("extension/*.control")
         )
 
     # The folders below are those that PostgreSQL's own relocation would find (src/port/path.c,
@@ -80,7 +92,10 @@ class Programs:
     @property
     def _library_folders(self) -> list[Path]:
         prefix = self.bindir.parent
-        return [prefix / place for place in ("lib", "lib/postgresql", "lib64", "lib64/pgsql", "lib/pgsql")]
+        return [
+            prefix / place
+            for place in ("lib", "lib/postgresql", "lib64", "lib64/pgsql", "lib/pgsql")
+        ]
 
     @property
     def _share_folders(self) -> list[Path]:
@@ -113,7 +128,9 @@ def installed() -> list[Programs]:
     folders = [*Path("/usr/lib/postgresql").glob("*/bin"), *Path("/usr").glob("pgsql-*/bin")]
     if pg_config := shutil.which("pg_config"):
         with contextlib.suppress(OSError, subprocess.SubprocessError):
-            output = subprocess.run([pg_config, "--bindir"], capture_output=True, text=True, check=True, timeout=10)
+            output = subprocess.run(
+                [pg_config, "--bindir"], capture_output=True, text=True, check=True, timeout=10
+            )
             folders.append(Path(output.stdout.strip()))
     found = []
     for folder in dict.fromkeys(folder.resolve() for folder in folders):
@@ -138,9 +155,11 @@ def _programs(folder: Path, source: str) -> Programs:
             "Name a folder that holds postgres, initdb and pg_ctl."
         )
     version = _version(folder / "postgres")
-    programs = Programs(source, folder, version, int(re.match(r"\d+", version)[0]))
+    programs = Programs(source, folder, version, int(re.split(r"\D", version)[0]))
     if programs.release < OLDEST:
-        raise ServerError(f"PostgreSQL {version} in {folder} is too old; the oldest that works here is 9.3.")
+        raise ServerError(
+            f"PostgreSQL {version} in {folder} is too old; the oldest that works here is 9.3."
+        )
     return programs
 
 
@@ -149,7 +168,9 @@ def _version(postgres: Path) -> str:
     try:
         output = subprocess.run([postgres, "--version"], capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ServerError(f"{postgres} can't be run: {error}. Is it built for this machine?") from None
+        raise ServerError(
+            f"{postgres} can't be run: {error}. Is it built for this machine?"
+        ) from None
     found = re.match(r"postgres \(PostgreSQL\) (\d\S*)", output.stdout)
     if not found:
         said = (output.stderr or output.stdout).strip()

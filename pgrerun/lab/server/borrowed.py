@@ -19,25 +19,21 @@ from pathlib import Path
 import psutil
 import psycopg
 from psycopg import errors, sql
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import make_conninfo
 
-from pgrerun.errors import CannotMeasure, ParameterError, RerunError, ServerError
-from pgrerun.server import private
-from pgrerun.server.binaries import OLDEST, bundled
-from pgrerun.server.client import APPLICATION, Server, role
-from pgrerun.server.private import PrivateDirectory
+from pgrerun.errors import CannotMeasure, RerunError, ServerError
+from pgrerun.lab.server import private, releases
+from pgrerun.lab.server.binaries import OLDEST, bundled
+from pgrerun.lab.server.client import APPLICATION, Server, role
+from pgrerun.lab.server.passwords import HOW_TO_GIVE_A_PASSWORD, SECRETS, parse
+from pgrerun.lab.server.private import PrivateDirectory
+from pgrerun.lab.server.queries import row, value
 
 SCHEMA = "pgrerun"
 # What nobody else writes: the token lets us know our own schema again.
 MARK = re.compile(r"pgrerun: [0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12} ")
 LOCK = int.from_bytes(b"pgrerun", "big")  # an advisory lock's key is a bigint
 CONNECT_TIMEOUT = 5  # seconds
-SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
-HOW_TO_GIVE_A_PASSWORD = (
-    "Parameters are stored in the executed notebook, so a password must come another way: "
-    "a password file (~/.pgpass or the one that PGPASSFILE names), a service file "
-    "(`service=NAME`), or the environment variable PGPASSWORD."
-)
 
 
 class Borrowed(Server):
@@ -55,13 +51,19 @@ class Borrowed(Server):
     owned = False
     schema = SCHEMA
 
-    def __init__(self, spec: str, *, settings: Mapping[str, str | int] | None = None, abstains: Collection[str] = ()):
+    def __init__(
+        self,
+        spec: str,
+        *,
+        settings: Mapping[str, str | int] | None = None,
+        abstains: Collection[str] = (),
+    ):
         super().__init__()
-        self._where = _parse(spec)
-        self._settings = {"search_path": SCHEMA} | dict(settings or {})
+        self._where = parse(spec)
+        self._settings: dict[str, str | int] = {"search_path": SCHEMA, **(settings or {})}
         self._abstains = frozenset(abstains)
         self._programs = bundled()
-        self._keeper: psycopg.Connection | None = None
+        self._lock_holder: psycopg.Connection | None = None
         self._mark: str | None = None
         self._home: PrivateDirectory | None = None
         self._secret: str | None = None
@@ -78,21 +80,32 @@ class Borrowed(Server):
 
     # -- coming and going --
 
+    @property
+    def _keeper(self) -> psycopg.Connection:
+        """The session that holds our lock, and our schema with it."""
+        if self._lock_holder is None:
+            raise ServerError(f"{self.name} was never reached.")
+        return self._lock_holder
+
     def _enter(self) -> None:
         """Open the session that holds our lock; note where we are for all later ones."""
-        failure, timeout = None, {"connect_timeout": CONNECT_TIMEOUT, "application_name": APPLICATION}
+        failure = ""
+        ours = {"connect_timeout": str(CONNECT_TIMEOUT), "application_name": APPLICATION}
         try:
             # The user's PG* variables do count here: it is the user's server.
-            self._keeper = psycopg.connect(**timeout | self._where, autocommit=True)
+            whole = make_conninfo(**ours | self._where)
+            self._lock_holder = psycopg.connect(whole, autocommit=True)
         except psycopg.Error as error:
             failure = str(error)
-        if failure:
+        if failure:  # raised out here, so that no frame that holds a password hangs on the error
             raise self._lost("A connection", failure)
         info = self._keeper.info
         # Resolved once (service file, environment, defaults), the same for all later sessions
         # and for tools, whatever happens to the environment meanwhile.
         resolved = {*SECRETS, "service", "servicefile", "passfile"}
-        self._where = {key: value for key, value in info.get_parameters().items() if key not in resolved}
+        self._where = {
+            key: value for key, value in info.get_parameters().items() if key not in resolved
+        }
         self._where |= {"host": self._where.get("host", info.host), "port": str(info.port)}
         self._where |= {"user": info.user, "dbname": info.dbname}
         self._secret = info.password or None
@@ -100,14 +113,16 @@ class Borrowed(Server):
         self.version_text = info.parameter_status("server_version") or ""
         self.name = f"PostgreSQL {self.version_text} at {_people(self._where)}"
         if self.version < OLDEST[0] * 10000 + OLDEST[1] * 100:
-            raise ServerError(f"{self.name} is too old: the experiments need {OLDEST[0]}.{OLDEST[1]} or later.")
+            raise ServerError(
+                f"{self.name} is too old: the experiments need {OLDEST[0]}.{OLDEST[1]} or later."
+            )
         self._given_options = self._where.pop("options", "")
 
     def _claim_schema(self) -> None:
         keeper = self._keeper
-        if self.version >= 140000:
+        if releases.knows(self.version, "idle_session_timeout"):
             keeper.execute("SET idle_session_timeout = 0")  # or our lock would time out
-        if not keeper.execute("SELECT pg_try_advisory_lock(%s)", (LOCK,)).fetchone()[0]:
+        if not value(keeper, bool, "SELECT pg_try_advisory_lock(%s)", (LOCK,)):
             raise ServerError(self._other_run())
         try:
             if self._our_mark():
@@ -127,13 +142,16 @@ class Borrowed(Server):
         try:
             with self._keeper.transaction():
                 self._keeper.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(SCHEMA)))
-                comment = sql.SQL("COMMENT ON SCHEMA {} IS {}").format(sql.Identifier(SCHEMA), sql.Literal(mark))
+                comment = sql.SQL("COMMENT ON SCHEMA {} IS {}").format(
+                    sql.Identifier(SCHEMA), sql.Literal(mark)
+                )
                 self._keeper.execute(comment)
         except errors.InsufficientPrivilege:
             user, database = self._where["user"], self._where["dbname"]
             refusal = ServerError(
-                f"On {self.name} the user `{user}` may not create a schema in the database `{database}`. "
-                f"Its owner can allow it: GRANT CREATE ON DATABASE {database} TO {user};"
+                f"On {self.name} the user `{user}` may not create a schema in the database"
+                f" `{database}`. Its owner can allow it: GRANT CREATE ON DATABASE {database} TO"
+                f" {user};"
             )
         except errors.ReadOnlySqlTransaction:
             refusal = ServerError(
@@ -149,16 +167,18 @@ class Borrowed(Server):
         """The mark of a schema of ours; None without any; ServerError for somebody's."""
         query = """SELECT obj_description(oid, 'pg_namespace'), pg_has_role(nspowner, 'USAGE'),
                           nspowner::regrole::text FROM pg_namespace WHERE nspname = %s"""
-        if self.version < 90500:  # no regrole
+        if not releases.has(self.version, "regrole"):
             query = query.replace("nspowner::regrole::text", "pg_get_userbyid(nspowner)")
+        found: tuple[str | None, bool, str] | None
         found = self._keeper.execute(query, (SCHEMA,)).fetchone()
         if found is None:
             return None
         comment, may_drop, owner = found
         if comment is None or not MARK.match(comment):
             raise ServerError(
-                f"{self.name} has a schema `{SCHEMA}` that no run of ours made (owner {owner}), so it stays "
-                f"untouched. Rename it (ALTER SCHEMA {SCHEMA} RENAME TO ...), or name another database."
+                f"{self.name} has a schema `{SCHEMA}` that no run of ours made (owner {owner}), so"
+                f" it stays untouched. Rename it (ALTER SCHEMA {SCHEMA} RENAME TO ...), or name"
+                " another database."
             )
         if not may_drop:
             raise ServerError(
@@ -172,12 +192,18 @@ class Borrowed(Server):
                    FROM pg_locks l JOIN pg_stat_activity a USING (pid)
                    WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
                      AND (l.classid::bigint << 32 | l.objid::bigint) = %s
-                     AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())"""
+                     AND l.database = (
+                         SELECT oid FROM pg_database WHERE datname = current_database())"""
         found = self._keeper.execute(query, (LOCK,)).fetchone()
-        who = "session {} of user {} from {} since {}".format(*found) if found else "a session that has just ended"
+        who = (
+            "session {} of user {} from {} since {}".format(*found)
+            if found
+            else "a session that has just ended"
+        )
         return (
-            f"Another run is using the schema `{SCHEMA}` on {self.name} ({who}). Wait for it, end it, "
-            "or name another database. Two runs at once would disturb each other's timings anyway."
+            f"Another run is using the schema `{SCHEMA}` on {self.name} ({who}). Wait for it, end"
+            " it, or name another database. Two runs at once would disturb each other's timings"
+            " anyway."
         )
 
     def _drop_schema(self) -> None:
@@ -217,8 +243,10 @@ class Borrowed(Server):
     def _foreign_objects(self) -> set[str]:
         """Everything outside our schema that DROP ... CASCADE could reach, by identity."""
         query = """
-            WITH ours AS (SELECT oid FROM pg_namespace WHERE nspname = %s OR nspname LIKE 'pg\\_%%'),
-                 relation AS (SELECT oid FROM pg_class WHERE relnamespace NOT IN (SELECT oid FROM ours))
+            WITH ours AS (
+                SELECT oid FROM pg_namespace WHERE nspname = %s OR nspname LIKE 'pg\\_%%'),
+            relation AS (
+                SELECT oid FROM pg_class WHERE relnamespace NOT IN (SELECT oid FROM ours))
             SELECT 'relation ' || oid::regclass FROM relation
             UNION SELECT 'column ' || attname || ' of ' || attrelid::regclass FROM pg_attribute
                 WHERE attnum > 0 AND NOT attisdropped AND attrelid IN (SELECT oid FROM relation)
@@ -248,8 +276,8 @@ class Borrowed(Server):
                 private.end_processes(self._home.path)
             self._leave()
         finally:
-            if self._keeper is not None:
-                self._keeper.close()
+            if self._lock_holder is not None:
+                self._lock_holder.close()
             if self._home is not None:
                 self._home.close()
             private.before_exit(self._close_quietly, forget=True)
@@ -262,7 +290,7 @@ class Borrowed(Server):
         try:
             if not self._answers():
                 self._keeper.close()
-                self._keeper = self._open(True)
+                self._lock_holder = self._open(True)
             # Only the very schema that this run made; another run may have replaced it.
             if self._our_mark() == mark:
                 self._drop_schema()
@@ -270,8 +298,9 @@ class Borrowed(Server):
             failure = str(error)
         if failure:
             raise ServerError(
-                f"Our schema `{SCHEMA}` couldn't be dropped from {self.name}: {self._scrub(failure)} "
-                f"The next run there drops it, or do it yourself: DROP SCHEMA {SCHEMA} CASCADE;"
+                f"Our schema `{SCHEMA}` couldn't be dropped from {self.name}:"
+                f" {self._scrub(failure)} The next run there drops it, or do it yourself: DROP"
+                f" SCHEMA {SCHEMA} CASCADE;"
             )
 
     def _answers(self) -> bool:
@@ -301,29 +330,45 @@ class Borrowed(Server):
         return " ".join(text.removeprefix("connection failed: ").split())
 
     def _lost(self, what: str, said: str) -> ServerError:
-        return ServerError(f"{what} failed on {self.name}: {self._scrub(said)} {_advice(said)}".strip())
+        return ServerError(
+            f"{what} failed on {self.name}: {self._scrub(said)} {_advice(said)}".strip()
+        )
 
     def background(self) -> dict[int, str]:
-        """Process id -> role of the server's processes that serve no client; CannotMeasure unless they run on this host."""
+        """Process id -> role of the server's processes that serve no client.
+
+        CannotMeasure unless they run on this host.
+        """
         roles: dict[int, str] = {}
-        with self.connect() as connection, contextlib.suppress(psycopg.Error, psutil.Error, OSError):
-            [cluster] = connection.execute("SELECT current_setting('cluster_name', true)").fetchone()
-            named = f"{cluster}: " if cluster else ""  # stands in titles: "postgres: 17/main: checkpointer"
+        with (
+            self.connect() as connection,
+            contextlib.suppress(psycopg.Error, psutil.Error, OSError),
+        ):
+            [cluster] = row(connection, "SELECT current_setting('cluster_name', true)")
+            # stands in titles: "postgres: 17/main: checkpointer"
+            named = f"{cluster}: " if cluster else ""
             for process in self._local_backend(connection).parent().children():
                 with contextlib.suppress(psutil.Error):  # it has just ended
                     roles[process.pid] = role(" ".join(process.cmdline()).replace(named, "", 1))
         if not roles:
-            raise CannotMeasure("processes", f"The processes of {self.name} can't be watched from here.")
-        return {pid: name for pid, name in roles.items() if name not in ("client backend", "starting")}
+            raise CannotMeasure(
+                "processes", f"The processes of {self.name} can't be watched from here."
+            )
+        return {
+            pid: name for pid, name in roles.items() if name not in ("client backend", "starting")
+        }
 
     def _missing(self, capability: str) -> str | None:
         if capability in self._abstains:
             return f"It would be felt by everybody on {self.name}, so it isn't made use of."
         kind, _, name = capability.partition(":")
         if kind == "contrib":
-            if self._fetch("SELECT 1 FROM pg_extension WHERE extname = %s", name):
+            if self._holds("EXISTS (SELECT 1 FROM pg_extension WHERE extname = %s)", name):
                 return None
-            return f"{self.name} doesn't have the extension {name} in this database, and we create none there."
+            return (
+                f"{self.name} doesn't have the extension {name} in this database, and we create"
+                " none there."
+            )
         checks = {
             "restart": lambda: "We don't restart somebody else's server.",
             "superuser": self._no_superuser,
@@ -337,20 +382,25 @@ class Borrowed(Server):
         return checks[capability]()
 
     def _no_superuser(self) -> str | None:
-        if self._fetch("SELECT rolsuper FROM pg_roles WHERE rolname = current_user")[0]:
+        if self._holds("rolsuper FROM pg_roles WHERE rolname = current_user"):
             return None
         return f"The user `{self._where['user']}` is no superuser on {self.name}."
 
     def _no_checkpoint(self) -> str | None:
-        member = self.version >= 150000 and self._fetch("SELECT pg_has_role('pg_checkpoint', 'USAGE')")[0]
+        member = releases.has(self.version, "pg_checkpoint") and self._holds(
+            "pg_has_role('pg_checkpoint', 'USAGE')"
+        )
         if member or not self._no_superuser():
             return None
-        return f"The user `{self._where['user']}` may not CHECKPOINT on {self.name} (role pg_checkpoint, since 15)."
+        return (
+            f"The user `{self._where['user']}` may not CHECKPOINT on {self.name} (role"
+            " pg_checkpoint, since 15)."
+        )
 
     def _no_files(self) -> str | None:
         reason = f"The data directory of {self.name} can't be read from here."
         with self.connect() as connection, contextlib.suppress(psycopg.Error, OSError):
-            folder = Path(connection.execute("SHOW data_directory").fetchone()[0])
+            folder = Path(value(connection, str, "SHOW data_directory"))
             # The same path may exist on this host by chance; its postmaster must be this one's.
             postmaster = int((folder / "postmaster.pid").read_text().split()[0])
             if self._local_backend(connection).ppid() == postmaster:
@@ -358,7 +408,10 @@ class Borrowed(Server):
         return reason
 
     def _no_processes(self) -> str | None:
-        with self.connect() as connection, contextlib.suppress(psycopg.Error, psutil.Error, OSError):
+        with (
+            self.connect() as connection,
+            contextlib.suppress(psycopg.Error, psutil.Error, OSError),
+        ):
             self._local_backend(connection).io_counters()
             return None
         return f"The processes of {self.name} can't be watched from here."
@@ -366,46 +419,38 @@ class Borrowed(Server):
     def _local_backend(self, connection: psycopg.Connection) -> psutil.Process:
         """The process that serves `connection`; OSError unless it runs on this host."""
         process = psutil.Process(connection.info.backend_pid)
-        here = connection.info.host.startswith("/") or connection.info.hostaddr in ("127.0.0.1", "::1")
+        here = connection.info.host.startswith("/") or connection.info.hostaddr in (
+            "127.0.0.1",
+            "::1",
+        )
         if not here or not process.name().startswith("postgres"):
             raise OSError("elsewhere")
         return process
 
     def _no_jit(self) -> str | None:
-        if self.version >= 110000:
+        if releases.knows(self.version, "jit"):
             with self.connect() as connection:
                 connection.execute("SET jit = on")
-                if connection.execute("SELECT pg_jit_available()").fetchone()[0]:
+                if value(connection, bool, "SELECT pg_jit_available()"):
                     return None
         return f"{self.name} has no JIT compilation."
 
 
 def place(spec: str) -> str:
-    """Where a URL or a libpq connection string leads, for people; ParameterError as `Borrowed` raises it."""
-    return _people(_parse(spec))
+    """Where a URL or a libpq connection string leads, for people.
 
-
-def _parse(spec: str) -> dict[str, str]:
-    """The libpq keywords in `spec`; ParameterError without quoting what may be secret."""
-    try:
-        where = {key: str(value) for key, value in conninfo_to_dict(spec).items()}
-    except psycopg.Error:
-        where = None
-    if where is None:
-        raise ParameterError(
-            "The server can't be read as a URL (postgresql://USER@HOST:PORT/DATABASE) or as a libpq "
-            "connection string (host=... dbname=...). It isn't repeated here, as it may hold a password."
-        )
-    if any(where.get(key) for key in SECRETS):
-        raise ParameterError(f"The server's URL carries a password. {HOW_TO_GIVE_A_PASSWORD}")
-    return where
+    ParameterError as `Borrowed` raises it.
+    """
+    return _people(parse(spec))
 
 
 def _people(where: dict[str, str]) -> str:
     """`where` in few words, for messages."""
     if "service" in where:
         return f"service {where['service']}"
-    host = where.get("host") or where.get("hostaddr") or os.environ.get("PGHOST", "the default socket")
+    host = (
+        where.get("host") or where.get("hostaddr") or os.environ.get("PGHOST", "the default socket")
+    )
     parts = [host if host.startswith("/") else f"{host}:{where.get('port', '5432')}"]
     parts += [f"database {where['dbname']}"] if "dbname" in where else []
     parts += [f"user {where['user']}"] if "user" in where else []
@@ -415,15 +460,31 @@ def _people(where: dict[str, str]) -> str:
 # libpq passes the server's refusals on as text only, without an SQLSTATE.
 _ADVICE = (
     ("no password supplied|password authentication failed", HOW_TO_GIVE_A_PASSWORD),
-    ("pg_hba.conf|[Pp]eer authentication failed|Ident authentication failed",
-     "The server's pg_hba.conf doesn't let this user in from here; ask who runs it, or name another user."),
+    (
+        "pg_hba.conf|[Pp]eer authentication failed|Ident authentication failed",
+        (
+            "The server's pg_hba.conf doesn't let this user in from here; ask who runs it, or name"
+            " another user."
+        ),
+    ),
     ("role .* does not exist", "Name an existing user: postgresql://USER@HOST/DATABASE."),
-    ("database .* does not exist", "Create the database first (createdb), or name an existing one."),
-    ("too many clients|remaining connection slots", "The server has no connection free; try again later."),
+    (
+        "database .* does not exist",
+        "Create the database first (createdb), or name an existing one.",
+    ),
+    (
+        "too many clients|remaining connection slots",
+        "The server has no connection free; try again later.",
+    ),
     ("service", "Check ~/.pg_service.conf, or the file that PGSERVICEFILE names."),
-    ("timeout|timed out|refused|No such file|could not translate|[Nn]etwork|resolve",
-     "Nothing answers there: check host and port, and that the server is running and reachable from here."),
-)  # fmt: skip
+    (
+        "timeout|timed out|refused|No such file|could not translate|[Nn]etwork|resolve",
+        (
+            "Nothing answers there: check host and port, and that the server is running and"
+            " reachable from here."
+        ),
+    ),
+)
 
 
 def _advice(said: str) -> str:

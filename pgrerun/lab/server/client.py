@@ -13,16 +13,19 @@ import subprocess
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any, Self
 
 import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from pgrerun.errors import CannotMeasure, ServerError
-from pgrerun.server.binaries import Programs
-from pgrerun.server.private import Account, advice, as_account, base_directory
+from pgrerun.lab.server import private, releases
+from pgrerun.lab.server.binaries import Programs
+from pgrerun.lab.server.private import Account, Placed, advice, as_account, base_directory
+from pgrerun.lab.server.queries import row, value
 
 APPLICATION = "pgrerun"
 # libpq's connection keywords and the environment variables that stand for them.
@@ -50,7 +53,10 @@ def _libpq_undisturbed() -> Iterator[None]:
     Naming every keyword wouldn't do: PGSERVICE can't be overridden, only be absent.
     """
     with _environment_lock:
-        hidden = {name: os.environ[name] for name in os.environ.keys() - without_libpq(dict(os.environ)).keys()}
+        hidden = {
+            name: os.environ[name]
+            for name in os.environ.keys() - without_libpq(dict(os.environ)).keys()
+        }
         for name in hidden:
             del os.environ[name]
         try:
@@ -81,7 +87,7 @@ class Server:
         self._creator = os.getpid()  # a forked child must not close its parent's server
         self._connections: weakref.WeakSet[psycopg.Connection] = weakref.WeakSet()
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
@@ -119,18 +125,26 @@ class Server:
         """Give a server that is going down, by what its client said, the time to do so."""
 
     def tell_of_death(self, said: str) -> None:
-        """Raise ServerError if the server died on its own; `said` is the error that was met meanwhile."""
+        """Raise ServerError if the server died on its own.
+
+        `said` is the error that was met meanwhile.
+        """
 
     def tell_of_full_disk(self, error: Exception) -> None:
-        """Raise ServerError if what was met, by the server or by us beside it, is a disk without room."""
+        """Raise ServerError if what was met, by the server or by us beside it, is a disk without
+        room.
+        """
         on_server = isinstance(error, psycopg.errors.DiskFull)
-        if not on_server and not (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)):
+        if not on_server and not (
+            isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        ):
             return
         theirs = on_server and not self.owned
         said = str(error).splitlines()[0].rstrip(".")
         raise ServerError(
-            f"{f'The disk of {self.name}' if theirs else 'The disk'} is full: {said}. "
-            f"{'Make room there.' if theirs else advice(base_directory())} What was measured so far is kept."
+            f"{f'The disk of {self.name}' if theirs else 'The disk'} is full: {said}."
+            f" {'Make room there.' if theirs else advice(base_directory())} What was measured so"
+            " far is kept."
         ) from error
 
     def conninfo(self) -> str:
@@ -143,7 +157,6 @@ class Server:
         `instead`: libpq keywords (options, dbname) in the place of the server's own.
         """
         self.ensure_alive()
-        failure = None
         try:
             connection = self._open(autocommit, **instead)
             self._connections.add(connection)
@@ -154,18 +167,25 @@ class Server:
         raise self._lost("A connection", failure)
 
     def _open(self, autocommit: bool, **instead: str) -> psycopg.Connection:
-        secret = {"password": self._password()} if self._password() else {}
+        password = self._password()
+        secret = {"password": password} if password else {}
+        whole = make_conninfo(**self._parameters() | secret | instead)
         with _libpq_undisturbed():
-            return psycopg.connect(**self._parameters() | secret | instead, autocommit=autocommit)
+            return psycopg.connect(whole, autocommit=autocommit)
 
     def _close_connections(self) -> None:
         """Close what `connect` has handed out: an open transaction would block the end."""
         for connection in list(self._connections):
             connection.close()
 
-    def _fetch(self, query: str, *arguments: object) -> tuple | None:
+    def _fetch(self, query: str, *arguments: object) -> tuple[Any, ...] | None:
         with self.connect() as connection:
             return connection.execute(query, arguments or None).fetchone()
+
+    def _holds(self, condition: str, *arguments: object) -> bool:
+        """Whether a condition, an SQL expression, is true there; of no row it isn't."""
+        found = self._fetch(f"SELECT {condition}", *arguments)
+        return found is not None and bool(found[0])
 
     # -- tools --
 
@@ -174,17 +194,20 @@ class Server:
 
         The user's own PG* variables aren't in it, nor is a password: `tool` adds that.
         """
-        ours = {VARIABLES[key]: value for key, value in self._parameters().items() if key in VARIABLES}
+        ours = {
+            VARIABLES[key]: value for key, value in self._parameters().items() if key in VARIABLES
+        }
         return without_libpq(dict(os.environ)) | ours | {"LC_ALL": "C", "PSQLRC": os.devnull}
 
-    def _invocation(self, name: str, arguments: tuple) -> tuple[list[str], dict]:
+    def _invocation(self, name: str, arguments: Sequence[object]) -> tuple[list[str], Placed]:
         environment = self.environment()
-        if self._password():
-            environment["PGPASSWORD"] = self._password()
+        if password := self._password():
+            environment["PGPASSWORD"] = password
         if self._account:  # scripts that callers put there, whatever their umask
-            for entry in self.scratch.iterdir():
-                os.chown(entry, self._account.uid, self._account.gid, follow_symlinks=False)
-        command, how = as_account(self._account, [str(self._executable(name)), *map(str, arguments)])
+            private.hand_over(self.scratch, self._account)
+        command, how = as_account(
+            self._account, [str(self._executable(name)), *map(str, arguments)]
+        )
         return command, {"env": environment, "cwd": self.scratch, **how}
 
     def _executable(self, name: str) -> Path:
@@ -197,7 +220,7 @@ class Server:
         check: bool = True,
         timeout: float | None = None,
         input: str | None = None,
-    ) -> subprocess.CompletedProcess:
+    ) -> subprocess.CompletedProcess[str]:
         """Run a client program (psql, pgbench, ...) on this server's database to its end.
 
         Its working directory is `scratch`; stdout and stderr are text. ServerError if the
@@ -205,13 +228,13 @@ class Server:
         """
         self.ensure_alive()
         command, how = self._invocation(name, args)
-        failure = None
-        try:
-            done = subprocess.run(command, input=input, timeout=timeout, capture_output=True, text=True, **how)
-        except subprocess.TimeoutExpired:
-            failure = f"it was still running after {timeout:g} s and was ended"
-        if failure:
-            raise self._lost(name, failure)
+        done = None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            done = subprocess.run(
+                command, input=input, timeout=timeout, capture_output=True, text=True, **how
+            )
+        if done is None:
+            raise self._lost(name, f"it was still running after {timeout:g} s and was ended")
         if done.returncode:
             said = (done.stderr or done.stdout).strip()[-2000:]
             self._await_death(said)
@@ -220,26 +243,33 @@ class Server:
                 raise self._lost(name, f"exit status {done.returncode}: {said}")
         return done
 
-    def tool_process(self, name: str, *args: object, **popen: object) -> subprocess.Popen:
-        """The same, still running; stdout and stderr are text pipes unless given."""
+    def tool_process(
+        self, name: str, *args: object, stdin: int | None = None
+    ) -> subprocess.Popen[str]:
+        """The same, still running; stdout and stderr are text pipes, stdin ours unless given."""
         self.ensure_alive()
         command, how = self._invocation(name, args)
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        return subprocess.Popen(command, **{**pipes, **how, **popen})
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, stdin=stdin, stdout=pipe, stderr=pipe, text=True, **how)
 
     # -- settings --
 
     @contextlib.contextmanager
     def reloaded(self, **settings: str | int) -> Iterator[None]:
-        """Other settings for the whole server, none of which needs a restart, for the length of a block.
+        """Other settings for the whole server, none of which needs a restart, for the length of a
+        block.
 
         CannotMeasure on a server that isn't ours.
         """
         if not self.owned:
-            raise CannotMeasure("restart", f"it needs a server whose settings may be changed, and {self.name} is not ours.")
+            raise CannotMeasure(
+                "restart",
+                f"it needs a server whose settings may be changed, and {self.name} is not ours.",
+            )
+        releases.require_settings(self.version, settings)
         with self.connect() as connection:
-            for name, value in settings.items():
-                connection.execute(f"ALTER SYSTEM SET {name} = '{value}'")
+            for name, wanted in settings.items():
+                connection.execute(f"ALTER SYSTEM SET {name} = '{wanted}'")
             _reload(connection)
             try:
                 yield
@@ -249,6 +279,12 @@ class Server:
                 _reload(connection)
 
     # -- capabilities --
+
+    def pids(self) -> dict[int, str]:
+        """Process id -> role of the server's processes; CannotMeasure if they can't be listed."""
+        raise CannotMeasure(
+            "processes", f"The processes of {self.name} can't be listed: it isn't our own server."
+        )
 
     def can(self, capability: str) -> bool:
         """Whether this server has a capability.
@@ -275,34 +311,69 @@ class Server:
         self.require(f"contrib:{name}")
         with self.connect() as connection:
             if self.owned:
-                connection.execute(sql.SQL("CREATE EXTENSION IF NOT EXISTS {}").format(sql.Identifier(name)))
-            query = """SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-                       WHERE e.extname = %s"""
-            return connection.execute(query, (name,)).fetchone()[0]
+                connection.execute(
+                    sql.SQL("CREATE EXTENSION IF NOT EXISTS {}").format(sql.Identifier(name))
+                )
+            query = """
+                SELECT n.nspname FROM pg_extension e
+                JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = %s"""
+            return value(connection, str, query, (name,))
 
 
 def set_session(connection: psycopg.Connection, settings: Mapping[str, object]) -> None:
-    """Give the session these settings, until it ends or resets them."""
-    for setting, value in settings.items():
-        connection.execute("SELECT set_config(%s, %s, false)", [setting, str(value)])
+    """Give the session these settings, until it ends or resets them.
+
+    CannotMeasure for those that the release doesn't know.
+    """
+    releases.require_settings(connection.info.server_version, settings)
+    for name, wanted in settings.items():
+        connection.execute("SELECT set_config(%s, %s, false)", [name, str(wanted)])
+
+
+def seed_random(connection: psycopg.Connection, seed: int) -> None:
+    """Begin the session's random() anew: the same numbers for the same seed (0 to 2^31 - 1)."""
+    connection.execute("SELECT setseed(%s::float8 / 2147483648)", [seed])
 
 
 def _reload(connection: psycopg.Connection) -> None:
-    """Reload the configuration and wait until it is in effect, here and in the server's other processes."""
-    [before] = connection.execute("SELECT pg_conf_load_time()").fetchone()
+    """Reload the configuration and wait until it is in effect, here and in the server's other
+    processes.
+    """
+    loaded = "SELECT pg_conf_load_time()"
+    before = row(connection, loaded)
     connection.execute("SELECT pg_reload_conf()")
-    while connection.execute("SELECT pg_conf_load_time()").fetchone()[0] == before:
+    while row(connection, loaded) == before:
         time.sleep(0.002)
-    time.sleep(0.02)  # the others were signalled with this one, and say nothing when they have read it
+    time.sleep(
+        0.02
+    )  # the others were signalled with this one, and say nothing when they have read it
 
 
 # Process titles of auxiliary processes -> backend_type; until 10 they ended in " process".
-_OLD_TITLES = {"writer": "background writer", "wal writer": "walwriter", "stats collector": "stats collector"}
+_OLD_TITLES = {
+    "writer": "background writer",
+    "wal writer": "walwriter",
+    "stats collector": "stats collector",
+}
 _TITLES = (
-    "autovacuum launcher", "autovacuum worker", "background writer", "checkpointer", "io worker",
-    "logical replication launcher", "logical replication worker", "parallel worker", "startup",
-    "walwriter", "walsender", "walreceiver", "walsummarizer", "archiver", "logger", "stats collector", "slotsync worker",
-)  # fmt: skip
+    "autovacuum launcher",
+    "autovacuum worker",
+    "background writer",
+    "checkpointer",
+    "io worker",
+    "logical replication launcher",
+    "logical replication worker",
+    "parallel worker",
+    "startup",
+    "walwriter",
+    "walsender",
+    "walreceiver",
+    "walsummarizer",
+    "archiver",
+    "logger",
+    "stats collector",
+    "slotsync worker",
+)
 
 
 def role(title: str) -> str:

@@ -1,8 +1,8 @@
 """A throwaway PostgreSQL cluster of our own: start, restart with settings, crash, destroy.
 
-It lives in a `PrivateDirectory` (private.py), listens on a Unix socket in there only
-(`listening` tells of the one exception), and is gone when the run is.  Connections and tools come from `Server` (client.py), the
-programs from binaries.py.
+It lives in a `PrivateDirectory` (private.py), listens on a Unix socket in there only (`listening`
+tells of the one exception), and is gone when the run is.  Connections and tools come from `Server`
+(client.py), the programs from binaries.py.
 """
 
 from __future__ import annotations
@@ -16,29 +16,36 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 import psutil
 import psycopg
 
-from pgrerun.errors import CannotMeasure, ServerError
-from pgrerun.server import private
-from pgrerun.server.binaries import Programs, bundled
-from pgrerun.server.client import APPLICATION, Server, role, without_libpq
-from pgrerun.server.loopback import ADDRESS, Loopback
-from pgrerun.server.private import PrivateDirectory, account, advice, drop
+from pgrerun.errors import ServerError
+from pgrerun.lab.server import private, releases
+from pgrerun.lab.server.binaries import Programs, bundled
+from pgrerun.lab.server.client import APPLICATION, Server, role, without_libpq
+from pgrerun.lab.server.loopback import ADDRESS, Loopback
+from pgrerun.lab.server.private import Placed, PrivateDirectory, account, advice, drop
 
-# Everything else is PostgreSQL's own default; each line says why it isn't left alone,
-# and the number is the first release that knows the setting.
-DEFAULTS: dict[str, tuple[str, tuple[int, ...], str]] = {
-    "listen_addresses": ("", (9, 3), "no TCP: nobody else can reach the cluster, no port can clash"),
-    "unix_socket_permissions": ("0700", (9, 3), "trust authentication ends at our own account"),
-    "autovacuum": ("off", (9, 3), "a worker that wakes inside a block changes its I/O; experiments vacuum by name"),
-    "checkpoint_timeout": ("30min", (9, 3), "a timed checkpoint must not fall into a block that began with one"),
-    "log_checkpoints": ("on", (9, 3), "a checkpoint inside a block can be told afterwards"),
-    "restart_after_crash": ("off", (9, 3), "a crash ends the run instead of being repaired behind its back"),
-    "log_line_prefix": ("%m [%p] ", (9, 3), "the log is read by people"),
-    "TimeZone": ("UTC", (9, 3), "timestamps don't depend on the host"),
-    "log_timezone": ("UTC", (9, 3), "timestamps don't depend on the host"),
+# Everything else is PostgreSQL's own default; each line says why it isn't left alone. All
+# releases from 9.3 on know them.
+DEFAULTS: dict[str, tuple[str, str]] = {
+    "listen_addresses": ("", "no TCP: nobody else can reach the cluster, no port can clash"),
+    "unix_socket_permissions": ("0700", "trust authentication ends at our own account"),
+    "autovacuum": (
+        "off",
+        "a worker that wakes inside a block changes its I/O; experiments vacuum by name",
+    ),
+    "checkpoint_timeout": (
+        "30min",
+        "a timed checkpoint must not fall into a block that began with one",
+    ),
+    "log_checkpoints": ("on", "a checkpoint inside a block can be told afterwards"),
+    "restart_after_crash": ("off", "a crash ends the run instead of being repaired unseen"),
+    "log_line_prefix": ("%m [%p] ", "the log is read by people"),
+    "TimeZone": ("UTC", "timestamps don't depend on the host"),
+    "log_timezone": ("UTC", "timestamps don't depend on the host"),
 }
 SOCKET_PATH_MAX = 107  # sizeof(sockaddr_un.sun_path) - 1, unix(7)
 SOCKET = ".s.PGSQL."
@@ -54,7 +61,8 @@ class Cluster(Server):
     `programs`: which PostgreSQL (default: the bundled one). `settings`: configuration
     beyond `DEFAULTS`, e.g. {"shared_buffers": "128kB"}. `initdb`: further initdb options,
     e.g. ("--no-data-checksums",). ServerError if it can't be made or started; then
-    nothing is left behind.
+    nothing is left behind. CannotMeasure for settings that the release doesn't know, here and
+    in `restart`.
     """
 
     owned = True
@@ -71,13 +79,13 @@ class Cluster(Server):
         private.sweep()
         self._programs = programs or bundled()
         self._account = account()
-        self._postmaster: subprocess.Popen | None = None
+        self._postmaster: subprocess.Popen[bytes] | None = None
         self._stopped_by_us = True
+        self._was_ready = False  # since its last start
         self._port = PORT
         self._directories: list[PrivateDirectory] = []
-        self.settings: dict[str, str] = {
-            name: value for name, (value, since, _) in DEFAULTS.items() if self._programs.release >= since
-        }
+        releases.require_settings(self._programs.number, settings or {})
+        self.settings: dict[str, str] = {name: value for name, (value, _) in DEFAULTS.items()}
         self.settings.update(_as_text(settings))
         self.name = f"our own PostgreSQL {self._programs.version} from {self._programs.source}"
         try:
@@ -119,26 +127,48 @@ class Cluster(Server):
     def _initdb(self, options: Sequence[str]) -> None:
         self._home.folder("data")
         command = [
-            str(self._executable("initdb")), "--pgdata", str(self.data_directory),
+            str(self._executable("initdb")),
+            "--pgdata",
+            str(self.data_directory),
             # -N: the long option was --nosync until 10. A crash of the host ends the run anyway.
-            "-N", "--username", "postgres", "--auth", "trust",
-            "--encoding", "UTF8", "--locale", "C", *options,
-        ]  # fmt: skip
+            "-N",
+            # -n: what a failing initdb leaves says which shared memory is to be returned.
+            "-n",
+            "--username",
+            "postgres",
+            "--auth",
+            "trust",
+            "--encoding",
+            "UTF8",
+            "--locale",
+            "C",
+            *options,
+        ]
         done = subprocess.run(command, capture_output=True, text=True, **self._server_process())
         if done.returncode:
             raise self._failed("initdb", done.stderr)
-        with (self.data_directory / "postgresql.conf").open("a") as configuration:
-            configuration.write("\ninclude 'pgrerun.conf'\n")
 
-    def _server_process(self) -> dict:
+    def _server_process(self) -> Placed:
         """Keywords for a process that acts on the data directory."""
-        environment = without_libpq(dict(os.environ)) | {"LC_ALL": "C", "HOME": str(self.scratch)}
+        environment = without_libpq(dict(os.environ)) | {"LC_ALL": "C"} | self._own_places()
         return {"env": environment, "cwd": self.scratch, **drop(self._account)}
+
+    def _own_places(self) -> dict[str, str]:
+        """Environment: the user's HOME and TMPDIR may be closed to the server's account.
+
+        No .psqlrc and no .pgpass is read then, and valgrind finds room for its pipes.
+        """
+        return {"HOME": str(self.scratch), "TMPDIR": str(self.scratch)}
 
     def _failed(self, what: str, said: str) -> ServerError:
         text = f"{what} of {self.name} failed in {self._home.path.parent}: {said.strip()[-2000:]}"
         # A short write isn't ENOSPC, and a full disk may leave no room for the log to say so.
         signs = ("No space left on device", "Check free disk space")
+        if "shared memory" in said and signs[0] in said:
+            return ServerError(
+                "The machine's shared memory (/dev/shm) is full or too small; a container gets more"
+                f" by docker run --shm-size. {text}"
+            )
         if any(sign in said for sign in signs) or shutil.disk_usage(self._home.path).free < 1 << 20:
             text = f"The disk is full. {advice(self._home.path.parent)} {text}"
         return ServerError(text)
@@ -148,7 +178,7 @@ class Cluster(Server):
         if os.getpid() != self._creator:
             return
         self._close_connections()
-        if self._postmaster and self._postmaster.poll() is None:
+        if self._running():
             self._end(signal.SIGQUIT, patience=10)
         for directory in reversed(self._directories):
             directory.close()
@@ -157,74 +187,121 @@ class Cluster(Server):
     # -- running --
 
     def start(self) -> None:
-        """Start the server and wait until it takes connections. ServerError with its log."""
-        if self._postmaster and self._postmaster.poll() is None:
-            return
+        """Start the server and wait until it takes connections. ServerError with its log.
+
+        One that has crashed recovers: to start it again is to know of that, unlike `restart`.
+        """
         self._require_here()
+        if self._running():
+            return
         self._write_settings()
-        with open(self._home.path / "log", "ab") as log:
-            self._postmaster = subprocess.Popen(
-                [str(self._executable("postgres")), "-D", str(self.data_directory)],
+        self._postmaster = self._popen()
+        self._stopped_by_us = self._was_ready = False
+        try:
+            self._await_ready()
+        except BaseException:
+            self._end(signal.SIGQUIT, patience=10)
+            raise
+        self._was_ready = True
+
+    def _popen(self) -> subprocess.Popen[bytes]:
+        log = os.open(self._home.path / "log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            return subprocess.Popen(
+                [str(self._executable("postgres")), *self._files()],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,  # Ctrl-C is for us; we then stop the server
                 **self._server_process(),
             )
-        self._stopped_by_us = False
-        try:
-            self._await_ready()
-        except BaseException:
-            self._end(signal.SIGQUIT, patience=10)
-            raise
-        private.note_shared_memory(self._home.path, self._postmaster.pid)
+        finally:
+            os.close(log)
+
+    def _files(self) -> list[str]:
+        """The server's arguments that say where its files are."""
+        return ["-D", str(self.data_directory), "-c", f"config_file={self._configuration}"]
+
+    def _running(self) -> bool:
+        return self._postmaster is not None and self._postmaster.poll() is None
+
+    def _process(self) -> subprocess.Popen[bytes]:
+        """The postmaster, running or ended. ServerError if there never was one."""
+        if self._postmaster is None:
+            raise ServerError(f"{self.name} was never started.")
+        return self._postmaster
+
+    def _require_not_dead(self) -> None:
+        """Raise ServerError, with the log's end, if the server died without being asked to."""
+        if self._was_ready and not self._stopped_by_us:
+            self.ensure_alive()
 
     def _require_here(self) -> None:
         if not self.data_directory.exists():
             raise ServerError(f"{self.name} has been closed and removed. Make a new Cluster.")
 
     def _write_settings(self) -> None:
-        ours = self.settings | {"unix_socket_directories": f'"{self._socket}"', "port": str(self._port)}
-        lines = [f"{name} = {_quoted(value)}\n" for name, value in ours.items()]
-        (self.data_directory / "pgrerun.conf").write_text("".join(lines))
-        (self.data_directory / "pgrerun.conf").chmod(0o644)
+        ours = self.settings | {
+            "unix_socket_directories": f'"{self._socket}"',
+            "port": str(self._port),
+        }
+        initdbs = _quoted(str(self.data_directory / "postgresql.conf"))
+        lines = [f"include {initdbs}\n"]
+        lines += [f"{name} = {_quoted(value)}\n" for name, value in ours.items()]
+        self._configuration.write_text("".join(lines))
+        self._configuration.chmod(0o644)
+
+    @property
+    def _configuration(self) -> Path:
+        """Our settings, and the inclusion of initdb's.
+
+        Not in the data directory, which the server's account may write to: run as root, we
+        would follow a link that it put there.
+        """
+        return self._home.path / "postgresql.conf"
 
     def _await_ready(self) -> None:
         """Wait until a session can be opened; also notes the version and the JIT."""
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
-            if self._postmaster.poll() is not None:
+            if self._process().poll() is not None:
                 raise self._failed("The start", self._log_tail())
             if (self._socket / f"{SOCKET}{self._port}").exists():
                 with contextlib.suppress(psycopg.OperationalError), self._open(True) as connection:
                     self.version = connection.info.server_version
-                    self.version_text = connection.info.parameter_status("server_version")
+                    self.version_text = connection.info.parameter_status("server_version") or ""
                     return
             time.sleep(0.01)
         raise self._failed("The start", f"no connection after {PATIENCE} s. {self._log_tail()}")
 
     def stop(self, mode: str = "fast") -> None:
-        """Stop the server: "smart", "fast" (with a checkpoint) or "immediate"."""
-        if self._postmaster is None or self._postmaster.poll() is not None:
-            self._stopped_by_us = True
-            return
+        """Stop the server: "smart", "fast" (with a checkpoint) or "immediate".
+
+        ServerError if it has died on its own.
+        """
+        self._require_not_dead()
         self._stopped_by_us = True
+        if not self._running():
+            return
         self._end(STOP_SIGNALS[mode], patience=PATIENCE)
 
     def _end(self, signal_number: int, patience: float) -> None:
         with contextlib.suppress(ProcessLookupError):
-            self._postmaster.send_signal(signal_number)
+            self._process().send_signal(signal_number)
         try:
-            self._postmaster.wait(patience)
+            self._process().wait(patience)
         except subprocess.TimeoutExpired:
             private.end_processes(self._home.path)
-            self._postmaster.wait()
+            self._process().wait()
 
     def restart(self, settings: Mapping[str, str | int] | None = None) -> None:
         """Stop (with a checkpoint) and start with `settings` merged into `self.settings`.
 
-        If the server refuses them, ServerError tells why and the old settings stand.
+        If the server refuses them, ServerError tells why and the old settings stand. ServerError
+        as well if the server has died on its own, CannotMeasure for settings that the release
+        doesn't know.
         """
+        releases.require_settings(self._programs.number, settings or {})
         before = dict(self.settings)
         self.stop()
         self.settings.update(_as_text(settings))
@@ -236,29 +313,33 @@ class Cluster(Server):
 
     @contextlib.contextmanager
     def restarted(self, settings: Mapping[str, str | int]) -> Iterator[None]:
-        """Restart with `settings` for the length of a block, and then as it was before: cheaper than another cluster."""
+        """Restart with `settings` for the length of a block, and then as it was before: cheaper
+        than another cluster.
+        """
         before = dict(self.settings)
         self.restart(settings)
         try:
             yield
         finally:
             self.settings = before
-            if self._postmaster.poll() is None:  # one that died is not to be mended behind its owner's back
+            if self._running():  # one that died is not to be mended behind its owner's back
                 self.restart()
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[Loopback]:
-        """Listen on TCP as well for the length of a block, and yield the cluster as one reaches it that way.
+        """Listen on TCP as well for the length of a block, and yield the cluster as one reaches it
+        that way.
 
         The exception to "Unix socket only": what a message over TCP costs can't be measured without
-        TCP. So it is kept as narrow as can be. The server listens on the loopback address, at a port that
-        the kernel chooses; it lets `postgres` in by a random password and nobody else in at all. Server starts
-        frame the block: after it, however it ends, no port listens, and the password is gone unless the
-        server died. If this process is killed in the block, the guardian ends the server as ever.
-        CannotMeasure before PostgreSQL 10, ServerError if no port can be had.
+        TCP. So it is kept as narrow as can be. The server listens on the loopback address, at a
+        port that the kernel chooses; it lets `postgres` in by a random password and nobody else in
+        at all. Server starts frame the block: after it, however it ends, no port listens, and the
+        password is gone unless the server died. If this process is killed in the block, the
+        guardian ends the server as ever. CannotMeasure before PostgreSQL 10, ServerError if no port
+        can be had.
         """
-        if self._programs.release < (10,):
-            raise CannotMeasure("scram-sha-256", f"{self.name} knows no password check that is safe enough for a port; PostgreSQL 10 and later do.")
+        # no older password check is safe enough for a port
+        releases.require(self._programs.number, "password check by SCRAM")
         self._require_here()
         before = dict(self.settings)
         try:
@@ -269,27 +350,35 @@ class Cluster(Server):
                 yield face
         finally:
             self.settings, self._port = before, PORT
-            if self._postmaster.poll() is None:  # one that died is not to be mended behind its owner's back
+            if self._running():  # one that died is not to be mended behind its owner's back
                 self.restart()
                 with self.connect() as connection:
                     connection.execute("ALTER ROLE postgres PASSWORD NULL")
 
     def _open_port(self, attempts: int = 5) -> None:
-        """Restart with a port. Between its choice and the start somebody else may take it, hence the attempts."""
-        doors = self.data_directory / "loopback_hba.conf"
+        """Restart with a port.
+
+        Between its choice and the start somebody else may take it, hence the attempts.
+        """
+        doors = self._home.path / "loopback_hba.conf"
         doors.write_text(f"local all all trust\nhost all postgres {ADDRESS}/32 scram-sha-256\n")
         doors.chmod(0o644)
-        for attempt in range(1, attempts + 1):
+        refusals: list[str] = []
+        while len(refusals) < attempts:
             self._port = _free_port()
             try:
-                return self.restart({"listen_addresses": ADDRESS, "hba_file": str(doors)})
+                self.restart({"listen_addresses": ADDRESS, "hba_file": str(doors)})
+                return
             except ServerError as error:
-                failure = error
-            if "in use" not in str(failure):
+                refusals.append(str(error))
+            if "in use" not in refusals[-1]:
                 break
         self._port = PORT
         self.start()
-        raise ServerError(f"{self.name} could listen on no port of {ADDRESS}; it goes on without. Ports tried: {attempt}. {failure}")
+        raise ServerError(
+            f"{self.name} could listen on no port of {ADDRESS}; it goes on without. Ports tried:"
+            f" {len(refusals)}. {refusals[-1]}"
+        )
 
     def crash(self) -> None:
         """SIGKILL every process of this cluster, by id; `start()` then recovers."""
@@ -303,27 +392,63 @@ class Cluster(Server):
         for process in doomed:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
-        self._postmaster.wait()
+        self._process().wait()
         private.await_end(doomed, patience=10)
         private.end_processes(self._home.path)  # one forked in between
 
     def offline(self, program: str, *options: str) -> None:
-        """Run one of the server's programs (pg_resetwal, pg_checksums) on the stopped cluster's files. ServerError if it fails."""
-        if self._postmaster and self._postmaster.poll() is None:
-            raise ServerError(f"{program} works on the files of a stopped server. Call stop() first.")
+        """Run one of the server's programs (pg_resetwal, pg_checksums) on the stopped cluster's
+        files. ServerError if it fails.
+        """
+        if self._running():
+            raise ServerError(
+                f"{program} works on the files of a stopped server. Call stop() first."
+            )
         command = [str(self._executable(program)), "-D", str(self.data_directory), *options]
         done = subprocess.run(command, capture_output=True, text=True, **self._server_process())
         if done.returncode:
             raise self._failed(program, done.stderr)
 
-    def single_user(self, *options: str, program: Path | None = None, under: Sequence[str] = (), **process) -> subprocess.CompletedProcess:
-        """Run a single-user backend on the stopped cluster's files; a line of its input is a command, and its exit status tells nothing of errors.
+    def single_user(
+        self,
+        *options: str,
+        program: Path | None = None,
+        under: Sequence[str] = (),
+        input: str | None = None,
+        stdin: IO[str] | None = None,
+        stdout: IO[str] | None = None,
+        stderr: int | None = None,
+        capture_output: bool = False,
+        timeout: float | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a single-user backend on the stopped cluster's files.
 
-        `program` runs instead of the cluster's own postgres, `under` is a command that runs it; `process` says where input
-        comes from and output goes, as for `subprocess.run`.
+        A line of its input is a command, and its exit status tells nothing of errors in one;
+        it is negative if a signal ended the backend. `program` runs instead of the cluster's own
+        postgres, `under` is a command that runs it. The others are those of `subprocess.run`.
         """
-        command = [*under, str(program or self._executable("postgres")), "--single", *options, "-D", str(self.data_directory), "postgres"]
-        return subprocess.run(command, text=True, **process, **self._server_process())
+        command = [
+            *under,
+            str(program or self._executable("postgres")),
+            "--single",
+            *options,
+            *self._files(),
+            "postgres",
+        ]
+        try:
+            return subprocess.run(
+                command,
+                input=input,
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                capture_output=capture_output,
+                timeout=timeout,
+                text=True,
+                **self._server_process(),
+            )
+        finally:  # a backend that crashed returned none
+            private.return_shared_memory(self.data_directory)
 
     def evict(self) -> None:
         """Drop the stopped cluster's files from the operating system's cache.
@@ -331,11 +456,15 @@ class Cluster(Server):
         fsync first: dirty pages can't be dropped. Needs no privilege and touches nobody
         else's files, unlike /proc/sys/vm/drop_caches.
         """
-        if self._postmaster and self._postmaster.poll() is None:
-            raise ServerError("evict() needs a stopped server: what it caches itself would stay. Call stop() first.")
+        if self._running():
+            raise ServerError(
+                "evict() needs a stopped server: what it caches itself would stay. Call stop()"
+                " first."
+            )
         for folder, _, names in os.walk(self.data_directory):
             for name in names:
-                file = os.open(os.path.join(folder, name), os.O_RDONLY)
+                path, flags = os.path.join(folder, name), os.O_RDONLY
+                file = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
                 try:
                     os.fsync(file)
                     os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -357,10 +486,11 @@ class Cluster(Server):
         "ended" is one that the postmaster has yet to reap, so that what it used is in no
         other process's account. Empty when the server isn't running.
         """
-        if self._postmaster is None or self._postmaster.poll() is not None:
+        if not self._running():
             return {}
-        roles = {self._postmaster.pid: "postmaster"}
-        for pid in private.children(self._postmaster.pid):
+        postmaster = self._process().pid
+        roles = {postmaster: "postmaster"}
+        for pid in private.children(postmaster):
             try:
                 roles[pid] = role(" ".join(psutil.Process(pid).cmdline()))
             except psutil.ZombieProcess:
@@ -379,7 +509,8 @@ class Cluster(Server):
             except OSError as error:
                 usable = sorted(os.sched_getaffinity(0))
                 raise ServerError(
-                    f"The server can't be pinned to CPUs {sorted(cpus)} ({error.strerror}); usable: {usable}."
+                    f"The server can't be pinned to CPUs {sorted(cpus)} ({error.strerror}); usable:"
+                    f" {usable}."
                 ) from None
 
     def log(self) -> str:
@@ -405,33 +536,41 @@ class Cluster(Server):
         }
 
     def environment(self) -> dict[str, str]:
-        # No .psqlrc and no .pgpass: neither root's, unreadable for the account, nor the user's.
-        return super().environment() | {"HOME": str(self.scratch)}
+        return super().environment() | self._own_places()
 
     def ensure_alive(self) -> None:
         """Raise ServerError, with the end of its log, if the server isn't running."""
         self._require_here()
-        if self._postmaster is not None and self._postmaster.poll() is None:
+        if self._running():
             return
         if self._stopped_by_us:
             raise ServerError(f"{self.name} is stopped. Call start() first.")
-        status = self._postmaster.returncode
-        how = f"was killed by signal {-status}" if status < 0 else f"ended with exit status {status}"
+        status = self._process().returncode
+        how = (
+            f"was killed by signal {-status}" if status < 0 else f"ended with exit status {status}"
+        )
         raise self._failed("The run", f"the server {how}. Its last words:\n{self._log_tail()}")
 
     def _await_death(self, said: str) -> None:
         # After a crash a server takes its other backends down before it ends itself.
-        signs = ("closed the connection", "Connection refused", "shutting down", "crash of another", "backend died", "terminating connection")
+        signs = (
+            "closed the connection",
+            "Connection refused",
+            "shutting down",
+            "crash of another",
+            "backend died",
+            "terminating connection",
+        )
         if any(sign in said for sign in signs):
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._postmaster.wait(2)
+                self._process().wait(2)
 
     def tell_of_death(self, said: str) -> None:
         if self._stopped_by_us:
             return
         self._await_death(said)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._postmaster.wait(0.5)  # what failed may have been faster than the end itself
+            self._process().wait(0.5)  # what failed may have been faster than the end itself
         self.ensure_alive()
 
     def _lost(self, what: str, said: str) -> ServerError:
@@ -461,10 +600,13 @@ class Cluster(Server):
 
 
 def _free_port() -> int:
-    """A port of the loopback address that the kernel chose among those that nobody listens on just now."""
+    """A port of the loopback address that the kernel chose among those that nobody listens on just
+    now.
+    """
     with socket.socket() as probe:
         probe.bind((ADDRESS, 0))
-        return probe.getsockname()[1]
+        address: tuple[str, int] = probe.getsockname()
+        return address[1]
 
 
 def _as_text(settings: Mapping[str, str | int] | None) -> dict[str, str]:

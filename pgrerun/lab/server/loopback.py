@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import psycopg
 from psycopg import sql
 
-from pgrerun.server.client import Server
-
-if TYPE_CHECKING:
-    from pgrerun.server.cluster import Cluster
+from pgrerun.errors import ServerError
+from pgrerun.lab.server.client import Server
 
 ADDRESS = "127.0.0.1"
 
 
 class Loopback(Server):
-    """The other face of a cluster of ours: its connections and tools come over TCP, `port` at 127.0.0.1.
+    """The other face of a cluster of ours: its connections and tools come over TCP, `port` at
+    127.0.0.1.
 
-    It has a password, made of 256 random bits when it is, which is kept as Borrowed keeps somebody's: it is
-    in no name, connection string or error, and no frame of a traceback holds it.
+    It has a password, made of 256 random bits when it is, which is kept as Borrowed keeps
+    somebody's: it is in no name, connection string or error, and no frame of a traceback holds it.
     """
 
     owned = True
 
-    def __init__(self, cluster: Cluster, port: int):
+    def __init__(self, cluster: Server, port: int):
         super().__init__()
         self._cluster, self.port = cluster, port
         self._secret = secrets.token_urlsafe(32)
@@ -35,8 +34,13 @@ class Loopback(Server):
         self.name = f"{cluster.name}, over TCP"
 
     def admission(self, connection: psycopg.Connection) -> sql.Composed:
-        """The statement that makes the password valid. It holds a SCRAM verifier: neither the server nor its log sees the password."""
-        verifier = connection.pgconn.encrypt_password(self._secret.encode(), b"postgres", b"scram-sha-256")
+        """The statement that makes the password valid.
+
+        It holds a SCRAM verifier: neither the server nor its log sees the password.
+        """
+        verifier = connection.pgconn.encrypt_password(
+            self._secret.encode(), b"postgres", b"scram-sha-256"
+        )
         return sql.SQL("ALTER ROLE postgres PASSWORD {}").format(verifier.decode())
 
     def close(self) -> None:
@@ -64,10 +68,10 @@ class Loopback(Server):
     def _await_death(self, said: str) -> None:
         self._cluster._await_death(said)
 
-    def _lost(self, what: str, said: str) -> Exception:
+    def _lost(self, what: str, said: str) -> ServerError:
         return self._cluster._lost(what, said)
 
-    def _executable(self, name: str):
+    def _executable(self, name: str) -> Path:
         return self._cluster._executable(name)
 
     def _missing(self, capability: str) -> str | None:

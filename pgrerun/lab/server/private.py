@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import ctypes
 import fcntl
 import json
 import os
@@ -30,6 +31,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Self, TypedDict
 
 import psutil
 
@@ -44,6 +46,21 @@ SHORT_PLACES = (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"))
 # -- the account ------------------------------------------------------------------
 
 
+class AsAccount(TypedDict, total=False):
+    """Keywords for `subprocess` that say as whom; none of them: as ourselves."""
+
+    user: int
+    group: int
+    extra_groups: list[str | int]
+
+
+class Placed(AsAccount):
+    """Keywords for `subprocess` that say as whom, where and with which environment."""
+
+    env: dict[str, str]
+    cwd: Path
+
+
 @dataclass(frozen=True)
 class Account:
     """The account that server and tools run as; PostgreSQL refuses to run as root."""
@@ -53,7 +70,7 @@ class Account:
     gid: int
 
     @property
-    def popen(self) -> dict:
+    def popen(self) -> AsAccount:
         """Keywords for `subprocess` that drop to this account, extra groups included."""
         return {"user": self.uid, "group": self.gid, "extra_groups": []}
 
@@ -78,16 +95,17 @@ def account() -> Account | None:
     )
 
 
-def drop(who: Account | None) -> dict:
+def drop(who: Account | None) -> AsAccount:
     """Keywords for `subprocess` to run as `who`; none when we aren't root."""
     return who.popen if who else {}
 
 
-def as_account(who: Account | None, command: list[str]) -> tuple[list[str], dict]:
+def as_account(who: Account | None, command: list[str]) -> tuple[list[str], AsAccount]:
     """A command, and keywords for `subprocess`, that ends up running as `who`.
 
     To change the user itself, `subprocess` forks, and a process as large as ours takes tens of
-    milliseconds for that. setpriv, where there is one, changes it after a start that copies nothing.
+    milliseconds for that. setpriv, where there is one, changes it after a start that copies
+    nothing.
     """
     prefix = _setpriv(who)
     return ([*prefix, *command], {}) if prefix else (command, drop(who))
@@ -95,9 +113,12 @@ def as_account(who: Account | None, command: list[str]) -> tuple[list[str], dict
 
 @cache
 def _setpriv(who: Account | None) -> tuple[str, ...]:
-    """What goes before a command to run it as `who`; empty where that can't be had (busybox has a setpriv without users)."""
-    program = who and shutil.which("setpriv")
-    if not program:
+    """What goes before a command to run it as `who`.
+
+    Empty where that can't be had (busybox has a setpriv without users).
+    """
+    program = shutil.which("setpriv")
+    if who is None or program is None:
         return ()
     prefix = (program, f"--reuid={who.uid}", f"--regid={who.gid}", "--clear-groups", "--")
     works = subprocess.run([*prefix, "true"], capture_output=True, cwd="/").returncode == 0
@@ -120,7 +141,9 @@ def _boot_id() -> str:
 
 
 def process_stat(pid: int) -> list[str]:
-    """The kernel's line on a process from field 3 of proc_pid_stat(5), its state, on; OSError if there is none.
+    """The kernel's line on a process from field 3 of proc_pid_stat(5), its state, on.
+
+    OSError if there is none.
 
     The name (field 2) may hold spaces and brackets.
     """
@@ -146,8 +169,9 @@ def _started(pid: int) -> str | None:
 class PrivateDirectory:
     """A new directory `pgrerun-XXXXXXXX` below `base`, removed by `close()`.
 
-    `who` may enter it (and only enter: subdirectories are made for it by `folder`).
-    Raises ServerError when it can't be made there.
+    A context manager that closes itself. Unlike tempfile's, it is removed also if this process is
+    killed, by its guardian or by the next run. `who` may enter it (and only enter: subdirectories
+    are made for it by `folder`). Raises ServerError when it can't be made there.
     """
 
     def __init__(self, base: Path, who: Account | None = None):
@@ -172,6 +196,13 @@ class PrivateDirectory:
         except BaseException:
             self.close()
             raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
     def _claim(self) -> None:
         """Put the marker there complete and locked: a sweep sees all of it or nothing."""
         draft = self.path / (MARKER + ".new")
@@ -237,19 +268,53 @@ def require_ours(directory: Path) -> None:
 def _remove(directory: Path) -> None:
     """Remove a directory that the caller knows to be ours, with the servers in it."""
     end_processes(directory)
-    _remove_shared_memory(directory)
+    # of the server, and of single-user backends on copies of its files
+    for pattern in ("data/postmaster.pid", "scratch/*/postmaster.pid"):
+        for lock in directory.glob(pattern):
+            return_shared_memory(lock.parent)
+    for _ in range(3):  # somebody who was ended may have made another file meanwhile
+        for entry in directory.iterdir():
+            if entry.name == MARKER:
+                continue
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry, ignore_errors=True)
+            else:
+                entry.unlink(missing_ok=True)
+    if left := [entry.name for entry in directory.iterdir() if entry.name != MARKER]:
+        raise ServerError(
+            f"Can't remove all of {directory}: {', '.join(left)} could not be removed. The next"
+            " run tries again."
+        )
     # The marker goes last: whatever interrupts this leaves a directory that can be swept.
-    for entry in sorted(directory.iterdir(), key=lambda entry: entry.name == MARKER):
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry, ignore_errors=True)
-        else:
-            entry.unlink(missing_ok=True)
-    try:
+    (directory / MARKER).unlink(missing_ok=True)
+    with contextlib.suppress(FileNotFoundError):
         directory.rmdir()
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        raise ServerError(f"Can't remove all of {directory}: {error.strerror}.") from None
+
+
+def create(path: Path, text: str, who: Account | None = None) -> None:
+    """Make a file that doesn't exist yet, readable by all and belonging to the account.
+
+    In a folder that the account can write to it might be replaced by a link at any moment, so
+    everything is done to the open file.
+    """
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
+    with open(file, "w") as opened:
+        opened.write(text)
+        os.fchmod(file, 0o644)
+        if who:
+            os.fchown(file, who.uid, who.gid)
+
+
+def hand_over(folder: Path, who: Account) -> None:
+    """Give the account what callers of ours have put into its folder, whatever their umask.
+
+    Not what has a second name: that may be anybody's file, linked to from here.
+    """
+    for entry in folder.iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            found = entry.lstat()
+            if found.st_uid != who.uid and (stat.S_ISDIR(found.st_mode) or found.st_nlink == 1):
+                os.chown(entry, who.uid, who.gid, follow_symlinks=False)
 
 
 def _no_room(base: Path, error: OSError) -> str:
@@ -278,11 +343,14 @@ def children(pid: int) -> list[int]:
     As the kernel lists them, thread by thread. psutil would read the whole process table,
     which costs more than many a measurement.
     """
-    if not os.path.exists(f"/proc/{pid}/task/{pid}/children"):  # not Linux, a kernel that doesn't list them, or none
+    if not os.path.exists(
+        f"/proc/{pid}/task/{pid}/children"
+    ):  # not Linux, a kernel that doesn't list them, or none
         with contextlib.suppress(psutil.Error):
             return [child.pid for child in psutil.Process(pid).children()]
         return []
-    # a child that ends while the kernel walks its list may hide the next one: only two equal readings count
+    # a child that ends while the kernel walks its list may hide the next one: only two equal
+    # readings count
     readings = (_listed_children(pid) for _ in range(20))
     latest = next(readings)
     for reading in readings:
@@ -301,7 +369,10 @@ def _listed_children(pid: int) -> list[int]:
     return found
 
 
-_PROGRAM = re.compile(r"(postgres|initdb|psql|pgbench|pg_\w+)$")
+# a program that valgrind runs has the name of the tool
+_PROGRAM = re.compile(
+    r"(postgres|initdb|psql|pgbench|pg_\w+|valgrind(\.bin)?|callgrind-\w+|memcheck-\w+|vgdb)$"
+)
 
 
 def processes(directory: Path) -> list[psutil.Process]:
@@ -358,20 +429,64 @@ def _ended(process: psutil.Process) -> bool:
         return True
 
 
-def note_shared_memory(directory: Path, postmaster: int) -> None:
-    """Write down the shared memory of a new server, for when it can't return it itself."""
-    seen: dict[str, list[str]] = {"posix": [], "sysv": []}
-    with contextlib.suppress(OSError):
-        for line in Path(f"/proc/{postmaster}/maps").read_text().splitlines():
-            _, _, _, _, inode, *name = line.split(maxsplit=5)
-            if name and name[0].startswith(_DYNAMIC):
-                seen["posix"].append(name[0])
-            elif name and name[0].startswith("/SYSV"):  # the inode is the segment's id
-                seen["sysv"].append(inode)
-    (directory / "shared_memory.json").write_text(json.dumps(seen))
-
+# -- shared memory -------------------------------------------------------------------
 
 _DYNAMIC = "/dev/shm/PostgreSQL."
+_HEADER = struct.Struct("=iixxxxxxxxxxxxxxxxI")  # PGShmemHeader: magic, creator, ..., dsm_control
+_MAGIC, _DYNAMIC_MAGIC = 679834894, 0x9A503D32  # src/include/storage/pg_shmem.h, ipc/dsm.c
+
+
+def return_shared_memory(data_directory: Path) -> None:
+    """Return the shared memory that a killed server or single-user backend left.
+
+    The lock file in the data directory names its System V segment, whose header names the
+    control segment of its dynamic shared memory, which lists the others. Only what nobody is
+    attached to any more goes, and only what belongs to the data directory's own account:
+    that account can write the lock file, and must gain nothing by it.
+    """
+    try:
+        owner = os.lstat(data_directory).st_uid
+        lock = os.open(data_directory / "postmaster.pid", os.O_RDONLY | os.O_NOFOLLOW)
+        with open(lock) as file:
+            lines = file.read(4096).splitlines()
+        creator, (key, segment) = abs(int(lines[0])), map(int, lines[6].split())
+        listed = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
+    except (OSError, ValueError, IndexError):
+        return
+    for line in listed:
+        fields = [int(field) for field in line.split()]
+        if fields[:2] != [key, segment] or fields[6] != 0 or fields[9] != owner:
+            continue  # another one's, or still in use: key, id, attached processes, creator's uid
+        header = _shared_header(segment)
+        if header is None or header[:2] != (_MAGIC, creator):
+            continue
+        for part in _dynamic_segments(Path(f"{_DYNAMIC}{header[2]}")):
+            with contextlib.suppress(OSError):
+                if part.lstat().st_uid == owner:
+                    part.unlink()
+        _libc().shmctl(segment, 0, None)  # IPC_RMID
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.shmat.restype = ctypes.c_void_p
+    libc.shmat.argtypes = ctypes.c_int, ctypes.c_void_p, ctypes.c_int
+    libc.shmdt.argtypes = (ctypes.c_void_p,)
+    libc.shmctl.argtypes = ctypes.c_int, ctypes.c_int, ctypes.c_void_p
+    return libc
+
+
+def _shared_header(segment: int) -> tuple[int, int, int] | None:
+    """Magic, creator's process id and dynamic control segment's handle of a server's segment."""
+    address = _libc().shmat(segment, None, 0o10000)  # SHM_RDONLY
+    if address in (None, ctypes.c_void_p(-1).value):
+        return None
+    try:
+        magic, creator, control = _HEADER.unpack(ctypes.string_at(address, _HEADER.size))
+    finally:
+        _libc().shmdt(address)
+    return magic, creator, control
 
 
 def _dynamic_segments(control: Path) -> list[Path]:
@@ -385,33 +500,11 @@ def _dynamic_segments(control: Path) -> list[Path]:
         magic, used, room = struct.unpack_from("=3I", content)
     except (OSError, struct.error):
         return []
-    if magic != 0x9A503D32 or not used <= room:
-        return [control]
+    if magic != _DYNAMIC_MAGIC or not used <= room:
+        return []
     size = (len(content) - 16) // room
     handles = [struct.unpack_from("=I", content, 16 + size * item)[0] for item in range(used)]
     return [Path(f"{_DYNAMIC}{handle}") for handle in handles if handle] + [control]
-
-
-def _remove_shared_memory(directory: Path) -> None:
-    """Return what a killed server left in shared memory; a reboot has done so already."""
-    try:
-        seen = json.loads((directory / "shared_memory.json").read_text())
-        boot = json.loads((directory / MARKER).read_text())["boot"]
-    except (OSError, ValueError, KeyError):
-        return
-    if boot != _boot_id():
-        return
-    for control in seen["posix"]:
-        for segment in _dynamic_segments(Path(control)):
-            segment.unlink(missing_ok=True)
-    try:
-        segments = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
-    except OSError:
-        return
-    unattached = {line.split()[1] for line in segments if line.split()[6] == "0"}
-    for segment in unattached.intersection(seen["sysv"]):
-        with contextlib.suppress(OSError):
-            subprocess.run(["ipcrm", "-m", segment], capture_output=True)
 
 
 # -- programs in places that the account can't enter --------------------------------
@@ -434,12 +527,17 @@ def reachable(program: Path, who: Account | None) -> Path:
             _reachable[program] = program
         else:
             top = _installation(program)
-            copy = _copies[top] if top in _copies else _copies.setdefault(top, _copy(top, program, who))
+            copy = (
+                _copies[top]
+                if top in _copies
+                else _copies.setdefault(top, _copy(top, program, who))
+            )
             found = copy.path / program.relative_to(top)
             if not _runs(found, who):
                 raise ServerError(
-                    f"The account `{who.name}` can run neither {program} nor its copy below "
-                    f"{copy.path.parent} (mounted noexec?). Name another directory in PGRERUN_TMPDIR."
+                    f"The account `{who.name}` can run neither {program} nor its copy below"
+                    f" {copy.path.parent} (mounted noexec?). Name another directory in"
+                    " PGRERUN_TMPDIR."
                 )
             _reachable[program] = found
     return _reachable[program]
@@ -447,7 +545,12 @@ def reachable(program: Path, who: Account | None) -> Path:
 
 def _runs(program: Path, who: Account) -> bool:
     try:
-        return subprocess.run([program, "--version"], capture_output=True, cwd="/", **drop(who)).returncode == 0
+        return (
+            subprocess.run(
+                [program, "--version"], capture_output=True, cwd="/", **drop(who)
+            ).returncode
+            == 0
+        )
     except OSError:
         return False
 
@@ -468,7 +571,9 @@ def _copy(top: Path, program: Path, who: Account) -> PrivateDirectory:
     try:
         for part in filter(Path.is_dir, parts):
             target = copy.path / part.relative_to(top)
-            shutil.copytree(part, target, symlinks=True, ignore=shutil.ignore_patterns("*.a", "doc", "man"))
+            shutil.copytree(
+                part, target, symlinks=True, ignore=shutil.ignore_patterns("*.a", "doc", "man")
+            )
         for folder, folders, names in os.walk(copy.path):
             for name in folders + names:
                 path = Path(folder, name)
@@ -510,7 +615,10 @@ def _sweep_one(directory: Path) -> bool:
     if not (directory / MARKER).exists():
         # Killed between making the directory and marking it: then it's empty, or has
         # the draft of a marker. An hour is longer than any owner takes for that.
-        if directory.stat().st_uid == os.geteuid() and time.time() - directory.stat().st_mtime > 3600:
+        if (
+            directory.stat().st_uid == os.geteuid()
+            and time.time() - directory.stat().st_mtime > 3600
+        ):
             (directory / (MARKER + ".new")).unlink(missing_ok=True)
             directory.rmdir()
             return True
@@ -531,14 +639,22 @@ def _sweep_one(directory: Path) -> bool:
         os.close(lock)
 
 
-_guardians: dict[Path, subprocess.Popen] = {}
+@dataclass(frozen=True)
+class _Guardian:
+    """A shell that waits for our end, and the process that it was started by."""
+
+    process: subprocess.Popen[bytes]
+    ward: int
+
+
+_guardians: dict[Path, _Guardian] = {}
 # This room alone: the whole library takes seconds to import, and its owner may have
 # been killed for the memory it took.
 _SWEEPER = """
 import sys, types
 sys.modules["pgrerun"] = types.ModuleType("pgrerun")
 sys.modules["pgrerun"].__path__ = sys.argv[1:]
-from pgrerun.server.private import sweep
+from pgrerun.lab.server.private import sweep
 sweep()
 """
 
@@ -549,13 +665,22 @@ def _guard(base: Path) -> None:
     Not PR_SET_PDEATHSIG: that is bound to the thread that started the server, which in
     a notebook or a thread pool may end long before the process.
     """
-    mine = [place for place, guardian in _guardians.items() if guardian.args[-1] == str(os.getpid())]
+    mine = [place for place, guardian in _guardians.items() if guardian.ward == os.getpid()]
     if base in mine or (mine and base in SHORT_PLACES):  # a sweep looks there in any case
         return
     environment = os.environ | {"PGRERUN_TMPDIR": str(base)}
-    package = str(Path(__file__).parents[1])
-    _guardians[base] = subprocess.Popen(
-        ["/bin/sh", "-c", 'read -r _; exec "$1" -c "$2" "$3"', "sh", sys.executable, _SWEEPER, package, str(os.getpid())],
+    package = str(Path(__file__).parents[2])
+    process = subprocess.Popen(
+        [
+            "/bin/sh",
+            "-c",
+            'read -r _; exec "$1" -c "$2" "$3"',
+            "sh",
+            sys.executable,
+            _SWEEPER,
+            package,
+            str(os.getpid()),
+        ],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -563,6 +688,7 @@ def _guard(base: Path) -> None:
         env=environment,
         start_new_session=True,  # Ctrl-C and a killed process group must not reach it
     )
+    _guardians[base] = _Guardian(process, os.getpid())
 
 
 # -- the end of the process -----------------------------------------------------------
@@ -589,9 +715,9 @@ def _close_all() -> None:
             directory.close()
     for guardian in _guardians.values():
         # A forked child has its parent's guardian on its list, and lets it be.
-        if guardian.args[-1] == str(os.getpid()) and not _open:
-            guardian.kill()
-            guardian.wait()
+        if guardian.ward == os.getpid() and not _open:
+            guardian.process.kill()
+            guardian.process.wait()
 
 
 def _watch_signals() -> None:

@@ -1,9 +1,9 @@
 """The queries that the documents print, word for word, one file for each figure, with its source.
 
-`queries("2.4", X=3)` gives a figure's queries, ready for a `Session`; `translated` gives text and SQL of each
-statement, for an experiment that sends them itself. What a figure says in prose is
-done here: a label before each query, "same as query1, except that Btree indices were
-defined", and a letter in place of a digit.
+`queries("2.4", X=3)` gives a figure's queries, ready for a `Session`; `translated` gives text and
+SQL of each statement, for an experiment that sends them itself. What a figure says in prose is done
+here: a label before each query, "same as query1, except that Btree indices were defined", and a
+letter in place of a digit.
 """
 
 import re
@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgrerun.errors import ParameterError
-from pgrerun.quel.reading import read
-from pgrerun.quel.sql import Translator
+from pgrerun.lab.quel.reading import read
+from pgrerun.lab.quel.sql import Translator
 
 _FOLDER = Path(__file__).parent
-_FILES = {f"2.{number}": f"figure_2_{number}.quel" for number in range(1, 7)} | {"1981": "benchmark_1981.quel"}
+_FILES = {f"2.{number}": f"figure_2_{number}.quel" for number in range(1, 7)} | {
+    "1981": "benchmark_1981.quel"
+}
 _LABEL = re.compile(r"^(?:query ?(\d):|\(([a-i])\))[ \n]", re.MULTILINE)
 _SAME = re.compile(r"same as query(\d), except that Btree indices were defined on .*\s*")
 
@@ -35,7 +37,9 @@ class Query:
 
 
 def names() -> list[str]:
-    """The figures: "2.1" to "2.6" of the 1990 report, "1981" for the queries of section 1.5 of 1981."""
+    """The figures: "2.1" to "2.6" of the 1990 report, "1981" for the queries of section 1.5 of
+    1981.
+    """
     return list(_FILES)
 
 
@@ -59,7 +63,10 @@ def queries(figure: str, **letters: int) -> list[Query]:
     for letter, digit in letters.items():
         text = re.sub(rf"\b{letter}(?=\d)", str(digit), text)
     if re.search(r"\bX(?=\d)", text):
-        raise ParameterError(f"Figure {figure} has the letter X in place of a digit: say which, for example queries({figure!r}, X=1).")
+        raise ParameterError(
+            f"Figure {figure} has the letter X in place of a digit: say which, for example"
+            f" queries({figure!r}, X=1)."
+        )
     parts = _LABEL.split(text)
     if len(parts) == 1:
         return [Query("", text)]
@@ -67,26 +74,39 @@ def queries(figure: str, **letters: int) -> list[Query]:
     for number, letter, body in zip(parts[1::3], parts[2::3], parts[3::3]):
         label = number or letter
         same = _SAME.fullmatch(body)
-        found[label] = Query(label, found[same[1]].text, indexed=True) if same else Query(label, body)
+        found[label] = (
+            Query(label, found[same[1]].text, indexed=True) if same else Query(label, body)
+        )
     return list(found.values())
 
 
-def translated(text: str, values: Sequence[str | int | float] = (), **ranges: str) -> list[tuple[str, str]]:
-    """Each statement of a text: as written, on one line, and in SQL ("" for one that only declares).
+def translated(
+    text: str, values: Sequence[str | int | float] = (), **ranges: str
+) -> list[tuple[str, str]]:
+    """Each statement of a text: as written, on one line, and in SQL ("" for one that only
+    declares).
 
-    `values` stand for $1, $2, ..., which stay where there are none. `ranges`: the relation that a variable
-    ranges over, as if the text began with `range of variable is relation`. QueryError as `read`.
+    `values` stand for $1, $2, ..., which stay where there are none. `ranges`: the relation that a
+    variable ranges over, as if the text began with `range of variable is relation`. QueryError as
+    `read`.
     """
     translator = Translator(values)
     translator.ranges |= ranges
     statements = read(text)
     lines = text.splitlines(keepends=True)
-    starts = [sum(map(len, lines[: line - 1])) + column - 1 for line, column in (statement.at for statement in statements)]
-    written = [" ".join(text[start:end].split()) for start, end in zip(starts, [*starts[1:], len(text)])]
+    starts = [
+        sum(map(len, lines[: line - 1])) + column - 1
+        for line, column in (statement.at for statement in statements)
+    ]
+    written = [
+        " ".join(text[start:end].split()) for start, end in zip(starts, [*starts[1:], len(text)])
+    ]
     return list(zip(written, map(translator.sql, statements)))
 
 
 def _read(figure: str) -> str:
     if figure not in _FILES:
-        raise ParameterError(f"There is no figure {figure!r} with queries; there are {', '.join(_FILES)}.")
+        raise ParameterError(
+            f"There is no figure {figure!r} with queries; there are {', '.join(_FILES)}."
+        )
     return (_FOLDER / _FILES[figure]).read_text("utf-8")

@@ -1,0 +1,95 @@
+"""Files that the operating system has forgotten, and what reading them fetches from storage."""
+
+import mmap
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgrerun.errors import CannotMeasure
+from pgrerun.lab.instruments import proc
+from pgrerun.lab.server.private import PrivateDirectory, base_directory
+
+BLOCK = 4096  # bytes; the kernel's page
+
+
+@contextmanager
+def scratch(megabytes: int) -> Iterator[Path]:
+    """A file of so many MB on the disk, of random bytes and flushed; gone afterwards."""
+    directory = PrivateDirectory(base_directory())
+    try:
+        path = directory.path / "file"
+        with open(path, "wb") as file:
+            for _ in range(megabytes):
+                file.write(os.urandom(1 << 20))
+            os.fsync(file.fileno())
+        yield path
+    finally:
+        directory.close()
+
+
+@contextmanager
+def opened(path: Path, *, direct: bool = False) -> Iterator[int]:
+    """A descriptor for reading a file of which the operating system has been told to forget all.
+
+    direct: read past the operating system's cache, by aligned blocks into aligned memory;
+    CannotMeasure where files can't be read so.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | (os.O_DIRECT if direct else 0))
+    except OSError as error:
+        if not direct:
+            raise
+        raise CannotMeasure(
+            "direct I/O",
+            f"Files in {base_directory()} can't be read past the operating system's cache"
+            f" ({error.strerror}). Name another place in PGRERUN_TMPDIR.",
+        ) from None
+    try:
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Seconds of wall clock and CPU, and voluntary task switches: how often it had to wait."""
+
+    wall: float
+    cpu: float
+    waits: int
+
+
+def read(path: Path, places: Sequence[int], size: int, *, direct: bool = False) -> Spent:
+    """Read `size` bytes at each of these places (bytes) of a forgotten file; see `opened`."""
+    # memory of its own is aligned, as direct I/O wants it
+    with mmap.mmap(-1, size) as buffer, opened(path, direct=direct) as file:
+        waits = proc.waits()
+        wall, cpu = time.perf_counter(), time.process_time()
+        for place in places:
+            os.preadv(file, [buffer], place)
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+        return Spent(wall, cpu, proc.waits() - waits)
+
+
+def fetched(path: Path, blocks: Sequence[int]) -> int:
+    """Bytes fetched from storage while blocks of 4 kB of a forgotten file are read in order."""
+    with opened(path) as descriptor:
+        before = proc.fetched()
+        for block in blocks:
+            os.pread(descriptor, BLOCK, block * BLOCK)
+        return proc.fetched() - before
+
+
+def require_forgettable() -> None:
+    """CannotMeasure where the operating system keeps what it is asked to forget."""
+    with scratch(1) as path:
+        if fetched(path, [50]) == 0:
+            raise CannotMeasure(
+                "cold files",
+                f"files in {base_directory()} can't be forgotten by the operating system: a memory"
+                " file system, perhaps. Name another place in PGRERUN_TMPDIR",
+            )

@@ -1,0 +1,127 @@
+"""Sessions that are idle, endless, waiting, several at once, or have settings of their own."""
+
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+
+import psycopg
+
+from pgrerun.errors import CannotMeasure, ServerError
+from pgrerun.lab.server import Server, set_session, value
+
+
+@contextmanager
+def configured(server: Server, **settings: str | int) -> Iterator[None]:
+    """Sessions that begin while the block runs have these settings.
+
+    pgbench begins its sessions for each load, and the server's other processes needn't read their
+    configuration again. CannotMeasure on a server that isn't ours.
+    """
+    if not server.owned:
+        raise CannotMeasure(
+            "restart",
+            f"it needs a server whose settings may be changed, and {server.name} is not ours",
+        )
+    with server.connect() as connection:
+        for name, setting in settings.items():
+            connection.execute(f"ALTER ROLE CURRENT_USER SET {name} = '{setting}'")
+        try:
+            yield
+        finally:
+            for name in settings:
+                connection.execute(f"ALTER ROLE CURRENT_USER RESET {name}")
+
+
+@contextmanager
+def idle(server: Server, number: int) -> Iterator[None]:
+    """So many connections are there and do nothing while this block runs.
+
+    pgbench opens them, faster than Python. ServerError if the server has no room for them.
+    """
+    counted = (
+        "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND state ="
+        " 'idle' AND query = ''"
+    )
+    arguments = ("-n", "-c", number, "-f", "-")
+    with server.tool_process("pgbench", *arguments, stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None and process.stderr is not None
+        try:
+            process.stdin.write("\\sleep 1000 s\n")
+            process.stdin.close()
+            with server.connect() as watch:
+                while value(watch, int, counted) < number:
+                    if process.poll() is not None:
+                        said = process.stderr.read().strip()[-300:]
+                        raise ServerError(f"pgbench couldn't open {number} connections: {said}")
+                    time.sleep(0.01)
+            yield
+        finally:
+            process.kill()
+
+
+@contextmanager
+def endless(server: Server, statement: str) -> Iterator[None]:
+    """A session runs a statement that doesn't end by itself while the block runs."""
+
+    def run() -> None:
+        with suppress(psycopg.errors.QueryCanceled):
+            session.execute(statement)
+
+    with server.connect() as session:
+        thread = threading.Thread(target=run)
+        thread.start()
+        try:
+            yield
+        finally:
+            while thread.is_alive():  # a cancellation that comes before the statement is lost
+                session.cancel_safe()
+                thread.join(0.1)
+
+
+def at_once(server: Server, sent: Sequence[str]) -> list[float]:
+    """Seconds that each statement takes, in sessions of their own that begin together."""
+    start = threading.Barrier(len(sent))
+    settings = {"jit": "off", "max_parallel_workers_per_gather": 0, "synchronous_commit": "off"}
+
+    def run(statement: str) -> float:
+        with server.connect() as connection:
+            set_session(connection, settings)
+            start.wait(timeout=60)
+            began = time.perf_counter()
+            connection.execute(statement)
+            return time.perf_counter() - began
+
+    with ThreadPoolExecutor(len(sent)) as pool:
+        return list(pool.map(run, sent))
+
+
+@contextmanager
+def waiting(server: Server, statement: str) -> Iterator[None]:
+    """A statement in a session of its own waits for a lock; the block has to let it go on."""
+    with server.connect() as session, server.connect() as watch:
+        pool = ThreadPoolExecutor(1)
+        sent = pool.submit(session.execute, statement)
+        pool.shutdown(wait=False)
+        await_wait(watch, session.info.backend_pid, "Lock", sent.done)
+        try:
+            yield
+        finally:
+            wait([sent], timeout=30)
+
+
+def await_wait(
+    connection: psycopg.Connection, pid: int, wait_type: str, over: Callable[[], bool]
+) -> None:
+    """Return when a backend waits for something of this type, or when that is `over`.
+
+    After half a minute as well: whoever looks then sees that it didn't wait.
+    """
+    asked = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = %s AND pid = %s)"
+    until = time.monotonic() + 30
+    while not over() and time.monotonic() < until:
+        if value(connection, bool, asked, (wait_type, pid)):
+            return
+        time.sleep(0.005)

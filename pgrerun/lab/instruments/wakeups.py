@@ -1,0 +1,50 @@
+"""How often processes wake up: the kernel's counts of their voluntary context switches."""
+
+import itertools
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+import pandas as pd
+import psutil
+
+# when it was read (time.monotonic, seconds); by pid the columns role, switches
+Reading = tuple[float, pd.DataFrame]
+
+
+def programs() -> dict[str, int]:
+    """Voluntary context switches of every program here that isn't PostgreSQL's, by name."""
+    switches: dict[str, int] = {}
+    for process in psutil.process_iter(["name"]):
+        name = process.info["name"]
+        if name in ("postgres", "pgbench", "initdb"):
+            continue
+        with suppress(psutil.Error):  # it has ended since
+            voluntary = process.num_ctx_switches().voluntary
+            switches[name] = switches.get(name, 0) + voluntary
+    return switches
+
+
+def reading(roles: Mapping[int, str]) -> Reading:
+    """The counts of processes, given with their roles, and when they were read."""
+    switches = {}
+    for pid in roles:
+        with suppress(psutil.Error):  # a worker that has ended since
+            switches[pid] = psutil.Process(pid).num_ctx_switches().voluntary
+    return time.monotonic(), pd.DataFrame(
+        {"role": pd.Series(roles), "switches": pd.Series(switches, dtype=float)}
+    )
+
+
+def rates(readings: Sequence[Reading]) -> pd.DataFrame:
+    """Wake-ups per second by role: role, and a column (0, 1, ...) for each two readings in turn.
+
+    Only of auxiliary processes: the postmaster and client backends are left out.
+    """
+    columns = {}
+    for k, ((began, before), (ended, after)) in enumerate(itertools.pairwise(readings)):
+        columns[k] = (after["switches"] - before["switches"]).dropna() / (ended - began)
+    frame = pd.DataFrame(columns)
+    frame.insert(0, "role", readings[0][1]["role"])
+    auxiliary = frame[~frame["role"].isin(["postmaster", "client backend"])]
+    return auxiliary.groupby("role", as_index=False).sum()

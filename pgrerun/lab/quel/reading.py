@@ -1,0 +1,333 @@
+"""Text to trees: the grammar is in `grammar.lark`, errors point at line and column."""
+
+import re
+from collections.abc import Iterable
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+from lark import Lark, Token, Transformer, UnexpectedInput, v_args
+from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedToken, VisitError
+from lark.tree import Meta
+
+from pgrerun.errors import QueryError
+from pgrerun.lab.quel import tree
+
+AGGREGATES = frozenset({"count", "countu", "sum", "sumu", "avg", "avgu", "min", "max", "any"})
+
+
+@cache
+def _parser() -> Lark:
+    grammar = Path(__file__).with_name("grammar.lark").read_text("utf-8")
+    return Lark(grammar, parser="lalr", propagate_positions=True, maybe_placeholders=False)
+
+
+@cache
+def keywords() -> frozenset[str]:
+    """The words that start or join clauses.
+
+    They are names, too, wherever no clause could start or go on.
+    """
+    words = (
+        re.sub(r"\W", "", str(terminal.pattern.value))
+        for terminal in _parser().terminals
+        if terminal.name.isidentifier()
+    )
+    return frozenset(word.lower() for word in words if word.isalpha())
+
+
+@lru_cache(maxsize=256)  # an experiment reads the same text again and again
+def read(text: str) -> tuple[tree.Statement, ...]:
+    """The statements of a text, in order; QueryError with line and column where it is no QUEL."""
+    try:
+        statements: tuple[tree.Statement, ...] = _Trees().transform(_parser().parse(text))
+        return statements
+    except UnexpectedInput as error:
+        raise _unreadable(error, text) from None
+    except VisitError as error:
+        if isinstance(error.orig_exc, QueryError):
+            raise pointed(error.orig_exc, text) from None
+        raise
+
+
+def pointed(error: QueryError, text: str) -> QueryError:
+    """The same error with the line it is about and a mark below the place."""
+    lines = text.splitlines() or [""]
+    line = lines[min(error.line, len(lines)) - 1]
+    mark = " " * (error.column - 1) + "^"
+    return QueryError(
+        f"Line {error.line}, column {error.column}: {error}\n\n    {line}\n    {mark}",
+        error.line,
+        error.column,
+    )
+
+
+def _unreadable(error: UnexpectedInput, text: str) -> QueryError:
+    if isinstance(error, UnexpectedCharacters):
+        line, column, found = error.line, error.column, f"{text[error.pos_in_stream or 0]!r}"
+        expected: Iterable[str] = error.allowed or ()
+    elif isinstance(error, UnexpectedToken) and error.token.type != "$END":
+        line, column = _place(error.token)
+        found, expected = f"{str(error.token)!r}", error.expected
+    else:
+        (line, column), found = _end(text), "the end of the text"
+        expected = error.expected if isinstance(error, UnexpectedToken | UnexpectedEOF) else ()
+    words = _expected(expected)
+    return pointed(
+        QueryError(
+            f"{found} can't stand here{f'; expected is {words}' if words else ''}.", line, column
+        ),
+        text,
+    )
+
+
+def _place(token: Token) -> tuple[int, int]:
+    return token.line or 1, token.column or 1
+
+
+def _end(text: str) -> tuple[int, int]:
+    """The place just behind the last character that isn't white space."""
+    kept = text.rstrip()
+    return kept.count("\n") + 1, len(kept) - (kept.rfind("\n") + 1) + 1
+
+
+_WORDS = {
+    "NAME": "a name",
+    "INTEGER": "a number",
+    "REAL": "a number",
+    "STRING": 'a string in "quotes"',
+    "PARAMETER": "a parameter",
+    "ORDER": "a comparison",
+    "UNEQUAL": "a comparison",
+    "EQUAL": "=",
+    "SIGN": "+ or -",
+    "TIMES": "* or /",
+    "POWER": "**",
+    "LPAR": "(",
+    "RPAR": ")",
+    "COMMA": "a comma",
+    "DOT": "a full stop",
+    "COLON": "a colon",
+    "$END": "the end",
+    "__ANON_0": "::",
+    "LSQB": "[",
+    "RSQB": "]",
+}
+
+
+def _expected(terminals: Iterable[str]) -> str:
+    words = sorted({_WORDS.get(name, name.lower()) for name in terminals})
+    return (
+        words[0]
+        if len(words) == 1
+        else f"{', '.join(words[:-1])} or {words[-1]}"
+        if 0 < len(words) <= 9
+        else ""
+    )
+
+
+@v_args(inline=True, meta=True)
+class _Trees(Transformer[Token, Any]):
+    """Makes a node of `tree` from each rule of the grammar."""
+
+    def start(self, meta: Meta, *statements: tree.Statement) -> tuple[tree.Statement, ...]:
+        return statements
+
+    def NAME(self, token: Token) -> Token:
+        return token.update(value=token.lower())
+
+    def range(self, meta: Meta, variable: Token, relation: Token) -> tree.Range:
+        return tree.Range(str(variable), str(relation), at=_at(meta))
+
+    member = range
+
+    def retrieve(self, meta: Meta, *parts: Any) -> tree.Retrieve:
+        found = dict(parts)
+        return tree.Retrieve(
+            found["targets"],
+            found.get("into", ""),
+            "unique" in found,
+            found.get("ranges", ()),
+            found.get("where"),
+            found.get("sort", ()),
+            at=_at(meta),
+        )
+
+    def append(self, meta: Meta, relation: Token, *parts: Any) -> tree.Append:
+        found = dict(parts)
+        return tree.Append(
+            str(relation),
+            found["targets"],
+            found.get("ranges", ()),
+            found.get("where"),
+            at=_at(meta),
+        )
+
+    def replace(self, meta: Meta, variable: Token, *parts: Any) -> tree.Replace:
+        found = dict(parts)
+        for target in found["targets"]:
+            if not isinstance(target, tree.Assignment):
+                raise QueryError(
+                    "replace takes targets of the form name = expression only.", *target.at
+                )
+        return tree.Replace(
+            str(variable),
+            found["targets"],
+            found.get("ranges", ()),
+            found.get("where"),
+            at=_at(meta),
+        )
+
+    def delete(self, meta: Meta, variable: Token, *parts: Any) -> tree.Delete:
+        found = dict(parts)
+        return tree.Delete(str(variable), found.get("ranges", ()), found.get("where"), at=_at(meta))
+
+    def create(self, meta: Meta, relation: Token, *attributes: tree.Declaration) -> tree.Create:
+        return tree.Create(str(relation), attributes, at=_at(meta))
+
+    def destroy(self, meta: Meta, *relations: Token) -> tree.Destroy:
+        return tree.Destroy(tuple(map(str, relations)), at=_at(meta))
+
+    def define_index(
+        self, meta: Meta, name: Token, relation: Token, method: Token, *keys: Any
+    ) -> tree.DefineIndex:
+        return tree.DefineIndex(str(name), str(relation), str(method), keys, at=_at(meta))
+
+    def index_on(self, meta: Meta, relation: Token, name: Token, *keys: Any) -> tree.DefineIndex:
+        return tree.DefineIndex(str(name), str(relation), "", keys, at=_at(meta))
+
+    def copy(self, meta: Meta, *parts: Any) -> tree.Copy:
+        *binary, relation, names, direction, file = parts
+        return tree.Copy(
+            str(relation), names, direction == "from", _unquoted(file), bool(binary), at=_at(meta)
+        )
+
+    def begin(self, meta: Meta) -> tree.Begin:
+        return tree.Begin(at=_at(meta))
+
+    def end(self, meta: Meta) -> tree.End:
+        return tree.End(at=_at(meta))
+
+    def abort(self, meta: Meta) -> tree.Abort:
+        return tree.Abort(at=_at(meta))
+
+    # clauses: (which, value)
+
+    def unique(self, meta: Meta) -> tuple[str, bool]:
+        return "unique", True
+
+    def into(self, meta: Meta, relation: Token) -> tuple[str, Any]:
+        return "into", str(relation)
+
+    def targets(self, meta: Meta, *targets: tree.Target) -> tuple[str, Any]:
+        return "targets", targets
+
+    def ranges(self, meta: Meta, *members: tree.Range) -> tuple[str, Any]:
+        return "ranges", members
+
+    def where(self, meta: Meta, condition: tree.Expression) -> tuple[str, Any]:
+        return "where", condition
+
+    def sort(self, meta: Meta, *keys: Any) -> tuple[str, Any]:
+        return "sort", keys
+
+    def by(
+        self, meta: Meta, expressions: tuple[str, tuple[tree.Expression, ...]]
+    ) -> tuple[str, Any]:
+        return "by", expressions[1]
+
+    def arguments(self, meta: Meta, *expressions: tree.Expression) -> tuple[str, Any]:
+        return "arguments", expressions
+
+    def binary(self, meta: Meta) -> bool:
+        return True
+
+    def names(self, meta: Meta, *names: Token) -> tuple[str, ...]:
+        return tuple(map(str, names))
+
+    def direction(self, meta: Meta, token: Token) -> str:
+        return token.lower()
+
+    def sort_key(self, meta: Meta, name: Token, order: Token | None = None) -> tree.SortKey:
+        if order is not None and not any(
+            word.startswith(order) for word in ("ascending", "descending")
+        ):
+            raise QueryError(f"A sort is ascending or descending, not {order!r}.", *_place(order))
+        return tree.SortKey(str(name), order is not None and order.startswith("d"), at=_at(meta))
+
+    def sort_using(self, meta: Meta, name: Token, order: Token) -> tree.SortKey:
+        return tree.SortKey(str(name), order.startswith(">"), at=_at(meta))
+
+    def declaration(self, meta: Meta, name: Token, _: Token, type: tree.Type) -> tree.Declaration:
+        return tree.Declaration(str(name), type, at=_at(meta))
+
+    def array(self, meta: Meta, *length: Token) -> str:
+        return f"[{''.join(length)}]"
+
+    def type(self, meta: Meta, name: Token, *rest: Any) -> tree.Type:
+        length = next((int(part) for part in rest if isinstance(part, Token)), None)
+        array = next((part for part in rest if not isinstance(part, Token)), "")
+        return tree.Type(str(name), length, array, at=_at(meta))
+
+    def key(self, meta: Meta, name: Token, operators: str = "") -> tree.Key:
+        return tree.Key(str(name), str(operators), at=_at(meta))
+
+    # expressions
+
+    def assignment(
+        self, meta: Meta, name: Token, _: Token, expression: tree.Expression
+    ) -> tree.Assignment:
+        return tree.Assignment(str(name), expression, at=_at(meta))
+
+    def all(self, meta: Meta, variable: Token) -> tree.All:
+        return tree.All(str(variable), at=_at(meta))
+
+    def attribute(self, meta: Meta, variable: Token, name: Token) -> tree.Attribute:
+        return tree.Attribute(str(variable), str(name), at=_at(meta))
+
+    def binary_operation(
+        self, meta: Meta, left: tree.Expression, operator: Token, right: tree.Expression
+    ) -> tree.Binary:
+        return tree.Binary(operator.lower(), left, right, at=_at(meta))
+
+    def unary_operation(self, meta: Meta, operator: Token, operand: tree.Expression) -> tree.Unary:
+        return tree.Unary(operator.lower(), operand, at=_at(meta))
+
+    def cast(self, meta: Meta, operand: tree.Expression, type: tree.Type) -> tree.Cast:
+        return tree.Cast(operand, type, at=_at(meta))
+
+    def call(self, meta: Meta, function: Token, *parts: Any) -> tree.Call | tree.Aggregate:
+        found = dict(parts)
+        arguments = found.get("arguments", ())
+        if function not in AGGREGATES:
+            if "by" in found or "where" in found:
+                raise QueryError(
+                    f"{str(function)!r} is no aggregate, and only aggregates have by or where."
+                    f" Aggregates: {', '.join(sorted(AGGREGATES))}.",
+                    *_at(meta),
+                )
+            return tree.Call(str(function), arguments, at=_at(meta))
+        if len(arguments) != 1:
+            raise QueryError(
+                f"The aggregate {function} takes one expression, not {len(arguments)}.", *_at(meta)
+            )
+        return tree.Aggregate(
+            str(function), arguments[0], found.get("by", ()), found.get("where"), at=_at(meta)
+        )
+
+    def number(self, meta: Meta, token: Token) -> tree.Number:
+        return tree.Number(str(token), at=_at(meta))
+
+    def string(self, meta: Meta, token: Token) -> tree.String:
+        return tree.String(_unquoted(token), at=_at(meta))
+
+    def parameter(self, meta: Meta, token: Token) -> tree.Parameter:
+        return tree.Parameter(int(token[1:]), at=_at(meta))
+
+
+def _at(meta: Meta) -> tree.Position:
+    return (meta.line, meta.column)
+
+
+def _unquoted(token: str) -> str:
+    return re.sub(r"\\(?![*?\[])(.)", r"\1", token[1:-1], flags=re.DOTALL)

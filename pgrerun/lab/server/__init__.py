@@ -1,0 +1,45 @@
+"""A PostgreSQL to experiment on: our own throwaway cluster, or somebody's server by URL.
+
+`binaries.py` finds programs, `cluster.py` owns a cluster, `borrowed.py` is a guest on a
+server, `client.py` is the face that both share, `loopback.py` a cluster's face over TCP while it
+has one, `private.py` what must be gone afterwards.
+"""
+
+from collections.abc import Mapping
+
+from pgrerun.lab.server.binaries import Programs, bundled, from_folder, installed
+from pgrerun.lab.server.borrowed import Borrowed, place
+from pgrerun.lab.server.client import Server, seed_random, set_session
+from pgrerun.lab.server.cluster import Cluster
+from pgrerun.lab.server.private import sweep
+from pgrerun.lab.server.queries import row, value
+
+__all__ = [
+    "Borrowed",
+    "Cluster",
+    "Programs",
+    "Server",
+    "bundled",
+    "from_folder",
+    "installed",
+    "open_server",
+    "place",
+    "row",
+    "seed_random",
+    "set_session",
+    "sweep",
+    "value",
+]
+
+
+def open_server(
+    spec: str = "",
+    programs: Programs | None = None,
+    settings: Mapping[str, str | int] | None = None,
+) -> Server:
+    """`Cluster(programs, settings)` for "", else `Borrowed(spec)`.
+
+    `spec` is a URL or a libpq connection string. A borrowed server's programs and settings are
+    its owner's.
+    """
+    return Borrowed(spec) if spec.strip() else Cluster(programs, settings)

@@ -1,0 +1,135 @@
+"""What differs between PostgreSQL's releases, from 9.3 to 18, in one place.
+
+Whoever needs a catalog, function or setting whose name or presence depends on the
+release asks here, by `server_version_num` (180006, 90304).
+"""
+
+from collections.abc import Iterable
+
+from pgrerun.errors import CannotMeasure
+
+# What instruments, experiments and the configuration of our clusters ask for, and the first
+# release that has it. Names are PostgreSQL's own, a view's, function's or setting's, or words.
+SINCE = {
+    # views, functions, types and roles
+    "regrole": 90500,
+    "pg_stat_get_snapshot_timestamp": 90500,
+    "pg_stat_gssapi": 120000,
+    "pg_stat_slru": 130000,
+    "pg_stat_get_db_sessions": 140000,
+    "pg_stat_wal": 140000,
+    "pg_checkpoint": 150000,
+    "pg_stat_force_next_flush": 150000,
+    "pg_stat_io": 160000,
+    "pg_stat_get_tuples_newpage_updated": 160000,
+    "pg_stat_checkpointer": 170000,
+    "pg_stat_get_backend_io": 180000,
+    # in words
+    "password check by SCRAM": 100000,
+    "commit in a block": 110000,
+}
+
+# Settings that experiments ask for by name, and the first release that knows them.
+SETTINGS_SINCE = {
+    "huge_pages": 90400,
+    "max_worker_processes": 90400,
+    "cluster_name": 90500,
+    "max_wal_size": 90500,
+    "min_wal_size": 90500,
+    "wal_compression": 90500,
+    "max_parallel_workers_per_gather": 90600,
+    "max_parallel_workers": 100000,
+    "enable_parallel_append": 110000,
+    "enable_parallel_hash": 110000,
+    "enable_partitionwise_join": 110000,
+    "jit": 110000,
+    "jit_above_cost": 110000,
+    "max_parallel_maintenance_workers": 110000,
+    "parallel_leader_participation": 110000,
+    "plan_cache_mode": 120000,
+    "shared_memory_type": 120000,
+    "wal_init_zero": 120000,
+    "wal_recycle": 120000,
+    "enable_incremental_sort": 130000,
+    "hash_mem_multiplier": 130000,
+    "wal_skip_threshold": 130000,
+    "compute_query_id": 140000,
+    "enable_memoize": 140000,
+    "idle_session_timeout": 140000,
+    "track_wal_io_timing": 140000,
+    "recovery_prefetch": 150000,
+    "stats_fetch_consistency": 150000,
+    "debug_io_direct": 160000,
+    "vacuum_buffer_usage_limit": 160000,
+    "io_combine_limit": 170000,
+    "subtransaction_buffers": 170000,
+    "transaction_buffers": 170000,
+    "io_max_concurrency": 180000,
+    "io_method": 180000,
+    "io_workers": 180000,
+}
+
+
+def has(version: int, what: str) -> bool:
+    """Whether a release has what is named (a key of the table above)."""
+    return version >= SINCE[what]
+
+
+def require(version: int, what: str) -> None:
+    """Raise CannotMeasure, naming the first release that has it, unless `has(version, what)`."""
+    if not has(version, what):
+        first = named(SINCE[what])
+        raise CannotMeasure(
+            f"PostgreSQL {first}",
+            f"It needs PostgreSQL {first} or later ({what}), and this is {named(version)}.",
+        )
+
+
+def knows(version: int, setting: str) -> bool:
+    """Whether a release knows a setting, as far as the table above goes: others pass."""
+    return version >= SETTINGS_SINCE.get(setting.lower(), 0)
+
+
+def require_settings(version: int, settings: Iterable[str]) -> None:
+    """Raise CannotMeasure, naming the first release that knows it, for a setting that isn't known.
+
+    Left out of the configuration it would change what is measured without a word.
+    """
+    for name in settings:
+        if not knows(version, name):
+            first = named(SETTINGS_SINCE[name.lower()])
+            raise CannotMeasure(
+                f"PostgreSQL {first}",
+                f"It needs the setting {name}, which PostgreSQL has from {first} on, and this is"
+                f" {named(version)}.",
+            )
+
+
+def named(version: int) -> str:
+    """The release's name without its minor number: "18", "9.6"."""
+    if version >= 100000:
+        return str(version // 10000)
+    return f"{version // 10000}.{version // 100 % 100}"
+
+
+def number(release: tuple[int, ...]) -> int:
+    """`server_version_num` of a version's numbers: (9, 6, 24) is 90624, (18, 6) is 180006."""
+    major, minor, patch = (*release, 0, 0)[:3]
+    return major * 10000 + (minor if major >= 10 else minor * 100 + patch)
+
+
+def wal_position(version: int) -> str:
+    """The function that says up to where WAL has been inserted."""
+    return "pg_current_wal_insert_lsn" if version >= 100000 else "pg_current_xlog_insert_location"
+
+
+def checkpoints_done(version: int) -> str:
+    """The statement that counts checkpoints since the statistics were reset.
+
+    Those that were carried out; before 18 those that were due or asked for.
+    """
+    if version >= 180000:
+        return "SELECT num_done FROM pg_stat_checkpointer"
+    if has(version, "pg_stat_checkpointer"):
+        return "SELECT num_timed + num_requested FROM pg_stat_checkpointer"
+    return "SELECT checkpoints_timed + checkpoints_req FROM pg_stat_bgwriter"
