@@ -14,8 +14,8 @@ published_value) and an idea_for_a_retest:
                "tp1_stages.stable.tp1 / tp1_stages.one.tp1", so that no number is copied
     margin     smallest effect of interest, as a share of no effect (0.05: ratios from 1/1.05 to
                1.05 are nothing); for "ratio" and "direction" only, 0.05 if empty
-    needs      a capability of server or machine without which the claim can't be tested, or several with
-               " and " between them
+    needs      a capability of server or machine without which the claim can't be tested, or
+               several with " and " between them
     quantity   what the number is, as a phrase that goes after "the"
 
 Predicates. Let [low, high] be the interval of a ratio in the claimed direction (a printed effect
@@ -57,14 +57,33 @@ from typing import Any, Literal
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from pgrerun import published, statistics
 from pgrerun.errors import BookError, CannotMeasure, RecordError
-from pgrerun.statistics import Interval
+from pgrerun.record import printed, statistics
+from pgrerun.record.statistics import Interval
 
-LEDGER = published.DATA.parent / "claims.csv"
+LEDGER = printed.DATA.parent / "claims.csv"
 
 MARGIN = 0.05
 """The smallest effect of interest where a claim declares none."""
+
+
+OUT_OF_REACH: Mapping[str, str] = {
+    "server without HOT": (
+        "HOT came with PostgreSQL 8.3, and no release from before that can be installed here;"
+        " without an index on the updated column the code can't be kept from running"
+    ),
+    "64 processors": (
+        "what it describes lies between a quarter and half of the processors of a large machine"
+        " and is credited to Linux's scheduler, of which the simulation has no model"
+    ),
+    "SELinux": "it takes a kernel with SELinux and a server built with sepgsql",
+    "INGRES": (
+        "the numbers of 1983 aren't printed in the report, were measured on another machine, and"
+        " neither release of INGRES runs today"
+    ),
+    "Itanium": "it takes an Itanium processor, and PostgreSQL no longer supports it",
+}
+"""What a claim may need that no machine this runs on has, and why."""
 
 
 class Verdict(StrEnum):
@@ -98,7 +117,13 @@ WITH_MARGIN = frozenset({Predicate.RATIO, Predicate.DIRECTION})
 VERDICTS: Mapping[Predicate, frozenset[Verdict]] = {
     predicate: frozenset(verdicts) | {Verdict.NOT_TESTABLE}
     for predicate, verdicts in {
-        Predicate.RATIO: {Verdict.HOLDS, Verdict.WEAKER, Verdict.GONE, Verdict.REVERSED, Verdict.NOT_RESOLVED},
+        Predicate.RATIO: {
+            Verdict.HOLDS,
+            Verdict.WEAKER,
+            Verdict.GONE,
+            Verdict.REVERSED,
+            Verdict.NOT_RESOLVED,
+        },
         Predicate.DIRECTION: {Verdict.HOLDS, Verdict.GONE, Verdict.REVERSED, Verdict.NOT_RESOLVED},
         Predicate.AT_MOST: {Verdict.HOLDS, Verdict.WEAKER, Verdict.REVERSED, Verdict.NOT_RESOLVED},
         Predicate.AT_LEAST: {Verdict.HOLDS, Verdict.WEAKER, Verdict.REVERSED, Verdict.NOT_RESOLVED},
@@ -136,15 +161,21 @@ class Claim(BaseModel):
 
     @model_validator(mode="after")
     def _consistent(self) -> "Claim":
-        if self.document not in published.DOCUMENTS:
-            raise ValueError(f"document must be one of {', '.join(published.DOCUMENTS)}")
+        if self.document not in printed.DOCUMENTS:
+            raise ValueError(f"document must be one of {', '.join(printed.DOCUMENTS)}")
         if (self.printed is not None) != (self.predicate in WITH_PRINTED):
-            raise ValueError(f"predicate {self.predicate or '(none)'} {'needs a' if self.predicate in WITH_PRINTED else 'has no'} printed number")
-        if self.predicate is Predicate.RATIO:
+            raise ValueError(
+                f"predicate {self.predicate or '(none)'}"
+                f" {'needs a' if self.predicate in WITH_PRINTED else 'has no'} printed number"
+            )
+        if self.predicate is Predicate.RATIO and self.printed is not None:
             if self.printed <= 0:
                 raise ValueError("a printed ratio must be positive")
             if abs(math.log(self.printed)) <= math.log(1 + self.margin):
-                raise ValueError(f"the printed effect {self.printed:.4g} is within the margin {self.margin:g}: declare a smaller margin")
+                raise ValueError(
+                    f"the printed effect {self.printed:.4g} is within the margin {self.margin:g}:"
+                    " declare a smaller margin"
+                )
         if self.predicate in WITH_PRINTED | WITH_MARGIN and not self.quantity:
             raise ValueError("a measured number needs a quantity to say what it is")
         if self.predicate and (self.kind == "bug") != (self.predicate is Predicate.BUG):
@@ -153,25 +184,30 @@ class Claim(BaseModel):
 
     @property
     def capabilities(self) -> tuple[str, ...]:
-        """What it can't be tested without, in the words of `Server.require` and of the instruments."""
+        """What it can't be tested without, in words of `Server.require` and of the instruments."""
         return tuple(self.needs.split(" and ")) if self.needs else ()
 
     @property
     def document_name(self) -> str:
         """The document in words."""
-        return published.DOCUMENTS[self.document][0]
+        return printed.DOCUMENTS[self.document][0]
 
     @property
     def source(self) -> str:
         """Document and section, in words."""
-        return f"{self.document_name}, {published.cited(self.section)}"
+        return f"{self.document_name}, {printed.cited(self.section)}"
 
 
-_OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
+_OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
 
 
 def evaluate(expression: str) -> float:
-    """Arithmetic (+ - * / and parentheses) over numbers and cells TABLE.ROW.COLUMN of the published tables.
+    """Arithmetic (+ - * / and parentheses) over numbers and cells TABLE.ROW.COLUMN of the tables.
 
     ValueError for anything else, RecordError for a cell that doesn't exist or holds no number.
     """
@@ -182,9 +218,14 @@ def evaluate(expression: str) -> float:
                 return _OPERATORS[type(op)](value(left), value(right))
             case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
                 return float(number)
-            case ast.Attribute(value=ast.Attribute(value=ast.Name(id=table), attr=row), attr=column):
-                return published.cell(table, row, column)
-        raise ValueError(f"{ast.unparse(node)!r} is neither a number, a cell TABLE.ROW.COLUMN nor + - * / of such")
+            case ast.Attribute(
+                value=ast.Attribute(value=ast.Name(id=table), attr=row), attr=column
+            ):
+                return printed.cell(table, row, column)
+        raise ValueError(
+            f"{ast.unparse(node)!r} is neither a number, a cell TABLE.ROW.COLUMN nor + - * / of"
+            " such"
+        )
 
     try:
         found = value(ast.parse(expression.strip(), mode="eval").body)
@@ -195,14 +236,26 @@ def evaluate(expression: str) -> float:
     return found
 
 
-_COLUMNS = [
-    "id", "document", "section", "chapter", "kind", "claim", "published_value", "idea_for_a_retest",
-    "headline", "predicate", "printed", "margin", "needs", "quantity",
-]  # fmt: skip
+COLUMNS = [
+    "id",
+    "document",
+    "section",
+    "chapter",
+    "kind",
+    "claim",
+    "published_value",
+    "idea_for_a_retest",
+    "headline",
+    "predicate",
+    "printed",
+    "margin",
+    "needs",
+    "quantity",
+]
 
 
 def ledger(path: Path = LEDGER) -> dict[str, Claim]:
-    """All claims by id, in the order of the file. RecordError naming file and line where it is damaged."""
+    """All claims by id, in the order of the file. RecordError names file and line of a damage."""
     return dict(_ledger(path, path.stat().st_mtime_ns if path.exists() else 0))
 
 
@@ -213,8 +266,8 @@ def _ledger(path: Path, changed: int) -> dict[str, Claim]:
     try:
         with open(path, newline="", encoding="utf-8") as file:
             rows = csv.DictReader(file, strict=True)
-            if rows.fieldnames != _COLUMNS:
-                raise ValueError(f"its columns must be {', '.join(_COLUMNS)}")
+            if rows.fieldnames != COLUMNS:
+                raise ValueError(f"its columns must be {', '.join(COLUMNS)}")
             first_line = 2
             for row in rows:
                 claim = _claim(row)
@@ -224,7 +277,8 @@ def _ledger(path: Path, changed: int) -> dict[str, Claim]:
                 first_line = rows.line_num + 1
     except (OSError, ValueError, csv.Error, RecordError) as error:
         raise RecordError(
-            f"The ledger of claims {path} is damaged at line {first_line}: {_reason(error)}. Mend that line, or restore the file from version control."
+            f"The ledger of claims {path} is damaged at line {first_line}: {_reason(error)}. Mend"
+            " that line, or restore the file from version control."
         ) from None
     return found
 
@@ -245,15 +299,24 @@ def _claim(row: Mapping[str, str | None]) -> Claim:
         raise ValueError(f"margin {row['margin']!r} is no number") from None
     return Claim.model_validate(
         {
-            **row, "headline": row["headline"] == "yes", "predicate": predicate or None, "expression": row["printed"],
-            "printed": evaluate(row["printed"]) if row["printed"] else None, "margin": margin,
-        }  # fmt: skip
+            **row,
+            "headline": row["headline"] == "yes",
+            "predicate": predicate or None,
+            "expression": row["printed"],
+            "printed": evaluate(row["printed"]) if row["printed"] else None,
+            "margin": margin,
+        }
     )
 
 
 def _reason(error: Exception) -> str:
     if isinstance(error, ValidationError):
-        return "; ".join(f"{'.'.join(map(str, e['loc'])) + ': ' if e['loc'] else ''}{e['msg'].removeprefix('Value error, ')}" for e in error.errors())
+        return "; ".join(
+            ".".join(map(str, e["loc"]))
+            + (": " if e["loc"] else "")
+            + e["msg"].removeprefix("Value error, ")
+            for e in error.errors()
+        )
     return str(error).rstrip(".")
 
 
@@ -276,7 +339,7 @@ class Judgement:
     note: str = ""
     capability: str = ""
 
-    def as_dict(self) -> dict:
+    def as_dict(self) -> dict[str, Any]:
         """For the run record: plain values."""
         return {
             "claim": self.claim.id,
@@ -291,19 +354,29 @@ class Judgement:
 
     @classmethod
     def from_dict(cls, kept: Mapping[str, Any]) -> "Judgement | None":
-        """The judgement that `as_dict` wrote; None if the ledger has no such claim, or judges it by another predicate now."""
+        """The judgement that `as_dict` wrote.
+
+        None if the ledger has no such claim, or judges it by another predicate now.
+        """
         claim = ledger().get(kept["claim"])
         if claim is None or kept["predicate"] != str(claim.predicate):
             return None
-        return cls(claim, Verdict(kept["verdict"]), _restored(kept["evidence"]), kept["note"], kept["capability"])
+        return cls(
+            claim,
+            Verdict(kept["verdict"]),
+            _restored(kept["evidence"]),
+            kept["note"],
+            kept["capability"],
+        )
 
 
-def _restored(evidence: Any) -> Evidence:
+def _restored(evidence: Mapping[str, Any] | float | bool | None) -> Evidence:
     """The inverse of `_plain`; numbers that JSON can't hold are kept as texts."""
     if not isinstance(evidence, Mapping):
         return evidence
     if {"estimate", "low", "high"} <= set(evidence):
-        return Interval(**evidence | {name: float(evidence[name]) for name in ("estimate", "low", "high")})
+        ends = {name: float(evidence[name]) for name in ("estimate", "low", "high")}
+        return Interval(**{**evidence, **ends})
     return {name: _restored(value) for name, value in evidence.items()}
 
 
@@ -321,13 +394,24 @@ def _interval(evidence: Any, claim: Claim) -> Interval:
     if isinstance(evidence, Interval):
         return evidence
     if isinstance(evidence, (bool, str)) or not hasattr(evidence, "__float__"):
-        raise TypeError(f"{claim.id}: predicate {claim.predicate!r} needs an interval or a number, not {evidence!r}")
-    return statistics.exact(evidence)
+        raise TypeError(
+            f"{claim.id}: predicate {claim.predicate!r} needs an interval or a number, not"
+            f" {evidence!r}"
+        )
+    value = float(evidence)
+    if math.isnan(value):  # nothing could be measured: no pairs, so no verdict
+        return Interval(value, -math.inf, math.inf, 0, method=statistics.DISTURBED)
+    return statistics.exact(value)
 
 
 def _truth(value: Any, claim: Claim) -> bool:
-    if type(value).__name__ not in ("bool", "bool_"):  # numpy's, too; but never 0, "" or an interval
-        raise TypeError(f"{claim.id}: predicate {claim.predicate!r} needs True or False, not {value!r}")
+    if type(value).__name__ not in (
+        "bool",
+        "bool_",
+    ):  # numpy's, too; but never 0, "" or an interval
+        raise TypeError(
+            f"{claim.id}: predicate {claim.predicate!r} needs True or False, not {value!r}"
+        )
     return bool(value)
 
 
@@ -347,17 +431,33 @@ def _effect(claim: Claim, given: Any) -> tuple[Verdict, Interval, str]:
     if statistics.within(claimed, claim.margin):
         return Verdict.GONE, interval, ""
     if claimed.low > beyond and (claim.printed is None or claimed.high >= effect):
-        return Verdict.HOLDS, interval, "the effect is larger than printed" if claimed.low > effect else ""
+        return (
+            Verdict.HOLDS,
+            interval,
+            "the effect is larger than printed" if claimed.low > effect else "",
+        )
     if claimed.low > 1 and claimed.high < effect and claim.printed is not None:
         return Verdict.WEAKER, interval, ""
     if claimed.high < 1 / beyond:
         return Verdict.REVERSED, interval, ""
     if claimed.low > 1:
-        return Verdict.NOT_RESOLVED, interval, "the direction is the claimed one, but the effect may be too small to matter"
+        return (
+            Verdict.NOT_RESOLVED,
+            interval,
+            "the direction is the claimed one, but the effect may be too small to matter",
+        )
     if claimed.high < 1:
-        return Verdict.NOT_RESOLVED, interval, "the direction isn't the claimed one, but the effect may be too small to matter"
+        return (
+            Verdict.NOT_RESOLVED,
+            interval,
+            "the direction isn't the claimed one, but the effect may be too small to matter",
+        )
     less = claim.printed is not None and claimed.high < effect
-    return Verdict.NOT_RESOLVED, interval, "no effect can't be excluded" + (", the full printed effect can" if less else "")
+    return (
+        Verdict.NOT_RESOLVED,
+        interval,
+        "no effect can't be excluded" + (", the full printed effect can" if less else ""),
+    )
 
 
 def _bound(claim: Claim, given: Any) -> tuple[Verdict, Evidence, str]:
@@ -373,14 +473,26 @@ def _bound(claim: Claim, given: Any) -> tuple[Verdict, Evidence, str]:
     if len(verdicts) == 1:
         note = "; ".join(dict.fromkeys(note for _, note in each.values() if note))
         return verdicts.pop(), intervals, note
-    parts = "; ".join(f"{name}: {verdict}{f' ({note})' if note else ''}" for name, (verdict, note) in each.items())
-    return Verdict.NOT_RESOLVED if Verdict.NOT_RESOLVED in verdicts else Verdict.WEAKER, intervals, parts
+    parts = "; ".join(
+        f"{name}: {verdict}{f' ({note})' if note else ''}" for name, (verdict, note) in each.items()
+    )
+    return (
+        Verdict.NOT_RESOLVED if Verdict.NOT_RESOLVED in verdicts else Verdict.WEAKER,
+        intervals,
+        parts,
+    )
+
+
+def _printed(claim: Claim) -> float:
+    """The printed number of a claim whose predicate has one."""
+    assert claim.printed is not None  # held when the ledger is read
+    return claim.printed
 
 
 def _side(claim: Claim, interval: Interval) -> tuple[Verdict, str]:
     if few := _too_few(interval):
         return Verdict.NOT_RESOLVED, few
-    low, high, bound = interval.low, interval.high, claim.printed
+    low, high, bound = interval.low, interval.high, _printed(claim)
     if claim.predicate is Predicate.AT_LEAST:
         low, high, bound = -high, -low, -bound
     if high <= bound:
@@ -394,16 +506,23 @@ def _equals(claim: Claim, given: Any) -> tuple[Verdict, Interval, str]:
     interval = _interval(given, claim)
     if not interval.exact:
         raise TypeError(f"{claim.id}: predicate 'equals' is for exact facts, not for {interval}")
-    same = math.isclose(interval.estimate, claim.printed, rel_tol=1e-9)
+    same = math.isclose(interval.estimate, _printed(claim), rel_tol=1e-9)
     return (Verdict.HOLDS if same else Verdict.GONE), interval, ""
 
 
 def _facts(claim: Claim, given: Any) -> tuple[Verdict, Mapping[str, bool], str]:
     if not isinstance(given, Mapping) or not given:
-        raise TypeError(f"{claim.id}: predicate 'facts' needs a mapping from statements to True or False, not {given!r}")
+        raise TypeError(
+            f"{claim.id}: predicate 'facts' needs a mapping from statements to True or False, not"
+            f" {given!r}"
+        )
     facts = {str(name): _truth(value, claim) for name, value in given.items()}
     true = sum(facts.values())
-    return (Verdict.HOLDS if true == len(facts) else Verdict.WEAKER if true else Verdict.GONE), facts, ""
+    return (
+        (Verdict.HOLDS if true == len(facts) else Verdict.WEAKER if true else Verdict.GONE),
+        facts,
+        "",
+    )
 
 
 def _bug(claim: Claim, given: Any) -> tuple[Verdict, bool, str]:
@@ -429,7 +548,10 @@ def judge(claim: Claim, evidence: Any, note: str = "") -> Judgement:
     predicate for the claim; TypeError when the evidence isn't what the predicate takes.
     """
     if claim.predicate is None:
-        raise BookError(f"The ledger declares no predicate for {claim.id}, so nothing can judge it. Fill the column in {LEDGER.name}.")
+        raise BookError(
+            f"The ledger declares no predicate for {claim.id}, so nothing can judge it. Fill the"
+            f" column in {LEDGER.name}."
+        )
     verdict, kept, own = _DECIDE[claim.predicate](claim, evidence)
     return Judgement(claim, verdict, kept, "; ".join(part for part in (own, note) if part))
 
@@ -446,12 +568,22 @@ class Judge:
     the ledger's `needs` is there, and a claim that needs a missing one is set aside by itself.
     """
 
-    def __init__(self, chapter: str, run: Any = None, can: Callable[[str], bool] | None = None):
+    def __init__(
+        self,
+        chapter: str,
+        run: Any = None,
+        can: Callable[[str], bool] | None = None,
+        file: Path = LEDGER,
+    ):
+        """`file` is the ledger that has the chapter's claims."""
         self.chapter = chapter
-        self._claims = {claim.id: claim for claim in ledger().values() if claim.chapter == chapter}
+        known = ledger(file).values()
+        self._claims = {claim.id: claim for claim in known if claim.chapter == chapter}
         if not self._claims:
-            chapters = sorted({claim.chapter for claim in ledger().values()})
-            raise BookError(f"The ledger has no claims of chapter {chapter!r}. Chapters: {', '.join(chapters)}.")
+            chapters = sorted({claim.chapter for claim in known})
+            raise BookError(
+                f"The ledger has no claims of chapter {chapter!r}. Chapters: {', '.join(chapters)}."
+            )
         self._run, self._can = run, can
         self._judgements: list[Judgement] = []
 
@@ -460,7 +592,11 @@ class Judge:
             where = ledger().get(id)
             raise BookError(
                 f"Claim {id} is no claim of chapter {self.chapter!r}: "
-                + (f"it belongs to {where.chapter!r}." if where else f"the ledger has none of that id. Its claims: {', '.join(self._claims)}.")
+                + (
+                    f"it belongs to {where.chapter!r}."
+                    if where
+                    else f"the ledger has none of that id. Its claims: {', '.join(self._claims)}."
+                )
             )
         return self._claims[id]
 
@@ -473,9 +609,11 @@ class Judge:
     def judge(self, id: str, evidence: Any, note: str = "") -> Judgement:
         """Judge a claim of this chapter by its declared predicate; see `judge`."""
         claim = self._claim(id)
-        for capability in claim.capabilities if self._can else ():
-            if not self._can(capability):
-                return self._keep(set_aside(claim, capability, f"it needs {capability}, which is missing here"))
+        can = self._can
+        missing = [capability for capability in claim.capabilities if can and not can(capability)]
+        if missing:
+            why = f"it needs {missing[0]}, which is missing here"
+            return self._keep(set_aside(claim, missing[0], why))
         return self._keep(judge(claim, evidence, note))
 
     def set_aside(self, id: str, reason: CannotMeasure) -> Judgement:
@@ -499,13 +637,33 @@ class Judge:
         estimate, low, high, n (NaN without an interval), verdict, note.
         """
         last = {judgement.claim.id: judgement for judgement in self._judgements}
-        columns = ["claim", "headline", "section", "printed", "quantity", "estimate", "low", "high", "n", "verdict", "note"]
+        columns = [
+            "claim",
+            "headline",
+            "section",
+            "printed",
+            "quantity",
+            "estimate",
+            "low",
+            "high",
+            "n",
+            "verdict",
+            "note",
+        ]
         rows = {}
         for id in self._claims:
             if id in last:
                 claim, evidence = last[id].claim, last[id].evidence
-                numbers = [getattr(evidence, name, math.nan) for name in ("estimate", "low", "high", "n")]
-                facts = [claim.claim, claim.headline, claim.section, claim.published_value, claim.quantity]
+                numbers = [
+                    getattr(evidence, name, math.nan) for name in ("estimate", "low", "high", "n")
+                ]
+                facts = [
+                    claim.claim,
+                    claim.headline,
+                    claim.section,
+                    claim.published_value,
+                    claim.quantity,
+                ]
                 rows[id] = [*facts, *numbers, str(last[id].verdict), last[id].note]
         return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("id")
 
@@ -518,4 +676,7 @@ class Judge:
         if twice := [id for id, times in counted.items() if times > 1]:
             problems.append(f"claims were judged more than once: {', '.join(twice)}")
         if problems:
-            raise BookError(f"Chapter {self.chapter!r} isn't complete: {'; '.join(problems)}. Judge each claim once, or set it aside with its reason.")
+            raise BookError(
+                f"Chapter {self.chapter!r} isn't complete: {'; '.join(problems)}. Judge each claim"
+                " once, or set it aside with its reason."
+            )

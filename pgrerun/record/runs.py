@@ -5,7 +5,12 @@
         verdicts.json                 the judged claims
         environment.json              machine, server, versions, parameters; sizes and checksums
     RUNS/<name>/<chapter>.partial/    a run under way, or one that was interrupted
-        journal.jsonl                 a head line, then one fsynced line per (experiment, block, arm)
+        journal.jsonl                 a head line, then one fsynced line per measurement
+
+The journal is lines of JSON rather than an SQLite database: a person can read it and mend it with
+an editor, as its messages say; a measurement costs one flush where a rollback journal takes more;
+and the lock is the folder's, with which it moves. sqlite3 would replace the two functions that
+append and cut off a torn line, not the keys, the moving aside and the resuming around them.
 
 `Run` writes, `load` reads, `compare` puts two records side by side. What is worth observing is
 `experiment`'s business, what follows from it `claims`'. Nothing here ever stores a password.
@@ -22,44 +27,58 @@ import os
 import re
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import datetime, timezone
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType, TracebackType
 from typing import Any
 
 import duckdb
 import pandas as pd
 
-from pgrerun import statistics
 from pgrerun.errors import ParameterError, RecordError
+from pgrerun.record import reader, statistics
+from pgrerun.record.schema import (
+    COLUMNS,
+    DISTURBED,
+    ENVIRONMENT,
+    FORMAT,
+    JOURNAL,
+    LEFT_OUT,
+    OBSERVATIONS,
+    VERDICTS,
+    is_name,
+    undisturbed,
+)
 
-FORMAT = 1
-COLUMNS = {
-    "run": "VARCHAR",
-    "chapter": "VARCHAR",
-    "experiment": "VARCHAR",
-    "arm": "VARCHAR",
-    "block": "INTEGER",
-    "position": "INTEGER",  # of the arm in this block's order, from 0
-    "metric": "VARCHAR",
-    "value": "DOUBLE",
-    "unit": "VARCHAR",
-    "seed": "BIGINT",
-    "started_at": "VARCHAR",  # ISO 8601
-    "flags": "VARCHAR",  # JSON object
-}
-"""The columns of an observation and their types in Parquet."""
+__all__ = [
+    "COLUMNS",
+    "ENVIRONMENT",
+    "JOURNAL",
+    "OBSERVATIONS",
+    "PUBLISHED",
+    "VERDICTS",
+    "Record",
+    "Run",
+    "chapters",
+    "compare",
+    "environment_differences",
+    "explanations",
+    "folder",
+    "load",
+    "root",
+    "scrub",
+    "verdict_changes",
+]
 
 PUBLISHED = "published"  # the name of the committed run
-
-OBSERVATIONS, VERDICTS, ENVIRONMENT, JOURNAL = "observations.parquet", "verdicts.json", "environment.json", "journal.jsonl"
 
 log = logging.getLogger(__name__)
 
 
-CHECKOUT = Path(__file__).resolve().parent.parent / "data" / "runs"
+CHECKOUT = Path(__file__).resolve().parents[2] / "data" / "runs"
 
 
 def root() -> Path:
@@ -69,21 +88,30 @@ def root() -> Path:
 
 
 def _word(text: str, what: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", text):
-        raise ParameterError(f"{text!r} can't name a {what}: use letters, digits, '-' and '_', and start with a letter or digit.")
+    if not is_name(text):
+        raise ParameterError(
+            f"{text!r:.120} can't name a {what}: use up to 100 letters, digits, '-' and '_', and"
+            " start with a letter or digit."
+        )
     return text
 
 
 def _now() -> str:
-    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 # ---- what must not be stored
 
 _SECRET_KEY = re.compile(r"(?i)(password|passwd|passphrase|secret|token)$|^ssl_passphrase_command$")
 _SECRET_IN_TEXT = (
-    (re.compile(r"(?i)(\b[a-z][a-z0-9+.-]*://[^\s:/@]*):[^\s/]*@"), r"\1:***@"),  # a URL's user:password@
-    (re.compile(r"(?i)\b((?:ssl)?pass(?:word|wd)\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&;,\"']+)"), r"\1***"),  # conninfo, URL query
+    (
+        re.compile(r"(?i)(\b[a-z][a-z0-9+.-]*://[^\s:/@]*):[^\s/]*@"),
+        r"\1:***@",
+    ),  # a URL's user:password@
+    (
+        re.compile(r"(?i)\b((?:ssl)?pass(?:word|wd)\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&;,\"']+)"),
+        r"\1***",
+    ),  # conninfo, URL query
 )
 
 
@@ -94,9 +122,15 @@ def scrub(value: Any) -> Any:
     URLs and password=… of connection strings.
     """
     if isinstance(value, Mapping):
-        return {str(k): "***" if _SECRET_KEY.search(str(k)) and v else scrub(v) for k, v in value.items()}
+        return {
+            str(k): "***" if _SECRET_KEY.search(str(k)) and v else scrub(v)
+            for k, v in value.items()
+        }
     if isinstance(value, (list, tuple, set, frozenset)):
-        return [scrub(v) for v in (sorted(value, key=str) if isinstance(value, (set, frozenset)) else value)]
+        return [
+            scrub(v)
+            for v in (sorted(value, key=str) if isinstance(value, (set, frozenset)) else value)
+        ]
     if isinstance(value, bool) or value is None:
         return value
     if hasattr(value, "item"):  # a numpy scalar
@@ -125,27 +159,39 @@ class Run:
     `notes` what happened to the record itself (a resumed, torn or set-aside journal), in sentences.
     """
 
-    def __init__(self, name: str, chapter: str, key: str, environment: Mapping, folder: Path):
+    def __init__(
+        self, name: str, chapter: str, key: str, environment: Mapping[str, Any], folder: Path
+    ):
         """Use `Run.open`."""
         self.name, self.chapter, self.key = name, chapter, key
-        self.environment: dict = scrub(environment)
+        self.environment: dict[str, Any] = scrub(environment)
         self.notes: list[str] = []
         self.started_at = ""
         self._folder = folder
-        self._verdicts: dict[str, dict] = {}
-        self._entries: list[dict] = []
+        self._verdicts: dict[str, dict[str, Any]] = {}
+        self._entries: list[dict[str, Any]] = []
         self._finished: dict[str, set[tuple[int, str]]] = {}
+        self._left_out: dict[str, set[int]] = {}
+        self._disturbances: Counter[str] = Counter()
         self._lock = self._journal = -1
 
     @classmethod
-    def open(cls, name: str, chapter: str, *, key: str, environment: Mapping, records: Path | None = None) -> "Run":
+    def open(
+        cls,
+        name: str,
+        chapter: str,
+        *,
+        key: str,
+        environment: Mapping[str, Any],
+        records: Path | None = None,
+    ) -> "Run":
         """Start a run, or resume one that was interrupted.
 
         `key` stands for everything that must be equal for observations to belong together
         (parameters, server version, code). An unfinished run with the same key is resumed; one
         with another key is moved aside, which `notes` says. RecordError when another process
-        writes this record, or the journal is damaged; ParameterError for an unusable name. `records` is the folder
-        of all records, if not `root()`.
+        writes this record, or the journal is damaged; ParameterError for an unusable name.
+        `records` is the folder of all records, if not `root()`.
         """
         folder = (records or root()) / _word(name, "run") / f"{_word(chapter, 'chapter')}.partial"
         run = cls(name, chapter, key, environment, folder)
@@ -155,7 +201,8 @@ class Run:
         except OSError as error:
             run._release()
             raise RecordError(
-                f"The run record {folder} can't be written: {error.strerror or error}. Mend that, or set PGRERUN_RUNS to another folder."
+                f"The run record {folder} can't be written: {error.strerror or error}. Mend that,"
+                " or set PGRERUN_RUNS to another folder."
             ) from None
         except BaseException:
             run._release()
@@ -171,15 +218,17 @@ class Run:
         while True:
             self._folder.mkdir(parents=True, exist_ok=True)
             try:
-                self._lock = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+                self._lock = os.open(
+                    self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644
+                )
             except FileNotFoundError:  # its owner finished and removed it just now
                 continue
             try:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise RecordError(
-                    f"Another process is writing run {self.name!r} of chapter {self.chapter!r} ({self._folder}). "
-                    "Wait for it, or give this run another name."
+                    f"Another process is writing run {self.name!r} of chapter {self.chapter!r}"
+                    f" ({self._folder}). Wait for it, or give this run another name."
                 ) from None
             try:
                 if os.stat(self._folder / "lock").st_ino == os.fstat(self._lock).st_ino:
@@ -198,59 +247,89 @@ class Run:
         path = self._folder / JOURNAL
         head, entries = self._read_journal(path) if path.exists() else (None, [])
         if head and head["key"] != self.key:
-            aside = self._folder.with_name(f"{self.chapter}.aside-{datetime.now(timezone.utc):%Y%m%dT%H%M%S%f}")
+            aside = self._folder.with_name(
+                f"{self.chapter}.aside-{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
+            )
             self._folder.rename(aside)
             self._release()
             self._acquire()
             self._note(
-                f"An unfinished run with other parameters, code or server was in the way: its {len(entries)} "
-                f"observations were moved aside to {aside.name}."
+                "An unfinished run with other parameters, code or server was in the way: its"
+                f" {len(entries)} observations were moved aside to {aside.name}."
             )
             head, entries = None, []
         self._journal = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         if head is None:
-            head = {"format": FORMAT, "run": self.name, "chapter": self.chapter, "key": self.key, "started_at": _now()}
+            head = {
+                "format": FORMAT,
+                "run": self.name,
+                "chapter": self.chapter,
+                "key": self.key,
+                "started_at": _now(),
+            }
             self._append(head)
             _sync_folder(self._folder)
         self.started_at = head.get("started_at", "")
         for entry in entries:
             # An interrupt between writing and remembering lets a measurement be made twice.
-            if (entry["block"], entry["arm"]) not in self._finished.get(entry["experiment"], ()):
+            if (entry["block"], entry["variant"]) not in self._finished.get(
+                entry["experiment"], ()
+            ):
                 self._remember(entry)
         if entries:
-            self._note(f"Resumed an interrupted run: {len(entries)} observations were finished already.")
+            finished = sum(map(len, self._finished.values()))
+            self._note(
+                f"Resumed an interrupted run: {finished} observations were finished already."
+            )
 
-    def _read_journal(self, path: Path) -> tuple[dict | None, list[dict]]:
-        """Head and entries of the journal; a line torn by a crash is cut off, other damage refused."""
+    def _read_journal(self, path: Path) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
+        """Head and entries of the journal.
+
+        A line torn by a crash is cut off, other damage refused.
+        """
         data = path.read_bytes()
         whole = data.rfind(b"\n") + 1
         if whole < len(data):
             os.truncate(path, whole)
-            self._note("The last line of the journal was torn when its writer was killed; that measurement is repeated.")
+            self._note(
+                "The last line of the journal was torn when its writer was killed; that measurement"
+                " is repeated."
+            )
         lines = data[:whole].split(b"\n")[:-1]
         parsed = [self._parse(line, number, path) for number, line in enumerate(lines, 1)]
         if not parsed:
             return None, []
         return parsed[0], parsed[1:]
 
-    def _parse(self, line: bytes, number: int, path: Path) -> dict:
-        wanted = {"format", "key"} if number == 1 else {"experiment", "arm", "block", "metrics", "units"}
+    def _parse(self, line: bytes, number: int, path: Path) -> dict[str, Any]:
+        wanted = (
+            {"format", "key"}
+            if number == 1
+            else {"experiment", "variant", "block", "metrics", "units"}
+        )
         try:
             entry = json.loads(line)
             if not isinstance(entry, dict) or (missing := wanted - set(entry)):
-                raise ValueError(f"it lacks {', '.join(sorted(missing))}" if isinstance(entry, dict) else "it is no object")
+                raise ValueError(
+                    f"it lacks {', '.join(sorted(missing))}"
+                    if isinstance(entry, dict)
+                    else "it is no object"
+                )
             if number == 1 and entry["format"] != FORMAT:
                 raise ValueError(f"it has format {entry['format']}, this version writes {FORMAT}")
         except ValueError as error:
             raise RecordError(
-                f"Line {number} of {path} is damaged ({error}). Delete that line to keep the other observations, "
-                f"or delete the folder {path.parent} to start over."
+                f"Line {number} of {path} is damaged ({error}). Delete that line to keep the other"
+                f" observations, or delete the folder {path.parent} to start over."
                 if number > 1
-                else f"The first line of {path}, which says what was run, is damaged ({error}). Delete the folder {path.parent} to start over."
+                else (
+                    f"The first line of {path}, which says what was run, is damaged ({error})."
+                    f" Delete the folder {path.parent} to start over."
+                )
             ) from None
         return entry
 
-    def _append(self, entry: dict) -> None:
+    def _append(self, entry: dict[str, Any]) -> None:
         """Write one line and wait until the disk has it; nothing of it stays if that fails."""
         data = memoryview((_json(entry) + "\n").encode())
         size = os.fstat(self._journal).st_size
@@ -263,71 +342,141 @@ class Run:
             if not isinstance(error, OSError):
                 raise
             raise RecordError(
-                f"An observation can't be written to {self._folder / JOURNAL}: {error.strerror}. What was finished "
-                "before is kept. Free some space (or set PGRERUN_RUNS to a folder on another disk) and run again: it resumes there."
+                f"An observation can't be written to {self._folder / JOURNAL}: {error.strerror}."
+                " What was finished before is kept. Free some space (or set PGRERUN_RUNS to a"
+                " folder on another disk) and run again: it resumes there."
             ) from None
 
-    def _remember(self, entry: dict) -> None:
+    def _remember(self, entry: dict[str, Any]) -> None:
         self._entries.append(entry)
-        self._finished.setdefault(entry["experiment"], set()).add((entry["block"], entry["arm"]))
+        experiment, block, flags = entry["experiment"], entry["block"], entry["flags"]
+        if DISTURBED not in flags:
+            self._finished.setdefault(experiment, set()).add((block, entry["variant"]))
+            return
+        self._disturbances[experiment] += 1
+        if LEFT_OUT in flags:
+            self._left_out.setdefault(experiment, set()).add(block)
+        self._note(
+            f"In {experiment}, block {block}, {entry['variant']} was disturbed"
+            f" ({flags[DISTURBED]}). "
+            + ("The block is left out." if LEFT_OUT in flags else "It was measured again.")
+        )
 
     def observe(
-        self, experiment: str, arm: str, block: int, metrics: Mapping[str, float], *,
-        units: Mapping[str, str], seed: int, position: int, started_at: str, flags: Mapping = {},
-    ) -> None:  # fmt: skip
+        self,
+        experiment: str,
+        variant: str,
+        block: int,
+        metrics: Mapping[str, float],
+        *,
+        units: Mapping[str, str],
+        seed: int,
+        position: int,
+        started_at: str,
+        flags: Mapping[str, Any] = MappingProxyType({}),
+        disturbed: str = "",
+        leaves_out: bool = False,
+    ) -> None:
         """Keep one finished measurement for good: on return it is on the disk.
 
-        `metrics` are finite numbers, each with a unit in `units` ("" if it has none), else
+        `metrics` are numbers, each with a unit in `units` ("" if it has none), and finite, else
         ValueError; `started_at` is ISO 8601. RecordError when the disk is full, or when this
-        (experiment, block, arm) was observed before.
+        (experiment, block, variant) was observed before.
+
+        `disturbed` says in words which values can't be, and then they may be any: the measurement
+        is kept, as disturbed, and counts neither as an observation nor as finished. With
+        `leaves_out` it was the last try, and the whole block counts no more.
         """
         if self._journal < 0:
-            raise RecordError(f"Run {self.name!r} of chapter {self.chapter!r} is closed; open it again to observe more.")
-        if (int(block), arm) in self._finished.get(experiment, ()):
             raise RecordError(
-                f"Block {block} of arm {arm!r} in experiment {experiment!r} was observed before in this run. "
-                "Restart the notebook, or give the run another name."
+                f"Run {self.name!r} of chapter {self.chapter!r} is closed; open it again to observe"
+                " more."
+            )
+        if (int(block), variant) in self._finished.get(experiment, ()):
+            raise RecordError(
+                f"Block {block} of variant {variant!r} in experiment {experiment!r} was observed"
+                " before in this run. Restart the notebook, or give the run another name."
             )
         if not metrics or (lacking := sorted(set(metrics) - set(units))):
-            raise ValueError(f"{experiment}/{arm}: " + (f"no unit for {', '.join(lacking)}" if metrics else "no metrics"))
+            raise ValueError(
+                f"{experiment}/{variant}: "
+                + (f"no unit for {', '.join(lacking)}" if metrics else "no metrics")
+            )
         values = {str(name): float(value) for name, value in metrics.items()}
-        if broken := [name for name, value in values.items() if not math.isfinite(value)]:
-            raise ValueError(f"{experiment}/{arm}: no finite number for {', '.join(broken)}")
+        broken = [name for name, value in values.items() if not math.isfinite(value)]
+        if broken and not disturbed:
+            raise ValueError(f"{experiment}/{variant}: no finite number for {', '.join(broken)}")
+        marks: dict[str, Any] = {DISTURBED: disturbed} if disturbed else {}
+        marks |= {LEFT_OUT: True} if leaves_out else {}
         entry = {
-            "experiment": experiment, "arm": arm, "block": int(block), "position": int(position), "seed": int(seed),
-            "started_at": str(started_at), "metrics": values, "units": {name: units[name] for name in values},
-            "flags": scrub(flags),
-        }  # fmt: skip
+            "experiment": experiment,
+            "variant": variant,
+            "block": int(block),
+            "position": int(position),
+            "seed": int(seed),
+            "started_at": str(started_at),
+            # JSON has no number for what isn't finite
+            "metrics": {n: v if math.isfinite(v) else str(v) for n, v in values.items()},
+            "units": {name: units[name] for name in values},
+            "flags": scrub({**flags, **marks}),
+        }
         self._append(entry)
         self._remember(entry)
 
     def finished(self, experiment: str) -> set[tuple[int, str]]:
-        """The (block, arm) pairs of this experiment that are on the disk."""
+        """The (block, variant) pairs of this experiment on the disk, disturbed ones left out."""
         return set(self._finished.get(experiment, ()))
 
+    def left_out(self, experiment: str) -> set[int]:
+        """The blocks of this experiment that were disturbed until the budget was spent."""
+        return set(self._left_out.get(experiment, ()))
+
+    def disturbances(self, experiment: str) -> int:
+        """How many measurements of this experiment were disturbed."""
+        return self._disturbances[experiment]
+
     def observations(self, experiment: str | None = None) -> pd.DataFrame:
-        """Tidy observations so far, of one experiment or all, in the order they were made (see COLUMNS)."""
+        """Tidy observations so far, of one experiment or all, in the order they were made.
+
+        See COLUMNS. Disturbed measurements and blocks left out are not among them.
+        """
+        return undisturbed(self._all_observations(experiment))[0]
+
+    def _all_observations(self, experiment: str | None = None) -> pd.DataFrame:
         rows = [
             (
-                self.name, self.chapter, entry["experiment"], entry["arm"], entry["block"], entry["position"], metric,
-                value, entry["units"][metric], entry["seed"], entry["started_at"], _json(entry["flags"]),
-            )  # fmt: skip
+                self.name,
+                self.chapter,
+                entry["experiment"],
+                entry["variant"],
+                entry["block"],
+                entry["position"],
+                metric,
+                float(value),
+                entry["units"][metric],
+                entry["seed"],
+                entry["started_at"],
+                _json(entry["flags"]),
+            )
             for entry in self._entries
             if experiment in (None, entry["experiment"])
             for metric, value in entry["metrics"].items()
         ]
         kinds = {"VARCHAR": "str", "INTEGER": "int32", "BIGINT": "int64", "DOUBLE": "float64"}
-        return pd.DataFrame(rows, columns=list(COLUMNS)).astype({c: kinds[t] for c, t in COLUMNS.items()})
+        return pd.DataFrame(rows, columns=list(COLUMNS)).astype(
+            {c: kinds[t] for c, t in COLUMNS.items()}
+        )
 
     @property
-    def verdicts(self) -> list[dict]:
+    def verdicts(self) -> list[dict[str, Any]]:
         """The verdicts so far, in the order they were first given."""
         return list(self._verdicts.values())
 
-    def add_verdict(self, verdict: Mapping) -> None:
-        """Keep a verdict, a mapping with at least "claim" and "verdict"; a claim's later one replaces its earlier.
+    def add_verdict(self, verdict: Mapping[str, Any]) -> None:
+        """Keep a verdict, a mapping with at least "claim" and "verdict".
 
-        Verdicts follow from observations, so an interrupted run keeps none: they are judged again.
+        A claim's later one replaces its earlier. Verdicts follow from observations, so an
+        interrupted run keeps none: they are judged again.
         """
         if not {"claim", "verdict"} <= set(verdict):
             raise ValueError("a verdict needs its claim and its verdict")
@@ -336,8 +485,8 @@ class Run:
     def close(self) -> Path:
         """Write the finished record, put it in the place of an older one, and return its folder.
 
-        Until everything is on the disk the older record stays. RecordError when it can't be written;
-        the observations are kept then, and a run with the same key resumes.
+        Until everything is on the disk the older record stays. RecordError when it can't be
+        written; the observations are kept then, and a run with the same key resumes.
         """
         if self._journal < 0:
             return self._final
@@ -349,8 +498,8 @@ class Run:
             _swap(building, self._final)
         except (OSError, duckdb.Error) as error:
             raise RecordError(
-                f"The record of run {self.name!r} can't be written to {self._final}: {error}. Its observations are "
-                f"kept in {self._folder}; free some space and run again."
+                f"The record of run {self.name!r} can't be written to {self._final}: {error}. Its"
+                f" observations are kept in {self._folder}; free some space and run again."
             ) from None
         finally:
             if building:
@@ -364,20 +513,34 @@ class Run:
         return self._folder.with_name(self.chapter)
 
     def _write(self, folder: Path) -> None:
-        frame = self.observations()
+        frame = self._all_observations()
         columns = ", ".join(f'CAST("{c}" AS {t}) AS "{c}"' for c, t in COLUMNS.items())
         with duckdb.connect() as connection:
             connection.register("frame", frame)
             target = str(folder / OBSERVATIONS).replace("'", "''")
-            connection.execute(f"COPY (SELECT {columns} FROM frame) TO '{target}' (FORMAT parquet, COMPRESSION zstd)")
-        _write_text(folder / VERDICTS, json.dumps(self.verdicts, ensure_ascii=False, indent=1) + "\n")
+            connection.execute(
+                f"COPY (SELECT {columns} FROM frame) TO '{target}' (FORMAT parquet, COMPRESSION"
+                " zstd)"
+            )
+        _write_text(
+            folder / VERDICTS, json.dumps(self.verdicts, ensure_ascii=False, indent=1) + "\n"
+        )
         head = {
-            "format": FORMAT, "run": self.name, "chapter": self.chapter, "key": self.key, "started_at": self.started_at,
-            "finished_at": _now(), "rows": len(frame), "notes": self.notes,
+            "format": FORMAT,
+            "run": self.name,
+            "chapter": self.chapter,
+            "key": self.key,
+            "started_at": self.started_at,
+            "finished_at": _now(),
+            "rows": len(frame),
+            "notes": self.notes,
             "sha256": {name: _digest(folder / name) for name in (OBSERVATIONS, VERDICTS)},
             "environment": self.environment,
-        }  # fmt: skip
-        _write_text(folder / ENVIRONMENT, json.dumps(scrub(head), ensure_ascii=False, indent=1, sort_keys=True) + "\n")
+        }
+        _write_text(
+            folder / ENVIRONMENT,
+            json.dumps(scrub(head), ensure_ascii=False, indent=1, sort_keys=True) + "\n",
+        )
         for name in (OBSERVATIONS, VERDICTS, ENVIRONMENT):
             _sync(folder / name)
         _sync_folder(folder)
@@ -385,7 +548,12 @@ class Run:
     def __enter__(self) -> "Run":
         return self
 
-    def __exit__(self, kind, error, trace) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if kind is None:
             self.close()
         else:
@@ -439,15 +607,18 @@ def _current(final: Path) -> Path:
 class Record:
     """A finished run, of one chapter or of several.
 
-    `observations` has COLUMNS; `environments` and `keys` hold one entry per chapter.
+    `observations` has COLUMNS; `environments` and `keys` hold one entry per chapter. `disturbed`,
+    of the same columns, has what the record keeps beside them: measurements with values that
+    can't be, and the blocks that were left out for it.
     """
 
     name: str
     path: Path
     observations: pd.DataFrame
-    verdicts: list[dict]
-    environments: dict[str, dict]
+    verdicts: list[dict[str, Any]]
+    environments: dict[str, dict[str, Any]]
     keys: dict[str, str]
+    disturbed: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(COLUMNS)))
     started: str = ""  # ISO 8601; of the chapter that was started first, empty in records of old
     finished: str = ""  # of the chapter that was finished last
 
@@ -456,33 +627,49 @@ class Record:
         return list(self.environments)
 
     @property
-    def environment(self) -> dict:
+    def environment(self) -> dict[str, Any]:
         """The environment of the only chapter, or of the first."""
         return next(iter(self.environments.values()))
 
 
 def chapters(name: str | Path) -> list[str]:
-    """The chapters of which a run, by name or path, has a finished record."""
-    folders = folder(name).glob("*")
-    names = {p.name.removeprefix(".").removesuffix(".superseded") for p in folders if (p / ENVIRONMENT).is_file()}
-    return sorted(name for name in names if "." not in name)
+    """The chapters of which a run, by name or path, has a finished record.
+
+    RecordError where one has a name that no chapter can have.
+    """
+    found = set()
+    for place in folder(name).glob("*"):
+        superseded = re.fullmatch(r"\.(.+)\.superseded", place.name)
+        # what else is hidden was being written when its writer was killed
+        if (superseded or not place.name.startswith(".")) and (place / ENVIRONMENT).is_file():
+            chapter = superseded[1] if superseded else place.name
+            if not is_name(chapter):
+                raise RecordError(f"{place.name!r:.120} can't be the record of a chapter.")
+            found.add(chapter)
+    return sorted(found)
 
 
 def folder(name_or_path: str | Path) -> Path:
-    """A run's folder: below `root`, if there is one of that name, else in the checkout, else the path as given.
+    """A run's folder: below `root`, if there is one of that name, else in the checkout, else the
+    path as given.
 
     So the published run is found by its name wherever PGRERUN_RUNS has the reader's own.
+    RecordError for what can't be a path.
     """
     given = Path(name_or_path)
     places = (root() / given, CHECKOUT / given, given)
-    return next((place for place in places if place.is_dir()), root() / given)
+    try:
+        return next((place for place in places if place.is_dir()), root() / given)
+    except (OSError, ValueError) as error:  # too long, or with a null character
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise RecordError(f"{str(given)!r:.120} can't name a run: {reason}.") from None
 
 
 def load(name_or_path: str | Path, chapter: str | None = None) -> Record:
-    """Read and check a finished record by its run's name, or by the path of a run or of one chapter of it.
+    """Read and check a finished record by its run's name, or by the path of a run or of a chapter.
 
-    Without `chapter` all chapters of the run are read. RecordError where there is none, or where
-    one is damaged: missing files, checksums, columns, unreadable JSON or Parquet.
+    Without `chapter` all chapters of the run are read. RecordError where there is none, where one
+    is damaged, or where it holds what a record must not (see `reader`).
     """
     place = folder(name_or_path)
     if chapter:
@@ -493,69 +680,37 @@ def load(name_or_path: str | Path, chapter: str | None = None) -> Record:
         folders = [_current(place / name) for name in chapters(place)]
     if not folders or not folders[0].is_dir():
         _refuse_absent(place, chapter)
-    parts = [_load_one(f) for f in folders]
+    for part in folders:
+        if part != place and part.is_symlink():
+            raise RecordError(f"The record of a chapter must not be a link: {part}.")
+    parts = [reader.read(part) for part in folders]
+    everything = pd.concat([part.observations for part in parts], ignore_index=True)
+    observations, disturbed = undisturbed(everything)
     return Record(
-        name=parts[0][0]["run"],
+        name=parts[0].head.run,
         path=place if len(parts) > 1 else folders[0],
-        observations=pd.concat([observations for _, observations, _ in parts], ignore_index=True),
-        verdicts=[verdict for _, _, verdicts in parts for verdict in verdicts],
-        environments={head["chapter"]: head["environment"] for head, _, _ in parts},
-        keys={head["chapter"]: head["key"] for head, _, _ in parts},
-        started=min(head.get("started_at", "") for head, _, _ in parts),
-        finished=max(head.get("finished_at", "") for head, _, _ in parts),
+        observations=observations,
+        disturbed=disturbed,
+        verdicts=[verdict for part in parts for verdict in part.verdicts],
+        environments={part.head.chapter: part.head.environment for part in parts},
+        keys={part.head.chapter: part.head.key for part in parts},
+        started=min(part.head.started_at for part in parts),
+        finished=max(part.head.finished_at for part in parts),
     )
 
 
 def _refuse_absent(folder: Path, chapter: str | None) -> None:
     partial = folder / f"{chapter}.partial" if chapter else next(folder.glob("*.partial"), None)
     if partial and partial.exists():
-        raise RecordError(f"The run in {partial} was never finished. Run the chapter again under the same run name; it resumes.")
+        raise RecordError(
+            f"The run in {partial} was never finished. Run the chapter again under the same run"
+            " name; it resumes."
+        )
     known = sorted(p.name for p in root().glob("*") if p.is_dir())
     raise RecordError(
-        f"There is no run record {folder.name!r}{f' of chapter {chapter!r}' if chapter else ''} in {folder.parent}. "
-        f"Runs: {', '.join(known) or 'none yet'}."
+        f"There is no run record {folder.name!r}{f' of chapter {chapter!r}' if chapter else ''} in"
+        f" {folder.parent}. Runs: {', '.join(known) or 'none yet'}."
     )
-
-
-@contextmanager
-def _damage(path: Path):
-    """Report what can't be read in `path` as damage, with the way out."""
-    try:
-        yield
-    except (OSError, ValueError, KeyError, TypeError, duckdb.Error) as error:
-        reason = f"{path.name} lacks {error}" if isinstance(error, KeyError) else str(error)
-        raise RecordError(
-            f"The run record {path.parent} is damaged: {reason}. Restore it from version control or a copy, "
-            "or delete the folder and run the chapter again."
-        ) from None
-
-
-def _load_one(folder: Path) -> tuple[dict, pd.DataFrame, list[dict]]:
-    with _damage(folder / ENVIRONMENT):
-        head = json.loads((folder / ENVIRONMENT).read_text("utf-8"))
-        if not isinstance(head, dict) or head["format"] != FORMAT:
-            found = head["format"] if isinstance(head, dict) else "unknown"
-            raise ValueError(f"{ENVIRONMENT} has format {found}, this version reads {FORMAT}")
-        for key in ("run", "chapter", "key", "rows", "environment", "sha256"):
-            head[key]
-        for name in (OBSERVATIONS, VERDICTS):
-            if _digest(folder / name) != head["sha256"][name]:
-                raise ValueError(f"{name} is not what was written (its checksum differs)")
-    with _damage(folder / VERDICTS):
-        verdicts = json.loads((folder / VERDICTS).read_text("utf-8"))
-        if not isinstance(verdicts, list) or any(not {"claim", "verdict"} <= set(v) for v in verdicts):
-            raise ValueError(f"{VERDICTS} holds no list of verdicts")
-    with _damage(folder / OBSERVATIONS):
-        with duckdb.connect() as connection:
-            relation = connection.read_parquet(str(folder / OBSERVATIONS))
-            found = dict(zip(relation.columns, map(str, relation.types)))
-            if found != COLUMNS:
-                differing = sorted({c for c, _ in found.items() ^ COLUMNS.items()})
-                raise ValueError(f"{OBSERVATIONS} has other columns or types than expected: {', '.join(differing)}")
-            observations = relation.df()
-        if len(observations) != head["rows"]:
-            raise ValueError(f"{OBSERVATIONS} has {len(observations)} rows instead of {head['rows']}")
-    return head, observations, [dict(v, chapter=v.get("chapter", head["chapter"])) for v in verdicts]
 
 
 # ---- comparing
@@ -566,7 +721,7 @@ def _record(given: Record | str | Path) -> Record:
 
 
 def compare(a: Record | str | Path, b: Record | str | Path) -> pd.DataFrame:
-    """Two runs side by side: what both observed, indexed by chapter, experiment, arm and metric.
+    """What two runs both observed, indexed by chapter, experiment, variant and metric.
 
     Columns: unit, a and b (medians), n_a and n_b (blocks), ratio (a over b), low and high (95 %
     interval of the ratio; NaN with fewer than five blocks on a side, or where a value isn't
@@ -574,45 +729,78 @@ def compare(a: Record | str | Path, b: Record | str | Path) -> pd.DataFrame:
     pairs. Rows that only one run has are left out. See `verdict_changes` for the conclusions.
     """
     a, b = _record(a), _record(b)
-    keys = ["chapter", "experiment", "arm", "metric"]
+    keys = ["chapter", "experiment", "variant", "metric"]
     left, right = (dict(list(record.observations.groupby(keys, sort=False))) for record in (a, b))
-    rows = [{**dict(zip(keys, key)), **_side_by_side(left[key], right[key])} for key in left if key in right]
+    rows = [
+        {**dict(zip(keys, key)), **_side_by_side(left[key], right[key])}
+        for key in left
+        if key in right
+    ]
     columns = ["unit", "a", "b", "n_a", "n_b", "ratio", "low", "high", "differs"]
     return pd.DataFrame(rows, columns=keys + columns).set_index(keys)
 
 
-def _side_by_side(left: pd.DataFrame, right: pd.DataFrame) -> dict:
+def _side_by_side(left: pd.DataFrame, right: pd.DataFrame) -> dict[str, Any]:
     a, b = left["value"], right["value"]
-    row = {"unit": left["unit"].iloc[0], "a": a.median(), "b": b.median(), "n_a": len(a), "n_b": len(b)}
+    row = {
+        "unit": left["unit"].iloc[0],
+        "a": a.median(),
+        "b": b.median(),
+        "n_a": len(a),
+        "n_b": len(b),
+    }
     if left["unit"].iloc[0] != right["unit"].iloc[0]:
         return row | {"unit": f"{row['unit']} / {right['unit'].iloc[0]}", "differs": False}
-    found = {"ratio": row["a"] / row["b"] if row["b"] else math.nan, "low": math.nan, "high": math.nan, "differs": False}
+    found = {
+        "ratio": row["a"] / row["b"] if row["b"] else math.nan,
+        "low": math.nan,
+        "high": math.nan,
+        "differs": False,
+    }
     if min(len(a), len(b)) >= statistics.ENOUGH and min(a.min(), b.min()) > 0:
         interval = statistics.ratio_of_medians(a, b)
         excluded = not interval.low <= 1 <= interval.high
-        found = {"ratio": interval.estimate, "low": interval.low, "high": interval.high, "differs": excluded}
+        found = {
+            "ratio": interval.estimate,
+            "low": interval.low,
+            "high": interval.high,
+            "differs": excluded,
+        }
     return row | found
 
 
 def _flat(value: Any, prefix: str = "") -> dict[str, str]:
     if isinstance(value, dict):
-        return {k: v for key, inner in value.items() for k, v in _flat(inner, f"{prefix}.{key}" if prefix else key).items()}
+        return {
+            k: v
+            for key, inner in value.items()
+            for k, v in _flat(inner, f"{prefix}.{key}" if prefix else key).items()
+        }
     return {prefix: value if isinstance(value, str) else _json(value)}
 
 
 # Differ between any two runs, and tell the machine's state of a moment rather than what it is.
-_MOMENTARY = ("machine.load_average", "machine.clock_reading_seconds", "machine.fdatasync_8k_seconds", "machine.swap_used_bytes")
+_MOMENTARY = (
+    "machine.load_average",
+    "machine.clock_reading_seconds",
+    "machine.fdatasync_8k_seconds",
+    "machine.swap_used_bytes",
+)
 
 
 def explanations(a: Record | str | Path, b: Record | str | Path) -> pd.DataFrame:
-    """`environment_differences` without what differs between any two runs: what may explain that verdicts differ."""
+    """What may explain that verdicts differ.
+
+    These are the `environment_differences` without what differs between any two runs.
+    """
     differences = environment_differences(a, b)
     return differences[~differences.index.get_level_values("entry").isin(_MOMENTARY)]
 
 
 def environment_differences(a: Record | str | Path, b: Record | str | Path) -> pd.DataFrame:
-    """Where the environments of the chapters that both runs have differ, indexed by chapter and entry ("machine.cpu").
+    """Where the environments of the chapters that both runs have differ.
 
+    Indexed by chapter and entry ("machine.cpu").
     Columns a and b, as texts; empty where a side lacks the entry.
     """
     a, b = _record(a), _record(b)
@@ -624,7 +812,9 @@ def environment_differences(a: Record | str | Path, b: Record | str | Path) -> p
         for entry in sorted(left.keys() | right.keys())
         if left.get(entry) != right.get(entry)
     ]
-    return pd.DataFrame(rows, columns=["chapter", "entry", "a", "b"]).set_index(["chapter", "entry"])
+    return pd.DataFrame(rows, columns=["chapter", "entry", "a", "b"]).set_index(
+        ["chapter", "entry"]
+    )
 
 
 def verdict_changes(a: Record | str | Path, b: Record | str | Path) -> pd.DataFrame:
@@ -636,13 +826,19 @@ def verdict_changes(a: Record | str | Path, b: Record | str | Path) -> pd.DataFr
     a, b = _record(a), _record(b)
     differences = explanations(a, b).reset_index()
     shared = set(a.chapters) & set(b.chapters)
-    left, right = ({v["claim"]: v for v in record.verdicts if v["chapter"] in shared} for record in (a, b))
+    left, right = (
+        {v["claim"]: v for v in record.verdicts if v["chapter"] in shared} for record in (a, b)
+    )
     rows = []
     for claim in dict.fromkeys([*left, *right]):
         was, now = (side.get(claim, {}) for side in (left, right))
         if was.get("verdict", "") != now.get("verdict", ""):
             chapter = (was or now)["chapter"]
             here = differences[differences["chapter"] == chapter]
-            explained = "; ".join(f"{r.entry}: {r.a or '-'} / {r.b or '-'}" for r in here.itertuples())
+            explained = "; ".join(
+                f"{r.entry}: {r.a or '-'} / {r.b or '-'}" for r in here.itertuples()
+            )
             rows.append((claim, chapter, was.get("verdict", ""), now.get("verdict", ""), explained))
-    return pd.DataFrame(rows, columns=["claim", "chapter", "a", "b", "environment"]).set_index("claim")
+    return pd.DataFrame(rows, columns=["claim", "chapter", "a", "b", "environment"]).set_index(
+        "claim"
+    )

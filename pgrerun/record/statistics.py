@@ -4,7 +4,7 @@ Nothing here knows PostgreSQL, a run or a claim: arrays go in, an `Interval` com
 `runs` compares two records with these intervals, `claims` turns them into verdicts, `narrate`
 into sentences.
 
-Ratios are the currency of the book, since absolute times don't survive forty years. Arms are
+Ratios are the currency of the book, since absolute times don't survive forty years. Variants are
 measured in pairs (see `experiment`), the ratio is taken inside each pair, and the median of
 these ratios is reported, so that one disturbed pair moves nothing.
 
@@ -14,15 +14,23 @@ at the second smallest and the second largest ratio and covers the true ratio in
 experiments instead of 95 % (simulated: lognormal times, coefficient of variation 3 %), which
 would turn one A/A comparison in eight into a false alarm. The interval of Hettmansperger and
 Sheather ("Confidence intervals based on interpolated order statistics", 1986) rests on the
-binomial distribution alone and covers 94-96 % from 6 pairs on. Each end is the outer one of the two.
+binomial distribution alone and covers 94-96 % from 6 pairs on. Each end is the outer one of the
+two.
+
+A measured value that can't be (not finite; or zero or negative, where a ratio is taken) stops
+nothing: what rests on it is an interval without ends and with `n` 0, whose method is "disturbed",
+so that it is never `enough` for a verdict.
 """
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, stats
+
+Array = NDArray[np.float64]
 
 ENOUGH = 5
 """Pairs below which an interval is shown, but no verdict is given."""
@@ -30,13 +38,15 @@ ENOUGH = 5
 RESAMPLES = 4999
 EXACT = "exact"
 SIMULATED = "simulated"
+DISTURBED = "disturbed"
 
 
 @dataclass(frozen=True)
 class Interval:
     """An estimate with its confidence interval.
 
-    `n` counts what was resampled or fitted: pairs, values, or points.
+    `n` counts what was resampled or fitted: pairs, values, or points. It is 0 where values can't
+    be, and the estimate, from the others, is NaN if there are none.
     `method` says in words how the interval came about; "exact" for a fact that has no error.
     """
 
@@ -47,7 +57,9 @@ class Interval:
     confidence: float = 0.95
     method: str = ""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
+        if self.n == 0 and np.isnan(self.estimate):
+            return
         if not self.low <= self.estimate <= self.high:
             raise ValueError(f"{self.estimate} is outside its interval [{self.low}, {self.high}]")
 
@@ -61,6 +73,11 @@ class Interval:
         return self.method.startswith(SIMULATED)
 
     @property
+    def disturbed(self) -> bool:
+        """Whether values that can't be left nothing to judge by."""
+        return self.method == DISTURBED
+
+    @property
     def enough(self) -> bool:
         """Whether a verdict may rest on it: an exact fact, or at least five pairs."""
         return self.exact or self.n >= ENOUGH
@@ -69,11 +86,16 @@ class Interval:
         """The same comparison read the other way round (b/a for a/b)."""
         if self.low < 0:
             raise ValueError("only a positive interval has an inverse")
-        ends = [np.inf if x == 0 else 1 / x for x in (self.estimate, self.high, self.low)]
-        return Interval(*ends, self.n, self.confidence, self.method)
+        estimate, low, high = (
+            np.inf if x == 0 else 1 / x for x in (self.estimate, self.high, self.low)
+        )
+        return Interval(estimate, low, high, self.n, self.confidence, self.method)
 
     def times(self, factor: float) -> "Interval":
-        """The same estimate in another unit, or against another base; `factor` is positive and known."""
+        """The same estimate in another unit, or against another base.
+
+        `factor` is known, and positive (else ValueError).
+        """
         if factor <= 0:
             raise ValueError("an interval is scaled by a positive factor")
         ends = (factor * self.estimate, factor * self.low, factor * self.high)
@@ -86,49 +108,72 @@ def exact(value: float) -> Interval:
 
 
 def simulated(found: Interval) -> Interval:
-    """The same interval, marked as a model's: its spread is that of the costs and draws put into the model."""
-    return Interval(found.estimate, found.low, found.high, found.n, found.confidence, f"{SIMULATED}, {found.method}")
+    """The same interval, marked as a model's: its spread is that of the costs and draws put in."""
+    return Interval(
+        found.estimate,
+        found.low,
+        found.high,
+        found.n,
+        found.confidence,
+        f"{SIMULATED}, {found.method}",
+    )
 
 
-def _values(x: ArrayLike, name: str, positive: bool = False) -> np.ndarray:
+def _values(x: ArrayLike, name: str) -> Array:
     array = np.asarray(x, dtype=float)
     if array.ndim != 1 or array.size == 0:
         raise ValueError(f"{name}: a non-empty list of numbers is needed")
-    if not np.isfinite(array).all() or (positive and (array <= 0).any()):
-        raise ValueError(f"{name}: every value must be finite{' and positive' if positive else ''}")
     return array
 
 
-def _pairs(a: ArrayLike, b: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    a, b = _values(a, "a", positive=True), _values(b, "b", positive=True)
+def _pairs(a: ArrayLike, b: ArrayLike) -> tuple[Array, Array]:
+    a, b = _values(a, "a"), _values(b, "b")
     if a.size != b.size:
         raise ValueError(f"pairs are needed, not {a.size} values against {b.size}")
     return a, b
 
 
-def _order_statistics(x: np.ndarray, confidence: float) -> tuple[float, float]:
+def _possible(x: Array) -> NDArray[np.bool_]:
+    """Which values a ratio can be made of."""
+    return np.isfinite(x) & (x > 0)
+
+
+def _disturbed(possible: Array, low: float = 0.0, confidence: float = 0.95) -> Interval:
+    """What is left when some values can't be: at most the median of those that can."""
+    estimate = float(np.median(possible)) if possible.size else np.nan
+    return Interval(estimate, low, np.inf, 0, confidence, DISTURBED)
+
+
+def _order_statistics(x: Array, confidence: float) -> tuple[float, float]:
     """Interpolated order-statistic interval of a median (Hettmansperger & Sheather 1986).
 
-    With 5 values or fewer it is the whole range, whose coverage is 1 - 2^(1-n).
+    Where the whole range of so few values, whose coverage is 1 - 2^(1-n), is less sure than
+    `confidence` (up to 5 values at 95 %), it is that range: there scipy fails or reads past it.
     """
-    x, n = np.sort(x), x.size
-    coverage = lambda k: 1 - 2 * stats.binom.cdf(k - 1, n, 0.5)  # of [x_k, x_(n+1-k)]
-    k = max((k for k in range(1, n // 2 + 1) if coverage(k) >= confidence), default=0)
-    if k == 0:
-        return x[0], x[-1]
-    inner = (coverage(k) - confidence) / (coverage(k) - coverage(k + 1))
-    weight = (n - k) * inner / (k + (n - 2 * k) * inner)
-    return ((1 - weight) * x[k - 1] + weight * x[k], (1 - weight) * x[n - k] + weight * x[n - k - 1])
+    if 1 - 2.0 ** (1 - x.size) < confidence:
+        return float(x.min()), float(x.max())
+    low, high = stats.mstats.median_cihs(x, alpha=1 - confidence)
+    return float(low), float(high)
 
 
-def _bootstrap(samples, statistic, seed: int, confidence: float) -> tuple[float, float, str]:
+def _bootstrap(
+    samples: tuple[Array, ...],
+    statistic: Callable[..., Array],
+    seed: int,
+    confidence: float,
+) -> tuple[float, float, str]:
     """Ends and name of a BCa bootstrap, or of a percentile one where BCa has no answer."""
     for method in ("BCa", "percentile"):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # degenerate data: seen in the result, and handled
             interval = stats.bootstrap(
-                samples, statistic, n_resamples=RESAMPLES, confidence_level=confidence,
-                method=method, rng=seed, vectorized=True,
+                samples,
+                statistic,
+                n_resamples=RESAMPLES,
+                confidence_level=confidence,
+                method=method,
+                rng=seed,
+                vectorized=True,
             ).confidence_interval
         if np.isfinite([interval.low, interval.high]).all():
             return float(interval.low), float(interval.high), f"{method} bootstrap"
@@ -138,10 +183,12 @@ def _bootstrap(samples, statistic, seed: int, confidence: float) -> tuple[float,
 def median(x: ArrayLike, *, seed: int = 0, confidence: float = 0.95) -> Interval:
     """Median of `x` (same unit as `x`), the wider of a bootstrap and an order-statistic interval.
 
-    A single value has no interval: both ends are infinite. Raises ValueError on values that
-    are missing or not finite.
+    A single value has no interval: both ends are infinite. If a value isn't finite, the interval
+    is disturbed. ValueError without values.
     """
     x = _values(x, "x")
+    if not np.isfinite(x).all():
+        return _disturbed(x[np.isfinite(x)], -np.inf, confidence)
     centre = float(np.median(x))
     if x.size == 1:
         return Interval(centre, -np.inf, np.inf, 1, confidence, "none: a single value")
@@ -152,13 +199,23 @@ def median(x: ArrayLike, *, seed: int = 0, confidence: float = 0.95) -> Interval
     if outer_low < low or outer_high > high:
         method += ", widened to order statistics"
     return Interval(
-        centre, min(low, outer_low, centre), max(high, outer_high, centre), x.size, confidence, method
+        centre,
+        min(low, outer_low, centre),
+        max(high, outer_high, centre),
+        x.size,
+        confidence,
+        method,
     )
 
 
 def mean(x: ArrayLike, *, confidence: float = 0.95) -> Interval:
-    """Mean of `x` with a t interval: the bootstrap of a mean is too narrow for few values."""
+    """Mean of `x` with a t interval: the bootstrap of a mean is too narrow for few values.
+
+    If a value isn't finite, the interval is disturbed. ValueError without values.
+    """
     x = _values(x, "x")
+    if not np.isfinite(x).all():
+        return _disturbed(x[np.isfinite(x)], -np.inf, confidence)
     centre = float(x.mean())
     if x.size == 1:
         return Interval(centre, -np.inf, np.inf, 1, confidence, "none: a single value")
@@ -169,45 +226,59 @@ def mean(x: ArrayLike, *, confidence: float = 0.95) -> Interval:
 def ratio(a: ArrayLike, b: ArrayLike, seed: int = 0, *, confidence: float = 0.95) -> Interval:
     """Median of the paired ratios a[i] / b[i], dimensionless.
 
-    `a` and `b` are positive, of one length and in the order of the blocks. Fewer than five pairs
-    still give an interval, but one that isn't `enough` for a verdict. Raises ValueError on
-    unpaired, missing or non-positive values.
+    `a` and `b` are of one length and in the order of the blocks. Fewer than five pairs still give
+    an interval, but one that isn't `enough` for a verdict. If a value isn't finite and positive,
+    the interval is disturbed. ValueError on unpaired or no values.
     """
     a, b = _pairs(a, b)
+    good = _possible(a) & _possible(b)
+    if not good.all():
+        return _disturbed(a[good] / b[good], confidence=confidence)
     found = median(a / b, seed=seed, confidence=confidence)
     if found.n == 1:
         return Interval(found.estimate, 0.0, np.inf, 1, confidence, "none: a single pair")
     return found
 
 
-def ratio_of_medians(a: ArrayLike, b: ArrayLike, seed: int = 0, *, confidence: float = 0.95) -> Interval:
+def ratio_of_medians(
+    a: ArrayLike, b: ArrayLike, seed: int = 0, *, confidence: float = 0.95
+) -> Interval:
     """median(a) / median(b) of two independent samples, such as two runs on two machines.
 
-    `n` is the size of the smaller sample. Raises ValueError like `ratio`.
+    `n` is the size of the smaller sample. Disturbed like `ratio`; ValueError without values.
     """
-    a, b = _values(a, "a", positive=True), _values(b, "b", positive=True)
+    a, b = _values(a, "a"), _values(b, "b")
+    if not (_possible(a).all() and _possible(b).all()):
+        return _disturbed(np.array([]), confidence=confidence)
     centre, n = float(np.median(a) / np.median(b)), min(a.size, b.size)
     if n == 1:
         return Interval(centre, 0.0, np.inf, 1, confidence, "none: a single value")
     if np.ptp(a) == 0 and np.ptp(b) == 0:
         return Interval(centre, centre, centre, n, confidence, "none needed: all values equal")
-    quotient = lambda x, y, axis: np.median(x, axis=axis) / np.median(y, axis=axis)
-    low, high, method = _bootstrap((a, b), quotient, seed, confidence)
+    low, high, method = _bootstrap((a, b), _quotient_of_medians, seed, confidence)
     return Interval(centre, min(low, centre), max(high, centre), n, confidence, method)
+
+
+def _quotient_of_medians(x: Array, y: Array, axis: int) -> Array:
+    quotient: Array = np.median(x, axis=axis) / np.median(y, axis=axis)
+    return quotient
 
 
 def log_t_ratio(a: ArrayLike, b: ArrayLike, *, confidence: float = 0.95) -> Interval:
     """Geometric mean of the paired ratios with a t interval of their logarithms.
 
     The cross-check of `ratio`: it covers well at every n, but one outlier pulls it. Where the
-    two disagree about a verdict, look at the pairs.
+    two disagree about a verdict, look at the pairs. Disturbed like `ratio`.
     """
     a, b = _pairs(a, b)
+    good = _possible(a) & _possible(b)
+    if not good.all():
+        return _disturbed(a[good] / b[good], confidence=confidence)
     if a.size == 1:
         return Interval(float(a[0] / b[0]), 0.0, np.inf, 1, confidence, "none: a single pair")
     logs = mean(np.log(a / b), confidence=confidence)
-    ends = np.exp([logs.estimate, logs.low, logs.high])
-    return Interval(*map(float, ends), a.size, confidence, "t of logarithms")
+    estimate, low, high = np.exp([logs.estimate, logs.low, logs.high]).tolist()
+    return Interval(estimate, low, high, a.size, confidence, "t of logarithms")
 
 
 @dataclass(frozen=True)
@@ -229,15 +300,20 @@ class Outliers:
 
 
 def outliers(x: ArrayLike) -> Outliers:
-    """Values more than 1.5 interquartile ranges outside the quartiles (Tukey 1977)."""
+    """Values more than 1.5 interquartile ranges outside the quartiles (Tukey 1977).
+
+    ValueError if a value isn't finite, or without values.
+    """
     x = _values(x, "x")
+    if not np.isfinite(x).all():
+        raise ValueError("x: every value must be finite")
     lower, upper = np.quantile(x, (0.25, 0.75))
     reach = upper - lower
-    outside = lambda times: (x < lower - times * reach) | (x > upper + times * reach)
+    beyond = np.maximum(lower - x, x - upper)
     return Outliers(
         n=x.size,
-        positions=tuple(int(i) for i in np.flatnonzero(outside(1.5))),
-        severe=int(outside(3.0).sum()),
+        positions=tuple(int(i) for i in np.flatnonzero(beyond > 1.5 * reach)),
+        severe=int((beyond > 3.0 * reach).sum()),
         low_fence=float(lower - 1.5 * reach),
         high_fence=float(upper + 1.5 * reach),
     )
@@ -281,7 +357,7 @@ class NoiseFloor:
 
 
 def noise_floor(a: ArrayLike, b: ArrayLike, seed: int = 0) -> NoiseFloor:
-    """The noise floor from the paired values of two arms that do the same."""
+    """The noise floor from the paired values of two variants that do the same."""
     found = ratio(a, b, seed)
     lowest = np.inf if found.low == 0 else 1 / found.low
     return NoiseFloor(found, float(max(lowest, found.high)))
@@ -302,81 +378,138 @@ class USL:
     peak: Interval
     failed_fits: int = 0
 
-    def predict(self, clients: ArrayLike) -> np.ndarray:
-        """Throughput at these numbers of clients, from the point estimates."""
-        return _usl(np.asarray(clients, float), self.scale.estimate, self.sigma.estimate, self.kappa.estimate)
+    def predict(self, clients: ArrayLike) -> Array:
+        """Throughput at these numbers of clients, from the point estimates.
+
+        NaN where the law was not fitted.
+        """
+        return _usl(
+            np.asarray(clients, float),
+            self.scale.estimate,
+            self.sigma.estimate,
+            self.kappa.estimate,
+        )
 
 
-def _usl(n, scale, sigma, kappa):
+def _usl(n: Array, scale: float, sigma: float, kappa: float) -> Array:
     return scale * n / (1 + sigma * (n - 1) + kappa * n * (n - 1))
 
 
-def _fit_usl(clients: np.ndarray, throughput: np.ndarray) -> tuple[float, float, float, float]:
+def _log_usl(n: Array, scale: float, sigma: float, kappa: float) -> Array:
+    return np.log(_usl(n, scale, sigma, kappa))
+
+
+def _fit_usl(clients: Array, throughput: Array) -> tuple[float, float, float, float]:
     start = (throughput[clients == clients.min()].mean() / clients.min(), 0.05, 0.001)
-    # As logarithms, since throughput varies by a share of itself: to weigh by what was measured would make
-    # a single low one outweigh all others. The bounds are the law's own.
+    # As logarithms, since throughput varies by a share of itself: to weigh by what was measured
+    # would make a single low one outweigh all others. The bounds are the law's own.
     (scale, sigma, kappa), _ = optimize.curve_fit(
-        lambda *law: np.log(_usl(*law)), clients, np.log(throughput), p0=start,
-        bounds=([np.finfo(float).tiny, 0, 0], [np.inf, 1, np.inf]), x_scale=(start[0], 0.1, 0.01),
+        _log_usl,
+        clients,
+        np.log(throughput),
+        p0=start,
+        bounds=([np.finfo(float).tiny, 0, 0], [np.inf, 1, np.inf]),
+        x_scale=(start[0], 0.1, 0.01),
     )
     # Below a millionth the peak lies beyond a thousand clients: not something a fit can know.
     return scale, sigma, kappa, np.sqrt((1 - sigma) / kappa) if kappa > 1e-6 else np.inf
 
 
 def scalability(
-    clients: ArrayLike, throughput: ArrayLike, *, seed: int = 0, resamples: int = 400, confidence: float = 0.95
+    clients: ArrayLike,
+    throughput: ArrayLike,
+    *,
+    seed: int = 0,
+    resamples: int = 400,
+    confidence: float = 0.95,
 ) -> USL:
     """Fit the universal scalability law; intervals from a bootstrap of its relative residuals.
 
     `clients` and `throughput` are of one length, each repeat a point of its own. At least four
-    different numbers of clients are needed for three parameters, else ValueError. Simulated
+    different numbers of clients are needed for three parameters, else ValueError. If a throughput
+    isn't finite and positive, or the law doesn't fit, all four intervals are disturbed. Simulated
     coverage with three repeats of six levels: sigma 94 %, kappa and peak 88 %.
     """
     clients, throughput = _pairs(clients, throughput)
     levels = np.unique(clients)
     if levels.size < 4:
-        raise ValueError(f"the scalability law needs 4 different numbers of clients, not {levels.size}")
-    best = np.array(_fit_usl(clients, throughput))
+        raise ValueError(
+            f"the scalability law needs 4 different numbers of clients, not {levels.size}"
+        )
+    nothing = _disturbed(np.array([]), confidence=confidence)
+    unknown = USL(nothing, nothing, nothing, nothing)
+    if not _possible(throughput).all():
+        return unknown
+    try:
+        best = np.array(_fit_usl(clients, throughput))
+    except RuntimeError:  # curve_fit's word for "no convergence"
+        return unknown
+    found, failed = _resampled_usl(clients, throughput, best, seed, resamples)
+    if len(found) < resamples / 2:
+        return unknown
+    tail = (1 - confidence) / 2
+    # Order statistics, not interpolation: infinite peaks must not become nan.
+    lows, highs = np.quantile(found, (tail, 1 - tail), axis=0, method="inverted_cdf")
+    method = "bootstrap of residuals"
+    scale, sigma, kappa, peak = (
+        Interval(float(x), float(min(x, low)), float(max(x, high)), levels.size, confidence, method)
+        for x, low, high in zip(best, lows, highs)
+    )
+    return USL(scale, sigma, kappa, peak, failed_fits=failed)
+
+
+def _resampled_usl(
+    clients: Array, throughput: Array, best: Array, seed: int, resamples: int
+) -> tuple[Array, int]:
+    """Fits to resampled throughputs, a row each like `best`, and how many others failed."""
     fitted = _usl(clients, *best[:3])
-    residuals = np.log(throughput / fitted)  # as logarithms, so that no throughput comes out below nothing
+    # as logarithms, so that no throughput comes out below nothing
+    residuals = np.log(throughput / fitted)
     # The fit eats three degrees of freedom, which makes raw residuals too small.
-    residuals = np.exp((residuals - residuals.mean()) * np.sqrt(clients.size / max(clients.size - 3, 1)))
+    stretch = np.sqrt(clients.size / max(clients.size - 3, 1))
+    residuals = np.exp((residuals - residuals.mean()) * stretch)
     rng = np.random.default_rng(seed)
     found, failed = [], 0
     for _ in range(resamples):
         try:
             found.append(_fit_usl(clients, fitted * rng.choice(residuals, clients.size)))
-        except RuntimeError:  # curve_fit's word for "no convergence"
+        except RuntimeError:
             failed += 1
-    if len(found) < resamples / 2:
-        raise ValueError("the scalability law does not fit these throughputs")
-    tail = (1 - confidence) / 2
-    # Order statistics, not interpolation: infinite peaks must not become nan.
-    ends = np.quantile(np.array(found), (tail, 1 - tail), axis=0, method="inverted_cdf")
-    intervals = [
-        Interval(float(x), float(min(x, low)), float(max(x, high)), levels.size, confidence, "bootstrap of residuals")
-        for x, low, high in zip(best, *ends)
-    ]
-    return USL(*intervals, failed_fits=failed)
+    return np.array(found), failed
 
 
 def exponent(sizes: ArrayLike, times: ArrayLike, *, confidence: float = 0.95) -> Interval:
     """Growth exponent p of time ~ size^p: the slope of a least-squares line in logarithms.
 
-    At least three different sizes are needed, else ValueError. `n` counts points.
+    At least three different sizes are needed, else ValueError. `n` counts points. If a time isn't
+    finite and positive, the interval is disturbed.
     """
     sizes, times = _pairs(sizes, times)
     if np.unique(sizes).size < 3:
         raise ValueError("a growth exponent needs at least three different sizes")
+    if not (_possible(sizes).all() and _possible(times).all()):
+        return _disturbed(np.array([]), -np.inf, confidence)
     line = stats.linregress(np.log(sizes), np.log(times))
     half = float(stats.t.ppf((1 + confidence) / 2, sizes.size - 2) * line.stderr)
     slope = float(line.slope)
-    return Interval(slope, slope - half, slope + half, sizes.size, confidence, "least squares of logarithms, t")
+    return Interval(
+        slope, slope - half, slope + half, sizes.size, confidence, "least squares of logarithms, t"
+    )
 
 
 def share(found: int, of: int, *, confidence: float = 0.95) -> Interval:
-    """The share `found / of` of independent trials, with Wilson's interval. ValueError unless 0 <= found <= of, of > 0."""
+    """The share `found / of` of independent trials, with Wilson's interval.
+
+    ValueError unless 0 <= found <= of and of > 0.
+    """
     if not 0 <= found <= of or of < 1:
         raise ValueError(f"{found} of {of} is no share")
     ends = stats.binomtest(found, of).proportion_ci(confidence, method="wilson")
-    return Interval(found / of, min(float(ends.low), found / of), max(float(ends.high), found / of), of, confidence, "Wilson")
+    return Interval(
+        found / of,
+        min(float(ends.low), found / of),
+        max(float(ends.high), found / of),
+        of,
+        confidence,
+        "Wilson",
+    )

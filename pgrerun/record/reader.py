@@ -1,0 +1,337 @@
+"""Reading one finished record, which may be a stranger's: all is checked before it is used.
+
+A record is data. Regular files only, within limits; JSON of the shape that is written, and not
+deeper; Parquet of our columns, read from a private copy by a DuckDB that may load nothing else
+and has little memory; names that can stand in a path. Control characters in texts, also those that
+turn the direction of writing, become visible escapes here, so that no text can move a
+terminal's cursor. Markup is not escaped here: whoever writes HTML does that.
+"""
+
+import hashlib
+import json
+import math
+import os
+import re
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from pgrerun.errors import RecordError
+from pgrerun.record.schema import (
+    COLUMNS,
+    ENVIRONMENT,
+    NAME,
+    OBSERVATIONS,
+    READABLE,
+    VERDICTS,
+    undisturbed,
+)
+from pgrerun.record.statistics import Interval
+
+MAX_FILE = 64 * 2**20
+"""Bytes of a file of a record; those published have 0.7 MB at most."""
+
+MAX_FILES = 20
+MAX_DEPTH = 12
+"""Levels of a JSON value; an environment has four."""
+
+MAX_ROWS = 500_000
+"""Observations of a chapter; those published have 9,000 at most."""
+
+MAX_TEXT = 100 * 2**20
+"""Characters in all cells of the observations together."""
+
+MEMORY = "512MB"
+"""What DuckDB may take to read them."""
+
+_UNSEEN = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def visible(text: str) -> str:
+    """The text with control characters as escapes (ESC as \\x1b); line ends and tabs stay."""
+    return _UNSEEN.sub(_escape, text)
+
+
+def _escape(character: re.Match[str]) -> str:
+    return character[0].encode("unicode_escape").decode("ascii")
+
+
+def _time(text: str) -> str:
+    if text:
+        datetime.fromisoformat(text)
+    return text
+
+
+Name = Annotated[str, Field(pattern=f"^{NAME}$")]
+Text = Annotated[str, Field(max_length=100_000)]
+Time = Annotated[str, Field(max_length=50), AfterValidator(_time)]
+Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
+class Head(BaseModel):
+    """`environment.json`: what was run, when, where, and the digests of the rest."""
+
+    model_config = ConfigDict(strict=True)
+
+    format: int
+    run: Name
+    chapter: Name
+    key: Text
+    rows: int = Field(ge=0, le=MAX_ROWS)
+    environment: dict[str, Any]
+    sha256: dict[str, Digest]
+    started_at: Time = ""
+    finished_at: Time = ""
+    notes: list[Text] = []
+
+
+class Verdict(BaseModel):
+    """One of `verdicts.json`; what else it may hold is kept."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+
+    claim: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")
+    verdict: str = Field(pattern=r"^[a-z][a-z ]{0,39}$")
+    chapter: Name | None = None
+    predicate: str = Field("", max_length=100)
+    printed: float | None = None
+    evidence: Any = None
+    note: Text = ""
+    capability: str = Field("", max_length=1000)
+
+
+@dataclass(frozen=True)
+class Part:
+    """The checked record of one chapter. `observations` has COLUMNS, disturbed ones among them."""
+
+    head: Head
+    observations: pd.DataFrame
+    verdicts: list[dict[str, Any]]
+
+
+def read(folder: Path) -> Part:
+    """Read and check the finished record in `folder`; RecordError says what is wrong with it."""
+    files(folder)
+    with _damage(folder, ENVIRONMENT):
+        head = _head(_bytes(folder / ENVIRONMENT))
+        content = {name: _bytes(folder / name) for name in (OBSERVATIONS, VERDICTS)}
+        for name, data in content.items():
+            if hashlib.sha256(data).hexdigest() != head.sha256.get(name):
+                raise ValueError(f"{name} is not what was written (its checksum differs)")
+    with _damage(folder, VERDICTS):
+        verdicts = _verdicts(content[VERDICTS], head)
+    with _damage(folder, OBSERVATIONS):
+        observations = _observations(content[OBSERVATIONS], head)
+    return Part(head, observations, verdicts)
+
+
+def files(folder: Path) -> list[Path]:
+    """The files of a record, sorted; RecordError unless all are few, regular and not too large.
+
+    Call it before anything of a stranger's record is copied: a link would be followed, a FIFO would
+    hang.
+    """
+    with _damage(folder, folder.name):
+        found = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        if len(found) > MAX_FILES:
+            raise ValueError(f"it has {len(found)} files, where {MAX_FILES} are allowed")
+        for entry in found:
+            status = entry.stat(follow_symlinks=False)
+            if not stat.S_ISREG(status.st_mode):
+                raise ValueError(f"{entry.name} is no regular file")
+            if status.st_size > MAX_FILE:
+                raise ValueError(f"{entry.name} has more than {MAX_FILE} bytes")
+        return [Path(entry.path) for entry in found]
+
+
+@contextmanager
+def _damage(folder: Path, name: str) -> Iterator[None]:
+    """Report what can't be read of the record as damage, with the way out."""
+    try:
+        yield
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "it"
+        reason = f"{name}: {where}: {first['msg']}"
+    except RecursionError:
+        reason = f"{name} is nested too deeply"
+    except (OSError, ValueError, TypeError, OverflowError, MemoryError, duckdb.Error) as error:
+        reason = str(error).strip().partition("\n")[0]
+        reason = reason if name in reason else f"{name}: {reason}"
+    else:
+        return
+    raise RecordError(
+        f"The run record {visible(str(folder))} is damaged: {visible(reason)[:500].rstrip('.')}."
+        " Restore it from version control or a copy, or delete the folder and run the chapter"
+        " again."
+    )
+
+
+def _bytes(path: Path) -> bytes:
+    """The content of a regular file; what has taken its place since it was listed is refused."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ValueError(f"{path.name} is no regular file")
+        data = file.read(MAX_FILE + 1)
+    if len(data) > MAX_FILE:
+        raise ValueError(f"{path.name} has more than {MAX_FILE} bytes")
+    return data
+
+
+# ---- JSON
+
+
+def _head(data: bytes) -> Head:
+    found = _json(data)
+    version = found.get("format") if isinstance(found, dict) else None
+    if version not in READABLE or isinstance(version, bool):
+        raise ValueError(f"{ENVIRONMENT} has format {version!r:.50}, this version reads {READABLE}")
+    head = Head.model_validate(found)
+    for part in ("machine", "packages", "parameters", "server", "settings"):
+        if not isinstance(head.environment.get(part, {}), dict):
+            raise ValueError(f"{ENVIRONMENT}: environment.{part} is no object")
+    return head
+
+
+def _verdicts(data: bytes, head: Head) -> list[dict[str, Any]]:
+    found = _json(data)
+    if not isinstance(found, list):
+        raise ValueError(f"{VERDICTS} holds no list of verdicts")
+    verdicts = [Verdict.model_validate(verdict) for verdict in found]
+    for verdict in verdicts:
+        _check_evidence(verdict.evidence)
+    return [one.model_dump() | {"chapter": one.chapter or head.chapter} for one in verdicts]
+
+
+def _json(data: bytes) -> Any:
+    """The value, its texts made visible. ValueError for what isn't JSON, or too deep."""
+    return _plain(json.loads(data, parse_constant=_no_number), MAX_DEPTH)
+
+
+def _no_number(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def _plain(value: Any, levels: int) -> Any:
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("a number is too large")
+    if not isinstance(value, (dict, list)):
+        return value
+    if levels == 0:
+        raise ValueError(f"a value has more than {MAX_DEPTH} levels")
+    if isinstance(value, list):
+        return [_plain(inner, levels - 1) for inner in value]
+    return {visible(key): _plain(inner, levels - 1) for key, inner in value.items()}
+
+
+_INTERVAL = {"estimate", "low", "high", "n", "confidence", "method"}
+
+
+def _check_evidence(evidence: Any) -> None:
+    """ValueError unless it is a number, a truth value, nothing, an interval, or a mapping of such.
+
+    Ends of intervals that JSON has no number for ("inf") are texts.
+    """
+    if evidence is None or isinstance(evidence, (bool, int, float)):
+        return
+    if not isinstance(evidence, dict):
+        raise ValueError(f"{VERDICTS}: a verdict rests on {evidence!r:.50}")
+    if not {"estimate", "low", "high"} <= evidence.keys():
+        for inner in evidence.values():
+            _check_evidence(inner)
+        return
+    if unknown := evidence.keys() - _INTERVAL:
+        raise ValueError(f"{VERDICTS}: an interval has {', '.join(sorted(unknown))[:50]!r}")
+    n, confidence = evidence.get("n", 0), evidence.get("confidence", 0.95)
+    if not isinstance(n, int) or not isinstance(confidence, int | float):
+        raise ValueError(f"{VERDICTS}: an interval has no number n or no confidence")
+    Interval(
+        float(evidence["estimate"]),
+        float(evidence["low"]),
+        float(evidence["high"]),
+        n,
+        confidence,
+        str(evidence.get("method", "")),
+    )
+
+
+# ---- Parquet
+
+
+def _observations(data: bytes, head: Head) -> pd.DataFrame:
+    with tempfile.NamedTemporaryFile(suffix=".parquet") as copy:
+        copy.write(data)
+        copy.flush()
+        try:
+            frame = _parquet(copy.name, renamed={"arm": "variant"} if head.format == 1 else {})
+        except duckdb.Error as error:
+            raise ValueError(str(error).replace(copy.name, OBSERVATIONS)) from None
+    if len(frame) != head.rows:
+        raise ValueError(f"{OBSERVATIONS} has {len(frame)} rows instead of {head.rows}")
+    for column, kind in COLUMNS.items():
+        if kind == "VARCHAR":
+            clean = _flags if column == "flags" else visible
+            texts = {text: clean(text) for text in frame[column].unique()}
+            frame[column] = frame[column].map(texts).astype(frame[column].dtype)
+    if not (frame["run"].eq(head.run) & frame["chapter"].eq(head.chapter)).all():
+        raise ValueError(f"{OBSERVATIONS} holds observations of another run or chapter")
+    kept, _ = undisturbed(frame)
+    if not np.isfinite(kept["value"]).all():
+        raise ValueError(f"{OBSERVATIONS} holds values that are no finite numbers")
+    if kept.duplicated(["experiment", "block", "variant", "metric"]).any():
+        raise ValueError(f"{OBSERVATIONS} holds an observation twice")
+    return frame
+
+
+def _parquet(path: str, renamed: dict[str, str]) -> pd.DataFrame:
+    """The rows of a Parquet file, whose columns and sizes are checked before they are read."""
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "memory_limit": MEMORY,
+        "threads": 1,
+        "temp_directory": "",
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+    }
+    with duckdb.connect(config=config) as connection:
+        relation = connection.read_parquet(path)
+        names = {renamed.get(name, name): name for name in relation.columns}
+        found = dict(zip(names, map(str, relation.types)))
+        if found != COLUMNS:
+            differing = ", ".join(sorted({c for c, _ in found.items() ^ COLUMNS.items()}))
+            raise ValueError(f"{OBSERVATIONS} has other columns or types: {differing[:200]}")
+        texts = [name for column, name in names.items() if COLUMNS[column] == "VARCHAR"]
+        size = " + ".join(f'coalesce(sum(length("{name}")), 0)' for name in texts)
+        full = [name for column, name in names.items() if column != "value"]  # whose NaN is NULL
+        holes = " + ".join(f'count(*) - count("{name}")' for name in full)
+        rows, characters, missing = relation.aggregate(f"count(*), {size}, {holes}").fetchall()[0]
+        if rows > MAX_ROWS or characters > MAX_TEXT or missing:
+            raise ValueError(
+                f"{OBSERVATIONS} has {rows} rows, {characters} characters and {missing} empty"
+                f" cells; at most {MAX_ROWS}, {MAX_TEXT} and 0 are allowed"
+            )
+        columns = ", ".join(f'"{name}" AS "{column}"' for column, name in names.items())
+        frame: pd.DataFrame = relation.project(columns).df()
+    return frame
+
+
+def _flags(text: str) -> str:
+    found = json.loads(text, parse_constant=_no_number)
+    if not isinstance(found, dict):
+        raise ValueError(f"{OBSERVATIONS} has flags that are no object")
+    plain = _plain(found, MAX_DEPTH)
+    return text if plain == found else json.dumps(plain, ensure_ascii=False, sort_keys=True)

@@ -1,0 +1,58 @@
+"""What a record of a run is made of: its files, its columns, its flags, and the names it may have.
+
+`runs` writes it, `reader` reads and checks it.
+"""
+
+import json
+import re
+
+import pandas as pd
+
+FORMAT = 2
+READABLE = (1, FORMAT)  # format 1 calls a variant an arm
+COLUMNS = {
+    "run": "VARCHAR",
+    "chapter": "VARCHAR",
+    "experiment": "VARCHAR",
+    "variant": "VARCHAR",
+    "block": "INTEGER",
+    "position": "INTEGER",  # of the variant in this block's order, from 0
+    "metric": "VARCHAR",
+    "value": "DOUBLE",
+    "unit": "VARCHAR",
+    "seed": "BIGINT",
+    "started_at": "VARCHAR",  # ISO 8601
+    "flags": "VARCHAR",  # JSON object
+}
+"""The columns of an observation and their types in Parquet."""
+
+OBSERVATIONS, VERDICTS, ENVIRONMENT, JOURNAL = (
+    "observations.parquet",
+    "verdicts.json",
+    "environment.json",
+    "journal.jsonl",
+)
+
+DISTURBED, LEFT_OUT = "disturbed", "left_out"
+"""Flags: which values of a measurement can't be, in words; whether its block counts no more."""
+
+NAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}"
+"""Names of runs and chapters: of folders, with room for our own prefixes and suffixes."""
+
+
+def is_name(text: str) -> bool:
+    return re.fullmatch(NAME, text) is not None
+
+
+def undisturbed(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Observations (see COLUMNS) that count, and the rest: disturbed ones and blocks left out."""
+    marked = frame[frame["flags"].str.contains(f'"{DISTURBED}"', regex=False)]
+    if marked.empty:
+        return frame, marked
+    flags = marked["flags"].map(json.loads)
+    disturbed = flags.map(lambda flag: DISTURBED in flag)
+    block = ["chapter", "experiment", "block"]
+    left_out = marked.loc[flags.map(lambda flag: LEFT_OUT in flag), block]
+    out = pd.MultiIndex.from_frame(frame[block]).isin(pd.MultiIndex.from_frame(left_out))
+    out |= frame.index.isin(disturbed.index[disturbed])
+    return frame[~out].reset_index(drop=True), frame[out].reset_index(drop=True)
