@@ -16,10 +16,10 @@ from collections.abc import Iterable, Mapping
 
 import pandas as pd
 
-from pgrerun import published, statistics
-from pgrerun.claims import Claim, Judgement, Predicate, Verdict
 from pgrerun.errors import CannotMeasure
-from pgrerun.statistics import Interval, NoiseFloor
+from pgrerun.record import printed, statistics
+from pgrerun.record.claims import Claim, Judgement, Predicate, Verdict
+from pgrerun.record.statistics import Interval, NoiseFloor
 
 
 class Sentence(str):
@@ -36,7 +36,7 @@ class Sentence(str):
 
 
 def number(x: float, decimals: int | None = None) -> str:
-    """A number for prose: four significant digits, or rounded to `decimals` places; thousands with commas."""
+    """A number for prose: four significant digits, or so many `decimals`; commas for thousands."""
     if math.isnan(x):
         return "no number"
     if math.isinf(x):
@@ -54,7 +54,7 @@ def number(x: float, decimals: int | None = None) -> str:
 
 
 def _decimals(x: Interval, against: Iterable[float] = ()) -> int | None:
-    """Decimal places that the interval supports, and that keep its ends apart from other numbers."""
+    """Decimal places that the interval supports, and that keep its ends apart from others."""
     width = x.high - x.low
     if not math.isfinite(width) or width <= 0:
         return None
@@ -63,7 +63,11 @@ def _decimals(x: Interval, against: Iterable[float] = ()) -> int | None:
     least = decimals
     for end in (x.low, x.high):
         for other in against:
-            while end != other and round(end, decimals) == round(other, decimals) and decimals < least + 6:
+            while (
+                end != other
+                and round(end, decimals) == round(other, decimals)
+                and decimals < least + 6
+            ):
                 decimals += 1
     return decimals
 
@@ -73,7 +77,7 @@ def _spaced(unit: str) -> str:
 
 
 def interval(x: Interval | float, unit: str = "", against: Iterable[float] = ()) -> Sentence:
-    """"1.31 [1.29, 1.34] s": estimate and interval; an exact fact, or a lone value, without brackets.
+    """ "1.31 [1.29, 1.34] s": estimate and interval; an exact fact or a lone value has no brackets.
 
     `against` are numbers that the interval is compared with, whose side must stay visible.
     """
@@ -104,7 +108,7 @@ def _plural(noun: str) -> str:
 
 
 def count(n: float, noun: str, plural: str = "") -> Sentence:
-    """"no pages", "1 page", "12,345 pages"; the plural is formed unless given."""
+    """ "no pages", "1 page", "12,345 pages"; the plural is formed unless given."""
     if n == 1:
         return Sentence(f"1 {noun}")
     return Sentence(f"{'no' if n == 0 else number(n)} {plural or _plural(noun)}")
@@ -118,34 +122,52 @@ def _percent(share: float) -> str:
 
 
 def ratio_sentence(x: Interval, what: str, a: str, b: str, margin: float = 0.05) -> Sentence:
-    """Compare two arms: "The throughput of two backends is 1.31 [1.29, 1.34] times that of one backend (…)."
+    """Compare two variants: "The throughput of two backends is 1.31 [1.29, 1.34] times that of …"
 
     `what` goes after "the"; `margin` is the smallest effect of interest.
     """
     value = _measured(x, against=(1, 1 + margin, 1 / (1 + margin)))
     if not x.enough:
-        return Sentence(f"The {what} of {a} relative to that of {b} is {value}, from too few pairs for a verdict.")
+        return Sentence(
+            f"The {what} of {a} relative to that of {b} is {value}, from too few pairs for a"
+            " verdict."
+        )
     if statistics.equivalent(x, margin):
-        return Sentence(f"The {what} of {a} and that of {b} are equal within {_percent(margin)}: their ratio is {value}.")
+        return Sentence(
+            f"The {what} of {a} and that of {b} are equal within {_percent(margin)}: their ratio is"
+            f" {value}."
+        )
     if x.low <= 1 <= x.high:
-        return Sentence(f"The {what} of {a} can't be told from that of {b}: their ratio is {value}.")
+        return Sentence(
+            f"The {what} of {a} can't be told from that of {b}: their ratio is {value}."
+        )
     return Sentence(f"The {what} of {a} is {value.replace(' (', ' times that of ' + b + ' (', 1)}.")
 
 
-def then_and_now(printed: float | str, measured: Interval | float, what: str, unit: str = "") -> Sentence:
+def then_and_now(
+    printed: float | str, measured: Interval | float, what: str, unit: str = ""
+) -> Sentence:
     """Put a printed value beside a measured one; `what` is a phrase that goes after "the".
 
     `printed` may be the document's words, which are then only quoted.
     """
     if isinstance(printed, str):
-        return Sentence(f"In print the {what} is {_escape(printed)}; here it is {_measured(measured, unit)}.")
+        return Sentence(
+            f"In print the {what} is {_escape(printed)}; here it is {_measured(measured, unit)}."
+        )
     x = measured if isinstance(measured, Interval) else statistics.exact(measured)
     value = _measured(measured, unit, (printed,))
     said = f"In print the {what} is {number(printed)}{_spaced(unit)}; here it is {value}"
     if x.n == 1 and not x.exact:
         return Sentence(f"{said}.")
     if x.exact:
-        where = "the same" if math.isclose(x.estimate, printed, rel_tol=1e-9) else "more" if x.estimate > printed else "less"
+        where = (
+            "the same"
+            if math.isclose(x.estimate, printed, rel_tol=1e-9)
+            else "more"
+            if x.estimate > printed
+            else "less"
+        )
     elif x.low <= printed <= x.high:
         where = "which agrees with the print"
     else:
@@ -156,19 +178,36 @@ def then_and_now(printed: float | str, measured: Interval | float, what: str, un
 def noise(floor: NoiseFloor) -> Sentence:
     """What an A/A comparison allows to be seen."""
     if not math.isfinite(floor.floor):
-        return Sentence("Two arms that do the same were compared too few times to know the noise.")
-    said = f"Two arms that do the same have the ratio {_measured(floor.ratio, against=(1,))}"
-    alarm = ", although they can't differ: one comparison in twenty misses 1 by chance, and this is one" if floor.false_alarm else ""
-    return Sentence(f"{said}{alarm}; an effect below {_percent(floor.floor - 1)} can't be told from noise in this run.")
+        return Sentence(
+            "Two variants that do the same were compared too few times to know the noise."
+        )
+    said = f"Two variants that do the same have the ratio {_measured(floor.ratio, against=(1,))}"
+    alarm = (
+        ", although they can't differ: one comparison in twenty misses 1 by chance, and this is one"
+        if floor.false_alarm
+        else ""
+    )
+    return Sentence(
+        f"{said}{alarm}; an effect below {_percent(floor.floor - 1)} can't be told from noise in"
+        " this run."
+    )
 
 
 def prediction(text: str, **numbers: Interval | float | str) -> Sentence:
-    """What is expected before the result is seen; {names} in the text are filled with formatted numbers."""
-    filled = {name: value if isinstance(value, str) else str(interval(value)) for name, value in numbers.items()}
+    """What is expected before the result is seen; {names} in the text become formatted numbers."""
+    filled = {
+        name: value if isinstance(value, str) else str(interval(value))
+        for name, value in numbers.items()
+    }
     return Sentence(f"**Prediction.** {text.format(**filled) if filled else text}")
 
 
-KINDS = {"printed": "In print", "published": "Published run", "measured": "This run", "simulated": "Simulated"}
+KINDS = {
+    "printed": "In print",
+    "published": "Published run",
+    "measured": "This run",
+    "simulated": "Simulated",
+}
 
 
 def described(frame: pd.DataFrame) -> Sentence:
@@ -207,7 +246,11 @@ def _capital(text: str) -> str:
 def _sides(j: Judgement) -> list[float]:
     """The numbers that decided, so that rounding doesn't blur them."""
     claim = j.claim
-    margin = [1.0, 1 + claim.margin, 1 / (1 + claim.margin)] if claim.printed is None or claim.predicate is Predicate.RATIO else []
+    margin = (
+        [1.0, 1 + claim.margin, 1 / (1 + claim.margin)]
+        if claim.printed is None or claim.predicate is Predicate.RATIO
+        else []
+    )
     return margin + ([claim.printed] if claim.printed is not None else [])
 
 
@@ -219,15 +262,29 @@ def _found(j: Judgement) -> str:
     if claim.predicate is Predicate.BUG:
         return ""
     several = isinstance(evidence, Mapping)
-    each = {name: _measured(x, against=_sides(j)) for name, x in (evidence if several else {"": evidence}).items()}
+    each = {
+        name: _measured(x, against=_sides(j))
+        for name, x in (evidence if several else {"": evidence}).items()
+    }
     values = evidence.values() if several else [evidence]
-    how = "simulated" if all(isinstance(x, Interval) and x.simulated for x in values) else "measured"
-    here = f"{how} here: {', '.join(f'{_escape(name)} {value}' for name, value in each.items())}" if several else f"{how} here it is {each['']}"
+    how = (
+        "simulated" if all(isinstance(x, Interval) and x.simulated for x in values) else "measured"
+    )
+    here = (
+        f"{how} here: {', '.join(f'{_escape(name)} {value}' for name, value in each.items())}"
+        if several
+        else f"{how} here it is {each['']}"
+    )
     match claim.predicate:
         case Predicate.DIRECTION:
-            return f"{_capital(here.replace(' it is', f', the {claim.quantity} is'))}; 1 would be no difference."
+            return (
+                f"{_capital(here.replace(' it is', f', the {claim.quantity} is'))}; 1 would be no"
+                " difference."
+            )
         case Predicate.AT_MOST | Predicate.AT_LEAST:
-            return f"The {claim.quantity} should be {claim.predicate} {number(claim.printed)}; {here}."
+            return (
+                f"The {claim.quantity} should be {claim.predicate} {number(claim.printed)}; {here}."
+            )
         case _:
             return f"In print, the {claim.quantity} is {number(claim.printed)}; {here}."
 
@@ -235,20 +292,29 @@ def _found(j: Judgement) -> str:
 def _facts_found(facts: Mapping[str, bool]) -> str:
     true = [_escape(name) for name, value in facts.items() if value]
     false = [_escape(name) for name, value in facts.items() if not value]
-    said = f"Of {count(len(facts), 'fact')} checked here, {len(true) or 'none'} {'is' if len(true) == 1 else 'are'} as claimed"
+    said = (
+        f"Of {count(len(facts), 'fact')} checked here, {len(true) or 'none'}"
+        f" {'is' if len(true) == 1 else 'are'} as claimed"
+    )
     said += f" ({'; '.join(true)})" if true else ""
     return said + (f"; otherwise: {'; '.join(false)}." if false else ".")
 
 
 _EFFECT = {
     Verdict.HOLDS: "The effect is there and reaches the print: the claim **holds**",
-    Verdict.WEAKER: "The direction is as claimed, the effect smaller than in print: the claim is **weaker**",
-    Verdict.GONE: "That is no difference of interest (within {margin} of 1): the effect is **gone**",
+    Verdict.WEAKER: (
+        "The direction is as claimed, the effect smaller than in print: the claim is **weaker**"
+    ),
+    Verdict.GONE: (
+        "That is no difference of interest (within {margin} of 1): the effect is **gone**"
+    ),
     Verdict.REVERSED: "That is the opposite of what was claimed: the effect is **reversed**",
 }
 _WORDS: Mapping[Predicate, Mapping[Verdict, str]] = {
     Predicate.RATIO: _EFFECT,
-    Predicate.DIRECTION: _EFFECT | {Verdict.HOLDS: "The difference has the claimed direction: the claim **holds**"},
+    Predicate.DIRECTION: (
+        _EFFECT | {Verdict.HOLDS: "The difference has the claimed direction: the claim **holds**"}
+    ),
     Predicate.AT_MOST: {
         Verdict.HOLDS: "That keeps within the bound: the claim **holds**",
         Verdict.WEAKER: "The bound is kept only in part: the claim is **weaker**",
@@ -284,7 +350,7 @@ def _concluded(j: Judgement) -> str:
 
 
 def _claimed(claim: Claim) -> str:
-    where = f"{_escape(published.cited(claim.section))}; {claim.id}"
+    where = f"{_escape(printed.cited(claim.section))}; {claim.id}"
     return f"{_capital(claim.document_name)} ({where}) says: “{_escape(claim.claim)}”"
 
 
@@ -292,7 +358,10 @@ def judgement(j: Judgement) -> Sentence:
     """What was claimed and where, what was measured here, and what that makes of the claim."""
     if j.verdict is Verdict.NOT_TESTABLE:
         reason = _escape(j.note.rstrip("."))
-        return Sentence(f"{_claimed(j.claim)} That is **not testable here**: {reason} (missing: {_escape(j.capability)}).")
+        return Sentence(
+            f"{_claimed(j.claim)} That is **not testable here**: {reason} (missing:"
+            f" {_escape(j.capability)})."
+        )
     return Sentence(" ".join(filter(None, [_claimed(j.claim), _found(j), _concluded(j)])))
 
 
@@ -312,17 +381,28 @@ def evidence(j: Judgement) -> str:
 
 def set_aside(name: str, reason: CannotMeasure) -> Sentence:
     """Why an experiment did not run; `name` may be the name of its function."""
-    return Sentence(f"The experiment “{name.replace('_', ' ').strip()}” was set aside: {_escape(str(reason).rstrip('.'))} (missing: {_escape(reason.capability)}).")
+    return Sentence(
+        f"The experiment “{name.replace('_', ' ').strip()}” was set aside:"
+        f" {_escape(str(reason).rstrip('.'))} (missing: {_escape(reason.capability)})."
+    )
 
 
 def summary(judgements: Iterable[Judgement]) -> Sentence:
     """How many of the claims hold, in one sentence."""
     found = Counter(j.verdict for j in judgements)
     words = {
-        Verdict.HOLDS: ("holds", "hold"), Verdict.WEAKER: ("is weaker", "are weaker"), Verdict.GONE: ("is gone", "are gone"),
-        Verdict.REVERSED: ("is reversed", "are reversed"), Verdict.STILL_THERE: ("is a bug that is still there", "are bugs that are still there"),
+        Verdict.HOLDS: ("holds", "hold"),
+        Verdict.WEAKER: ("is weaker", "are weaker"),
+        Verdict.GONE: ("is gone", "are gone"),
+        Verdict.REVERSED: ("is reversed", "are reversed"),
+        Verdict.STILL_THERE: ("is a bug that is still there", "are bugs that are still there"),
         Verdict.FIXED: ("is a bug that was fixed", "are bugs that were fixed"),
-        Verdict.NOT_RESOLVED: ("is not resolved", "are not resolved"), Verdict.NOT_TESTABLE: ("is not testable here", "are not testable here"),
-    }  # fmt: skip
+        Verdict.NOT_RESOLVED: ("is not resolved", "are not resolved"),
+        Verdict.NOT_TESTABLE: ("is not testable here", "are not testable here"),
+    }
     parts = [f"{found[v]} {words[v][found[v] > 1]}" for v in words if found[v]]
-    return Sentence(f"Of {count(found.total(), 'claim')}: {', '.join(parts)}." if parts else "No claim was judged.")
+    return Sentence(
+        f"Of {count(found.total(), 'claim')}: {', '.join(parts)}."
+        if parts
+        else "No claim was judged."
+    )

@@ -25,12 +25,18 @@ class Table:
 
     def _repr_html_(self) -> str:
         texts = self._texts()
-        numeric = [all(isinstance(value, Real) for value in self.frame[column]) for column in self.frame]
+        numeric = [
+            all(isinstance(value, Real) for value in self.frame[column]) for column in self.frame
+        ]
         head = "".join(f'<th scope="col">{html.escape(_words(column))}</th>' for column in texts)
         rows = []
         for row in texts.itertuples(index=False):
             cells = (
-                f'<td class="number">{html.escape(text)}</td>' if number else f"<td>{html.escape(text)}</td>"
+                (
+                    f'<td class="number">{html.escape(text)}</td>'
+                    if number
+                    else f"<td>{html.escape(text)}</td>"
+                )
                 for text, number in zip(row, numeric)
             )
             rows.append(f"<tr>{''.join(cells)}</tr>")
@@ -38,7 +44,8 @@ class Table:
         body = "".join(rows)
         # The wrapper scrolls on a narrow screen; a focusable region can be scrolled by keyboard.
         return (
-            f'<div class="result-table" tabindex="0" role="region" aria-label="{html.escape(self.caption or "table")}">'
+            '<div class="result-table" tabindex="0" role="region"'
+            f' aria-label="{html.escape(self.caption or "table")}">'
             f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
         )
 
@@ -53,7 +60,7 @@ def _words(column: object) -> str:
 
 
 def _text(value: object) -> str:
-    """Whole numbers in full with thin thousands, others to four significant digits, nothing for nothing."""
+    """Whole numbers in full with thin thousands, others to four digits, nothing for nothing."""
     if value is None or value is pd.NA or (isinstance(value, float) and pd.isna(value)):
         return ""
     if isinstance(value, bool) or str(type(value)) == "<class 'numpy.bool'>":

@@ -1,0 +1,206 @@
+"""Cases beside each other: values with intervals, parts of a whole, every repetition."""
+
+import json
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+from pgrerun.page import narrate
+from pgrerun.page.charts import encodings
+from pgrerun.page.charts.figure import CATEGORIES, MARKS, Axis, Figure, Reference, Words, figure_of
+from pgrerun.record import statistics
+from pgrerun.record.statistics import Interval
+
+
+def row(label: str, kind: str, value: Interval | float, **more: Any) -> dict[str, Any]:
+    """One row of a chart's frame: an interval becomes value, low and high; `more` are columns."""
+    if isinstance(value, Interval):
+        more |= {"low": value.low, "high": value.high}
+        value = value.estimate
+    return {"label": label, "kind": kind, "value": value, **more}
+
+
+def compare(
+    frame: pd.DataFrame,
+    words: Words,
+    axis: Axis,
+    *,
+    reference: Reference | None = None,
+    own_scales: bool = False,
+) -> Figure:
+    """Numbers of different provenance for the same things, one row per thing.
+
+    `frame` has `label` (the rung or case), `kind` (one of `MARKS`), `value`, and
+    where there is an interval `low` and `high`; rows are drawn in the order in
+    which labels first occur. A column `panel` splits the chart into
+    stacked panels, with `own_scales` each with an axis of its own (panels of
+    different units; their names then say the unit). ValueError if a column is missing or a kind
+    unknown.
+    """
+    facet = encodings.panel_of(frame)
+    quantity, unit = axis.quantity, axis.unit
+    rows = encodings.tidy(frame, ["label", "kind", "value"] + ([facet] if facet else []))
+    kinds = encodings.present(rows)
+    y = encodings.rows_axis(rows)
+    offset = alt.YOffset("provenance:N", sort=kinds)
+    scale = encodings.scale(axis.log, axis.zero)
+    tooltip = encodings.tooltip(
+        rows, {"label": "", "provenance": "", "value": quantity, "low": "from", "high": "to"}
+    )
+    base = alt.Chart().encode(y=y, yOffset=offset)
+    layers = [
+        base.mark_point(size=85, strokeWidth=1.9, opacity=1).encode(
+            x=encodings.x_axis("value", quantity, unit, scale),
+            tooltip=tooltip,
+            **encodings.provenance(kinds),
+        ),
+    ]
+    if {"low", "high"} <= set(rows.columns):
+        rules = base.transform_filter("isValid(datum.low) && isValid(datum.high)").mark_rule(
+            strokeWidth=2
+        )
+        low = encodings.x_axis("low", quantity, unit, scale)
+        layers.insert(
+            0, rules.encode(x=low, x2="high:Q", stroke=encodings.stroke(kinds), tooltip=tooltip)
+        )
+    if reference is not None:
+        layers = encodings.rule(reference) + layers
+    chart = encodings.panels(
+        alt.layer(*layers), rows, facet, max(22, 15 * len(kinds)) * rows["lines"].nunique()
+    )
+    if own_scales:
+        chart = chart.resolve_scale(x="independent")
+    columns = encodings.columns(
+        rows,
+        {facet or "": facet or "", "label": "case", "provenance": "provenance"},
+        encodings.measure(quantity, unit),
+    )
+    return figure_of(chart, words, columns, narrate.described(frame))
+
+
+def stacked(
+    frame: pd.DataFrame, words: Words, axis: Axis, *, reference: Reference | None = None
+) -> Figure:
+    """What a whole consists of: one bar per case, its segments the parts.
+
+    `frame` has `label` (the bar: "report's bound", "PostgreSQL 18"), `part` (the segment:
+    "accounts: index leaf"), `value` and `kind` (one of `MARKS`; a bar has one); a column `panel`
+    splits the chart into stacked panels ("read", "written"). Segments stack in the order in which
+    they first occur; the total stands at the bar's end. Printed and simulated bars are outlined
+    (simulated: dashed), measured ones are filled. `reference` draws a labelled rule.
+    """
+    facet = encodings.panel_of(frame)
+    by = [facet] if facet else []
+    rows = encodings.tidy(frame, ["label", "part", "value", "kind", *by])
+    segments = list(dict.fromkeys(rows["part"]))
+    rows["order"] = rows["part"].map(segments.index)
+    longest = rows.groupby([*by, "label"])["value"].sum().max()
+    top = 1.12 * max(longest, reference.value if reference else 0)
+    bars = _bars(rows, segments, axis, top)
+    layers = bars + (encodings.rule(reference) if reference else [])
+    chart = encodings.panels(alt.layer(*layers), rows, facet, 34 * rows["lines"].nunique())
+    headings = {facet or "": facet or "", "label": "case", "part": "part"}
+    measure = encodings.measure(axis.quantity, axis.unit)
+    columns = encodings.columns(rows, headings | {"provenance": "provenance"}, measure)
+    spoken = frame.assign(label=frame["label"].astype(str) + ", " + frame["part"])
+    return figure_of(chart, words, columns, narrate.described(spoken))
+
+
+def _bars(rows: pd.DataFrame, segments: list[str], axis: Axis, top: float) -> list[alt.Chart]:
+    """Filled bars, washes and outlines of hollow ones, and each bar's total; up to `top`."""
+    colours = [CATEGORIES[i % len(CATEGORIES)] for i in range(len(segments))]
+    colour = alt.Color(
+        "part:N",
+        title=None,
+        sort=segments,
+        scale=alt.Scale(domain=segments, range=colours),
+        legend=encodings.legend("bottom", 3),
+    )
+    y = encodings.rows_axis(rows, grid=False)
+    fields = {"label": "", "part": "", "value": axis.quantity, "provenance": ""}
+    length = alt.Scale(domain=[0, top], nice=False)
+    base = alt.Chart().encode(
+        y=y,
+        x=encodings.x_axis("sum(value)", axis.quantity, axis.unit, length),
+        order="order:Q",
+        color=colour,
+        tooltip=encodings.tooltip(rows, fields),
+    )
+    outlined = [f"datum.provenance === {json.dumps(m.title)}" for m in MARKS.values() if not m.fill]
+    hollow = " || ".join(outlined)
+    height = {"band": 0.62}
+    filled = base.transform_filter(f"!({hollow})").mark_bar(height=height)
+    # A hollow bar keeps a wash of colour, so that its segments can be told apart.
+    washes = base.transform_filter(hollow).mark_bar(height=height, opacity=0.2)
+    outlines = base.transform_filter(hollow).mark_bar(height=height, filled=False, strokeWidth=1.5)
+    dashed = outlines.encode(strokeDash=encodings.dash(encodings.present(rows), named=False))
+    total = alt.Text("sum(value):Q", format=",.3~r")
+    totals = alt.Chart().mark_text(align="left", dx=5).encode(y=y, x="sum(value):Q", text=total)
+    return [filled, washes, dashed, totals]
+
+
+def observations(
+    frame: pd.DataFrame, words: Words, axis: Axis, *, intervals: pd.DataFrame | None = None
+) -> Figure:
+    """Every repetition as a tick, above the median and its interval.
+
+    `frame` has `label` (the variant) and `value`, optionally `block` and `kind` (one of
+    `MARKS`, else all are `measured`); nothing is left out of the picture. `intervals`
+    has `label`, `value`, `low`, `high` and the same optional columns; by default
+    `statistics.median` makes them.
+    """
+    facet = encodings.panel_of(frame)
+    by = [*([facet] if facet else []), "label", "kind"]
+    repetitions = encodings.tidy(_with_kind(frame), [*by, "value"])
+    given = _medians(repetitions, by) if intervals is None else _with_kind(intervals)
+    medians = encodings.tidy(given, [*by, "value", "low", "high"])
+    parts = [repetitions.assign(row="repetition"), medians.assign(row="median")]
+    rows = pd.concat(parts, ignore_index=True)
+    kinds = encodings.present(rows)
+    rows["lane"] = rows["provenance"] + ", " + rows["row"]
+    lanes = [f"{kind}, {row}" for kind in kinds for row in ("repetition", "median")]
+    chart = _ticks_and_medians(rows, lanes, kinds, axis)
+    height = 20 * len(lanes) * rows["lines"].nunique()
+    headings = {facet or "": facet or "", "label": "case", "provenance": "provenance"}
+    measure = encodings.measure(axis.quantity, axis.unit)
+    columns = encodings.columns(rows, headings | {"row": "what", "block": "block"}, measure)
+    panels = encodings.panels(chart, rows, facet, height)
+    return figure_of(panels, words, columns, narrate.described(medians))
+
+
+def _ticks_and_medians(
+    rows: pd.DataFrame, lanes: list[str], kinds: list[str], axis: Axis
+) -> alt.LayerChart:
+    scale = encodings.scale(axis.log, axis.zero)
+    value, low = (
+        encodings.x_axis(field, axis.quantity, axis.unit, scale) for field in ("value", "low")
+    )
+    fields = {"label": "", "provenance": "", "block": "block", "value": axis.quantity}
+    tooltip = encodings.tooltip(rows, fields | {"low": "from", "high": "to"})
+    offset = alt.YOffset("lane:N", sort=lanes)
+    base = alt.Chart().encode(y=encodings.rows_axis(rows), yOffset=offset, tooltip=tooltip)
+    marks = encodings.provenance(kinds)
+    # a tick has no inside to fill
+    ticks = base.transform_filter("datum.row === 'repetition'").mark_point(
+        shape="M0,-1V1", size=170, strokeWidth=1.5, opacity=0.75
+    )
+    median = base.transform_filter("datum.row === 'median'")
+    return alt.layer(
+        ticks.encode(x=value, stroke=marks["stroke"]),
+        median.mark_rule(strokeWidth=2).encode(x=low, x2="high:Q", stroke=marks["stroke"]),
+        median.mark_point(size=70, strokeWidth=1.9, opacity=1).encode(x=value, **marks),
+    )
+
+
+def _with_kind(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame if "kind" in frame else frame.assign(kind="measured")
+
+
+def _medians(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    def one(values: pd.Series) -> dict[str, float]:
+        interval = statistics.median(values.to_numpy())
+        return {"value": interval.estimate, "low": interval.low, "high": interval.high}
+
+    groups = rows.groupby(by, sort=False)
+    return pd.DataFrame([dict(zip(by, key)) | one(group["value"]) for key, group in groups])

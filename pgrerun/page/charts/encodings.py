@@ -1,0 +1,165 @@
+"""What the charts share: rows, axes, legends, panels, and the marks of provenance."""
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+from pgrerun.page.charts.figure import GREY, MARKS, Mark, Reference
+
+_LABEL_WIDTH = 22  # characters; keeps the plot readable on a phone
+
+
+def panel_of(frame: pd.DataFrame) -> str | None:
+    return "panel" if "panel" in frame else None
+
+
+def tidy(frame: pd.DataFrame, needed: Sequence[str]) -> pd.DataFrame:
+    missing = [column for column in needed if column not in frame]
+    if missing:
+        raise ValueError(
+            f"the frame of a chart lacks {', '.join(missing)}; it has"
+            f" {', '.join(map(str, frame.columns))}"
+        )
+    if frame.empty:
+        raise ValueError("the frame of a chart is empty")
+    rows = frame.copy()
+    unknown = set(rows["kind"]) - set(MARKS)
+    if unknown:
+        raise ValueError(
+            f"unknown kind of number: {', '.join(map(str, unknown))}; known: {', '.join(MARKS)}"
+        )
+    rows["provenance"] = rows["kind"].map(lambda kind: MARKS[kind].title)
+    if "label" in rows:
+        rows["label"] = rows["label"].astype(str)
+        rows["lines"] = rows["label"].map(lambda label: textwrap.fill(label, _LABEL_WIDTH))
+    return rows
+
+
+def present(rows: pd.DataFrame) -> list[str]:
+    return [mark.title for kind, mark in MARKS.items() if (rows["kind"] == kind).any()]
+
+
+def _by_title(titles: Sequence[str]) -> list[Mark]:
+    return [next(mark for mark in MARKS.values() if mark.title == title) for title in titles]
+
+
+def legend(orient: str, columns: int) -> alt.Legend:
+    return alt.Legend(
+        orient=orient,
+        direction="horizontal",
+        title=None,
+        symbolSize=85,
+        symbolStrokeWidth=1.8,
+        symbolOpacity=1,
+        labelLimit=240,
+        columns=columns,
+        columnPadding=14,
+        offset=24 if orient == "top" else 18,  # the page's script fits the columns to its width
+    )
+
+
+def stroke(kinds: list[str]) -> alt.Stroke:
+    scale = alt.Scale(domain=kinds, range=[mark.colour for mark in _by_title(kinds)])
+    return alt.Stroke("provenance:N", title=None, scale=scale, legend=legend("top", 4))
+
+
+def dash(kinds: list[str], named: bool = True) -> alt.StrokeDash:
+    scale = alt.Scale(domain=kinds, range=[list(mark.dash) for mark in _by_title(kinds)])
+    shown = legend("top", 4) if named else None
+    return alt.StrokeDash("provenance:N", title=None, scale=scale, legend=shown)
+
+
+def provenance(kinds: list[str]) -> dict[str, Any]:
+    """The encodings that make a point's provenance: outline, fill, shape and dash."""
+    marks = _by_title(kinds)
+    fills = [mark.colour if mark.fill else "transparent" for mark in marks]
+    shown = legend("top", 4)
+    return {
+        "stroke": stroke(kinds),
+        "fill": alt.Fill(
+            "provenance:N", title=None, scale=alt.Scale(domain=kinds, range=fills), legend=shown
+        ),
+        "shape": alt.Shape(
+            "provenance:N",
+            title=None,
+            legend=shown,
+            scale=alt.Scale(domain=kinds, range=[mark.shape for mark in marks]),
+        ),
+        "strokeDash": dash(kinds),
+    }
+
+
+def rows_axis(rows: pd.DataFrame, grid: bool = True) -> alt.Y:
+    words = "split(datum.label, '\\n')"
+    axis = alt.Axis(
+        labelExpr=words, labelLimit=200, ticks=False, domain=False, grid=grid, labelPadding=10
+    )
+    return alt.Y("lines:N", sort=list(dict.fromkeys(rows["lines"])), title=None, axis=axis)
+
+
+def scale(log: bool = False, zero: bool = False) -> alt.Scale:
+    return alt.Scale(type="log", nice=False, padding=12) if log else alt.Scale(zero=zero, nice=True)
+
+
+def x_axis(field: str, quantity: str, unit: str, scale: alt.Scale) -> alt.X:
+    return alt.X(
+        f"{field}:Q", title=measure(quantity, unit), scale=scale, axis=alt.Axis(tickCount=5)
+    )
+
+
+def measure(quantity: str, unit: str) -> str:
+    return f"{quantity} ({unit})" if unit else quantity
+
+
+def tooltip(rows: pd.DataFrame, titles: Mapping[str, str]) -> list[alt.Tooltip]:
+    def one(field: str, title: str) -> alt.Tooltip:
+        numeric = pd.api.types.is_numeric_dtype(rows[field])
+        name = title or {"label": "case"}.get(field, field)
+        return alt.Tooltip(
+            f"{field}:{'Q' if numeric else 'N'}",
+            title=name,
+            **({"format": ".4~g"} if numeric else {}),
+        )
+
+    return [one(field, title) for field, title in titles.items() if field in rows]
+
+
+def rule(reference: Reference) -> list[alt.Chart]:
+    value, label = reference.value, reference.label
+    one = alt.Data(values=[{}])  # one rule, not one per row of the chart's data
+    rule = (
+        alt.Chart(one)
+        .mark_rule(color=GREY, strokeDash=[5, 3], strokeWidth=1.3)
+        .encode(x=alt.datum(value))
+    )
+    if not label:
+        return [rule]
+    words = alt.Chart(one).mark_text(align="center", baseline="bottom", dy=-4, fontSize=11)
+    return [rule, words.encode(x=alt.datum(value), y=alt.value(0), text=alt.value(label))]
+
+
+def panels(
+    layers: alt.LayerChart, rows: pd.DataFrame, facet: str | None, height: float
+) -> alt.TopLevelMixin:
+    if facet is None:
+        fit = alt.AutoSizeParams(
+            type="fit-x", contains="padding"
+        )  # the legend takes no height from the plot
+        return layers.properties(data=rows, width="container", height=height, autosize=fit)
+    # Vega-Lite can't fit panels to a container; the page's script sets the panel's width.
+    header = alt.Header(
+        title=None, labelOrient="top", labelAnchor="start", labelFontWeight="bold", labelPadding=4
+    )
+    row = alt.Row(f"{facet}:N", sort=list(dict.fromkeys(rows[facet])), header=header)
+    return layers.properties(width=480, height=height).facet(row=row, data=rows)
+
+
+def columns(rows: pd.DataFrame, words: Mapping[str, str], measure: str) -> dict[str, str]:
+    known = {field: title for field, title in words.items() if field in rows}
+    known["value"] = measure
+    return known | {
+        field: title for field, title in {"low": "from", "high": "to"}.items() if field in rows
+    }

@@ -1,0 +1,338 @@
+"""How a chart travels from a notebook into a page: its words, its marks and its outputs."""
+
+import base64
+import html
+import json
+import re
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+import vl_convert
+
+from pgrerun.errors import BookError
+
+VEGALITE_MIME = "application/vnd.vegalite.v6+json"
+
+
+#: the Vega-Lite that Altair writes, in the form that vl-convert asks for
+VEGALITE_VERSION = ".".join(alt.VEGALITE_VERSION.split(".")[:2])
+
+
+@dataclass(frozen=True)
+class Mark:
+    """How one kind of number is drawn; `title` is its name in every legend."""
+
+    title: str
+    colour: str
+    shape: str
+    fill: bool
+    dash: tuple[float, float] = (1, 0)
+
+
+# Each colour keeps a contrast of at least 3:1 with a white and with a near-black page
+# (a test computes it), so that the same specification serves both themes.
+MARKS: Mapping[str, Mark] = {
+    "printed": Mark("printed", "#D55E00", "diamond", fill=False),
+    "published": Mark("published run", "#7F858D", "circle", fill=True),
+    "measured": Mark("this run", "#2F7CC0", "circle", fill=True),
+    "simulated": Mark("simulated", "#A0609F", "square", fill=False, dash=(2.5, 1.8)),
+}
+
+
+#: neighbours in a stack differ in hue and in lightness
+CATEGORIES = (
+    "#2F7CC0",
+    "#D55E00",
+    "#128A68",
+    "#B5579B",
+    "#8C6D31",
+    "#7277D5",
+    "#C44E52",
+    "#4A8A94",
+    "#8A8410",
+    "#7F858D",
+)
+
+
+GREY = "#7F858D"
+
+
+_PICTURE_WIDTH = 640
+
+
+_LEAST_PANEL = 120
+
+
+_LEGEND_COLUMN = 160
+
+
+@dataclass(frozen=True)
+class Words:
+    """What a chart says in words.
+
+    question     its title
+    caption      what is drawn, and what it shows
+    name         names the download and the anchor ("" makes one of the question)
+    description  what is read aloud; "" for the chart's data in words
+    """
+
+    question: str
+    caption: str
+    name: str = ""
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What a number is: quantity and unit ("" for a ratio) make the title.
+
+    `log` and `zero` choose the scale: logarithmic, or beginning at 0.
+    """
+
+    quantity: str
+    unit: str = ""
+    log: bool = False
+    zero: bool = False
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A labelled rule across a chart: 1 for a ratio, the least that is possible."""
+
+    value: float
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A chart with its words and its data; the last value of a notebook cell.
+
+    `columns` maps a field of the chart's data to its heading in the page's table
+    and in the downloaded CSV, in order. `name` names the download and the anchor.
+    """
+
+    chart: alt.TopLevelMixin
+    question: str
+    caption: str
+    description: str
+    columns: Mapping[str, str]
+    name: str = ""
+
+    def __post_init__(self):
+        for word in ("question", "caption", "description"):
+            if not getattr(self, word).strip():
+                raise BookError(
+                    f"A chart has no {word}: give every chart a question, a caption and a"
+                    " description."
+                )
+
+    def spec(self) -> dict[str, Any]:
+        """The Vega-Lite specification, its data and words inside."""
+        meta = {
+            "name": self.name or slug(self.question),
+            "question": self.question,
+            "caption": self.caption,
+            "columns": [{"field": field, "title": title} for field, title in self.columns.items()],
+        }
+        chart = self.chart.properties(description=self.description, usermeta=meta)
+        # Altair's default theme goes; the picture's theme and the page's come later
+        return {key: value for key, value in chart.to_dict().items() if key != "config"}
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, Any]:
+        return mimebundle(self.spec(), png="image/png" in (include or ()))
+
+
+def figure_of(
+    chart: alt.TopLevelMixin, words: Words, columns: Mapping[str, str], description: str
+) -> Figure:
+    """`description` is the chart's data in words, for where `words` has no description."""
+    spoken = words.description or str(description)
+    return Figure(chart, words.question, words.caption, spoken, columns, words.name)
+
+
+def slug(words: str) -> str:
+    """`words` as a file name and an anchor."""
+    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")[:60].strip("-")
+
+
+def enable() -> None:
+    """Make plain Altair charts draw offline too (an exercise's own chart, say).
+
+    Registers and selects the Altair renderer `pgrerun`. Altair's own default loads
+    Vega from a public server, and its `jupyterlab` renderer emits a MIME type that
+    papermill's notebook validation refuses.
+    """
+    alt.renderers.register("pgrerun", lambda spec, **_: mimebundle(spec))
+    alt.renderers.enable("pgrerun")
+
+
+def mimebundle(spec: dict[str, Any], *, png: bool = False) -> dict[str, Any]:
+    """One chart's outputs: specification, HTML with a picture inside, and plain text.
+
+    With `png` also the picture by itself, for an exporter that reads no HTML: no page
+    and no notebook shows it, and it takes longest to draw.
+    BookError if the specification has no `description`: a chart that can't be
+    read aloud is not published.
+    """
+    description = spec.get("description", "").strip()
+    if not description:
+        raise BookError(
+            "A chart has no text description: add .properties(description=...) that says in words"
+            " what it shows."
+        )
+    meta = spec.get("usermeta", {})
+    question, caption = meta.get("question", ""), meta.get("caption", "")
+    titled = spec | ({"title": _title(question)} if question else {})
+    bundle = {
+        VEGALITE_MIME: titled,
+        "text/html": _html(spec, meta, description),
+        "text/plain": "\n".join(filter(None, [question, caption, f"[chart: {description}]"])),
+    }
+    if png:
+        picture = vl_convert.vegalite_to_png(
+            picture_of(titled), vl_version=VEGALITE_VERSION, scale=1.5
+        )
+        bundle["image/png"] = base64.b64encode(picture).decode()
+    return bundle
+
+
+def untitled(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The specification that `mimebundle` was given, from the one that it put out."""
+    return {
+        key: value
+        for key, value in spec.items()
+        if key != "title" or not spec.get("usermeta", {}).get("question")
+    }
+
+
+def svg(figure: Figure, width: int = _PICTURE_WIDTH, dark: bool = False) -> str:
+    """The figure as SVG for a page of its own, light or dark; `width` in pixels, about."""
+    config = DARK if dark else LIGHT
+    spec = with_legends(
+        {"background": "transparent", "config": config} | figure.spec(),
+        columns=max(1, width // _LEGEND_COLUMN),
+    )
+    if spec.get("width") == "container":
+        spec["width"] = width
+    picture = vl_convert.vegalite_to_svg(spec, vl_version=VEGALITE_VERSION)
+    if "spec" in spec:  # panels, beside whose own width the axis takes what it takes
+        beside = float(re.search(r'width="([0-9.]+)"', picture)[1]) - spec["spec"]["width"]
+        spec["spec"] = spec["spec"] | {"width": max(_LEAST_PANEL, width - beside)}
+        picture = vl_convert.vegalite_to_svg(spec, vl_version=VEGALITE_VERSION)
+    return picture
+
+
+def with_legends(spec: Any, columns: int) -> Any:
+    """The specification, with no legend wider than so many columns."""
+    if isinstance(spec, list):
+        return [with_legends(part, columns) for part in spec]
+    if not isinstance(spec, dict):
+        return spec
+    found = {
+        name: part if name == "datasets" else with_legends(part, columns)
+        for name, part in spec.items()
+    }
+    if isinstance(legend := found.get("legend"), dict) and "columns" in legend:
+        found["legend"] = legend | {"columns": min(legend["columns"], columns)}
+    return found
+
+
+def _title(question: str) -> dict[str, Any]:
+    return {"text": textwrap.wrap(question, 72), "anchor": "start"}
+
+
+def _html(spec: dict[str, Any], meta: Mapping[str, Any], description: str) -> str:
+    # The picture is the chart for readers without our script: Jupyter Lab, a printed
+    # notebook, an e-book. As an <img> its clip paths can't collide with another's.
+    svg = vl_convert.vegalite_to_svg(picture_of(spec), vl_version=VEGALITE_VERSION)
+    source = base64.b64encode(lean(svg).encode()).decode()
+    # "</script>" or "<!--" in a label must not end the element
+    data = json.dumps(spec, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    name, question, caption = (
+        html.escape(meta.get(key, "")) for key in ("name", "question", "caption")
+    )
+    anchor = f' id="chart-{name}"' if name else ""
+    lines = [
+        f'<figure class="vl-figure"{anchor}>',
+        f'<p class="vl-question">{question}</p>' if question else "",
+        (
+            f'<div class="vl-chart"><img alt="{html.escape(description)}"'
+            f' src="data:image/svg+xml;base64,{source}"></div>'
+        ),
+        f'<script type="application/json" class="vl-spec">{data}</script>',
+        f"<figcaption>{caption}</figcaption>" if caption else "",
+        "</figure>",
+    ]
+    return "\n".join(filter(None, lines))
+
+
+# Nobody is read what stands inside an <img>, and a hundredth of a pixel is not seen: half of a
+# page's weight was these.
+_UNHEARD = re.compile(r' (?:aria-[a-z]+|role)="[^"]*"')
+
+
+_PLACES = re.compile(r' (?:d|transform|x|y|x1|x2|y1|y2|width|height)="[^"]*"')
+
+
+_LONG = re.compile(r"\d+\.\d{3,}")
+
+
+def lean(svg: str) -> str:
+    """The picture with nothing in it that an <img> doesn't show."""
+
+    def rounded(attribute: re.Match) -> str:
+        return _LONG.sub(
+            lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), attribute[0]
+        )
+
+    return _PLACES.sub(rounded, _UNHEARD.sub("", svg))
+
+
+def picture_of(spec: dict[str, Any]) -> dict[str, Any]:
+    """`spec` with a fixed width and the light theme, for rendering without a page."""
+    fixed = {"background": "white", "config": LIGHT} | spec
+    return fixed | ({"width": _PICTURE_WIDTH} if spec.get("width") == "container" else {})
+
+
+# The page's script sets the same options from the theme's colours.
+LIGHT: dict[str, Any] = {
+    "font": "sans-serif",
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": "#3d434a",
+        "titleColor": "#3d434a",
+        "gridColor": "#e3e6ea",
+        "tickColor": "#b4bac2",
+        "domainColor": "#b4bac2",
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+    },
+    "legend": {"labelColor": "#3d434a", "titleColor": "#3d434a", "labelFontSize": 12},
+    "header": {"labelColor": "#3d434a", "labelFontSize": 12},
+    "title": {"color": "#1c2024", "fontSize": 14},
+    "text": {"fill": "#3d434a", "fontSize": 12},
+    "bar": {"stroke": "#ffffff", "strokeWidth": 1},
+}
+
+
+_INVERTED = {
+    "#3d434a": "#c9ced6",
+    "#e3e6ea": "#343a42",
+    "#b4bac2": "#59616b",
+    "#1c2024": "#e8eaed",
+    "#ffffff": "#16191d",
+}
+
+
+DARK: dict[str, Any] = {
+    part: (
+        {name: _INVERTED.get(value, value) for name, value in options.items()}
+        if isinstance(options, dict)
+        else options
+    )
+    for part, options in LIGHT.items()
+}
