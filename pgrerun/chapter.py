@@ -1,59 +1,165 @@
 """One chapter while it runs: its parameters, its servers, its run record and its claims.
 
-A notebook opens a chapter in its first lines and talks to it from then on. The verbs of
-one particular chapter live in `pgrerun/chapters/`; executing notebooks from the outside,
-gates and the site are `book.py`'s.
+A notebook opens a chapter in its first lines and talks to it from then on:
+
+    chapter = open_chapter("tp1", globals())
+    chapter.attempt(tp1.experiments.ladder)
+    chapter.show(tp1.charts.ladder)
+    chapter.judge("lai-058", tp1.evidence.over_first, tp1.STABLE)
+
+The functions of one particular chapter live in `pgrerun/chapters/`; `experiment` declares those
+that measure. An experiment that this machine or server can't show is set aside. What that means
+for the claims, charts and sentences that build on it is known here alone: `judge` and `show` call
+the functions they are given, and those take real results and needn't ask whether there are any.
+Executing notebooks from the outside, gates and the site are `pgrerun/site/`'s.
 """
 
-import hashlib
 import importlib.metadata
+import importlib.util
+import inspect
 import os
 import platform
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeVar
 
 import pandas as pd
 from IPython.display import display
 
-from pgrerun import claims, experiment, narrate, parameters, runs, statistics
+from pgrerun import parameters
 from pgrerun.errors import BookError, CannotMeasure, RerunError, ServerError
-from pgrerun.instruments import machine
-from pgrerun.server import Cluster, Programs, Server, bundled, from_folder, open_server, sweep
-from pgrerun.server.cluster import DEFAULTS
-from pgrerun.tables import Table, table
+from pgrerun.lab.experiment import Variant, interleave
+from pgrerun.lab.instruments import machine
+from pgrerun.lab.server import (
+    Cluster,
+    Programs,
+    Server,
+    bundled,
+    from_folder,
+    open_server,
+    sweep,
+)
+from pgrerun.lab.server.cluster import DEFAULTS
+from pgrerun.page import charts, narrate
+from pgrerun.page.tables import Table, table
+from pgrerun.record import claims, runs, statistics
+from pgrerun.record.reached import digest, key_of
 
 T = TypeVar("T")
-# Modules that act on notebooks from the outside: no observation depends on them.
-_OUTSIDE = {"book.py", "cli.py", "doctor.py", "execution.py", "gates.py", "inputs.py", "report_card"}
+Measure = TypeVar("Measure", bound=Callable[..., Any])
+
+# Of what a chapter reaches, what tells of observations and has no part in making them.
+_TELLING = (
+    *("page/*", "record/claims.py"),
+    *(f"chapters/*/{part}*" for part in ("charts", "sentences", "evidence")),
+)
+_MEASURING = {".py", ".sql", ".pgbench", ".toml"}  # of a chapter that is none of the book's
+_NOT_GIVEN = object()
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What `experiment` was told about a function.
+
+    claims  ids of the claims that can't be judged without it
+    needs   what it can't run without, in the words of `Server.require`
+    """
+
+    claims: tuple[str, ...]
+    needs: tuple[str, ...]
+
+
+def experiment(
+    *, claims: Iterable[str] = (), needs: Iterable[str] = ()
+) -> Callable[[Measure], Measure]:
+    """Declare a function of a chapter as an experiment, which `Chapter.attempt` runs.
+
+    The function takes the chapter, and results of earlier experiments if it goes on from them. It
+    raises CannotMeasure where the machine or the server can't show what it is for; what the server
+    under test must be able to do can be said by `needs` instead.
+    """
+
+    def declare(measure: Measure) -> Measure:
+        measure.declared = Declaration(tuple(claims), tuple(needs))  # type: ignore[attr-defined]
+        return measure
+
+    return declare
+
+
+class _SetAside(Exception):
+    """What is asked for was never measured, as the experiment behind it was set aside."""
 
 
 def open_chapter(name: str, namespace: Mapping[str, Any]) -> "Chapter":
     """Check the parameters in a notebook's globals and open the chapter's run record.
 
-    Nothing has been started when a parameter is refused (ParameterError). From here on
-    an error that the reader can mend shows as its paragraph instead of a traceback.
+    Nothing has been started when a parameter is refused (ParameterError). From here on an error
+    that the reader can mend shows as its paragraph instead of a traceback.
     """
     _show_errors_as_paragraphs()
     return Chapter(name, parameters.from_namespace(name, namespace))
 
 
+def open_folder(name: str, namespace: Mapping[str, Any]) -> tuple["Chapter", ModuleType]:
+    """Open a chapter that is none of the book's, and the module `experiments` of its folder.
+
+    The folder is the one that the notebook runs in, or the one called `name` in there: papermill
+    runs a notebook where it was called. The folder has a chapter.toml, a claims.csv and sql/; run
+    records go to `runs/` in it.
+    """
+    _show_errors_as_paragraphs()
+    places = [place for place in (Path.cwd(), Path.cwd() / name) if (place / "claims.csv").exists()]
+    folder = places[0] if places else Path.cwd() / name
+    parameters.at(name, folder)
+    given = parameters.from_namespace(name, namespace)
+    found = importlib.util.spec_from_file_location("experiments", folder / "experiments.py")
+    if found is None or found.loader is None:
+        raise BookError(f"{folder} holds no experiments.py.")
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return Chapter(name, given, records=folder / "runs", ledger=folder / "claims.csv"), module
+
+
 class Chapter:
     """The face that a notebook sees; closes its servers when the notebook ends."""
 
-    def __init__(self, name: str, given: parameters.ChapterParameters, *, guest: Server | None = None, records: Path | None = None):
-        """`guest` is somebody's server that the caller has opened and will close, in place of the one that `given` names;
-        `records` the folder of the run record, if it isn't to stand among the reader's."""
+    def __init__(
+        self,
+        name: str,
+        given: parameters.ChapterParameters,
+        *,
+        guest: Server | None = None,
+        records: Path | None = None,
+        ledger: Path = claims.LEDGER,
+    ):
+        """Open the run record and sweep up what killed runs left.
+
+        `guest` is somebody's server that the caller has opened and will close, in place of the one
+        that `given` names; `records` the folder of the run record, if it isn't to stand among the
+        reader's; `ledger` the file with the chapter's claims.
+        """
         self.name, self.parameters = name, given
         sweep()
         self.programs = from_folder(given.programs) if given.programs else bundled()
         self._clusters: dict[tuple[Path, frozenset], Cluster] = {}
-        self._borrowed: Server | None = guest or (open_server(given.server) if given.server else None)
-        self.run = runs.Run.open(_run_name(given), name, key=self._key(), environment=self._environment(), records=records)
-        self.evidence = claims.Judge(name, self.run)
+        self._borrowed: Server | None = guest or (
+            open_server(given.server) if given.server else None
+        )
+        self.run = runs.Run.open(
+            _run_name(given),
+            name,
+            key=self._key(),
+            environment=self._environment(),
+            records=records,
+        )
+        self._ledger = ledger
+        self.evidence = claims.Judge(name, self.run, file=ledger)
         self._reasons: dict[str, CannotMeasure] = {}
+        self._last_reason: CannotMeasure | None = None
         self._settings: dict[str, str] = {}
 
     # ---- servers -------------------------------------------------------------------
@@ -65,11 +171,11 @@ class Chapter:
 
     @property
     def server(self) -> Server:
-        """The server under test: the reader's own, or a throwaway cluster with PostgreSQL's defaults."""
+        """The server under test: the reader's own, or a throwaway cluster as PostgreSQL sets it."""
         return self._borrowed or self.cluster()
 
     def cluster(self, **settings: str | int) -> Cluster:
-        """A throwaway cluster with these settings, one for each set of settings, kept to the chapter's end.
+        """A throwaway cluster with these settings, one for each set, kept to the chapter's end.
 
         Raises CannotMeasure when the chapter runs against somebody's server, whose
         settings are not ours to change.
@@ -77,107 +183,223 @@ class Chapter:
         if self._borrowed:
             raise CannotMeasure(
                 "restart",
-                f"it needs a server that can be restarted with other settings, and {self._borrowed.name} is not ours",
+                "it needs a server that can be restarted with other settings, and"
+                f" {self._borrowed.name} is not ours",
             )
         return self.beside(self.programs, **settings)
 
     def beside(self, programs: Programs, **settings: str | int) -> Cluster:
-        """A throwaway cluster of any release, kept to the chapter's end: for what the server under test can't do."""
+        """A throwaway cluster of any release, for what the server under test can't do."""
         wanted = (programs.bindir, frozenset(settings.items()))
         if wanted not in self._clusters:
             self._clusters[wanted] = Cluster(programs, settings)
             other = "" if programs == self.programs else f" ({programs.source})"
-            self._settings[f"throwaway server {len(self._clusters)}{other}"] = _assignments(settings)
+            self._settings[f"throwaway server {len(self._clusters)}{other}"] = _assignments(
+                settings
+            )
         return self._clusters[wanted]
 
     # ---- experiments ---------------------------------------------------------------
 
-    def attempt(self, measure: Callable[["Chapter"], T], claims: Iterable[str] = ()) -> T | None:
-        """Run one experiment and return what it returns.
+    def attempt(self, measure: Callable[..., T], *given: Any) -> T | None:
+        """Run one experiment with results of earlier ones, and return what it returns.
 
-        When this machine or server can't show it, say why, set `claims` aside and return None.
+        Where this machine or server can't show it, or what it goes on from was set aside, say why,
+        set its claims aside and return None.
         """
+        declared = getattr(measure, "declared", Declaration((), ()))
         try:
             with self._telling_of_death():
-                return measure(self)
-        except CannotMeasure as reason:
-            self.set_aside(reason, claims)
-            # The gates must know why a chart is missing, whatever the sentence's words.
-            display(narrate.set_aside(measure.__name__, reason), metadata={CannotMeasure.METADATA: reason.capability})
-            return None
+                for capability in declared.needs:
+                    self.server.require(capability)
+                return self._call(measure, given)
+        except _SetAside:
+            before = self._last_reason or CannotMeasure("an earlier experiment", "it did not run")
+            reason = CannotMeasure(
+                before.capability, f"it goes on from an experiment that was set aside: {before}"
+            )
+        except CannotMeasure as missing:
+            reason = missing
+        self.set_aside(reason, declared.claims)
+        # The gates must know why a chart is missing, whatever the sentence's words.
+        said = narrate.set_aside(measure.__name__, reason)
+        display(said, metadata={CannotMeasure.METADATA: reason.capability})
+        return None
 
     def set_aside(self, reason: CannotMeasure, claims: Iterable[str]) -> None:
-        """From here on judging one of these claims finds that it can't be tested, for this reason."""
+        """From here on one of these claims is judged as not testable, for this reason."""
+        self._last_reason = reason
         self._reasons |= dict.fromkeys(claims, reason)
 
+    def show(self, what: Callable[..., T], *given: Any) -> T | None:
+        """What a function makes of results: a chart, a sentence, a table; None if set aside.
+
+        The function gets `given`, before it the chapter if its first parameter is called that.
+        """
+        try:
+            return self._call(what, given)
+        except _SetAside:
+            return None
+
     def compare(
-        self, name: str, arms: Sequence[experiment.Arm], units: Mapping[str, str], pairs: int = 0, warmup: int = 1
+        self,
+        name: str,
+        variants: Sequence[Variant],
+        units: Mapping[str, str],
+        pairs: int = 0,
+        warmup: int = 1,
+        positive: Collection[str] = (),
     ) -> pd.DataFrame:
-        """Interleave the arms in `pairs` blocks (default: the parameter); tidy observations."""
-        pairs, seed = pairs or self.parameters.pairs, self.parameters.seed
+        """Interleave the variants in `pairs` blocks (default: the parameter); tidy observations.
+
+        A value below 0, or of the metrics in `positive` 0 itself, can't be: see `interleave`.
+        """
         with self._telling_of_death():
-            return experiment.interleave(self.run, name, arms, pairs=pairs, units=units, seed=seed, warmup=warmup)
+            return interleave(
+                self.run,
+                name,
+                variants,
+                pairs=pairs or self.parameters.pairs,
+                units=units,
+                seed=self.parameters.seed,
+                warmup=warmup,
+                positive=positive,
+            )
 
     def table(self, name: str, metric: str) -> pd.DataFrame:
-        """This run's observations of one metric: a row per block, a column per arm. Empty if it did not run."""
-        return wide(self.run.observations(name), metric)
+        """This run's observations of one metric: a row per block, a column per variant.
 
-    def ratio(self, name: str, metric: str, arm: str, base: str) -> statistics.Interval | None:
-        """Median of the paired ratios `arm` over `base`, with its interval; None if it did not run."""
-        wide = self.table(name, metric)
-        if wide.empty:
-            return None
-        return statistics.ratio(wide[arm], wide[base], seed=self.parameters.seed)
+        Of an experiment that was set aside there is none, and neither are there ratios and
+        medians: whoever asks, below `attempt`, `judge` or `show`, is left at once.
+        """
+        found = wide(self.run.observations(name), metric)
+        if found.empty:
+            raise _SetAside(name)
+        return found
 
-    def median(self, name: str, metric: str, arm: str) -> statistics.Interval | None:
-        """Median of one arm over the blocks, with its interval; None if it did not run."""
-        wide = self.table(name, metric)
-        return None if wide.empty else statistics.median(wide[arm])
+    def ratio(self, name: str, metric: str, variant: str, base: str) -> statistics.Interval:
+        """Median of the paired ratios `variant` over `base`, with its interval."""
+        found = self.table(name, metric)
+        return statistics.ratio(found[variant], found[base], seed=self.parameters.seed)
+
+    def median(self, name: str, metric: str, variant: str) -> statistics.Interval:
+        """Median of one variant over the blocks, with its interval."""
+        return statistics.median(self.table(name, metric)[variant])
 
     # ---- what was printed, published, found ------------------------------------------
 
     def published_run(self, name: str) -> pd.DataFrame:
-        """Observations of the committed run for the same experiment; empty if there are none, or this run is to replace it."""
+        """The committed run's observations of an experiment; empty where this run replaces it."""
         if self.run.name == runs.PUBLISHED or self.name not in runs.chapters(runs.PUBLISHED):
             return pd.DataFrame()
         observations = runs.load(runs.PUBLISHED, self.name).observations
         return observations[observations["experiment"] == name]
 
     def by_provenance(self, name: str) -> list[tuple[str, pd.DataFrame]]:
-        """Observations of an experiment as charts draw them: the published run's, then this run's; what is empty is left out."""
-        found = [("published", self.published_run(name)), ("measured", self.run.observations(name))]
-        return [(kind, frame) for kind, frame in found if not frame.empty]
+        """Observations of an experiment as charts draw them: the published run's, then this run's.
 
-    def judge(self, claim: str, evidence: Any, note: str = "") -> None:
+        What is empty is left out; where both are, the experiment was set aside.
+        """
+        found = [("published", self.published_run(name)), ("measured", self.run.observations(name))]
+        kept = [(kind, frame) for kind, frame in found if not frame.empty]
+        if not kept:
+            raise _SetAside(name)
+        return kept
+
+    def medians(
+        self, name: str, metrics: str | Mapping[str, str], labels: Mapping[str, str] | None = None
+    ) -> pd.DataFrame:
+        """Rows for a chart: the median of each variant, by provenance, with its interval.
+
+        `metrics` is one metric, or several with the name of their panel; `labels` says which
+        variants, and what they are called on the chart (default: all, by their names).
+        Columns: label, kind, value, low, high, and panel where there are several.
+        """
+        several = {metrics: ""} if isinstance(metrics, str) else metrics
+        rows = []
+        for metric, panel in several.items():
+            more = {"panel": panel} if panel else {}
+            for kind, frame in self.by_provenance(name):
+                found = wide(frame, metric)
+                for variant, label in (labels or dict(zip(found, found, strict=True))).items():
+                    if variant in found:
+                        value = statistics.median(found[variant].dropna())
+                        rows.append(charts.row(label, kind, value, **more))
+        return pd.DataFrame(rows)
+
+    def ratios(
+        self, name: str, metric: str, pairs: Mapping[str, tuple[str, str]], **more: Any
+    ) -> pd.DataFrame:
+        """Rows for a chart: ratios of variants by provenance, with their intervals.
+
+        `pairs` maps a label to a variant and the one it is divided by; `more` are further columns.
+        Columns: label, kind, value, low, high. What a provenance did not measure is left out.
+        """
+        rows = []
+        for kind, frame in self.by_provenance(name):
+            found = wide(frame, metric)
+            for label, (variant, base) in pairs.items():
+                if {variant, base} <= set(found):
+                    both = found[[variant, base]].dropna()
+                    value = statistics.ratio(both[variant], both[base], seed=self.parameters.seed)
+                    rows.append(charts.row(label, kind, value, **more))
+        return pd.DataFrame(rows)
+
+    def judge(self, claim: str, evidence: Any = _NOT_GIVEN, *given: Any, note: Any = "") -> None:
         """Judge one claim by its declared predicate and show the verdict in words.
 
-        `evidence` is None when its experiment was set aside; the claim then is, too.
+        `evidence` is what the predicate takes, or the function that makes it of `given` (see
+        `show`); so is `note`. A claim whose experiment was set aside is, too. Without evidence it
+        must be a claim that the ledger says nothing here can reach.
         """
-        if claim in self._reasons:
-            judgement = self.evidence.set_aside(claim, self._reasons[claim])
-        elif evidence is None:
+        reason = self._reasons.get(claim) or self._out_of_reach(claim, evidence)
+        try:
+            if reason is None:
+                found = self._call(evidence, given) if callable(evidence) else evidence
+                said = self._call(note, given) if callable(note) else note
+        except _SetAside as missing:
             raise BookError(
-                f"Claim {claim} has no evidence, and the experiment behind it gave no reason. "
-                "Name the claim where its experiment is attempted."
-            )
+                f"Claim {claim} has no evidence: {missing} was never measured, and no experiment"
+                " that names the claim was set aside. Name it where that experiment is declared."
+            ) from None
+        if reason is None:
+            judgement = self.evidence.judge(claim, found, said)
         else:
-            judgement = self.evidence.judge(claim, evidence, note)
+            judgement = self.evidence.set_aside(claim, reason)
         display(narrate.judgement(judgement))
 
     def verdicts(self) -> Table:
         """All claims of the chapter with printed value, evidence and verdict."""
         rows = [
-            (f"{j.claim.id}{' ★' if j.claim.headline else ''}", j.claim.claim, j.claim.published_value, narrate.evidence(j), str(j.verdict))
+            (
+                f"{j.claim.id}{' ★' if j.claim.headline else ''}",
+                j.claim.claim,
+                j.claim.published_value,
+                narrate.evidence(j),
+                str(j.verdict),
+            )
             for j in sorted(self.evidence.judgements, key=lambda j: j.claim.id)
         ]
-        frame = pd.DataFrame(rows, columns=["claim", "what it says", "printed", "found here", "verdict"])
-        return table(frame, f"{narrate.summary(self.evidence.judgements)} A star marks a headline claim.")
+        frame = pd.DataFrame(
+            rows, columns=["claim", "what it says", "printed", "found here", "verdict"]
+        )
+        return table(
+            frame, f"{narrate.summary(self.evidence.judgements)} A star marks a headline claim."
+        )
 
     def provenance(self) -> Table:
         """Parameters, server and its settings, machine, versions: one row each."""
         rows = {f"parameter {name}": value for name, value in self.parameters.model_dump().items()}
-        rows |= _flat({name: value for name, value in self.run.environment.items() if name not in ("parameters", "settings")})
-        rows |= {f"settings of {name}": words or "none further" for name, words in self._set().items()}
+        rows |= _flat(
+            {
+                name: value
+                for name, value in self.run.environment.items()
+                if name not in ("parameters", "settings")
+            }
+        )
+        rows |= {
+            f"settings of {name}": words or "none further" for name, words in self._set().items()
+        }
         rows |= {f"note {number}": note for number, note in enumerate(self.run.notes, start=1)}
         return table(_rows(rows, "value"), "Provenance of this page")
 
@@ -193,9 +415,33 @@ class Chapter:
 
     # ---- inside --------------------------------------------------------------------
 
+    def _call(self, function: Callable[..., T], given: Sequence[Any]) -> T:
+        """Call it with `given`, before it the chapter if it takes one; _SetAside if one is None."""
+        if any(result is None for result in given):
+            raise _SetAside(function.__name__)
+        first = next(iter(inspect.signature(function).parameters), "")
+        return function(self, *given) if first == "chapter" else function(*given)
+
+    def _out_of_reach(self, claim: str, evidence: Any) -> CannotMeasure | None:
+        """Why nothing here can test a claim without evidence; BookError if there is no reason."""
+        if evidence is not _NOT_GIVEN:
+            return None
+        known = claims.ledger(self._ledger).get(claim)
+        for capability in known.capabilities if known else ():
+            if capability in claims.OUT_OF_REACH:
+                return CannotMeasure(capability, claims.OUT_OF_REACH[capability])
+        raise BookError(
+            f"Claim {claim} has no evidence, and the ledger's `needs` names nothing that is out of"
+            f" reach here ({', '.join(claims.OUT_OF_REACH)})."
+        )
+
     def _set(self) -> dict[str, str]:
         """What differs from PostgreSQL's defaults, by server."""
-        common = {"every throwaway server": _assignments({name: value for name, (value, *_) in DEFAULTS.items()})}
+        common = {
+            "every throwaway server": _assignments(
+                {name: value for name, (value, *_) in DEFAULTS.items()}
+            )
+        }
         return (common if self._clusters else {}) | self._settings
 
     @contextmanager
@@ -212,14 +458,15 @@ class Chapter:
             raise
 
     def _key(self) -> str:
-        """Observations of a killed run are taken up again only by the same code, parameters and server."""
-        digest = hashlib.sha256(self.parameters.model_dump_json().encode())
-        digest.update((self._borrowed.version_text if self._borrowed else self.programs.version).encode())
-        package = Path(__file__).parent
-        for source in sorted(package.rglob("*.py")):
-            if source.relative_to(package).parts[0] not in _OUTSIDE:
-                digest.update(source.read_bytes())
-        return digest.hexdigest()
+        """A killed run is taken up again only by the same measuring code, parameters and server."""
+        server = self._borrowed.version_text if self._borrowed else self.programs.version
+        given = f"{self.parameters.model_dump_json()} {server}"
+        folder = parameters.folder(self.name)
+        inside = folder.parent == parameters.FOLDER
+        modules = [f"pgrerun.chapters.{self.name}"] if inside else ["pgrerun.chapter"]
+        files = [] if inside else [path for path in folder.rglob("*") if path.suffix in _MEASURING]
+        reached = key_of(Path(__file__).parents[1], modules, files, skip=_TELLING)
+        return digest(f"{given} {reached}")
 
     def _environment(self) -> dict[str, Any]:
         server = self._borrowed
@@ -242,23 +489,29 @@ def _run_name(given: parameters.ChapterParameters) -> str:
 
 
 def wide(observations: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Tidy observations of one metric as a row per block and a column per arm."""
+    """Tidy observations of one metric as a row per block and a column per variant."""
     if observations.empty:
         return observations
     chosen = observations[observations["metric"] == metric]
-    return chosen.pivot(index="block", columns="arm", values="value").sort_index()
+    return chosen.pivot(index="block", columns="variant", values="value").sort_index()
 
 
 def _assignments(settings: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} = {value}" if value != "" else f"{name} empty" for name, value in settings.items())
+    return ", ".join(
+        f"{name} = {value}" if value != "" else f"{name} empty" for name, value in settings.items()
+    )
 
 
 def _commit() -> str:
     """The commit of this checkout, marked if files differ from it; "" outside of one."""
     git = ["git", "-C", str(Path(__file__).parent)]
     try:
-        commit = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
-        changed = subprocess.run([*git, "status", "--porcelain", "-uno"], capture_output=True, text=True).stdout.strip()
+        commit = subprocess.run(
+            [*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        changed = subprocess.run(
+            [*git, "status", "--porcelain", "-uno"], capture_output=True, text=True
+        ).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return ""
     return f"{commit} with changes" if changed else commit
@@ -271,7 +524,11 @@ def _rows(values: Mapping[str, Any], heading: str) -> pd.DataFrame:
 def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     rows: dict[str, Any] = {}
     for name, value in tree.items():
-        rows |= _flat(value, f"{prefix}{name} ") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
+        rows |= (
+            _flat(value, f"{prefix}{name} ")
+            if isinstance(value, Mapping)
+            else {f"{prefix}{name}": value}
+        )
     return rows
 
 

@@ -1,118 +1,156 @@
-"""pgbench's accounts as the talk has it, and what a statement on it is held to.
+"""pgbench's accounts in three forms, servers with short and ample memory that hold them, and what
+a statement on them is held to.
 
-Two relations with the same rows: one has the primary key alone, the other a covering index on
-(aid, abalance) beside it, so that arms can be interleaved without creating and dropping indexes.
+The forms have the same tuples, so that variants can be interleaved without creating and dropping
+indexes. Memory is made short with a small buffer pool and direct I/O, so that a page which isn't
+in the pool comes from the disk. With a small pool alone it comes from the kernel's cache.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-
-import pandas as pd
 import psycopg
 
-from pgrerun import published, tables
 from pgrerun.chapter import Chapter
-from pgrerun.errors import RerunError
-from pgrerun.instruments import clock
-from pgrerun.parameters import time_to_run
-from pgrerun.published import access_paths as printed
-from pgrerun.relations import loading
-from pgrerun.server import Server
+from pgrerun.errors import CannotMeasure, RerunError, ServerError
+from pgrerun.lab import statements
+from pgrerun.lab.experiment import Block
+from pgrerun.lab.instruments import PAGE, clock
+from pgrerun.lab.relations import loading, pgbench
+from pgrerun.lab.server import Server, set_session
+from pgrerun.record import printed
+from pgrerun.record.printed import access_paths as in_print
 
-PAGE = 8192  # bytes
+SQL = statements.beside(__file__)
+
 KEYED, COVERED, SCATTERED = "accounts", "covered", "scattered"
-"""Accounts with the primary key alone; with the covering index as well; with it, and the rows in random order on the pages."""
+_COVERING = pgbench.Index(pgbench.ACCOUNTS, "covering", "(aid, abalance)")
+# What each form has beside the primary key: the covering index, tuples in random order.
+FORMS = {
+    KEYED: {},
+    COVERED: {"indexes": [_COVERING]},
+    SCATTERED: {"indexes": [_COVERING], "order": pgbench.SCATTERED},
+}
 
-_COLUMNS = "aid int NOT NULL, bid int, abalance int, filler char(84)"
-_ORDER = {SCATTERED: " ORDER BY hashint4(n), n"}  # an order that has nothing to do with aid, and that every run repeats
-
-
-@dataclass(frozen=True)
-class Accounts:
-    """So many rows of pgbench's accounts; aid from 1, abalance 0."""
-
-    rows: int
-
-    def load(self, server_or_connection: Server | psycopg.Connection, *names: str) -> None:
-        """Create the named relations (KEYED, COVERED, SCATTERED; any other name is like KEYED), vacuumed and analyzed; autovacuum leaves them alone."""
-        with loading.session(server_or_connection) as connection:
-            for name in names:
-                with connection.transaction():
-                    loading.replace(connection, name, f"CREATE TABLE {name} ({_COLUMNS}) WITH (autovacuum_enabled = off)")
-                    connection.execute(
-                        f"INSERT INTO {name} SELECT n, (n - 1) / {printed.ACCOUNTS_PER_SCALE} + 1, 0, ''"
-                        f" FROM generate_series(1, {self.rows}) AS n{_ORDER.get(name, '')}"
-                    )
-                    connection.execute(f"ALTER TABLE {name} ADD PRIMARY KEY (aid)")
-                    if name in (COVERED, SCATTERED):
-                        connection.execute(f"CREATE INDEX {name}_covering ON {name} (aid, abalance)")
-                connection.execute(f"VACUUM (FREEZE, ANALYZE) {name}")
-
-    def missing(self, server: Server, *names: str) -> list[str]:
-        """Those of the relations that the server hasn't got, or has in another size."""
-        with server.connect() as connection:
-            return [name for name in names if not loading.holds(connection, name, self.rows)]
-
-    def ready(self, server: Server, *names: str) -> None:
-        """Create those of the relations that are missing."""
-        if missing := self.missing(server, *names):
-            self.load(server, *missing)
+DIRECT, KERNEL, AMPLE = "small pool, direct I/O", "small pool, kernel's cache", "ample pool"
+PLACES = (DIRECT, KERNEL, AMPLE)
+_SCANS = ("seqscan", "indexscan", "indexonlyscan", "bitmapscan")
+_STOCK = 128 * 1024  # kB of shared_buffers that initdb sets
 
 
-def accounts(chapter: Chapter) -> Accounts:
-    """As many as the parameters say."""
-    return Accounts(chapter.parameters.accounts)
+def load(server_or_connection: Server | psycopg.Connection, tuples: int, *names: str) -> None:
+    """Create the named relations of so many accounts; a name that is none of FORMS is like KEYED.
+
+    Vacuumed and analyzed; autovacuum leaves them alone.
+    """
+    accounts = pgbench.Pgbench(accounts_per_branch=tuples)
+    for name in names:
+        accounts.load_accounts(server_or_connection, name, **FORMS.get(name, {}))
 
 
-def pool_of_print(rows: int) -> int:
-    """Buffers (pages) that are to this table what the talk's memory was to its own."""
-    memory = published.cell("access_paths_setup", "memory", "value") * 2**30 / PAGE
-    return max(64, round(memory / printed.table_pages(printed.accounts()) * printed.table_pages(rows)))
+def missing(server: Server, tuples: int, *names: str) -> list[str]:
+    """Those of the relations that the server hasn't got, or has in another size."""
+    accounts = pgbench.Pgbench(accounts_per_branch=tuples)
+    return [name for name in names if not accounts.has_accounts(server, name)]
 
 
-def blocks(connection: psycopg.Connection, relation: str, fork: str = "main") -> int:
-    """Size in pages."""
-    return connection.execute(f"SELECT pg_relation_size(%s::text::regclass, %s) / {PAGE}", [relation, fork]).fetchone()[0]
+def ready(server: Server, tuples: int, *names: str) -> None:
+    """Create those of the relations that are missing."""
+    load(server, tuples, *missing(server, tuples, *names))
+
+
+def build(connection: psycopg.Connection, relation: str, name: str, **values: object) -> None:
+    """Make a relation by the statements called `name`: the first creates it, the others fill it."""
+    create, *filling = SQL.each(name, **values)
+    with connection.transaction():
+        loading.replace(connection, relation, create)
+    for statement in filling:
+        connection.execute(statement.encode())
+
+
+# ---- servers
+
+
+def pool_pages(tuples: int) -> int:
+    """Pages of a buffer pool that is to accounts what the talk's memory was to its own."""
+    memory = printed.cell("access_paths_setup", "memory", "value") * 2**30 / PAGE
+    share = memory / in_print.table_pages(in_print.accounts())
+    return max(64, round(share * in_print.table_pages(tuples)))
+
+
+def ample_kilobytes(tuples: int) -> int:
+    """Kilobytes of a buffer pool that holds accounts in all its forms, twice over."""
+    return 8 * 1024 + 8 * 128 * tuples // 1024
+
+
+def place(chapter: Chapter, name: str) -> Server:
+    """A server with as much memory as the name says; somebody's server has ample memory.
+
+    CannotMeasure where memory is to be short and the server is somebody's, or files can't be read
+    past the kernel's cache.
+    """
+    small = f"{pool_pages(chapter.parameters.accounts) * PAGE // 1024}kB"
+    if name == KERNEL:
+        return chapter.cluster(shared_buffers=small)
+    if name == AMPLE:
+        ample = ample_kilobytes(chapter.parameters.accounts)
+        if chapter.borrowed or ample <= _STOCK:
+            return chapter.server
+        return chapter.cluster(shared_buffers=f"{ample}kB")
+    try:
+        return chapter.cluster(shared_buffers=small, debug_io_direct="data")
+    except ServerError:  # whose words would publish temporary paths
+        raise CannotMeasure(
+            "direct I/O",
+            "memory can't be made short without cgroups unless files are read past the kernel's"
+            f" cache, and PostgreSQL {chapter.programs.version} does not start with"
+            " debug_io_direct = data here, which takes PostgreSQL 16 and a file system that allows"
+            " direct I/O",
+        ) from None
+
+
+def filled(chapter: Chapter, where: str, *names: str) -> Server:
+    """The server of that name, with these relations of accounts.
+
+    Past the kernel's cache and through a small pool, every page would be written on its own: they
+    are loaded before that.
+    """
+    server, tuples = place(chapter, where), chapter.parameters.accounts
+    if where == DIRECT and missing(server, tuples, *names):
+        ample = {"debug_io_direct": "", "shared_buffers": f"{ample_kilobytes(tuples)}kB"}
+        with server.restarted(ample):
+            ready(server, tuples, *names)
+    else:
+        ready(server, tuples, *names)
+    return server
+
+
+# ---- statements
 
 
 def timed(connection: psycopg.Connection, statement: str, expected: object = None) -> float:
-    """Seconds that a statement takes; RerunError if its first value isn't `expected`, where that is given."""
+    """Seconds that a statement takes; it is planned anew, also when settings have changed.
+
+    RerunError if its first value isn't `expected`, where that is given.
+    """
     with clock.stopwatch() as watch:
-        rows = connection.execute(statement, prepare=False).fetchall()  # a prepared one would keep its plan when settings change
+        cursor = connection.execute(statement, prepare=False)
+        rows = cursor.fetchall() if cursor.description else []
     if expected is not None and rows[0][0] != expected:
-        raise RerunError(f"“{statement}” gave {rows[0][0]} instead of {expected}, so its time says nothing.")
+        raise RerunError(
+            f"“{statement}” gave {rows[0][0]} instead of {expected}, so its time says nothing."
+        )
     return watch.seconds
 
 
-def only(connection: psycopg.Connection, *nodes: str) -> None:
-    """Leave the planner only these ways to scan: "seqscan", "indexscan", "indexonlyscan", "bitmapscan".
+def measured(connection: psycopg.Connection, statement: str, block: Block) -> dict[str, float]:
+    """The metric "seconds" of a statement, as a variant's measure."""
+    return {"seconds": timed(connection, statement)}
 
-    A plain index scan is possible only while index-only scans are off; "indexonlyscan" needs "indexscan" on as well.
+
+def allow_only(connection: psycopg.Connection, *scans: str) -> None:
+    """Leave the planner only these scans: "seqscan", "indexscan", "indexonlyscan", "bitmapscan".
+
+    A plain index scan is possible only while index-only scans are off; "indexonlyscan" needs
+    "indexscan" on as well. Nothing is done in parallel.
     """
-    wanted = {*nodes, *({"indexscan"} if "indexonlyscan" in nodes else ())}
-    for name in ("seqscan", "indexscan", "indexonlyscan", "bitmapscan"):
-        connection.execute(f"SET enable_{name} = {'on' if name in wanted else 'off'}")
-    connection.execute("SET max_parallel_workers_per_gather = 0")
-
-
-def facts_table(facts: Mapping[str, object] | None, caption: str, headings: Sequence[str] = ("what", "found")) -> tables.Table | None:
-    """A row per finding."""
-    return None if facts is None else tables.table(pd.DataFrame({headings[0]: list(facts), headings[1]: list(facts.values())}, dtype=object), caption)
-
-
-def apparatus(chapter: Chapter) -> tables.Table:
-    """The talk's machine and data, and this run's."""
-    then, now = published.table("access_paths_setup")["value"], chapter.run.environment["machine"]
-    mb, here = 2**20, accounts(chapter).rows
-    size = lambda rows: f"{printed.table_pages(rows) * PAGE / mb:,.0f} MB, each index {printed.tree_pages(rows)[0] * PAGE / mb:,.0f} MB"
-    rows = [
-        ("system", "PostgreSQL 9.1 and 9.2", f"PostgreSQL {chapter.run.environment['server']['version']}"),
-        ("machine", "a laptop", f"{now['cpus_usable']} processors ({now['cpu_model']})"),
-        ("memory", f"{then['memory']:g} GB", f"{now['memory_bytes'] / 2**30:,.0f} GB, of which a server may use {pool_of_print(here) * PAGE / mb:,.1f} MB where memory must be short"),
-        ("accounts", f"{printed.accounts():,}", f"{here:,}"),
-        ("size of accounts", size(printed.accounts()), size(here)),
-        ("sessions", f"{then['clients']:g}", f"{chapter.parameters.clients}"),
-        ("one run", f"{then['minutes']:g} minutes", f"{chapter.parameters.lookups:,} lookups"),
-        ("time to run", "", time_to_run("access_paths")),
-    ]  # fmt: skip
-    return tables.table(pd.DataFrame(rows, columns=["", "2012", "this run"]), "Apparatus then and now")
+    wanted = {*scans, *({"indexscan"} if "indexonlyscan" in scans else ())}
+    settings = {f"enable_{scan}": "on" if scan in wanted else "off" for scan in _SCANS}
+    set_session(connection, settings | {"max_parallel_workers_per_gather": 0})

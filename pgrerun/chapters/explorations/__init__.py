@@ -1,12 +1,10 @@
 """Chapter `explorations`: the slides on PostgreSQL's buffer manager and planner, about 2020.
 
-`relations.py` loads; `pools.py` times Experiment 1, `dirt.py` counts what is behind it,
-`clock.py` watches which pages stay;
-`grouping.py`, `sizeup.py` and `joins.py` are Experiments 2, 3 and 4;
-`releases.py` sets another release beside the one under test; `drawn.py` draws,
-`words.py` says what only this chapter says.
+`relations` loads; `experiments` measures, with a module for each of the slides' experiments, and
+`evidence` says what that means for the claims; `charts` and `sentences` are what the page shows of
+both. What is run stands in `sql/`.
 """
 
-from pgrerun.chapters.explorations import clock, dirt, drawn, grouping, joins, pools, relations, releases, sizeup, words
+from pgrerun.chapters.explorations import charts, evidence, experiments, relations, sentences
 
-__all__ = ["clock", "dirt", "drawn", "grouping", "joins", "pools", "relations", "releases", "sizeup", "words"]
+__all__ = ["charts", "evidence", "experiments", "relations", "sentences"]

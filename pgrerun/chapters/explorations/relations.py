@@ -1,20 +1,30 @@
-"""The slides' relations: Wisconsin tuples with a primary key on unique2, and one that no VACUUM has visited."""
+"""The slides' relations, and how their statements are planned and timed under settings.
+
+They hold Wisconsin tuples, with a primary key on unique2; one is never vacuumed.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import pandas as pd
 import psycopg
+from psycopg import sql
 
 from pgrerun.chapter import Chapter
-from pgrerun.published.explorations import TUPLES
-from pgrerun.relations import loading
-from pgrerun.relations.wisconsin import Wisconsin
-from pgrerun.server import Server
-from pgrerun.tables import Table, table
+from pgrerun.lab import statements
+from pgrerun.lab.instruments import clock, plans
+from pgrerun.lab.relations import loading
+from pgrerun.lab.relations.wisconsin import Wisconsin
+from pgrerun.lab.server import Server, set_session
+from pgrerun.page.tables import Table, table
+from pgrerun.record.printed.explorations import TUPLES
 
+SQL = statements.beside(__file__)
 SMALL, LARGE = TUPLES["hundredktup"], TUPLES["miltup"]
+#: of a relation that no slide has: joined with one of three times its size, where the hash join
+#: and the merge join cost about the same
 THIRD = SMALL // 3
-"""Of a relation that no slide has: joined with one of three times its size, where both joins cost about the same."""
-UNVACUUMED = "hundredktup_new"
-KEY = 99_999  # the one that the slides look up
+NEVER_VACUUMED = "hundredktup_new"
 _NAMES = {tuples: name for name, tuples in TUPLES.items()}
 
 
@@ -24,73 +34,98 @@ def name(tuples: int) -> str:
 
 
 def sizes(chapter: Chapter) -> list[int]:
-    """Of the size-up, in tuples: evenly spaced powers up to the largest, a hundredfold in all; the middle one is a tenth."""
-    steps = 2 * chapter.parameters.per_decade
-    return [_two_digits(chapter.parameters.largest / 100 ** (step / steps)) for step in reversed(range(steps + 1))]
+    """Of the size-up, in tuples: evenly spaced powers, a hundredfold in all, up to the largest.
 
-
-def _two_digits(tuples: float) -> int:
-    return round(tuples) if round(tuples) % 100 == 0 else int(float(f"{tuples:.1e}"))
-
-
-def load(chapter: Chapter) -> Table:
-    """Load every relation of Experiments 2, 3 and 4 into the server under test; pages of each.
-
-    The primary key is on unique2, and the heap is in its order: the slides' "clustered index".
+    The middle one is a tenth of the largest.
     """
+    steps = 2 * chapter.parameters.per_decade
+    exact = [chapter.parameters.largest / 100 ** (step / steps) for step in range(steps, -1, -1)]
+    return [
+        round(size) if round(size) % 100 == 0 else int(float(f"{size:.1e}"))  # two digits
+        for size in exact
+    ]
+
+
+def wanted(chapter: Chapter) -> dict[str, int]:
+    """All relations of Experiments 2, 3 and 4, by name: their tuples."""
+    loaded = {name(tuples): tuples for tuples in sorted({THIRD, SMALL, LARGE, *sizes(chapter)})}
+    return loaded | {NEVER_VACUUMED: SMALL}
+
+
+def load(chapter: Chapter, replacing: bool = True) -> Table:
+    """Load the relations into the server under test, all of them or the missing; pages of each."""
+    columns = ["relation", "pages", "MB", "pages all visible", "pages of the key"]
+    rows = []
     with chapter.server.connect() as connection:
-        for tuples in loaded(chapter):
-            keyed(connection, name(tuples), tuples, logged=False)
-        unvacuumed(connection)
-        return table(_pages(connection, {name(tuples): tuples for tuples in loaded(chapter)} | {UNVACUUMED: SMALL}), "The relations as loaded")
+        for relation, tuples in wanted(chapter).items():
+            if replacing or not loading.is_ours(connection, relation):
+                if relation == NEVER_VACUUMED:
+                    never_vacuumed(connection)
+                else:
+                    keyed(connection, relation, tuples, logged=False)
+            rows.append(SQL.run(connection, "relations.pages", relation=relation).fetchone())
+    pages = pd.DataFrame(rows, columns=columns).astype({"MB": float})
+    pages.insert(1, "tuples", list(wanted(chapter).values()))
+    return table(pages, "The relations as loaded")
 
 
-def loaded(chapter: Chapter) -> list[int]:
-    """Sizes of all relations of Experiments 2, 3 and 4, in tuples."""
-    return sorted({THIRD, SMALL, LARGE, *sizes(chapter)})
-
-
-def complete(chapter: Chapter) -> None:
-    """Load those of the relations that the server under test doesn't have yet."""
-    with chapter.server.connect() as connection:
-        missing = lambda relation: connection.execute("SELECT to_regclass(%s) IS NULL", [relation]).fetchone()[0]
-        for tuples in loaded(chapter):
-            if missing(name(tuples)):
-                keyed(connection, name(tuples), tuples, logged=False)
-        if missing(UNVACUUMED):
-            unvacuumed(connection)
-
-
-def keyed(server_or_connection: Server | psycopg.Connection, relation: str, tuples: int, order: int = 1, logged: bool = True) -> None:
-    """Load one relation with its primary key, vacuumed and analyzed. One that is only read needs no log."""
+def keyed(
+    server_or_connection: Server | psycopg.Connection,
+    relation: str,
+    tuples: int,
+    order: int = 1,
+    logged: bool = True,
+) -> None:
+    """Load one relation with its primary key, vacuumed and analyzed. One only read needs no WAL."""
     with loading.session(server_or_connection) as connection:
         Wisconsin(relation, tuples, order=order).load(connection, logged=logged)
-        connection.execute(f"ALTER TABLE {relation} ADD PRIMARY KEY (unique2)")
+        SQL.run(connection, "relations.key", relation=relation)
 
 
-def unvacuumed(connection: psycopg.Connection) -> None:
-    """A copy of hundredktup as CREATE TABLE leaves it: analyzed, but no page is marked all-visible."""
+def never_vacuumed(connection: psycopg.Connection) -> None:
+    """A copy of hundredktup as CREATE TABLE leaves it: analyzed, but no page marked all-visible."""
     with connection.transaction():
-        loading.replace(connection, UNVACUUMED, f"CREATE TABLE {UNVACUUMED} WITH (autovacuum_enabled = off) AS SELECT * FROM {name(SMALL)}")
-    connection.execute(f"ALTER TABLE {UNVACUUMED} ADD PRIMARY KEY (unique2)")
-    connection.execute(f"ANALYZE {UNVACUUMED}")
+        loading.replace(connection, NEVER_VACUUMED, SQL.text("relations.never_vacuumed"))
+    SQL.run(connection, "relations.key", relation=NEVER_VACUUMED)
+    SQL.run(connection, "relations.analyze", relation=NEVER_VACUUMED)
 
 
-def _pages(connection: psycopg.Connection, tuples: dict[str, int]) -> pd.DataFrame:
-    # by our own count: that of ANALYZE is estimated from a sample
-    rows = [
-        connection.execute(
-            "SELECT c.relname, %s::bigint, c.relpages, c.relpages / 128.0, c.relallvisible, i.relpages"
-            " FROM pg_class c JOIN pg_index x ON x.indrelid = c.oid JOIN pg_class i ON i.oid = x.indexrelid WHERE c.oid = %s::regclass",
-            [number, one],
-        ).fetchone()
-        for one, number in tuples.items()
-    ]
-    columns = ["relation", "tuples", "pages", "MB", "pages all visible", "pages of the key"]
-    return pd.DataFrame(rows, columns=columns).astype({"MB": float})
+# ---- their statements
+
+Settings = Mapping[str, str | int]
 
 
-def unset(connection: psycopg.Connection, settings: dict[str, str]) -> None:
-    """Take them back."""
-    for setting in settings:
-        connection.execute(f"RESET {setting}")
+@contextmanager
+def with_settings(connection: psycopg.Connection, settings: Settings) -> Iterator[None]:
+    """Give a session these settings, and take them back afterwards."""
+    set_session(connection, settings)
+    try:
+        yield
+    finally:
+        for setting in settings:
+            connection.execute(sql.SQL("RESET {}").format(sql.Identifier(setting)))
+
+
+def explained(
+    connection: psycopg.Connection, statement: str, settings: Settings, execute: bool = False
+) -> plans.Plan:
+    """The plan of a statement under these settings."""
+    with with_settings(connection, settings):
+        return plans.explain(connection, statement, execute=execute)
+
+
+def workers(plan: plans.Plan, which: str) -> int:
+    """How many workers are "Planned" or were "Launched" for a plan's Gather; 0 without one."""
+    return max(node.properties.get(f"Workers {which}", 0) for node in plan.walk())
+
+
+def milliseconds(
+    connection: psycopg.Connection, statement: str, settings: Mapping[str, str | int]
+) -> float:
+    """Time of one statement under these settings, tuples fetched and all."""
+    text = statement.encode()
+    with with_settings(connection, settings), clock.stopwatch() as watch:
+        cursor = connection.execute(text)
+        if cursor.description:
+            cursor.fetchall()
+    return 1000 * watch.seconds

@@ -1,11 +1,18 @@
 """Chapter `optimizer`: the three sets of optimizer tests of the 1990 report, and its suggestions.
 
-`queries.py` has the report's relations and queries and forces a plan, `scans.py` runs the
-first set, `joins.py` the second, `ranges.py` the third; `faults.py` puts the faults of 1990
-back into a server, `diagrams.py` takes plans over a grid of selectivities, `suggestions.py`
-looks for what section 4 asked for; `drawn.py` draws, `words.py` says what only this chapter says.
+`queries.py` has the report's queries, `variants.py` forces a plan, puts a fault of 1990 back or
+tells wrong statistics; `experiments` measures, `evidence` makes of that what claims are judged by,
+`charts.py` draws, and `sentences.py` has the sentences. What is run stands in `sql/`.
 """
 
-from pgrerun.chapters.optimizer import diagrams, drawn, faults, joins, queries, ranges, scans, suggestions, words
+from pgrerun.chapters.optimizer import (
+    charts,
+    evidence,
+    experiments,
+    queries,
+    sentences,
+    variants,
+)
+from pgrerun.chapters.optimizer.variants import SQL
 
-__all__ = ["diagrams", "drawn", "faults", "joins", "queries", "ranges", "scans", "suggestions", "words"]
+__all__ = ["SQL", "charts", "evidence", "experiments", "queries", "sentences", "variants"]

@@ -1,18 +1,26 @@
-"""The report's two query sets: Figures 2.1 and 2.3 as printed, and the SQL that `pgrerun.quel` makes of them."""
+"""The report's two query sets: Figures 2.1 and 2.3 as printed, and the SQL that `pgrerun.lab.quel`
+makes of them. With them go the relations that they need.
+"""
 
 import random
+from pathlib import Path
 
 import pandas as pd
 import psycopg
 
 from pgrerun.chapter import Chapter
-from pgrerun.quel import figures
-from pgrerun.relations.debit_credit import DebitCredit
-from pgrerun.relations.wisconsin import Wisconsin
-from pgrerun.server import Server
+from pgrerun.lab import statements
+from pgrerun.lab.quel import figures
+from pgrerun.lab.relations.debit_credit import DebitCredit
+from pgrerun.lab.relations.wisconsin import Wisconsin
+from pgrerun.lab.server import Server
 
+SQL = statements.Statements(Path(__file__).parent / "sql")
 SCANS, TRANSACTIONS = "scans", "transactions"
+SETS = (SCANS, TRANSACTIONS)
 REPORT_TRANSACTIONS = 300  # section 2.2
+BANK = DebitCredit.report()
+"""The report's branch, teller, account and history (section 2.2)."""
 
 FIGURE_2_1: tuple[tuple[str, str], ...] = tuple(figures.translated(figures.printed("2.1")))
 """Each command of Figure 2.1 as printed and in SQL."""
@@ -21,7 +29,17 @@ FIGURE_2_3: tuple[tuple[str, str], ...] = tuple(figures.translated(figures.print
 """The same of a transaction; $1 is an account, $2 a teller, $3 a branch."""
 
 # The last two commands change a tuple for good; a second run would find nothing to replace.
-UNDO = tuple(f"UPDATE {relation} SET unique2 = 1491 WHERE unique2 = 10011" for relation in ("tenk1", "tenk2"))
+UNDO = tuple(
+    f"UPDATE {relation} SET unique2 = 1491 WHERE unique2 = 10011" for relation in ("tenk1", "tenk2")
+)
+# What the two sets append to, change, or note in the catalogs.
+_CHANGED: tuple[str, ...] = ("tenk1", "tenk2", "branch", "teller", "account", "history")
+_CHANGED += ("pg_attribute", "pg_class", "pg_type", "pg_depend")
+
+
+def one_line(name: str, **values: str) -> str:
+    """A statement of `sql/` as a single-user backend takes it: a line break would end it."""
+    return " ".join(SQL.each(name, **values)[0].split())
 
 
 def scans() -> list[str]:
@@ -30,15 +48,19 @@ def scans() -> list[str]:
 
 
 def scans_of_tenk1() -> list[str]:
-    """Those of them without tenk2: every command over tenk1 has its like over tenk2, which does the same work again."""
+    """Those of them without tenk2: every command over tenk1 has its like over tenk2, which does the
+    same work again.
+    """
     of_tenk2 = [sql for sql in scans() if "tenk2" in sql]
     made = {sql.split()[2] for sql in of_tenk2 if sql.startswith("CREATE TABLE")}
     return [sql for sql in scans() if sql not in of_tenk2 and sql.split()[2] not in made]
 
 
 def warm_up() -> list[str]:
-    """One command of each kind on the small relation, and a look at the large ones: they fill the catalog caches."""
-    kinds: dict[tuple, str] = {}
+    """One command of each kind on the small relation, and a look at the large ones: they fill the
+    catalog caches.
+    """
+    kinds: dict[tuple[str, bool], str] = {}
     for said, sql in FIGURE_2_1:
         kinds.setdefault((said.split()[0], " into " in said), sql)
     small = [sql.replace("tenk1", "onek").replace("1491", "491") for sql in kinds.values()]
@@ -51,29 +73,26 @@ def transactions(chapter: Chapter, count: int, seed: int = 0, prepared: bool = F
 
     `prepared`: as EXECUTEs of what `prepare` prepared.
     """
-    bank, draws = relations(chapter), random.Random(chapter.parameters.seed + seed)
+    draws = random.Random(chapter.parameters.seed + seed)
     commands = []
     for _ in range(count):
-        keys = tuple(draws.randint(1, tuples) for tuples in (bank.accounts, bank.tellers, bank.branches))
-        commands += [
-            f"EXECUTE {_plan(number)} {keys}" if prepared and "$" in said else sql
-            for number, (said, sql) in enumerate(figures.translated(figures.printed("2.3"), keys))
-        ]
+        keys = tuple(
+            draws.randint(1, tuples) for tuples in (BANK.accounts, BANK.tellers, BANK.branches)
+        )
+        figure = figures.translated(figures.printed("2.3"), keys)
+        for number, (said, sql) in enumerate(figure):
+            execute = prepared and "$" in said
+            commands.append(f"EXECUTE figure_2_3_{number} {keys}" if execute else sql)
     return commands
 
 
 def prepare() -> list[str]:
     """PREPARE statements for those of Figure 2.3's commands that have parameters."""
-    return [f"PREPARE {_plan(number)} (int4, int4, int4) AS {sql}" for number, (_, sql) in enumerate(FIGURE_2_3) if "$" in sql]
-
-
-def _plan(number: int) -> str:
-    return f"figure_2_3_{number}"
-
-
-def relations(chapter: Chapter) -> DebitCredit:
-    """The report's branch, teller, account and history (section 2.2)."""
-    return DebitCredit.report()
+    return [
+        f"PREPARE figure_2_3_{number} (int4, int4, int4) AS {sql}"
+        for number, (_, sql) in enumerate(FIGURE_2_3)
+        if "$" in sql
+    ]
 
 
 def load(chapter: Chapter, server: Server) -> None:
@@ -81,10 +100,10 @@ def load(chapter: Chapter, server: Server) -> None:
     scale = chapter.parameters.scale
     for name, tuples, order in (("onek", 1_000, 1), ("tenk1", 10_000, 1), ("tenk2", 10_000, 2)):
         Wisconsin(name, tuples * scale, attributes="1990", order=order).load(server)
-    relations(chapter).load(server)
+    BANK.load(server)
 
 
-def at_hand(chapter: Chapter, server: Server) -> None:
+def load_once(chapter: Chapter, server: Server) -> None:
     """Load the relations unless the server has them."""
     with server.connect() as connection:
         loaded = connection.execute("SELECT to_regclass('tenk1')").fetchone()[0]
@@ -92,17 +111,15 @@ def at_hand(chapter: Chapter, server: Server) -> None:
         load(chapter, server)
 
 
-# What the two sets append to, change, or note in the catalogs.
-_CHANGED = ("tenk1", "tenk2", "branch", "teller", "account", "history", "pg_attribute", "pg_class", "pg_type", "pg_depend")
-
-
-def swept(connection: psycopg.Connection) -> None:
+def vacuum(connection: psycopg.Connection) -> None:
     """Remove the versions that earlier runs of the two sets left behind."""
     for relation in _CHANGED:
         connection.execute(f"VACUUM {relation}")
 
 
-def printed(figure: tuple[tuple[str, str], ...]) -> pd.DataFrame:
+def figure_table(figure: tuple[tuple[str, str], ...]) -> pd.DataFrame:
     """Commands of a figure as printed, and each in SQL; long ones cut short."""
-    short = [[text if len(text) < 110 else text[:100] + " …" for text in command] for command in figure]
+    short = [
+        [text if len(text) < 110 else text[:100] + " …" for text in command] for command in figure
+    ]
     return pd.DataFrame(short, columns=["POSTQUEL, as printed", "SQL"])

@@ -1,14 +1,11 @@
 """Chapter `scalability`: many clients at once, from the 2012 talk on PostgreSQL 9.2.
 
-Experiments record their observations in the chapter's run; frames for charts and evidence for
-claims are read back from there.
-
-`bench.py` has servers, relations and loads; `reading.py` lookups over clients, `locks.py` the lock
-manager, `turns.py` context switches, `cores.py` the simulated large machines, `memory.py` cache lines and the buffer pool,
-`writing.py` what writers meet, `commit.py` group commit, `idle.py` an idle server; `drawn.py`
-draws, `words.py` says what only this chapter says.
+`sql/` has what is run: relations, statements, and pgbench's scripts. `experiments/` measures, a
+module for each part of the document, and records its observations in the chapter's run;
+`model.py` says what the simulation of large machines plays. `evidence.py` makes of both what is
+judged, `charts.py` what is drawn, `sentences.py` what is told.
 """
 
-from pgrerun.chapters.scalability import bench, commit, cores, drawn, idle, locks, memory, reading, turns, words, writing
+from pgrerun.chapters.scalability import charts, evidence, experiments, sentences
 
-__all__ = ["bench", "commit", "cores", "drawn", "idle", "locks", "memory", "reading", "turns", "words", "writing"]
+__all__ = ["charts", "evidence", "experiments", "sentences"]

@@ -1,25 +1,45 @@
-"""Who runs the queries: PostgreSQL as it chooses, PostgreSQL confined to certain plans, DuckDB, and whoever comes.
+"""Who runs the queries: PostgreSQL, DuckDB, the miniature of university INGRES, and whoever comes.
 
 A contender is anything with the methods of `Contender`. It is given trees of POSTQUEL, so that an
 engine which interprets QUEL itself takes its seat like any other: write the class, and put it into
-the list that `race.contenders` makes.
+the list that `contenders` makes.
 """
 
-from collections.abc import Mapping
+import itertools
+import re
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Protocol
 
 import psycopg
 
-from pgrerun.chapters.wisconsin.queries import RESULT, ROLES, STATES, Variant, relation
-from pgrerun.instruments import clock
-from pgrerun.quel import Translator, read
-from pgrerun.relations import Wisconsin, loading
-from pgrerun.relations.duck import Duck
-from pgrerun.server import Server, set_session
+from pgrerun.chapter import Chapter
+from pgrerun.chapters.wisconsin import queries
+from pgrerun.chapters.wisconsin.queries import Instance
+from pgrerun.lab import ingres, statements
+from pgrerun.lab.instruments import clock
+from pgrerun.lab.quel import Translator, read, tree
+from pgrerun.lab.relations import Wisconsin, loading
+from pgrerun.lab.relations.duck import Duck
+from pgrerun.lab.server import Server, set_session
+from pgrerun.lab.server.private import PrivateDirectory, base_directory
 
-POSTGRESQL, AGAIN, CONFINED, DUCKDB = "PostgreSQL", "PostgreSQL, again", "nested loops only", "DuckDB"
-NESTED_LOOPS = {"enable_nestloop": "on", "enable_hashjoin": "off", "enable_mergejoin": "off"}  # the joins of university INGRES
+SQL = statements.beside(__file__)
+POSTGRESQL, AGAIN = "PostgreSQL", "PostgreSQL, again"
+CONFINED, DUCKDB = "nested loops only", "DuckDB"
+INTERPRETED, COMPILED = "INGRES in miniature", "INGRES in miniature, compiled"
+SEQUENTIAL, PLAIN, BITMAP = "sequential scan", "plain index scan", "bitmap scan"
+SETTINGS: Mapping[str, Mapping[str, str]] = {
+    POSTGRESQL: {},
+    AGAIN: {},
+    # the joins of university INGRES
+    CONFINED: {"enable_nestloop": "on", "enable_hashjoin": "off", "enable_mergejoin": "off"},
+    # each scan switched on by name: a reader's server may have it off
+    SEQUENTIAL: {"enable_seqscan": "on", "enable_indexscan": "off", "enable_bitmapscan": "off"},
+    PLAIN: {"enable_seqscan": "off", "enable_indexscan": "on", "enable_bitmapscan": "off"},
+    BITMAP: {"enable_seqscan": "off", "enable_indexscan": "off", "enable_bitmapscan": "on"},
+}
+"""What sets the variants of PostgreSQL apart: settings of their sessions."""
 
 
 class Contender(AbstractContextManager, Protocol):
@@ -30,68 +50,83 @@ class Contender(AbstractContextManager, Protocol):
     def load(self, n: int) -> None:
         """Have the relations of n tuples in every state; at once if they are there already."""
 
-    def run(self, variant: Variant) -> float:
-        """Run a query, with what comes before it; seconds of the query alone, its answer fetched."""
+    def run(self, instance: Instance) -> float:
+        """Run a query, and what comes before it; seconds of the query alone, its answer fetched."""
 
-    def answer(self, variant: Variant) -> tuple[int, int]:
+    def answer(self, instance: Instance) -> tuple[int, int]:
         """(tuples, checksum) of what the query left or showed; see `relations.checksum`."""
 
-    def tidy(self, variant: Variant) -> None:
+    def tidy(self, instance: Instance) -> None:
         """Destroy the result and undo the change."""
+
+
+def contenders(chapter: Chapter, n: int = queries.SPECIFIED) -> list[Contender]:
+    """Who runs at a size. Others take their seat here.
+
+    PostgreSQL as it chooses runs twice, to know the noise. The miniature of INGRES, interpreted and
+    compiled, runs where relations are small enough for it, with PostgreSQL confined to its joins to
+    check the answers.
+    """
+    confined = PostgreSQL(chapter.server, CONFINED)
+    if n <= chapter.parameters.miniature:
+        interpreted = Miniature(INTERPRETED, ingres.INTERPRETER)
+        return [confined, interpreted, Miniature(COMPILED, ingres.THREADED)]
+    return [PostgreSQL(chapter.server), PostgreSQL(chapter.server, AGAIN), confined, DuckDB()]
 
 
 def population(role: str, n: int, state: str = "none") -> Wisconsin:
     """A relation as generated: the second large one in an order unrelated to the first's."""
     size = n // 10 if role == "onek" else n
-    return Wisconsin(relation(role, state), size, order=2 if role == "tenk2" else 1)
+    return Wisconsin(queries.relation(role, state), size, order=2 if role == "tenk2" else 1)
 
 
 class _Sql:
     """What contenders share that take SQL."""
 
     name: str
-
-    def execute(self, sql: str) -> list[tuple]:
-        raise NotImplementedError
+    execute: Callable[[str], list[tuple]]
 
     def run_quel(self, text: str) -> None:
         """Run POSTQUEL that isn't timed."""
         for statement in read(text):
             self.execute(Translator().sql(statement))
 
-    def run(self, variant: Variant) -> float:
-        self.run_quel(variant.before)
-        sql = self.sql(variant)
+    def run(self, instance: Instance) -> float:
+        self.run_quel(instance.before)
+        sql = self.sql(instance)
         with clock.stopwatch() as watch:
             self.execute(sql)
         return watch.seconds
 
-    def sql(self, variant: Variant) -> str:
+    def sql(self, instance: Instance) -> str:
         """What is sent for the query itself."""
-        return Translator().sql(variant.statement)
+        return Translator().sql(instance.statement)
 
-    def answer(self, variant: Variant) -> tuple[int, int]:
-        [(tuples, checksum)] = self.execute(variant.answer.sql)
+    def answer(self, instance: Instance) -> tuple[int, int]:
+        [(tuples, checksum)] = self.execute(instance.answer.sql)
         return int(tuples), int(checksum)
 
-    def tidy(self, variant: Variant) -> None:
-        if getattr(variant.statement, "into", ""):
-            self.execute(f"DROP TABLE {RESULT}")
-        self.run_quel(variant.after)
+    def tidy(self, instance: Instance) -> None:
+        if getattr(instance.statement, "into", ""):
+            self.execute(f"DROP TABLE {queries.RESULT}")
+        self.run_quel(instance.after)
 
 
 class PostgreSQL(_Sql):
-    """PostgreSQL with these settings for the session, on relations that several contenders share."""
+    """PostgreSQL as one of `SETTINGS`, on relations that several contenders share.
 
-    def __init__(self, server: Server, name: str = POSTGRESQL, settings: Mapping[str, str] | None = None):
-        self.name, self._server, self._settings = name, server, dict(settings or {})
+    Any other name is PostgreSQL as it chooses, on another server.
+    """
+
+    def __init__(self, server: Server, name: str = POSTGRESQL):
+        self.name, self._server = name, server
         self.connection: psycopg.Connection
 
     def __enter__(self) -> "PostgreSQL":
         self.connection = self._server.connect()
         self.connection.prepare_threshold = None  # every statement is planned for its own constants
-        set_session(self.connection, self._settings)
-        self.connection.execute(f"DROP TABLE IF EXISTS {RESULT}")
+        set_session(self.connection, SETTINGS.get(self.name, {}))
+        self.connection.execute(f"DROP TABLE IF EXISTS {queries.RESULT}")
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -102,31 +137,26 @@ class PostgreSQL(_Sql):
         return cursor.fetchall() if cursor.description else []
 
     def load(self, n: int) -> None:
-        if self._holds(n):
+        complete = f"complete at {n}"
+        if self.execute(SQL.text("relations.said")) == [(complete,)]:
             return
-        for state, indexes in STATES.items():
-            for role in ROLES if state != "with" else ("tenk1", "tenk2"):
+        for state, indexed in queries.STATES.items():
+            for role in queries.ROLES if state != "with" else ("tenk1", "tenk2"):
                 if role == "bprime":
-                    self._bprime(n, state)
+                    self._load_bprime(n, state)
                 else:
-                    population(role, n, state).load(self.connection, indexes=indexes, vacuum=False)
-                name = relation(role, state)
-                if role == "bprime":
-                    for attribute in indexes:
-                        self.execute(f"CREATE INDEX {name}_{attribute} ON {name} ({attribute})")
-                self.execute(f"VACUUM (FREEZE, ANALYZE) {name}")
-        self.execute(f"COMMENT ON INDEX {relation('tenk2', 'with')}_onepercent IS 'complete at {n}'")
+                    population(role, n, state).load(self.connection, indexes=indexed, vacuum=False)
+                SQL.run(self.connection, "relations.vacuum", relation=queries.relation(role, state))
+        SQL.run(self.connection, "relations.complete", said=complete)
 
-    def _bprime(self, n: int, state: str) -> None:
-        """The first tenth of the second large relation, in the order of unique2."""
-        name, source = relation("bprime", state), relation("tenk2", state)
+    def _load_bprime(self, n: int, state: str) -> None:
+        name = queries.relation("bprime", state)
+        given = {"relation": name, "source": queries.relation("tenk2", state), "tuples": n // 10}
         with self.connection.transaction():
-            loading.replace(self.connection, name, f"CREATE TABLE {name} AS SELECT * FROM {source} WHERE unique2 < {n // 10} ORDER BY unique2")
-
-    def _holds(self, n: int) -> bool:
-        last = f"{relation('tenk2', 'with')}_onepercent"
-        [(said,)] = self.execute(f"SELECT obj_description(to_regclass('{last}'), 'pg_class')")
-        return said == f"complete at {n}"
+            loading.replace(self.connection, name, SQL.text("relations.bprime", **given))
+        for attribute in queries.STATES[state]:
+            index = {"index": f"{name}_{attribute}", "relation": name, "attribute": attribute}
+            SQL.run(self.connection, "relations.index", **index)
 
 
 class DuckDB(_Sql):
@@ -144,21 +174,123 @@ class DuckDB(_Sql):
     def load(self, n: int) -> None:
         for role in ("tenk1", "tenk2", "onek"):
             self._duck.load(population(role, n))
-        self._duck.execute(f"CREATE OR REPLACE TABLE bprime AS SELECT * FROM tenk2 WHERE unique2 < {n // 10} ORDER BY unique2")
+        self._duck.execute(SQL.text("relations.bprime_in_duckdb", tuples=n // 10))
 
     def execute(self, sql: str) -> list[tuple]:
         return self._duck.execute(_without_states(sql))
 
-    def answer(self, variant: Variant) -> tuple[int, int]:
-        # planning a checksum of thirty terms takes DuckDB several times as long as giving away what it is made of
-        columns = self._duck.columns(_without_states(variant.answer.columns_sql))
-        return variant.answer.checksum(columns.__getitem__)
+    def answer(self, instance: Instance) -> tuple[int, int]:
+        # planning a checksum of thirty terms takes DuckDB several times as long as giving away what
+        # it is made of
+        columns = self._duck.columns(_without_states(instance.answer.columns_sql))
+        return instance.answer.checksum(columns.__getitem__)
 
 
 def _without_states(sql: str) -> str:
     """One copy of a relation stands for all its states."""
-    for role in ROLES:
-        for state in STATES:
-            if state != "none":
-                sql = sql.replace(relation(role, state), role)
-    return sql
+    return re.sub(r"\b(tenk1|tenk2|onek|bprime)_(clustered|nonclustered|with)\b", r"\1", sql)
+
+
+class Miniature:
+    """The miniature of INGRES with one of its engines, on files of its own, behind a cache.
+
+    The chapter on the four tactics describes it. Its seconds are Python's and stand beside no other
+    system's. What counts is the pages that its structures imply, and how much faster it is compiled
+    than interpreted.
+    """
+
+    def __init__(self, name: str, engine: str, cache: int = 64):
+        """`cache` is in pages."""
+        self.name, self._engine, self.cache = name, engine, ingres.Cache(cache)
+
+    def __enter__(self) -> "Miniature":
+        self._directory, self._numbers = PrivateDirectory(base_directory()), itertools.count()
+        self.base = ingres.DataBase(self.cache, self._file, self._engine)
+        self._rows: list[tuple] = []
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for stored in self.base.relations.values():
+            stored.close()
+        self._directory.close()
+
+    def _file(self) -> ingres.UnixFile:
+        name = f"relation{next(self._numbers)}"
+        return ingres.UnixFile(self._directory.path / name, self.cache)
+
+    def load(self, n: int) -> None:
+        """Heaps where nothing is indexed; ISAM on unique2 where it is; else secondary indices."""
+        for state, indexed in queries.STATES.items():
+            for role in queries.ROLES:
+                layout, rows = _tuples(role, n)
+                stored: ingres.Heap | ingres.Isam
+                if "unique2" in indexed:
+                    stored = ingres.Isam.build(self._file(), layout, "unique2", rows)
+                else:
+                    stored = ingres.Heap.build(self._file(), layout, rows)
+                for attribute in indexed:
+                    if attribute != "unique2":
+                        stored.index(self._file(), attribute)
+                self.base.relations[queries.relation(role, state)] = stored
+
+    def run(self, instance: Instance) -> float:
+        """Run a query that was parsed before, and what comes before it; seconds of the query."""
+        self.base.run(instance.before)
+        statement = instance.statement
+        with clock.stopwatch() as watch:
+            self._rows = self.base.execute([statement])
+        return watch.seconds
+
+    def answer(self, instance: Instance) -> tuple[int, int]:
+        """Its own tuples, counted and summed up in memory."""
+        names, tuples = self._left(instance)
+        among = instance.answer.among
+        if among:
+            keys = [names.index(name) for name in ("unique1", "unique2")]
+            tuples = [row for row in tuples if any(row[key] in among for key in keys)]
+        columns = {name: [row[place] for row in tuples] for place, name in enumerate(names)}
+        return instance.answer.checksum(columns.__getitem__)
+
+    def _left(self, instance: Instance) -> tuple[list[str], list[tuple]]:
+        """What a query left or showed: the attributes' names, and all tuples."""
+        match instance.statement:
+            case tree.Retrieve(into="", targets=(tree.All(shown),)):
+                stored, rows = self.base.relations[shown], self._rows
+            case (
+                tree.Retrieve(into=name)
+                | tree.Append(relation=name)
+                | tree.Replace(variable=name)
+                | tree.Delete(variable=name)
+            ):
+                stored = self.base.relations[name]
+                rows = list(stored.rows())
+            case other:
+                raise NotImplementedError(f"No query of the benchmark is a {type(other).__name__}.")
+        return [domain.name for domain in stored.layout.domains], rows
+
+    def tidy(self, instance: Instance) -> None:
+        if getattr(instance.statement, "into", ""):
+            self.base.run(f"destroy {queries.RESULT}")
+        self.base.run(instance.after)
+
+    def pages(self, instance: Instance) -> tuple[int, int]:
+        """Pages that a query touches, and that it reads from an empty cache."""
+        self.base.run(instance.before)
+        statement = instance.statement
+        self.cache.empty()
+        self.base.execute([statement])
+        touched, read_in = self.cache.reads.touched, self.cache.reads.requests
+        self.tidy(instance)
+        return touched, read_in
+
+
+def _tuples(role: str, n: int) -> tuple[ingres.Layout, Iterator[tuple]]:
+    """A relation's layout (13 integers and three strings, as specified) and its tuples."""
+    source = population("tenk2" if role == "bprime" else role, n)
+    integers = [ingres.Domain(name, "i", 4) for name in source.integers]
+    texts = [ingres.Domain(name, "c", 52) for name in source.texts]
+    columns = []
+    for name, column in source.columns(0, n // 10 if role == "bprime" else None).items():
+        values = column.tolist()
+        columns.append([text.decode() for text in values] if name in source.texts else values)
+    return ingres.Layout((*integers, *texts)), zip(*columns)

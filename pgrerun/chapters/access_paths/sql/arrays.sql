@@ -1,0 +1,51 @@
+-- Arrays: as a list of keys, in a column, and in a PL/pgSQL variable.
+
+-- name: keys_far_apart
+SELECT array_agg(n * :step + 1)::text FROM generate_series(0, :keys - 1) AS n;
+
+-- name: neighbouring_keys
+SELECT array_agg(n + 1)::text FROM generate_series(0, :keys - 1) AS n;
+
+-- name: all_of_list
+SELECT aid, bid FROM accounts WHERE aid = ANY (:'keys') ORDER BY aid;
+
+-- name: first_of_list
+SELECT aid, bid FROM accounts WHERE aid = ANY (:'keys') ORDER BY aid LIMIT 10;
+
+-- name: tagged
+CREATE TABLE tagged (tags int[]) WITH (autovacuum_enabled = off);
+
+-- name: copy_tags
+COPY tagged FROM STDIN;
+
+-- name: without_statistics
+-- both commands leave the true number of tuples behind, VACUUM no more than that
+VACUUM tagged;
+
+-- name: with_statistics
+ANALYZE tagged;
+
+-- name: overlaps
+SELECT FROM tagged WHERE tags && :'elements';
+
+-- name: is_contained_by
+SELECT FROM tagged WHERE tags <@ :'elements';
+
+-- name: drop_tagged
+DROP TABLE tagged;
+
+-- name: setter
+-- what it returns is flat, and assigned anew as a whole
+CREATE OR REPLACE FUNCTION pgrerun_set(a int[], i int) RETURNS int[] LANGUAGE plpgsql AS $$
+BEGIN a[i] := i; RETURN a || '{}'::int[]; END $$;
+
+-- name: drop_setter
+DROP FUNCTION pgrerun_set(int[], int);
+
+-- name: assign_in_place
+DO $$ DECLARE a int[] := array_fill(0, ARRAY[:elements]);
+BEGIN FOR i IN 1..:elements LOOP a[i] := i; END LOOP; END $$;
+
+-- name: assign_copied
+DO $$ DECLARE a int[] := array_fill(0, ARRAY[:elements]);
+BEGIN FOR i IN 1..:elements LOOP a := pgrerun_set(a, i); END LOOP; END $$;

@@ -1,0 +1,50 @@
+-- Indexes over columns of accounts, and what a range of keys touches.
+
+-- name: index_aid
+CREATE INDEX sized ON covered (aid);
+
+-- name: index_aid_abalance
+CREATE INDEX sized ON covered (aid, abalance);
+
+-- name: index_aid_including_abalance
+CREATE INDEX sized ON covered (aid) INCLUDE (abalance);
+
+-- name: index_aid_bid_abalance
+CREATE INDEX sized ON covered (aid, bid, abalance);
+
+-- name: entry_length
+SELECT max(itemlen) FROM bt_page_items('sized', 1) WHERE itemoffset > 1;
+
+-- name: drop_index
+DROP INDEX sized;
+
+-- name: wide_keys
+-- so many columns of 8 bytes
+DO $$ BEGIN EXECUTE (
+  SELECT 'CREATE UNLOGGED TABLE wide_keys (' || string_agg('c' || n || ' bigint', ', ' ORDER BY n)
+         || ') WITH (autovacuum_enabled = off)'
+  FROM generate_series(1, :columns) AS n); END $$;
+
+-- name: wide_index
+DO $$ BEGIN EXECUTE (
+  SELECT 'CREATE INDEX wide_index ON wide_keys (' || string_agg('c' || n, ', ' ORDER BY n) || ')'
+  FROM generate_series(1, :columns) AS n); END $$;
+
+-- name: wide_rows
+-- the first column in random order, the others alike
+DO $$ BEGIN EXECUTE (
+  SELECT 'INSERT INTO wide_keys SELECT hashint8(n)::bigint * 65536 + n'
+         || repeat(', n', :columns - 1)
+         || ' FROM generate_series(1, ' || :rows || ') AS n'); END $$;
+
+-- name: drop_wide_keys
+DROP TABLE wide_keys;
+
+-- name: range
+SELECT sum(abalance) FROM covered WHERE aid BETWEEN 15001 AND 16000;
+
+-- name: empty_map
+SELECT pg_truncate_visibility_map('covered'::text::regclass);
+
+-- name: vacuum
+VACUUM covered;

@@ -1,0 +1,49 @@
+-- Lookups and ranges of accounts by index-only scans, plain index scans and sequential scans.
+
+-- name: bring_in
+SELECT count(abalance) FROM :"relation" WHERE aid > 0;
+
+-- name: warm_up
+SELECT count((SELECT abalance FROM :"relation" WHERE aid = key))
+FROM (SELECT floor(random() * :rows)::int + 1 AS key
+      FROM generate_series(1, :lookups) OFFSET 0) AS keys;
+-- else its reads might be counted among those that come next
+SELECT pg_stat_force_next_flush();
+
+-- name: lookups_under_way
+SELECT count(*) FROM pg_stat_activity
+WHERE application_name = 'pgbench' AND datname = current_database();
+
+-- name: pages_read
+SELECT pg_stat_clear_snapshot();
+SELECT heap_blks_read, idx_blks_read FROM pg_statio_user_tables
+WHERE relid = :'relation'::text::regclass;
+
+-- name: sum_range
+SELECT count(abalance) FROM :"relation" WHERE aid BETWEEN :first AND :last;
+
+-- name: unmark
+-- rolled back: a deletion clears a page's bit all the same
+DELETE FROM :"relation" WHERE ctid IN (
+  SELECT format('(%s,1)', page)::tid FROM generate_series(0, :pages - 1) AS page
+  WHERE mod(abs(hashint4(page::int)::bigint), 100) >= :percent);
+
+-- name: vacuum
+VACUUM :"relation";
+
+-- name: update_at_random
+CREATE TEMP TABLE drawn AS
+SELECT DISTINCT floor(random() * :rows)::int + 1 AS aid FROM generate_series(1, :updates);
+ANALYZE drawn;
+UPDATE covered SET abalance = abalance + 1 FROM drawn WHERE covered.aid = drawn.aid;
+DROP TABLE drawn;
+
+-- name: share
+SELECT count(bid) FROM scattered WHERE aid BETWEEN :first AND :last;
+
+-- name: refill_catalogs
+EXPLAIN SELECT FROM scattered WHERE aid = 1;
+
+-- name: relation_reads
+SELECT pg_stat_force_next_flush(), sum(reads), sum(read_bytes) / 8192
+FROM pg_stat_io WHERE object = 'relation';

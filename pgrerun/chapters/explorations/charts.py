@@ -1,0 +1,455 @@
+"""The charts of the chapter: frames from the print, the published run and this run, and words."""
+
+from collections.abc import Mapping
+from itertools import product
+
+import pandas as pd
+
+from pgrerun.chapter import Chapter
+from pgrerun.chapters.explorations import evidence, relations
+from pgrerun.chapters.explorations.experiments import (
+    buffer_pool,
+    clock_sweep,
+    planner,
+    size_up,
+)
+from pgrerun.page import charts
+from pgrerun.record import printed
+from pgrerun.record.printed.explorations import POOLS, TUPLES
+
+# ---- Experiment 1
+
+
+def printed_readings() -> charts.Figure:
+    """Every reading of the slides' first experiment."""
+    rounds = printed.table("explorations_pool_rounds")
+    readings = rounds.melt(["group", "number"], list(POOLS), "pool")
+    frame = pd.DataFrame(
+        {
+            "label": readings["group"].map(
+                {"clean": buffer_pool.CLEAN, "dirty": buffer_pool.DIRTY}
+            ),
+            "kind": "printed",
+            "value": readings["value"],
+            "panel": "pool of " + readings["pool"].map(buffer_pool.LABELS),
+            "block": readings["number"],
+        }
+    )
+    return charts.observations(
+        frame,
+        charts.Words(
+            question="Does a large update slow down the next reader?",
+            caption=(
+                "Every reading that the slides print for Experiment 1: time to read miltup1 after"
+                " miltup2 was read, and after it was updated. The line is the range of five"
+                " readings with their median."
+            ),
+            name="explorations-print",
+        ),
+        charts.Axis("time", "ms", log=True),
+    )
+
+
+def slowdowns(chapter: Chapter) -> charts.Figure:
+    """The slow-down by size of the pool: the slides' rounds as pairs, and what was measured."""
+    in_print = evidence.printed_slowdowns().rename(buffer_pool.printed_pool, axis="index")
+    in_print = in_print.rename_axis("label").reset_index().rename(columns={"median": "value"})
+    pairs = {
+        pool: (f"{pool}: {buffer_pool.DIRTY}", f"{pool}: {buffer_pool.CLEAN}")
+        for pool in buffer_pool.SHARES
+    }
+    measured = chapter.ratios("pools", "time", pairs)
+    frame = pd.concat([in_print.assign(kind="printed"), measured])
+    order = [pool for pool in buffer_pool.SHARES if pool in set(frame["label"])]
+    frame = frame.set_index("label").loc[order].rename({"1.00": "1.00 (its size)"}).reset_index()
+    return charts.compare(
+        frame,
+        charts.Words(
+            question=(
+                "By how much does a large update slow down the next reader, and does the size of"
+                " the pool matter?"
+            ),
+            caption=(
+                "Time to read a relation after another was updated, over the time after the other"
+                " was only read; by size of the buffer pool, as a multiple of the relation's pages."
+                " The slides' sizes in MB stand where they belong by the pages of their relation."
+                " The printed marks are the medians of the slides' five pairs, with their range."
+            ),
+            name="explorations-slowdown",
+        ),
+        charts.Axis("slow-down", log=True),
+        reference=charts.Reference(1, "none"),
+    )
+
+
+def reader_writes(written: pd.DataFrame) -> charts.Figure:
+    """What the reader does for each page, by pool and by what came before.
+
+    `written` is the frame of `experiments.buffer_pool.written`.
+    """
+    parts = {
+        "read, one written first": written[["written", "read"]].min(axis=1),
+        "read into a clean buffer": (written["read"] - written["written"]).clip(lower=0),
+        "found in the pool": written["hit"],
+    }
+    frames = [
+        pd.DataFrame(
+            {
+                "label": written["pool"],
+                "part": part,
+                "value": pages,
+                "kind": "measured",
+                "panel": written["variant"],
+            }
+        )
+        for part, pages in parts.items()
+    ]
+    frame = pd.concat(frames, ignore_index=True)
+    return charts.stacked(
+        frame[frame["value"] > 0].reset_index(drop=True),
+        charts.Words(
+            question="For how many of its pages does the reader have to write a dirty one first?",
+            caption=(
+                "Pages of the relation that is read, by what it took to get them, with the"
+                " background writer off. Bars are pools, as multiples of the relation."
+            ),
+            name="explorations-written",
+        ),
+        charts.Axis("pages"),
+    )
+
+
+def usage_counts(survivors: clock_sweep.Survivors) -> charts.Figure:
+    """Survival of pages in the pool."""
+    kept = survivors.pages
+    frame = pd.DataFrame(
+        {
+            "x": kept["pages_read"],
+            "value": kept["usage"].where(kept["kept"] > 0),
+            "kind": "measured",
+            "series": kept["history"],
+            "panel": "flood: "
+            + kept["flood"].map(
+                {clock_sweep.RING: "one large scan", clock_sweep.CROWD: "many small"}
+            ),
+        }
+    )
+    return charts.lines(
+        frame.dropna().reset_index(drop=True),
+        charts.Words(
+            question="How long do pages that nobody asks for stay in the pool?",
+            caption=(
+                "Mean usage count of two small relations' pages while other relations are read."
+                " Where a line ends, the last of its pages was displaced."
+            ),
+            name="explorations-clock",
+        ),
+        charts.Axis("pages read since", "pools"),
+        charts.Axis("usage count", zero=True),
+    )
+
+
+def strategies(stays: pd.DataFrame) -> charts.Figure:
+    """How long pages stay, on the server and under simulated strategies.
+
+    `stays` is the frame of `evidence.stays`.
+    """
+    frame = stays.melt(["label", "kind"], list(clock_sweep.HISTORIES), "panel")
+    return charts.compare(
+        frame,
+        charts.Words(
+            question="Would another strategy have kept the same pages?",
+            caption=(
+                "Pages read from many small relations, in pools, until half of a watched relation's"
+                " pages are displaced: counted on the server, and for the same requests under two"
+                " simulated strategies. Each simulation begins with the pages and usage counts that"
+                " the server's pool held."
+            ),
+            name="explorations-strategies",
+        ),
+        charts.Axis("pages read", "pools", zero=True),
+    )
+
+
+def waiting(found: pd.DataFrame) -> charts.Figure:
+    """Dirty pages and the reader's writes after an update, a delay, and a checkpoint.
+
+    `found` is the frame of `experiments.buffer_pool.waiting`.
+    """
+    panels = {
+        "dirty": "dirty pages left",
+        "background_writer": "by background writer",
+        "checkpointer": "by checkpointer",
+        "reader": "written by the reader",
+    }
+    events = found[found["event"] != buffer_pool.MEANWHILE].rename(
+        columns={"event": "label"} | panels
+    )
+    frame = events.melt("label", list(panels.values()), "panel").assign(kind="measured")
+    return charts.compare(
+        frame,
+        charts.Words(
+            question="Does waiting help, and who does the work?",
+            caption=(
+                "After an update of every tuple: pages of the updated relation that are still"
+                " dirty, and pages written by whom, until and by a read that comes at once, after a"
+                " delay, or after a checkpoint."
+            ),
+            name="explorations-waiting",
+        ),
+        charts.Axis("pages", zero=True),
+        own_scales=True,
+    )
+
+
+def dirty_over_time(waiting: pd.DataFrame) -> charts.Figure:
+    """Dirty pages while nothing happens, all and those that the clock's hand could take at once.
+
+    `waiting` is the frame of `experiments.buffer_pool.waiting`.
+    """
+    seen = waiting[waiting["event"].isin([buffer_pool.MEANWHILE, buffer_pool.WAITED])]
+    seen = seen.rename(columns={"seconds": "x", "unused": "of usage count 0"})
+    frame = seen.melt("x", ["dirty", "of usage count 0"], "series").assign(kind="measured")
+    return charts.lines(
+        frame,
+        charts.Words(
+            question="What becomes of dirty pages when nobody asks for a buffer?",
+            caption=(
+                "Dirty pages of the updated relation in the pool from the end of the update on, and"
+                " those of them that nobody has used since the clock's hand came by."
+            ),
+            name="explorations-fading",
+        ),
+        charts.Axis("time since the update", "s"),
+        charts.Axis("pages", zero=True),
+    )
+
+
+# ---- Experiment 2
+
+
+def grouping_times(chapter: Chapter) -> charts.Figure:
+    """Times of the groupings, by plan and work_mem."""
+    in_print = printed.table("explorations_grouping_averages").loc["average"]
+    unique, twenty, work_mem = planner.UNIQUE, planner.TWENTY, planner.WORK_MEM
+    # panel, variants, and the printed cells that were measured with such a plan
+    panels = [
+        (f"{unique}, hashed", (unique, planner.HASHED), work_mem, {"30MB": "q1_30mb"}),
+        (
+            f"{unique}, in index order",
+            (unique, planner.ORDERED),
+            planner.ORDERED_WORK_MEM,
+            {"64kB": "q1_64kb", "4MB": "q1_4mb"},
+        ),
+        (
+            twenty,
+            (twenty, planner.PICKED),
+            work_mem,
+            {"64kB": "q2_64kb", "4MB": "q2_4mb", "30MB": "q2_30mb"},
+        ),
+    ]
+    frames = []
+    for panel, plan, settings, cells in panels:
+        labels = {planner.Grouping(*plan, work_mem).name: work_mem for work_mem in settings}
+        then = [charts.row(label, "printed", in_print[cell]) for label, cell in cells.items()]
+        found = pd.concat([pd.DataFrame(then), chapter.medians("grouping", "time", labels)])
+        frames.append(
+            found.set_index("label").loc[list(settings)].reset_index().assign(panel=panel)
+        )
+    return charts.compare(
+        pd.concat(frames, ignore_index=True),
+        charts.Words(
+            question="What is more memory worth to a grouping, and which plan is the fast one?",
+            caption=(
+                "Time of CREATE TEMP TABLE AS with the grouping, by plan and work_mem. The slides'"
+                " averages stand with the plans that they were measured on."
+            ),
+            name="explorations-grouping",
+        ),
+        charts.Axis("time", "ms", log=True),
+    )
+
+
+def spills(found: pd.DataFrame) -> charts.Figure:
+    """What hashing does with less memory than it needs.
+
+    `found` is the frame of `experiments.planner.spills`.
+    """
+    panels = {"memory_kb": "memory used (MB)", "disk_kb": "written to disk (MB)"}
+    sized = found.assign(x=found["work_mem"].map(_megabytes)).rename(columns=panels)
+    frame = sized.melt("x", list(panels.values()), "panel").assign(kind="measured")
+    frame["value"] = frame["value"].astype(float) / 1024
+    return charts.lines(
+        frame,
+        charts.Words(
+            question="What does hash aggregation do when its table doesn't fit?",
+            caption=(
+                "A hundred thousand groups, hashed with growing work_mem: peak memory, and what"
+                " goes to disk in batches."
+            ),
+            name="explorations-spilling",
+        ),
+        charts.Axis("work_mem", "MB", log=True),
+        charts.Axis("size", "MB", zero=True),
+        own_scales=True,
+    )
+
+
+def _megabytes(setting: str) -> float:
+    """Of a setting in kB or MB."""
+    return float(setting[:-2]) / (1 if setting.endswith("MB") else 1024)
+
+
+# ---- Experiment 3
+
+
+def size_up_times(chapter: Chapter) -> charts.Figure:
+    """Time over size: lookups and scans."""
+    in_print = printed.table("explorations_sizeup_averages").loc["average"]
+    small, large = TUPLES["hundredktup"], TUPLES["tenmiltup"]
+    then = pd.DataFrame(
+        {
+            "series": [size_up.LOOKUP, size_up.LOOKUP, size_up.SCAN, size_up.SCAN],
+            "x": [small, large, small, large],
+            "value": in_print[["q1", "q2", "q3", "q4"]].to_numpy(),
+            "kind": "printed",
+        }
+    )
+    measured = chapter.medians("size-up", "time")
+    of_variant = measured["label"].str.extract(r"(?P<series>.*), (?P<x>\d+) tuples")
+    measured = measured.assign(series=of_variant["series"], x=of_variant["x"].astype(int))
+    # in one process is too close to the other scan to be told apart
+    measured = measured[measured["series"] != size_up.SERIAL].drop(columns="label")
+    return charts.lines(
+        pd.concat([then, measured]).sort_values("x", kind="stable").reset_index(drop=True),
+        charts.Words(
+            question="How does the time of one query grow with the relation?",
+            caption=(
+                "A lookup by the key, and a scan for one tuple as the planner likes it. On these"
+                " axes a time proportional to the size is a straight line that climbs one decade"
+                " per decade."
+            ),
+            name="explorations-sizeup",
+        ),
+        charts.Axis("size", "tuples", log=True),
+        charts.Axis("time", "ms", log=True),
+    )
+
+
+# ---- Experiment 4
+
+
+def costs(grid: pd.DataFrame) -> charts.Figure:
+    """The merge join's cost over the hash join's by work_mem: in print, and where memory decides.
+
+    `grid` is the frame of `experiments.planner.grid`.
+    """
+    chosen = [planner.printed_range(grid)]
+    changes = planner.plan_changes(grid)
+    if not changes.empty:
+        last = changes[planner.JOINED].iloc[-1]
+        chosen.append(grid[(grid[planner.JOINED] == last).all(axis=1)])
+    panels = {
+        f"{relations.name(rows['small'].iloc[0])}, {relations.name(rows['large'].iloc[0])}": rows
+        for rows in chosen
+    }
+    titles = "; ".join(
+        f"{panel}: {rows['attributes'].iloc[0]}, hash_mem_multiplier {rows['multiplier'].iloc[0]}"
+        for panel, rows in panels.items()
+    )
+    return _merge_over_hash(
+        panels,
+        charts.Words(
+            question="Does memory enter the choice between hash join and merge join?",
+            caption=(
+                "The planner's cost of the merge join over that of the hash join, by work_mem"
+                f" ({titles}). The cheaper one is picked: the hash join above 1, the merge join"
+                " below."
+            ),
+            name="explorations-costs",
+        ),
+        own_scales=True,
+    )
+
+
+def multipliers(found: pd.DataFrame) -> charts.Figure:
+    """The merge join's cost over the hash join's by work_mem, for each hash_mem_multiplier.
+
+    `found` is the frame of `experiments.planner.hash_mem_multiplier`.
+    """
+    first = found.iloc[0]
+    return _merge_over_hash(
+        {f"hash_mem_multiplier {number}": rows for number, rows in found.groupby("multiplier")},
+        charts.Words(
+            question="What does hash_mem_multiplier move?",
+            caption=(
+                f"The planner's cost of the merge join of {relations.name(first['small'])} and"
+                f" {relations.name(first['large'])} on {first['attributes']} over that of the hash"
+                " join, by work_mem. Above 1 the hash join is picked, below the merge join."
+            ),
+            name="explorations-multipliers",
+        ),
+    )
+
+
+def _merge_over_hash(
+    panels: Mapping[str, pd.DataFrame], words: charts.Words, own_scales: bool = False
+) -> charts.Figure:
+    """The merge join's cost over the hash join's, of rows of a grid by panel."""
+    frames = [
+        pd.DataFrame(
+            {
+                "x": rows["work_mem"].map(_megabytes),
+                "value": rows[planner.MERGE] / rows[planner.HASH],
+                "kind": "measured",
+                "panel": panel,
+            }
+        )
+        for panel, rows in panels.items()
+    ]
+    x_axis = charts.Axis("work_mem", "MB", log=True)
+    axis = charts.Axis("cost of merge join / hash join")
+    frame = pd.concat(frames, ignore_index=True)
+    return charts.lines(frame, words, x_axis, axis, own_scales=own_scales)
+
+
+def join_times(chapter: Chapter) -> charts.Figure:
+    """Times of both joins by work_mem."""
+    both = product(planner.FORCED_JOINS, planner.JOIN_WORK_MEM)
+    names = [f"{how}, {work_mem}" for how, work_mem in both]
+    frame = chapter.medians("joins", "time", dict(zip(names, names, strict=True)))
+    frame[["panel", "label"]] = frame["label"].str.split(", ", expand=True)
+    small, large = map(relations.name, planner.timed_pair(chapter))
+    return charts.compare(
+        frame.sort_values("panel", kind="stable").reset_index(drop=True),
+        charts.Words(
+            question="What does memory do to the time of the join?",
+            caption=(
+                f"Time of a join of {small} and {large} on an attribute without an index, with"
+                " little and with ample work_mem; one process."
+            ),
+            name="explorations-joins",
+        ),
+        charts.Axis("time", "ms", zero=True),
+    )
+
+
+# ---- another release
+
+
+def two_releases(chapter: Chapter) -> charts.Figure:
+    """Times of the slides' statements on two releases."""
+    frame = chapter.medians("releases", "time")
+    frame[["panel", "label"]] = frame["label"].str.split(": ", expand=True)
+    return charts.compare(
+        frame,
+        charts.Words(
+            question="What have the releases in between changed?",
+            caption=(
+                "Time of the slides' statements on two releases on this machine, measured in turns."
+            ),
+            name="explorations-releases",
+        ),
+        charts.Axis("time", "ms", zero=True),
+        own_scales=True,
+    )

@@ -1,0 +1,548 @@
+"""What the measurements say about the claims, experiment by experiment of the slides."""
+
+import re
+
+import pandas as pd
+
+from pgrerun.chapter import Chapter
+from pgrerun.chapters.explorations import relations
+from pgrerun.chapters.explorations.experiments import (
+    buffer_pool,
+    clock_sweep,
+    planner,
+    size_up,
+)
+from pgrerun.record import printed, statistics
+from pgrerun.record.printed.explorations import POOLS, TUPLES, heap_pages, megabytes
+
+# ---- Experiment 1, times
+
+
+def slowdown(chapter: Chapter, pool: str) -> statistics.Interval:
+    """Time to read after an update over that after a read, in one pool."""
+    return chapter.ratio(
+        "pools", "time", f"{pool}: {buffer_pool.DIRTY}", f"{pool}: {buffer_pool.CLEAN}"
+    )
+
+
+def peak(chapter: Chapter) -> dict[str, statistics.Interval]:
+    """The slow-down in a pool of the relation's size over that in each other pool."""
+    times = chapter.table("pools", "time")
+    slow = {
+        pool: times[f"{pool}: {buffer_pool.DIRTY}"] / times[f"{pool}: {buffer_pool.CLEAN}"]
+        for pool in buffer_pool.timed(chapter)
+    }
+    equal = slow.pop(buffer_pool.EQUAL)
+    seed = chapter.parameters.seed
+    return {pool: statistics.ratio(equal, ratios, seed=seed) for pool, ratios in slow.items()}
+
+
+def beyond_twice(chapter: Chapter) -> dict[str, statistics.Interval]:
+    """The slow-downs in pools above twice the relation."""
+    return {
+        pool: slowdown(chapter, pool)
+        for pool in buffer_pool.timed(chapter)
+        if buffer_pool.SHARES[pool] > 2
+    }
+
+
+def printed_slowdowns() -> pd.DataFrame:
+    """The slides' rounds: reading after an update over the control's of the same number, by pool.
+
+    Columns: median, low, high; indexed by pool ("mb128" and so on).
+    """
+    rounds = printed.table("explorations_pool_rounds").set_index("number")
+    dirty, clean = rounds[rounds["group"] == "dirty"], rounds[rounds["group"] == "clean"]
+    ratios = {pool: statistics.ratio(dirty[pool], clean[pool]) for pool in POOLS}
+    rows = {pool: (ratio.estimate, ratio.low, ratio.high) for pool, ratio in ratios.items()}
+    return pd.DataFrame.from_dict(rows, orient="index", columns=["median", "low", "high"])
+
+
+def suspect(chapter: Chapter) -> dict[str, bool]:
+    """What speaks for and against throwing the slides' 500 MB readings away."""
+    rounds = printed.table("explorations_pool_rounds")
+    control = rounds[rounds["group"] == "clean"][list(POOLS)]
+    spread = control.max() / control.min()
+    interval = printed_slowdowns().loc["mb500"]
+    label = f"{buffer_pool.printed_pool('mb500')}: {buffer_pool.CLEAN}"
+    here = chapter.table("pools", "time")[label]
+    return {
+        "in print the control readings at 500 MB spread more than at the other pools": (
+            spread["mb500"] > spread.drop("mb500").max()
+        ),
+        "in print the readings at 500 MB can't tell a slow-down from none": (
+            interval["low"] <= 1 <= interval["high"]
+        ),
+        "here the control readings in such a pool spread less than in print": (
+            here.max() / here.min() < spread["mb500"]
+        ),
+    }
+
+
+# ---- pages written; `written` is the frame of `experiments.buffer_pool.written`
+
+
+def pick(written: pd.DataFrame, pool: str, variant: str) -> pd.Series:
+    """One row of `written`."""
+    return written.set_index(["pool", "variant"]).loc[(pool, variant)]
+
+
+def reader_writes(chapter: Chapter, written: pd.DataFrame) -> dict[str, bool]:
+    """Whether the reader is slower because it writes, where pool and relation are as large."""
+    clean, dirty, checkpointed = (
+        pick(written, buffer_pool.EQUAL, variant)
+        for variant in (buffer_pool.CLEAN, buffer_pool.DIRTY, buffer_pool.CHECKPOINTED)
+    )
+    return {
+        "after the update dirty pages lie in the pool": dirty["dirty_before"] > 0,
+        "the reader writes some of them": (
+            dirty["written"] > clean["written"] and dirty["dirty_after"] < dirty["dirty_before"]
+        ),
+        "after a checkpoint it writes none": checkpointed["written"] == 0,
+        "its read is slower": slowdown(chapter, buffer_pool.EQUAL).low > 1,
+    }
+
+
+def other_relation(written: pd.DataFrame) -> dict[str, bool]:
+    """Whether what the reader of one relation writes are pages of the other."""
+    dirty = pick(written, buffer_pool.EQUAL, buffer_pool.DIRTY)
+    return {
+        "a reader of miltup1 finds dirty pages of miltup2": dirty["dirty_before"] > 0,
+        "as many as it writes are no longer dirty": (
+            0 < dirty["written"] == dirty["dirty_before"] - dirty["dirty_after"]
+        ),
+    }
+
+
+def avoided(chapter: Chapter, written: pd.DataFrame) -> dict[str, bool]:
+    """Whether a pool above twice the relation spares the reader the consequences of the update."""
+    facts = {}
+    for pool in buffer_pool.timed(chapter, at_least=4):
+        if buffer_pool.SHARES[pool] <= 2:
+            continue
+        own = pick(written, pool, buffer_pool.DIRTY)
+        facts[f"{pool} times: the reader writes no page"] = own["written"] == 0
+        if pool in buffer_pool.timed(chapter):
+            facts[f"{pool} times: it isn't surely slower"] = not slowdown(chapter, pool).low > 1
+    return facts
+
+
+def by_pool(written: pd.DataFrame) -> pd.DataFrame:
+    """`written` for the page: one row per pool."""
+    pages = written.pivot(index="pool", columns="variant", values="written")
+    dirty = written[written["variant"] == buffer_pool.DIRTY].set_index("pool")
+    return pd.DataFrame(
+        {
+            "dirty pages met": dirty["dirty_before"],
+            f"written {buffer_pool.CLEAN}": pages[buffer_pool.CLEAN],
+            f"written {buffer_pool.DIRTY}": pages[buffer_pool.DIRTY],
+            f"written after {buffer_pool.CHECKPOINTED}": pages[buffer_pool.CHECKPOINTED],
+            "its own pages left after the update": dirty["left"],
+        },
+        index=pd.Index(written["pool"].unique(), name="pool / relation"),
+    ).reset_index()
+
+
+# ---- the clock
+
+
+def stays(found: clock_sweep.Survivors, replayed: pd.DataFrame) -> pd.DataFrame:
+    """How many pools are read until half of each relation's pages are gone.
+
+    The whole flood if they never are. Columns: label (the server or a strategy), kind (of
+    `charts.MARKS`), and one for each history. `replayed` is that of
+    `experiments.clock_sweep.replayed`.
+    """
+    seen = found.pages[found.pages["flood"] == clock_sweep.CROWD].assign(strategy="this server")
+    rows = []
+    for label in ("this server", *clock_sweep.STRATEGIES):
+        kind, source = (
+            ("simulated", replayed) if label in clock_sweep.STRATEGIES else ("measured", seen)
+        )
+        own = source[source["strategy"] == label]
+        gone = own[own["kept"] < 0.5].groupby("history")["pages_read"].min()
+        stay = gone.reindex(list(clock_sweep.HISTORIES)).fillna(own["pages_read"].max())
+        rows.append({"label": label, "kind": kind, **stay})
+    return pd.DataFrame(rows)
+
+
+def clock(found: clock_sweep.Survivors, replayed: pd.DataFrame) -> dict[str, bool]:
+    """What shows that victims are chosen by the clock sweep, and that it matters to later reads."""
+    kept = found.pages.set_index(["flood", "history"])
+    often, once = (
+        kept.loc[(clock_sweep.CROWD, clock_sweep.OFTEN)],
+        kept.loc[(clock_sweep.CROWD, clock_sweep.ONCE)],
+    )
+    ring = (
+        found.pages[found.pages["flood"] == clock_sweep.RING].groupby("pages_read")["kept"].mean()
+    )
+    here, clock, recency = stays(found, replayed)[clock_sweep.OFTEN]
+    usage, present = often["usage"].to_numpy(), often["kept"].to_numpy() > 0
+    return {
+        "a page's usage count grows with its uses": usage[0] > once["usage"].iloc[0],
+        "the sweep lowers it": usage[present].min() < usage[0] - 1,
+        "pages used often outlive pages used once": here
+        > stays(found, replayed)[clock_sweep.ONCE].iloc[0],
+        "by about as much as under a simulated clock": abs(here - clock) < abs(here - recency),
+        "a large scan displaces them as well": ring.iloc[-1] < 0.5,
+    }
+
+
+def swapped_in(provisions: pd.DataFrame) -> dict[str, bool]:
+    """Whether another strategy can be swapped in, and by whom."""
+    names = provisions.set_index("way")["found"]
+    return {
+        "the choice of a victim is a function of its own, so that another can be compiled in": (
+            names[clock_sweep.FUNCTION] != ""
+        ),
+        "an extension can take it over": names[clock_sweep.HOOK] != "",
+        "a setting chooses": names[clock_sweep.SETTING] != "",
+    }
+
+
+# ---- every writer
+
+
+def only_two_writers(writers: pd.DataFrame) -> dict[str, bool]:
+    """Whether pages are written at replacement and at checkpoints, and at no other time."""
+    default = writers.set_index("background_writer").loc["as by default"]
+    return {
+        "a backend that needs a buffer writes the page in it": default["client backend"] > 0,
+        "a checkpoint writes what is dirty": default["checkpointer"] > 0,
+        "nobody writes a page at another time": default["background writer"] == 0,
+    }
+
+
+def delay(waiting: pd.DataFrame) -> dict[str, bool]:
+    """Whether a delay helps, and whether the checkpointer is why."""
+    at_once, waited = (
+        waiting[waiting["event"] == event].iloc[0]
+        for event in (buffer_pool.DIRTY, buffer_pool.WAITED)
+    )
+    return {
+        "after the delay fewer pages are dirty": waited["dirty"] < at_once["dirty"],
+        "the checkpointer has written pages by then": waited["checkpointer"] > 0,
+        "the reader then writes fewer pages than at once": waited["reader"] < at_once["reader"],
+    }
+
+
+def triggers(found: pd.DataFrame) -> dict[str, bool]:
+    """Which of the events that the source has start a checkpoint when they happen."""
+    started = dict(zip(found["event"], found["checkpoints"] > 0, strict=True))
+    return {
+        event: started[event] for event in started if event not in buffer_pool.WITHOUT_CHECKPOINT
+    }
+
+
+# ---- Experiment 2; `plans` is the frame of `experiments.planner.picks`
+
+SMALLEST, DEFAULT, AMPLE = planner.WORK_MEM
+REGRET = 1.05  # a plan that is slower than another by less isn't the wrong one
+
+
+def unfit(plans: pd.DataFrame) -> dict[str, bool]:
+    """Whether hash aggregation is left where the hash table doesn't fit.
+
+    As in print, and without the index as an alternative.
+    """
+    asked = {
+        f"with {SMALLEST} the planner picks another plan": (SMALLEST, planner.NEW),
+        f"with {DEFAULT}, too": (DEFAULT, planner.NEW),
+        f"with {SMALLEST} also where no index gives the order": (SMALLEST, planner.NO_INDEX),
+    }
+    return {
+        fact: not planner.picked(plans, work_mem, state).startswith("HashAggregate")
+        for fact, (work_mem, state) in asked.items()
+    }
+
+
+def index_order(plans: pd.DataFrame) -> dict[str, bool]:
+    """Whether groups come in the order of the index at the slides' two smaller settings."""
+    return {
+        f"with {work_mem}: {planner.GROUPED}": planner.picked(plans, work_mem) == planner.GROUPED
+        for work_mem in (SMALLEST, DEFAULT)
+    }
+
+
+def fetches_when_new(fetches: pd.DataFrame) -> int:
+    """Heap fetches of the index-only scan before VACUUM; of `experiments.planner.heap_fetches`."""
+    return fetches["heap_fetches"].iloc[0]
+
+
+def regrets(chapter: Chapter, plans: pd.DataFrame) -> pd.DataFrame:
+    """What the picked plan's time is over the faster forced one's, by work_mem.
+
+    Columns: work_mem, picked (plan), the times of both forced ones (ms, medians), faster (plan),
+    and the ratio with its interval, 1 where the picked plan is the faster one.
+    """
+    times = chapter.table("grouping", "time")
+    rows = []
+    for work_mem in planner.WORK_MEM:
+        own = {
+            plan: times[planner.forced(plan, work_mem).name]
+            for plan in (planner.HASHED, planner.ORDERED)
+        }
+        medians = {plan: own[plan].median() for plan in own}
+        faster = min(medians, key=medians.__getitem__)
+        pick = planner.timed_as(plans, work_mem)
+        regret = statistics.ratio(times[pick.name], own[faster], seed=chapter.parameters.seed)
+        row = {"work_mem": work_mem, "picked": pick.plan}
+        row |= {f"{plan} (ms)": medians[plan] for plan in medians}
+        row |= {"faster": faster, "picked / faster": regret.estimate}
+        rows.append(row | {"low": regret.low, "high": regret.high})
+    return pd.DataFrame(rows)
+
+
+def optimal(regrets: pd.DataFrame) -> dict[str, bool]:
+    """Whether the picked plan is the faster one, where the result exceeds work_mem."""
+    return {
+        f"with {row.work_mem} no other plan is surely faster": row.low <= REGRET
+        for row in regrets[regrets["work_mem"] != AMPLE].itertuples()
+    }
+
+
+def both_better(chapter: Chapter, plans: pd.DataFrame) -> dict[str, statistics.Interval]:
+    """64 kB over 4 MB, by statement, each as the planner picks it."""
+    statements = {
+        planner.UNIQUE: [planner.timed_as(plans, work_mem) for work_mem in (SMALLEST, DEFAULT)],
+        planner.TWENTY: [
+            planner.Grouping(planner.TWENTY, planner.PICKED, work_mem)
+            for work_mem in (SMALLEST, DEFAULT)
+        ],
+    }
+    return {
+        f"GROUP BY {attribute}": chapter.ratio("grouping", "time", less.name, more.name)
+        for attribute, (less, more) in statements.items()
+    }
+
+
+def flat(chapter: Chapter) -> dict[str, statistics.Interval]:
+    """The grouping by twenty with less memory over that with the most."""
+    *less, most = (
+        planner.Grouping(planner.TWENTY, planner.PICKED, work_mem).name
+        for work_mem in planner.WORK_MEM
+    )
+    return {
+        work_mem: chapter.ratio("grouping", "time", name, most)
+        for work_mem, name in zip((SMALLEST, DEFAULT), less, strict=True)
+    }
+
+
+def unique_over_twenty(chapter: Chapter, plans: pd.DataFrame) -> statistics.Interval:
+    """The picked plan for the unique attribute over that for twenty values, with least memory."""
+    unique, twenty = (
+        planner.timed_as(plans, SMALLEST),
+        planner.Grouping(planner.TWENTY, planner.PICKED, SMALLEST),
+    )
+    return chapter.ratio("grouping", "time", unique.name, twenty.name)
+
+
+# ---- Experiment 3; `plans` is the frame of `experiments.size_up.plan_list`
+
+
+def growth(chapter: Chapter, what: str) -> statistics.Interval:
+    """Time on the largest relation over that on one of a hundredth."""
+    smallest, *_, largest = relations.sizes(chapter)
+    return chapter.ratio(
+        "size-up", "time", size_up.variant(what, largest), size_up.variant(what, smallest)
+    )
+
+
+def exponent(chapter: Chapter, what: str) -> statistics.Interval:
+    """p of time ~ tuples^p over the sizes, every repetition a point."""
+    times = chapter.table("size-up", "time")
+    tuples, values = [], []
+    for size in relations.sizes(chapter):
+        if size_up.variant(what, size) in times:
+            values += list(times[size_up.variant(what, size)])
+            tuples += [size] * len(times)
+    return statistics.exponent(tuples, values)
+
+
+def close(chapter: Chapter, plans: pd.DataFrame) -> dict[str, bool]:
+    """Whether a sequential scan takes about as long on much data as on little."""
+    scans = plans[plans["attribute"] == size_up.NOT_INDEXED]["plan"]
+    return {
+        "both queries scan sequentially": scans.str.contains("Seq Scan").all(),
+        "their time grows with less than the square root of the size": (
+            exponent(chapter, size_up.SCAN).high < 0.5
+        ),
+    }
+
+
+def access_paths(plans: pd.DataFrame) -> dict[str, bool]:
+    """Whether indexed queries use the index and the others don't."""
+    facts = {}
+    for row in plans.itertuples():
+        indexed = row.attribute == size_up.INDEXED
+        what = "an index scan" if indexed else "another scan"
+        by_index = row.plan.startswith("Index Scan")
+        facts[f"{row.relation}, {row.attribute}: {what}"] = by_index == indexed
+    return facts
+
+
+def parallel(chapter: Chapter, plans: pd.DataFrame) -> dict[str, bool]:
+    """Whether two workers are planned for the largest relation's scan and none for 100 000."""
+    planned = plans[plans["attribute"] == size_up.NOT_INDEXED].set_index("tuples")["workers"]
+    wanted = printed.cell("explorations_plans", "scan_large", "workers")
+    return {
+        "two workers for the largest relation": planned[chapter.parameters.largest] == wanted,
+        "none for 100 000 tuples": planned[relations.SMALL] == 0,
+    }
+
+
+def appendix(chapter: Chapter, plans: pd.DataFrame) -> pd.DataFrame:
+    """The appendix's four plans of point queries and scans beside today's.
+
+    Columns: statement, then, workers then, now, workers now. Where the print has its largest
+    relation there stands the largest one here.
+    """
+    in_print = printed.table("explorations_plans")
+    today = plans.set_index(["attribute", "tuples"])
+    largest = chapter.parameters.largest
+    rows = []
+    for key, attribute, tuples in (
+        ("point_small", size_up.INDEXED, relations.SMALL),
+        ("point_large", size_up.INDEXED, largest),
+        ("scan_small", size_up.NOT_INDEXED, relations.SMALL),
+        ("scan_large", size_up.NOT_INDEXED, largest),
+    ):
+        then, now = in_print.loc[key], today.loc[(attribute, tuples)]
+        rows.append(
+            {
+                "statement": f"WHERE {attribute} = …",
+                "then": _as_shape(then["top"], then["scan"]),
+                "workers then": 0 if pd.isna(then["workers"]) else int(then["workers"]),
+                "now": now["plan"],
+                "workers now": now["workers"],
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _as_shape(top: str, scan: str) -> str:
+    """A printed plan as `plans.Plan.shape` writes it; an underscore got lost in print."""
+    scan = re.sub(r" using (\w+)[ _](pkey) on (\w+)", r" \3 using \1_\2", scan)
+    scan = scan.replace(" on ", " ")
+    return scan if top in scan else f"{top}({scan})"
+
+
+def of_metrics(chapter: Chapter, experiment: str, metric: str, base: str) -> statistics.Interval:
+    """One metric over another, of an experiment with a single variant."""
+    ours, others = (chapter.table(experiment, one).iloc[:, 0] for one in (metric, base))
+    return statistics.ratio(ours, others, seed=chapter.parameters.seed)
+
+
+def rates(chapter: Chapter) -> pd.DataFrame:
+    """MB/s of scans, printed, cold and warm.
+
+    Columns: what, small relation (MB/s), a hundred times as large (MB/s).
+    """
+    columns = ["what", "small relation (MB/s)", "a hundred times as large (MB/s)"]
+    smallest, *_, largest = relations.sizes(chapter)
+    in_print = printed.table("explorations_sizeup_averages").loc["average"]
+    then = (TUPLES["hundredktup"], in_print["q3"]), (TUPLES["tenmiltup"], in_print["q4"])
+    rows = [("in print", *(_rate(*scan) for scan in then))]
+    for state in ("cold", "warm"):
+        medians = [
+            chapter.median("cold", f"{state} scan, {words}", "restarted").estimate
+            for words in ("small", "large")
+        ]
+        rows.append((f"here, {state}", _rate(smallest, medians[0]), _rate(largest, medians[1])))
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _rate(tuples: int, milliseconds: float) -> float:
+    return 1000 * megabytes(heap_pages(tuples)) / milliseconds
+
+
+# ---- Experiment 4; `grid` is the frame of `experiments.planner.grid`
+
+NEITHER_INDEXED, BOTH_INDEXED = (" = ".join(pair) for pair in planner.PAIRS[:2])
+
+
+def preferred(grid: pd.DataFrame) -> dict[str, bool]:
+    """Whether a hash join is picked with default settings, for each small and larger relation."""
+    default = grid[(grid["work_mem"] == "4MB") & (grid["attributes"] == NEITHER_INDEXED)]
+    return {
+        f"{relations.name(small)} with {relations.name(large)}: {planner.HASH}": (
+            group["picked"] == planner.HASH
+        ).all()
+        for (small, large), group in default.groupby(["small", "large"])
+    }
+
+
+def merge_joins(grid: pd.DataFrame) -> dict[str, bool]:
+    """Whether a merge join is picked below the smaller relation's size and above the larger's."""
+    own = planner.printed_range(grid).set_index("work_mem")["picked"]
+    less = own[["64kB", "256kB", "1MB", "4MB", "16MB"]]
+    return {
+        "with less than the smaller relation: a merge join": (less == planner.MERGE).any(),
+        "with more than the larger relation: a merge join": own["300MB"] == planner.MERGE,
+    }
+
+
+def ignored(grid: pd.DataFrame) -> dict[str, bool]:
+    """Whether work_mem is without influence on the pick and on the costs."""
+    own = planner.printed_range(grid)
+    return {
+        "over the print's range the same join is picked": own["picked"].nunique() == 1,
+        "on other sizes and attributes, too": planner.plan_changes(grid).empty,
+        "the hash join's cost is the same whatever the memory": own[planner.HASH].nunique() == 1,
+    }
+
+
+def considered(grid: pd.DataFrame, plans: pd.DataFrame) -> dict[str, bool]:
+    """Whether the planner ignores configured memory; `plans` are `experiments.planner.picks`."""
+    own = planner.printed_range(grid)
+    groupings = plans[plans["state"] == planner.NEW]
+    return {
+        "the join is the same whatever the memory": own["picked"].nunique() == 1,
+        "so is the grouping by unique2": groupings["plan"].nunique() == 1,
+        "so are the costs of the join": own[planner.HASH].nunique()
+        == own[planner.MERGE].nunique()
+        == 1,
+    }
+
+
+def clustered(grid: pd.DataFrame) -> dict[str, bool]:
+    """Whether a merge join is picked on the clustered index.
+
+    For the slides' relations at every work_mem, and for all other sizes of the grid.
+    """
+    both = grid[grid["attributes"] == BOTH_INDEXED].assign(merged=grid["picked"] == planner.MERGE)
+    own = (both["small"] == relations.SMALL) & (both["large"] == relations.LARGE)
+    by_memory = both[own].groupby("work_mem", sort=False)["merged"].all()
+    by_size = both[~own].groupby(["small", "large"])["merged"].all()
+    facts = {f"with {work_mem}: {planner.MERGE}": merged for work_mem, merged in by_memory.items()}
+    for (small, large), merged in by_size.items():
+        facts[
+            f"{relations.name(small)} with {relations.name(large)}, with any: {planner.MERGE}"
+        ] = merged
+    return facts
+
+
+def fewer_batches(batches: pd.DataFrame) -> dict[str, bool]:
+    """Whether parallel hash gets by with fewer batches for the same work_mem.
+
+    `batches` is the frame of `experiments.planner.batches`.
+    """
+    wide = batches.pivot(index="work_mem", columns="parallel_hash", values="batches")
+    short = wide[wide["off"] > 1]
+    if short.empty:
+        return {"one process needs several batches somewhere": False}
+    fewer = short["on"] < short["off"]
+    return {f"with {work_mem}: fewer batches": fewer[work_mem] for work_mem in fewer.index}
+
+
+def workers(found: pd.DataFrame) -> dict[str, bool]:
+    """Whether the planner plans with workers that aren't there, or that it may not ask for.
+
+    `found` is the frame of `experiments.size_up.planned_workers`.
+    """
+    by = found.set_index(["max_parallel_workers", "per_gather"])
+    return {
+        "with one worker for the whole server two are planned": by.at[(1, 2), "planned"] == 2,
+        "of which one is launched": by.at[(1, 2), "launched"] == 1,
+        "with one worker for each Gather two are planned, too": by.at[(8, 1), "planned"] == 2,
+    }

@@ -1,0 +1,265 @@
+"""The charts of the chapter: frames from the print, the published run and this run."""
+
+import pandas as pd
+
+from pgrerun.chapter import Chapter
+from pgrerun.chapters.four_tactics.evidence import operating_system
+from pgrerun.chapters.four_tactics.evidence.tactics import PRINTED
+from pgrerun.chapters.four_tactics.experiments.files import LONG, LONG_JOINS, READINGS
+from pgrerun.chapters.four_tactics.experiments.microcode import FUNCTIONS
+from pgrerun.chapters.four_tactics.experiments.reading import METHODS, SYNC_ONE
+from pgrerun.chapters.four_tactics.miniature import RUNS
+from pgrerun.lab.ingres import INTERPRETER, THREADED
+from pgrerun.lab.ingres.benchmark import ALONE, PAGES, TRACKS
+from pgrerun.page import charts, narrate
+from pgrerun.record import printed
+from pgrerun.record.statistics import Interval
+
+
+def _words(run: str) -> str:
+    """ "c_210" as a reader says it."""
+    query, size = run.split("_")
+    return query if size == "0" else f"{query}, {narrate.count(int(size), 'tuple')}"
+
+
+def _together(in_print: list[dict], *measured: pd.DataFrame) -> pd.DataFrame:
+    return pd.concat([pd.DataFrame(in_print), *measured], ignore_index=True)
+
+
+def published() -> charts.Figure:
+    """The closing table's tactics, as the tables behind it have them: old time over new."""
+    tactics = {
+        "compiled_cpu": "compilation, CPU",
+        "files_cpu": "file system, CPU",
+        "files_wall": "file system, response",
+        "mangos_cpu": "operating system, CPU",
+    }
+    rows = []
+    for table, panel in tactics.items():
+        for run, gain in printed.derived(f"four_tactics_{table}").speed_up.items():
+            if run.endswith(("_0", "_3360")):
+                rows.append(charts.row(_words(run), "printed", gain, panel=panel))
+    return charts.compare(
+        pd.DataFrame(rows),
+        charts.Words(
+            question="What did three of the four tactics gain in 1981?",
+            caption=(
+                "Time without the tactic over time with it, for the shortest command and for those"
+                " on all tuples. For microcode the memorandum prints estimates only; those for the"
+                " operating system are estimates, too."
+            ),
+            name="four-tactics-print",
+        ),
+        charts.Axis("old time over new"),
+        reference=charts.Reference(1, "no gain"),
+    )
+
+
+def compiled(chapter: Chapter) -> charts.Figure:
+    """Interpreted over compiled CPU time, run by run, beside Table 2."""
+    gains = printed.derived("four_tactics_compiled_cpu").speed_up
+    rows = [charts.row(_words(run), "printed", gain) for run, gain in gains.items()]
+    measured = [
+        chapter.ratios("engines", run, {_words(run): (INTERPRETER, THREADED)}) for run in RUNS
+    ]
+    return charts.compare(
+        _together(rows, *measured),
+        charts.Words(
+            question="What does compiling a qualification gain?",
+            caption=(
+                "CPU time interpreted over CPU time compiled (threaded code), for each run of the"
+                " print's Table 2."
+            ),
+            name="four-tactics-compiled",
+        ),
+        charts.Axis("interpreted over compiled", log=True),
+        reference=charts.Reference(1, "no gain"),
+    )
+
+
+def file_systems(chapter: Chapter) -> charts.Figure:
+    """UNIX over tracks, wall clock, with read-ahead and without, beside Table 5."""
+    gains = printed.derived("four_tactics_files_wall").speed_up
+    rows, measured = [], []
+    for files, panel in ((PAGES, "with read-ahead"), (ALONE, "without read-ahead")):
+        for run in LONG:
+            label = f"query {run[0]}"
+            if files == PAGES or run not in LONG_JOINS:
+                rows.append(charts.row(label, "printed", gains[run], panel=panel))
+            pair = {label: (files, TRACKS)}
+            measured.append(chapter.ratios("cold files", f"wall {run}", pair, panel=panel))
+    return charts.compare(
+        _together(rows, *measured),
+        charts.Words(
+            question="Does reading a track at a time still beat the operating system's files?",
+            caption=(
+                "Response time on UNIX files over that a track at a time, cold and compiled, with"
+                " today's read-ahead and with none. The print's UNIX fetched one page ahead."
+                " Queries f and h, mostly their joins' CPU time, are run with read-ahead only."
+            ),
+            name="four-tactics-files",
+        ),
+        charts.Axis("UNIX files over tracks", log=True),
+        reference=charts.Reference(1, "the same"),
+    )
+
+
+def fetched_ahead(found: pd.DataFrame) -> charts.Figure:
+    """What the kernel fetches for a few reads (`experiments.files.read_ahead`)."""
+    frame = found.rename(columns={"pattern": "label", "asked": "asked for"})
+    frame = frame.melt("label", ["asked for", "fetched"], var_name="panel")
+    return charts.compare(
+        frame.assign(kind="measured"),
+        charts.Words(
+            question="When does the operating system read ahead?",
+            caption=(
+                "Reads of 4 kB on a cold file: what was asked for, and what the kernel fetched from"
+                " storage. The jumps lead away after every fifth block, and back."
+            ),
+            name="four-tactics-ahead",
+        ),
+        charts.Axis("data", "kB", zero=True),
+    )
+
+
+def profiled(chapter: Chapter) -> charts.Figure:
+    """Shares of the routines, beside Table 3."""
+    percent = printed.table("four_tactics_profile").percent
+    rows = [charts.row(name, "printed", percent[name]) for name in FUNCTIONS if name in percent]
+    measured = pd.concat(
+        chapter.medians("profile", name, {"interpreter": name}) for name in FUNCTIONS
+    )
+    measured[["value", "low", "high"]] *= 100
+    return charts.compare(
+        _together(rows, measured),
+        charts.Words(
+            question="Where does an interpreter of queries spend its time?",
+            caption=(
+                "Share of CPU time by routine while all queries run on the miniature, under the"
+                " names of the print's Table 3."
+            ),
+            name="four-tactics-profile",
+        ),
+        charts.Axis("share of CPU time", "%", zero=True),
+    )
+
+
+def raw(chapter: Chapter) -> charts.Figure:
+    """Ways to read a cold file."""
+    labels = {name: name for name in READINGS}
+    return charts.compare(
+        chapter.medians("raw files", {"wall": "response", "cpu": "CPU"}, labels),
+        charts.Words(
+            question="What do order, block size and copying cost?",
+            caption="Time for a MB of a file that the operating system has forgotten, read whole.",
+            name="four-tactics-raw",
+        ),
+        charts.Axis("time", "ms per MB", zero=True),
+        own_scales=True,
+    )
+
+
+def asynchronous(chapter: Chapter) -> charts.Figure:
+    """PostgreSQL's ways to read."""
+    pairs = {name: (SYNC_ONE, name) for name in METHODS if name != SYNC_ONE}
+    return charts.compare(
+        pd.concat(
+            [
+                chapter.ratios("asynchronous", "scan", pairs, panel="scan in order"),
+                chapter.ratios("asynchronous", "scattered", pairs, panel="scattered pages"),
+            ]
+        ),
+        charts.Words(
+            question="Which part of the file system's gain is PostgreSQL's own today?",
+            caption=(
+                "Time of synchronous reads of one page each over the time of other ways, with"
+                " nothing cached and the operating system's cache left out."
+            ),
+            name="four-tactics-asynchronous",
+        ),
+        charts.Axis("a page a read over this way"),
+        reference=charts.Reference(1, "the same"),
+    )
+
+
+def costs(chapter: Chapter) -> charts.Figure:
+    """Switch, message and pointer then, as planned, and now."""
+    said = printed.table("four_tactics_said").value
+    in_print = {
+        "task switch, UNIX": 1000 * said.switch_ms,
+        "message, UNIX": 1000 * said.message_ms,
+        "task switch, MANGOS": said.mangos_switch_us,
+        "message, MANGOS": said.mangos_message_us,
+    }
+    names = {
+        "switch": "task switch, today",
+        "message": "message, today",
+        "call": "call into the kernel, today",
+        "pointer": "pointer on a list, today",
+        "task": "switch of tasks, today",
+    }
+    rows = [charts.row(label, "printed", value) for label, value in in_print.items()]
+    measured = [chapter.medians("costs", name, {"here": label}) for name, label in names.items()]
+    return charts.compare(
+        _together(rows, *measured),
+        charts.Words(
+            question=(
+                "How far are task switches and messages from what a special operating system"
+                " promised?"
+            ),
+            caption=(
+                "Cost of a task switch and of a message, on a logarithmic scale: UNIX on a VAX, the"
+                " estimate for MANGOS, and here."
+            ),
+            name="four-tactics-costs",
+        ),
+        charts.Axis("cost", "microseconds", log=True),
+    )
+
+
+def connections(chapter: Chapter) -> charts.Figure:
+    """Messages and switches of a command by each way, beside what INGRES took for one tuple."""
+    in_print = printed.table("four_tactics_access").loc["bcd_1"]
+    rows = [
+        charts.row("INGRES, one tuple", "printed", value, panel=panel)
+        for panel, value in (("messages", in_print.messages), ("task switches", in_print.reads))
+    ]
+    for kind, observations in chapter.by_provenance("ways"):
+        for row in operating_system.per_command(chapter, observations).itertuples():
+            rows.append(charts.row(row.variant, kind, row.cost, panel=row.what))
+    return charts.compare(
+        pd.DataFrame(rows),
+        charts.Words(
+            question="How many messages and task switches does a command take?",
+            caption=(
+                "For a command that looks up one tuple: calls that hand over commands or answers,"
+                " and switches of client and server together. For INGRES, queries b, c and d on a"
+                " relation of one tuple, with a task switch for each read."
+            ),
+            name="four-tactics-ways",
+        ),
+        charts.Axis("for each command", zero=True),
+    )
+
+
+def closing(effort: dict[str, Interval]) -> charts.Figure:
+    """The closing table, then and now (`evidence.tactics.effort`)."""
+    table = printed.table("four_tactics_conclusions")
+    rows = []
+    for tactic, key in PRINTED.items():
+        low, high = (1 + percent / 100 for percent in table.loc[key, ["low", "high"]])
+        rows.append(charts.row(tactic, "printed", (low + high) / 2, low=low, high=high))
+    rows += [charts.row(tactic, "measured", gain) for tactic, gain in effort.items()]
+    return charts.compare(
+        pd.DataFrame(rows),
+        charts.Words(
+            question="Which tactics pay?",
+            caption=(
+                "Time without a tactic over time with it: the range that the memorandum concludes"
+                " with, and what stands for the tactic here."
+            ),
+            name="four-tactics-closing",
+        ),
+        charts.Axis("gain", log=True),
+        reference=charts.Reference(1, "no gain"),
+    )

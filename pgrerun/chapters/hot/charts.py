@@ -1,0 +1,375 @@
+"""The charts of the chapter: frames from the print, the published run and this run."""
+
+import pandas as pd
+
+from pgrerun.chapter import Chapter, wide
+from pgrerun.chapters.hot.evidence.growth import pick
+from pgrerun.chapters.hot.experiments import eligibility
+from pgrerun.chapters.hot.experiments.growth import UNPRUNED_VACUUMED, VACUUMED
+from pgrerun.chapters.hot.experiments.side_effects import OLD_SNAPSHOT
+from pgrerun.chapters.hot.experiments.throughput import PAVAN, merlins, pavans
+from pgrerun.chapters.hot.experiments.wal_volume import Written
+from pgrerun.chapters.hot.variants import (
+    ACCOUNTS,
+    FULL,
+    HOT,
+    INDEXED,
+    NO_HOT,
+    REDUCED,
+    UNPRUNED,
+    UPDATES,
+)
+from pgrerun.page import charts, narrate
+from pgrerun.record import printed, statistics
+
+
+def the_print() -> charts.Figure:
+    """What the thread prints of throughput."""
+    variant = {True: "with HOT", False: "without HOT"}
+    rows = []
+    for row in printed.table("hot_throughput").itertuples():
+        panel = f"Pavan, {row.script} script"
+        rows.append(charts.row(variant[row.hot], "printed", row.tps_including, panel=panel))
+    for row in printed.table("hot_abalance").itertuples():
+        again = f", run {row.repeat:.0f}" if row.repeat > 0 else ""
+        index = "index" if row.index_on_abalance else "no index"
+        panel = f"{index}, {narrate.count(row.clients, 'client')}"
+        rows.append(charts.row(variant[row.hot] + again, "printed", row.tps, panel=panel))
+    return charts.compare(
+        pd.DataFrame(rows),
+        charts.Words(
+            question="What did the patch do to throughput in 2007?",
+            caption=(
+                "Transactions per second as the thread prints them. Pavan runs ninety clients; his"
+                " reduced script updates accounts and inserts into history. The panels that name an"
+                " index, on abalance, are Merlin's."
+            ),
+            name="hot-print",
+        ),
+        charts.Axis("throughput", "transactions/s", zero=True),
+    )
+
+
+def page_by_page(states: pd.DataFrame) -> charts.Figure:
+    """The page after every step."""
+    return charts.heap_pages(
+        states,
+        charts.Words(
+            question="What becomes of a page while its tuples are updated, read and vacuumed?",
+            caption=(
+                "One page of a small table after each step, a box for each line pointer. An arrow"
+                " leads from a version to the next, and from a redirect to where it leads; a dashed"
+                " box is a heap-only tuple; a triangle marks a line pointer that the primary key"
+                " points to."
+            ),
+            name="hot-page",
+            description=" ".join(
+                f"After step {title}: {_in_words(page)}."
+                for title, page in states.groupby("page", sort=False)
+            ),
+        ),
+    )
+
+
+def _in_words(page: pd.DataFrame) -> str:
+    """The line pointers of a page, read aloud."""
+    parts = []
+    for row in page.itertuples():
+        what = row.tuple if row.state == "normal" else row.state
+        heap_only = " heap-only" if row.state == "normal" and row.heap_only else ""
+        leads = "" if pd.isna(row.to) else f" to {row.to}"
+        parts.append(f"{row.line_pointer} {what}{heap_only}{leads}")
+    return ", ".join(parts)
+
+
+PLACES = {
+    "heap_only": "heap-only (HOT)",
+    "same_page": "new index entries, same page",
+    "other_page": "new index entries, another page",
+    "other_partition": "deleted and inserted again",
+}
+
+
+def by_case(cases: pd.DataFrame) -> charts.Figure:
+    """Where the new version went, by kind of update."""
+    placed = cases.set_index("case")[list(PLACES)].rename(columns=PLACES)
+    frame = placed.rename_axis(columns="part").stack().reset_index(name="value")
+    return charts.stacked(
+        frame[frame["value"] > 0].rename(columns={"case": "label"}).assign(kind="measured"),
+        charts.Words(
+            question="Which updates are heap-only?",
+            caption=(
+                f"Where the new versions of {eligibility.ROWS} updates went, by what was updated."
+            ),
+            name="hot-ways",
+        ),
+        charts.Axis("updates"),
+    )
+
+
+def by_fillfactor(found: pd.DataFrame) -> charts.Figure:
+    """Share of HOT updates over fillfactor."""
+    series = {
+        "one_by_one": ("one transaction each", "measured"),
+        "at_once": ("all in one statement", "measured"),
+        "at_once_expected": ("all in one statement", "simulated"),
+    }
+    frame = pd.concat(
+        pd.DataFrame(
+            {"x": found["fillfactor"], "value": found[column], "kind": kind, "series": words}
+        )
+        for column, (words, kind) in series.items()
+    )
+    return charts.lines(
+        frame.reset_index(drop=True),
+        charts.Words(
+            question="How much room do first updates need to be heap-only?",
+            caption=(
+                "Share of HOT updates when every account is updated once. Simulated is the number"
+                " of further tuples that fit on a page, over those that are there."
+            ),
+            name="hot-fillfactor",
+        ),
+        charts.Axis("fillfactor", "%"),
+        charts.Axis("share of HOT updates", zero=True),
+    )
+
+
+def growth(sizes: pd.DataFrame) -> charts.Figure:
+    """Growth of accounts and its index in the reduced set-up, as a ratio of sizes."""
+    in_print, rows = printed.derived("hot_growth"), []
+    for relation in ACCOUNTS:
+        then = in_print.loc[f"reduced_{relation}"]
+        printed_growth = {UNPRUNED: then["times_head"], HOT: then["times_hot"]}
+        for variant in (UNPRUNED, NO_HOT, HOT):
+            now = pick(sizes, REDUCED, variant, relation)
+            grown = now["after"] / now["before"]
+            if variant in printed_growth:
+                times = printed_growth[variant]
+                rows.append(charts.row(variant, "printed", times, panel=relation))
+            rows.append(charts.row(variant, "measured", grown, panel=relation))
+    return charts.compare(
+        pd.DataFrame(rows),
+        charts.Words(
+            question="How much do accounts and its index grow, with HOT and without?",
+            caption=(
+                f"Pages after the reduced script over pages before it, at {UPDATES:g}"
+                " updates per account as in 2007."
+            ),
+            name="hot-growth",
+        ),
+        charts.Axis("size afterwards, relative to before"),
+        reference=charts.Reference(1, "no growth"),
+    )
+
+
+# a line's name stands inside its panel, which on a phone is narrow
+_SHORT = {UNPRUNED_VACUUMED: "vacuumed", UNPRUNED: "never vacuumed"}
+_RELATIONS = {"accounts": "accounts", "accounts_pkey": "its index"}
+
+
+def steady_state(measured: pd.DataFrame, computed: pd.DataFrame) -> charts.Figure:
+    """Sizes of accounts and its index over updates, measured and computed, and the print's."""
+    frame = pd.concat(
+        [_sizes_of(relation, measured, computed) for relation in _RELATIONS], ignore_index=True
+    )
+    return charts.lines(
+        frame,
+        charts.Words(
+            question=(
+                "What sizes do accounts and its index settle at, and does the layout of a page"
+                " predict them?"
+            ),
+            caption=(
+                "Pages relative to those after loading, with dead versions pruned and without."
+                " Simulated is an account of bytes on each page: tuples or entries, line pointers"
+                " and what dead versions leave."
+            ),
+            name="hot-steady",
+        ),
+        charts.Axis("updates", "per account"),
+        charts.Axis("size, relative to after loading"),
+        own_scales=True,
+    )
+
+
+def _sizes_of(relation: str, measured: pd.DataFrame, computed: pd.DataFrame) -> pd.DataFrame:
+    """The lines of a relation, in a panel with pruning and one without, and the print's points."""
+    then = printed.derived("hot_growth").loc[f"reduced_{relation}"]
+    times = [then["times_hot"], then["times_head"]]
+    points = pd.DataFrame({"x": UPDATES, "value": times, "series": [HOT, UNPRUNED]})
+    parts = [points.assign(kind="printed")]
+    for kind, sizes in (("measured", measured), ("simulated", computed)):
+        loaded = sizes.groupby("variant")[relation].transform("first")
+        lines = pd.DataFrame(
+            {"x": sizes["updates"], "value": sizes[relation] / loaded, "series": sizes["variant"]}
+        )
+        parts.insert(0, lines.assign(kind=kind))
+    frame = pd.concat(parts, ignore_index=True)
+    pruned = ~frame["series"].isin((UNPRUNED, UNPRUNED_VACUUMED))
+    panels = {True: "pruned", False: "nothing pruned"}
+    frame["panel"] = f"{_RELATIONS[relation]}, " + pruned.map(panels)
+    frame = _merged(frame.replace({"series": _SHORT}), HOT, VACUUMED, f"{HOT}; {VACUUMED}")
+    return _merged(frame, f"{HOT}; {VACUUMED}", NO_HOT, "all three")
+
+
+def _merged(frame: pd.DataFrame, one: str, other: str, name: str) -> pd.DataFrame:
+    """Two series as one line called `name`, if they coincide in all but the printed points."""
+    drawn = frame[frame["kind"] != "printed"].sort_values(["kind", "x"])
+    lines = {
+        series: own.drop(columns="series").to_numpy().tolist()
+        for series, own in drawn.groupby("series")
+    }
+    if one not in lines or lines[one] != lines.get(other):
+        return frame
+    kept = frame[(frame["series"] != other) | (frame["kind"] == "printed")]
+    return kept.replace({"series": {one: name, other: name}}).reset_index(drop=True)
+
+
+def wal_volume(written: Written) -> charts.Figure:
+    """WAL per transaction by what it is for."""
+    names = {"variant": "label", "bytes": "value", "phase": "panel"}
+    rows = written.wal[written.wal["bytes"] > 0].rename(columns=names).assign(kind="measured")
+    return charts.stacked(
+        rows[["label", "part", "value", "kind", "panel"]].reset_index(drop=True),
+        charts.Words(
+            question=(
+                "What does a transaction of the reduced script write to the WAL, and what for?"
+            ),
+            caption=(
+                "Bytes of WAL per transaction in two halves of the run, the first of which begins"
+                " with a checkpoint."
+            ),
+            name="hot-log",
+        ),
+        charts.Axis("WAL per transaction", "bytes"),
+    )
+
+
+def throughput(chapter: Chapter) -> charts.Figure:
+    """Ratios of throughput, with the print's."""
+    over = printed.derived("hot_throughput")
+    clients = chapter.parameters.clients
+    reduced, full = f"reduced: {HOT} over", f"full: {HOT} over"
+    pavan = {
+        f"{reduced} neither": (pavans(REDUCED, HOT), pavans(REDUCED, UNPRUNED)),
+        f"{reduced} {NO_HOT}": (pavans(REDUCED, HOT), pavans(REDUCED, NO_HOT)),
+        f"{full} {NO_HOT}": (pavans(FULL, HOT), pavans(FULL, NO_HOT)),
+        f"{NO_HOT}: reduced over full": (pavans(REDUCED, NO_HOT), pavans(FULL, NO_HOT)),
+    }
+    merlin = {}
+    for words, variant, base in (
+        (f"no fsync, {{}}: {HOT} over {NO_HOT}", HOT, NO_HOT),
+        (f"{{}}: {NO_HOT} over an index", NO_HOT, INDEXED),
+    ):
+        for number in (1, clients):
+            label = words.format(narrate.count(number, "client"))
+            merlin[label] = (merlins(number, variant), merlins(number, base))
+    in_print = {
+        f"{reduced} neither": over.at["reduced_hot", "over_head"],
+        f"{full} {NO_HOT}": over.at["full_hot", "over_head"],
+        f"{NO_HOT}: reduced over full": over.at["reduced_head", "over_full"],
+    }
+    if clients == 10:
+        ten = f"no fsync, {narrate.count(clients, 'client')}: {HOT} over {NO_HOT}"
+        in_print[ten] = printed.derived("hot_abalance").at["plain_10_hot", "over_head"]
+    frame = pd.concat(
+        [
+            pd.DataFrame({"value": in_print, "kind": "printed"}).rename_axis("label").reset_index(),
+            chapter.ratios("throughput", "throughput", pavan),
+            chapter.ratios("merlin", "throughput", merlin),
+        ]
+    )
+    order = [*pavan, *merlin]
+    return charts.compare(
+        frame.sort_values("label", key=lambda labels: labels.map(order.index), kind="stable"),
+        charts.Words(
+            question="How much throughput is HOT worth?",
+            caption=(
+                "Ratios of throughput of the reduced and the full script: median over interleaved"
+                " pairs, with intervals. “Neither” is without HOT and pruning; the runs without"
+                " fsync, and those with an index on abalance, are of the full script. In print,"
+                " “without” is the server before the patch, which neither had HOT nor pruned."
+            ),
+            name="hot-throughput",
+        ),
+        charts.Axis("ratio of throughputs", log=True),
+        reference=charts.Reference(1, "no difference"),
+    )
+
+
+def every_run(chapter: Chapter) -> charts.Figure:
+    """Every repetition of Pavan's two set-ups."""
+    kind, frame = chapter.by_provenance("throughput")[-1]
+    # the variants' names in the record are too long for a phone
+    short = {
+        pavans(script, variant): f"{'reduced' if script == REDUCED else 'full'}: {variant}"
+        for script, variant in PAVAN
+    }
+    table = wide(frame, "throughput").rename(columns=short)[[*short.values()]]
+    medians = [charts.row(name, kind, statistics.median(table[name])) for name in table]
+    every = table.melt(ignore_index=False, var_name="label").rename_axis("block").reset_index()
+    return charts.observations(
+        every.assign(kind=kind),
+        charts.Words(
+            question="How much do runs of the same variant differ?",
+            caption=(
+                "Throughput of every repetition of the reduced and the full script, with the median"
+                " of each variant and its interval."
+            ),
+            name="hot-repetitions",
+        ),
+        charts.Axis("throughput", "transactions/s", zero=True),
+        intervals=pd.DataFrame(medians),
+    )
+
+
+def long_chains(chains: pd.DataFrame) -> charts.Figure:
+    """Chain length and pages touched over updates of one tuple."""
+    alone, beside, without = "alone", "old snapshot", "no HOT, old snapshot"
+    short = {HOT: alone, OLD_SNAPSHOT: beside, UNPRUNED: without}
+    some = chains[chains["updates"] > 0].replace({"variant": short}).assign(kind="measured")
+    some = some.rename(columns={"updates": "x", "variant": "series"})
+    parts = [
+        some.assign(value=some[column], panel=panel)[["x", "value", "series", "kind", "panel"]]
+        for column, panel in (("chain", "versions in the chain"), ("pages", "pages per lookup"))
+    ]
+    # without HOT versions are linked as well, but every one has index entries: no chain to follow
+    parts[0] = parts[0][parts[0]["series"] != without]
+    parts[1] = _merged(parts[1], beside, without, beside)
+    return charts.lines(
+        pd.concat(parts, ignore_index=True),
+        charts.Words(
+            question=(
+                "How long does a chain grow beside a long transaction, and what does it cost to"
+                " follow?"
+            ),
+            caption=(
+                "One account is updated again and again. The chain is what its line pointer on the"
+                " first page leads to; the pages are those that a lookup of it touches. Beside an"
+                " old snapshot the pages are drawn once where they are the same without HOT."
+            ),
+            name="hot-chains",
+        ),
+        charts.Axis("updates of the account", log=True),
+        charts.Axis("number", zero=True),
+        own_scales=True,
+    )
+
+
+def waiting(waits: pd.DataFrame) -> charts.Figure:
+    """What backends wait for on a tiny table."""
+    rows = waits[waits["share"] > 0].rename(columns={"waiting": "part"})
+    frame = rows.assign(label="samples", value=100 * rows["share"], kind="measured")
+    return charts.stacked(
+        frame[["label", "part", "value", "kind"]].reset_index(drop=True),
+        charts.Words(
+            question="What do backends wait for when all of them update and read one page?",
+            caption=(
+                "Samples of the backends that were at work on a table of ten tuples, by what they"
+                " waited for."
+            ),
+            name="hot-waiting",
+        ),
+        charts.Axis("share of samples", "%"),
+    )

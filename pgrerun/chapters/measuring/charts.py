@@ -1,0 +1,253 @@
+"""The charts of the chapter: what is recorded and what is drawn from it, and their words."""
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from pgrerun.chapter import Chapter
+from pgrerun.chapters.measuring import evidence
+from pgrerun.chapters.measuring.experiments import (
+    aa_runs,
+    lock_waits,
+    observers,
+    over_time,
+    workloads,
+)
+from pgrerun.page import charts, narrate
+
+_POINTS = 120  # on a chart over time; longer runs are drawn in wider slots
+_SHARE = charts.Axis("share of experiments", zero=True)
+
+
+def told_apart(chapter: Chapter) -> charts.Figure:
+    """The planted differences, as the pairs show them."""
+    pairs = {name: (name, aa_runs.ONE) for name in aa_runs.VARIANTS if name != aa_runs.ONE}
+    return charts.compare(
+        chapter.ratios("twins", "time", pairs),
+        charts.Words(
+            question="Are planted differences of two, five and ten per cent found on this machine?",
+            caption=(
+                "Time of each scan over that of the first one in the same block: median and"
+                " interval. An interval that keeps off 1 has told a difference."
+            ),
+            name="measuring-twins",
+        ),
+        charts.Axis("time, relative to the first scan"),
+        reference=charts.Reference(1, "no difference"),
+    )
+
+
+def power(found: pd.DataFrame) -> charts.Figure:
+    """How often a difference is found, over the number of pairs."""
+    planted = {effect: f"{100 * (effect - 1):.0f} %" for effect in aa_runs.EFFECTS}
+    series = found["effect"].map({1.0: "no effect"} | planted)
+    frame = found.rename(columns={"pairs": "x", "found": "value"})
+    return charts.lines(
+        frame[["x", "value", "low", "high"]].assign(kind="simulated", series=series),
+        charts.Words(
+            question="How many pairs does it take to find an effect in this machine's noise?",
+            caption=(
+                "Share of experiments whose interval excludes 1, drawn from the recorded pairs of"
+                " equal runs, by the planted effect. For no effect it is the share of false alarms."
+            ),
+            name="measuring-power",
+        ),
+        charts.Axis("pairs", log=True),
+        _SHARE,
+    )
+
+
+def spoilt(noticed: pd.DataFrame) -> charts.Figure:
+    """How often the one run that is off is named, over the number of repeats."""
+    names = {"repeats": "x", "share": "value", "rule": "panel", "spoilt": "series"}
+    return charts.lines(
+        noticed.rename(columns=names).assign(kind="simulated"),
+        charts.Words(
+            question="How many repeats show which run is off?",
+            caption=(
+                "Share of drawn experiments in which the one spoilt run is named, by how far it is"
+                " off."
+            ),
+            name="measuring-repeats",
+        ),
+        charts.Axis("repeats"),
+        _SHARE,
+    )
+
+
+def neighbour(chapter: Chapter, time: pd.DataFrame) -> charts.Figure:
+    """Pairs and series with a neighbour who wakes up halfway."""
+    found = evidence.pairs_and_series(chapter, time)
+    return charts.compare(
+        pd.DataFrame([charts.row(way, "measured", ratio) for way, ratio in found.items()]),
+        charts.Words(
+            question="What does a neighbour who wakes up halfway do to a comparison?",
+            caption=(
+                "The same runs of the same scan, compared in interleaved pairs, and as if one"
+                " variant had run before the neighbour woke up and the other after."
+            ),
+            name="measuring-neighbour",
+        ),
+        charts.Axis("time, relative to the same scan"),
+        reference=charts.Reference(1, "the truth"),
+    )
+
+
+def throughput(watched: pd.DataFrame) -> charts.Figure:
+    """Throughput of reads and writes over time, and the WAL of the writes."""
+    panels, said = [], []
+    for load, frame in watched.groupby("load", sort=False):
+        panels.append(_drawn(frame, "throughput", f"throughput, {load}"))
+        began = int(frame["checkpoint"].sum())
+        relative = frame["throughput"] / frame["throughput"].mean()
+        said.append(
+            f"{load.capitalize()}: from {relative.min():.2f} to {relative.max():.2f} times their"
+            f" mean; {narrate.count(began, 'checkpoint')} began."
+        )
+    writes = watched[watched["load"] == over_time.WRITES]
+    panels.append(_drawn(writes, "wal", f"WAL, {over_time.WRITES}"))
+    return charts.lines(
+        pd.concat(panels, ignore_index=True).assign(kind="measured"),
+        charts.Words(
+            question="How does throughput move during a run?",
+            caption=(
+                "The runs of each load, one after the other: transactions in slots, and the WAL"
+                " that a write leaves, as a share of the mean. A cycle of checkpoints is as long"
+                f" as max_wal_size = {over_time.SETTINGS['max_wal_size']} makes it."
+                f" {' '.join(said)}"
+            ),
+            name="measuring-time",
+            description=" ".join(said),
+        ),
+        charts.Axis("time", "s"),
+        charts.Axis("share of the mean", zero=True),
+        own_scales=True,
+    )
+
+
+def _drawn(frame: pd.DataFrame, column: str, panel: str) -> pd.DataFrame:
+    """A column over time as a share of its mean, in slots wide enough for a chart."""
+    together = -(-len(frame) // _POINTS)
+    slot = frame.reset_index(drop=True).index.to_numpy() // together
+    drawn = frame.groupby(slot).agg(x=("time", "first"), value=(column, "mean"))
+    return drawn.assign(panel=panel, value=drawn["value"] / frame[column].mean())
+
+
+def spread(watched: pd.DataFrame) -> charts.Figure:
+    """How far runs of a length scatter."""
+    found = evidence.spread_by_length(watched).rename(columns={"length": "x", "load": "series"})
+    parts = [
+        found[["x", "series"]].assign(value=found[column], kind=kind)
+        for column, kind in (("spread", "measured"), ("random", "simulated"))
+    ]
+    return charts.lines(
+        pd.concat(parts, ignore_index=True),
+        charts.Words(
+            question="How long must a run be until its mean can be trusted?",
+            caption=(
+                "Scatter of the mean throughput of stretches of the runs, by their length."
+                " Simulated is what slots would do that know nothing of each other."
+            ),
+            name="measuring-length",
+        ),
+        charts.Axis("length", "s", log=True),
+        charts.Axis("scatter of the mean", "share", log=True),
+    )
+
+
+# The charts of what watching costs: metric, what isn't watched, words.
+_COSTS = {
+    "logging": (
+        "throughput",
+        observers.NO_LOG,
+        charts.Words(
+            question="What does pgbench's log cost?",
+            caption=(
+                "How many times slower lookups by key are with a log of pgbench's, against none."
+                " The row “again” is without as well."
+            ),
+            name="measuring-logs",
+        ),
+    ),
+    "profilers": (
+        "time",
+        observers.UNWATCHED,
+        charts.Words(
+            question="What does a profiler cost?",
+            caption=(
+                "How many times slower a scan is under each profiler, against none. The row"
+                " “again” is without as well."
+            ),
+            name="measuring-profilers",
+        ),
+    ),
+}
+
+
+def costs(chapter: Chapter, watched: str) -> charts.Figure:
+    """What watching costs: in "logging" pgbench's log, in "profilers" profilers."""
+    metric, base, words = _COSTS[watched]
+    names = [name for name in (*observers.LOGS, *observers.PROFILERS) if name != base]
+    pairs = {name: (base, name) if metric == "throughput" else (name, base) for name in names}
+    return charts.compare(
+        chapter.ratios(watched, metric, pairs),
+        words,
+        charts.Axis("times slower", log=True),
+        reference=charts.Reference(1, "free"),
+    )
+
+
+def asleep(profiles: Mapping[str, lock_waits.Profile]) -> charts.Figure:
+    """Three instruments on two loads."""
+    rows = []
+    for load, seen in profiles.items():
+        code = {"code of the lock manager": seen.lock_code, "other code": 1 - seen.lock_code}
+        panels = {
+            "CPU profile": code,
+            "context switches": seen.chains,
+            "wait events": seen.events,
+        }
+        for panel, shares in panels.items():
+            rows += [
+                charts.row(load, "measured", share, part=part, panel=panel)
+                for part, share in shares.items()
+            ]
+    return charts.stacked(
+        pd.DataFrame(rows),
+        charts.Words(
+            question="Which instrument sees that backends wait for a lock?",
+            caption=(
+                "Clients that update a row each, and clients that all update the same row: shares"
+                " of CPU samples, of context switches by what the call chain waits for, and of"
+                " active backends in pg_stat_activity."
+            ),
+            name="measuring-asleep",
+        ),
+        charts.Axis("share of the samples"),
+    )
+
+
+def exaggerated(chapter: Chapter) -> charts.Figure:
+    """What a change does to pgbench at full speed and to a paced load."""
+    frames = []
+    for kind in (workloads.EXTREME, workloads.PACED):
+        plain = workloads.named(kind, workloads.PLAIN)
+        pairs = {
+            change: (workloads.named(kind, change), plain)
+            for change in workloads.CHANGES
+            if change != workloads.PLAIN
+        }
+        frames.append(chapter.ratios("loads", "latency", pairs, panel=kind))
+    return charts.compare(
+        pd.concat(frames, ignore_index=True),
+        charts.Words(
+            question="How large is a problem, and to whom?",
+            caption=(
+                "Latency of a transaction under each change over that without it, for pgbench at"
+                " full speed and for an application that asks at a tenth of that."
+            ),
+            name="measuring-artificial",
+        ),
+        charts.Axis("latency, relative to no change", log=True),
+        reference=charts.Reference(1, "no change"),
+    )

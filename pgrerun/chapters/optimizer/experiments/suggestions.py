@@ -1,0 +1,278 @@
+"""Section 4: what the report asked for, and what of it is there today."""
+
+import time
+from dataclasses import dataclass
+
+import pandas as pd
+import psycopg
+
+from pgrerun.chapter import Chapter, experiment
+from pgrerun.chapters.optimizer import queries, variants
+from pgrerun.chapters.optimizer.experiments import scans
+from pgrerun.chapters.optimizer.experiments.ranges import actual, estimated
+from pgrerun.chapters.optimizer.variants import (
+    ATTRIBUTES,
+    CLUSTERED,
+    INDEX,
+    SHUFFLED,
+    SQL,
+    TIMED,
+)
+from pgrerun.errors import CannotMeasure, ServerError
+from pgrerun.lab.instruments import plans
+from pgrerun.lab.relations import Wisconsin, loading
+
+# ---- statistics: at index creation, by the daemon, by hand
+
+
+def _load_fresh(connection: psycopg.Connection, tuples: int) -> None:
+    """The relation `fresh`, never analyzed: its size is known, its values aren't."""
+    with connection.transaction():
+        loading.replace(connection, "fresh", SQL.text("relations.fresh"))
+        SQL.run(connection, "relations.keys", first=0, last=tuples - 1)
+    connection.execute("VACUUM fresh")
+
+
+@experiment(claims=["lai-088"])
+def index_creation(chapter: Chapter) -> pd.DataFrame:
+    """What CREATE INDEX tells the optimizer.
+
+    Columns: step, statistics (attributes that have them), rows, estimated. The last rows are those
+    above the greatest value that was there when the relation was analyzed.
+    """
+    tuples, found = queries.large_tuples(), []
+    index = {"index": "fresh_key", "relation": "fresh", "attribute": "key"}
+    with variants.session(chapter.server) as connection:
+        _load_fresh(connection, tuples)
+
+        def look(step: str, least: int) -> None:
+            known = SQL.run(connection, "statistics.known", relation="fresh").fetchone()[0]
+            where = f"key >= {least}"
+            rows = actual(connection, "fresh", where), estimated(connection, "fresh", where)
+            found.append((step, known, *rows))
+
+        look("loaded", tuples // 2)
+        SQL.run(connection, "relations.index", **index)
+        look("CREATE INDEX", tuples // 2)
+        connection.execute("DROP INDEX fresh_key")
+        connection.execute("ANALYZE fresh")
+        look("ANALYZE", tuples // 2)
+        # Half as many rows again above the greatest value known, so that they can't be missed.
+        SQL.run(connection, "relations.keys", first=tuples, last=3 * tuples // 2 - 1)
+        look("rows added above, no index", tuples + tuples // 4)
+        SQL.run(connection, "relations.index", **index)
+        look("rows added above, CREATE INDEX", tuples + tuples // 4)
+    return pd.DataFrame(found, columns=["step", "statistics", "rows", "estimated"])
+
+
+@experiment(claims=["lai-089"])
+def daemon(chapter: Chapter, patience: float = 30) -> pd.DataFrame:
+    """Statistics after loading and after a change, gathered by nobody but the daemon.
+
+    An own server whose daemon wakes up every second. Columns: event, greatest value, known to the
+    optimizer, seconds. ServerError if the daemon never comes.
+    """
+    server = chapter.cluster(autovacuum="on", autovacuum_naptime=1)
+    tuples, found = queries.large_tuples(), []
+    with variants.session(server) as connection:
+        with connection.transaction():
+            loading.replace(connection, "fresh", SQL.text("relations.watched"))
+        for event, first in (("loaded", 0), ("as many rows added", tuples)):
+            most = first + tuples - 1
+            SQL.run(connection, "relations.keys", first=first, last=most)
+            started, known = time.monotonic(), None
+            while known != most:
+                if time.monotonic() - started > patience:
+                    raise ServerError(
+                        f"The autovacuum daemon of {server.name} gathered no statistics in"
+                        f" {patience:g} s."
+                    )
+                time.sleep(0.05)
+                row = SQL.run(connection, "statistics.greatest", relation="fresh").fetchone()
+                known = row[0] if row else None
+            found.append((event, most, known, time.monotonic() - started))
+    columns = ["event", "greatest value", "known to the optimizer", "seconds"]
+    return pd.DataFrame(found, columns=columns)
+
+
+@dataclass(frozen=True)
+class ByHand:
+    """Statistics of one attribute written by hand: what that takes, and what a mistake does.
+
+    `values` had to be given; of a range of `rows` rows, `unknown` are estimated when nothing is
+    known, `fed` with the right statistics, `mistaken` with a wrong greatest value, about which the
+    server gave the `warnings`, and `analyzed` after ANALYZE.
+    """
+
+    values: int
+    rows: int
+    unknown: int
+    fed: int
+    mistaken: int
+    analyzed: int
+    warnings: tuple[str, ...]
+
+
+@experiment(claims=["lai-090"])
+def by_hand(chapter: Chapter) -> ByHand:
+    """Feed the optimizer a relation's extremes by hand, then wrong ones, then by ANALYZE."""
+    tuples, warnings = queries.large_tuples(), []
+    where = f"key >= {tuples // 4}"
+    feeding = {"relation": "fresh", "attribute": "key"}
+    with variants.session(chapter.server) as connection:
+        _load_fresh(connection, tuples)
+        connection.add_notice_handler(lambda notice: warnings.append(notice.message_primary))
+        rows = [estimated(connection, "fresh", where)]
+        for greatest in (tuples - 1, tuples // 8):
+            variants.tell(connection, "extremes", bounds=f"{{0,{greatest}}}", **feeding)
+            rows.append(estimated(connection, "fresh", where))
+        connection.execute("ANALYZE fresh")
+        rows.append(estimated(connection, "fresh", where))
+    # the statement's arguments are names and values in turn
+    values = (SQL.source("statistics.extremes").count(",") + 1) // 2
+    return ByHand(values, 3 * tuples // 4, *rows, warnings=tuple(warnings))
+
+
+# ---- clustering
+
+
+@experiment(claims=["lai-091"])
+def clustering(chapter: Chapter) -> pd.DataFrame:
+    """What the optimizer thinks of the order of tuples, before and after ANALYZE.
+
+    The range and its tuples are the same; only their order in the relation differs. Columns:
+    relation ("analyzed" or "never analyzed"), layout, correlation (None if unknown), rows
+    (estimated), cost (of an index scan of a tenth).
+    """
+    found, tuples = [], queries.large_tuples()
+    loads = {CLUSTERED: "relations.clustered_rows", SHUFFLED: "relations.shuffled_rows"}
+    query = f"SELECT * FROM laid_out WHERE key < {tuples // 10}"
+    with variants.session(chapter.server) as connection:
+        for layout, rows in loads.items():
+            with connection.transaction():
+                loading.replace(connection, "laid_out", SQL.text("relations.laid_out"))
+                SQL.run(connection, rows, tuples=tuples)
+                index = {"index": "laid_out_key", "relation": "laid_out", "attribute": "key"}
+                SQL.run(connection, "relations.index", **index)
+            for state, command in (("never analyzed", "VACUUM"), ("analyzed", "ANALYZE")):
+                connection.execute(f"{command} laid_out")
+                known = _correlation(connection, "laid_out", "key")
+                with variants.forced(connection, INDEX):
+                    plan = plans.explain(connection, query)
+                found.append((state, layout, known, plan.rows_estimated, plan.total_cost))
+    return pd.DataFrame(found, columns=["relation", "layout", "correlation", "rows", "cost"])
+
+
+def _correlation(connection: psycopg.Connection, relation: str, attribute: str) -> float | None:
+    """What pg_stats says of an attribute's order, to a hundredth; None if never analyzed."""
+    known = {"relation": relation, "attribute": attribute}
+    row = SQL.run(connection, "statistics.correlation", **known).fetchone()
+    return round(row[0], 2) if row else None
+
+
+@experiment(claims=["lai-092"])
+def clusterable(chapter: Chapter) -> pd.DataFrame:
+    """CLUSTER on every attribute in turn.
+
+    Columns: attribute, correlation and jumps (how often a walk in the attribute's order goes to
+    another page) before, and the same after.
+    """
+    found = []
+    relation = Wisconsin("reordered", queries.small_tuples(), attributes="1990")
+    with variants.session(chapter.server) as connection:
+        for attribute in relation.integers + relation.texts:
+            relation.load(connection)
+            index = {"index": "reordered_key", "relation": "reordered", "attribute": attribute}
+            SQL.run(connection, "relations.index", **index)
+            row = {"attribute": attribute}
+            for when in ("before", "after"):
+                if when == "after":
+                    SQL.run(connection, "relations.cluster")
+                jumps = SQL.run(connection, "relations.jumps", attribute=attribute)
+                row[f"correlation {when}"] = _correlation(connection, "reordered", attribute)
+                row[f"jumps {when}"] = jumps.fetchone()[0]
+            found.append(row)
+        connection.execute("DROP TABLE reordered")
+    return pd.DataFrame(found)
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A relation loaded in order without saying so.
+
+    `correlation` as found by ANALYZE; `declarable`: whether another order can be declared and is
+    believed; `unsorted`: whether the optimizer trusts the order enough to leave a sort out.
+    """
+
+    correlation: float
+    declarable: bool
+    unsorted: bool
+
+
+@experiment(claims=["lai-093"])
+def declared(chapter: Chapter) -> Declared:
+    """Load a relation in order and see what ANALYZE makes of it; then declare another order."""
+    told = -0.25
+    with variants.session(chapter.server) as connection:
+        _load_fresh(connection, queries.large_tuples())
+        connection.execute("ANALYZE fresh")
+        correlation = _correlation(connection, "fresh", "key")
+        plan = plans.explain(connection, "SELECT * FROM fresh ORDER BY key")
+        try:
+            with connection.transaction(force_rollback=True):
+                order = {"relation": "fresh", "attribute": "key", "correlation": told}
+                variants.tell(connection, "ordered", **order)
+                declarable = _correlation(connection, "fresh", "key") == told
+        except CannotMeasure:
+            declarable = False
+    return Declared(correlation, declarable, not plan.find("Sort"))
+
+
+@experiment(claims=["lai-094"])
+def assumed(chapter: Chapter) -> pd.DataFrame:
+    """The scans that the planner takes when it is told the wrong order.
+
+    The correlation of the timed relation's two attributes is exchanged by hand, and that rolled
+    back. Columns: layout, selectivity, right, wrong (methods).
+    """
+    chosen = {}
+    with variants.session(chapter.server) as connection:
+        chosen["right"] = scans.planned_with(chapter, connection, TIMED)
+        with connection.transaction(force_rollback=True):
+            for layout, correlation in ((CLUSTERED, 0), (SHUFFLED, 1)):
+                order = {"attribute": ATTRIBUTES[layout], "correlation": correlation}
+                variants.tell(connection, "ordered", relation=TIMED, **order)
+            chosen["wrong"] = scans.planned_with(chapter, connection, TIMED)
+    methods = {}
+    for which, found in chosen.items():
+        kept = found[found["chosen"]].set_index(["layout", "selectivity"])
+        methods[which] = kept["method"]
+    return pd.DataFrame(methods).reset_index()
+
+
+# ---- the rest of the list
+
+_LOOKED_UP = (
+    ("checks that can be left out", "assertions in this build", "assertions"),
+    ("extremes found by the daemon", "default of autovacuum", "daemon"),
+    ("clustering", "relations in order that ANALYZE noticed", "in_order"),
+)
+
+
+@experiment()
+def became(chapter: Chapter) -> pd.DataFrame:
+    """What of section 4 exists on this server: suggestion, looked at, found."""
+    with variants.session(chapter.server) as connection:
+
+        def one(name: str) -> object:
+            return SQL.run(connection, f"catalogs.{name}").fetchone()[0]
+
+        lookup = plans.explain(connection, SQL.text("catalogs.attribute"))
+        indexed = f"{one('indexed')} of {one('catalogs')}"
+        rows = [
+            ("indices on system catalogs", "catalogs with an index", indexed),
+            ("the same, used", "plan that finds an attribute", variants.method_of(lookup)),
+            ("hash access to system catalogs", "hash indices on catalogs", one("hashed")),
+        ]
+        rows += [(suggestion, what, one(name)) for suggestion, what, name in _LOOKED_UP]
+    return pd.DataFrame(rows, columns=["suggestion", "looked at", "found"])

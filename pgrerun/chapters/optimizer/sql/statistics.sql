@@ -1,0 +1,30 @@
+-- Statistics: what the optimizer knows, and what it is told by hand (PostgreSQL 18).
+
+-- name: known
+SELECT count(*) FROM pg_stats
+WHERE schemaname = current_schema() AND tablename = :'relation';
+
+-- name: correlation
+SELECT correlation FROM pg_stats
+WHERE schemaname = current_schema() AND tablename = :'relation' AND attname = :'attribute';
+
+-- name: greatest
+-- The end of the histogram.
+SELECT (histogram_bounds::text::int[])[array_upper(histogram_bounds::text::int[], 1)] FROM pg_stats
+WHERE schemaname = current_schema() AND tablename = :'relation';
+
+-- name: unsized
+SELECT pg_restore_relation_stats(
+    'schemaname', current_schema()::text, 'relname', :'relation', 'reltuples', 0::real);
+
+-- name: extremes
+SELECT pg_restore_attribute_stats(
+    'schemaname', current_schema()::text, 'relname', :'relation',
+    'attname', :'attribute', 'inherited', false,
+    'null_frac', 0::real, 'avg_width', 4, 'n_distinct', -1::real,
+    'histogram_bounds', :'bounds'::text);
+
+-- name: ordered
+SELECT pg_restore_attribute_stats(
+    'schemaname', current_schema()::text, 'relname', :'relation',
+    'attname', :'attribute', 'inherited', false, 'correlation', :correlation::real);

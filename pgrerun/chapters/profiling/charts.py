@@ -1,0 +1,228 @@
+"""The charts of the chapter: frames from the print, the published run and this run."""
+
+import pandas as pd
+
+from pgrerun.chapter import Chapter, wide
+from pgrerun.chapters.profiling import evidence, subsystems
+from pgrerun.chapters.profiling.experiments import bookkeeping, instructions, samples
+from pgrerun.chapters.profiling.queries import SCANS, SETS, TRANSACTIONS
+from pgrerun.page import charts, narrate
+from pgrerun.record import printed
+
+
+def _printed_stages() -> pd.DataFrame:
+    """The report's six stages of Figure 2.1: label, cycles, gain_in_all (of the first over it)."""
+    return printed.derived("profiling_totals").dropna(subset="gain_in_all")
+
+
+def the_print() -> charts.Figure:
+    """What the report claims: cycles of Figure 2.1's commands after each change."""
+    stages = _printed_stages()
+    return charts.compare(
+        stages.assign(kind="printed", value=stages["cycles"] / 1e6)[["label", "kind", "value"]],
+        charts.Words(
+            question="How many cycles did each change save?",
+            caption=(
+                "Total cycles of the queries of Figure 2.1 in the six profiles of the report, each"
+                " with the changes of those above it."
+            ),
+            name="profiling-print",
+        ),
+        charts.Axis("cycles", "millions", zero=True),
+    )
+
+
+def subsystem_shares(chapter: Chapter) -> charts.Figure:
+    """Shares by subsystem of both query sets, printed and counted."""
+    in_print = printed.table("profiling_subsystems")
+    rows = []
+    for column, panel in (("second", SCANS), ("transactions", TRANSACTIONS)):
+        rows += _by_subsystem(in_print[column].dropna(), "printed", panel)
+    for kind, _ in chapter.by_provenance(instructions.INSTRUCTIONS):
+        for workload in SETS:
+            rows += _by_subsystem(evidence.shares(chapter, workload, kind), kind, workload)
+    return charts.compare(
+        _in_order(rows),
+        charts.Words(
+            question="Which parts of the system do the work, then and now?",
+            caption=(
+                "Share of each subsystem, of cycles in print (the scans of Figure 3.4, the"
+                " transactions of Figure 3.6) and of instructions counted. Two of the report's"
+                " figures don't add up to a hundred. Others are commands, catalogs and dispatch,"
+                " which the report's figures don't list."
+            ),
+            name="profiling-subsystems",
+        ),
+        charts.Axis("share", "percent", zero=True),
+    )
+
+
+def two_instruments(chapter: Chapter) -> charts.Figure:
+    """Instructions counted beside samples of a live server, user space only, by subsystem."""
+    counted, _ = evidence.latest(chapter, instructions.INSTRUCTIONS)
+    sampled, _ = evidence.latest(chapter, samples.SAMPLES)
+    rows = []
+    for workload in SETS:
+        counts = evidence.shares(chapter, workload)
+        rows += _by_subsystem(counts, counted, f"{workload}: instructions")
+        shares = evidence.sampled_shares(chapter, workload, user_only=True)
+        for row in _by_subsystem(shares["value"], sampled, f"{workload}: samples"):
+            interval = shares.rename(index=subsystems.NAMES).loc[row["label"], ["low", "high"]]
+            rows.append(row | interval.to_dict())
+    return charts.compare(
+        _in_order(rows),
+        charts.Words(
+            question="Do instructions and time agree on where the work is?",
+            caption=(
+                "Share of each subsystem in user space: instructions of a single-user backend, and"
+                " samples of a live one with their binomial error."
+            ),
+            name="profiling-instruments",
+        ),
+        charts.Axis("share", "percent", zero=True),
+    )
+
+
+def _by_subsystem(shares: pd.Series, kind: str, panel: str) -> list[dict[str, object]]:
+    """A chart's rows of a share for each subsystem, the kernel left out."""
+    return [
+        charts.row(subsystems.NAMES[key], kind, share, panel=panel)
+        for key, share in shares.items()
+        if key != "kernel"
+    ]
+
+
+def _in_order(rows: list[dict[str, object]]) -> pd.DataFrame:
+    order = list(subsystems.NAMES.values())
+    return pd.DataFrame(rows).sort_values(
+        "label", key=lambda labels: labels.map(order.index), kind="stable", ignore_index=True
+    )
+
+
+def flame(chapter: Chapter, workload: str) -> charts.Figure:
+    """Who calls whom in one query set, by instructions."""
+    stacks = evidence.recorded(chapter, instructions.FLAME, workload)
+    part_of = evidence.subsystem_of(chapter, workload)
+    last = stacks.index.str.rpartition(";").get_level_values(2)
+    rows = pd.DataFrame({"stack": stacks.index, "value": stacks.to_numpy()})
+    rows["group"] = [part_of.get(name, subsystems.NAMES["unknown"]) for name in last]
+    said = ", ".join(
+        f"{row.function} {narrate.number(round(row.share, 1))} %"
+        for row in evidence.routines(chapter, workload).head(5).itertuples()
+    )
+    return charts.flame(
+        rows,
+        charts.Words(
+            question=f"Who calls whom in the {workload}, and what does it cost?",
+            caption=(
+                "A frame is as wide as its share of the instructions, with all that it calls. Click"
+                " a frame to look into it, click twice to see all again. Frames too small to be"
+                " seen are drawn as their caller's own."
+            ),
+            name=f"profiling-flame-{workload}",
+            description=(
+                f"A flame graph of the instructions of the {workload}. The routines with most"
+                f" instructions of their own: {said}."
+            ),
+        ),
+        charts.Axis("of all instructions"),
+    )
+
+
+def attributes(chapter: Chapter) -> charts.Figure:
+    """Instructions to fetch an attribute by its place, and by how often a condition uses it."""
+    panels = (
+        ("by place in the tuple", "attribute {}", instructions.PLACES),
+        ("by number of uses", "{} uses", instructions.USES),
+    )
+    rows = []
+    for kind, frame in chapter.by_provenance(instructions.ATTRIBUTES):
+        per_tuple = wide(frame, "in routine").iloc[0]
+        for panel, variant, numbers in panels:
+            for number in numbers:
+                value = per_tuple[variant.format(number)]
+                row = {"panel": panel, "series": "", "kind": kind, "x": number, "value": value}
+                rows.append(row)
+    return charts.lines(
+        pd.DataFrame(rows),
+        charts.Words(
+            question="What does it cost to fetch an attribute?",
+            caption=(
+                "Instructions per tuple in the routines that fetch attributes: for one attribute by"
+                " its place in the tuple, and for the thirteenth by how many conditions use it."
+            ),
+            name="profiling-attributes",
+        ),
+        charts.Axis("place, or number of uses"),
+        charts.Axis("instructions per tuple", zero=True),
+    )
+
+
+def steps_counted(chapter: Chapter) -> charts.Figure:
+    """The report's steps and today's: what is left of the first."""
+    rows = [
+        charts.row(f"1990: {stage.label}", "printed", 1 / stage.gain_in_all)
+        for stage in _printed_stages().itertuples()
+    ]
+    for workload in SETS:
+        for kind, frame in chapter.by_provenance(bookkeeping.BOOKKEEPING):
+            counts = wide(frame, workload).iloc[0]
+            for step in bookkeeping.NAMES:
+                value = counts[step] / counts[bookkeeping.EVERYTHING]
+                rows.append(charts.row(f"{workload}: {step}", kind, value))
+    return charts.compare(
+        pd.DataFrame(rows),
+        charts.Words(
+            question=(
+                "What is left when checks and bookkeeping are taken away, one after the other?"
+            ),
+            caption=(
+                "Cycles (1990) or instructions (today) of each rung relative to the first of its"
+                " ladder. Rungs keep what those above them changed."
+            ),
+            name="profiling-ladder",
+        ),
+        charts.Axis("relative to the first rung", zero=True),
+        reference=charts.Reference(1, "first rung"),
+    )
+
+
+def steps_timed(chapter: Chapter) -> charts.Figure:
+    """Today's steps by the clock: time of each relative to the first."""
+    pairs = {step: (step, bookkeeping.EVERYTHING) for step in bookkeeping.NAMES[1:]}
+    frames = [
+        chapter.ratios(bookkeeping.TIMED, workload, pairs, panel=workload) for workload in SETS
+    ]
+    return charts.compare(
+        pd.concat(frames, ignore_index=True),
+        charts.Words(
+            question="And what is left of the time, on a live server?",
+            caption=(
+                "Time of each rung over that of the first, where everything is on: median and"
+                " interval over the blocks. Rungs keep what those above them changed."
+            ),
+            name="profiling-ladder-timed",
+        ),
+        charts.Axis("time relative to the first rung"),
+        reference=charts.Reference(1, "first rung"),
+    )
+
+
+def contrasts(chapter: Chapter) -> charts.Figure:
+    """Attributes and rules: instructions and time of a whole command, in contrasts."""
+    return charts.compare(
+        evidence.contrasts(chapter),
+        charts.Words(
+            question="What do an attribute's place and somebody else's rules cost a whole command?",
+            caption=(
+                "A scan that counts, in one form over the other: a condition on the last attribute"
+                " over one on the first; many conditions on an attribute over one; an attribute"
+                " behind a string over one behind a number; a relation with rules for other"
+                " commands over one without. Instructions are those of a single-user backend, times"
+                " those of a live server with their intervals."
+            ),
+            name="profiling-contrasts",
+        ),
+        charts.Axis("ratio of the two"),
+        reference=charts.Reference(1, "no difference"),
+    )

@@ -1,0 +1,152 @@
+"""Sentences that only this chapter says; judgements are put into words by `narrate`."""
+
+from pgrerun.chapter import Chapter
+from pgrerun.chapters.profiling import evidence, subsystems
+from pgrerun.chapters.profiling.experiments import bookkeeping, checks, instructions, samples
+from pgrerun.chapters.profiling.queries import SCANS, SETS, TRANSACTIONS
+from pgrerun.lab.instruments.instructions import ERROR_CHECK
+from pgrerun.page import narrate
+
+
+def source(chapter: Chapter) -> narrate.Sentence:
+    """Whose profile this page shows."""
+    kind, _ = evidence.latest(chapter, instructions.INSTRUCTIONS)
+    if kind == "measured":
+        return narrate.Sentence("The tables and charts below show this run's own count.")
+    return narrate.Sentence(
+        "This run counts no instructions: the tables and charts below show the published run."
+    )
+
+
+def leader(chapter: Chapter, workload: str) -> narrate.Sentence:
+    """The routine at the top of a profile, beside the one that led in print."""
+    first = evidence.routines(chapter, workload).iloc[0]
+    stage = {SCANS: "first", TRANSACTIONS: "transactions"}[workload]
+    then = evidence.printed_routines(stage).iloc[0]
+    fetches = first["routine"] in subsystems.group("attributes")
+    return narrate.Sentence(
+        f"At the top of the {workload} is {first['function']} with"
+        f" {narrate.number(first['share'], 1)} % of the instructions. In print it was"
+        f" {then['routine']} with {narrate.number(then['% cycles'], 1)} % of the cycles."
+        f"{' It fetches attributes, as fastgetattr did.' if fetches else ''}"
+    )
+
+
+def coverage(chapter: Chapter) -> narrate.Sentence:
+    """How much of the instructions could be placed in a subsystem."""
+    said = []
+    for workload in SETS:
+        frame = evidence.routines(chapter, workload)
+        unknown = frame[frame["subsystem"] == "unknown"]
+        said.append(
+            f"{narrate.number(100 - unknown['share'].sum(), 2)} % of the instructions of the"
+            f" {workload} (all but {narrate.count(len(unknown), 'routine')} of {len(frame):,})"
+        )
+    return narrate.Sentence(
+        f"Placed in a subsystem: {' and '.join(said)}. The rest is shown as"
+        f" “{subsystems.NAMES['unknown']}”."
+    )
+
+
+def memory(chapter: Chapter) -> narrate.Sentence:
+    """How much work it is to hand memory out and to take it back."""
+    scans, transactions = (
+        evidence.share_of(chapter, workload, "routine", subsystems.group("allocation"))
+        for workload in SETS
+    )
+    return narrate.Sentence(
+        f"All routines that give memory out or take it back together: {narrate.number(scans, 1)} %"
+        f" of the scans' instructions and {narrate.number(transactions, 1)} % of the transactions'."
+    )
+
+
+def kernel(chapter: Chapter) -> narrate.Sentence:
+    """What pixie couldn't see: the kernel's share of the backend's time."""
+    kind, _ = evidence.latest(chapter, samples.SAMPLES)
+    said = []
+    for workload in SETS:
+        row = evidence.sampled_shares(chapter, workload).loc["kernel"]
+        said.append(
+            f"{narrate.number(row.value, 0)} % of the {workload} (of {row.samples:,.0f} samples,"
+            f" give or take {narrate.number(row.high - row.value, 0)})"
+        )
+    where = " of the published run" if kind == "published" else ""
+    return narrate.Sentence(
+        f"Neither pixie nor callgrind sees the kernel. Of the time that a live backend{where}"
+        f" spends on a processor, it has {' and '.join(said)}."
+    )
+
+
+def before_executing(chapter: Chapter) -> narrate.Sentence:
+    """How much of each set's instructions goes into parsing and planning, and what that leaves to
+    gain.
+    """
+    said = []
+    for workload in SETS:
+        phases = evidence.recorded(chapter, instructions.PHASES, workload)
+        share = 100 * phases[["parse", "plan"]].sum() / phases.sum()
+        said.append(f"{narrate.number(share, 1)} % for the {workload}")
+    return narrate.Sentence(
+        "The share of the instructions that parsing and planning take, with all that they call,"
+        f" is {' and '.join(said)}. A planner that cost nothing could save no more than its part of"
+        " that."
+    )
+
+
+def fetching(chapter: Chapter) -> narrate.Sentence:
+    """Calls and instructions per tuple with one use of an attribute and with many."""
+    few, many = instructions.USES[0], instructions.USES[-1]
+    variants = [f"{few} uses", f"{many} uses"]
+    calls = evidence.by_variant(chapter, instructions.ATTRIBUTES, variants)["calls"]
+    by = evidence.caller_shares(chapter)
+    return narrate.Sentence(
+        f"A condition that uses one attribute {many} times makes {narrate.number(calls.iloc[1], 2)}"
+        f" fetching calls per tuple; one that uses it once makes"
+        f" {narrate.number(calls.iloc[0], 2)}. Of all calls in the scans,"
+        f" {narrate.number(by.iloc[0], 1)} % come from the {by.index[0]}."
+    )
+
+
+def verified_in_pool(chapter: Chapter) -> narrate.Sentence:
+    """The same check with a buffer pool that keeps every page."""
+    names = {"PageIsVerified", "pg_checksum_page"}
+    share = evidence.share_of(chapter, SCANS, "routine", names)
+    return narrate.Sentence(
+        "That is with the sixteen pages of the report, where each scan reads its pages anew. Where"
+        f" the pool keeps them, verifying takes {narrate.number(share, 2)} % of the instructions."
+    )
+
+
+def checks_per_tuple(chapter: Chapter) -> narrate.Sentence:
+    """How many error checks a tuple of a scan costs."""
+    # tuples of the same run as the checks: it may have another scale
+    kind, _ = evidence.latest(chapter, checks.KINDS)
+    calls = evidence.routines(chapter, SCANS, kind).groupby("function")["calls"].sum()
+    executed = evidence.checks_by_kind(chapter).set_index(["query set", "kind"])["executed"]
+    per_tuple = executed[SCANS, ERROR_CHECK] / calls["ExecStoreBufferHeapTuple"]
+    return narrate.Sentence(
+        f"That is {narrate.number(per_tuple, 1)} error checks for each tuple that the scans look"
+        " at."
+    )
+
+
+def by_the_clock(chapter: Chapter) -> narrate.Sentence:
+    """What all bookkeeping costs in time, and what prepared statements save."""
+    return narrate.ratio_sentence(
+        chapter.ratio(bookkeeping.TIMED, SCANS, bookkeeping.BARE, bookkeeping.EVERYTHING),
+        "time for Figure 2.1's commands",
+        "a server without bookkeeping",
+        "one with all of it",
+    ) + narrate.ratio_sentence(
+        chapter.ratio(bookkeeping.TIMED, TRANSACTIONS, bookkeeping.PREPARED, bookkeeping.BARE),
+        "time for Figure 2.3's transactions",
+        "prepared statements",
+        "parsing and planning each command",
+    )
+
+
+def how_judged(chapter: Chapter) -> str:
+    """Whether the steps are judged by instructions or by time."""
+    if evidence.was_counted(chapter):
+        return "by instructions"
+    return "by time, as instructions couldn't be counted"

@@ -1,0 +1,374 @@
+"""The charts of the chapter: print, simulation, the published run and this run, and their words."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from pgrerun.chapter import Chapter
+from pgrerun.chapters.scalability import evidence, model
+from pgrerun.chapters.scalability.experiments import clients, commits, large_machines
+from pgrerun.chapters.scalability.model import AFTER, BEFORE, FIRST, TALK
+from pgrerun.lab.models import group_commit
+from pgrerun.page import charts, narrate
+from pgrerun.record import printed, statistics
+
+CLIENTS = charts.Axis("clients", log=True)
+
+
+def _point(x: float, kind: str, value: statistics.Interval | float, **more: Any) -> dict:
+    return charts.row(f"{x:g}", kind, value, x=x, **more)
+
+
+def _over_clients(chapter: Chapter, experiment: str, metrics: Mapping[str, str]) -> pd.DataFrame:
+    """Rows of a sweep over clients: medians of `metrics` (with their panels) by clients (`x`).
+
+    What a variant's name has before that number is its series.
+    """
+    rows = chapter.medians(experiment, metrics)
+    if rows.empty:  # neither this run nor the published one has them: as if set aside
+        chapter.table(experiment, next(iter(metrics)))
+    rows = rows[rows["label"] != clients.AGAIN]
+    names = rows["label"].str.rpartition(", ")  # "as it comes, 16 clients"
+    return rows.assign(series=names[0], x=names[2].str.split().str[0].astype(int))
+
+
+def print_of_the_talk() -> charts.Figure:
+    """What the talk claims of many clients, as ratios."""
+    read, write = printed.table("scalability_read").value, printed.table("scalability_write").value
+    ratios = {
+        "lookups, 32 clients": read["gain"],
+        "writers, 32 clients": 1 + write["gain_percent"] / 100,
+        "inserts, 250 clients": write["commit_gain_low"],
+        "64 processors over one": read["speedup"],
+    }
+    return charts.compare(
+        pd.DataFrame([charts.row(label, "printed", value) for label, value in ratios.items()]),
+        charts.Words(
+            question=(
+                "How much more throughput did PostgreSQL 9.2 bring, and how far does it scale?"
+            ),
+            caption=(
+                "The talk's ratios: PostgreSQL 9.2 over 9.1 for three loads, and 64 processors over"
+                " one. Of six to eight times the lower is drawn."
+            ),
+            name="scalability-print",
+        ),
+        charts.Axis("ratio of throughputs", log=True),
+        reference=charts.Reference(1, "no gain"),
+    )
+
+
+def sweep(chapter: Chapter, experiment: str, what: str) -> charts.Figure:
+    """Throughput over clients, with the law that fits it, if one does."""
+    rows = _over_clients(chapter, experiment, {"throughput": ""})
+    if (law := evidence.law(chapter, experiment)) is not None:
+        steps = sorted(rows["x"].unique())
+        predicted = zip(steps, law.predict(steps), strict=True)
+        simulated = [_point(x, "simulated", y, series="") for x, y in predicted]
+        rows = pd.concat([rows, pd.DataFrame(simulated)], ignore_index=True)
+    return charts.lines(
+        rows.sort_values(["kind", "x"]),
+        charts.Words(
+            question=f"How does the throughput of {what} change with the number of clients?",
+            caption=(
+                "Medians with intervals; the dashed line, a model's, is the universal scalability"
+                " law fitted to this run."
+            ),
+            name=f"scalability-{experiment}",
+        ),
+        CLIENTS,
+        charts.Axis("throughput", "transactions/s", zero=True),
+    )
+
+
+def many_processors(simulated: pd.DataFrame) -> charts.Figure:
+    """The talk's first graph, simulated."""
+    machine = simulated[
+        (simulated["processors"] == large_machines.PROCESSORS)
+        & simulated["release"].isin(model.RELEASES)
+    ]
+    rows = []
+    for lines, curves in machine.groupby("lines", sort=False):
+        if lines == large_machines.HERE:  # its curves are those of the first set of costs
+            curves = curves[curves["block"] == 0]
+        throughput = curves.groupby(["release", "clients"], sort=False)["throughput"].median()
+        for (release, number), value in throughput.items():
+            relative = value / throughput[release, 1]
+            rows.append(_point(number, "simulated", relative, series=release, panel=lines))
+    return charts.lines(
+        pd.DataFrame(rows),
+        charts.Words(
+            question="What would the talk's releases do on its machine of 32 processors?",
+            caption=(
+                "Simulated throughput over that of one client. The costs of a lookup, a lock and a"
+                " sleep are those of the reader's machine; those of a cache line are, too, in one"
+                " panel, and in the other what comes nearest to the talk's gain with 32 clients."
+                " Which locks are taken is the releases'."
+            ),
+            name="scalability-processors",
+        ),
+        CLIENTS,
+        charts.Axis("throughput relative to one client", zero=True),
+    )
+
+
+def by_line(swept: pd.DataFrame) -> charts.Figure:
+    """The gain of 9.2 over 9.1, and of the first patch alone, over the cost of a cache line."""
+    throughput = swept.pivot(index="line", columns=["release", "clients"], values="throughput")
+    few, many = large_machines.PROCESSORS, 2 * large_machines.PROCESSORS
+    series = {
+        f"9.2 over 9.1, {few} clients": throughput[AFTER, few] / throughput[BEFORE, few],
+        f"first patch over 9.1, {many} clients": throughput[FIRST, many] / throughput[BEFORE, many],
+    }
+    rows = []
+    for name, ratios in series.items():
+        for line, ratio in ratios.items():
+            rows.append(_point(line * 1e9, "simulated", ratio, series=name))
+    for line in (throughput.index[0], throughput.index[-1]):
+        rows.append(_point(line * 1e9, "printed", TALK["gain"], series=""))
+    return charts.lines(
+        pd.DataFrame(rows),
+        charts.Words(
+            question="What does it take for the talk's curves to come out?",
+            caption=(
+                "Simulated on 32 processors, over the time that a cache line takes from one"
+                " processor to another; all other costs are measured here. The talk's gain is drawn"
+                " as printed."
+            ),
+            name="scalability-line-cost",
+        ),
+        charts.Axis("time for a cache line", "ns"),
+        charts.Axis("ratio of throughputs", log=True),
+    )
+
+
+def many_commits(simulated: pd.DataFrame) -> charts.Figure:
+    """Group commit, simulated, by the time of a flush."""
+    releases = {group_commit.QUEUE: BEFORE, group_commit.TOGETHER: AFTER}
+    rows = []
+    for row in simulated.itertuples():
+        panel = f"a flush takes {row.flush * 1e3:g} ms"
+        series = releases[row.way]
+        rows.append(_point(row.clients, "simulated", row.throughput, series=series, panel=panel))
+    return charts.lines(
+        pd.DataFrame(rows),
+        charts.Words(
+            question="What does it cost to let those who wait for a flush go on one by one?",
+            caption=(
+                "Simulated single inserts on the talk's commit machine: 9.1 lets waiting commits go"
+                " on in line, 9.2 all at once. How long its disk took to flush isn't said."
+            ),
+            name="scalability-commit-simulated",
+        ),
+        CLIENTS,
+        charts.Axis("throughput", "transactions/s", zero=True),
+        own_scales=True,
+    )
+
+
+def commits_over_clients(chapter: Chapter) -> charts.Figure:
+    """Commits per flush and throughput over clients, with the flush as it comes and slowed."""
+    panels = {"per flush": "commits per flush", "throughput": "transactions per second"}
+    as_it_comes = _over_clients(chapter, "commit sweep", panels)
+    slowed = _over_clients(chapter, "slowed sweep", panels).assign(series="slowed flush")
+    as_it_comes = as_it_comes[as_it_comes["series"] == commits.PLAIN]
+    rows = pd.concat([as_it_comes, slowed], ignore_index=True)
+    return charts.lines(
+        rows.sort_values(["panel", "series", "kind", "x"]),
+        charts.Words(
+            question="How many commits does one flush of the WAL carry?",
+            caption=(
+                "Single inserts over clients. One server's flush was made slow on purpose, by a"
+                " library that waits in front of it."
+            ),
+            name="scalability-commits",
+        ),
+        CLIENTS,
+        charts.Axis("commits, transactions", log=True),
+        own_scales=True,
+    )
+
+
+# by experiment: metric, axis, question and caption of a chart of all its variants
+COMPARED = {
+    "locks": (
+        "throughput",
+        charts.Axis("throughput", "transactions/s", zero=True),
+        charts.Words(
+            question="What do locks cost that overflow the fast path?",
+            caption=(
+                "A transaction that locks many relations: all on the fast path, most in the lock"
+                " table, or pushed off by another session's strong locks."
+            ),
+            name="scalability-locks",
+        ),
+    ),
+    "schema changes": (
+        "throughput",
+        charts.Axis("throughput", "transactions/s", zero=True),
+        charts.Words(
+            question="What does it cost lookups to process invalidations?",
+            caption=(
+                "Lookups while another session changes the definition of a relation without end; a"
+                " change that is rolled back sends no message."
+            ),
+            name="scalability-messages",
+        ),
+    ),
+    "cache lines": (
+        "time",
+        charts.Axis("time for a word", "ns", log=True),
+        charts.Words(
+            question="From which distance do two processors leave each other alone?",
+            caption=(
+                "Two processes add to words so many bytes apart; and one scans a word of each of"
+                " many structures while the other changes their neighbours."
+            ),
+            name="scalability-lines",
+        ),
+    ),
+}
+
+
+def compared(chapter: Chapter, experiment: str) -> charts.Figure:
+    """Every variant of an experiment, with its interval."""
+    metric, axis, words = COMPARED[experiment]
+    [(_, observed), *_] = chapter.by_provenance(experiment)
+    order = {variant: variant for variant in observed["variant"]}
+    return charts.compare(chapter.medians(experiment, metric, order), words, axis)
+
+
+def together(chapter: Chapter) -> charts.Figure:
+    """Commits flushed together and each alone, by load and clients."""
+    few, many = (commits.clients(chapter, crowd) for crowd in (commits.FEW, commits.MANY))
+    panels = {
+        "inserts, few clients": (commits.INSERT, commits.FEW),
+        "inserts, many clients": (commits.INSERT, commits.MANY),
+        "longer, many clients": (commits.TEN, commits.MANY),
+    }
+    flushed = (commits.TOGETHER, commits.ALONE)
+    frames = []
+    for panel, how in panels.items():
+        labels = dict(zip(commits.pair(*how), flushed, strict=True))
+        frames.append(chapter.medians("commits", "throughput", labels).assign(panel=panel))
+    return charts.compare(
+        pd.concat(frames, ignore_index=True),
+        charts.Words(
+            question="What does it bring that one flush carries the commits of many?",
+            caption=(
+                f"Single inserts by {few} clients and by {many}, and transactions of ten statements"
+                f" by {many}. Flushed alone, each commit waits until the one before has been"
+                " flushed."
+            ),
+            name="scalability-together",
+        ),
+        charts.Axis("throughput", "transactions/s", zero=True),
+        own_scales=True,
+    )
+
+
+SHOWN, OTHERS = 6, "other waits"  # kinds of wait that have a colour of their own, and the rest
+
+
+def waits(read: pd.DataFrame, written: pd.DataFrame) -> charts.Figure:
+    """What active backends do at the end of each sweep, as shares: run, or wait for what."""
+    by_load = [
+        read.assign(label=[f"lookups, {narrate.count(int(n), 'client')}" for n in read["clients"]]),
+        written.assign(label=written["load"] + " commits"),
+    ]
+    rows = pd.concat(by_load, ignore_index=True).rename(columns={"backends": "value"})
+    rows["part"] = rows["type"] + ": " + rows["event"]
+    rows["part"] = rows["part"].mask(rows["type"] == "CPU", "on CPU or runnable")
+    shares = rows["value"] / rows.groupby("label")["value"].transform("sum")
+    most = list(shares.groupby(rows["part"]).max().nlargest(SHOWN).index)
+    rows["part"] = rows["part"].where(rows["part"].isin(most), OTHERS)
+    return charts.stacked(
+        _shares(rows, [*most, OTHERS]),
+        charts.Words(
+            question="What do active backends do at each step of the sweeps?",
+            caption=(
+                "Shares of the samples. A backend that runs, or waits for a processor, waits for"
+                " nothing that PostgreSQL knows. Commits are those of the most clients."
+            ),
+            name="scalability-waits",
+        ),
+        charts.Axis("share of active backends"),
+    )
+
+
+def _shares(rows: pd.DataFrame, parts: list[str]) -> pd.DataFrame:
+    """Stacked bars of the shares of each label's total: bars as they come, segments as `parts`."""
+    totals = rows.pivot_table(index="label", columns="part", values="value", aggfunc="sum")
+    shares = totals.div(totals.sum(axis=1), axis=0).reindex(rows["label"].unique(), columns=parts)
+    stacked = shares.reset_index().melt(id_vars="label", var_name="part").dropna()
+    order = stacked["label"].map({label: n for n, label in enumerate(shares.index)})
+    return stacked.loc[order.sort_values(kind="stable").index].assign(kind="measured")
+
+
+def switches(chapter: Chapter) -> charts.Figure:
+    """Sleeps and preemptions per transaction over clients, in both sweeps."""
+    series = {"voluntary": "sleeps", "involuntary": "preemptions"}
+    frames = []
+    for experiment, panel in clients.SWEEPS.items():
+        rows = _over_clients(chapter, experiment, series)
+        frames.append(rows.assign(series=rows["panel"], panel=panel))
+    return charts.lines(
+        pd.concat(frames, ignore_index=True).sort_values(["panel", "series", "kind", "x"]),
+        charts.Words(
+            question="How often does a backend give up its processor in a transaction?",
+            caption=(
+                "Voluntary context switches (sleeps) and involuntary ones (preemptions) per"
+                " transaction, as the kernel counts them while the sweeps are timed: medians with"
+                " intervals."
+            ),
+            name="scalability-switches",
+        ),
+        CLIENTS,
+        charts.Axis("switches per transaction", zero=True),
+        own_scales=True,
+    )
+
+
+def call_chains(chains: pd.DataFrame) -> charts.Figure:
+    """What backends were waiting for when they were switched out, as shares."""
+    rows = chains.rename(columns={"load": "label", "cause": "part", "switches": "value"})
+    causes = rows.groupby("part")["value"].sum().sort_values(ascending=False).index
+    return charts.stacked(
+        _shares(rows, list(causes)),
+        charts.Words(
+            question="What do backends wait for when they give up their processor?",
+            caption=(
+                "Shares of the context switches that perf took, with the most clients, by the"
+                " innermost function of the call chain that says what is waited for."
+            ),
+            name="scalability-chains",
+        ),
+        charts.Axis("share of context switches"),
+    )
+
+
+def wakeups(woken: pd.DataFrame) -> charts.Figure:
+    """Wake-ups per second, then, and by process now."""
+    in_print = printed.table("scalability_idle").value
+    labels = {
+        "wakeups_before": "9.1, all",
+        "wakeups_after": "9.2, all",
+        "demanded": "to be demanded",
+    }
+    rows = [charts.row(label, "printed", in_print[row]) for row, label in labels.items()]
+    rates = woken.set_index("role").mean(axis=1)
+    rows += [charts.row(role, "measured", rate) for role, rate in rates.items()]
+    rows.append(charts.row("all", "measured", rates.sum()))
+    return charts.compare(
+        pd.DataFrame(rows),
+        charts.Words(
+            question="How often does an idle server wake up?",
+            caption=(
+                "Voluntary context switches per second of an idle server's processes, as the kernel"
+                " counts them."
+            ),
+            name="scalability-idle",
+        ),
+        charts.Axis("wake-ups per second", zero=True),
+    )

@@ -1,0 +1,95 @@
+"""An idle server: how often its processes wake up, while the chapter runs on other servers."""
+
+import threading
+import time
+
+import pandas as pd
+
+from pgrerun.chapter import Chapter, experiment
+from pgrerun.chapters.scalability.experiments.load import require_own
+from pgrerun.errors import CannotMeasure
+from pgrerun.lab.instruments import wakeups as wakeup_counts
+from pgrerun.lab.server import Borrowed
+
+SETTLE = 15.0  # seconds until the WAL writer has noticed that nothing happens
+# Seconds more on a fresh server: when it is 15 old the background writer logs the running
+# transactions (bgwriter.c), which keeps the WAL writer awake for another ten (walwriter.c).
+FRESH = 12.0
+LAP = 120.0  # seconds in which the background writer looks at every buffer once (bufmgr.c)
+WINDOWS = 5
+
+
+class Watch:
+    """Reads the wake-ups of an idle server's processes once a second, in the background.
+
+    Where there is no time to let the background writer finish its first lap, it is told to do
+    without (bgwriter_lru_maxpages = 0), and `hurried` is true.
+    """
+
+    def __init__(self, chapter: Chapter):
+        self.hurried = chapter.parameters.idle_seconds < LAP
+        self.cluster = chapter.cluster(
+            autovacuum="on", **({"bgwriter_lru_maxpages": 0} if self.hurried else {})
+        )
+        self.settle = SETTLE + FRESH + (0 if self.hurried else LAP)
+        self.readings: list[wakeup_counts.Reading] = []
+        self.others: dict[str, int] = {}
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def _watch(self) -> None:
+        if self._over.wait(self.settle):
+            return
+        self._others_before = wakeup_counts.programs()
+        while True:
+            self.readings.append(wakeup_counts.reading(self.cluster.pids()))
+            if self._over.wait(1.0):
+                return
+
+    def end(self, least: float) -> None:
+        """Stop watching as soon as it has lasted `least` seconds."""
+        while not self.readings or time.monotonic() - self.readings[0][0] < least:
+            if not self._thread.is_alive():
+                raise CannotMeasure("processes", "the idle server's processes couldn't be watched")
+            time.sleep(0.1)
+        self._over.set()
+        self._thread.join()
+        after = wakeup_counts.programs()
+        self.others = {
+            name: after[name] - before
+            for name, before in self._others_before.items()
+            if name in after
+        }
+
+
+@experiment(claims=["haas-060", "haas-061", "haas-062", "haas-063"])
+def watch(chapter: Chapter) -> Watch:
+    """Start an idle server and watch it; nobody connects to it from here on."""
+    require_own(chapter)
+    return Watch(chapter)
+
+
+@experiment()
+def wakeups(chapter: Chapter, watched: Watch) -> pd.DataFrame:
+    """Wake-ups per second of each auxiliary process: role, windows of time as columns 0 to 4."""
+    watched.end(chapter.parameters.idle_seconds)
+    last = len(watched.readings) - 1
+    return wakeup_counts.rates(
+        [watched.readings[round(k * last / WINDOWS)] for k in range(WINDOWS + 1)]
+    )
+
+
+def glance(server: Borrowed, settle: float, seconds: float) -> pd.DataFrame:
+    """The same of somebody's server on this machine, under its own settings.
+
+    Whatever others have it do counts as well. It is left alone for `settle` seconds, and watched
+    for `seconds` more. CannotMeasure if it runs elsewhere.
+    """
+    roles = server.background()
+    time.sleep(settle)
+    readings = [wakeup_counts.reading(roles)]
+    for _ in range(WINDOWS):
+        time.sleep(seconds / WINDOWS)
+        readings.append(wakeup_counts.reading(roles))
+    return wakeup_counts.rates(readings)

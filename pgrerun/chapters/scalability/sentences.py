@@ -1,0 +1,374 @@
+"""Sentences that only this chapter says; judgements are put into words by `narrate`."""
+
+import pandas as pd
+
+from pgrerun.chapter import Chapter
+from pgrerun.chapters.scalability import evidence, model
+from pgrerun.chapters.scalability.experiments import (
+    clients,
+    commits,
+    idle,
+    large_machines,
+    load,
+    locks,
+)
+from pgrerun.lab.models import group_commit
+from pgrerun.page import narrate, tables
+from pgrerun.parameters import time_to_run
+from pgrerun.record import printed, statistics
+
+BEYOND = 1.1  # switches for each message: fewer are the messages' own
+LONG = 0.1  # share of the active backends in a wait that is worth naming
+
+
+def apparatus(chapter: Chapter) -> tables.Table:
+    """The talk's machines and this one."""
+    read, write = printed.table("scalability_read").value, printed.table("scalability_write").value
+    machine, given = chapter.run.environment["machine"], chapter.parameters
+    flush = machine["fdatasync_8k_seconds"]
+    rows = [
+        (
+            "system",
+            "PostgreSQL 9.1 and 9.2",
+            f"PostgreSQL {chapter.run.environment['server']['version']}",
+        ),
+        (
+            "processors",
+            (
+                f"{read['cores']:g} (AMD Opteron 6128); {read['cores_large']:g};"
+                f" {write['commit_cores']:g} with {write['commit_threads']:g} threads"
+            ),
+            f"{machine['cpus_usable']} ({machine['cpu_model']}); more by simulation",
+        ),
+        (
+            "disk",
+            "a slow one, without a write cache",
+            f"{1 / flush:,.0f} flushed writes per second" if flush else "unknown",
+        ),
+        ("load", "pgbench, primary key lookups; pgbench; single inserts", "the same"),
+        (
+            "runs",
+            "three, of five minutes (reads) or thirty (writes)",
+            f"{given.pairs} interleaved, of {given.transactions:,} transactions",
+        ),
+        ("time to run", "", time_to_run("scalability")),
+    ]
+    frame = pd.DataFrame(rows, columns=["", "2012", "this run"])
+    return tables.table(frame, "Apparatus then and now")
+
+
+def noise(chapter: Chapter) -> narrate.Sentence:
+    """The noise floor from the number of clients that ran twice."""
+    swept, number = chapter.table("read", "throughput"), load.one_per_processor(chapter)
+    return narrate.noise(
+        statistics.noise_floor(swept[load.by_clients(number)], swept[clients.AGAIN])
+    )
+
+
+def law(fitted: statistics.USL, what: str) -> narrate.Sentence:
+    """What the universal scalability law makes of a sweep."""
+    contention, coherence = (
+        narrate.interval(part.times(100), "%") for part in (fitted.sigma, fitted.kappa)
+    )
+    return narrate.Sentence(
+        f"The universal scalability law, fitted to the {what}: contention {contention}, coherence"
+        f" {coherence} per client. {_peak(fitted.peak)}"
+    )
+
+
+def _peak(peak: statistics.Interval) -> str:
+    """Where the law puts the peak, as far as its interval has ends."""
+    if peak.estimate <= 1:
+        return "It finds no peak beyond one client."
+    if peak.estimate == float("inf"):
+        return "It finds no peak."
+    if peak.high == float("inf"):
+        return (
+            f"It puts the peak at {narrate.count(round(peak.estimate), 'client')}, but a curve"
+            " without a peak fits as well."
+        )
+    if peak.low < 1:
+        return f"It puts the peak at {narrate.number(peak.high, 1)} clients at most."
+    return f"It puts the peak at {narrate.interval(peak)} clients."
+
+
+def knee(waits: pd.DataFrame) -> narrate.Sentence:
+    """What most backends do at the largest number of clients."""
+    rows = _most_clients(waits).sort_values("backends", ascending=False)
+    running, waiting = rows[rows["type"] == "CPU"], rows[rows["type"] != "CPU"]
+    inside = waiting.loc[waiting["type"] != "Client", "backends"].sum()
+    said = (
+        f"On average {narrate.number(rows['backends'].sum(), 1)} backends are active, and"
+        f" {narrate.number(running['backends'].sum(), 1)} of them are on CPU or runnable, on"
+        f" {narrate.count(load.processors(), 'processor')}"
+    )
+    outside = "the knee is the number of processors, which pgbench shares with them"
+    if waiting.empty:
+        return narrate.Sentence(
+            f"{said}; none waits for anything that PostgreSQL knows: {outside}."
+        )
+    most = " and ".join(
+        f"{row.type}:{row.event} ({narrate.number(row.backends, 2)})"
+        for row in waiting.head(2).itertuples()
+    )
+    busy = running["backends"].sum() > 2 * inside
+    cause = outside if busy else "the knee is a wait inside PostgreSQL"
+    return narrate.Sentence(f"{said}; the others wait, most for {most}: {cause}.")
+
+
+def _most_clients(waits: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the greatest number of clients, where there are several."""
+    return waits[waits["clients"] == waits["clients"].max()] if "clients" in waits else waits
+
+
+def switched(
+    chapter: Chapter, sweep: str, counted: pd.DataFrame, waits: pd.DataFrame
+) -> narrate.Sentence:
+    """A sweep's context switches at its first step, where it bends and at its last.
+
+    `counted` is what `clients.switches_per_transaction` counted in the sweep; it is read beside
+    the wait events of the last step (`waits`).
+    """
+    bend = evidence.bend(chapter, sweep)
+    shown = [counted["clients"].min(), bend, counted["clients"].max()]
+    steps = [
+        f"with {narrate.count(row.clients, 'client')} a backend sleeps"
+        f" {narrate.interval(row.voluntary)} times and is preempted"
+        f" {narrate.interval(row.involuntary)} times, for"
+        f" {narrate.number(row.messages.estimate, 1)} messages"
+        for row in counted[counted["clients"].isin(shown)].itertuples()
+    ]
+    gain = chapter.ratio(sweep, "throughput", load.by_clients(bend), load.by_clients(1))
+    often, beyond = _beyond(counted.iloc[-1])
+    told = [
+        f"The throughput of {clients.SWEEPS[sweep]} comes near its greatest with"
+        f" {narrate.count(bend, 'client')}.",
+        f"In a transaction, {'; '.join(steps)}.",
+        _more_than_linear(gain, bend, counted),
+        beyond,
+        _inside(waits, often),
+    ]
+    return narrate.Sentence(" ".join(filter(None, told)))
+
+
+def _more_than_linear(gain: statistics.Interval, many: int, counted: pd.DataFrame) -> str:
+    """That `many` clients do more than so many times the work of one, and what of it is told.
+
+    That is whether the switches tell why; empty if they don't do more.
+    """
+    if not gain.low > many > 1:
+        return ""
+    told = f"That many do {narrate.interval(gain)} times what one does, which is more than linear"
+    sleeps = counted.set_index("clients")["voluntary"]
+    if sleeps[many].high < sleeps[1].low:
+        return (
+            f"{told}: one client and its backend take turns, and a processor that was put to sleep"
+            " has to be woken at every turn; with more of them it sleeps less often."
+        )
+    return f"{told}, and not because backends sleep less often."
+
+
+def _beyond(last: pd.Series) -> tuple[bool, str]:
+    """Whether a backend sleeps more often than messages come, and what the switches say.
+
+    Of the most clients, whose counts are `last`.
+    """
+    usual = BEYOND * last["messages"].estimate
+    often = last["voluntary"].low > usual
+    if often:
+        said = "sleeps are more than the messages: the others are waits inside PostgreSQL."
+    elif last["voluntary"].low + last["involuntary"].low > usual:
+        said = (
+            "sleeps are no more than the messages, but switches are: the processor is taken from"
+            " backends that could go on."
+        )
+    else:
+        said = (
+            "switches are no more than the messages: sleeps for anything but the next message are"
+            " few."
+        )
+    return often, f"With the most clients {said}"
+
+
+def _inside(waits: pd.DataFrame, often: bool) -> str:
+    """What the wait events say of the most clients.
+
+    And what that makes of sleeps inside PostgreSQL that are many (`often`) or few.
+    """
+    rows = _most_clients(waits)
+    inside = rows[~rows["type"].isin(["CPU", "Client"])].sort_values("backends", ascending=False)
+    share = inside["backends"].sum() / rows["backends"].sum()
+    cause = {
+        (True, True): "Both name the same cause.",
+        (True, False): "So these waits are many and short.",
+        (False, True): "So these waits are few and long.",
+        (False, False): (
+            "Neither shows much of a wait inside PostgreSQL: what backends have to wait for is"
+            " their client, or a processor."
+        ),
+    }[often, bool(share >= LONG)]
+    if inside.empty:
+        return (
+            "In the samples of wait events, no active backend waits inside PostgreSQL then."
+            f" {cause}"
+        )
+    most = inside.iloc[0]
+    return (
+        f"In the samples of wait events, {narrate.number(100 * share, 1)} % of the active backends"
+        f" wait inside PostgreSQL then, most of them for {most['type']}:{most['event']}. {cause}"
+    )
+
+
+def chains(switches: pd.DataFrame) -> narrate.Sentence:
+    """What perf's call chains say that backends wait for beside their clients and a processor."""
+    told = []
+    outside = ["the client", clients.PREEMPTED, "other"]
+    for name, rows in switches.groupby("load", sort=False):
+        total, inside = rows["switches"].sum(), rows[~rows["cause"].isin(outside)]
+        most = f", most often for {inside.iloc[0]['cause']}" if len(inside) else ""
+        share = 100 * inside["switches"].sum() / total
+        told.append(
+            f"{narrate.number(share, 1)} % of the {name}' {narrate.count(total, 'switch')} taken"
+            f" are waits inside PostgreSQL{most}"
+        )
+    return narrate.Sentence(f"By their call chains, {', and '.join(told)}.")
+
+
+def constants(chapter: Chapter) -> narrate.Sentence:
+    """The measured costs that the simulation runs on."""
+    measured = pd.DataFrame(large_machines.calibrated(chapter)) * 1e6
+    told = {
+        name: narrate.interval(statistics.median(values), "µs") for name, values in measured.items()
+    }
+    return narrate.Sentence(
+        f"Measured here: a lookup's work takes {told['work']} of a processor, a visit of the lock"
+        f" table {told['visit']}, a cache line from another processor {told['line']}, and a sleep"
+        f" with its end {told['switch']} of processor time, {told['rouse']} until the sleeper runs."
+    )
+
+
+def line(chapter: Chapter, swept: pd.DataFrame) -> narrate.Sentence:
+    """What a cache line costs here, and what it must have cost there."""
+    gains, there = large_machines.gains_by_line(swept), large_machines.talks_line(swept)
+    measured = [costs.line * 1e9 for costs in large_machines.calibrated(chapter)]
+    talks = model.TALK["gain"]
+    reached = "" if gains.max() >= talks else " No line that was tried reaches the talk's."
+    return narrate.Sentence(
+        f"Here a line takes {narrate.interval(statistics.median(measured), 'ns')}. The simulated"
+        f" gain comes nearest to the talk's {narrate.number(talks)} where a line takes"
+        f" {narrate.number(there * 1e9)} ns: it is {narrate.number(gains[there], 1)} then.{reached}"
+    )
+
+
+def fastest(simulated: pd.DataFrame) -> narrate.Sentence:
+    """Where each simulated release is fastest, and what it keeps of that."""
+    told, kept = [], evidence.kept_beyond(simulated)
+    for release, throughput in evidence.curves(simulated).items():
+        best = throughput.idxmax()
+        then = (
+            ", as many as were tried"
+            if best == throughput.index.max()
+            else f" and keeps at least {narrate.number(100 * kept[release], 0)} % of that with more"
+            " clients than processors"
+        )
+        told.append(
+            f"{'the ' if release == model.FIRST else ''}{release} is fastest with"
+            f" {narrate.count(int(best), 'client')}{then}"
+        )
+    return narrate.Sentence(f"Simulated with dear cache lines, {'; '.join(told)}.")
+
+
+def per_flush(chapter: Chapter) -> narrate.Sentence:
+    """Commits that one flush carries, from one client to many."""
+    most = commits.sizes(chapter)[-1]
+    one, many = (
+        chapter.median("commit sweep", "per flush", commits.swept(commits.PLAIN, number))
+        for number in (1, most)
+    )
+    return narrate.Sentence(
+        f"Commits that one flush carries: {narrate.interval(one)} with one client,"
+        f" {narrate.interval(many)} with {most}."
+    )
+
+
+MOST = ", {commit_clients} clients"  # how a variant of the commit sweeps is called with the most
+# by experiment: the variant that others are divided by, with its words, and theirs
+RATIOS = {
+    "commit sweep": (
+        (commits.PLAIN + MOST, "{commit_clients} clients as it comes"),
+        {
+            commits.DELAYED + MOST: f"{{commit_clients}} clients with {commits.DELAYED}",
+            commits.NOT_WAITED + MOST: "{commit_clients} clients that don't wait for the flush",
+        },
+    ),
+    "schema changes": (
+        (clients.TOLD_NOBODY, "lookups while the same changes are rolled back"),
+        {
+            clients.TOLD_OTHERS: "lookups while another relation is changed",
+            clients.TOLD_READERS: "lookups while the relation that they read is changed",
+        },
+    ),
+    "idle connections": (
+        (clients.NOBODY, "the same writers alone"),
+        {clients.IDLE: "writers beside {idle_connections:,} idle connections"},
+    ),
+}
+
+
+def ratios(chapter: Chapter, experiment: str) -> narrate.Sentence:
+    """Throughput of an experiment's variants over that of one of them (`RATIOS`)."""
+    (base, base_words), variants = RATIOS[experiment]
+    given, told = chapter.parameters.model_dump(), []
+    for variant, words in variants.items():
+        ratio = chapter.ratio(
+            experiment, "throughput", variant.format(**given), base.format(**given)
+        )
+        words, other = words.format(**given), base_words.format(**given)
+        told.append(narrate.ratio_sentence(ratio, "throughput", words, other))
+    return narrate.Sentence(" ".join(told))
+
+
+def queue(simulated: pd.DataFrame) -> narrate.Sentence:
+    """At which of the simulated flush times the talk's gain comes out."""
+    many = simulated[simulated["clients"] == commits.TALK_CLIENTS]
+    throughput = many.pivot(index="flush", columns="way", values="throughput")
+    gains = throughput[group_commit.TOGETHER] / throughput[group_commit.QUEUE]
+    each = ", ".join(
+        f"{narrate.number(gain)} where a flush takes {narrate.number(flush * 1e3)} ms"
+        for flush, gain in gains.items()
+    )
+    return narrate.Sentence(
+        f"Simulated with {commits.TALK_CLIENTS} clients, what 9.2 gains over 9.1's queue is {each}."
+        " How long the talk's disk took for a flush isn't said: it is the constant that decides,"
+        " and that the simulation can't know."
+    )
+
+
+def off_the_fast_path(chapter: Chapter) -> narrate.Sentence:
+    """What the lock table costs here, beside the share of locks that are on the fast path."""
+    share = chapter.median("locks", "fastpath", locks.TABLE).estimate
+    held = narrate.ratio_sentence(
+        chapter.ratio("locks", "throughput", locks.FAST, locks.HELD),
+        "throughput",
+        "readers on the fast path",
+        "the same readers while another session has SHARE locks on the relations",
+    )
+    return narrate.Sentence(
+        f"On the server with few slots {narrate.number(100 * share, 0)} % of the relation locks are"
+        f" on the fast path. {held}"
+    )
+
+
+def hurried(watched: idle.Watch) -> narrate.Sentence:
+    """How the idle server was made to fall asleep in the time there was."""
+    if not watched.hurried:
+        return narrate.Sentence(
+            "The idle server has PostgreSQL's defaults, and was left alone until its background"
+            " writer had looked at every buffer once."
+        )
+    return narrate.Sentence(
+        "A background writer looks at every buffer once before it lies down, which takes it"
+        f" {narrate.number(idle.LAP, 0)} seconds. This run has no such time, so the idle server's"
+        " was told to look at none; everything else is PostgreSQL's default. With more"
+        " `idle_seconds` the default is measured."
+    )

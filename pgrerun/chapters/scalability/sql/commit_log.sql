@@ -1,0 +1,31 @@
+-- name: lookups
+SELECT blks_hit + blks_read FROM pg_stat_slru WHERE name IN ('transaction', 'Xact');
+
+-- name: buffers
+SELECT current_setting('shared_buffers'), setting::int * 8
+FROM pg_settings
+WHERE name = 'transaction_buffers';
+
+-- name: fresh
+CREATE TABLE scaling_fresh (id int PRIMARY KEY);
+
+-- name: insert_fresh
+-- a transaction for each tuple; hints need flushed commits, and the last one is waited for
+SET synchronous_commit = off;
+DO $$ BEGIN FOR i IN 1..:tuples LOOP INSERT INTO scaling_fresh VALUES (i); COMMIT; END LOOP; END $$;
+SET synchronous_commit = on;
+CREATE TEMP TABLE flushed AS SELECT 1;
+
+-- name: prepare_index_scan
+-- EXPLAIN asks for the tuples of the catalogs, so that the scan needn't
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SET enable_indexonlyscan = off;
+SET max_parallel_workers_per_gather = 0;
+EXPLAIN SELECT count(*) FROM scaling_fresh WHERE id > 0;
+
+-- name: index_scan
+SELECT count(*) FROM scaling_fresh WHERE id > 0;
+
+-- name: status
+SELECT pg_xact_status(:'transaction'::xid8);

@@ -1,0 +1,279 @@
+"""The charts: what the report printed, the published run and this run, and their words."""
+
+from collections.abc import Iterable
+
+import pandas as pd
+
+from pgrerun.chapter import Chapter, wide
+from pgrerun.chapters.tp1 import evidence
+from pgrerun.chapters.tp1.experiments import catalogs, overlap, page_counts, throughput
+from pgrerun.chapters.tp1.variants import AGAIN, ALONE, RUNGS, STABLE, printed_ladder
+from pgrerun.lab.instruments import PAGE
+from pgrerun.page import charts
+from pgrerun.record import printed, statistics
+
+_WHEN = {"published": "published run", "measured": "now"}
+
+
+def _in_order(frame: pd.DataFrame, labels: Iterable[str]) -> pd.DataFrame:
+    """Rows in this order: charts draw labels as they first occur."""
+    place = {label: number for number, label in enumerate(labels)}
+    order = frame["label"].map(place).sort_values(kind="stable").index
+    return frame.loc[order].reset_index(drop=True)
+
+
+def printed_stages() -> charts.Figure:
+    """What the report claims: throughput and I/O of its stages."""
+    stages = printed_ladder()
+    panels = {"tp1": "transactions per second", "reads": "pages read", "writes": "pages written"}
+    rows = [
+        charts.row(name, "printed", value, panel=panel)
+        for column, panel in panels.items()
+        for name, value in stages.set_index("name")[column].dropna().items()
+    ]
+    return charts.compare(
+        pd.DataFrame(rows),
+        charts.Words(
+            question="How much faster did each change make POSTGRES, and what did it save?",
+            caption=(
+                "The printed stages of TP1: throughput, and pages read and written per transaction."
+                " Where a stage has no mark, the report prints no number."
+            ),
+            name="tp1-print",
+        ),
+        charts.Axis("printed value", zero=True),
+        own_scales=True,
+    )
+
+
+def ladder(chapter: Chapter, simulated: pd.DataFrame) -> charts.Figure:
+    """Throughput of every rung relative to the first, by provenance.
+
+    simulated: of `evidence.simulated_ladder`; of each rung the run with most backends is drawn.
+    """
+    in_print = printed_ladder().set_index("name")["relative"]
+    of_model = simulated.sort_values("backends").groupby("name")["simulated"].last()
+    of_model /= simulated["simulated"].iloc[0]
+    rows = [charts.row(name, "printed", value) for name, value in in_print.items()]
+    rows += [charts.row(name, "simulated", value) for name, value in of_model.items()]
+    pairs = {name: (name, ALONE) for name in RUNGS if name not in (ALONE, AGAIN)}
+    ratios = chapter.ratios("ladder", "throughput", pairs)
+    frame = pd.concat([pd.DataFrame(rows), ratios], ignore_index=True)
+    return charts.compare(
+        _in_order(frame, RUNGS),
+        charts.Words(
+            question=(
+                "How far does each of the report's changes lift throughput above one backend with"
+                " sixteen pages?"
+            ),
+            caption=(
+                "Throughput of each rung over that of the first, with intervals where they were"
+                " measured. The simulation plays the report's own demands on a disk of 1990; it"
+                " knows the first rung and predicts the others."
+            ),
+            name="tp1-ladder",
+        ),
+        charts.Axis("throughput relative to the first rung", log=True),
+        reference=charts.Reference(1, "first rung"),
+    )
+
+
+def every_repetition(chapter: Chapter) -> charts.Figure:
+    """Every repetition of every rung."""
+    kind, frame = chapter.by_provenance("ladder")[-1]
+    table = wide(frame, "throughput")
+    medians = [charts.row(name, kind, statistics.median(table[name])) for name in RUNGS]
+    every = table.melt(ignore_index=False, var_name="label").rename_axis("block").reset_index()
+    return charts.observations(
+        _in_order(every.assign(kind=kind), RUNGS),
+        charts.Words(
+            question="How much do the repetitions of one rung differ?",
+            caption=(
+                f"Throughput of every repetition ({_WHEN[kind]}), with the median of each rung and"
+                " its interval."
+            ),
+            name="tp1-repetitions",
+        ),
+        charts.Axis("throughput", "transactions/s", log=True),
+        intervals=pd.DataFrame(medians),
+    )
+
+
+def reads_by_place(chapter: Chapter) -> charts.Figure:
+    """Pages read per transaction on each rung, by relation and index, beside the print's totals."""
+    in_print = printed_ladder().set_index("name")["reads"]
+    rows = [
+        charts.row(f"{name}, 1990", "printed", value, part="not told apart in 1990")
+        for name, value in in_print.items()
+    ]
+    kind, frame = chapter.by_provenance("io")[-1]
+    for place in page_counts.PLACES:
+        means = wide(frame, f"reads of {place}").mean()
+        for name in page_counts.COUNTED_RUNGS:
+            rows.append(charts.row(f"{name}, {_WHEN[kind]}", kind, means[name], part=place))
+    found = pd.DataFrame(rows)
+    labels = [f"{name}, {when}" for name in RUNGS for when in ("1990", _WHEN[kind])]
+    return charts.stacked(
+        _in_order(found[found["value"] > 0], labels),
+        charts.Words(
+            question=(
+                "Which pages does a transaction read from disk, and is that near the least"
+                " possible?"
+            ),
+            caption=(
+                "Pages read into the buffer pool per transaction, by relation and index. The line"
+                " is the report's bound for a steady state."
+            ),
+            name="tp1-reads",
+        ),
+        charts.Axis("pages read per transaction"),
+        reference=charts.Reference(printed.cell("tp1_bound", "total", "reads"), "bound of 1990"),
+    )
+
+
+def needed(chapter: Chapter) -> charts.Figure:
+    """The pages one transaction touches from an empty pool, by kind, beside the report's bound."""
+    bound = printed.table("tp1_bound").loc["total"]
+    kind, frame = chapter.by_provenance("touched")[-1]
+    label = f"PostgreSQL, {_WHEN[kind]}"
+    panels = {"read": ("reads", "read"), "changed": ("writes", "changed, so to be written")}
+    rows = []
+    for verb, (column, panel) in panels.items():
+        for page in (page_counts.LEAF, page_counts.OLD_VERSION):
+            half = bound[column] / 2
+            rows.append(charts.row("bound of 1990", "printed", half, part=page, panel=panel))
+        for page in page_counts.KINDS:
+            mean = wide(frame, f"{verb}: {page}")[page_counts.ONE].mean()
+            if mean:
+                rows.append(charts.row(label, kind, mean, part=page, panel=panel))
+    written = dict(chapter.by_provenance("io")).get(kind)
+    if written is not None:  # on the rung that doesn't force a checkpoint
+        pages = wide(written, "wal")[STABLE].mean() / PAGE
+        rows.append(charts.row(label, kind, pages, part="log (WAL)", panel=panel))
+    return charts.stacked(
+        pd.DataFrame(rows),
+        charts.Words(
+            question="Which pages does a transaction need when nothing but the catalogs is cached?",
+            caption=(
+                "Distinct pages of a transaction that starts with an empty pool (mean over the"
+                f" sample). The bound counts {page_counts.LEAF} and {page_counts.OLD_VERSION}; it"
+                f" takes {page_counts.ROOT} and {page_counts.LAST_PAGE} to stay in the pool, and"
+                " knows no visibility map, no free space map and no WAL of changes. The WAL counts"
+                " as the bytes that a transaction adds to it, in pages."
+            ),
+            name="tp1-pages",
+        ),
+        charts.Axis("pages per transaction"),
+        reference=charts.Reference(bound["reads"], "bound of 1990"),
+    )
+
+
+def overlapping(chapter: Chapter) -> charts.Figure:
+    """Processor share of one and two copies of the test program: printed, measured, predicted."""
+    shares = printed.table("tp1_overlap")["cpu_percent"] / 100
+    rows = [
+        charts.row(label, "printed", shares[run], panel="1990")
+        for label, run in zip(overlap.COPIES, ("one", "two"), strict=True)
+    ]
+    now = chapter.medians("overlap", {"processor": "now"})
+    parts = [pd.DataFrame(rows), now, evidence.overlap_predicted(chapter)]
+    return charts.compare(
+        pd.concat(parts, ignore_index=True),
+        charts.Words(
+            question="How much of one copy's waiting does a second copy's computing fill?",
+            caption=(
+                "Share of one processor used by the read-compute-write program. The models predict"
+                " two copies from the share of one: nobody ever waits for another; a disk that"
+                " serves one request at a time; a disk that serves any number."
+            ),
+            name="tp1-overlap",
+        ),
+        charts.Axis("share of one processor"),
+    )
+
+
+def first_reads(chapter: Chapter) -> charts.Figure:
+    """Pages read by a connection's first transaction against its second, by size of the pool."""
+    in_print = printed.table("tp1_catalogs")["value"]
+    label = f"pool of {in_print['default_buffers']:.0f} pages"
+    reads, panel = in_print["first_transaction_reads"], "first transaction"
+    metrics = {f"{which}: pages read": f"{which} transaction" for which in ("first", "second")}
+    pools = {name: name for name in catalogs.POOLS}
+    frame = pd.concat(
+        [
+            pd.DataFrame([charts.row(label, "printed", reads, panel=panel)]),
+            chapter.medians("first transaction", metrics, pools),
+        ],
+        ignore_index=True,
+    )
+    return charts.compare(
+        frame,
+        charts.Words(
+            question="What does a connection's first transaction read that its second doesn't?",
+            caption=(
+                "Pages read by the first and the second transaction of a new connection, each"
+                " starting with an empty pool."
+            ),
+            name="tp1-first-transaction",
+        ),
+        charts.Axis("pages read", log=True),
+    )
+
+
+def catalogs_reached(chapter: Chapter) -> charts.Figure:
+    """Catalog pages fetched by a first transaction with and without the catalogs' indexes."""
+    frames = []
+    for size in catalogs.MORE:
+        labels = {f"{access}, {size}": access for access in (catalogs.BY_INDEX, catalogs.BY_SCAN)}
+        fetched = {"first: catalog pages fetched": size}
+        frames.append(chapter.medians("catalog access", fetched, labels))
+    return charts.compare(
+        pd.concat(frames, ignore_index=True),
+        charts.Words(
+            question="What would the catalogs cost without their indexes, and how does that grow?",
+            caption=(
+                "Catalog pages that a connection's first transaction fetches, from the pool or the"
+                " disk."
+            ),
+            name="tp1-catalogs",
+        ),
+        charts.Axis("catalog pages fetched", zero=True),
+    )
+
+
+def reused(chapter: Chapter) -> charts.Figure:
+    """Throughput and growth with and without reuse of space within pages."""
+    panels = {"throughput": "throughput (transactions/s)", "growth": "growth (pages/transaction)"}
+    labels = {name: name for name in (throughput.REUSED, throughput.NOT_REUSED)}
+    return charts.compare(
+        chapter.medians("reuse", panels, labels),
+        charts.Words(
+            question="Is it worth reusing the space of dead versions while transactions run?",
+            caption=(
+                "The report's transaction with dead versions pruned within their page, and with an"
+                " old snapshot that forbids it."
+            ),
+            name="tp1-reuse",
+        ),
+        charts.Axis("median", zero=True),
+        own_scales=True,
+    )
+
+
+def three_scripts(chapter: Chapter) -> charts.Figure:
+    """Throughput of the report's draws, the branch rule and pgbench's own transaction."""
+    labels = {throughput.REUSED: "independent draws"}
+    labels |= {name: name for name in (throughput.BRANCH_RULE, throughput.TPCB_LIKE)}
+    return charts.compare(
+        chapter.medians("reuse", "throughput", labels),
+        charts.Words(
+            question="Does it matter which bank transaction is run?",
+            caption=(
+                "Throughput in the server's own pool and under its own settings: the report's"
+                " independent draws, the rule that keeps most accounts in the teller's branch, and"
+                " pgbench's built-in transaction on its own relations."
+            ),
+            name="tp1-scripts",
+        ),
+        charts.Axis("throughput", "transactions/s", zero=True),
+    )

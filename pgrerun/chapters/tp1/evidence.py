@@ -1,0 +1,314 @@
+"""What the experiments say about the claims, and tables of what was counted."""
+
+import pandas as pd
+
+from pgrerun.chapter import Chapter, wide
+from pgrerun.chapters.tp1.experiments import catalogs, commit, overlap, page_counts
+from pgrerun.chapters.tp1.variants import (
+    ALONE,
+    APPEND,
+    ENLARGED,
+    FLUSHING,
+    POOL_1990,
+    POOL_ENLARGED,
+    PROBING,
+    RUNGS,
+    TOGETHER,
+    printed_ladder,
+)
+from pgrerun.lab.models import closed_network, workstation
+from pgrerun.page import tables
+from pgrerun.record import printed, statistics
+from pgrerun.record.statistics import Interval
+
+CALIBRATED = 6_000  # cycles of the simulated program that are as good as any more
+
+
+# ---- throughput
+
+
+def over(chapter: Chapter, experiment: str, variant: str, base: str = ALONE) -> Interval:
+    """Throughput of one variant of "ladder" or "reuse" over another's."""
+    return chapter.ratio(experiment, "throughput", variant, base)
+
+
+def short_of_doubling(chapter: Chapter) -> Interval:
+    """Twice the throughput of one backend over that of several."""
+    return over(chapter, "ladder", TOGETHER).inverse().times(2)
+
+
+def short_of_perfect(chapter: Chapter) -> Interval:
+    """Throughput under perfect overlap, predicted from one backend, over that of several."""
+    throughput, share = chapter.table("ladder", "throughput"), chapter.table("ladder", "processor")
+    predicted = []
+    for rate, busy in zip(throughput[ALONE], share[ALONE].clip(upper=1), strict=True):
+        demands = {"processor": busy / rate, "disk": (1 - busy) / rate}
+        solution = closed_network.perfect_overlap(demands, chapter.parameters.clients)
+        predicted.append(solution.throughput)
+    return statistics.ratio(predicted, throughput[TOGETHER], seed=chapter.parameters.seed)
+
+
+def program_short_of_perfect(chapter: Chapter) -> Interval:
+    """Perfect overlap's processor share of two copies of the program over the measured one."""
+    share = chapter.table("overlap", "processor")
+    one, two = overlap.COPIES
+    return statistics.ratio(
+        (2 * share[one]).clip(upper=1), share[two], seed=chapter.parameters.seed
+    )
+
+
+def overlap_predicted(chapter: Chapter) -> pd.DataFrame:
+    """Processor share of two copies as three models predict it from one copy's, then and now.
+
+    Rows for a chart: panel ("1990", "now"), label, value, kind.
+    """
+    one_copy = overlap.COPIES[0]
+    alone = {"1990": printed.table("tp1_overlap").at["one", "cpu_percent"] / 100}
+    measured = dict(chapter.by_provenance("overlap")).get("measured")
+    if measured is not None:
+        alone["now"] = wide(measured, "processor")[one_copy].median()
+    rows = []
+    for when, share in alone.items():
+        demands = {"processor": share, "disk": 1 - share}
+        models = {
+            "perfect overlap": closed_network.perfect_overlap(demands, 2),
+            "queueing, disk serves one": closed_network.solve(demands, 2),
+            "queueing, disk serves all": closed_network.solve(demands, 2, delays={"disk"}),
+        }
+        for name, solution in models.items():
+            rows.append((when, name, solution.utilization["processor"], "simulated"))
+    return pd.DataFrame(rows, columns=["panel", "label", "value", "kind"])
+
+
+def simulated_ladder(chapter: Chapter) -> pd.DataFrame:
+    """The report's rungs on its own disk, by simulation, for one backend and for two.
+
+    The disk's rate follows from the first rung, the variability of service from the
+    report's test program; the throughputs of the later rungs are predicted, not fitted.
+    The processor's demand is printed for the first two rungs only; later ones keep the
+    second's. Columns: name, backends, printed, simulated (transactions/s), off (relative).
+    """
+    stages = printed_ladder()
+    # What the text doesn't print of a stage, it has from the stage before.
+    demands = stages[["cpu_s", "writes"]].ffill()
+    program = printed.table("tp1_overlap")["cpu_percent"] / 100
+    transactions = chapter.parameters.simulated_transactions
+    variability = workstation.calibrate_variability(
+        program["one"], program["two"], transactions=min(4 * transactions, CALIBRATED)
+    )
+    rows = []
+    for stage, in_print in stages.iterrows():
+        demand = workstation.Demand(
+            processor=demands.at[stage, "cpu_s"],
+            reads=in_print["reads"],
+            writes=demands.at[stage, "writes"],
+            force=RUNGS[in_print["name"]].script in (PROBING, FLUSHING),
+        )
+        for backends in [in_print["backends"]] if pd.notna(in_print["backends"]) else [1, 2]:
+            simulated = workstation.simulate(
+                demand,
+                backends=int(backends),
+                disk_rate=stages.at["one", "implied_disk"],
+                variability=variability,
+                transactions=transactions,
+                seed=chapter.parameters.seed,
+            ).throughput
+            off = simulated / in_print["tp1"] - 1
+            rows.append((in_print["name"], int(backends), in_print["tp1"], simulated, off))
+    return pd.DataFrame(rows, columns=["name", "backends", "printed", "simulated", "off"])
+
+
+# ---- pages
+
+
+def _spread(chapter: Chapter, verb: str, kind: str) -> tuple[int, int]:
+    """The least and the most pages of a kind that a transaction of the sample reads or changes."""
+    pages = chapter.table("touched", f"{verb}: {kind}")[page_counts.ONE]
+    return int(pages.min()), int(pages.max())
+
+
+def bound_touched(chapter: Chapter) -> tables.Table:
+    """The pages that the report's bound counts, as touched by every transaction of the sample."""
+    kinds = (page_counts.LEAF, page_counts.OLD_VERSION, page_counts.ROOT)
+    rows = [(kind, *_spread(chapter, "read", kind)) for kind in kinds]
+    frame = pd.DataFrame(rows, columns=["kind of page", "least", "most"])
+    return tables.table(frame, "Touched by each transaction")
+
+
+def touched_range(chapter: Chapter) -> tables.Table:
+    """Per kind of page, how many a transaction touches and changes: least, most over the sample."""
+    rows = [
+        (kind, *_spread(chapter, "read", kind), *_spread(chapter, "changed", kind))
+        for kind in page_counts.KINDS
+    ]
+    columns = ["kind of page", "touched, least", "touched, most", "changed, least", "changed, most"]
+    return tables.table(
+        pd.DataFrame(rows, columns=columns), "Pages of one transaction, over the sample"
+    )
+
+
+def by_relation(chapter: Chapter) -> tables.Table:
+    """Pages per transaction by relation and index: touched, changed, and read without probing.
+
+    Touched and changed are means over single transactions from an empty pool; maps of a
+    relation count as its own. What is changed is what a forced commit has to write.
+    """
+    rows = []
+    for place in page_counts.PLACES:
+        touched, changed = (
+            chapter.table("touched", f"{verb} of {place}")[page_counts.ONE].mean()
+            for verb in ("read", "changed")
+        )
+        read = chapter.table("io", f"reads of {place}")[APPEND].mean()
+        rows.append((place, touched, changed, read))
+    columns = ["relation", "pages touched", "pages changed", "pages read, no probing"]
+    return tables.table(
+        pd.DataFrame(rows, columns=columns), "Pages per transaction, by relation and index"
+    )
+
+
+def over_bound(chapter: Chapter, rung: str) -> Interval:
+    """Pages read per transaction on a rung over the report's bound of reads."""
+    bound = printed.cell("tp1_bound", "total", "reads")
+    return chapter.median("io", "reads", rung).times(1 / bound)
+
+
+def bounded(chapter: Chapter, rung: str) -> dict[str, Interval]:
+    """Pages read and pages written per transaction on a rung."""
+    return {metric: chapter.median("io", metric, rung) for metric in ("reads", "writes")}
+
+
+def pool_facts(chapter: Chapter) -> dict[str, bool]:
+    """What the report says of sixteen and forty-eight pages, each checked by a count."""
+    reads = chapter.ratio("io", "reads", TOGETHER, ENLARGED)
+    catalogs_read = chapter.table("io", "reads of catalogs")[ALONE]
+    touched = sum(chapter.table("touched", f"read: {kind}") for kind in page_counts.KINDS)
+    fits = touched[page_counts.ONE].max() <= POOL_ENLARGED
+    return {
+        "a pool of sixteen pages reads more than one of forty-eight": reads.low > 1,
+        "forty-eight pages hold all that a transaction touches": fits,
+        "catalogs are read again in steady state": catalogs_read.median() >= 1,
+    }
+
+
+def probe_facts(chapter: Chapter, room: pd.DataFrame) -> dict[str, bool]:
+    """Whether a random page mostly has no room, and whether looking costs reads.
+
+    room: of `heap.pages_with_room`.
+    """
+    extra = chapter.ratio("io", "reads", ENLARGED, APPEND)
+    return {
+        "a random page usually has no room": (room["with_room"] / room["pages"]).max() < 0.5,
+        "probing costs reads": extra.low > 1,
+    }
+
+
+def replaced_by_insertion(versions: pd.DataFrame) -> dict[str, bool]:
+    """The two halves of a replacement, as found on the page (`heap.versions_of_one_tuple`)."""
+    old = versions[versions["version"] == "replaced"]
+    return {
+        "the replaced version stays, marked invalid": old["ended"].all(),
+        "a new version is inserted": (versions["version"] == "new").sum() == 1,
+    }
+
+
+# ---- catalogs
+
+
+def catalogs_over_pool(catalog_sizes: pd.DataFrame) -> float:
+    """Pages of all system catalogs over those of the smallest buffer pool."""
+    return catalog_sizes["pages"].sum() / POOL_1990
+
+
+def first_facts(chapter: Chapter) -> dict[str, bool]:
+    """Whether a first transaction still reads as much with the pool of 1990, and why."""
+    pool = next(name for name, size in catalogs.POOLS.items() if size == POOL_1990)
+    reads = chapter.table("first transaction", "first: pages read")[pool]
+    scans = chapter.table("first transaction", "first: scans of named catalogs")[pool]
+    many = printed.cell("tp1_catalogs", "first_transaction_reads", "value")
+    named = ", ".join(catalogs.SCANNED)
+    return {
+        "a first transaction reads more than eighty pages": (reads > many).all(),
+        f"because {named} are scanned from end to end": (scans > 0).all(),
+    }
+
+
+def scan_over_index(chapter: Chapter) -> float:
+    """Catalog pages fetched without the catalogs' indexes over those with them, catalogs grown.
+
+    The least of the blocks. A count and no sample: the keys that a transaction draws don't change
+    which catalogs it reads.
+    """
+    fetched = chapter.table("catalog access", "first: catalog pages fetched")
+    by_scan, by_index = (
+        fetched[f"{access}, {catalogs.GROWN}"] for access in (catalogs.BY_SCAN, catalogs.BY_INDEX)
+    )
+    return (by_scan / by_index).min()
+
+
+def hard_wired(chapter: Chapter) -> dict[str, bool]:
+    """Whether access to catalogs is still planned by nobody, and still passes indexes by."""
+    fetched = chapter.table("catalog access", "first: catalog pages fetched")
+    scans = chapter.table("catalog access", "first: scans of named catalogs")
+    usual, unwanted = (
+        f"{access}, {catalogs.SMALL}" for access in (catalogs.BY_INDEX, catalogs.NOT_PLANNED)
+    )
+    return {
+        "the planner's settings don't change how catalogs are reached": (
+            (fetched[usual] == fetched[unwanted]).all()
+        ),
+        "useful indexes are passed by": (scans[usual] > 0).all(),
+    }
+
+
+def accesses_by_hash(chapter: Chapter, lookup: pd.DataFrame) -> dict[str, float]:
+    """Page accesses that lead to one attribute: by a hash index, by a backend's hashed cache.
+
+    The second is what PostgreSQL made of the proposal: each backend keeps catalog tuples it
+    has seen in memory, hashed on relation and attribute number. It is left out on a server whose
+    pool can't be emptied. lookup: of `catalogs.attribute_lookup`.
+    """
+    found = {"pages of a hash index": lookup.at["hash", "index pages"]}
+    observations = chapter.run.observations("first transaction")
+    if not observations.empty:
+        again = wide(observations, "second: catalog pages fetched")
+        what = "catalog pages of a whole transaction, from the backend's hashed caches"
+        found[what] = again.to_numpy().max()
+    return found
+
+
+# ---- commit
+
+
+def recovery_seen(recovery: commit.Recovery) -> pd.DataFrame:
+    """What the crash showed, one row per finding, for the page."""
+    rows = {
+        "transactions committed before the crash": recovery.committed,
+        "history tuples after recovery": recovery.kept,
+        "balances of the four relations agree": recovery.balanced,
+        "pages of relations written before the crash": int(recovery.data_pages_written),
+        "lines of the server's log about an undo": recovery.undo_lines,
+        "changed tuples of the open transaction that are visible": recovery.uncommitted_visible,
+    }
+    return pd.DataFrame({"finding": rows.keys(), "value": list(rows.values())}, dtype=object)
+
+
+def flush_facts(recovery: commit.Recovery) -> dict[str, bool]:
+    """The report's rule that a transaction's pages must be on disk before it commits."""
+    lost = recovery.kept < recovery.committed or not recovery.balanced
+    return {
+        "a commit writes the pages it changed": recovery.data_pages_written > 0,
+        "without that a crash loses committed changes": lost,
+    }
+
+
+def undo_facts(recovery: commit.Recovery, written: pd.DataFrame) -> dict[str, bool]:
+    """The report's claim for storage that never overwrites: nothing to undo, only status to log.
+
+    written: of `commit.wal_by_kind`.
+    """
+    others = written.set_index("resource_manager")["bytes"].drop("Transaction")
+    return {
+        "recovery undoes nothing": recovery.undo_lines == 0 and recovery.uncommitted_visible == 0,
+        "the log holds transaction status and nothing else": others.sum() == 0,
+    }

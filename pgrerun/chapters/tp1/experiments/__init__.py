@@ -1,0 +1,12 @@
+"""What the chapter measures, a module for each thing that is measured."""
+
+from pgrerun.chapters.tp1.experiments import (
+    catalogs,
+    commit,
+    heap,
+    overlap,
+    page_counts,
+    throughput,
+)
+
+__all__ = ["catalogs", "commit", "heap", "overlap", "page_counts", "throughput"]

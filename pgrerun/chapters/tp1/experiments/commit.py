@@ -1,0 +1,99 @@
+"""Commit, crash and rollback: what has to be written, and what has to be undone."""
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from pgrerun.chapter import Chapter, experiment
+from pgrerun.chapters.tp1.variants import REPORT_BATCH, SQL, TRANSACTION, relations
+from pgrerun.lab.instruments import counters, pgbench, wal
+from pgrerun.lab.server import Cluster
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """What a server showed that was killed with committed and uncommitted work behind it.
+
+    committed            transactions that pgbench was told had committed
+    kept                 history tuples after recovery
+    balanced             whether the four relations agree after recovery
+    data_pages_written   pages of relations written before the crash, by anyone
+    undo_lines           lines of the server log that speak of an undo pass
+    uncommitted_visible  tuples of the open transaction that recovery let through
+    """
+
+    committed: int
+    kept: int
+    balanced: bool
+    data_pages_written: float
+    undo_lines: int
+    uncommitted_visible: int
+
+
+@experiment(claims=["lai-056", "lai-057"])
+def crash(chapter: Chapter, transactions: int = REPORT_BATCH) -> Recovery:
+    """Commit the report's 300 transactions, leave one more open, and kill every server process.
+
+    The pool is PostgreSQL's default, so nothing forces a changed page out before the crash.
+    """
+    cluster, bank = chapter.cluster(), relations(chapter)
+    bank.load(cluster)
+    with cluster.connect() as connection:
+        connection.execute("CHECKPOINT")
+    with counters.Counters(cluster) as counter, counter.measured() as delta:
+        done = _run(chapter, cluster, transactions)
+    undecided = cluster.connect(autocommit=False)
+    SQL.run(undecided, "commit.undecided")
+    logged = len(cluster.log())
+    cluster.crash()
+    undecided.close()
+    cluster.start()
+    log = cluster.log()[logged:].lower()
+    with cluster.connect() as connection:
+        kept, visible = SQL.run(connection, "commit.after_recovery").fetchone()
+        balanced = bank.check(connection).consistent
+    written, undo = delta.writes.sum(), log.count("undo")
+    return Recovery(done.transactions, kept, balanced, written, undo, visible)
+
+
+def _run(chapter: Chapter, cluster: Cluster, transactions: int) -> pgbench.PgbenchResult:
+    return pgbench.run(
+        cluster,
+        SQL.script(TRANSACTION),
+        transactions=transactions,
+        variables=relations(chapter).variables(cluster),
+        seed=chapter.parameters.seed,
+    )
+
+
+def rollback(chapter: Chapter) -> pd.DataFrame:
+    """WAL of replacing every account in one transaction, and of taking that back.
+
+    Columns: step ("update", "rollback"), wal_bytes.
+    """
+    relations(chapter).load(chapter.server)
+    rows = []
+    with chapter.server.connect() as connection:
+        for step in ("update", "rollback"):
+            with wal.written(connection) as written:
+                SQL.run(connection, f"commit.{step}")
+            rows.append((step, written.bytes))
+    return pd.DataFrame(rows, columns=["step", "wal_bytes"])
+
+
+@experiment(claims=["lai-057"])
+def wal_by_kind(chapter: Chapter, transactions: int = REPORT_BATCH) -> pd.DataFrame:
+    """WAL per transaction by resource manager: how much of it is transaction status.
+
+    Columns: resource_manager, records, bytes, fpi_bytes; most bytes first.
+    """
+    cluster = chapter.cluster()
+    cluster.extension("pg_walinspect")
+    relations(chapter).load(cluster)
+    with cluster.connect() as connection:
+        with wal.written(connection) as written:
+            _run(chapter, cluster, transactions)
+        records = wal.records(connection, written.start, written.end)
+    columns = ["records", "bytes", "fpi_bytes"]
+    by_kind = records.groupby("resource_manager")[columns].sum() / transactions
+    return by_kind.sort_values("bytes", ascending=False).reset_index()

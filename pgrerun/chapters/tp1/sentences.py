@@ -1,0 +1,57 @@
+"""Sentences that only this chapter says; judgements are put into words by `narrate`."""
+
+import pandas as pd
+
+from pgrerun.chapter import Chapter
+from pgrerun.chapters.tp1.variants import AGAIN, ALONE, TOGETHER, printed_ladder
+from pgrerun.page import narrate
+from pgrerun.record import printed, statistics
+
+
+def noise(chapter: Chapter) -> narrate.Sentence:
+    """The noise floor from the rung that was climbed twice."""
+    throughput = chapter.table("ladder", "throughput")
+    return narrate.noise(statistics.noise_floor(throughput[TOGETHER], throughput[AGAIN]))
+
+
+def forced(chapter: Chapter) -> narrate.Sentence:
+    """The counter behind the forced rungs: checkpoints per transaction, alone and together."""
+    alone, together = (
+        chapter.median("ladder", "checkpoints per transaction", rung) for rung in (ALONE, TOGETHER)
+    )
+    shared = "some" if together.high < alone.low else "none to speak of"
+    return narrate.Sentence(
+        f"Checkpoints per forced commit: {narrate.interval(alone)} with one backend and"
+        f" {narrate.interval(together)} with several; several backends share {shared}."
+    )
+
+
+def simulation(simulated: pd.DataFrame) -> narrate.Sentence:
+    """How close the simulated disk of 1990 comes to the printed ladder, and what that says."""
+    stages, machine = printed_ladder(), printed.table("tp1_machine")["value"]
+    later = simulated[simulated["name"] != simulated["name"].iloc[0]]
+    best = later.loc[later["off"].abs().groupby(later["name"]).idxmin()]
+    worst, from_above = best["off"].abs().max(), (best["off"] > 0).all()
+    unsaid = best[best["name"].isin(stages.loc[stages["backends"].isna(), "name"])]
+    rate, slower = stages.at["one", "implied_disk"], "within"
+    if rate < machine["disk_low"]:
+        slower = "slower than"
+    elif rate > machine["disk_high"]:
+        slower = "faster than"
+    sentences = [
+        f"The first stage implies a disk of {rate:.1f} requests per second, {slower} the"
+        f" {machine['disk_low']:g} to {machine['disk_high']:g} that the report gives for it.",
+        f"With that disk the simulation comes within {worst:.0%} of every later printed throughput"
+        + (", always from above." if from_above else "."),
+    ]
+    if from_above:
+        sentences.append(
+            "What it leaves out would slow it down: the paging that the report saw with two"
+            " processes, and waiting for locks."
+        )
+    if unsaid["backends"].nunique() == 1:
+        sentences.append(
+            "The report doesn't say how many backends ran in its last two stages. The simulation"
+            f" is nearer with {narrate.count(int(unsaid['backends'].iloc[0]), 'backend')}."
+        )
+    return narrate.Sentence(" ".join(sentences))

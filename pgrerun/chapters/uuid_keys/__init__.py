@@ -1,0 +1,1 @@
+"""Chapter `uuid_keys`: the worked example of a chapter of one's own."""

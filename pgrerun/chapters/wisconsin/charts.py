@@ -1,0 +1,222 @@
+"""The charts of the chapter: frames from the print, the published run and this run."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from pgrerun.chapter import Chapter, wide
+from pgrerun.chapters.wisconsin import evidence, experiments
+from pgrerun.chapters.wisconsin.contenders import (
+    BITMAP,
+    CONFINED,
+    DUCKDB,
+    PLAIN,
+    POSTGRESQL,
+    SEQUENTIAL,
+)
+from pgrerun.chapters.wisconsin.queries import KEYS, SPECIFIED, label
+from pgrerun.page import charts
+from pgrerun.record import printed, statistics
+
+
+def _ratios(
+    frame: pd.DataFrame, axis: str, question: str, caption: str, name: str
+) -> charts.Figure:
+    """Ratios on a logarithmic scale, with a rule where both sides are equal."""
+    words = charts.Words(question=question, caption=caption, name=name)
+    return charts.compare(frame, words, charts.Axis(axis, log=True), reference=charts.Reference(1))
+
+
+def _printed() -> pd.DataFrame:
+    return printed.table(evidence.FIGURE)
+
+
+def the_print() -> charts.Figure:
+    """Figure 3.11 as ratios."""
+    ratios = _printed().ratio.dropna()
+    frame = pd.DataFrame([charts.row(label(key), "printed", ratios[key]) for key in ratios.index])
+    return _ratios(
+        frame,
+        "time of POSTGRES over that of INGRES",
+        question="How much slower than university INGRES was POSTGRES in 1990?",
+        caption=(
+            "Time of POSTGRES over that of university INGRES, query by query, as printed in"
+            " Figure 3.11. Right of the rule INGRES is faster. Queries 20 to 25 are missing:"
+            " POSTGRES had no aggregates."
+        ),
+        name="wisconsin-print",
+    )
+
+
+def _query_by_query(
+    chapter: Chapter, name: str, keys: Sequence[str], pair: tuple[str, str], in_print: pd.Series
+) -> pd.DataFrame:
+    """Rows for a chart: times of one contender over another's, after what is printed."""
+    frames = []
+    for key in keys:
+        if pd.notna(in_print.get(key)):
+            frames.append(pd.DataFrame([charts.row(label(key), "printed", in_print[key])]))
+        frames.append(chapter.ratios(name, key, {label(key): pair}))
+    return pd.concat(frames, ignore_index=True)
+
+
+def over_duckdb(chapter: Chapter) -> charts.Figure:
+    """PostgreSQL over DuckDB at the report's size, beside POSTGRES over INGRES."""
+    pair, in_print = (POSTGRESQL, DUCKDB), _printed().ratio
+    frame = _query_by_query(chapter, experiments.REPORT, KEYS, pair, in_print)
+    return _ratios(
+        frame,
+        "time over that of the opponent",
+        question="Who wins which query, then and now?",
+        caption=(
+            "At the report's size. Printed: POSTGRES over university INGRES. Measured:"
+            " PostgreSQL as it chooses over DuckDB, with 95 % intervals. Right of the rule"
+            " PostgreSQL is the slower one."
+        ),
+        name="wisconsin-duckdb",
+    )
+
+
+def joins(chapter: Chapter) -> charts.Figure:
+    """What confinement to nested loops costs, join by join."""
+    pair, in_print = (CONFINED, POSTGRESQL), 1 / _printed().ratio
+    frame = _query_by_query(chapter, experiments.REPORT, evidence.JOINS, pair, in_print)
+    return _ratios(
+        frame,
+        "time of nested loops over the other's",
+        question="What do hash and merge join gain over nested loops?",
+        caption=(
+            "At the report's size. Printed: INGRES, which had nested loops only, over POSTGRES."
+            " Measured: PostgreSQL confined to nested loops over PostgreSQL as it chooses."
+            " Right of the rule nested loops are slower."
+        ),
+        name="wisconsin-joins",
+    )
+
+
+def conversion(chapter: Chapter) -> charts.Figure:
+    """The factor between two machines, query by query."""
+    pair, keys = (experiments.UNCACHED, POSTGRESQL), experiments.CONVERTED
+    frame = _query_by_query(chapter, experiments.MACHINES, keys, pair, pd.Series(dtype=float))
+    return _ratios(
+        frame,
+        "time there over time here",
+        question="Would one factor convert the times of one machine into those of another?",
+        caption=(
+            "PostgreSQL at the report's size: time on a machine without memory for the data (a"
+            " pool of one megabyte, no cache of the operating system's) over the time on this"
+            " machine."
+        ),
+        name="wisconsin-machines",
+    )
+
+
+def pages_and_seconds(pages: pd.DataFrame) -> charts.Figure:
+    """The miniature's pages and INGRES's printed seconds, each relative to query 1."""
+    first, rows = pages.iloc[0], []
+    for row in pages.itertuples(index=False):
+        rows.append(charts.row(row.query, "printed", row.seconds_1990 / first.seconds_1990))
+        rows.append(charts.row(row.query, "measured", row.touched / first.touched))
+    return _ratios(
+        pd.DataFrame(rows),
+        "relative to query 1",
+        question="Do pages explain the seconds of INGRES?",
+        caption=(
+            "Relative to query 1. Printed: the seconds of university INGRES with ten thousand"
+            " tuples. Measured: pages that the miniature touches with a tenth of them, so that"
+            " joins without an index, where every tuple of one relation meets every page of"
+            " another, lie lower than they would at the report's size."
+        ),
+        name="wisconsin-miniature",
+    )
+
+
+# label, queries above, queries below
+_EFFECTS = (
+    ("1 %: no index / clustered", ["q1"], ["q3"]),
+    ("10 %: no index / clustered", ["q2"], ["q4"]),
+    ("1 %: non-clustered / clustered", ["q5"], ["q3"]),
+    ("10 %: non-clustered / clustered", ["q6"], ["q4"]),
+    ("10 %: non-clustered / no index", ["q6"], ["q2"]),
+    ("joins: clustered / no index", ["q12", "q13", "q14"], ["q9", "q10", "q11"]),
+    ("joinABprime: clustered / non-clustered", ["q13"], ["q16"]),
+    ("delete: no index / index", ["q27"], ["q30"]),
+    ("update: no index / index", ["q28"], ["q31"]),
+    ("insert: no index / index", ["q26"], ["q29"]),
+    ("update: other attribute / key", ["q32"], ["q31"]),
+)
+
+
+def index_effects(chapter: Chapter) -> charts.Figure:
+    """What an index does to PostgreSQL's times, beside what it did to POSTGRES's."""
+    in_print, rows = _printed().postgres.to_frame().T, []
+    for n in (SPECIFIED, experiments.all_sizes(chapter)[-1]):
+        seconds = [("printed", in_print)]
+        for kind, observed in chapter.by_provenance(experiments.at(n)):
+            by_query = {key: wide(observed, key)[POSTGRESQL] for key in KEYS}
+            seconds.append((kind, pd.DataFrame(by_query)))
+        for text, above, below in _EFFECTS:
+            for kind, frame in seconds:
+                a, b = (evidence.mean(frame[keys]) for keys in (above, below))
+                value = (a / b).iloc[0] if kind == "printed" else statistics.ratio(a, b)
+                rows.append(charts.row(text, kind, value, panel=f"{n:,} tuples"))
+    return _ratios(
+        pd.DataFrame(rows),
+        "time of the first over the second",
+        question="What is an index worth, and to whom?",
+        caption=(
+            "Times of PostgreSQL in pairs of queries that differ in the index alone, beside the"
+            " same pairs of POSTGRES in print (whose relations had ten thousand tuples in"
+            " either panel). Several queries: their geometric mean."
+        ),
+        name="wisconsin-indices",
+    )
+
+
+def three_scans(chapter: Chapter) -> charts.Figure:
+    """The index scans over the sequential scan, by selectivity."""
+    in_print, frames = _printed().postgres, []
+    for key, full, panel in (("q5", "q1", "1 % of the tuples"), ("q6", "q2", "10 % of the tuples")):
+        row = charts.row(PLAIN, "printed", in_print[key] / in_print[full], panel=panel)
+        frames.append(pd.DataFrame([row]))
+        pairs = {scan: (scan, SEQUENTIAL) for scan in (PLAIN, BITMAP)}
+        frames.append(chapter.ratios(experiments.FORCED, key, pairs, panel=panel))
+    return _ratios(
+        pd.concat(frames, ignore_index=True),
+        "time over that of a sequential scan",
+        question="Is an index that isn't clustered worth using?",
+        caption=(
+            "The same selection by each kind of scan, forced, relative to a sequential scan, at"
+            " the largest size. Left of the rule the index is faster. Printed: POSTGRES,"
+            " queries 5 and 6 over 1 and 2."
+        ),
+        name="wisconsin-scans",
+    )
+
+
+_GROWING = {
+    "q1": "1: no index",
+    "q3": "3: clustered index",
+    "q9": "9: join, no index",
+    "q18": "18: project, few groups",
+    "q27": "27: delete, no index",
+}
+
+
+def growth(chapter: Chapter) -> charts.Figure:
+    """How times grow with the relation."""
+    frames, contenders = [], {name: name for name in (POSTGRESQL, DUCKDB)}
+    for n in experiments.all_sizes(chapter):
+        frames.append(chapter.medians(experiments.at(n), _GROWING, contenders).assign(x=n))
+    frame = pd.concat(frames, ignore_index=True).rename(columns={"label": "series"})
+    frame[["value", "low", "high"]] *= 1000  # milliseconds
+    words = charts.Words(
+        question="Which queries feel the size of the relation?",
+        caption=(
+            "Median times of some queries over the size of the large relations; both axes are"
+            " logarithmic."
+        ),
+        name="wisconsin-growth",
+    )
+    sizes = charts.Axis("large relations", "tuples", log=True)
+    return charts.lines(frame, words, sizes, charts.Axis("time", "ms", log=True), own_scales=True)

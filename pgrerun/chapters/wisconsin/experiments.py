@@ -1,0 +1,417 @@
+"""What is run: the queries by all contenders, their plans and pages, forced scans, two machines."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import psycopg
+
+from pgrerun.chapter import Chapter, experiment
+from pgrerun.chapters.wisconsin import contenders, queries
+from pgrerun.chapters.wisconsin.contenders import SQL, Contender, DuckDB, Miniature, PostgreSQL
+from pgrerun.chapters.wisconsin.queries import BY_KEY, SPECIFIED, Query
+from pgrerun.errors import CannotMeasure, RerunError
+from pgrerun.lab import ingres
+from pgrerun.lab.experiment import Block, Variant, interleave
+from pgrerun.lab.instruments import clock, machine, plans, sizes
+from pgrerun.lab.quel import Translator, read
+from pgrerun.lab.relations import Wisconsin, loading
+from pgrerun.record import printed
+
+REPORT = "queries at the report's size"
+SINGLE = "single tuples"
+STORED = "two ways to store a result"
+FORCED = "forced scans"
+VERSIONS = "a scan with and without versions to check"
+MACHINES = "two machines"
+INTO, APPENDED = "a new relation", "an existing relation"
+SEEN, CHECKED = "all visible", "versions to check"
+UNCACHED = "a machine without memory"
+
+COUNTED = SPECIFIED // 10  # tuples of the large relations where the miniature's pages are counted
+PASSES = 7  # blocks, at most, at the largest size, where a block takes long
+# and at sizes in between, which only bend or straighten a curve: no claim is judged by them
+BETWEEN = 5
+# seconds; a query that takes fewer runs several times in a block, and its median counts
+PATIENCE = 0.05
+SINGLE_KEYS = ("q7", "q26", "q29", "q30", "q31", "q32")
+CHANGES = ("q26", "q29", "q27", "q30", "q28", "q31", "q32", "plain")
+CONVERTED = ("q1", "q3", "q6", "q7", "q18", "q27", "q30")
+
+# What the report's Sun could do; the report doesn't print it. A Sun-3/280 has a 68020 at 25 MHz,
+# which Sun rated at four million instructions per second.
+SUN = 4e6
+
+
+def all_sizes(chapter: Chapter) -> list[int]:
+    """Tuples of the large relations, from the report's size to the largest."""
+    steps = np.geomspace(SPECIFIED, chapter.parameters.largest, chapter.parameters.sizes)
+    return [round(n) for n in steps]
+
+
+def at(n: int) -> str:
+    """The name of the experiment with the queries at a size."""
+    return REPORT if n == SPECIFIED else f"queries at {n} tuples"
+
+
+# ---- times
+
+
+def race(
+    chapter: Chapter,
+    name: str,
+    n: int,
+    competing: Sequence[Contender],
+    among: Sequence[Query] = queries.QUERIES,
+    pairs: int = 0,
+    warmup: int = 0,
+) -> None:
+    """Every contender runs every query in each block; observations in seconds, a metric per query.
+
+    A query that is over in no time runs as often as the chapter's parameter says, and the median is
+    the block's observation. RerunError if two contenders answer a block's queries differently.
+    """
+    pairs = pairs or chapter.parameters.pairs
+    if len(chapter.run.finished(name)) >= pairs * len(competing):
+        return
+    answers: dict[str, tuple[int, int]] = {}
+    with ExitStack() as open_ones:
+        for contender in competing:
+            open_ones.enter_context(contender).load(n)
+        lap = partial(_lap, n=n, among=among, answers=answers, repeats=chapter.parameters.repeats)
+        interleave(
+            chapter.run,
+            name,
+            [Variant(contender.name, partial(lap, contender)) for contender in competing],
+            pairs=pairs,
+            units={query.key: "s" for query in among},
+            seed=chapter.parameters.seed,
+            warmup=warmup,
+            answer=lambda block: sorted(answers.items()),
+        )
+
+
+def _lap(
+    contender: Contender,
+    block: Block,
+    n: int,
+    among: Sequence[Query],
+    answers: dict[str, tuple[int, int]],
+    repeats: int,
+) -> dict[str, float]:
+    """Seconds of each query; `answers` are filled in."""
+    seconds = {}
+    shift = block.index % len(among)  # no query always follows the same other
+    for query in (*among[shift:], *among[:shift]):
+        instance, times = queries.instance(query, n, block), []
+        while not times or (len(times) < repeats and sum(times) < PATIENCE):
+            if times:
+                contender.tidy(instance)
+            times.append(contender.run(instance))
+        answers[query.key] = contender.answer(instance)
+        contender.tidy(instance)
+        seconds[query.key] = float(np.median(times))
+    return seconds
+
+
+@experiment(claims=["lai-028", "lai-029", "lai-042"])
+def at_report_size(chapter: Chapter) -> None:
+    """All contenders at the report's size."""
+    race(chapter, REPORT, SPECIFIED, contenders.contenders(chapter))
+
+
+@experiment()
+def on_miniature(chapter: Chapter) -> None:
+    """The miniature of INGRES, interpreted and compiled, at its own size."""
+    n = chapter.parameters.miniature
+    race(chapter, at(n), n, contenders.contenders(chapter, n))
+
+
+@experiment(
+    claims=["lai-031", "lai-033", "lai-034", "lai-035", "lai-036", "lai-037", "lai-040"],
+)
+def larger(chapter: Chapter) -> None:
+    """PostgreSQL as it chooses and DuckDB at the larger sizes."""
+    _, *between, largest = all_sizes(chapter)
+    for n, passes in [*((n, BETWEEN) for n in between), (largest, PASSES)]:
+        competing = [PostgreSQL(chapter.server), DuckDB()]
+        race(chapter, at(n), n, competing, pairs=min(passes, chapter.parameters.pairs))
+
+
+@experiment(claims=["lai-030", "lai-038", "lai-039"])
+def single_tuples(chapter: Chapter) -> None:
+    """The queries of one tuple that need no scan, by PostgreSQL at the largest size.
+
+    They are over in no time, so that four times as many blocks cost little.
+    """
+    n, pairs = all_sizes(chapter)[-1], 4 * chapter.parameters.pairs
+    among = [BY_KEY[key] for key in SINGLE_KEYS]
+    race(chapter, SINGLE, n, [PostgreSQL(chapter.server)], among, pairs=pairs, warmup=1)
+
+
+@experiment(claims=["lai-032"])
+def forced_scans(chapter: Chapter) -> None:
+    """Queries 5 and 6 by each scan in turn, at the largest size."""
+    scans = (contenders.SEQUENTIAL, contenders.PLAIN, contenders.BITMAP)
+    forced = [PostgreSQL(chapter.server, scan) for scan in scans]
+    n, among = all_sizes(chapter)[-1], [BY_KEY["q5"], BY_KEY["q6"]]
+    race(chapter, FORCED, n, forced, among, warmup=1)
+
+
+@experiment(claims=["lai-044"])
+def two_machines(chapter: Chapter) -> None:
+    """Queries on this machine, and on one that differs in nothing but memory.
+
+    Its pool has one megabyte, and files are read past the operating system's cache.
+    """
+    if not machine.direct_io(chapter.cluster().scratch):
+        raise CannotMeasure(
+            "direct I/O",
+            "the file system of the server's data can't be read past its cache, so memory can't be"
+            " taken away",
+        )
+    poor = chapter.cluster(debug_io_direct="data", shared_buffers="1MB")
+    competing = [PostgreSQL(chapter.server), PostgreSQL(poor, UNCACHED)]
+    race(chapter, MACHINES, SPECIFIED, competing, [BY_KEY[key] for key in CONVERTED])
+
+
+@experiment()
+def two_ways_to_store(chapter: Chapter) -> None:
+    """Query 2 at the largest size, its result in a relation that it makes or in one that is there.
+
+    The one that is there is empty.
+    """
+    n = all_sizes(chapter)[-1]
+    with PostgreSQL(chapter.server) as contender:
+        contender.load(n)
+        loading.replace(contender.connection, "kept", SQL.text("relations.like"))
+        variants = [
+            Variant(INTO, partial(_into, contender, n)),
+            Variant(APPENDED, partial(_appended, contender, n)),
+        ]
+        chapter.compare(STORED, variants, {"seconds": "s"})
+        contender.execute("DROP TABLE kept")
+
+
+def _into(contender: PostgreSQL, n: int, block: Block) -> dict[str, float]:
+    instance = queries.instance(BY_KEY["q2"], n, block)
+    seconds = contender.run(instance)
+    contender.tidy(instance)
+    return {"seconds": seconds}
+
+
+def _appended(contender: PostgreSQL, n: int, block: Block) -> dict[str, float]:
+    instance = queries.instance(BY_KEY["q2"], n, block)
+    contender.execute("TRUNCATE kept")
+    appending = instance.text.replace("retrieve into tmp", "append kept")
+    return {"seconds": contender.run(replace(instance, text=appending))}
+
+
+@experiment(claims=["lai-041"])
+def versions(chapter: Chapter) -> None:
+    """Scan a relation whose pages say that all tuples are visible to all, and one whose don't.
+
+    The second had one tuple of each page deleted by a transaction that was rolled back: its
+    tuples are the same and all visible, but each has to be looked at to know.
+    """
+    n, relations = all_sizes(chapter)[1], {SEEN: "seen", CHECKED: "checked"}
+    with chapter.server.connect() as connection:
+        for name in relations.values():
+            Wisconsin(name, n).load(connection, vacuum=False)
+            SQL.run(connection, "relations.vacuum", relation=name)
+        per_page = n // sizes.pages(connection, "checked")
+        with connection.transaction(force_rollback=True):
+            SQL.run(connection, "versions.delete", relation="checked", per_page=per_page)
+        variants = [
+            Variant(visibility, partial(_scan, connection, name))
+            for visibility, name in relations.items()
+        ]
+        chapter.compare(VERSIONS, variants, {"seconds": "s"}, pairs=4 * chapter.parameters.pairs)
+        for name in relations.values():
+            connection.execute(f"DROP TABLE {name}".encode())
+
+
+def _scan(connection: psycopg.Connection, name: str, block: Block) -> dict[str, float]:
+    scan = SQL.text("versions.scan", relation=name)
+    with clock.stopwatch() as watch:
+        connection.execute(scan.encode())
+    return {"seconds": watch.seconds}
+
+
+@experiment(claims=["lai-042"])
+def processor_factor(chapter: Chapter) -> float:
+    """How many times as fast as the Sun's this machine's processor is, at the most.
+
+    It is credited with every addition of 4-byte integers that one thread can do in its cache.
+    CannotMeasure unless the server under test is known to run on it.
+    """
+    if not on_this_machine(chapter):
+        raise CannotMeasure(
+            "the server's processor",
+            f"{chapter.server.name} may run on another machine, whose processor can't be tried from"
+            " here",
+        )
+    values, addends, sums = np.ones((3, 4096), np.int32)
+    best = np.inf
+    for _ in range(50):
+        with clock.stopwatch() as watch:
+            for _ in range(100):
+                np.add(values, addends, out=sums)
+        best = min(best, watch.seconds)
+    return 100 * values.size / best / SUN
+
+
+def on_this_machine(chapter: Chapter) -> bool:
+    """Whether the server under test is known to run here, as DuckDB and the miniature do."""
+    return not chapter.borrowed or chapter.server.can("processes")
+
+
+# ---- answers, plans, pages
+
+
+@experiment()
+def answers(chapter: Chapter) -> pd.DataFrame:
+    """Every query as specified, run by PostgreSQL and DuckDB: query, tuples, checksum.
+
+    RerunError if the two disagree.
+    """
+    rows = []
+    with PostgreSQL(chapter.server) as postgresql, DuckDB() as duckdb:
+        both = (postgresql, duckdb)
+        for contender in both:
+            contender.load(SPECIFIED)
+        for query in queries.QUERIES:
+            instance, given = queries.instance(query, SPECIFIED), {}
+            for contender in both:
+                contender.run(instance)
+                given[contender.name] = contender.answer(instance)
+                contender.tidy(instance)
+            if len(set(given.values())) > 1:
+                told = ", ".join(f"by {name} with {answer}" for name, answer in given.items())
+                raise RerunError(
+                    f"Query {query.key} is answered differently: {told} (tuples, checksum)."
+                )
+            rows.append((queries.label(query.key), *given[postgresql.name]))
+    return pd.DataFrame(rows, columns=["query", "tuples", "checksum"])
+
+
+@experiment(claims=["lai-029"])
+def chosen_plans(chapter: Chapter) -> pd.DataFrame:
+    """The plans at the report's size: query, as_it_chooses, nested_loops_only.
+
+    The last is empty where it is the same.
+    """
+    rows, server = [], chapter.server
+    with PostgreSQL(server) as free, PostgreSQL(server, contenders.CONFINED) as confined:
+        free.load(SPECIFIED)
+        for key in queries.KEYS:
+            chosen, other = (plan(contender, key).shape() for contender in (free, confined))
+            rows.append((queries.label(key), chosen, other if other != chosen else ""))
+    return pd.DataFrame(rows, columns=["query", "as_it_chooses", "nested_loops_only"])
+
+
+def plan(
+    contender: PostgreSQL, key: str, *, execute: bool = False, stored: bool = True
+) -> plans.Plan:
+    """The plan of a query as specified; unless `stored`, of one that shows its result."""
+    text = queries.instance(BY_KEY[key], SPECIFIED).text
+    statement = read(text if stored else text.replace("into tmp ", ""))[0]
+    return plans.explain(contender.connection, Translator().sql(statement), execute=execute)
+
+
+@experiment()
+def pairs_compared(chapter: Chapter) -> pd.DataFrame:
+    """Pairs of tuples that a nested loop looked at and found not to match.
+
+    At the report's size, without an index and with a clustered one. Columns: query, rejected,
+    joined.
+    """
+    rows = []
+    with PostgreSQL(chapter.server, contenders.CONFINED) as confined:
+        confined.load(SPECIFIED)
+        # a restricted relation is its first tenth, so that joinABprime counts as joinAselB
+        for key in ("q9", "q11", "q12", "q14"):
+            executed = plan(confined, key, execute=True)
+            rejected = 0
+            for node in executed.walk():
+                per_loop = node.properties.get("Rows Removed by Join Filter", 0)
+                rejected += int(per_loop * (node.loops or 0))
+            rows.append((queries.label(key), rejected, int(executed.rows_actual)))
+    return pd.DataFrame(rows, columns=["query", "rejected", "joined"])
+
+
+@experiment()
+def pages_touched(chapter: Chapter) -> pd.DataFrame:
+    """Pages of heap and index that the selections touch at the report's size.
+
+    Columns: query, scan, pages, tuples.
+    """
+    selections = [(contenders.POSTGRESQL, f"q{number}") for number in range(1, 7)]
+    scans = (contenders.SEQUENTIAL, contenders.PLAIN, contenders.BITMAP)
+    rows = []
+    for name, key in [*selections, *((scan, "q6") for scan in scans)]:
+        with PostgreSQL(chapter.server, name) as contender:
+            contender.load(SPECIFIED)
+            found = plan(contender, key, execute=True, stored=False)
+        label = queries.label(key) + (f", {name}" if name in scans else "")
+        rows.append((label, found.node_type, found.page_accesses, int(found.rows_actual)))
+    return pd.DataFrame(rows, columns=["query", "scan", "pages", "tuples"])
+
+
+@experiment()
+def changes(chapter: Chapter) -> pd.DataFrame:
+    """Pages touched and WAL records of the single-tuple queries, at the report's size.
+
+    Columns: query, found_by, pages, wal_records.
+    """
+    rows = []
+    with PostgreSQL(chapter.server) as contender:
+        contender.load(SPECIFIED)
+        for key in CHANGES:
+            instance = queries.instance(BY_KEY[key], SPECIFIED)
+            contender.run_quel(instance.before)
+            sql = contender.sql(instance)
+            executed = plans.explain(contender.connection, sql, execute=True, wal=True)
+            scan = executed.children[0].shape() if executed.children else ""
+            records = executed.properties.get("WAL Records", 0)
+            rows.append((queries.label(key), scan, executed.page_accesses, records))
+            if instance.before:  # its tuple is still there: the plan's own execution was undone
+                contender.run(replace(instance, before=""))
+    return pd.DataFrame(rows, columns=["query", "found_by", "pages", "wal_records"])
+
+
+@experiment()
+def miniature_pages(chapter: Chapter) -> pd.DataFrame:
+    """Pages of 1024 bytes that the miniature of INGRES touches and reads.
+
+    Read are those that its cache hasn't, which is empty before each query. Columns: query, touched,
+    read, seconds_1990 (INGRES's in print).
+    """
+    in_print, rows = printed.table("wisconsin_figure_3_11").ingres, []
+    # pages don't depend on the engine, and this one is the fastest
+    with Miniature("", ingres.INLINE) as miniature:
+        miniature.load(COUNTED)
+        for key in queries.KEYS:
+            touched, read_in = miniature.pages(queries.instance(BY_KEY[key], COUNTED))
+            rows.append((queries.label(key), touched, read_in, in_print[key]))
+    return pd.DataFrame(rows, columns=["query", "touched", "read", "seconds_1990"])
+
+
+@experiment()
+def bytes_per_tuple(chapter: Chapter) -> pd.DataFrame:
+    """What a tuple takes on its page: part, bytes."""
+    with PostgreSQL(chapter.server) as contender:
+        contender.load(SPECIFIED)
+        chapter.server.extension("pageinspect")
+        [(length, header)] = contender.execute(SQL.text("relations.tuple_on_page"))
+    attributes = 13 * 4 + 3 * 52
+    rows = [
+        ("attributes", attributes),
+        ("lengths of the strings", length - header - attributes),
+        ("header: versions and the like", header),
+        ("line pointer", 4),
+    ]
+    return pd.DataFrame(rows, columns=["part", "bytes"])
