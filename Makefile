@@ -5,7 +5,8 @@
 #   make site                 the same from the published run
 #   make print                a PDF and an ePub of what the site shows, or with RUN=mine of a run
 #   make picture              the README's picture of the scoreboard, from the published run
-#   make test                 unit, integration and site tests, then every chapter under nbval
+#   make quick                format, lint, types, and the tests that start nothing
+#   make test                 all that, integration and site tests, then every chapter under nbval
 #   make serve                the built site on http://127.0.0.1:8000
 #   make bench                what is measured side by side with a bare tool
 #   make clean                remove what can be built again
@@ -18,23 +19,34 @@ RUN ?=
 # each kernel and each test that starts a process would compile them again, for six seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: book site print picture test serve bench clean venv install
+.PHONY: book site print picture quick test serve bench clean venv install
 .DEFAULT_GOAL := book
 
 book: venv
-	@.venv/bin/python -m pgrerun.cli $(if $(RUN),site --run $(RUN),book $(if $(PROFILE),--profile $(PROFILE)))
+	@.venv/bin/python -m pgrerun $(if $(RUN),site --run $(RUN),book $(if $(PROFILE),--profile $(PROFILE)))
 
 site: venv
-	@.venv/bin/python -m pgrerun.cli site
+	@.venv/bin/python -m pgrerun site
 
 print: venv
-	@.venv/bin/python -m pgrerun.cli print $(if $(RUN),--run $(RUN))
+	@.venv/bin/python -m pgrerun print $(if $(RUN),--run $(RUN))
 
 picture: venv
-	@.venv/bin/python -m pgrerun.cli picture
+	@.venv/bin/python -m pgrerun picture
 
+quick: venv
+	.venv/bin/ruff format --check --quiet .
+	.venv/bin/ruff check --quiet .
+	.venv/bin/mypy --no-error-summary
+	.venv/bin/python -m pytest -q -n 2 -m "not slow" tests
+
+# Only what times nothing runs in parallel: a chapter under nbval measures.
 test: book
-	.venv/bin/python -m pytest
+	.venv/bin/ruff format --check --quiet .
+	.venv/bin/ruff check --quiet .
+	.venv/bin/mypy --no-error-summary
+	.venv/bin/python -m pytest -n 2 --dist loadfile --durations 15 --ignore tests/site tests
+	.venv/bin/python -m pytest --durations 10 tests/site
 	.venv/bin/python -m pytest --nbval notebooks
 
 serve: book
@@ -45,7 +57,7 @@ bench: venv
 	@for benchmark in benchmarks/*.py; do echo "$$benchmark"; .venv/bin/python $$benchmark || exit 1; done
 
 clean: venv
-	@.venv/bin/python -m pgrerun.cli clean
+	@.venv/bin/python -m pgrerun clean
 
 # What was installed is written down last, so a half-finished install is taken up again.
 # The folder belongs to it: scripts in a moved .venv point to the old place.

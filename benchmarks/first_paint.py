@@ -1,7 +1,8 @@
 """How long until a chapter opened from the disk shows its first words?
 
-Headless Chromium with a fresh profile for each opening, the site's files dropped from the kernel's cache before it. What
-is measured is the browser's own first contentful paint, from the start of the navigation. Chapters take turns.
+Headless Chromium with a fresh profile for each opening, the site's files dropped from the kernel's
+cache before it. What is measured is the browser's own first contentful paint, from the start of the
+navigation. Chapters take turns.
 
     python benchmarks/first_paint.py [--site _build/html] [--openings 7]
 
@@ -21,10 +22,12 @@ sys.path.append(str(ROOT / "tests" / "site"))  # the driver that the site's test
 
 import chromium  # noqa: E402
 
-from pgrerun import printing  # noqa: E402
+from pgrerun.site import printing  # noqa: E402
 
 BAR = 1.5
-PAINTED = "performance.getEntriesByName('first-contentful-paint').map(entry => entry.startTime)[0] || 0"
+PAINTED = (
+    "performance.getEntriesByName('first-contentful-paint').map(entry => entry.startTime)[0] || 0"
+)
 
 
 def forget(site: Path) -> None:
@@ -36,7 +39,11 @@ def forget(site: Path) -> None:
 
 def first_paint(site: Path, page: Path) -> float:
     """Seconds from the start of the navigation."""
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile, chromium.browser(Path(profile)) as browser, browser.page() as tab:
+    with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile,
+        chromium.browser(Path(profile)) as browser,
+        browser.page() as tab,
+    ):
         forget(site)
         tab.open(page)
         return tab.until(PAINTED, "the page is painted") / 1000
@@ -49,7 +56,10 @@ def main() -> int:
     given = arguments.parse_args()
     pages = sorted((given.site / "results").glob("*.html"))
     if not pages or printing.browser() is None:
-        print("Nothing was measured: there is no built site (make site), or no Chromium on PATH.", file=sys.stderr)
+        print(
+            "Nothing was measured: there is no built site (make site), or no Chromium on PATH.",
+            file=sys.stderr,
+        )
         return 0
     seconds = {page: [] for page in pages}
     for opening in range(given.openings):
@@ -57,7 +67,10 @@ def main() -> int:
             seconds[page].append(first_paint(given.site, page))
             print(f"opening {opening + 1}: {page.stem} {seconds[page][-1]:.2f} s", flush=True)
     for page, times in seconds.items():
-        print(f"{page.stem}: first paint after {statistics.median(times):.2f} s (from {min(times):.2f} to {max(times):.2f}), {given.openings} openings; at most {BAR}")
+        print(
+            f"{page.stem}: first paint after {statistics.median(times):.2f} s (from"
+            f" {min(times):.2f} to {max(times):.2f}), {given.openings} openings; at most {BAR}"
+        )
     return int(max(map(statistics.median, seconds.values())) > BAR)
 
 

@@ -5,7 +5,8 @@ Same cluster, same script, same settings, interleaved pairs. By hand means
 means what a chapter does: counters around the load, other load watched, the
 observation stored.
 
-    python benchmarks/harness_overhead.py [--pairs N] [--seconds N] [--clients N] [--synchronous-commit on]
+python benchmarks/harness_overhead.py [--pairs N] [--seconds N] [--clients N] [--synchronous-commit
+on]
 
 Prints the ratio harness / by hand with its interval; exit status 1 if it is below 0.97.
 """
@@ -17,12 +18,12 @@ import subprocess
 import sys
 import tempfile
 
-from pgrerun import statistics
-from pgrerun.experiment import Arm, interleave
-from pgrerun.instruments import pgbench
-from pgrerun.instruments.counters import Counters
-from pgrerun.runs import Run
-from pgrerun.server import Cluster
+from pgrerun.lab.experiment import Variant, interleave
+from pgrerun.lab.instruments import pgbench
+from pgrerun.lab.instruments.counters import Counters
+from pgrerun.lab.server import Cluster
+from pgrerun.record import statistics
+from pgrerun.record.runs import Run
 
 BAR = 0.97
 SCRIPT = """\\set aid random(1, 100000)
@@ -37,7 +38,13 @@ def by_hand(cluster, path, options) -> float:
     """What somebody would type, and read off."""
     command = [str(cluster._executable("pgbench")), "-n", "-f", str(path), "-M", "prepared"]
     command += ["-c", str(options.clients), "-j", str(options.clients), "-T", str(options.seconds)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, **cluster._server_process() | {"env": cluster.environment()})
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=True,
+        **cluster._server_process() | {"env": cluster.environment()},
+    )
     return float(re.search(r"tps = ([\d.]+)", done.stdout)[1])
 
 
@@ -50,14 +57,22 @@ def main() -> int:
     parser.add_argument("--synchronous-commit", choices=("on", "off"), default="off")
     options = parser.parse_args()
     settings = {"synchronous_commit": options.synchronous_commit, "max_wal_size": "4GB"}
-    load = {"clients": options.clients, "jobs": options.clients, "seconds": options.seconds, "protocol": "prepared"}
+    load = {
+        "clients": options.clients,
+        "jobs": options.clients,
+        "seconds": options.seconds,
+        "protocol": "prepared",
+    }
     with tempfile.TemporaryDirectory() as folder, Cluster(settings=settings) as cluster:
         os.environ["PGRERUN_RUNS"] = folder
         cluster.tool("pgbench", "-i", "-q")
         path = cluster.scratch / "by_hand.sql"
         path.write_text(SCRIPT)
         path.chmod(0o644)
-        with Run.open("bench", "harness", key="-", environment={}) as run, Counters(cluster) as counters:
+        with (
+            Run.open("bench", "harness", key="-", environment={}) as run,
+            Counters(cluster) as counters,
+        ):
 
             def harness(block):
                 with counters.measured() as delta:
@@ -65,17 +80,25 @@ def main() -> int:
                 return {"tps": result.tps, "checkpoints": delta.checkpoints}
 
             frame = interleave(
-                run, "overhead",
-                [Arm("harness", harness), Arm("by hand", lambda block: {"tps": by_hand(cluster, path, options)})],
-                pairs=options.pairs, units={"tps": "1/s"}, seed=1, server=cluster,
-            )  # fmt: skip
-    tps = frame.pivot(index="block", columns="arm", values="value")
+                run,
+                "overhead",
+                [
+                    Variant("harness", harness),
+                    Variant("by hand", lambda block: {"tps": by_hand(cluster, path, options)}),
+                ],
+                pairs=options.pairs,
+                units={"tps": "1/s"},
+                seed=1,
+                server=cluster,
+            )
+    tps = frame.pivot(index="block", columns="variant", values="value")
     busy = frame["flags"].str.contains('"busy"').sum()
     interval = statistics.ratio(tps["harness"], tps["by hand"])
     print(tps.round(0).to_string())
     print(
-        f"harness / by hand: {interval.estimate:.3f} [{interval.low:.3f}, {interval.high:.3f}] over {options.pairs} pairs, "
-        f"bar {BAR}; {busy} of {len(frame)} observations while others used more than a tenth of the machine"
+        f"harness / by hand: {interval.estimate:.3f} [{interval.low:.3f}, {interval.high:.3f}] over"
+        f" {options.pairs} pairs, bar {BAR}; {busy} of {len(frame)} observations while others used"
+        " more than a tenth of the machine"
     )
     return 0 if interval.estimate >= BAR else 1
 

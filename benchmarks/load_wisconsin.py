@@ -1,7 +1,7 @@
 """Loading a Wisconsin relation against a bare binary COPY of the same, already encoded tuples.
 
-Both arms create the relation and fill it by COPY ... FREEZE in one transaction on one own
-cluster; they alternate in blocks of rotated order, a checkpoint before each. The bare arm
+Both variants create the relation and fill it by COPY ... FREEZE in one transaction on one own
+cluster; they alternate in blocks of rotated order, a checkpoint before each. The bare variant
 sends what the loader's records were, encoded beforehand and held in memory.
 
 Exit status 1 if loading takes more than BAR times as long (median of the paired ratios).
@@ -14,9 +14,9 @@ import time
 import numpy as np
 import psycopg
 
-from pgrerun.relations.wisconsin import COPY_HEADER, COPY_TRAILER, Wisconsin
-from pgrerun.server import Cluster
-from pgrerun.statistics import ratio
+from pgrerun.lab.relations.wisconsin import COPY_HEADER, COPY_TRAILER, Wisconsin
+from pgrerun.lab.server import Cluster
+from pgrerun.record.statistics import ratio
 
 BAR = 1.25
 SETTINGS = {"shared_buffers": "256MB", "max_wal_size": "4GB", "autovacuum": "off"}
@@ -25,14 +25,18 @@ WRITE = 2**20  # bytes handed to COPY at once
 
 def encoded(relation: Wisconsin) -> list[bytes]:
     """The whole COPY stream, in pieces of about WRITE bytes."""
-    stream = COPY_HEADER + b"".join(records.tobytes() for records in relation.records()) + COPY_TRAILER
+    stream = (
+        COPY_HEADER + b"".join(records.tobytes() for records in relation.records()) + COPY_TRAILER
+    )
     return [stream[at : at + WRITE] for at in range(0, len(stream), WRITE)]
 
 
 def bare(connection: psycopg.Connection, relation: Wisconsin, stream: list[bytes]) -> None:
     with connection.transaction():
         connection.execute(relation.create_sql)
-        with connection.cursor().copy(f"COPY {relation.name} FROM STDIN (FORMAT binary, FREEZE)") as copy:
+        with connection.cursor().copy(
+            f"COPY {relation.name} FROM STDIN (FORMAT binary, FREEZE)"
+        ) as copy:
             for piece in stream:
                 copy.write(piece)
 
@@ -54,25 +58,29 @@ def main() -> int:
     relation = Wisconsin("tenk1", given.rows)
     stream = encoded(relation)
     with Cluster(settings=SETTINGS) as cluster, cluster.connect() as connection:
-        arms = {
+        variants = {
             "loader": lambda: relation.load(connection, vacuum=False),
             "bare COPY": lambda: bare(connection, relation, stream),
         }
         answers = set()
-        for load in arms.values():  # also the warm-up: a cluster's first load extends its WAL
+        for load in variants.values():  # also the warm-up: a cluster's first load extends its WAL
             seconds(connection, relation, load)
             answers.add(connection.execute(relation.checksum_sql).fetchone())
-        assert len(answers) == 1, f"the arms loaded different tuples: {answers}"
-        times = {name: [] for name in arms}
+        assert len(answers) == 1, f"the variants loaded different tuples: {answers}"
+        times = {name: [] for name in variants}
         for pair in range(given.pairs):
-            for name in sorted(arms, reverse=bool(pair % 2)):
-                times[name].append(seconds(connection, relation, arms[name]))
-            print(f"pair {pair + 1}: " + ", ".join(f"{name} {times[name][-1]:.2f} s" for name in arms), flush=True)
+            for name in sorted(variants, reverse=bool(pair % 2)):
+                times[name].append(seconds(connection, relation, variants[name]))
+            print(
+                f"pair {pair + 1}: "
+                + ", ".join(f"{name} {times[name][-1]:.2f} s" for name in variants),
+                flush=True,
+            )
     found = ratio(times["loader"], times["bare COPY"])
     rows_per_second = given.rows / np.median(times["loader"])
     print(
-        f"loader / bare COPY of {given.rows} tuples: {found.estimate:.3f} [{found.low:.3f}, {found.high:.3f}], "
-        f"{found.n} pairs, {rows_per_second:,.0f} tuples/s; at most {BAR}"
+        f"loader / bare COPY of {given.rows} tuples: {found.estimate:.3f} [{found.low:.3f},"
+        f" {found.high:.3f}], {found.n} pairs, {rows_per_second:,.0f} tuples/s; at most {BAR}"
     )
     return int(found.estimate > BAR)
 

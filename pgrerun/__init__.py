@@ -1,1 +1,1 @@
-"""The library that the notebooks speak; import its modules by name, so that each costs only itself."""
+"""The library that the notebooks speak; import modules by name, so that each costs only itself."""

@@ -5,7 +5,11 @@ option 2, Ctrl-C 130. Only a bug of ours shows a traceback.
 """
 
 import errno
+import io
+import os
+import re
 import sys
+import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,8 +24,8 @@ from rich.text import Text
 from typer.exceptions import TyperException
 
 from pgrerun import parameters
-from pgrerun.book import Book, State
 from pgrerun.errors import ParameterError, RerunError
+from pgrerun.site.book import PUBLISHED, Book, State
 
 app = typer.Typer(
     help="Postgres, Rerun: claims about database performance, measured on this machine.",
@@ -35,66 +39,103 @@ _NO_PATH = Path()
 # What is wrong with a place that the reader chose, and not with us.
 _PLACES = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
 _SHOWN_REASONS = 4
+# Control, format (as those that turn the direction of a line), surrogates, line separators.
+_OBEYED = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+_RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
+# Parameters that don't change what an observation is of.
+_BESIDE_THE_POINT = {"profile", "server", "programs", "pairs", "seed"}
 
 Profile = Annotated[str, typer.Option(help="ci, laptop or overnight: how much time to spend.")]
-Assignments = Annotated[list[str], typer.Option("-p", metavar="NAME=VALUE", help="A parameter; may be repeated.")]
-Server = Annotated[str, typer.Option(metavar="URL", help="Your own server, without a password in the URL.")]
+Assignments = Annotated[
+    list[str] | None, typer.Option("-p", metavar="NAME=VALUE", help="A parameter; may be repeated.")
+]
+Server = Annotated[
+    str, typer.Option(metavar="URL", help="Your own server, without a password in the URL.")
+]
 Chapter = Annotated[str, typer.Argument(help="For example tp1.")]
 
 
 def main() -> None:
     """Run the command line and leave with its exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that knows no more than ASCII
+            stream.reconfigure(errors="backslashreplace")
+    if runs := os.environ.get("PGRERUN_RUNS"):  # a kernel runs in another folder
+        os.environ["PGRERUN_RUNS"] = os.path.abspath(os.path.expanduser(runs))
     try:
         status = app(standalone_mode=False)
     except RerunError as error:
         status = _failed(error)
     except OSError as error:
-        if error.errno not in _PLACES:
-            raise
-        _say(
-            f"{error.filename or 'A file'} can't be written: {error.strerror}. What was measured so far is kept; make room "
-            "or mend the place's permissions, and the same command carries on from there."
-        )
-        status = 1
+        status = _misplaced(error)
     except TyperException as error:
         message = error.format_message().rstrip(".")
         _say(message if "Usage:" in message else f"{message}. See pgrerun --help.")
         status = getattr(error, "exit_code", 2)
     if status == 130:  # typer's own status for a KeyboardInterrupt
-        _say("Stopped. What was measured so far is kept, and the same command carries on from there.")
+        _say(
+            "Stopped. What was measured so far is kept, and the same command carries on from there."
+        )
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _misplaced(error: OSError) -> int:
+    """Say what is wrong with a place or a name that the reader chose; raise a bug of ours."""
+    if error.errno == errno.ENAMETOOLONG:
+        _say(f"{str(error.filename)[:60]}… is longer than the name of a file can be.")
+        return 2
+    if error.errno not in _PLACES:
+        raise error
+    _say(
+        f"{error.filename or 'A file'} can't be written: {error.strerror}. Make room or mend the"
+        " place's permissions. What was measured so far is kept, and a chapter that was stopped in"
+        " the middle goes on from there when the same command is given again."
+    )
+    return 1
 
 
 def _failed(error: RerunError) -> int:
     if traceback := getattr(error, "traceback", ""):
-        # A notebook's traceback is coloured; Text.from_ansi keeps or drops that as the terminal needs.
+        # A notebook's traceback is coloured; Text.from_ansi keeps or drops that as the terminal
+        # needs.
         Console(stderr=True).print(Text.from_ansi(traceback))
     _say(str(error))
     return error.exit_status
 
 
+def _visible(text: str) -> str:
+    """The text without anything that a terminal would obey: records and servers may hold it."""
+    return "".join(
+        c if c == "\n" or unicodedata.category(c) not in _OBEYED else ascii(c)[1:-1] for c in text
+    )
+
+
 def _say(paragraph: str) -> None:
-    Console(stderr=True).print(paragraph, style="bold", markup=False, highlight=False, soft_wrap=True)
+    Console(stderr=True).print(
+        _visible(paragraph), style="bold", markup=False, highlight=False, soft_wrap=True
+    )
 
 
 def _tell(line: str) -> None:
-    Console().print(line, markup=False, highlight=False, soft_wrap=True)
+    Console().print(_visible(line), markup=False, highlight=False, soft_wrap=True)
 
 
 def _rows(rows: Sequence[Mapping[str, Any]]) -> None:
     """A table with the columns of the first row. Nothing is cut off where output goes to a file."""
     table = Table(box=box.SIMPLE_HEAD)
     for number, name in enumerate(rows[0] if rows else ()):
-        table.add_column(name, no_wrap=number == 0)
+        table.add_column(escape(_visible(name)), no_wrap=number == 0)
     for row in rows:
-        table.add_row(*(escape(str(value)) for value in row.values()))
+        table.add_row(*(escape(_visible(str(value))) for value in row.values()))
     Console(width=None if sys.stdout.isatty() else 200).print(table)
 
 
 def _frame(frame: Any, otherwise: str) -> None:
     rows = frame.to_dict("records")
     for row in rows:
-        row.update({name: f"{value:.4g}" for name, value in row.items() if isinstance(value, float)})
+        row.update(
+            {name: f"{value:.4g}" for name, value in row.items() if isinstance(value, float)}
+        )
     _rows(rows) if rows else _tell(otherwise)
 
 
@@ -106,37 +147,77 @@ def run(
     chapter: Annotated[str, typer.Argument(help="For example tp1.")] = "",
     all: Annotated[bool, typer.Option("--all", help="Every chapter.")] = False,
     profile: Profile = "ci",
-    p: Assignments = [],
+    p: Assignments = None,
     server: Server = "",
-    out: Annotated[Path, typer.Option(metavar="PATH", help="Write the executed notebook here, not into the book.")] = _NO_PATH,
-    name: Annotated[str, typer.Option(metavar="RUN", help="Name of the run record; the profile's unless given.")] = "",
+    out: Annotated[
+        Path,
+        typer.Option(metavar="PATH", help="Write the executed notebook here, not into the book."),
+    ] = _NO_PATH,
+    name: Annotated[
+        str, typer.Option(metavar="RUN", help="Name of the run record; the profile's unless given.")
+    ] = "",
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace the published run, which is committed.")
+    ] = False,
 ) -> None:
     """Run a chapter's experiments, as papermill on its notebook would."""
     book = Book()
     if bool(chapter) == all:
-        raise ParameterError(f"Name one chapter or say --all. There are: {', '.join(book.chapters())}.")
+        raise ParameterError(
+            f"Name one chapter or say --all. There are: {', '.join(book.chapters())}."
+        )
     if all and out != _NO_PATH:
-        raise ParameterError("--out names one notebook, so it goes with one chapter and not with --all.")
-    if name and not name.replace("-", "").replace("_", "").isalnum():
-        raise ParameterError(f"A run's name is made of letters, digits, - and _, and {name!r} is not.")
-    given = {"profile": profile} | parameters.assignments(p) | ({"server": server} if server else {})
+        raise ParameterError(
+            "--out names one notebook, so it goes with one chapter and not with --all."
+        )
+    _check_name(name, replace)
+    given = (
+        {"profile": profile}
+        | parameters.assignments(p or [])
+        | ({"server": server} if server else {})
+    )
     if programs := given.get("programs"):
-        given["programs"] = str(Path(str(programs)).expanduser().resolve())  # the notebook runs in another folder
+        # The notebook runs in another folder.
+        given["programs"] = os.path.abspath(os.path.expanduser(str(programs)))
     states = [book.state(one, given) for one in (book.chapters() if all else [chapter])]
     for state in states:
         _run(book, state, out=None if out == _NO_PATH else out.resolve(), name=name)
 
 
+def _check_name(name: str, replace: bool) -> None:
+    """Refuse the name of a run before anything is started for it."""
+    if name and not _RUN_NAME.fullmatch(name):
+        raise ParameterError(
+            "A run's name is made of letters, digits, - and _, begins with a letter or a digit, and"
+            f" is at most a hundred characters long; {name[:120]!r} is not."
+        )
+    if name == PUBLISHED and not replace:
+        raise ParameterError(
+            "The published run is committed and stands beside every other. Give this run another"
+            " name, or say --replace to put it in the published one's place."
+        )
+
+
 def _run(book: Book, state: State, **words: Any) -> None:
-    _tell(f"{state.chapter}: running, profile {state.parameters.profile}, about {_duration(state.seconds)}.")
+    _tell(
+        f"{state.chapter}: running, profile {state.parameters.profile}, about"
+        f" {_duration(state.seconds)}."
+    )
     _tell(f"{state.chapter}: {book.run(state, **words)}")
 
 
 @app.command()
-def book(profile: Annotated[str, typer.Option(help="For all chapters; otherwise each as it was last run.")] = "") -> None:
+def book(
+    profile: Annotated[
+        str, typer.Option(help="For all chapters; otherwise each as it was last run.")
+    ] = "",
+) -> None:
     """Run what is out of date and build the site around it."""
     ours = Book()
-    states = [ours.state(chapter, {"profile": profile} if profile else None) for chapter in ours.chapters()]
+    states = [
+        ours.state(chapter, {"profile": profile} if profile else None)
+        for chapter in ours.chapters()
+    ]
     if any(state.reasons for state in states):
         ours.proofread()
     for state in states:
@@ -158,7 +239,9 @@ def book(profile: Annotated[str, typer.Option(help="For all chapters; otherwise 
 
 
 @app.command()
-def site(run: Annotated[str, typer.Option(metavar="RUN", help="A recorded run, by name.")] = "published") -> None:
+def site(
+    run: Annotated[str, typer.Option(metavar="RUN", help="A recorded run, by name.")] = "published",
+) -> None:
     """Build the site from a recorded run, without measuring anything."""
     ours = Book()
     if reasons := ours.site_reasons(run):
@@ -170,9 +253,14 @@ def site(run: Annotated[str, typer.Option(metavar="RUN", help="A recorded run, b
 
 
 @app.command(name="print")
-def print_book(run: Annotated[str, typer.Option(metavar="RUN", help="A recorded run, by name; otherwise what the site shows.")] = "") -> None:
-    """Make an ePub and a PDF of the whole book, without measuring anything. The PDF needs Chromium."""
-    from pgrerun import printing
+def print_book(
+    run: Annotated[
+        str,
+        typer.Option(metavar="RUN", help="A recorded run, by name; otherwise what the site shows."),
+    ] = "",
+) -> None:
+    """Make an ePub and a PDF of the whole book without measuring. The PDF needs Chromium."""
+    from pgrerun.site import printing
 
     ours = Book()
     run = run or ours.shown_run()
@@ -190,11 +278,18 @@ def status() -> None:
     for chapter in ours.chapters():
         state = ours.state(chapter)
         if state.reasons:
-            _tell(f"{chapter}: out of date ({_because(state.reasons, shown=100)}); about {_duration(state.seconds)} to rerun.")
+            _tell(
+                f"{chapter}: out of date ({_because(state.reasons, shown=100)}); about"
+                f" {_duration(state.seconds)} to rerun."
+            )
         else:
             _tell(f"{chapter}: up to date, profile {state.parameters.profile}.")
+        for stopped in ours.stopped(chapter):
+            _tell(f"  {stopped.sentence()}")
     reasons = ours.site_reasons()
-    _tell(f"site: out of date ({_because(reasons, shown=100)})." if reasons else "site: up to date.")
+    _tell(
+        f"site: out of date ({_because(reasons, shown=100)})." if reasons else "site: up to date."
+    )
 
 
 @app.command()
@@ -204,9 +299,11 @@ def refresh(chapter: Chapter) -> None:
 
 
 @app.command()
-def clean(runs: Annotated[bool, typer.Option("--runs", help="Your own run records, too.")] = False) -> None:
+def clean(
+    runs: Annotated[bool, typer.Option("--runs", help="Your own run records, too.")] = False,
+) -> None:
     """Remove what can be built again, and what killed runs left behind."""
-    from pgrerun.server import sweep
+    from pgrerun.lab.server import sweep
 
     gone = [*Book().clean(runs=runs), *(sweep() or ())]
     for path in gone:
@@ -217,18 +314,34 @@ def clean(runs: Annotated[bool, typer.Option("--runs", help="Your own run record
 
 @app.command(name="report-card")
 def report_card(
-    server: Annotated[str, typer.Argument(metavar="URL", help="The server, without a password in the URL.")],
-    schema: Annotated[str, typer.Option(metavar="NAME", help="Whose updates and index scans are looked at.")] = "public",
-    out: Annotated[Path, typer.Option(metavar="PATH", help="Where the page goes.")] = Path("report-card.html"),
-    minutes: Annotated[float, typer.Option(help="At most so long in all; each section has its share.")] = 5.0,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, where, and for how long; touch nothing.")] = False,
+    server: Annotated[
+        str, typer.Argument(metavar="URL", help="The server, without a password in the URL.")
+    ],
+    schema: Annotated[
+        str, typer.Option(metavar="NAME", help="Whose updates and index scans are looked at.")
+    ] = "public",
+    out: Annotated[Path, typer.Option(metavar="PATH", help="Where the page goes.")] = Path(
+        "report-card.html"
+    ),
+    minutes: Annotated[
+        float, typer.Option(help="At most so long in all; each section has its share.")
+    ] = 5.0,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="Say what would be done, where, and for how long; touch nothing."
+        ),
+    ] = False,
 ) -> None:
     """Run what is safe on your server, and write what it finds on one page."""
     from pgrerun import report_card as card
 
     if dry_run:
         where, rows = card.steps(server, minutes)
-        _tell(f"On the server at {where}, schema {schema}, in at most {minutes:g} min; the page goes to {out}. Nothing was touched.")
+        _tell(
+            f"On the server at {where}, schema {schema}, in at most {minutes:g} min; the page goes"
+            f" to {out}. Nothing was touched."
+        )
         _rows(rows)
     else:
         _tell(f"The report card is in {card.write(server, schema, minutes, out)}")
@@ -238,9 +351,13 @@ def report_card(
 
 
 @app.command()
-def picture(out: Annotated[Path, typer.Option(metavar="PATH", help="Where the SVG goes.")] = Path(".github/scoreboard.svg")) -> None:
+def picture(
+    out: Annotated[Path, typer.Option(metavar="PATH", help="Where the SVG goes.")] = Path(
+        ".github/scoreboard.svg"
+    ),
+) -> None:
     """Draw the scoreboard of the published run, for the README (for authors)."""
-    from pgrerun import scoreboard
+    from pgrerun.site import scoreboard
 
     out.write_text(scoreboard.picture(scoreboard.published_records()), encoding="utf-8")
     _tell(f"The picture is {out}")
@@ -257,47 +374,120 @@ def compare(
     mine: Annotated[str, typer.Argument(help="Name of a run record, or its path.")],
     published: Annotated[str, typer.Argument(help="The other one.")] = "published",
 ) -> None:
-    """Put two run records side by side: which numbers differ, which verdicts changed, and what may explain it."""
-    from pgrerun import runs
+    """Put two run records side by side: which numbers differ, which verdicts changed, and what may
+    explain it.
+    """
+    from pgrerun.record import runs
 
     ours, theirs = runs.load(mine), runs.load(published)
-    sides = runs.compare(ours, theirs).rename(columns={"a": mine, "b": published})
-    _frame(sides.reset_index(), f"{mine} and {published} have observed nothing in common.")
-    changed = runs.verdict_changes(ours, theirs).drop(columns="environment").rename(columns={"a": mine, "b": published})
+    sides = runs.compare(ours, theirs).rename(columns={"a": mine, "b": published}).reset_index()
+    other = _other_parameters(ours, theirs)
+    alike = sides[~sides["chapter"].isin(other)]
+    if not alike.empty or not other:
+        _frame(alike, f"{mine} and {published} have observed nothing in common.")
+    for chapter, words in other.items():
+        _tell(
+            f"{chapter}: the runs had other parameters ({words}), so that their medians are not of"
+            " the same thing and not put side by side."
+        )
+    changed = (
+        runs.verdict_changes(ours, theirs)
+        .drop(columns="environment")
+        .rename(columns={"a": mine, "b": published})
+    )
     _frame(changed.reset_index(), "No verdict differs.")
     around = runs.explanations(ours, theirs).rename(columns={"a": mine, "b": published})
     _frame(around.reset_index(), "Machine, versions and settings are the same.")
 
 
+def _other_parameters(ours: Any, theirs: Any) -> dict[str, str]:
+    """What differs between two records' parameters, in words, for each chapter where something
+    does.
+    """
+    found = {}
+    for chapter in ours.chapters:
+        if chapter in theirs.environments:
+            a, b = (one.environments[chapter].get("parameters", {}) for one in (ours, theirs))
+            differing = [
+                f"{name} {a.get(name, '-')} and {b.get(name, '-')}"
+                for name in sorted(a.keys() | b.keys())
+                if a.get(name) != b.get(name) and name not in _BESIDE_THE_POINT
+            ]
+            if differing:
+                found[chapter] = ", ".join(differing)
+    return found
+
+
 @app.command()
-def claims(chapter: Annotated[str, typer.Argument(help="Show this chapter's claims; otherwise a summary.")] = "") -> None:
+def claims(
+    chapter: Annotated[
+        str, typer.Argument(help="Show this chapter's claims; otherwise a summary.")
+    ] = "",
+) -> None:
     """Show the ledger of claims."""
-    from pgrerun.claims import ledger
+    from pgrerun.record.claims import ledger
 
     entries = list(ledger().values())
     chapters = sorted({claim.chapter for claim in entries})
     if chapter and chapter not in chapters:
-        raise ParameterError(f"The ledger has no chapter {chapter!r}; {parameters.nearest(chapter, chapters)}.")
+        raise ParameterError(
+            f"The ledger has no chapter {chapter!r}; {parameters.nearest(chapter, chapters)}."
+        )
     if chapter:
-        _rows([{"id": c.id, "section": c.section, "claim": c.claim} for c in entries if c.chapter == chapter])
+        _rows(
+            [
+                {"id": c.id, "section": c.section, "claim": c.claim}
+                for c in entries
+                if c.chapter == chapter
+            ]
+        )
     else:
         count = Counter(claim.chapter for claim in entries)
-        _rows([{"chapter": name, "claims": count[name]} for name in chapters] + [{"chapter": "all", "claims": len(entries)}])
+        _rows(
+            [{"chapter": name, "claims": count[name]} for name in chapters]
+            + [{"chapter": "all", "claims": len(entries)}]
+        )
 
 
 @app.command()
-def doctor(server: Annotated[str, typer.Option(metavar="URL", help="Look at this server, too.")] = "") -> None:
+def doctor(
+    server: Annotated[str, typer.Option(metavar="URL", help="Look at this server, too.")] = "",
+) -> None:
     """Say what this machine can measure, and which claims each missing thing sets aside."""
     parameters.chapter_parameters("tp1", {"server": server})  # the same refusal of a password
-    from pgrerun.doctor import examine
+    from pgrerun.site.doctor import examine
 
     findings = examine(server)
-    _rows([{"": f.what, "found": f.found, "claims set aside": ", ".join(f.claims)} for f in findings])
+    _rows(
+        [{"": f.what, "found": f.found, "claims set aside": ", ".join(f.claims)} for f in findings]
+    )
     lost = {claim for finding in findings for claim in finding.claims}
     _tell(f"{len(lost)} claims are set aside here." if lost else "No claim is set aside here.")
 
 
 # ---- words
+
+
+@app.command()
+def new(
+    name: Annotated[str, typer.Argument(help="For example uuid_keys.")],
+    here: Annotated[
+        bool, typer.Option(help="In a folder of its own below this one, not in the book.")
+    ] = False,
+) -> None:
+    """Make a chapter of one experiment and one claim, which runs at once; then edit it."""
+    from pgrerun.site import scaffold
+
+    if here:
+        folder = scaffold.here(name, Path.cwd())
+        notebook = f"{name}/{name}.ipynb"
+        _tell(f"{folder} is a chapter. What it runs stands in {name}/sql, its claim in claims.csv.")
+        _tell(f"Run it:  papermill {notebook} {name}/mine.ipynb")
+        _tell(f"On your own server:  papermill {notebook} {name}/mine.ipynb -p server URL")
+        return
+    for path in scaffold.in_the_book(name, Book().root):
+        _tell(f"{path}")
+    _tell(f"Run it:  pgrerun run {name}   and, when it is finished:  pgrerun refresh {name}")
 
 
 def _because(reasons: Sequence[str], shown: int = _SHOWN_REASONS) -> str:

@@ -14,19 +14,27 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, overload
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 VARIABLE = "PGRERUN_PROGRESS"
 _INTERVAL = 0.1  # seconds between reports of a loop whose steps are shorter than that
 
 T = TypeVar("T")
+Step = dict[str, str | int | None]  # {"description", "done", "total"}
 
 
 def bars() -> Progress:
@@ -42,14 +50,20 @@ def bars() -> Progress:
     )
 
 
-def track(iterable: Iterable[T] | int, description: str, total: int | None = None) -> Iterator[T]:
+@overload
+def track(iterable: int, description: str, total: int | None = None) -> Iterator[int]: ...
+@overload
+def track(iterable: Iterable[T], description: str, total: int | None = None) -> Iterator[T]: ...
+def track(
+    iterable: Iterable[object] | int, description: str, total: int | None = None
+) -> Iterator[object]:
     """Yield from `iterable` (a number n stands for range(n)), reporting each finished step.
 
     A step counts as finished when the loop asks for the next one, so a loop left
     by an exception stays reported as unfinished.
     """
-    items = range(iterable) if isinstance(iterable, int) else iterable
-    if total is None and hasattr(items, "__len__"):
+    items: Iterable[object] = range(iterable) if isinstance(iterable, int) else iterable
+    if total is None and isinstance(items, Sized):
         total = len(items)
     with _reporter(description) as report:
         report(0, total)
@@ -79,7 +93,7 @@ def _reporter(description: str) -> Iterator[Callable[[int, int | None], None]]:
         yield report
 
 
-def _append(path: str, step: dict) -> None:
+def _append(path: str, step: Step) -> None:
     try:
         with open(path, "a") as lines:
             lines.write(json.dumps(step) + "\n")  # short, and opened for appending: lines never mix
@@ -95,16 +109,16 @@ def _bar(description: str) -> Iterator[Callable[..., None]]:
     """Draw one bar; the outermost loop opens and closes the display."""
     global _display
     outermost = _display is None
+    display = _display = _display or bars()
     if outermost:
-        _display = bars()
-        _display.start()
-    task = _display.add_task(description, total=None)
+        display.start()
+    task = display.add_task(description, total=None)
     try:
-        yield partial(_display.update, task)
+        yield partial(display.update, task)
     finally:
-        _display.remove_task(task)
+        display.remove_task(task)
         if outermost:
-            _display.stop()
+            display.stop()
             _display = None
 
 
@@ -115,7 +129,7 @@ class Steps:
         self.path = path
         self._offset = 0
 
-    def new(self) -> list[dict]:
+    def new(self) -> list[Step]:
         """Steps in order, each {"description", "done", "total"}; a half-written line waits."""
         try:
             with open(self.path, "rb") as lines:

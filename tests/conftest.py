@@ -9,11 +9,28 @@ from pathlib import Path
 import pytest
 from servers import SMALL, url_of
 
-from pgrerun.server import Cluster
+from pgrerun.lab.server import Cluster
 
-# A job in the background, or under nohup, has these ignored, and so would the programs that tests stop by them.
+# A job in the background, or under nohup, has these ignored, and so would the programs that tests
+# stop by them.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+# What `make quick` runs: no server of its own to start and stop, no chapter, no built site.
+QUICK = {
+    *("test_charts", "test_claims", "test_experiment", "test_ingres", "test_models"),
+    *("test_models_group_commit", "test_models_heap_growth", "test_models_replacement"),
+    *("test_narrate", "test_parameters", "test_printed", "test_project", "test_quel"),
+    *("test_reached", "test_reader", "test_relations_parts", "test_rooms", "test_runs"),
+    *("test_scoreboard", "test_statements", "test_statistics", "test_style", "test_tables"),
+}
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.path.stem not in QUICK:
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")
@@ -48,7 +65,10 @@ def small_disk(base, monkeypatch):
     def mount(size):
         place = base / "disk"
         place.mkdir()
-        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=755", "tmpfs", place], capture_output=True)
+        done = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", f"size={size},mode=755", "tmpfs", place],
+            capture_output=True,
+        )
         if done.returncode:
             pytest.skip("may not mount a tmpfs: " + done.stderr.decode().strip())
         mounted.append(place)

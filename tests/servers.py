@@ -11,22 +11,25 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from pgrerun.chapter import Chapter
+from pgrerun.lab.server import Cluster
 from pgrerun.parameters import chapter_parameters
-from pgrerun.server import Cluster
 
 SMALL = {"shared_buffers": "8MB", "max_connections": 40}
 
 
 def url_of(server: Cluster, user: str = "postgres", database: str = "postgres") -> str:
     """The URL by which somebody else would borrow `server`."""
-    return f"postgresql://{user}@/{database}?host={quote(conninfo_to_dict(server.conninfo())['host'], safe='')}"
+    host = conninfo_to_dict(server.conninfo())["host"]
+    return f"postgresql://{user}@/{database}?host={quote(host, safe='')}"
 
 
 def admit(server: Cluster, *lines: str) -> None:
     """Make these lines the server's pg_hba.conf; returns when it lets in by them."""
 
     def loaded():
-        with server.connect() as connection:  # forked by the postmaster, which has read its files by then
+        with (
+            server.connect() as connection
+        ):  # forked by the postmaster, which has read its files by then
             return connection.execute("SELECT pg_conf_load_time()").fetchone()
 
     before = loaded()
@@ -39,11 +42,15 @@ def admit(server: Cluster, *lines: str) -> None:
 
 @contextlib.contextmanager
 def small_chapter(name: str, runs: Path, **values: int) -> Iterator[Chapter]:
-    """A chapter with servers of its own and a run record under `runs`, with these parameters and no published run beside it; gone afterwards."""
+    """A chapter with servers of its own and a run record under `runs`, with these parameters and no
+    published run beside it; gone afterwards.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PGRERUN_RUNS", str(runs))
         chapter = Chapter(name, chapter_parameters(name, values))
-        chapter.published_run = lambda experiment: pd.DataFrame()  # what is published must not change what is tested
+        chapter.published_run = lambda experiment: (
+            pd.DataFrame()
+        )  # what is published must not change what is tested
         try:
             yield chapter
         finally:

@@ -1,4 +1,4 @@
-"""A toy book in a temporary folder: what is rerun and why, what fails and how, what Ctrl-C leaves."""
+"""A toy book in a temporary folder: what is rerun and why, what fails, what Ctrl-C leaves."""
 
 import contextlib
 import errno
@@ -19,15 +19,24 @@ import psutil
 import pytest
 
 import pgrerun
-from pgrerun import book as book_module
-from pgrerun import inputs, pages, parameters, runs
-from pgrerun.book import RUN_NAME, Book, committed
-from pgrerun.errors import BookError, ParameterError, RerunError
-from pgrerun.execution import ChapterFailed
-from pgrerun.parameters import ChapterParameters
+from pgrerun import parameters
+from pgrerun.errors import BookError, ParameterError, RecordError, RerunError
+from pgrerun.record import runs
+from pgrerun.site import book as book_module
+from pgrerun.site import executed_pages, inputs
+from pgrerun.site.book import RUN_NAME, Book, committed
+from pgrerun.site.execution import ChapterFailed
 
 CI = {"server": "", "programs": "", "seed": 1990, "pairs": 7}
-VALUES = {name: (value, value, value) for name, value in CI.items()} | {"pairs": (7, 15, 41)}
+TOML = """
+title = "A toy"
+document = "hot-2007"
+place = 1
+about = "A toy."
+minutes = { ci = 1, laptop = 2, overnight = 3 }
+[parameters.pairs]
+profiles = { ci = 7, laptop = 15, overnight = 41 }
+"""
 
 
 def notebook(*sources, tags=()):
@@ -37,7 +46,9 @@ def notebook(*sources, tags=()):
         nbformat.v4.new_markdown_cell("# A toy", id="title"),
         nbformat.v4.new_code_cell(first, id="parameters", metadata={"tags": ["parameters"]}),
     ]
-    cells += [nbformat.v4.new_code_cell(source, id=f"c{number}") for number, source in enumerate(sources)]
+    cells += [
+        nbformat.v4.new_code_cell(source, id=f"c{number}") for number, source in enumerate(sources)
+    ]
     cells[-1].metadata.tags = [*cells[-1].metadata.get("tags", []), *tags]
     kernel = {"name": "python3", "language": "python", "display_name": "Python 3"}
     return nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
@@ -45,25 +56,37 @@ def notebook(*sources, tags=()):
 
 def checkout(root: Path, toy) -> Book:
     """A small checkout with one chapter and a package of its own to depend on."""
-    for folder in ("notebooks", "book/_ext", "data/published", "data/runs/published/toy", "pgrerun/rooms"):
+    for folder in (
+        "notebooks",
+        "book/_ext",
+        "data/printed",
+        "data/runs/published/toy",
+        "pgrerun/rooms",
+        "pgrerun/site",
+    ):
         (root / folder).mkdir(parents=True)
     nbformat.write(toy, root / "notebooks" / "toy.ipynb")
     files = {
         "requirements.txt": "numpy==2.4.6\n",
-        "_config.yml": "title: Toy\nonly_build_toc_files: true\nexecute: {execute_notebooks: 'off'}\n",
+        "_config.yml": (
+            "title: Toy\nonly_build_toc_files: true\nexecute: {execute_notebooks: 'off'}\n"
+        ),
         "book/_toc.yml": "format: jb-book\nroot: index\nchapters:\n- file: results/toy\n",
         "book/index.md": "# A book\n\nHello.\n",
         "data/claims.csv": "id,chapter,claim\na-1,toy,It is fast.\nb-1,other,It is slow.\n",
-        "data/published/figure.csv": "x,y\n1,2\n",
+        "data/printed/figure.csv": "x,y\n1,2\n",
         "pgrerun/__init__.py": '"""The library."""\nfrom pgrerun.verbs import measure\n',
-        "pgrerun/verbs.py": 'def measure():\n    """Words."""\n    from .rooms import table\n    return table.N\n',
+        "pgrerun/verbs.py": (
+            'def measure():\n    """Words."""\n    from .rooms import table\n    return table.N\n'
+        ),
         "pgrerun/rooms/__init__.py": "",
         "pgrerun/rooms/table.py": "N = 1\n",
         "pgrerun/rooms/script.sql": "SELECT 1;\n",
-        "pgrerun/cli.py": "import pgrerun.gates\n",
-        "pgrerun/gates.py": "LEAST = 1\n",
+        "pgrerun/cli.py": "import pgrerun.site.gates\n",
+        "pgrerun/site/gates.py": "LEAST = 1\n",
     }
     for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
     return Book(root)
 
@@ -78,17 +101,18 @@ def gates(monkeypatch):
         check_site=lambda *words: seen.append(("site", *words)),
         check_epub=lambda *words: seen.append(("epub", *words)),
     )
-    monkeypatch.setitem(sys.modules, "pgrerun.gates", fake)
-    monkeypatch.setattr(pgrerun, "gates", fake, raising=False)
+    monkeypatch.setitem(sys.modules, "pgrerun.site.gates", fake)
+    monkeypatch.setattr(pgrerun.site, "gates", fake, raising=False)
     fake.seen = seen
     return fake
 
 
 @pytest.fixture(autouse=True)
-def toy_chapter(monkeypatch):
-    monkeypatch.setitem(parameters.CHAPTERS, "toy", ChapterParameters)
-    monkeypatch.setitem(parameters.VALUES, "toy", VALUES)
-    monkeypatch.setitem(parameters.MINUTES, "toy", (1, 2, 3))
+def toy_chapter(monkeypatch, tmp_path_factory):
+    monkeypatch.setattr(parameters, "_elsewhere", {})
+    folder = tmp_path_factory.mktemp("toy")
+    (folder / "chapter.toml").write_text(TOML)
+    parameters.at("toy", folder)
     monkeypatch.setattr(book_module, "_server", lambda parameters: "18.6")
 
 
@@ -126,8 +150,12 @@ def test_a_run_is_executed_gated_and_stamped(book, gates):
     assert list((book.build / "running").iterdir()) == []
 
 
-@pytest.mark.parametrize(("given", "hidden"), [({}, True), ({"pairs": 9}, False), ({"profile": "laptop"}, False)])
-def test_the_injected_cell_is_always_the_same_and_is_shown_if_it_changes_something(book, given, hidden):
+@pytest.mark.parametrize(
+    ("given", "hidden"), [({}, True), ({"pairs": 9}, False), ({"profile": "laptop"}, False)]
+)
+def test_the_injected_cell_is_always_the_same_and_is_shown_if_it_changes_something(
+    book, given, hidden
+):
     executed = ran(book, given)
     injected = [cell for cell in executed.cells if cell.id == "injected-parameters"]
     assert len(injected) == 1
@@ -162,10 +190,14 @@ def test_two_runs_at_once_are_refused(book):
     "path, text, reason",
     [
         ("pgrerun/verbs.py", "def measure(): return 2\n", "library verbs.py changed"),
-        ("pgrerun/rooms/table.py", "N = 2\n", "library rooms/table.py changed"),  # imported inside a function
+        (
+            "pgrerun/rooms/table.py",
+            "N = 2\n",
+            "library rooms/table.py changed",
+        ),  # imported inside a function
         ("pgrerun/rooms/script.sql", "SELECT 2;\n", "library rooms/script.sql changed"),
-        ("data/published/figure.csv", "x,y\n1,3\n", "data figure.csv changed"),
-        ("data/published/more.csv", "x\n", "data more.csv is new"),
+        ("data/printed/figure.csv", "x,y\n1,3\n", "data figure.csv changed"),
+        ("data/printed/more.csv", "x\n", "data more.csv is new"),
         ("data/runs/published/toy/environment.json", "{}", "published run environment.json is new"),
         ("requirements.txt", "numpy==2.4.7\n", "requirements.txt changed"),
         ("data/claims.csv", "id,chapter,claim\na-1,toy,It was fast.\n", "claim a-1 changed"),
@@ -181,8 +213,14 @@ def test_says_what_changed(book, path, text, reason):
     "path, text",
     [
         ("pgrerun/cli.py", "import pgrerun.verbs\n"),
-        ("pgrerun/gates.py", "LEAST = 2\n"),
-        ("pgrerun/verbs.py", 'def measure():\n    "Others."\n    # why\n    from .rooms import table\n    return table.N\n'),
+        ("pgrerun/site/gates.py", "LEAST = 2\n"),
+        (
+            "pgrerun/verbs.py",
+            (
+                'def measure():\n    "Others."\n    # why\n    from .rooms import table\n    return'
+                " table.N\n"
+            ),
+        ),
         ("data/claims.csv", "id,chapter,claim\na-1,toy,It is fast.\nb-1,other,It was slow.\n"),
         ("book/index.md", "# Another\n"),
     ],
@@ -237,17 +275,24 @@ def test_prose_is_retold_around_the_same_outputs(book, gates):
     book.retell(state)
     after = nbformat.read(book.result("toy"), as_version=4)
     assert after.cells[0].source == "# Another title"
-    assert [cell.get("outputs") for cell in after.cells] == [cell.get("outputs") for cell in before.cells]
+    assert [cell.get("outputs") for cell in after.cells] == [
+        cell.get("outputs") for cell in before.cells
+    ]
     assert [cell.id for cell in after.cells] == [cell.id for cell in before.cells]
     assert len(gates.seen) == 2
     assert book.state("toy").reasons == []
 
 
 def test_the_real_package_is_walked_without_the_command():
-    """The walk follows the real imports: a chapter needs chapter.py and what is below it, never the command."""
+    """A chapter needs chapter.py and what is below it, never the command."""
     reached = inputs.library(book_module.ROOT, ["import pgrerun.chapter"])
     assert {"library chapter.py", "library parameters.py", "library errors.py"} <= set(reached)
-    assert not {"library cli.py", "library book.py", "library execution.py", "library inputs.py"} & set(reached)
+    assert not {
+        "library cli.py",
+        "library site/book.py",
+        "library site/execution.py",
+        "library site/inputs.py",
+    } & set(reached)
 
 
 # ---- what fails
@@ -262,7 +307,9 @@ def test_the_real_package_is_walked_without_the_command():
 )
 def test_a_chapter_s_own_error_keeps_its_words_and_status(book, raised, status):
     name = raised.partition("(")[0]
-    nbformat.write(notebook(f"from pgrerun.errors import {name}\nraise {raised}"), book.notebook("toy"))
+    nbformat.write(
+        notebook(f"from pgrerun.errors import {name}\nraise {raised}"), book.notebook("toy")
+    )
     with pytest.raises(RerunError) as caught:
         book.run(book.state("toy"))
     assert str(caught.value) == raised.split("'")[-2]
@@ -306,7 +353,23 @@ def test_a_full_disk_ends_the_kernel_and_keeps_the_last_result(book, monkeypatch
         book.run(book.state("toy"))
     assert book.result("toy").read_bytes() == before
     assert list((book.build / "running").iterdir()) == []
-    assert not [child for child in psutil.Process().children() if "ipykernel" in " ".join(child.cmdline())]
+    assert not [
+        child for child in psutil.Process().children() if "ipykernel" in " ".join(child.cmdline())
+    ]
+
+
+def test_a_chapter_that_fails_says_how_to_go_on_and_how_to_start_anew(recording, tmp_path):
+    failing = RECORDING.replace(
+        "    run.add_verdict",
+        "    run.observe('e', 'one', 0, {'s': 1}, units={'s': 's'}, seed=1, position=0,"
+        " started_at='now')\n    1 / 0\n    run.add_verdict",
+    )
+    nbformat.write(notebook(failing), recording.notebook("toy"))
+    with pytest.raises(ChapterFailed, match="keeps 1 observation") as failed:
+        recording.run(recording.state("toy"), name="mine")
+    partial = recording.data / "runs" / "mine" / "toy.partial"
+    assert f"To start anew, delete {partial}" in str(failed.value) and partial.is_dir()
+    assert "ZeroDivisionError" in failed.value.traceback
 
 
 def test_what_the_gate_refuses_is_not_published(book, gates):
@@ -325,13 +388,12 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 import pgrerun
-from pgrerun import book, cli, parameters
-values = {values!r}
-parameters.CHAPTERS["toy"] = parameters.ChapterParameters
-parameters.VALUES["toy"] = values
-parameters.MINUTES["toy"] = (1, 2, 3)
+from pgrerun.site import book
+from pgrerun import cli, parameters
+parameters.at("toy", Path({folder!r}))
 book._server = lambda parameters: "18.6"
-sys.modules["pgrerun.gates"] = pgrerun.gates = SimpleNamespace(check_chapter=lambda *words: None)
+gates = SimpleNamespace(check_chapter=lambda *words: None)
+sys.modules["pgrerun.site.gates"] = pgrerun.site.gates = gates
 root = Path(sys.argv.pop(1))
 cli.Book = lambda: book.Book(root)
 cli.main()
@@ -339,12 +401,14 @@ cli.main()
 
 
 def command(book, *words):
-    driver = DRIVER.format(values=VALUES)
+    driver = DRIVER.format(folder=str(parameters.folder("toy")))
     return [sys.executable, "-c", driver, str(book.root), *words]
 
 
 def test_the_command_s_exit_status_for_a_refused_parameter(book):
-    raising = "from pgrerun.errors import ParameterError\nraise ParameterError('pairs must be odd.')"
+    raising = (
+        "from pgrerun.errors import ParameterError\nraise ParameterError('pairs must be odd.')"
+    )
     nbformat.write(notebook(raising), book.notebook("toy"))
     done = subprocess.run(command(book, "run", "toy"), capture_output=True, text=True)
     assert done.returncode == 2
@@ -353,11 +417,16 @@ def test_the_command_s_exit_status_for_a_refused_parameter(book):
 
 
 def test_a_terminal_shows_the_section_and_the_measurement(book):
-    measuring = "import time\nfrom pgrerun.progress import track\nfor _ in track(4, 'interleaved pairs'): time.sleep(0.3)"
+    measuring = (
+        "import time\nfrom pgrerun.progress import track\nfor _ in track(4, 'interleaved pairs'):"
+        " time.sleep(0.3)"
+    )
     nbformat.write(notebook(measuring), book.notebook("toy"))
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
-    running = subprocess.Popen(command(book, "run", "toy"), stdout=subprocess.PIPE, stderr=theirs, env=environment)
+    running = subprocess.Popen(
+        command(book, "run", "toy"), stdout=subprocess.PIPE, stderr=theirs, env=environment
+    )
     os.close(theirs)
     drawn = b""
     with contextlib.suppress(OSError):  # Linux reports the closed other end as an error
@@ -391,7 +460,9 @@ def test_a_stopped_run_leaves_nothing_behind(book, tmp_path, signals):
     folder.mkdir()
     busy = SERVER.format(folder=str(folder), marker=str(marker))
     nbformat.write(notebook(busy, "time.sleep(1000)"), book.notebook("toy"))
-    running = subprocess.Popen(command(book, "run", "toy"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    running = subprocess.Popen(
+        command(book, "run", "toy"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     deadline = time.monotonic() + 30
     while not (marker.exists() and marker.read_text()) and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -408,17 +479,34 @@ def test_a_stopped_run_leaves_nothing_behind(book, tmp_path, signals):
     assert list((book.build / "running").iterdir()) == []
 
 
+@pytest.mark.parametrize("seconds", [0.0, 0.2, 0.5, 1.0])
+def test_a_run_that_is_stopped_while_its_kernel_starts_says_no_more_than_that(book, seconds):
+    running = subprocess.Popen(
+        command(book, "run", "toy"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    running.stdout.readline()  # it is running
+    time.sleep(seconds)
+    started = psutil.Process(running.pid).children(recursive=True)
+    running.send_signal(signal.SIGINT)
+    _, words = running.communicate(timeout=40)
+    assert running.returncode in (0, 130) and "Traceback" not in words, words
+    assert not any(process.is_running() for process in started)
+
+
 def test_a_stopped_run_leaves_no_postgresql_behind(book, tmp_path):
     marker = tmp_path / "marker"
     start = f"""
-from pgrerun.server import Cluster
+from pgrerun.lab.server import Cluster
 cluster = Cluster()
 with open({str(marker) + ".new"!r}, "w") as file:
     print(cluster.data_directory, *cluster.pids(), file=file)
 import os, time
 os.rename({str(marker) + ".new"!r}, {str(marker)!r})
 """
-    nbformat.write(notebook(start, "with cluster.connect() as c: c.execute('SELECT pg_sleep(1000)')"), book.notebook("toy"))
+    nbformat.write(
+        notebook(start, "with cluster.connect() as c: c.execute('SELECT pg_sleep(1000)')"),
+        book.notebook("toy"),
+    )
     running = subprocess.Popen(command(book, "run", "toy"), stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60
     while not marker.exists() and time.monotonic() < deadline:
@@ -485,7 +573,11 @@ def test_an_epub_holds_nothing_of_an_older_one_and_passes_its_gate(book, gates, 
 
     monkeypatch.setattr(book, "_sphinx", build)
     epub = book.build_epub()
-    assert epub.name == "postgres-rerun.epub" and gates.seen[-1] == ("epub", epub, book.source)
+    assert epub.name == "postgres-rerun.epub" and gates.seen[-1] == (
+        "epub",
+        epub,
+        book.build / "source" / "book",
+    )
 
 
 def test_a_printed_book_is_news_for_the_site(book):
@@ -498,7 +590,7 @@ def test_a_printed_book_is_news_for_the_site(book):
 # ---- pages from records
 
 RECORDING = """
-from pgrerun.runs import Run
+from pgrerun.record.runs import Run
 import os
 name = os.environ.get("PGRERUN_RUN") or profile
 with Run.open(name, "toy", key="k", environment={}) as run:
@@ -511,18 +603,24 @@ def recording(book, monkeypatch):
     """The toy with a run record, kept in its own checkout."""
     monkeypatch.setenv("PGRERUN_RUNS", str(book.data / "runs"))
     monkeypatch.setattr(runs, "CHECKOUT", book.data / "runs")
-    nbformat.write(notebook(RECORDING, "print(6 * 7)", tags=["nbval-ignore-output"]), book.notebook("toy"))
+    nbformat.write(
+        notebook(RECORDING, "print(6 * 7)", tags=["nbval-ignore-output"]), book.notebook("toy")
+    )
     return book
 
 
 def test_a_run_leaves_its_page_in_its_record_and_its_record_beside_its_page(recording, tmp_path):
     recording.run(recording.state("toy"), name="mine")
     record = recording.data / "runs" / "mine" / "toy"
-    assert "42" in (record / pages.PAGE).read_text()
+    assert "42" in (record / executed_pages.PAGE).read_text()
     beside = {p.name: p.read_bytes() for p in recording.record("toy").iterdir()}
-    assert beside == {p.name: p.read_bytes() for p in record.iterdir() if p.name != pages.PAGE} and runs.VERDICTS in beside
+    assert (
+        beside
+        == {p.name: p.read_bytes() for p in record.iterdir() if p.name != executed_pages.PAGE}
+        and runs.VERDICTS in beside
+    )
     recording.run(recording.state("toy", {"pairs": 9}), out=tmp_path / "other.ipynb")
-    assert (recording.data / "runs" / "ci" / "toy" / pages.PAGE).exists()
+    assert (recording.data / "runs" / "ci" / "toy" / executed_pages.PAGE).exists()
     assert runs.load(recording.record("toy")).name == "mine"  # the book's page is still that run's
 
 
@@ -562,11 +660,76 @@ def test_the_site_shows_a_recorded_run_with_the_prose_of_today(recording):
     assert not recording.results.exists()  # what was executed here is left alone
 
 
-def test_a_page_whose_code_has_changed_since_is_shown_as_it_ran(recording):
+def test_the_published_page_is_shown_as_it_ran_even_if_the_code_has_changed(recording):
+    recorded(recording, "published")
+    nbformat.write(notebook("print(6 * 8)"), recording.notebook("toy"))
+    _, text = shown(recording, "published")
+    assert "print(6 * 7)" in text and "print(6 * 8)" not in text
+
+
+def test_another_run_s_page_with_other_code_is_told_in_tables(recording):
     recorded(recording, "mine")
     nbformat.write(notebook("print(6 * 8)"), recording.notebook("toy"))
     _, text = shown(recording, "mine")
-    assert "print(6 * 7)" in text and "print(6 * 8)" not in text
+    assert "print(6 * 8)" in text and "print(6 * 7)" not in text
+    assert "<td>a-1</td><td>holds</td>" in text
+
+
+# ---- records that somebody has made
+
+EVIL = "<script>alert(1)</script>"
+
+
+def forged(book, place: Path) -> Path:
+    """A record as a stranger may send it, with a page, files and words of their choice."""
+    recorded(book, "theirs")
+    record = shutil.move(book.data / "runs" / "theirs", place) / "toy"
+    page = nbformat.read(record / executed_pages.PAGE, as_version=4)
+    page.cells[0].source = f"# A toy\n\n```{{raw}} html\n:file: /etc/hostname\n```\n{EVIL}"
+    page.metadata.mystnb = {"execution_mode": "force"}
+    page.cells[-1].outputs = [
+        nbformat.v4.new_output("display_data", {"text/html": EVIL}),
+        nbformat.v4.new_output("display_data", {"text/markdown": EVIL}),
+    ]
+    nbformat.write(page, record / executed_pages.PAGE)
+    return record
+
+
+@pytest.mark.parametrize("where", ["elsewhere", "data/runs/mine"])
+def test_nothing_that_a_stranger_wrote_is_markup_on_a_page(recording, where):
+    """Wherever the record lies: an archive may have been unpacked among our own runs."""
+    record = forged(recording, recording.root / where)
+    run = "mine" if where.endswith("mine") else str(record.parent)
+    page, text = shown(recording, run)
+    assert "<script" not in text and "{raw}" not in text and "hostname" not in text
+    assert "mystnb" not in page.metadata and "<td>a-1</td><td>holds</td>" in text
+    copied = recording.build / "source" / "book" / "results" / "toy"
+    assert {file.name for file in copied.iterdir()} == {
+        runs.ENVIRONMENT,
+        runs.OBSERVATIONS,
+        runs.VERDICTS,
+    }
+
+
+@pytest.mark.parametrize("name", [runs.VERDICTS, "more"])
+def test_a_link_in_a_record_is_not_followed(recording, tmp_path, name):
+    record = forged(recording, recording.root / "elsewhere")
+    secret = tmp_path / "secret"
+    secret.write_text("a private key")
+    (record / name).unlink(missing_ok=True)
+    (record / name).symlink_to(secret)
+    with pytest.raises(RecordError, match=name):
+        shown(recording, str(record.parent))
+    book_module._copy(record, tmp_path / "copied")
+    assert name not in {file.name for file in (tmp_path / "copied").iterdir()}
+
+
+def test_a_stranger_s_words_are_text_in_the_tables(recording):
+    with runs.Run.open("theirs", "toy", key="k", environment={}) as run:
+        run.add_verdict({"claim": "a-1", "verdict": "holds", "note": EVIL})
+    shutil.move(recording.data / "runs" / "theirs", recording.root / "elsewhere")
+    _, text = shown(recording, str(recording.root / "elsewhere"))
+    assert "<script" not in text and "&lt;script&gt;" in text
 
 
 def test_a_chapter_that_the_run_lacks_is_the_published_one_and_else_says_so(recording):
@@ -588,7 +751,9 @@ def test_a_site_from_a_run_is_another_site(recording):
     recording.build_site("published")
     assert "42" in (recording.site / "results" / "toy.html").read_text()
     assert recording.site_reasons("published") == []
-    assert "run is gone" in recording.site_reasons() and "run changed" in recording.site_reasons("mine")
+    assert "run is gone" in recording.site_reasons() and "run changed" in recording.site_reasons(
+        "mine"
+    )
 
 
 # ---- cleaning
@@ -611,7 +776,9 @@ def test_clean_removes_only_what_can_be_built_again(book):
 
 def test_only_facts_are_committed(book):
     source = notebook("import os", "7 * 6", tags=["fact"])
-    timing = nbformat.v4.new_code_cell("import time; time.time()", id="t", metadata={"tags": ["nbval-ignore-output"]})
+    timing = nbformat.v4.new_code_cell(
+        "import time; time.time()", id="t", metadata={"tags": ["nbval-ignore-output"]}
+    )
     source.cells.append(timing)
     nbformat.write(source, book.notebook("toy"))
     book.refresh("toy")
@@ -632,7 +799,9 @@ def test_nbval_holds_the_committed_facts(tmp_path):
     executed = notebook("7 * 6", tags=["fact"])
     for number, cell in enumerate(executed.cells[1:], start=1):
         cell.execution_count = number
-    executed.cells[-1].outputs = [nbformat.v4.new_output("execute_result", {"text/plain": "42"}, execution_count=2)]
+    executed.cells[-1].outputs = [
+        nbformat.v4.new_output("execute_result", {"text/plain": "42"}, execution_count=2)
+    ]
     nbformat.write(committed(executed), tmp_path / "right.ipynb")
     wrong = (tmp_path / "right.ipynb").read_text().replace('"42"', '"43"')
     (tmp_path / "wrong.ipynb").write_text(wrong)

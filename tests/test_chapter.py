@@ -1,4 +1,4 @@
-"""A chapter as its readers run it: refused parameters, somebody's server, a server that dies, a resumed run."""
+"""A chapter as its readers run it: refused parameters, somebody's server, a death, a resume."""
 
 import contextlib
 import errno
@@ -18,15 +18,21 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 from IPython.utils.capture import capture_output
 
-from pgrerun import claims, runs
-from pgrerun.chapter import Chapter, wide
-from pgrerun.chapters import tp1
+from pgrerun.chapter import Chapter, experiment, wide
+from pgrerun.chapters.tp1.experiments import throughput
 from pgrerun.errors import BookError, CannotMeasure, ServerError
+from pgrerun.lab.server import Borrowed
 from pgrerun.parameters import chapter_parameters
-from pgrerun.server import Borrowed
+from pgrerun.record import claims, runs
 
 ROOT = Path(__file__).resolve().parent.parent
-SMALL = {"pairs": 5, "milliseconds": 100, "counted": 10, "cycles": 10, "simulated_transactions": 100}
+SMALL = {
+    "pairs": 5,
+    "milliseconds": 100,
+    "counted": 10,
+    "cycles": 10,
+    "simulated_transactions": 100,
+}
 
 
 @pytest.fixture
@@ -38,7 +44,15 @@ def records(tmp_path, monkeypatch):
 
 def papermill(target: Path, **parameters) -> subprocess.CompletedProcess:
     given = [word for name, value in parameters.items() for word in ("-p", name, str(value))]
-    command = [sys.executable, "-m", "papermill", "notebooks/tp1.ipynb", str(target), *given, "--no-progress-bar"]
+    command = [
+        sys.executable,
+        "-m",
+        "papermill",
+        "notebooks/tp1.ipynb",
+        str(target),
+        *given,
+        "--no-progress-bar",
+    ]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
 
 
@@ -47,14 +61,22 @@ def papermill(target: Path, **parameters) -> subprocess.CompletedProcess:
     [
         ({"cliens": 2}, ["'cliens'", "did you mean clients?"]),
         ({"clients": 1}, ["clients must be a whole number from 2 to 64"]),
-        ({"server": "postgresql://me:s3cret@nowhere/db"}, ["without a password", "PGPASSFILE"]),
+        ({"server": "postgresql://me:s3cret@nowhere/db"}, ["carries a password", "PGPASSFILE"]),
     ],
 )
-def test_a_parameter_that_cannot_be_used_stops_before_any_server(given, told, tmp_path, records, base):
+def test_a_parameter_that_cannot_be_used_stops_before_any_server(
+    given, told, tmp_path, records, base
+):
     done = papermill(tmp_path / "mine.ipynb", **given)
     assert done.returncode != 0
     last = nbformat.read(tmp_path / "mine.ipynb", as_version=4)
-    [error] = [o for cell in last.cells if cell.cell_type == "code" for o in cell.outputs if o.output_type == "error"]
+    [error] = [
+        o
+        for cell in last.cells
+        if cell.cell_type == "code"
+        for o in cell.outputs
+        if o.output_type == "error"
+    ]
     assert error.ename == "ParameterError" and len(error.traceback) == 1
     for words in told:
         assert words in error.evalue and words in done.stderr
@@ -62,8 +84,12 @@ def test_a_parameter_that_cannot_be_used_stops_before_any_server(given, told, tm
     assert not any(base.iterdir()) and not records.exists()
 
 
-@pytest.mark.parametrize("fault", ["nobody answers", "may not log in", "a schema of somebody else's"])
-def test_a_server_that_cannot_be_borrowed_ends_the_command_with_one_paragraph(fault, borrowed_url, tmp_path, records, base):
+@pytest.mark.parametrize(
+    "fault", ["nobody answers", "may not log in", "a schema of somebody else's"]
+)
+def test_a_server_that_cannot_be_borrowed_ends_the_command_with_one_paragraph(
+    fault, borrowed_url, tmp_path, records, base
+):
     url, said = borrowed_url, "no run of ours made"
     if fault == "nobody answers":
         url, said = "postgresql://me@127.0.0.1:1/theirs", "127.0.0.1"
@@ -72,7 +98,17 @@ def test_a_server_that_cannot_be_borrowed_ends_the_command_with_one_paragraph(fa
     with psycopg.connect(borrowed_url, autocommit=True) as owner:
         owner.execute("CREATE SCHEMA pgrerun" if url == borrowed_url else "SELECT 1")
         try:
-            command = [sys.executable, "-m", "pgrerun.cli", "run", "tp1", "--server", url, "--out", str(tmp_path / "mine.ipynb")]
+            command = [
+                sys.executable,
+                "-m",
+                "pgrerun.cli",
+                "run",
+                "tp1",
+                "--server",
+                url,
+                "--out",
+                str(tmp_path / "mine.ipynb"),
+            ]
             done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
         finally:
             owner.execute("DROP SCHEMA IF EXISTS pgrerun")
@@ -81,7 +117,9 @@ def test_a_server_that_cannot_be_borrowed_ends_the_command_with_one_paragraph(fa
     assert not any(base.iterdir()) and not records.exists()
 
 
-def test_a_borrowed_server_is_left_as_found_and_its_limits_are_told(borrowed_url, tmp_path, records):
+def test_a_borrowed_server_is_left_as_found_and_its_limits_are_told(
+    borrowed_url, tmp_path, records
+):
     def schemas():
         with psycopg.connect(borrowed_url) as connection:
             return connection.execute("SELECT nspname FROM pg_namespace ORDER BY 1").fetchall()
@@ -91,13 +129,23 @@ def test_a_borrowed_server_is_left_as_found_and_its_limits_are_told(borrowed_url
     assert done.returncode == 0, done.stderr
     assert schemas() == before
     verdicts = {verdict["claim"]: verdict for verdict in runs.load("ci", "tp1").verdicts}
-    assert verdicts.keys() == {claim.id for claim in claims.ledger().values() if claim.chapter == "tp1"}
-    aside = {claim for claim, verdict in verdicts.items() if verdict["verdict"] == "not testable here"}
+    assert verdicts.keys() == {
+        claim.id for claim in claims.ledger().values() if claim.chapter == "tp1"
+    }
+    aside = {
+        claim for claim, verdict in verdicts.items() if verdict["verdict"] == "not testable here"
+    }
     # What needs no other settings, no crash and no extension is measured on anybody's server.
     assert verdicts.keys() - aside == {"lai-048", "lai-051", "lai-055", "lai-060", "lai-085"}
     assert all(verdicts[claim]["capability"] for claim in aside)
     page = nbformat.read(tmp_path / "mine.ipynb", as_version=4)
-    told = [o.data.get("text/markdown", "") for c in page.cells if c.cell_type == "code" for o in c.outputs if "data" in o]
+    told = [
+        o.data.get("text/markdown", "")
+        for c in page.cells
+        if c.cell_type == "code"
+        for o in c.outputs
+        if "data" in o
+    ]
     assert any("was set aside" in words for words in told)
 
 
@@ -109,7 +157,7 @@ from pgrerun.errors import RerunError
 from pgrerun.parameters import chapter_parameters
 chapter = Chapter("tp1", chapter_parameters("tp1", {given}))
 try:
-    tp1.space.reuse(chapter)
+    tp1.experiments.throughput.reuse(chapter)
 except RerunError as error:
     print(error, file=sys.stderr)
     sys.exit(error.exit_status)
@@ -119,7 +167,13 @@ print("\\n".join(chapter.run.notes))
 
 def start_run() -> subprocess.Popen:
     code = RUN.format(given=SMALL)
-    return subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def wait_for_observations(records: Path, least: int, process: subprocess.Popen) -> int:
@@ -192,13 +246,22 @@ def test_whatever_fails_when_the_server_dies_is_told_as_its_death(chapter, base)
         chapter.attempt(killed_in_between)
 
 
-@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device", "load.sql"), psycopg.errors.DiskFull("could not extend file")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, "No space left on device", "load.sql"),
+        psycopg.errors.DiskFull("could not extend file"),
+    ],
+)
 def test_a_full_disk_is_told_with_the_way_out_whoever_finds_it_full(chapter, base, error):
     def fill(chapter):
         assert chapter.server.owned
         raise error
 
-    with pytest.raises(ServerError, match="The disk is full: .*(load.sql|could not extend).*PGRERUN_TMPDIR.*is kept"):
+    with pytest.raises(
+        ServerError,
+        match="The disk is full: .*(load.sql|could not extend).*PGRERUN_TMPDIR.*is kept",
+    ):
         chapter.attempt(fill)
 
 
@@ -231,7 +294,7 @@ def test_a_run_that_is_stopped_keeps_what_it_has_and_leaves_no_server(number, re
 
 
 @pytest.fixture
-def chapter(records, monkeypatch):
+def chapter(records, base, monkeypatch):
     """A chapter without a server: nothing here measures."""
     shown = []
     monkeypatch.setattr("pgrerun.chapter.display", lambda said, metadata=None: shown.append(said))
@@ -243,24 +306,80 @@ def chapter(records, monkeypatch):
     opened.run._release()
 
 
-def test_an_experiment_that_cannot_run_sets_its_claims_aside(chapter):
-    def no_such_disk(chapter):
-        raise CannotMeasure("direct I/O", "this disk can't be asked")
+@experiment(claims=["lai-048"])
+def no_such_disk(chapter):
+    """An experiment that nothing here can show."""
+    raise CannotMeasure("direct I/O", "this disk can't be asked")
 
-    assert chapter.attempt(no_such_disk, claims=["lai-048"]) is None
+
+def test_an_experiment_that_cannot_run_sets_its_claims_aside(chapter):
+    assert chapter.attempt(no_such_disk) is None
     assert "this disk can't be asked" in chapter.shown[-1]
-    chapter.judge("lai-048", None)
+    chapter.judge("lai-048", lambda chapter: chapter.ratio("disk", "time", "a", "b"))
     assert "**not testable here**" in chapter.shown[-1]
     [judgement] = chapter.evidence.judgements
     assert judgement.capability == "direct I/O"
 
 
+def test_what_goes_on_from_an_experiment_that_was_set_aside_is_set_aside_too(chapter):
+    @experiment(claims=["lai-049"])
+    def goes_on(chapter, disk):
+        raise AssertionError("called without what it goes on from")
+
+    disk = chapter.attempt(no_such_disk)
+    assert chapter.attempt(goes_on, disk) is None
+    chapter.judge("lai-049", lambda disk: disk / 0, disk)
+    [judgement] = chapter.evidence.judgements
+    assert judgement.capability == "direct I/O" and "goes on from" in judgement.note
+    assert chapter.show(lambda disk: disk / 0, disk) is None
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda chapter: chapter.table("apart", "x"),
+        lambda chapter: chapter.ratio("apart", "x", "a", "b"),
+        lambda chapter: chapter.median("apart", "x", "a"),
+        lambda chapter: chapter.by_provenance("apart"),
+        lambda chapter: chapter.medians("apart", "x"),
+        lambda chapter: chapter.ratios("apart", "x", {"a over b": ("a", "b")}),
+    ],
+)
+def test_nothing_is_shown_of_what_was_never_measured(chapter, ask):
+    assert chapter.show(ask) is None
+    with pytest.raises(BookError, match="lai-048 has no evidence: apart was never measured"):
+        chapter.judge("lai-048", ask)
+
+
+def test_what_an_experiment_needs_of_the_server_is_asked_first(chapter, monkeypatch):
+    @experiment(claims=["lai-048"], needs=["contrib:nosuchthing"])
+    def unreached(chapter):
+        raise AssertionError("called on a server without the extension")
+
+    assert chapter.attempt(unreached) is None
+    assert "nosuchthing" in chapter.shown[-1]
+
+
+def test_a_function_gets_the_chapter_if_it_asks_for_it(chapter):
+    assert chapter.show(lambda chapter, x: (chapter.name, x), 1) == ("tp1", 1)
+    assert chapter.show(lambda x: x, 1) == 1
+
+
+def test_a_claim_that_nothing_here_can_reach_needs_no_evidence(records, monkeypatch):
+    monkeypatch.setattr("pgrerun.chapter.display", lambda said, metadata=None: None)
+    opened = Chapter("scalability", chapter_parameters("scalability", {}))
+    try:
+        opened.judge("haas-067")
+        [judgement] = opened.evidence.judgements
+        assert judgement.capability in claims.OUT_OF_REACH
+        with pytest.raises(BookError, match="names nothing that is out of reach"):
+            opened.judge("haas-001")
+    finally:
+        opened.run._release()
+
+
 def test_the_output_that_says_so_is_marked_for_the_gates(chapter, monkeypatch):
     monkeypatch.setattr("pgrerun.chapter.display", display)
-
-    def no_such_disk(chapter):
-        raise CannotMeasure("direct I/O", "this disk can't be asked")
-
     InteractiveShell.instance()
     try:
         with capture_output() as captured:
@@ -273,7 +392,7 @@ def test_the_output_that_says_so_is_marked_for_the_gates(chapter, monkeypatch):
 
 def test_a_claim_without_evidence_and_without_reason_is_refused(chapter):
     with pytest.raises(BookError, match="lai-048 has no evidence"):
-        chapter.judge("lai-048", None)
+        chapter.judge("lai-048")
 
 
 def test_a_chapter_with_claims_left_over_is_not_finished(chapter, records):
@@ -288,8 +407,8 @@ def test_other_numbers_of_backends_are_not_held_against_the_print(chapter):
     chapter.set_aside = lambda reason, ids: reasons.update(dict.fromkeys(ids, reason))
     chapter.compare = lambda *arguments, **words: None
     object.__setattr__(chapter, "parameters", chapter.parameters.model_copy(update={"clients": 8}))
-    tp1.ladder.ladder(chapter)
-    assert set(reasons) == set(tp1.LADDER_CLAIMS)
+    throughput.ladder(chapter)
+    assert set(reasons) == set(throughput.BACKEND_CLAIMS)
 
 
 def test_the_record_names_the_settings_that_differ_from_the_defaults(chapter, records):
@@ -302,34 +421,72 @@ def test_the_record_names_the_settings_that_differ_from_the_defaults(chapter, re
     assert "every throwaway server" in record.environment["settings"]
     assert record.started <= record.finished
     rows = dict(zip(*(chapter.provenance().frame[column] for column in ("what", "value"))))
-    assert any(name.startswith("settings of throwaway server") and "shared_buffers = 16" in words for name, words in rows.items())
+    assert any(
+        name.startswith("settings of throwaway server") and "shared_buffers = 16" in words
+        for name, words in rows.items()
+    )
 
 
 def test_a_run_that_is_to_be_published_is_not_drawn_beside_the_one_it_replaces(chapter, records):
     (records / "published").mkdir(parents=True)
     with runs.Run.open("published", "tp1", key="k", environment={}) as older:
-        older.observe("ladder", "one", 0, {"tps": 1.0}, units={"tps": "1/s"}, seed=1, position=0, started_at="now")
+        older.observe(
+            "ladder",
+            "one",
+            0,
+            {"tps": 1.0},
+            units={"tps": "1/s"},
+            seed=1,
+            position=0,
+            started_at="now",
+        )
     assert len(chapter.published_run("ladder")) == 1
     chapter.run.name = "published"
     assert chapter.published_run("ladder").empty
 
 
-def test_observations_become_a_column_per_arm(chapter):
+def test_observations_become_a_column_per_variant(chapter):
     how = {"units": {"x": "s"}, "seed": 1, "started_at": "2020-01-01T00:00:00", "position": 0}
     for block in (1, 0):
-        for arm, value in (("a", 1.0), ("b", 2.0)):
-            chapter.run.observe("toy", arm, block, {"x": value + block}, **how)
+        for variant, value in (("a", 1.0), ("b", 2.0)):
+            chapter.run.observe("toy", variant, block, {"x": value + block}, **how)
     table = wide(chapter.run.observations("toy"), "x")
     assert table.index.tolist() == [0, 1] and table["b"].tolist() == [2.0, 3.0]
     assert chapter.ratio("toy", "x", "b", "a").n == 2
-    assert chapter.ratio("never measured", "x", "b", "a") is None
-    assert chapter.median("never measured", "x", "a") is None
 
 
-def test_a_chapter_on_a_server_that_is_open_already_leaves_it_open_and_records_elsewhere(borrowed_url, tmp_path, records):
+def test_rows_for_charts_come_by_provenance(chapter, monkeypatch):
+    how = {"units": {"x": "s"}, "seed": 1, "started_at": "2020-01-01T00:00:00", "position": 0}
+    for block in range(6):
+        for variant, value in (("a", 1.0), ("b", 2.0)):
+            chapter.run.observe("toy", variant, block, {"x": value}, **how)
+    older = chapter.run.observations("toy")
+    monkeypatch.setattr(
+        chapter, "published_run", lambda name: older.assign(value=older["value"] * 10)
+    )
+    medians = chapter.medians("toy", {"x": "time (s)"}, {"b": "second"})
+    assert medians[["label", "kind", "value", "panel"]].values.tolist() == [
+        ["second", "published", 20.0, "time (s)"],
+        ["second", "measured", 2.0, "time (s)"],
+    ]
+    assert list(chapter.medians("toy", "x")["label"]) == ["a", "b", "a", "b"]
+    ratios = chapter.ratios("toy", "x", {"b over a": ("b", "a"), "c": ("c", "a")})
+    assert ratios[["label", "kind", "value", "low"]].values.tolist() == [
+        ["b over a", "published", 2.0, 2.0],
+        ["b over a", "measured", 2.0, 2.0],
+    ]
+
+
+def test_a_chapter_on_a_server_that_is_open_already_leaves_it_open_and_records_elsewhere(
+    borrowed_url, tmp_path, records
+):
     with Borrowed(borrowed_url) as guest:
-        chapter = Chapter("tp1", chapter_parameters("tp1", SMALL), guest=guest, records=tmp_path / "apart")
+        chapter = Chapter(
+            "tp1", chapter_parameters("tp1", SMALL), guest=guest, records=tmp_path / "apart"
+        )
         assert chapter.borrowed and chapter.server is guest
         chapter.run.close()
         guest.connect().close()
-    assert not records.exists() and [path.name for path in (tmp_path / "apart" / "ci").iterdir()] == ["tp1"]
+    assert not records.exists() and [
+        path.name for path in (tmp_path / "apart" / "ci").iterdir()
+    ] == ["tp1"]

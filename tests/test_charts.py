@@ -1,4 +1,4 @@
-"""The charts' specifications, marks and outputs; how they look in a page is tested in tests/site."""
+"""The charts' specifications, marks and outputs; how they look is tested in tests/site."""
 
 import base64
 import itertools
@@ -14,59 +14,86 @@ import pytest
 import vl_convert
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-from pgrerun import charts
 from pgrerun.errors import BookError
+from pgrerun.page import charts
+from pgrerun.page.charts import figure as figure_module
 
 STATIC = Path(__file__).parents[1] / "book" / "_static"
 WORDS = {"question": "Which is faster?", "caption": "A caption.", "description": "Two rows."}
+SAID = charts.Words(**WORDS)
 
 
-def ladder(**changes) -> charts.Figure:
+def ladder(panel: bool = False, own_scales: bool = False, **changes) -> charts.Figure:
     frame = pd.DataFrame(
         {
-            "label": ["first step", "first step", "a second step with a longer name", "a second step with a longer name"],
+            "label": [
+                "first step",
+                "first step",
+                "a second step with a longer name",
+                "a second step with a longer name",
+            ],
             "kind": ["printed", "measured", "printed", "measured"],
             "value": [1.0, 1.1, 0.7, 0.8],
             "low": [None, 1.0, None, 0.75],
             "high": [None, 1.2, None, 0.86],
         }
     )
-    arguments = {"quantity": "relative throughput", "unit": "", "reference": 1, "reference_label": "step one"}
-    return charts.compare_to_print(frame, **WORDS | arguments | changes)
+    if panel:
+        frame["panel"] = frame["kind"]
+    return charts.compare(
+        frame,
+        charts.Words(**WORDS | changes),
+        charts.Axis("relative throughput"),
+        reference=charts.Reference(1, "step one"),
+        own_scales=own_scales,
+    )
 
 
 def pages() -> charts.Figure:
     frame = pd.DataFrame(
         [
-            {"label": label, "kind": kind, "pages": page, "value": value, "operation": operation}
+            {"label": label, "kind": kind, "part": page, "value": value, "panel": operation}
             for operation in ("read", "written")
-            for label, kind, value in (("bound", "printed", 1.0), ("now", "measured", 1.5), ("model", "simulated", 1.3))
+            for label, kind, value in (
+                ("bound", "printed", 1.0),
+                ("now", "measured", 1.5),
+                ("model", "simulated", 1.3),
+            )
             for page in ("accounts: heap", "accounts: index leaf")
         ]
     )
-    return charts.stacked_pages(frame, reference=2, reference_label="least", **WORDS)
+    return charts.stacked(frame, SAID, charts.Axis("pages"), reference=charts.Reference(2, "least"))
 
 
 def repetitions() -> charts.Figure:
-    frame = pd.DataFrame({"label": ["a"] * 5 + ["b"] * 5, "block": [*range(5)] * 2, "value": [*range(1, 11)]})
+    frame = pd.DataFrame(
+        {"label": ["a"] * 5 + ["b"] * 5, "block": [*range(5)] * 2, "value": [*range(1, 11)]}
+    )
     intervals = pd.DataFrame({"label": ["a", "b"], "value": [3, 8], "low": [1, 6], "high": [5, 10]})
-    return charts.observations(frame, quantity="latency", unit="ms", intervals=intervals, **WORDS)
+    return charts.observations(frame, SAID, charts.Axis("latency", "ms"), intervals=intervals)
 
 
 def sweep(series: tuple[str, ...] = ("",)) -> charts.Figure:
     frame = pd.DataFrame(
         [
-            {"x": x, "value": factor * x, "kind": kind, "low": 0.9 * x, "high": 1.1 * x, "series": one}
+            {
+                "x": x,
+                "value": factor * x,
+                "kind": kind,
+                "low": 0.9 * x,
+                "high": 1.1 * x,
+                "series": one,
+            }
             for one in series
             for kind, factor in (("measured", 1.0), ("simulated", 0.8))
             for x in (1, 2, 4)
         ]
     )
-    axes = {"x_quantity": "clients", "x_unit": "", "quantity": "throughput", "unit": "transactions/s"}
-    return charts.lines(frame, log_x=True, **axes, **WORDS)
+    clients = charts.Axis("clients", log=True)
+    return charts.lines(frame, SAID, clients, charts.Axis("throughput", "transactions/s"))
 
 
-def two_pages(rows: list[tuple] | None = None, **changes) -> charts.Figure:
+def two_pages(rows: list[tuple] | None = None, per_row: int = 5) -> charts.Figure:
     columns = ["page", "line_pointer", "state", "to", "tuple", "old", "heap_only", "entries"]
     frame = pd.DataFrame(
         rows
@@ -80,24 +107,56 @@ def two_pages(rows: list[tuple] | None = None, **changes) -> charts.Figure:
         ],
         columns=columns,
     )
-    return charts.heap_pages(frame, **WORDS | changes)
+    return charts.heap_pages(frame, SAID, per_row=per_row)
 
 
-def fates(**changes) -> charts.Figure:
-    common = {"verdict": ["weaker", "weaker", "holds", "holds"], "colour": ["#8A8410"] * 2 + ["#128A68"] * 2, "strong": [True, True, False, False]}
+def fates() -> charts.Figure:
+    common = {
+        "verdict": ["weaker", "weaker", "holds", "holds"],
+        "colour": ["#8A8410"] * 2 + ["#128A68"] * 2,
+        "strong": [True, True, False, False],
+    }
     frame = pd.DataFrame(
         {
-            "series": ["a", "a", "b", "b"], "x": [1981, 2026, 2012, 2026], "kind": ["printed", "measured", "printed", "simulated"],
-            "value": [3.0, 1.2, 2.0, 2.5], "low": [None, 1.1, None, 2.2], "high": [None, 1.3, None, 2.9], **common,
-        }  # fmt: skip
+            "series": ["a", "a", "b", "b"],
+            "x": [1981, 2026, 2012, 2026],
+            "kind": ["printed", "measured", "printed", "simulated"],
+            "value": [3.0, 1.2, 2.0, 2.5],
+            "low": [None, 1.1, None, 2.2],
+            "high": [None, 1.3, None, 2.9],
+            **common,
+        }
     )
-    return charts.slopes(frame, x_quantity="year", quantity="effect", reference=1, reference_label="no effect", **WORDS | changes)
+    return charts.slopes(
+        frame,
+        SAID,
+        charts.Axis("year"),
+        charts.Axis("effect"),
+        reference=charts.Reference(1, "no effect"),
+    )
 
+
+FEW = pd.DataFrame(
+    {
+        "label": ["a", "a"],
+        "kind": ["printed", "measured"],
+        "value": [1.0, 2.0],
+        "low": [None, 1.5],
+        "high": [None, 2.5],
+    }
+)
 
 FIGURES = [
-    ladder, pages, repetitions, sweep, lambda: sweep(("read", "write")), lambda: ladder(facet="kind"), two_pages, lambda: plan_grid(),
+    ladder,
+    pages,
+    repetitions,
+    sweep,
+    lambda: sweep(("read", "write")),
+    lambda: ladder(panel=True),
+    two_pages,
+    lambda: plan_grid(),
     fates,
-]  # fmt: skip
+]
 
 
 def svg(figure: charts.Figure) -> str:
@@ -115,7 +174,9 @@ def words(picture: str) -> list[str]:
 def test_outputs_are_complete_and_valid_in_a_notebook(figure):
     outputs = figure()._repr_mimebundle_()
     # Altair's own type, application/vnd.vegalite.v6.json, stops papermill in this very check.
-    nbformat.validate(new_notebook(cells=[new_code_cell("", outputs=[new_output("display_data", data=outputs)])]))
+    nbformat.validate(
+        new_notebook(cells=[new_code_cell("", outputs=[new_output("display_data", data=outputs)])])
+    )
     assert set(outputs) == {charts.VEGALITE_MIME, "text/html", "text/plain"}
     asked = figure()._repr_mimebundle_({"image/png"})
     assert base64.b64decode(asked["image/png"]).startswith(b"\x89PNG")
@@ -140,7 +201,9 @@ def test_the_table_shows_labels_as_they_were_given():
 
 
 def test_legend_names_each_kind_once_and_only_those_present():
-    assert sorted(w for w in words(svg(ladder())) if w in {mark.title for mark in charts.MARKS.values()}) == [
+    assert sorted(
+        w for w in words(svg(ladder())) if w in {mark.title for mark in charts.MARKS.values()}
+    ) == [
         "printed",
         "this run",
     ]
@@ -158,19 +221,36 @@ def test_hollow_bars_are_outlined_and_filled_ones_are_not():
     layers = pages().spec()["spec"]["layer"]
     filled, wash, outline = (layer["transform"][0]["filter"] for layer in layers[:3])
     assert filled == f"!({wash})" and wash == outline
-    assert "printed" in wash and "simulated" in wash and "this run" not in wash and "published run" not in wash
+    assert (
+        "printed" in wash
+        and "simulated" in wash
+        and "this run" not in wash
+        and "published run" not in wash
+    )
 
 
 def test_no_repetition_is_left_out():
     (rows,) = repetitions().spec()["datasets"].values()
     assert sum(row["row"] == "repetition" for row in rows) == 10
-    assert charts.svg(repetitions()).count('aria-roledescription="point"') == 10 + 2  # the two medians
+    assert (
+        charts.svg(repetitions()).count('aria-roledescription="point"') == 10 + 2
+    )  # the two medians
 
 
 def test_repetitions_of_two_runs_keep_lanes_and_marks_of_their_own():
-    frame = pd.DataFrame({"label": ["a"] * 4, "kind": ["published"] * 2 + ["measured"] * 2, "value": [1, 2, 3, 4]})
-    intervals = pd.DataFrame({"label": ["a", "a"], "kind": ["published", "measured"], "value": [1.5, 3.5], "low": [1, 3], "high": [2, 4]})
-    figure = charts.observations(frame, quantity="latency", unit="ms", intervals=intervals, **WORDS)
+    frame = pd.DataFrame(
+        {"label": ["a"] * 4, "kind": ["published"] * 2 + ["measured"] * 2, "value": [1, 2, 3, 4]}
+    )
+    intervals = pd.DataFrame(
+        {
+            "label": ["a", "a"],
+            "kind": ["published", "measured"],
+            "value": [1.5, 3.5],
+            "low": [1, 3],
+            "high": [2, 4],
+        }
+    )
+    figure = charts.observations(frame, SAID, charts.Axis("latency", "ms"), intervals=intervals)
     (rows,) = figure.spec()["datasets"].values()
     assert len({row["lane"] for row in rows}) == 4
     picture = svg(figure)
@@ -188,9 +268,13 @@ def test_series_are_named_at_the_end_of_the_readers_own_line():
 
 def test_a_line_leads_from_where_it_was_printed_in_the_colour_of_its_fate():
     picture = svg(fates())
-    assert words(picture).count("no effect") == 1 and {"1981", "2012", "2026"} <= set(words(picture))
+    assert words(picture).count("no effect") == 1 and {"1981", "2012", "2026"} <= set(
+        words(picture)
+    )
     lines = re.findall(r'd="(M[^"]*)" stroke="(#8A8410|#128A68)"', picture)
-    ends = {colour: [float(x) for x in re.findall(r"[ML](-?[\d.]+),", path)] for path, colour in lines}
+    ends = {
+        colour: [float(x) for x in re.findall(r"[ML](-?[\d.]+),", path)] for path, colour in lines
+    }
     assert set(ends) == {"#8A8410", "#128A68"}
     assert ends["#8A8410"][0] < ends["#128A68"][0] < ends["#8A8410"][1] == ends["#128A68"][1]
 
@@ -202,20 +286,25 @@ def test_single_charts_fill_their_container():
 
 def test_panels_share_an_axis_unless_they_have_units_of_their_own():
     title = "relative throughput"
-    assert words(svg(ladder(facet="kind"))).count(title) == 1
-    assert words(svg(ladder(facet="kind", own_scales=True))).count(title) == 2
+    assert words(svg(ladder(panel=True))).count(title) == 1
+    assert words(svg(ladder(panel=True, own_scales=True))).count(title) == 2
 
 
 def test_kinds_have_marks_of_their_own():
     for a, b in itertools.combinations(charts.MARKS.values(), 2):
         assert a.colour != b.colour and a.title != b.title
         # only the two kinds of run share a shape; a grey one and a coloured one
-        assert (a.shape, a.fill, a.dash) != (b.shape, b.fill, b.dash) or {a.title, b.title} == {"published run", "this run"}
+        assert (a.shape, a.fill, a.dash) != (b.shape, b.fill, b.dash) or {a.title, b.title} == {
+            "published run",
+            "this run",
+        }
 
 
 def luminance(colour: str) -> float:
     channels = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
-    red, green, blue = (c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
+    red, green, blue = (
+        c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels
+    )
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
@@ -232,23 +321,67 @@ def test_the_site_shows_the_same_marks_as_the_charts():
 
 
 def test_altair_and_the_bundled_vega_are_of_one_version():
-    assert charts.VEGALITE_VERSION == vl_convert.get_vegalite_versions()[-1]
+    assert vl_convert.get_vegalite_versions()[-1] == charts.VEGALITE_VERSION
     assert vl_convert.get_vega_version().split(".")[0] == alt.VEGA_VERSION
     assert vl_convert.get_vega_embed_version().split(".")[0] == alt.VEGAEMBED_VERSION
 
 
 def test_words_cannot_end_the_script_element_or_the_attribute():
-    outputs = ladder(caption='</script><img src=x onerror="boom()">', description='"><b>')._repr_mimebundle_()
+    outputs = ladder(
+        caption='</script><img src=x onerror="boom()">', description='"><b>'
+    )._repr_mimebundle_()
     html = outputs["text/html"]
     assert html.count("</script>") == 1 and "<b>" not in html and "<img src=x" not in html
-    spec = re.search(r'<script type="application/json" class="vl-spec">(.*?)</script>', html, re.DOTALL)[1]
+    spec = re.search(
+        r'<script type="application/json" class="vl-spec">(.*?)</script>', html, re.DOTALL
+    )[1]
     assert json.loads(spec)["usermeta"]["caption"].startswith("</script>")
 
 
-@pytest.mark.parametrize("word", list(WORDS))
+@pytest.mark.parametrize("word", ["question", "caption"])
 def test_a_chart_without_words_is_refused(word):
     with pytest.raises(BookError, match=word):
         ladder(**{word: " "})
+
+
+@pytest.mark.parametrize(
+    ("figure", "expected"),
+    [
+        (
+            lambda words: charts.compare(FEW, words, charts.Axis("x")),
+            "In print: a 1. This run: a 2.0 [1.5, 2.5].",
+        ),
+        (
+            lambda words: charts.stacked(FEW.assign(part="heap"), words, charts.Axis("x")),
+            "a, heap 2",
+        ),
+        (
+            lambda words: charts.lines(
+                FEW.assign(x=[8, 8], series="s"), words, charts.Axis("x"), charts.Axis("y")
+            ),
+            "In print: s at 8 1. This run: s at 8 2.0 [1.5, 2.5].",
+        ),
+        (
+            lambda words: charts.observations(FEW, words, charts.Axis("x"), intervals=FEW[1:]),
+            "This run: a 2.0 [1.5, 2.5].",
+        ),
+        (
+            lambda words: charts.flame(
+                pd.DataFrame({"stack": ["a;b", "a"], "value": [3, 1], "group": ["B", "A"]}),
+                words,
+                charts.Axis("of all"),
+            ),
+            "Share of each part: B 75 %, A 25 %.",
+        ),
+    ],
+)
+def test_a_chart_is_read_aloud_from_its_data(figure, expected):
+    assert expected in figure(charts.Words("Q?", "C.")).description
+
+
+def test_a_chart_s_own_description_wins():
+    figure = charts.compare(FEW, charts.Words("Q?", "C.", description="Mine."), charts.Axis("x"))
+    assert figure.description == "Mine."
 
 
 def test_a_plain_altair_chart_is_drawn_offline_once_enabled_and_described():
@@ -268,13 +401,16 @@ def test_a_plain_altair_chart_is_drawn_offline_once_enabled_and_described():
     "frame, complaint",
     [
         (pd.DataFrame({"label": ["a"], "value": [1]}), "lacks kind"),
-        (pd.DataFrame({"label": ["a"], "value": [1], "kind": ["guessed"]}), "unknown kind of number: guessed"),
+        (
+            pd.DataFrame({"label": ["a"], "value": [1], "kind": ["guessed"]}),
+            "unknown kind of number: guessed",
+        ),
         (pd.DataFrame({"label": [], "value": [], "kind": []}), "empty"),
     ],
 )
 def test_a_frame_that_cannot_be_drawn_is_refused(frame, complaint):
     with pytest.raises(ValueError, match=complaint):
-        charts.compare_to_print(frame, quantity="", unit="", **WORDS)
+        charts.compare(frame, SAID, charts.Axis("x"))
 
 
 def test_units_stand_in_the_axis_title():
@@ -296,7 +432,12 @@ def test_a_page_shows_what_each_line_pointer_is_and_whose_tuple():
 
 def test_a_legend_names_only_the_states_that_occur():
     shown = words(svg(two_pages([("p", 1, "normal", None, "A", False, False, 1)])))
-    assert "current version" in shown and not {"redirect", "dead", "unused", "replaced version"} & set(shown)
+    assert "current version" in shown and not {
+        "redirect",
+        "dead",
+        "unused",
+        "replaced version",
+    } & set(shown)
 
 
 def test_arrows_lead_from_a_version_to_the_middle_of_the_next_on_its_own_page():
@@ -310,20 +451,30 @@ def test_arrows_lead_from_a_version_to_the_middle_of_the_next_on_its_own_page():
 
 
 def test_arrows_of_a_crowded_page_keep_lanes_of_their_own_and_off_the_next_page():
-    many = [("p", n, "normal", 40 - n if n < 20 else None, "", n < 20, False, 0) for n in range(1, 40)]
+    many = [
+        ("p", n, "normal", 40 - n if n < 20 else None, "", n < 20, False, 0) for n in range(1, 40)
+    ]
     rows = page_rows(two_pages([*many, ("q", 1, "normal", None, "", False, False, 1)]))
     lanes = rows.loc[rows["to"].notna(), "lane"]
     assert lanes.is_unique and lanes.max() < rows.loc[rows["page"] == "q", "left"].min()
 
 
 def test_pages_that_do_not_fit_in_a_row_go_on_below():
-    rows = page_rows(two_pages([(f"page {n}", 1, "normal", None, "A", False, False, 1) for n in range(5)], per_row=2))
+    rows = page_rows(
+        two_pages(
+            [(f"page {n}", 1, "normal", None, "A", False, False, 1) for n in range(5)], per_row=2
+        )
+    )
     assert rows["left"].round(2).tolist() == [0.06, 1.06, 0.06, 1.06, 0.06]
     assert rows["top"].is_monotonic_increasing and rows["top"].nunique() == 3
 
 
 def test_a_heap_only_tuple_is_dashed_and_an_index_entry_is_a_triangle():
-    dashed = [layer["mark"]["strokeDash"] for layer in two_pages().spec()["layer"] if layer["mark"]["type"] == "rect"]
+    dashed = [
+        layer["mark"]["strokeDash"]
+        for layer in two_pages().spec()["layer"]
+        if layer["mark"]["type"] == "rect"
+    ]
     assert dashed == [[1, 0], [4, 2.5]]
     rows = page_rows(two_pages())
     drawn = rows.loc[rows["entries"] > 0]
@@ -336,28 +487,52 @@ def test_a_heap_only_tuple_is_dashed_and_an_index_entry_is_a_triangle():
     "frame, complaint",
     [
         (pd.DataFrame({"page": ["p"], "line_pointer": [1], "state": ["normal"]}), "lacks to"),
-        (pd.DataFrame({"page": ["p"], "line_pointer": [1], "state": ["frozen"], "to": [None]}), "unknown state of a line pointer: frozen"),
+        (
+            pd.DataFrame({"page": ["p"], "line_pointer": [1], "state": ["frozen"], "to": [None]}),
+            "unknown state of a line pointer: frozen",
+        ),
         (pd.DataFrame({"page": [], "line_pointer": [], "state": [], "to": []}), "empty"),
     ],
 )
 def test_a_page_that_cannot_be_drawn_is_refused(frame, complaint):
     with pytest.raises(ValueError, match=complaint):
-        charts.heap_pages(frame, **WORDS)
+        charts.heap_pages(frame, SAID)
 
 
 def test_a_page_needs_nothing_but_its_line_pointers():
-    frame = pd.DataFrame({"page": ["p"] * 2, "line_pointer": [1, 2], "state": ["redirect", "normal"], "to": [2, None]})
-    assert {"redirect", "current version"} <= set(words(svg(charts.heap_pages(frame, **WORDS))))
+    frame = pd.DataFrame(
+        {
+            "page": ["p"] * 2,
+            "line_pointer": [1, 2],
+            "state": ["redirect", "normal"],
+            "to": [2, None],
+        }
+    )
+    assert {"redirect", "current version"} <= set(words(svg(charts.heap_pages(frame, SAID))))
+
+
 def plan_grid(points: int = 4, **changes) -> charts.Figure:
     """A grid whose left half takes one plan and whose right half another, but for one corner."""
     at = [((n + 0.5) / points) ** 2 for n in range(points)]
     rows = [
-        {"x": x, "y": y, "cost": 10 * i + j, "title": "hash join" if i < points // 2 else "nested loop", "plan": "Hash Join\n\u2003Seq Scan" if i < points // 2 else "Nested Loop"}
-        for i, x in enumerate(at) for j, y in enumerate(at)
-    ]  # fmt: skip
+        {
+            "x": x,
+            "y": y,
+            "cost": 10 * i + j,
+            "title": "hash join" if i < points // 2 else "nested loop",
+            "plan": "Hash Join\n\u2003Seq Scan" if i < points // 2 else "Nested Loop",
+        }
+        for i, x in enumerate(at)
+        for j, y in enumerate(at)
+    ]
     rows[-1] |= {"plan": "Merge Join", "title": "merge join"}
     frame = pd.DataFrame(rows).drop(columns=changes.pop("without", []))
-    return charts.plan_diagram(changes.pop("change", lambda f: f)(frame), x_quantity="selectivity of a", y_quantity="selectivity of b", **WORDS | changes)
+    return charts.plan_diagram(
+        changes.pop("change", lambda f: f)(frame),
+        SAID,
+        charts.Axis("selectivity of a"),
+        charts.Axis("selectivity of b"),
+    )
 
 
 def test_neighbours_of_one_plan_are_one_rectangle_and_cover_the_grid():
@@ -365,23 +540,38 @@ def test_neighbours_of_one_plan_are_one_rectangle_and_cover_the_grid():
     cells = pd.DataFrame(rows)
     # the left half; the right half below the corner; its last row, left of the corner; the corner
     assert len(cells) == 4
-    assert ((cells["right"] - cells["left"]) * (cells["top"] - cells["bottom"])).sum() == pytest.approx(1)
-    assert cells.set_index("letter").loc["A", ["left", "right", "least_cost", "most_cost"]].tolist()[2:] == [0, 13]
-    assert sorted(set(cells["letter"])) == ["A", "B", "C"] and cells.groupby("letter")["first_of_plan"].sum().eq(1).all()
+    assert (
+        (cells["right"] - cells["left"]) * (cells["top"] - cells["bottom"])
+    ).sum() == pytest.approx(1)
+    assert cells.set_index("letter").loc[
+        "A", ["left", "right", "least_cost", "most_cost"]
+    ].tolist()[2:] == [0, 13]
+    assert (
+        sorted(set(cells["letter"])) == ["A", "B", "C"]
+        and cells.groupby("letter")["first_of_plan"].sum().eq(1).all()
+    )
 
 
 def test_a_plan_is_spelt_out_only_where_its_region_is_clicked():
     spec = plan_grid().spec()
     tree = spec["layer"][-1]
     assert {"filter": {"param": "region", "empty": False}} in tree["transform"]
-    assert spec["params"][0]["name"] == "region" and spec["params"][0]["select"]["fields"] == ["letter"]
+    assert spec["params"][0]["name"] == "region" and spec["params"][0]["select"]["fields"] == [
+        "letter"
+    ]
     shown = words(svg(plan_grid()))
-    assert "A: hash join" in shown and "Click a region to see its plan." in shown and not [word for word in shown if "Seq Scan" in word]
+    assert (
+        "A: hash join" in shown
+        and "Click a region to see its plan." in shown
+        and not [word for word in shown if "Seq Scan" in word]
+    )
 
 
 def test_more_plans_than_colours_share_the_last_one():
     points = 4
-    figure = plan_grid(points, change=lambda f: f.assign(plan=[f"plan {n}" for n in range(points**2)]))
+    figure = plan_grid(
+        points, change=lambda f: f.assign(plan=[f"plan {n}" for n in range(points**2)])
+    )
     (rows,) = figure.spec()["datasets"].values()
     assert len({row["legend"] for row in rows}) == len(charts.CATEGORIES)
     assert sum(row["letter"] == "+" for row in rows) == points**2 - len(charts.CATEGORIES) + 1
@@ -389,7 +579,11 @@ def test_more_plans_than_colours_share_the_last_one():
 
 @pytest.mark.parametrize(
     "changes, complaint",
-    [({"without": ["cost"]}, "lacks cost"), ({"change": lambda f: f.iloc[1:]}, "every point of its grid"), ({"change": lambda f: pd.concat([f, f])}, "every point of its grid")],
+    [
+        ({"without": ["cost"]}, "lacks cost"),
+        ({"change": lambda f: f.iloc[1:]}, "every point of its grid"),
+        ({"change": lambda f: pd.concat([f, f])}, "every point of its grid"),
+    ],
 )
 def test_a_grid_that_cannot_be_drawn_is_refused(changes, complaint):
     with pytest.raises(ValueError, match=complaint):
@@ -397,10 +591,14 @@ def test_a_grid_that_cannot_be_drawn_is_refused(changes, complaint):
 
 
 def test_names_of_lines_that_end_together_stand_apart():
-    """Four lines, three of which end within a few pixels: names keep their order and their height."""
+    """Four lines, three of which end within a few pixels: names keep order and height."""
     ends = {"low": 1.0, "near": 1.01, "nearer": 1.015, "far": 2.0}
-    rows = [{"series": name, "x": x, "value": x * end, "kind": "measured"} for name, end in ends.items() for x in (1, 2)]
-    drawn = charts.lines(pd.DataFrame(rows), question="Q", caption="C", description="D", x_quantity="x", x_unit="", quantity="y", unit="")
+    rows = [
+        {"series": name, "x": x, "value": x * end, "kind": "measured"}
+        for name, end in ends.items()
+        for x in (1, 2)
+    ]
+    drawn = charts.lines(pd.DataFrame(rows), SAID, charts.Axis("x"), charts.Axis("y"))
     (data,) = drawn.spec()["datasets"].values()
     named = {row["series"]: row["lift"] for row in data if row["named"]}
     assert named["low"] == 0 == named["far"]
@@ -408,35 +606,46 @@ def test_names_of_lines_that_end_together_stand_apart():
 
 
 @pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("facet", [None, "kind"])
-def test_a_picture_of_its_own_has_the_width_and_the_theme_asked_for(facet, dark):
-    figure = ladder(facet=facet)
+@pytest.mark.parametrize("panel", [False, True])
+def test_a_picture_of_its_own_has_the_width_and_the_theme_asked_for(panel, dark):
+    figure = ladder(panel=panel)
     narrow, wide = (ET.fromstring(charts.svg(figure, width, dark)) for width in (330, 640))
     for picture, width in ((narrow, 330), (wide, 640)):
         assert width * 0.8 < float(picture.get("width")) < width * 1.35
     colours = {element.get("fill") for element in wide.iter("{http://www.w3.org/2000/svg}text")}
-    assert (charts._DARK if dark else charts._LIGHT)["axis"]["labelColor"] in colours
-    assert figure.spec() == ladder(facet=facet).spec()
+    assert (figure_module.DARK if dark else figure_module.LIGHT)["axis"]["labelColor"] in colours
+    assert figure.spec() == ladder(panel=panel).spec()
 
 
 def test_a_legend_fits_into_a_narrow_picture():
     wide = pages().spec()
-    narrow = charts._with_legends(wide, columns=2)
-    assert "'columns': 3" in str(wide) and "'columns': 3" not in str(narrow) and "'columns': 2" in str(narrow)
+    narrow = figure_module.with_legends(wide, columns=2)
+    assert (
+        "'columns': 3" in str(wide)
+        and "'columns': 3" not in str(narrow)
+        and "'columns': 2" in str(narrow)
+    )
     assert narrow["datasets"] == wide["datasets"]
 
 
 def test_the_picture_inside_a_page_is_the_same_drawing_but_lean():
     figure = sweep()
-    raw = vl_convert.vegalite_to_svg(charts._picture(figure.spec()), vl_version=charts.VEGALITE_VERSION)
-    lean = charts._lean(raw)
+    raw = vl_convert.vegalite_to_svg(
+        figure_module.picture_of(figure.spec()), vl_version=charts.VEGALITE_VERSION
+    )
+    lean = figure_module.lean(raw)
     before, after = (ET.fromstring(picture) for picture in (raw, lean))
     assert [tag.tag for tag in before.iter()] == [tag.tag for tag in after.iter()]
     assert list(before.itertext()) == list(after.itertext())
     assert len(lean) < 0.8 * len(raw) and "aria-" not in lean
 
     def places(picture):
-        return [float(number) for tag in picture.iter() for name in ("d", "transform") for number in re.findall(r"-?[0-9.]+", tag.get(name, ""))]
+        return [
+            float(number)
+            for tag in picture.iter()
+            for name in ("d", "transform")
+            for number in re.findall(r"-?[0-9.]+", tag.get(name, ""))
+        ]
 
     assert places(before) == pytest.approx(places(after), abs=0.006) and len(places(after)) > 50
     assert base64.b64encode(lean.encode()).decode() in figure._repr_mimebundle_()["text/html"]

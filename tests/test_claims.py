@@ -1,10 +1,11 @@
-"""The ledger is whole and damage is named; every predicate decides every case, boundaries included."""
+"""The ledger is whole, damage is named, every predicate decides every case and boundary."""
 
 import csv
 import json
 import math
 import os
 import re
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -12,27 +13,47 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgrerun import claims, published, statistics
-from pgrerun.claims import VERDICTS, Claim, Judge, Predicate, Verdict
 from pgrerun.errors import BookError, CannotMeasure, RecordError, RerunError
-from pgrerun.runs import Run, load
-from pgrerun.statistics import Interval
+from pgrerun.record import claims, printed, statistics
+from pgrerun.record.claims import VERDICTS, Claim, Judge, Predicate, Verdict
+from pgrerun.record.runs import Run, load
+from pgrerun.record.statistics import Interval
 
 CHAPTERS = {
-    "profiling": 27, "wisconsin": 18, "tp1": 20, "optimizer": 30, "four_tactics": 60, "hot": 35,
-    "explorations": 37, "scalability": 40, "access_paths": 33, "measuring": 12,
-}  # fmt: skip
+    "profiling": 27,
+    "wisconsin": 18,
+    "tp1": 20,
+    "optimizer": 30,
+    "four_tactics": 60,
+    "hot": 35,
+    "explorations": 37,
+    "scalability": 40,
+    "access_paths": 33,
+    "measuring": 12,
+}
 
 
 def claim(predicate, printed=None, margin=0.05, **more):
     kind = "bug" if predicate is Predicate.BUG else "number"
     return Claim(
         **{
-            "id": "lai-001", "document": "postgres-1990", "section": "3.2.2", "chapter": "tp1", "kind": kind,
-            "claim": "It is faster.", "published_value": "", "idea_for_a_retest": "", "headline": False,
-            "predicate": predicate, "expression": "", "printed": printed, "margin": margin, "needs": "",
-            "quantity": "ratio of b to a", **more,
-        }  # fmt: skip
+            "id": "lai-001",
+            "document": "postgres-1990",
+            "section": "3.2.2",
+            "chapter": "tp1",
+            "kind": kind,
+            "claim": "It is faster.",
+            "published_value": "",
+            "idea_for_a_retest": "",
+            "headline": False,
+            "predicate": predicate,
+            "expression": "",
+            "printed": printed,
+            "margin": margin,
+            "needs": "",
+            "quantity": "ratio of b to a",
+            **more,
+        }
     )
 
 
@@ -44,9 +65,8 @@ def interval(low, high, n=7):
 
 
 def test_the_ledger_has_every_claim_in_its_chapter():
-    found = claims.ledger()
-    assert len(found) == sum(CHAPTERS.values())
-    assert {c: sum(x.chapter == c for x in found.values()) for c in CHAPTERS} == CHAPTERS
+    counted = Counter(claim.chapter for claim in claims.ledger().values())
+    assert counted.items() >= CHAPTERS.items()
 
 
 def test_each_chapter_has_a_few_headlines():
@@ -59,38 +79,69 @@ def test_every_tp1_claim_can_be_judged_and_printed_effects_come_from_the_tables(
     tp1 = [c for c in claims.ledger().values() if c.chapter == "tp1"]
     assert all(c.predicate for c in tp1)
     printed = {c.id: c.printed for c in tp1 if c.printed is not None}
-    assert printed == pytest.approx({
-        "lai-045": 11.86 / 6, "lai-046": 2 / (0.893 / 0.699), "lai-047": 1.21 / 0.893, "lai-048": 100 / 80, "lai-049": 6,
-        "lai-051": 25 / 16, "lai-054": 0.99 / 0.699, "lai-058": 1.25 / 0.699, "lai-059": 2, "lai-085": 1,
-    })  # fmt: skip
-    assert not any(character.isdigit() for c in tp1 for character in c.expression.replace("tp1", "").replace("2 *", ""))
+    assert printed == pytest.approx(
+        {
+            "lai-045": 11.86 / 6,
+            "lai-046": 2 / (0.893 / 0.699),
+            "lai-047": 1.21 / 0.893,
+            "lai-048": 100 / 80,
+            "lai-049": 6,
+            "lai-051": 25 / 16,
+            "lai-054": 0.99 / 0.699,
+            "lai-058": 1.25 / 0.699,
+            "lai-059": 2,
+            "lai-085": 1,
+        }
+    )
+    assert not any(
+        character.isdigit()
+        for c in tp1
+        for character in c.expression.replace("tp1", "").replace("2 *", "")
+    )
 
 
 def test_every_hot_claim_can_be_judged_and_printed_effects_come_from_the_tables():
     hot = [c for c in claims.ledger().values() if c.chapter == "hot"]
     assert all(c.predicate for c in hot)
     printed = {c.id: c.printed for c in hot if c.printed is not None}
-    assert printed == pytest.approx({
-        "hot-001": 2006.098739 / 1007.451264, "hot-002": (157895 + 49284) / (157895 + 43), "hot-012": 1024 / 976,
-        "hot-015": 1 + 49284 / 157895, "hot-021": 1.05, "hot-023": 363.444429 / 416.659906, "hot-024": 659.870628 / 321.88984,
-        "hot-026": 415.854569 / 363.444429, "hot-035": 1007.451264 / 976,
-    })  # fmt: skip
+    assert printed == pytest.approx(
+        {
+            "hot-001": 2006.098739 / 1007.451264,
+            "hot-002": (157895 + 49284) / (157895 + 43),
+            "hot-012": 1024 / 976,
+            "hot-015": 1 + 49284 / 157895,
+            "hot-021": 1.05,
+            "hot-023": 363.444429 / 416.659906,
+            "hot-024": 659.870628 / 321.88984,
+            "hot-026": 415.854569 / 363.444429,
+            "hot-035": 1007.451264 / 976,
+        }
+    )
     numerals = re.compile(r"(?<![\w.])\d+(?![\w.])")
-    assert {n for c in hot for n in numerals.findall(c.expression)} <= {"1", "100"}  # a share from per cent
+    assert {n for c in hot for n in numerals.findall(c.expression)} <= {
+        "1",
+        "100",
+    }  # a share from per cent
 
 
 def test_sources_are_said_in_words():
     assert claims.ledger()["hot-027"].source == "the HOT thread of 2007, message 4 and message 5"
-    assert claims.ledger()["lai-059"].source == "the POSTGRES report of 1990, Abstract and section 5"
+    assert (
+        claims.ledger()["lai-059"].source == "the POSTGRES report of 1990, Abstract and section 5"
+    )
 
 
 @pytest.fixture
 def damaged(tmp_path):
-    """Write a ledger of the first three claims, with changed cells in the line of the second (line 3)."""
+    """Write a ledger of the first three claims, with changed cells in line 3, the second."""
 
     def write(**cells):
         with open(claims.LEDGER, newline="", encoding="utf-8") as file:
-            rows = [row for row in csv.DictReader(file) if row["id"] in ("lai-045", "lai-046", "lai-060")]
+            rows = [
+                row
+                for row in csv.DictReader(file)
+                if row["id"] in ("lai-045", "lai-046", "lai-060")
+            ]
         rows[1].update(cells)
         path = tmp_path / "claims.csv"
         with open(path, "w", newline="", encoding="utf-8") as file:
@@ -146,7 +197,15 @@ def test_lines_are_counted_through_cells_that_span_lines(damaged):
         claims.ledger(path)
 
 
-@pytest.mark.parametrize("change", [lambda t: t.replace("quantity", "quality", 1), lambda t: t + "lai-099,short\n", lambda t: t + 'x,"open', lambda t: ""])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda t: t.replace("quantity", "quality", 1),
+        lambda t: t + "lai-099,short\n",
+        lambda t: t + 'x,"open',
+        lambda t: "",
+    ],
+)
 def test_a_ledger_of_another_shape_is_refused(damaged, change):
     path = damaged()
     path.write_text(change(path.read_text()))
@@ -196,7 +255,10 @@ def test_ratio(low, high, verdict):
     assert claims.judge(claim(Predicate.RATIO, 1.5), interval(low, high)).verdict is verdict
 
 
-@pytest.mark.parametrize(("low", "high", "verdict"), [e for e in EFFECTS if e[:2] not in [(1.4, 1.5), (0.9, 1 / 1.05), (1.05, 1.6)]])
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [e for e in EFFECTS if e[:2] not in [(1.4, 1.5), (0.9, 1 / 1.05), (1.05, 1.6)]],
+)
 def test_a_printed_effect_below_one_reads_the_other_way_round(low, high, verdict):
     found = claims.judge(claim(Predicate.RATIO, 1 / 1.5), interval(low, high).inverse())
     assert found.verdict is verdict
@@ -205,9 +267,16 @@ def test_a_printed_effect_below_one_reads_the_other_way_round(low, high, verdict
 
 @pytest.mark.parametrize(
     ("low", "high", "verdict"),
-    [(1.06, 9, Verdict.HOLDS), (1.06, 1.07, Verdict.HOLDS), (1.05, 2, Verdict.NOT_RESOLVED), (1.01, 1.04, Verdict.GONE),
-     (0.9, 1.1, Verdict.NOT_RESOLVED), (0.5, 0.95, Verdict.REVERSED), (0.5, 0.96, Verdict.NOT_RESOLVED)],
-)  # fmt: skip
+    [
+        (1.06, 9, Verdict.HOLDS),
+        (1.06, 1.07, Verdict.HOLDS),
+        (1.05, 2, Verdict.NOT_RESOLVED),
+        (1.01, 1.04, Verdict.GONE),
+        (0.9, 1.1, Verdict.NOT_RESOLVED),
+        (0.5, 0.95, Verdict.REVERSED),
+        (0.5, 0.96, Verdict.NOT_RESOLVED),
+    ],
+)
 def test_direction(low, high, verdict):
     assert claims.judge(claim(Predicate.DIRECTION), interval(low, high)).verdict is verdict
 
@@ -215,12 +284,14 @@ def test_direction(low, high, verdict):
 @given(st.floats(0.2, 5), st.floats(1.0, 2.0), st.floats(1.2, 4), st.floats(0.01, 0.15))
 def test_ratio_verdicts_mean_what_they_say(low, width, effect, margin):
     high = low * width
-    verdict = claims.judge(claim(Predicate.RATIO, effect, margin), Interval(low, low, high, 7)).verdict
+    verdict = claims.judge(
+        claim(Predicate.RATIO, effect, margin), Interval(low, low, high, 7)
+    ).verdict
     assert verdict in VERDICTS[Predicate.RATIO]
     if verdict is Verdict.HOLDS:
         assert high >= effect and low > 1 + margin
     if verdict is Verdict.WEAKER:
-        assert 1 < low and high < effect
+        assert low > 1 and high < effect
     if verdict is Verdict.REVERSED:
         assert high < 1 / (1 + margin)
     if verdict is Verdict.GONE:
@@ -233,11 +304,17 @@ def test_notes_say_what_the_verdict_leaves_open():
     judge = lambda low, high: claims.judge(claim(Predicate.RATIO, 1.5), interval(low, high)).note
     assert "larger than printed" in judge(1.6, 1.8) and judge(1.4, 1.6) == ""
     assert "claimed one" in judge(1.01, 1.6) and "isn't the claimed" in judge(0.9, 0.99)
-    assert "printed effect can" in judge(0.9, 1.2) and judge(0.9, 1.6) == "no effect can't be excluded"
-    assert claims.judge(claim(Predicate.DIRECTION), interval(0.9, 1.2), "on a busy machine").note.endswith("; on a busy machine")
+    assert (
+        "printed effect can" in judge(0.9, 1.2) and judge(0.9, 1.6) == "no effect can't be excluded"
+    )
+    assert claims.judge(
+        claim(Predicate.DIRECTION), interval(0.9, 1.2), "on a busy machine"
+    ).note.endswith("; on a busy machine")
 
 
-@pytest.mark.parametrize("predicate", [Predicate.RATIO, Predicate.DIRECTION, Predicate.AT_MOST, Predicate.AT_LEAST])
+@pytest.mark.parametrize(
+    "predicate", [Predicate.RATIO, Predicate.DIRECTION, Predicate.AT_MOST, Predicate.AT_LEAST]
+)
 def test_too_few_pairs_decide_nothing(predicate):
     printed = None if predicate is Predicate.DIRECTION else 1.5
     found = claims.judge(claim(predicate, printed), interval(1.6, 1.8, n=4))
@@ -268,24 +345,36 @@ def test_bounds(evidence, at_most, at_least):
 
 
 def test_a_mixed_bound_names_its_parts():
-    assert claims.judge(claim(Predicate.AT_MOST, 6), {"reads": 5, "writes": 7}).note == "reads: holds; writes: reversed"
+    assert (
+        claims.judge(claim(Predicate.AT_MOST, 6), {"reads": 5, "writes": 7}).note
+        == "reads: holds; writes: reversed"
+    )
 
 
-@pytest.mark.parametrize(("value", "verdict"), [(0.3, Verdict.HOLDS), (0.1 + 0.2, Verdict.HOLDS), (0.31, Verdict.GONE)])
+@pytest.mark.parametrize(
+    ("value", "verdict"), [(0.3, Verdict.HOLDS), (0.1 + 0.2, Verdict.HOLDS), (0.31, Verdict.GONE)]
+)
 def test_equals(value, verdict):
     assert claims.judge(claim(Predicate.EQUALS, 0.3), value).verdict is verdict
 
 
 @pytest.mark.parametrize(
     ("facts", "verdict"),
-    [({"a": True, "b": np.True_}, Verdict.HOLDS), ({"a": True, "b": False}, Verdict.WEAKER), ({"a": False}, Verdict.GONE)],
+    [
+        ({"a": True, "b": np.True_}, Verdict.HOLDS),
+        ({"a": True, "b": False}, Verdict.WEAKER),
+        ({"a": False}, Verdict.GONE),
+    ],
 )
 def test_facts(facts, verdict):
     found = claims.judge(claim(Predicate.FACTS), facts)
     assert found.verdict is verdict and json.dumps(found.as_dict())
 
 
-@pytest.mark.parametrize(("there", "verdict"), [(True, Verdict.STILL_THERE), (False, Verdict.FIXED), (np.False_, Verdict.FIXED)])
+@pytest.mark.parametrize(
+    ("there", "verdict"),
+    [(True, Verdict.STILL_THERE), (False, Verdict.FIXED), (np.False_, Verdict.FIXED)],
+)
 def test_bug(there, verdict):
     assert claims.judge(claim(Predicate.BUG), there).verdict is verdict
 
@@ -293,12 +382,22 @@ def test_bug(there, verdict):
 @pytest.mark.parametrize(
     ("predicate", "evidence"),
     [
-        (Predicate.RATIO, True), (Predicate.RATIO, "1.5"), (Predicate.RATIO, None), (Predicate.RATIO, {"a": 1.0}),
-        (Predicate.AT_MOST, {}), (Predicate.AT_MOST, {"a": True}), (Predicate.EQUALS, interval(1, 2)),
-        (Predicate.FACTS, {}), (Predicate.FACTS, True), (Predicate.FACTS, {"a": 1}), (Predicate.FACTS, {"a": interval(1, 2)}),
-        (Predicate.BUG, 0), (Predicate.BUG, "no"), (Predicate.BUG, None),
+        (Predicate.RATIO, True),
+        (Predicate.RATIO, "1.5"),
+        (Predicate.RATIO, None),
+        (Predicate.RATIO, {"a": 1.0}),
+        (Predicate.AT_MOST, {}),
+        (Predicate.AT_MOST, {"a": True}),
+        (Predicate.EQUALS, interval(1, 2)),
+        (Predicate.FACTS, {}),
+        (Predicate.FACTS, True),
+        (Predicate.FACTS, {"a": 1}),
+        (Predicate.FACTS, {"a": interval(1, 2)}),
+        (Predicate.BUG, 0),
+        (Predicate.BUG, "no"),
+        (Predicate.BUG, None),
     ],
-)  # fmt: skip
+)
 def test_evidence_of_the_wrong_kind_is_a_bug_of_the_chapter(predicate, evidence):
     printed = 2.0 if predicate in claims.WITH_PRINTED else None
     with pytest.raises(TypeError, match="lai-001"):
@@ -312,15 +411,25 @@ def test_a_claim_without_predicate_has_no_judge():
 
 def test_set_aside_names_the_capability():
     found = claims.set_aside(claim(Predicate.BUG), "restart", "it needs a restart")
-    assert (found.verdict, found.capability, found.evidence) == (Verdict.NOT_TESTABLE, "restart", None)
+    assert (found.verdict, found.capability, found.evidence) == (
+        Verdict.NOT_TESTABLE,
+        "restart",
+        None,
+    )
 
 
-@pytest.mark.parametrize("expression, value", [("1.25/0.5", 2.5), ("(1 + 2) * 3 - 4", 5), ("tp1_stages.two.tp1", 0.893), (" 7 ", 7)])
+@pytest.mark.parametrize(
+    "expression, value",
+    [("1.25/0.5", 2.5), ("(1 + 2) * 3 - 4", 5), ("tp1_stages.two.tp1", 0.893), (" 7 ", 7)],
+)
 def test_printed_arithmetic(expression, value):
     assert claims.evaluate(expression) == value
 
 
-@pytest.mark.parametrize("expression", ["", "x", "x.y", "a.b.c.d", "-1", "True", "1e308*10", "'1'", "[1]", "2**3", "max(1,2)"])
+@pytest.mark.parametrize(
+    "expression",
+    ["", "x", "x.y", "a.b.c.d", "-1", "True", "1e308*10", "'1'", "[1]", "2**3", "max(1,2)"],
+)
 def test_printed_arithmetic_can_do_nothing_else(expression):
     with pytest.raises((ValueError, RecordError)):
         claims.evaluate(expression)
@@ -329,12 +438,27 @@ def test_printed_arithmetic_can_do_nothing_else(expression):
 # ---- a chapter's judge
 
 TP1 = {
-    "lai-045": interval(1.5, 2.2), "lai-046": 1.1, "lai-047": interval(1.0, 1.2), "lai-048": interval(1.2, 1.3),
-    "lai-049": {"reads": 5.5, "writes": 7.0}, "lai-050": {"a": True, "b": False}, "lai-051": 20.0, "lai-052": {"a": True}, "lai-053": {"a": False},
-    "lai-054": interval(1.4, 1.5), "lai-055": interval(0.5, 0.6), "lai-056": {"a": True, "b": False}, "lai-057": {"a": True},
-    "lai-058": interval(3, 4), "lai-059": interval(1.6, 1.8), "lai-060": False, "lai-061": {"a": True},
-    "lai-084": interval(2, 3), "lai-085": 3, "lai-086": {"a": True},
-}  # fmt: skip
+    "lai-045": interval(1.5, 2.2),
+    "lai-046": 1.1,
+    "lai-047": interval(1.0, 1.2),
+    "lai-048": interval(1.2, 1.3),
+    "lai-049": {"reads": 5.5, "writes": 7.0},
+    "lai-050": {"a": True, "b": False},
+    "lai-051": 20.0,
+    "lai-052": {"a": True},
+    "lai-053": {"a": False},
+    "lai-054": interval(1.4, 1.5),
+    "lai-055": interval(0.5, 0.6),
+    "lai-056": {"a": True, "b": False},
+    "lai-057": {"a": True},
+    "lai-058": interval(3, 4),
+    "lai-059": interval(1.6, 1.8),
+    "lai-060": False,
+    "lai-061": {"a": True},
+    "lai-084": interval(2, 3),
+    "lai-085": 3,
+    "lai-086": {"a": True},
+}
 
 
 def test_a_whole_chapter_is_judged_once_and_recorded(tmp_path, monkeypatch):
@@ -352,10 +476,17 @@ def test_a_whole_chapter_is_judged_once_and_recorded(tmp_path, monkeypatch):
         judge.close()
     table = judge.table()
     assert list(table.index) == claimed
-    assert table.verdict["lai-059"] == "weaker" and table.high["lai-059"] == 1.8 and table.headline["lai-059"]
+    assert (
+        table.verdict["lai-059"] == "weaker"
+        and table.high["lai-059"] == 1.8
+        and table.headline["lai-059"]
+    )
     assert math.isnan(table.estimate["lai-060"]) and table.verdict["lai-056"] == "not testable here"
     stored = {v["claim"]: v for v in load("mine", "tp1").verdicts}
-    assert stored["lai-059"]["evidence"]["high"] == 1.8 and stored["lai-056"]["capability"] == "restart"
+    assert (
+        stored["lai-059"]["evidence"]["high"] == 1.8
+        and stored["lai-056"]["capability"] == "restart"
+    )
     assert stored["lai-049"]["evidence"]["writes"]["estimate"] == 7.0
 
 
@@ -364,7 +495,9 @@ def test_an_incomplete_chapter_is_refused():
     judge.judge("lai-059", 2.0)
     judge.judge("lai-059", 2.0)
     others = CHAPTERS["tp1"] - 1
-    with pytest.raises(RerunError, match=f"{others} of its claims were left unjudged: lai-045") as caught:
+    with pytest.raises(
+        RerunError, match=f"{others} of its claims were left unjudged: lai-045"
+    ) as caught:
         judge.close()
     assert "more than once: lai-059" in str(caught.value)
 
@@ -381,13 +514,21 @@ def test_claims_of_others_are_refused():
 
 def test_a_declared_need_that_is_missing_sets_the_claim_aside(monkeypatch):
     needy = claim(Predicate.FACTS, id="lai-052", needs="contrib:pg_buffercache")
-    monkeypatch.setattr(claims, "ledger", lambda: {needy.id: needy})
-    assert Judge("tp1", can=lambda capability: True).judge("lai-052", {"a": True}).verdict is Verdict.HOLDS
+    monkeypatch.setattr(claims, "ledger", lambda *file: {needy.id: needy})
+    assert (
+        Judge("tp1", can=lambda capability: True).judge("lai-052", {"a": True}).verdict
+        is Verdict.HOLDS
+    )
     found = Judge("tp1", can=lambda capability: False).judge("lai-052", {"a": True})
     assert found.verdict is Verdict.NOT_TESTABLE and found.capability == "contrib:pg_buffercache"
     needy = claim(Predicate.FACTS, id="lai-052", needs="restart and direct I/O")
-    assert needy.capabilities == ("restart", "direct I/O") and claim(Predicate.FACTS).capabilities == ()
-    found = Judge("tp1", can=lambda capability: capability == "restart").judge("lai-052", {"a": True})
+    assert (
+        needy.capabilities == ("restart", "direct I/O")
+        and claim(Predicate.FACTS).capabilities == ()
+    )
+    found = Judge("tp1", can=lambda capability: capability == "restart").judge(
+        "lai-052", {"a": True}
+    )
     assert found.verdict is Verdict.NOT_TESTABLE and found.capability == "direct I/O"
 
 
@@ -395,13 +536,23 @@ def test_the_ledger_agrees_with_the_documents_where_they_are_at_hand():
     folder = os.environ.get("PGRERUN_DOCUMENTS")
     if not folder:
         pytest.skip("PGRERUN_DOCUMENTS names no folder with the documents' texts")
-    for name, file in published.DOCUMENTS.values():
-        assert (Path(folder) / file).is_file(), name
-    sections = {name: published.sections((Path(folder) / file).read_text("utf-8")) for name, (_, file) in published.DOCUMENTS.items()}
+    files = {name: Path(folder) / one.file for name, one in printed.DOCUMENTS.items() if one.file}
+    sections = {name: printed.sections(path.read_text("utf-8")) for name, path in files.items()}
     for c in claims.ledger().values():
+        if c.document not in sections:
+            continue
         text = " ".join(sections[c.document].values()).lower()
         if c.document == "hot-2007":
-            text = " ".join(sections[c.document][place.strip()] for place in c.section.split(";")).lower()
+            text = " ".join(
+                sections[c.document][place.strip()] for place in c.section.split(";")
+            ).lower()
         if c.chapter in ("tp1", "hot"):
-            for value in filter(None, re.split("; | vs | -> | on | to | / ", c.published_value.lower())):
+            for value in filter(
+                None, re.split("; | vs | -> | on | to | / ", c.published_value.lower())
+            ):
                 assert value in text, (c.id, value)
+
+
+def test_a_number_that_is_none_decides_nothing():
+    found = claims.judge(claim(Predicate.RATIO, printed=2.0), math.nan)
+    assert found.verdict is Verdict.NOT_RESOLVED

@@ -1,41 +1,98 @@
-"""The HOT chapter's own verbs: chains, kinds of update, growth and its theory, rewrites, and words under any outcome."""
+"""The chapter `hot`: pages, kinds of update, growth and its model, side effects, and sentences."""
 
-from types import SimpleNamespace
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from pgrerun import claims, published, statistics
-from pgrerun.chapters.hot import bank, budget, chain, drawn, growth, speed, ways, words, worries
-from pgrerun.chapters.hot.bank import AS_BEFORE, BRIN, HOT, INDEXED, NO_HOT, Bank, churn, counted, snapshot
+from pgrerun.chapter import Chapter
+from pgrerun.chapters.hot import charts, sentences
+from pgrerun.chapters.hot.evidence import eligibility as eligible
+from pgrerun.chapters.hot.evidence import growth as grown
+from pgrerun.chapters.hot.evidence import page as seen
+from pgrerun.chapters.hot.evidence import side_effects as feared
+from pgrerun.chapters.hot.evidence import throughput as speed
+from pgrerun.chapters.hot.evidence import wal_volume as volume
+from pgrerun.chapters.hot.experiments import (
+    eligibility,
+    growth,
+    page,
+    side_effects,
+    throughput,
+    wal_volume,
+)
+from pgrerun.chapters.hot.variants import (
+    BRIN,
+    FULL,
+    HOT,
+    INDEXED,
+    NO_HOT,
+    REDUCED,
+    SCRIPTS,
+    UNPRUNED,
+    UPDATES,
+    load,
+    relations,
+    run_in_server,
+    run_pgbench,
+    snapshot,
+    updates,
+    vacuum,
+)
 from pgrerun.errors import CannotMeasure
-from pgrerun.server import Cluster
+from pgrerun.lab.experiment import Variant
+from pgrerun.lab.instruments.counters import counts
+from pgrerun.lab.instruments.sizes import pages
+from pgrerun.lab.relations.pgbench import BALANCES, Pgbench
+from pgrerun.record import claims, printed, statistics
+from tests.servers import small_chapter
 
-TINY = {"profile": "ci", "seed": 2007, "pairs": 5, "clients": 2, "accounts": 300, "timed_accounts": 50, "rounds": 1}
+TINY = {"pairs": 5, "clients": 2, "accounts": 300, "timed_accounts": 50, "rounds": 1}
 
 
 @pytest.fixture(scope="module")
-def server():
-    with Cluster(settings={"shared_buffers": "32MB"}) as cluster:
-        yield cluster
+def chapter(tmp_path_factory) -> Iterator[Chapter]:
+    with small_chapter("hot", tmp_path_factory.mktemp("runs"), **TINY) as chapter:
+        yield chapter
 
 
 @pytest.fixture
-def chapter(server):
-    """What the verbs ask of a chapter, without a run record."""
-    environment = {"machine": {"memory_bytes": 2**34}}
-    return SimpleNamespace(server=server, parameters=SimpleNamespace(**TINY), run=SimpleNamespace(environment=environment))
+def other_chapter(tmp_path) -> Iterator[Chapter]:
+    """One whose record and parameters a test may change."""
+    with small_chapter("hot", tmp_path, **TINY) as chapter:
+        yield chapter
 
 
 @pytest.fixture(scope="module")
-def told(server):
-    return chain.story(SimpleNamespace(server=server))
+def server(chapter):
+    return chapter.server
 
 
-def states(told: pd.DataFrame, step: int) -> dict[int, str]:
-    title = list(dict.fromkeys(told["page"]))[step - 1]
-    return told[told["page"] == title].set_index("line_pointer")["state"].to_dict()
+def ours(branches: int, accounts: int) -> Pgbench:
+    return Pgbench(branches, accounts, prefix="")
+
+
+def record(chapter: Chapter, experiment: str, **values: Iterable[float]) -> None:
+    """Put throughputs into a chapter's record, a value per block of each variant."""
+    variants = []
+    for name, series in values.items():
+        following = iter(series)
+        variants.append(Variant(name, lambda block, it=following: {"throughput": next(it)}))
+    chapter.compare(experiment, variants, throughput.UNITS, pairs=7, warmup=0)
+
+
+# ---- the page
+
+
+@pytest.fixture(scope="module")
+def states(chapter):
+    return page.states(chapter)
+
+
+def by_pointer(states: pd.DataFrame, step: int) -> dict[int, str]:
+    title = states["page"].unique()[step - 1]
+    return states[states["page"] == title].set_index("line_pointer")["state"].to_dict()
 
 
 def chained(*rows: tuple) -> pd.DataFrame:
@@ -44,43 +101,61 @@ def chained(*rows: tuple) -> pd.DataFrame:
     return frame.assign(to=frame["to"].astype("Int64"))
 
 
-# ---- the page
-
-
-def test_the_story_prunes_where_nothing_is_written(told):
-    before, after = states(told, 4), states(told, 5)
+def test_a_page_is_pruned_where_nothing_is_written(states):
+    before, after = by_pointer(states, 4), by_pointer(states, 5)
     assert set(before.values()) == {"normal"} and len(before) == 7
-    assert after == {1: "redirect", 2: "redirect", 3: "normal", 4: "normal", 5: "unused", 6: "normal", 7: "normal"}
+    assert after == {
+        1: "redirect",
+        2: "redirect",
+        3: "normal",
+        4: "normal",
+        5: "unused",
+        6: "normal",
+        7: "normal",
+    }
 
 
-def test_an_update_of_an_indexed_column_leaves_a_dead_line_pointer_until_vacuum(told):
-    assert states(told, 9)[3] == "dead" and states(told, 10)[3] == "unused"
-    last = told[told["page"] == told["page"].iloc[-1]]
+def test_an_update_of_an_indexed_column_leaves_a_dead_line_pointer_until_vacuum(states):
+    assert by_pointer(states, 9)[3] == "dead" and by_pointer(states, 10)[3] == "unused"
+    last = states[states["page"] == states["page"].iloc[-1]]
     assert sorted(last.loc[last["state"] == "normal", "tuple"]) == ["A v4", "B v3", "C v2", "D v1"]
     assert int(last["entries"].sum()) == 4
 
 
-def test_the_index_goes_on_pointing_to_the_root_of_a_chain(told):
-    entries = told[told["entries"] > 0].groupby("page", sort=False)["line_pointer"].agg(set)
+def test_the_index_goes_on_pointing_to_the_root_of_a_chain(states):
+    entries = states[states["entries"] > 0].groupby("page", sort=False)["line_pointer"].agg(set)
     assert entries.iloc[0] == entries.iloc[5] == {1, 2, 3, 4}
     assert entries.iloc[6] == {1, 2, 3, 4, 8}
 
 
-def test_the_summary_counts_what_the_pictures_show(told):
-    found = chain.summary(told).set_index("step")
+def test_the_summary_counts_what_the_pictures_show(states):
+    found = seen.summary(states).set_index("step")
     assert found["longest_chain"].tolist() == [1, 2, 3, 3, 1, 2, 2, 2, 1, 1]
-    assert found[["normal", "redirect", "dead", "unused"]].sum(axis=1).tolist() == [4, 5, 6, 7, 7, 7, 8, 9, 9, 9]
-    assert all(chain.all_chains_facts(told).values())
+    assert found[["normal", "redirect", "dead", "unused"]].sum(axis=1).tolist() == [
+        4,
+        5,
+        6,
+        7,
+        7,
+        7,
+        8,
+        9,
+        9,
+        9,
+    ]
+    assert all(seen.all_chains_facts(states).values())
 
 
-def test_a_chain_that_was_not_shortened_is_noticed(told):
-    titles = list(dict.fromkeys(told["page"]))
-    untouched = told.copy()
-    before = told[told["page"] == titles[3]]
-    untouched = pd.concat([untouched[untouched["page"] != titles[4]], before.assign(page=titles[4])])
+def test_a_chain_that_was_not_shortened_is_noticed(states):
+    titles = list(dict.fromkeys(states["page"]))
+    untouched = states.copy()
+    before = states[states["page"] == titles[3]]
+    untouched = pd.concat(
+        [untouched[untouched["page"] != titles[4]], before.assign(page=titles[4])]
+    )
     untouched["page"] = pd.Categorical(untouched["page"], titles)
     untouched = untouched.sort_values("page", kind="stable").astype({"page": str})
-    assert not any(chain.all_chains_facts(untouched).values())
+    assert not any(seen.all_chains_facts(untouched).values())
 
 
 @pytest.mark.parametrize(
@@ -94,26 +169,33 @@ def test_a_chain_that_was_not_shortened_is_noticed(told):
     ],
 )
 def test_the_longest_chain(rows, length):
-    assert chain.longest_chain(chained(*rows)) == length
+    assert page.longest_chain(chained(*rows)) == length
 
 
 def test_updates_prune_when_less_than_a_tenth_of_the_page_is_free(chapter):
-    when = chain.pruned_when(chapter)
+    when = page.pruned_when(chapter)
     pruned = when[when["pruned"]]
     assert len(pruned) >= 2
-    assert (pruned["free"] < chain.NEARLY_FULL * chain.PAGE).all()
-    assert (when.loc[~when["pruned"], "free"] >= chain.NEARLY_FULL * chain.PAGE).all()
-    assert list(chain.when_facts(when).values()) == [True, False]
+    assert (pruned["free"] < seen.NEARLY_FULL).all()
+    assert (when.loc[~when["pruned"], "free"] >= seen.NEARLY_FULL).all()
+    assert list(seen.when_facts(when).values()) == [True, False]
 
 
 def test_a_server_that_waits_until_nothing_fits_would_fulfil_the_claim():
-    late = pd.DataFrame({"update": [1, 2, 3], "free": [900, 200, 100], "needed": 124, "pruned": [False, False, True]})
-    assert all(chain.when_facts(late).values())
+    late = pd.DataFrame(
+        {
+            "update": [1, 2, 3],
+            "free": [900, 200, 100],
+            "needed": 124,
+            "pruned": [False, False, True],
+        }
+    )
+    assert all(seen.when_facts(late).values())
 
 
-def test_a_select_repairs_a_page_alone_and_passes_by_a_pinned_one(chapter):
-    found = chain.repaired(chapter)
-    assert found.hole > 2 * chain.WIDTH and found.hole_left == 0
+def test_a_select_defragments_a_page_alone_and_passes_by_a_pinned_one(chapter):
+    found = page.defragmented(chapter)
+    assert found.hole > 2 * page.WIDTH and found.hole_left == 0
     assert not found.pinned and not found.waited and found.locks == ("AccessShareLock",)
 
 
@@ -121,440 +203,389 @@ def test_a_select_repairs_a_page_alone_and_passes_by_a_pinned_one(chapter):
 
 
 @pytest.fixture(scope="module")
-def kinds(server):
-    return ways.ways(SimpleNamespace(server=server))
+def cases(chapter):
+    return eligibility.cases(chapter)
 
 
-def test_every_update_went_somewhere(kinds):
-    assert (kinds[["heap_only", "same_page", "other_page", "other_partition"]].sum(axis=1) == ways.ROWS).all()
+def test_every_update_went_somewhere(cases):
+    assert (cases[list(charts.PLACES)].sum(axis=1) == eligibility.ROWS).all()
+    assert cases["case"].tolist() == [case.name for case in eligibility.CASES]
 
 
 @pytest.mark.parametrize(
-    "way, column",
+    "case, column",
     [
-        (ways.PLAIN, "heap_only"), (ways.BRIN_INDEX, "heap_only"), (ways.BTREE, "same_page"), (ways.FULL_PAGE, "other_page"),
-        (ways.NEW_TOAST, "heap_only"), (ways.MOVED, "other_partition"), (ways.GROWS, "heap_only"),
+        (eligibility.PLAIN, "heap_only"),
+        (eligibility.BRIN_INDEX, "heap_only"),
+        (eligibility.BTREE, "same_page"),
+        (eligibility.FULL_PAGE, "other_page"),
+        (eligibility.NEW_TOAST, "heap_only"),
+        (eligibility.MOVED, "other_partition"),
+        (eligibility.LONGER, "heap_only"),
     ],
-)  # fmt: skip
-def test_where_new_versions_go(kinds, way, column):
-    assert ways.of(kinds, way)[column] == ways.ROWS
+)
+def test_where_new_versions_go(cases, case, column):
+    assert eligible.of(cases, case)[column] == eligibility.ROWS
 
 
-def test_index_facts_can_fail(kinds):
-    assert all(ways.index_facts(kinds).values()) and all(ways.overhead_facts(kinds).values())
-    hot = kinds.copy()
-    hot.loc[hot["way"] == ways.BTREE, ["heap_only", "same_page"]] = (ways.ROWS, 0)
-    assert not any(ways.index_facts(hot).values())
-    assert ways.worst_facts(kinds) == {
-        "with a B-tree no update is HOT": True, "with a BRIN index neither": False, "nothing else tried here leaves so few": False,
-    }  # fmt: skip
+def test_index_facts_can_fail(cases):
+    assert all(eligible.index_facts(cases).values())
+    assert all(eligible.overhead_facts(cases).values())
+    hot = cases.copy()
+    hot.loc[hot["case"] == eligibility.BTREE, ["heap_only", "same_page"]] = (eligibility.ROWS, 0)
+    assert not any(eligible.index_facts(hot).values())
+    assert eligible.worst_facts(cases) == {
+        "with a B-tree no update is HOT": True,
+        "with a BRIN index neither": False,
+        "nothing else tried here leaves so few": False,
+    }
 
 
 def test_a_fillfactor_decides_for_one_statement_as_arithmetic_says(chapter):
-    found = ways.fillfactors(chapter).set_index("fillfactor")
+    found = eligibility.fillfactors(chapter).set_index("fillfactor")
     assert found.at[90, "tuples"] == 55 and found.at[90, "room"] == 6
     # the last page isn't full, so it has more room than the arithmetic allows
     assert (found["at_once"] - found["at_once_expected"]).between(0, 0.05).all()
     assert found.at[100, "one_by_one"] > 0.9 and found.at[100, "at_once"] < 0.05
+    assert list(eligible.room_facts(found.reset_index()).values()) == [True, False]
 
 
 def test_counters_agree_with_the_pages(chapter):
-    found = ways.reconciled(chapter)
+    found = eligibility.reconciled(chapter)
     assert (found["counted"] == found["on the pages"]).all() and (found["counted"] > 0).all()
 
 
-def test_a_server_that_does_not_count_other_pages_is_told_from_one_that_does():
-    with pytest.raises(CannotMeasure, match="another page") as refused:
-        bank.require_newpage(SimpleNamespace(info=SimpleNamespace(server_version=150_004)))
-    assert refused.value.capability == "PostgreSQL 16"
-    bank.require_newpage(SimpleNamespace(info=SimpleNamespace(server_version=160_000)))
+def test_changing_widths_cost_few_hot_updates(chapter):
+    found = eligibility.widths(chapter, rows=200, rounds=2)
+    assert found["new_width"].tolist() == list(eligibility.WIDTHS.values())
+    assert found["hot"].iloc[0] == 1 and (found["pages_before"] <= found["pages_after"]).all()
+    left = page.Defragmented(hole=100, hole_left=8, locks=(), pinned=False, waited=False)
+    facts = eligible.width_facts(found.assign(hot=[1.0, 1.0, 0.9]), left)
+    assert list(facts.values()) == [True, True]
 
 
-# ---- the arms
+# ---- the variants
 
 
-@pytest.mark.parametrize("arm, share", [(HOT, 1), (BRIN, 1), (NO_HOT, 0), (INDEXED, 0)])
-def test_arms_take_hot_away_or_leave_it(server, arm, share):
-    here = Bank(1, 500)
+@pytest.mark.parametrize("variant, share", [(HOT, 1), (BRIN, 1), (NO_HOT, 0), (INDEXED, 0)])
+def test_variants_take_hot_away_or_leave_it(server, variant, share):
+    few = ours(1, 500)
     with server.connect() as connection:
-        here.load(connection, arm)
-        before = bank.blocks(connection, "accounts")
-        churn(connection, here, 250, seed=1)
-        done = counted(connection, "accounts")
-        assert (done["updates"], done["hot"]) == (250, 250 * share)
-        assert bank.blocks(connection, "accounts") == before  # pruned in any case
+        load(few, connection, variant)
+        before = pages(connection, "accounts")
+        run_in_server(connection, few, "update_account", 250, seed=1)
+        done = counts(connection, "accounts")
+        assert (done["updated"], done["hot_updated"]) == (250, 250 * share)
+        assert pages(connection, "accounts") == before  # pruned in any case
+
+
+@pytest.mark.parametrize("variant, hot", [(NO_HOT, 0), (INDEXED, 0), (BRIN, 40)])
+def test_a_variant_without_hot_has_none_in_any_table(server, variant, hot):
+    few = ours(2, 100)
+    with server.connect() as connection:
+        load(few, connection, variant)
+        run_in_server(connection, few, SCRIPTS[FULL], 40, seed=1)
+        found = {name: counts(connection, name)["hot_updated"] for name in BALANCES}
+        assert found == dict.fromkeys(BALANCES, hot)
 
 
 def test_an_old_snapshot_keeps_versions_and_vacuum_as_before_hot_removes_them(server):
-    here = Bank(1, 500)
-    here.load(server, AS_BEFORE)
+    few = ours(1, 500)
+    load(few, server, UNPRUNED)
     dead = "SELECT count(*) FROM heap_page_items(get_raw_page('accounts', 0)) WHERE t_xmax <> '0'"
     server.extension("pageinspect")
     with server.connect() as connection, snapshot(server) as old:
-        churn(connection, here, 200, seed=1)
+        run_in_server(connection, few, "update_account", 200, seed=1)
         assert connection.execute(dead).fetchone()[0] > 0
         connection.execute("VACUUM accounts")
         assert connection.execute(dead).fetchone()[0] > 0
-        bank.vacuum(connection, "accounts", old)
+        vacuum(connection, "accounts", old)
         assert connection.execute(dead).fetchone()[0] == 0
-        churn(connection, here, 200, seed=2)  # the new snapshot keeps what dies from now on
+        # the new snapshot keeps what dies from now on
+        run_in_server(connection, few, "update_account", 200, seed=2)
         connection.execute("VACUUM accounts")
         assert connection.execute(dead).fetchone()[0] > 0
 
 
-def test_the_same_seed_draws_the_same_accounts(server):
-    here, sums = Bank(1, 300), []
-    with server.connect() as connection:
-        for seed in (1, 1, 2):
-            here.load(connection)
-            churn(connection, here, 100, seed=seed)
-            sums.append(connection.execute("SELECT md5(string_agg(abalance::text, ',' ORDER BY aid)) FROM accounts").fetchone()[0])
-    assert sums[0] == sums[1] != sums[2]
-
-
-@pytest.mark.parametrize("script, tables", [(bank.REDUCED, {"accounts"}), (bank.FULL, {"accounts", "tellers", "branches"})])
+@pytest.mark.parametrize(
+    "script, tables", [(REDUCED, {"accounts"}), (FULL, {"accounts", "tellers", "branches"})]
+)
 def test_what_runs_inside_the_server_does_what_pgbench_does(server, script, tables):
-    here = Bank(2, 300)
-    for run in (lambda k: bank.replay(k, here, script, 120, seed=1), lambda k: bank.drive(server, here, script, 120, seed=1)):
-        here.load(server)
+    few = ours(2, 300)
+    for by_pgbench in (True, False):
+        load(few, server)
         with server.connect() as connection:
-            run(connection)
-            assert {name: counted(connection, name)["updates"] for name in bank.BALANCES} == {name: 120 * (name in tables) for name in bank.BALANCES}
+            if by_pgbench:
+                run_pgbench(server, few, SCRIPTS[script], 120, seed=1)
+            else:
+                run_in_server(connection, few, SCRIPTS[script], 120, seed=1)
+            assert {name: counts(connection, name)["updated"] for name in BALANCES} == {
+                name: 120 * (name in tables) for name in BALANCES
+            }
             total = "SELECT sum(delta), count(*), (SELECT sum(abalance) FROM accounts) FROM history"
             deltas, inserted, balance = connection.execute(total).fetchone()
             assert deltas == balance > 120 and inserted == 120
 
 
-# ---- growth and its theory
+def test_the_printed_updates_per_account():
+    assert UPDATES == 0.5
+    assert updates(ours(10, 300)) == 1500
 
 
-def pages(tuples: int = 110) -> growth.Pages:
-    return growth.Pages(tuples, width=121, fillfactor=90)
+# ---- growth and its model
 
 
-def test_a_loaded_page_is_as_full_as_the_servers(server):
-    with server.connect() as connection:
-        Bank(1, 1000).load(connection)
-        [(loaded,)] = connection.execute("SELECT count(*) FROM accounts WHERE ctid < '(1,0)'").fetchall()
-    assert pages().live == [loaded, loaded] == [55, 55]
-
-
-def test_a_page_takes_six_more_versions_and_then_sends_them_away():
-    full = pages()
-    for _ in range(6):
-        full.update(0, pruning=False)
-    assert (full.live, full.kept, full.home[0]) == ([55, 55], [6, 0], 0)
-    full.update(0, pruning=False)  # 61 tuples of 132 bytes, header included: no room for one more
-    assert full.home[0] == 2 and len(full.live) == 3  # nor on the last page, whose reserve is for its own
-
-
-def test_versions_from_elsewhere_leave_the_fillfactors_room_alone():
-    one = growth.Pages(55 + 10, width=121, fillfactor=90)
-    one.dead[0] = 291 - 55  # no line pointer left on the first page
-    for number in range(46):
-        one.update(number, pruning=True)
-    assert one.live == [9, 10 + 45, 1]
-
-
-def test_a_pruned_version_costs_a_line_pointer_and_a_kept_one_a_tuple():
-    # 55 tuples take 7260 of 8168 bytes; the rest is six versions of 132, or as many pointers of 4 as leave room for one version
-    pruned, kept = pages(), pages()
-    for updates in range(1, 400):
-        pruned.update(0, pruning=True)
-        if pruned.home[0] != 0:
-            break
-    assert updates - 1 == (8168 - 55 * 132 - 132) // 4 + 1
-    assert kept.room(0) and (kept.kept, kept.dead) == ([0, 0], [0, 0])
-
-
-def test_vacuum_gives_room_back_and_remembers_it():
-    one = pages()
-    for number in range(20):
-        one.update(number, pruning=False)
-    assert len(one.live) == 3
-    one.vacuum()
-    assert one.spare == [0, 2] and one.kept == [0, 0, 0]
-    for number in range(55, 55 + 12):  # six stay, six go to pages that are there
-        one.update(number, pruning=False)
-    assert len(one.live) == 3 and sum(one.live) == 110
-
-
-def test_no_more_line_pointers_than_a_page_may_have():
-    one = growth.Pages(10, width=24, fillfactor=100)
-    one.dead[0] = 280
-    assert one.room(0)
-    one.dead[0] = 281
-    assert not one.room(0)
-
-
-def test_theory_and_measurement_agree(chapter):
-    measured, computed = growth.steady(chapter), growth.theory(chapter)
-    assert set(measured["arm"]) == set(growth.STEADY)
-    both = measured.merge(computed, on=["arm", "updates"], suffixes=("", "_computed"))
+def test_model_and_measurement_agree(chapter):
+    measured, computed = growth.steady(chapter), growth.model(chapter)
+    assert set(measured["variant"]) == set(growth.STEADY)
+    both = measured.merge(computed, on=["variant", "updates"], suffixes=("", "_computed"))
     assert len(both) == len(measured) == len(computed)
     for relation in ("accounts", "accounts_pkey"):
         assert ((both[relation] - both[f"{relation}_computed"]).abs() <= 1).all()
-    assert growth.agreement(measured, computed).groupby("relation")["arm"].agg(list).tolist() == 2 * [list(growth.STEADY)]
-    last = measured.groupby("arm")["accounts"].last()
-    assert last[HOT] < last[growth.BEFORE_VACUUMED] < last[AS_BEFORE]
-    assert growth.grown_although_vacuumed(measured) == pytest.approx(1.1, abs=0.1)
+    agreement = grown.agreement(measured, computed)
+    assert agreement.groupby("relation")["variant"].agg(list).tolist() == 2 * [list(growth.STEADY)]
+    last = measured.groupby("variant")["accounts"].last()
+    assert last[HOT] < last[growth.UNPRUNED_VACUUMED] < last[UNPRUNED]
+    assert grown.grown_although_vacuumed(measured) == pytest.approx(1.1, abs=0.1)
 
 
-def test_looks_fall_on_the_prints_updates_and_vacuums(chapter):
-    looks = growth._looks(chapter, growth.BEFORE_VACUUMED)
-    assert [(look.until, look.seen, look.vacuum) for look in looks] == [
-        (0.2, False, True), (0.4, False, True), (0.5, True, False), (0.6, False, True), (0.8, False, True), (1.0, True, True),
-    ]  # fmt: skip
-    assert not any(look.vacuum for look in growth._looks(chapter, HOT))
+def test_sizes_are_seen_at_the_threads_updates_and_vacuums(chapter):
+    stops = growth.stops(chapter, growth.UNPRUNED_VACUUMED)
+    assert [(stop.until, stop.seen, stop.vacuum) for stop in stops] == [
+        (0.2, False, True),
+        (0.4, False, True),
+        (0.5, True, False),
+        (0.6, False, True),
+        (0.8, False, True),
+        (1.0, True, True),
+    ]
+    assert not any(stop.vacuum for stop in growth.stops(chapter, HOT))
 
 
-def test_a_loaded_index_is_as_large_as_the_servers(server):
-    with server.connect() as connection:
-        for tuples in (300, 1000, 3000):
-            Bank(1, tuples).load(connection)
-            assert bank.blocks(connection, "accounts_pkey") == [growth.Leaves(tuples).pages]
-
-
-def test_every_full_leaf_splits_once_and_then_duplicates_are_put_together():
-    tuples = 3 * 366 + 72
-    index = growth.Leaves(tuples)
-    for key in (0, 1, 2) * 14:  # forty free places on a leaf, which all versions of one key would fill as well
-        index.update(key, pruning=False)
-    assert len(index.first) == 4 and index.used[0] < 8152 - 20
-    for key in range(tuples):
-        index.update(key, pruning=False)
-    assert len(index.first) == 7
-    for _ in range(3):
-        for key in range(0, tuples, 12):
-            index.update(key, pruning=False)
-    assert len(index.first) == 7 and all(used <= 8152 for used in index.used)
-
-
-def test_a_leaf_whose_dead_entries_may_go_never_splits_and_vacuum_empties_without_merging():
-    pruned, kept = growth.Leaves(1000), growth.Leaves(1000)
-    for key in list(range(1000)) * 5:
-        pruned.update(key, pruning=True)
-        kept.update(key, pruning=False)
-    before = kept.pages
-    kept.vacuum()
-    assert pruned.pages == growth.Leaves(1000).pages < kept.pages == before
-    assert sum(kept.used) == 20 * (1000 + len(kept.first))
-
-
-@pytest.mark.parametrize("count, size", [(1, 20), (2, 36), (3, 44), (4, 44), (5, 52)])
-def test_the_size_of_a_posting_list(count, size):
-    assert growth.Leaves._size(count) == size
-
-
-def test_without_hot_an_index_helps_itself_until_its_entries_are_scattered(chapter):
-    chapter.parameters.accounts = 1500  # of two branches, as many as fill eight leaves and a bit
-    found = growth.scattered(chapter)
+def test_without_hot_an_index_deletes_entries_until_they_are_scattered(other_chapter):
+    # of two branches, as many as fill eight leaves and a bit
+    changed = other_chapter.parameters.model_copy(update={"accounts": 1500})
+    other_chapter.parameters = changed
+    found = growth.scattered(other_chapter)
     assert found["per_leaf"].iloc[0] == 8 and found["per_leaf"].iloc[-1] > 2 * 8
-    assert found["accounts_pkey"].iloc[3] == found["accounts_pkey"].iloc[0] < found["accounts_pkey"].iloc[-1]
-    assert "keeps its" in words.helps_itself(found.assign(accounts_pkey=5))
-    said = words.helps_itself(found.assign(accounts_pkey=[11, 11, 11, 11, 11, 19, 19]))
-    assert said.startswith("By 5 updates per account the index has grown, in the end from 11 to 19 pages")
+    index = found["accounts_pkey"]
+    assert index.iloc[3] == index.iloc[0] < index.iloc[-1]
+    assert "keeps its" in sentences.index_without_hot(found.assign(accounts_pkey=5))
+    said = sentences.index_without_hot(found.assign(accounts_pkey=[11, 11, 11, 11, 11, 19, 19]))
+    assert said.startswith(
+        "By 5 updates per account the index has grown, in the end from 11 to 19 pages"
+    )
 
 
 def test_autovacuum_comes_where_it_may(chapter):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(growth, "LATER", 1.0)
-        patch.setattr(growth, "NAPTIMES", 0.1)
-        found = growth.autovacuum(chapter).set_index("autovacuum")
+    found = growth.autovacuum(chapter, later=1.0, naptimes=0.1).set_index("autovacuum")
     assert list(found.index) == list(growth.AUTOVACUUM) and found.at["off", "vacuums"] == 0
     assert (found["before"] <= found["after"]).all() and (found["after"] <= found["later"]).all()
     with chapter.server.connect() as connection:
         assert connection.execute("SHOW autovacuum").fetchone() == ("off",)
 
 
-
-def test_growth_as_in_print_without_hot_and_pruning(chapter):
-    found = growth.growth(chapter)
-    assert growth.over_hot(found, "accounts", NO_HOT) == 1
-    assert growth.over_hot(found, "accounts") == pytest.approx(1.35, abs=0.15)
-    assert all(growth.stock_facts(found).values())
-    assert growth.index_facts(found) == dict.fromkeys(growth.index_facts(found), True)
-    never = found.assign(after=found["before"])
-    assert list(growth.index_facts(never).values()) == [True, False]
-    assert "neither needs its updates to be heap-only" in words.not_merely_hot(found)
-    assert "pruning alone doesn't" in words.not_merely_hot(found.assign(after=found["before"] * (1 + (found["arm"] != HOT))))
+@pytest.fixture(scope="module")
+def sizes(chapter):
+    return growth.sizes(chapter)
 
 
-def test_small_tables_between_two_vacuums(chapter, monkeypatch):
-    assert growth.between_vacuums() == 60 * 976
-    monkeypatch.setattr(growth, "between_vacuums", lambda: 3000)
-    found = growth.small(chapter)
-    assert (found["updates"] == 3000).all()
-    assert all(growth.small_facts(found).values())
-    assert list(growth.small_index_facts(found).values()) == [False, True]
-    assert "59.54 s" in words.small_growth(found) and "were deleted again" in words.small_growth(found)
+def test_growth_as_in_2007_without_hot_and_pruning(sizes):
+    assert grown.over_hot(sizes, "accounts", NO_HOT) == 1
+    assert grown.over_hot(sizes, "accounts") == pytest.approx(1.35, abs=0.15)
+    assert all(grown.stock_facts(sizes).values())
+    assert all(grown.index_facts(sizes).values())
+    never = sizes.assign(after=sizes["before"])
+    assert list(grown.index_facts(never).values()) == [True, False]
+    assert "neither needs its updates to be heap-only" in sentences.not_merely_hot(sizes)
+    all_grown = sizes.assign(after=sizes["before"] * (1 + (sizes["variant"] != HOT)))
+    assert "pruning alone doesn't" in sentences.not_merely_hot(all_grown)
+    assert list(grown.worth_facts(all_grown).values()) == [True, True, True]
+
+
+def test_growth_stands_beside_that_of_2007(sizes):
+    reduced = grown.then_and_now(sizes, REDUCED).set_index("relation")
+    assert list(reduced.index) == ["accounts", "accounts_pkey"]
+    assert reduced.at["accounts", "2007 without"] == "157,895 + 49,284"
+    assert reduced.at["accounts", f"here, {HOT}"] == "11 + 0"
+    full = grown.then_and_now(sizes, FULL)
+    assert len(full) == 6 and list(full.columns[-2:]) == [f"here, {NO_HOT}", f"here, {HOT}"]
+
+
+def test_small_tables_between_two_vacuums(chapter):
+    assert growth.BETWEEN_VACUUMS == 60 * 976
+    found = growth.small_tables(chapter, transactions=3000)
+    tables = found[~found["relation"].str.endswith("_pkey")]
+    assert (tables["updated"] == 3000).all()
+    assert all(grown.small_facts(found).values())
+    assert list(grown.small_index_facts(found).values()) == [False, True]
+    said = sentences.small_growth(found)
+    assert "59.54 s" in said and "were deleted again" in said
     swollen = found.assign(after=found["after"].mask(found["relation"] == "branches_pkey", 600))
-    assert list(growth.small_index_facts(swollen).values()) == [True, False]
-    assert "not deleted in time" in words.small_growth(swollen)
+    assert list(grown.small_index_facts(swollen).values()) == [True, False]
+    assert "not deleted in time" in sentences.small_growth(swollen)
 
 
 def test_a_queue_that_is_vacuumed_stops_growing(chapter):
-    found = growth.queue(chapter, jobs=200, batches=20).set_index("arm")
-    assert list(found.index) == [HOT, NO_HOT, growth.BEFORE_VACUUMED]
-    assert found.at[growth.BEFORE_VACUUMED, "table_end"] >= found.at[HOT, "table_end"] >= found.at[HOT, "table_clustered"]
-
-
-@pytest.mark.parametrize("end, clustered, facts", [(20, 15, [True, True, False]), (40, 15, [False, False, False])])
-def test_queue_facts(end, clustered, facts):
-    rows = [(arm, 20, end, clustered, 5, 5, 5) for arm in (HOT, NO_HOT, growth.BEFORE_VACUUMED)]
-    columns = ["arm", "table_halfway", "table_end", "table_clustered", "index_halfway", "index_end", "index_clustered"]
-    frame = pd.DataFrame(rows, columns=columns)
-    found = list(growth.queue_facts(frame).values())
-    assert found[:2] == facts[:2] and found[2] == (2 * clustered <= end)
-
-
-# ---- the budget
-
-
-def test_pruning_at_every_visit_writes_more_log(chapter):
-    assert budget.eager_over_lazy(budget.when_to_prune(chapter)) > 1.2
-
-
-@pytest.fixture(scope="module")
-def written(server):
-    return budget.budget(SimpleNamespace(server=server, parameters=SimpleNamespace(**TINY)))
-
-
-def test_the_budget_of_a_transaction(written):
-    per_arm = budget.per_arm(written).set_index("arm")
-    assert per_arm.at[HOT, budget.ENTRIES] == 0
-    assert per_arm.at[NO_HOT, budget.ENTRIES] == pytest.approx(1, abs=0.15)
-    assert per_arm.at[INDEXED, budget.ENTRIES] == pytest.approx(2, abs=0.3)
-    assert per_arm.at[NO_HOT, budget.REMOVED] > 0 == per_arm.at[AS_BEFORE, budget.REMOVED]
-    assert per_arm.at[AS_BEFORE, budget.PRUNED] == 0
-    assert set(written.pages.columns) >= {"arm", "accounts", "accounts_pkey", "history"}
-
-
-def ratio(low: float, high: float, n: int = 7) -> statistics.Interval:
-    return statistics.Interval((low * high) ** 0.5, low, high, n)
+    found = growth.queue(chapter, jobs=200, batches=20).set_index("variant")
+    assert list(found.index) == [HOT, NO_HOT, growth.UNPRUNED_VACUUMED]
+    ends = found["table_end"]
+    assert ends[growth.UNPRUNED_VACUUMED] >= ends[HOT] >= found.at[HOT, "table_clustered"]
 
 
 @pytest.mark.parametrize(
-    "speed, counts, open_",
-    [(ratio(1.08, 1.2), False, False), (ratio(0.98, 1.02), True, False), (ratio(0.9, 1.2), None, True), (ratio(1.1, 1.2, n=3), None, True)],
+    "end, clustered, facts", [(20, 15, [True, True, False]), (40, 15, [False, False, True])]
 )
-def test_only_a_resolved_ratio_becomes_a_fact(written, speed, counts, open_):
-    facts = budget.jump_facts(1.3, written, speed)
+def test_queue_facts(end, clustered, facts):
+    sizes = {"table_halfway": 20, "table_end": end, "table_clustered": clustered}
+    sizes |= {"index_halfway": 5, "index_end": 5}
+    variants = [HOT, NO_HOT, growth.UNPRUNED_VACUUMED]
+    frame = pd.DataFrame([{"variant": variant} | sizes for variant in variants])
+    assert list(grown.queue_facts(frame).values()) == facts
+
+
+# ---- WAL and throughput
+
+
+def test_pruning_at_every_visit_writes_more_wal(chapter):
+    assert volume.eager_over_lazy(wal_volume.when_to_prune(chapter)) > 1.2
+
+
+@pytest.fixture(scope="module")
+def written(chapter):
+    return wal_volume.by_part(chapter)
+
+
+def test_the_wal_of_a_transaction(written):
+    per_variant = volume.per_variant(written).set_index("variant")
+    entries, removed = per_variant[wal_volume.ENTRIES], per_variant[wal_volume.REMOVED]
+    assert entries[HOT] == 0
+    assert entries[NO_HOT] == pytest.approx(1, abs=0.15)
+    assert entries[INDEXED] == pytest.approx(2, abs=0.3)
+    assert removed[NO_HOT] > 0 == removed[UNPRUNED]
+    assert per_variant.at[UNPRUNED, wal_volume.PRUNED] == 0
+    columns = {"variant", "accounts", "accounts_pkey", "history"}
+    assert columns <= set(volume.changed_pages(written).columns)
+
+
+@pytest.mark.parametrize(
+    "hot, counts, is_open",
+    [
+        ([108, 112, 115, 110, 118, 112, 113], False, False),
+        ([100, 101, 99, 100, 101, 99, 100], True, False),
+        ([90, 120, 95, 115, 88, 121, 104], None, True),
+    ],
+)
+def test_only_a_resolved_ratio_becomes_a_fact(other_chapter, sizes, written, hot, counts, is_open):
+    names = throughput.pavans(REDUCED, HOT), throughput.pavans(REDUCED, NO_HOT)
+    record(other_chapter, "throughput", **dict(zip(names, (hot, [100] * 7), strict=True)))
+    facts = speed.jump_facts(other_chapter, sizes, written)
     assert facts.get("where sizes are stable without HOT, HOT isn't faster") is counts
-    assert bool(budget.jump_note(speed)) is open_
+    assert bool(speed.jump_note(other_chapter)) is is_open
+
+
+@pytest.mark.parametrize("indexed, doubted", [(95, True), (125, True), (140, False)])
+def test_merlins_baseline_is_doubted_unless_the_index_speeds_up_here(
+    other_chapter, indexed, doubted
+):
+    clients = other_chapter.parameters.clients
+    names = throughput.merlins(clients, INDEXED), throughput.merlins(clients, NO_HOT)
+    record(other_chapter, "merlin", **dict(zip(names, ([indexed] * 7, [100] * 7), strict=True)))
+    assert ("in doubt" in sentences.merlins_baseline(other_chapter)) is doubted
 
 
 def test_a_pool_that_holds_most_of_the_data_is_no_small_pool(chapter):
-    chapter.parameters.accounts, chapter.parameters.clients = 200, 2
-    chapter.cluster = lambda **settings: pytest.fail("no cluster should be started")
     with pytest.raises(CannotMeasure, match="set accounts higher"):
-        budget.pools(chapter)
+        throughput.pools(chapter)
 
 
 def test_what_makes_a_load_bound_by_reading():
-    rows = [("as in print", 16, 100, 1.5, 0.8), ("holds everything", 1024, 100, 0.04, 0.01)]
+    rows = [(throughput.SMALL, 16, 100, 1.5, 0.8), (throughput.LARGE, 1024, 100, 0.04, 0.01)]
     frame = pd.DataFrame(rows, columns=["pool", "pages", "data", "reads", "waiting"])
-    assert all(budget.bound_facts(frame).values())
-    assert list(budget.bound_facts(frame.assign(waiting=0.05)).values()) == [True, True, False]
+    assert all(speed.bound_facts(frame).values())
+    assert list(speed.bound_facts(frame.assign(waiting=0.05)).values()) == [True, True, False]
+    unknown = frame.assign(waiting=np.nan)
+    assert list(speed.bound_facts(unknown).values()) == [True, True, False]
 
 
-# ---- the worries
+# ---- side effects
 
 
 def test_a_chain_beside_an_old_snapshot_ends_with_its_page(chapter):
-    found = worries.long_transaction(chapter)
-    assert list(worries.chain_facts(found).values()) == [True, False, True]
-    beside = found[found["arm"] == worries.BESIDE]
+    found = side_effects.long_transaction(chapter)
+    assert list(feared.chain_facts(found).values()) == [True, False, True]
+    beside = found[found["variant"] == side_effects.OLD_SNAPSHOT]
     assert beside["chain"].is_monotonic_increasing and beside["chain"].max() == 7
-    assert found.loc[found["arm"] == HOT, "chain"].max() == 2
-    assert "ends at 7 versions" in words.snapshot_cost(found)
+    assert found.loc[found["variant"] == HOT, "chain"].max() == 2
+    assert "ends at 7 versions" in sentences.snapshot_cost(found)
 
 
 def test_an_index_over_broken_chains_answers_both(chapter):
-    found = worries.broken_chains(chapter)
-    assert found.marked and not found.old_uses and found.new_uses and found.old_finds and found.new_finds
-    assert found.unmarked_without_snapshot and not found.warnings
-    assert worries.index_bug(found) is False
-    wrong = worries.BrokenChains((), True, True, True, False, True, True)
-    assert worries.index_bug(wrong) is True
-    assert worries.index_bug(worries.BrokenChains(("found a HOT-updated tuple",), True, False, True, True, True, True)) is True
+    found = side_effects.broken_chains(chapter)
+    assert found.marked and found.unmarked_without_snapshot and not found.warnings
+    assert not found.old_uses and found.new_uses and found.old_finds and found.new_finds
+    assert feared.index_bug(found) is False
+    wrong = side_effects.BrokenChains((), True, True, True, False, True, True)
+    assert feared.index_bug(wrong) is True
+    words = ("found a HOT-updated tuple",)
+    warned = side_effects.BrokenChains(words, True, False, True, True, True, True)
+    assert feared.index_bug(warned) is True
 
 
 def test_which_rewrites_an_old_snapshot_survives(chapter):
-    found = worries.rewrites(chapter).set_index("command")
-    assert found["old_sees"].to_dict() == {"CLUSTER": 100, "VACUUM FULL": 100, "ALTER TABLE, another type": 0, "TRUNCATE": 0}
+    found = side_effects.rewrites(chapter).set_index("command")
+    assert found["old_sees"].to_dict() == {
+        "CLUSTER": 100,
+        "VACUUM FULL": 100,
+        "ALTER TABLE, another type": 0,
+        "TRUNCATE": 0,
+    }
     assert found["new_sees"].tolist() == [50, 50, 50, 0] and not found["heap_only"].any()
-    assert worries.loses_rows(found.reset_index()) is False
-    assert worries.loses_rows(found.reset_index(), "TRUNCATE") is True
+    assert feared.loses_rows(found.reset_index()) is False
+    assert feared.loses_rows(found.reset_index(), "TRUNCATE") is True
 
 
-@pytest.mark.parametrize("pinned, waited, share, facts", [(False, False, 0.0, [True, False, False]), (True, True, 0.1, [False, True, True])])
+@pytest.mark.parametrize(
+    "pinned, waited, share, facts",
+    [(False, False, 0.0, [True, False, False]), (True, True, 0.1, [False, True, True])],
+)
 def test_contention_facts(pinned, waited, share, facts):
-    frame = pd.DataFrame({"waiting": [worries.RUNNING, worries.WAITS["BufferPin:BufferPin"]], "share": [1 - share, share]})
-    assert list(worries.contention_facts(frame, waited, pinned).values()) == facts
+    waiting = side_effects.WAITS["BufferPin:BufferPin"]
+    frame = pd.DataFrame({"waiting": ["not waiting", waiting], "share": [1 - share, share]})
+    beside_pin = page.Defragmented(100, 0, ("AccessShareLock",), pinned, waited)
+    assert list(feared.contention_facts(frame, beside_pin).values()) == facts
 
 
 def test_shares_of_a_tiny_tables_samples_add_up(chapter):
-    found = worries.tiny_table(chapter, transactions=400)
+    found = side_effects.tiny_table(chapter, transactions=2000)
     assert found["share"].sum() == pytest.approx(1) and found["waiting"].is_unique
 
 
-# ---- what was set aside, and other outcomes
-
-
-NOTHING = [
-    chain.summary, chain.seen_of_pruning, chain.when_facts, chain.all_chains_facts, chain.seen_of_repair, chain.repair_facts,
-    ways.shares, ways.overhead_facts, ways.index_facts, ways.worst_facts, ways.room_facts,
-    growth.stock_facts, growth.worth_facts, growth.index_facts, growth.small_facts, growth.small_index_facts, growth.small_beside_print,
-    growth.queue_facts, growth.grown_although_vacuumed, words.helps_itself, budget.per_arm, budget.changed_pages, budget.bound_facts, budget.eager_over_lazy,
-    worries.chain_facts, worries.seen_of_broken_chains, worries.index_bug, worries.loses_rows,
-    words.not_merely_hot, words.index_split, words.small_growth, words.snapshot_cost,
-    drawn.page_by_page, drawn.by_way, drawn.by_fillfactor, drawn.beside_print, drawn.log_budget, drawn.long_chains, drawn.waiting,
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("verb", NOTHING, ids=lambda verb: f"{verb.__module__.split('.')[-1]}.{verb.__name__}")
-def test_what_was_set_aside_has_no_words_no_facts_and_no_chart(verb):
-    assert verb(None) is None
-
-
-class Unmeasured(SimpleNamespace):
-    """A chapter whose experiments were set aside."""
-
-    def ratio(self, *_):
-        return None
-
-    def table(self, *_):
-        return pd.DataFrame()
-
-
-def test_nothing_is_said_of_throughput_that_was_not_measured():
-    chapter = Unmeasured(parameters=SimpleNamespace(**TINY))
-    said = [words.noise, words.speed_at_equal_size, words.merlins_baseline, words.readers, words.rewriting, speed.volatility, speed.improvements]
-    assert [verb(chapter) for verb in said] == [None] * len(said)
-    assert worries.second_best(chapter) is None
-
-
-@pytest.mark.parametrize("low, high, doubted", [(0.9, 1.0, True), (1.25, 1.4, True), (1.35, 1.5, False)])
-def test_merlins_baseline_is_doubted_only_if_the_index_does_not_speed_up_here(low, high, doubted):
-    chapter = SimpleNamespace(parameters=SimpleNamespace(**TINY), ratio=lambda *_: ratio(low, high))
-    assert ("in doubt" in words.merlins_baseline(chapter)) is doubted
+# ---- other outcomes
 
 
 def test_how_long_a_run_would_have_to_be(chapter):
-    steady = pd.DataFrame({"arm": AS_BEFORE, "updates": [0.0, 1.0], "accounts": [10, 20], "accounts_pkey": [1, 1]})
-    # 2**34 bytes are 2,097,152 pages, and 10 are added by one update per account
-    assert "209,714 updates per account" in words.long_enough(chapter, steady)
-
-
-def test_the_printed_updates_per_account():
-    assert bank.printed_updates() == 0.5
-    assert Bank(10, 300).updates(0.5) == 1500
+    steady = pd.DataFrame(
+        {"variant": UNPRUNED, "updates": [0.0, 1.0], "accounts": [10, 20], "accounts_pkey": [1, 1]}
+    )
+    memory = chapter.run.environment["machine"]["memory_bytes"]
+    expected = f"{round((memory / 8192 - 10) / 10):,} updates per account"
+    assert expected in sentences.long_enough(chapter, steady)
+    assert "did not grow" in sentences.long_enough(chapter, steady.assign(accounts=10))
 
 
 def test_print_would_hold_against_its_own_numbers():
     """The judged quantity, computed from the print's own cells, is the printed one."""
-    printed = published.derived("hot_growth").loc["reduced_accounts"]
-    own = statistics.exact(printed["final_head"] / printed["final_hot"])
+    in_print = printed.derived("hot_growth").loc["reduced_accounts"]
+    own = statistics.exact(in_print["final_head"] / in_print["final_hot"])
     assert claims.ledger()["hot-002"].printed == pytest.approx(own.estimate)
-    assert np.isclose(claims.ledger()["hot-015"].printed, printed["times_head"])
+    assert np.isclose(claims.ledger()["hot-015"].printed, in_print["times_head"])
+
+
+def test_as_many_branches_as_clients(chapter):
+    assert relations(chapter).tuples == {
+        "branches": 2,
+        "tellers": 20,
+        "accounts": 600,
+        "history": 0,
+    }

@@ -1,4 +1,6 @@
-"""The miniature of 1981: pages as printed, three engines of one opinion, PostgreSQL's answers, and damaged files."""
+"""The miniature of 1981: pages as printed, three engines of one opinion, PostgreSQL's answers, and
+damaged files.
+"""
 
 import dataclasses
 import itertools
@@ -11,25 +13,53 @@ from hypothesis import strategies as some
 from pgrerun.chapters.wisconsin import queries
 from pgrerun.chapters.wisconsin.contenders import PostgreSQL, population
 from pgrerun.errors import QueryError, RerunError
-from pgrerun.ingres import ENGINES, INTERPRETER, PAGE, THREADED, Cache, DataBase, Disk, Domain, Extents, Hash, Heap, Isam, Layout, UnixFile
-from pgrerun.ingres.compiled import Compiler
-from pgrerun.ingres.pages import lines
-from pgrerun.ingres.symbols import Symbol, interpret, program
-from pgrerun.quel import Session, read
-from pgrerun.relations import Parts
+from pgrerun.lab.ingres import (
+    ENGINES,
+    INTERPRETER,
+    PAGE,
+    THREADED,
+    Cache,
+    DataBase,
+    Disk,
+    Domain,
+    Extents,
+    Hash,
+    Heap,
+    Isam,
+    Layout,
+    UnixFile,
+)
+from pgrerun.lab.ingres.compiled import Compiler
+from pgrerun.lab.ingres.pages import lines
+from pgrerun.lab.ingres.symbols import Symbol, interpret, program
+from pgrerun.lab.quel import Session, read
+from pgrerun.lab.relations import Parts
 
-NARROW = Layout((Domain("pnum", "i", 2), Domain("pname", "c", 20), Domain("color", "c", 8), Domain("weight", "i", 2), Domain("qoh", "i", 2)))
+NARROW = Layout(
+    (
+        Domain("pnum", "i", 2),
+        Domain("pname", "c", 20),
+        Domain("color", "c", 8),
+        Domain("weight", "i", 2),
+        Domain("qoh", "i", 2),
+    )
+)
 WIDE = Layout((*NARROW.domains, Domain("filler", "c", 166)))
 RANGES = "range of p is parts range of q is parts "
 JOINS = {
     "f": "retrieve (p.qoh, q.qoh) where p.pnum = q.pnum",
     "g": 'retrieve (p.qoh, q.qoh) where p.pnum = q.pnum and p.color = "black"',
     "h": "retrieve (p.qoh) where p.pnum = q.pnum and p.pnum < 2500",
-    "i": 'retrieve (p.qoh, q.qoh) where p.pnum = q.pnum and p.color = "black" and p.qoh < log(9.5) * p.weight and q.qoh < log(9.5) * p.weight',
+    "i": (
+        'retrieve (p.qoh, q.qoh) where p.pnum = q.pnum and p.color = "black" and p.qoh < log(9.5) *'
+        " p.weight and q.qoh < log(9.5) * p.weight"
+    ),
 }
 QUERIES = {
     "b": "retrieve (p.pnum)",
-    "c": 'retrieve (p.pname, p.pnum) where p.pnum > 3 or p.pname = "processor" or p.color = "black"',
+    "c": (
+        'retrieve (p.pname, p.pnum) where p.pnum > 3 or p.pname = "processor" or p.color = "black"'
+    ),
     "d": "retrieve (p.pnum) where p.qoh < log(9.5) * p.weight",
     "e": "retrieve (p.qoh) where p.pnum < 2500",
     **JOINS,
@@ -91,14 +121,19 @@ def test_pages_read_are_those_that_the_structure_implies(files):
     below = 500 + sum((row[0] - 1) // 5 < 500 for row in list(Parts(wide=True).rows())[3230:])
     assert reads["b"] == 776
     assert reads["e"] == below + 2  # the root and one page of the directory
-    # twice all of the relation, the directory, and those of the temporary relation's 20 pages that were thrown out
+    # twice all of the relation, the directory, and those of the temporary relation's 20 pages that
+    # were thrown out
     assert 2 * 776 + 4 <= reads["f"] <= 2 * 776 + 4 + 20
     assert 2 * below + 4 <= reads["h"] <= 2 * below + 4 + 16
 
 
 def test_a_track_at_a_time_asks_the_disk_less_often_for_the_same_pages(tmp_path, files):
     with Disk(tmp_path / "disk", 200) as disk:
-        base = DataBase(files.cache, lambda: Extents(disk, files.cache), relations={"parts": Heap.build(Extents(disk, files.cache), NARROW, Parts().rows())})
+        base = DataBase(
+            files.cache,
+            lambda: Extents(disk, files.cache),
+            relations={"parts": Heap.build(Extents(disk, files.cache), NARROW, Parts().rows())},
+        )
         files.cache.empty()
         base.run(RANGES + QUERIES["d"])
         assert (files.cache.reads.requests, files.cache.reads.pages) == (8, 128)
@@ -143,13 +178,22 @@ def test_a_hashed_relation_finds_what_it_holds_on_the_pages_of_one_chain(files, 
     for extra in range(30):
         relation.insert((77, f"x{extra}"))
     base = DataBase(files.cache, files, relations={"r": relation})
-    assert relation.main == math.ceil(500 / layout.per_page / filling) and relation.main + relation.overflow == relation.pages
+    assert (
+        relation.main == math.ceil(500 / layout.per_page / filling)
+        and relation.main + relation.overflow == relation.pages
+    )
     assert sorted(values[0] for values in relation.rows()) == sorted([*range(500), *[77] * 30])
     files.cache.empty()
-    assert base.run("retrieve (r.v) where r.k = 123") == [("123",)] and files.cache.reads.touched < 5
+    assert (
+        base.run("retrieve (r.v) where r.k = 123") == [("123",)] and files.cache.reads.touched < 5
+    )
     assert len(base.run("retrieve (r.v) where r.k = 77")) == 31
     assert len(base.run("retrieve (r.v) where r.k < 77")) == 77
-    assert base.run("retrieve (r.v) where r.k = 1.5") == [] == base.run("retrieve (r.v) where r.k = 9999999999")
+    assert (
+        base.run("retrieve (r.v) where r.k = 1.5")
+        == []
+        == base.run("retrieve (r.v) where r.k = 9999999999")
+    )
 
 
 N = 200
@@ -161,11 +205,28 @@ def wisconsin(files, engine: str) -> DataBase:
     for state, attributes in queries.STATES.items():
         for role in queries.ROLES:
             source = population("tenk2" if role == "bprime" else role, N)
-            layout = Layout((*(Domain(name, "i", 4) for name in source.integers), *(Domain(name, "c", 52) for name in source.texts)))
+            layout = Layout(
+                (
+                    *(Domain(name, "i", 4) for name in source.integers),
+                    *(Domain(name, "c", 52) for name in source.texts),
+                )
+            )
             columns = source.columns(0, N // 10 if role == "bprime" else None)
-            rows = zip(*([value.decode() if isinstance(value, bytes) else value for value in column.tolist()] for column in columns.values()))
+            rows = zip(
+                *(
+                    [
+                        value.decode() if isinstance(value, bytes) else value
+                        for value in column.tolist()
+                    ]
+                    for column in columns.values()
+                )
+            )
             keyed = "unique2" in attributes
-            relation = Isam.build(files(), layout, "unique2", rows) if keyed else Heap.build(files(), layout, rows)
+            relation = (
+                Isam.build(files(), layout, "unique2", rows)
+                if keyed
+                else Heap.build(files(), layout, rows)
+            )
             for attribute in attributes:
                 if attribute != relation.key:
                     relation.index(files(), attribute)
@@ -185,8 +246,12 @@ def test_the_queries_of_the_wisconsin_benchmark_answer_as_in_postgresql(cluster,
                 if role == "bprime":
                     theirs.execute(f"DELETE FROM {name} WHERE unique2 >= {N // 10}")
         for query in queries.QUERIES:
-            variant = queries.variant(query, N)
-            before = {name: sorted(relation.rows()) for name, relation in base.relations.items()} if variant.before + variant.after else {}
+            variant = queries.instance(query, N)
+            before = (
+                {name: sorted(relation.rows()) for name, relation in base.relations.items()}
+                if variant.before + variant.after
+                else {}
+            )
             base.run(variant.before)
             theirs.run(variant)
             answer = base.execute([variant.statement])
@@ -197,11 +262,19 @@ def test_the_queries_of_the_wisconsin_benchmark_answer_as_in_postgresql(cluster,
                 expected = theirs.execute(theirs.sql(variant))
             else:
                 name = queries.relation("tenk1", query.state)
-                answer, expected = list(base.relations[name].rows()), theirs.execute(f"TABLE {name}")
+                answer, expected = (
+                    list(base.relations[name].rows()),
+                    theirs.execute(f"TABLE {name}"),
+                )
             theirs.tidy(variant)
             base.run(variant.after)
-            assert sorted(answer) == sorted(tuple(each.rstrip() if isinstance(each, str) else each for each in row) for row in expected), query.key
-            assert {name: sorted(base.relations[name].rows()) for name in before} == before, query.key
+            assert sorted(answer) == sorted(
+                tuple(each.rstrip() if isinstance(each, str) else each for each in row)
+                for row in expected
+            ), query.key
+            assert {name: sorted(base.relations[name].rows()) for name in before} == before, (
+                query.key
+            )
 
 
 def test_an_index_leads_to_the_pages_of_its_tuples_and_follows_every_change(files):
@@ -210,14 +283,23 @@ def test_an_index_leads_to_the_pages_of_its_tuples_and_follows_every_change(file
     files.cache.empty()
     assert len(base.run("retrieve (tenk1_with.unique2) where tenk1_with.unique1 = 17")) == 1
     assert files.cache.reads.touched <= 4  # a directory page, one or two of entries, one of tuples
-    assert len(base.run("retrieve (tenk1_with.unique2) where tenk1_with.onepercent = 17")) == N // 100
-    base.run("replace tenk1_with (onepercent = 250, unique2 = tenk1_with.unique2 + 1000) where tenk1_with.onepercent = 17")
+    assert (
+        len(base.run("retrieve (tenk1_with.unique2) where tenk1_with.onepercent = 17")) == N // 100
+    )
+    base.run(
+        "replace tenk1_with (onepercent = 250, unique2 = tenk1_with.unique2 + 1000) where"
+        " tenk1_with.onepercent = 17"
+    )
     assert base.run("retrieve (tenk1_with.unique2) where tenk1_with.onepercent = 17") == []
     moved = base.run("retrieve (tenk1_with.unique2) where tenk1_with.onepercent = 250")
-    assert len(moved) == N // 100 and sorted(moved) == sorted(base.run("retrieve (tenk1_with.unique2) where tenk1_with.unique2 >= 1000"))
+    assert len(moved) == N // 100 and sorted(moved) == sorted(
+        base.run("retrieve (tenk1_with.unique2) where tenk1_with.unique2 >= 1000")
+    )
     base.run("delete tenk1_with where tenk1_with.unique2 >= 1000")
     assert base.run("retrieve (n = count(tenk1_with.unique2))") == [(N - N // 100,)]
-    assert all(len(list(index.entries.rows())) == N - N // 100 for index in relation.indices.values())
+    assert all(
+        len(list(index.entries.rows())) == N - N // 100 for index in relation.indices.values()
+    )
 
 
 def test_a_deleted_tuples_place_is_taken_again_and_others_stay_where_they_are(files):
@@ -225,20 +307,44 @@ def test_a_deleted_tuples_place_is_taken_again_and_others_stay_where_they_are(fi
     base = DataBase(files.cache, files, relations={"parts": relation})
     base.run("delete parts where parts.pnum = 3 delete parts where parts.pnum = 28")
     base.run('append parts (pnum = 99, pname = "one") append parts (pnum = 98)')
-    assert relation.pages == 1 and [row[0] for row in relation.rows()] == [1, 2, 99, *range(4, 28), 98]
-    assert base.run("retrieve (parts.pname, parts.qoh) where parts.pnum >= 98") == [("one", 0), ("", 0)]
+    assert relation.pages == 1 and [row[0] for row in relation.rows()] == [
+        1,
+        2,
+        99,
+        *range(4, 28),
+        98,
+    ]
+    assert base.run("retrieve (parts.pname, parts.qoh) where parts.pnum >= 98") == [
+        ("one", 0),
+        ("", 0),
+    ]
     base.run("append parts (pnum = 97)")
     assert relation.pages == 2 and len(list(relation.rows())) == 29
 
 
 def test_aggregates_are_computed_first_and_of_nothing_they_are_zero(files):
-    base = DataBase(files.cache, files, THREADED, {"parts": Heap.build(files(), NARROW, Parts(210).rows())})
+    base = DataBase(
+        files.cache, files, THREADED, {"parts": Heap.build(files(), NARROW, Parts(210).rows())}
+    )
     rows = list(Parts(210).rows())
-    assert base.run(RANGES + 'retrieve (p.pnum) where p.qoh = max(q.qoh)') == [(row[0],) for row in rows if row[4] == max(each[4] for each in rows)]
+    assert base.run(RANGES + "retrieve (p.pnum) where p.qoh = max(q.qoh)") == [
+        (row[0],) for row in rows if row[4] == max(each[4] for each in rows)
+    ]
     black = [row[3] for row in rows if row[2] == "black"]
-    assert base.run(RANGES + 'retrieve (a = avg(p.weight where p.color = "black"), n = count(p.weight where p.color = "pink"))') == [(pytest.approx(sum(black) / len(black)), 0)]
-    found = dict(base.run(RANGES + 'retrieve unique (p.color, n = count(p.pnum by p.color where p.weight > 1000))'))
-    assert found == {colour: sum(row[2] == colour and row[3] > 1000 for row in rows) for colour in {row[2] for row in rows}}
+    assert base.run(
+        RANGES
+        + 'retrieve (a = avg(p.weight where p.color = "black"), n = count(p.weight where p.color ='
+        ' "pink"))'
+    ) == [(pytest.approx(sum(black) / len(black)), 0)]
+    found = dict(
+        base.run(
+            RANGES + "retrieve unique (p.color, n = count(p.pnum by p.color where p.weight > 1000))"
+        )
+    )
+    assert found == {
+        colour: sum(row[2] == colour and row[3] > 1000 for row in rows)
+        for colour in {row[2] for row in rows}
+    }
 
 
 def test_a_sequence_of_commands_is_compiled_once(files):
@@ -248,23 +354,44 @@ def test_a_sequence_of_commands_is_compiled_once(files):
     assert base.work.commands == 1 + black and base.work.compilations == 2
 
 
-numbers = some.one_of(some.integers(-999, 999).map(str), some.floats(0.5, 99, allow_nan=False).map(lambda x: f"{x:.3f}"))
+numbers = some.one_of(
+    some.integers(-999, 999).map(str),
+    some.floats(0.5, 99, allow_nan=False).map(lambda x: f"{x:.3f}"),
+)
 operands = some.recursive(
     some.one_of(numbers, some.sampled_from(["r.a", "r.b", "r.x"])),
     lambda inner: some.builds("({} {} {})".format, inner, some.sampled_from("+-*"), inner),
     max_leaves=6,
 )
-comparisons = some.builds("{} {} {}".format, operands, some.sampled_from(["=", "!=", "<", "<=", ">", ">="]), operands)
-qualifications = some.recursive(comparisons, lambda inner: some.builds("({} {} {})".format, inner, some.sampled_from(["and", "or"]), inner), max_leaves=4)
+comparisons = some.builds(
+    "{} {} {}".format, operands, some.sampled_from(["=", "!=", "<", "<=", ">", ">="]), operands
+)
+qualifications = some.recursive(
+    comparisons,
+    lambda inner: some.builds("({} {} {})".format, inner, some.sampled_from(["and", "or"]), inner),
+    max_leaves=4,
+)
 
 
 @settings(max_examples=150)
-@given(qualifications, some.integers(-30000, 30000), some.integers(-2**31, 2**31 - 1), some.floats(-1e6, 1e6))
+@given(
+    qualifications,
+    some.integers(-30000, 30000),
+    some.integers(-(2**31), 2**31 - 1),
+    some.floats(-1e6, 1e6),
+)
 def test_all_engines_agree_on_any_qualification(where, a, b, x):
     layout = Layout((Domain("a", "i", 2), Domain("b", "i", 4), Domain("x", "f", 8)))
     [_, command] = read(f"range of r is r retrieve (r.a) where {where}")
     code, stored = program(command.where, layout), layout.pack((a, b, x))
-    answers = [bool(evaluate(stored, 0)) for evaluate in (lambda *place: interpret(code, *place), Compiler().threaded(code), Compiler().inline(code))]
+    answers = [
+        bool(evaluate(stored, 0))
+        for evaluate in (
+            lambda *place: interpret(code, *place),
+            Compiler().threaded(code),
+            Compiler().inline(code),
+        )
+    ]
     assert len(set(answers)) == 1, where
 
 
@@ -293,20 +420,28 @@ def test_constants_are_computed_once_by_the_compiler_and_each_time_by_the_interp
         (RANGES + "delete p where p.pnum = q.pnum", "not by q"),
         (RANGES + "replace p (size = 3)", "no attribute size"),
         (RANGES + "append parts (pnum = 40000)", "doesn't fit"),
-        (RANGES + 'retrieve (p.pnum) where p.pname < 3', "text and a number"),
+        (RANGES + "retrieve (p.pnum) where p.pname < 3", "text and a number"),
         (RANGES + "retrieve (x = sqrt(p.pnum))", "can't evaluate"),
     ],
 )
 @pytest.mark.parametrize("engine", ENGINES)
 def test_what_it_cannot_run_is_said(files, engine, text, told):
-    base = DataBase(files.cache, files, engine, {"parts": Heap.build(files(), NARROW, Parts(10).rows())})
+    base = DataBase(
+        files.cache, files, engine, {"parts": Heap.build(files(), NARROW, Parts(10).rows())}
+    )
     with pytest.raises(QueryError, match=told):
         base.run(text)
 
 
 def test_an_illegal_symbol_and_a_damaged_file_are_noticed(files, tmp_path):
     with pytest.raises(QueryError, match="isn't legal"):
-        interpret(type(program(read("retrieve (a = 1)")[0].targets[0].expression, NARROW))((Symbol("i", 3, 1),)), b"", 0)
+        interpret(
+            type(program(read("retrieve (a = 1)")[0].targets[0].expression, NARROW))(
+                (Symbol("i", 3, 1),)
+            ),
+            b"",
+            0,
+        )
     relation = Heap.build(files(), NARROW, Parts(210).rows())
     files.cache.empty()
     (tmp_path / "relation0").write_bytes((tmp_path / "relation0").read_bytes()[: 3 * PAGE + 5])

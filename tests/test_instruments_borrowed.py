@@ -1,11 +1,13 @@
-"""On somebody's server as an ordinary user: counters and load work, the rest is set aside with its reason."""
+"""On somebody's server as an ordinary user: counters and load work, the rest is set aside with its
+reason.
+"""
 
 import pytest
 
 from pgrerun.errors import CannotMeasure
-from pgrerun.instruments import counters, machine, pages, pgbench, plans, processes
-from pgrerun.instruments.counters import Counters
-from pgrerun.server import Cluster, open_server
+from pgrerun.lab.instruments import machine, pages, pgbench, plans, processes, wal
+from pgrerun.lab.instruments.counters import Counters
+from pgrerun.lab.server import Cluster, open_server
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +26,9 @@ def test_an_ordinary_user_counts_and_loads(guest):
     with guest.connect() as conn, Counters(guest) as probe:
         conn.execute("CREATE TABLE t AS SELECT g AS id FROM generate_series(1, 100) g")
         with machine.other_load(guest) as load, probe.measured(conn) as delta:
-            result = pgbench.run(guest, "UPDATE t SET id = id + 0 WHERE id = 7;", clients=2, transactions=20)
+            result = pgbench.run(
+                guest, "UPDATE t SET id = id + 0 WHERE id = 7;", clients=2, transactions=20
+            )
         found = delta.relations.set_index("relation").loc["t"]
         assert result.transactions == found["updated"] == 40
         assert found["schema"] == guest.schema
@@ -42,7 +46,7 @@ def test_what_takes_a_superuser_says_so(guest):
         conn.execute("SET search_path = pgrerun, public")
         conn.execute("CREATE TABLE IF NOT EXISTS looked_at (id int)")
         for look in (
-            lambda: counters.wal_records(conn, "0/1500000", "0/1500100"),
+            lambda: wal.records(conn, "0/1500000", "0/1500100"),
             lambda: pages.resident(conn),
             lambda: pages.heap_page(conn, "looked_at", 0),
             lambda: pages.evict_all(conn),

@@ -1,4 +1,6 @@
-"""Waits, cache lines, handoffs, and flushes made slow: the instruments behind the scalability chapter."""
+"""Waits, cache lines, handoffs, and flushes made slow: the instruments behind the scalability
+chapter.
+"""
 
 import os
 import subprocess
@@ -11,15 +13,28 @@ import pytest
 from servers import SMALL
 
 from pgrerun.errors import CannotMeasure
-from pgrerun.instruments import cachelines, flushing, pgbench, sleeps, switches, switching, waits
-from pgrerun.server import Cluster
+from pgrerun.lab.instruments import (
+    cachelines,
+    flushing,
+    pgbench,
+    sleeps,
+    switches,
+    switching,
+    waits,
+)
+from pgrerun.lab.server import Cluster
 
 needs_two = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor")
 
 
 def test_a_wait_for_a_lock_is_seen_with_its_name(cluster):
     with waits.sampled(cluster) as found:
-        pgbench.run(cluster, "BEGIN;\nSELECT pg_advisory_xact_lock(7), pg_sleep(0.01);\nEND;\n", clients=4, transactions=10)
+        pgbench.run(
+            cluster,
+            "BEGIN;\nSELECT pg_advisory_xact_lock(7), pg_sleep(0.01);\nEND;\n",
+            clients=4,
+            transactions=10,
+        )
     assert found.samples > 5
     # one holds the lock and sleeps, the others wait for it
     assert found.backends("Lock", "advisory") == pytest.approx(3, abs=1)
@@ -56,7 +71,9 @@ def test_switches_need_a_server_whose_processes_can_be_seen(monkeypatch, cluster
 
 
 def test_perfs_samples_are_told_apart_by_their_times():
-    script = "postgres  12.500000:\n\t ffff schedule\n\npostgres  13.250000:\n\t ffff epoll_wait\n\n"
+    script = (
+        "postgres  12.500000:\n\t ffff schedule\n\npostgres  13.250000:\n\t ffff epoll_wait\n\n"
+    )
     assert sleeps.read(sleeps.between(script, 13.0, 14.0))["chain"].tolist() == [("epoll_wait",)]
     assert sleeps.read(sleeps.between(script, 14.0, 15.0)).empty
 
@@ -105,7 +122,10 @@ def _insert(server):
 
 def test_a_slowed_server_waits_at_every_commit_and_others_do_not(cluster):
     environment = dict(os.environ)
-    with flushing.slowed(100_000), Cluster(settings=SMALL | {"wal_sync_method": "fdatasync"}) as slow:
+    with (
+        flushing.slowed(100_000),
+        Cluster(settings=SMALL | {"wal_sync_method": "fdatasync"}) as slow,
+    ):
         assert _insert(slow) >= 0.1
     assert dict(os.environ) == environment
     assert _insert(cluster) < 0.1
@@ -115,15 +135,28 @@ def test_one_page_of_one_file_is_slow_to_read(tmp_path):
     path = tmp_path / "slow"
     path.write_bytes(bytes(3 * 8192))
     (tmp_path / "other").write_bytes(bytes(3 * 8192))
-    read = "import os, sys, time\nfile = os.open(sys.argv[1], os.O_RDONLY)\nbegan = time.perf_counter()\nos.pread(file, 8192, int(sys.argv[2]))\nprint(time.perf_counter() - began)"
-    taken = lambda path, page: float(subprocess.run([sys.executable, "-c", read, path, str(page * 8192)], capture_output=True, text=True, check=True).stdout)
+    read = (
+        "import os, sys, time\nfile = os.open(sys.argv[1], os.O_RDONLY)\nbegan ="
+        " time.perf_counter()\nos.pread(file, 8192, int(sys.argv[2]))\nprint(time.perf_counter() -"
+        " began)"
+    )
+    taken = lambda path, page: float(
+        subprocess.run(
+            [sys.executable, "-c", read, path, str(page * 8192)],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+    )
     with flushing.slow_page("/slow", 8192, 200_000):
         assert taken(path, 1) >= 0.2
         assert taken(path, 2) < 0.2 and taken(tmp_path / "other", 1) < 0.2
     assert taken(path, 1) < 0.2
 
 
-@pytest.mark.parametrize("slow", [lambda: flushing.slowed(1000), lambda: flushing.slow_page("/slow", 0, 1000)])
+@pytest.mark.parametrize(
+    "slow", [lambda: flushing.slowed(1000), lambda: flushing.slow_page("/slow", 0, 1000)]
+)
 def test_without_a_compiler_nothing_is_slowed(monkeypatch, slow):
     monkeypatch.setattr("shutil.which", lambda name: None)
     with pytest.raises(CannotMeasure, match="compiler"), slow():

@@ -5,9 +5,9 @@ from decimal import Decimal
 import pytest
 
 from pgrerun.errors import CannotMeasure, RerunError, ServerError
-from pgrerun.instruments import counters, pgbench
-from pgrerun.instruments.counters import Counters
-from pgrerun.server import Cluster, installed
+from pgrerun.lab.instruments import counters, pgbench, wal
+from pgrerun.lab.instruments.counters import Counters
+from pgrerun.lab.server import Cluster, installed
 
 
 @pytest.fixture(scope="module")
@@ -96,27 +96,47 @@ def test_a_backend_that_stays_is_named_and_an_open_transaction_refused(tiny, pro
             other.execute("SELECT 1")
         assert delta.unsettled == [other.info.backend_pid]
         conn.autocommit = False
-        with pytest.raises(ServerError, match="inside a transaction"):
-            with probe.measured(conn):
-                conn.execute("SELECT 1")
+        with pytest.raises(ServerError, match="inside a transaction"), probe.measured(conn):
+            conn.execute("SELECT 1")
 
 
 def test_a_reset_inside_the_window_is_refused(tiny, probe):
     with tiny.connect() as conn:
         conn.execute("UPDATE account SET balance = 0 WHERE id = 9")
-        with pytest.raises(ServerError, match="backwards"):
-            with probe.measured(conn):
-                conn.execute("SELECT pg_stat_reset(), pg_stat_reset_shared('wal')")
+        with pytest.raises(ServerError, match="backwards"), probe.measured(conn):
+            conn.execute("SELECT pg_stat_reset(), pg_stat_reset_shared('wal')")
 
 
 def test_counts_are_whole_numbers_where_all_are_and_nothing_counts_as_0():
     rows = [
-        {"who": "a", "what": "x", "hits": 3, "read_bytes": Decimal(8192), "reads": None, "stats_reset": "now"},
-        {"who": "b", "what": "x", "hits": 0, "read_bytes": Decimal(0), "reads": 2, "stats_reset": None},
+        {
+            "who": "a",
+            "what": "x",
+            "hits": 3,
+            "read_bytes": Decimal(8192),
+            "reads": None,
+            "stats_reset": "now",
+        },
+        {
+            "who": "b",
+            "what": "x",
+            "hits": 0,
+            "read_bytes": Decimal(0),
+            "reads": 2,
+            "stats_reset": None,
+        },
     ]
     frame = counters._numbers(rows, ["who", "what"])
-    assert frame.dtypes.map(str).to_dict() == {"hits": "int64", "read_bytes": "float64", "reads": "float64"}
-    assert frame.loc[("a", "x")].tolist() == [3, 8192, 0] and frame.loc[("b", "x")].tolist() == [0, 0, 2]
+    assert frame.dtypes.map(str).to_dict() == {
+        "hits": "int64",
+        "read_bytes": "float64",
+        "reads": "float64",
+    }
+    assert frame.loc[("a", "x")].tolist() == [3, 8192, 0] and frame.loc[("b", "x")].tolist() == [
+        0,
+        0,
+        2,
+    ]
     [alone] = counters._numbers([{"oid": 7, "hits": 3}], ["oid"]).to_dict("index").items()
     assert alone == (7, {"hits": 3})
 
@@ -130,21 +150,20 @@ def test_wal_by_page_and_by_record(tiny, probe):
     tiny.extension("pg_walinspect")
     with tiny.connect() as conn:
         conn.execute("CHECKPOINT")
-        with probe.measured(conn) as delta:
-            with conn.transaction():
-                # not flushed by its commit: reading the WAL has to see to that
-                conn.execute("SET LOCAL synchronous_commit = off")
-                conn.execute("UPDATE account SET balance = balance + 1 WHERE id = 4000")
-        blocks = counters.wal_blocks(conn, delta.start_lsn, delta.end_lsn)
+        with probe.measured(conn) as delta, conn.transaction():
+            # not flushed by its commit: reading the WAL has to see to that
+            conn.execute("SET LOCAL synchronous_commit = off")
+            conn.execute("UPDATE account SET balance = balance + 1 WHERE id = 4000")
+        blocks = wal.blocks(conn, delta.start_lsn, delta.end_lsn)
         account = blocks[(blocks["relation"] == "account") & (blocks["fork"] == "main")]
         assert account["blocks_distinct"].sum() in (1, 2)
         assert account["fpi_bytes"].sum() > 0  # the first change after a checkpoint
-        records = counters.wal_records(conn, delta.start_lsn, delta.end_lsn)
+        records = wal.records(conn, delta.start_lsn, delta.end_lsn)
         kinds = set(zip(records["resource_manager"], records["record_type"]))
         assert ("Transaction", "COMMIT") in kinds
         assert any(manager == "Heap" and "UPDATE" in kind for manager, kind in kinds)
         assert 0 < records["bytes"].sum() <= delta.wal_bytes
-        assert counters.wal_blocks(conn, delta.end_lsn, delta.end_lsn).empty
+        assert wal.blocks(conn, delta.end_lsn, delta.end_lsn).empty
 
 
 def test_an_older_release_leaves_frames_out_instead_of_zeros():
@@ -159,5 +178,28 @@ def test_an_older_release_leaves_frames_out_instead_of_zeros():
         assert row(delta.relations, "t")["updated"] == 1000
         assert list(delta.reads.index) == ["all"] and delta.wal_bytes > 0
         with pytest.raises(CannotMeasure) as missing:
-            counters.wal_blocks(conn, delta.start_lsn, delta.end_lsn)
+            wal.blocks(conn, delta.start_lsn, delta.end_lsn)
         assert missing.value.capability == "contrib:pg_walinspect"
+
+
+def test_counts_of_one_table_are_there_at_once(tiny):
+    with tiny.connect() as conn:
+        conn.execute("CREATE TABLE counted (id int PRIMARY KEY, v int)")
+        conn.execute("INSERT INTO counted SELECT g, 0 FROM generate_series(1, 10) g")
+        conn.execute("UPDATE counted SET v = 1")
+        found = counters.counts(conn, "counted")
+        assert (found["inserted"], found["updated"], found["newpage_updated"]) == (10, 10, 0)
+        before = counters.counts(conn, "counted_pkey")["scans"]
+        conn.execute("SET enable_seqscan = off")
+        conn.execute("SELECT v FROM counted WHERE id = 3")
+        assert counters.counts(conn, "counted_pkey")["scans"] == before + 1
+        conn.execute("DROP TABLE counted")
+
+
+def test_checkpoints_are_counted_one_by_one(tiny):
+    with tiny.connect() as conn:
+        before = counters.checkpoints(conn)
+        conn.execute("CREATE TABLE dirty AS SELECT 1")
+        conn.execute("CHECKPOINT")
+        conn.execute("DROP TABLE dirty")
+        assert counters.checkpoints(conn) == before + 1

@@ -11,9 +11,9 @@ import psutil
 import pytest
 
 from pgrerun.errors import CannotMeasure, RerunError, ServerError
-from pgrerun.instruments import callgrind, clock, machine, perf, pgbench
-from pgrerun.server import Cluster, installed, private
-from pgrerun.server.private import children
+from pgrerun.lab.instruments import callgrind, clock, machine, perf, pgbench
+from pgrerun.lab.server import Cluster, installed, private
+from pgrerun.lab.server.private import children
 
 SPIN = "import time\nend = time.monotonic() + 3\nwhile time.monotonic() < end: pass"
 
@@ -30,7 +30,7 @@ def server():
 def test_a_stopwatch_is_read_after_its_block():
     with clock.stopwatch() as watch:
         with pytest.raises(ValueError, match="still running"):
-            watch.seconds
+            _ = watch.seconds
         time.sleep(0.02)
     assert watch.seconds >= 0.02
     assert clock.cost(100) > 0
@@ -91,8 +91,18 @@ def test_the_tree_is_what_psutil_finds_in_the_whole_process_table(server):
 
 def test_seconds_of_a_process_are_those_that_psutil_reads():
     subprocess.run([sys.executable, "-c", "sum(range(10 ** 6))"], check=True)  # reaped
-    before, spent, after = (one() for one in (lambda: psutil.Process().cpu_times(), lambda: machine._cpu_seconds(os.getpid()), lambda: psutil.Process().cpu_times()))
-    ticks = [round(seconds * os.sysconf("SC_CLK_TCK")) for seconds in (sum(before[:4]), spent, sum(after[:4]))]
+    before, spent, after = (
+        one()
+        for one in (
+            lambda: psutil.Process().cpu_times(),
+            lambda: machine._cpu_seconds(os.getpid()),
+            lambda: psutil.Process().cpu_times(),
+        )
+    )
+    ticks = [
+        round(seconds * os.sysconf("SC_CLK_TCK"))
+        for seconds in (sum(before[:4]), spent, sum(after[:4]))
+    ]
     assert 0 < ticks[0] <= ticks[1] <= ticks[2]
 
 
@@ -141,8 +151,14 @@ def test_samples_find_the_busy_backend(server):
         pytest.skip(reason)
     with server.connect() as conn:
         pid = conn.info.backend_pid
-        busy = server.tool_process("psql", "-c", "SELECT sum(g) FROM generate_series(1, 20000000) g")
-        while busy.poll() is None and not (backends := [p for p, role in server.pids().items() if role == "client backend" and p != pid]):
+        busy = server.tool_process(
+            "psql", "-c", "SELECT sum(g) FROM generate_series(1, 20000000) g"
+        )
+        while busy.poll() is None and not (
+            backends := [
+                p for p, role in server.pids().items() if role == "client backend" and p != pid
+            ]
+        ):
             time.sleep(0.02)
         time.sleep(0.1)  # it is in its query by then, and stays there
         frame = perf.sample(backends, 1)
@@ -150,7 +166,11 @@ def test_samples_find_the_busy_backend(server):
         busy.communicate()
     assert frame["share"].sum() == pytest.approx(1) and frame["samples"].sum() > 100
     assert set(frame["comm"]) == {"postgres"}
-    assert frame["symbol"].str.contains("generate_series|int8|ExecProject|tuplestore", regex=True).any()
+    assert (
+        frame["symbol"]
+        .str.contains("generate_series|int8|ExecProject|tuplestore", regex=True)
+        .any()
+    )
 
 
 def test_what_a_process_starts_is_recorded_exactly_while_perf_is_told_to_count(server, tmp_path):
@@ -163,17 +183,29 @@ def test_what_a_process_starts_is_recorded_exactly_while_perf_is_told_to_count(s
         with counting():
             server.tool("psql", "-c", busy)
         server.tool("psql", "-c", busy)
-    samples = perf._perf("script", "-i", tmp_path / "data", "-F", "pid,comm").stdout.split()
+    samples = perf.perf("script", "-i", tmp_path / "data", "-F", "pid,comm").stdout.split()
     assert samples.count("postgres") > 10
-    assert len(set(samples)) == 2  # one name, one backend: what ran before and after is in no record
+    assert (
+        len(set(samples)) == 2
+    )  # one name, one backend: what ran before and after is in no record
 
 
 def test_a_process_that_is_gone_cant_be_followed(tmp_path):
     if reason := perf.unavailable():
         pytest.skip(reason)
-    with pytest.raises(CannotMeasure, match="follow"):
-        with perf.attached(2**22 + 12345, tmp_path / "data", "-e", "cpu-clock"):
-            raise AssertionError("the block must not run")
+    attached = perf.attached(2**22 + 12345, tmp_path / "data", "-e", "cpu-clock")
+    with pytest.raises(CannotMeasure, match="follow"), attached:
+        raise AssertionError("the block must not run")
+
+
+def test_sampling_leaves_nothing_in_the_users_home(server, tmp_path, monkeypatch):
+    if reason := perf.unavailable():
+        pytest.skip(reason)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with server.tool_process("psql", "-c", "SELECT pg_sleep(1)") as busy:
+        assert perf.sample(server.pids(), 0.2).columns.tolist() == perf.COLUMNS
+        busy.terminate()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_processes_that_are_gone_cant_be_sampled():
@@ -186,7 +218,9 @@ def test_processes_that_are_gone_cant_be_sampled():
 def test_children_are_counted_the_same_as_by_the_process_table():
     started = [subprocess.Popen(["sleep", "30"]) for _ in range(3)]
     try:
-        assert sorted(children(os.getpid())) == sorted(one.pid for one in psutil.Process().children())
+        assert sorted(children(os.getpid())) == sorted(
+            one.pid for one in psutil.Process().children()
+        )
         assert children(started[0].pid) == []
     finally:
         for one in started:

@@ -3,8 +3,8 @@
 import pytest
 
 from pgrerun.errors import CannotMeasure, RerunError, ServerError
-from pgrerun.instruments import pages
-from pgrerun.server import Cluster, installed
+from pgrerun.lab.instruments import pages
+from pgrerun.lab.server import Cluster, installed
 
 
 @pytest.fixture(scope="module")
@@ -13,9 +13,13 @@ def server():
         for name in ("pageinspect", "pg_buffercache", "pg_freespacemap"):
             cluster.extension(name)
         with cluster.connect() as conn:
-            conn.execute("CREATE TABLE account (id int, balance int, filler char(80)) WITH (fillfactor = 50)")
+            conn.execute(
+                "CREATE TABLE account (id int, balance int, filler char(80)) WITH (fillfactor = 50)"
+            )
             conn.execute("INSERT INTO account SELECT g, 0, 'x' FROM generate_series(1, 20000) g")
-            conn.execute("CREATE INDEX account_id ON account (id) WITH (fillfactor = 10)")  # three levels
+            conn.execute(
+                "CREATE INDEX account_id ON account (id) WITH (fillfactor = 10)"
+            )  # three levels
             conn.execute("VACUUM (FREEZE, ANALYZE) account")
         yield cluster
 
@@ -61,9 +65,9 @@ def test_forks_and_emptying_the_pool(conn):
 
 
 def test_a_pool_too_small_is_no_answer():
-    with Cluster(settings={"shared_buffers": "128kB", "max_connections": 10}) as cluster:
-        with pytest.raises(ServerError, match="larger shared_buffers"):
-            pages.touched(cluster, ["SELECT count(*) FROM pg_attribute"])
+    small = Cluster(settings={"shared_buffers": "128kB", "max_connections": 10})
+    with small, pytest.raises(ServerError, match="larger shared_buffers"):
+        pages.touched(small, ["SELECT count(*) FROM pg_attribute"])
 
 
 def test_line_pointers_after_a_hot_update_and_its_pruning(conn):
@@ -103,7 +107,11 @@ def test_pages_that_arent_there(conn, look, complaint):
 
 
 def test_old_releases_cant_empty_the_pool():
-    older = [programs for programs in installed() if 13 <= programs.major < 17 and "pg_buffercache" in programs.contrib]
+    older = [
+        programs
+        for programs in installed()
+        if 13 <= programs.major < 17 and "pg_buffercache" in programs.contrib
+    ]
     if not older:
         pytest.skip("no release from 13 to 16 with pg_buffercache is installed here")
     with Cluster(older[0]) as cluster, pytest.raises(CannotMeasure) as missing:

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from pgrerun.errors import ParameterError, ServerError
-from pgrerun.instruments import pgbench
-from pgrerun.server import Cluster, installed
+from pgrerun.lab.instruments import pgbench
+from pgrerun.lab.server import Cluster, installed
 
 SCRIPT = "\\set id random(1, 1000)\nINSERT INTO drawn VALUES (:id, :mark);\n"
 
@@ -29,7 +29,9 @@ def drawn(server):
 def test_transactions_variables_and_seed(server):
     runs = []
     for seed in (11, 11, 12):
-        result = pgbench.run(server, SCRIPT, transactions=40, seed=seed, variables={"mark": 7}, protocol="prepared")
+        result = pgbench.run(
+            server, SCRIPT, transactions=40, seed=seed, variables={"mark": 7}, protocol="prepared"
+        )
         assert result.transactions == 40 and result.failed == 0 and result.tps > 0
         assert result.lag_ms is None and result.log is None
         runs.append(drawn(server))
@@ -46,7 +48,11 @@ def test_pgbench_is_asked_for_its_options_once_per_server():
             return SimpleNamespace(stdout="  --exit-on-abort  exit when any client is aborted")
 
     servers = Named(), Named()
-    assert [pgbench._knows(server, option) for server in servers for option in ("--exit-on-abort", "--colour")] == [True, False] * 2
+    assert [
+        pgbench._knows(server, option)
+        for server in servers
+        for option in ("--exit-on-abort", "--colour")
+    ] == [True, False] * 2
     assert [server.asked for server in servers] == [1, 1]
 
 
@@ -55,12 +61,15 @@ def test_a_log_has_every_transaction_of_every_thread(server):
     assert len(result.log) == result.transactions == 100
     assert set(result.log["client"]) == {0, 1, 2, 3}
     assert result.log["time_s"].is_monotonic_increasing and (result.log["outcome"] == "done").all()
-    assert result.percentile(0) <= result.latency_ms * 1.5 and result.percentile(50) <= result.percentile(99)
+    assert result.percentile(0) <= result.latency_ms * 1.5 and result.percentile(
+        50
+    ) <= result.percentile(99)
     assert list(server.scratch.glob("pgbench-*")) == []
 
 
 def test_under_a_rate_latency_counts_from_the_schedule(server):
-    # half a second of work scheduled every tenth: the queue, not the statement, is what a user waits for
+    # half a second of work scheduled every tenth: the queue, not the statement, is what a user
+    # waits for
     result = pgbench.run(server, "SELECT pg_sleep(0.5);", transactions=4, rate=10, log=True)
     assert result.lag_ms > 0
     last = result.log.iloc[-1]
@@ -111,7 +120,10 @@ def test_a_client_that_aborts_gives_no_number(server, script, clients, complaint
 def test_serialization_failures_are_counted(server):
     with server.connect() as conn:
         conn.execute("CREATE TABLE hot AS SELECT 0 AS n")
-    script = "BEGIN ISOLATION LEVEL REPEATABLE READ;\nSELECT n FROM hot;\nUPDATE hot SET n = n + 1;\nCOMMIT;"
+    script = (
+        "BEGIN ISOLATION LEVEL REPEATABLE READ;\nSELECT n FROM hot;\nUPDATE hot SET n = n +"
+        " 1;\nCOMMIT;"
+    )
     result = pgbench.run(server, script, clients=4, jobs=2, transactions=50, log=True)
     assert result.failed > 0 and result.transactions + result.failed == 200
     assert (result.log["outcome"] == "failed").sum() == result.failed
@@ -127,7 +139,9 @@ def test_a_server_that_dies_gives_no_number():
 
 
 def test_an_older_pgbench_is_understood():
-    older = [programs for programs in installed() if programs.major < 17 and programs.has("pgbench")]
+    older = [
+        programs for programs in installed() if programs.major < 17 and programs.has("pgbench")
+    ]
     if not older:
         pytest.skip("no release before 17 with its own pgbench is installed here")
     with Cluster(older[0]) as cluster:

@@ -2,14 +2,17 @@
 
 import pytest
 
-from pgrerun.instruments import plans
-from pgrerun.server import Cluster
+from pgrerun.errors import RerunError
+from pgrerun.lab.instruments import plans
+from pgrerun.lab.server import Cluster
 
 
 @pytest.fixture(scope="module")
 def conn():
     with Cluster() as cluster, cluster.connect() as conn:
-        conn.execute("CREATE TABLE big AS SELECT g AS id, g % 10 AS ten FROM generate_series(1, 20000) g")
+        conn.execute(
+            "CREATE TABLE big AS SELECT g AS id, g % 10 AS ten FROM generate_series(1, 20000) g"
+        )
         conn.execute("CREATE TABLE small AS SELECT g AS id FROM generate_series(1, 100) g")
         conn.execute("CREATE UNIQUE INDEX big_id ON big (id)")
         conn.execute("VACUUM ANALYZE")
@@ -24,7 +27,10 @@ def conn():
         ("SELECT id FROM big WHERE id = 3", "Index Only Scan big using big_id"),
         ("SELECT * FROM big ORDER BY id DESC", "Index Scan Backward big using big_id"),
         ("SELECT ten, count(*) FROM big GROUP BY ten", "HashAggregate(Seq Scan big)"),
-        ("SELECT s.id FROM small s LEFT JOIN big b ON b.ten = s.id", "Hash Right Join(Seq Scan big, Hash(Seq Scan small))"),
+        (
+            "SELECT s.id FROM small s LEFT JOIN big b ON b.ten = s.id",
+            "Hash Right Join(Seq Scan big, Hash(Seq Scan small))",
+        ),
         ("UPDATE big SET ten = 0 WHERE id = 1", "Update big(Index Scan big using big_id)"),
     ],
 )
@@ -41,7 +47,10 @@ def test_the_fingerprint_follows_the_shape_and_nothing_else(conn):
     second = plans.explain(conn, "SELECT * FROM big AS other WHERE id = %s", [19000], execute=True)
     scan = plans.explain(conn, "SELECT * FROM big WHERE id > %s", [1])
     assert first.fingerprint == second.fingerprint != scan.fingerprint
-    assert len({plans.explain(conn, f"SELECT * FROM {name}").fingerprint for name in ("big", "small")}) == 2
+    assert (
+        len({plans.explain(conn, f"SELECT * FROM {name}").fingerprint for name in ("big", "small")})
+        == 2
+    )
 
 
 def test_executing_gives_rows_and_buffers_but_leaves_nothing_behind(conn):
@@ -55,7 +64,9 @@ def test_executing_gives_rows_and_buffers_but_leaves_nothing_behind(conn):
 def test_estimates_are_judged_in_either_direction(conn):
     # two columns that depend on each other: the planner multiplies their selectivities
     plan = plans.explain(conn, "SELECT * FROM big WHERE ten = id % 10", execute=True)
-    assert plan.q_error == pytest.approx(plan.rows_actual / plan.rows_estimated) and plan.q_error > 10
+    assert (
+        plan.q_error == pytest.approx(plan.rows_actual / plan.rows_estimated) and plan.q_error > 10
+    )
     assert plans.explain(conn, "SELECT * FROM big").q_error is None
 
 
@@ -68,8 +79,12 @@ def test_self_costs_add_up_to_the_total(conn):
 def test_many_plans_come_in_order_and_are_those_of_single_explains(conn):
     statements = [f"SELECT * FROM big WHERE id < {bound}" for bound in (1, 10, 1000, 20001)]
     many = list(plans.explain_many(conn, statements, batch=3))
-    assert [plan.shape() for plan in many] == [plans.explain(conn, sql).shape() for sql in statements]
-    assert [plan.total_cost for plan in many] == [plans.explain(conn, sql).total_cost for sql in statements]
+    assert [plan.shape() for plan in many] == [
+        plans.explain(conn, sql).shape() for sql in statements
+    ]
+    assert [plan.total_cost for plan in many] == [
+        plans.explain(conn, sql).total_cost for sql in statements
+    ]
     assert many[0].shape() != many[-1].shape()
     assert list(plans.explain_many(conn, [])) == []
 
@@ -77,3 +92,18 @@ def test_many_plans_come_in_order_and_are_those_of_single_explains(conn):
 def test_a_statement_that_cannot_be_planned_is_not_passed_over(conn):
     with pytest.raises(Exception, match="nowhere"):
         list(plans.explain_many(conn, ["SELECT 1", "SELECT * FROM nowhere"]))
+
+
+def test_scans_joins_page_accesses_and_times_of_an_executed_plan(conn):
+    sql = "SELECT s.id FROM small s LEFT JOIN big b ON b.ten = s.id"
+    plan = plans.explain(conn, sql, execute=True, summary=True)
+    assert plan.joins == ["Hash Join"] and plan.scan_of("small").rows_actual == 100
+    assert plan.page_accesses == sum(
+        conn.execute(f"SELECT pg_relation_size('{name}') / 8192").fetchone()[0]
+        for name in ("big", "small")
+    )
+    assert plan.planning_ms >= 0 and plan.execution_ms >= 0 and plan.jit_ms == 0
+    planned = plans.explain(conn, sql)
+    assert (planned.page_accesses, planned.execution_ms, planned.jit_ms) == (None, None, None)
+    with pytest.raises(RerunError, match="no scan of nowhere"):
+        plan.scan_of("nowhere")

@@ -10,9 +10,9 @@ import psutil
 import pytest
 
 from pgrerun.errors import ServerError
-from pgrerun.instruments import pgbench, processes
-from pgrerun.instruments.counters import PAGE, Counters
-from pgrerun.server import Cluster
+from pgrerun.lab.instruments import pgbench, processes
+from pgrerun.lab.instruments.counters import PAGE, Counters
+from pgrerun.lab.server import Cluster
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,9 @@ def server():
 
 
 def together(frame, direction):
-    [row] = frame[(frame["source"] == "together") & (frame["direction"] == direction)].to_dict("records")
+    [row] = frame[(frame["source"] == "together") & (frame["direction"] == direction)].to_dict(
+        "records"
+    )
     return row
 
 
@@ -68,7 +70,9 @@ def test_what_the_ended_used_before_the_window_is_left_out(server):
         before = processes.usage(server)
     used = processes.usage(server) - before
     assert 0 <= used.processes["rchar"].sum() < 20 * PAGE
-    assert used.cpu_seconds == pytest.approx(0, abs=1)  # a difference of floats may fall short of 0 by a rounding
+    assert used.cpu_seconds == pytest.approx(
+        0, abs=1
+    )  # a difference of floats may fall short of 0 by a rounding
 
 
 def test_both_accounts_of_a_load_agree(server):
@@ -114,7 +118,11 @@ def test_a_server_that_is_gone_has_no_processes_to_read():
 
 
 def test_the_kernels_share_is_that_of_one_role():
-    rows = {"role": ["postmaster", "client backend", "client backend"], "cpu_user": [9.0, 1.0, 0.5], "cpu_system": [9.0, 0.5, 0.0]}
+    rows = {
+        "role": ["postmaster", "client backend", "client backend"],
+        "cpu_user": [9.0, 1.0, 0.5],
+        "cpu_system": [9.0, 0.5, 0.0],
+    }
     used = processes.Usage(pd.DataFrame(rows))
     assert used.kernel_share("client backend") == pytest.approx(0.25)
     assert used.kernel_share("checkpointer") == 0

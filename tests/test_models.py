@@ -2,8 +2,8 @@
 
 import pytest
 
-from pgrerun.models import closed_network, workstation
-from pgrerun.models.workstation import Demand, simulate
+from pgrerun.lab.models import closed_network, workstation
+from pgrerun.lab.models.workstation import Demand, simulate
 
 
 def test_a_single_customer_never_waits():
@@ -28,10 +28,14 @@ def test_overlap_bounds_the_queueing_model():
     for customers in (1, 2, 3, 8):
         bound = closed_network.perfect_overlap(demands, customers)
         assert closed_network.solve(demands, customers).throughput <= bound.throughput + 1e-12
-    assert closed_network.perfect_overlap(demands, 2).utilization["processor"] == pytest.approx(0.42 / 0.58)
+    assert closed_network.perfect_overlap(demands, 2).utilization["processor"] == pytest.approx(
+        0.42 / 0.58
+    )
 
 
-@pytest.mark.parametrize("demands, customers", [({}, 1), ({"disk": 0.0}, 1), ({"disk": -1.0}, 1), ({"disk": 1.0}, 0)])
+@pytest.mark.parametrize(
+    "demands, customers", [({}, 1), ({"disk": 0.0}, 1), ({"disk": -1.0}, 1), ({"disk": 1.0}, 0)]
+)
 def test_networks_without_meaning_are_refused(demands, customers):
     with pytest.raises(ValueError):
         closed_network.solve(demands, customers)
@@ -62,8 +66,12 @@ def test_constant_balanced_service_overlaps_perfectly():
 def test_variability_is_found_again():
     rate = 2 / (1 - 0.57)
     program = Demand(processor=0.57, reads=1, writes=1, force=True)
-    made = simulate(program, backends=2, disk_rate=rate, variability=0.7, transactions=20000, seed=5)
-    assert workstation.calibrate_variability(0.57, made.processor, seed=9) == pytest.approx(0.7, abs=0.08)
+    made = simulate(
+        program, backends=2, disk_rate=rate, variability=0.7, transactions=20000, seed=5
+    )
+    assert workstation.calibrate_variability(0.57, made.processor, seed=9) == pytest.approx(
+        0.7, abs=0.08
+    )
 
 
 def test_a_share_that_no_variability_gives_is_refused():

@@ -2,9 +2,9 @@
 
 import pytest
 
-from pgrerun.models.contention import Machine, Transaction, Visit, play
+from pgrerun.lab.models.contention import Machine, Transaction, Visit, play
 
-CHEAP = dict(transfer=0.0, switch=0.0, rouse=0.0)
+CHEAP = {"transfer": 0.0, "switch": 0.0, "rouse": 0.0}
 
 
 def speedup(machine, transaction, clients, **more):
@@ -31,15 +31,22 @@ def test_partitions_of_a_lock_let_more_through():
 
 
 def test_a_client_alone_fetches_no_cache_line_and_wakes_nobody():
-    lookup = Transaction(10e-6, (Visit("light", 2, 1e-6, lines=5), Visit("spin", 2, 1e-6, spins=True)))
+    lookup = Transaction(
+        10e-6, (Visit("light", 2, 1e-6, lines=5), Visit("spin", 2, 1e-6, spins=True))
+    )
     free, dear = Machine(4, **CHEAP), Machine(4, transfer=1e-6, switch=1e-5, rouse=1e-5)
     assert play(free, lookup, 1, seed=3).throughput == play(dear, lookup, 1, seed=3).throughput
 
 
 def test_behind_a_crowded_lightweight_lock_throughput_stays_and_behind_a_spinlock_it_falls():
     machine = Machine(32, transfer=0.3e-6, switch=2e-6, rouse=0.0)
-    asleep, asking = (Transaction(20e-6, (Visit("lock", 4, 0.2e-6, spins=spins),)) for spins in (False, True))
-    few, many = ({kind: play(machine, kind, clients).throughput for kind in (asleep, asking)} for clients in (8, 64))
+    asleep, asking = (
+        Transaction(20e-6, (Visit("lock", 4, 0.2e-6, spins=spins),)) for spins in (False, True)
+    )
+    few, many = (
+        {kind: play(machine, kind, clients).throughput for kind in (asleep, asking)}
+        for clients in (8, 64)
+    )
     assert many[asleep] > 0.5 * few[asleep]
     assert many[asking] < 0.5 * few[asking]
 
@@ -56,8 +63,13 @@ def test_the_same_seed_gives_the_same_run():
     assert first == again and first != other
 
 
-@pytest.mark.parametrize("wrong", [dict(clients=0), dict(transactions=0), dict(processors=0)])
+@pytest.mark.parametrize("wrong", [{"clients": 0}, {"transactions": 0}, {"processors": 0}])
 def test_nobody_and_nothing_are_refused(wrong):
-    given = dict(clients=1, transactions=10, processors=1) | wrong
+    given = {"clients": 1, "transactions": 10, "processors": 1} | wrong
     with pytest.raises(ValueError, match="at least one"):
-        play(Machine(given["processors"], **CHEAP), Transaction(1e-6, ()), given["clients"], transactions=given["transactions"])
+        play(
+            Machine(given["processors"], **CHEAP),
+            Transaction(1e-6, ()),
+            given["clients"],
+            transactions=given["transactions"],
+        )

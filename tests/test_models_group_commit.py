@@ -2,9 +2,9 @@
 
 import pytest
 
-from pgrerun.models.group_commit import ALONE, QUEUE, TOGETHER, commit
+from pgrerun.lab.models.group_commit import ALONE, QUEUE, TOGETHER, commit
 
-COSTS = dict(work=100e-6, flush=1e-3, switch=20e-6, processors=16)
+COSTS = {"work": 100e-6, "flush": 1e-3, "switch": 20e-6, "processors": 16}
 
 
 def test_one_client_makes_a_flush_for_each_commit_whatever_the_way():
@@ -31,7 +31,9 @@ def test_the_slower_the_flush_the_less_the_queue_matters():
     gains = []
     for flush in (0.1e-3, 10e-3):
         given = COSTS | {"flush": flush}
-        gains.append(commit(TOGETHER, 250, **given).throughput / commit(QUEUE, 250, **given).throughput)
+        gains.append(
+            commit(TOGETHER, 250, **given).throughput / commit(QUEUE, 250, **given).throughput
+        )
     assert gains[0] > 2 * gains[1]
 
 

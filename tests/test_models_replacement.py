@@ -2,7 +2,7 @@
 
 import pytest
 
-from pgrerun.models.replacement import LRU, MAX_USAGE, Clock
+from pgrerun.lab.models.replacement import LRU, MAX_USAGE, Clock
 
 
 def after(strategy, size, pages, watched):
@@ -12,7 +12,8 @@ def after(strategy, size, pages, watched):
 
 
 def test_the_clock_takes_the_first_page_whose_count_has_run_out():
-    # a is used twice: the hand lowers a, b and c to 1, 0 and 0, goes round, lowers a to 0, and takes b
+    # a is used twice: the hand lowers a, b and c to 1, 0 and 0, goes round, lowers a to 0, and
+    # takes b
     assert after(Clock, 3, "aabcd", "abcd") == ["a", "c", "d"]
     # the next victim is c, under the hand, at once
     assert after(Clock, 3, "aabcde", "abcde") == ["a", "d", "e"]

@@ -5,12 +5,13 @@ import re
 
 import pandas as pd
 import pytest
-
-from pgrerun import claims, narrate, statistics
-from pgrerun.claims import VERDICTS, Predicate, Verdict
-from pgrerun.errors import CannotMeasure
-from pgrerun.statistics import Interval
 from test_claims import claim, interval
+
+from pgrerun.errors import CannotMeasure
+from pgrerun.page import narrate
+from pgrerun.record import claims, statistics
+from pgrerun.record.claims import VERDICTS, Predicate, Verdict
+from pgrerun.record.statistics import Interval
 
 EVIDENCE = {
     (Predicate.RATIO, Verdict.HOLDS): interval(1.41, 1.63),
@@ -46,13 +47,21 @@ def well_formed(text):
     assert text[0].isupper() or text[0] == "*"
     assert text.endswith("."), text
     assert not re.search(r"  | \.|\.\.|\( |\(\)|\bnan\b|\bNone\b|\{|\}| ,|;\.|ii", text), text
-    assert text.count("(") == text.count(")") and text.count("**") % 2 == 0 and text.count("“") == text.count("”"), text
+    assert (
+        text.count("(") == text.count(")")
+        and text.count("**") % 2 == 0
+        and text.count("“") == text.count("”")
+    ), text
 
 
 def numbers(evidence):
     if isinstance(evidence, Interval):
         decimals = 2 if evidence.high - evidence.low < 0.35 else 1
-        return [f"{evidence.low:.{decimals}f}", f"{evidence.high:.{decimals}f}", f"n = {evidence.n}"]
+        return [
+            f"{evidence.low:.{decimals}f}",
+            f"{evidence.high:.{decimals}f}",
+            f"n = {evidence.n}",
+        ]
     if isinstance(evidence, dict):
         return [text for name, value in evidence.items() for text in [name, *numbers(value)]]
     return [] if isinstance(evidence, bool) else [f"{evidence:g}"]
@@ -70,7 +79,9 @@ def test_every_verdict_has_its_words(predicate, verdict):
     said = narrate.judgement(judged)
     well_formed(said)
     assert f"**{verdict}**" in said and said.count("**") == 2
-    assert said.startswith("The POSTGRES report of 1990 (section 3.2.2; lai-001) says: “It is faster.” ")
+    assert said.startswith(
+        "The POSTGRES report of 1990 (section 3.2.2; lai-001) says: “It is faster.” "
+    )
     for text in numbers(evidence):
         assert text in said, (text, said)
     if verdict is Verdict.NOT_TESTABLE:
@@ -83,10 +94,14 @@ def test_every_verdict_has_its_words(predicate, verdict):
 
 
 def test_too_few_pairs_and_notes_are_said():
-    said = narrate.judgement(claims.judge(claim(Predicate.RATIO, 1.5), interval(1.4, 1.6, n=3), "one core only"))
+    said = narrate.judgement(
+        claims.judge(claim(Predicate.RATIO, 1.5), interval(1.4, 1.6, n=3), "one core only")
+    )
     well_formed(said)
     assert "only 3 of at least 5 pairs; one core only" in said and "**not resolved**" in said
-    single = narrate.judgement(claims.judge(claim(Predicate.RATIO, 1.5), statistics.ratio([3], [2])))
+    single = narrate.judgement(
+        claims.judge(claim(Predicate.RATIO, 1.5), statistics.ratio([3], [2]))
+    )
     well_formed(single)
     assert "measured once" in single and "inf" not in single
 
@@ -97,8 +112,13 @@ def test_every_tp1_claim_reads_well_with_every_verdict(id):
     for predicate, verdict in CASES:
         if predicate is subject.predicate:
             evidence = EVIDENCE.get((predicate, verdict))
-            well_formed(narrate.judgement(claims.Judgement(subject, verdict, _as_judged(evidence), "", "restart")) if verdict is not Verdict.NOT_TESTABLE
-                        else narrate.judgement(claims.set_aside(subject, "restart", "no restart")))  # fmt: skip
+            well_formed(
+                narrate.judgement(
+                    claims.Judgement(subject, verdict, _as_judged(evidence), "", "restart")
+                )
+                if verdict is not Verdict.NOT_TESTABLE
+                else narrate.judgement(claims.set_aside(subject, "restart", "no restart"))
+            )
 
 
 def _as_judged(evidence):
@@ -134,7 +154,17 @@ def test_digits_follow_the_interval(x, text):
 
 @pytest.mark.parametrize(
     ("x", "text"),
-    [(0, "0"), (7.0, "7"), (1 / 3, "0.3333"), (0.699, "0.699"), (72.413793, "72.41"), (1e6, "1,000,000"), (1.5e-7, "1.500e-07"), (math.nan, "no number"), (-0.25, "-0.25")],
+    [
+        (0, "0"),
+        (7.0, "7"),
+        (1 / 3, "0.3333"),
+        (0.699, "0.699"),
+        (72.413793, "72.41"),
+        (1e6, "1,000,000"),
+        (1.5e-7, "1.500e-07"),
+        (math.nan, "no number"),
+        (-0.25, "-0.25"),
+    ],
 )
 def test_numbers(x, text):
     assert narrate.number(x) == text
@@ -142,7 +172,14 @@ def test_numbers(x, text):
 
 @pytest.mark.parametrize(
     ("n", "noun", "text"),
-    [(0, "page", "no pages"), (1, "page", "1 page"), (12345, "query", "12,345 queries"), (2, "index", "2 indexes"), (2, "key", "2 keys"), (2.5, "page", "2.5 pages")],
+    [
+        (0, "page", "no pages"),
+        (1, "page", "1 page"),
+        (12345, "query", "12,345 queries"),
+        (2, "index", "2 indexes"),
+        (2, "key", "2 keys"),
+        (2.5, "page", "2.5 pages"),
+    ],
 )
 def test_counts(n, noun, text):
     assert narrate.count(n, noun) == text
@@ -184,12 +221,18 @@ def test_then_and_now(printed, measured, part):
 
 
 def test_noise_prediction_and_set_aside():
-    for floor in (statistics.NoiseFloor(interval(0.98, 1.03), 1.03), statistics.NoiseFloor(interval(1.01, 1.03), 1.03)):
+    for floor in (
+        statistics.NoiseFloor(interval(0.98, 1.03), 1.03),
+        statistics.NoiseFloor(interval(1.01, 1.03), 1.03),
+    ):
         said = narrate.noise(floor)
         well_formed(said)
         assert "below 3 %" in said and ("one comparison in twenty" in said) == floor.false_alarm
     well_formed(narrate.noise(statistics.noise_floor([1], [2])))
-    assert narrate.prediction("It doubles to {x}, {{really}}.", x=2.0) == "**Prediction.** It doubles to 2, {really}."
+    assert (
+        narrate.prediction("It doubles to {x}, {{really}}.", x=2.0)
+        == "**Prediction.** It doubles to 2, {really}."
+    )
     assert narrate.prediction("Sets {a, b} stay.") == "**Prediction.** Sets {a, b} stay."
     said = narrate.set_aside("catalog_reads", CannotMeasure("restart", "The server isn't ours."))
     well_formed(said)
@@ -197,7 +240,10 @@ def test_noise_prediction_and_set_aside():
 
 
 def test_summary_counts_every_verdict():
-    judged = [claims.judge(claim(p, 1.5 if p in claims.WITH_PRINTED else None), e) for (p, _), e in EVIDENCE.items()]
+    judged = [
+        claims.judge(claim(p, 1.5 if p in claims.WITH_PRINTED else None), e)
+        for (p, _), e in EVIDENCE.items()
+    ]
     judged.append(claims.set_aside(claim(Predicate.BUG), "x", "y"))
     said = narrate.summary(judged)
     well_formed(said)
@@ -214,7 +260,11 @@ def test_document_words_are_no_markup():
 
 def test_a_chart_is_described_row_by_row():
     frame = pd.DataFrame(
-        [("one", "printed", 0.699, math.nan, math.nan), ("two", "printed", 0.893, math.nan, math.nan), ("one", "measured", 1.0, 0.95, 1.05)],
+        [
+            ("one", "printed", 0.699, math.nan, math.nan),
+            ("two", "printed", 0.893, math.nan, math.nan),
+            ("one", "measured", 1.0, 0.95, 1.05),
+        ],
         columns=["label", "kind", "value", "low", "high"],
     )
     said = narrate.described(frame)

@@ -7,20 +7,32 @@ import pandas as pd
 import pytest
 from servers import SMALL, small_chapter
 
-from pgrerun import parameters, published
+from pgrerun import parameters
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.optimizer import diagrams, faults, joins, queries, ranges, scans, suggestions
+from pgrerun.chapters.optimizer import charts, evidence, queries, sentences, variants
+from pgrerun.chapters.optimizer.experiments import (
+    diagrams,
+    faults,
+    joins,
+    ranges,
+    scans,
+    suggestions,
+)
 from pgrerun.errors import CannotMeasure, ServerError
-from pgrerun.instruments import plans
-from pgrerun.published.optimizer import interpolated
-from pgrerun.quel import figures
-from pgrerun.relations import Wisconsin, duck
-from pgrerun.statistics import Interval
+from pgrerun.lab.instruments import plans
+from pgrerun.lab.quel import figures
+from pgrerun.lab.relations import Wisconsin, duck
+from pgrerun.record import printed
+from pgrerun.record.printed.optimizer import interpolated
+from pgrerun.record.statistics import Interval
 
 # ---- the print
 
 
-@pytest.mark.parametrize(("operator", "constant", "share"), [("<", 502, 502 / 9999), (">", 500, 9499 / 9999), ("<", -5, 0), (">", -5, 1), ("<", 20_000, 1)])
+@pytest.mark.parametrize(
+    ("operator", "constant", "share"),
+    [("<", 502, 502 / 9999), (">", 500, 9499 / 9999), ("<", -5, 0), (">", -5, 1), ("<", 20_000, 1)],
+)
 def test_the_equations_of_figure_3_13(operator, constant, share):
     assert interpolated(operator, constant, 0, 9999) == pytest.approx(share)
 
@@ -31,56 +43,70 @@ def test_figure_3_13_has_two_operators():
 
 
 def test_what_the_print_implies():
-    rows = published.recomputed("optimizer").set_index("where")
+    rows = printed.recomputed("optimizer").set_index("where")
     assert rows.index.is_unique
-    assert rows.agrees.sum() == 8 and len(published.disagreements("optimizer")) == 4
+    assert rows.agrees.sum() == 8 and len(printed.disagreements("optimizer")) == 4
     assert rows.at["3.3.1, the best switch", "recomputed"] == "0.70"
-    # The “unreasonably small” cost is the sequential scan's times the constant selectivity, squared.
+    # The “unreasonably small” cost: the sequential scan's times the constant selectivity, squared.
     assert rows.at["Figure 3.12, the cost of the index scan", "recomputed"] == "9.19e-05"
     assert rows.at["3.3.1, the switch after the correction", "recomputed"] == "0.55"
-    assert published.derived("optimizer_set1")["index_s"].tolist()[:2] == [141, 202]
-    assert published.derived("optimizer_ranges")["product_tuples"].round(2).tolist() == [476.95, 25.11, 100.99, 1.02]
+    assert printed.derived("optimizer_set1")["index_s"].tolist()[:2] == [141, 202]
+    assert printed.derived("optimizer_ranges")["product_tuples"].round(2).tolist() == [
+        476.95,
+        25.11,
+        100.99,
+        1.02,
+    ]
 
 
 def test_thousands_are_found_with_their_comma():
-    from pgrerun.published.text import _states
+    from pgrerun.record.printed.text import _states
 
-    assert _states("unique2 was 10,000, so", 10_000) and not _states("unique2 was 110,000", 10_000) and not _states("10,0001", 10_000)
+    assert (
+        _states("unique2 was 10,000, so", 10_000)
+        and not _states("unique2 was 110,000", 10_000)
+        and not _states("10,0001", 10_000)
+    )
 
 
 def test_a_number_of_a_figure_at_a_lines_start_is_no_heading():
-    from pgrerun.published.text import sections
+    from pgrerun.record.printed.text import sections
 
-    assert list(sections(" 3.3.2 Results\nshown in Figure\n3.15. The results verify\n 4. Suggestions\n")) == ["", "3.3.2", "4"]
+    assert list(
+        sections(" 3.3.2 Results\nshown in Figure\n3.15. The results verify\n 4. Suggestions\n")
+    ) == ["", "3.3.2", "4"]
 
 
 # ---- numbers
 
 
-@pytest.mark.parametrize(("slope", "start", "at"), [(2.0, -1.0, 0.5), (2.0, -3.0, 1.0), (1.0, 0.5, 0.0), (-1.0, -1.0, 1.0), (-1.0, 2.0, 0.0)])
+@pytest.mark.parametrize(
+    ("slope", "start", "at"),
+    [(2.0, -1.0, 0.5), (2.0, -3.0, 1.0), (1.0, 0.5, 0.0), (-1.0, -1.0, 1.0), (-1.0, 2.0, 0.0)],
+)
 def test_the_crossing_of_two_scans(slope, start, at):
     steps = np.arange(0.1, 1, 0.1)
-    assert scans.crossing(steps, start + slope * steps) == pytest.approx(at)
+    assert evidence.scans.crossing(steps, start + slope * steps) == pytest.approx(at)
 
 
 def test_one_disturbed_time_does_not_move_the_crossing():
     steps = np.arange(0.1, 1, 0.1)
     difference = 2 * steps - 1
     difference[3] += 40
-    assert scans.crossing(steps, difference) == pytest.approx(0.5, abs=0.05)
+    assert evidence.scans.crossing(steps, difference) == pytest.approx(0.5, abs=0.05)
 
 
 def test_the_switch_is_found_to_the_tuple():
     for first in (1, 2, 777, 1000):
-        assert scans.switch(lambda n: queries.SEQUENTIAL if n >= first else queries.INDEX, 1000) == max(first, 2) / 1000
-    assert scans.switch(lambda n: queries.INDEX, 1000) == 1
+        assert scans.switch(first.__le__, 1000) == max(first, 2) / 1000
+    assert scans.switch((1001).__le__, 1000) == 1
 
 
 def test_the_distance_of_an_interval_from_a_point():
-    assert scans.distance(0.5, 0.7).estimate == pytest.approx(0.2)
-    around = scans.distance(Interval(0.65, 0.6, 0.75, 7), 0.7)
+    assert evidence.scans.distance(0.5, 0.7).estimate == pytest.approx(0.2)
+    around = evidence.scans.distance(Interval(0.65, 0.6, 0.75, 7), 0.7)
     assert (around.low, around.high) == (0, pytest.approx(0.1)) and around.n == 7
-    beyond = scans.distance(Interval(0.4, 0.3, 0.5, 7), 0.7)
+    beyond = evidence.scans.distance(Interval(0.4, 0.3, 0.5, 7), 0.7)
     assert (beyond.low, beyond.estimate, beyond.high) == pytest.approx((0.2, 0.3, 0.4))
 
 
@@ -89,21 +115,36 @@ def test_the_first_set_is_figure_2_4_as_printed():
         text = figures.queries("2.4", X=tenths)[0].text
         assert queries.scan("tenk1", 10_000, selectivity) == figures.translated(text)[0][1]
     other = queries.scan("scanned", 20_000, 0.1, "unique1")
-    assert other == "CREATE TABLE temp1 AS SELECT tenk1.* FROM scanned AS tenk1 WHERE tenk1.unique1 < 2002 AND tenk1.unique1 > 1"
+    assert (
+        other
+        == "CREATE TABLE temp1 AS SELECT tenk1.* FROM scanned AS tenk1 WHERE tenk1.unique1 < 2002"
+        " AND tenk1.unique1 > 1"
+    )
 
 
 @pytest.mark.parametrize("query", figures.queries("2.5"), ids=lambda query: query.label)
-def test_the_second_set_is_figure_2_5_with_the_names_of_its_relations(query):
+def test_the_second_set_is_figure_2_5_with_the_names_of_its_relations(chapter, query):
     number = int(query.label)
-    here, printed = queries.join_query(number, queries.REPORT, 1000), figures.translated(query.text)[0][1]
-    assert here.partition(" FROM ")[0] == printed.partition(" FROM ")[0] and here.partition(" WHERE ")[2] == printed.partition(" WHERE ")[2]
+    here, printed = (
+        queries.join(chapter, number, queries.SMALL),
+        figures.translated(query.text)[0][1],
+    )
+    assert (
+        here.partition(" FROM ")[0] == printed.partition(" FROM ")[0]
+        and here.partition(" WHERE ")[2] == printed.partition(" WHERE ")[2]
+    )
     assert here.count(" AS ") == 1 + 32 + 2 * query.indexed and ("indexed" in here) == query.indexed
-    assert ("< 1000" in queries.join_query(number, queries.LARGE, 10_000)) == (number in (3, 4))
+    assert ("< 1000" in queries.join(chapter, number, queries.LARGE)) == (number in (3, 4))
 
 
 def test_the_third_set_is_figure_2_6():
-    where = {key: f"unique2 < {row.less} AND unique2 {row.operator} {row.bound}" for key, row in published.table("optimizer_ranges").iterrows()}
-    assert {key: ranges._where(statement) for key, statement in queries.ranges().items()} == where
+    where = {
+        key: f"unique2 < {row.less} AND unique2 {row.operator} {row.bound}"
+        for key, row in printed.table("optimizer_ranges").iterrows()
+    }
+    assert {
+        key: queries.qualification(statement) for key, statement in queries.ranges().items()
+    } == where
 
 
 # ---- on a server
@@ -112,7 +153,9 @@ def test_the_third_set_is_figure_2_6():
 @pytest.fixture(scope="module")
 def chapter(tmp_path_factory):
     """The chapter with a throwaway server and the relations of the first two sets, small."""
-    with small_chapter("optimizer", tmp_path_factory.mktemp("runs"), points=5, tuples=10_000, times=10, grid=10) as found:
+    with small_chapter(
+        "optimizer", tmp_path_factory.mktemp("runs"), points=5, tuples=10_000, times=10, grid=10
+    ) as found:
         found.cluster = lambda **settings: Chapter.cluster(found, **SMALL | settings)
         scans.prepared(found)
         joins.prepared(found)
@@ -120,24 +163,42 @@ def chapter(tmp_path_factory):
 
 
 def test_every_method_can_be_forced_and_leaves_no_trace(chapter):
-    with queries.session(chapter.server) as connection:
-        for method in queries.SCANS:
-            statement = scans.select(chapter, scans.REPORT, scans.CLUSTERED, 0.5)
-            with queries.forced(connection, method):
-                plan = plans.explain(connection, queries.counted(statement) if method == queries.INDEX_ONLY else statement)
-            assert queries.method_of(plan) == method
-        for method in queries.JOINS:
-            with queries.forced(connection, method):
-                assert queries.method_of(plans.explain(connection, queries.selected(queries.join_query(2, queries.REPORT, 1000)))) == method
-        changed = connection.execute("SELECT name FROM pg_settings WHERE name LIKE 'enable%' AND setting <> boot_val").fetchall()
+    with variants.session(chapter.server) as connection:
+        for method in variants.SCANS:
+            statement = queries.scan_of(chapter, variants.REPORT, variants.CLUSTERED, 0.5)
+            with variants.forced(connection, method):
+                plan = plans.explain(
+                    connection,
+                    queries.counted(statement) if method == variants.INDEX_ONLY else statement,
+                )
+            assert variants.method_of(plan) == method
+        for method in variants.JOINS:
+            with variants.forced(connection, method):
+                assert (
+                    variants.method_of(
+                        plans.explain(
+                            connection,
+                            queries.selected(queries.join(chapter, 2, queries.SMALL)),
+                        )
+                    )
+                    == method
+                )
+        changed = connection.execute(
+            "SELECT name FROM pg_settings WHERE name LIKE 'enable%' AND setting <> boot_val"
+        ).fetchall()
         assert changed == []
 
 
 def test_stored_results_are_temporary_and_go(chapter):
-    with queries.session(chapter.server) as connection:
+    with variants.session(chapter.server) as connection:
         queries.store_in_memory(connection)
-        connection.execute(scans.query(chapter, scans.REPORT, scans.CLUSTERED, 0.1))
-        assert connection.execute("SELECT relpersistence, reltuples FROM pg_class WHERE relname = 'temp1'").fetchone()[0] == "t"
+        connection.execute(queries.scan_of(chapter, variants.REPORT, variants.CLUSTERED, 0.1))
+        assert (
+            connection.execute(
+                "SELECT relpersistence, reltuples FROM pg_class WHERE relname = 'temp1'"
+            ).fetchone()[0]
+            == "t"
+        )
         assert connection.execute("SELECT count(*) FROM temp1").fetchone() == (1000,)
         queries.destroy(connection)
         assert connection.execute("SELECT to_regclass('temp1')").fetchone() == (None,)
@@ -148,9 +209,9 @@ def test_scans_are_timed_from_the_reports_first_to_its_last_selectivity(chapter)
 
 
 def test_forcing_ends_with_an_error(chapter):
-    with queries.session(chapter.server) as connection:
-        with pytest.raises(ZeroDivisionError), queries.forced(connection, queries.INDEX):
-            1 / 0
+    with variants.session(chapter.server) as connection:
+        with pytest.raises(ZeroDivisionError), variants.forced(connection, variants.INDEX):
+            raise ZeroDivisionError
         assert connection.execute("SHOW enable_seqscan").fetchone()[0] == "on"
 
 
@@ -159,64 +220,92 @@ def test_the_planned_switch_lies_where_the_costs_cross(chapter):
     chosen = found[found["chosen"]].set_index(["layout", "selectivity"])["method"]
     for layout, switch in switches.items():
         for selectivity in queries.steps():
-            assert (chosen[layout, selectivity] == queries.SEQUENTIAL) == (selectivity >= switch)
+            assert (chosen[layout, selectivity] == variants.SEQUENTIAL) == (selectivity >= switch)
     assert found.groupby(["layout", "selectivity"])["chosen"].sum().eq(1).all()
 
 
 def test_dearer_random_pages_move_the_switch_down(chapter):
-    with queries.session(chapter.server) as connection:
-        at = [scans.planned_switch(chapter, connection, scans.SHUFFLED, random_page_cost=cost) for cost in (1, 4, 16)]
+    with variants.session(chapter.server) as connection:
+        at = [
+            scans.planned_switch(chapter, connection, variants.SHUFFLED, random_page_cost=cost)
+            for cost in (1, 4, 16)
+        ]
         assert at[0] > at[1] > at[2]
         assert connection.execute("SHOW random_page_cost").fetchone()[0] == "4"
 
 
 def test_a_fitting_cost_puts_the_switch_where_it_was_asked_to_be(chapter):
-    cost = scans.fitting_cost(chapter, scans.SHUFFLED, 0.3)
-    with queries.session(chapter.server) as connection:
-        assert scans.planned_switch(chapter, connection, scans.SHUFFLED, scans.TIMED, random_page_cost=cost) == pytest.approx(0.3, abs=0.01)
-    assert scans.fitting_cost(chapter, scans.CLUSTERED, 0.99) is None
+    cost = scans.fitting_cost(chapter, variants.SHUFFLED, 0.3)
+    with variants.session(chapter.server) as connection:
+        assert scans.planned_switch(
+            chapter, connection, variants.SHUFFLED, variants.TIMED, random_page_cost=cost
+        ) == pytest.approx(0.3, abs=0.01)
+    assert math.isnan(scans.fitting_cost(chapter, variants.CLUSTERED, 0.99))
 
 
 def test_a_fault_is_there_inside_and_gone_outside(chapter):
-    query = f"SELECT * FROM {scans.REPORT} WHERE unique2 > 4999 AND unique2 < 5001"
-    with queries.session(chapter.server) as connection:
-        rows = lambda: plans.explain(connection, query).rows_estimated  # noqa: E731
+    query = f"SELECT * FROM {variants.REPORT} WHERE unique2 > 4999 AND unique2 < 5001"
+    with variants.session(chapter.server) as connection:
+
+        def rows() -> float:
+            return plans.explain(connection, query).rows_estimated
+
         assert rows() == 1
-        with faults.fault(connection, faults.MULTIPLIED):
+        with variants.fault(connection, variants.MULTIPLIED):
             assert rows() == pytest.approx(2500, rel=0.01)
         assert rows() == 1
-    assert not faults.wrongly_registered(faults.registered(chapter))
+    assert not evidence.estimates.wrongly_registered(faults.registered(chapter))
 
 
 def test_a_wrong_registration_is_seen():
     right = pd.DataFrame({"operator": ["<", ">"], "estimator": ["scalarltsel", "scalargtsel"]})
-    assert not faults.wrongly_registered(right)
-    assert faults.wrongly_registered(right.assign(estimator="scalarltsel"))
+    assert not evidence.estimates.wrongly_registered(right)
+    assert evidence.estimates.wrongly_registered(right.assign(estimator="scalarltsel"))
 
 
 def test_the_constant_selectivity_makes_one_plan_at_one_cost(chapter):
     found = faults.first_set(chapter)
-    assert faults.always_by_index(found, faults.CONSTANT) and not faults.always_by_index(found)
+    assert evidence.estimates.always_by_index(
+        found, variants.CONSTANT
+    ) and not evidence.estimates.always_by_index(found)
 
 
 def test_forgotten_sizes_make_the_loop_look_cheap_and_are_remembered_again(chapter):
     found = faults.third_join(chapter)
     by_fault = found[found["tuples"] == 1000].set_index("fault")
-    assert by_fault.at[faults.UNSIZED, "rows expected"] == 1 and by_fault.at[faults.UNSIZED, "planned"] == queries.NESTED
+    assert (
+        by_fault.at[faults.UNSIZED, "rows expected"] == 1
+        and by_fault.at[faults.UNSIZED, "planned"] == variants.NESTED
+    )
     assert faults.third_join(chapter).equals(found)
 
 
 def test_the_third_set_with_and_without_its_fault(chapter):
     estimates, multiplied = ranges.estimates(chapter), ranges.multiplied(chapter)
-    assert not ranges.one_row_dearer(estimates) and not ranges.redundant_multiplied(estimates)
-    assert ranges.product_facts(multiplied) == dict.fromkeys(ranges.product_facts(multiplied), True)
-    broken = estimates.assign(**{"cost here": multiplied["cost with the fault"], "rows here": multiplied["rows with the fault"]})
-    assert ranges.one_row_dearer(broken) and ranges.redundant_multiplied(broken) and ranges.depends_on_bound(broken, None)
+    assert not evidence.estimates.one_row_dearer(
+        estimates
+    ) and not evidence.estimates.redundant_multiplied(estimates)
+    assert evidence.estimates.product_facts(multiplied) == dict.fromkeys(
+        evidence.estimates.product_facts(multiplied), True
+    )
+    broken = estimates.assign(
+        **{
+            "cost here": multiplied["cost with the fault"],
+            "rows here": multiplied["rows with the fault"],
+        }
+    )
+    assert (
+        evidence.estimates.one_row_dearer(broken)
+        and evidence.estimates.redundant_multiplied(broken)
+        and evidence.estimates.depends_on_bound(broken, ranges.sweep(chapter))
+    )
 
 
 def test_extended_statistics_are_gone_afterwards(chapter):
     found = ranges.two_attributes(chapter).set_index("condition")
-    assert found.at["two = 1 AND four = 3", "dependencies"] == found.at["two = 1 AND four = 3", "rows"]
+    assert (
+        found.at["two = 1 AND four = 3", "dependencies"] == found.at["two = 1 AND four = 3", "rows"]
+    )
     with chapter.server.connect() as connection:
         assert connection.execute("SELECT count(*) FROM pg_statistic_ext").fetchone()[0] == 0
 
@@ -224,46 +313,53 @@ def test_extended_statistics_are_gone_afterwards(chapter):
 def test_a_diagram_has_a_plan_at_every_point(chapter):
     found = diagrams.diagram(chapter)
     assert len(found) == 2 * chapter.parameters.grid**2
-    shares = diagrams.regions(found).set_index("panel")
-    assert shares.at[faults.CONSTANT, "plans"] == 1 < shares.at[faults.NONE, "plans"]
+    shares = evidence.joins.regions(found).set_index("panel")
+    assert shares.at[variants.CONSTANT, "plans"] == 1 < shares.at[variants.NONE, "plans"]
     assert shares.drop(columns="plans").sum(axis=1).tolist() == pytest.approx([1, 1])
 
 
 def test_only_nested_loops_join_by_less_than(chapter):
     found = joins.planned(chapter)
-    assert set(found.loc[found["query"].isin((5, 6)) & found["obeyed"], "method"]) == {queries.NESTED}
-    assert joins.method_facts(scans.planned(chapter), found) == dict.fromkeys(joins.method_facts(scans.planned(chapter), found), True)
+    assert set(found.loc[found["query"].isin((5, 6)) & found["obeyed"], "method"]) == {
+        variants.NESTED
+    }
+    assert evidence.joins.method_facts(scans.planned(chapter), found) == dict.fromkeys(
+        evidence.joins.method_facts(scans.planned(chapter), found), True
+    )
     pages = joins.non_equal_pages(chapter).set_index("plan")["pages"]
-    assert pages["without an index, nothing kept"] > pages["without an index"] > pages["with an index"]
+    assert (
+        pages["without an index, nothing kept"] > pages["without an index"] > pages["with an index"]
+    )
 
 
 def test_a_nested_loop_is_ended_at_the_limit(chapter):
-    with queries.session(chapter.server) as connection:
-        assert math.isnan(joins._limited(connection, "SELECT pg_sleep(5)::text AS slept", 0.05))
-        assert joins._limited(connection, "SELECT 1 AS one", 5) < 5
+    with variants.session(chapter.server) as connection:
+        assert math.isnan(joins.limited(connection, "SELECT pg_sleep(5)::text AS slept", 0.05))
+        assert joins.limited(connection, "SELECT 1 AS one", 5) < 5
         assert connection.execute("SHOW statement_timeout").fetchone()[0] == "0"
 
 
 def test_indices_bring_extremes_but_no_statistics(chapter):
-    assert suggestions.creation_facts(suggestions.index_creation(chapter)) == {
-        "CREATE INDEX gathers statistics": False, "the optimizer takes the greatest value from an index": True,
-    }  # fmt: skip
+    assert evidence.suggestions.creation_facts(suggestions.index_creation(chapter)) == {
+        "CREATE INDEX gathers statistics": False,
+        "the optimizer takes the greatest value from an index": True,
+    }
 
 
 def test_statistics_by_hand_and_a_mistake_in_them(chapter):
     fed = suggestions.by_hand(chapter)
     assert fed.fed == pytest.approx(fed.rows, rel=0.01) and fed.mistaken < fed.rows / 10
-    assert all(suggestions.burden_facts(fed).values())
+    assert all(evidence.suggestions.burden_facts(fed).values())
 
 
 def test_clustering_is_seen_once_analyzed(chapter):
-    facts = suggestions.clustering_facts(suggestions.clustering(chapter))
+    facts = evidence.suggestions.clustering_facts(suggestions.clustering(chapter))
     assert list(facts.values()) == [False, True]
 
 
 def test_any_attribute_can_be_clustered_on(chapter):
     found = suggestions.clusterable(chapter)
-    assert len(found) == 16 and all(suggestions.cluster_facts(found).values())
+    assert len(found) == 16 and all(evidence.suggestions.cluster_facts(found).values())
 
 
 def test_a_false_order_is_believed_and_taken_back(chapter):
@@ -283,9 +379,17 @@ def test_relations_of_somebody_else_are_left_alone(chapter):
 
 def test_on_a_borrowed_server_faults_are_set_aside(borrowed_url, tmp_path, monkeypatch):
     monkeypatch.setenv("PGRERUN_RUNS", str(tmp_path))
-    chapter = Chapter("optimizer", parameters.chapter_parameters("optimizer", {"server": borrowed_url}))
+    chapter = Chapter(
+        "optimizer", parameters.chapter_parameters("optimizer", {"server": borrowed_url})
+    )
     try:
-        for verb in (faults.first_set, faults.greater_than, ranges.multiplied, ranges.sweep, scans.timed_cold, suggestions.daemon):
+        for verb in (
+            faults.first_set,
+            faults.greater_than,
+            ranges.multiplied,
+            scans.timed_cold,
+            suggestions.daemon,
+        ):
             with pytest.raises(CannotMeasure):
                 verb(chapter)
     finally:
@@ -300,3 +404,63 @@ def test_duckdb_names_its_joins():
         assert duck.joins_of(connection, join.format("=")) == ["HASH_JOIN"]
         assert duck.joins_of(connection, join.format("<")) == ["PIECEWISE_MERGE_JOIN"]
         assert duck.joins_of(connection, "SELECT 1") == []
+
+
+def test_what_was_never_timed_is_not_drawn(chapter):
+    planned = scans.switches(chapter)
+    best = chapter.show(evidence.scans.best_switches)
+    assert best is None
+    assert chapter.show(charts.switch_overs, planned, best) is None
+    assert chapter.show(charts.join_times) is None
+    assert chapter.show(evidence.suggestions.prices, suggestions.assumed(chapter)) is None
+
+
+def test_charts_of_plans_say_what_the_frames_hold(chapter):
+    planned = scans.planned(chapter)
+    costs = charts.costs(planned).description
+    chosen = evidence.scans.choices(planned).set_index(["layout", "selectivity"])
+    row = chosen.loc[(variants.CLUSTERED, 0.5)]
+    ratio = row[variants.INDEX] / row[variants.SEQUENTIAL]
+    assert f"{variants.INDEX} at 0.5 {ratio:.4g}" in costs
+    moved = charts.moved_range(ranges.sweep(chapter)).description
+    assert f"{variants.NONE} at 100 1" in moved and "In print: 500 476.9" in moved
+
+
+def test_what_was_timed_in_memory_alone_is_drawn_and_told(tmp_path):
+    with small_chapter("optimizer", tmp_path, points=5, tuples=10_000, pairs=5) as small:
+        scans.prepared(small)
+        small.attempt(scans.timed)
+        small.attempt(scans.timed_counted)
+        planned = small.attempt(scans.planned, variants.TIMED)
+        switches = small.attempt(scans.switches, variants.TIMED)
+        best = small.show(evidence.scans.best_switches)
+        assert best["layout"].tolist() == list(variants.ATTRIBUTES)
+        assert set(best["cache"]) == {variants.WARM}
+        regret = small.show(evidence.scans.regret, planned)
+        assert len(regret) == 2 * len(scans.timed_at(small))
+        tuned = small.attempt(scans.tuned)
+        fitted = small.attempt(scans.fitting, best)
+        assert fitted["planned"].tolist() == list(switches.values())
+        for chart, given in {
+            charts.scan_times: (variants.WARM,),
+            charts.counted: (),
+            charts.switch_overs: (switches, best),
+            charts.regret: (regret,),
+            charts.tuned: (tuned, best),
+            charts.prices: (suggestions.assumed(small),),
+        }.items():
+            assert "This run" in small.show(chart, *given).description
+        cold = small.show(charts.scan_times, variants.COLD).description
+        assert "In print" in cold and "This run" not in cold
+        for told, given in {
+            sentences.noise: (),
+            sentences.index_only: (),
+            sentences.best_switch: (best,),
+            sentences.planned_and_best: (switches, best),
+            sentences.fitting: (fitted,),
+            sentences.fitting_means: (fitted,),
+        }.items():
+            assert "nan" not in small.show(told, *given)
+        facts = small.show(evidence.scans.storing_facts, planned, scans.scanned_pages(small))
+        assert len(facts) == 4
+        small.show(evidence.suggestions.dearest, suggestions.assumed(small))

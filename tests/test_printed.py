@@ -6,23 +6,23 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from pgrerun import published
 from pgrerun.errors import RecordError
-from pgrerun.published import hot, reading, text
+from pgrerun.record import printed
+from pgrerun.record.printed import hot, reading, text
 
-TABLES = published.names()
+TABLES = printed.names()
 UNTYPED = {"label", "unit"}  # our words, not the document's
 
 
 def test_every_table_has_a_second_entry_and_no_entry_lacks_its_table():
-    entries = sorted(p.stem for p in (published.DATA / "second_entry").glob("*.csv"))
+    entries = sorted(p.stem for p in (printed.DATA / "second_entry").glob("*.csv"))
     assert entries == TABLES and "tp1_stages" in TABLES
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_both_transcriptions_agree_cell_by_cell(name):
-    first = published.printed(name)
-    second = published.second_entry(name)
+    first = printed.printed(name)
+    second = printed.second_entry(name)
     assert set(first.columns) - UNTYPED == set(second.columns)
     assert set(first.index) == set(second.index)
     second = second.loc[first.index]
@@ -40,7 +40,7 @@ def test_every_number_stands_in_the_cited_section(name):
     folder = os.environ.get("PGRERUN_DOCUMENTS")
     if not folder:
         pytest.skip("PGRERUN_DOCUMENTS names no folder with the documents' texts")
-    assert published.missing_from_text(name, Path(folder)) == []
+    assert printed.missing_from_text(name, Path(folder)) == []
 
 
 TEXT = """ Abstract
@@ -57,7 +57,7 @@ The 10-K relation took 7:44, 1.250 in all, as seen in Figure
 
 
 def test_sections_are_found_by_their_headings():
-    found = published.sections(TEXT)
+    found = printed.sections(TEXT)
     assert list(found) == ["", "Abstract", "2.1", "4"]
     assert "40 I/O" in found["2.1"] and "4.66 executor" in found["4"]
 
@@ -82,9 +82,13 @@ Date:
 
 
 def test_a_thread_is_divided_into_messages_and_quotes_are_left_out():
-    found = published.sections(THREAD)
+    found = printed.sections(THREAD)
     assert [key for key in found if key] == ["msg 1", "msg 2"]
-    assert "90 scaling factor" in found["msg 1"] and "90" not in found["msg 2"] and "7.5" in found["msg 2"]
+    assert (
+        "90 scaling factor" in found["msg 1"]
+        and "90" not in found["msg 2"]
+        and "7.5" in found["msg 2"]
+    )
     assert text._states(found["msg 1"], 10) and not text._states(found["msg 2"], 10)
 
 
@@ -102,17 +106,21 @@ Scale factor 1000 and 2,142 megabytes, over eighty reads
 
 
 def test_a_talk_is_divided_at_its_time_stamps():
-    found = published.sections(TALK)
+    found = printed.sections(TALK)
     assert [key for key in found if key] == ["00:22", "50:04"]
     assert "Am I muted?" in found["00:22"]
-    assert text._states(found["00:22"], 5) and text._states(found["00:22"], 0.5) and not text._states(found["50:04"], 5)
+    assert (
+        text._states(found["00:22"], 5)
+        and text._states(found["00:22"], 0.5)
+        and not text._states(found["50:04"], 5)
+    )
     assert text._states(found["50:04"], 2142) and not text._states(found["50:04"], 8)
 
 
 def test_places_are_said_in_words():
-    assert published.cited("3.2.2; Abstract; VI") == "section 3.2.2 and Abstract and section VI"
-    assert published.cited("msg 4; msg 5") == "message 4 and message 5"
-    assert published.cited("24:44; 1:25:02") == "minute 24:44 and minute 1:25:02"
+    assert printed.cited("3.2.2; Abstract; VI") == "section 3.2.2 and Abstract and section VI"
+    assert printed.cited("msg 4; msg 5") == "message 4 and message 5"
+    assert printed.cited("24:44; 1:25:02") == "minute 24:44 and minute 1:25:02"
 
 
 def test_numbers_that_the_text_lacks_are_reported(tmp_path, monkeypatch):
@@ -124,23 +132,75 @@ def test_numbers_that_the_text_lacks_are_reported(tmp_path, monkeypatch):
         "wrong,1000,7:45,5,8,x\n"
     )
     monkeypatch.setattr(reading, "DATA", tmp_path)
-    missing = published.missing_from_text("t", tmp_path)
-    assert missing == ["wrong.tuples = 1000", "wrong.elapsed = 7:45", "wrong.rate = 5", "wrong.reads = 8"]
+    missing = printed.missing_from_text("t", tmp_path)
+    assert missing == [
+        "wrong.tuples = 1000",
+        "wrong.elapsed = 7:45",
+        "wrong.rate = 5",
+        "wrong.reads = 8",
+    ]
     assert not text._states("1.250", 1.25) and text._states("is 1.25.", 1.25)
 
 
+def test_the_documents_are_those_of_the_bibliography():
+    bibliography = (printed.DATA.parents[1] / "book" / "references.bib").read_text("utf-8")
+    plain = bibliography.replace("{", "").replace("}", "")
+    for id, document in printed.DOCUMENTS.items():
+        if not document.file:
+            continue
+        assert str(document.year) in id and str(document.year) in document.name
+        assert f"= {document.title}" in plain and f"= {document.year}" in plain
+        for author in document.authors.split(", "):
+            assert author.split()[-1] in plain
+        assert document.address == "" or document.address.startswith("https://")
+    assert {printed.source(name).document for name in TABLES} <= set(printed.DOCUMENTS)
+
+
+def test_another_document_is_a_line_in_the_file(tmp_path):
+    lines = (printed.DATA.parent / "documents.csv").read_text("utf-8")
+    more = tmp_path / "documents.csv"
+    more.write_text(lines + "own-2026,the note of 2026,note.txt,A note,Somebody,2026,\n")
+    found = reading.documents(more)
+    assert list(found)[:-1] == list(printed.DOCUMENTS)
+    assert found["own-2026"] == printed.Document(
+        "the note of 2026", "note.txt", "A note", "Somebody", 2026, ""
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "hot-2007,again,a.txt,A,B,2007,",
+        ",no id,a.txt,A,B,2007,",
+        "own,no year,a.txt,A,B,soon,",
+        "own,,a.txt,A,B,2007,",
+        "own,too few",
+        "own,too many,a.txt,A,B,2007,,,",
+    ],
+)
+def test_a_damaged_list_of_documents_is_named_with_its_line(tmp_path, line):
+    lines = (printed.DATA.parent / "documents.csv").read_text("utf-8")
+    damaged = tmp_path / "documents.csv"
+    damaged.write_text(f"{lines}{line}\n")
+    with pytest.raises(RecordError, match=f"line {len(printed.DOCUMENTS) + 2}"):
+        reading.documents(damaged)
+    damaged.write_text("id,name\n")
+    with pytest.raises(RecordError, match="columns"):
+        reading.documents(damaged)
+
+
 def test_values_are_typed_and_blanks_stay_blank():
-    stages = published.table("tp1_stages")
+    stages = printed.table("tp1_stages")
     assert stages.tp1["one"] == 0.699 and pd.isna(stages.tp1["pool"])
     assert stages.random_probes.tolist() == [True, True, True, False, False]
     assert stages.attrs["source"] == "the POSTGRES report of 1990, section 3.2.2"
     stages.loc["one", "tp1"] = 7  # a copy: the next reader sees the print again
-    assert published.cell("tp1_stages", "one", "tp1") == 0.699
+    assert printed.cell("tp1_stages", "one", "tp1") == 0.699
 
 
 def test_value_column_repeats_what_the_printed_words_say():
     for name in TABLES:
-        frame = published.table(name)
+        frame = printed.table(name)
         if "printed" in frame:
             for row in frame.itertuples():
                 assert text._states(row.printed.lower(), row.value), (name, row)
@@ -149,13 +209,13 @@ def test_value_column_repeats_what_the_printed_words_say():
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: published.table("tp1_stagse"),
-        lambda: published.table("../claims"),
-        lambda: published.cell("tp1_stages", "three", "tp1"),
-        lambda: published.cell("tp1_stages", "one", "tps"),
-        lambda: published.cell("tp1_stages", "pool", "tp1"),
-        lambda: published.cell("tp1_stages", "one", "label"),
-        lambda: published.recomputed("tp2"),
+        lambda: printed.table("tp1_stagse"),
+        lambda: printed.table("../claims"),
+        lambda: printed.cell("tp1_stages", "three", "tp1"),
+        lambda: printed.cell("tp1_stages", "one", "tps"),
+        lambda: printed.cell("tp1_stages", "pool", "tp1"),
+        lambda: printed.cell("tp1_stages", "one", "label"),
+        lambda: printed.recomputed("tp2"),
     ],
 )
 def test_what_isnt_there_is_named(call):
@@ -170,23 +230,23 @@ def test_what_isnt_there_is_named(call):
         ("# document: lost-1970\n# section: 1\na,b\nx,1\n", "source"),
         ("# document: postgres-1990\n# section: 1\na,b\nx,1\nx,2\n", "unique"),
         ("# document: postgres-1990\n# section: 1\na,b\nx y,1\n", "x y"),
-        ("# document: postgres-1990\n# section: 1\na,b\nx,1,2\nz,\"1\n", "readable"),
+        ('# document: postgres-1990\n# section: 1\na,b\nx,1,2\nz,"1\n', "readable"),
     ],
 )
 def test_a_damaged_table_is_named(tmp_path, monkeypatch, text, complaint):
     (tmp_path / "broken.csv").write_text(text)
     monkeypatch.setattr(reading, "DATA", tmp_path)
-    published.source.cache_clear()
+    printed.source.cache_clear()
     reading._table.cache_clear()
     with pytest.raises(RecordError, match=complaint) as caught:
-        published.table("broken")
+        printed.table("broken")
     assert "broken" in str(caught.value)
-    published.source.cache_clear()
+    printed.source.cache_clear()
     reading._table.cache_clear()
 
 
 def test_derived_columns_follow_from_printed_ones():
-    stages, overlap = published.derived("tp1_stages"), published.derived("tp1_overlap")
+    stages, overlap = printed.derived("tp1_stages"), printed.derived("tp1_overlap")
     assert stages.relative["stable"] == pytest.approx(1.7883, abs=1e-4)
     assert stages.pool_kb.tolist() == [128, 128, 384, 384, 384]
     assert stages.cpu_s["one"] == pytest.approx(0.42 / 0.699)
@@ -195,20 +255,35 @@ def test_derived_columns_follow_from_printed_ones():
     assert stages.recomputed_perfect_cpu_percent["two"] == pytest.approx(100 * 42 / 58)
     assert overlap.elapsed_s.tolist() == [464, 646]
     assert overlap.shortfall.tolist() == pytest.approx([1, 646 / (2 * 0.57 * 464)])
-    assert published.derived("tp1_relations").implied_pages["branch"] == pytest.approx(21.8)
-    assert published.derived("tp1_machine").equals(published.table("tp1_machine"))
+    assert printed.derived("tp1_relations").implied_pages["branch"] == pytest.approx(21.8)
+    assert printed.derived("tp1_machine").equals(printed.table("tp1_machine"))
 
 
 def test_print_against_print():
-    rows = published.recomputed("tp1").set_index("where")
+    rows = printed.recomputed("tp1").set_index("where")
     assert rows.index.is_unique and rows.note.str.len().min() > 10
     agreeing = rows[rows.agrees].index
-    for part in ("perfect overlap, throughput", "perfect overlap, CPU", "six reads", "2.2, commands"):
+    for part in (
+        "perfect overlap, throughput",
+        "perfect overlap, CPU",
+        "six reads",
+        "2.2, commands",
+    ):
         assert any(part in where for where in agreeing), part
-    contradictions = published.disagreements("tp1").set_index("where")
-    assert contradictions.loc["Abstract and 5, “doubled”", ["printed", "recomputed"]].tolist() == ["2", "1.79"]
-    expected = {"one backend": "30.9", "program alone": "50.1", "six writes": "10", "pages of a 10-K": "122",
-                "pages of branch": "22", "CPU time of two": "529 s", "single record": "1200"}
+    contradictions = printed.disagreements("tp1").set_index("where")
+    assert contradictions.loc["Abstract and 5, “doubled”", ["printed", "recomputed"]].tolist() == [
+        "2",
+        "1.79",
+    ]
+    expected = {
+        "one backend": "30.9",
+        "program alone": "50.1",
+        "six writes": "10",
+        "pages of a 10-K": "122",
+        "pages of branch": "22",
+        "CPU time of two": "529 s",
+        "single record": "1200",
+    }
     for part, recomputed in expected.items():
         matching = contradictions[contradictions.index.str.contains(part, regex=False)]
         assert recomputed in matching.recomputed.tolist(), part
@@ -216,34 +291,69 @@ def test_print_against_print():
 
 
 def test_the_layout_of_2007_gives_the_printed_blocks():
-    growth = published.derived("hot_growth")
-    assert growth.recomputed_initial.tolist() == growth.initial_head.tolist() == growth.initial_hot.tolist()
-    assert growth.one_split_each[["reduced_accounts_pkey", "full_accounts_pkey"]].tolist() == [19705, 19705]
-    # Nine million entries of 16 bytes: 458 on a leaf filled to nine tenths, 355 on a page above filled to seven.
+    growth = printed.derived("hot_growth")
+    assert (
+        growth.recomputed_initial.tolist()
+        == growth.initial_head.tolist()
+        == growth.initial_hot.tolist()
+    )
+    assert growth.one_split_each[["reduced_accounts_pkey", "full_accounts_pkey"]].tolist() == [
+        19705,
+        19705,
+    ]
+    # Nine million entries of 16 bytes: 458 on a leaf filled to nine tenths, 355 on a page above
+    # filled to seven.
     assert hot._tree(9_000_000) == (19651, 19650, 56, 55)
     assert hot._tree(458) == (1, 1, 1, 0) and hot._tree(459) == (2, 1, 1, 0)
     assert hot._per_page(100, 90) == 57 and hot._per_page(100) == 63
 
 
 def test_derived_columns_of_the_hot_thread():
-    growth, throughput, abalance = (published.derived(f"hot_{x}") for x in ("growth", "throughput", "abalance"))
+    growth, throughput, abalance = (
+        printed.derived(f"hot_{x}") for x in ("growth", "throughput", "abalance")
+    )
     assert growth.growth_percent_head["reduced_accounts"] == pytest.approx(31.21, abs=0.01)
     assert growth.times_hot[["full_branches", "full_tellers"]].tolist() == [67, 18.4]
     assert growth.increase_ratio["full_accounts_pkey"] == float("inf")
     assert growth.megabytes_head["reduced_accounts"] == 207179 / 128
-    assert throughput.over_head.tolist() == pytest.approx([1, 2006.098739 / 1007.451264, 1, 1024 / 976])
-    assert throughput.over_full.tolist() == pytest.approx([1007.451264 / 976, 2006.098739 / 1024, 1, 1])
+    assert throughput.over_head.tolist() == pytest.approx(
+        [1, 2006.098739 / 1007.451264, 1, 1024 / 976]
+    )
+    assert throughput.over_full.tolist() == pytest.approx(
+        [1007.451264 / 976, 2006.098739 / 1024, 1, 1]
+    )
     assert throughput.elapsed_s["reduced_hot"] == pytest.approx(2243.16, abs=0.01)
-    assert abalance.over_head.tolist() == pytest.approx([448.104436 / 448.120719, 1, 363.444429 / 416.659906, 415.854569 / 416.659906, 1, 659.870628 / 321.88984, 1])
+    assert abalance.over_head.tolist() == pytest.approx(
+        [
+            448.104436 / 448.120719,
+            1,
+            363.444429 / 416.659906,
+            415.854569 / 416.659906,
+            1,
+            659.870628 / 321.88984,
+            1,
+        ]
+    )
 
 
 def test_print_against_print_in_the_hot_thread():
-    rows = published.recomputed("hot").set_index("where")
+    rows = printed.recomputed("hot").set_index("where")
     assert rows.index.is_unique and rows.note.str.len().min() > 10
     assert rows.agrees.sum() == 8
-    contradictions = published.disagreements("hot").set_index("where").recomputed
-    expected = {"IO bound": "1,388 MB", "easily explains": "4.9 %", "removed other": "95.9 % with HOT", "small table size": "67 and 18.4 times",
-                "beside tellers": "1,813", "autovacuum": "every 1,787 s", "index on abalance": "416.66 tps", "most cases": "105 %", "should be close": "14 %"}
+    contradictions = printed.disagreements("hot").set_index("where").recomputed
+    expected = {
+        "IO bound": "1,388 MB",
+        "easily explains": "4.9 %",
+        "removed other": "95.9 % with HOT",
+        "small table size": "67 and 18.4 times",
+        "beside tellers": "1,813",
+        "autovacuum": "every 1,787 s",
+        "index on abalance": "416.66 tps",
+        "most cases": "105 %",
+        "should be close": "14 %",
+    }
     for part, recomputed in expected.items():
-        assert contradictions[contradictions.index.str.contains(part, regex=False)].tolist() == [recomputed], part
+        assert contradictions[contradictions.index.str.contains(part, regex=False)].tolist() == [
+            recomputed
+        ], part
     assert len(contradictions) == len(expected)

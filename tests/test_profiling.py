@@ -1,27 +1,43 @@
 """The profiling chapter's own verbs, and the instruments that came with it."""
 
-import ast
-import json
+import importlib
+import pkgutil
 import shutil
 import subprocess
-from contextlib import nullcontext
 from pathlib import Path
-from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
-from pgrerun import charts, claims, published
+from pgrerun.chapter import Chapter
 from pgrerun.chapters import profiling
-from pgrerun.published import profiling as printed
-from pgrerun.chapters.profiling import attributes, breakdown, checks, counted, drawn, judged, ladder, queries, words
+from pgrerun.chapters.profiling import charts, evidence, queries, sentences, subsystems
+from pgrerun.chapters.profiling.experiments import (
+    bookkeeping,
+    instructions,
+    samples,
+    single_user,
+)
+from pgrerun.chapters.profiling.queries import SCANS, SETS, TRANSACTIONS
 from pgrerun.errors import CannotMeasure, RerunError
-from pgrerun.instruments import callgrind, instructions, patching, symbols
-from pgrerun.server import Cluster, bundled
+from pgrerun.lab.instruments import callgrind, patching, symbols
+from pgrerun.lab.instruments import instructions as kinds_of_instruction
+from pgrerun.lab.server import Cluster, bundled
+from pgrerun.page import charts as page_charts
+from pgrerun.record import claims, printed
+from pgrerun.record.printed import profiling as in_print
+from tests.servers import small_chapter
 
-NO_CALLGRIND = pytest.mark.skipif(callgrind.unavailable() is not None, reason=str(callgrind.unavailable()))
-CHAPTER = SimpleNamespace(parameters=SimpleNamespace(seed=1990, scale=1))
+NO_CALLGRIND = pytest.mark.skipif(
+    callgrind.unavailable() is not None, reason=str(callgrind.unavailable())
+)
 POSTGRES = bundled().path("postgres")
+
+
+@pytest.fixture
+def chapter(tmp_path):
+    with small_chapter("profiling", tmp_path) as chapter:
+        yield chapter
 
 
 # ---- the two sets of commands
@@ -29,61 +45,104 @@ POSTGRES = bundled().path("postgres")
 
 def test_figure_2_1_has_its_commands_and_its_strings():
     kinds = [said.split()[0] for said, _ in queries.FIGURE_2_1]
-    assert [kinds.count(kind) for kind in ("retrieve", "destroy", "append", "delete", "replace")] == [7, 5, 2, 2, 2]
+    assert [
+        kinds.count(kind) for kind in ("retrieve", "destroy", "append", "delete", "replace")
+    ] == [7, 5, 2, 2, 2]
     append = next(said for said, _ in queries.FIGURE_2_1 if said.startswith("append"))
     assert 'stringu1 = "MXXXXXXXXXXXXXXXXXXXXXXXXXGXXXXXXXXXXXXXXXXXXXXXXXXC"' in append
     inserted = dict(queries.FIGURE_2_1)[append]
-    assert inserted.startswith("INSERT INTO tenk1 (unique1,") and "'MXXXXXXXXXXXXXXXXXXXXXXXXXGXXXXXXXXXXXXXXXXXXXXXXXXC'" in inserted
-    assert queries.scans()[0] == "CREATE TABLE temp0 AS SELECT tenk1.* FROM tenk1 WHERE tenk1.unique2 > 1 AND tenk1.unique2 < 102"
+    assert (
+        inserted.startswith("INSERT INTO tenk1 (unique1,")
+        and "'MXXXXXXXXXXXXXXXXXXXXXXXXXGXXXXXXXXXXXXXXXXXXXXXXXXC'" in inserted
+    )
+    assert (
+        queries.scans()[0]
+        == "CREATE TABLE temp0 AS SELECT tenk1.* FROM tenk1 WHERE tenk1.unique2 > 1 AND"
+        " tenk1.unique2 < 102"
+    )
 
 
 def test_the_warm_up_has_each_kind_of_command_and_leaves_the_large_relations_alone():
     commands = queries.warm_up()
-    assert {command.split()[0] for command in commands} == {"CREATE", "DROP", "SELECT", "INSERT", "DELETE", "UPDATE"}
-    assert all("onek" in command for command in commands if command.split()[0] in ("INSERT", "DELETE", "UPDATE"))
+    assert {command.split()[0] for command in commands} == {
+        "CREATE",
+        "DROP",
+        "SELECT",
+        "INSERT",
+        "DELETE",
+        "UPDATE",
+    }
+    assert all(
+        "onek" in command
+        for command in commands
+        if command.split()[0] in ("INSERT", "DELETE", "UPDATE")
+    )
 
 
-def test_a_batch_has_seven_commands_per_transaction_and_the_same_keys_every_time():
-    batch = queries.transactions(CHAPTER, 3)
-    assert len(batch) == 3 * published.cell("profiling_said", "commands", "value") / queries.REPORT_TRANSACTIONS and batch == queries.transactions(CHAPTER, 3)
-    assert batch != queries.transactions(CHAPTER, 3, seed=1)
+def test_a_batch_has_seven_commands_per_transaction_and_the_same_keys_every_time(chapter):
+    batch = queries.transactions(chapter, 3)
+    assert len(batch) == 3 * printed.cell(
+        "profiling_said", "commands", "value"
+    ) / queries.REPORT_TRANSACTIONS and batch == queries.transactions(chapter, 3)
+    assert batch != queries.transactions(chapter, 3, seed=1)
     assert not any("$" in command for command in batch)
 
 
-def test_prepared_commands_have_the_keys_of_the_others():
-    batch, prepared = (queries.transactions(CHAPTER, 1, prepared=prepared) for prepared in (False, True))
+def test_prepared_commands_have_the_keys_of_the_others(chapter):
+    batch, prepared = (
+        queries.transactions(chapter, 1, prepared=prepared) for prepared in (False, True)
+    )
     names = [command.split()[1] for command in prepared if command.startswith("EXECUTE")]
-    assert names == [statement.split()[1] for statement in queries.prepare()] and prepared[0] == "BEGIN"
-    keys = [next(command for command in batch if f"{key} = " in command and "UPDATE" in command).rsplit(" ", 1)[1] for key in ("aid", "tid", "bid")]
+    assert (
+        names == [statement.split()[1] for statement in queries.prepare()]
+        and prepared[0] == "BEGIN"
+    )
+    keys = [
+        next(command for command in batch if f"{key} = " in command and "UPDATE" in command).rsplit(
+            " ", 1
+        )[1]
+        for key in ("aid", "tid", "bid")
+    ]
     assert prepared[-2].endswith(f"({', '.join(keys)})")
 
 
-def test_both_sets_run_and_the_batch_is_consistent():
+def test_both_sets_run_and_the_batch_is_consistent(chapter):
     with Cluster() as cluster, cluster.connect() as connection:
-        queries.load(CHAPTER, cluster)
+        queries.load(chapter, cluster)
         for command in [*queries.warm_up(), *queries.scans(), *queries.UNDO, *queries.prepare()]:
             connection.execute(command)
-        assert connection.execute("SELECT count(*), sum(unique2) FROM tenk1").fetchone() == (10_000, 9_999 * 5_000)
-        for command in queries.transactions(CHAPTER, 3) + queries.transactions(CHAPTER, 3, prepared=True):
+        assert connection.execute("SELECT count(*), sum(unique2) FROM tenk1").fetchone() == (
+            10_000,
+            9_999 * 5_000,
+        )
+        for command in queries.transactions(chapter, 3) + queries.transactions(
+            chapter, 3, prepared=True
+        ):
             connection.execute(command)
-        found = queries.relations(CHAPTER).check(connection)
+        found = queries.BANK.check(connection)
         assert found.consistent and found.transactions == 6
 
 
 # ---- copies that a single-user backend may spoil
 
 
-def test_a_twin_has_its_own_pages_and_its_own_checksums():
+def test_a_copy_has_its_own_pages_and_its_own_checksums():
     with Cluster() as cluster:
         with cluster.connect() as connection:
             connection.execute("CREATE TABLE kept AS SELECT 1 AS one")
-        with counted.stopped(cluster), counted.twin(cluster, checksums=False) as own:
+        with (
+            single_user.stopped(cluster),
+            single_user.copied(cluster, checksums=False) as own,
+        ):
             assert own.data_directory != cluster.data_directory
-            shared = {path.parent.relative_to(own.data_directory) for path in own.data_directory.rglob("*") if path.is_file() and path.stat().st_nlink > 1}
-            assert shared == {Path("base", name) for name in counted._TEMPLATES}
-            checks._single_user(own, POSTGRES)
-            said = subprocess.run([bundled().path("pg_controldata"), own.data_directory], capture_output=True, text=True, **own._server_process()).stdout
-            assert "page checksum version:           0" in said
+            shared = {
+                path.parent.relative_to(own.data_directory)
+                for path in own.data_directory.rglob("*")
+                if path.is_file() and path.stat().st_nlink > 1
+            }
+            assert shared == {Path("base", name) for name in single_user.TEMPLATES}
+            asked = own.single_user(input="SHOW data_checksums\n", capture_output=True)
+            assert 'data_checksums = "off"' in asked.stdout
             (own.data_directory / "PG_VERSION").unlink()
         with cluster.connect() as connection:
             assert connection.execute("SELECT one FROM kept").fetchone() == (1,)
@@ -91,15 +150,25 @@ def test_a_twin_has_its_own_pages_and_its_own_checksums():
         assert not own.data_directory.exists()
 
 
-def test_settings_of_the_ladder_add_up():
-    last = ladder.settings_at(ladder.STEPS[-1])
-    assert last["log_statement"] == "none" and last[ladder.PRELOAD] == "" and last["track_activities"] == "off"
-    assert ladder.settings_at(ladder.STEPS[0])["log_statement"] == "all"
+def test_settings_of_the_steps_add_up():
+    last = bookkeeping.settings_at(bookkeeping.STEPS[-1])
+    assert (
+        last["log_statement"] == "none"
+        and last[bookkeeping.PRELOAD] == ""
+        and last["track_activities"] == "off"
+    )
+    assert bookkeeping.settings_at(bookkeeping.STEPS[0])["log_statement"] == "all"
     # the step that is taken over from another experiment is the one with PostgreSQL's own settings
     with Cluster() as cluster, cluster.connect() as connection:
         own = dict(connection.execute("SELECT name, boot_val FROM pg_settings").fetchall())
-    at = ladder.settings_at(next(step for step in ladder.STEPS if step.name == ladder.DEFAULTS))
-    assert all(own[name] == value for name, value in at.items() if name in own and name != "compute_query_id")
+    at = bookkeeping.settings_at(
+        next(step for step in bookkeeping.STEPS if step.name == bookkeeping.DEFAULTS)
+    )
+    assert all(
+        own[name] == value
+        for name, value in at.items()
+        if name in own and name != "compute_query_id"
+    )
 
 
 # ---- from routine to file to subsystem
@@ -109,30 +178,52 @@ def test_routines_are_placed_as_the_source_has_them():
     frame = symbols.routines(POSTGRES)
     file = {row.routine: row.file[0] for row in frame.dropna(subset="file").itertuples()}
     # one static, one told by __func__, one that lies between two of its file
-    assert (file["standard_ProcessUtility"], file["heap_prepare_pagescan"], file["AllocSetAlloc"]) == ("utility.c", "heapam.c", "aset.c")
+    assert (
+        file["standard_ProcessUtility"],
+        file["heap_prepare_pagescan"],
+        file["AllocSetAlloc"],
+    ) == ("utility.c", "heapam.c", "aset.c")
     unknown = frame[frame["file"].isna()]
     assert 0 < len(unknown) < 0.2 * len(frame)
     assert (unknown["before"] != unknown["after"]).all()
 
 
 def test_files_of_one_name_are_told_apart_by_their_neighbours():
-    placed = breakdown.placed(pd.DataFrame({"function": ["transformStmt", "do_analyze_rel", "malloc", "nobody_wrote_this"], "object": ["postgres", "postgres", "libc.so.6", "postgres"]}), POSTGRES)
-    assert placed["directory"].iloc[:2].tolist() == ["parser", "commands"] and placed["directory"].iloc[2:].isna().all()
+    placed = subsystems.placed(
+        pd.DataFrame(
+            {
+                "function": ["transformStmt", "do_analyze_rel", "malloc", "nobody_wrote_this"],
+                "object": ["postgres", "postgres", "libc.so.6", "postgres"],
+            }
+        ),
+        POSTGRES,
+    )
+    assert (
+        placed["directory"].iloc[:2].tolist() == ["parser", "commands"]
+        and placed["directory"].iloc[2:].isna().all()
+    )
     assert placed["subsystem"].tolist() == ["parser", "others", "system_functions", "unknown"]
 
 
 def test_the_map_knows_every_file_of_the_program_and_names_known_subsystems():
-    sources = breakdown._sources()
-    assert set(sources["subsystem"]) <= set(breakdown.SUBSYSTEMS)
-    assert set(published.table("profiling_subsystems").index) <= set(breakdown.SUBSYSTEMS)
-    files = {file[0] for column in ("before", "after") for file in symbols.routines(POSTGRES)[column].dropna()}
+    sources = subsystems.SOURCES
+    assert set(sources["subsystem"]) <= set(subsystems.NAMES)
+    assert set(printed.table("profiling_subsystems").index) <= set(subsystems.NAMES)
+    files = {
+        file[0]
+        for column in ("before", "after")
+        for file in symbols.routines(POSTGRES)[column].dropna()
+    }
     assert {file for file in files if file.endswith(".c")} - {"crtstuff.c"} <= set(sources["file"])
-    assert set(breakdown._by_hand().values()) <= set(sources["file"])
+    assert set(subsystems.BY_HAND.values()) <= set(sources["file"])
 
 
 def test_a_stripped_program_is_set_aside(tmp_path):
     image = bytearray(POSTGRES.read_bytes())
-    start, size, count = int.from_bytes(image[0x28:0x30], "little"), *(int.from_bytes(image[at : at + 2], "little") for at in (0x3A, 0x3C))
+    start, size, count = (
+        int.from_bytes(image[0x28:0x30], "little"),
+        *(int.from_bytes(image[at : at + 2], "little") for at in (0x3A, 0x3C)),
+    )
     for number in range(count):
         at = start + number * size + 4
         if image[at] == symbols._SYMTAB:
@@ -152,42 +243,76 @@ def test_a_stripped_program_is_set_aside(tmp_path):
 def test_a_number_in_a_callgrind_name_counts_a_recursion():
     frame = pd.DataFrame({"function": ["walk'2'walk'planner", "planner"], "exclusive": [1, 2]})
     found = callgrind._stacked(frame, "g")
-    assert found["stack"].tolist() == ["planner;walk;walk", "planner"] and found["function"].tolist() == ["walk", "planner"]
+    assert found["stack"].tolist() == ["planner;walk;walk", "planner"] and found[
+        "function"
+    ].tolist() == ["walk", "planner"]
 
 
 def test_small_frames_become_their_callers_own():
     stack = "main;exec_simple_query;"
-    stacks = pd.DataFrame({"stack": [stack + "a", stack + "a;b", stack + "c;d"], "exclusive": [900, 1, 99]})
-    assert counted._pruned(stacks) == {"exec_simple_query;a": 901, "exec_simple_query;c;d": 99}
+    stacks = pd.DataFrame(
+        {"stack": [stack + "a", stack + "a;b", stack + "c;d"], "exclusive": [900, 1, 99]}
+    )
+    assert instructions.pruned(stacks) == {"exec_simple_query;a": 901, "exec_simple_query;c;d": 99}
 
 
 def test_phases_add_up_and_a_utility_plans_as_well():
     stack = "main;exec_simple_query;"
-    stacks = pd.DataFrame({"stack": [stack + "pg_parse_query", stack + "PortalRun;ExecCreateTableAs;pg_plan_query", stack + "PortalRun;x", stack + "y"], "exclusive": [1, 2, 4, 8]})
-    assert counted._phases(stacks) == {"parse": 1, "plan": 2, "execute": 4, "begin and commit": 0, "dispatch": 8}
+    stacks = pd.DataFrame(
+        {
+            "stack": [
+                stack + "pg_parse_query",
+                stack + "PortalRun;ExecCreateTableAs;pg_plan_query",
+                stack + "PortalRun;x",
+                stack + "y",
+            ],
+            "exclusive": [1, 2, 4, 8],
+        }
+    )
+    assert instructions.phases(stacks) == {
+        "parse": 1,
+        "plan": 2,
+        "execute": 4,
+        "begin and commit": 0,
+        "dispatch": 8,
+    }
 
 
 def test_gain_is_amdahls():
-    assert counted.gain(0) == 1 and counted.gain(50) == 2
+    assert evidence.gain(0) == 1 and evidence.gain(50) == 2
 
 
 @NO_CALLGRIND
 def test_groups_are_counted_apart_and_twice_the_same():
     with Cluster() as cluster:
-        groups = {"warm-up": ["SELECT 1"], "few": ["SELECT count(*) FROM generate_series(1, 100)"], "many": ["SELECT count(*) FROM generate_series(1, 10000)"]}
+        groups = {
+            "warm-up": ["SELECT 1"],
+            "few": ["SELECT count(*) FROM generate_series(1, 100)"],
+            "many": ["SELECT count(*) FROM generate_series(1, 10000)"],
+        }
         with pytest.raises(RerunError, match="stop"):
             callgrind.stacks(cluster, groups)
         cluster.stop()
-        first, second = (callgrind.stacks(cluster, groups, callers=callers).groupby("group")["exclusive"].sum() for callers in (0, 30))
+        first, second = (
+            callgrind.stacks(cluster, groups, callers=callers).groupby("group")["exclusive"].sum()
+            for callers in (0, 30)
+        )
         forgotten = callgrind.stacks(cluster, groups, callers=0, unreported={"warm-up", "few"})
-        assert set(forgotten["group"]) == {"many"} and abs(forgotten["exclusive"].sum() / first["many"] - 1) < 0.01
+        assert (
+            set(forgotten["group"]) == {"many"}
+            and abs(forgotten["exclusive"].sum() / first["many"] - 1) < 0.01
+        )
         assert first["many"] > first["few"] + 10_000 * 50
         assert abs(second / first - 1).max() < 0.01
-        if instructions.unavailable():
+        if kinds_of_instruction.unavailable():
             return
-        found = instructions.kinds(cluster, groups, unreported={"warm-up"})
+        found = kinds_of_instruction.kinds(cluster, groups, unreported={"warm-up"})
         assert set(found["group"]) == {"few", "many"}
-        checked = found[found["kind"] == instructions.ERROR_CHECK].groupby("group")["executed"].sum()
+        checked = (
+            found[found["kind"] == kinds_of_instruction.ERROR_CHECK]
+            .groupby("group")["executed"]
+            .sum()
+        )
         total = found.groupby("group")["instructions"].sum()
         assert 0 < checked["few"] < checked["many"] < total["many"]
         # libraries are left out of the kinds and are in the stacks
@@ -200,30 +325,44 @@ def test_a_warm_up_that_is_not_followed_changes_no_stack(monkeypatch):
         cluster.stop()
         both = ["SELECT count(*) FROM generate_series(1, 1000)", "SELECT 1"]
         groups = {"warm-up": both, "both": both}
-        always, late = (counted._pruned(callgrind.stacks(cluster, groups, unreported={"warm-up"}, late=late)) for late in (False, True))
+        always, late = (
+            instructions.pruned(
+                callgrind.stacks(cluster, groups, unreported={"warm-up"}, late=late)
+            )
+            for late in (False, True)
+        )
         assert set(always) == set(late) and len(late) > 10
         # a jump through the program's linkage table is counted in the one case and not in the other
-        assert all(abs(late[stack] - always[stack]) < 0.002 * sum(always.values()) for stack in late)
-        monkeypatch.setattr("shutil.which", lambda name: "/bin/false")  # as where processes mustn't be traced
+        assert all(
+            abs(late[stack] - always[stack]) < 0.002 * sum(always.values()) for stack in late
+        )
+        monkeypatch.setattr(
+            "shutil.which", lambda name: "/bin/false"
+        )  # as where processes mustn't be traced
         with pytest.raises(callgrind.NotSwitchedOn, match="runs already"):
             callgrind.stacks(cluster, groups, unreported={"warm-up"}, late=True)
 
 
-def test_where_callgrind_cannot_begin_late_it_begins_at_once(monkeypatch):
+@NO_CALLGRIND
+def test_where_callgrind_cannot_begin_late_it_begins_at_once(chapter, monkeypatch):
     asked = []
 
     def stacks(cluster, work, *, unreported, late):
-        asked.append((cluster, late))
+        asked.append((cluster.data_directory, late))
         if late:
             raise callgrind.NotSwitchedOn("no tracing here")
-        return "counted"
+        stack = "main;exec_simple_query;PortalRun;slot_getattr"
+        rows = [(group, stack, "slot_getattr", "postgres", 10, 1) for group in work]
+        columns = ["group", "stack", "function", "object", "exclusive", "calls"]
+        return pd.DataFrame(rows, columns=columns)
 
-    files = iter("ab")  # those that the first one has changed aren't used again
     monkeypatch.setattr(callgrind, "stacks", stacks)
-    monkeypatch.setattr(counted, "groups", lambda *given: {})
-    monkeypatch.setattr(counted, "twin", lambda cluster: nullcontext(next(files)))
-    assert counted._followed(SimpleNamespace(parameters=SimpleNamespace(transactions=1)), None, queries.SCANS) == "counted"
-    assert asked == [("a", True), ("b", False)]
+    chapter.attempt(instructions.instructions_by_routine)
+    assert evidence.recorded(chapter, instructions.PHASES, SCANS)["execute"] == 10
+    assert evidence.caller_shares(chapter).to_dict() == {"not placed": 100}
+    assert sorted(late for _, late in asked) == [False, False, True, True]
+    # files that the first one has changed aren't used again
+    assert len({folder for folder, _ in asked}) == 4
 
 
 # ---- a program that believes everything
@@ -239,9 +378,9 @@ def test_a_routine_is_replaced_in_a_copy_only():
     start = symbols.file_offset(POSTGRES, "PageIsVerified")
     assert len(before) == len(copy) and changed and start <= changed[0] and changed[-1] < start + 8
     assert POSTGRES.read_bytes() == before
-    with pytest.raises(CannotMeasure, match="no|not one"):
-        with patching.answering(bundled(), "no_such_routine", 1):
-            pass
+    unknown = patching.answering(bundled(), "no_such_routine", 1)
+    with pytest.raises(CannotMeasure, match="no|not one"), unknown:
+        pass
 
 
 def test_code_is_known_for_two_processors():
@@ -252,118 +391,190 @@ def test_code_is_known_for_two_processors():
 
 
 def test_decisive_needs_both_sides():
-    asked = pd.DataFrame({"routine": ["", "PageIsVerified", "StartBufferIO", "PinBuffer"], "answer": ["right", "right", "none", "none"]})
-    assert set(checks.decisive(asked).values()) == {True}
-    assert set(checks.decisive(asked.assign(answer="right")).values()) == {True, False}
-    assert checks.decisive(None) is None
+    asked = pd.DataFrame(
+        {
+            "routine": ["", "PageIsVerified", "StartBufferIO", "PinBuffer"],
+            "answer": ["right", "right", "none", "none"],
+        }
+    )
+    assert set(evidence.decisive_facts(asked).values()) == {True}
+    assert set(evidence.decisive_facts(asked.assign(answer="right")).values()) == {True, False}
 
 
 # ---- what the ledger says of missing things
-
-NOTEBOOK = Path(__file__).resolve().parent.parent / "notebooks" / "profiling.ipynb"
 
 
 class _Reached(Exception):
     """An experiment has found all that it asks for."""
 
 
-class _Asked:
-    """A chapter that an experiment asks for a server."""
+def declared_experiments():
+    for module in pkgutil.iter_modules(profiling.experiments.__path__, "."):
+        found = importlib.import_module(module.name, profiling.experiments.__name__)
+        for measure in vars(found).values():
+            if hasattr(measure, "declared") and measure.__module__ == found.__name__:
+                yield measure
 
-    def __init__(self, borrowed: bool):
-        self.borrowed, self.programs = borrowed, bundled()
 
+@pytest.mark.parametrize(
+    "capability, program", [("restart", ""), ("callgrind", "valgrind"), ("objdump", "objdump")]
+)
+def test_the_ledger_names_what_each_experiment_cannot_do_without(
+    chapter, monkeypatch, capability, program
+):
     def cluster(self, **settings):
-        raise CannotMeasure("restart", "it isn't ours") if self.borrowed else _Reached
-
-    def __getattr__(self, name):
+        if capability == "restart":
+            raise CannotMeasure("restart", "it isn't ours")
         raise _Reached
 
-
-def attempts():
-    """Each experiment of the notebook that is attempted for some claims, and these."""
-    for cell in json.loads(NOTEBOOK.read_text())["cells"]:
-        calls = ast.walk(ast.parse("".join(cell["source"]))) if cell["cell_type"] == "code" and "chapter.attempt" in "".join(cell["source"]) else ()
-        for call in calls:
-            if isinstance(call, ast.Call) and ast.unparse(call.func) == "chapter.attempt" and call.keywords:
-                yield tuple(eval(ast.unparse(part), {"profiling": profiling}) for part in (call.args[0], call.keywords[0].value))
-
-
-@pytest.mark.parametrize("capability, program", [("restart", ""), ("callgrind", "valgrind"), ("objdump", "objdump")])
-def test_the_ledger_names_what_each_experiment_cannot_do_without(monkeypatch, capability, program):
-    monkeypatch.setattr(shutil, "which", lambda name: None if name == program else f"/usr/bin/{name}")
-    chapter, lost = _Asked(borrowed=capability == "restart"), set()
-    for measure, named in attempts():
+    monkeypatch.setattr(Chapter, "cluster", cluster)
+    monkeypatch.setattr(
+        shutil, "which", lambda name: None if name == program else f"/usr/bin/{name}"
+    )
+    lost = set()
+    for measure in declared_experiments():
         try:
             measure(chapter)
         except _Reached:
             continue
         except CannotMeasure as reason:
-            assert reason.capability == capability
-            lost |= set(named)
-    needing = {claim.id for claim in claims.ledger().values() if claim.chapter == "profiling" and capability in claim.capabilities}
+            if measure.declared.claims:
+                assert reason.capability == capability
+            lost |= set(measure.declared.claims)
+    needing = {
+        claim.id
+        for claim in claims.ledger().values()
+        if claim.chapter == "profiling" and capability in claim.capabilities
+    }
     assert lost == needing and needing
 
 
-# ---- what is judged without a count
+def keep(chapter, experiment, rows, unit="instructions"):
+    """Record values by variant and metric."""
+    for variant, metrics in rows.items():
+        single_user.keep(chapter, experiment, variant, metrics, unit)
 
 
-def test_nothing_is_judged_from_the_published_run():
-    empty = SimpleNamespace(run=SimpleNamespace(observations=lambda name: pd.DataFrame()), published_run=lambda name: pd.DataFrame())
-    for evidence in (judged.data_over_overhead, judged.optimizer_shares, judged.shift_facts, checks.trace_gain, checks.error_check_gain, ladder.each_step):
-        assert evidence(empty) is None
+def test_samples_of_the_published_run_are_called_so(chapter):
+    rows = {workload: {"copy | kernel": 50.0, "scan | executor": 50.0} for workload in SETS}
+    assert chapter.show(sentences.kernel) is None
+    keep(chapter, samples.SAMPLES, rows, "samples")
+    own = chapter.show(sentences.kernel)
+    assert "50 % of the scans (of 100 samples" in own and "published run" not in own
+    published = chapter.run.observations(samples.SAMPLES).assign(experiment="published")
+    chapter.published_run = lambda experiment: published
+    assert "published run" not in chapter.show(sentences.kernel)
+    chapter.run.observations = lambda experiment: pd.DataFrame()
+    assert "published run" in chapter.show(sentences.kernel)
 
 
-def test_samples_of_the_published_run_are_called_so():
-    taken = pd.DataFrame([(workload, f"{routine} | {part}", 50.0) for workload in (queries.SCANS, queries.TRANSACTIONS) for routine, part in (("copy", "kernel"), ("scan", "executor"))], columns=["arm", "metric", "value"])
-    empty = pd.DataFrame()
-    for own, published_run in ((taken, empty), (empty, taken)):
-        chapter = SimpleNamespace(run=SimpleNamespace(observations=lambda name: own), published_run=lambda name: published_run)
-        said = words.kernel(chapter)
-        assert "50 % of the scans (of 100 samples" in said and ("published run" in said) == own.empty
+def test_contrasts_stand_beside_each_other_by_instructions_and_by_time(chapter):
+    assert chapter.show(charts.contrasts) is None and chapter.show(charts.steps_timed) is None
+    behind = instructions.VARYING
+    for name, commands in (
+        (instructions.ATTRIBUTES, instructions.ATTRIBUTE_COMMANDS),
+        (instructions.RULES, instructions.RULE_COMMANDS),
+    ):
+        keep(chapter, name, {v: {"in all": 200.0 if v == behind else 100.0} for v in commands})
+    variants = sorted({variant for pair in instructions.CONTRASTS.values() for variant in pair})
+    for block in range(7):
+        for position, variant in enumerate(variants):
+            chapter.run.observe(
+                instructions.TIMED,
+                variant,
+                block,
+                {"time": (1.5 if variant == behind else 1.0) * (block + 1)},
+                units={"time": "s"},
+                seed=1,
+                position=position,
+                started_at="",
+                flags={},
+            )
+    ratios = evidence.contrasts(chapter).set_index(["panel", "label"])
+    assert ratios.at[("instructions", "behind a string"), "value"] == 2
+    assert ratios.at[("time", "behind a string"), "value"] == pytest.approx(1.5)
+    assert (ratios.loc["time", "low"] <= ratios.loc["time", "value"]).all()
+    assert len(ratios) == 2 * len(instructions.CONTRASTS)
+    assert "behind a string" in chapter.show(charts.contrasts).description
 
 
-def test_contrasts_stand_beside_each_other_by_instructions_and_by_time():
-    arms = sorted({arm for pair in attributes.CONTRASTS.values() for arm in pair})
-    counted_rows = [(arm, 0, "in all", 200.0 if arm == attributes.VARYING else 100.0) for arm in arms]
-    timed_rows = [(arm, block, "time", (1.5 if arm == attributes.VARYING else 1.0) * (block + 1)) for arm in arms for block in range(7)]
-    frames = {
-        attributes.EXPERIMENT: pd.DataFrame(counted_rows, columns=["arm", "block", "metric", "value"]),
-        attributes.TIMED: pd.DataFrame(timed_rows, columns=["arm", "block", "metric", "value"]),
+def test_the_steps_are_judged_by_time_where_nothing_was_counted(chapter):
+    for block in range(5):
+        for position, step in enumerate((bookkeeping.EVERYTHING, bookkeeping.BARE)):
+            chapter.run.observe(
+                bookkeeping.TIMED,
+                step,
+                block,
+                {SCANS: 3.0 - position},
+                units={SCANS: "s"},
+                seed=1,
+                position=position,
+                started_at="",
+                flags={},
+            )
+    assert evidence.all_over_bare(chapter).estimate == 1.5
+    assert "by time" in sentences.how_judged(chapter)
+    counts = {step: {SCANS: 10.0 - n} for n, step in enumerate(bookkeeping.NAMES)}
+    keep(chapter, bookkeeping.BOOKKEEPING, counts)
+    assert evidence.all_over_bare(chapter) == 2 and "instructions" in sentences.how_judged(chapter)
+    assert set(evidence.step_facts(chapter).values()) == {True}
+
+
+def test_shares_and_gains_add_up_to_the_whole_of_a_profile(chapter):
+    profile = {
+        "slot_getattr.isra.0 | heaptuple.c | access/common | access_methods | postgres": 50.0,
+        "int4lt | int.c | utils/adt | utilities | postgres": 30.0,
+        "malloc |  |  | system_functions | libc.so.6": 20.0,
     }
-    chapter = SimpleNamespace(parameters=SimpleNamespace(seed=1990), by_provenance=lambda name: [("measured", frames[name])] if name in frames else [])
-    found = attributes.contrasts(chapter).set_index(["panel", "label"])
-    assert found.at[("instructions", "behind a string"), "value"] == 2 and found.at[("time", "behind a string"), "value"] == pytest.approx(1.5)
-    assert (found.loc["time", "low"] <= found.loc["time", "value"]).all() and len(found) == 2 * len(attributes.CONTRASTS)
-    frames.clear()
-    assert attributes.contrasts(chapter).empty and drawn.contrasts(chapter) is None and drawn.timed_down(chapter) is None
-
-
-def test_the_ladder_is_judged_by_time_where_nothing_was_counted():
-    chapter = SimpleNamespace(run=SimpleNamespace(observations=lambda name: pd.DataFrame()), ratio=lambda *arms: arms)
-    assert ladder.in_all(chapter) == (ladder.TIMED, queries.SCANS, ladder.EVERYTHING, ladder.BARE)
+    for name in (instructions.INSTRUCTIONS, instructions.CALLS):
+        keep(chapter, name, {SCANS: profile})
+    frame = evidence.routines(chapter, SCANS)
+    assert frame["cumulative"].iloc[-1] == 100 and (frame["per_call"] == 1).all()
+    assert frame["routine"].iloc[0] == "slot_getattr"
+    assert evidence.shares(chapter, SCANS).sum() == 100
+    attributes = subsystems.group("attributes")
+    assert evidence.gain_without(chapter, SCANS, "routine", attributes) == 2
+    assert evidence.share_of(chapter, SCANS, "subsystem", ["utilities"]) == 30
+    top = evidence.top_routines(chapter, SCANS)
+    assert top["file"].tolist() == ["heaptuple.c", "int.c", "libc.so.6"]
+    assert "slot_getattr.isra.0 with 50.0 %" in sentences.leader(chapter, SCANS)
+    assert TRANSACTIONS not in set(chapter.run.observations(instructions.CALLS)["variant"])
 
 
 def test_the_prints_ladder_multiplies_up():
-    totals = published.derived("profiling_totals")
+    totals = printed.derived("profiling_totals")
     assert totals["gain"].prod() == pytest.approx(totals.at["sixth", "gain_in_all"])
     assert pd.isna(totals.at["transactions", "gain"])
-    assert {row[0]: row[3] for row in printed.checks()}["3.1.7, faster altogether"]
+    assert {row[0]: row[3] for row in in_print.checks()}["3.1.7, faster altogether"]
 
 
 # ---- the flame graph
 
 
 def test_frames_lie_below_their_callers_and_fill_them():
-    frame = pd.DataFrame({"stack": ["a", "a;b", "a;c", "a;c;d"], "value": [10.0, 20.0, 30.0, 40.0], "group": ["x", "y", "y", "x"]})
-    rows = charts._flame_rows(frame).set_index("function")
+    frame = pd.DataFrame(
+        {
+            "stack": ["a", "a;b", "a;c", "a;c;d"],
+            "value": [10.0, 20.0, 30.0, 40.0],
+            "group": ["x", "y", "y", "x"],
+        }
+    )
+    figure = page_charts.flame(
+        frame,
+        page_charts.Words(question="q", caption="c", name="n", description="d"),
+        page_charts.Axis("of all"),
+    )
+    rows = figure.chart.data.set_index("function")
     assert (rows.at["a", "start"], rows.at["a", "end"], rows.at["a", "own"]) == (0, 100, 10)
-    assert rows.at["c", "share"] == 70 and rows.at["c", "start"] == 0 and rows.at["b", "start"] == 70
+    assert rows.at["c", "share"] == 70 and rows.at["b", "start"] == 70
     assert rows.at["d", "depth"] == 2 and rows.at["d", "group"] == "x"
-    figure = charts.flame(frame, question="q", caption="c", description="d", quantity="of all", name="n")
     assert "<img" in figure._repr_mimebundle_()["text/html"]
     with pytest.raises(ValueError, match="group"):
-        charts.flame(frame.drop(columns="group"), question="q", caption="c", description="d", quantity="x")
+        page_charts.flame(
+            frame.drop(columns="group"),
+            page_charts.Words(question="q", caption="c", description="d"),
+            page_charts.Axis("x"),
+        )
 
 
 def test_the_scans_that_are_timed_are_one_half_of_the_figure():
@@ -371,5 +582,9 @@ def test_the_scans_that_are_timed_are_one_half_of_the_figure():
     other = [sql for sql in whole if sql not in half]
     alike = [sql.replace("tenk2", "tenk1") for sql in other]
     assert set(half) < set(whole) and not any("tenk2" in sql for sql in half)
-    verbs = lambda commands: sorted(sql.split()[0] for sql in commands if "onek" not in sql and "temp71" not in sql)
+
+    def verbs(commands):
+        large = [sql for sql in commands if "onek" not in sql and "temp71" not in sql]
+        return sorted(sql.split()[0] for sql in large)
+
     assert verbs(half) == verbs(alike)

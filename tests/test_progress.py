@@ -83,7 +83,10 @@ def test_draws_nested_bars_on_a_terminal():
 
 def test_writes_nothing_into_a_notebook(tmp_path):
     path = tmp_path / "steps"
-    code = f"import os; os.environ[{VARIABLE!r}] = {str(path)!r}\nfrom pgrerun.progress import track\nfor _ in track(3, 'pairs'): pass"
+    code = (
+        f"import os; os.environ[{VARIABLE!r}] = {str(path)!r}\nfrom pgrerun.progress import"
+        " track\nfor _ in track(3, 'pairs'): pass"
+    )
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
     NotebookClient(notebook, kernel_name="python3").execute()
     assert notebook.cells[0].outputs == []

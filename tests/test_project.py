@@ -18,14 +18,18 @@ TARGETS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.M))
 
 def test_citation_and_package_agree():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert {"cff-version", "message", "title", "authors"} <= set(citation)  # what its schema demands
+    assert {"cff-version", "message", "title", "authors"} <= set(
+        citation
+    )  # what its schema demands
     assert citation["cff-version"] == "1.2.0" and citation["authors"]
     assert (citation["version"], citation["license"]) == (PROJECT["version"], PROJECT["license"])
     assert (ROOT / "LICENSE").read_text().startswith(f"{PROJECT['license']} License")
 
 
 def test_there_are_tests_on_pull_requests_and_a_scheduled_rerun():
-    triggers = {path.stem: set(yaml.safe_load(path.read_text())[True]) for path in WORKFLOWS}  # YAML reads the key "on" as true
+    triggers = {
+        path.stem: set(yaml.safe_load(path.read_text())[True]) for path in WORKFLOWS
+    }  # YAML reads the key "on" as true
     assert "pull_request" in triggers["tests"] and "schedule" in triggers["rerun"]
 
 
@@ -42,11 +46,23 @@ def test_a_workflow_is_pinned_limited_and_least_privileged(path):
 
 def schema_says(path: Path) -> subprocess.CompletedProcess:
     """The schema comes with the package: nothing is fetched."""
-    return subprocess.run([*CHECK_JSONSCHEMA, "--builtin-schema", "vendor.github-workflows", path], capture_output=True, text=True)
+    return subprocess.run(
+        [*CHECK_JSONSCHEMA, "--builtin-schema", "vendor.github-workflows", path],
+        capture_output=True,
+        text=True,
+    )
 
 
 def zizmor_says(path: Path) -> subprocess.CompletedProcess:
-    command = [Path(sys.executable).with_name("zizmor"), "--offline", "--no-config", "--no-progress", "--color", "never", path]
+    command = [
+        Path(sys.executable).with_name("zizmor"),
+        "--offline",
+        "--no-config",
+        "--no-progress",
+        "--color",
+        "never",
+        path,
+    ]
     return subprocess.run(command, capture_output=True, text=True)
 
 
@@ -62,7 +78,12 @@ def test_a_linter_finds_nothing_in_a_workflow(path, linter):
     [
         (schema_says, "runs-on:", "run-on:", "run-on"),
         (schema_says, "pull_request:", "pull_requests:", "pull_requests"),
-        (zizmor_says, "run: .ci/run", 'run: echo "${{ github.event.pull_request.title }}"', "template-injection"),
+        (
+            zizmor_says,
+            "run: .ci/run",
+            'run: echo "${{ github.event.pull_request.title }}"',
+            "template-injection",
+        ),
         (zizmor_says, "pull_request:", "pull_request_target:", "dangerous-triggers"),
         (zizmor_says, "persist-credentials: false", "fetch-depth: 1", "artipacked"),
     ],
@@ -77,15 +98,32 @@ def test_a_linter_would_find(tmp_path, linter, old, new, complaint):
     assert found.returncode != 0 and complaint in found.stdout + found.stderr
 
 
-@pytest.mark.parametrize("path", [*WORKFLOWS, ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "book").glob("*.md"))], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path",
+    [
+        *WORKFLOWS,
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        *sorted((ROOT / "book").glob("*.md")),
+    ],
+    ids=lambda path: path.name,
+)
 def test_every_target_of_make_that_is_named_exists(path):
     named = set(re.findall(r"(?:^|[`$]\s?|run: |    )make ([a-z]+)", path.read_text(), re.M))
     assert named <= TARGETS
 
 
-@pytest.mark.parametrize("path", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "book").glob("*.md"))], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path",
+    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "book").glob("*.md"))],
+    ids=lambda path: path.name,
+)
 def test_every_file_that_is_named_exists(path):
     named = re.findall(r"`((?:pgrerun|tests|data|book|notebooks|\.ci)/[\w./]*)`", path.read_text())
     mine = {"data/runs/mine"}  # the reader's
-    missing = [name for name in named if name not in mine and "NAME" not in name and not (ROOT / name).exists()]
+    missing = [
+        name
+        for name in named
+        if name not in mine and "NAME" not in name and not (ROOT / name).exists()
+    ]
     assert not missing

@@ -9,12 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from IPython.core.interactiveshell import InteractiveShell
 
-from pgrerun import inputs
 from pgrerun.errors import ParameterError, QueryError
-from pgrerun.quel import Session, Translator, figures, magic, quel, read, tree
-from pgrerun.quel.reading import AGGREGATES, keywords
-from pgrerun.quel.sql import RESERVED
-from pgrerun.relations import DebitCredit, Wisconsin
+from pgrerun.lab.quel import Session, Translator, figures, magic, quel, read, tree
+from pgrerun.lab.quel.reading import AGGREGATES, keywords
+from pgrerun.lab.quel.sql import RESERVED
+from pgrerun.lab.relations import DebitCredit, Wisconsin
+from pgrerun.site import inputs
 
 
 def sql(text, *values):
@@ -31,11 +31,16 @@ def test_a_figure_stands_in_its_document(figure):
     folder = os.environ.get("PGRERUN_DOCUMENTS")
     if not folder:
         pytest.skip("PGRERUN_DOCUMENTS names no folder with the documents' texts")
-    file = {"ingres-1981": "1981-ingres-performance-enhancements.txt", "postgres-1990": "1990-postgres-performance-report.txt"}
+    file = {
+        "ingres-1981": "1981-ingres-performance-enhancements.txt",
+        "postgres-1990": "1990-postgres-performance-report.txt",
+    }
     document = (Path(folder) / file[figures.source(figure)["document"]]).read_text("utf-8")
     # what the text recognition put around it: marks of lists and formulas, white space
     bare = lambda text: re.sub(r"[\s\\$]|^- |(?<=\n)- ", "", text)
-    for part in re.split(r"^(?=\([a-i]\))", figures.printed(figure), flags=re.MULTILINE):  # in 1981 prose stands between queries
+    for part in re.split(
+        r"^(?=\([a-i]\))", figures.printed(figure), flags=re.MULTILINE
+    ):  # in 1981 prose stands between queries
         assert bare(part) in bare(document)
 
 
@@ -43,12 +48,21 @@ def test_a_figure_stands_in_its_document(figure):
 def server(cluster):
     """The relations of the figures, at the report's sizes."""
     with cluster.connect() as connection:
-        for name, n, order in (("onek", 1000, 1), ("onek1", 1000, 1), ("onek2", 1000, 2), ("tenk1", 10_000, 1), ("tenk2", 10_000, 2)):
-            Wisconsin(name, n, attributes="1990", order=order, strings="bitton1983").load(connection)
+        for name, n, order in (
+            ("onek", 1000, 1),
+            ("onek1", 1000, 1),
+            ("onek2", 1000, 2),
+            ("tenk1", 10_000, 1),
+            ("tenk2", 10_000, 2),
+        ):
+            Wisconsin(name, n, attributes="1990", order=order, strings="bitton1983").load(
+                connection
+            )
         connection.execute("DROP TABLE IF EXISTS parts")
         connection.execute(
-            "CREATE TABLE parts AS SELECT n AS pnum, 'part ' || n AS pname, (ARRAY['black', 'white', 'grey'])[n % 3 + 1] AS color,"
-            " n % 7 AS weight, n % 20 AS qoh FROM generate_series(1, 336) AS n"
+            "CREATE TABLE parts AS SELECT n AS pnum, 'part ' || n AS pname, (ARRAY['black',"
+            " 'white', 'grey'])[n % 3 + 1] AS color, n % 7 AS weight, n % 20 AS qoh FROM"
+            " generate_series(1, 336) AS n"
         )
     yield cluster
     with cluster.connect() as connection:
@@ -66,21 +80,37 @@ def test_figure_2_1_runs_as_printed(connection):
     answers = Session(connection).run(query.text)
     counts = [answer.count for answer in answers if not isinstance(answer.statement, tree.Destroy)]
     assert counts == [100, 100, 1000, 1000, 1, 1, 1000, 1, 1, 1, 1, 1, 1]
-    [(left, changed)] = connection.execute("SELECT count(*), count(*) FILTER (WHERE unique2 = 10011) FROM tenk1").fetchall()
+    [(left, changed)] = connection.execute(
+        "SELECT count(*), count(*) FILTER (WHERE unique2 = 10011) FROM tenk1"
+    ).fetchall()
     assert (left, changed) == (10_000, 1)
-    connection.execute("UPDATE tenk1 SET unique2 = 1491 WHERE unique2 = 10011; UPDATE tenk2 SET unique2 = 1491 WHERE unique2 = 10011")
+    connection.execute(
+        "UPDATE tenk1 SET unique2 = 1491 WHERE unique2 = 10011; UPDATE tenk2 SET unique2 = 1491"
+        " WHERE unique2 = 10011"
+    )
 
 
 def test_figures_2_2_and_2_3_make_the_tp1_database(server):
     rows = lambda first, last: "".join(f"{n}\t0\txyz\n" for n in range(first, last))
-    files = {f"/a/guest/plai/tp/{relation}": rows(1, n) for relation, n in (("branch", 4), ("teller", 31), ("account", 31))}
+    files = {
+        f"/a/guest/plai/tp/{relation}": rows(1, n)
+        for relation, n in (("branch", 4), ("teller", 31), ("account", 31))
+    }
     with server.connect() as connection:
         session = Session(connection, files)
         answers = session.run(figures.queries("2.2")[0].text)
-        assert [answer.count for answer in answers if isinstance(answer.statement, tree.Copy)] == [3, 30, 30]
+        assert [answer.count for answer in answers if isinstance(answer.statement, tree.Copy)] == [
+            3,
+            30,
+            30,
+        ]
         for aid, tid, bid in ((1, 2, 3), (30, 2, 1)):
             seen = session.run(figures.queries("2.3")[0].text, aid, tid, bid)
-            assert [answer.count for answer in seen if answer.count is not None and answer.sql not in ("BEGIN", "COMMIT")] == [1, 1, 1, 1, 1]
+            assert [
+                answer.count
+                for answer in seen
+                if answer.count is not None and answer.sql not in ("BEGIN", "COMMIT")
+            ] == [1, 1, 1, 1, 1]
         assert DebitCredit(3, 30, 30).check(connection).consistent
         assert connection.execute("SELECT balance FROM teller WHERE tid = 2").fetchone() == (20.0,)
         session.run("destroy branch, teller, account, history")
@@ -113,12 +143,22 @@ def test_figure_2_6_retrieves_what_the_report_says(connection):
 def test_the_queries_of_1981_run_in_one_session(connection):
     session = Session(connection)
     counts = {query.label: session.run(query.text)[-1].count for query in figures.queries("1981")}
-    parts = [(n, f"part {n}", ("black", "white", "grey")[n % 3], n % 7, n % 20) for n in range(1, 337)]
+    parts = [
+        (n, f"part {n}", ("black", "white", "grey")[n % 3], n % 7, n % 20) for n in range(1, 337)
+    ]
     light = [p for p in parts if p[4] < 2.2512917986064953 * p[3]]  # the natural logarithm of 9.5
     black = [p for p in parts if p[2] == "black"]
     assert counts == {
-        "a": 1, "b": 336, "c": 334, "d": len(light), "e": 336, "f": 336, "g": len(black), "h": 336, "i": len([p for p in light if p[2] == "black"]),
-    }  # fmt: skip
+        "a": 1,
+        "b": 336,
+        "c": 334,
+        "d": len(light),
+        "e": 336,
+        "f": 336,
+        "g": len(black),
+        "h": 336,
+        "i": len([p for p in light if p[2] == "black"]),
+    }
     assert session.run("retrieve (a = 1)")[0].tuples == ((1,),)
 
 
@@ -129,8 +169,16 @@ def test_the_queries_of_1981_run_in_one_session(connection):
 def emp(server):
     with server.connect() as connection:
         session = Session(connection)
-        session.run("create emp (name = c10, age = i4, dept = c10, salary = i4)\ncreate dept (dname = c10, floor = i4)")
-        for row in (("ann", 25, "toy", 100), ("bob", 35, "toy", 300), ("cid", 45, "shoe", 200), ("dee", 28, "book", 500)):
+        session.run(
+            "create emp (name = c10, age = i4, dept = c10, salary = i4)\ncreate dept (dname = c10,"
+            " floor = i4)"
+        )
+        for row in (
+            ("ann", 25, "toy", 100),
+            ("bob", 35, "toy", 300),
+            ("cid", 45, "shoe", 200),
+            ("dee", 28, "book", 500),
+        ):
             session.run("append to emp (name = $1, age = $2, dept = $3, salary = $4)", *row)
         for row in (("toy", 1), ("shoe", 2), ("book", 1), ("wig", 3)):
             session.run("append dept (dname = $1, floor = $2)", *row)
@@ -140,24 +188,48 @@ def emp(server):
 
 
 def got(session, text):
-    return sorted(tuple(v.strip() if isinstance(v, str) else v for v in row) for row in session.run(text)[-1].tuples)
+    return sorted(
+        tuple(v.strip() if isinstance(v, str) else v for v in row)
+        for row in session.run(text)[-1].tuples
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         # section 2.1 of 1981, in its capitals
-        ('RANGE OF E IS EMP RETRIEVE (E.name) WHERE E.age < 30 OR E.dept = "toy" OR E.salary < 20000', [("ann",), ("bob",), ("cid",), ("dee",)]),
+        (
+            (
+                'RANGE OF E IS EMP RETRIEVE (E.name) WHERE E.age < 30 OR E.dept = "toy" OR E.salary'
+                " < 20000"
+            ),
+            [("ann",), ("bob",), ("cid",), ("dee",)],
+        ),
         ("retrieve (emp.name) where emp.age > 40", [("cid",)]),  # POSTQUEL: the relation itself
         ("retrieve (x.name) from x in emp where x.age > 40", [("cid",)]),
         ("retrieve unique (e.dept)", [("book",), ("shoe",), ("toy",)]),
-        ("retrieve (n = count(e.name), m = max(e.salary), a = any(e.name where e.age > 99))", [(4, 500, 0)]),
+        (
+            "retrieve (n = count(e.name), m = max(e.salary), a = any(e.name where e.age > 99))",
+            [(4, 500, 0)],
+        ),
         # the aggregate's e is not the e around it
         ("retrieve (e.name) where e.salary > avg(e.salary)", [("bob",), ("dee",)]),
-        ("retrieve (e.name) where e.salary = max(e.salary by e.dept)", [("bob",), ("cid",), ("dee",)]),
-        ("retrieve unique (e.dept, n = count(e.name by e.dept where e.age > 30))", [("book", 0), ("shoe", 1), ("toy", 1)]),
-        ("retrieve unique (e.dept, n = min(e.age by e.dept), m = min(e.salary by e.dept))", [("book", 28, 500), ("shoe", 45, 200), ("toy", 25, 100)]),
-        ("retrieve unique (d.floor, n = countu(e.dept by d.floor where e.dept = d.dname))", [(1, 2), (2, 1), (3, 0)]),
+        (
+            "retrieve (e.name) where e.salary = max(e.salary by e.dept)",
+            [("bob",), ("cid",), ("dee",)],
+        ),
+        (
+            "retrieve unique (e.dept, n = count(e.name by e.dept where e.age > 30))",
+            [("book", 0), ("shoe", 1), ("toy", 1)],
+        ),
+        (
+            "retrieve unique (e.dept, n = min(e.age by e.dept), m = min(e.salary by e.dept))",
+            [("book", 28, 500), ("shoe", 45, 200), ("toy", 25, 100)],
+        ),
+        (
+            "retrieve unique (d.floor, n = countu(e.dept by d.floor where e.dept = d.dname))",
+            [(1, 2), (2, 1), (3, 0)],
+        ),
         ("retrieve (s = sumu(d.floor), t = sum(d.floor))", [(6, 7)]),
         # an aggregate within an aggregate
         ("retrieve (n = count(e.name where e.salary = min(e.salary by e.dept)))", [(3,)]),
@@ -168,32 +240,61 @@ def got(session, text):
         ("retrieve (x = 2 ** 3 ** 2, y = - - 1, z = 9.0 / 4.0 :: int4)", [(512, 1, 2.25)]),
         ("retrieve (e.name, e.name) where e.age = 25", [("ann", "ann")]),
     ],
-)  # fmt: skip
+)
 def test_retrieve(emp, text, expected):
     rows = got(emp, text)
-    assert rows == [tuple(pytest.approx(v) if isinstance(v, float) else v for v in row) for row in expected]
+    assert rows == [
+        tuple(pytest.approx(v) if isinstance(v, float) else v for v in row) for row in expected
+    ]
 
 
 def test_sort(emp):
     rows = [row[0].strip() for row in emp.run("retrieve (e.name, e.age) sort by age:d")[0].tuples]
     assert rows == ["cid", "bob", "dee", "ann"]
-    rows = [row[0].strip() for row in emp.run("retrieve (e.dept, e.name) sort by dept, name using >")[0].tuples]
+    rows = [
+        row[0].strip()
+        for row in emp.run("retrieve (e.dept, e.name) sort by dept, name using >")[0].tuples
+    ]
     assert rows == ["book", "shoe", "toy", "toy"]
 
 
 @pytest.mark.parametrize(
     ("change", "seen", "expected"),
     [
-        ('replace e (salary = e.salary * 2) where e.dept = "toy"', "retrieve (s = sum(e.salary))", [(1500,)]),
+        (
+            'replace e (salary = e.salary * 2) where e.dept = "toy"',
+            "retrieve (s = sum(e.salary))",
+            [(1500,)],
+        ),
         ("replace e (age = d.floor) where e.dept = d.dname", "retrieve (s = sum(e.age))", [(5,)]),
-        ("replace e (salary = max(e.salary by e.dept))", "retrieve (e.salary)", [(200,), (300,), (300,), (500,)]),
-        ("replace e (salary = max(e.salary)) where e.age = min(e.age by e.dept)", "retrieve (e.salary)", [(300,), (500,), (500,), (500,)]),
+        (
+            "replace e (salary = max(e.salary by e.dept))",
+            "retrieve (e.salary)",
+            [(200,), (300,), (300,), (500,)],
+        ),
+        (
+            "replace e (salary = max(e.salary)) where e.age = min(e.age by e.dept)",
+            "retrieve (e.salary)",
+            [(300,), (500,), (500,), (500,)],
+        ),
         ("delete e where e.dept = d.dname and d.floor = 1", "retrieve (e.name)", [("cid",)]),
-        ("delete e where e.salary < max(e.salary by e.dept)", "retrieve (e.name)", [("bob",), ("cid",), ("dee",)]),
+        (
+            "delete e where e.salary < max(e.salary by e.dept)",
+            "retrieve (e.name)",
+            [("bob",), ("cid",), ("dee",)],
+        ),
         ("delete emp", "retrieve (e.name)", []),
-        ("append emp (e.name, age = e.age + 100) where e.age > 40", "retrieve (e.name, e.age) where e.age > 99", [("cid", 145)]),
+        (
+            "append emp (e.name, age = e.age + 100) where e.age > 40",
+            "retrieve (e.name, e.age) where e.age > 99",
+            [("cid", 145)],
+        ),
         ("append emp (e.all)", "retrieve (n = count(e.name))", [(8,)]),
-        ("retrieve into rich (e.name) where e.salary > 250", "retrieve (rich.name)", [("bob",), ("dee",)]),
+        (
+            "retrieve into rich (e.name) where e.salary > 250",
+            "retrieve (rich.name)",
+            [("bob",), ("dee",)],
+        ),
         ("begin delete e abort", "retrieve (n = count(e.name))", [(4,)]),
         ("begin delete e end", "retrieve (n = count(e.name))", [(0,)]),
     ],
@@ -206,9 +307,16 @@ def test_changes(emp, change, seen, expected):
 
 
 def test_indices(emp):
-    emp.run("define index emp_age on emp using btree (age int4_ops) index on emp is emp_two (dept, age)")
-    found = emp.connection.execute("SELECT indexdef FROM pg_indexes WHERE tablename = 'emp' ORDER BY indexname").fetchall()
-    assert [re.sub(r".*USING ", "", row[0]) for row in found] == ["btree (age)", "btree (dept, age)"]
+    emp.run(
+        "define index emp_age on emp using btree (age int4_ops) index on emp is emp_two (dept, age)"
+    )
+    found = emp.connection.execute(
+        "SELECT indexdef FROM pg_indexes WHERE tablename = 'emp' ORDER BY indexname"
+    ).fetchall()
+    assert [re.sub(r".*USING ", "", row[0]) for row in found] == [
+        "btree (age)",
+        "btree (dept, age)",
+    ]
 
 
 def test_copy_both_ways(emp, tmp_path):
@@ -224,12 +332,48 @@ def test_copy_both_ways(emp, tmp_path):
 
 def test_names_that_sql_reserves_are_quoted(server):
     with server.connect() as connection:
-        words = {w for (w,) in connection.execute("SELECT word FROM pg_get_keywords() WHERE catcode IN ('R', 'T')")}
+        words = {
+            w
+            for (w,) in connection.execute(
+                "SELECT word FROM pg_get_keywords() WHERE catcode IN ('R', 'T')"
+            )
+        }
         session = Session(connection)
         session.run('create user (order = i4, desc = text) append user (order = 1, desc = "x")')
-        assert session.run("range of table is user retrieve (table.desc, end = table.order)")[1].tuples == (("x", 1),)
+        assert session.run("range of table is user retrieve (table.desc, end = table.order)")[
+            1
+        ].tuples == (("x", 1),)
         session.run("destroy user")
-    hard = {w for w in words if w not in {"binary", "collation", "concurrently", "cross", "freeze", "full", "ilike", "inner", "is", "isnull", "join", "left", "like", "natural", "notnull", "outer", "overlaps", "right", "similar", "tablesample", "verbose", "authorization", "current_schema"}}  # fmt: skip
+    hard = {
+        w
+        for w in words
+        if w
+        not in {
+            "binary",
+            "collation",
+            "concurrently",
+            "cross",
+            "freeze",
+            "full",
+            "ilike",
+            "inner",
+            "is",
+            "isnull",
+            "join",
+            "left",
+            "like",
+            "natural",
+            "notnull",
+            "outer",
+            "overlaps",
+            "right",
+            "similar",
+            "tablesample",
+            "verbose",
+            "authorization",
+            "current_schema",
+        }
+    }
     assert hard <= RESERVED and words - RESERVED == set()
 
 
@@ -237,7 +381,13 @@ def test_names_that_sql_reserves_are_quoted(server):
     ("text", "grouped"),
     [
         ("retrieve unique (e.dept, n = count(e.name by e.dept), m = max(e.age by e.dept))", True),
-        ("retrieve unique (e.dept, n = count(e.name by e.dept), m = max(e.age by e.dept)) where e.age > 0", False),
+        (
+            (
+                "retrieve unique (e.dept, n = count(e.name by e.dept), m = max(e.age by e.dept))"
+                " where e.age > 0"
+            ),
+            False,
+        ),
         ("retrieve unique (e.dept, n = count(e.name by e.dept where e.age > 30))", False),
         ("retrieve unique (e.dept, e.age, n = count(e.name by e.dept))", False),
         ("retrieve unique (n = count(e.name by e.dept))", False),
@@ -247,15 +397,22 @@ def test_names_that_sql_reserves_are_quoted(server):
     ],
 )
 def test_groups_without_a_join_where_that_is_the_same(emp, text, grouped):
-    statement = f"retrieve into r {text.removeprefix('retrieve ')}".replace("into r unique", "unique into r")
+    statement = f"retrieve into r {text.removeprefix('retrieve ')}".replace(
+        "into r unique", "unique into r"
+    )
     assert ("JOIN" not in sql(statement) and "GROUP BY" in sql(statement)) == grouped
     plain = got(emp, text)
-    joined = got(emp, text + (" and" if "where e.age > 0" in text else " where") + " 1 = 1")  # any restriction keeps the join
+    joined = got(
+        emp, text + (" and" if "where e.age > 0" in text else " where") + " 1 = 1"
+    )  # any restriction keeps the join
     assert plain == joined
 
 
 def test_parameters_are_constants():
-    assert sql("retrieve (a.b) where a.b = $1 and a.c = $2", 7, "it's") == "SELECT a.b FROM a WHERE a.b = 7 AND a.c = 'it''s'"
+    assert (
+        sql("retrieve (a.b) where a.b = $1 and a.c = $2", 7, "it's")
+        == "SELECT a.b FROM a WHERE a.b = 7 AND a.c = 'it''s'"
+    )
     assert sql("retrieve (a.b) where a.b = $1") == "SELECT a.b FROM a WHERE a.b = $1"
 
 
@@ -283,20 +440,27 @@ def test_what_cannot_be_read(text, line, column, said):
         read(text)
     assert (caught.value.line, caught.value.column) == (line, column) and said in str(caught.value)
     message, shown, mark = str(caught.value).rsplit("\n", 2)
-    assert shown.strip() == text.splitlines()[line - 1].strip() and mark.index("^") == column - 1 + 4
+    assert (
+        shown.strip() == text.splitlines()[line - 1].strip() and mark.index("^") == column - 1 + 4
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "line", "column", "said"),
     [
-        ("retrieve (emp.name)\nretrieve (emp.name) where\n emp.wage > 3", 3, 2, "emp.wage does not exist"),
+        (
+            "retrieve (emp.name)\nretrieve (emp.name) where\n emp.wage > 3",
+            3,
+            2,
+            "emp.wage does not exist",
+        ),
         ("range of x is nobody\nretrieve (x.name)", 2, 1, '"nobody" does not exist'),
         ("retrieve (emp.name) where emp.age > sqrtt(2)", 1, 37, "sqrtt"),
-        ("append emp (name = \"x\", wage = 3)", 1, 25, "wage"),
+        ('append emp (name = "x", wage = 3)', 1, 25, "wage"),
         ("append emp (emp.all, age = 3)", 1, 1, "not both"),
         ("retrieve (x = sum(emp.age by 1))", 1, 15, "attribute"),
     ],
-)  # fmt: skip
+)
 def test_what_the_server_refuses(emp, text, line, column, said):
     with pytest.raises(QueryError) as caught:
         emp.run(text)
@@ -312,11 +476,19 @@ def test_nothing_runs_of_a_text_that_cannot_be_read(emp):
 # ---- any tree is written and read again; any text is read or refused
 
 WORDS = keywords() | AGGREGATES
-names = st.from_regex(r"[a-z_][a-z0-9_]{0,6}", fullmatch=True).filter(lambda word: word not in WORDS)
-numbers = st.one_of(st.integers(0, 10**9).map(str), st.floats(0, 1e9, allow_nan=False).map(repr)).map(tree.Number)
-strings = st.text(st.characters(codec="utf-8", exclude_characters="\0\\\r"), max_size=8).map(tree.String)
+names = st.from_regex(r"[a-z_][a-z0-9_]{0,6}", fullmatch=True).filter(
+    lambda word: word not in WORDS
+)
+numbers = st.one_of(
+    st.integers(0, 10**9).map(str), st.floats(0, 1e9, allow_nan=False).map(repr)
+).map(tree.Number)
+strings = st.text(st.characters(codec="utf-8", exclude_characters="\0\\\r"), max_size=8).map(
+    tree.String
+)
 attributes = st.builds(tree.Attribute, names, names)
-types = st.builds(tree.Type, names, st.none() | st.integers(1, 99), st.sampled_from(["", "[]", "[3]"]))
+types = st.builds(
+    tree.Type, names, st.none() | st.integers(1, 99), st.sampled_from(["", "[]", "[3]"])
+)
 atoms = st.one_of(numbers, strings, st.integers(1, 99).map(tree.Parameter), attributes)
 
 
@@ -324,29 +496,61 @@ def compounds(inner):
     few = st.lists(inner, max_size=2).map(tuple)
     return st.one_of(
         st.builds(tree.Unary, st.sampled_from(["-", "+", "not"]), inner),
-        st.builds(tree.Binary, st.sampled_from(["or", "and", "=", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "**"]), inner, inner),
+        st.builds(
+            tree.Binary,
+            st.sampled_from(
+                ["or", "and", "=", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "**"]
+            ),
+            inner,
+            inner,
+        ),
         st.builds(tree.Call, names, few),
-        st.builds(tree.Aggregate, st.sampled_from(sorted(AGGREGATES)), inner, few, st.none() | inner),
+        st.builds(
+            tree.Aggregate, st.sampled_from(sorted(AGGREGATES)), inner, few, st.none() | inner
+        ),
         st.builds(tree.Cast, inner, types),
     )
 
 
 expressions = st.recursive(atoms, compounds, max_leaves=12)
 assignments = st.builds(tree.Assignment, names, expressions)
-targets = st.lists(st.one_of(assignments, attributes, st.builds(tree.All, names)), min_size=1, max_size=3).map(tuple)
+targets = st.lists(
+    st.one_of(assignments, attributes, st.builds(tree.All, names)), min_size=1, max_size=3
+).map(tuple)
 ranges = st.lists(st.builds(tree.Range, names, names), max_size=2).map(tuple)
 where = st.none() | expressions
 listed = lambda one, least=1: st.lists(one, min_size=least, max_size=3).map(tuple)
 statements = st.one_of(
     st.builds(tree.Range, names, names),
-    st.builds(tree.Retrieve, targets, st.just("") | names, st.booleans(), ranges, where, listed(st.builds(tree.SortKey, names, st.booleans()), 0)),
+    st.builds(
+        tree.Retrieve,
+        targets,
+        st.just("") | names,
+        st.booleans(),
+        ranges,
+        where,
+        listed(st.builds(tree.SortKey, names, st.booleans()), 0),
+    ),
     st.builds(tree.Append, names, targets, ranges, where),
     st.builds(tree.Replace, names, listed(assignments), ranges, where),
     st.builds(tree.Delete, names, ranges, where),
     st.builds(tree.Create, names, listed(st.builds(tree.Declaration, names, types))),
     st.builds(tree.Destroy, listed(names)),
-    st.builds(tree.DefineIndex, names, names, names, listed(st.builds(tree.Key, names, st.just("") | names))),
-    st.builds(tree.Copy, names, listed(names, 0), st.booleans(), strings.map(lambda s: s.value), st.booleans()),
+    st.builds(
+        tree.DefineIndex,
+        names,
+        names,
+        names,
+        listed(st.builds(tree.Key, names, st.just("") | names)),
+    ),
+    st.builds(
+        tree.Copy,
+        names,
+        listed(names, 0),
+        st.booleans(),
+        strings.map(lambda s: s.value),
+        st.booleans(),
+    ),
     st.sampled_from([tree.Begin(), tree.End(), tree.Abort()]),
 )
 
@@ -358,21 +562,36 @@ def test_what_is_written_reads_the_same(trees):
 
 
 def test_a_text_beside_its_sql():
-    pairs = figures.translated("range of t is onek\nretrieve (t.two)\n  where t.two = $1 replace b (x = $1)", (3,), b="big")
+    pairs = figures.translated(
+        "range of t is onek\nretrieve (t.two)\n  where t.two = $1 replace b (x = $1)", (3,), b="big"
+    )
     assert pairs == [
         ("range of t is onek", ""),
         ("retrieve (t.two) where t.two = $1", "SELECT t.two FROM onek AS t WHERE t.two = 3"),
         ("replace b (x = $1)", "UPDATE big AS b SET x = 3"),
     ]
-    written = [text for figure in ("2.1", "2.2", "2.3") for text, _ in figures.translated(figures.printed(figure))]
-    assert " ".join(written) == " ".join(" ".join(figures.printed(figure) for figure in ("2.1", "2.2", "2.3")).split())
+    written = [
+        text
+        for figure in ("2.1", "2.2", "2.3")
+        for text, _ in figures.translated(figures.printed(figure))
+    ]
+    assert " ".join(written) == " ".join(
+        " ".join(figures.printed(figure) for figure in ("2.1", "2.2", "2.3")).split()
+    )
 
 
-FRAGMENTS = re.findall(r"\w+|\W", figures.printed("2.1")[:600] + figures.printed("1981") + figures.printed("2.3"))
+FRAGMENTS = re.findall(
+    r"\w+|\W", figures.printed("2.1")[:600] + figures.printed("1981") + figures.printed("2.3")
+)
 
 
 @settings(max_examples=300)
-@given(st.one_of(st.text(max_size=40), st.lists(st.sampled_from(FRAGMENTS + sorted(WORDS)), max_size=20).map("".join)))
+@given(
+    st.one_of(
+        st.text(max_size=40),
+        st.lists(st.sampled_from(FRAGMENTS + sorted(WORDS)), max_size=20).map("".join),
+    )
+)
 def test_any_text_is_read_or_refused_at_a_place_in_it(text):
     try:
         read(text)
@@ -385,20 +604,36 @@ def test_any_text_is_read_or_refused_at_a_place_in_it(text):
 
 small = st.integers(0, 4)
 terms = st.recursive(
-    small.map(lambda n: tree.Number(str(n))) | st.sampled_from([tree.Attribute("w", "a"), tree.Attribute("w", "b")]),
-    lambda inner: st.builds(tree.Unary, st.sampled_from(["-", "+"]), inner) | st.builds(tree.Binary, st.sampled_from(["+", "-", "*"]), inner, inner),
+    small.map(lambda n: tree.Number(str(n)))
+    | st.sampled_from([tree.Attribute("w", "a"), tree.Attribute("w", "b")]),
+    lambda inner: (
+        st.builds(tree.Unary, st.sampled_from(["-", "+"]), inner)
+        | st.builds(tree.Binary, st.sampled_from(["+", "-", "*"]), inner, inner)
+    ),
     max_leaves=6,
 )
 compared = st.builds(tree.Binary, st.sampled_from(["=", "!=", "<", "<=", ">", ">="]), terms, terms)
 conditions = st.recursive(
     compared,
-    lambda inner: st.builds(tree.Unary, st.just("not"), inner) | st.builds(tree.Binary, st.sampled_from(["and", "or", "=", "!="]), inner, inner),
+    lambda inner: (
+        st.builds(tree.Unary, st.just("not"), inner)
+        | st.builds(tree.Binary, st.sampled_from(["and", "or", "=", "!="]), inner, inner)
+    ),
     max_leaves=5,
 )
 PYTHON = {
-    "+": lambda x, y: x + y, "-": lambda x, y: x - y, "*": lambda x, y: x * y, "=": lambda x, y: x == y, "!=": lambda x, y: x != y, "<": lambda x, y: x < y,
-    "<=": lambda x, y: x <= y, ">": lambda x, y: x > y, ">=": lambda x, y: x >= y, "and": lambda x, y: x and y, "or": lambda x, y: x or y,
-}  # fmt: skip
+    "+": lambda x, y: x + y,
+    "-": lambda x, y: x - y,
+    "*": lambda x, y: x * y,
+    "=": lambda x, y: x == y,
+    "!=": lambda x, y: x != y,
+    "<": lambda x, y: x < y,
+    "<=": lambda x, y: x <= y,
+    ">": lambda x, y: x > y,
+    ">=": lambda x, y: x >= y,
+    "and": lambda x, y: x and y,
+    "or": lambda x, y: x or y,
+}
 
 
 def value(node, row):
@@ -418,7 +653,9 @@ def value(node, row):
 @given(conditions)
 def test_a_condition_selects_what_it_says(connection, condition):
     rows = [{"a": a, "b": b} for a in range(-1, 3) for b in range(-1, 3)]
-    text = quel(tree.Retrieve((tree.Attribute("w", "a"), tree.Attribute("w", "b")), where=condition))
+    text = quel(
+        tree.Retrieve((tree.Attribute("w", "a"), tree.Attribute("w", "b")), where=condition)
+    )
     values = ", ".join(f"({row['a']}, {row['b']})" for row in rows)
     found = connection.execute(f"WITH w (a, b) AS (VALUES {values}) {sql(text)}").fetchall()
     assert sorted(found) == sorted((row["a"], row["b"]) for row in rows if value(condition, row))

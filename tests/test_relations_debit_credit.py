@@ -5,11 +5,13 @@ import re
 
 import pytest
 
+from pgrerun.chapters.tp1.variants import SQL
 from pgrerun.errors import CannotMeasure, ParameterError, ServerError
-from pgrerun.relations import DebitCredit, debit_credit
-from pgrerun.server import Cluster, open_server
+from pgrerun.lab.relations import DebitCredit
+from pgrerun.lab.server import Cluster, open_server
 
 SMALL = DebitCredit(branches=20, tellers=200, accounts=2_000)
+FIGURE_2_3 = SQL.script("transaction")
 
 
 @pytest.fixture(scope="module")
@@ -27,11 +29,24 @@ def connection(cluster):
 
 def drive(cluster, relations, script, transactions=100, protocol="simple"):
     """Run a script through pgbench; every transaction must succeed."""
-    given = [option for item in relations.variables(cluster).items() for option in ("-D", "{}={}".format(*item))]
+    given = [
+        option
+        for item in relations.variables(cluster).items()
+        for option in ("-D", "{}={}".format(*item))
+    ]
     path = cluster.scratch / "script.sql"
     path.write_text(script)
     done = cluster.tool(
-        "pgbench", "-n", "-t", transactions, "--random-seed=7", "-M", protocol, *given, "-f", f"{path}@1"
+        "pgbench",
+        "-n",
+        "-t",
+        transactions,
+        "--random-seed=7",
+        "-M",
+        protocol,
+        *given,
+        "-f",
+        f"{path}@1",
     )
     path.unlink()
     assert f"actually processed: {transactions}/{transactions}" in done.stdout
@@ -45,9 +60,9 @@ def test_figure_2_2(cluster, connection):
     relations = DebitCredit.report()
     relations.load(cluster)
     attributes = connection.execute(
-        "SELECT attrelid::regclass::text, attname || ' ' || format_type(atttypid, NULL) FROM pg_attribute"
-        " WHERE attrelid IN ('branch'::regclass, 'teller'::regclass, 'account'::regclass, 'history'::regclass)"
-        " AND attnum > 0 ORDER BY attrelid, attnum"
+        "SELECT attrelid::regclass::text, attname || ' ' || format_type(atttypid, NULL) FROM"
+        " pg_attribute WHERE attrelid IN ('branch'::regclass, 'teller'::regclass,"
+        " 'account'::regclass, 'history'::regclass) AND attnum > 0 ORDER BY attrelid, attnum"
     ).fetchall()
     found = {}
     for relation, attribute in attributes:
@@ -57,7 +72,13 @@ def test_figure_2_2(cluster, connection):
         "branch": ["bid integer", *balance],
         "teller": ["tid integer", *balance],
         "account": ["aid integer", *balance],
-        "history": ["bid integer", "tid integer", "aid integer", "amount double precision", "string text"],
+        "history": [
+            "bid integer",
+            "tid integer",
+            "aid integer",
+            "amount double precision",
+            "string text",
+        ],
     }
     indexes = connection.execute(
         "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY indexname"
@@ -66,8 +87,15 @@ def test_figure_2_2(cluster, connection):
         f"CREATE INDEX {relation}_index ON {relation} USING btree ({key})"
         for relation, key in (("account", "aid"), ("branch", "bid"), ("teller", "tid"))
     ]
-    for relation, key, tuples in (("branch", "bid", 1_000), ("teller", "tid", 10_000), ("account", "aid", 10_000)):
-        query = f"SELECT count(DISTINCT {key}), min({key}), max({key}), sum(balance), max(4 + 8 + length(string)),"
+    for relation, key, tuples in (
+        ("branch", "bid", 1_000),
+        ("teller", "tid", 10_000),
+        ("account", "aid", 10_000),
+    ):
+        query = (
+            f"SELECT count(DISTINCT {key}), min({key}), max({key}), sum(balance), max(4 + 8 +"
+            " length(string)),"
+        )
         query += f" min(4 + 8 + length(string)) FROM {relation}"
         assert connection.execute(query).fetchone() == (tuples, 1, tuples, 0, 100, 100)
 
@@ -77,9 +105,14 @@ def test_report_of_10_000_tuples_takes_173_pages_not_218(cluster):
     relations.load(cluster)
     facts = relations.facts(cluster).set_index("relation")
     assert facts["pages"].to_dict() == {
-        "branch": 18, "branch_index": 5, "teller": 173, "teller_index": 30,
-        "account": 173, "account_index": 30, "history": 0,
-    }  # fmt: skip
+        "branch": 18,
+        "branch_index": 5,
+        "teller": 173,
+        "teller_index": 30,
+        "account": 173,
+        "account_index": 30,
+        "history": 0,
+    }
     assert facts.loc["account", "tuples"] == 10_000
     assert facts.loc["account", "tuples_per_page"] == pytest.approx(10_000 / 173)
     # "each B-tree has two levels" (3.2.2)
@@ -102,13 +135,15 @@ def test_levels_are_the_same_from_metapage_and_size(cluster, monkeypatch):
     monkeypatch.setattr(cluster, "extension", refuse)
     by_size = relations.facts(cluster)
     assert by_size["levels_from"].dropna().unique().tolist() == ["size"]
-    assert by_size["levels"].dropna().tolist() == by_metapage["levels"].dropna().tolist() == [1, 1, 3]
+    assert (
+        by_size["levels"].dropna().tolist() == by_metapage["levels"].dropna().tolist() == [1, 1, 3]
+    )
 
 
 def test_repeated_loads_give_the_same_pages(cluster):
     SMALL.load(cluster)
     first = SMALL.facts(cluster)
-    drive(cluster, SMALL, SMALL.script())
+    drive(cluster, SMALL, FIGURE_2_3)
     assert SMALL.facts(cluster)["tuples"].sum() > first["tuples"].sum()
     SMALL.load(cluster)
     assert SMALL.facts(cluster).equals(first)
@@ -118,9 +153,14 @@ def test_load_leaves_nothing_for_readers_to_write(cluster, connection):
     SMALL.load(connection)
     connection.execute("CHECKPOINT")
     for relation in SMALL.tuples:
-        plan = connection.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT sum(1) FROM {relation}")
+        plan = connection.execute(
+            f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT sum(1) FROM {relation}"
+        )
         assert plan.fetchone()[0][0]["Plan"]["Shared Dirtied Blocks"] == 0
-    pages = "SELECT relname FROM pg_class WHERE relname IN ('branch', 'teller', 'account') AND relallvisible < relpages"
+    pages = (
+        "SELECT relname FROM pg_class WHERE relname IN ('branch', 'teller', 'account') AND"
+        " relallvisible < relpages"
+    )
     assert connection.execute(pages).fetchall() == []
 
 
@@ -130,22 +170,29 @@ def test_fillfactor_balance_index_and_logging(cluster, connection):
     SMALL.load(cluster, fillfactor=50, index_balance=True, logged=False)
     loose = SMALL.facts(cluster).set_index("relation")["pages"]
     assert loose["account"] == pytest.approx(2 * packed["account"], abs=2)
-    assert {"branch_balance_index", "teller_balance_index", "account_balance_index"} <= set(loose.index)
-    kinds = "SELECT DISTINCT relpersistence::text FROM pg_class WHERE relname ~ '^(branch|teller|account|history)$'"
+    assert {"branch_balance_index", "teller_balance_index", "account_balance_index"} <= set(
+        loose.index
+    )
+    kinds = (
+        "SELECT DISTINCT relpersistence::text FROM pg_class WHERE relname ~"
+        " '^(branch|teller|account|history)$'"
+    )
     assert connection.execute(kinds).fetchall() == [("u",)]
 
 
 @pytest.mark.parametrize("index_balance", [False, True])
 def test_balance_index_prevents_heap_only_tuples(cluster, connection, index_balance):
     SMALL.load(cluster, fillfactor=50, index_balance=index_balance)
-    drive(cluster, SMALL, SMALL.script(), 50)
+    drive(cluster, SMALL, FIGURE_2_3, 50)
     query = "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'account'"
     assert connection.execute(query).fetchone() == (50, 0 if index_balance else 50)
 
 
 def test_somebody_elses_relation_is_left_alone(cluster, connection):
     SMALL.load(cluster)
-    connection.execute("DROP TABLE history; CREATE TABLE history (precious int); INSERT INTO history VALUES (42)")
+    connection.execute(
+        "DROP TABLE history; CREATE TABLE history (precious int); INSERT INTO history VALUES (42)"
+    )
     try:
         with pytest.raises(ServerError, match="already holds a relation history"):
             DebitCredit.report().load(cluster)
@@ -175,7 +222,7 @@ def test_scales():
 
 
 def test_script_is_figure_2_3():
-    drawn, work = SMALL.script().split("BEGIN;\n")
+    drawn, work = FIGURE_2_3.split("BEGIN;\n")
     assert drawn.splitlines() == [
         r"\set aid random(1, :accounts)",
         r"\set tid random(1, :tellers)",
@@ -187,28 +234,19 @@ def test_script_is_figure_2_3():
         "UPDATE account SET balance = balance + 10.0 WHERE aid = :aid;",
         "UPDATE teller SET balance = balance + 10.0 WHERE tid = :tid;",
         "UPDATE branch SET balance = balance + 10.0 WHERE bid = :bid;",
-        "INSERT INTO history (bid, tid, aid, amount, string)"
-        " VALUES (:bid, :tid, :aid, 10.0, 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx');",
+        (
+            "INSERT INTO history (bid, tid, aid, amount, string)"
+            " VALUES (:bid, :tid, :aid, 10.0, 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx');"
+        ),
         "END;",
     ]
 
 
 @pytest.mark.parametrize("protocol", ["simple", "extended", "prepared"])
-@pytest.mark.parametrize(
-    "variant",
-    [
-        {},
-        {"select": False},
-        {"independent": False},
-        {"probes": 3},
-        {"checkpoint": True},
-        {"independent": False, "probes": 3, "checkpoint": True},
-    ],
-    ids=lambda variant: "+".join(variant) or "report",
-)
-def test_every_variant_runs_and_keeps_the_balance(cluster, variant, protocol):
+@pytest.mark.parametrize("script", ["transaction", "flushing", "probing", "branch_rule"])
+def test_every_variant_runs_and_keeps_the_balance(cluster, script, protocol):
     SMALL.load(cluster)
-    drive(cluster, SMALL, SMALL.script(**variant), 20, protocol)
+    drive(cluster, SMALL, SQL.script(script), 20, protocol)
     found = SMALL.check(cluster)
     assert found.transactions == 20
     assert found.account == found.teller == found.branch == found.amount == 200.0
@@ -218,7 +256,7 @@ def test_every_variant_runs_and_keeps_the_balance(cluster, variant, protocol):
 @pytest.mark.parametrize("relation", ["account", "teller", "branch", "history"])
 def test_check_notices_a_lost_update(cluster, connection, relation):
     SMALL.load(cluster)
-    drive(cluster, SMALL, SMALL.script(), 5)
+    drive(cluster, SMALL, FIGURE_2_3, 5)
     assert SMALL.check(connection).consistent
     attribute = "amount" if relation == "history" else "balance"
     connection.execute(
@@ -230,7 +268,7 @@ def test_check_notices_a_lost_update(cluster, connection, relation):
 
 def test_independent_draws_ignore_who_belongs_where(cluster, connection):
     SMALL.load(cluster)
-    drive(cluster, SMALL, SMALL.script(), 1_000)
+    drive(cluster, SMALL, FIGURE_2_3, 1_000)
     own_teller, own_account = shares_at_home(connection)
     assert 0.01 < own_teller < 0.09  # of 20 branches: 0.05, give or take 6 standard deviations
     assert 0.01 < own_account < 0.09
@@ -238,7 +276,7 @@ def test_independent_draws_ignore_who_belongs_where(cluster, connection):
 
 def test_branch_rule_keeps_85_of_100_accounts_at_home(cluster, connection):
     SMALL.load(cluster)
-    drive(cluster, SMALL, SMALL.script(independent=False), 1_000)
+    drive(cluster, SMALL, SQL.script("branch_rule"), 1_000)
     own_teller, own_account = shares_at_home(connection)
     assert own_teller == 1
     assert 0.79 < own_account < 0.91  # 5 standard deviations either way
@@ -246,14 +284,14 @@ def test_branch_rule_keeps_85_of_100_accounts_at_home(cluster, connection):
         low, high, distinct = connection.execute(
             f"SELECT min({key}), max({key}), count(DISTINCT {key}) FROM history"
         ).fetchone()
-        assert 1 <= low and high <= most
+        assert low >= 1 and high <= most
         assert distinct > 0.36 * most  # 1 000 draws of 2 000 meet 39 % of them
 
 
 def test_a_single_branch_has_no_others(cluster, connection):
     relations = DebitCredit(1, 10, 1_000)
     relations.load(cluster)
-    drive(cluster, relations, relations.script(independent=False), 200)
+    drive(cluster, relations, SQL.script("branch_rule"), 200)
     assert connection.execute("SELECT DISTINCT bid FROM history").fetchall() == [(1,)]
     assert relations.check(connection).consistent
 
@@ -261,8 +299,16 @@ def test_a_single_branch_has_no_others(cluster, connection):
 def shares_at_home(connection):
     """Of history's tuples, the share whose teller, and whose account, belongs to the branch."""
     return connection.execute(
-        "SELECT avg(((tid - 1) / 10 + 1 = bid)::int)::float, avg(((aid - 1) / 100 + 1 = bid)::int)::float FROM history"
+        "SELECT avg(((tid - 1) / 10 + 1 = bid)::int)::float, avg(((aid - 1) / 100 + 1 ="
+        " bid)::int)::float FROM history"
     ).fetchone()
+
+
+def probe_of(relation, page):
+    """The first of the statements that read a random page of a relation."""
+    variable = f":{relation}_page_1"
+    [line] = [line for line in SQL.script("probing").splitlines() if variable in line]
+    return line.replace(variable, str(page))
 
 
 @pytest.mark.parametrize(
@@ -282,8 +328,10 @@ def test_a_probe_reads_exactly_its_page(cluster, relation, branches, node):
     for page in {0, pages - 1}:
         cluster.restart()
         with cluster.connect() as fresh:
-            probe = debit_credit._probe(relation, str(page))
-            plan = fresh.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {probe}").fetchone()[0][0]["Plan"]
+            probe = probe_of(relation, page)
+            plan = fresh.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {probe}").fetchone()[0][
+                0
+            ]["Plan"]
             assert plan["Node Type"] == node
             assert (plan["Shared Read Blocks"], plan["Shared Hit Blocks"]) == (1, 0)
             resident = fresh.execute(
@@ -294,20 +342,36 @@ def test_a_probe_reads_exactly_its_page(cluster, relation, branches, node):
 
 
 def test_probes_are_drawn_from_all_pages_before_each_replace():
-    script = SMALL.script(probes=3)
-    assert len(re.findall(r"^\\set \w+_page_\d random\(0, :(?:account|teller|branch)_pages - 1\)$", script, re.M)) == 9
+    script = SQL.script("probing")
+    assert (
+        len(
+            re.findall(
+                r"^\\set \w+_page_\d random\(0, :(?:account|teller|branch)_pages - 1\)$",
+                script,
+                re.M,
+            )
+        )
+        == 9
+    )
     work = [line.split()[:4] for line in script.split("BEGIN;\n")[1].splitlines()]
-    verbs = [f"{words[0]} {words[1] if words[0] == 'UPDATE' else words[3]}" for words in work if len(words) > 3]
+    verbs = [
+        f"{words[0]} {words[1] if words[0] == 'UPDATE' else words[3]}"
+        for words in work
+        if len(words) > 3
+    ]
     assert verbs[:-1] == ["SELECT account"] + [
-        step for relation in ("account", "teller", "branch")
+        step
+        for relation in ("account", "teller", "branch")
         for step in [f"SELECT {relation}"] * 3 + [f"UPDATE {relation}"]
-    ]  # fmt: skip
+    ]
 
 
 def test_checkpoint_follows_every_transaction(cluster):
     SMALL.load(cluster)
-    before = cluster.log().count("checkpoint starting")  # written at once, unlike pg_stat_checkpointer
-    drive(cluster, SMALL, SMALL.script(checkpoint=True), 10)
+    before = cluster.log().count(
+        "checkpoint starting"
+    )  # written at once, unlike pg_stat_checkpointer
+    drive(cluster, SMALL, SQL.script("flushing"), 10)
     assert cluster.log().count("checkpoint starting") - before == 10
 
 
@@ -315,28 +379,41 @@ def test_run_once_is_the_same_transaction(cluster, connection):
     SMALL.load(cluster)
     draws = random.Random(3)
     for _ in range(5):
-        SMALL.run_once(connection, draws)
+        SMALL.run_once(connection, draws, FIGURE_2_3)
     found = SMALL.check(cluster)
     assert found.consistent and found.transactions == 5
+    SMALL.run_once(connection, draws, SQL.script("probing"))
+    assert SMALL.check(cluster).transactions == 6
     assert connection.execute("SELECT DISTINCT string FROM history").fetchall() == [("x" * 30,)]
-    assert connection.execute("SELECT count(DISTINCT (bid, tid, aid)) FROM history").fetchone() == (5,)
+    assert connection.execute("SELECT count(DISTINCT (bid, tid, aid)) FROM history").fetchone() == (
+        6,
+    )
 
 
 def test_differences_from_pgbenchs_transaction_are_measured(cluster):
     SMALL.load(cluster)
-    found = SMALL.against_tpcb_like(cluster).set_index("property")
-    sizes = {role: f"bytes per {role} tuple, with header" for role in ("account", "teller", "branch", "history")}
+    found = SMALL.against_tpcb_like(cluster, FIGURE_2_3).set_index("property")
+    sizes = {
+        role: f"bytes per {role} tuple, with header"
+        for role in ("account", "teller", "branch", "history")
+    }
     assert [found.loc[row, "tpcb_like"] for row in sizes.values()] == ["121", "36", "32", "48"]
     assert [found.loc[row, "figure_2_3"] for row in sizes.values()] == ["129", "129", "129", "79"]
     assert found.loc["statements"].to_dict() == {
-        "figure_2_3": "begin, select account, update account, update teller, update branch, insert history, end",
-        "tpcb_like": "begin, update account, select account, update teller, update branch, insert history, end",
+        "figure_2_3": (
+            "begin, select account, update account, update teller, update branch, insert"
+            " history, end"
+        ),
+        "tpcb_like": (
+            "begin, update account, select account, update teller, update branch, insert"
+            " history, end"
+        ),
     }
     assert found.loc["amount"].tolist() == ["always 10.0", "random(-5000, 5000)"]
     assert found.loc["indices"].tolist() == ["plain", "unique"]
     assert found.loc["tuples in account"].tolist() == ["2000", "100000"]
-    drive(cluster, SMALL, SMALL.script(), 1)  # a stored history tuple is as large as a computed one
-    again = SMALL.against_tpcb_like(cluster).set_index("property")
+    drive(cluster, SMALL, FIGURE_2_3, 1)  # a stored history tuple is as large as a computed one
+    again = SMALL.against_tpcb_like(cluster, FIGURE_2_3).set_index("property")
     assert again.loc[sizes["history"]].equals(found.loc[sizes["history"]])
 
 
@@ -349,7 +426,7 @@ def test_a_borrowed_server_holds_the_relations_in_our_schema(borrowed_url):
                 " WHERE relname ~ '^(branch|teller|account|history)(_index)?$'"
             ).fetchall()
             assert schemas == [(server.schema,)] and server.schema != "public"
-        drive(server, SMALL, SMALL.script(probes=1), 10)
+        drive(server, SMALL, SQL.script("probing"), 10)
         assert SMALL.check(server).consistent
         assert SMALL.facts(server)["pages"].gt(0).all()
-        assert SMALL.against_tpcb_like(server)["tpcb_like"].iloc[0] == "121"
+        assert SMALL.against_tpcb_like(server, FIGURE_2_3)["tpcb_like"].iloc[0] == "121"

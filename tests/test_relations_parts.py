@@ -1,18 +1,22 @@
-"""PARTS of 1981: the same tuples by rule in Python and in SQL, and the widths and inserts that the memorandum gives."""
+"""PARTS of 1981: the same tuples by rule in Python and in SQL, and the widths and inserts that the
+memorandum gives.
+"""
 
 import duckdb
 import psycopg
 import pytest
 
 from pgrerun.errors import ParameterError
-from pgrerun.relations import Parts
+from pgrerun.lab.relations import Parts
 
 
 @pytest.mark.parametrize("parts", [Parts(210), Parts(), Parts(wide=True), Parts(7, wide=True)])
 def test_every_engine_has_the_same_tuples(cluster, parts):
     with cluster.connect() as connection:
         parts.load(connection, "parts_of_1981", "hash")
-        stored = connection.execute("SELECT pnum, pname, color, weight, qoh FROM parts_of_1981 ORDER BY ctid").fetchall()
+        stored = connection.execute(
+            "SELECT pnum, pname, color, weight, qoh FROM parts_of_1981 ORDER BY ctid"
+        ).fetchall()
         connection.execute("DROP TABLE parts_of_1981")
     computed = [row[:5] for row in parts.rows()]
     assert stored == computed
@@ -35,7 +39,9 @@ def test_few_parts_are_black_and_each_qualification_splits_the_relation():
 def test_a_larger_relation_has_pnum_for_every_tuple(cluster):
     with cluster.connect() as connection:
         Parts(40_000).load(connection, "parts_of_1981")
-        [low, high, different] = connection.execute("SELECT min(pnum), max(pnum), count(DISTINCT pnum) FROM parts_of_1981").fetchone()
+        [low, high, different] = connection.execute(
+            "SELECT min(pnum), max(pnum), count(DISTINCT pnum) FROM parts_of_1981"
+        ).fetchone()
         connection.execute("DROP TABLE parts_of_1981")
     assert (low, high, different) == (1, 40_000, 40_000)
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgrerun.errors import ParameterError, ServerError
-from pgrerun.relations import Wisconsin, checksum_sql, wisconsin
-from pgrerun.relations.checksum import checksum, weights
-from pgrerun.relations.wisconsin import unique1, unique1_of
+from pgrerun.lab.relations import Wisconsin, checksum_sql, wisconsin
+from pgrerun.lab.relations.checksum import checksum, weights
+from pgrerun.lab.relations.wisconsin import unique1, unique1_of
 
 CYCLES = [(order, n, g, p) for order, cycles in wisconsin._CYCLES.items() for n, g, p in cycles]
 
@@ -92,7 +92,9 @@ def test_skips_are_the_same_by_logarithm_and_by_walking(order, n, g, p, monkeypa
 
 
 def test_second_order_is_unrelated_where_rolling_is_not():
-    """Trap 2: from one tuple of relation 1 to the next, how far the join partner moves in relation 2."""
+    """Trap 2: from one tuple of relation 1 to the next, how far the join partner moves in relation
+    2.
+    """
     n = 10_000
 
     def median_step(second):
@@ -123,9 +125,15 @@ def test_attributes_of_1993():
     u1, u2 = columns["unique1"], columns["unique2"]
     assert (u2 == np.arange(20_000)).all()
     for name, modulus in {
-        "two": 2, "four": 4, "ten": 10, "twenty": 20,
-        "onepercent": 100, "tenpercent": 10, "twentypercent": 5, "fiftypercent": 2,
-    }.items():  # fmt: skip
+        "two": 2,
+        "four": 4,
+        "ten": 10,
+        "twenty": 20,
+        "onepercent": 100,
+        "tenpercent": 10,
+        "twentypercent": 5,
+        "fiftypercent": 2,
+    }.items():
         assert (columns[name] == u1 % modulus).all(), name
     assert (columns["unique3"] == u1).all()
     assert (columns["evenonepercent"] == u1 % 100 * 2).all()
@@ -136,10 +144,24 @@ def test_attributes_of_1993():
 
 def test_attributes_of_1990_as_figures_2_1_and_2_5_name_them():
     columns = Wisconsin("tenk1", 10_000, "1990").columns()
-    assert list(columns) == (
-        "unique1 unique2 two four ten twenty hundred thousand twothousand fivethousand tenthousand"
-        " odd even stringu1 stringu2 string4"
-    ).split()
+    assert list(columns) == [
+        "unique1",
+        "unique2",
+        "two",
+        "four",
+        "ten",
+        "twenty",
+        "hundred",
+        "thousand",
+        "twothousand",
+        "fivethousand",
+        "tenthousand",
+        "odd",
+        "even",
+        "stringu1",
+        "stringu2",
+        "string4",
+    ]
     assert sum(column.dtype.itemsize for column in columns.values()) == 208
     # PostgreSQL's tenk.data, second tuple; there, odd and even change places
     second = {name: int(columns[name][1]) for name in list(columns)[:13]}
@@ -171,7 +193,9 @@ def test_strings_of_1983_have_the_shape_of_figure_2_1():
 
 @pytest.mark.parametrize("attributes", ["1993", "1990"])
 @pytest.mark.parametrize("strings", ["unique", "dewitt1993", "bitton1983"])
-@pytest.mark.parametrize("n, first, count", [(70_000, 65_530, 11), (1_000, 3, 5), (1_000, 1_000, 0)])
+@pytest.mark.parametrize(
+    "n, first, count", [(70_000, 65_530, 11), (1_000, 3, 5), (1_000, 1_000, 0)]
+)
 def test_a_slice_of_columns_equals_that_slice(attributes, strings, n, first, count):
     relation = Wisconsin("t", n, attributes, roll=17, order=2, strings=strings)
     whole, part = relation.columns(), relation.columns(first, count)
@@ -203,7 +227,7 @@ def test_memory_does_not_grow_with_the_relation():
         tracemalloc.start()
         for _ in Wisconsin("t", n).records():
             pass
-        (_, most) = tracemalloc.get_traced_memory()
+        _, most = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         return most
 
@@ -244,7 +268,9 @@ def numpy_checksum(relation):
     for name in relation.texts:
         letters = columns[name][:, None].view(np.uint8)
         terms += [letters[:, place].astype(np.int64) for place in (0, 1, 2, 3, 4, 5, 6, 26, 51)]
-    contribution = sum(term * weight for term, weight in zip(terms, weights(len(terms)), strict=True))
+    contribution = sum(
+        term * weight for term, weight in zip(terms, weights(len(terms)), strict=True)
+    )
     return relation.n, int(((contribution % (2**31 - 1)) ** 2 % (2**31 - 1)).sum())
 
 
@@ -275,7 +301,9 @@ def test_both_engines_hold_the_generated_tuples(connection, relation):
 
 def test_a_checksum_takes_the_letters_that_it_is_told():
     run = duckdb.connect().execute
-    told = lambda t, letters: run(checksum_sql(f"(VALUES (1, '{t}')) AS answer (a, t)", ["a"], ["t"], letters)).fetchone()
+    told = lambda t, letters: run(
+        checksum_sql(f"(VALUES (1, '{t}')) AS answer (a, t)", ["a"], ["t"], letters)
+    ).fetchone()
     assert told("ABC", (1, 3)) == told("AXC", (1, 3)) != told("ABX", (1, 3))
     assert told("ABC", (1, 3)) == checksum([[1]], [["ABC"]], (1, 3))
     assert told("AB", (1, 3)) == checksum([[1]], [["AB"]], (1, 3))
@@ -309,12 +337,15 @@ def test_loaded_relation_is_clustered_and_33_to_a_page(connection):
     assert order == [(number,) for number in range(10_000)]
     correlation = dict(
         connection.execute(
-            "SELECT attname, correlation FROM pg_stats WHERE tablename = 'tenk1' AND attname LIKE 'unique%'"
+            "SELECT attname, correlation FROM pg_stats WHERE tablename = 'tenk1' AND attname LIKE"
+            " 'unique%'"
         ).fetchall()
     )
     assert correlation["unique2"] == 1
     assert abs(correlation["unique1"]) < 0.05
-    indexes = connection.execute("SELECT indexname FROM pg_indexes WHERE tablename = 'tenk1' ORDER BY 1").fetchall()
+    indexes = connection.execute(
+        "SELECT indexname FROM pg_indexes WHERE tablename = 'tenk1' ORDER BY 1"
+    ).fetchall()
     assert indexes == [("tenk1_onepercent",), ("tenk1_unique1",), ("tenk1_unique2",)]
 
 
@@ -322,9 +353,13 @@ def test_indexes_may_be_chosen(connection):
     relation = Wisconsin("onek", 1_000, "1990")
     relation.load(connection, indexes=["hundred"], logged=False)
     relation.create_indexes(connection, "string4")
-    indexes = connection.execute("SELECT indexname FROM pg_indexes WHERE tablename = 'onek' ORDER BY 1").fetchall()
+    indexes = connection.execute(
+        "SELECT indexname FROM pg_indexes WHERE tablename = 'onek' ORDER BY 1"
+    ).fetchall()
     assert indexes == [("onek_hundred",), ("onek_string4",)]
-    kind = connection.execute("SELECT relpersistence::text FROM pg_class WHERE oid = 'onek'::regclass").fetchone()
+    kind = connection.execute(
+        "SELECT relpersistence::text FROM pg_class WHERE oid = 'onek'::regclass"
+    ).fetchone()
     assert kind == ("u",)
     with pytest.raises(ParameterError, match="no attribute 'onepercent'"):
         relation.create_indexes(connection, "onepercent")
@@ -356,7 +391,10 @@ def test_a_failed_load_leaves_the_earlier_relation(connection, monkeypatch):
 
 
 def test_a_connection_in_transactions_is_refused(cluster):
-    with cluster.connect(autocommit=False) as connection, pytest.raises(ValueError, match="autocommit"):
+    with (
+        cluster.connect(autocommit=False) as connection,
+        pytest.raises(ValueError, match="autocommit"),
+    ):
         Wisconsin("onek", 1_000).load(connection)
 
 
@@ -376,7 +414,9 @@ def test_checksum_tells_answers_apart(connection, engine):
 
     def of(*tuples):
         values = ", ".join(str(one).replace("None", "NULL") for one in tuples)
-        return run(checksum_sql(f"(VALUES {values}) AS answer (a, b, t)", ["a", "b"], ["t"])).fetchone()
+        return run(
+            checksum_sql(f"(VALUES {values}) AS answer (a, b, t)", ["a", "b"], ["t"])
+        ).fetchone()
 
     answer = of((1, 2, "AAA"), (3, 4, "AAB"))
     assert answer == of((3, 4, "AAB"), (1, 2, "AAA"))
@@ -398,7 +438,9 @@ def test_checksum_of_the_widest_tuple_does_not_overflow(connection, engine):
     run = connection.execute if engine == "postgresql" else duckdb.connect().execute
     names = [f"c{number}" for number in range(32)]
     for extreme in (2**31 - 1, -(2**31)):
-        source = "(SELECT " + ", ".join(f"({extreme})::int AS {name}" for name in names) + ") AS widest"
+        source = (
+            "(SELECT " + ", ".join(f"({extreme})::int AS {name}" for name in names) + ") AS widest"
+        )
         expected = (extreme * sum(weights(32))) ** 2 % (2**31 - 1)
         assert run(checksum_sql(source, names)).fetchone() == (1, expected)
     with pytest.raises(ValueError, match="at most 32"):

@@ -1,4 +1,6 @@
-"""The report card: what it reads, what it measures as a guest, how its sections end, and that the server is left as found."""
+"""The report card: what it reads, what it measures as a guest, how its sections end, and that the
+server is left as found.
+"""
 
 import re
 import signal
@@ -8,17 +10,18 @@ import pandas as pd
 import psutil
 import psycopg
 import pytest
+from bs4 import BeautifulSoup
 from servers import SMALL, admit, url_of
 
 from pgrerun import cli, report_card
-from pgrerun.chapters.scalability import idle
+from pgrerun.chapters.scalability.experiments import idle
 from pgrerun.errors import CannotMeasure, ParameterError, RerunError
-from pgrerun.experiment import Arm
-from pgrerun.narrate import Sentence
+from pgrerun.lab.experiment import Variant
+from pgrerun.lab.server import Borrowed, Cluster
+from pgrerun.page.narrate import Sentence
 from pgrerun.report_card import catalogs, page, sections, visit
 from pgrerun.report_card.limits import TimeIsUp, Watchdog
 from pgrerun.report_card.sections import Section
-from pgrerun.server import Borrowed, Cluster
 
 SECRET = "s3cr3t-0f-the-0wner"
 THEIRS = (
@@ -41,7 +44,10 @@ THEIRS = (
     "INSERT INTO seen SELECT generate_series(1, 2000)",
     "INSERT INTO unseen SELECT generate_series(1, 2000)",
     "VACUUM ANALYZE seen",
-    "SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT count(*) FROM seen WHERE id <= 100; SELECT count(*) FROM unseen WHERE id <= 100",
+    (
+        "SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT count(*) FROM seen WHERE id"
+        " <= 100; SELECT count(*) FROM unseen WHERE id <= 100"
+    ),
     "ALTER TABLE seen ALTER id SET STATISTICS 77",
     "SELECT pg_stat_force_next_flush()",
 )
@@ -49,12 +55,20 @@ THEIRS = (
 
 @pytest.fixture(scope="module")
 def owner():
-    """Somebody's server with relations of its own, and a role with a password that may make schemas."""
+    """Somebody's server with relations of its own, and a role with a password that may make
+    schemas.
+    """
     with Cluster(settings=SMALL | {"autovacuum": "off"}) as server:
         with server.connect() as connection:
-            for statement in (f"CREATE ROLE guest LOGIN PASSWORD '{SECRET}'", "GRANT CREATE ON DATABASE postgres TO guest", "CREATE ROLE visitor LOGIN"):
+            for statement in (
+                f"CREATE ROLE guest LOGIN PASSWORD '{SECRET}'",
+                "GRANT CREATE ON DATABASE postgres TO guest",
+                "CREATE ROLE visitor LOGIN",
+            ):
                 connection.execute(statement)
-            connection.execute("CREATE SCHEMA theirs; CREATE SCHEMA empty; SET search_path = theirs")
+            connection.execute(
+                "CREATE SCHEMA theirs; CREATE SCHEMA empty; SET search_path = theirs"
+            )
             for statement in THEIRS:
                 connection.execute(statement)
         admit(server, "local all guest scram-sha-256", "local all all trust")
@@ -71,14 +85,25 @@ def everything(owner: Cluster) -> list:
     """What a guest could have changed for good."""
     queries = (
         "SELECT nspname, nspacl::text FROM pg_namespace WHERE nspname !~ '^pg_(toast_)?temp'",
-        "SELECT n.nspname, relname, relkind, relfilenode, reloptions::text, reltuples FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace"
-        " WHERE nspname !~ '^pg_'",
-        "SELECT attrelid::regclass, attname, attstattarget, attoptions::text FROM pg_attribute JOIN pg_class c ON c.oid = attrelid WHERE relnamespace = 'theirs'::regnamespace",
-        "SELECT name, setting FROM pg_settings WHERE source <> 'session' AND name !~ '^(application_name|transaction_)'",
+        (
+            "SELECT n.nspname, relname, relkind, relfilenode, reloptions::text, reltuples FROM"
+            " pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname !~ '^pg_'"
+        ),
+        (
+            "SELECT attrelid::regclass, attname, attstattarget, attoptions::text FROM pg_attribute"
+            " JOIN pg_class c ON c.oid = attrelid WHERE relnamespace = 'theirs'::regnamespace"
+        ),
+        (
+            "SELECT name, setting FROM pg_settings WHERE source <> 'session' AND name !~"
+            " '^(application_name|transaction_)'"
+        ),
         "SELECT sourcefile, name, setting FROM pg_file_settings",
         "SELECT setdatabase, setrole, setconfig FROM pg_db_role_setting",
         "SELECT oid FROM pg_extension UNION ALL SELECT oid FROM pg_proc",
-        "SELECT relname, last_vacuum, last_analyze, n_tup_upd, seq_scan FROM pg_stat_user_tables WHERE schemaname = 'theirs'",
+        (
+            "SELECT relname, last_vacuum, last_analyze, n_tup_upd, seq_scan FROM"
+            " pg_stat_user_tables WHERE schemaname = 'theirs'"
+        ),
     )
     with owner.connect() as connection:
         return [sorted(map(repr, connection.execute(query).fetchall())) for query in queries]
@@ -89,7 +114,13 @@ def everything(owner: Cluster) -> list:
 
 def test_heap_only_updates_are_told_by_table(guest):
     found = catalogs.updates(guest, "theirs").set_index("table")
-    assert found.loc["roomy", ["updates", "hot", "moved", "fillfactor", "indices"]].tolist() == [8, 8, 0, 50, 1]
+    assert found.loc["roomy", ["updates", "hot", "moved", "fillfactor", "indices"]].tolist() == [
+        8,
+        8,
+        0,
+        50,
+        1,
+    ]
     assert found.loc["counted", ["updates", "hot", "moved", "indices"]].tolist() == [8, 0, 0, 2]
     assert found.loc["full_pages", ["updates", "hot", "moved"]].tolist() == [4, 0, 4]
     assert found.index[0] == "counted" and found.loc["roomy", "share"] == 1
@@ -104,13 +135,19 @@ def test_an_index_only_scan_that_goes_to_the_heap_is_told_from_one_that_doesnt(g
 
 def test_the_sentences_name_what_keeps_updates_from_being_heap_only(guest):
     told = _told(sections.hot_share, guest)
-    assert "Of 20 updates of 3 tables in this schema, 40 % were heap-only. Most of the others are `counted`'s, 8 of its 8." in told
+    assert (
+        "Of 20 updates of 3 tables in this schema, 40 % were heap-only. Most of the others are"
+        " `counted`'s, 8 of its 8." in told
+    )
     assert "33.3 % found no room on their page" in told
 
 
 def test_the_sentences_name_the_table_that_wants_a_vacuum(guest):
     told = _told(sections.index_only, guest)
-    assert re.search(r"`unseen`, of which 0 % are marked; it was never vacuumed", told) and "last vacuumed" not in told
+    assert (
+        re.search(r"`unseen`, of which 0 % are marked; it was never vacuumed", told)
+        and "last vacuumed" not in told
+    )
 
 
 def test_a_schema_in_which_nothing_was_counted_is_set_aside(guest):
@@ -135,7 +172,10 @@ def _told(section, server, schema="theirs"):
 @pytest.fixture(autouse=True)
 def no_alarm_is_left():
     yield
-    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0) and signal.getsignal(signal.SIGALRM) == signal.SIG_DFL
+    assert (
+        signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+        and signal.getsignal(signal.SIGALRM) == signal.SIG_DFL
+    )
 
 
 # ---- time limits
@@ -147,14 +187,19 @@ def test_a_statement_is_cancelled_on_the_server_when_time_is_up(guest, owner):
         connection.execute("SELECT pg_sleep(30)")
     assert time.monotonic() - clock < 20
     with owner.connect() as connection:
-        running = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%pg_sleep(30)%' AND pid <> pg_backend_pid()"
+        running = (
+            "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE"
+            " '%pg_sleep(30)%' AND pid <> pg_backend_pid()"
+        )
         assert connection.execute(running).fetchone() == (0,)
 
 
 def test_a_tool_is_ended_when_time_is_up(guest):
     with pytest.raises(TimeIsUp), Watchdog(0.5).watching():
         guest.tool("pgbench", "-n", "-T", 30, "-f", "-", input="SELECT 1;\n")
-    left = psutil.wait_procs([p for p in psutil.Process().children() if "pgbench" in p.name()], timeout=20)[1]
+    left = psutil.wait_procs(
+        [p for p in psutil.Process().children() if "pgbench" in p.name()], timeout=20
+    )[1]
     assert not left
 
 
@@ -184,7 +229,7 @@ def test_only_complete_blocks_count_when_an_experiment_was_ended(guest):
 
     def measure(block):
         calls.append(block)
-        if len(calls) == 6:  # the second arm of the third block
+        if len(calls) == 6:  # the second variant of the third block
             raise TimeIsUp
         return {"time": float(len(calls))}
 
@@ -193,7 +238,12 @@ def test_only_complete_blocks_count_when_an_experiment_was_ended(guest):
         with pytest.raises(CannotMeasure, match="more minutes"):
             seen.blocks("none", "time")
         with pytest.raises(TimeIsUp):
-            seen.compare("halves", [Arm("one", measure), Arm("other", measure)], {"time": "s"}, warmup=0)
+            seen.compare(
+                "halves",
+                [Variant("one", measure), Variant("other", measure)],
+                {"time": "s"},
+                warmup=0,
+            )
         assert len(seen.run.observations("halves")) == 5
         assert seen.table("halves", "time").shape == (2, 2) and seen.blocks("halves", "time") == 2
         assert seen.ratio("halves", "time", "one", "other").n == 2
@@ -210,7 +260,14 @@ def test_only_complete_blocks_count_when_an_experiment_was_ended(guest):
 
 
 def small_section(experiment, share=1.0, undisturbed=False):
-    return Section(experiment.__name__.replace("_", " "), "scalability", "nothing", share, experiment, undisturbed)
+    return Section(
+        experiment.__name__.replace("_", " "),
+        "scalability",
+        "nothing",
+        share,
+        experiment,
+        undisturbed,
+    )
 
 
 def finished(visit):
@@ -235,13 +292,17 @@ def only(monkeypatch):
     """Have the card made of these sections alone."""
 
     def choose(*experiments):
-        monkeypatch.setattr(sections, "SECTIONS", found := [small_section(experiment) for experiment in experiments])
+        monkeypatch.setattr(
+            sections, "SECTIONS", found := [small_section(experiment) for experiment in experiments]
+        )
         monkeypatch.setattr(report_card, "SECTIONS", found)
 
     return choose
 
 
-def test_a_section_that_hangs_or_is_refused_loses_nothing_of_the_others(owner, tmp_path, only, monkeypatch):
+def test_a_section_that_hangs_or_is_refused_loses_nothing_of_the_others(
+    owner, tmp_path, only, monkeypatch
+):
     monkeypatch.setenv("PGPASSWORD", SECRET)
     before, clock = everything(owner), time.monotonic()
     only(finished, endless, forbidden)
@@ -266,6 +327,14 @@ def stopped(visit):
     raise KeyboardInterrupt
 
 
+def terminated(visit):
+    """Is ended by the system, in the middle of something that swallows it."""
+    try:
+        signal.raise_signal(signal.SIGTERM)
+    except KeyboardInterrupt:
+        raise ValueError("The truth value of a Series is ambiguous.") from None
+
+
 def broken(visit):
     """Has a bug."""
     raise ZeroDivisionError
@@ -273,12 +342,16 @@ def broken(visit):
 
 def test_the_page_is_written_whatever_ends_the_card(owner, tmp_path, only):
     before = everything(owner)
-    for end, error in ((stopped, RerunError), (broken, ZeroDivisionError)):
+    ends = {stopped: RerunError, terminated: RerunError, broken: ZeroDivisionError}
+    for end, error in ends.items():
         only(finished, end, finished)
         out = tmp_path / f"{end.__name__}.html"
         with pytest.raises(error):
             report_card.write(url_of(owner), "theirs", 1, out)
-        assert "Something was found." in out.read_text() and out.read_text().count("It was not reached.") > 0
+        assert (
+            "Something was found." in out.read_text()
+            and out.read_text().count("It was not reached.") > 0
+        )
     assert everything(owner) == before
 
 
@@ -293,13 +366,28 @@ def test_the_server_dies_meanwhile(tmp_path, only, base):
         only(finished, killing, finished)
         with pytest.raises(RerunError, match="couldn't be dropped"):
             report_card.write(url_of(server), "public", 1, tmp_path / "card.html")
-    assert "Something was found." in (text := (tmp_path / "card.html").read_text()) and "Nothing answers there" in text
+    assert (
+        "Something was found." in (text := (tmp_path / "card.html").read_text())
+        and "Nothing answers there" in text
+    )
 
 
 def test_a_whole_card_of_an_ordinary_user(owner, tmp_path, monkeypatch):
-    """Every section, small; the page stands alone, tells no password, and the server is as it was found."""
-    small = {"optimizer": {"points": 5, "tuples": 10_000, "pairs": 5}, "tp1": {"scale": 1, "counted": 10, "pairs": 5}}
-    small["scalability"] = {"scale": 1, "most_clients": 16, "transactions": 500, "commits": 200, "idle_seconds": 5, "pairs": 5}
+    """Every section, small; the page stands alone, tells no password, and the server is as it was
+    found.
+    """
+    small = {
+        "optimizer": {"points": 5, "tuples": 10_000, "pairs": 5},
+        "tp1": {"scale": 1, "counted": 10, "pairs": 5},
+    }
+    small["scalability"] = {
+        "scale": 1,
+        "most_clients": 16,
+        "transactions": 500,
+        "commits": 200,
+        "idle_seconds": 5,
+        "pairs": 5,
+    }
     monkeypatch.setattr(visit, "PARAMETERS", small)
     monkeypatch.setattr(idle, "SETTLE", 0.2)
     monkeypatch.setenv("PGPASSWORD", SECRET)
@@ -314,7 +402,9 @@ def test_a_whole_card_of_an_ordinary_user(owner, tmp_path, monkeypatch):
         assert not re.search(r"\b(nan|None|no number)\b", re.sub(r"base64,\S+", "", body))
     assert not re.search(r'<script|(?:src|href|srcset)="(?!data:|#)|@import|url\(', text)
     assert text.count("<picture>") >= 7 and len(text) < 2.5e6
-    assert "cold" in text and "not ours" in text  # what is set aside inside of a section, with its reason
+    assert (
+        "cold" in text and "not ours" in text
+    )  # what is set aside inside of a section, with its reason
 
 
 def test_the_dry_run_connects_to_nothing(owner, monkeypatch):
@@ -347,8 +437,14 @@ def call(monkeypatch, capsys):
 
 def test_the_command_says_where_the_page_is(owner, call, tmp_path, only):
     only(finished)
-    status, out, err = call(url_of(owner), "--schema", "theirs", "--out", tmp_path / "mine.html", "--minutes", 1)
-    assert status == 0 and f"The report card is in {tmp_path / 'mine.html'}" in out and (tmp_path / "mine.html").exists()
+    status, out, err = call(
+        url_of(owner), "--schema", "theirs", "--out", tmp_path / "mine.html", "--minutes", 1
+    )
+    assert (
+        status == 0
+        and f"The report card is in {tmp_path / 'mine.html'}" in out
+        and (tmp_path / "mine.html").exists()
+    )
     status, out, err = call(url_of(owner), "--dry-run")
     assert status == 0 and "Finds something." in out and "Nothing was touched" in out
 
@@ -367,7 +463,12 @@ def test_the_command_says_where_the_page_is(owner, call, tmp_path, only):
 def test_a_wrong_word_is_one_paragraph(owner, call, words, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     status, out, err = call(url_of(owner), *words)
-    assert status != 0 and message in err and "Traceback" not in err and len(err.strip().splitlines()) == 1
+    assert (
+        status != 0
+        and message in err
+        and "Traceback" not in err
+        and len(err.strip().splitlines()) == 1
+    )
     assert not list(tmp_path.iterdir())
 
 
@@ -388,7 +489,11 @@ def test_a_server_that_cant_be_reached_is_one_paragraph(call, url, message, tmp_
 
 def test_a_user_without_rights_is_told_what_to_grant(owner, call, tmp_path):
     status, _, err = call(url_of(owner, "visitor"), "--out", tmp_path / "card.html")
-    assert status != 0 and "GRANT CREATE ON DATABASE postgres TO visitor" in err and "Traceback" not in err
+    assert (
+        status != 0
+        and "GRANT CREATE ON DATABASE postgres TO visitor" in err
+        and "Traceback" not in err
+    )
     assert not (tmp_path / "card.html").exists()
 
 
@@ -396,10 +501,21 @@ def test_a_user_without_rights_is_told_what_to_grant(owner, call, tmp_path):
 
 
 def test_words_of_somebodys_server_are_no_markup():
-    outcome = report_card.Outcome(small_section(finished), 5, reason="<b>*x*</b> `y` postgresql://u:pw@h")
+    outcome = report_card.Outcome(
+        small_section(finished), 5, reason="<b>*x*</b> `y` postgresql://u:pw@h"
+    )
     text = page._section(outcome)
     assert "<b>" not in text and "<em>" not in text and "*x*" in text and "pw" not in text
 
 
 def test_an_interval_survives_the_markdown():
     assert "1.3 [1.2, 1.4]" in page._prose("It is 1.3 [1.2, 1.4] times.")
+
+
+@pytest.mark.parametrize(
+    "name", ["a\n\n![p](http://a.test/x.png)", "a`![p](x)`b", "``", "<img src=x>", "a\x1b[2Jb"]
+)
+def test_a_table_s_name_is_never_markup(name):
+    text = page._prose(f"Most are {sections.named(name)}'s, of all.")
+    soup = BeautifulSoup(text, "html.parser")
+    assert [tag.name for tag in soup.find_all(True)] == ["p", "code"] and "\x1b" not in text

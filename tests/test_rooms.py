@@ -12,69 +12,110 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "pgrerun"
 
-EVERYWHERE = {"errors", "progress"}
+EVERYWHERE = {"errors", "progress", "stopping"}
 
-# What each room may import beside itself and EVERYWHERE, lower rooms first.
+# What each room may import beside itself and EVERYWHERE, lower rooms first. A package whose
+# name stands in FLOORS is a floor: its modules and packages are rooms of their own.
+FLOORS = ("lab", "record", "page", "site")
+LAB: dict[str, set[str]] = {
+    "lab.server": set(),
+    "lab.statements": set(),
+    "lab.quel": set(),
+    "lab.ingres": {"lab.quel"},
+    "lab.models": set(),
+    "lab.relations": {"lab.server"},
+    "lab.instruments": {"lab.server"},
+    "lab.experiment": {"lab.server", "lab.instruments"},
+}
+RECORD: dict[str, set[str]] = {
+    "record.statistics": set(),
+    "record.printed": set(),
+    "record.reached": set(),
+    "record.schema": set(),
+    "record.reader": {"record.schema", "record.statistics"},
+    "record.runs": {"record.statistics", "record.schema", "record.reader"},
+    "record.claims": {"record.statistics", "record.runs", "record.printed"},
+}
+PAGE: dict[str, set[str]] = {
+    "page.tables": set(),
+    "page.narrate": {"record.statistics", "record.printed", "record.claims"},
+    "page.charts": {"record.statistics", "record.printed", "record.claims", "page.narrate"},
+}
 MAY_USE: dict[str, set[str]] = {
     "errors": set(),
     "progress": set(),
-    "server": set(),
-    "quel": set(),
-    "ingres": {"quel"},
-    "relations": {"server"},
-    "instruments": {"server"},
-    "experiment": {"instruments"},
-    "statistics": set(),
-    "runs": {"statistics"},
-    "published": set(),
-    "claims": {"statistics", "runs", "published"},
-    "models": set(),
-    "tables": set(),
-    "charts": {"statistics", "published", "claims"},
-    "narrate": {"statistics", "published", "claims"},
-    "parameters": {"server"},
+    "stopping": set(),
+    **LAB,
+    **RECORD,
+    **PAGE,
+    "parameters": {"lab.server"},
 }
 MEASURING = set(MAY_USE)
 MAY_USE |= {
     "chapter": MEASURING,
     "chapters": MEASURING | {"chapter"},
-    "scoreboard": {"statistics", "runs", "claims", "published", "charts", "narrate"},
     # executing notebooks from outside: none of it may reach into a chapter
-    "inputs": set(),
-    "gates": set(),
-    "execution": set(),
-    "pages": {"charts"},
-    "printing": set(),
-    "book": MEASURING | {"inputs", "gates", "execution", "pages"},
-    "doctor": MEASURING,
+    "site.inputs": {"record.reached"},
+    "site.gates": set(),
+    "site.execution": set(),
+    "site.executed_pages": {"page.charts", "page.tables", "record.runs"},
+    "site.contents": {"parameters", "record.printed"},
+    "site.printing": set(),
+    "site.doctor": MEASURING,
+    "site.template": MEASURING | {"chapter"},
+    "site.scaffold": {"parameters", "record.claims"},
+    "site.scoreboard": set(RECORD) | {"page.charts", "page.narrate", "parameters"},
+    "site.book": MEASURING
+    | {f"site.{room}" for room in ("inputs", "gates", "execution", "executed_pages", "contents")},
     # chapters' experiments on somebody's server, outside of any notebook
     "report_card": MEASURING | {"chapter", "chapters"},
 }
 MAY_USE["cli"] = set(MAY_USE)
-MAY_USE["__init__"] = set(MAY_USE) - {"cli"}
+MAY_USE["__main__"] = {"cli"}
+MAY_USE |= {floor: set() for floor in ("__init__", *FLOORS)}  # their __init__ holds words alone
 
 # Libraries that one kind of work is confined to.
 HOMES = {
-    "altair": {"charts"},
-    "vl_convert": {"charts"},
-    "lark": {"quel"},
-    "simpy": {"models"},
-    "duckdb": {"relations", "runs", "ingres"},
-    "psycopg": {"server", "relations", "instruments", "parameters", "chapters", "report_card"},
-    "papermill": {"execution"},
+    "altair": {"page.charts"},
+    "vl_convert": {"page.charts"},
+    "lark": {"lab.quel"},
+    "simpy": {"lab.models"},
+    "sqlparse": {"lab.statements"},
+    "duckdb": {"lab.relations", "lab.ingres", "record.runs", "record.reader"},
+    "psycopg": {
+        *("lab.server", "lab.statements", "lab.relations", "lab.instruments"),
+        *("parameters", "chapters", "report_card"),
+    },
+    "papermill": {"site.execution"},
     "typer": {"cli"},
-    "scipy": {"statistics", "models"},
+    "scipy": {"record.statistics", "lab.models"},
 }
+
+
+def room_of(parts: tuple[str, ...]) -> str:
+    """The room of a module, given by its dotted name's parts below the package."""
+    if not parts:
+        return "__init__"
+    inside = parts[0] in FLOORS and len(parts) > 1 and parts[1] != "__init__"
+    return ".".join(parts[: 2 if inside else 1])
 
 
 def type_only(tree: ast.AST) -> set[ast.AST]:
     """Nodes below `if TYPE_CHECKING:`."""
-    guarded = [n for n in ast.walk(tree) if isinstance(n, ast.If) and ast.unparse(n.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")]
+    guarded = [
+        n
+        for n in ast.walk(tree)
+        if isinstance(n, ast.If)
+        and ast.unparse(n.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
+    ]
     return {inner for guard in guarded for statement in guard.body for inner in ast.walk(statement)}
 
 
 def imports(source: str, package: tuple[str, ...], known: set[str]) -> list[tuple[int, str]]:
-    """(line, dotted name) of each import in `source`, a module of `package`; `known` are our rooms."""
+    """(line, dotted name) of each import in `source`, a module of `package`.
+
+    Of `from PACKAGE import NAME` the dotted name has NAME where that is in `known`.
+    """
     tree = ast.parse(source)
     skipped = type_only(tree)
     found = []
@@ -84,25 +125,37 @@ def imports(source: str, package: tuple[str, ...], known: set[str]) -> list[tupl
         if isinstance(node, ast.Import):
             found += [(node.lineno, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            base = ".".join([*package[: len(package) - node.level + 1], *filter(None, [node.module])]) if node.level else node.module
-            if base == "pgrerun":  # from pgrerun import runs; a name that is no room comes from __init__
-                found += [(node.lineno, f"pgrerun.{a.name}" if a.name in known else "pgrerun.__init__") for a in node.names]
-            else:
-                found.append((node.lineno, base))
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in ("import_module", "__import__"):
-            found += [(node.lineno, a.value) for a in node.args[:1] if isinstance(a, ast.Constant)]
+            above = package[: len(package) - node.level + 1] if node.level else ()
+            base = ".".join([*above, *filter(None, [node.module])])
+            for alias in node.names:
+                whole = f"{base}.{alias.name}"
+                found.append((node.lineno, whole if whole in known else base))
+        elif isinstance(node, ast.Call):
+            name = ast.unparse(node.func).split(".")[-1]
+            if name in ("import_module", "__import__"):
+                named = [arg for arg in node.args[:1] if isinstance(arg, ast.Constant)]
+                found += [(node.lineno, arg.value) for arg in named]
     return found
 
 
+def dotted(module: str) -> str:
+    """The name by which "record/runs.py" is imported."""
+    return ".".join(["pgrerun", *Path(module).with_suffix("").parts]).removesuffix(".__init__")
+
+
+MODULES = sorted(p.relative_to(PACKAGE).as_posix() for p in PACKAGE.rglob("*.py"))
+KNOWN = {dotted(module) for module in MODULES} | {f"pgrerun.{room}" for room in MAY_USE}
+
+
 def trespasses(name: str, source: str) -> list[str]:
-    """Forbidden imports of the module `name` ("runs.py", "server/cluster.py")."""
+    """Forbidden imports of the module `name` ("record/runs.py", "lab/server/cluster.py")."""
     path = Path(name)
-    room = path.parts[0].removesuffix(".py")
+    room = room_of(path.with_suffix("").parts)
     wrong = []
-    for line, target in imports(source, ("pgrerun", *path.parts[:-1]), set(MAY_USE)):
+    for line, target in imports(source, ("pgrerun", *path.parts[:-1]), KNOWN):
         top, *rest = target.split(".")
         if top == "pgrerun":
-            used = rest[0] if rest else "__init__"
+            used = room_of(tuple(rest))
             if used not in MAY_USE[room] | EVERYWHERE | {room}:
                 wrong.append(f"{name}:{line}: {room} may not import {used}")
         elif top in HOMES and room not in HOMES[top]:
@@ -110,18 +163,77 @@ def trespasses(name: str, source: str) -> list[str]:
     return wrong
 
 
-MODULES = sorted(p.relative_to(PACKAGE).as_posix() for p in PACKAGE.rglob("*.py"))
-
-
 def test_every_module_belongs_to_a_room():
-    rooms = {Path(m).parts[0].removesuffix(".py") for m in MODULES}
-    assert rooms <= set(MAY_USE), f"say in MAY_USE which room this is: {rooms - set(MAY_USE)}"
-    assert {"statistics", "runs", "claims", "narrate", "server"} <= rooms
+    rooms = {room_of(Path(module).with_suffix("").parts) for module in MODULES}
+    unknown = rooms - set(MAY_USE)
+    assert not unknown, f"say in MAY_USE which room this is: {unknown}"
+    assert {"record.statistics", "record.claims", "page.narrate", "lab.server"} <= rooms
 
 
 def test_the_rule_has_one_direction():
-    order = list(graphlib.TopologicalSorter({room: used - {room} for room, used in MAY_USE.items()}).static_order())
-    assert order.index("server") < order.index("experiment") and order.index("runs") < order.index("claims") < order.index("narrate")
+    graph = {room: used - {room} for room, used in MAY_USE.items()}
+    order = list(graphlib.TopologicalSorter(graph).static_order()).index
+    assert order("lab.server") < order("lab.experiment")
+    assert order("record.runs") < order("record.claims") < order("page.narrate") < order("chapter")
+
+
+def test_no_circle_of_modules():
+    """Inside of a room as well, nothing is imported that imports its importer."""
+    graph = {}
+    for module in MODULES:
+        source = (PACKAGE / module).read_text("utf-8")
+        package = ("pgrerun", *Path(module).parts[:-1])
+        graph[dotted(module)] = {
+            name for _, name in imports(source, package, KNOWN) if name in KNOWN
+        } - {dotted(module), ".".join(package)}
+    graphlib.TopologicalSorter(graph).prepare()
+
+
+# ---- the picture in CONTRIBUTING
+
+SHOWN = {
+    "lab": ("lab.", "what measures: servers, relations, instruments, experiments, models, QUEL"),
+    "record": ("record.", "what is kept and concluded: printed tables, statistics, runs, claims"),
+    "page": ("page.", "how a result is shown: charts, narration, tables"),
+    "parameters": ("parameters", "which chapters there are, and what a reader may change"),
+    "chapter": ("chapter", "a chapter while it runs"),
+    "chapters": ("chapters", "the experiments, a folder each"),
+    "report_card": ("report_card", "a card for somebody's server"),
+    "site": ("site.", "executing, gates, building, printing, scoreboard"),
+    "cli": ("cli", "the command"),
+}
+
+
+def picture() -> str:
+    """The rule as Mermaid draws it: an arrow from each part to what it may use, the direct ones."""
+    prefixes = {part: prefix for part, (prefix, _) in SHOWN.items()}
+    prefixes["chapter"] = "chapter"
+
+    def part_of(room: str) -> str:
+        return next((p for p, prefix in prefixes.items() if room in (p, prefix)), "") or next(
+            (
+                p
+                for p, prefix in prefixes.items()
+                if prefix.endswith(".") and room.startswith(prefix)
+            ),
+            "",
+        )
+
+    uses: dict[str, set[str]] = {part: set() for part in SHOWN}
+    for room, used in MAY_USE.items():
+        if room != "site.template" and (part := part_of(room)):  # it becomes a chapter
+            uses[part] |= {part_of(other) for other in used} - {part, ""}
+    lines = ["```mermaid", "flowchart TD"]
+    lines += [f'    {part}["{part}<br/>{words}"]' for part, (_, words) in SHOWN.items()]
+    for part in reversed(SHOWN):
+        reached = set().union(*(uses[other] for other in uses[part])) if uses[part] else set()
+        lines += [f"    {part} --> {other}" for other in SHOWN if other in uses[part] - reached]
+    return "\n".join([*lines, "```"])
+
+
+def test_contributing_shows_the_rule():
+    text = (PACKAGE.parent / "CONTRIBUTING.md").read_text("utf-8")
+    assert picture() in text, f"CONTRIBUTING.md must show:\n{picture()}"
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -132,21 +244,21 @@ def test_no_room_imports_a_higher_one(module):
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("statistics.py", "from pgrerun.runs import Run"),
-        ("statistics.py", "import pgrerun.runs"),
-        ("runs.py", "from pgrerun import statistics, claims"),
-        ("runs.py", "from . import claims"),
-        ("runs.py", "from .claims import ledger"),
-        ("server/cluster.py", "from ..instruments import clock"),
-        ("server/cluster.py", "from ..instruments.clock import stopwatch"),
-        ("relations/parts.py", "def f():\n    from pgrerun.instruments import clock"),
-        ("claims.py", "importlib.import_module('pgrerun.narrate')"),
-        ("claims.py", "from pgrerun import open_chapter"),
-        ("narrate.py", "from pgrerun.charts import MARKS"),
-        ("narrate.py", "import altair as alt"),
-        ("claims.py", "from scipy import stats"),
-        ("chapter.py", "if not TYPE_CHECKING:\n    import pgrerun.book"),
-        ("book.py", "if TYPE_CHECKING:\n    pass\nelse:\n    import pgrerun.cli"),
+        ("record/statistics.py", "from pgrerun.record.runs import Run"),
+        ("record/statistics.py", "import pgrerun.record.runs"),
+        ("record/runs.py", "from pgrerun.record import statistics, claims"),
+        ("record/runs.py", "from . import claims"),
+        ("record/runs.py", "from .claims import ledger"),
+        ("lab/server/cluster.py", "from ..instruments import clock"),
+        ("lab/server/cluster.py", "from ..instruments.clock import stopwatch"),
+        ("lab/relations/parts.py", "def f():\n    from pgrerun.lab.instruments import clock"),
+        ("record/claims.py", "importlib.import_module('pgrerun.page.narrate')"),
+        ("record/claims.py", "from pgrerun import open_chapter"),
+        ("page/narrate.py", "from pgrerun.page.charts import MARKS"),
+        ("page/narrate.py", "import altair as alt"),
+        ("record/claims.py", "from scipy import stats"),
+        ("chapter.py", "if not TYPE_CHECKING:\n    import pgrerun.site.book"),
+        ("site/book.py", "if TYPE_CHECKING:\n    pass\nelse:\n    import pgrerun.cli"),
     ],
 )
 def test_a_trespass_is_caught(module, source):
@@ -156,11 +268,20 @@ def test_a_trespass_is_caught(module, source):
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("runs.py", "from pgrerun import statistics\nfrom pgrerun.errors import RecordError\nimport duckdb"),
-        ("server/cluster.py", "from . import client\nfrom .client import Server\nfrom ..errors import ServerError"),
-        ("experiment.py", "if TYPE_CHECKING:\n    from pgrerun.runs import Run"),
-        ("cli.py", "def f():\n    from pgrerun import runs, book"),
-        ("statistics.py", "import numpy\nfrom scipy import stats"),
+        (
+            "record/runs.py",
+            "from pgrerun.record import statistics\nimport duckdb",
+        ),
+        (
+            "lab/server/cluster.py",
+            "from . import client\nfrom .client import Server\nfrom ...errors import ServerError",
+        ),
+        ("lab/experiment.py", "if TYPE_CHECKING:\n    from pgrerun.record.runs import Run"),
+        (
+            "cli.py",
+            "def f():\n    from pgrerun.record import runs\n    from pgrerun.site import book",
+        ),
+        ("record/statistics.py", "import numpy\nfrom scipy import stats"),
     ],
 )
 def test_what_is_allowed_passes(module, source):

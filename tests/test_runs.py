@@ -1,4 +1,6 @@
-"""Run records survive kills, full disks and second writers; damage is named, passwords never stored."""
+"""Run records survive kills, full disks and second writers; damage is named, passwords never
+stored.
+"""
 
 import json
 import resource
@@ -12,11 +14,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pgrerun import runs
 from pgrerun.errors import ParameterError, RecordError
-from pgrerun.runs import COLUMNS, Run
+from pgrerun.record import runs
+from pgrerun.record.runs import COLUMNS, Run
 
-ENVIRONMENT = {"machine": {"cores": 2}, "server": "18.6"}
+ENVIRONMENT = {"machine": {"cores": 2}, "server": {"version": "18.6"}}
 
 
 @pytest.fixture(autouse=True)
@@ -29,11 +31,18 @@ def start(name="mine", chapter="tp1", key="k", environment=ENVIRONMENT):
     return Run.open(name, chapter, key=key, environment=environment)
 
 
-def observe(run, block=0, arm="a", tps=1.0, experiment="ladder", **more):
+def observe(run, block=0, variant="a", tps=1.0, experiment="ladder", **more):
     run.observe(
-        experiment, arm, block, {"tps": tps, "reads": 3}, units={"tps": "1/s", "reads": "pages", "x": "s"},
-        seed=7 + block, position=0, started_at="2026-01-02T03:04:05+00:00", **more,
-    )  # fmt: skip
+        experiment,
+        variant,
+        block,
+        {"tps": tps, "reads": 3},
+        units={"tps": "1/s", "reads": "pages", "x": "s"},
+        seed=7 + block,
+        position=0,
+        started_at="2026-01-02T03:04:05+00:00",
+        **more,
+    )
 
 
 def finished_run(name="mine", values=(1, 2, 3), scale=1.0, **kw):
@@ -54,12 +63,23 @@ def test_a_record_reads_back_as_written(folder):
     pd.testing.assert_frame_equal(record.observations, live)
     assert list(live.columns) == list(COLUMNS) and len(live) == 4
     first = live.iloc[0]
-    assert (first.run, first.chapter, first.metric, first.value, first.unit, first.seed) == ("mine", "tp1", "tps", 1.5, "1/s", 7)
+    assert (first.run, first.chapter, first.metric, first.value, first.unit, first.seed) == (
+        "mine",
+        "tp1",
+        "tps",
+        1.5,
+        "1/s",
+        7,
+    )
     assert json.loads(first["flags"]) == {"busy": True, "plan": "é\nx"}
-    assert record.verdicts == [{"claim": "lai-059", "verdict": "weaker", "low": 1.1, "chapter": "tp1"}]
+    (verdict,) = record.verdicts
+    given = {"claim": "lai-059", "verdict": "weaker", "low": 1.1, "chapter": "tp1"}
+    assert given.items() <= verdict.items() and verdict["evidence"] is None
     assert record.environment == ENVIRONMENT and record.keys == {"tp1": "k"}
     assert not (folder / "mine" / "tp1.partial").exists()
-    assert sorted(p.name for p in (folder / "mine" / "tp1").iterdir()) == sorted([runs.OBSERVATIONS, runs.VERDICTS, runs.ENVIRONMENT])
+    assert sorted(p.name for p in (folder / "mine" / "tp1").iterdir()) == sorted(
+        [runs.OBSERVATIONS, runs.VERDICTS, runs.ENVIRONMENT]
+    )
     for given in (folder / "mine", folder / "mine" / "tp1", str(folder / "mine")):
         assert runs.load(given).observations.equals(live)
 
@@ -72,10 +92,9 @@ def test_a_run_without_observations_can_be_finished():
 
 
 def test_an_exception_keeps_what_was_finished_and_the_same_key_resumes():
-    with pytest.raises(KeyboardInterrupt):
-        with start() as run:
-            observe(run, 0)
-            raise KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt), start() as run:
+        observe(run, 0)
+        raise KeyboardInterrupt
     with pytest.raises(RecordError, match="never finished"):
         runs.load("mine", "tp1")
     with start() as run:
@@ -113,16 +132,19 @@ def test_a_crash_inside_the_swap_leaves_the_older_record(folder):
     assert runs.load("mine").observations.value[0] == 1
     assert runs.chapters("mine") == ["tp1"]
     finished_run(values=[2])
-    assert runs.load("mine", "tp1").observations.value[0] == 2 and not runs._superseded(final).exists()
+    assert (
+        runs.load("mine", "tp1").observations.value[0] == 2 and not runs._superseded(final).exists()
+    )
 
 
 def test_kill_in_the_middle_of_writing_loses_only_that_line(folder):
     script = """
         import os, sys, signal
-        from pgrerun.runs import Run
+        from pgrerun.record.runs import Run
         run = Run.open("mine", "tp1", key="k", environment={})
         def observe(block):
-            run.observe("ladder", "a", block, {"tps": 1.0}, units={"tps": "1/s"}, seed=1, position=0, started_at="now")
+            more = dict(seed=1, position=0, started_at="now")
+            run.observe("ladder", "a", block, {"tps": 1.0}, units={"tps": "1/s"}, **more)
         observe(0); observe(1)
         write = os.write
         def torn(descriptor, data):
@@ -151,16 +173,21 @@ def limited(size):
 def test_a_full_disk_is_reported_and_what_was_finished_stays(folder):
     script = """
         from pgrerun.errors import RecordError
-        from pgrerun.runs import Run
+        from pgrerun.record.runs import Run
         run = Run.open("mine", "tp1", key="k", environment={})
         try:
             for block in range(1000):
-                run.observe("ladder", "a", block, {"tps": 1.0}, units={"tps": "1/s"}, seed=1, position=0, started_at="now")
+                more = dict(seed=1, position=0, started_at="now")
+                run.observe("ladder", "a", block, {"tps": 1.0}, units={"tps": "1/s"}, **more)
         except RecordError as error:
             print(block, len(run.finished("ladder")), error)
     """
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)], preexec_fn=lambda: limited(2000), capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", textwrap.dedent(script)],
+        preexec_fn=lambda: limited(2000),
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert done.returncode == 0, done.stderr
     block, kept, message = done.stdout.split(" ", 2)
@@ -169,7 +196,9 @@ def test_a_full_disk_is_reported_and_what_was_finished_stays(folder):
     journal = folder / "mine" / "tp1.partial" / runs.JOURNAL
     assert journal.read_bytes().endswith(b"}\n")  # the half line was taken back
     run = start()
-    assert len(run.finished("ladder")) == int(kept) and not any("torn" in note for note in run.notes)
+    assert len(run.finished("ladder")) == int(kept) and not any(
+        "torn" in note for note in run.notes
+    )
     run.close()
 
 
@@ -183,7 +212,9 @@ def test_a_disk_that_fills_up_while_closing_keeps_the_observations(folder, monke
     with monkeypatch.context() as patch, pytest.raises(RecordError, match="No space left"):
         patch.setattr(runs, "_write_text", full)
         run.close()
-    assert [p.name for p in (folder / "mine").iterdir()] == ["tp1.partial"]  # nothing half-built stays
+    assert [p.name for p in (folder / "mine").iterdir()] == [
+        "tp1.partial"
+    ]  # nothing half-built stays
     run.close()
     assert len(runs.load("mine").observations) == 2
     with pytest.raises(RecordError, match="closed"):
@@ -193,7 +224,9 @@ def test_a_disk_that_fills_up_while_closing_keeps_the_observations(folder, monke
 def test_a_tiny_tmpfs_fills_up_for_real(tmp_path, monkeypatch):
     disk = tmp_path / "disk"
     disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], capture_output=True).returncode:
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], capture_output=True
+    ).returncode:
         pytest.skip("this account may not mount a tmpfs")
     try:
         monkeypatch.setenv("PGRERUN_RUNS", str(disk))
@@ -227,7 +260,7 @@ def test_only_one_writer_at_a_time():
     [
         (1, "{not json", "start over"),
         (1, '{"format": 99, "key": "k"}', "format 99"),
-        (2, '{"arm": "a"}', "Delete that line"),
+        (2, '{"variant": "a"}', "Delete that line"),
         (2, "[1]", "Line 2"),
         (3, "\x00\x00", "Line 3"),
     ],
@@ -267,8 +300,8 @@ def rewrite_head(path, **changes):
         (lambda d: flip(d / runs.VERDICTS), "checksum"),
         (lambda d: (d / runs.ENVIRONMENT).write_text("{"), "damaged"),
         (lambda d: (d / runs.ENVIRONMENT).write_text("[]"), "format"),
-        (lambda d: rewrite_head(d / runs.ENVIRONMENT, format=2), "format 2"),
-        (lambda d: rewrite_head(d / runs.ENVIRONMENT, key=None), "lacks 'key'"),
+        (lambda d: rewrite_head(d / runs.ENVIRONMENT, format=99), "format 99"),
+        (lambda d: rewrite_head(d / runs.ENVIRONMENT, key=None), "key: Field required"),
         (lambda d: rewrite_head(d / runs.ENVIRONMENT, rows=5), "6 rows instead of 5"),
     ],
 )
@@ -285,9 +318,14 @@ def test_a_record_with_other_columns_is_refused(folder):
 
     finished_run()
     path = folder / "mine" / "tp1" / runs.OBSERVATIONS
-    duckdb.sql(f"COPY (SELECT * RENAME (value AS worth) FROM '{path}') TO '{path}.new' (FORMAT parquet)")
+    duckdb.sql(
+        f"COPY (SELECT * RENAME (value AS worth) FROM '{path}') TO '{path}.new' (FORMAT parquet)"
+    )
     Path(f"{path}.new").replace(path)
-    sums = {runs.OBSERVATIONS: runs._digest(path), runs.VERDICTS: runs._digest(path.with_name(runs.VERDICTS))}
+    sums = {
+        runs.OBSERVATIONS: runs._digest(path),
+        runs.VERDICTS: runs._digest(path.with_name(runs.VERDICTS)),
+    }
     rewrite_head(path.with_name(runs.ENVIRONMENT), sha256=sums)
     with pytest.raises(RecordError, match="value, worth"):
         runs.load("mine", "tp1")
@@ -308,12 +346,15 @@ def test_names_that_would_leave_the_folder_are_refused(name):
 
 
 @pytest.mark.parametrize(
-    ("metrics", "message"), [({}, "no metrics"), ({"tps": float("nan")}, "finite"), ({"y": 1}, "no unit for y")]
+    ("metrics", "message"),
+    [({}, "no metrics"), ({"tps": float("nan")}, "finite"), ({"y": 1}, "no unit for y")],
 )
 def test_observations_that_mean_nothing_are_refused(metrics, message):
     with start() as run:
         with pytest.raises(ValueError, match=message):
-            run.observe("e", "a", 0, metrics, units={"tps": "1/s"}, seed=1, position=0, started_at="now")
+            run.observe(
+                "e", "a", 0, metrics, units={"tps": "1/s"}, seed=1, position=0, started_at="now"
+            )
         observe(run)
         with pytest.raises(RecordError, match="observed before"):
             observe(run)
@@ -336,10 +377,12 @@ def test_an_interrupt_inside_an_append_takes_the_line_back(monkeypatch):
 def test_no_password_reaches_the_disk(folder):
     secret = "s3cret"
     environment = {
-        "server": f"postgresql://me:{secret}@db.example/x?sslmode=require&password={secret}",
+        "address": f"postgresql://me:{secret}@db.example/x?sslmode=require&password={secret}",
         "conninfo": f"host=db password='{secret}\\' x' sslpassword={secret} user=me",
-        "PGPASSWORD": secret, "nested": [{"db_password": secret}], "settings": {"password_encryption": "scram-sha-256"},
-    }  # fmt: skip
+        "PGPASSWORD": secret,
+        "nested": [{"db_password": secret}],
+        "settings": {"password_encryption": "scram-sha-256"},
+    }
     run = start(environment=environment)
     observe(run, flags={"url": f"postgres://me:{secret}@h/"})
     run.add_verdict({"claim": "c", "verdict": "holds", "note": f"with password={secret}"})
@@ -348,24 +391,42 @@ def test_no_password_reaches_the_disk(folder):
     stored = b"".join(p.read_bytes() for p in (folder / "mine").rglob("*") if p.is_file())
     assert secret.encode() not in stored
     kept = runs.load("mine").environment
-    assert kept["server"].startswith("postgresql://me:***@db.example/x") and kept["settings"]["password_encryption"] == "scram-sha-256"
-    assert kept["conninfo"].startswith("host=db password=***") and kept["conninfo"].endswith("user=me")
+    assert (
+        kept["address"].startswith("postgresql://me:***@db.example/x")
+        and kept["settings"]["password_encryption"] == "scram-sha-256"
+    )
+    assert kept["conninfo"].startswith("host=db password=***") and kept["conninfo"].endswith(
+        "user=me"
+    )
     assert secret not in runs.load("mine").observations.to_json()
 
 
 def test_scrub_leaves_the_innocent_alone():
-    innocent = {"passfile": "/x/.pgpass", "a": 1.5, "b": None, "c": True, "url": "http://h:5432/x", "mail": "a@b", "n": np.int64(3)}
+    innocent = {
+        "passfile": "/x/.pgpass",
+        "a": 1.5,
+        "b": None,
+        "c": True,
+        "url": "http://h:5432/x",
+        "mail": "a@b",
+        "n": np.int64(3),
+    }
     assert runs.scrub(innocent) == innocent and type(runs.scrub(innocent)["n"]) is int
     assert runs.scrub({"x": float("inf"), "p": Path("/a")}) == {"x": "inf", "p": "/a"}
 
 
 def test_compare_two_runs():
     finished_run("a", np.arange(10, 17), scale=2.0)
-    finished_run("b", np.arange(10, 17), environment={"machine": {"cores": 8}, "server": "18.6"})
+    finished_run(
+        "b", np.arange(10, 17), environment={"machine": {"cores": 8}, "server": {"version": "18.6"}}
+    )
     with start("b", "hot") as extra:
         observe(extra)
     frame = runs.compare("a", runs.load("b"))
-    tps, reads = frame.loc[("tp1", "ladder", "a", "tps")], frame.loc[("tp1", "ladder", "a", "reads")]
+    tps, reads = (
+        frame.loc[("tp1", "ladder", "a", "tps")],
+        frame.loc[("tp1", "ladder", "a", "reads")],
+    )
     assert len(frame) == 2  # hot has no partner
     assert (tps.a, tps.b, tps.ratio, tps.unit, tps.n_a) == (26, 13, 2, "1/s", 7)
     assert tps.low < 2 < tps.high and tps.differs and not reads.differs
@@ -379,18 +440,33 @@ def test_compare_gives_no_interval_for_few_blocks_or_other_units():
     row = runs.compare("a", "b").loc[("tp1", "ladder", "a", "tps")]
     assert row.ratio == 1 and np.isnan(row.low) and not row.differs
     with start("c") as run:
-        run.observe("ladder", "a", 0, {"tps": 5}, units={"tps": "1/min"}, seed=1, position=0, started_at="now")
+        run.observe(
+            "ladder",
+            "a",
+            0,
+            {"tps": 5},
+            units={"tps": "1/min"},
+            seed=1,
+            position=0,
+            started_at="now",
+        )
     row = runs.compare("a", "c").loc[("tp1", "ladder", "a", "tps")]
     assert row.unit == "1/s / 1/min" and np.isnan(row.ratio)
 
 
 def test_changed_verdicts_come_with_what_may_explain_them():
     finished_run("a")
-    with start("b", environment={"machine": {"cores": 8}, "server": "18.6"}) as run:
+    with start("b", environment={"machine": {"cores": 8}, "server": {"version": "18.6"}}) as run:
         run.add_verdict({"claim": "lai-059", "verdict": "holds"})
-        run.add_verdict({"claim": "lai-059", "verdict": "reversed"})  # judged again: the later counts
+        run.add_verdict(
+            {"claim": "lai-059", "verdict": "reversed"}
+        )  # judged again: the later counts
         run.add_verdict({"claim": "lai-060", "verdict": "fixed"})
     changed = runs.verdict_changes("a", "b")
-    assert changed.loc["lai-059", ["a", "b", "environment"]].tolist() == ["holds", "reversed", "machine.cores: 2 / 8"]
+    assert changed.loc["lai-059", ["a", "b", "environment"]].tolist() == [
+        "holds",
+        "reversed",
+        "machine.cores: 2 / 8",
+    ]
     assert changed.loc["lai-060", "a"] == ""
     assert runs.verdict_changes("a", "a").empty and runs.environment_differences("a", "a").empty

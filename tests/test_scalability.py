@@ -1,187 +1,356 @@
-"""The scalability chapter's own verbs, on small servers and on made-up observations."""
+"""The scalability chapter on small servers and on made-up observations."""
 
 import time
-from contextlib import ExitStack
-from types import SimpleNamespace
+from contextlib import nullcontext
 
 import pandas as pd
 import pytest
+from servers import small_chapter
 
-from pgrerun import parameters, published, statistics
-from pgrerun.chapters.scalability import bench, commit, cores, drawn, idle, locks, reading, turns, words, writing
+from pgrerun.chapters.scalability import charts, evidence, model, sentences
+from pgrerun.chapters.scalability.experiments import (
+    clients,
+    commits,
+    idle,
+    large_machines,
+    load,
+    locks,
+    wal,
+)
 from pgrerun.errors import CannotMeasure, ServerError
-from pgrerun.experiment import Block
-from pgrerun.models import contention
-from pgrerun.models.contention import Transaction, play
-from pgrerun.server import Cluster
+from pgrerun.lab.experiment import Block, Variant
+from pgrerun.lab.instruments import sessions
+from pgrerun.lab.models import contention
+from pgrerun.lab.models.contention import play
+from pgrerun.record import printed, statistics
 
-COSTS = cores.Costs(work=50e-6, visit=0.1e-6, line=0.05e-6, switch=5e-6, rouse=20e-6)
+COSTS = model.Costs(work=50e-6, visit=0.1e-6, line=0.05e-6, switch=5e-6, rouse=20e-6)
+FIRST_BLOCK = Block(index=0, seed=1, position=0)
+SMALL = {
+    "pairs": 5,
+    "most_clients": 16,
+    "transactions": 500,
+    "commits": 100,
+    "commit_clients": 8,
+    "idle_connections": 8,
+}
+
+
+@pytest.fixture(scope="module")
+def chapter(tmp_path_factory):
+    """A small chapter, with servers of its own."""
+    with small_chapter("scalability", tmp_path_factory.mktemp("runs"), **SMALL) as opened:
+        yield opened
 
 
 @pytest.fixture
-def chapter(cluster):
-    """What the verbs under test ask of a chapter."""
-    given = parameters.chapter_parameters("scalability", {})
-    return SimpleNamespace(server=cluster, parameters=given, borrowed=False, cluster=lambda **settings: cluster)
+def recorded(tmp_path):
+    """A small chapter whose observations are made up, by `record`."""
+    with small_chapter("scalability", tmp_path, **SMALL) as opened:
+        yield opened
 
 
-@pytest.fixture
-def recording(chapter):
-    """A chapter that measures its arms twice and keeps the last metric of each, as a frame for each experiment."""
-    chapter.parameters = chapter.parameters.model_copy(update={"transactions": 500, "most_clients": 16, "idle_connections": 8})
-    chapter.observed = {}
+def record(chapter, experiment, observed, unit="transactions/s"):
+    """Store made-up observations: variant to metrics, nearly the same in every block."""
+    metrics = next(iter(observed.values()))
 
-    def compare(name, arms, units, pairs=0, warmup=1):
-        rows = {}
-        for block in (Block(0, 1, 0), Block(1, 2, 0)):
-            for arm in arms:
-                if arm.prepare:
-                    arm.prepare(block)
-                rows.setdefault(arm.name, []).append(list(arm.measure(block).values())[-1])
-        chapter.observed[name] = pd.DataFrame(rows)
+    def measured(values):
+        return lambda block: {name: x * (1 + block.index / 1000) for name, x in values.items()}
 
-    chapter.compare = compare
-    return chapter
+    variants = [Variant(name, measured(values)) for name, values in observed.items()]
+    chapter.compare(experiment, variants, dict.fromkeys(metrics, unit), warmup=0)
 
 
 def test_the_print_is_what_the_talk_says():
-    assert published.derived("scalability_idle").times_fewer["wakeups_after"] == pytest.approx(28.75)
-    assert published.derived("scalability_read").share["speedup"] == pytest.approx(63.7 / 64)
-    rows = published.recomputed("scalability").set_index("where")
+    assert printed.derived("scalability_idle").times_fewer["wakeups_after"] == pytest.approx(28.75)
+    assert printed.derived("scalability_read").share["speedup"] == pytest.approx(63.7 / 64)
+    rows = printed.recomputed("scalability").set_index("where")
     assert rows.agrees.tolist() == [True, True, True, False, False]
 
 
-def test_levels_double_up_to_one_per_processor_and_end_in_the_most(monkeypatch, chapter):
-    monkeypatch.setattr(bench, "processors", lambda: 2)
-    chapter.parameters = chapter.parameters.model_copy(update={"most_clients": 64})
-    assert bench.levels(chapter) == [1, 2, 8, 32, 64]
+# ---- loads
 
 
-def test_as_many_clients_as_processors_are_among_the_levels(monkeypatch, chapter):
-    monkeypatch.setattr(bench, "processors", lambda: 6)
-    assert 6 in bench.levels(chapter) and bench.busy(chapter) == 6
-    monkeypatch.setattr(bench, "processors", lambda: 128)
-    assert bench.busy(chapter) == bench.levels(chapter)[-1] == 32
+def test_numbers_of_clients_double_up_to_one_per_processor_and_end_in_the_most(
+    monkeypatch, tmp_path
+):
+    monkeypatch.setattr(load, "processors", lambda: 2)
+    with small_chapter("scalability", tmp_path, most_clients=64) as opened:
+        assert load.client_counts(opened) == [1, 2, 8, 32, 64]
 
 
-def test_no_law_is_fitted_to_three_points(chapter):
-    chapter.table = lambda experiment, metric: pd.DataFrame({reading.clients(n): [10.0 * n] * 7 for n in (1, 4, 16)})
-    assert reading.law(chapter, "write") is None
+def test_as_many_clients_as_processors_are_among_the_numbers(monkeypatch, chapter):
+    monkeypatch.setattr(load, "processors", lambda: 6)
+    assert 6 in load.client_counts(chapter) and load.one_per_processor(chapter) == 6
+    monkeypatch.setattr(load, "processors", lambda: 128)
+    assert load.one_per_processor(chapter) == load.client_counts(chapter)[-1] == 16
 
 
-def test_levels_on_a_borrowed_server_leave_room_for_its_owner(chapter, cluster):
-    chapter.borrowed = True
-    assert max(bench.levels(chapter)) <= 30  # it allows 40
+def test_clients_on_a_borrowed_server_leave_room_for_its_owner(tmp_path, borrowed_url):
+    with (
+        small_chapter("scalability", tmp_path, server=borrowed_url, most_clients=64) as opened,
+        opened.server,
+    ):
+        assert max(load.client_counts(opened)) <= 30  # it allows 40
+
+
+def test_every_client_runs_a_least_number_of_transactions(chapter):
+    tested = load.server(chapter)
+    load.loaded(chapter)
+    done = load.Load(chapter, tested, load.LOOKUP, clients=8, transactions=8).run(seed=1)
+    assert done.transactions == 8 * load.LEAST
 
 
 def test_idle_connections_are_there_for_the_block_and_gone_after_it(cluster):
-    counted = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+    counted = (
+        "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <>"
+        " pg_backend_pid()"
+    )
     with cluster.connect() as watch:
-        count = lambda: watch.execute(counted).fetchone()[0]
-        before = count()
-        with bench.idling(cluster, 5):
-            assert _becomes(count, before + 5)
-        assert _becomes(count, before)
 
+        def becomes(number):
+            until = time.monotonic() + 10
+            while time.monotonic() < until:
+                if watch.execute(counted).fetchone()[0] == number:
+                    return True
+                time.sleep(0.02)
+            return False
 
-def _becomes(count, number):
-    until = time.monotonic() + 10
-    while count() != number and time.monotonic() < until:
-        time.sleep(0.02)
-    return count() == number
+        before = watch.execute(counted).fetchone()[0]
+        with sessions.idle(cluster, 5):
+            assert becomes(before + 5)
+        assert becomes(before)
 
 
 def test_idle_connections_beyond_the_servers_room_are_no_silent_loss(cluster):
-    with pytest.raises(ServerError, match="1000 connections"), bench.idling(cluster, 1000):
+    with pytest.raises(ServerError, match="1000 connections"), sessions.idle(cluster, 1000):
         pass
 
 
+def test_messages_of_a_transaction():
+    assert load.messages(load.LOOKUP, 10) == pytest.approx(1.2)
+    assert load.messages(load.TPCB, 8) == 8
+
+
+def test_a_load_counts_the_switches_of_its_backends(chapter):
+    statement = "SELECT pg_sleep(0.001), pg_sleep(0.001), pg_sleep(0.001), pg_sleep(0.001);\n"
+    observed = load.Load(chapter, load.server(chapter), statement, 2, 60).observe(FIRST_BLOCK)
+    # it sleeps four times for itself, and once more if the next message isn't there yet
+    assert set(observed) == set(load.OBSERVED) and 3.6 < observed["voluntary"] < 5.5
+
+
+def test_a_server_that_cannot_be_looked_into_has_a_throughput_only(monkeypatch, chapter):
+    tested = load.server(chapter)
+    monkeypatch.setattr(type(tested), "can", lambda server, capability: False)
+    observed = load.Load(chapter, tested, "SELECT 1;\n", 2, 60).observe(FIRST_BLOCK)
+    assert set(observed) == {"throughput"}
+
+
+# ---- servers and sessions with other settings
+
+
+def test_the_second_server_differs_from_the_first_in_what_was_asked_for_alone(chapter):
+    def settings(**asked):
+        with load.second_server(chapter, **asked).connect() as connection:
+            query = (
+                "SELECT current_setting('work_mem'), current_setting('shared_buffers'),"
+                " current_setting('max_connections'), pg_postmaster_start_time()"
+            )
+            return connection.execute(query).fetchone()
+
+    assert settings(work_mem="1MB")[0] == "1MB"
+    memory, pool, connections, began = settings(shared_buffers="2MB")
+    assert (memory, pool) == ("4MB", "2MB")
+    assert int(connections) == load.connections(chapter)
+    assert settings(shared_buffers="2MB")[3] == began
+    load.second_server(chapter, shared_buffers="2MB").stop()
+    assert settings(shared_buffers="2MB")[3] > began
+
+
+def test_sessions_have_a_setting_for_the_block(cluster):
+    def shown():
+        with cluster.connect() as connection:
+            return connection.execute("SHOW synchronous_commit").fetchone()[0]
+
+    with sessions.configured(cluster, synchronous_commit="off"):
+        assert shown() == "off"
+    assert shown() == "on"
+
+
+def test_settings_of_somebodys_server_are_not_ours(tmp_path, borrowed_url):
+    with (
+        small_chapter("scalability", tmp_path, server=borrowed_url) as opened,
+        opened.server as theirs,
+        pytest.raises(CannotMeasure, match="not ours"),
+        sessions.configured(theirs, synchronous_commit="off"),
+    ):
+        pass
+
+
+# ---- lookups
+
+
+def test_a_law_is_fitted_to_four_numbers_of_clients_and_not_to_three(recorded):
+    throughput = {1: 100.0, 2: 190.0, 8: 500.0, 32: 700.0}
+    swept = {load.by_clients(n): {"throughput": x} for n, x in throughput.items()}
+    record(recorded, "read", swept | {clients.AGAIN: {"throughput": 190.0}})
+    record(recorded, "write", {name: swept[name] for name in list(swept)[:3]})
+    assert evidence.law(recorded, "read").scale.estimate == pytest.approx(100, rel=0.2)
+    assert evidence.law(recorded, "write") is None
+    assert charts.sweep(recorded, "write", "writers").question
+    assert evidence.bend(recorded, "read") == 32
+
+
+def test_changed_definitions_stop_when_the_lookups_do(chapter):
+    clients.schema_changes(chapter)
+    assert set(chapter.table("schema changes", "throughput")) == set(clients.CHANGES)
+    with load.server(chapter).connect() as watch:
+        query = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'DO %' AND state = 'active'"
+        assert watch.execute(query).fetchone() == (0,)
+
+
+def test_waits_for_the_client_are_no_knee_inside_postgresql():
+    rows = [("CPU", "running", 1.0), ("Client", "ClientRead", 5.0), ("LWLock", "LockManager", 0.1)]
+    waits = pd.DataFrame(rows, columns=["type", "event", "backends"])
+    assert "number of processors" in sentences.knee(waits)
+    waits.loc[2, "backends"] = 3.0
+    assert "inside PostgreSQL" in sentences.knee(waits)
+
+
+# ---- locks
+
+
 def test_a_reader_and_a_drop(chapter):
-    found = locks.weak_and_strong(chapter)
-    facts = locks.weak_facts(found)
+    measured = locks.weak_and_strong(chapter)
+    assert list(measured) == ["state", "lock", "granted", "fastpath"]
+    facts = evidence.weak_and_strong(measured)
     assert len(facts) == 5 and all(facts.values())
-    found.loc[found["state"] == "two readers", "fastpath"] = False
-    assert not all(locks.weak_facts(found).values())
+    measured.loc[measured["state"] == locks.READERS, "fastpath"] = False
+    assert not all(evidence.weak_and_strong(measured).values())
 
 
 def test_a_virtual_transaction_that_is_waited_for(chapter):
-    assert list(locks.virtual_facts(locks.virtual_transactions(chapter)).values()) == [True, True]
-    swapped = pd.DataFrame({"state": ["a", "b"], "fastpath": [False, True]})
-    assert list(locks.virtual_facts(swapped).values()) == [False, False]
+    measured = locks.virtual_transactions(chapter)
+    assert list(evidence.virtual_transactions(measured).values()) == [True, True]
+    swapped = measured.assign(fastpath=[False, True])
+    assert list(evidence.virtual_transactions(swapped).values()) == [False, False]
+
+
+def test_strong_locks_elsewhere_push_all_others_off_the_fast_path(chapter):
+    locks.overflow(chapter)
+    share = chapter.table("locks", "fastpath").median()
+    assert share[locks.FAST] == 1 and 0 < share[locks.TABLE] < 1 and share[locks.HELD] < 0.1
+    assert "the fast path" in sentences.off_the_fast_path(chapter)
+    assert locks.FAST in charts.compared(chapter, "locks").description
+
+
+def test_the_costs_of_a_lock_are_taken_alone_and_in_company(chapter):
+    locks.costs(chapter)
+    times = chapter.table("lock costs", "time")
+    assert set(times) == {locks.EMPTY, locks.ALONE, locks.SAME, locks.OTHER}
+    assert (times > 0).all().all()
+
+
+# ---- the commit log
 
 
 def test_index_scans_ask_the_commit_log_once_for_each_tuple_and_never_again(chapter):
-    found = writing.index_scans(chapter)
-    assert writing.lookups_per_tuple(found) == {"first scan": 1.0, "second scan": 0.0}
+    scans = wal.index_scans(chapter)
+    lookups_per_tuple = evidence.lookups_per_tuple(scans)
+    assert lookups_per_tuple == {"first scan": 1.0, "second scan": 0.0}
 
 
-def test_who_needs_another_page_does_not_wait_for_the_slow_one(monkeypatch):
-    with ExitStack() as ending:
-        monkeypatch.setattr(writing, "second", lambda chapter, **settings: ending.enter_context(Cluster(settings=settings)))
-        found = writing.one_slow_page(None)
-    assert found["waits"].tolist() == [True, True, False]
-    assert writing.everybody_waits(found) is False
-    found.loc[found["session"] == writing.OTHER_PAGE, "waits"] = True
-    assert writing.everybody_waits(found) is True
+def test_who_needs_another_page_does_not_wait_for_the_slow_one(chapter):
+    sessions = wal.one_slow_page(chapter)
+    assert sessions["waits"].tolist() == [True, True, False]
+    assert not evidence.everybody_waits(sessions)
+    sessions.loc[sessions["session"] == wal.OTHER_PAGE, "waits"] = True
+    assert evidence.everybody_waits(sessions)
 
 
-def test_pages_that_are_not_slow_give_no_verdict(monkeypatch):
-    monkeypatch.setattr(writing, "SLOW", 40)  # beyond the file: that page is never read
-    monkeypatch.setattr(writing, "_ask", lambda connection, page: None)
-    with ExitStack() as ending, pytest.raises(CannotMeasure, match="wasn't"):
-        monkeypatch.setattr(writing, "second", lambda chapter, **settings: ending.enter_context(Cluster(settings=settings)))
-        writing.one_slow_page(None)
+def test_pages_that_are_not_slow_give_no_verdict(monkeypatch, chapter):
+    monkeypatch.setattr(wal.flushing, "slow_page", lambda *page: nullcontext())
+    with pytest.raises(CannotMeasure, match="wasn't"):
+        wal.one_slow_page(chapter)
 
 
-def test_later_no_page_is_logged_in_full(recording):
-    writing.checkpointed(recording)
-    found = recording.observed["checkpointed"]
-    assert (found[writing.LATER] < found[writing.AFTER] / 1.5).all()
+# ---- the WAL
 
 
-def test_changed_definitions_stop_when_the_lookups_do(recording, cluster):
-    reading.schema_changes(recording)
-    assert set(recording.observed["schema changes"]) == {reading.TOLD_NOBODY, reading.TOLD_OTHERS, reading.TOLD_READERS}
-    with cluster.connect() as watch:
-        [left] = watch.execute("SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'DO %' AND state = 'active'").fetchone()
-    assert left == 0
-
-
-def test_a_fix_that_came_later_than_the_talk_thought_is_half_the_prediction(monkeypatch):
-    monkeypatch.setattr(writing, "inserting_scales", lambda chapter: statistics.exact(1.8))
-    assert list(writing.fixed_facts(None).values()) == [True, False]
-    monkeypatch.setattr(writing, "DIVIDED_IN", 9.3)
-    monkeypatch.setattr(writing, "inserting_scales", lambda chapter: statistics.exact(0.9))
-    assert list(writing.fixed_facts(None).values()) == [False, True]
-
-
-def test_a_gain_with_other_clients_than_the_talks_is_remarked_on(chapter):
-    assert "where the talk had 250" in commit.of_the_talks(chapter)
-    chapter.parameters = chapter.parameters.model_copy(update={"commit_clients": 250})
-    assert commit.of_the_talks(chapter) == ""
+def test_later_no_page_is_logged_in_full(chapter):
+    wal.checkpointed(chapter)
+    log = chapter.table("checkpointed", "log")
+    assert (log[wal.LATER] < log[wal.AFTER] / 1.5).all()
 
 
 def test_copy_writes_less_log(chapter):
-    assert writing.copy_saves(writing.copy(chapter)) > 1.5
+    assert evidence.copy_saves(wal.copy(chapter)) > 1.5
 
 
-def test_the_two_scripts_differ_in_the_lock_alone():
-    together, alone = (commit.script(commit.INSERT, way) for way in (commit.TOGETHER, commit.ALONE))
-    assert together.replace("lock(:client_id)", "lock(0)") == alone != together
+def test_insertion_that_scales_was_divided_and_later_than_the_talk_thought(recorded):
+    one, several = load.by_clients(1), load.by_clients(wal.several())
+    record(recorded, "insertion", {one: {"records": 1.0}, several: {"records": 1.8}}, "records/s")
+    assert list(evidence.divided(recorded).values()) == [True, False]
+
+
+def test_insertion_that_does_not_scale_was_not_divided(recorded):
+    one, several = load.by_clients(1), load.by_clients(wal.several())
+    record(recorded, "insertion", {one: {"records": 1.0}, several: {"records": 0.9}}, "records/s")
+    assert list(evidence.divided(recorded).values()) == [False, False]
+
+
+# ---- group commit
+
+
+def test_a_gain_with_other_clients_than_the_talks_is_remarked_on(chapter, tmp_path):
+    assert "where the talk had 250" in evidence.clients_of_the_talk(chapter)
+    with small_chapter("scalability", tmp_path, commit_clients=250) as opened:
+        assert evidence.clients_of_the_talk(opened) == ""
+
+
+def test_commits_that_are_flushed_alone_share_no_flush(chapter):
+    commits.group_commit(chapter)
+    assert set(chapter.table("commits", "throughput")) == {
+        name for how in commits.COMMITS for name in commits.pair(*how)
+    }
+    assert "each flushed alone" in charts.together(chapter).description
+    many, few = (commits.pair(commits.INSERT, crowd) for crowd in (commits.MANY, commits.FEW))
+    assert evidence.gain_over(chapter, "commits", many, few).low > 0
+
+
+def test_a_flush_carries_one_commit_of_one_client_and_more_of_many(chapter):
+    commits.sweep(chapter)
+    commits.slowed_sweep(chapter)
+    one, many = commits.sizes(chapter)[0], commits.sizes(chapter)[-1]
+    for sweep in ("commit sweep", "slowed sweep"):
+        per_flush = chapter.table(sweep, "per flush").median()
+        few, most = (per_flush[commits.swept(commits.PLAIN, number)] for number in (one, many))
+        assert few <= 1 < most
+    description = charts.commits_over_clients(chapter).description
+    assert "slowed flush at 8" in description and commits.NOT_WAITED not in description
+    assert f"with {many}" in sentences.per_flush(chapter)
+    assert commits.DELAYED in sentences.ratios(chapter, "commit sweep")
+
+
+# ---- simulated machines
 
 
 def test_releases_take_fewer_and_fewer_locks():
-    taken = [sum(visit.times for visit in cores.visits(release, COSTS)) for release in cores.RELEASES]
-    assert taken[0] > taken[1] > taken[2]
-    writers = [sum(visit.times for visit in cores.write_visits(release, 8, COSTS, 1e-6)) for release in (cores.BEFORE, cores.AFTER)]
-    assert writers[0] > writers[1]
+    def taken(transaction):
+        return sum(visit.times for visit in transaction.visits)
+
+    before, first, after = (taken(model.lookup(release, COSTS)) for release in model.RELEASES)
+    assert before > first > after
+    writers = [model.tpcb(name, 8, COSTS, 1e-4, 1e-6) for name in (model.BEFORE, model.AFTER)]
+    assert taken(writers[0]) > taken(writers[1])
 
 
 def test_one_client_hardly_sees_the_patches_and_many_do():
     def gain(clients):
+        machine = model.machine(32, COSTS)
         before, after = (
-            play(cores.machine(32, COSTS), Transaction(COSTS.work, cores.visits(release, COSTS)), clients, transactions=500).throughput
-            for release in (cores.BEFORE, cores.AFTER)
+            play(machine, model.lookup(release, COSTS), clients, transactions=500).throughput
+            for release in (model.BEFORE, model.AFTER)
         )
         return after / before
 
@@ -189,140 +358,171 @@ def test_one_client_hardly_sees_the_patches_and_many_do():
 
 
 def test_the_simulated_single_client_is_what_play_comes_to():
-    lookup = Transaction(COSTS.work, cores.visits(cores.BEFORE, COSTS))
-    assert contention.alone(lookup) == pytest.approx(play(cores.machine(32, COSTS), lookup, 1, transactions=3000).throughput, rel=0.01)
-
-
-def test_waits_for_the_client_are_no_knee_inside_postgresql():
-    rows = [("CPU", "running", 1.0), ("Client", "ClientRead", 5.0), ("LWLock", "LockManager", 0.1)]
-    assert "number of processors" in words.knee(pd.DataFrame(rows, columns=["type", "event", "backends"]))
-    rows[2] = ("LWLock", "LockManager", 3.0)
-    assert "inside PostgreSQL" in words.knee(pd.DataFrame(rows, columns=["type", "event", "backends"]))
+    lookup = model.lookup(model.BEFORE, COSTS)
+    played = play(model.machine(32, COSTS), lookup, 1, transactions=3000).throughput
+    assert contention.alone(lookup) == pytest.approx(played, rel=0.01)
 
 
 def swept(gains):
-    rows = [(line, release, 32, value) for line, gain in gains.items() for release, value in ((cores.BEFORE, 1.0), (cores.AFTER, gain))]
+    rows = [
+        (line, release, 32, value)
+        for line, gain in gains.items()
+        for release, value in ((model.BEFORE, 1.0), (model.AFTER, gain))
+    ]
     return pd.DataFrame(rows, columns=["line", "release", "clients", "throughput"])
 
 
 def test_the_line_is_the_one_that_comes_nearest_to_the_talks_gain():
-    assert cores.talks_line(swept({1e-8: 1.5, 1e-7: 2.9, 2e-7: 0.9})) == 1e-7
+    assert large_machines.talks_line(swept({1e-8: 1.5, 1e-7: 2.9, 2e-7: 0.9})) == 1e-7
 
 
-def simulated(before, after, processors=32):
+def simulated(curves):
+    """Curves of releases on the talk's machine: release to clients to throughput, five blocks."""
     rows = [
-        (cores.THERE, release, processors, clients, block, value * (1 + block / 100))
-        for release, values in ((cores.BEFORE, before), (cores.AFTER, after)) for clients, value in values.items() for block in range(5)
-    ]  # fmt: skip
-    return pd.DataFrame(rows, columns=["lines", "release", "processors", "clients", "block", "throughput"])
+        (large_machines.THERE, release, 32, clients, block, value * (1 + block / 100))
+        for release, values in curves.items()
+        for clients, value in values.items()
+        for block in range(5)
+    ]
+    columns = ["lines", "release", "processors", "clients", "block", "throughput"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def test_gain_and_peak_are_marked_as_simulated():
-    frame = simulated({1: 1.0, 20: 12.0, 32: 10.0}, {1: 1.0, 20: 20.0, 32: 30.0})
-    gain, peak = cores.gain(frame, 32), cores.peak(frame)
+    frame = simulated(
+        {
+            model.BEFORE: {1: 1.0, 20: 12.0, 32: 10.0},
+            model.AFTER: {1: 1.0, 20: 20.0, 32: 30.0},
+        }
+    )
+    gain = evidence.gain(frame, large_machines.THERE)
+    peak = evidence.peak(frame)
     assert gain.estimate == pytest.approx(3) and gain.simulated and gain.enough
     assert peak.estimate == pytest.approx(32 / 20) and peak.simulated
     assert not statistics.median([1.0, 2.0, 3.0]).simulated
 
 
+FALLING = {
+    model.BEFORE: {1: 1.0, 20: 10.0, 32: 12.0, 64: 11.0},
+    model.FIRST: {1: 1.0, 20: 20.0, 32: 30.0, 64: 9.0},
+    model.AFTER: {1: 1.0, 20: 20.0, 32: 31.0, 64: 31.0},
+}
+
+
+def test_a_fall_beyond_the_processors_is_told_from_a_flat_curve():
+    frame = simulated(FALLING)
+    assert all(evidence.falling(frame).values())
+    flat = simulated(FALLING | {model.FIRST: dict.fromkeys(FALLING[model.FIRST], 31.0)})
+    assert list(evidence.falling(flat).values()) == [False] * 4
+
+
+def test_a_curve_that_still_rises_is_not_said_to_keep_anything():
+    curves = {
+        model.BEFORE: {1: 1.0, 64: 3.0},
+        model.FIRST: {1: 1.0, 24: 4.0, 64: 2.0},
+        model.AFTER: {1: 1.0, 64: 9.0},
+    }
+    sentence = sentences.fastest(simulated(curves))
+    assert (
+        "9.1 is fastest with 64 clients, as many as were tried; the first patch is fastest with 24"
+        " clients and keeps at least 50 %" in sentence
+    )
+
+
+def calibrate(chapter):
+    """Made-up observations of all that the simulation's costs are made of."""
+    times = {locks.EMPTY: 40.0, locks.ALONE: 240.0, locks.SAME: 900.0, locks.OTHER: 300.0}
+    record(chapter, "lock costs", {name: {"time": x} for name, x in times.items()}, "ns")
+    record(chapter, "handoff", {"handoff": {"elapsed": 20.0, "processor": 5.0}}, "µs")
+    numbers = load.client_counts(chapter)
+    record(chapter, "read", {load.by_clients(n): {"throughput": 1e4 * n} for n in numbers})
+
+
+def test_costs_are_calibrated_on_what_was_measured(recorded):
+    calibrate(recorded)
+    costs = model.typical(large_machines.calibrated(recorded))
+    assert costs.visit == pytest.approx(100e-9, rel=0.01)
+    assert costs.line == pytest.approx((225 - 100) / 5 * 1e-9, rel=0.01)
+    assert costs.switch == pytest.approx(5e-6, rel=0.01)
+    assert costs.rouse == pytest.approx(20e-6, rel=0.01)
+    assert costs.work == pytest.approx(1e-4, rel=0.01)
+    assert "Measured here" in sentences.constants(recorded)
+
+
+def test_a_gain_that_no_line_reaches_is_said_to_be_out_of_reach(recorded):
+    calibrate(recorded)
+    assert "No line" in sentences.line(recorded, swept({1e-8: 1.5, 1e-7: 2.1}))
+    assert "No line" not in sentences.line(recorded, swept({1e-8: 1.5, 1e-7: 3.4}))
+
+
+# ---- writers
+
+
 def test_waits_become_facts_only_where_there_are_waits():
-    found = pd.DataFrame(
-        [("asynchronous", "LWLock", "XactSLRU", 1.0), ("asynchronous", "CPU", "running", 9.0), ("synchronous", "IO", "WalSync", 5.0)],
+    written = pd.DataFrame(
+        [
+            ("asynchronous", "LWLock", "XactSLRU", 1.0),
+            ("asynchronous", "CPU", "running", 9.0),
+            ("synchronous", "IO", "WalSync", 5.0),
+        ],
         columns=["load", "type", "event", "backends"],
     )
-    assert list(writing.clog_facts(found).values()) == [True, False]
-    read = pd.DataFrame([(8, "LWLock", "ProcArray", 0.2), (8, "CPU", "running", 2.0)], columns=["clients", "type", "event", "backends"])
-    assert list(writing.proc_array_facts(found, read).values()) == [True, False, False]
+    assert list(evidence.commit_log(written).values()) == [True, False]
+    read = pd.DataFrame(
+        [(8, "LWLock", "ProcArray", 0.2), (8, "CPU", "running", 2.0)],
+        columns=["clients", "type", "event", "backends"],
+    )
+    assert list(evidence.process_array(written, read).values()) == [True, False, False]
+    locking = read.assign(variant=locks.FAST)
+    light = evidence.light_locks(written, read, locking)
+    assert list(light.values()) == [True, True, False, True]
+    assert "asynchronous commits, LWLock: XactSLRU" in charts.waits(read, written).description
 
 
-def test_an_idle_server_is_watched_without_a_connection(cluster):
+# ---- an idle server
+
+
+def watch(readings, others):
+    """A watch that is over, and saw these."""
     watched = idle.Watch.__new__(idle.Watch)
-    frames = [pd.DataFrame({"role": ["checkpointer", "postmaster"], "switches": [10 * n, 1000 * n]}, index=[7, 8]) for n in range(11)]
-    watched.readings = [(100.0 + n, frame) for n, frame in enumerate(frames)]
-    watched.others = {"other": 200}
-    watched.end = lambda least: None
-    found = idle.wakeups(SimpleNamespace(parameters=SimpleNamespace(idle_seconds=5)), watched)
-    assert found["role"].tolist() == ["checkpointer"] and idle.rate(found).estimate == pytest.approx(10)
-    assert list(idle.top_facts(watched, found).values()) == [True]
+    watched.readings, watched.others = readings, others
+    return watched
+
+
+def test_a_program_that_wakes_up_more_often_than_the_server(chapter):
+    readings = [(100.0 + n, pd.DataFrame()) for n in range(11)]
+    woken = pd.DataFrame({"role": ["checkpointer"]} | dict.fromkeys(range(5), 10.0))
+    assert evidence.wakeup_rate(woken).estimate == pytest.approx(10)
+    busy, quiet = watch(readings, {"other": 200}), watch(readings, {"other": 50})
+    assert list(evidence.busiest_program(busy, woken).values()) == [True]
+    assert list(evidence.busiest_program(quiet, woken).values()) == [False]
+    assert "checkpointer" in charts.wakeups(woken).description
 
 
 def test_a_watch_counts_the_wakeups_of_a_live_server(monkeypatch, chapter):
     monkeypatch.setattr(idle, "SETTLE", 0.0)
     monkeypatch.setattr(idle, "FRESH", 0.0)
-    watched = idle.Watch(chapter)
-    time.sleep(0.3)
-    watched.end(1.5)
-    found = idle.wakeups(SimpleNamespace(parameters=SimpleNamespace(idle_seconds=0)), watched)
-    assert {"checkpointer", "walwriter"} <= set(found["role"]) and idle.rate(found).low >= 0
-
-
-def test_a_fall_beyond_the_processors_is_told_from_a_flat_curve(monkeypatch):
-    monkeypatch.setattr(cores, "SWEEP", (1, 20, 32, 64))
-    curves = {cores.BEFORE: (1, 10, 12, 11), cores.FIRST: (1, 20, 30, 9), cores.AFTER: (1, 20, 31, 31)}
-    rows = [(cores.THERE, release, 32, n, block, value) for release, values in curves.items() for n, value in zip(cores.SWEEP, values) for block in range(5)]
-    frame = pd.DataFrame(rows, columns=["lines", "release", "processors", "clients", "block", "throughput"])
-    assert all(cores.falling_facts(frame).values())
-    frame.loc[frame["release"] == cores.FIRST, "throughput"] = 31.0
-    assert list(cores.falling_facts(frame).values()) == [False, False, False, False]
-
-
-# ---- servers and sessions with other settings
-
-
-def test_the_second_server_differs_from_the_first_in_what_was_asked_for_alone(monkeypatch, cluster):
-    with Cluster(settings={"cluster_name": "second"}) as other:
-        chapter = SimpleNamespace(cluster=lambda **settings: other if "cluster_name" in settings else cluster)
-        monkeypatch.setattr(bench, "server", lambda chapter: cluster)
-        monkeypatch.setattr(bench, "connections", lambda chapter: 20)
-
-        def set_(**settings):
-            on = bench.second(chapter, **settings)
-            assert on is other
-            return on._fetch("SELECT current_setting('work_mem'), current_setting('shared_buffers'), pg_postmaster_start_time()")
-
-        assert set_(work_mem="1MB")[0] == "1MB"
-        memory, pool, began = set_(shared_buffers="2MB")
-        assert (memory, pool) == ("4MB", "2MB")
-        assert set_(shared_buffers="2MB")[2] == began
-        other.stop()
-        assert set_(shared_buffers="2MB")[2] > began
-
-
-def test_sessions_have_a_setting_for_the_block(cluster):
-    with bench.sessions(cluster, synchronous_commit="off"):
-        assert cluster._fetch("SHOW synchronous_commit") == ("off",)
-    assert cluster._fetch("SHOW synchronous_commit") == ("on",)
-    with pytest.raises(CannotMeasure), bench.sessions(SimpleNamespace(owned=False, name="theirs"), synchronous_commit="off"):
-        pass
+    woken = idle.wakeups(chapter, idle.watch(chapter))
+    assert {"checkpointer", "walwriter"} <= set(woken["role"])
+    assert "postmaster" not in set(woken["role"]) and evidence.wakeup_rate(woken).low >= 0
 
 
 # ---- context switches
 
 
-def test_messages_of_a_transaction():
-    assert bench.messages(bench.LOOKUP, 10) == pytest.approx(1.2)
-    assert bench.messages(writing.WRITE, 8) == 8
+def counted(chapter, voluntary, involuntary, throughput=(1.0, 2.0, 2.05)):
+    """Switches per transaction of a made-up sweep over 1, 2 and 8 clients, for one message."""
+    metrics = ("voluntary", "involuntary", "throughput", "messages")
+    observed = {}
+    for n, *values in zip((1, 2, 8), voluntary, involuntary, throughput, (1.0,) * 3, strict=True):
+        observed[load.by_clients(n)] = dict(zip(metrics, values, strict=True))
+    record(chapter, "read", observed)
+    return clients.switches_per_transaction(chapter, "read")
 
 
-def test_a_sweep_counts_the_switches_of_its_backends(recording):
-    recording.parameters = recording.parameters.model_copy(update={"transactions": 4000})
-    statement = "SELECT pg_sleep(0.001), pg_sleep(0.001), pg_sleep(0.001), pg_sleep(0.001);\n"
-    found = bench.watched(recording, recording.server, statement, 2, 60, seed=1)
-    # it sleeps four times for itself, and once more if the next message isn't there yet
-    assert set(found) == set(bench.WATCHED) and 3.6 < found["voluntary"] < 5.5
-
-
-def test_a_server_that_cannot_be_looked_into_has_a_throughput_only(monkeypatch, recording):
-    monkeypatch.setattr(type(recording.server), "can", lambda server, capability: False)
-    assert set(bench.watched(recording, recording.server, "SELECT 1;\n", 2, 60, seed=1)) == {"throughput"}
-
-
-def counted(voluntary, involuntary, throughput=(1.0, 2.0, 2.05)):
-    """A chapter whose sweep over three numbers of clients has these switches, for one message."""
-    values = {"voluntary": voluntary, "involuntary": involuntary, "messages": (1.0,) * 3, "throughput": throughput}
-    frames = {metric: pd.DataFrame({reading.clients(n): [x * (1 + k / 1000) for k in range(7)] for n, x in zip((1, 2, 8), row)}) for metric, row in values.items()}
-    ratio = lambda experiment, metric, arm, base: statistics.ratio(frames[metric][arm], frames[metric][base])
-    return SimpleNamespace(table=lambda experiment, metric: frames[metric], ratio=ratio)
+def sampled(waiting):
+    rows = [("CPU", "running", 3.0), ("Lock", "tuple", waiting)][: 2 if waiting else 1]
+    return pd.DataFrame(rows, columns=["type", "event", "backends"])
 
 
 @pytest.mark.parametrize(
@@ -333,70 +533,101 @@ def counted(voluntary, involuntary, throughput=(1.0, 2.0, 2.05)):
         ((0.1, 0.4, 1.0), (0.9, 0.6, 0.0), "switches are no more than the messages"),
     ],
 )
-def test_switches_beyond_the_messages_name_the_cause(voluntary, involuntary, said):
-    chapter = counted(voluntary, involuntary)
-    sentence = words.switched(chapter, "read")
+def test_switches_beyond_the_messages_name_the_cause(recorded, voluntary, involuntary, said):
+    switches = counted(recorded, voluntary, involuntary)
+    sentence = sentences.switched(recorded, "read", switches, sampled(0.0))
     assert said in sentence and "2 clients." in sentence
-    assert turns.bend(chapter, "read") == 2
+    assert evidence.bend(recorded, "read") == 2
 
 
 @pytest.mark.parametrize(
     ("throughput", "sleeps", "said"),
-    [((1.0, 3.0, 3.0), 0.4, "it sleeps less often"), ((1.0, 3.0, 3.0), 1.0, "not because backends sleep less"), ((1.0, 1.9, 1.9), 0.4, None)],
+    [
+        ((1.0, 3.0, 3.0), 0.4, "it sleeps less often"),
+        ((1.0, 3.0, 3.0), 1.0, "not because backends sleep less"),
+        ((1.0, 1.9, 1.9), 0.4, None),
+    ],
 )
-def test_more_than_linear_throughput_is_told_with_what_the_switches_say(throughput, sleeps, said):
-    sentence = words.switched(counted((1.0, sleeps, sleeps), (0, 0, 0), throughput), "read")
+def test_more_than_linear_throughput_is_told_with_what_the_switches_say(
+    recorded, throughput, sleeps, said
+):
+    switches = counted(recorded, (1.0, sleeps, sleeps), (0, 0, 0), throughput)
+    sentence = sentences.switched(recorded, "read", switches, sampled(0.0))
     assert said in sentence if said else "linear" not in sentence
 
 
 @pytest.mark.parametrize(
     ("sleeps", "waiting", "said"),
-    [(1, 0.0, "no active backend waits inside PostgreSQL then. Neither"), (1, 0.1, "3.2 % of the active backends"), (1, 1.0, "few and long"), (2, 1.0, "Both name"), (2, 0.1, "many and short")],
+    [
+        (1, 0.0, "no active backend waits inside PostgreSQL then. Neither"),
+        (1, 0.1, "3.2 % of the active backends"),
+        (1, 1.0, "few and long"),
+        (2, 1.0, "Both name"),
+        (2, 0.1, "many and short"),
+    ],
 )
-def test_wait_events_are_told_beside_the_switches(sleeps, waiting, said):
-    rows = [("CPU", "running", 3.0), ("Lock", "tuple", waiting)][: 2 if waiting else 1]
-    sentence = words.switched(counted((1, 1, sleeps), (0, 0, 0)), "read", pd.DataFrame(rows, columns=["type", "event", "backends"]))
+def test_wait_events_are_told_beside_the_switches(recorded, sleeps, waiting, said):
+    switches = counted(recorded, (1, 1, sleeps), (0, 0, 0))
+    sentence = sentences.switched(recorded, "read", switches, sampled(waiting))
     assert said in sentence and ("Lock:tuple" in sentence) == bool(waiting)
 
 
-def test_a_sweep_without_counts_has_no_sentence():
-    assert words.switched(SimpleNamespace(table=lambda experiment, metric: pd.DataFrame()), "read") is None
+def test_sweeps_without_counts_are_set_aside(recorded):
+    record(recorded, "read", {load.by_clients(1): {"throughput": 1.0}})
+    assert recorded.attempt(clients.switches_per_transaction, "read") is None
+    assert recorded.show(charts.switches) is None
 
 
 def test_call_chains_become_causes_and_the_postmasters_are_left_out():
     chains = pd.DataFrame(
         [
             (("schedule", "epoll_wait", "WaitEventSetWait", "secure_read", "PostgresMain"), 6),
-            (("schedule", "PGSemaphoreLock", "LWLockAcquire", "PostgresMain", "BackendMain", "ServerLoop"), 3),
+            (
+                (
+                    "schedule",
+                    "PGSemaphoreLock",
+                    "LWLockAcquire",
+                    "PostgresMain",
+                    "BackendMain",
+                    "ServerLoop",
+                ),
+                3,
+            ),
             (("schedule", "irqentry_exit_to_user_mode", "_bt_first", "[unknown]"), 1),
-            (("schedule", "epoll_wait", "WaitEventSetWait", "ServerLoop.isra.0", "PostmasterMain"), 90),
+            (
+                (
+                    "schedule",
+                    "epoll_wait",
+                    "WaitEventSetWait",
+                    "ServerLoop.isra.0",
+                    "PostmasterMain",
+                ),
+                90,
+            ),
         ],
         columns=["chain", "samples"],
     )
-    found = turns.causes(chains)
-    assert dict(found.itertuples(index=False)) == {"the client": 6, "a lightweight lock": 3, turns.TURN: 1}
-    assert "30.0 % of the writers' 10 switches" in words.chains(found.assign(load="writers"))
-    assert "a lightweight lock" in drawn.call_chains(found.assign(load="writers")).description
-    assert words.chains(None) is None and drawn.call_chains(None) is None
-
-
-def test_a_curve_that_still_rises_is_not_said_to_keep_anything(monkeypatch):
-    curves = {cores.BEFORE: pd.Series({1: 1.0, 64: 3.0}), cores.FIRST: pd.Series({1: 1.0, 24: 4.0, 64: 2.0}), cores.AFTER: pd.Series({1: 1.0, 64: 9.0})}
-    monkeypatch.setattr(cores, "curve", lambda simulated, release: curves[release])
-    sentence = words.flat(pd.DataFrame())
-    assert "9.1 is fastest with 64 clients, as many as were tried; the first patch is fastest with 24 clients and keeps at least 50 %" in sentence
+    switches = clients.by_cause(chains)
+    assert dict(switches.itertuples(index=False)) == {
+        "the client": 6,
+        "a lightweight lock": 3,
+        clients.PREEMPTED: 1,
+    }
+    assert "30.0 % of the writers' 10 switches" in sentences.chains(switches.assign(load="writers"))
+    assert "a lightweight lock" in charts.call_chains(switches.assign(load="writers")).description
 
 
 @pytest.mark.parametrize(
     ("peak", "said"),
-    [((4.65, 2.0, 9.0), "at 5 [2, 9]"), ((4.65, 4.9e-08, float("inf")), "at 5 clients, but"), ((4.65, 0.1, 9.0), "at 9.0 clients at most"), ((0.5, 0.1, 9.0), "beyond one"), ((float("inf"), 3, float("inf")), "no peak.")],
+    [
+        ((4.65, 2.0, 9.0), "at 5 [2, 9]"),
+        ((4.65, 4.9e-08, float("inf")), "at 5 clients, but"),
+        ((4.65, 0.1, 9.0), "at 9.0 clients at most"),
+        ((0.5, 0.1, 9.0), "beyond one"),
+        ((float("inf"), 3, float("inf")), "no peak."),
+    ],
 )
 def test_a_peak_is_told_as_far_as_its_interval_has_ends(peak, said):
     part = statistics.Interval(0.1, 0.05, 0.2, 4)
-    assert said in words.law(SimpleNamespace(sigma=part, kappa=part, peak=statistics.Interval(*peak, 4)), "lookups")
-
-
-def test_a_gain_that_no_line_reaches_is_said_to_be_out_of_reach(monkeypatch):
-    monkeypatch.setattr(cores, "calibrated", lambda chapter: [COSTS] * 5)
-    assert "No line" in words.line(None, swept({1e-8: 1.5, 1e-7: 2.1}))
-    assert "No line" not in words.line(None, swept({1e-8: 1.5, 1e-7: 3.4}))
+    law = statistics.USL(part, sigma=part, kappa=part, peak=statistics.Interval(*peak, 4))
+    assert said in sentences.law(law, "lookups")

@@ -10,21 +10,29 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 
-from pgrerun import charts, claims, published, runs, scoreboard, statistics
-from pgrerun.claims import Judgement, Predicate, Verdict
-from pgrerun.scoreboard import NOT_RUN
-from pgrerun.statistics import Interval
+from pgrerun.page import charts
+from pgrerun.record import claims, printed, runs, statistics
+from pgrerun.record.claims import Judgement, Predicate, Verdict
+from pgrerun.record.statistics import Interval
+from pgrerun.site import scoreboard
+from pgrerun.site.scoreboard import NOT_RUN
 
 ROOT = Path(__file__).resolve().parent.parent
 LEDGER = claims.ledger()
 ENVIRONMENT = {
-    "parameters": {"profile": "ci", "pairs": 7}, "server": {"name": "the wheel", "version": "18.6"}, "commit": "c" * 40,
+    "parameters": {"profile": "ci", "pairs": 7},
+    "server": {"name": "the wheel", "version": "18.6"},
+    "commit": "c" * 40,
     "machine": {"cpu_model": "A CPU", "cpus": 2, "memory_bytes": 2**33, "distribution": "Debian"},
-}  # fmt: skip
+}
 
 
 def of(chapter, predicate):
-    return [claim for claim in LEDGER.values() if claim.chapter == chapter and claim.predicate is predicate]
+    return [
+        claim
+        for claim in LEDGER.values()
+        if claim.chapter == chapter and claim.predicate is predicate
+    ]
 
 
 RATIO, OTHER = of("tp1", Predicate.RATIO)[:2]
@@ -32,7 +40,9 @@ FACTS = of("tp1", Predicate.FACTS)[0]
 BUG = of("tp1", Predicate.BUG)[0]
 FOUND = {
     RATIO.id: Judgement(RATIO, Verdict.WEAKER, Interval(1.2, 1.1, 1.3, 7)),
-    OTHER.id: Judgement(OTHER, Verdict.NOT_RESOLVED, Interval(1.0, 0.5, 2.0, 7), "no effect can't be excluded"),
+    OTHER.id: Judgement(
+        OTHER, Verdict.NOT_RESOLVED, Interval(1.0, 0.5, 2.0, 7), "no effect can't be excluded"
+    ),
     FACTS.id: Judgement(FACTS, Verdict.WEAKER, {"it <is>": True, "it was": False}),
     BUG.id: Judgement(BUG, Verdict.NOT_TESTABLE, None, "there is no perf", "perf"),
 }
@@ -54,7 +64,12 @@ def record(tmp_path, monkeypatch):
 
 
 def board(judged):
-    return BeautifulSoup(scoreboard.board(judged, lambda claim: f"results/{claim.chapter}.html#{claim.id}", {"tp1": "TP1"}), "html.parser")
+    return BeautifulSoup(
+        scoreboard.board(
+            judged, lambda claim: f"results/{claim.chapter}.html#{claim.id}", {"tp1": "TP1"}
+        ),
+        "html.parser",
+    )
 
 
 def test_a_record_gives_back_the_judgements_that_went_in(record):
@@ -63,7 +78,11 @@ def test_a_record_gives_back_the_judgements_that_went_in(record):
 
 
 def test_infinite_ends_survive_the_record(record):
-    endless = {RATIO.id: Judgement(RATIO, Verdict.HOLDS, Interval(9.0, 2.0, float("inf"), 7, 0.95, "simulated, bootstrap"))}
+    endless = {
+        RATIO.id: Judgement(
+            RATIO, Verdict.HOLDS, Interval(9.0, 2.0, float("inf"), 7, 0.95, "simulated, bootstrap")
+        )
+    }
     assert scoreboard.judgements(scoreboard.records(record("mine", endless))) == endless
 
 
@@ -77,16 +96,27 @@ def test_a_verdict_by_another_rule_than_the_ledger_s_counts_as_not_run():
 def test_the_tally_has_every_claim_once():
     assert scoreboard.tally({}) == {NOT_RUN: len(LEDGER)}
     counted = scoreboard.tally(FOUND)
-    assert counted == {"weaker": 2, "not resolved": 1, "not testable here": 1, NOT_RUN: len(LEDGER) - 4}
+    assert counted == {
+        "weaker": 2,
+        "not resolved": 1,
+        "not testable here": 1,
+        NOT_RUN: len(LEDGER) - 4,
+    }
     assert set(map(str, scoreboard.COLOURS)) == set(scoreboard.ORDER)
 
 
 def test_the_headline_counts_in_words_and_bars():
     page = BeautifulSoup(scoreboard.headline(FOUND), "html.parser")
-    assert page.p.get_text() == (
-        f"Of 4 claims: 2 are weaker, 1 is not resolved, 1 is not testable here. {len(LEDGER) - 4} claims of {len(LEDGER)} have not been run here."
+    assert (
+        page.p.get_text() == "Of 4 claims: 2 are weaker, 1 is not resolved, 1 is not testable here."
+        f" {len(LEDGER) - 4} claims of {len(LEDGER)} have not been run here."
     )
-    assert [bar.get_text() for bar in page.find_all("li")] == ["2 weaker", "1 not resolved", "1 not testable here", f"{len(LEDGER) - 4} not run"]
+    assert [bar.get_text() for bar in page.find_all("li")] == [
+        "2 weaker",
+        "1 not resolved",
+        "1 not testable here",
+        f"{len(LEDGER) - 4} not run",
+    ]
     assert page.find_all("a")[1]["href"] == "scoreboard.html?verdict=not+resolved"
 
 
@@ -96,40 +126,64 @@ def test_every_claim_is_on_the_board_with_its_verdict_and_its_place():
     assert [row["id"] for row in rows] == list(LEDGER)
     assert Counter(row["data-verdict"] for row in rows) == scoreboard.tally(FOUND)
     for row, claim in zip(rows, LEDGER.values()):
-        assert (row["data-document"], row["data-chapter"], row["data-kind"]) == (claim.document, claim.chapter, claim.kind)
+        assert (row["data-document"], row["data-chapter"], row["data-kind"]) == (
+            claim.document,
+            claim.chapter,
+            claim.kind,
+        )
         assert row.select_one("a.verdict")["href"] == f"results/{claim.chapter}.html#{claim.id}"
         cells = [cell.get_text() for cell in row.select("td")]
-        assert claim.claim in cells[0] and cells[1].startswith(claim.published_value) and cells[4] == row["data-verdict"]
+        assert (
+            claim.claim in cells[0]
+            and cells[1].startswith(claim.published_value)
+            and cells[4] == row["data-verdict"]
+        )
         assert ("★" in cells[0]) == claim.headline
     printed, found = (cell.get_text() for cell in page.select_one(f"#{RATIO.id}").select("td")[1:3])
-    assert printed == f"{RATIO.published_value}judged against {RATIO.printed:.4g}" and found == f"1.20 [1.10, 1.30]{RATIO.quantity}"
+    assert (
+        printed == f"{RATIO.published_value}judged against {RATIO.printed:.4g}"
+        and found == f"1.20 [1.10, 1.30]{RATIO.quantity}"
+    )
     assert page.select_one(f"#{BUG.id}").select("td")[2].get_text() == "there is no perf"
 
 
 def test_the_filters_offer_what_there_is():
     page = board(FOUND)
-    choices = {select["name"]: [option["value"] for option in select.find_all("option")][1:] for select in page.select("select")}
-    assert set(choices["document"]) == set(published.DOCUMENTS)
+    choices = {
+        select["name"]: [option["value"] for option in select.find_all("option")][1:]
+        for select in page.select("select")
+    }
+    assert set(choices["document"]) == set(printed.DOCUMENTS)
     assert set(choices["chapter"]) == {claim.chapter for claim in LEDGER.values()}
     assert choices["verdict"] == list(scoreboard.tally(FOUND))
     assert page.form.has_attr("hidden")  # nothing can filter without the script
 
 
 def places(picture, kind):
-    mark = {"measured": r'cx="([\d.]+)"', "printed": r"M([\d.]+) [\d.]+l5", "nothing": r'class="nothing" d="M([\d.]+)'}[kind]
+    mark = {
+        "measured": r'cx="([\d.]+)"',
+        "printed": r"M([\d.]+) [\d.]+l5",
+        "nothing": r'class="nothing" d="M([\d.]+)',
+    }[kind]
     return [float(x) for x in re.findall(mark, picture)]
 
 
 def test_an_effect_is_drawn_in_order_and_inside_its_picture():
     picture = scoreboard.effect(FOUND[RATIO.id])
-    (none,), (found,), (printed,) = (places(picture, kind) for kind in ("nothing", "measured", "printed"))
+    (none,), (found,), (printed,) = (
+        places(picture, kind) for kind in ("nothing", "measured", "printed")
+    )
     assert 0 < none < found < printed < 132  # 1, 1.2 and the printed effect, which is larger
     assert f"printed {RATIO.printed:.4g}" in picture and "1.20 [1.10, 1.30]" in picture
 
 
 def test_facts_are_squares_and_a_bug_is_nothing():
     picture = scoreboard.effect(FOUND[FACTS.id])
-    assert picture.count("<rect") == 2 and picture.count('fill="none"') == 1 and "1 of 2 facts" in picture
+    assert (
+        picture.count("<rect") == 2
+        and picture.count('fill="none"') == 1
+        and "1 of 2 facts" in picture
+    )
     assert scoreboard.effect(FOUND[BUG.id]) == ""
     assert scoreboard.effect(Judgement(BUG, Verdict.FIXED, False)) == ""
 
@@ -137,12 +191,25 @@ def test_facts_are_squares_and_a_bug_is_nothing():
 def test_simulated_and_measured_share_no_mark():
     simulated = Judgement(RATIO, Verdict.WEAKER, statistics.simulated(FOUND[RATIO.id].evidence))
     picture = scoreboard.effect(simulated)
-    assert charts.MARKS["measured"].colour not in picture and "circle" not in picture and charts.MARKS["simulated"].colour in picture
+    assert (
+        charts.MARKS["measured"].colour not in picture
+        and "circle" not in picture
+        and charts.MARKS["simulated"].colour in picture
+    )
 
 
 @pytest.mark.parametrize(
     "values",
-    [[1.0], [0.0, 0.0], [2.0, 2.0, 2.0], [-1.0, 5.0], [0.0, float("inf")], [float("-inf"), float("inf")], [1e-9, 1e9], [1.0, float("inf")]],
+    [
+        [1.0],
+        [0.0, 0.0],
+        [2.0, 2.0, 2.0],
+        [-1.0, 5.0],
+        [0.0, float("inf")],
+        [float("-inf"), float("inf")],
+        [1e-9, 1e9],
+        [1.0, float("inf")],
+    ],
 )
 def test_any_numbers_have_a_place_in_their_order(values):
     place = scoreboard._axis(values)
@@ -153,13 +220,18 @@ def test_any_numbers_have_a_place_in_their_order(values):
 def contrast(a, b):
     def luminance(colour):
         parts = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
-        return sum(w * (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4) for w, p in zip((0.2126, 0.7152, 0.0722), parts))
+        return sum(
+            w * (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4)
+            for w, p in zip((0.2126, 0.7152, 0.0722), parts)
+        )
 
     high, low = sorted((luminance(a), luminance(b)), reverse=True)
     return (high + 0.05) / (low + 0.05)
 
 
-@pytest.mark.parametrize("verdict, page", list(itertools.product(scoreboard.ORDER, ["#ffffff", "#121212"])))
+@pytest.mark.parametrize(
+    "verdict, page", list(itertools.product(scoreboard.ORDER, ["#ffffff", "#121212"]))
+)
 def test_verdicts_are_seen_in_both_themes(verdict, page):
     assert contrast(scoreboard.COLOURS[verdict], page) >= 3
 
@@ -170,26 +242,44 @@ def test_then_and_now_has_both_ends_of_every_measured_ratio(record):
     rows = next(iter(spec["datasets"].values()))
     assert len(rows) == 4
     then, now = (row for row in rows if row["series"].startswith(RATIO.id))
-    assert (then["kind"], then["x"], then["value"]) == ("printed", 1990, max(RATIO.printed, 1 / RATIO.printed))
+    assert (then["kind"], then["x"], then["value"]) == (
+        "printed",
+        1990,
+        max(RATIO.printed, 1 / RATIO.printed),
+    )
     assert (now["kind"], str(now["x"])) == ("measured", found["tp1"].finished[:4])
-    wide, narrow = sorted((FOUND[RATIO.id].evidence.estimate, FOUND[RATIO.id].evidence.inverse().estimate), reverse=True)
+    wide, narrow = sorted(
+        (FOUND[RATIO.id].evidence.estimate, FOUND[RATIO.id].evidence.inverse().estimate),
+        reverse=True,
+    )
     assert now["value"] == (wide if RATIO.printed > 1 else narrow)
     assert scoreboard.then_and_now({}) is None
 
 
 def test_an_effect_printed_below_one_is_turned_round_with_its_interval():
-    claim = next(claim for claim in LEDGER.values() if claim.predicate is Predicate.RATIO and claim.printed < 1)
+    claim = next(
+        claim
+        for claim in LEDGER.values()
+        if claim.predicate is Predicate.RATIO and claim.printed < 1
+    )
     then, now = scoreboard._ends(Judgement(claim, Verdict.HOLDS, Interval(0.5, 0.4, 0.8, 7)), 2026)
-    assert then["value"] == 1 / claim.printed and (now["low"], now["value"], now["high"]) == (1.25, 2.0, 2.5)
+    assert then["value"] == 1 / claim.printed and (now["low"], now["value"], now["high"]) == (
+        1.25,
+        2.0,
+        2.5,
+    )
 
 
 def test_the_disagreements_are_all_there():
     rows = scoreboard.disagreements()
-    assert len(rows) == sum(len(published.disagreements(chapter)) for chapter in published.CHAPTERS)
-    page = BeautifulSoup(scoreboard.disagreement_tables({"tp1": "TP1"}, lambda chapter: f"results/{chapter}.html"), "html.parser")
+    assert len(rows) == sum(len(printed.disagreements(chapter)) for chapter in printed.CHAPTERS)
+    page = BeautifulSoup(
+        scoreboard.disagreement_tables({"tp1": "TP1"}, lambda chapter: f"results/{chapter}.html"),
+        "html.parser",
+    )
     assert len(page.select("tbody tr")) == len(rows)
     assert page.select_one("caption a[href='results/tp1.html']").get_text() == "TP1"
-    for row in published.disagreements("tp1").itertuples():
+    for row in printed.disagreements("tp1").itertuples():
         assert row.recomputed in page.get_text() and row.where in page.get_text()
 
 
@@ -197,7 +287,9 @@ def test_the_disagreements_are_all_there():
 
 
 def words(found):
-    return BeautifulSoup(scoreboard.your_run(found, lambda claim: f"scoreboard.html#{claim}"), "html.parser")
+    return BeautifulSoup(
+        scoreboard.your_run(found, lambda claim: f"scoreboard.html#{claim}"), "html.parser"
+    )
 
 
 def test_verdicts_that_differ_are_told_with_a_reason(record):
@@ -210,15 +302,27 @@ def test_verdicts_that_differ_are_told_with_a_reason(record):
     other = json.loads(json.dumps(ENVIRONMENT))
     other["machine"] |= {"cpus": 64, "load_average": [9.0]}
     mine = scoreboard.records(record("mine", FOUND, other))
-    later = dataclasses.replace(mine["tp1"], finished="2099-01-01T00:00:00+00:00")  # the clock's second may be the same
+    later = dataclasses.replace(
+        mine["tp1"], finished="2099-01-01T00:00:00+00:00"
+    )  # the clock's second may be the same
     page = words({"tp1": later})
     differing, surroundings = page.find_all("table")
-    why = {row.td.get_text(): [cell.get_text() for cell in row.find_all("td")][1:] for row in differing.tbody.find_all("tr")}
+    why = {
+        row.td.get_text(): [cell.get_text() for cell in row.find_all("td")][1:]
+        for row in differing.tbody.find_all("tr")
+    }
     assert set(why) == {RATIO.id, OTHER.id, BUG.id}
-    assert why[RATIO.id] == ["weaker (1.20 [1.10, 1.30])", "holds (9.0 [8.0, 10.0])", "the measured effects differ"]
+    assert why[RATIO.id] == [
+        "weaker (1.20 [1.10, 1.30])",
+        "holds (9.0 [8.0, 10.0])",
+        "the measured effects differ",
+    ]
     assert why[OTHER.id][2] == "here, no effect can't be excluded"
     assert why[BUG.id][2] == "here, perf is missing"
-    assert [[cell.get_text() for cell in row.find_all("td")] for row in surroundings.tbody.find_all("tr")] == [["machine: cpus", "64", "2", "all"]]
+    assert [
+        [cell.get_text() for cell in row.find_all("td")]
+        for row in surroundings.tbody.find_all("tr")
+    ] == [["machine: cpus", "64", "2", "all"]]
     assert "3 verdicts differ" in page.p.get_text()
 
 
@@ -235,7 +339,14 @@ def test_a_page_says_what_it_was_made_from(record):
     found = scoreboard.records(record("mine", FOUND))["tp1"]
     page = BeautifulSoup(scoreboard.page_record(found, {"Data": "tp1-charts.zip"}), "html.parser")
     said = page.p.get_text()
-    for word in ("“mine”", "profile ci", "PostgreSQL 18.6 (the wheel)", "A CPU with 2 processors and 8.0 GiB", "commit cccccccccc.", found.finished):
+    for word in (
+        "“mine”",
+        "profile ci",
+        "PostgreSQL 18.6 (the wheel)",
+        "A CPU with 2 processors and 8.0 GiB",
+        "commit cccccccccc.",
+        found.finished,
+    ):
         assert word in said
     assert page.a["href"] == "tp1-charts.zip" and page.a.has_attr("download")
 
@@ -244,14 +355,22 @@ def test_a_page_says_what_it_was_made_from(record):
 
 
 def test_the_picture_has_a_square_for_each_claim_in_its_verdicts_colour(record):
-    picture = BeautifulSoup(scoreboard.picture(scoreboard.records(record("mine", FOUND))), "html.parser")
-    squares = Counter(square.get("fill") if square.get("fill") != "none" else square["stroke"] for square in picture.find_all("rect"))
+    picture = BeautifulSoup(
+        scoreboard.picture(scoreboard.records(record("mine", FOUND))), "html.parser"
+    )
+    squares = Counter(
+        square.get("fill") if square.get("fill") != "none" else square["stroke"]
+        for square in picture.find_all("rect")
+    )
     names = [one.get_text() for one in picture.find_all("tspan")]
     assert sum(squares.values()) == len(LEDGER) + len(names) and sum(map(int, names)) == len(LEDGER)
     assert squares[scoreboard.COLOURS[Verdict.WEAKER]] == 2 + 1  # and its key
     assert "A CPU" in picture.get_text() and "PostgreSQL 18.6" in picture.title.get_text()
     width, height = (float(picture.svg[name]) for name in ("width", "height"))
-    assert all(float(square["x"]) + 11 <= width and float(square["y"]) + 11 <= height for square in picture.find_all("rect"))
+    assert all(
+        float(square["x"]) + 11 <= width and float(square["y"]) + 11 <= height
+        for square in picture.find_all("rect")
+    )
 
 
 def test_the_picture_of_no_run_says_so():
@@ -260,5 +379,7 @@ def test_the_picture_of_no_run_says_so():
 
 def test_the_readmes_picture_shows_the_published_run():
     kept = ROOT / ".github" / "scoreboard.svg"
-    assert kept.read_text(encoding="utf-8") == scoreboard.picture(scoreboard.published_records()), "make picture draws it again"
+    assert kept.read_text(encoding="utf-8") == scoreboard.picture(scoreboard.published_records()), (
+        "make picture draws it again"
+    )
     assert ".github/scoreboard.svg" in (ROOT / "README.md").read_text()

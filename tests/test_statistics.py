@@ -4,19 +4,22 @@ import math
 
 import numpy as np
 import pytest
+import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pgrerun import statistics
-from pgrerun.statistics import Interval
+from pgrerun.record import statistics
+from pgrerun.record.statistics import Interval
 
 SPREAD = math.sqrt(math.log(1 + 0.03**2))  # lognormal with a coefficient of variation of 3 %
 
 
 def pair(rng, n, effect=1.0, outlier_share=0.0):
-    """Times of two arms: 3 % noise each, a drift of 10 % that both share, some outliers x1.5."""
+    """Times of two variants: 3 % noise each, 10 % drift that both share, some outliers x1.5."""
     drift = np.exp(rng.normal(0, 0.1, n))
-    noise = lambda: np.exp(rng.normal(0, SPREAD, n)) * np.where(rng.random(n) < outlier_share, 1.5, 1.0)
+    noise = lambda: (
+        np.exp(rng.normal(0, SPREAD, n)) * np.where(rng.random(n) < outlier_share, 1.5, 1.0)
+    )
     return effect * drift * noise(), drift * noise()
 
 
@@ -29,7 +32,8 @@ def test_ratio_interval_covers_the_true_ratio(n, outlier_share, monkeypatch):
     for _ in range(trials):
         found = statistics.ratio(*pair(rng, n, 1.2, outlier_share))
         covered += found.low <= 1.2 <= found.high
-    # 95 % nominal; the standard error of 400 trials is 1 %. A bare bootstrap of medians gets 88 % at n=7.
+    # 95 % nominal; the standard error of 400 trials is 1 %. A bare bootstrap of medians gets 88 %
+    # at n=7.
     assert 0.92 <= covered / trials <= 0.985
 
 
@@ -61,7 +65,9 @@ def test_ratio_is_reproducible_and_pairs_matter():
     a, b = pair(np.random.default_rng(5), 9, 1.2)
     assert statistics.ratio(a, b) == statistics.ratio(a, b)
     paired, mixed = statistics.ratio(a, b), statistics.ratio(a, b[::-1])
-    assert mixed.high / mixed.low > paired.high / paired.low  # the shared drift cancels only in pairs
+    assert (
+        mixed.high / mixed.low > paired.high / paired.low
+    )  # the shared drift cancels only in pairs
 
 
 def test_few_pairs_give_an_interval_but_no_licence_for_a_verdict():
@@ -105,12 +111,84 @@ def test_any_sample_gives_an_ordered_interval(values):
     assert min(values) <= found.estimate <= max(values)
 
 
-@pytest.mark.parametrize(
-    ("a", "b"), [([], []), ([1, 2], [1]), ([1, 0], [1, 1]), ([1, math.nan], [1, 1]), ([1, -2], [1, 1])]
-)
-def test_values_that_make_no_ratio_are_refused(a, b):
+@pytest.mark.parametrize(("a", "b"), [([], []), ([1, 2], [1])])
+def test_what_makes_no_pairs_is_refused(a, b):
     with pytest.raises(ValueError):
         statistics.ratio(a, b)
+
+
+IMPOSSIBLE = [0.0, -2.0, math.nan, math.inf, -math.inf]
+
+
+@pytest.mark.parametrize("bad", IMPOSSIBLE)
+def test_a_ratio_of_what_cannot_be_is_disturbed_and_never_enough(bad):
+    a, b = [2.0, 2.2, bad, 1.8, 2.1, 2.0, 1.9], [1.0] * 7
+    for found in (
+        statistics.ratio(a, b),
+        statistics.ratio(b, a).inverse(),
+        statistics.log_t_ratio(a, b),
+    ):
+        assert found.disturbed and not found.enough and found.n == 0
+        assert found.estimate == pytest.approx(2.0) and (found.low, found.high) == (0, math.inf)
+    assert statistics.ratio_of_medians(a, b).disturbed
+    assert statistics.noise_floor(a, b).floor == math.inf
+    assert not statistics.equivalent(statistics.ratio(a, b), 0.05)
+
+
+@pytest.mark.parametrize("bad", IMPOSSIBLE)
+def test_without_any_value_that_can_be_there_is_no_estimate(bad):
+    found = statistics.ratio([bad], [1.0])
+    assert math.isnan(found.estimate) and found.disturbed and not found.enough
+    assert found.times(2).disturbed and found.inverse().disturbed
+
+
+@pytest.mark.parametrize("bad", IMPOSSIBLE[2:])
+def test_a_median_and_a_mean_of_what_is_not_finite_are_disturbed(bad):
+    for found in (statistics.median([1.0, 3.0, bad]), statistics.mean([1.0, 3.0, bad])):
+        assert found.disturbed and found.estimate == 2 and not found.enough
+    assert not statistics.median([-1.0, 0.0, 1.0]).disturbed  # those have no ratio, but a median
+
+
+@pytest.mark.parametrize("bad", IMPOSSIBLE)
+def test_fits_to_what_cannot_be_are_disturbed(bad):
+    measured = throughput(0.1, 0.004)
+    measured[3] = bad
+    found = statistics.scalability(CLIENTS, measured)
+    assert all(x.disturbed for x in (found.scale, found.sigma, found.kappa, found.peak))
+    assert np.isnan(found.predict([1, 2])).all()
+    assert statistics.exponent([1, 2, 4], [1, bad, 4]).disturbed
+
+
+def reference_order_statistics(x, confidence):
+    """Hettmansperger and Sheather's interval from their formula; None where there is none."""
+    x, n = np.sort(x), len(x)
+
+    def coverage(k):  # of [x_k, x_(n+1-k)], counted from 1
+        return 1 - 2 * scipy.stats.binom.cdf(k - 1, n, 0.5)
+
+    usable = [k for k in range(1, n // 2 + 1) if coverage(k) >= confidence]
+    if not usable:
+        return None
+    k = max(usable)
+    inner = (coverage(k) - confidence) / (coverage(k) - coverage(k + 1))
+    weight = (n - k) * inner / (k + (n - 2 * k) * inner)
+    low = (1 - weight) * x[k - 1] + weight * x[k]
+    return low, (1 - weight) * x[n - k] + weight * x[n - k - 1]
+
+
+@given(
+    st.lists(st.floats(0.01, 100), min_size=2, max_size=60), st.sampled_from([0.8, 0.9, 0.95, 0.99])
+)
+def test_scipys_interval_of_a_median_is_the_papers_and_few_values_give_their_range(x, confidence):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(statistics, "RESAMPLES", 99)
+        found = statistics.median(x, confidence=confidence)
+    expected = reference_order_statistics(x, confidence) or (min(x), max(x))
+    slack = 1e-9 * max(x)
+    assert found.low <= expected[0] + slack and found.high >= expected[1] - slack
+    if "widened" in found.method:  # then at least one end is that of the order statistics
+        ends = (abs(found.low - expected[0]), abs(found.high - expected[1]))
+        assert min(ends) <= slack
 
 
 def test_median_and_mean_keep_the_unit_and_bracket_the_truth():
@@ -141,7 +219,9 @@ def test_noise_floor_is_the_farthest_end():
     assert floor.hides(1.1) and floor.hides(0.91) and not floor.hides(1.2)
     a, b = pair(np.random.default_rng(7), 9)
     found = statistics.noise_floor(a, b)
-    assert found.floor == pytest.approx(max(1 / found.ratio.low, found.ratio.high)) and found.floor > 1
+    assert (
+        found.floor == pytest.approx(max(1 / found.ratio.low, found.ratio.high)) and found.floor > 1
+    )
 
 
 def test_inverse_reads_the_comparison_the_other_way():
@@ -181,7 +261,9 @@ def test_scalability_without_a_peak_says_infinite():
 def test_scalability_intervals_cover():
     hits = 0
     for seed in range(8):
-        found = statistics.scalability(CLIENTS, throughput(0.1, 0.004, seed), resamples=60, seed=seed)
+        found = statistics.scalability(
+            CLIENTS, throughput(0.1, 0.004, seed), resamples=60, seed=seed
+        )
         hits += found.sigma.low <= 0.1 <= found.sigma.high
     assert hits >= 6  # of 8; five or fewer would happen once in 170 at 95 %
 
@@ -190,7 +272,9 @@ def test_scalability_bears_a_repeat_that_nearly_stood_still():
     measured = throughput(0.1, 0.004)
     measured[4] *= 0.005
     found = statistics.scalability(CLIENTS, measured)
-    assert found.sigma.low <= 0.1 <= found.sigma.high and found.kappa.low <= 0.004 <= found.kappa.high
+    assert (
+        found.sigma.low <= 0.1 <= found.sigma.high and found.kappa.low <= 0.004 <= found.kappa.high
+    )
     assert found.scale.high < 2000 and not found.failed_fits
 
 
@@ -227,7 +311,11 @@ def test_an_interval_keeps_its_proportions_in_another_unit():
 
 def test_a_share_has_wilsons_interval():
     found = statistics.share(5, 100)
-    assert found.estimate == 0.05 and found.low == pytest.approx(0.0215, abs=5e-4) and found.high == pytest.approx(0.1118, abs=5e-4)
+    assert (
+        found.estimate == 0.05
+        and found.low == pytest.approx(0.0215, abs=5e-4)
+        and found.high == pytest.approx(0.1118, abs=5e-4)
+    )
     assert statistics.share(0, 20).low == 0 and statistics.share(20, 20).high == 1
     with pytest.raises(ValueError):
         statistics.share(3, 2)

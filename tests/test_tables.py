@@ -4,16 +4,26 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from pgrerun.tables import Table, table
+from pgrerun.page.tables import Table, table
 
 
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (12345, "12\u202f345"), (7, "7"), (0.123456, "0.1235"), (3.0, "3"), (123456.7, "123\u202f457"),
-        (float("nan"), ""), (None, ""), (pd.NA, ""), (True, "yes"), (False, "no"), (["a", "b"], "a, b"), ("x_y", "x_y"),
+        (12345, "12\u202f345"),
+        (7, "7"),
+        (0.123456, "0.1235"),
+        (3.0, "3"),
+        (123456.7, "123\u202f457"),
+        (float("nan"), ""),
+        (None, ""),
+        (pd.NA, ""),
+        (True, "yes"),
+        (False, "no"),
+        (["a", "b"], "a, b"),
+        ("x_y", "x_y"),
     ],
-)  # fmt: skip
+)
 def test_values_are_rounded_to_be_read(value, text):
     shown = Table(pd.DataFrame({"value": pd.Series([value], dtype=object)}))
     cell = BeautifulSoup(shown._repr_html_(), "html.parser").td

@@ -1,120 +1,275 @@
-"""The TP1 chapter's own verbs: how long an observation is, what a page is, and what a first transaction reads."""
+"""The chapter `tp1`: how long an observation is, what a page is, what a first transaction reads."""
 
-from types import SimpleNamespace
+import math
 
 import pandas as pd
 import pytest
 
-from pgrerun.chapters.tp1 import accounting, catalogs, ladder
-from pgrerun.experiment import Block
-from pgrerun.instruments.counters import Counters
-from pgrerun.server import Cluster
+from pgrerun.chapters import tp1
+from pgrerun.chapters.tp1 import evidence, variants
+from pgrerun.chapters.tp1.experiments import catalogs, commit, heap, page_counts, throughput
+from pgrerun.lab.experiment import Block, Variant
+from pgrerun.lab.instruments import pgbench
+from pgrerun.lab.instruments.counters import Counters
+from pgrerun.lab.server import Cluster
+from tests.servers import small_chapter
+
+TINY = {"pairs": 5, "milliseconds": 50, "counted": 10, "clients": 2}
+BLOCK = Block(0, 7, 0)
+
+
+@pytest.fixture(scope="module")
+def chapter(tmp_path_factory):
+    with small_chapter("tp1", tmp_path_factory.mktemp("runs"), **TINY) as chapter:
+        yield chapter
 
 
 @pytest.fixture
-def chapter():
-    """What these verbs need of a chapter."""
-    return SimpleNamespace(parameters=SimpleNamespace(scale=1, milliseconds=100, clients=2, counted=10))
+def other_chapter(tmp_path):
+    """One whose record a test may change."""
+    with small_chapter("tp1", tmp_path, **TINY) as chapter:
+        yield chapter
 
 
-@pytest.mark.parametrize(("tps", "transactions"), [(1000.0, 50), (1.0, ladder.Length.TRIED)])
-def test_an_observations_length_is_tried_out_once_for_each_arm(chapter, monkeypatch, tps, transactions):
-    tried = []
-    monkeypatch.setattr(ladder.pgbench, "run", lambda server, **load: tried.append(load) or SimpleNamespace(tps=tps))
-    length = ladder.Length(chapter)
-    assert [length(arm, None, 2, script="x") for arm in ("a", "a", "b")] == [transactions] * 3
-    assert tried == [{"clients": 2, "transactions": ladder.Length.TRIED, "script": "x"}] * 2
+# ---- throughput
 
 
-def test_relations_are_loaded_once_for_a_block_and_only_what_is_timed_restarts(chapter, monkeypatch):
+@pytest.mark.parametrize(("tps", "transactions"), [(1000.0, 25), (1.0, throughput.TRIED)])
+def test_an_observations_length_is_tried_out_once_for_each_variant(
+    chapter, monkeypatch, tps, transactions
+):
+    ran = []
+
+    def run(server, **load):
+        ran.append(load["transactions"])
+        return pgbench.PgbenchResult(tps, load["transactions"], *[0] * 6, None, "")
+
+    monkeypatch.setattr(pgbench, "run", run)
+    driver = throughput.Driver(chapter)
+    for variant in ("a", "a", "b"):
+        found = driver.drive(variant, chapter.server, script="x")
+        assert found.keys() == throughput.UNITS.keys() and found["throughput"] == tps
+    tried = throughput.TRIED
+    assert ran == [tried, transactions, transactions, tried, transactions]
+
+
+def test_relations_are_loaded_once_for_a_block_and_only_what_is_timed_restarts(
+    chapter, monkeypatch
+):
     done = []
-    class Server:
-        def restart(self):
-            done.append("restart")
-
-        def pin(self, cpus):
-            pass
-
-    server = Server()
-    monkeypatch.setattr(ladder, "pool", lambda chapter, rung: server)
-    monkeypatch.setattr(ladder, "relations", lambda chapter: SimpleNamespace(load=lambda cluster: done.append("load")))
+    monkeypatch.setattr(Cluster, "restart", lambda server: done.append("restart"))
+    monkeypatch.setattr(variants.DebitCredit, "load", lambda *given: done.append("load"))
     for restart in (True, False):
-        fresh = ladder.Fresh(chapter, restart=restart)
-        assert [fresh(ladder.RUNGS[0], Block(block, 1, 0)) for block in (0, 0, 1)] == [True, False, True]
+        fresh = throughput.Fresh(chapter, restart=restart)
+        blocks = (Block(number, 1, 0) for number in (0, 0, 1))
+        prepared = [fresh.prepare(variants.ALONE, block) for block in blocks]
+        assert prepared == [True, False, True]
     assert done == ["restart", "load", "restart", "load", "load", "load"]
 
 
+def test_stable_memory_is_a_setting_of_the_sessions(chapter, monkeypatch):
+    settings = "current_setting('synchronous_commit'), current_schema()"
+    script = f"INSERT INTO waited VALUES ({settings});\n"
+    monkeypatch.setattr(type(tp1.SQL), "script", lambda sql, name: script)
+    cluster = variants.pooled(chapter, variants.POOL_ENLARGED)
+    variants.relations(chapter).load(cluster)
+    with cluster.connect() as connection:
+        connection.execute("CREATE TABLE waited (how text, schema text)")
+        for name, how in ((variants.STABLE, "off"), (variants.LOGGED, "on")):
+            throughput.climb(chapter, throughput.Driver(chapter), name, BLOCK)
+            found = connection.execute("SELECT DISTINCT how, schema FROM waited").fetchall()
+            assert found == [(how, cluster.schema)]
+            connection.execute("TRUNCATE waited")
+        connection.execute("DROP TABLE waited")
+
+
+def test_every_rung_runs_a_script_that_does_what_its_name_says():
+    scripts = {name: tp1.SQL.script(rung.script) for name, rung in variants.RUNGS.items()}
+    flushed = {name for name, script in scripts.items() if "\nCHECKPOINT;" in script}
+    probed = {name for name, script in scripts.items() if "ctid" in script}
+    assert flushed == variants.RUNGS.keys() - {variants.LOGGED, variants.STABLE}
+    assert probed == flushed - {variants.APPEND}
+
+
+def test_all_scripts_are_the_same_transaction():
+    def work(name):
+        lines = tp1.SQL.script(name).split("BEGIN;\n")[1].splitlines()
+        return [line for line in lines if "ctid" not in line and line != "CHECKPOINT;"]
+
+    names = ("transaction", "flushing", "probing", "branch_rule")
+    assert all(work(name) == work("transaction") for name in names)
+
+
+# ---- pages
+
+
 def test_pages_are_told_apart_by_where_they_lie():
-    found = pd.DataFrame(
-        [("account", "heap", 3), ("account", "heap", 9), ("account", "heap", 5), ("account_index", "btree root", 1), ("pg_class", "heap", 0), ("account", "vm", 0)],
+    touched = pd.DataFrame(
+        [
+            ("account", "heap", 3),
+            ("account", "heap", 9),
+            ("account", "heap", 5),
+            ("account_index", "btree root", 1),
+            ("pg_class", "heap", 0),
+            ("account", "vm", 0),
+        ],
         columns=["relation", "kind", "block"],
     )
-    kinds = accounting._kinds(found, {"account": 10, "account_index": 5})
-    assert list(kinds) == [accounting.OLD_VERSION, accounting.LAST_PAGE, accounting.ROOMY, accounting.ROOT, "catalog", "visibility map"]
+    assert list(page_counts.kinds_of(touched, {"account": 10, "account_index": 5})) == [
+        page_counts.OLD_VERSION,
+        page_counts.LAST_PAGE,
+        page_counts.ROOMY,
+        page_counts.ROOT,
+        page_counts.CATALOG,
+        "visibility map",
+    ]
 
 
-def test_pages_are_those_of_the_relations_as_they_are_now(cluster, chapter):
-    ladder.relations(chapter).load(cluster)
-    facts = ladder.relations(chapter).facts(cluster).set_index("relation")["pages"]
-    assert accounting._pages(cluster) == facts.to_dict()
+def test_every_touched_page_is_counted_by_kind_and_by_place(other_chapter):
+    page_counts.touched_pages(other_chapter)
+    for names, joint in ((page_counts.KINDS, ": "), (page_counts.PLACES, " of ")):
+        total = sum(other_chapter.table("touched", f"read{joint}{name}") for name in names)
+        assert total[page_counts.ONE].between(10, variants.POOL_ENLARGED).all()
+    least = evidence.bound_touched(other_chapter).frame.set_index("kind of page")["least"]
+    assert least[page_counts.LEAF] == least[page_counts.OLD_VERSION] == 3
 
 
-def test_a_first_transaction_reads_what_the_second_has_in_its_caches(cluster, chapter):
-    ladder.relations(chapter).load(cluster)
-    with catalogs.Watched(cluster) as watched:
-        found = [catalogs._first(chapter, watched, Block(0, 7, 0)) | catalogs._second(chapter, watched, Block(0, 7, 0)) for _ in range(2)]
-    assert found[0]["first: catalog pages read"] > 10 > found[0]["second: catalog pages fetched"] == 0
-    assert found[1]["first: pages read"] > found[1]["second: pages read"] > 0  # the pool was emptied before either
-
-
-def test_every_backend_has_run_before_pages_are_counted(chapter, monkeypatch):
-    chapter.parameters.clients = chapter.parameters.counted = accounting.FILLING + 3
-    with Cluster(settings={"shared_buffers": "128kB", "max_connections": 20}) as tiny, Counters(tiny) as counter:
-        monkeypatch.setattr(accounting, "pool", lambda chapter, rung: tiny)
-        ladder.relations(chapter).load(tiny)
+def test_every_backend_has_run_before_pages_are_counted(tmp_path):
+    clients = page_counts.FILLING + 3
+    with (
+        small_chapter("tp1", tmp_path, **TINY | {"clients": clients}) as chapter,
+        Cluster(settings={"shared_buffers": "128kB", "max_connections": 20}) as tiny,
+        Counters(tiny) as counter,
+    ):
+        variants.relations(chapter).load(tiny)
         counter.idle_noise()
-        found = accounting._account(chapter, lambda cluster: counter, ladder.named(ladder.TOGETHER), Block(0, 7, 0))
+        found = page_counts.per_transaction(chapter, variants.TOGETHER, tiny, counter, BLOCK)
     assert found["reads of account"] > 0 == found["reads of catalogs"]
+    assert found.keys() == page_counts.UNITS.keys()
 
 
-def test_a_ratio_of_counts_is_the_least_of_the_blocks():
-    fetched = pd.DataFrame({f"{catalogs.BY_SCAN}, {catalogs.GROWN}": [900, 880], f"{catalogs.BY_INDEX}, {catalogs.GROWN}": [300, 400]})
-    tables = SimpleNamespace(table=lambda name, metric: fetched)
-    assert catalogs.scan_over_index(tables) == 2.2
-    tables.table = lambda name, metric: pd.DataFrame()
-    assert catalogs.scan_over_index(tables) is None
+# ---- catalogs
 
 
-def test_what_is_stocked_already_is_left_as_it_is(cluster, chapter, monkeypatch):
-    monkeypatch.setattr(chapter, "cluster", lambda **settings: cluster, raising=False)
-    ladder.relations(chapter).load(cluster)
+def test_a_first_transaction_reads_what_the_second_has_in_its_caches(chapter):
+    cluster = catalogs.stocked(chapter, variants.POOL_TODAY)
+    with catalogs.watched(cluster) as on:
+        for _ in range(2):
+            first = catalogs.first(chapter, on, {}, BLOCK)
+            second = catalogs.second(chapter, on, BLOCK)
+            assert first.keys() | second.keys() == catalogs.UNITS.keys()
+            assert first["first: catalog pages read"] > 10
+            assert second["second: catalog pages fetched"] == 0
+            # the pool was emptied before either
+            assert first["first: pages read"] > second["second: pages read"] > 0
+
+
+def test_what_is_stocked_already_is_left_as_it_is(chapter):
+    cluster = catalogs.stocked(chapter, variants.POOL_TODAY)
     with cluster.connect() as connection:
         connection.execute("DELETE FROM branch")
-        assert catalogs._stocked(chapter, ladder.POOL_TODAY) is cluster
+        assert catalogs.stocked(chapter, variants.POOL_TODAY) is cluster
         assert connection.execute("SELECT count(*) FROM branch").fetchone() == (0,)
 
 
-def test_of_somebodys_server_no_machine_is_told(cluster, chapter):
-    chapter.run = SimpleNamespace(environment={
-        "server": {"version": "18.6"},
-        "machine": {"cpus_usable": 2, "cpu_model": "Z80", "memory_bytes": 1e9, "fdatasync_8k_seconds": 0.01},
-    })  # fmt: skip
-    chapter.server = cluster
-    for borrowed, said in ((True, ["2 (Z80), where this page was made", "", "", "1,024 pages"]), (False, ["2 (Z80); the ladder uses one", "1,000 MB", "100 flushed writes per second", "16, then 48 pages"])):
-        chapter.borrowed = borrowed
-        told = ladder.apparatus(chapter).frame.set_index("")["this run"]
+def test_a_ratio_of_counts_is_the_least_of_the_blocks(other_chapter):
+    fetched = "first: catalog pages fetched"
+    counts = {catalogs.BY_SCAN: iter([900, 880]), catalogs.BY_INDEX: iter([300, 400])}
+    compared = [
+        Variant(
+            f"{access}, {catalogs.GROWN}",
+            lambda block, following=following: {fetched: next(following)},
+        )
+        for access, following in counts.items()
+    ]
+    other_chapter.compare("catalog access", compared, {fetched: ""}, pairs=2, warmup=0)
+    assert evidence.scan_over_index(other_chapter) == 2.2
+
+
+def test_an_attribute_is_found_by_either_index(chapter):
+    found = catalogs.attribute_lookup(chapter)
+    assert list(found["access"]) == ["hash", "btree"] and (found["heap pages"] == 1).all()
+    # no first transaction was measured: what a backend has cached isn't told
+    assert list(evidence.accesses_by_hash(chapter, found)) == ["pages of a hash index"]
+
+
+def test_catalogs_are_sorted_by_their_size(chapter):
+    found = catalogs.catalog_sizes(chapter)
+    assert found["pages"].is_monotonic_decreasing and "pg_class" in set(found["catalog"])
+    assert "pg_class_oid_index" not in set(found["catalog"])
+    assert math.isclose(evidence.catalogs_over_pool(found) * 16, found["pages"].sum())
+
+
+# ---- heap pages, commit
+
+
+def test_a_replaced_tuple_stays_beside_the_new_one(chapter):
+    facts = evidence.replaced_by_insertion(heap.versions_of_one_tuple(chapter))
+    assert all(facts.values())
+
+
+def test_appended_tuples_fill_their_pages(chapter):
+    found = heap.tuples_per_page(chapter, inserts=150)
+    assert found["tuples"].sum() == 150 and len(found) == 2
+
+
+def test_a_crash_loses_nothing_and_what_was_undecided_is_not_seen(chapter):
+    found = commit.crash(chapter, transactions=20)
+    assert found.committed == found.kept == 20 and found.balanced
+    assert found.uncommitted_visible == 0
+    assert not any(evidence.flush_facts(found).values())
+    table = evidence.recovery_seen(found).set_index("finding")["value"]
+    assert table["history tuples after recovery"] == 20
+
+
+def test_an_update_writes_more_wal_than_its_rollback(chapter):
+    written = commit.rollback(chapter).set_index("step")["wal_bytes"]
+    assert written["update"] > 100 * 10_000 > 10_000 > written["rollback"] > 0
+
+
+def test_wal_holds_more_than_transaction_status(chapter):
+    written = commit.wal_by_kind(chapter, transactions=20)
+    recovery = commit.Recovery(20, 20, True, 0, 0, 0)
+    facts = evidence.undo_facts(recovery, written)
+    assert facts == {
+        "recovery undoes nothing": True,
+        "the log holds transaction status and nothing else": False,
+    }
+    assert written["bytes"].is_monotonic_decreasing
+
+
+# ---- the page
+
+
+def test_of_somebodys_server_no_machine_is_told(chapter, monkeypatch):
+    machine = {
+        "cpus_usable": 2,
+        "cpu_model": "Z80",
+        "memory_bytes": 1e9,
+        "fdatasync_8k_seconds": 0.01,
+    }
+    monkeypatch.setitem(chapter.run.environment, "machine", machine)
+    server = chapter.server
+    with server.connect() as connection:
+        [own] = connection.execute(
+            "SELECT setting::int FROM pg_settings WHERE name = 'shared_buffers'"
+        ).fetchone()
+    known = [
+        "2 (Z80); the ladder uses one",
+        "1,000 MB",
+        "100 flushed writes per second",
+        "16, then 48 pages",
+    ]
+    unknown = ["2 (Z80), where this page was made", "", "", f"{own:,d} pages"]
+    for borrowed, said in ((None, known), (server, unknown)):
+        monkeypatch.setattr(chapter, "_borrowed", borrowed)
+        told = variants.apparatus(chapter).frame.set_index("")["this run"]
         assert told[["processors", "memory", "disk", "buffer pool"]].tolist() == said
 
 
-def test_stable_memory_is_a_setting_of_the_sessions(cluster, chapter, monkeypatch):
-    monkeypatch.setattr(ladder, "pool", lambda chapter, rung: cluster)
-    monkeypatch.setattr(ladder.DebitCredit, "script", lambda tp1, **how: "INSERT INTO waited VALUES (current_setting('synchronous_commit'), current_schema());\n")
-    with cluster.connect() as connection:
-        connection.execute("CREATE TABLE waited (how text, schema text)")
-        try:
-            for name, how in ((ladder.STABLE, "off"), (ladder.LOGGED, "on")):
-                ladder._climb(chapter, ladder.Length(chapter), ladder.named(name), Block(0, 1, 0))
-                assert connection.execute("SELECT DISTINCT how, schema FROM waited").fetchall() == [(how, cluster.schema)]
-                connection.execute("TRUNCATE waited")
-        finally:
-            connection.execute("DROP TABLE waited")
+def test_the_rungs_differ_as_their_table_says(chapter):
+    frame = variants.rungs(chapter).frame.set_index("rung")
+    assert frame.loc[variants.ALONE, "backends"] == 1
+    assert frame.loc[variants.TOGETHER, "backends"] == TINY["clients"]
+    assert frame.loc[variants.STABLE, "settings"] == "synchronous_commit = off"
+    assert set(frame["script"]) == {"probing.pgbench", "flushing.pgbench", "transaction.pgbench"}

@@ -1,18 +1,18 @@
-"""The Wisconsin chapter's own verbs: the queries at any size, the contenders, and the words about them."""
+"""The Wisconsin chapter: queries at any size, contenders, experiments, and what is said of them."""
 
 import pandas as pd
 import pytest
+from servers import small_chapter
 
-from pgrerun import narrate, published
-from pgrerun.chapters.wisconsin import contenders, machines, miniature, queries, race, scans, words
+from pgrerun.chapters.wisconsin import charts, contenders, evidence, experiments, queries, sentences
 from pgrerun.errors import CannotMeasure, RerunError
-from pgrerun.experiment import Block
-from pgrerun.ingres import INLINE, THREADED
-from pgrerun.parameters import chapter_parameters
-from pgrerun.quel import read, tree
-from pgrerun.relations import Wisconsin
-from pgrerun.relations.duck import Duck
-from pgrerun.runs import Run
+from pgrerun.lab.experiment import Block
+from pgrerun.lab.ingres import INLINE, THREADED
+from pgrerun.lab.quel import read, tree
+from pgrerun.lab.relations import Wisconsin
+from pgrerun.lab.relations.duck import Duck
+from pgrerun.page import narrate
+from pgrerun.record import claims, printed
 
 SMALL = 1000
 
@@ -29,45 +29,71 @@ def both(cluster):
 
 
 def test_there_are_the_32_of_the_figure():
-    assert set(queries.KEYS) == set(published.table("wisconsin_figure_3_11").index) <= set(queries.BY_KEY)
-    printed = published.table("wisconsin_figure_3_11").index
-    assert {queries.BY_KEY[key].state for key in printed if published.table("wisconsin_figure_3_11")["index"][key] == "none"} == {"none"}
-    assert len(queries.RUNNABLE_IN_1990) == published.table("wisconsin_figure_3_11").postgres.notna().sum()
+    assert (
+        set(queries.KEYS)
+        == set(printed.table("wisconsin_figure_3_11").index)
+        <= set(queries.BY_KEY)
+    )
+    in_print = printed.table("wisconsin_figure_3_11").index
+    assert {
+        queries.BY_KEY[key].state
+        for key in in_print
+        if printed.table("wisconsin_figure_3_11")["index"][key] == "none"
+    } == {"none"}
+    assert (
+        len(queries.RUNNABLE_IN_1990)
+        == printed.table("wisconsin_figure_3_11").postgres.notna().sum()
+    )
 
 
 @pytest.mark.parametrize("query", queries.QUERIES, ids=lambda query: query.key)
 @pytest.mark.parametrize("block", [None, Block(0, 7, 0), Block(1, 8, 0), Block(-1, 9, 1)])
 def test_a_variant_stays_within_the_relation(query, block):
     for n in (SMALL, 12_345):
-        one = queries.variant(query, n, block)
+        one = queries.instance(query, n, block)
         [statement] = read(one.text)
         constants = [int(node.text) for node in statement.nodes() if isinstance(node, tree.Number)]
         assert all(0 <= constant <= n + 1 for constant in constants)
-        assert one == queries.variant(query, n, block)
+        assert one == queries.instance(query, n, block)
 
 
 def test_variants_alternate_and_differ():
-    texts = {queries.variant(queries.BY_KEY["q2"], SMALL, Block(index, index, 0)).text for index in range(10)}
-    assert len(texts) > 8 and {("tenk1" in text, "tenk2" in text) for text in texts} == {(True, False), (False, True)}
+    texts = {
+        queries.instance(queries.BY_KEY["q2"], SMALL, Block(index, index, 0)).text
+        for index in range(10)
+    }
+    assert len(texts) > 8 and {("tenk1" in text, "tenk2" in text) for text in texts} == {
+        (True, False),
+        (False, True),
+    }
 
 
 def test_the_specification_slips_are_mended():
-    joined = queries.variant(queries.BY_KEY["q11"], SMALL).statement
+    joined = queries.instance(queries.BY_KEY["q11"], SMALL).statement
     variables = {node.variable for node in joined.nodes() if isinstance(node, tree.Attribute)}
     assert variables == {"onek", "tenk1", "tenk2"}
-    assert "unique1 < 100" in queries.variant(queries.BY_KEY["q15"], SMALL).text
+    assert "unique1 < 100" in queries.instance(queries.BY_KEY["q15"], SMALL).text
 
 
 def test_strings_count_in_the_queries_as_specified_and_where_relations_are_small():
-    lettered = lambda n, block: bool(queries.variant(queries.BY_KEY["q1"], n, block).answer.texts)
+    def lettered(n, block):
+        return bool(queries.instance(queries.BY_KEY["q1"], n, block).answer.texts)
+
     assert lettered(queries.SPECIFIED, None) and lettered(SMALL, Block(0, 7, 0))
     assert not lettered(SMALL, Block(1, 7, 0)) and not lettered(queries.SPECIFIED, Block(0, 7, 0))
 
 
 def test_the_letters_that_count_tell_strings_apart():
     columns = Wisconsin("t", queries.SPECIFIED).columns()
-    seen = lambda name: {tuple(text.decode()[at - 1] for at in queries.LETTERS) for text in columns[name]}
-    assert [len(seen(name)) for name in ("stringu1", "stringu2", "string4")] == [queries.SPECIFIED, queries.SPECIFIED, 4]
+
+    def seen(name):
+        return {tuple(text.decode()[at - 1] for at in queries.LETTERS) for text in columns[name]}
+
+    assert [len(seen(name)) for name in ("stringu1", "stringu2", "string4")] == [
+        queries.SPECIFIED,
+        queries.SPECIFIED,
+        4,
+    ]
 
 
 # ---- contenders
@@ -75,16 +101,37 @@ def test_the_letters_that_count_tell_strings_apart():
 
 @pytest.mark.parametrize("query", queries.QUERIES, ids=lambda query: query.key)
 def test_contenders_agree_and_leave_the_relations_as_they_were(both, query):
-    tuples = {"q1": 10, "q2": 100, "q5": 10, "q6": 100, "q7": 1, "q8": 10, "q9": 100, "q10": 100, "q11": 100, "q18": 400, "q19": 1000, "q20": 1, "q21": 100}
+    tuples = {
+        "q1": 10,
+        "q2": 100,
+        "q5": 10,
+        "q6": 100,
+        "q7": 1,
+        "q8": 10,
+        "q9": 100,
+        "q10": 100,
+        "q11": 100,
+        "q18": 400,
+        "q19": 1000,
+        "q20": 1,
+        "q21": 100,
+    }
     for block in (None, Block(0, 3, 0), Block(1, 4, 0)):
-        one = queries.variant(query, SMALL, block)
+        one = queries.instance(query, SMALL, block)
         found = []
         for contender in both:
-            before = contender.execute("SELECT count(*), sum(unique1), sum(unique2), sum(fiftypercent) FROM tenk1_with")
+            before = contender.execute(
+                "SELECT count(*), sum(unique1), sum(unique2), sum(fiftypercent) FROM tenk1_with"
+            )
             assert contender.run(one) > 0
             found.append(contender.answer(one))
             contender.tidy(one)
-            assert contender.execute("SELECT count(*), sum(unique1), sum(unique2), sum(fiftypercent) FROM tenk1_with") == before
+            assert (
+                contender.execute(
+                    "SELECT count(*), sum(unique1), sum(unique2), sum(fiftypercent) FROM tenk1_with"
+                )
+                == before
+            )
         assert found[0] == found[1]
         if query.key in tuples and query.key != "q18":
             assert found[0][0] == tuples[query.key]
@@ -92,7 +139,7 @@ def test_contenders_agree_and_leave_the_relations_as_they_were(both, query):
 
 @pytest.mark.parametrize("key", ["q1", "q7", "q11", "q19", "q22", "q31"])
 def test_an_answer_given_away_has_the_checksum_of_the_engine(both, key):
-    one = queries.variant(queries.BY_KEY[key], SMALL)
+    one = queries.instance(queries.BY_KEY[key], SMALL)
     for contender in both:
         contender.run(one)
         assert tuple(map(int, contender.execute(one.answer.sql)[0])) == contender.answer(one)
@@ -100,7 +147,7 @@ def test_an_answer_given_away_has_the_checksum_of_the_engine(both, key):
 
 
 def test_an_answer_depends_on_what_the_query_did(both):
-    one = queries.variant(queries.BY_KEY["q31"], SMALL)
+    one = queries.instance(queries.BY_KEY["q31"], SMALL)
     untouched = both[0].answer(one)
     both[0].run(one)
     assert both[0].answer(one) != untouched
@@ -109,32 +156,47 @@ def test_an_answer_depends_on_what_the_query_did(both):
 
 
 def test_relations_are_loaded_once_for_a_size(cluster, both):
-    made = lambda: both[0].execute("SELECT oid FROM pg_class WHERE relname = 'tenk1'")
+    def made():
+        return both[0].execute("SELECT oid FROM pg_class WHERE relname = 'tenk1'")
+
     first = made()
     with contenders.PostgreSQL(cluster) as other:
         other.load(SMALL)
         assert made() == first
         other.load(2000)
-        assert made() != first and other.execute("SELECT count(*) FROM bprime_clustered") == [(200,)]
+        assert made() != first and other.execute("SELECT count(*) FROM bprime_clustered") == [
+            (200,)
+        ]
         other.load(SMALL)
 
 
 def test_confinement_confines(cluster, both):
-    with contenders.PostgreSQL(cluster, contenders.CONFINED, contenders.NESTED_LOOPS) as confined:
-        assert scans._shape(confined, "q10").startswith("Nested Loop")
+    with contenders.PostgreSQL(cluster, contenders.CONFINED) as confined:
+        assert experiments.plan(confined, "q10").shape().startswith("Nested Loop")
         assert confined.execute("SHOW enable_hashjoin") == [("off",)]
 
 
-@pytest.mark.parametrize(("name", "node"), [(scans.SEQUENTIAL, "Seq Scan"), (scans.PLAIN, "Index Scan"), (scans.BITMAP, "Bitmap Heap Scan")])
+@pytest.mark.parametrize(
+    ("name", "node"),
+    [
+        (contenders.SEQUENTIAL, "Seq Scan"),
+        (contenders.PLAIN, "Index Scan"),
+        (contenders.BITMAP, "Bitmap Heap Scan"),
+    ],
+)
 def test_a_scan_is_forced_whatever_the_servers_default(cluster, both, name, node):
-    with contenders.PostgreSQL(cluster, name, {"enable_seqscan": "off", "enable_indexscan": "off", "enable_bitmapscan": "off"} | scans._FORCED[name]) as forced:
-        assert scans._shape(forced, "q6").startswith(node)
+    with contenders.PostgreSQL(cluster, name) as forced:
+        set_by_name = set(contenders.SETTINGS[name])
+        assert set_by_name == {"enable_seqscan", "enable_indexscan", "enable_bitmapscan"}
+        assert experiments.plan(forced, "q6").shape().startswith(node)
 
 
 def test_duckdb_leaves_nothing_behind(tmp_path):
     with Duck(tmp_path) as duck:
         duck.execute("CREATE TABLE t (a int4)")
-        assert duck.execute("SELECT count(*) FROM t") == [(0,)] and len(list(tmp_path.iterdir())) == 1
+        assert (
+            duck.execute("SELECT count(*) FROM t") == [(0,)] and len(list(tmp_path.iterdir())) == 1
+        )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -168,125 +230,153 @@ class Told:
 
 
 @pytest.fixture
-def chapter(tmp_path, monkeypatch):
-    """What a race needs of a chapter."""
-    monkeypatch.setenv("PGRERUN_RUNS", str(tmp_path))
-
-    class Small:
-        parameters = chapter_parameters("wisconsin", {})
-
-    with Run.open("race", "wisconsin", key="k", environment={}) as Small.run:
-        yield Small
+def chapter(tmp_path):
+    with small_chapter("wisconsin", tmp_path, repeats=3) as small:
+        yield small
 
 
 def test_a_race_keeps_a_time_for_each_contender_query_and_block(chapter):
-    one, other = Told("one"), Told("other")
-    race.race(chapter, race.REPORT, SMALL, [one, other], queries.QUERIES[:3], warmup=0)
-    frame = race.seconds(chapter, race.SPECIFIED, "other")
+    one, other, keys = Told("one"), Told("other"), ["q1", "q2", "q3"]
+    competing, among = [one, other], queries.QUERIES[:3]
+    experiments.race(chapter, experiments.REPORT, SMALL, competing, among)
+    frame = evidence.times(chapter, "other", keys)
     assert frame.shape == (chapter.parameters.pairs, 3) and one.n == SMALL
-    assert race.over(chapter, "one", "other", ["q1", "q2"]).n == chapter.parameters.pairs
+    assert evidence.over(chapter, "one", "other", keys[:2]).n == chapter.parameters.pairs
     runs = one.runs
-    race.race(chapter, race.REPORT, SMALL, [one, other], queries.QUERIES[:3])  # nothing is left to do
+    experiments.race(chapter, experiments.REPORT, SMALL, competing, among)  # nothing is left to do
     assert one.runs == runs
-    assert race.over(chapter, "one", "nobody", ["q1"]) is None
 
 
 def test_a_race_ends_where_answers_differ(chapter):
-    with pytest.raises(RerunError, match="other gives another answer than one|one gives another answer than other"):
-        race.race(chapter, race.REPORT, SMALL, [Told("one"), Told("other", (2,))], queries.QUERIES[:3], warmup=0)
+    competing, among = [Told("one"), Told("other", (2,))], queries.QUERIES[:3]
+    with pytest.raises(
+        RerunError, match="other gives another answer than one|one gives another answer than other"
+    ):
+        experiments.race(chapter, experiments.REPORT, SMALL, competing, among)
 
 
-def test_short_queries_are_repeated_and_the_median_counts():
+def test_what_was_not_raced_sets_its_claims_aside(chapter):
+    reason = CannotMeasure("restart", "it is not ours")
+    chapter.set_aside(reason, ["lai-028"])
+    chapter.judge("lai-028", evidence.joins_without_an_index)
+    [judgement] = chapter.evidence.judgements
+    assert judgement.verdict is claims.Verdict.NOT_TESTABLE
+    for told in (sentences.noise, sentences.compiled, charts.joins, evidence.exponents):
+        assert chapter.show(told) is None
+
+
+@pytest.mark.parametrize(("before", "runs", "seconds"), [(0, 3, 0.02), (99, 1, 1.0)])
+def test_short_queries_are_repeated_and_the_median_counts(chapter, before, runs, seconds):
     one = Told("one")
-    answers = {}
-    seconds = race._lap(one, SMALL, queries.QUERIES[:1], answers, 3, Block(0, 1, 0))
-    assert seconds == {"q1": 0.02} and one.runs == 3 == one.tidied and answers == {"q1": (1, 1)}
-
-
-def test_a_slow_query_runs_once():
-    one = Told("one")
-    one.runs = 99
-    race._lap(one, SMALL, queries.QUERIES[:1], {}, 3, Block(0, 1, 0))
-    assert one.runs == 100
-
-
-def test_both_ways_store_the_same(both):
-    block, [postgresql, _] = Block(0, 5, 0), both
-    postgresql.execute("CREATE TABLE kept (LIKE tenk1)")
-    assert race._appended(postgresql, SMALL, block)["seconds"] > 0 and race._into(postgresql, SMALL, block)["seconds"] > 0
-    assert postgresql.execute("SELECT count(*) FROM kept") == [(100,)]
-    postgresql.execute("DROP TABLE kept")
+    one.runs = before
+    experiments.race(chapter, experiments.REPORT, SMALL, [one], queries.QUERIES[:1], pairs=1)
+    [[observed]] = evidence.times(chapter, "one", ["q1"]).to_numpy()
+    assert observed == pytest.approx(seconds)
+    assert one.runs - before == runs == one.tidied
 
 
 def test_single_tuples_are_averaged_and_compared_in_pairs(chapter):
-    one = Told(contenders.POSTGRESQL)
-    race.race(chapter, race.SINGLE, SMALL, [one], [queries.BY_KEY[key] for key in race.SINGLE_KEYS], pairs=6, warmup=0)
-    frame = race.times(chapter.run.observations(race.SINGLE), contenders.POSTGRESQL)
+    one, keys = Told(contenders.POSTGRESQL), experiments.SINGLE_KEYS
+    among = [queries.BY_KEY[key] for key in keys]
+    experiments.race(chapter, experiments.SINGLE, SMALL, [one], among, pairs=6)
+    frame = evidence.times(chapter, contenders.POSTGRESQL, keys, experiments.SINGLE)
     expected = ((frame["q29"] + frame["q30"]) / 2 / frame["q7"]).median()
-    assert race.of_single(chapter, ["q29", "q30"], ["q7"]).estimate == pytest.approx(expected)
+    found = evidence.of_single_tuples(chapter, ["q29", "q30"], ["q7"])
+    assert found.estimate == pytest.approx(expected)
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    small = {"largest": 20_000, "sizes": 3, "pairs": 5}
+    with small_chapter("wisconsin", tmp_path_factory.mktemp("runs"), **small) as chapter:
+        yield chapter
+
+
+@pytest.mark.parametrize(
+    ("count", "columns", "rows"),
+    [
+        (experiments.answers, ["query", "tuples", "checksum"], len(queries.QUERIES)),
+        (experiments.chosen_plans, ["query", "as_it_chooses", "nested_loops_only"], 32),
+        (experiments.pairs_compared, ["query", "rejected", "joined"], 4),
+        (experiments.pages_touched, ["query", "scan", "pages", "tuples"], 9),
+        (experiments.changes, ["query", "found_by", "pages", "wal_records"], 8),
+        (experiments.bytes_per_tuple, ["part", "bytes"], 4),
+    ],
+)
+def test_what_is_counted_comes_as_promised(measured, count, columns, rows):
+    frame = measured.attempt(count)
+    assert list(frame) == columns and len(frame) == rows
+    if count is not experiments.changes:  # what is on a page before a change decides what it logs
+        assert count(measured).equals(frame)
+
+
+def test_both_ways_to_store_and_both_scans_are_timed_in_pairs(measured):
+    measured.attempt(experiments.two_ways_to_store)
+    measured.attempt(experiments.versions)
+    assert sentences.ways_to_store(measured) and evidence.checking_versions(measured).estimate > 0
+    with measured.server.connect() as connection:
+        left = connection.execute(
+            "SELECT relname FROM pg_class WHERE relname IN ('kept', 'tmp', 'seen', 'checked')"
+        ).fetchall()
+    assert left == []
 
 
 # ---- what is said
 
 
 def test_three_summaries_of_the_print():
-    assert list(words.about_three().values()) == [True, False, False]
+    assert list(evidence.about_three().values()) == [True, False, False]
 
 
 @pytest.mark.parametrize(
     ("values", "said"),
-    [((3.0, 3.5, 1.2), "all above one"), ((0.3, 0.5, 0.9), "all below one"), ((0.3, 1.5, 0.9), "makes the winner")],
+    [
+        ((3.0, 3.5, 1.2), "all above one"),
+        ((0.3, 0.5, 0.9), "all below one"),
+        ((0.3, 1.5, 0.9), "makes the winner"),
+    ],
 )
 def test_summaries_are_compared(values, said):
     frame = pd.DataFrame([("a over b", 10_000, *values)], columns=["pair", "tuples", "x", "y", "z"])
-    sentence = words.decided_by_the_summary(frame)
+    sentence = sentences.decided_by_the_summary(frame)
     assert said in sentence and isinstance(sentence, narrate.Sentence)
-    assert words.decided_by_the_summary(None) is None
 
 
-def test_an_update_without_an_index_is_told_as_it_was():
-    frame = lambda records: pd.DataFrame({"query": [race.label("q29"), race.BESIDE["plain"]], "log_records": [4, records]})
-    assert "no room" in words.unindexed_update(frame(5)) and "found room" in words.unindexed_update(frame(1))
+@pytest.mark.parametrize(("records", "said"), [(5, "no room"), (1, "found room")])
+def test_an_update_without_an_index_is_told_as_it_was(records, said):
+    labels = [queries.label("q29"), queries.label("plain")]
+    frame = pd.DataFrame({"query": labels, "wal_records": [4, records]})
+    assert said in sentences.unindexed_update(frame)
 
 
-@pytest.mark.parametrize(("borrowed", "seen"), [(False, False), (True, True), (True, False)])
-def test_a_server_that_may_be_elsewhere_is_not_credited_with_this_processor(borrowed, seen):
-    class Server:
-        name = "theirs"
-        can = staticmethod(lambda capability: seen and capability == "processes")
+class Elsewhere:
+    """A chapter on somebody's server, of which it is known or not where it runs."""
 
-    class Given:
-        server = Server
+    borrowed = True
 
-    Given.borrowed = borrowed
-    if borrowed and not seen:
-        assert "theirs may run on another" in words.elsewhere(Given)
-        with pytest.raises(CannotMeasure, match="theirs may run on another machine"):
-            machines.processor_factor(Given)
-    else:
-        assert words.elsewhere(Given) is None and machines.processor_factor(Given) > 1
+    def __init__(self, server, seen):
+        self.server, self.name, self._seen = self, server, seen
+
+    def can(self, capability):
+        return self._seen and capability == "processes"
 
 
-def test_sizes_begin_with_the_reports():
-    class Given:
-        parameters = chapter_parameters("wisconsin", {"largest": 1_000_000, "sizes": 3})
+def test_a_server_that_may_be_elsewhere_is_not_credited_with_this_processor(chapter):
+    for here in (chapter, Elsewhere("theirs", seen=True)):
+        assert sentences.elsewhere(here) is None and experiments.processor_factor(here) > 1
+    unknown = Elsewhere("theirs", seen=False)
+    assert "theirs may run on another" in sentences.elsewhere(unknown)
+    with pytest.raises(CannotMeasure, match="theirs may run on another machine"):
+        experiments.processor_factor(unknown)
 
-    assert race.sizes(Given) == [10_000, 100_000, 1_000_000]
 
-
-@pytest.mark.parametrize(("pairs", "blocks"), [(11, [race.BETWEEN, race.BETWEEN, race.PASSES]), (5, [5, 5, 5])])
-def test_sizes_between_get_fewer_blocks_than_the_largest(monkeypatch, pairs, blocks):
-    class Given:
-        parameters, server = chapter_parameters("wisconsin", {"largest": 1_000_000, "sizes": 4, "pairs": pairs}), None
-
-    run = []
-    monkeypatch.setattr(race, "race", lambda chapter, name, n, contenders, pairs: run.append((n, pairs)))
-    race.grown(Given)
-    assert run == list(zip(race.sizes(Given)[1:], blocks))
+def test_sizes_begin_with_the_reports(tmp_path):
+    with small_chapter("wisconsin", tmp_path, largest=1_000_000, sizes=3) as chapter:
+        assert experiments.all_sizes(chapter) == [10_000, 100_000, 1_000_000]
 
 
 def test_the_print_disagrees_with_its_prose_where_we_say():
-    where = " / ".join(published.disagreements("wisconsin")["where"])
+    where = " / ".join(printed.disagreements("wisconsin")["where"])
     assert "joinCselAselB" in where and "median" in where and "geometric" not in where
 
 
@@ -295,7 +385,7 @@ def test_the_print_disagrees_with_its_prose_where_we_say():
 
 @pytest.fixture(scope="module")
 def ingres():
-    with miniature.Miniature(miniature.COMPILED, THREADED) as one:
+    with contenders.Miniature(contenders.COMPILED, THREADED) as one:
         one.load(SMALL)
         yield one
 
@@ -303,7 +393,7 @@ def ingres():
 @pytest.mark.parametrize("query", queries.QUERIES, ids=lambda query: query.key)
 def test_the_miniature_answers_for_itself_and_as_the_others(both, ingres, query):
     for block in (None, Block(0, 3, 0), Block(1, 4, 0)):
-        one, found = queries.variant(query, SMALL, block), []
+        one, found = queries.instance(query, SMALL, block), []
         for contender in (both[1], ingres):
             assert contender.run(one) > 0
             found.append(contender.answer(one))
@@ -312,12 +402,7 @@ def test_the_miniature_answers_for_itself_and_as_the_others(both, ingres, query)
 
 
 def test_the_miniatures_answer_depends_on_what_it_did(ingres):
-    one = queries.variant(queries.BY_KEY["q8"], SMALL)
-    ingres.run(one)
-    right = ingres.answer(one)
-    ingres._rows = ingres._rows[1:]
-    assert ingres.answer(one)[0] == right[0] - 1
-    stored = queries.variant(queries.BY_KEY["q1"], SMALL)
+    stored = queries.instance(queries.BY_KEY["q1"], SMALL)
     ingres.run(stored)
     right = ingres.answer(stored)
     ingres.base.run("delete tmp where tmp.unique2 = 3")
@@ -326,30 +411,48 @@ def test_the_miniatures_answer_depends_on_what_it_did(ingres):
 
 
 def test_the_miniatures_pages_are_those_that_its_structures_imply(ingres):
-    touched = lambda key: ingres.pages(queries.variant(queries.BY_KEY[key], SMALL))[0]
+    def touched(key):
+        return ingres.pages(queries.instance(queries.BY_KEY[key], SMALL))[0]
+
     pages = ingres.base.relations["tenk1"].pages
     assert touched("q1") == pages >= SMALL // 4  # an insert may have made it a page longer
-    # a nested loop scans the other relation once for each tuple of the first, which it has read, stored and read again
+    # a nested loop scans the other relation once for each tuple of the first, which it has read,
+    # stored and read again
     assert touched("q10") == ingres.base.relations["bprime"].pages * 2 + SMALL // 10 * pages
     assert touched("q7") == 3 and touched("q12") < touched("q9") / 50
 
 
 def test_a_miniature_leaves_no_files(base):
     before = list(base.iterdir())
-    with miniature.Miniature("", INLINE) as one:
+    with contenders.Miniature("", INLINE) as one:
         one.load(100)
     assert list(base.iterdir()) == before
 
 
 def test_the_miniature_sits_where_relations_are_small(chapter):
-    chapter.server = None
-    names = lambda n: [contender.name for contender in race.contenders(chapter, n)]
-    assert miniature.INTERPRETED in names(chapter.parameters.miniature) and miniature.INTERPRETED not in names(race.SPECIFIED)
+    def names(n):
+        return [contender.name for contender in contenders.contenders(chapter, n)]
+
+    small = chapter.parameters.miniature
+    assert contenders.INTERPRETED in names(small)
+    assert contenders.INTERPRETED not in names(queries.SPECIFIED)
 
 
 def test_pages_are_held_against_the_print():
-    frame = pd.DataFrame({"query": [race.label(key) for key in queries.KEYS], "touched": range(1, 33), "read": 0, "seconds_1990": [float(n) for n in range(1, 33)]})
-    assert "is 1.00 over 32 queries" in words.explained(frame)
+    frame = pd.DataFrame(
+        {
+            "query": [queries.label(key) for key in queries.KEYS],
+            "touched": range(1, 33),
+            "read": 0,
+            "seconds_1990": [float(n) for n in range(1, 33)],
+        }
+    )
+    assert "is 1.00 over 32 queries" in sentences.explained(frame)
     frame.loc[4, "seconds_1990"] = 500.0
-    assert f"above what its pages let expect lies query {race.label('q5')}" in words.explained(frame)
-    assert "touch 30 pages without an index" in words.substitution(frame) and "a factor of 1" in words.substitution(frame)
+    assert (
+        f"above what its pages let expect lies query {queries.label('q5')}"
+        in sentences.explained(frame)
+    )
+    assert "touch 30 pages without an index" in sentences.substitution(
+        frame
+    ) and "a factor of 1" in sentences.substitution(frame)

@@ -15,9 +15,15 @@ def setup(app):
 
 def disconnect(app, config) -> None:
     for listeners in app.events.listeners.values():
-        listeners[:] = [one for one in listeners if not one.handler.__module__.startswith("sphinx_thebe")]
+        listeners[:] = [
+            one for one in listeners if not one.handler.__module__.startswith("sphinx_thebe")
+        ]
 
 
 def remove_files(app, pagename, templatename, context, doctree) -> None:
     for files in ("script_files", "css_files"):
-        context[files] = [one for one in context[files] if "thebe" not in str(getattr(one, "filename", None) or one).lower()]
+        context[files] = [
+            one
+            for one in context[files]
+            if "thebe" not in str(getattr(one, "filename", None) or one).lower()
+        ]

@@ -3,7 +3,7 @@
 Puts Vega, Vega-Lite and vega-embed (bundled inside the vl-convert wheel) and our
 `charts.js` on the pages that have a chart, and on no other. Neither file may lie
 under `_static`: Jupyter Book links every script it finds there on every page. The
-charts' HTML is made by `pgrerun.charts`.
+charts' HTML is made by `pgrerun.page.charts`.
 """
 
 from pathlib import Path
@@ -27,7 +27,9 @@ def add_scripts(app, config) -> None:
     if not bundle.exists():
         cache.mkdir(parents=True, exist_ok=True)
         # The bundle declares globals with `const`; inside a function they can't clash.
-        source = f"(function(){{{vl_convert.javascript_bundle(vl_version=VEGALITE_VERSION)}\n}})();\n"
+        source = (
+            f"(function(){{{vl_convert.javascript_bundle(vl_version=VEGALITE_VERSION)}\n}})();\n"
+        )
         part = bundle.with_suffix(".part")
         part.write_text(source, encoding="utf-8")
         part.replace(bundle)

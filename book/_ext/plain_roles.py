@@ -1,4 +1,5 @@
-"""Sphinx extension: take out ARIA roles that docutils gives a bibliography and that contradict each other.
+"""Sphinx extension: take out ARIA roles that docutils gives a bibliography and that contradict each
+other.
 
 Its entries are a `list` whose children aren't list items, and each bears a role that
 the standard has withdrawn. The plain elements say as much, and no reader's software

@@ -1,9 +1,11 @@
-"""Sphinx extension: what the pages say about runs, computed from the run records when the site is built.
+"""Sphinx extension: what the pages say about runs, computed from the run records when the site is
+built.
 
-Directives, each without arguments: `headline`, `then-and-now`, `scoreboard`, `disagreements`, `your-run`. The records
-lie beside the executed chapters (see `pgrerun/book.py`); the words and pictures come from
-`pgrerun.scoreboard`. Every sentence with a verdict in a chapter becomes a place that the scoreboard links to, and
-each chapter ends with what it was made from and what can be downloaded.
+Directives, each without arguments: `headline`, `then-and-now`, `scoreboard`, `disagreements`,
+`your-run`. The records lie beside the executed chapters (see `pgrerun/site/book.py`); the words and
+pictures come from `pgrerun.site.scoreboard`. Every sentence with a verdict in a chapter becomes a
+place that the scoreboard links to, and each chapter ends with what it was made from and what can be
+downloaded.
 """
 
 import re
@@ -13,7 +15,8 @@ import nbformat
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
-from pgrerun import claims, pages, scoreboard
+from pgrerun.record import claims
+from pgrerun.site import executed_pages, scoreboard
 
 _JUDGED = re.compile(r"; ([a-z]+-\d{3})\) says: ")  # as `narrate.judgement` writes it
 
@@ -68,7 +71,11 @@ def _judgements(app) -> scoreboard.Judgements:
 
 def _titles(app) -> dict[str, str]:
     """Chapters in words: a title up to its colon."""
-    pages = {name.partition("/")[2]: title for name, title in app.env.titles.items() if name.startswith("results/")}
+    pages = {
+        name.partition("/")[2]: title
+        for name, title in app.env.titles.items()
+        if name.startswith("results/")
+    }
     return {name: title.astext().partition(":")[0] for name, title in pages.items()}
 
 
@@ -82,7 +89,7 @@ def _then_and_now(app, docname) -> str:
 
 
 def _scoreboard(app, docname) -> str:
-    """The board; a claim that was judged but stands in no page that was read leads to its chapter."""
+    """The board; a claim that was judged but stands in no page leads to its chapter."""
 
     def link(claim: claims.Claim) -> str:
         page = app.env.verdict_pages.get(claim.id)
@@ -93,7 +100,9 @@ def _scoreboard(app, docname) -> str:
 
 
 def _disagreements(app, docname) -> str:
-    return scoreboard.disagreement_tables(_titles(app), lambda chapter: app.builder.get_relative_uri(docname, f"results/{chapter}"))
+    return scoreboard.disagreement_tables(
+        _titles(app), lambda chapter: app.builder.get_relative_uri(docname, f"results/{chapter}")
+    )
 
 
 def _your_run(app, docname) -> str:
@@ -102,9 +111,12 @@ def _your_run(app, docname) -> str:
 
 
 PAGES = {
-    "headline": _headline, "then-and-now": _then_and_now, "scoreboard": _scoreboard, "disagreements": _disagreements,
+    "headline": _headline,
+    "then-and-now": _then_and_now,
+    "scoreboard": _scoreboard,
+    "disagreements": _disagreements,
     "your-run": _your_run,
-}  # fmt: skip
+}
 
 
 # ---- the end of each chapter
@@ -115,10 +127,18 @@ def add_record(app, doctree, docname) -> None:
     chapter = docname.removeprefix("results/")
     if docname == chapter or chapter not in app.env.run_records:
         return
-    sections = [one for one in doctree.findall(nodes.section) if one.next_node(nodes.title).astext() == "Provenance"]
+    sections = [
+        one
+        for one in doctree.findall(nodes.section)
+        if one.next_node(nodes.title).astext() == "Provenance"
+    ]
     if sections:
         downloads = {"This chapter as a notebook": f"../_sources/{docname}.ipynb"} | {
-            words: f"{chapter}-{name}.zip" for name, words in (("charts", "Data of its charts (CSV)"), ("record", "Run record (Parquet, JSON)"))
+            words: f"{chapter}-{name}.zip"
+            for name, words in (
+                ("charts", "Data of its charts (CSV)"),
+                ("record", "Run record (Parquet, JSON)"),
+            )
         }
         text = scoreboard.page_record(app.env.run_records[chapter], downloads)
         sections[-1].insert(1, nodes.raw("", text, format="html"))
@@ -131,9 +151,16 @@ def write_archives(app, exception) -> None:
     results = Path(app.srcdir) / "results"
     for chapter in app.env.run_records:
         notebook = nbformat.read(results / f"{chapter}.ipynb", as_version=4)
-        pages.archive(Path(app.outdir) / "results" / f"{chapter}-charts.zip", pages.chart_data(notebook))
-        files = {f"{chapter}/{file.name}": file.read_bytes() for file in sorted((results / chapter).iterdir())}
-        pages.archive(Path(app.outdir) / "results" / f"{chapter}-record.zip", files)
+        executed_pages.archive(
+            Path(app.outdir) / "results" / f"{chapter}-charts.zip",
+            executed_pages.chart_data(notebook),
+        )
+        files = {
+            f"{chapter}/{file.name}": file.read_bytes()
+            for file in sorted((results / chapter).iterdir())
+            if file.is_file() and not file.is_symlink()
+        }
+        executed_pages.archive(Path(app.outdir) / "results" / f"{chapter}-record.zip", files)
 
 
 def link_scripts(app, pagename, templatename, context, doctree) -> None:

@@ -1,7 +1,9 @@
-"""The report card: what the book's experiments find on somebody's server, on one page that needs no network.
+"""The report card: what the book's experiments find on somebody's server, on one page that needs no
+network.
 
-`sections.py` has the experiments, `visit.py` lends them the chapters' verbs, `catalogs.py` reads what the server has
-counted about its owner's relations, `limits.py` ends what takes too long, and `page.py` writes the page.
+`sections.py` has the experiments, `visit.py` lends them the chapters' verbs, `catalogs.py` reads
+what the server has counted about its owner's relations, `limits.py` ends what takes too long, and
+`page.py` writes the page.
 """
 
 import os
@@ -13,13 +15,14 @@ from pathlib import Path
 
 import psycopg
 
-from pgrerun import narrate
 from pgrerun.errors import CannotMeasure, ParameterError, RerunError
+from pgrerun.lab.server import Borrowed, place
+from pgrerun.page import narrate
 from pgrerun.report_card import catalogs, page
 from pgrerun.report_card.limits import TimeIsUp, Watchdog
 from pgrerun.report_card.sections import SECTIONS, Piece, Section
 from pgrerun.report_card.visit import Visit
-from pgrerun.server import Borrowed, place
+from pgrerun.stopping import stoppable
 
 MINUTES = (0.2, 120.0)  # range of what may be asked for
 SPARE = 0.06  # share of the time that writing the page and leaving the server get
@@ -30,7 +33,9 @@ ABSTAINS = ("checkpoint", "superuser", "files", "restart")
 
 @dataclass
 class Outcome:
-    """What came of a section: `pieces` to show, or the reason why there are none; `ended` if its time was over first."""
+    """What came of a section: `pieces` to show, or the reason why there are none; `ended` if its
+    time was over first.
+    """
 
     section: Section
     limit: float
@@ -41,11 +46,18 @@ class Outcome:
 
 
 def limits(minutes: float) -> dict[str, float]:
-    """Seconds that each section may take, by its name; ParameterError unless `minutes` is in its range."""
+    """Seconds that each section may take, by its name; ParameterError unless `minutes` is in its
+    range.
+    """
     if not MINUTES[0] <= minutes <= MINUTES[1]:
-        raise ParameterError(f"The card's time must be from {MINUTES[0]:g} to {MINUTES[1]:g} minutes, and {minutes:g} was given.")
+        raise ParameterError(
+            f"The card's time must be from {MINUTES[0]:g} to {MINUTES[1]:g} minutes, and"
+            f" {minutes:g} was given."
+        )
     whole = sum(section.share for section in SECTIONS)
-    return {section.name: 60 * minutes * (1 - SPARE) * section.share / whole for section in SECTIONS}
+    return {
+        section.name: 60 * minutes * (1 - SPARE) * section.share / whole for section in SECTIONS
+    }
 
 
 def in_order() -> list[Section]:
@@ -54,9 +66,19 @@ def in_order() -> list[Section]:
 
 
 def steps(server: str, minutes: float) -> tuple[str, list[dict[str, str]]]:
-    """Where the card would be made, and what each section would do, touch and take at most; nothing is touched, not even by a connection."""
+    """Where the card would be made, and what each section would do, touch and take at most; nothing
+    is touched, not even by a connection.
+    """
     seconds = limits(minutes)
-    rows = [{"section": s.title, "what it does": s.does, "what it touches": s.touches, "at most": f"{seconds[s.name]:.0f} s"} for s in in_order()]
+    rows = [
+        {
+            "section": s.title,
+            "what it does": s.does,
+            "what it touches": s.touches,
+            "at most": f"{seconds[s.name]:.0f} s",
+        }
+        for s in in_order()
+    ]
     return place(server), rows
 
 
@@ -70,34 +92,49 @@ class Card:
     server: dict[str, str] = field(default_factory=dict)
 
 
-def write(server: str, schema: str = "public", minutes: float = 5.0, out: Path = Path("report-card.html")) -> Path:
-    """Run the sections on somebody's server, at most so many minutes in all, and write the page; its path.
+def write(
+    server: str, schema: str = "public", minutes: float = 5.0, out: Path = Path("report-card.html")
+) -> Path:
+    """Run the sections on somebody's server, at most so many minutes in all, and write the page;
+    its path.
 
-    What was finished is on the page, whatever ends the rest. RerunError for what the reader can mend: a schema that isn't there,
-    a server that doesn't answer or lets us make no schema, a place that can't be written to.
+    What was finished is on the page, whatever ends the rest. RerunError for what the reader can
+    mend: a schema that isn't there, a server that doesn't answer or lets us make no schema, a place
+    that can't be written to.
     """
     seconds = limits(minutes)
     _writable(out)
-    started = time.monotonic()
     card = Card(schema, minutes, [Outcome(section, seconds[section.name]) for section in SECTIONS])
-    with _guest(server, max(seconds.values())) as guest:
-        catalogs.require_schema(guest, schema)
+    try:
+        with stoppable("the server to be as it was found"):
+            _make(card, server, out, max(seconds.values()))
+    except KeyboardInterrupt:
+        kept = f"What was finished is in {out}, and the" if card.server else "The"
+        raise RerunError(f"Stopped. {kept} server is as it was found.") from None
+    return out
+
+
+def _make(card: Card, server: str, out: Path, longest: float) -> None:
+    """Run the sections, and write the page whatever ends them."""
+    started = time.monotonic()
+    with _guest(server, longest) as guest:
+        catalogs.require_schema(guest, card.schema)
         try:
             card.server = page.described(guest)
-            with _visits(guest, schema) as visits:
+            with _visits(guest, card.schema) as visits:
                 for outcome in sorted(card.outcomes, key=lambda o: not o.section.undisturbed):
-                    left = started + 60 * minutes * (1 - SPARE) - time.monotonic()
+                    left = started + 60 * card.minutes * (1 - SPARE) - time.monotonic()
                     _run(outcome, visits, min(outcome.limit, left))
-        except KeyboardInterrupt:
-            raise RerunError(f"Stopped. What was finished is in {out}, and the server is as it was found.") from None
         finally:
             _put(out, page.drawn(card, time.monotonic() - started))
-    return out
 
 
 def _guest(server: str, longest: float) -> Borrowed:
     """Sessions whose statements the server itself ends, should nobody be left here to do so."""
-    milliseconds = {"statement_timeout": round(1000 * (longest + LOCKED)), "lock_timeout": 1000 * LOCKED}
+    milliseconds = {
+        "statement_timeout": round(1000 * (longest + LOCKED)),
+        "lock_timeout": 1000 * LOCKED,
+    }
     return Borrowed(server, settings=milliseconds, abstains=ABSTAINS)
 
 
@@ -133,9 +170,16 @@ def _run(outcome: Outcome, visits: _Visits, seconds: float) -> None:
     watchdog, started = Watchdog(seconds), time.monotonic()
     try:
         with watchdog.watching():
-            outcome.pieces = [piece for piece in outcome.section.experiment(visits.of(outcome.section, watchdog)) if piece is not None]
+            outcome.pieces = [
+                piece
+                for piece in outcome.section.experiment(visits.of(outcome.section, watchdog))
+                if piece is not None
+            ]
     except TimeIsUp:
-        outcome.reason = f"Its time of {narrate.number(seconds, 0)} s was over before there was anything to tell; give the card more minutes."
+        outcome.reason = (
+            f"Its time of {narrate.number(seconds, 0)} s was over before there was anything to"
+            " tell; give the card more minutes."
+        )
     except CannotMeasure as reason:
         outcome.reason = f"{reason} (missing: {reason.capability})."
     except RerunError as error:
@@ -155,7 +199,9 @@ def _writable(out: Path) -> None:
     elif not os.access(out if out.exists() else folder, os.W_OK) or not os.access(folder, os.W_OK):
         problem = "this account may not write there"
     if problem:
-        raise ParameterError(f"The page can't be written to {out}: {problem}. Name another place with --out.")
+        raise ParameterError(
+            f"The page can't be written to {out}: {problem}. Name another place with --out."
+        )
 
 
 def _put(out: Path, text: str) -> None:

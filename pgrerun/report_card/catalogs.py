@@ -1,33 +1,46 @@
-"""What a server has counted about somebody's relations: read from its statistics and catalogs, touching none of them."""
+"""What a server has counted about somebody's relations: read from its statistics and catalogs,
+touching none of them.
+"""
 
 import pandas as pd
 
 from pgrerun.errors import ParameterError
+from pgrerun.lab.server import Server
 from pgrerun.parameters import nearest
-from pgrerun.server import Server
 
 _SCHEMAS = """
     SELECT nspname FROM pg_namespace
-    WHERE nspname !~ '^pg_(toast|temp)' AND nspname <> ALL (ARRAY['pg_catalog', 'information_schema', current_schema()]) ORDER BY 1"""
+    WHERE nspname !~ '^pg_(toast|temp)'
+      AND nspname <> ALL (ARRAY['pg_catalog', 'information_schema', current_schema()])
+    ORDER BY 1"""
 _UPDATES = """
     SELECT s.relname AS "table", s.n_tup_upd AS updates, s.n_tup_hot_upd AS hot, {newpage} AS moved,
-           coalesce((SELECT option_value FROM pg_options_to_table(c.reloptions) WHERE option_name = 'fillfactor'), '100')::int AS fillfactor,
+           coalesce((SELECT option_value FROM pg_options_to_table(c.reloptions)
+                     WHERE option_name = 'fillfactor'), '100')::int AS fillfactor,
            (SELECT count(*) FROM pg_index WHERE indrelid = c.oid) AS indices
     FROM pg_stat_user_tables s JOIN pg_class c ON c.oid = s.relid
     WHERE s.schemaname = %s AND s.n_tup_upd > 0
     ORDER BY s.n_tup_upd - s.n_tup_hot_upd DESC, s.relname"""
-# An index has something to return where its access method keeps the values; a table that was never vacuumed has no map.
+# An index has something to return where its access method keeps the values; a table that was never
+# vacuumed has no map.
 _SCANNED = """
-    SELECT i.relname AS "table", i.indexrelname AS "index", i.idx_scan AS scans, i.idx_tup_read AS entries, i.idx_tup_fetch AS fetched,
-           pg_relation_size(c.oid) / current_setting('block_size')::int AS pages, c.relallvisible AS marked,
+    SELECT i.relname AS "table", i.indexrelname AS "index", i.idx_scan AS scans,
+           i.idx_tup_read AS entries, i.idx_tup_fetch AS fetched,
+           pg_relation_size(c.oid) / current_setting('block_size')::int AS pages,
+           c.relallvisible AS marked,
            greatest(t.last_vacuum, t.last_autovacuum)::date AS vacuumed
-    FROM pg_stat_user_indexes i JOIN pg_class c ON c.oid = i.relid JOIN pg_stat_user_tables t ON t.relid = i.relid
-    WHERE i.schemaname = %s AND i.idx_scan > 0 AND pg_index_column_has_property(i.indexrelid, 1, 'returnable')
+    FROM pg_stat_user_indexes i
+    JOIN pg_class c ON c.oid = i.relid
+    JOIN pg_stat_user_tables t ON t.relid = i.relid
+    WHERE i.schemaname = %s AND i.idx_scan > 0
+      AND pg_index_column_has_property(i.indexrelid, 1, 'returnable')
     ORDER BY i.idx_tup_read DESC, i.indexrelname"""
 
 
 def require_schema(server: Server, name: str) -> None:
-    """ParameterError, with those that there are, unless the database has a schema of this name that isn't ours."""
+    """ParameterError, with those that there are, unless the database has a schema of this name that
+    isn't ours.
+    """
     with server.connect() as connection:
         names = [found for (found,) in connection.execute(_SCHEMAS)]
     if name not in names:
@@ -35,28 +48,42 @@ def require_schema(server: Server, name: str) -> None:
 
 
 def counted_since(server: Server) -> str:
-    """Since when the database's statistics have been counted, as a date; "" if they were never reset."""
+    """Since when the database's statistics have been counted, as a date; "" if they were never
+    reset.
+    """
     with server.connect() as connection:
-        [since] = connection.execute("SELECT stats_reset::date FROM pg_stat_database WHERE datname = current_database()").fetchone()
+        [since] = connection.execute(
+            "SELECT stats_reset::date FROM pg_stat_database WHERE datname = current_database()"
+        ).fetchone()
     return str(since or "")
 
 
 def updates(server: Server, schema: str) -> pd.DataFrame:
-    """Updates of each table of a schema that has had any, those first that weren't heap-only most often.
+    """Updates of each table of a schema that has had any, those first that weren't heap-only most
+    often.
 
-    Columns: table, updates, hot, moved (updates that found no room on their page; missing before PostgreSQL 16), fillfactor (%),
-    indices (their number), share (of the updates that were heap-only).
+    Columns: table, updates, hot, moved (updates that found no room on their page; missing before
+    PostgreSQL 16), fillfactor (%), indices (their number), share (of the updates that were
+    heap-only).
     """
-    frame = _read(server, _UPDATES.format(newpage="s.n_tup_newpage_upd" if server.version >= 160000 else "NULL::bigint"), schema)
+    frame = _read(
+        server,
+        _UPDATES.format(
+            newpage="s.n_tup_newpage_upd" if server.version >= 160000 else "NULL::bigint"
+        ),
+        schema,
+    )
     return frame.assign(share=frame["hot"] / frame["updates"])
 
 
 def scanned(server: Server, schema: str) -> pd.DataFrame:
-    """Indices of a schema that have been scanned and could answer by themselves, those first that returned most entries.
+    """Indices of a schema that have been scanned and could answer by themselves, those first that
+    returned most entries.
 
-    Columns: table, index, scans, entries (that scans returned), fetched (tuples that index and index-only scans fetched from
-    the heap for them; a bitmap scan's aren't counted here), pages (of the table), marked (of these, as all-visible, at the last
-    VACUUM or ANALYZE), vacuumed (date), visible (share of the pages that are marked).
+    Columns: table, index, scans, entries (that scans returned), fetched (tuples that index and
+    index-only scans fetched from the heap for them; a bitmap scan's aren't counted here), pages (of
+    the table), marked (of these, as all-visible, at the last VACUUM or ANALYZE), vacuumed (date),
+    visible (share of the pages that are marked).
     """
     frame = _read(server, _SCANNED, schema)
     return frame.assign(visible=(frame["marked"] / frame["pages"].clip(lower=1)).clip(upper=1))
@@ -65,4 +92,6 @@ def scanned(server: Server, schema: str) -> pd.DataFrame:
 def _read(server: Server, query: str, schema: str) -> pd.DataFrame:
     with server.connect() as connection:
         cursor = connection.execute(query, [schema])
-        return pd.DataFrame(cursor.fetchall(), columns=[column.name for column in cursor.description])
+        return pd.DataFrame(
+            cursor.fetchall(), columns=[column.name for column in cursor.description]
+        )

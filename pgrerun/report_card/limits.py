@@ -1,20 +1,25 @@
-"""A watchdog that ends a section of the card at its time limit and loses nothing that was finished."""
+"""A watchdog that ends a section of the card at its time limit and loses nothing finished."""
 
 import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-MEASURING = 0.85  # share of a section's time after which measuring ends; the rest is for telling what was found
+# Share of a section's time after which measuring ends; the rest is for telling what was found.
+MEASURING = 0.85
 AGAIN = 5.0  # seconds until it barks again, should cleaning up take longer
 
 
 class TimeIsUp(KeyboardInterrupt):
-    """The limit was reached. As with Ctrl-C, a statement under way is cancelled, and a tool under way is ended."""
+    """The limit was reached. As with Ctrl-C, a statement under way is cancelled, and a tool under
+    way is ended.
+    """
 
 
 class Watchdog:
-    """Of one section: `seconds` in all; `ended` says whether measuring was ended before it was over."""
+    """Of one section: `seconds` in all; `ended` says whether measuring was ended before it was
+    over.
+    """
 
     def __init__(self, seconds: float):
         self.seconds, self.ended = seconds, False
@@ -27,11 +32,13 @@ class Watchdog:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Raise TimeIsUp in the block when the section's time is over. Only the main thread can be watched."""
+        """Raise TimeIsUp in the block when the section's time is over. Only the main thread can be
+        watched.
+        """
         before = signal.signal(signal.SIGALRM, _bark)
         self._start = time.monotonic()
         try:
-            self._arm(self.seconds)
+            self._set_alarm(self.seconds)
             yield
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
@@ -41,14 +48,14 @@ class Watchdog:
     def measuring(self) -> Iterator[None]:
         """Leave the block early, without an error, when the time for measuring is over."""
         try:
-            self._arm(self.measurable)
+            self._set_alarm(self.measurable)
             yield
         except TimeIsUp:
             self.ended = True
         finally:
-            self._arm(self.seconds)
+            self._set_alarm(self.seconds)
 
-    def _arm(self, seconds: float) -> None:
+    def _set_alarm(self, seconds: float) -> None:
         """Bark so many seconds after the start."""
         left = self._start + seconds - time.monotonic()
         signal.setitimer(signal.ITIMER_REAL, max(left, 1e-3), AGAIN)

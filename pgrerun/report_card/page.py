@@ -1,6 +1,7 @@
 """The card as one HTML page: no script, no network, light and dark, from a phone to a desk.
 
-Every chart is drawn four times, for both themes and for two widths, and the browser takes the one that fits.
+Every chart is drawn four times, for both themes and for two widths, and the browser takes the one
+that fits.
 """
 
 import base64
@@ -12,26 +13,43 @@ from typing import TYPE_CHECKING
 import pandas as pd
 from markdown_it import MarkdownIt
 
-from pgrerun import charts, narrate, runs, tables
-from pgrerun.instruments import machine
-from pgrerun.server import Borrowed
+from pgrerun.lab.instruments import machine
+from pgrerun.lab.server import Borrowed
+from pgrerun.page import charts, narrate, tables
+from pgrerun.record import runs
 
 if TYPE_CHECKING:
     from pgrerun.report_card import Card, Outcome
 
 WIDE, NARROW = 640, 330  # pixels of a chart on a desk and on a phone
 SETTINGS = (
-    "random_page_cost", "seq_page_cost", "effective_cache_size", "shared_buffers", "work_mem", "synchronous_commit", "fsync",
-    "commit_delay", "wal_sync_method", "full_page_writes", "autovacuum", "max_connections",
-)  # fmt: skip
-_PROSE = MarkdownIt("commonmark", {"html": False})
+    "random_page_cost",
+    "seq_page_cost",
+    "effective_cache_size",
+    "shared_buffers",
+    "work_mem",
+    "synchronous_commit",
+    "fsync",
+    "commit_delay",
+    "wal_sync_method",
+    "full_page_writes",
+    "autovacuum",
+    "max_connections",
+)
+# No HTML and no pictures: the page fetches nothing, whatever a server calls its tables.
+_PROSE = MarkdownIt("commonmark", {"html": False}).disable("image")
 
 
 def described(guest: Borrowed) -> dict[str, str]:
     """Which server this is, and those of its settings that bear on the card."""
     with guest.connect() as connection:
-        values = {name: connection.execute("SELECT current_setting(%s, true)", [name]).fetchone()[0] for name in SETTINGS}
-    return {"server": guest.name} | {name: value for name, value in values.items() if value is not None}
+        values = {
+            name: connection.execute("SELECT current_setting(%s, true)", [name]).fetchone()[0]
+            for name in SETTINGS
+        }
+    return {"server": guest.name} | {
+        name: value for name, value in values.items() if value is not None
+    }
 
 
 def html_page(title: str, body: str) -> str:
@@ -70,9 +88,12 @@ def drawn(card: "Card", seconds: float) -> str:
 def _about(card: "Card", seconds: float) -> str:
     told = sum(bool(outcome.pieces) for outcome in card.outcomes)
     return (
-        f"What the experiments of *Postgres, Rerun* find on this server. {told} of {narrate.count(len(card.outcomes), 'section')} have something to tell, after {narrate.number(seconds, 0)} s "
-        f"of the {narrate.number(60 * card.minutes, 0)} that were allowed. Intervals cover the true value nineteen times in twenty. Filled blue marks were measured here; grey ones, if any, are of "
-        "the run that was published with the book, on another machine; hollow diamonds are numbers in print, and what is dashed is a model's."
+        f"What the experiments of *Postgres, Rerun* find on this server. {told} of"
+        f" {narrate.count(len(card.outcomes), 'section')} have something to tell, after"
+        f" {narrate.number(seconds, 0)} s of the {narrate.number(60 * card.minutes, 0)} that were"
+        " allowed. Intervals cover the true value nineteen times in twenty. Filled blue marks were"
+        " measured here; grey ones, if any, are of the run that was published with the book, on"
+        " another machine; hollow diamonds are numbers in print, and what is dashed is a model's."
     )
 
 
@@ -80,7 +101,11 @@ def _summary(card: "Card") -> str:
     rows = []
     for outcome in card.outcomes:
         finding = str(outcome.pieces[0]) if outcome.pieces else _aside(outcome)
-        rows.append(f'<li><a href="#{outcome.section.name}">{html.escape(outcome.section.title)}</a>{_prose(finding)}</li>')
+        rows.append(
+            "<li><a"
+            f' href="#{outcome.section.name}">{html.escape(outcome.section.title)}</a>'
+            f"{_prose(finding)}</li>"
+        )
     return f'<ul class="summary">{"".join(rows)}</ul>'
 
 
@@ -95,12 +120,20 @@ def _plain(text: str) -> str:
 
 def _section(outcome: "Outcome") -> str:
     section = outcome.section
-    took = f"It touches {section.touches}. It took {narrate.number(outcome.seconds, 0)} s; its limit was {narrate.number(outcome.limit, 0)} s."
-    cut = ["*Its limit ended it early: what follows is from what was finished by then.*"] if outcome.ended and outcome.pieces else []
+    took = (
+        f"It touches {section.touches}. It took {narrate.number(outcome.seconds, 0)} s; its limit"
+        f" was {narrate.number(outcome.limit, 0)} s."
+    )
+    cut = (
+        ["*Its limit ended it early: what follows is from what was finished by then.*"]
+        if outcome.ended and outcome.pieces
+        else []
+    )
     words = [*cut, *outcome.pieces] if outcome.pieces else [_aside(outcome)]
     return (
-        f'<section id="{section.name}"><h2>{html.escape(section.title)}</h2>{"".join(map(_piece, words))}'
-        f'<p class="how">{html.escape(section.does)} {html.escape(took)}</p></section>'
+        "<section"
+        f' id="{section.name}"><h2>{html.escape(section.title)}</h2>{"".join(map(_piece, words))}<p'
+        f' class="how">{html.escape(section.does)} {html.escape(took)}</p></section>'
     )
 
 
@@ -118,7 +151,10 @@ def _prose(text: str) -> str:
 
 def _figure(figure: charts.Figure) -> str:
     def address(width: int, dark: bool) -> str:
-        return "data:image/svg+xml;base64," + base64.b64encode(charts.svg(figure, width, dark).encode()).decode()
+        return (
+            "data:image/svg+xml;base64,"
+            + base64.b64encode(charts.svg(figure, width, dark).encode()).decode()
+        )
 
     phone, dark = "(max-width: 599px)", "(prefers-color-scheme: dark)"
     return (
@@ -142,22 +178,34 @@ def _provenance(card: "Card", seconds: float) -> str:
     here = machine.describe()
     rows = card.server | {
         "schema looked at": card.schema,
-        "measured from": f"{here['cpu_model']}, {here['cpus_usable']} usable processors, {here['distribution'] or here['system']}",
+        "measured from": (
+            f"{here['cpu_model']}, {here['cpus_usable']} usable processors,"
+            f" {here['distribution'] or here['system']}"
+        ),
         "written": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, after {narrate.number(seconds, 0)} s",
     }
-    frame = pd.DataFrame({"what": list(rows), "value": [runs.scrub(str(value)) for value in rows.values()]})
-    return f'<section id="provenance"><h2>Where this was measured</h2>{tables.Table(frame, "Server, settings, machine and time")._repr_html_()}</section>'
+    frame = pd.DataFrame(
+        {"what": list(rows), "value": [runs.scrub(str(value)) for value in rows.values()]}
+    )
+    shown = tables.Table(frame, "Server, settings, machine and time")
+    return (
+        f'<section id="provenance"><h2>Where this was measured</h2>{shown._repr_html_()}</section>'
+    )
 
 
 _STYLE = """
-:root { color-scheme: light dark; --page: #ffffff; --text: #1c2024; --muted: #565e68; --line: #dde1e6; --link: #1d5d99; --card: #f5f7f9; }
+:root { color-scheme: light dark; --page: #ffffff; --text: #1c2024; --muted: #565e68; --line:
+  #dde1e6; --link: #1d5d99; --card: #f5f7f9; }
 @media (prefers-color-scheme: dark) {
-  :root { --page: #16191d; --text: #e8eaed; --muted: #a8b0ba; --line: #343a42; --link: #7db8ec; --card: #1f242a; }
+  :root { --page: #16191d; --text: #e8eaed; --muted: #a8b0ba; --line: #343a42; --link: #7db8ec;
+    --card: #1f242a; }
 }
 * { box-sizing: border-box; }
-body { margin: 0; background: var(--page); color: var(--text); font: 1.02rem/1.58 Charter, "Bitstream Charter", Cambria, "Liberation Serif", Georgia, serif; }
+body { margin: 0; background: var(--page); color: var(--text); font: 1.02rem/1.58 Charter,
+  "Bitstream Charter", Cambria, "Liberation Serif", Georgia, serif; }
 main { max-width: 46rem; margin: 0 auto; padding: 1.6rem 1rem 4rem; overflow-wrap: break-word; }
-h1, h2, .lead, .summary a, figure, .how, table, summary { font-family: system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", sans-serif; }
+h1, h2, .lead, .summary a, figure, .how, table, summary { font-family: system-ui, -apple-system,
+  "Segoe UI", Roboto, "Liberation Sans", sans-serif; }
 h1 { font-size: 2rem; line-height: 1.15; margin: 0 0 0.3rem; letter-spacing: -0.015em; }
 h2 { font-size: 1.35rem; line-height: 1.25; margin: 0 0 0.6rem; letter-spacing: -0.01em; }
 p { margin: 0.6rem 0; }
@@ -165,7 +213,8 @@ a { color: var(--link); }
 code { font-size: 0.9em; }
 .lead { color: var(--muted); margin: 0 0 1rem; }
 section { border-top: 1px solid var(--line); margin-top: 2.4rem; padding-top: 1.6rem; }
-.summary { list-style: none; margin: 1.4rem 0 0; padding: 0.4rem 1rem; background: var(--card); border-radius: 8px; }
+.summary { list-style: none; margin: 1.4rem 0 0; padding: 0.4rem 1rem; background: var(--card);
+  border-radius: 8px; }
 .summary li { padding: 0.6rem 0; border-top: 1px solid var(--line); }
 .summary li:first-child { border-top: 0; }
 .summary a { font-weight: 600; }
@@ -179,9 +228,12 @@ details { margin-top: 0.5rem; font-size: 0.88rem; }
 summary { color: var(--link); cursor: pointer; }
 .result-table { overflow-x: auto; margin: 0.8rem 0; }
 .result-table:focus-visible { outline: 2px solid var(--link); outline-offset: 3px; }
-table { border-collapse: collapse; font-size: 0.86rem; line-height: 1.4; font-variant-numeric: tabular-nums lining-nums; }
+table { border-collapse: collapse; font-size: 0.86rem; line-height: 1.4; font-variant-numeric:
+  tabular-nums lining-nums; }
 caption { text-align: left; font-weight: 600; padding-bottom: 0.4rem; }
-td, th { text-align: left; vertical-align: top; padding: 0.32rem 1rem 0.32rem 0; border-bottom: 1px solid var(--line); }
+td, th { text-align: left; vertical-align: top; padding: 0.32rem 1rem 0.32rem 0; border-bottom: 1px
+  solid var(--line); }
 td.number { text-align: right; white-space: nowrap; }
-@media print { body { font-size: 0.9rem; } section { break-inside: avoid-page; } details { display: none; } }
+@media print { body { font-size: 0.9rem; } section { break-inside: avoid-page; } details { display:
+  none; } }
 """

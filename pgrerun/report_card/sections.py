@@ -1,27 +1,28 @@
-"""The sections of the card: each is one function that measures, and returns what there is to tell, the finding first.
+"""The sections of the card: each is one function that measures, and returns what there is to tell,
+the finding first.
 
-A function's docstring says what it does, its `@section` what it touches, and which share of the card's time is its own.
-Sections stand here in the order of the page. Measuring happens inside `visit.watchdog.measuring()`, which ends it at its
-limit; what follows tells what there is.
+A function's docstring says what it does, its `@section` what it touches, and which share of the
+card's time is its own. Sections stand here in the order of the page. Measuring happens inside
+`visit.watchdog.measuring()`, which ends it at its limit; what follows tells what there is.
 """
 
 import inspect
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pandas as pd
 
-from pgrerun import charts, narrate, published, statistics, tables
-from pgrerun.chapters.optimizer import drawn as optimizer_drawn
-from pgrerun.chapters.optimizer import queries, scans
-from pgrerun.chapters.optimizer import words as optimizer_words
-from pgrerun.chapters.scalability import bench, commit, idle, reading
-from pgrerun.chapters.scalability import drawn as scalability_drawn
-from pgrerun.chapters.scalability import words as scalability_words
-from pgrerun.chapters.tp1 import accounting
+from pgrerun.chapters import optimizer, scalability
+from pgrerun.chapters.optimizer.experiments import scans
+from pgrerun.chapters.optimizer.variants import CLUSTERED, TIMED, WARM
+from pgrerun.chapters.scalability.experiments import clients, commits, idle
+from pgrerun.chapters.tp1.experiments import page_counts
 from pgrerun.errors import CannotMeasure
-from pgrerun.narrate import Sentence
+from pgrerun.page import charts, narrate, tables
+from pgrerun.page.narrate import Sentence
+from pgrerun.record import printed, statistics
 from pgrerun.report_card import catalogs
 from pgrerun.report_card.visit import Visit
 
@@ -31,7 +32,9 @@ OWN = "relations in a schema of its own, which is dropped afterwards"
 
 @dataclass(frozen=True)
 class Section:
-    """One experiment of the card; `share` is of the card's time, `chapter` whose parameters its verbs take."""
+    """One experiment of the card; `share` is of the card's time, `chapter` whose parameters its
+    verbs take.
+    """
 
     title: str
     chapter: str
@@ -52,8 +55,12 @@ class Section:
 SECTIONS: list[Section] = []
 
 
-def section(title: str, chapter: str, touches: str, share: float, undisturbed: bool = False) -> Callable:
-    """Make a function a section of the card. One that is `undisturbed` runs before those that put load on the server."""
+def section(
+    title: str, chapter: str, touches: str, share: float, undisturbed: bool = False
+) -> Callable:
+    """Make a function a section of the card. One that is `undisturbed` runs before those that put
+    load on the server.
+    """
 
     def register(experiment: Callable[[Visit], list[Piece]]) -> Callable[[Visit], list[Piece]]:
         SECTIONS.append(Section(title, chapter, touches, share, experiment, undisturbed))
@@ -72,71 +79,93 @@ def aside(experiment: Callable[[Visit], object], visit: Visit) -> Sentence | Non
 
 
 def named(name: str) -> str:
-    """A name out of somebody's catalogs, so that nothing in it is taken for markup."""
-    return f"`{name.replace('`', '')}`"
+    """A name out of somebody's catalogs as code, so that nothing in it is taken for markup.
+
+    Code in Markdown ends at a run of backticks as long as the one before it, or with its
+    paragraph; control characters are shown as their escapes.
+    """
+    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in name)
+    runs_inside = [len(run) for run in re.findall("`+", shown)]
+    fence = "`" * (max(runs_inside, default=0) + 1)
+    return f"{fence} {shown} {fence}" if runs_inside else f"`{shown}`"
 
 
 @section("Where the planner switches", "optimizer", f"{OWN}; temporary relations", share=0.26)
 def planner_switch(visit: Visit) -> list[Piece]:
-    """Times sequential, index and bitmap scans at several selectivities, and asks the planner where it switches and which random_page_cost would fit."""
+    """Times sequential, index and bitmap scans at several selectivities, and asks the planner where
+    it switches and which random_page_cost would fit.
+    """
     with visit.watchdog.measuring():
-        queries.load_scanned(visit.server, scans.TIMED, visit.parameters.tuples)
+        scans.load(visit.server, TIMED, visit.parameters.tuples)
         scans.timed(visit)
-    visit.blocks(scans.name(scans.CLUSTERED, scans.WARM), scans.metric(scans.timed_at(visit)[0]))
-    planned = scans.switches(visit, scans.TIMED)
-    fitted = scans.fitting(visit)
+    visit.blocks(scans.name(CLUSTERED, WARM), scans.metric(scans.timed_at(visit)[0]))
+    planned = scans.switches(visit, TIMED)
+    best = optimizer.evidence.scans.best_switches(visit)
+    fitted = scans.fitting(visit, best)
     return [
-        _sides(visit, planned),
-        optimizer_words.fitting(visit, fitted) + (optimizer_words.fitting_means(fitted) if len(fitted) > 1 else ""),
+        _sides(planned, best),
+        optimizer.sentences.fitting(visit, fitted)
+        + (optimizer.sentences.fitting_means(fitted) if len(fitted) > 1 else ""),
         _dearest(visit),
         aside(scans.timed_cold, visit),
-        optimizer_drawn.switch_overs(visit, planned),
-        optimizer_drawn.scan_times(visit, scans.WARM),
+        optimizer.charts.switch_overs(planned, best),
+        optimizer.charts.scan_times(visit, WARM),
     ]
 
 
-def _sides(visit: Visit, planned: dict[str, float]) -> Sentence:
+def _sides(planned: dict[str, float], best: pd.DataFrame) -> Sentence:
     """On which side of the best switch-over the planner errs, for each layout that was timed."""
-    rivals = {scans.CLUSTERED: queries.INDEX, scans.SHUFFLED: queries.BITMAP}
-    told = {layout: optimizer_words.planned_and_best(visit, planned, layout, method) for layout, method in rivals.items()}
-    return Sentence(" ".join(f"**Tuples {layout}.** {words}" for layout, words in told.items() if words))
+    told = {
+        layout: optimizer.sentences.planned_and_best(planned, best, layout)
+        for layout in best["layout"]
+    }
+    return Sentence(" ".join(f"**Tuples {layout}.** {words}" for layout, words in told.items()))
 
 
 def _dearest(visit: Visit) -> Sentence | None:
     """What the worst of the planner's choices costs."""
-    plans = scans.planned(visit, scans.TIMED)
-    found = {layout: scans.regret(visit, plans, layout, scans.WARM) for layout in scans.ATTRIBUTES}
-    frames = [frame.assign(layout=layout) for layout, frame in found.items() if frame is not None]
-    surely = pd.concat(frames).query("low > 1")
+    plans = scans.planned(visit, TIMED)
+    surely = optimizer.evidence.scans.regret(visit, plans).query("low > 1")
     if surely.empty:
-        return Sentence("At none of the selectivities was the planned scan surely slower than the fastest.")
+        return Sentence(
+            "At none of the selectivities was the planned scan surely slower than the fastest."
+        )
     worst = surely.loc[surely["ratio"].idxmax()]
     ratio = statistics.Interval(worst.ratio, worst.low, worst.high, n=visit.parameters.pairs)
     return Sentence(
-        f"The dearest choice: at a selectivity of {narrate.number(worst.selectivity)} (tuples {worst.layout}) the {worst.planned} that is planned takes "
-        f"{narrate.interval(ratio)} times as long as the {worst.fastest}."
+        f"The dearest choice: at a selectivity of {narrate.number(worst.selectivity)} (tuples"
+        f" {worst.layout}) the {worst.planned} that is planned takes {narrate.interval(ratio)}"
+        f" times as long as the {worst.fastest}."
     )
 
 
 @section("I/O per transaction", "tp1", OWN, share=0.12)
 def accesses(visit: Visit) -> list[Piece]:
-    """Counts the pages that debit-credit transactions look at and read, and the log that they write, against the least that is possible."""
+    """Counts the pages that debit-credit transactions look at and read, and the log that they
+    write, against the least that is possible.
+    """
     with visit.watchdog.measuring():
-        accounting.as_it_is(visit)
-    visit.blocks(accounting.AS_IT_IS, "wal")
-    looked, read = (_every_place(visit, verb) for verb in (accounting.LOOKED_AT, accounting.READ))
-    wal, others = (visit.median(accounting.AS_IT_IS, metric, accounting.AS_IT_IS) for metric in ("wal", "others"))
-    least = published.cell("tp1_bound", "total", "reads")
+        page_counts.as_it_is(visit)
+    visit.blocks(page_counts.AS_IT_IS, "wal")
+    looked, read = (_every_place(visit, verb) for verb in (page_counts.LOOKED_AT, page_counts.READ))
+    wal, others = (
+        visit.median(page_counts.AS_IT_IS, metric, page_counts.AS_IT_IS)
+        for metric in ("wal", "others")
+    )
+    least = printed.cell("tp1_bound", "total", "reads")
     with visit.server.connect() as connection:
         page = int(connection.execute("SHOW block_size").fetchone()[0])
     return [
         Sentence(
-            f"A debit-credit transaction can't do with fewer than {narrate.count(least, 'page')}, the leaf and the tuple of each of its three updates. Here it looks at "
-            f"{narrate.interval(looked)} pages, {narrate.interval(looked.times(1 / least))} times as many, and reads {narrate.interval(read)} of them from outside the buffer pool."
+            f"A debit-credit transaction can't do with fewer than {narrate.count(least, 'page')},"
+            " the leaf and the tuple of each of its three updates. Here it looks at"
+            f" {narrate.interval(looked)} pages, {narrate.interval(looked.times(1 / least))} times"
+            f" as many, and reads {narrate.interval(read)} of them from outside the buffer pool."
         ),
         Sentence(
-            f"What it has to write before it commits is {narrate.interval(wal, 'bytes')} of log; the {narrate.count(least, 'page')} themselves, which a forced commit would write, "
-            f"are {narrate.number(least * page / wal.estimate, 1)} times that."
+            f"What it has to write before it commits is {narrate.interval(wal, 'bytes')} of log;"
+            f" the {narrate.count(least, 'page')} themselves, which a forced commit would write,"
+            f" are {narrate.number(least * page / wal.estimate, 1)} times that."
         ),
         _crowd(others, visit.parameters.counted),
         _places(visit),
@@ -144,7 +173,10 @@ def accesses(visit: Visit) -> list[Piece]:
 
 
 def _every_place(visit: Visit, verb: str) -> statistics.Interval:
-    frames = [visit.table(accounting.AS_IT_IS, f"{verb} {place}")[accounting.AS_IT_IS] for place in accounting.OURS]
+    frames = [
+        visit.table(page_counts.AS_IT_IS, f"{verb} {place}")[page_counts.AS_IT_IS]
+        for place in page_counts.OURS
+    ]
     return statistics.median(sum(frames), seed=visit.parameters.seed)
 
 
@@ -152,63 +184,106 @@ def _crowd(others: statistics.Interval, ours: int) -> Sentence | None:
     """A word of warning where others wrote into the same log."""
     if others.estimate <= ours:  # the probe's own, and those of vacuum workers
         return None
-    return Sentence(f"Meanwhile others committed {narrate.interval(others)} transactions for our {ours}, and their log is in these bytes.")
+    return Sentence(
+        f"Meanwhile others committed {narrate.interval(others)} transactions for our {ours}, and"
+        " their log is in these bytes."
+    )
 
 
 def _places(visit: Visit) -> charts.Figure:
-    bound = published.table("tp1_bound").query("kind in ('leaf', 'heap')")
+    bound = printed.table("tp1_bound").query("kind in ('leaf', 'heap')")
     index = {relation: f"{relation}_index" for relation in bound["relation"]}
     rows = [
-        charts.row("least possible", "printed", row.reads, pages=index[row.relation] if row.kind == "leaf" else row.relation) for row in bound.itertuples()
+        charts.row(
+            "least possible",
+            "printed",
+            row.reads,
+            part=index[row.relation] if row.kind == "leaf" else row.relation,
+        )
+        for row in bound.itertuples()
     ]
-    for verb in (accounting.LOOKED_AT, accounting.READ):
+    for verb in (page_counts.LOOKED_AT, page_counts.READ):
         rows += [
-            charts.row(verb, "measured", visit.median(accounting.AS_IT_IS, f"{verb} {place}", accounting.AS_IT_IS).estimate, pages=place)
-            for place in accounting.OURS
+            charts.row(
+                verb,
+                "measured",
+                visit.median(
+                    page_counts.AS_IT_IS, f"{verb} {place}", page_counts.AS_IT_IS
+                ).estimate,
+                part=place,
+            )
+            for place in page_counts.OURS
         ]
     frame = pd.DataFrame(rows)
-    return charts.stacked_pages(
+    return charts.stacked(
         frame,
-        question="How many pages does a transaction look at, and how many does it read?",
-        caption="Pages per debit-credit transaction, by relation and index: the 1990 report's bound, which takes roots of B-trees and last pages to be in the pool; "
-        "pages looked at in the buffer pool; and pages read from outside of it.",
-        description=narrate.described(frame.assign(label=frame["label"] + ", " + frame["pages"])),
-        quantity="pages per transaction",
-        facet=None,
-        name="card-pages",
+        charts.Words(
+            question="How many pages does a transaction look at, and how many does it read?",
+            caption=(
+                "Pages per debit-credit transaction, by relation and index: the 1990 report's"
+                " bound, which takes roots of B-trees and last pages to be in the pool; pages"
+                " looked at in the buffer pool; and pages read from outside of it."
+            ),
+            name="card-pages",
+        ),
+        charts.Axis("pages per transaction"),
     )
 
 
 SHOWN = 12  # tables that a chart has room for
 
 
-@section("Heap-only updates", "scalability", "nothing: it reads statistics of the chosen schema", share=0.04)
+@section(
+    "Heap-only updates",
+    "scalability",
+    "nothing: it reads statistics of the chosen schema",
+    share=0.04,
+)
 def hot_share(visit: Visit) -> list[Piece]:
-    """Reads from pg_stat_user_tables which share of each table's updates was heap-only (HOT), and what kept the others from it."""
+    """Reads from pg_stat_user_tables which share of each table's updates was heap-only (HOT), and
+    what kept the others from it.
+    """
     found = pd.DataFrame()
     with visit.watchdog.measuring():
         found = catalogs.updates(visit.server, visit.schema)
     if found.empty:
-        raise CannotMeasure("updates", f"no table of the schema {visit.schema} has had an update counted")
+        raise CannotMeasure(
+            "updates", f"no table of the schema {visit.schema} has had an update counted"
+        )
     every = found["updates"].sum()
-    said = f"Of {narrate.count(every, 'update')} of {narrate.count(len(found), 'table')} in this schema, {_percent(found['hot'].sum() / every)} were heap-only."
+    said = (
+        f"Of {narrate.count(every, 'update')} of {narrate.count(len(found), 'table')} in this"
+        f" schema, {_percent(found['hot'].sum() / every)} were heap-only."
+    )
     worst = found.iloc[0]
-    most = f"Most of the others are {named(worst.table)}'s, {narrate.number(worst.updates - worst.hot)} of its {narrate.number(worst.updates)}."
+    most = (
+        f"Most of the others are {named(worst.table)}'s,"
+        f" {narrate.number(worst.updates - worst.hot)} of its {narrate.number(worst.updates)}."
+    )
     shown = found.head(SHOWN)
-    frame = pd.DataFrame([charts.row(row.table, "measured", row.share) for row in shown.itertuples()])
+    frame = pd.DataFrame(
+        [charts.row(row.table, "measured", row.share) for row in shown.itertuples()]
+    )
     return [
         Sentence(said if found["hot"].sum() == every else f"{said} {most}"),
         _kept_from_it(found),
         _since(visit),
-        charts.compare_to_print(
+        charts.compare(
             frame,
-            question="Which share of each table's updates was heap-only?",
-            caption="Tables with the most updates that were not heap-only, as the server has counted them.",
-            description=narrate.described(frame),
-            quantity="share of updates that were heap-only", unit="", zero=True, name="card-hot",
+            charts.Words(
+                question="Which share of each table's updates was heap-only?",
+                caption=(
+                    "Tables with the most updates that were not heap-only, as the server has"
+                    " counted them."
+                ),
+                name="card-hot",
+            ),
+            charts.Axis("share of updates that were heap-only", zero=True),
         ),
-        tables.table(found.rename(columns={"moved": "without room on the page"}), "Updates by table"),
-    ]  # fmt: skip
+        tables.table(
+            found.rename(columns={"moved": "without room on the page"}), "Updates by table"
+        ),
+    ]
 
 
 def _percent(share: float) -> str:
@@ -222,51 +297,87 @@ def _kept_from_it(found: pd.DataFrame) -> Sentence | None:
         return None
     moved = found["moved"].sum()
     return Sentence(
-        f"Of the updates that weren't, {_percent(moved / others)} found no room on their page, which a lower fillfactor or more frequent vacuum would give them; "
-        "the others stayed on it and changed an attribute that is indexed."
+        f"Of the updates that weren't, {_percent(moved / others)} found no room on their page,"
+        " which a lower fillfactor or more frequent vacuum would give them; the others stayed on"
+        " it and changed an attribute that is indexed."
     )
 
 
 def _since(visit: Visit) -> Sentence:
     since = catalogs.counted_since(visit.server)
-    return Sentence(f"Counted since {since}." if since else "Counted since the database was made: its statistics were never reset.")
+    return Sentence(
+        f"Counted since {since}."
+        if since
+        else "Counted since the database was made: its statistics were never reset."
+    )
 
 
 ENOUGH = 0.9  # share of pages that are marked from which on an index-only scan is called one
 
 
-@section("Index-only scans that aren't", "scalability", "nothing: it reads statistics and catalogs of the chosen schema", share=0.04)
+@section(
+    "Index-only scans that aren't",
+    "scalability",
+    "nothing: it reads statistics and catalogs of the chosen schema",
+    share=0.04,
+)
 def index_only(visit: Visit) -> list[Piece]:
-    """Reads from pg_stat_user_indexes how many tuples index scans fetched from the heap, and from pg_class how much of each table its visibility map has marked."""
+    """Reads from pg_stat_user_indexes how many tuples index scans fetched from the heap, and from
+    pg_class how much of each table its visibility map has marked.
+    """
     found = pd.DataFrame()
     with visit.watchdog.measuring():
         found = catalogs.scanned(visit.server, visit.schema)
     if found.empty:
-        raise CannotMeasure("index scans", f"no index of the schema {visit.schema} that could answer by itself has been scanned")
-    by_table = found.groupby("table", sort=False).agg(visible=("visible", "first"), entries=("entries", "sum"), vacuumed=("vacuumed", "first")).reset_index()
+        raise CannotMeasure(
+            "index scans",
+            f"no index of the schema {visit.schema} that could answer by itself has been scanned",
+        )
+    by_table = (
+        found.groupby("table", sort=False)
+        .agg(
+            visible=("visible", "first"), entries=("entries", "sum"), vacuumed=("vacuumed", "first")
+        )
+        .reset_index()
+    )
     bad = by_table[by_table["visible"] < ENOUGH]
     shown = by_table.head(SHOWN)
-    frame = pd.DataFrame([charts.row(row.table, "measured", row.visible) for row in shown.itertuples()])
+    frame = pd.DataFrame(
+        [charts.row(row.table, "measured", row.visible) for row in shown.itertuples()]
+    )
     return [
         Sentence(
-            f"{narrate.count(len(bad), 'table')} of {len(by_table)} whose indices are scanned {'has' if len(bad) == 1 else 'have'} less than {_percent(ENOUGH)} of the pages marked "
-            "as visible to all: for every tuple on another page an index-only scan goes to the heap, like any index scan."
+            f"{narrate.count(len(bad), 'table')} of {len(by_table)} whose indices are scanned"
+            f" {'has' if len(bad) == 1 else 'have'} less than {_percent(ENOUGH)} of the pages"
+            " marked as visible to all: for every tuple on another page an index-only scan goes to"
+            " the heap, like any index scan."
         ),
         _most_read(bad),
         Sentence(
-            f"Scans returned {narrate.number(found['entries'].sum())} entries of these indices, and fetched {narrate.number(found['fetched'].sum())} tuples for them. "
-            "The server doesn't count which scans were index-only; one that is fetches nothing. Marked pages are those of the last vacuum or analyze."
+            f"Scans returned {narrate.number(found['entries'].sum())} entries of these indices, and"
+            f" fetched {narrate.number(found['fetched'].sum())} tuples for them. The server doesn't"
+            " count which scans were index-only; one that is fetches nothing. Marked pages are"
+            " those of the last vacuum or analyze."
         ),
         _since(visit),
-        charts.compare_to_print(
-            frame,
-            question="Which share of each table's pages spares an index-only scan the heap?",
-            caption="Share of pages that the visibility map marks as visible to all, for the tables whose indices returned the most entries.",
-            description=narrate.described(frame),
-            quantity="share of pages marked all-visible", unit="", zero=True, name="card-visible",
+        charts.compare(
+            frame, _VISIBLE, charts.Axis("share of pages marked all-visible", zero=True)
         ),
-        tables.table(found.drop(columns="marked").rename(columns={"visible": "share marked"}), "Indices that could answer by themselves"),
-    ]  # fmt: skip
+        tables.table(
+            found.drop(columns="marked").rename(columns={"visible": "share marked"}),
+            "Indices that could answer by themselves",
+        ),
+    ]
+
+
+_VISIBLE = charts.Words(
+    question="Which share of each table's pages spares an index-only scan the heap?",
+    caption=(
+        "Share of pages that the visibility map marks as visible to all, for the tables whose"
+        " indices returned the most entries."
+    ),
+    name="card-visible",
+)
 
 
 def _most_read(bad: pd.DataFrame) -> Sentence | None:
@@ -274,26 +385,44 @@ def _most_read(bad: pd.DataFrame) -> Sentence | None:
     if bad.empty:
         return None
     worst = bad.iloc[0]
-    when = f"was last vacuumed on {worst.vacuumed}" if pd.notna(worst.vacuumed) else "was never vacuumed"
-    return Sentence(f"Most entries were returned for {named(worst.table)}, of which {_percent(worst.visible)} are marked; it {when}.")
+    when = (
+        f"was last vacuumed on {worst.vacuumed}"
+        if pd.notna(worst.vacuumed)
+        else "was never vacuumed"
+    )
+    return Sentence(
+        f"Most entries were returned for {named(worst.table)}, of which {_percent(worst.visible)}"
+        f" are marked; it {when}."
+    )
 
 
 @section("Group commit", "scalability", OWN, share=0.14)
 def group_commit(visit: Visit) -> list[Piece]:
-    """Commits single inserts by one client, by some and by many, and counts how many commits a flush of the log carries."""
-    room = bench.levels(visit)[-1]  # for clients on this server, up to the parameter's number
+    """Commits single inserts by one client, by some and by many, and counts how many commits a
+    flush of the log carries.
+    """
+    # clients that this server has room for, up to the parameter's number
+    room = scalability.experiments.load.client_counts(visit)[-1]
     sizes = sorted({1, round(room**0.5), room})
     with visit.watchdog.measuring():
-        commit.as_it_comes(visit, sizes)
+        commits.as_it_comes(visit, sizes)
     visit.blocks("commit sweep", "throughput")
-    one, most = (commit.swept(commit.PLAIN, number) for number in (sizes[0], sizes[-1]))
-    few, many = (visit.median("commit sweep", "per flush", arm) for arm in (one, most))
+    one, most = (commits.swept(commits.PLAIN, number) for number in (sizes[0], sizes[-1]))
+    few, many = (visit.median("commit sweep", "per flush", variant) for variant in (one, most))
     gain = visit.ratio("commit sweep", "throughput", most, one)
     return [
-        Sentence(f"A flush of the log carries {narrate.interval(few)} commits of one client, and {narrate.interval(many)} with {narrate.count(sizes[-1], 'client')}.")
-        + narrate.ratio_sentence(gain, "throughput of single inserts", narrate.count(sizes[-1], "client"), "one"),
+        Sentence(
+            f"A flush of the log carries {narrate.interval(few)} commits of one client, and"
+            f" {narrate.interval(many)} with {narrate.count(sizes[-1], 'client')}."
+        )
+        + narrate.ratio_sentence(
+            gain, "throughput of single inserts", narrate.count(sizes[-1], "client"), "one"
+        ),
         _waits_for_nothing(visit),
-        Sentence("Flushes are the whole server's: what others commit meanwhile shares them, or adds its own."),
+        Sentence(
+            "Flushes are the whole server's: what others commit meanwhile shares them, or adds its"
+            " own."
+        ),
         _commits(visit),
     ]
 
@@ -301,7 +430,11 @@ def group_commit(visit: Visit) -> list[Piece]:
 def _waits_for_nothing(visit: Visit) -> Sentence | None:
     with visit.server.connect() as connection:
         [setting] = connection.execute("SHOW synchronous_commit").fetchone()
-    return Sentence("This server's synchronous_commit is off: commits don't wait for a flush at all.") if setting == "off" else None
+    return (
+        Sentence("This server's synchronous_commit is off: commits don't wait for a flush at all.")
+        if setting == "off"
+        else None
+    )
 
 
 def _commits(visit: Visit) -> charts.Figure:
@@ -309,17 +442,32 @@ def _commits(visit: Visit) -> charts.Figure:
     rows = []
     for metric, panel in panels.items():
         frame = visit.table("commit sweep", metric)
-        for arm in frame:
-            number = int(arm.rpartition(", ")[2].split()[0])
-            rows.append(charts.row(narrate.count(number, "client"), "measured", statistics.median(frame[arm]), x=number, panel=panel))
+        for variant in frame:
+            number = int(variant.rpartition(", ")[2].split()[0])
+            rows.append(
+                charts.row(
+                    narrate.count(number, "client"),
+                    "measured",
+                    statistics.median(frame[variant]),
+                    x=number,
+                    panel=panel,
+                )
+            )
     frame = pd.DataFrame(rows)
     return charts.lines(
         frame,
-        question="How many commits does one flush of the log carry?",
-        caption="Single inserts over clients, under the server's own settings: medians with intervals.",
-        description=narrate.described(frame),
-        x_quantity="clients", x_unit="", quantity="commits", unit="", facet="panel", own_scales=True, log_x=True, zero=True, name="card-commits",
-    )  # fmt: skip
+        charts.Words(
+            question="How many commits does one flush of the log carry?",
+            caption=(
+                "Single inserts over clients, under the server's own settings: medians with"
+                " intervals."
+            ),
+            name="card-commits",
+        ),
+        charts.Axis("clients", log=True),
+        charts.Axis("commits", zero=True),
+        own_scales=True,
+    )
 
 
 NEAR = 0.9  # share of the greatest throughput at which the curve has bent
@@ -327,28 +475,37 @@ NEAR = 0.9  # share of the greatest throughput at which the curve has bent
 
 @section("Clients at the knee", "scalability", OWN, share=0.26)
 def knee(visit: Visit) -> list[Piece]:
-    """Looks up primary keys by more and more clients until throughput no longer grows, fits the universal scalability law, and samples what backends wait for."""
+    """Looks up primary keys by more and more clients until throughput no longer grows, fits the
+    universal scalability law, and samples what backends wait for.
+    """
     waited = None
     with visit.watchdog.measuring():
-        reading.read(visit)
-        waited = reading.waiting(visit)
-    blocks = visit.blocks("read", "throughput")
-    found = visit.table("read", "throughput").drop(columns=reading.AGAIN).median()
-    clients = found.rename(lambda arm: int(arm.split()[0])).sort_index()
-    bend = clients.index[clients >= NEAR * clients.max()][0]
-    fitted = reading.law(visit, "read") if blocks >= statistics.ENOUGH else None
+        clients.lookups(visit)
+        waited = clients.lookup_waits(visit)
+    visit.blocks("read", "throughput")
+    found = visit.table("read", "throughput").drop(columns=clients.AGAIN).median()
+    swept = found.rename(lambda variant: int(variant.split()[0])).sort_index()
+    bend = swept.index[swept >= NEAR * swept.max()][0]
+    fitted = scalability.evidence.law(visit, "read")
     return [
         Sentence(
-            f"Throughput of primary key lookups is greatest with {narrate.count(clients.idxmax(), 'client')}, {narrate.number(clients.max(), 0)} per second; "
-            f"{narrate.count(bend, 'client')} {'reaches' if bend == 1 else 'reach'} {_percent(NEAR)} of that."
+            "Throughput of primary key lookups is greatest with"
+            f" {narrate.count(swept.idxmax(), 'client')}, {narrate.number(swept.max(), 0)} per"
+            f" second; {narrate.count(bend, 'client')} {'reaches' if bend == 1 else 'reach'}"
+            f" {_percent(NEAR)} of that."
         ),
-        scalability_words.law(fitted, "lookups"),
+        scalability.sentences.law(fitted, "lookups") if fitted else None,
         _waits(waited),
         Sentence(
-            f"The clients are pgbench's, on the machine that made this page and its {narrate.count(bench.processors(), 'processor')}: "
-            + ("the server shares them." if visit.server.can("processes") else "the knee may be theirs, or the network's, rather than the server's.")
+            "The clients are pgbench's, on the machine that made this page and its"
+            f" {narrate.count(scalability.experiments.load.processors(), 'processor')}: "
+            + (
+                "the server shares them."
+                if visit.server.can("processes")
+                else "the knee may be theirs, or the network's, rather than the server's."
+            )
         ),
-        scalability_drawn.swept(visit, "read", "lookups", fitted),
+        scalability.charts.sweep(visit, "read", "lookups"),
     ]
 
 
@@ -356,34 +513,60 @@ def _waits(found: pd.DataFrame | None) -> Sentence | None:
     """What active backends do with the most clients."""
     if found is None or found.empty:
         return None
-    rows = found[found["clients"] == found["clients"].max()].sort_values("backends", ascending=False)
-    running, waits = rows[rows["type"] == "CPU"]["backends"].sum(), rows[rows["type"] != "CPU"].head(2)
-    said = f"With {narrate.count(int(found['clients'].max()), 'client')}, {narrate.number(rows['backends'].sum(), 1)} backends are active on average, and {narrate.number(running, 1)} of them run or would like to"
-    most = " and ".join(f"{row.type}:{row.event} ({narrate.number(row.backends, 2)})" for row in waits.itertuples())
+    rows = found[found["clients"] == found["clients"].max()].sort_values(
+        "backends", ascending=False
+    )
+    running, waits = (
+        rows[rows["type"] == "CPU"]["backends"].sum(),
+        rows[rows["type"] != "CPU"].head(2),
+    )
+    said = (
+        f"With {narrate.count(int(found['clients'].max()), 'client')},"
+        f" {narrate.number(rows['backends'].sum(), 1)} backends are active on average, and"
+        f" {narrate.number(running, 1)} of them run or would like to"
+    )
+    most = " and ".join(
+        f"{row.type}:{row.event} ({narrate.number(row.backends, 2)})" for row in waits.itertuples()
+    )
     return Sentence(f"{said}; the others wait, most for {most}." if most else f"{said}.")
 
 
-@section("Idle wake-ups", "scalability", "nothing: it watches the server's processes from outside, if they run on this machine", share=0.14, undisturbed=True)
+@section(
+    "Idle wake-ups",
+    "scalability",
+    "nothing: it watches the server's processes from outside, if they run on this machine",
+    share=0.14,
+    undisturbed=True,
+)
 def idle_wakeups(visit: Visit) -> list[Piece]:
-    """Leaves the server alone for a while, and counts how often its background processes wake up."""
+    """Leaves the server alone, and counts how often its background processes wake up."""
     seconds = visit.parameters.idle_seconds
     needs, has = idle.SETTLE + seconds, visit.watchdog.measurable
     roles = visit.server.background()
     if needs > has:
-        raise CannotMeasure("time", f"it takes {narrate.number(needs, 0)} s of rest and watching, and has {narrate.number(has, 0)} s; give it more minutes")
+        raise CannotMeasure(
+            "time",
+            f"it takes {narrate.number(needs, 0)} s of rest and watching, and has"
+            f" {narrate.number(has, 0)} s; give it more minutes",
+        )
     found, others = None, _Commits()
     with visit.watchdog.measuring(), others.counted(visit):
         found = idle.glance(visit.server, idle.SETTLE, seconds)
     if found is None or found.empty:
         raise CannotMeasure("time", "its time was over before the processes had been watched")
     rates = found.set_index("role").mean(axis=1)
+    rate = narrate.interval(scalability.evidence.wakeup_rate(found))
     return [
         Sentence(
-            f"{narrate.count(len(roles), 'background process', 'background processes')} of this server wake up {narrate.interval(idle.rate(found))} times per second together; "
-            f"the {rates.idxmax()} does most of it, {narrate.number(rates.max(), 1)} times."
+            f"{narrate.count(len(roles), 'background process', 'background processes')} of this"
+            f" server wake up {rate} times per second together; the"
+            f" {rates.idxmax()} does most of it, {narrate.number(rates.max(), 1)} times."
         ),
-        Sentence(f"In this time the server committed {narrate.number(others.per_second, 1)} transactions per second: it is idle only as far as others leave it so."),
-        scalability_drawn.wakes(found),
+        Sentence(
+            f"In this time the server committed {narrate.number(others.per_second, 1)} transactions"
+            " per second: it is idle only as far as others leave it so."
+        ),
+        scalability.charts.wakeups(found),
     ]
 
 
@@ -402,5 +585,8 @@ class _Commits:
     @staticmethod
     def _reading(visit: Visit) -> tuple[float, float]:
         with visit.server.connect() as connection:
-            query = "SELECT sum(xact_commit)::float, extract(epoch FROM clock_timestamp())::float FROM pg_stat_database"
+            query = (
+                "SELECT sum(xact_commit)::float, extract(epoch FROM clock_timestamp())::float FROM"
+                " pg_stat_database"
+            )
             return connection.execute(query).fetchone()

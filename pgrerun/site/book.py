@@ -5,7 +5,7 @@ reason is said (`inputs.py` finds it, `execution.py` runs a notebook, `gates.py`
 refuses what must not be published). Beside each executed chapter lies a stamp, a
 JSON file with what it was made from, what was asked for and how long it took, and a
 copy of its run record, from which the scoreboard is made. The record itself keeps the
-executed page (`pages.py`), so that a site can be built from any recorded run.
+executed page (`executed_pages.py`), so that a site can be built from any recorded run.
 """
 
 import ast
@@ -13,6 +13,7 @@ import copy
 import fcntl
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -25,18 +26,28 @@ from typing import Any
 
 import nbformat
 
-from pgrerun import inputs
 from pgrerun.errors import BookError, ParameterError, RerunError
-from pgrerun.parameters import MINUTES, PROFILES, ChapterParameters, chapter_parameters, nearest
+from pgrerun.parameters import (
+    ChapterParameters,
+    chapter_parameters,
+    chapters,
+    folder,
+    info,
+    nearest,
+)
+from pgrerun.site import inputs
 
-ROOT = Path(__file__).resolve().parent.parent
-RUN_NAME = "PGRERUN_RUN"  # the kernel finds the name of the run record here, where the reader gave one
+ROOT = Path(__file__).resolve().parents[2]
+RUN_NAME = (  # the kernel finds the name of the run record here, where the reader gave one
+    "PGRERUN_RUN"
+)
 
 PUBLISHED = "published"  # as `runs.PUBLISHED`, whose module takes long to import
 
 _INJECTED = "injected-parameters"
 _HIDDEN = "remove-input"  # jupyter-book's tag
 _NEVER = "never run"
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass(frozen=True)
@@ -48,12 +59,30 @@ class State:
     parameters: ChapterParameters
     inputs: Mapping[str, Any]
     reasons: list[str] = field(default_factory=list)
-    seconds: float = 0.0  # expected duration: as measured by the last run of this profile, else an estimate
+    seconds: float = (
+        0.0  # expected duration: as measured by the last run of this profile, else an estimate
+    )
 
     @property
     def only_prose(self) -> bool:
         """Whether the executed outputs still fit and only the text around them is old."""
         return self.reasons == ["prose changed"]
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """A run of a chapter that was stopped: its name, its folder, and how much it keeps."""
+
+    run: str
+    folder: Path
+    observations: int
+
+    def sentence(self) -> str:
+        return (
+            f"The run {self.run} keeps {self.observations}"
+            f" observation{'s' * (self.observations != 1)}: the same command goes on from there. To"
+            f" start anew, delete {self.folder}."
+        )
 
 
 class Book:
@@ -72,12 +101,17 @@ class Book:
     # ---- chapters
 
     def chapters(self) -> list[str]:
-        return sorted(path.stem for path in self.notebooks.glob("*.ipynb"))
+        """Their names, in the order of the contents."""
+        order = {name: place for place, name in enumerate(chapters())}
+        found = (path.stem for path in self.notebooks.glob("*.ipynb"))
+        return sorted(found, key=lambda name: (order.get(name, len(order)), name))
 
     def notebook(self, chapter: str) -> Path:
         """Where a chapter's source is; ParameterError for a name that is no chapter."""
         if chapter not in self.chapters():
-            raise ParameterError(f"There is no chapter {chapter!r}; {nearest(chapter, self.chapters())}.")
+            raise ParameterError(
+                f"There is no chapter {chapter!r}; {nearest(chapter, self.chapters())}."
+            )
         return self.notebooks / f"{chapter}.ipynb"
 
     def result(self, chapter: str) -> Path:
@@ -88,7 +122,8 @@ class Book:
         return self.results / chapter
 
     def state(self, chapter: str, given: Mapping[str, Any] | None = None) -> State:
-        """What a run with `given` would be made from, against what the executed chapter was made from.
+        """What a run with `given` would be made from, against what the executed chapter was made
+        from.
 
         Without `given` the parameters of the last run stand, so that building the
         book never replaces an overnight run by a short one.
@@ -100,12 +135,14 @@ class Book:
         now = self._inputs(source, chapter, parameters)
         if not stamp:
             reasons = [_NEVER]
-        elif not self.result(chapter).exists() or stamp["result"] != inputs.digest(self.result(chapter).read_bytes()):
+        elif not self.result(chapter).exists() or stamp["result"] != inputs.digest(
+            self.result(chapter).read_bytes()
+        ):
             reasons = ["the executed notebook is missing or was changed by something else"]
         else:
             reasons = inputs.changes(stamp["inputs"], now)
-        column = PROFILES.index(parameters.profile)
-        seconds = stamp.get("seconds", {}).get(parameters.profile, MINUTES[chapter][column] * 60)
+        expected = info(chapter).minutes[parameters.profile] * 60
+        seconds = stamp.get("seconds", {}).get(parameters.profile, expected)
         return State(chapter, given, parameters, now, reasons, seconds)
 
     def run(self, state: State, *, out: Path | None = None, name: str = "") -> Path:
@@ -115,11 +152,11 @@ class Book:
         stopped, or doesn't pass the gate replaces nothing; a failed copy stays
         under _build/failed, where it can't be published.
         """
-        from pgrerun.execution import execute
+        from pgrerun.site.execution import execute
 
         chapter = state.chapter
-        if out is not None and not out.parent.is_dir():
-            raise ParameterError(f"There is no folder {out.parent} to write the executed notebook to.")
+        if out is not None:
+            _require_writable(out)
         running = self.build / "running" / f"{chapter}.ipynb"
         environment = {RUN_NAME: name} if name else {}
         with self._alone():
@@ -136,29 +173,57 @@ class Book:
                 _write(_presentable(executed), running)
                 self._gate(chapter, running)
             except RerunError as error:
-                raise self._kept(running, error) from None
+                error = self._kept(running, error)
+                if stopped := self.stopped(chapter, name or _run_name(state)):
+                    error.args = (f"{error} {stopped[0].sentence()}",)
+                raise error from None
             except BaseException:
                 running.unlink(missing_ok=True)
                 running.with_suffix(".log").unlink(missing_ok=True)
                 raise
             record = self._keep_page(state, running, name)
             target = out or self.result(chapter)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.move(running, target)
+            self._deliver(running, target, record)
             if out is None:
                 _copy(record, self.record(chapter))
                 self._write_stamp(state, seconds)
         return target
 
-    def _keep_page(self, state: State, executed: Path, name: str) -> Path:
-        """Put the executed page into the record that its run has written, and return the record's folder."""
-        from pgrerun import pages, runs
+    def _deliver(self, executed: Path, target: Path, record: Path) -> None:
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(executed, target)
+        except OSError as error:
+            raise BookError(
+                f"The chapter ran to its end and its record is in {record}, but the executed"
+                f" notebook can't be written to {target}: {error.strerror}. It is in {executed}."
+            ) from None
 
-        name = name or os.environ.get(RUN_NAME) or state.parameters.profile
+    def _keep_page(self, state: State, executed: Path, name: str) -> Path:
+        """Put the executed page into the record that its run has written, and return the record's
+        folder.
+        """
+        from pgrerun.record import runs
+        from pgrerun.site import executed_pages
+
+        name = name or _run_name(state)
         record = runs.root() / name / state.chapter
         if (record / runs.ENVIRONMENT).is_file():  # a notebook that opens no chapter leaves none
-            _write(pages.compact(nbformat.read(executed, as_version=4)), record / pages.PAGE)
+            _write(
+                executed_pages.compact(nbformat.read(executed, as_version=4)),
+                record / executed_pages.PAGE,
+            )
         return record
+
+    def stopped(self, chapter: str, run: str = "*") -> list["Stopped"]:
+        """What unfinished runs of a chapter keep, of one run or of all."""
+        from pgrerun.record import runs
+
+        return [
+            Stopped(journal.parent.parent.name, journal.parent, lines - 1)
+            for journal in sorted(runs.root().glob(f"{run}/{chapter}.partial/{runs.JOURNAL}"))
+            if (lines := journal.read_bytes().count(b"\n")) > 1
+        ]
 
     def retell(self, state: State) -> None:
         """Put changed prose around the outputs of the last run."""
@@ -177,7 +242,7 @@ class Book:
         Only outputs of cells tagged `fact` are kept: nbval compares those. Charts and
         timings would differ on every machine.
         """
-        from pgrerun.execution import execute
+        from pgrerun.site.execution import execute
 
         source = self.notebook(chapter)
         running = self.build / "running" / f"{chapter}.ipynb"
@@ -197,12 +262,16 @@ class Book:
         notebook = nbformat.read(source, as_version=4)
         code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
         return (
-            {"code": inputs.code(notebook), "prose": inputs.prose(notebook), "PostgreSQL": _server(parameters)}
+            {
+                "code": inputs.code(notebook),
+                "prose": inputs.prose(notebook),
+                "PostgreSQL": _server(parameters),
+            }
             | {f"parameter {name}": value for name, value in parameters.model_dump().items()}
             | inputs.environment(self.root)
             | inputs.library(self.root, code)
             | inputs.claims(self.data, chapter)
-            | inputs.files(self.data / "published", "data")
+            | inputs.files(self.data / "printed", "data")
             | inputs.files(self.data / "runs" / PUBLISHED / chapter, "published run")
         )
 
@@ -217,7 +286,7 @@ class Book:
 
     def _stamp(self, chapter: str) -> dict[str, Any]:
         try:
-            return json.loads(self.result(chapter).with_suffix(".json").read_text())
+            return json.loads(self.result(chapter).with_suffix(".json").read_text("utf-8"))
         except (FileNotFoundError, json.JSONDecodeError):
             return {}
 
@@ -230,10 +299,12 @@ class Book:
             "result": inputs.digest(self.result(state.chapter).read_bytes()),
             "seconds": stamp.get("seconds", {}) | measured,
         }
-        self.result(state.chapter).with_suffix(".json").write_text(json.dumps(stamp, indent=1) + "\n")
+        self.result(state.chapter).with_suffix(".json").write_text(
+            json.dumps(stamp, indent=1) + "\n", "utf-8"
+        )
 
     def _gate(self, chapter: str, executed: Path) -> None:
-        from pgrerun import gates
+        from pgrerun.site import gates
 
         gates.check_chapter(executed)
 
@@ -255,8 +326,8 @@ class Book:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise BookError(
-                    "Another run of this checkout is under way, and two at once would measure each other. "
-                    "Wait for it to end or stop it with Ctrl-C there."
+                    "Another run of this checkout is under way, and two at once would measure each"
+                    " other. Wait for it to end or stop it with Ctrl-C there."
                 ) from None
             yield
 
@@ -264,15 +335,17 @@ class Book:
 
     def proofread(self) -> None:
         """Refuse typed numbers in prose, before anything is run for it."""
-        from pgrerun import gates
+        from pgrerun.site import gates
 
         gates.check_prose(self.notebooks)
         gates.check_prose(self.source)
 
     def site_reasons(self, run: str = "") -> list[str]:
-        """Why the site must be built from the executed chapters, or from `run`; empty when it is up to date."""
+        """Why the site must be built from the executed chapters, or from `run`; empty when it is up
+        to date.
+        """
         try:
-            before = json.loads((self.build / "site.json").read_text())
+            before = json.loads((self.build / "site.json").read_text("utf-8"))
         except (FileNotFoundError, json.JSONDecodeError):
             before = None
         if before is None or not (self.site / "index.html").exists():
@@ -280,39 +353,45 @@ class Book:
         return inputs.changes(before, self._site_inputs(run))
 
     def build_site(self, run: str = "") -> Path:
-        """Build the site from the executed chapters, or with `run` from a recorded run, and return its first page.
+        """Build the site from the executed chapters, or with `run` from a recorded run, and return
+        its first page.
 
         BookError when a gate or Sphinx finds fault with a page; the site as it was
         before is gone then, and the stamp with it, so that it isn't taken for current.
         """
-        from pgrerun import gates
+        from pgrerun.site import gates
 
         stamp = self.build / "site.json"
         stamp.unlink(missing_ok=True)
         built_from = self._site_inputs(run)
         self.proofread()
-        self._sphinx("site", self._lay_out(run) if run else self.source)
+        self._sphinx("site", self._lay_out(run))
         gates.check_site(self.site)
-        stamp.write_text(json.dumps(built_from, indent=1) + "\n")
+        stamp.write_text(json.dumps(built_from, indent=1) + "\n", "utf-8")
         return self.site / "index.html"
 
     def shown_run(self) -> str:
         """The recorded run that the site was last built from; "" for the executed chapters."""
         try:
-            return json.loads((self.build / "site.json").read_text()).get("run", "")
+            return json.loads((self.build / "site.json").read_text("utf-8")).get("run", "")
         except (FileNotFoundError, json.JSONDecodeError):
-            return "" if all(self.result(chapter).exists() for chapter in self.chapters()) else PUBLISHED
+            return (
+                ""
+                if all(self.result(chapter).exists() for chapter in self.chapters())
+                else PUBLISHED
+            )
 
     def build_epub(self, run: str = "") -> Path:
-        """Build the ePub from the executed chapters, or with `run` from a recorded run, and return its path.
+        """Build the ePub from the executed chapters, or with `run` from a recorded run, and return
+        its path.
 
         BookError when a gate or Sphinx finds fault with it. `printing.pdf` makes a PDF of it.
         """
-        from pgrerun import gates
+        from pgrerun.site import gates
 
         shutil.rmtree(self.printed, ignore_errors=True)  # whatever lies there would be packed
         self.proofread()
-        source = self._lay_out(run) if run else self.source
+        source = self._lay_out(run)
         self._sphinx("ePub", source, "--builder", "custom", "--custom-builder", "print")
         [epub] = self.printed.glob("*.epub")
         gates.check_epub(epub, source)
@@ -322,93 +401,192 @@ class Book:
         # All pages: Sphinx itself sees no change in the extensions or in the data that they read.
         command = "from jupyter_book.cli.main import main; main()"
         build = subprocess.run(
-            [sys.executable, "-c", command, "build", str(source), "--path-output", str(self.root), "--all", "-W", "-n", "--keep-going", *options],
+            [
+                sys.executable,
+                "-c",
+                command,
+                "build",
+                str(source),
+                "--path-output",
+                str(self.root),
+                "--all",
+                "-W",
+                "-n",
+                "--keep-going",
+                *options,
+            ],
             cwd=self.root,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
+            env=os.environ | {"PYTHONUTF8": "1"},  # pages are UTF-8, whatever the locale
         )
         log = self.build / f"{what.lower()}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
-        log.write_text(build.stdout + build.stderr)
+        log.write_text(_COLOURS.sub("", build.stdout + build.stderr), "utf-8")
         if build.returncode:
-            raise BookError(f"The {what} can't be built; the whole log is in {log}.\n{_complaints(log.read_text())}")
+            raise BookError(
+                f"The {what} can't be built; the whole log is in"
+                f" {log}.\n{_complaints(log.read_text('utf-8'))}"
+            )
 
     def _lay_out(self, run: str) -> Path:
-        """A copy of the site's sources with the chapters as `run` found them, and return its folder.
+        """A copy of the site's sources with their contents and the chapters, and return its folder.
 
-        A chapter that the run lacks is shown as it was published, and one that was not
-        published either as it is committed: with its prose and its facts.
+        The chapters are as they were executed last, or with `run` as that run found them. One that
+        the run lacks is shown as it was published, and one that was not published either as it is
+        committed: with its prose and its facts.
         """
-        from pgrerun import runs
+        from pgrerun.record import runs
+        from pgrerun.site import contents
 
-        if not runs.chapters(run) and run != PUBLISHED:
+        if run and run != PUBLISHED and not runs.chapters(run):
             runs.load(run)  # which says what runs there are
         place = self.build / "source"
         shutil.rmtree(place, ignore_errors=True)
-        shutil.copytree(self.source, place / "book", ignore=shutil.ignore_patterns("results", "_build", "__pycache__"))
+        shutil.copytree(
+            self.source,
+            place / "book",
+            ignore=shutil.ignore_patterns("results", "_build", "__pycache__"),
+        )
         shutil.copy(self.root / "_config.yml", place)
+        contents.write(place / "book", self.chapters())
         results = place / "book" / "results"
         results.mkdir()
         for chapter in self.chapters():
-            records = (runs.folder(name) / chapter for name in (run, PUBLISHED))
-            record = next((one for one in records if (one / runs.ENVIRONMENT).is_file()), None)
-            _write(self._page(chapter, record), results / f"{chapter}.ipynb")
-            if record:
-                _copy(record, results / chapter)
+            if run:
+                self._lay_out_recorded(chapter, run, results)
+            elif self.result(chapter).exists():
+                shutil.copy(self.result(chapter), results)
+                _copy(self.record(chapter), results / chapter)
         return place / "book"
 
-    def _page(self, chapter: str, record: Path | None) -> nbformat.NotebookNode:
-        """A chapter as a record keeps it, with today's prose if its code is still the same; as committed without a record."""
-        from pgrerun import pages
+    def _lay_out_recorded(self, chapter: str, run: str, results: Path) -> None:
+        from pgrerun.record import runs
+
+        for name in (run, PUBLISHED):
+            record = runs.folder(name) / chapter
+            if (record / runs.ENVIRONMENT).is_file():
+                page = self._page(chapter, record, published=name == PUBLISHED)
+                _copy(record, results / chapter)
+                break
+        else:
+            page = _told_not_run(nbformat.read(self.notebook(chapter), as_version=4))
+        _write(page, results / f"{chapter}.ipynb")
+
+    def _page(self, chapter: str, record: Path, *, published: bool) -> nbformat.NotebookNode:
+        """A chapter as a record keeps it, with today's prose if its code is still the same.
+
+        A record that nobody here has made may hold anything, and so may one that lies among ours.
+        What its page says in words or code never reaches a page of ours, and its outputs only if
+        they lie among this checkout's runs and are plain. Otherwise the chapter tells the
+        record's verdicts and observations in tables of our own.
+        """
+        from pgrerun.site import executed_pages
 
         source = nbformat.read(self.notebook(chapter), as_version=4)
-        if not record or not (record / pages.PAGE).is_file():
-            return _told_not_run(source)
-        page = pages.redrawn(nbformat.read(record / pages.PAGE, as_version=4))
-        _show_what_was_given(page)
+        kept = record / executed_pages.PAGE
+        if not kept.is_file() or kept.is_symlink():
+            return _told_not_run(source) if published else _told_by_record(source, record)
+        if not published and not _among_ours(record):
+            return _told_by_record(source, record)
+        page = nbformat.read(kept, as_version=4)
         same = inputs.code(source) == inputs.code(_without_injected(page))
+        if not published and not (same and executed_pages.is_plain(page)):
+            return _told_by_record(source, record)
+        page = executed_pages.redrawn(page)
+        _show_what_was_given(page)
         return _transplanted(source, page) if same else page
 
     def _site_inputs(self, run: str = "") -> dict[str, str]:
-        extensions = [path.read_text() for path in sorted((self.source / "_ext").rglob("*.py"))]
+        extensions = [
+            path.read_text("utf-8") for path in sorted((self.source / "_ext").rglob("*.py"))
+        ]
         return (
             self._chapters_shown(run)
             | inputs.files(self.source, "page", skip=("results", "_build"))
             | {"_config.yml": inputs.digest((self.root / "_config.yml").read_bytes())}
             | inputs.environment(self.root)
-            | inputs.library(self.root, [*extensions, "import pgrerun.book, pgrerun.gates, pgrerun.pages"])
+            | inputs.library(
+                self.root,
+                [
+                    *extensions,
+                    "from pgrerun.site import book, contents, executed_pages, gates",
+                ],
+            )
+            | {
+                f"chapter.toml of {name}": inputs.digest(
+                    (folder(name) / "chapter.toml").read_bytes()
+                )
+                for name in self.chapters()
+            }
             | inputs.files(self.data, "data", skip=("runs",))
             | inputs.files(self.data / "runs" / PUBLISHED, "published run")
-            | {path.name: inputs.digest(path.read_bytes()) for path in sorted(self.printed.glob("postgres-rerun.*"))}
+            | {
+                path.name: inputs.digest(path.read_bytes())
+                for path in sorted(self.printed.glob("postgres-rerun.*"))
+            }
         )
 
     def _chapters_shown(self, run: str) -> dict[str, str]:
         if not run:
-            return {f"chapter {path.stem}": inputs.digest(path.read_bytes()) for path in sorted(self.results.glob("*.ipynb"))}
-        from pgrerun import runs
+            return {
+                f"chapter {path.stem}": inputs.digest(path.read_bytes())
+                for path in sorted(self.results.glob("*.ipynb"))
+            }
+        from pgrerun.record import runs
 
-        notebooks = {f"chapter {name}": inputs.digest(self.notebook(name).read_bytes()) for name in self.chapters()}
+        notebooks = {
+            f"chapter {name}": inputs.digest(self.notebook(name).read_bytes())
+            for name in self.chapters()
+        }
         return {"run": run} | notebooks | inputs.files(runs.folder(run), "run")
 
     # ---- cleaning
 
     def clean(self, *, runs: bool = False) -> list[Path]:
-        """Remove what can be built again, and with `runs` the reader's own run records; return what is gone."""
+        """Remove what can be built again, and with `runs` the reader's own run records; return what
+        is gone.
+        """
         doomed = [path for path in (self.results, self.build) if path.exists()]
         if runs:
-            doomed += sorted(path for path in (self.data / "runs").glob("*") if path.name != PUBLISHED)
+            doomed += sorted(
+                path for path in (self.data / "runs").glob("*") if path.name != PUBLISHED
+            )
         for path in doomed:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         return doomed
 
 
+def _run_name(state: State) -> str:
+    """A run's name where the reader gave none on the command line."""
+    return os.environ.get(RUN_NAME) or state.parameters.profile
+
+
+def _require_writable(out: Path) -> None:
+    """ParameterError, before anything runs, unless an executed notebook can be written there."""
+    problem = ""
+    if out.is_dir():
+        problem = "it is a folder"
+    elif not out.parent.is_dir():
+        problem = f"there is no folder {out.parent}"
+    elif not os.access(out if out.exists() else out.parent, os.W_OK):
+        problem = "this account may not write there"
+    if problem:
+        raise ParameterError(f"The executed notebook can't be written to {out}: {problem}.")
+
+
 def _server(parameters: ChapterParameters) -> str:
-    """The PostgreSQL version a run would use. A borrowed server is not asked: its address stands for it."""
-    from pgrerun import server
+    """The PostgreSQL version a run would use. A borrowed server is not asked: its address stands
+    for it.
+    """
+    from pgrerun.lab import server
 
     if parameters.server:
         return parameters.server
-    programs = server.from_folder(Path(parameters.programs)) if parameters.programs else server.bundled()
+    programs = (
+        server.from_folder(Path(parameters.programs)) if parameters.programs else server.bundled()
+    )
     return programs.version
 
 
@@ -425,27 +603,40 @@ def _presentable(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 
 def _show_what_was_given(notebook: nbformat.NotebookNode) -> None:
-    """Have the page show papermill's injected cell if it changes a parameter, and hide it if it repeats what stands above it."""
+    """Have the page show papermill's injected cell if it changes a parameter, and hide it if it
+    repeats what stands above it.
+    """
     standing: dict[str, object] = {}
     for cell in notebook.cells:
         tags = cell.metadata.get("tags", [])
         if "parameters" in tags:
             standing = _assigned(cell.source)
         elif _is_injected(cell):
-            changes = any(standing.get(name) != value for name, value in _assigned(cell.source).items())
+            changes = any(
+                standing.get(name) != value for name, value in _assigned(cell.source).items()
+            )
             cell.metadata.tags = [tag for tag in tags if tag != _HIDDEN] + [_HIDDEN] * (not changes)
 
 
 def _assigned(source: str) -> dict[str, object]:
     """The parameters that a cell sets, by name."""
-    return {node.targets[0].id: ast.literal_eval(node.value) for node in ast.parse(source).body if isinstance(node, ast.Assign)}
+    return {
+        node.targets[0].id: ast.literal_eval(node.value)
+        for node in ast.parse(source).body
+        if isinstance(node, ast.Assign)
+    }
 
 
-def _transplanted(source: nbformat.NotebookNode, executed: nbformat.NotebookNode) -> nbformat.NotebookNode:
+def _transplanted(
+    source: nbformat.NotebookNode, executed: nbformat.NotebookNode
+) -> nbformat.NotebookNode:
     """The source with the outputs of a run whose code cells are the same."""
     told = copy.deepcopy(source)
-    told.metadata = executed.metadata
-    injected = [cell for cell in executed.cells if _is_injected(cell)]
+    # Only papermill's: the rest tells MyST-NB how to build the page, and that is the source's to
+    # say.
+    if "papermill" in executed.metadata:
+        told.metadata.papermill = executed.metadata.papermill
+    injected = [_as_injected(cell) for cell in executed.cells if _is_injected(cell)]
     pairs = zip(
         (cell for cell in told.cells if cell.cell_type == "code"),
         (cell for cell in _without_injected(executed).cells if cell.cell_type == "code"),
@@ -454,38 +645,85 @@ def _transplanted(source: nbformat.NotebookNode, executed: nbformat.NotebookNode
     for cell, before in pairs:
         cell.outputs, cell.execution_count = before.outputs, before.execution_count
         cell.metadata.papermill = before.metadata.papermill
-    place = next(i for i, cell in enumerate(told.cells) if "parameters" in cell.metadata.get("tags", []))
+    place = next(
+        i for i, cell in enumerate(told.cells) if "parameters" in cell.metadata.get("tags", [])
+    )
     told.cells[place + 1 : place + 1] = injected
     return told
 
 
 def _told_not_run(source: nbformat.NotebookNode) -> nbformat.NotebookNode:
     note = (
-        ":::{note}\nThere is no run of this chapter behind these pages: charts and measured sentences are missing, and what stands "
-        "under a cell is what comes out the same on every machine. [Rerun it](../rerun.md) to see the rest.\n:::"
+        ":::{note}\nThere is no run of this chapter behind these pages: charts and measured"
+        " sentences are missing, and what stands under a cell is what comes out the same on every"
+        " machine. [Rerun it](../rerun.md) to see the rest.\n:::"
     )
     told = copy.deepcopy(source)
     told.cells.insert(1, nbformat.v4.new_markdown_cell(note, id="not-run"))
     return told
 
 
+def _told_by_record(source: nbformat.NotebookNode, record: Path) -> nbformat.NotebookNode:
+    """The chapter as committed, with tables of a record's verdicts and observations."""
+    from pgrerun.record import runs
+    from pgrerun.site import executed_pages
+
+    note = (
+        ":::{note}\nThis run's charts and sentences are not shown: it was not recorded by this"
+        " checkout, or the chapter's code has changed since. What it found follows in tables; what"
+        " stands under a cell is what comes out the same on every machine.\n:::"
+    )
+    told = copy.deepcopy(source)
+    told.cells[1:1] = [
+        nbformat.v4.new_markdown_cell(note, id="not-shown"),
+        executed_pages.tables_of(runs.load(record)),
+    ]
+    return told
+
+
+def _among_ours(record: Path) -> bool:
+    """Whether a record lies among the runs of this checkout, where our own runs are written."""
+    from pgrerun.record import runs
+
+    place = record.resolve()
+    return any(home.resolve() in place.parents for home in (runs.root(), runs.CHECKOUT))
+
+
 def _is_injected(cell: nbformat.NotebookNode) -> bool:
     return _INJECTED in cell.metadata.get("tags", [])
 
 
+def _as_injected(cell: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """papermill's cell with the given parameters, with nothing else that it may have brought."""
+    clean = nbformat.v4.new_code_cell(cell.source, id=_INJECTED)
+    hidden = _HIDDEN in cell.metadata.get("tags", [])
+    clean.metadata.tags = [_INJECTED, *([_HIDDEN] if hidden else [])]
+    return clean
+
+
 def _without_injected(executed: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    return nbformat.from_dict({**executed, "cells": [cell for cell in executed.cells if not _is_injected(cell)]})
+    return nbformat.from_dict(
+        {**executed, "cells": [cell for cell in executed.cells if not _is_injected(cell)]}
+    )
 
 
 def committed(executed: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """The form in which a chapter is committed: outputs of `fact` cells, and nothing of this run or machine."""
+    """The form in which a chapter is committed: outputs of `fact` cells, and nothing of this run or
+    machine.
+    """
     notebook = copy.deepcopy(executed)
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     ours = {key: value for key, value in notebook.metadata.items() if key == "pgrerun"}
-    notebook.metadata = nbformat.from_dict({"kernelspec": kernel, "language_info": {"name": "python"}} | ours)
+    notebook.metadata = nbformat.from_dict(
+        {"kernelspec": kernel, "language_info": {"name": "python"}} | ours
+    )
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     for number, cell in enumerate(notebook.cells):
-        cell.metadata = {key: value for key, value in cell.metadata.items() if key in ("tags", "mystnb") and value}
+        cell.metadata = {
+            key: value
+            for key, value in cell.metadata.items()
+            if key in ("tags", "mystnb") and value
+        }
         cell.setdefault("id", f"cell-{number:02d}")
         if cell.cell_type != "code":
             continue
@@ -493,8 +731,9 @@ def committed(executed: nbformat.NotebookNode) -> nbformat.NotebookNode:
         if "fact" not in tags:
             if cell.outputs and "nbval-ignore-output" not in tags:
                 raise BookError(
-                    f"The cell that begins {cell.source.splitlines()[0]!r} has an output but no tag that says what "
-                    "becomes of it: `fact` if it is the same on every machine, else `nbval-ignore-output`."
+                    f"The cell that begins {cell.source.splitlines()[0]!r} has an output but no tag"
+                    " that says what becomes of it: `fact` if it is the same on every machine,"
+                    " else `nbval-ignore-output`."
                 )
             cell.outputs = []
         for output in cell.outputs:
@@ -507,15 +746,23 @@ def committed(executed: nbformat.NotebookNode) -> nbformat.NotebookNode:
 def _write(notebook: nbformat.NotebookNode, path: Path) -> None:
     text = nbformat.writes(notebook)
     beside = path.with_name(path.name + ".new")
-    beside.write_text(text if text.endswith("\n") else text + "\n")
+    beside.write_text(text if text.endswith("\n") else text + "\n", "utf-8")
     os.replace(beside, path)
 
 
 def _copy(record: Path, target: Path) -> None:
-    """Put a record's copy, without the page that it stands beside, in the place of an older one; none where there is no record."""
+    """Put a record's copy in the place of an older one; none where there is no record.
+
+    Only what a record consists of, without the page that it stands beside, and never a file that
+    a link leads to: it may be any file of this machine.
+    """
+    from pgrerun.record import runs
+
     shutil.rmtree(target, ignore_errors=True)
-    if record.is_dir():
-        shutil.copytree(record, target, ignore=shutil.ignore_patterns("*.ipynb"))
+    for name in (runs.ENVIRONMENT, runs.OBSERVATIONS, runs.VERDICTS):
+        if (record / name).is_file() and not (record / name).is_symlink():
+            target.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(record / name, target / name)
 
 
 def _complaints(log: str) -> str:

@@ -9,13 +9,18 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pgrerun import server
-from pgrerun.claims import ledger
 from pgrerun.errors import ServerError
-from pgrerun.instruments import callgrind, machine, perf
-from pgrerun.server.private import base_directory
+from pgrerun.lab import server
+from pgrerun.lab.instruments import callgrind, machine, perf
+from pgrerun.lab.server.private import base_directory
+from pgrerun.record.claims import ledger
 
-_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")  # as in tests/site/chromium.py
+_BROWSERS = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+)  # as in tests/site/chromium.py
 _OF_A_SERVER = ("restart", "superuser", "checkpoint", "files", "processes", "jit")
 
 
@@ -37,7 +42,9 @@ class Finding:
 
 
 def examine(address: str = "") -> list[Finding]:
-    """Look at this machine, and with `address` at that server instead of the programs installed here."""
+    """Look at this machine, and with `address` at that server instead of the programs installed
+    here.
+    """
     of_server = list(_borrowed(address)) if address else list(_programs())
     findings = [*of_server, *_instruments(), *_hardware()]
     known = {finding.capability for finding in findings}
@@ -48,18 +55,37 @@ def examine(address: str = "") -> list[Finding]:
 def _programs() -> Iterator[Finding]:
     """The PostgreSQL programs of this host. Our own clusters restart and are superuser's."""
     bundled, installed = _bundled(), server.installed()
-    yield Finding("a server to restart", "yes" if bundled or installed else "no programs", "restart", missing=not (bundled or installed))
-    yield Finding("PostgreSQL from pip", f"{bundled.version} in {bundled.bindir}" if bundled else "none", missing=not bundled)
+    yield Finding(
+        "a server to restart",
+        "yes" if bundled or installed else "no programs",
+        "restart",
+        missing=not (bundled or installed),
+    )
+    yield Finding(
+        "PostgreSQL from pip",
+        f"{bundled.version} in {bundled.bindir}" if bundled else "none",
+        missing=not bundled,
+    )
     for programs in installed:
         yield Finding("PostgreSQL installed", f"{programs.version} in {programs.bindir}")
     everything = [*([bundled] if bundled else []), *installed]
     able = [f"{programs.version} in {programs.bindir}" for programs in everything if programs.jit]
-    yield Finding("JIT compilation", "; ".join(able) or "no release here brings llvmjit", "jit", missing=not able)
+    yield Finding(
+        "JIT compilation",
+        "; ".join(able) or "no release here brings llvmjit",
+        "jit",
+        missing=not able,
+    )
     if bundled:
         yield Finding("contrib", ", ".join(sorted(bundled.contrib)))
         for name in sorted(_contrib_needed()):
             there = name in bundled.contrib
-            yield Finding(f"contrib {name}", "yes" if there else "not brought by pip", f"contrib:{name}", missing=not there)
+            yield Finding(
+                f"contrib {name}",
+                "yes" if there else "not brought by pip",
+                f"contrib:{name}",
+                missing=not there,
+            )
 
 
 def _bundled() -> server.Programs | None:
@@ -72,9 +98,17 @@ def _bundled() -> server.Programs | None:
 def _borrowed(address: str) -> Iterator[Finding]:
     with server.open_server(address) as borrowed:
         yield Finding("PostgreSQL", f"{borrowed.version_text} at {borrowed.name}")
-        for capability in (*_OF_A_SERVER, *(f"contrib:{name}" for name in sorted(_contrib_needed()))):
+        for capability in (
+            *_OF_A_SERVER,
+            *(f"contrib:{name}" for name in sorted(_contrib_needed())),
+        ):
             there = borrowed.can(capability)
-            yield Finding(capability.replace(":", " "), "yes" if there else "no", capability, missing=not there)
+            yield Finding(
+                capability.replace(":", " "),
+                "yes" if there else "no",
+                capability,
+                missing=not there,
+            )
 
 
 def _needed() -> set[str]:
@@ -82,7 +116,11 @@ def _needed() -> set[str]:
 
 
 def _contrib_needed() -> set[str]:
-    return {name for kind, _, name in (capability.partition(":") for capability in _needed()) if kind == "contrib"}
+    return {
+        name
+        for kind, _, name in (capability.partition(":") for capability in _needed())
+        if kind == "contrib"
+    }
 
 
 def _instruments() -> Iterator[Finding]:
@@ -90,7 +128,12 @@ def _instruments() -> Iterator[Finding]:
         reason = instrument.unavailable()
         yield Finding(name, reason or "yes", name, missing=reason is not None)
     there = shutil.which("objdump")
-    yield Finding("objdump", there or "not installed (Debian's package is `binutils`)", "objdump", missing=not there)
+    yield Finding(
+        "objdump",
+        there or "not installed (Debian's package is `binutils`)",
+        "objdump",
+        missing=not there,
+    )
     counters = _hardware_counters()
     found = "yes" if counters else "no, so instructions are counted by callgrind"
     yield Finding("hardware counters", found, "hardware counters", missing=not counters)
@@ -102,13 +145,19 @@ def _hardware_counters() -> bool:
         return False
     command = ["perf", "stat", "-x,", "-e", "instructions:u", "true"]
     done = subprocess.run(command, capture_output=True, text=True)
-    return done.returncode == 0 and "not supported" not in done.stderr and "not counted" not in done.stderr
+    return (
+        done.returncode == 0
+        and "not supported" not in done.stderr
+        and "not counted" not in done.stderr
+    )
 
 
 def _hardware() -> Iterator[Finding]:
     place = base_directory()
     host = machine.describe(place)
-    yield Finding("processors", f"{host['cpus_usable']} usable of {host['cpus']}, {host['cpu_model']}")
+    yield Finding(
+        "processors", f"{host['cpus_usable']} usable of {host['cpus']}, {host['cpu_model']}"
+    )
     yield Finding("memory", f"{host['memory_bytes'] / 2**30:.1f} GiB")
     filesystem = host["filesystem"] or {"type": "unknown"}
     yield Finding("filesystem of clusters", f"{filesystem['type']} at {place}")

@@ -9,8 +9,6 @@ import asyncio
 import logging
 import os
 import re
-import signal
-import sys
 import tempfile
 import threading
 import time
@@ -25,7 +23,7 @@ import papermill
 from jupyter_core.utils import ensure_event_loop, run_sync
 from nbclient.exceptions import DeadKernelError
 from papermill.clientwrap import PapermillNotebookClient
-from papermill.engines import NBClientEngine, papermill_engines
+from papermill.engines import NBClientEngine, NotebookExecutionManager, papermill_engines
 from papermill.exceptions import PapermillExecutionError
 from rich.console import Console
 from traitlets.config import Config
@@ -33,8 +31,10 @@ from traitlets.config import Config
 from pgrerun import errors
 from pgrerun.errors import BookError, RerunError
 from pgrerun.progress import VARIABLE, Steps, bars
+from pgrerun.stopping import stoppable
 
-# Seconds for a kernel to end its servers when asked to leave, and again after SIGTERM; then SIGKILL.
+# Seconds for a kernel to end its servers when asked to leave, and again after SIGTERM; then
+# SIGKILL.
 _PATIENCE = 6.0
 _PATIENCE_AFTER_SUCCESS = 2.0  # a chapter that reached its end has ended its servers itself
 _POLL_SECONDS = 0.2
@@ -42,7 +42,7 @@ _SAVE_SECONDS = 10.0
 
 
 class ChapterFailed(BookError):
-    """A cell raised something that is not the reader's to mend: a bug of ours, with its traceback."""
+    """A cell raised something that is not the reader's to mend: a bug of ours, with traceback."""
 
     def __init__(self, message: str, traceback: str):
         super().__init__(message)
@@ -63,7 +63,9 @@ class _Client(PapermillNotebookClient):
             self.papermill_execute_cells()
             kernel = self.wait_for_reply(self.kc.kernel_info())
             self.nb.metadata["language_info"] = kernel["content"]["language_info"]
-            run_sync(self._leave)(_PATIENCE if self.nb.metadata.papermill.exception else _PATIENCE_AFTER_SUCCESS)
+            run_sync(self._leave)(
+                _PATIENCE if self.nb.metadata.papermill.exception else _PATIENCE_AFTER_SUCCESS
+            )
         return self.nb
 
     async def _leave(self, patience: float) -> None:
@@ -74,35 +76,45 @@ class _Client(PapermillNotebookClient):
         await self.km.shutdown_kernel(now=True)
 
 
-class _Engine(NBClientEngine):
-    """papermill's engine, with a patient shutdown, the kernel's own noise in a file, and fewer saves.
+class _Manager(NotebookExecutionManager):
+    """papermill's keeper of the notebook, with fewer saves.
 
-    papermill writes the whole notebook before and after each cell, which takes a
-    chapter with its pictures longer than many a cell. What is measured is kept by the
-    run record; the notebook is saved now and then, and when it ends.
+    papermill writes the whole notebook before and after each cell, which takes a chapter with its
+    pictures longer than many a cell. Its engines have no option for that (`autosave_cell_every` is
+    for long cells), but the keeper is theirs to choose. What is measured is kept by the run record;
+    the notebook is saved now and then, and when it ends.
     """
+
+    def save(self, **words) -> None:
+        since = (self.now() - self.last_save_time).total_seconds()
+        if self.end_time is not None or since > _SAVE_SECONDS:
+            super().save(**words)
+
+
+class _Engine(NBClientEngine):
+    """papermill's engine, with a patient shutdown and the kernel's own noise in a file."""
+
+    @classmethod
+    def execute_notebook(cls, nb, kernel_name, output_path=None, *, on_cell, kernel_log, **_):
+        keeper = _Manager(nb, output_path=output_path, progress_bar=False, autosave_cell_every=0)
+        keeper.notebook_start()
+        try:
+            cls.execute_managed_notebook(
+                keeper, kernel_name, on_cell=on_cell, kernel_log=kernel_log
+            )
+        finally:
+            keeper.notebook_complete()
+        return keeper.nb
 
     @classmethod
     def execute_managed_notebook(cls, nb_man, kernel_name, *, on_cell, kernel_log, **_):
-        start, save, saved = nb_man.cell_start, nb_man.save, time.monotonic()
-
-        def save_now_and_then(**words):
-            nonlocal saved
-            if time.monotonic() - saved > _SAVE_SECONDS:
-                save(**words)
-                saved = time.monotonic()
-
-        def cell_start(cell, cell_index=None, **words):
-            on_cell(nb_man.nb.cells, cell_index)
-            return start(cell, cell_index, **words)
-
-        nb_man.cell_start, nb_man.save = cell_start, save_now_and_then
         client = _Client(
             nb_man,
             kernel_name=kernel_name,
             timeout=None,
             startup_timeout=60,
             config=Config({"KernelManager": {"shutdown_wait_time": 2 * _PATIENCE}}),
+            on_cell_start=lambda cell, cell_index: on_cell(nb_man.nb.cells, cell_index),
         )
         try:
             return client.execute(stdout=kernel_log, stderr=kernel_log)
@@ -111,9 +123,22 @@ class _Engine(NBClientEngine):
             ensure_event_loop().set_exception_handler(lambda loop, context: None)
             raise
         finally:
-            nb_man.save = save
-            if client.km is not None and client.km.has_kernel:  # stopped while the kernel was starting
-                client._cleanup_kernel()
+            _end(client)
+
+
+def _end(client: _Client) -> None:
+    """End a kernel that was stopped while it was starting; the client may know half of it."""
+    if client.km is None or not client.km.has_kernel:
+        return
+    process = getattr(client.km.provisioner, "process", None)
+    try:
+        client._cleanup_kernel()
+    except Exception:
+        # Whatever it stumbles over, the process must not stay.
+        if process is None:
+            raise
+    if process is not None and process.poll() is None:
+        process.kill()
 
 
 papermill_engines.register("pgrerun", _Engine)
@@ -127,7 +152,8 @@ def execute(
     title: str,
     environment: Mapping[str, str] = {},
 ) -> nbformat.NotebookNode:
-    """Run `source` in its own folder and return the executed notebook, which is also written to `target`.
+    """Run `source` in its own folder and return the executed notebook, which is also written to
+    `target`.
 
     `parameters` go into a cell of their own (none: the notebook runs as it is);
     `environment` is added to the kernel's. Raises the chapter's own RerunError
@@ -138,10 +164,10 @@ def execute(
     target.parent.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory(prefix="pgrerun-progress-") as folder,
-        open(target.with_suffix(".log"), "w+") as kernel_log,
+        open(target.with_suffix(".log"), "w+", encoding="utf-8", errors="replace") as kernel_log,
         _quiet(),
         _environment({**environment, VARIABLE: str(Path(folder) / "steps")}),
-        _stoppable(),
+        stoppable("the server to be removed"),
         _display(title, Steps(Path(folder) / "steps")) as on_cell,
     ):
         try:
@@ -161,9 +187,9 @@ def execute(
         except DeadKernelError:
             kernel_log.seek(0)
             raise BookError(
-                f"The kernel that ran {title} died in the middle: it was killed, or the machine ran out of memory. "
-                "What was measured so far is kept, and the same command carries on from there. "
-                f"Its last words: {_last_words(kernel_log.read())}"
+                f"The kernel that ran {title} died in the middle: it was killed, or the machine ran"
+                " out of memory. What was measured so far is kept, and the same command carries on"
+                f" from there. Its last words: {_last_words(kernel_log.read())}"
             ) from None
     target.with_suffix(".log").unlink(missing_ok=True)
     return executed
@@ -179,8 +205,9 @@ def _explained(title: str, target: Path, error: PapermillExecutionError) -> Base
         paragraph.exit_status = kind.exit_status
         return paragraph
     return ChapterFailed(
-        f"{title} failed in cell [{error.exec_count}] with {error.ename}, which is a bug of this book and not yours. "
-        f"What was measured so far is kept. The notebook as far as it came: {target}",
+        f"{title} failed in cell [{error.exec_count}] with {error.ename}, which is a bug of this"
+        " book and not yours. What was measured so far is kept. The notebook as far as it came:"
+        f" {target}",
         traceback="\n".join(error.traceback),
     )
 
@@ -190,12 +217,16 @@ def _last_words(log: str) -> str:
     return " / ".join(lines[-3:]) or "none."
 
 
-_NOISE = re.compile(r"Kernel is running over TCP|CryptographyDeprecation|frozen modules|PYDEVD|Debugger warning")
+_NOISE = re.compile(
+    r"Kernel is running over TCP|CryptographyDeprecation|frozen modules|PYDEVD|Debugger warning"
+)
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """papermill, nbclient and asyncio log what is either shown here already or follows from an interrupt."""
+    """papermill, nbclient and asyncio log what is either shown here already or follows from an
+    interrupt.
+    """
     loggers = [logging.getLogger(name) for name in ("papermill", "traitlets", "asyncio")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
@@ -221,31 +252,6 @@ def _environment(added: Mapping[str, str]) -> Iterator[None]:
 
 
 @contextmanager
-def _stoppable() -> Iterator[None]:
-    """The first Ctrl-C, SIGTERM or SIGHUP raises KeyboardInterrupt; later ones wait for the clean-up it starts.
-
-    A second one would otherwise leave the kernel and its server behind.
-    """
-    stopping = threading.Event()
-
-    def stop(number, frame):
-        if not stopping.is_set():
-            stopping.set()
-            raise KeyboardInterrupt
-        print("Already stopping: waiting for the server to be removed.", file=sys.stderr)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may handle signals
-        return
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-@contextmanager
 def _display(title: str, steps: Steps) -> Iterator[Callable[[list, int], None]]:
     """Give a function to be told the cells and the index of the one that starts.
 
@@ -260,7 +266,9 @@ def _display(title: str, steps: Steps) -> Iterator[Callable[[list, int], None]]:
             section = _section(cells, index)
             if section not in told:
                 told.add(section)
-                console.print(f"  {title}: {section}", highlight=False, markup=False, soft_wrap=True)
+                console.print(
+                    f"  {title}: {section}", highlight=False, markup=False, soft_wrap=True
+                )
 
         yield tell
         return
@@ -272,7 +280,9 @@ def _display(title: str, steps: Steps) -> Iterator[Callable[[list, int], None]]:
 
         def draw(cells: list, index: int) -> None:
             section = _section(cells, index)
-            display.update(chapter, completed=index, total=len(cells), description=f"{title}: {section}")
+            display.update(
+                chapter, completed=index, total=len(cells), description=f"{title}: {section}"
+            )
             display.update(measurement, visible=False)
 
         def follow() -> None:

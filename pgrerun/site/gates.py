@@ -1,10 +1,9 @@
 """What must not be published, found before and after the site is built.
 
-`jupyter-book build -W` succeeds on a notebook without outputs, on one that papermill
-died in, and on pages that fetch scripts from elsewhere; so four gates of our own:
-`check_chapter` on an executed notebook, `check_prose` on what people wrote,
-`check_site` on the built pages, `check_epub` on the printed book. Each collects everything it finds into one
-BookError. `book.py` calls them.
+`jupyter-book build -W` succeeds on a notebook without outputs, on one that papermill died in, and
+on pages that fetch scripts from elsewhere; so four gates of our own: `check_chapter` on an executed
+notebook, `check_prose` on what people wrote, `check_site` on the built pages, `check_epub` on the
+printed book. Each collects everything it finds into one BookError. `book.py` calls them.
 
 The rule for numbers in prose: a digit in running text is refused, since a number
 there is either a result, which must be computed by a cell (`narrate.py`), or an
@@ -36,7 +35,7 @@ from markdown_it.renderer import RendererHTML
 from myst_parser.config.main import MdParserConfig
 from myst_parser.parsers.mdit import create_md_parser
 
-from .errors import BookError, CannotMeasure
+from pgrerun.errors import BookError, CannotMeasure
 
 CHART_MIME = re.compile(r"application/vnd\.vegalite\.v\d+\+json")
 #: a cell tagged so promises a chart; the chart verbs are in `charts.py`
@@ -53,8 +52,8 @@ def check_chapter(path: Path) -> None:
 
     BookError unless papermill finished without an exception, every code cell ran
     and none shows an error, each cell tagged `chart` has a chart, and the charts
-    are as many as `metadata.pgrerun.charts` says (where it says so). A cell without
-    any output needs none after an experiment was set aside, as on somebody's server.
+    are as many as `metadata.pgrerun.page.charts` says (where it says so). A cell that shows
+    nothing but that an experiment was set aside, or nothing after one was, needs none.
     """
     notebook = _read(path)
     findings = []
@@ -72,20 +71,32 @@ def check_chapter(path: Path) -> None:
                 findings.append(f"{where} raised {output.ename}: {output.evalue}")
         drawn = sum(map(_is_chart, cell.outputs))
         excused = excused or any(map(_is_set_aside, cell.outputs))
-        if CHART_TAG in cell.metadata.get("tags", []) and not drawn and (cell.outputs or not excused):
+        if (
+            CHART_TAG in cell.metadata.get("tags", [])
+            and not drawn
+            and not (excused and all(map(_is_set_aside, cell.outputs)))
+        ):
             findings.append(f"{where} is tagged {CHART_TAG} but shows no chart")
         charts += drawn
     promised = notebook.metadata.get("pgrerun", {}).get("charts")
     if promised is not None and charts != promised:
         findings.append(f"it has {charts} charts, and its metadata promises {promised}")
-    _refuse(findings, f"{path.name} can't be published. Run the chapter again, and mend what its cells say.")
+    _refuse(
+        findings,
+        f"{path.name} can't be published. Run the chapter again, and mend what its cells say.",
+    )
 
 
 def _read(path: Path) -> nbformat.NotebookNode:
     try:
         return nbformat.read(path, as_version=4)
-    except Exception as error:  # nbformat lets through whatever a malformed file makes it stumble over
-        raise BookError(f"{path} can't be read as a notebook ({type(error).__name__}: {error}). Run the chapter again.") from None
+    except (
+        Exception
+    ) as error:  # nbformat lets through whatever a malformed file makes it stumble over
+        raise BookError(
+            f"{path} can't be read as a notebook ({type(error).__name__}: {error}). Run the chapter"
+            " again."
+        ) from None
 
 
 def _is_chart(output: nbformat.NotebookNode) -> bool:
@@ -108,7 +119,10 @@ _TYPED = re.compile(r"<!--\s*typed:\s*\S.*?-->", re.DOTALL)
 _MARK = "\x00"
 _MONTH = "January|February|March|April|May|June|July|August|September|October|November|December"
 _NUMBER = r"\d+(?:\.\d+)*"
-_UNIT = r"%|percent|per\b|times\b|[kMG]?B\b|[kMGT]iB\b|m?s\b|seconds?\b|pages?\b|tuples?\b|rows?\b|transactions?\b"
+_UNIT = (
+    r"%|percent|per\b|times\b|[kMG]?B\b|[kMGT]iB\b|m?s\b|seconds?\b|pages?\b|tuples?\b|rows?\b"
+    r"|transactions?\b"
+)
 _ALLOWED = [
     # DOI
     r"\b10\.\d{4,9}/\S+",
@@ -125,7 +139,7 @@ _ALLOWED = [
     rf"CPython|GCC|LLVM|glibc)(?:\s+(?:release\s+)?|-|/){_NUMBER}(?:/{_NUMBER})?(?:\s*(?:,|and|to|or|-|–)\s*{_NUMBER})*",
     # names that have a digit in them
     r"\b[A-Za-z_][A-Za-z_/-]*\d[\w/-]*",
-]  # fmt: skip
+]
 _ALLOWED_PROSE = re.compile("|".join(f"(?:{one})" for one in _ALLOWED))
 _HEADING_NUMBER = re.compile(rf"^\s*{_NUMBER}\.?(?=\s)")
 # A number that may not stand: for the message, with a word on either side.
@@ -139,11 +153,13 @@ def check_prose(path: Path) -> None:
 
     The rule is in this module's docstring. BookError lists each number with its place.
     """
-    findings = [f"{where}: “{words}”" for file in _written(path) for where, words in _typed_numbers(file)]
+    findings = [
+        f"{where}: “{words}”" for file in _written(path) for where, words in _typed_numbers(file)
+    ]
     _refuse(
         findings,
-        "A number stands in prose that no cell computed. Let the chapter compute it and write the sentence, "
-        "name it in a parameter, or give the reason behind it: 95<!-- typed: why -->.",
+        "A number stands in prose that no cell computed. Let the chapter compute it and write the"
+        " sentence, name it in a parameter, or give the reason behind it: 95<!-- typed: why -->.",
     )
 
 
@@ -152,12 +168,17 @@ def _written(path: Path) -> list[Path]:
         return [path]
     # below "_": extensions, static files, builds
     found = (file for kind in ("*.md", "*.ipynb") for file in path.rglob(kind))
-    return sorted(f for f in found if not any(part[0] in "_." for part in f.relative_to(path).parts))
+    return sorted(
+        f for f in found if not any(part[0] in "_." for part in f.relative_to(path).parts)
+    )
 
 
 def _typed_numbers(file: Path) -> Iterator[tuple[str, str]]:
     if file.suffix != ".ipynb":
-        yield from ((f"{file.name}, line {line}", words) for line, words in _numbers_in(file.read_text("utf-8")))
+        yield from (
+            (f"{file.name}, line {line}", words)
+            for line, words in _numbers_in(file.read_text("utf-8"))
+        )
         return
     for number, cell in enumerate(_read(file).cells):
         if cell.cell_type == "markdown":
@@ -166,7 +187,16 @@ def _typed_numbers(file: Path) -> Iterator[tuple[str, str]]:
 
 
 def _numbers_in(markdown: str) -> Iterator[tuple[int, str]]:
-    config = MdParserConfig(enable_extensions={"amsmath", "attrs_inline", "colon_fence", "deflist", "dollarmath", "tasklist"})
+    config = MdParserConfig(
+        enable_extensions={
+            "amsmath",
+            "attrs_inline",
+            "colon_fence",
+            "deflist",
+            "dollarmath",
+            "tasklist",
+        }
+    )
     parser = create_md_parser(config, RendererHTML)
     for line, text, heading in _prose(parser, markdown, 1):
         text = _HEADING_NUMBER.sub(" ", text) if heading else text
@@ -188,7 +218,9 @@ def _prose(parser, markdown: str, first_line: int) -> Iterator[tuple[int, str, b
             yield line, "".join(_running_text(token.children or [])), heading
         elif token.type == "html_block":
             yield line, BeautifulSoup(token.content, "html.parser").get_text(" "), False
-        elif token.type in ("fence", "colon_fence") and (directive := re.match(r"\{([\w:-]+)\}\s*(.*)", token.info.strip())):
+        elif token.type in ("fence", "colon_fence") and (
+            directive := re.match(r"\{([\w:-]+)\}\s*(.*)", token.info.strip())
+        ):
             # An admonition, a list table or a glossary is prose as well; its options are not.
             name, title = directive.groups()
             if name.startswith(_NO_PROSE):
@@ -209,16 +241,31 @@ def _running_text(tokens: Iterable) -> Iterator[str]:
             yield _MARK if _TYPED.fullmatch(token.content.strip()) else ""
         elif token.type == "image":
             yield token.content
-        elif token.type not in ("em_open", "em_close", "strong_open", "strong_close", "link_open", "link_close"):
+        elif token.type not in (
+            "em_open",
+            "em_close",
+            "strong_open",
+            "strong_close",
+            "link_open",
+            "link_close",
+        ):
             yield " \u2026 "  # code, a formula, a role: something stands here, and it isn't prose
 
 
 # --- the built site -------------------------------------------------------------------
 
 _FETCHED = {
-    "script": ("src",), "link": ("href",), "img": ("src", "srcset"), "iframe": ("src",), "source": ("src", "srcset"),
-    "video": ("src", "poster"), "audio": ("src",), "embed": ("src",), "object": ("data",), "use": ("href",),
-}  # fmt: skip
+    "script": ("src",),
+    "link": ("href",),
+    "img": ("src", "srcset"),
+    "iframe": ("src",),
+    "source": ("src", "srcset"),
+    "video": ("src", "poster"),
+    "audio": ("src",),
+    "embed": ("src",),
+    "object": ("data",),
+    "use": ("href",),
+}
 _NOT_FETCHED = {"canonical", "license", "author", "next", "prev", "index", "search"}
 _CSS_ADDRESS = re.compile(r"""(?:url\(\s*["']?|@import\s+["'])((?:https?:)?//[^"')\s]+)""")
 
@@ -231,15 +278,22 @@ def check_site(html: Path) -> None:
     from another host or is missing, a link or anchor inside the site is dead, or a picture has no
     alternative text (Jupyter Book's default, the file's name, counts as none).
     """
-    pages = {file: BeautifulSoup(file.read_bytes(), "html.parser") for file in sorted(html.rglob("*.html"))}
-    pages = {file: page for file, page in pages.items() if "_static" not in file.relative_to(html).parts}
+    pages = {
+        file: BeautifulSoup(file.read_bytes(), "html.parser")
+        for file in sorted(html.rglob("*.html"))
+    }
+    pages = {
+        file: page for file, page in pages.items() if "_static" not in file.relative_to(html).parts
+    }
     if not pages:
         raise BookError(f"There are no pages in {html}: the site was not built.")
     anchors = {file: {tag["id"] for tag in page.find_all(id=True)} for file, page in pages.items()}
     findings = []
     for file, page in pages.items():
         found = [
-            *_chart_findings(page, html / "_sources" / file.relative_to(html).with_suffix(".ipynb")),
+            *_chart_findings(
+                page, html / "_sources" / file.relative_to(html).with_suffix(".ipynb")
+            ),
             *_outside(page),
             *_lost_files(page, file),
             *_dead_links(page, file, html, anchors),
@@ -247,7 +301,10 @@ def check_site(html: Path) -> None:
         ]
         findings += [f"{file.relative_to(html)}: {one}" for one in found]
     for style in sorted(html.rglob("*.css")):
-        findings += [f"{style.relative_to(html)}: fetches {address}" for address in _CSS_ADDRESS.findall(style.read_text("utf-8"))]
+        findings += [
+            f"{style.relative_to(html)}: fetches {address}"
+            for address in _CSS_ADDRESS.findall(style.read_text("utf-8"))
+        ]
     _refuse(findings, "The built site must not be published.")
 
 
@@ -263,7 +320,10 @@ def _chart_findings(page: BeautifulSoup, source: Path) -> Iterator[str]:
             yield "a chart has lost its specification"
             continue
         if not str(spec.get("description", "")).strip():
-            yield f"the chart “{spec.get('usermeta', {}).get('question', '')}” has no text description"
+            yield (
+                f"the chart “{spec.get('usermeta', {}).get('question', '')}” has no text"
+                " description"
+            )
 
 
 def _charts_of(notebook: Path) -> int:
@@ -296,11 +356,18 @@ def _lost_files(page: BeautifulSoup, file: Path) -> Iterator[str]:
     for tag in page.find_all(list(_FETCHED)):
         for address in _addresses(tag):
             parts = urlsplit(address)
-            if parts.path and not parts.scheme and not parts.netloc and not (file.parent / unquote(parts.path)).is_file():
+            if (
+                parts.path
+                and not parts.scheme
+                and not parts.netloc
+                and not (file.parent / unquote(parts.path)).is_file()
+            ):
                 yield f"<{tag.name}> fetches {address}, which is not there"
 
 
-def _dead_links(page: BeautifulSoup, file: Path, html: Path, anchors: dict[Path, set[str]]) -> Iterator[str]:
+def _dead_links(
+    page: BeautifulSoup, file: Path, html: Path, anchors: dict[Path, set[str]]
+) -> Iterator[str]:
     for link in page.find_all("a", href=True):
         address = urlsplit(link["href"])
         if address.scheme or address.netloc:
@@ -311,7 +378,11 @@ def _dead_links(page: BeautifulSoup, file: Path, html: Path, anchors: dict[Path,
         fragment = unquote(address.fragment)
         if not target.exists() or html.resolve() not in target.resolve().parents:
             yield f"the link to {link['href']} leads nowhere"
-        elif fragment and target.suffix == ".html" and fragment not in (anchors.get(target) or _resolved(anchors, target)):
+        elif (
+            fragment
+            and target.suffix == ".html"
+            and fragment not in (anchors.get(target) or _resolved(anchors, target))
+        ):
             yield f"the anchor in {link['href']} does not exist"
 
 
@@ -325,7 +396,11 @@ def _unnamed_pictures(page: BeautifulSoup) -> Iterator[str]:
             continue
         alternative = picture.get("alt", "").strip()
         source = picture.get("src", "")
-        if not alternative or alternative in (source, Path(unquote(source)).name) or source.endswith("/" + alternative):
+        if (
+            not alternative
+            or alternative in (source, Path(unquote(source)).name)
+            or source.endswith("/" + alternative)
+        ):
             yield f"the picture {source[:80]} has no alternative text"
 
 
@@ -337,50 +412,81 @@ def _decorative(picture: Tag) -> bool:
 # --- the ePub -------------------------------------------------------------------------
 
 _XML = (".xhtml", ".opf", ".ncx", ".xml", ".svg")
-_PARTS = {"mimetype", "META-INF/container.xml", "content.opf"}  # which the package itself doesn't list
+_PARTS = {
+    "mimetype",
+    "META-INF/container.xml",
+    "content.opf",
+}  # which the package itself doesn't list
 
 
 def check_epub(epub: Path, source: Path) -> None:
-    """Refuse an ePub that a reader may stumble over, or that lacks a chart of a chapter in `source`/results.
+    """Refuse an ePub that a reader may stumble over, or that lacks a chart of a chapter in
+    `source`/results.
 
-    BookError unless `mimetype` stands first and uncompressed, every XML file is well-formed, the package lists the
-    files that there are, nothing is fetched or leads nowhere, no page has a script, every picture has a text, and
-    each chapter shows its charts as pictures.
+    BookError unless `mimetype` stands first and uncompressed, every XML file is well-formed, the
+    package lists the files that there are, nothing is fetched or leads nowhere, no page has a
+    script, every picture has a text, and each chapter shows its charts as pictures.
     """
     with zipfile.ZipFile(epub) as packed:
         files = {name: packed.read(name) for name in packed.namelist()}
         first = packed.infolist()[0]
     findings = []
-    if (first.filename, first.compress_type, files.get("mimetype")) != ("mimetype", zipfile.ZIP_STORED, b"application/epub+zip"):
+    if (first.filename, first.compress_type, files.get("mimetype")) != (
+        "mimetype",
+        zipfile.ZIP_STORED,
+        b"application/epub+zip",
+    ):
         findings.append("its mimetype is not its first, uncompressed file")
     for name in (name for name in files if name.endswith(_XML)):
         try:
             ElementTree.fromstring(files[name])
         except ElementTree.ParseError as error:
             findings.append(f"{name} is not well-formed: {error}")
-    listed = {unquote(href) for href in re.findall(r'<item [^>]*href="([^"]+)"', files["content.opf"].decode())}
-    findings += [f"{name} is in the package but not listed" for name in sorted(set(files) - listed - _PARTS)]
+    listed = {
+        unquote(href)
+        for href in re.findall(r'<item [^>]*href="([^"]+)"', files["content.opf"].decode())
+    }
+    findings += [
+        f"{name} is in the package but not listed" for name in sorted(set(files) - listed - _PARTS)
+    ]
     findings += [f"{name} is listed but not in the package" for name in sorted(listed - set(files))]
-    pages = {name: BeautifulSoup(content, "html.parser") for name, content in files.items() if name.endswith(".xhtml")}
+    pages = {
+        name: BeautifulSoup(content, "html.parser")
+        for name, content in files.items()
+        if name.endswith(".xhtml")
+    }
     anchors = {name: {tag["id"] for tag in page.find_all(id=True)} for name, page in pages.items()}
     for name, page in pages.items():
-        found = [*_outside(page), *_packed_links(page, name, files, anchors), *_unnamed_pictures(page)]
+        found = [
+            *_outside(page),
+            *_packed_links(page, name, files, anchors),
+            *_unnamed_pictures(page),
+        ]
         found += ["has a script"] if page.find("script") else []
         notebook = source / Path(name).with_suffix(".ipynb")
-        shown, expected = len(page.select(".vl-chart > img")), _charts_of(notebook) if notebook.exists() else None
+        shown, expected = (
+            len(page.select(".vl-chart > img")),
+            (_charts_of(notebook) if notebook.exists() else None),
+        )
         if expected not in (None, shown):
             found.append(f"shows {shown} charts, its notebook has {expected}")
         findings += [f"{name}: {one}" for one in found]
     _refuse(findings, f"{epub.name} must not be published.")
 
 
-def _packed_links(page: BeautifulSoup, name: str, files: Collection[str], anchors: Mapping[str, set[str]]) -> Iterator[str]:
+def _packed_links(
+    page: BeautifulSoup, name: str, files: Collection[str], anchors: Mapping[str, set[str]]
+) -> Iterator[str]:
     for tag in page.find_all(lambda tag: tag.has_attr("href") or tag.has_attr("src")):
         written = tag.get("href", tag.get("src"))
         address = urlsplit(written)
         if address.scheme or address.netloc:
             continue
-        target = posixpath.normpath(posixpath.join(posixpath.dirname(name), unquote(address.path))) if address.path else name
+        target = (
+            posixpath.normpath(posixpath.join(posixpath.dirname(name), unquote(address.path)))
+            if address.path
+            else name
+        )
         if target not in files:
             yield f"{written} leads nowhere"
         elif address.fragment and unquote(address.fragment) not in anchors.get(target, ()):

@@ -1,4 +1,5 @@
-"""The book's own pages about all chapters at once: scoreboard, headline, then and now, what differs.
+"""The book's own pages about all chapters at once: scoreboard, headline, then and now, what
+differs.
 
 Everything here is computed from run records, one folder per chapter below `results`, as `book.py`
 lays them out beside the executed notebooks; nothing is measured and nothing typed. What a page
@@ -15,21 +16,29 @@ from pathlib import Path
 
 import pandas as pd
 
-from pgrerun import charts, claims, narrate, published, runs
-from pgrerun.claims import Claim, Judgement, Predicate, Verdict
-from pgrerun.statistics import Interval
+from pgrerun.page import charts, narrate
+from pgrerun.record import claims, printed, runs
+from pgrerun.record.claims import Claim, Judgement, Predicate, Verdict
+from pgrerun.record.statistics import Interval
 
 NOT_RUN = "not run"
 """Stands for the verdict of a claim whose chapter has no results here."""
 
 ORDER = (*map(str, Verdict), NOT_RUN)
 
-# Of each at least 3:1 against both themes' pages; the words stand beside, so that colour alone tells nothing.
+# Of each at least 3:1 against both themes' pages; the words stand beside, so that colour alone
+# tells nothing.
 COLOURS: Mapping[str, str] = {
-    Verdict.HOLDS: "#128A68", Verdict.WEAKER: "#8A8410", Verdict.GONE: "#B8612A", Verdict.REVERSED: "#C44E52",
-    Verdict.NOT_RESOLVED: "#7277D5", Verdict.NOT_TESTABLE: "#7F858D", Verdict.STILL_THERE: "#B5579B", Verdict.FIXED: "#4A8A94",
+    Verdict.HOLDS: "#128A68",
+    Verdict.WEAKER: "#8A8410",
+    Verdict.GONE: "#B8612A",
+    Verdict.REVERSED: "#C44E52",
+    Verdict.NOT_RESOLVED: "#7277D5",
+    Verdict.NOT_TESTABLE: "#7F858D",
+    Verdict.STILL_THERE: "#B5579B",
+    Verdict.FIXED: "#4A8A94",
     NOT_RUN: "#7F858D",
-}  # fmt: skip
+}
 
 Judgements = Mapping[str, Judgement]
 Link = Callable[[Claim], str]
@@ -37,12 +46,19 @@ Link = Callable[[Claim], str]
 
 def records(results: Path) -> dict[str, runs.Record]:
     """The run record beside each executed chapter, by chapter. RecordError where one is damaged."""
-    return {folder.parent.name: runs.load(folder.parent) for folder in sorted(results.glob(f"*/{runs.ENVIRONMENT}"))}
+    return {
+        folder.parent.name: runs.load(folder.parent)
+        for folder in sorted(results.glob(f"*/{runs.ENVIRONMENT}"))
+    }
 
 
 def judgements(found: Mapping[str, runs.Record]) -> dict[str, Judgement]:
-    """The verdicts of the records by claim; one that the ledger has changed its mind about counts as not run."""
-    kept = (Judgement.from_dict(verdict) for record in found.values() for verdict in record.verdicts)
+    """The verdicts of the records by claim; one that the ledger has changed its mind about counts
+    as not run.
+    """
+    kept = (
+        Judgement.from_dict(verdict) for record in found.values() for verdict in record.verdicts
+    )
     return {judgement.claim.id: judgement for judgement in kept if judgement}
 
 
@@ -51,7 +67,7 @@ def verdict(judged: Judgements, claim: str) -> str:
 
 
 def tally(judged: Judgements) -> dict[str, int]:
-    """How many of all claims have which verdict, in the order in which verdicts are told; no zeros."""
+    """How many of all claims have which verdict, in the order that they are told in; no zeros."""
     count = Counter(verdict(judged, claim) for claim in claims.ledger())
     return {name: count[name] for name in ORDER if count[name]}
 
@@ -65,22 +81,37 @@ def headline(judged: Judgements) -> str:
     all_claims = sum(counted.values())
     said = f"{narrate.summary(judged.values())} " if judged else ""
     left = counted.get(NOT_RUN, 0)
-    said += f"{narrate.count(left, 'claim')} of {narrate.number(all_claims)} {'has' if left == 1 else 'have'} not been run here." if left else ""
+    said += (
+        f"{narrate.count(left, 'claim')} of {narrate.number(all_claims)}"
+        f" {'has' if left == 1 else 'have'} not been run here."
+        if left
+        else ""
+    )
     bars = "".join(
-        f'<li style="--share:{count / max(counted.values()):.3f};--verdict:{COLOURS[name]}">'
-        f'<a href="scoreboard.html?verdict={html.escape(name.replace(" ", "+"))}"><b>{count}</b> {name}</a></li>'
+        f'<li style="--share:{count / max(counted.values()):.3f};--verdict:{COLOURS[name]}"><a'
+        f' href="scoreboard.html?verdict={html.escape(name.replace(" ", "+"))}"><b>{count}</b>'
+        f" {name}</a></li>"
         for name, count in counted.items()
     )
     return f'<p class="tally-words">{html.escape(said.strip())}</p><ul class="tally">{bars}</ul>'
 
 
 def then_and_now(found: Mapping[str, runs.Record]) -> charts.Figure | None:
-    """Every claim with a printed and a measured ratio as a line from the year of its document to the year of the run.
+    """Every claim with a printed and a measured ratio as a line from the year of its document to
+    the year of the run.
 
-    None where there is none. Effects are read in the claimed direction, so that 1 is no effect and less than 1 the opposite.
+    None where there is none. Effects are read in the claimed direction, so that 1 is no effect and
+    less than 1 the opposite.
     """
     judged = judgements(found)
-    rows = pd.DataFrame([row for j in judged.values() if _measured_ratio(j) for row in _ends(j, _year_of(found[j.claim.chapter]))])
+    rows = pd.DataFrame(
+        [
+            row
+            for j in judged.values()
+            if _measured_ratio(j)
+            for row in _ends(j, _year_of(found[j.claim.chapter]))
+        ]
+    )
     if rows.empty:
         return None
     ratios = [j for j in judged.values() if _measured_ratio(j)]
@@ -88,26 +119,30 @@ def then_and_now(found: Mapping[str, runs.Record]) -> charts.Figure | None:
     more = sum(_claimed(j).low > _effect_of(j.claim) for j in ratios)
     first, last = int(rows["x"].min()), int(rows["x"].max())
     caption = (
-        f"Each line is one of the {narrate.count(len(ratios), 'claim')} that print an effect as a ratio which was measured again: on the left "
-        f"as printed, on the right as found here, in the colour of its verdict. An effect of 1 is none, below 1 the claim is turned round. "
-        f"{narrate.count(less, 'effect').capitalize()} {'is' if less == 1 else 'are'} surely smaller today, {more or 'none'} surely larger. "
-        f"Strong lines are headline claims."
+        f"Each line is one of the {narrate.count(len(ratios), 'claim')} that print an effect as a"
+        " ratio which was measured again: on the left as printed, on the right as found here, in"
+        " the colour of its verdict. An effect of 1 is none, below 1 the claim is turned round."
+        f" {narrate.count(less, 'effect').capitalize()} {'is' if less == 1 else 'are'} surely"
+        f" smaller today, {more or 'none'} surely larger. Strong lines are headline claims."
     )
     return charts.slopes(
         rows,
-        question="What has become of the effects in print?",
-        caption=caption,
-        description=f"Lines from {first} to {last}, on a logarithmic axis of effect. {caption}",
-        x_quantity="year",
-        quantity="effect",
-        reference=1,
-        reference_label="no effect",
-        name="then-and-now",
+        charts.Words(
+            question="What has become of the effects in print?",
+            caption=caption,
+            name="then-and-now",
+            description=f"Lines from {first} to {last}, on a logarithmic axis of effect. {caption}",
+        ),
+        charts.Axis("year"),
+        charts.Axis("effect"),
+        reference=charts.Reference(1, "no effect"),
     )
 
 
 def _measured_ratio(j: Judgement) -> bool:
-    positive = isinstance(j.evidence, Interval) and j.evidence.low > 0 and math.isfinite(j.evidence.high)
+    positive = (
+        isinstance(j.evidence, Interval) and j.evidence.low > 0 and math.isfinite(j.evidence.high)
+    )
     return j.claim.predicate is Predicate.RATIO and positive
 
 
@@ -126,11 +161,17 @@ def _ends(j: Judgement, today: int) -> Iterator[dict]:
     common |= {"verdict": str(j.verdict), "colour": COLOURS[j.verdict]}
     yield common | {"x": _printed_year(j.claim), "kind": "printed", "value": _effect_of(j.claim)}
     kind = "simulated" if found.simulated else "measured"
-    yield common | {"x": today, "kind": kind, "value": found.estimate, "low": found.low, "high": found.high}
+    yield common | {
+        "x": today,
+        "kind": kind,
+        "value": found.estimate,
+        "low": found.low,
+        "high": found.high,
+    }
 
 
 def _printed_year(claim: Claim) -> int:
-    return int(claim.document.rpartition("-")[2])
+    return printed.DOCUMENTS[claim.document].year
 
 
 def _year_of(record: runs.Record) -> int:
@@ -140,14 +181,16 @@ def _year_of(record: runs.Record) -> int:
 # ---- a picture of it, for a page that isn't ours
 
 _PICTURE_STYLE = (
-    "text{font:13px system-ui,-apple-system,'Segoe UI','Liberation Sans',sans-serif;fill:#1c2024}.said{font-size:17px;font-weight:600}"
+    "text{font:13px system-ui,-apple-system,'Segoe UI','Liberation"
+    " Sans',sans-serif;fill:#1c2024}.said{font-size:17px;font-weight:600}"
     ".small{font-size:11.5px;fill:#59616b}@media(prefers-color-scheme:dark){text{fill:#e8eaed}.small{fill:#a5adb8}}"
 )
 _PICTURE_WIDTH, _NAMES, _STEP, _KEYS = 760, 110, 14.5, 4
 
 
 def picture(found: Mapping[str, runs.Record]) -> str:
-    """The headline as an SVG that stands alone: each claim a square in the colour of its verdict, a row or more per chapter.
+    """The headline as an SVG that stands alone: each claim a square in the colour of its verdict, a
+    row or more per chapter.
 
     `found` are a run's records by chapter. The same records give the same text.
     """
@@ -155,22 +198,43 @@ def picture(found: Mapping[str, runs.Record]) -> str:
     counted = tally(judged)
     first = {claim.chapter: _printed_year(claim) for claim in reversed(ledger)}
     years = f"{min(first.values())} to {max(first.values())}"
-    parts = [f'<text class="said" x="0" y="20">{narrate.count(len(ledger), "claim")} about database performance, {years}, rerun</text>']
+    parts = [
+        f'<text class="said" x="0" y="20">{narrate.count(len(ledger), "claim")} about database'
+        f" performance, {years}, rerun</text>"
+    ]
     for n, (name, count) in enumerate(counted.items()):
         x, y = n % _KEYS * _PICTURE_WIDTH / _KEYS, 36 + n // _KEYS * 22
-        parts.append(f'{_square(x, y, name)}<text x="{x + 18:g}" y="{y + 11:g}"><tspan font-weight="700">{count}</tspan> {html.escape(name)}</text>')
+        parts.append(
+            f'{_square(x, y, name)}<text x="{x + 18:g}" y="{y + 11:g}"><tspan'
+            f' font-weight="700">{count}</tspan> {html.escape(name)}</text>'
+        )
     y = 52 + -(-len(counted) // _KEYS) * 22
     across = int((_PICTURE_WIDTH - _NAMES) / _STEP)
     for chapter in sorted(first, key=first.get):
-        parts.append(f'<text class="small" x="0" y="{y + 10:g}">{html.escape(chapter.replace("_", " "))}</text>')
-        verdicts = sorted((verdict(judged, claim.id) for claim in ledger if claim.chapter == chapter), key=ORDER.index)
-        parts += [_square(_NAMES + n % across * _STEP, y + n // across * _STEP, name) for n, name in enumerate(verdicts)]
+        parts.append(
+            '<text class="small" x="0"'
+            f' y="{y + 10:g}">{html.escape(chapter.replace("_", " "))}</text>'
+        )
+        verdicts = sorted(
+            (verdict(judged, claim.id) for claim in ledger if claim.chapter == chapter),
+            key=ORDER.index,
+        )
+        parts += [
+            _square(_NAMES + n % across * _STEP, y + n // across * _STEP, name)
+            for n, name in enumerate(verdicts)
+        ]
         y += -(-len(verdicts) // across) * _STEP + 7
     said = f"{narrate.summary(judged.values())} {_where_from(found)}"
-    parts.append(f'<text class="small" x="0" y="{y + 12:g}">{html.escape(_where_from(found))}</text>')
+    parts.append(
+        f'<text class="small" x="0" y="{y + 12:g}">{html.escape(_where_from(found))}</text>'
+    )
     size = f'width="{_PICTURE_WIDTH}" height="{y + 20:g}" viewBox="0 0 {_PICTURE_WIDTH} {y + 20:g}"'
     body = "\n".join(parts)
-    return f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {size}><title>{html.escape(said)}</title><style>{_PICTURE_STYLE}</style>\n{body}\n</svg>\n'
+    return (
+        '<svg xmlns="http://www.w3.org/2000/svg" role="img"'
+        f" {size}><title>{html.escape(said)}</title><style>{_PICTURE_STYLE}</style>\n"
+        f"{body}\n</svg>\n"
+    )
 
 
 def _square(x: float, y: float, name: str) -> str:
@@ -182,9 +246,18 @@ def _square(x: float, y: float, name: str) -> str:
 def _where_from(found: Mapping[str, runs.Record]) -> str:
     environments = [record.environment for record in found.values()]
     releases = sorted({environment["server"]["version"] for environment in environments})
-    machines = sorted({environment["machine"]["cpu_model"] or environment["machine"]["architecture"] for environment in environments})
+    machines = sorted(
+        {
+            environment["machine"]["cpu_model"] or environment["machine"]["architecture"]
+            for environment in environments
+        }
+    )
     finished = max((record.finished[:10] for record in found.values()), default="")
-    return f"PostgreSQL {', '.join(releases)} on {', '.join(machines)}, {finished}" if found else "No chapter was run."
+    return (
+        f"PostgreSQL {', '.join(releases)} on {', '.join(machines)}, {finished}"
+        if found
+        else "No chapter was run."
+    )
 
 
 # ---- the scoreboard
@@ -211,29 +284,59 @@ def _filters(judged: Judgements, titles: Mapping[str, str]) -> str:
     }
     selects = "".join(
         f'<label>{name}<select name="{name}"><option value="">all</option>'
-        + "".join(f'<option value="{html.escape(value)}">{html.escape(words)}</option>' for value, words in options.items())
+        + "".join(
+            f'<option value="{html.escape(value)}">{html.escape(words)}</option>'
+            for value, words in options.items()
+        )
         + "</select></label>"
         for name, options in choices.items()
     )
     search = '<label>search<input type="search" name="search" autocomplete="off"></label>'
-    only = '<label class="only"><input type="checkbox" name="headline" value="yes"> headline claims only</label>'
+    only = (
+        '<label class="only"><input type="checkbox" name="headline" value="yes"> headline claims'
+        " only</label>"
+    )
     # Shown by the script: without one there is nothing that could filter.
-    return f'<form class="filters" hidden>{selects}{search}{only}<p class="shown" role="status"></p></form>'
+    return (
+        f'<form class="filters" hidden>{selects}{search}{only}<p class="shown"'
+        ' role="status"></p></form>'
+    )
 
 
-def _row(claim: Claim, judged: Judgement | None, address: str, titles: Mapping[str, str]) -> tuple[str, list[str]]:
+def _row(
+    claim: Claim, judged: Judgement | None, address: str, titles: Mapping[str, str]
+) -> tuple[str, list[str]]:
     """A row's attributes, by which the script filters, and its cells."""
     name = str(judged.verdict) if judged else NOT_RUN
-    facts = {"document": claim.document, "chapter": claim.chapter, "kind": claim.kind, "verdict": name, "headline": "yes" if claim.headline else ""}
+    facts = {
+        "document": claim.document,
+        "chapter": claim.chapter,
+        "kind": claim.kind,
+        "verdict": name,
+        "headline": "yes" if claim.headline else "",
+    }
     data = "".join(f' data-{key}="{html.escape(value)}"' for key, value in facts.items())
-    star = ' <span class="star" title="headline claim" role="img" aria-label="headline claim">★</span>' if claim.headline else ""
-    where = f"{claim.source.removeprefix('the ')}, {claim.kind}; {titles.get(claim.chapter, claim.chapter)}"
+    star = (
+        ' <span class="star" title="headline claim" role="img" aria-label="headline claim">★</span>'
+        if claim.headline
+        else ""
+    )
+    where = (
+        f"{claim.source.removeprefix('the ')}, {claim.kind};"
+        f" {titles.get(claim.chapter, claim.chapter)}"
+    )
     cells = [
-        f'<a class="id" href="{html.escape(address)}">{claim.id}</a>{star} {html.escape(claim.claim)}{_aside(where)}',
+        (
+            f'<a class="id" href="{html.escape(address)}">{claim.id}</a>{star}'
+            f" {html.escape(claim.claim)}{_aside(where)}"
+        ),
         html.escape(claim.published_value) + _aside(_printed(claim)),
         html.escape(narrate.evidence(judged)) + _aside(claim.quantity) if judged else "",
         effect(judged) if judged else "",
-        f'<a class="verdict" style="--verdict:{COLOURS[name]}" href="{html.escape(address)}" aria-label="{name}: {claim.id}">{name}</a>',
+        (
+            f'<a class="verdict" style="--verdict:{COLOURS[name]}" href="{html.escape(address)}"'
+            f' aria-label="{name}: {claim.id}">{name}</a>'
+        ),
     ]
     return f' id="{claim.id}"{data}', cells
 
@@ -246,7 +349,9 @@ def _printed(claim: Claim) -> str:
     """The number that the claim is judged against, which the document may print in other words."""
     if claim.printed is None:
         return ""
-    bound = f"{claim.predicate} " if claim.predicate in (Predicate.AT_MOST, Predicate.AT_LEAST) else ""
+    bound = (
+        f"{claim.predicate} " if claim.predicate in (Predicate.AT_MOST, Predicate.AT_LEAST) else ""
+    )
     return f"judged against {bound}{narrate.number(claim.printed)}"
 
 
@@ -257,7 +362,9 @@ _MOST_LANES = 8
 
 
 def effect(j: Judgement) -> str:
-    """The evidence as a small picture: intervals beside the print, or a square per fact; "" where there is nothing to draw."""
+    """The evidence as a small picture: intervals beside the print, or a square per fact; "" where
+    there is nothing to draw.
+    """
     if j.claim.predicate is Predicate.FACTS and j.evidence:
         return _squares(j)
     if j.claim.predicate is Predicate.BUG or j.evidence is None:
@@ -276,7 +383,8 @@ def _squares(j: Judgement) -> str:
     colour = charts.MARKS["measured"].colour
     step = min(14.0, (_WIDTH - 2) / len(j.evidence))
     body = "".join(
-        f'<rect x="{1.5 + n * step:.1f}" y="2.5" width="{step - 4:.1f}" height="10" fill="{colour if true else "none"}" stroke="{colour}" stroke-width="1.5"/>'
+        f'<rect x="{1.5 + n * step:.1f}" y="2.5" width="{step - 4:.1f}" height="10"'
+        f' fill="{colour if true else "none"}" stroke="{colour}" stroke-width="1.5"/>'
         for n, true in enumerate(j.evidence.values())
     )
     return _picture(narrate.evidence(j), 15, body)
@@ -285,15 +393,23 @@ def _squares(j: Judgement) -> str:
 def _intervals(j: Judgement, several: list[Interval]) -> str:
     none = [1.0] if j.claim.predicate in claims.WITH_MARGIN else []
     print_ = [] if j.claim.printed is None else [j.claim.printed]
-    place = _axis([x for interval in several for x in (interval.low, interval.high)] + print_ + none)
+    place = _axis(
+        [x for interval in several for x in (interval.low, interval.high)] + print_ + none
+    )
     height = max(_LANE * len(several), _LANE) + 4
     body = "".join(
-        f'<path class="nothing" d="M{place(x):.1f} 0V{height:g}" stroke="{charts.MARKS["published"].colour}" stroke-dasharray="3 2"/>' for x in none
+        f'<path class="nothing" d="M{place(x):.1f} 0V{height:g}"'
+        f' stroke="{charts.MARKS["published"].colour}" stroke-dasharray="3 2"/>'
+        for x in none
     )
-    body += "".join(_mark(interval, place, 2 + _LANE * (n + 0.5)) for n, interval in enumerate(several))
+    body += "".join(
+        _mark(interval, place, 2 + _LANE * (n + 0.5)) for n, interval in enumerate(several)
+    )
     colour = charts.MARKS["printed"].colour
     body += "".join(
-        f'<path d="M{place(x):.1f} {height / 2 - 5:g}l5 5-5 5-5-5z" fill="none" stroke="{colour}" stroke-width="1.6"/>' for x in print_
+        f'<path d="M{place(x):.1f} {height / 2 - 5:g}l5 5-5 5-5-5z" fill="none" stroke="{colour}"'
+        ' stroke-width="1.6"/>'
+        for x in print_
     )
     words = [f"printed {narrate.number(x)}" for x in print_] + [f"found {narrate.evidence(j)}"]
     return _picture("; ".join(words), height, body)
@@ -302,27 +418,39 @@ def _intervals(j: Judgement, several: list[Interval]) -> str:
 def _mark(found: Interval, place: Callable[[float], float], y: float) -> str:
     mark = charts.MARKS["simulated" if found.simulated else "measured"]
     low, middle, high = (place(x) for x in (found.low, found.estimate, found.high))
-    rule = f'<path d="M{low:.1f} {y:g}H{high:.1f}" stroke="{mark.colour}" stroke-width="2"/>' if high > low else ""
+    rule = (
+        f'<path d="M{low:.1f} {y:g}H{high:.1f}" stroke="{mark.colour}" stroke-width="2"/>'
+        if high > low
+        else ""
+    )
     if found.simulated:
-        return rule + (
-            f'<rect x="{middle - 3.5:.1f}" y="{y - 3.5:g}" width="7" height="7" fill="none" stroke="{mark.colour}" '
-            'stroke-width="1.5" stroke-dasharray="2.5 1.8"/>'
+        return (
+            rule + f'<rect x="{middle - 3.5:.1f}" y="{y - 3.5:g}" width="7" height="7" fill="none"'
+            f' stroke="{mark.colour}" stroke-width="1.5" stroke-dasharray="2.5 1.8"/>'
         )
     return rule + f'<circle cx="{middle:.1f}" cy="{y:g}" r="3.6" fill="{mark.colour}"/>'
 
 
 def _axis(values: list[float]) -> Callable[[float], float]:
-    """From a number to its place: logarithmic where all are positive, wide enough that nothing lies on the edge."""
+    """From a number to its place: logarithmic where all are positive, wide enough that nothing lies
+    on the edge.
+    """
     finite = [x for x in values if math.isfinite(x)]
     logarithmic = min(finite, default=0) > 0
     scale = math.log if logarithmic else float
     low, high = scale(min(finite, default=0.0)), scale(max(finite, default=1.0))
-    least = math.log(1.5) if logarithmic else 1e-9 + 0.1 * abs(high)  # two equal numbers stay in the middle
+    least = (
+        math.log(1.5) if logarithmic else 1e-9 + 0.1 * abs(high)
+    )  # two equal numbers stay in the middle
     if high - low < least:
         low, high = (low + high - least) / 2, (low + high + least) / 2
 
     def place(x: float) -> float:
-        share = (scale(x) - low) / (high - low) if math.isfinite(x) and not (logarithmic and x <= 0) else float(x > 0)
+        share = (
+            (scale(x) - low) / (high - low)
+            if math.isfinite(x) and not (logarithmic and x <= 0)
+            else float(x > 0)
+        )
         return _EDGE + (_WIDTH - 2 * _EDGE) * min(max(share, 0.0), 1.0)
 
     return place
@@ -332,66 +460,121 @@ def _axis(values: list[float]) -> Callable[[float], float]:
 
 
 def disagreements() -> pd.DataFrame:
-    """Where print disagrees with print, all chapters, oldest document first: chapter, document, where, printed, recomputed, note."""
+    """Where print disagrees with print, all chapters, oldest document first: chapter, document,
+    where, printed, recomputed, note.
+    """
     first = {claim.chapter: claim for claim in reversed(claims.ledger().values())}
-    chapters = sorted(published.CHAPTERS, key=lambda chapter: _printed_year(first[chapter]))
+    chapters = sorted(printed.CHAPTERS, key=lambda chapter: _printed_year(first[chapter]))
     names = {chapter: first[chapter].document_name.removeprefix("the ") for chapter in chapters}
-    frames = [published.disagreements(chapter).assign(chapter=chapter, document=names[chapter]) for chapter in chapters]
+    frames = [
+        printed.disagreements(chapter).assign(chapter=chapter, document=names[chapter])
+        for chapter in chapters
+    ]
     return pd.concat(frames, ignore_index=True)
 
 
 def disagreement_tables(titles: Mapping[str, str], page: Callable[[str], str]) -> str:
-    """A table per chapter, the document and the place of each figure in it; `page` gives a chapter's address."""
+    """A table per chapter, the document and the place of each figure in it; `page` gives a
+    chapter's address.
+    """
     rows = disagreements()
-    said = f"<p>{narrate.count(len(rows), 'disagreement')} in {narrate.count(rows['document'].nunique(), 'document')}.</p>"
+    said = (
+        f"<p>{narrate.count(len(rows), 'disagreement')} in"
+        f" {narrate.count(rows['document'].nunique(), 'document')}.</p>"
+    )
     tables = []
     for chapter, group in rows.groupby("chapter", sort=False):
         name = html.escape(titles.get(chapter, chapter))
-        caption = f'{html.escape(group["document"].iloc[0])}, in <a href="{html.escape(page(chapter))}">{name}</a>'
-        lines = [("", [html.escape(row[column]) for column in ("where", "printed", "recomputed", "note")]) for _, row in group.iterrows()]
+        caption = (
+            f"{html.escape(group['document'].iloc[0])}, in <a"
+            f' href="{html.escape(page(chapter))}">{name}</a>'
+        )
+        lines = [
+            (
+                "",
+                [html.escape(row[column]) for column in ("where", "printed", "recomputed", "note")],
+            )
+            for _, row in group.iterrows()
+        ]
         tables.append(_table(caption, ["where", "in print", "recomputed from print", "how"], lines))
     return said + "".join(tables)
 
 
 def _table(caption: str, heads: list[str], rows: list[tuple[str, list[str]]]) -> str:
-    """A table of HTML cells, whose rows become cards on a phone; roles are said since such rows lose their own."""
+    """A table of HTML cells, whose rows become cards on a phone; roles are said since such rows
+    lose their own.
+    """
     head = "".join(f'<th role="columnheader" scope="col">{one}</th>' for one in heads)
     lines = (f'<tr role="row"{attributes}>{_cells(heads, row)}</tr>' for attributes, row in rows)
     return (
-        f'<div class="cards"><table role="table"><caption>{caption}</caption>'
-        f'<thead role="rowgroup"><tr role="row">{head}</tr></thead><tbody role="rowgroup">{"".join(lines)}</tbody></table></div>'
+        f'<div class="cards"><table role="table"><caption>{caption}</caption><thead'
+        f' role="rowgroup"><tr role="row">{head}</tr></thead><tbody'
+        f' role="rowgroup">{"".join(lines)}</tbody></table></div>'
     )
 
 
 def _cells(heads: list[str], row: list[str]) -> str:
-    return "".join(f'<td role="cell" data-label="{head}">{cell}</td>' for head, cell in zip(heads, row, strict=True))
+    return "".join(
+        f'<td role="cell" data-label="{head}">{cell}</td>'
+        for head, cell in zip(heads, row, strict=True)
+    )
 
 
 # ---- a run beside the published one
 
 
 def your_run(found: Mapping[str, runs.Record], address: Callable[[str], str]) -> str:
-    """Which verdicts differ from the published run's, and what may explain it; `address` gives a claim's place on the scoreboard."""
+    """Which verdicts differ from the published run's, and what may explain it; `address` gives a
+    claim's place on the scoreboard.
+    """
     ours = published_records()
-    others = {chapter: record for chapter, record in found.items() if chapter in ours and record.finished != ours[chapter].finished}
+    others = {
+        chapter: record
+        for chapter, record in found.items()
+        if chapter in ours and record.finished != ours[chapter].finished
+    }
     if not others:
-        return "<p>These pages are made from the published run itself, or nothing was published yet that they could be compared with.</p>"
-    changes = [(chapter, runs.verdict_changes(record, ours[chapter])) for chapter, record in others.items()]
-    rows = [(change.Index, change.a, change.b) for _, frame in changes for change in frame.itertuples()]
+        return (
+            "<p>These pages are made from the published run itself, or nothing was published yet"
+            " that they could be compared with.</p>"
+        )
+    changes = [
+        (chapter, runs.verdict_changes(record, ours[chapter])) for chapter, record in others.items()
+    ]
+    rows = [
+        (change.Index, change.a, change.b) for _, frame in changes for change in frame.itertuples()
+    ]
     here, there = judgements(found), judgements(ours)
     judged = sum(claim.chapter in others for claim in claims.ledger().values())
-    said = f"Of {narrate.count(judged, 'claim')} that both runs have judged, {narrate.count(len(rows), 'verdict')} {'differs' if len(rows) == 1 else 'differ'}."
+    said = (
+        f"Of {narrate.count(judged, 'claim')} that both runs have judged,"
+        f" {narrate.count(len(rows), 'verdict')} {'differs' if len(rows) == 1 else 'differ'}."
+    )
     lines = [
-        ("", [f'<a href="{html.escape(address(claim))}">{claim}</a>', _told(claim, a, here), _told(claim, b, there), html.escape(_why(claim, here, there))])
+        (
+            "",
+            [
+                f'<a href="{html.escape(address(claim))}">{html.escape(claim)}</a>',
+                _told(claim, a, here),
+                _told(claim, b, there),
+                html.escape(_why(claim, here, there)),
+            ],
+        )
         for claim, a, b in rows
     ]
-    differing = _table("Verdicts that differ", ["claim", "here", "published", "why"], lines) if lines else ""
+    differing = (
+        _table("Verdicts that differ", ["claim", "here", "published", "why"], lines)
+        if lines
+        else ""
+    )
     return f"<p>{html.escape(said)}</p>{differing}{_surroundings(others, ours)}"
 
 
 def published_records() -> dict[str, runs.Record]:
     """The committed run, by chapter."""
-    return {chapter: runs.load(runs.PUBLISHED, chapter) for chapter in runs.chapters(runs.PUBLISHED)}
+    return {
+        chapter: runs.load(runs.PUBLISHED, chapter) for chapter in runs.chapters(runs.PUBLISHED)
+    }
 
 
 def _told(claim: str, name: str, judged: Judgements) -> str:
@@ -412,19 +595,39 @@ def _why(claim: str, here: Judgements, there: Judgements) -> str:
             return f"{side}, {j.note}" if j.note else f"{side}, the interval is too wide"
     if all(isinstance(j.evidence, Interval) for j in sides.values()):
         a, b = (j.evidence for j in sides.values())
-        return "the intervals overlap: chance may be enough" if a.low <= b.high and b.low <= a.high else "the measured effects differ"
+        return (
+            "the intervals overlap: chance may be enough"
+            if a.low <= b.high and b.low <= a.high
+            else "the measured effects differ"
+        )
     return "what was found differs"
 
 
 def _surroundings(others: Mapping[str, runs.Record], ours: Mapping[str, runs.Record]) -> str:
-    """The differences between machines, versions and settings, each once with the chapters that it concerns."""
-    frames = [runs.explanations(record, ours[chapter]).reset_index() for chapter, record in others.items()]
+    """The differences between machines, versions and settings, each once with the chapters that it
+    concerns.
+    """
+    frames = [
+        runs.explanations(record, ours[chapter]).reset_index() for chapter, record in others.items()
+    ]
     rows = pd.concat(frames, ignore_index=True)
     if rows.empty:
-        return "<p>Machine, versions and settings are the same, so that what differs is chance or the state of the machine.</p>"
-    grouped = rows.groupby(["entry", "a", "b"], sort=False)["chapter"].agg(lambda names: "all" if len(names) == len(others) else ", ".join(names))
-    lines = [("", [html.escape(text) for text in (_spoken(entry), a or "-", b or "-", which)]) for (entry, a, b), which in grouped.items()]
-    return _table("What else differs: machine, versions, settings", ["what", "here", "published", "chapters"], sorted(lines))
+        return (
+            "<p>Machine, versions and settings are the same, so that what differs is chance or the"
+            " state of the machine.</p>"
+        )
+    grouped = rows.groupby(["entry", "a", "b"], sort=False)["chapter"].agg(
+        lambda names: "all" if len(names) == len(others) else ", ".join(names)
+    )
+    lines = [
+        ("", [html.escape(text) for text in (_spoken(entry), a or "-", b or "-", which)])
+        for (entry, a, b), which in grouped.items()
+    ]
+    return _table(
+        "What else differs: machine, versions, settings",
+        ["what", "here", "published", "chapters"],
+        sorted(lines),
+    )
 
 
 def _spoken(entry: str) -> str:
@@ -443,14 +646,22 @@ def page_record(record: runs.Record, downloads: Mapping[str, str]) -> str:
     commit = environment.get("commit", "")
     took = f" after {narrate.number(_seconds(record), 0)} s" if record.started else ""
     said = (
-        f"This page shows the run “{record.name}” (profile {given['profile']}), finished {record.finished}{took}, "
-        f"on PostgreSQL {server['version']} ({server['name']}), {machine['cpu_model'] or machine['architecture']} with {narrate.count(machine['cpus'], 'processor')} "
-        f"and {narrate.number(machine['memory_bytes'] / 2**30, 1)} GiB, {machine['distribution'] or machine['system']}"
+        f"This page shows the run “{record.name}” (profile {given['profile']}), finished"
+        f" {record.finished}{took}, on PostgreSQL {server['version']} ({server['name']}),"
+        f" {machine['cpu_model'] or machine['architecture']} with"
+        f" {narrate.count(machine['cpus'], 'processor')} and"
+        f" {narrate.number(machine['memory_bytes'] / 2**30, 1)} GiB,"
+        f" {machine['distribution'] or machine['system']}"
         + (f"; commit {commit[:10]}{commit[40:]}." if commit else ".")
     )
-    links = "".join(f'<li><a href="{html.escape(address)}" download>{html.escape(name)}</a></li>' for name, address in downloads.items())
+    links = "".join(
+        f'<li><a href="{html.escape(address)}" download>{html.escape(name)}</a></li>'
+        for name, address in downloads.items()
+    )
     return f'<div class="page-record"><p>{html.escape(said)}</p><ul>{links}</ul></div>'
 
 
 def _seconds(record: runs.Record) -> float:
-    return (datetime.fromisoformat(record.finished) - datetime.fromisoformat(record.started)).total_seconds()
+    return (
+        datetime.fromisoformat(record.finished) - datetime.fromisoformat(record.started)
+    ).total_seconds()

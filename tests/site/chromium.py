@@ -14,13 +14,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pgrerun import printing
+from pgrerun.site import printing
 
 FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-default-apps", "--disable-sync",
-    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--remote-debugging-pipe",
-)  # fmt: skip
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-default-apps",
+    "--disable-sync",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+    "--remote-debugging-pipe",
+)
 PATIENCE = 20.0  # seconds
 
 
@@ -40,9 +48,12 @@ def browser(profile: Path) -> Iterator["Browser"]:
 
     process = subprocess.Popen(
         [printing.browser(), *FLAGS, f"--user-data-dir={profile}", "about:blank"],
-        preexec_fn=place_pipe, close_fds=False, stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        preexec_fn=place_pipe,
+        close_fds=False,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     os.close(to_browser)
     os.close(from_browser)
     try:
@@ -84,7 +95,9 @@ class Browser:
     def call(self, method: str, session: str | None = None, **params: Any) -> dict[str, Any]:
         self._last += 1
         number = self._last
-        message = {"id": number, "method": method, "params": params} | ({"sessionId": session} if session else {})
+        message = {"id": number, "method": method, "params": params} | (
+            {"sessionId": session} if session else {}
+        )
         os.write(self._write, json.dumps(message).encode() + b"\0")
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
@@ -123,9 +136,17 @@ class Page:
             self.requests.append(params["request"]["url"])
         elif method == "Runtime.exceptionThrown":
             details = params["exceptionDetails"]
-            self.complaints.append(details.get("exception", {}).get("description") or details["text"])
-        elif method == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning", "assert"):
-            self.complaints.append(" ".join(str(a.get("value", a.get("description", ""))) for a in params["args"]))
+            self.complaints.append(
+                details.get("exception", {}).get("description") or details["text"]
+            )
+        elif method == "Runtime.consoleAPICalled" and params["type"] in (
+            "error",
+            "warning",
+            "assert",
+        ):
+            self.complaints.append(
+                " ".join(str(a.get("value", a.get("description", ""))) for a in params["args"])
+            )
         elif method == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
             self.complaints.append(f"{params['entry']['text']} {params['entry'].get('url', '')}")
         elif method == "Page.loadEventFired":
@@ -134,8 +155,11 @@ class Page:
     def resize(self, width: int, height: int) -> None:
         self.call(
             "Emulation.setDeviceMetricsOverride",
-            width=width, height=height, deviceScaleFactor=1, mobile=width < 600,
-        )  # fmt: skip
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=width < 600,
+        )
 
     def open(self, path: Path, query: str = "") -> "Page":
         return self.visit(path.resolve().as_uri() + query)
@@ -148,32 +172,50 @@ class Page:
 
     def run(self, expression: str) -> Any:
         """The JSON value of a JavaScript expression (promises are awaited)."""
-        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        answer = self.call(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+        )
         if "exceptionDetails" in answer:
-            raise RuntimeError(answer["exceptionDetails"].get("exception", {}).get("description", expression))
+            raise RuntimeError(
+                answer["exceptionDetails"].get("exception", {}).get("description", expression)
+            )
         return answer["result"].get("value")
 
-    def until(self, condition: Callable[[], Any] | str, what: str, patience: float = PATIENCE) -> Any:
-        """Wait for a condition (a callable, or a JavaScript expression) to be true, at most `patience` seconds."""
+    def until(
+        self, condition: Callable[[], Any] | str, what: str, patience: float = PATIENCE
+    ) -> Any:
+        """Wait for a condition (a callable, or a JavaScript expression) to be true, at most
+        `patience` seconds.
+        """
         deadline = time.monotonic() + patience
         while time.monotonic() < deadline:
-            value = self.run(condition) if isinstance(condition, str) else (self.run("0"), condition())[1]
+            value = (
+                self.run(condition)
+                if isinstance(condition, str)
+                else (self.run("0"), condition())[1]
+            )
             if value:
                 return value
             time.sleep(0.05)
-        raise AssertionError(f"not within {patience:.0f} s: {what}; the page says {self.complaints}")
+        raise AssertionError(
+            f"not within {patience:.0f} s: {what}; the page says {self.complaints}"
+        )
 
     def drawn(self) -> "Page":
         """Wait until every chart of the page is drawn."""
         self.until(
-            "[...document.querySelectorAll('.vl-chart')].every(c => c.dataset.drawn && c.querySelector('svg'))",
+            "[...document.querySelectorAll('.vl-chart')].every(c => c.dataset.drawn &&"
+            " c.querySelector('svg'))",
             "every chart is drawn",
         )
         return self
 
     def at_rest(self) -> "Page":
         """Wait until nothing fades any more: the theme's buttons take their colours over 150 ms."""
-        self.until("document.getAnimations().every(a => a.playState === 'finished')", "every transition is over")
+        self.until(
+            "document.getAnimations().every(a => a.playState === 'finished')",
+            "every transition is over",
+        )
         return self
 
     def screenshot(self, path: Path, *, full: bool = True) -> None:

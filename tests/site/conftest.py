@@ -9,27 +9,34 @@ import chromium
 import nbformat
 import pytest
 import toy_chapter
-import yaml
 
-from pgrerun import printing
+from pgrerun import parameters
+from pgrerun.site import contents, printing
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="session")
 def toy_book(tmp_path_factory) -> Path:
-    """The book with the toy in place of each chapter, printed and as a site; the folder holds `_build/print` and `_build/html`."""
+    """The book with the toy in place of each chapter, printed and as a site; the folder holds
+    `_build/print` and `_build/html`.
+    """
     root = tmp_path_factory.mktemp("book")
     shutil.copy(ROOT / "_config.yml", root)
-    shutil.copytree(ROOT / "book", root / "book", ignore=shutil.ignore_patterns("results", "__pycache__"))
+    shutil.copytree(
+        ROOT / "book", root / "book", ignore=shutil.ignore_patterns("results", "__pycache__")
+    )
     results = root / "book" / "results"
     results.mkdir()
-    contents = yaml.safe_load((root / "book" / "_toc.yml").read_text())
-    names = [entry["file"] for part in contents["parts"] for entry in part["chapters"]]
-    for name in (name for name in names if name.startswith("results/")):
+    contents.write(root / "book", parameters.chapters())
+    for name in (f"results/{chapter}" for chapter in parameters.chapters()):
         toy = toy_chapter.chapter()
         for cell in toy.cells:  # an equation has one label in a whole book
-            cell.source = cell.source if name == "results/tp1" else cell.source.replace("usl", name.rpartition("/")[2].replace("_", "-"))
+            cell.source = (
+                cell.source
+                if name == "results/tp1"
+                else cell.source.replace("usl", name.rpartition("/")[2].replace("_", "-"))
+            )
         toy.cells += toy_chapter.verdicts() if name == "results/tp1" else []
         nbformat.write(toy, root / "book" / f"{name}.ipynb")
     with pytest.MonkeyPatch.context() as patch:
@@ -48,9 +55,22 @@ def toy_book(tmp_path_factory) -> Path:
 def build(root: Path, *options: str) -> None:
     command = "from jupyter_book.cli.main import main; main()"
     done = subprocess.run(
-        [sys.executable, "-c", command, "build", "book", "--all", "-W", "-n", "--keep-going", *options],
-        cwd=root, capture_output=True, text=True,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-c",
+            command,
+            "build",
+            "book",
+            "--all",
+            "-W",
+            "-n",
+            "--keep-going",
+            *options,
+        ],
+        cwd=root,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
 
 
@@ -66,8 +86,12 @@ def toy_epub(toy_book) -> Path:
 
 @pytest.fixture(scope="session")
 def real_epub(real_site) -> Path:
-    """The whole book as it is built here, printed anew; its PDF lies beside it if there is a Chromium."""
-    done = subprocess.run([sys.executable, "-m", "pgrerun.cli", "print"], cwd=ROOT, capture_output=True, text=True)
+    """The whole book as it is built here, printed anew; its PDF lies beside it if there is a
+    Chromium.
+    """
+    done = subprocess.run(
+        [sys.executable, "-m", "pgrerun.cli", "print"], cwd=ROOT, capture_output=True, text=True
+    )
     assert done.returncode == 0 or not printing.browser(), done.stderr[-3000:]
     return ROOT / "_build" / "print" / "postgres-rerun.epub"
 
@@ -78,6 +102,12 @@ def real_site() -> Path:
     if not (site / "index.html").exists():
         pytest.skip("the book is not built here (make book)")
     return site
+
+
+@pytest.fixture(scope="session", params=["toy", "real"])
+def site(request) -> Path:
+    """Both sites, one after the other."""
+    return request.getfixturevalue(f"{request.param}_site")
 
 
 @pytest.fixture(scope="session")

@@ -1,18 +1,22 @@
-"""Every page as assistive software meets it: axe finds nothing serious in either theme, wide or narrow."""
+"""Every page as assistive software meets it: axe finds nothing serious in either theme, wide or
+narrow.
+"""
 
 import importlib.resources
 import json
 
 import pytest
-from test_site_browser import pages, site  # noqa: F401 (a fixture)
+from test_site_browser import pages
 
 pytestmark = pytest.mark.browser
 
 AXE = importlib.resources.files("axe_core_python").joinpath("axe.min.js")
 # a drawn chart is hidden behind its words, and is most of a page's elements
-FOUND = """axe.run({exclude: [['.vl-live svg']]}, {resultTypes: ['violations']}).then(found => found.violations
+FOUND = """axe.run({exclude: [['.vl-live svg']]}, {resultTypes: ['violations']})
+  .then(found => found.violations
   .filter(one => ['serious', 'critical'].includes(one.impact))
-  .map(one => ({rule: one.id, help: one.help, where: one.nodes.slice(0, 3).map(node => node.html.slice(0, 200))})))"""
+  .map(one => ({rule: one.id, help: one.help,
+    where: one.nodes.slice(0, 3).map(node => node.html.slice(0, 200))})))"""
 
 
 def violations(page) -> list[dict]:
@@ -20,13 +24,17 @@ def violations(page) -> list[dict]:
     return page.run(FOUND)
 
 
-@pytest.mark.parametrize("width, dark", [(1440, False), (360, True)], ids=["wide and light", "phone and dark"])
-def test_no_page_has_a_serious_violation(browser, site, width, dark):  # noqa: F811
+@pytest.mark.parametrize(
+    "width, dark", [(1440, False), (360, True)], ids=["wide and light", "phone and dark"]
+)
+def test_no_page_has_a_serious_violation(browser, site, width, dark):
     found = {}
     with browser.page(width=width, dark=dark) as page:
         for path in pages(site):
             found[path.name] = violations(page.open(path).drawn())
-    assert not any(found.values()), json.dumps({name: one for name, one in found.items() if one}, indent=1)
+    assert not any(found.values()), json.dumps(
+        {name: one for name, one in found.items() if one}, indent=1
+    )
 
 
 def test_a_picture_without_words_would_be_found(browser, toy_site):
@@ -42,7 +50,8 @@ def test_colours_are_judged_when_they_have_come_to_rest(browser, toy_site):
         page.run("""(async () => {
           const words = document.createElement('p');
           words.textContent = 'in the middle of a fade';
-          words.animate([{color: 'white', background: 'white'}, {color: 'black', background: 'white'}], 500);
+          words.animate([{color: 'white', background: 'white'},
+            {color: 'black', background: 'white'}], 500);
           document.querySelector('article').append(words);
         })()""")
         assert violations(page) == []

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pgrerun import claims
+from pgrerun.record import claims
 
 pytestmark = pytest.mark.browser
 
@@ -14,18 +14,19 @@ pytestmark = pytest.mark.browser
 HARMLESS = ("Got invalid theme mode",)
 
 
-@pytest.fixture(scope="module", params=["toy", "real"])
-def site(request) -> Path:
-    return request.getfixturevalue(f"{request.param}_site")
-
-
 def pages(site: Path) -> list[Path]:
-    return sorted(page for page in site.rglob("*.html") if "_static" not in page.parts and "genindex" not in page.name)
+    return sorted(
+        page
+        for page in site.rglob("*.html")
+        if "_static" not in page.parts and "genindex" not in page.name
+    )
 
 
 def quiet(page) -> None:
     complaints = [one for one in page.complaints if not one.startswith(HARMLESS)]
-    outside = [url for url in page.requests if not url.startswith(("file:", "data:", "blob:", "about:"))]
+    outside = [
+        url for url in page.requests if not url.startswith(("file:", "data:", "blob:", "about:"))
+    ]
     assert not complaints and not outside, (complaints, outside)
 
 
@@ -38,12 +39,18 @@ def test_every_page_is_quiet_complete_and_fits_a_phone(browser, site, dark):
             width = page.run("document.documentElement.scrollWidth")
             assert width <= 360, f"{path.name} is {width} px wide"
             charts = page.run(
-                "[...document.querySelectorAll('.vl-chart')].map(c => [c.scrollWidth - c.clientWidth, !!c.querySelector('.vl-live:not([hidden]) svg')])"
+                "[...document.querySelectorAll('.vl-chart')].map(c => [c.scrollWidth -"
+                " c.clientWidth, !!c.querySelector('.vl-live:not([hidden]) svg')])"
             )
             assert all(drawn and excess <= 1 for excess, drawn in charts), (path.name, charts)
 
 
-WIDTHS = (600, 800, 1000, 1600)  # between the theme's breakpoints and up to a desk; 360 is a test of its own
+WIDTHS = (
+    600,
+    800,
+    1000,
+    1600,
+)  # between the theme's breakpoints and up to a desk; 360 is a test of its own
 
 
 def test_no_page_scrolls_sideways_at_any_width(browser, real_site):
@@ -54,36 +61,53 @@ def test_no_page_scrolls_sideways_at_any_width(browser, real_site):
             for width in reversed(WIDTHS):
                 page.resize(width, 900)
                 # charts are drawn again shortly after a width has changed
-                page.until(f"{wide}[0] <= {width} && {wide}[1] === {width}", f"{path.name} fits {width} px")
+                page.until(
+                    f"{wide}[0] <= {width} && {wide}[1] === {width}", f"{path.name} fits {width} px"
+                )
             quiet(page)
 
 
 def test_a_page_that_is_too_wide_would_be_found(browser, toy_site):
     with browser.page(width=1000) as page:
         page.open(toy_site / "measure.html")
-        page.run("document.querySelector('article').append(Object.assign(document.createElement('hr'), {style: 'width: 1100px'}))")
+        page.run(
+            "document.querySelector('article').append(Object.assign(document.createElement('hr'),"
+            " {style: 'width: 1100px'}))"
+        )
         with pytest.raises(AssertionError, match="it fits"):
             page.until("document.documentElement.scrollWidth <= 1000", "it fits", patience=1)
 
 
 def test_charts_fill_a_wide_page_and_follow_its_width(browser, toy_site):
-    widths = "[...document.querySelectorAll('.vl-chart')].map(c => c.querySelector('svg').getBoundingClientRect().width / c.clientWidth)"
+    widths = (
+        "[...document.querySelectorAll('.vl-chart')].map(c =>"
+        " c.querySelector('svg').getBoundingClientRect().width / c.clientWidth)"
+    )
     with browser.page(width=1440) as page:
         page.open(toy_site / "results" / "tp1.html").drawn()
         assert all(0.95 < share <= 1.005 for share in page.run(widths)), page.run(widths)
         page.resize(500, 900)
-        page.until(f"{widths}.every(share => share > 0.95 && share <= 1.005)", "charts have followed the width")
+        page.until(
+            f"{widths}.every(share => share > 0.95 && share <= 1.005)",
+            "charts have followed the width",
+        )
         quiet(page)
 
 
 def test_dark_mode_recolours_the_charts_and_leaves_no_pale_box(browser, toy_site):
     ink = "getComputedStyle(document.querySelector('.vl-chart .role-axis-label text')).fill"
-    behind = "getComputedStyle(document.querySelector('.vl-figure').closest('.output')).backgroundColor"
+    behind = (
+        "getComputedStyle(document.querySelector('.vl-figure').closest('.output')).backgroundColor"
+    )
     with browser.page() as page:
         page.open(toy_site / "results" / "tp1.html").drawn()
         light = page.run(ink)
         page.run("document.documentElement.dataset.theme = 'dark'")
-        page.until(f"document.querySelectorAll('.vl-chart svg').length === 5 && {ink} !== {json.dumps(light)}", "new ink")
+        page.until(
+            f"document.querySelectorAll('.vl-chart svg').length === 5 && {ink} !=="
+            f" {json.dumps(light)}",
+            "new ink",
+        )
         assert page.run(behind) == "rgba(0, 0, 0, 0)"
         quiet(page)
 
@@ -94,14 +118,26 @@ def test_table_and_download_hold_the_charts_data(browser, toy_site):
         figure = "document.querySelector('.vl-figure')"
         rows = page.run(f"""(() => {{
             {figure}.querySelector('.vl-tools button').click();
-            return [...{figure}.querySelectorAll('.vl-table tr')].map(tr => [...tr.cells].map(td => td.textContent));
+            return [...{figure}.querySelectorAll('.vl-table tr')]
+              .map(tr => [...tr.cells].map(td => td.textContent));
         }})()""")
-        assert rows[0] == ["case", "provenance", "throughput relative to the first step", "from", "to"]
+        assert rows[0] == [
+            "case",
+            "provenance",
+            "throughput relative to the first step",
+            "from",
+            "to",
+        ]
         assert len(rows) == 17 and rows[1][:3] == ["sixteen pages, one backend", "printed", "1"]
-        assert page.run(f"{figure}.querySelector('.vl-tools button').getAttribute('aria-expanded')") == "true"
+        assert (
+            page.run(f"{figure}.querySelector('.vl-tools button').getAttribute('aria-expanded')")
+            == "true"
+        )
         csv = page.run(f"""new Promise(resolve => {{
             const made = URL.createObjectURL;
-            URL.createObjectURL = blob => {{ blob.text().then(resolve); return made.call(URL, blob); }};
+            URL.createObjectURL = blob => {{
+              blob.text().then(resolve); return made.call(URL, blob);
+            }};
             HTMLAnchorElement.prototype.click = () => {{}};
             {figure}.querySelectorAll('.vl-tools button')[1].click();
         }})""")
@@ -120,13 +156,40 @@ def test_a_chart_that_cannot_be_drawn_leaves_its_picture(browser, toy_site, tmp_
     try:
         with browser.page() as page:
             page.open(broken)
-            page.until("document.querySelectorAll('.vl-chart.vl-failed > img').length === 5", "pictures are kept")
-            assert page.run("getComputedStyle(document.querySelector('.vl-chart > img')).opacity") == "1"
+            page.until(
+                "document.querySelectorAll('.vl-chart.vl-failed > img').length === 5",
+                "pictures are kept",
+            )
+            assert (
+                page.run("getComputedStyle(document.querySelector('.vl-chart > img')).opacity")
+                == "1"
+            )
     finally:
         broken.unlink()
 
 
-SHOWN = "[...document.querySelectorAll('.scoreboard tbody tr')].filter(row => !row.hidden).map(row => row.id)"
+def test_what_a_record_could_smuggle_onto_a_page_neither_runs_nor_fetches(browser, toy_site):
+    page_file = toy_site / "results" / "tp1.html"
+    forged = page_file.with_name("forged.html")
+    smuggled = (
+        "<script>window.ran = 1</script><img src='missing.png' onerror='window.ran = 2'>"
+        "<img src='http://127.0.0.1:9/x.png'></article>"
+    )
+    forged.write_text(page_file.read_text().replace("</article>", smuggled, 1))
+    try:
+        with browser.page() as page:
+            page.open(forged).drawn()
+            assert page.run("window.ran ?? 0") == 0
+            refused = [one for one in page.complaints if "Content Security Policy" in one]
+            assert len(refused) >= 3, page.complaints
+    finally:
+        forged.unlink()
+
+
+SHOWN = (
+    "[...document.querySelectorAll('.scoreboard tbody tr')].filter(row => !row.hidden).map(row =>"
+    " row.id)"
+)
 
 
 def choose(page, name, value):
@@ -144,12 +207,18 @@ def test_the_scoreboard_is_filtered_and_searched(browser, toy_site):
         assert page.run(SHOWN) == [claim.id for claim in ledger]
         choose(page, "chapter", "hot")
         choose(page, "kind", "bug")
-        assert page.run(SHOWN) == [claim.id for claim in ledger if (claim.chapter, claim.kind) == ("hot", "bug")]
+        assert page.run(SHOWN) == [
+            claim.id for claim in ledger if (claim.chapter, claim.kind) == ("hot", "bug")
+        ]
         choose(page, "kind", "")
         choose(page, "headline", "yes")
-        assert page.run(SHOWN) == [claim.id for claim in ledger if claim.chapter == "hot" and claim.headline]
+        assert page.run(SHOWN) == [
+            claim.id for claim in ledger if claim.chapter == "hot" and claim.headline
+        ]
         choose(page, "search", "no such words")
-        assert page.run(SHOWN) == [] and page.run("document.querySelector('.shown').textContent").startswith("0 of ")
+        assert page.run(SHOWN) == [] and page.run(
+            "document.querySelector('.shown').textContent"
+        ).startswith("0 of ")
         quiet(page)
 
 
@@ -157,7 +226,10 @@ def test_a_link_can_name_what_the_scoreboard_shows(browser, toy_site):
     with browser.page() as page:
         page.open(toy_site / "scoreboard.html", "?verdict=not+testable+here")
         assert page.run(SHOWN) == ["lai-048"]
-        assert page.run("document.querySelector('.scoreboard form').elements.verdict.value") == "not testable here"
+        assert (
+            page.run("document.querySelector('.scoreboard form').elements.verdict.value")
+            == "not testable here"
+        )
         quiet(page)
 
 
@@ -174,15 +246,22 @@ def test_the_scoreboard_is_a_whole_table_without_scripts(browser, toy_site):
 def test_formulas_have_a_size(browser, toy_site):
     with browser.page() as page:
         page.open(toy_site / "results" / "tp1.html")
-        heights = page.run("[...document.querySelectorAll('math mfrac')].map(f => f.getBoundingClientRect().height)")
+        heights = page.run(
+            "[...document.querySelectorAll('math mfrac')].map(f =>"
+            " f.getBoundingClientRect().height)"
+        )
         assert heights and min(heights) > 12
 
 
 def test_search_finds_pages_without_a_server(browser, site):
     with browser.page() as page:
         page.open(site / "search.html", "?q=checkpoint")
-        page.until("document.querySelectorAll('#search-results li a').length > 0", "search has results")
-        titles = page.run("[...document.querySelectorAll('#search-results li a')].map(a => a.textContent)")
+        page.until(
+            "document.querySelectorAll('#search-results li a').length > 0", "search has results"
+        )
+        titles = page.run(
+            "[...document.querySelectorAll('#search-results li a')].map(a => a.textContent)"
+        )
         assert any("Glossary" in title or "How we measure" in title for title in titles), titles
         quiet(page)
 
@@ -190,7 +269,8 @@ def test_search_finds_pages_without_a_server(browser, site):
 def test_links_and_theme_button_have_names(browser, toy_site):
     """The small part of an accessibility check that is ours: every control says what it is."""
     nameless = """[...document.querySelectorAll('.bd-article a, .bd-article button')].filter(
-        e => !(e.textContent.trim() || e.getAttribute('aria-label') || e.title || e.querySelector('img[alt]'))
+        e => !(e.textContent.trim() || e.getAttribute('aria-label') || e.title
+          || e.querySelector('img[alt]'))
     ).map(e => e.outerHTML)"""
     with browser.page() as page:
         page.open(toy_site / "results" / "tp1.html").drawn()

@@ -8,8 +8,9 @@ import pytest
 import toy_chapter
 from nbformat.v4 import new_markdown_cell, new_notebook, new_output
 
-from pgrerun import gates, narrate
 from pgrerun.errors import BookError, CannotMeasure
+from pgrerun.page import narrate
+from pgrerun.site import gates
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -58,7 +59,9 @@ def _skipped(notebook):
 
 
 def _raised(notebook):
-    charts_of(notebook)[1].outputs.append(new_output("error", ename="ValueError", evalue="no pages", traceback=[]))
+    charts_of(notebook)[1].outputs.append(
+        new_output("error", ename="ValueError", evalue="no pages", traceback=[])
+    )
 
 
 def _chartless(notebook):
@@ -98,11 +101,19 @@ def test_a_chart_whose_experiment_was_set_aside_may_be_missing(executed):
 
     def only_said(notebook):
         bare(notebook)
-        sentence = str(narrate.set_aside("pools", CannotMeasure("restart", "the server is somebody's")))
-        charts_of(notebook)[0].outputs.append(new_output("display_data", {"text/markdown": sentence}))
+        sentence = str(
+            narrate.set_aside("pools", CannotMeasure("restart", "the server is somebody's"))
+        )
+        charts_of(notebook)[0].outputs.append(
+            new_output("display_data", {"text/markdown": sentence})
+        )
 
     gates.check_chapter(executed(set_aside))
-    for fault in (bare, only_said, lambda notebook: set_aside(notebook, after=3)):  # no reason, or one that comes later
+    for fault in (
+        bare,
+        only_said,
+        lambda notebook: set_aside(notebook, after=3),
+    ):  # no reason, or one that comes later
         with pytest.raises(BookError, match="shows no chart"):
             gates.check_chapter(executed(fault))
 
@@ -157,7 +168,10 @@ def test_numbers_that_name_something_may_be_typed(tmp_path, text):
 
 @pytest.mark.parametrize("text", RESULTS)
 def test_numbers_that_are_results_may_not_be_typed(tmp_path, text):
-    nbformat.write(new_notebook(cells=[new_markdown_cell("# Title"), new_markdown_cell(text)]), tmp_path / "a.ipynb")
+    nbformat.write(
+        new_notebook(cells=[new_markdown_cell("# Title"), new_markdown_cell(text)]),
+        tmp_path / "a.ipynb",
+    )
     with pytest.raises(BookError, match=r"a\.ipynb, cell 1, line \d"):
         gates.check_prose(tmp_path / "a.ipynb")
 
@@ -213,23 +227,103 @@ def test_an_unbuilt_site_is_refused(tmp_path):
 
 
 DAMAGES = {
-    "a chart is lost": ("results/tp1.html", 'class="vl-chart"', 'class="gone"', "shows 4 charts, its notebook has 5"),
-    "a specification is lost": ("results/tp1.html", 'class="vl-spec">{', 'class="vl-spec">', "lost its specification"),
-    "no description": ("results/tp1.html", '"description":"Four', '"was":"Four', "has no text description"),
-    "a script from elsewhere": ("index.html", "</head>", '<script src="https://a.test/v.js"></script></head>', "<script> fetches"),
-    "without a scheme": ("index.html", "</head>", '<link rel="stylesheet" href="//a.test/f.css"></head>', "<link> fetches //a.test"),
-    "a picture from elsewhere": ("index.html", "</article>", '<img alt="x" src="http://a.test/p"></article>', "<img> fetches"),
-    "a frame": ("index.html", "</article>", '<iframe src="https://a.test/"></iframe></article>', "<iframe> fetches"),
-    "a lost script": ("index.html", "</head>", '<script src="_static/gone.js?v=1"></script></head>', "fetches _static/gone.js?v=1, which is not there"),
-    "a lost picture": ("index.html", "</article>", '<img alt="x" src="_images/gone.svg"></article>', "_images/gone.svg, which is not there"),
-    "a lost second picture": ("index.html", "</article>", '<img alt="x" srcset="_static/logo.svg 1x, gone.svg 2x"></article>', "fetches gone.svg, which is not there"),
-    "a dead link": ("index.html", "</article>", '<a href="nowhere.html">x</a></article>', "nowhere.html leads nowhere"),
-    "a link out of the site": ("index.html", "</article>", '<a href="../../book">x</a></article>', "leads nowhere"),
-    "a dead anchor": ("index.html", "</article>", '<a href="glossary.html#term-x">x</a></article>', "anchor in glossary.html#term-x"),
-    "a dead anchor here": ("index.html", "</article>", '<a href="#nothing">x</a></article>', "anchor in #nothing"),
-    "no alternative text": ("index.html", 'alt="hollow diamond"', "", "mark-printed.svg has no alternative text"),
-    "a file's name for it": ("index.html", 'alt="hollow diamond"', 'alt="mark-printed.svg"', "no alternative text"),
-}  # fmt: skip
+    "a chart is lost": (
+        "results/tp1.html",
+        'class="vl-chart"',
+        'class="gone"',
+        "shows 4 charts, its notebook has 5",
+    ),
+    "a specification is lost": (
+        "results/tp1.html",
+        'class="vl-spec">{',
+        'class="vl-spec">',
+        "lost its specification",
+    ),
+    "no description": (
+        "results/tp1.html",
+        '"description":"Four',
+        '"was":"Four',
+        "has no text description",
+    ),
+    "a script from elsewhere": (
+        "index.html",
+        "</head>",
+        '<script src="https://a.test/v.js"></script></head>',
+        "<script> fetches",
+    ),
+    "without a scheme": (
+        "index.html",
+        "</head>",
+        '<link rel="stylesheet" href="//a.test/f.css"></head>',
+        "<link> fetches //a.test",
+    ),
+    "a picture from elsewhere": (
+        "index.html",
+        "</article>",
+        '<img alt="x" src="http://a.test/p"></article>',
+        "<img> fetches",
+    ),
+    "a frame": (
+        "index.html",
+        "</article>",
+        '<iframe src="https://a.test/"></iframe></article>',
+        "<iframe> fetches",
+    ),
+    "a lost script": (
+        "index.html",
+        "</head>",
+        '<script src="_static/gone.js?v=1"></script></head>',
+        "fetches _static/gone.js?v=1, which is not there",
+    ),
+    "a lost picture": (
+        "index.html",
+        "</article>",
+        '<img alt="x" src="_images/gone.svg"></article>',
+        "_images/gone.svg, which is not there",
+    ),
+    "a lost second picture": (
+        "index.html",
+        "</article>",
+        '<img alt="x" srcset="_static/logo.svg 1x, gone.svg 2x"></article>',
+        "fetches gone.svg, which is not there",
+    ),
+    "a dead link": (
+        "index.html",
+        "</article>",
+        '<a href="nowhere.html">x</a></article>',
+        "nowhere.html leads nowhere",
+    ),
+    "a link out of the site": (
+        "index.html",
+        "</article>",
+        '<a href="../../book">x</a></article>',
+        "leads nowhere",
+    ),
+    "a dead anchor": (
+        "index.html",
+        "</article>",
+        '<a href="glossary.html#term-x">x</a></article>',
+        "anchor in glossary.html#term-x",
+    ),
+    "a dead anchor here": (
+        "index.html",
+        "</article>",
+        '<a href="#nothing">x</a></article>',
+        "anchor in #nothing",
+    ),
+    "no alternative text": (
+        "index.html",
+        'alt="hollow diamond"',
+        "",
+        "mark-printed.svg has no alternative text",
+    ),
+    "a file's name for it": (
+        "index.html",
+        'alt="hollow diamond"',
+        'alt="mark-printed.svg"',
+        "no alternative text",
+    ),
+}
 
 
 @pytest.mark.parametrize("damage", DAMAGES)

@@ -1,4 +1,6 @@
-"""PostgreSQL in the page: what is shown before it runs, what it does when it runs, and the book without it."""
+"""PostgreSQL in the page: what is shown before it runs, what it does when it runs, and the book
+without it.
+"""
 
 import functools
 import http.server
@@ -34,7 +36,9 @@ def extension():
 @pytest.fixture(scope="module")
 def laboratories(toy_site) -> Path:
     if not (toy_site / "_static" / "pglite").exists():
-        note = BeautifulSoup((toy_site / "laboratory-hot.html").read_text(), "html.parser").select_one(".admonition.note")
+        note = BeautifulSoup(
+            (toy_site / "laboratory-hot.html").read_text(), "html.parser"
+        ).select_one(".admonition.note")
         pytest.skip(note.get_text(" ", strip=True))
     return toy_site
 
@@ -47,7 +51,9 @@ def address(laboratories):
         def log_message(self, *_):
             pass
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=laboratories))
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(Quiet, directory=laboratories)
+    )
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
@@ -63,7 +69,9 @@ def test_a_page_shows_what_was_recorded_and_loads_no_postgresql_by_itself(labora
 
 def test_the_recorded_page_has_a_chain_that_a_visit_prunes(laboratories):
     soup = BeautifulSoup((laboratories / "laboratory-hot.html").read_text(), "html.parser")
-    steps = [[item["class"][1] for item in page.select("li")] for page in soup.select(".line-pointers")]
+    steps = [
+        [item["class"][1] for item in page.select("li")] for page in soup.select(".line-pointers")
+    ]
     assert steps[0] == ["normal"] * 4
     assert steps[3] == ["normal"] * 4 + ["heap-only"] * 3
     assert steps[4] == ["redirected"] * 2 + ["normal"] * 2 + ["unused"] + ["heap-only"] * 2
@@ -82,28 +90,46 @@ def test_from_a_file_the_page_says_how_to_serve_it(browser, laboratories, page):
 
 def started(browser_page, address: str, name: str) -> None:
     browser_page.visit(f"{address}/laboratory-{name}.html")
-    assert not [url for url in browser_page.requests if "pglite" in url], "nothing is fetched before the reader asks"
+    assert not [url for url in browser_page.requests if "pglite" in url], (
+        "nothing is fetched before the reader asks"
+    )
     browser_page.run("document.querySelector('.laboratory-start button').click()")
-    browser_page.until("document.querySelector('.laboratory').dataset.state === 'running'", "PostgreSQL runs in the page", BOOT)
+    browser_page.until(
+        "document.querySelector('.laboratory').dataset.state === 'running'",
+        "PostgreSQL runs in the page",
+        BOOT,
+    )
 
 
 def local(browser_page, address: str) -> None:
     """Nothing came from elsewhere, and nobody complained."""
-    assert all(url.startswith((address, "data:", "blob:", "about:")) for url in browser_page.requests), browser_page.requests
-    assert not [one for one in browser_page.complaints if "theme mode" not in one], browser_page.complaints
+    assert all(
+        url.startswith((address, "data:", "blob:", "about:")) for url in browser_page.requests
+    ), browser_page.requests
+    assert not [one for one in browser_page.complaints if "theme mode" not in one], (
+        browser_page.complaints
+    )
 
 
 @pytest.mark.browser
 def test_typed_updates_are_seen_on_the_page(browser, address):
-    states = "[...document.querySelectorAll('.laboratory-live .line-pointer')].map(item => item.classList[1])"
+    states = (
+        "[...document.querySelectorAll('.laboratory-live .line-pointer')].map(item =>"
+        " item.classList[1])"
+    )
     with browser.page(width=360, height=740) as page:
         started(page, address, "hot")
         assert page.run(states) == ["normal"] * 4
-        page.run("document.querySelector('.laboratory textarea').value = 'UPDATE page SET v = v + 1 WHERE id = 1'")
+        page.run(
+            "document.querySelector('.laboratory textarea').value = 'UPDATE page SET v = v + 1"
+            " WHERE id = 1'"
+        )
         page.run("document.querySelector('.laboratory form').requestSubmit()")
         page.until(f"{states}.length === 5", "the new version is on the page")
         assert page.run(states)[-1] == "heap-only"
-        assert "1 of them HOT" in page.run("document.querySelector('.laboratory-shown').textContent")
+        assert "1 of them HOT" in page.run(
+            "document.querySelector('.laboratory-shown').textContent"
+        )
         page.run("document.querySelector('.laboratory textarea').value = 'UPDAT page'")
         page.run("document.querySelector('.laboratory form').requestSubmit()")
         page.until("!!document.querySelector('.laboratory-error')", "the error is told")
@@ -118,9 +144,15 @@ def test_a_dragged_share_changes_the_plan(browser, address):
     with browser.page() as page:
         started(page, address, "optimizer")
         assert "tuples" in page.run(chosen) and "Seq Scan" not in page.run(chosen)
-        page.run("{ const slider = document.querySelector('[type=range]'); slider.value = 0; slider.dispatchEvent(new Event('input', {bubbles: true})); }")
+        page.run(
+            "{ const slider = document.querySelector('[type=range]'); slider.value = 0;"
+            " slider.dispatchEvent(new Event('input', {bubbles: true})); }"
+        )
         page.until(f"{chosen} === 'Seq Scan on tuples'", "all tuples are read in order")
-        page.run("document.querySelector('.laboratory textarea').value = 'SELECT unique1 FROM tuples WHERE unique1 < 10 ORDER BY unique1'")
+        page.run(
+            "document.querySelector('.laboratory textarea').value = 'SELECT unique1 FROM tuples"
+            " WHERE unique1 < 10 ORDER BY unique1'"
+        )
         page.run("document.querySelector('.laboratory form').requestSubmit()")
         page.until(f"{chosen}.startsWith('Index Only Scan')", "an edited query is explained")
         local(page, address)
@@ -130,7 +162,9 @@ def test_a_dragged_share_changes_the_plan(browser, address):
 
 
 def build(root: Path, environment: dict[str, str]) -> BeautifulSoup:
-    (root / "conf.py").write_text(f"import sys\nsys.path.insert(0, {str(EXTENSIONS)!r})\nextensions = ['laboratories']\n")
+    (root / "conf.py").write_text(
+        f"import sys\nsys.path.insert(0, {str(EXTENSIONS)!r})\nextensions = ['laboratories']\n"
+    )
     (root / "index.rst").write_text("Title\n=====\n\n.. laboratory:: hot\n")
     command = [sys.executable, "-m", "sphinx", "-W", "-q", str(root), str(root / "_build" / "html")]
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
@@ -156,7 +190,11 @@ def test_without_a_network_the_page_says_so(tmp_path):
 
 def building(folder: Path, builder: str = "html") -> SimpleNamespace:
     """What the extension needs of Sphinx."""
-    return SimpleNamespace(outdir=folder / builder, builder=SimpleNamespace(name=builder), config=SimpleNamespace(html_static_path=[]))
+    return SimpleNamespace(
+        outdir=folder / builder,
+        builder=SimpleNamespace(name=builder),
+        config=SimpleNamespace(html_static_path=[]),
+    )
 
 
 def test_nothing_is_fetched_to_be_printed(extension, tmp_path, monkeypatch):
@@ -180,7 +218,9 @@ def test_another_archive_is_refused(extension, tmp_path, monkeypatch):
 
 
 def test_an_unknown_laboratory_is_an_error(extension, tmp_path):
-    (tmp_path / "conf.py").write_text(f"import sys\nsys.path.insert(0, {str(EXTENSIONS)!r})\nextensions = ['laboratories']\n")
+    (tmp_path / "conf.py").write_text(
+        f"import sys\nsys.path.insert(0, {str(EXTENSIONS)!r})\nextensions = ['laboratories']\n"
+    )
     (tmp_path / "index.rst").write_text("Title\n=====\n\n.. laboratory:: cold\n")
     command = [sys.executable, "-m", "sphinx", "-W", "-q", str(tmp_path), str(tmp_path / "out")]
     done = subprocess.run(command, capture_output=True, text=True, env={"PATH": str(tmp_path)})
@@ -192,9 +232,15 @@ def test_what_is_recorded_is_kept_for_the_next_build(extension, tmp_path):
     digest = "0" * 16
     kept = tmp_path / ".pglite" / digest
     (kept / "static" / "pglite").mkdir(parents=True)
-    (kept / "recorded.json").write_text(json.dumps({"hot": "", "optimizer": "", "postgresql": "18.6"}))
+    (kept / "recorded.json").write_text(
+        json.dumps({"hot": "", "optimizer": "", "postgresql": "18.6"})
+    )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(extension.hashlib, "sha256", lambda data: SimpleNamespace(hexdigest=lambda: digest))
+        patch.setattr(
+            extension.hashlib, "sha256", lambda data: SimpleNamespace(hexdigest=lambda: digest)
+        )
         patch.setattr(extension, "_fetch", lambda *_: pytest.fail("fetched again"))
         extension.vendor(app)
-    assert app.laboratories["postgresql"] == "18.6" and app.config.html_static_path == [str(kept / "static")]
+    assert app.laboratories["postgresql"] == "18.6" and app.config.html_static_path == [
+        str(kept / "static")
+    ]

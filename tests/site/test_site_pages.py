@@ -6,7 +6,8 @@ import zipfile
 import toy_chapter
 from bs4 import BeautifulSoup
 
-from pgrerun import claims, scoreboard
+from pgrerun.record import claims
+from pgrerun.site import scoreboard
 
 
 def soup(site, page) -> BeautifulSoup:
@@ -42,7 +43,10 @@ def test_each_chart_has_its_words_and_a_picture_for_readers_without_scripts(toy_
     figures = soup(toy_site, "results/tp1.html").select("figure.vl-figure")
     assert len(figures) == 5
     for figure in figures:
-        assert figure.select_one(".vl-question").get_text() and figure.select_one("figcaption").get_text()
+        assert (
+            figure.select_one(".vl-question").get_text()
+            and figure.select_one("figcaption").get_text()
+        )
         picture = figure.select_one(".vl-chart > img")
         assert picture["src"].startswith("data:image/svg+xml") and len(picture["alt"]) > 20
 
@@ -63,11 +67,15 @@ def test_the_scoreboard_has_every_claim_and_leads_to_its_verdict(toy_site):
     rows = soup(toy_site, "scoreboard.html").select(".scoreboard tbody tr")
     assert [row["id"] for row in rows] == list(claims.ledger())
     found = {one.claim.id: str(one.verdict) for one in toy_chapter.judged()}
-    assert {row["id"]: row["data-verdict"] for row in rows if row["data-verdict"] != scoreboard.NOT_RUN} == found
+    assert {
+        row["id"]: row["data-verdict"] for row in rows if row["data-verdict"] != scoreboard.NOT_RUN
+    } == found
     chapter = soup(toy_site, "results/tp1.html")
     for row in rows:
         page, _, anchor = row.select_one("a.verdict")["href"].partition("#")
-        assert page == f"results/{row['data-chapter']}.html" and anchor == (row["id"] if row["id"] in found else "")
+        assert page == f"results/{row['data-chapter']}.html" and anchor == (
+            row["id"] if row["id"] in found else ""
+        )
         if anchor:
             assert f"; {anchor}) says" in chapter.find(id=anchor).get_text()
     assert [src for src in scripts(toy_site, "scoreboard.html") if "scoreboard.js" in src]
@@ -76,7 +84,9 @@ def test_the_scoreboard_has_every_claim_and_leads_to_its_verdict(toy_site):
 
 def test_the_front_page_has_the_tally_and_one_chart(toy_site):
     page = soup(toy_site, "index.html")
-    numbers = {bar.get_text().split(" ", 1)[1]: int(bar.b.get_text()) for bar in page.select(".tally li")}
+    numbers = {
+        bar.get_text().split(" ", 1)[1]: int(bar.b.get_text()) for bar in page.select(".tally li")
+    }
     assert sum(numbers.values()) == len(claims.ledger()) and numbers["not testable here"] == 1
     (chart,) = page.select("script.vl-spec")
     rows = next(iter(json.loads(chart.string)["datasets"].values()))
@@ -84,7 +94,9 @@ def test_the_front_page_has_the_tally_and_one_chart(toy_site):
 
 
 def test_the_disagreements_of_all_chapters_are_listed(toy_site):
-    assert len(soup(toy_site, "disagreements.html").select(".cards tbody tr")) == len(scoreboard.disagreements())
+    assert len(soup(toy_site, "disagreements.html").select(".cards tbody tr")) == len(
+        scoreboard.disagreements()
+    )
 
 
 def test_a_chapter_ends_with_what_it_was_made_from_and_its_downloads(toy_site):
@@ -94,8 +106,22 @@ def test_a_chapter_ends_with_what_it_was_made_from_and_its_downloads(toy_site):
     assert addresses == ["../_sources/results/tp1.ipynb", "tp1-charts.zip", "tp1-record.zip"]
     assert all((toy_site / "results" / address).exists() for address in addresses)
     data = zipfile.ZipFile(toy_site / "results" / "tp1-charts.zip")
-    assert len(data.namelist()) == 5 and data.read("sweep.csv").decode().startswith("provenance,clients,throughput")
+    assert len(data.namelist()) == 5 and data.read("sweep.csv").decode().startswith(
+        "provenance,clients,throughput"
+    )
     assert set(zipfile.ZipFile(toy_site / "results" / "tp1-record.zip").namelist()) == {
         f"tp1/{name}" for name in ("environment.json", "observations.parquet", "verdicts.json")
     }
     assert not soup(toy_site, "results/hot.html").select(".page-record")  # it has no record
+
+
+def test_every_page_forbids_other_hosts_and_scripts_that_are_not_the_theme_s(toy_site):
+    built = [page for page in toy_site.rglob("*.html") if "_static" not in page.parts]
+    for page in built:
+        (policy,) = BeautifulSoup(page.read_bytes(), "html.parser").select(
+            "head meta[http-equiv=Content-Security-Policy]"
+        )
+        assert "://" not in policy["content"] and "*" not in policy["content"], page
+        assert "script-src 'self'" in policy["content"]
+        assert "'unsafe-inline'" not in policy["content"].partition("script-src")[2]
+    assert len(built) > 20

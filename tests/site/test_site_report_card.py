@@ -1,4 +1,6 @@
-"""The report card in a browser: from a phone to a desk, light and dark, by itself and without a network."""
+"""The report card in a browser: from a phone to a desk, light and dark, by itself and without a
+network.
+"""
 
 import json
 
@@ -6,8 +8,9 @@ import pandas as pd
 import pytest
 from test_site_accessibility import violations
 
-from pgrerun import charts, report_card, tables
-from pgrerun.narrate import Sentence
+from pgrerun import report_card
+from pgrerun.page import charts, tables
+from pgrerun.page.narrate import Sentence
 from pgrerun.report_card import page as written
 
 pytestmark = pytest.mark.browser
@@ -16,16 +19,37 @@ pytestmark = pytest.mark.browser
 @pytest.fixture(scope="module")
 def card(tmp_path_factory):
     """A page as the command writes it, with every kind of piece and with what has long words."""
-    frame = pd.DataFrame([charts.row(f"a_table_whose_name_is_long_{n}", "measured", n / 9, panel="shares") for n in range(1, 9)])
-    words = {"question": "Which share?", "caption": "A caption.", "description": "Shares of tables.", "quantity": "share", "unit": ""}
-    figures = [charts.compare_to_print(frame, **words, zero=True), charts.compare_to_print(frame, **words, facet="panel", zero=True)]
+    frame = pd.DataFrame(
+        [
+            charts.row(f"a_table_whose_name_is_long_{n}", "measured", n / 9, panel="shares")
+            for n in range(1, 9)
+        ]
+    )
+    words = charts.Words("Which share?", "A caption.", description="Shares of tables.")
+    axis = charts.Axis("share", zero=True)
+    figures = [
+        charts.compare(frame.drop(columns="panel"), words, axis),
+        charts.compare(frame, words, axis),
+    ]
     wide = pd.DataFrame([{f"a wide column {n}": "x" * 20 for n in range(8)}])
-    pieces = [Sentence("It is 1.3 [1.2, 1.4] times `a_very_long_name_of_a_table_that_somebody_has_thought_of_once` as much."), *figures, tables.Table(wide, "Wide")]
+    pieces = [
+        Sentence(
+            "It is 1.3 [1.2, 1.4] times"
+            " `a_very_long_name_of_a_table_that_somebody_has_thought_of_once` as much."
+        ),
+        *figures,
+        tables.Table(wide, "Wide"),
+    ]
     outcomes = [report_card.Outcome(section, 10.0) for section in report_card.SECTIONS]
     outcomes[0].pieces = pieces
-    server = {"server": "PostgreSQL 18 at db.example:5432, database bench, user me", "random_page_cost": "4"}
+    server = {
+        "server": "PostgreSQL 18 at db.example:5432, database bench, user me",
+        "random_page_cost": "4",
+    }
     out = tmp_path_factory.mktemp("card") / "card.html"
-    out.write_text(written.drawn(report_card.Card("public", 5.0, outcomes, server), 12.0), encoding="utf-8")
+    out.write_text(
+        written.drawn(report_card.Card("public", 5.0, outcomes, server), 12.0), encoding="utf-8"
+    )
     return out
 
 
@@ -35,9 +59,16 @@ def test_the_card_fits_reads_and_fetches_nothing(browser, card, width, dark):
     with browser.page(width=width, dark=dark) as page:
         page.open(card)
         assert page.run("document.documentElement.scrollWidth") <= width
-        assert [url for url in page.requests if not url.startswith(("file:", "data:"))] == [] and page.complaints == []
-        assert (page.run("getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)") == dark
-        drawn = page.run("[...document.querySelectorAll('figure img')].map(i => [i.complete, i.naturalWidth, i.width])")
+        assert [
+            url for url in page.requests if not url.startswith(("file:", "data:"))
+        ] == [] and page.complaints == []
+        assert (
+            page.run("getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)"
+        ) == dark
+        drawn = page.run(
+            "[...document.querySelectorAll('figure img')].map(i => [i.complete, i.naturalWidth,"
+            " i.width])"
+        )
         assert len(drawn) == 2 and all(complete and natural > 0 for complete, natural, _ in drawn)
         # letters keep their size: the picture for this width was taken, and is hardly scaled
         assert all(shown / natural > 0.85 for _, natural, shown in drawn), drawn

@@ -9,11 +9,26 @@ import nbformat
 import pandas as pd
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from pgrerun import charts, claims, narrate, runs, statistics, tables
+from pgrerun.page import charts, narrate, tables
+from pgrerun.record import claims, runs, statistics
 
-RUNGS = ["sixteen pages, one backend", "two backends", "forty-eight pages", "append, no search for free space"]
-PAGES = ["accounts: heap", "accounts: index leaf", "accounts: index inner", "branches: heap", "tellers: heap",
-         "history: heap", "catalogs", "visibility map", "write-ahead log"]  # fmt: skip
+RUNGS = [
+    "sixteen pages, one backend",
+    "two backends",
+    "forty-eight pages",
+    "append, no search for free space",
+]
+PAGES = [
+    "accounts: heap",
+    "accounts: index leaf",
+    "accounts: index inner",
+    "branches: heap",
+    "tellers: heap",
+    "history: heap",
+    "catalogs",
+    "visibility map",
+    "write-ahead log",
+]
 
 
 def figures() -> list[charts.Figure]:
@@ -28,16 +43,26 @@ def _ladder() -> charts.Figure:
         rows.append({"label": rung, "kind": "simulated", "value": printed * 1.06})
         for kind, ratio in (("published", 0.93), ("measured", 1.04)):
             value = printed * ratio
-            rows.append({"label": rung, "kind": kind, "value": value, "low": value * 0.95, "high": value * 1.06})
-    return charts.compare_to_print(
+            rows.append(
+                {
+                    "label": rung,
+                    "kind": kind,
+                    "value": value,
+                    "low": value * 0.95,
+                    "high": value * 1.06,
+                }
+            )
+    return charts.compare(
         pd.DataFrame(rows),
-        question="Does every step of the ladder still change throughput as it did?",
-        caption="Throughput relative to the first step. A rule is the interval of the median ratio within blocks.",
-        description="Four rungs, one row each, with a printed, a published, a measured and a simulated ratio per row.",
-        quantity="throughput relative to the first step",
-        unit="",
-        reference=1,
-        reference_label="step one",
+        charts.Words(
+            question="Does every step of the ladder still change throughput as it did?",
+            caption="Throughput relative to the first step. A rule is the interval of the median"
+            " ratio within blocks.",
+            description="Four rungs, one row each, with a printed, a published, a measured and a"
+            " simulated ratio per row.",
+        ),
+        charts.Axis("throughput relative to the first step"),
+        reference=charts.Reference(1, "step one"),
     )
 
 
@@ -46,36 +71,60 @@ def _pages() -> charts.Figure:
     for shift, operation in enumerate(("read", "written")):
         for i, page in enumerate(PAGES):
             if i < 6:
-                rows.append({"label": "the report's bound", "kind": "printed", "pages": page, "value": 1})
-            rows.append({"label": "PostgreSQL", "kind": "measured", "pages": page, "value": (i + shift) % 4 / 3 + 0.1})
-            rows.append({"label": "a model of the disk", "kind": "simulated", "pages": page, "value": i % 3 / 2 + 0.1})
+                rows.append(
+                    {"label": "the report's bound", "kind": "printed", "part": page, "value": 1}
+                )
+            rows.append(
+                {
+                    "label": "PostgreSQL",
+                    "kind": "measured",
+                    "part": page,
+                    "value": (i + shift) % 4 / 3 + 0.1,
+                }
+            )
+            rows.append(
+                {
+                    "label": "a model of the disk",
+                    "kind": "simulated",
+                    "part": page,
+                    "value": i % 3 / 2 + 0.1,
+                }
+            )
         for row in rows:
             row.setdefault("operation", operation)
-    return charts.stacked_pages(
-        pd.DataFrame(rows),
-        question="Which pages does a transaction read and write?",
-        caption="I/O operations per transaction by kind of page.",
-        description="Two panels, read and written, each with three stacked bars and a rule at the least possible.",
-        reference=6,
-        reference_label="least possible",
+    return charts.stacked(
+        pd.DataFrame(rows).rename(columns={"operation": "panel"}),
+        charts.Words(
+            question="Which pages does a transaction read and write?",
+            caption="I/O operations per transaction by kind of page.",
+            description="Two panels, read and written, each with three stacked bars and a rule at"
+            " the least possible.",
+        ),
+        charts.Axis("I/O operations per transaction"),
+        reference=charts.Reference(6, "least possible"),
     )
 
 
 def _repetitions() -> charts.Figure:
     rows = [
-        {"label": arm, "block": block, "value": level * (1 + (block * 7 % 11 - 5) / 60)}
-        for arm, level in (("flush at commit", 410), ("stable main memory", 560))
+        {"label": variant, "block": block, "value": level * (1 + (block * 7 % 11 - 5) / 60)}
+        for variant, level in (("flush at commit", 410), ("stable main memory", 560))
         for block in range(9)
     ]
     frame = pd.DataFrame(rows)
-    intervals = frame.groupby("label", sort=False)["value"].agg(value="median", low="min", high="max").reset_index()
+    intervals = (
+        frame.groupby("label", sort=False)["value"]
+        .agg(value="median", low="min", high="max")
+        .reset_index()
+    )
     return charts.observations(
         frame,
-        question="How far do repetitions lie apart?",
-        caption="Each tick is one block; the dot is the median and the rule its interval.",
-        description="Two arms, nine ticks each, with median and interval.",
-        quantity="throughput",
-        unit="transactions/s",
+        charts.Words(
+            question="How far do repetitions lie apart?",
+            caption="Each tick is one block; the dot is the median and the rule its interval.",
+            description="Two variants, nine ticks each, with median and interval.",
+        ),
+        charts.Axis("throughput", "transactions/s"),
         intervals=intervals,
     )
 
@@ -86,56 +135,77 @@ def _throughput(series: str = "", level: float = 100) -> list[dict]:
         for kind, factor in (("printed", 1.0), ("measured", 1.2), ("simulated", 0.85)):
             value = factor * level * clients / (1 + 0.04 * (clients - 1))
             row = {"series": series, "x": clients, "kind": kind, "value": value}
-            rows.append(row | ({"low": value * 0.94, "high": value * 1.06} if kind == "measured" else {}))
+            rows.append(
+                row | ({"low": value * 0.94, "high": value * 1.06} if kind == "measured" else {})
+            )
     return rows
 
 
 def _sweep() -> charts.Figure:
     return charts.lines(
         pd.DataFrame(_throughput()),
-        question="Does throughput grow with the number of clients?",
-        caption="Throughput against clients; the band is the interval of the median.",
-        description="Three rising lines that flatten: printed, this run, simulated.",
-        x_quantity="clients", x_unit="", quantity="throughput", unit="transactions/s", log_x=True, name="sweep",
-    )  # fmt: skip
+        charts.Words(
+            question="Does throughput grow with the number of clients?",
+            caption="Throughput against clients; the band is the interval of the median.",
+            name="sweep",
+            description="Three rising lines that flatten: printed, this run, simulated.",
+        ),
+        charts.Axis("clients", log=True),
+        charts.Axis("throughput", "transactions/s"),
+    )
 
 
 def _series() -> charts.Figure:
     return charts.lines(
         pd.DataFrame(_throughput("read only") + _throughput("read and write", 40)),
-        question="Is it the same with writes?",
-        caption='A label that tries to end its script: "</script><b>".',
-        description="Two bundles of three lines, reading above writing.",
-        x_quantity="clients", x_unit="", quantity="throughput", unit="transactions/s", log_x=True, zero=True,
-    )  # fmt: skip
+        charts.Words(
+            question="Is it the same with writes?",
+            caption='A label that tries to end its script: "</script><b>".',
+            description="Two bundles of three lines, reading above writing.",
+        ),
+        charts.Axis("clients", log=True),
+        charts.Axis("throughput", "transactions/s", zero=True),
+    )
 
 
 def chapter() -> nbformat.NotebookNode:
     """An executed notebook as papermill leaves it, charts and all."""
     cells = [
         new_markdown_cell(
-            "# A toy chapter\n\nWhat the document claims stands in {cite}`postgres1990`, section 3.2.2.\n"
-            "The least number of pages is a {term}`page` for each relation."
+            "# A toy chapter\n\nWhat the document claims stands in {cite}`postgres1990`, section"
+            " 3.2.2.\nThe least number of pages is a {term}`page` for each relation."
         ),
         _code("parameters = {'profile': 'ci'}", [], tags=["parameters"]),
         _code("parameter_table()", [_table()], tags=["remove-input"]),
         new_markdown_cell(
-            "## Apparatus\n\nWith service demand $D_{\\max}$ and $n$ clients, throughput is bounded:\n\n"
-            "$$\nX(n) \\le \\min\\left(\\frac{n}{D + Z}, \\frac{1}{D_{\\max}}\\right)\n$$\n\n"
-            "```{math}\n:label: usl\nX(n) = \\frac{\\lambda n}{1 + \\sigma (n - 1) + \\kappa n (n - 1)}\n```\n\n"
-            "which {eq}`usl` refines."
+            "## Apparatus\n\nWith service demand $D_{\\max}$ and $n$ clients, throughput is"
+            " bounded:\n\n$$\nX(n) \\le \\min\\left(\\frac{n}{D + Z},"
+            " \\frac{1}{D_{\\max}}\\right)\n$$\n\n```{math}\n:label: usl\nX(n) = \\frac{\\lambda"
+            " n}{1 + \\sigma (n - 1) + \\kappa n (n - 1)}\n```\n\nwhich {eq}`usl` refines."
         ),
-        _code("relations.load(server)", [new_output("stream", name="stdout", text="accounts  10000 tuples\n")]),
+        _code(
+            "relations.load(server)",
+            [new_output("stream", name="stdout", text="accounts  10000 tuples\n")],
+        ),
     ]
     for i, figure in enumerate(figures()):
         cells.append(new_markdown_cell(f"## {figure.question}\n\nThe chart answers it."))
         data = figure._repr_mimebundle_()
-        output = new_output("execute_result" if i else "display_data", data=data, **({"execution_count": 1} if i else {}))
-        cells.append(_code(f"experiment.chart({i})", [output], tags=["chart", "nbval-ignore-output"]))
+        output = new_output(
+            "execute_result" if i else "display_data",
+            data=data,
+            **({"execution_count": 1} if i else {}),
+        )
+        cells.append(
+            _code(f"experiment.chart({i})", [output], tags=["chart", "nbval-ignore-output"])
+        )
     papermill = {"exception": None, "parameters": {}, "duration": 1.0}
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     language = {"name": "python", "pygments_lexer": "ipython3"}
-    return new_notebook(cells=cells, metadata={"kernelspec": kernel, "language_info": language, "papermill": papermill})
+    return new_notebook(
+        cells=cells,
+        metadata={"kernelspec": kernel, "language_info": language, "papermill": papermill},
+    )
 
 
 def judged() -> list[claims.Judgement]:
@@ -143,23 +213,39 @@ def judged() -> list[claims.Judgement]:
     ledger = claims.ledger()
     return [
         claims.judge(ledger["lai-059"], statistics.Interval(1.4, 1.3, 1.6, 7)),
-        claims.judge(ledger["lai-056"], {"a committed change survives": True, "an open one <does>": False}),
+        claims.judge(
+            ledger["lai-056"], {"a committed change survives": True, "an open one <does>": False}
+        ),
         claims.set_aside(ledger["lai-048"], "two processors", "there is only one"),
     ]
 
 
 def verdicts() -> list[nbformat.NotebookNode]:
     """Cells that show them, and the chapter's end."""
-    sentences = [new_output("display_data", data={"text/markdown": str(narrate.judgement(one))}) for one in judged()]
-    return [new_markdown_cell("## Verdicts"), _code("chapter.judge(...)", sentences), new_markdown_cell("## Provenance")]
+    sentences = [
+        new_output("display_data", data={"text/markdown": str(narrate.judgement(one))})
+        for one in judged()
+    ]
+    return [
+        new_markdown_cell("## Verdicts"),
+        _code("chapter.judge(...)", sentences),
+        new_markdown_cell("## Provenance"),
+    ]
 
 
 def record(folder) -> None:
     """The run record beside the toy that stands in for TP1."""
     environment = {
-        "parameters": {"profile": "ci"}, "server": {"name": "the wheel", "version": "18.6"}, "commit": "",
-        "machine": {"cpu_model": "A CPU", "cpus": 2, "memory_bytes": 2**33, "distribution": "Debian"},
-    }  # fmt: skip
+        "parameters": {"profile": "ci"},
+        "server": {"name": "the wheel", "version": "18.6"},
+        "commit": "",
+        "machine": {
+            "cpu_model": "A CPU",
+            "cpus": 2,
+            "memory_bytes": 2**33,
+            "distribution": "Debian",
+        },
+    }
     with runs.Run.open("toy", "tp1", key="k", environment=environment) as run:
         for one in judged():
             run.add_verdict(one.as_dict())
@@ -172,6 +258,15 @@ def _code(source: str, outputs: list, tags: tuple | list = ()) -> nbformat.Noteb
 
 
 def _table() -> nbformat.NotebookNode:
-    frame = pd.DataFrame({"parameter": ["profile", "clients"], "value": ["ci", "2"], "meaning": ["scale of all experiments", "backends"]})
-    data = {"text/html": tables.Table(frame, "Parameters")._repr_html_(), "text/plain": "parameters"}
+    frame = pd.DataFrame(
+        {
+            "parameter": ["profile", "clients"],
+            "value": ["ci", "2"],
+            "meaning": ["scale of all experiments", "backends"],
+        }
+    )
+    data = {
+        "text/html": tables.Table(frame, "Parameters")._repr_html_(),
+        "text/plain": "parameters",
+    }
     return new_output("display_data", data=data)

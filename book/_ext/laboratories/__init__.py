@@ -25,7 +25,14 @@ PACKAGE = "@electric-sql/pglite"
 VERSION = "0.5.16"  # PostgreSQL 18.6
 SHA512 = "Nj8KcIsJL748W408U2N8q4+9IlONdpRIU8MJypIAAINMJ5nqKyqpX7Mgg/5XKkXiAib3AoZGR6hnJFlrlLBrcg=="
 HERE = Path(__file__).parent
-WANTED = ("*.js", "pglite.wasm", "pglite.data", "initdb.wasm", "contrib/pageinspect.js", "pageinspect.tar.gz")
+WANTED = (
+    "*.js",
+    "pglite.wasm",
+    "pglite.data",
+    "initdb.wasm",
+    "contrib/pageinspect.js",
+    "pageinspect.tar.gz",
+)
 NAMES = ("hot", "optimizer")
 PATIENCE = 180  # seconds for npm, and for the recording
 
@@ -44,13 +51,16 @@ def setup(app):
 
 
 def vendor(app) -> None:
-    """Have PGlite and what the laboratories show in the cache, and PGlite in the site's `_static/pglite`.
+    """Have PGlite and what the laboratories show in the cache, and PGlite in the site's
+    `_static/pglite`.
 
     For print nothing is fetched: only the site runs it.
     """
     cache = Path(app.outdir).parent / ".pglite"
     scripts = sorted(HERE.glob("*.mjs"))
-    digest = hashlib.sha256(b"".join([SHA512.encode(), *(script.read_bytes() for script in scripts)])).hexdigest()[:16]
+    digest = hashlib.sha256(
+        b"".join([SHA512.encode(), *(script.read_bytes() for script in scripts)])
+    ).hexdigest()[:16]
     kept = cache / digest
     try:
         if not (kept / "recorded.json").exists() and app.builder.name == "print":
@@ -58,7 +68,9 @@ def vendor(app) -> None:
         if not (kept / "recorded.json").exists():
             _fetch(cache, kept)
         size = sum(path.stat().st_size for path in (kept / "static").rglob("*") if path.is_file())
-        app.laboratories = json.loads((kept / "recorded.json").read_text()) | {"megabytes": size / 1e6}
+        app.laboratories = json.loads((kept / "recorded.json").read_text("utf-8")) | {
+            "megabytes": size / 1e6
+        }
         app.config.html_static_path.append(str(kept / "static"))
     except Missing as reason:
         logger.info("Built without laboratories: %s", reason)
@@ -72,10 +84,17 @@ def _fetch(cache: Path, kept: Path) -> None:
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache) as folder:
         here = Path(folder)
-        _run(["npm", "pack", "--silent", "--fetch-retries=1", f"{PACKAGE}@{VERSION}"], here, "PGlite can't be fetched with npm")
+        _run(
+            ["npm", "pack", "--silent", "--fetch-retries=1", f"{PACKAGE}@{VERSION}"],
+            here,
+            "PGlite can't be fetched with npm",
+        )
         [archive] = here.glob("*.tgz")
         if base64.b64encode(hashlib.sha512(archive.read_bytes()).digest()).decode() != SHA512:
-            raise Missing(f"what npm fetched as {PACKAGE} {VERSION} isn't the archive that this book was written with.")
+            raise Missing(
+                f"what npm fetched as {PACKAGE} {VERSION} isn't the archive that this book was"
+                " written with."
+            )
         shutil.unpack_archive(archive, here)  # it is the one that was looked into
         static = here / "built" / "static" / "pglite"
         source = here / "package" / "dist"
@@ -86,9 +105,13 @@ def _fetch(cache: Path, kept: Path) -> None:
                 shutil.copy(path, goal)
         shutil.copy(here / "package" / "LICENSE", static)
         shutil.copy(HERE / "experiments.mjs", static)
-        recorded = _run(["node", str(HERE / "record.mjs"), str(static)], here, "PGlite doesn't run under this Node.js")
+        recorded = _run(
+            ["node", str(HERE / "record.mjs"), str(static)],
+            here,
+            "PGlite doesn't run under this Node.js",
+        )
         json.loads(recorded)
-        (here / "built" / "recorded.json").write_text(recorded)
+        (here / "built" / "recorded.json").write_text(recorded, "utf-8")
         for stale in (path for path in cache.iterdir() if path != here):
             shutil.rmtree(stale)
         (here / "built").rename(kept)
@@ -124,18 +147,34 @@ class Laboratory(Directive):
         said = {
             "pglite": f"{up}_static/pglite/",
             "start": f"Start PostgreSQL {found['postgresql']} in this page",
-            "starting": f"PostgreSQL is starting: {found['megabytes']:.0f} MB are read from this site",
-            "running": f"PostgreSQL {found['postgresql']} is running in this page. What you do stays in it and is gone when you leave.",
-            "on-file": "To start PostgreSQL in this page, serve the book: run python3 -m http.server in the folder that holds its front page, and open the address that it prints. Until then, this is what was recorded when the book was built.",
-            "on-paper": "In the book's site this page starts PostgreSQL. On paper it stands still: this is what was recorded when the book was built.",
-            "on-old": "This browser has no WebAssembly, so PostgreSQL can't be started in it. This is what was recorded when the book was built.",
+            "starting": (
+                f"PostgreSQL is starting: {found['megabytes']:.0f} MB are read from this site"
+            ),
+            "running": (
+                f"PostgreSQL {found['postgresql']} is running in this page. What you do stays in it"
+                " and is gone when you leave."
+            ),
+            "on-file": (
+                "To start PostgreSQL in this page, serve the book: run python3 -m http.server in"
+                " the folder that holds its front page, and open the address that it prints. Until"
+                " then, this is what was recorded when the book was built."
+            ),
+            "on-paper": (
+                "In the book's site this page starts PostgreSQL. On paper it stands still: this is"
+                " what was recorded when the book was built."
+            ),
+            "on-old": (
+                "This browser has no WebAssembly, so PostgreSQL can't be started in it. This is"
+                " what was recorded when the book was built."
+            ),
         }
         attributes = "".join(f' data-{key}="{html.escape(words)}"' for key, words in said.items())
         return [
             nodes.raw(
                 "",
-                f'<div class="laboratory" data-laboratory="{name}"{attributes}><p class="laboratory-start"></p>'
-                f'<div class="laboratory-recorded">{found[name]}</div></div>',
+                f'<div class="laboratory" data-laboratory="{name}"{attributes}><p'
+                ' class="laboratory-start"></p><div'
+                f' class="laboratory-recorded">{found[name]}</div></div>',
                 format="html",
             )
         ]

@@ -1,7 +1,9 @@
-"""Sphinx extension: the builder `print`, which makes the ePub, and the place where the site offers what was printed.
+"""Sphinx extension: the builder `print`, which makes the ePub, and the place where the site offers
+what was printed.
 
-An ePub like Sphinx's own, of pages without scripts: charts as pictures in files, folded parts unfolded, one style sheet
-for paper and for readers. `pgrerun.printing` cleans the pages and makes the PDF from the ePub.
+An ePub like Sphinx's own, of pages without scripts: charts as pictures in files, folded parts
+unfolded, one style sheet for paper and for readers. `pgrerun.site.printing` cleans the pages and
+makes the PDF from the ePub.
 """
 
 import shutil
@@ -12,7 +14,7 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from sphinx.builders.epub3 import Epub3Builder
 
-from pgrerun import printing
+from pgrerun.site import printing
 
 STYLE = "_static/print.css"
 STAMP = "printed.txt"  # in the printed book's folder: what it was made from
@@ -41,21 +43,37 @@ class Printed(Epub3Builder):
         package = Path(self.outdir) / "content.opf"
         text = package.read_text(encoding="utf-8")
         for file in self.files:
-            page = (Path(self.outdir) / file).read_text(encoding="utf-8") if file.endswith(self.out_suffix) else ""
-            kinds = " ".join(kind for kind, tag in (("mathml", "<math "), ("svg", "<svg ")) if tag in page)
+            page = (
+                (Path(self.outdir) / file).read_text(encoding="utf-8")
+                if file.endswith(self.out_suffix)
+                else ""
+            )
+            kinds = " ".join(
+                kind for kind, tag in (("mathml", "<math "), ("svg", "<svg ")) if tag in page
+            )
             if kinds:
-                text = text.replace(f'href="{file}" media-type', f'href="{file}" properties="{kinds}" media-type')
+                text = text.replace(
+                    f'href="{file}" media-type', f'href="{file}" properties="{kinds}" media-type'
+                )
         package.write_text(text, encoding="utf-8")
 
 
 class Offered(Directive):
-    """`{printed}`: links to the PDF and the ePub, if they were made from the same chapters as this site."""
+    """`{printed}`: links to the PDF and the ePub, if they were made from the same chapters as this
+    site.
+    """
 
     def run(self):
         env = self.state.document.settings.env
         env.note_reread()  # what was printed isn't in the page's source
-        links = [f'<a href="{file.name}" download>{WORDS[file.suffix]}</a>' for file in offered(env.app)]
-        text = f'<p class="printed">To read it elsewhere: the whole book {" or ".join(links)}.</p>' if links else ""
+        links = [
+            f'<a href="{file.name}" download>{WORDS[file.suffix]}</a>' for file in offered(env.app)
+        ]
+        text = (
+            f'<p class="printed">To read it elsewhere: the whole book {" or ".join(links)}.</p>'
+            if links
+            else ""
+        )
         return [nodes.raw("", text, format="html")]
 
 
@@ -73,7 +91,11 @@ def describe(app, config) -> None:
     """What the ePub says about itself comes from where the package says it."""
     ours = metadata("pgrerun")
     config.project, config.version = config.html_title, ours["Version"]
-    config.epub_title, config.epub_description, config.epub_copyright = config.html_title, ours["Summary"], f"{ours['License-Expression']} licence"
+    config.epub_title, config.epub_description, config.epub_copyright = (
+        config.html_title,
+        ours["Summary"],
+        f"{ours['License-Expression']} licence",
+    )
     config.epub_basename = NAME
 
 
@@ -81,14 +103,22 @@ def clean(app, pagename, templatename, context, doctree) -> None:
     if app.builder.name == Printed.name:
         context["script_files"], context["css_files"] = [], [STYLE]
         if "body" in context:
-            context["body"] = printing.readable(context["body"], f"{pagename}.xhtml", Path(app.outdir))
+            context["body"] = printing.readable(
+                context["body"], f"{pagename}.xhtml", Path(app.outdir)
+            )
 
 
 def offered(app) -> list[Path]:
-    """The PDF and the ePub in the build's folder; none when they show other chapters than this build."""
+    """The PDF and the ePub in the build's folder; none when they show other chapters than this
+    build.
+    """
     folder = Path(app.outdir).parent / Printed.name
     stamp = folder / STAMP
-    if app.builder.name == Printed.name or not stamp.is_file() or stamp.read_text() != printing.fingerprint(Path(app.srcdir)):
+    if (
+        app.builder.name == Printed.name
+        or not stamp.is_file()
+        or stamp.read_text("utf-8") != printing.fingerprint(Path(app.srcdir))
+    ):
         return []
     return [file for file in (folder / f"{NAME}{suffix}" for suffix in WORDS) if file.is_file()]
 
@@ -97,6 +127,6 @@ def finish(app, exception) -> None:
     if exception:
         return
     if app.builder.name == Printed.name:
-        (Path(app.outdir) / STAMP).write_text(printing.fingerprint(Path(app.srcdir)))
+        (Path(app.outdir) / STAMP).write_text(printing.fingerprint(Path(app.srcdir)), "utf-8")
     for file in offered(app):
         shutil.copy(file, app.outdir)

@@ -7,6 +7,8 @@
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
   // the same options as `_LIGHT` in pgrerun/charts.py
+  const face = () =>
+    getComputedStyle(document.documentElement).getPropertyValue("--pst-font-family-heading") || "sans-serif";
   const theme = () => {
     const text = colour("--pst-color-text-base");
     const muted = colour("--pst-color-text-muted");
@@ -14,7 +16,7 @@
     const page = colour("--pst-color-background");
     return {
       background: "transparent",
-      font: getComputedStyle(document.documentElement).getPropertyValue("--pst-font-family-heading") || "sans-serif",
+      font: face(),
       view: { stroke: null },
       axis: {
         labelColor: muted, titleColor: muted, gridColor: faint, tickColor: faint, domainColor: faint,
@@ -31,19 +33,34 @@
   const cell = (row, field) => row[field] ?? "";
 
   // Vega wraps a legend only where it is told to: as many columns as fit beside the row labels.
-  const CHARACTER = 6.8; // pixels, on average
+  const ruler = document.createElement("canvas").getContext("2d");
+  const widest = (lines, weight = "normal") => {
+    ruler.font = `${weight} 12px ${face()}`;
+    return Math.max(...lines.map((line) => ruler.measureText(line).width));
+  };
   const fitLegends = (node, room) => {
     if (node === null || typeof node !== "object") return;
     if (node.legend?.columns && Array.isArray(node.scale?.domain)) {
-      const longest = Math.max(...node.scale.domain.map((name) => name.length));
-      const columns = Math.floor(room / (longest * CHARACTER + 38));
+      const columns = Math.floor(room / (widest(node.scale.domain.map(String)) + 38));
       node.legend.columns = Math.min(Math.max(columns, 1), node.scale.domain.length);
     }
     Object.values(node).forEach((child) => fitLegends(child, room));
   };
-  const labelWidth = (rows) => {
-    const lines = rows.flatMap((row) => (row.lines ?? "1,000,000").split("\n"));
-    return Math.max(...lines.map((line) => line.length)) * CHARACTER;
+  const labelWidth = (rows) => widest(rows.flatMap((row) => (row.lines ?? "1,000,000").split("\n")));
+
+  // A panel's heading doesn't shrink with its panel: broken where it would stick out.
+  const fitHeadings = (spec, room) => {
+    const row = spec.facet?.row;
+    if (!row?.header) return;
+    const broken = (words) =>
+      words.split(" ").reduce((lines, word) => {
+        const longer = `${lines.at(-1)} ${word}`;
+        if (widest([longer], "bold") <= room) return [...lines.slice(0, -1), longer];
+        return [...lines, word];
+      }, [""]).map((line) => line.trim()).filter(Boolean).join("\n");
+    for (const one of rowsOf(spec)) one[row.field] = broken(String(one[row.field]));
+    if (Array.isArray(row.sort)) row.sort = row.sort.map(broken);
+    row.header.labelExpr = "split(datum.label, '\\n')";
   };
 
   const csv = (columns, rows) => {
@@ -127,7 +144,9 @@
       this.place.append(live);
       if (old) old.hidden = true;
       const spec = structuredClone(this.spec);
-      fitLegends(spec.spec ?? spec.layer, this.width - labelWidth(rowsOf(spec)));
+      const room = this.width - labelWidth(rowsOf(spec));
+      fitLegends(spec.spec ?? spec.layer, room);
+      fitHeadings(spec, room - 20);
       const options = { actions: false, renderer: "svg", config: theme(), tooltip: { theme: "custom" } };
       this.result = await vegaEmbed(live, spec, options);
       // Panels can't fill a container: see how much too wide they came out, and draw again.

@@ -1,0 +1,67 @@
+"""Cold files: what reading them fetches, and places where nothing can be forgotten."""
+
+import os
+
+import pytest
+
+from pgrerun.errors import CannotMeasure
+from pgrerun.lab.instruments import cold_files, proc
+
+BLOCKS = 1024 * 1024 // cold_files.BLOCK
+
+
+@pytest.fixture
+def forgettable(base):
+    """The base directory, on a disk whose files the operating system forgets when asked."""
+    try:
+        cold_files.require_forgettable()
+    except CannotMeasure as reason:
+        pytest.skip(str(reason))
+    return base
+
+
+def test_a_scratch_file_has_its_size_and_is_gone_afterwards(base):
+    with cold_files.scratch(2) as path:
+        assert path.is_relative_to(base) and path.stat().st_size == 2 << 20
+    with pytest.raises(ValueError, match="told"), cold_files.scratch(1):
+        raise ValueError("told")
+    assert not any(base.iterdir())
+
+
+def test_all_of_a_forgotten_file_is_fetched_and_again_next_time(forgettable):
+    with cold_files.scratch(1) as path:
+        for _ in range(2):
+            assert cold_files.fetched(path, range(BLOCKS)) == 1 << 20
+        assert cold_files.fetched(path, []) == 0
+        assert cold_files.BLOCK <= cold_files.fetched(path, [7]) <= 1 << 20
+
+
+def test_all_places_are_read_in_either_way(forgettable):
+    with cold_files.scratch(1) as path:
+        places = range(0, 1 << 20, 1 << 18)
+        for direct in (False, True):
+            before = proc.fetched()
+            cold_files.read(path, places, 1 << 18, direct=direct)
+            assert proc.fetched() - before == 1 << 20
+            with cold_files.opened(path, direct=direct) as file:
+                assert os.fstat(file).st_size == 1 << 20
+            with pytest.raises(OSError, match="Bad file descriptor"):
+                os.fstat(file)
+
+
+def test_a_file_system_without_direct_reads_is_told(base, monkeypatch):
+    def refuse(path, flags):
+        raise OSError(22, "Invalid argument")
+
+    with cold_files.scratch(1) as path, monkeypatch.context() as patch:
+        patch.setattr(cold_files.os, "open", refuse)
+        with pytest.raises(CannotMeasure, match="Invalid argument"):
+            cold_files.read(path, [0], cold_files.BLOCK, direct=True)
+        with pytest.raises(OSError, match="Invalid argument"):
+            cold_files.read(path, [0], cold_files.BLOCK)
+
+
+def test_files_in_memory_are_not_forgotten(small_disk):
+    small_disk("4m")
+    with pytest.raises(CannotMeasure, match="PGRERUN_TMPDIR"):
+        cold_files.require_forgettable()

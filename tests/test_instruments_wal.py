@@ -1,0 +1,61 @@
+"""WAL: positions are PostgreSQL's own, and what a block wrote is what its parts wrote."""
+
+import pytest
+
+from pgrerun.errors import RerunError
+from pgrerun.lab.instruments import wal
+
+
+@pytest.fixture
+def connection(cluster):
+    with cluster.connect() as connection:
+        connection.execute("CREATE TABLE written (n int)")
+        yield connection
+        connection.execute("DROP TABLE written")
+
+
+def test_positions_are_written_and_subtracted_as_postgresql_does(connection):
+    before = wal.position(connection)
+    connection.execute("INSERT INTO written SELECT generate_series(1, 1000)")
+    after = wal.position(connection)
+    query = "SELECT %s::pg_lsn - %s::pg_lsn, %s::pg_lsn::text"
+    row = connection.execute(query, [str(after), str(before), str(after)]).fetchone()
+    assert row == (after - before, str(after))
+    assert wal.Position.parse(str(after)) == after > before
+    assert str(wal.Position(2**32 + 26)) == "1/1A"
+
+
+def test_a_block_counts_what_it_wrote_and_nothing_before(connection):
+    connection.execute("INSERT INTO written SELECT generate_series(1, 1000)")
+    with wal.written(connection) as found:
+        connection.execute("INSERT INTO written SELECT generate_series(1, 1000)")
+        with pytest.raises(RerunError, match="when the block has ended"):
+            _ = found.bytes
+    assert found.bytes == found.end - found.start
+    assert found.bytes > 1000 * 32  # a record of each tuple is longer than its tuple
+
+
+def test_reading_positions_writes_nothing(cluster, connection):
+    with cluster.connect() as other, wal.written(connection) as found:
+        wal.position(other)
+        connection.execute("SELECT count(*) FROM written")
+    assert found.bytes < 1000  # at most a snapshot of running transactions, by another process
+
+
+def test_records_and_blocks_are_those_between_two_positions(cluster, connection):
+    cluster.extension("pg_walinspect")
+    with wal.written(connection) as found:
+        connection.execute("INSERT INTO written SELECT generate_series(1, 500)")
+    records = wal.records(connection, found.start, found.end)
+    inserts = records.query("resource_manager == 'Heap' and record_type.str.startswith('INSERT')")
+    assert inserts["records"].sum() == 500
+    blocks = wal.blocks(connection, str(found.start), str(found.end))
+    assert blocks.query("fork == 'main'").set_index("relation").at["written", "records"] == 500
+
+
+def test_positions_over_time_never_go_back_and_end_where_the_work_does(cluster, connection):
+    with wal.positions(cluster, every=0.01) as positions, wal.written(connection) as written:
+        connection.execute("INSERT INTO written SELECT generate_series(1, 1000)")
+    times, ends = zip(*positions, strict=True)
+    assert list(times) == sorted(times) and list(ends) == sorted(ends)
+    assert ends[-1] >= written.end.bytes

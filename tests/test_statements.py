@@ -1,0 +1,107 @@
+"""SQL in files: headings, variables as psql writes them, statements one by one."""
+
+import pytest
+import sqlparse
+
+from pgrerun.errors import BookError
+from pgrerun.lab.statements import Statements, beside, filled, split
+
+FILE = """
+-- name: table
+CREATE TABLE :"relation" (a int, b text DEFAULT 'x :a y');
+
+-- name: load
+-- as many rows as :"no_variable" says
+INSERT INTO :"relation" SELECT n::int, :'what' FROM generate_series(1, :rows) AS n;
+ANALYZE :"relation";
+
+-- name: block
+DO $$ BEGIN FOR n IN 1..:rows LOOP
+    PERFORM 1; COMMIT;
+END LOOP; END $$;
+"""
+
+
+@pytest.fixture
+def statements(tmp_path):
+    (tmp_path / "small.sql").write_text(FILE)
+    (tmp_path / "plain.sql").write_text("SELECT :x;")
+    (tmp_path / "script.pgbench").write_text("\\set x random(1, :rows)\nSELECT :x;\n")
+    return Statements(tmp_path)
+
+
+def test_a_section_is_filled_in_as_psql_would(statements):
+    assert statements.text("small.load", relation="t", what="it's", rows=3) == (
+        '-- as many rows as :"no_variable" says\n'
+        "INSERT INTO \"t\" SELECT n::int, 'it''s' FROM generate_series(1, 3) AS n;\n"
+        'ANALYZE "t";'
+    )
+    assert statements.text("small.table", relation="s.t").startswith('CREATE TABLE "s"."t" (')
+    assert statements.text("plain", x=2.5) == "SELECT 2.5;"
+    assert statements.text("plain", x=None, y=1) == "SELECT NULL;"
+
+
+def test_statements_come_one_by_one_and_blocks_stay_whole(statements):
+    insert, analyze = statements.each("small.load", relation="t", what="w", rows=3)
+    assert insert.endswith("AS n") and analyze == 'ANALYZE "t"'
+    (block,) = statements.each("small.block", rows=2)
+    assert block.endswith("END $$") and "1..2" in block
+    assert split("-- nothing but words\n;") == []
+
+
+def test_a_script_is_left_to_pgbench(statements):
+    assert "random(1, :rows)" in statements.script("script")
+
+
+def test_everything_there_is(statements):
+    assert statements.names() == [
+        "plain",
+        "small.table",
+        "small.load",
+        "small.block",
+        "script.pgbench",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "complaint"),
+    [
+        ("plain", {}, "needs a value for the variable 'x'"),
+        ("plain", {"x": "1; DROP TABLE t"}, "is a text: write :'name'"),
+        ("small.other", {}, "has nothing called 'other'; it has table, load, block"),
+        ("small", {}, "has nothing called ''"),
+        ("missing", {}, "can't be read: No such file"),
+    ],
+)
+def test_what_is_wrong_is_named(statements, name, values, complaint):
+    with pytest.raises(BookError, match=complaint):
+        statements.text(name, **values)
+
+
+def test_two_sections_of_one_name(tmp_path):
+    (tmp_path / "twice.sql").write_text("-- name: a\nSELECT 1;\n-- name: a\nSELECT 2;")
+    with pytest.raises(BookError, match="two sections of one name"):
+        Statements(tmp_path).text("twice.a")
+
+
+def test_a_section_runs_on_a_server(cluster, statements):
+    with cluster.connect() as connection:
+        try:
+            statements.run(connection, "small.table", relation="filed")
+            statements.run(connection, "small.load", relation="filed", what="w", rows=3)
+            statements.run(connection, "small.block", rows=2)
+            assert connection.execute("SELECT count(*) FROM filed").fetchone() == (3,)
+        finally:
+            connection.execute("DROP TABLE IF EXISTS filed")
+
+
+def test_the_folder_beside_a_module(tmp_path):
+    (tmp_path / "sql").mkdir()
+    (tmp_path / "experiments").mkdir()
+    for module in (tmp_path / "charts.py", tmp_path / "experiments" / "growth.py"):
+        assert beside(str(module)).folder == tmp_path / "sql"
+
+
+def test_an_identifier_can_hold_no_statement():
+    text = filled('DROP TABLE :"name"', {"name": 't"; DROP DATABASE d; --'})
+    assert len(sqlparse.split(text)) == 1
