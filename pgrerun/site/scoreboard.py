@@ -33,7 +33,7 @@ COLOURS: Mapping[str, str] = {
     Verdict.WEAKER: "#8A8410",
     Verdict.GONE: "#B8612A",
     Verdict.REVERSED: "#C44E52",
-    Verdict.NOT_RESOLVED: "#7277D5",
+    Verdict.INCONCLUSIVE: "#7277D5",
     Verdict.NOT_TESTABLE: "#7F858D",
     Verdict.STILL_THERE: "#B5579B",
     Verdict.FIXED: "#4A8A94",
@@ -591,7 +591,7 @@ def _why(claim: str, here: Judgements, there: Judgements) -> str:
         if j.verdict is Verdict.NOT_TESTABLE:
             return f"{side}, {j.capability} is missing"
     for side, j in sides.items():
-        if j.verdict is Verdict.NOT_RESOLVED:
+        if j.verdict is Verdict.INCONCLUSIVE:
             return f"{side}, {j.note}" if j.note else f"{side}, the interval is too wide"
     if all(isinstance(j.evidence, Interval) for j in sides.values()):
         a, b = (j.evidence for j in sides.values())
