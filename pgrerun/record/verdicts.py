@@ -11,13 +11,13 @@ fits decides:
 
     ratio       the interval of a ratio, or an exact number, against a printed effect
                 1. gone            it lies inside [1/(1+m), 1+m]: no effect of interest
-                2. reversed        high < 1: surely the other direction
-                3. stronger        low > 1 and low > E: the claimed direction, surely more of it
-                4. weaker          low > 1 and high < E: the claimed direction, surely less of it
-                5. holds           low > 1: the claimed direction and, as 3 and 4 don't fit, E
-                6. not reproduced  high < E: not the printed effect, perhaps none
+                2. reversed        high < 1/(1+m): surely the other direction
+                3. stronger        low > 1+m and low > E: surely more of the claimed direction
+                4. weaker          low > 1+m and high < E: the claimed direction, surely less of it
+                5. holds           low > 1+m: the claimed direction and, as 3 and 4 don't fit, E
+                6. not reproduced  high < E: not the printed effect, perhaps none of interest
                 7. inconclusive    neither no effect nor the printed one is excluded
-    direction   likewise; there is no E: lines 1, 2, holds for low > 1, else inconclusive
+    direction   likewise; there is no E: lines 1, 2, holds for low > 1+m, else inconclusive
     between     a number against a printed size: holds inside of it, gone where the interval lies
                 wholly outside, else inconclusive
     at most     a bound that the document itself states: holds for high <= E, gone for low > E, else
@@ -132,25 +132,23 @@ def fact(value: bool | None, opposite: bool | None) -> Part:
 def greater(x: Interval | float, than: float = 1.0, margin: float = 0.0) -> bool | None:
     """Whether a measured number is greater: yes, no, or None where the interval can't tell.
 
-    `margin` is the smallest excess of interest, as a share: an interval that ends below
-    (1 + margin) `than` says no, though it begins above.
+    `than` is positive where there is a `margin`, the smallest excess of interest as a share: what
+    is greater by less than that isn't.
     """
     found = x if isinstance(x, Interval) else statistics.exact(float(x))
-    if not found.enough:
+    bound = than * (1 + margin)
+    if not found.enough or found.low <= bound < found.high:
         return None
-    if found.high <= than * (1 + margin):
-        return False
-    return True if found.low > than else None
+    return found.low > bound
 
 
 def less(x: Interval | float, than: float = 1.0, margin: float = 0.0) -> bool | None:
     """The mirror image of `greater`, for positive numbers."""
     found = x if isinstance(x, Interval) else statistics.exact(float(x))
-    if not found.enough:
+    bound = than / (1 + margin)
+    if not found.enough or found.low < bound <= found.high:
         return None
-    if found.low >= than / (1 + margin):
-        return False
-    return True if found.high < than else None
+    return found.high < bound
 
 
 def about(x: Interval | float, value: float, share: float) -> bool | None:
@@ -262,6 +260,12 @@ class Judgement:
         )
 
 
+def word(kept: Mapping[str, Any]) -> str:
+    """The verdict that today's rules give to what a record kept; its own where they don't apply."""
+    known = Judgement.from_dict(kept)
+    return str(known.verdict) if known else str(kept["verdict"])
+
+
 def _restored(evidence: Any) -> Any:
     """The inverse of `_plain`; numbers that JSON can't hold are kept as texts."""
     if not isinstance(evidence, Mapping):
@@ -346,22 +350,19 @@ def _ratio(claim: Claim, found: Interval, size: Size | None) -> Word:
     band = None
     if size is not None:
         band = reached(claim, size.inverse() if inverted else size)
+    some = 1 + claim.margin
     if statistics.within(x, claim.margin):
         return Verdict.GONE, ""
-    if x.high < 1:
+    if x.high < 1 / some:
         return Verdict.REVERSED, ""
-    small = "the effect may be too small to matter" if x.low <= 1 + claim.margin else ""
-    if x.low > 1 and band and x.low > band.high:
-        return Verdict.STRONGER, ""
-    if x.low > 1 and band and x.high < band.low:
-        return Verdict.WEAKER, small
-    if x.low > 1:
-        return Verdict.HOLDS, small
+    if x.low > some:
+        if band and x.low > band.high:
+            return Verdict.STRONGER, ""
+        return (Verdict.WEAKER if band and x.high < band.low else Verdict.HOLDS), ""
+    none = "no effect of interest can't be excluded"
     if band and x.high < band.low:
-        return Verdict.NOT_REPRODUCED, "no effect can't be excluded, the printed one can"
-    return Verdict.INCONCLUSIVE, "no effect can't be excluded" + (
-        ", nor can the printed one" if band else ""
-    )
+        return Verdict.NOT_REPRODUCED, f"{none}, the printed one can"
+    return Verdict.INCONCLUSIVE, f"{none}{', nor can the printed one' if band else ''}"
 
 
 def _between(claim: Claim, found: Interval, size: Size | None) -> Word:
@@ -417,8 +418,8 @@ def _numbers(claim: Claim, given: Any) -> tuple[Verdict, Evidence, str]:
         if set(claim.sizes) - {""}:
             raise TypeError(f"{claim.id} prints several sizes: {', '.join(claim.sizes)}")
         found = _interval(given, claim)
-        word, reason = of_part(claim, "", found)
-        return word, found, reason
+        verdict, reason = of_part(claim, "", found)
+        return verdict, found, reason
     parts = {str(name): _part(value, claim) for name, value in given.items()}
     named = set(claim.sizes) - {""}
     if not any(part.essential for part in parts.values()) or (named and named - set(parts)):
@@ -429,11 +430,11 @@ def _numbers(claim: Claim, given: Any) -> tuple[Verdict, Evidence, str]:
         for name, part in parts.items()
         if isinstance(part.value, Interval)
     }
-    word = combined(words[name][0] for name, part in parts.items() if part.essential)
+    verdict = combined(words[name][0] for name, part in parts.items() if part.essential)
     told = "; ".join(
         f"{name}: {own}{f' ({why})' if why else ''}" for name, (own, why) in words.items()
     )
-    return word, parts, told if len({own for own, _ in words.values()}) > 1 else ""
+    return verdict, parts, told if len({own for own, _ in words.values()}) > 1 else ""
 
 
 def _part(value: Any, claim: Claim) -> Part:

@@ -10,7 +10,8 @@ import pandas as pd
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from pgrerun.page import charts, narrate, tables
-from pgrerun.record import claims, runs, statistics
+from pgrerun.record import claims, runs, statistics, verdicts
+from pgrerun.record.claims import Predicate
 
 RUNGS = [
     "sixteen pages, one backend",
@@ -208,19 +209,24 @@ def chapter() -> nbformat.NotebookNode:
     )
 
 
-def judged() -> list[claims.Judgement]:
+EFFECTS = (Predicate.RATIO, Predicate.DIRECTION)
+TP1 = [claim for claim in claims.ledger().values() if claim.chapter == "tp1" and claim.scored]
+SET_ASIDE = TP1[0]
+
+
+def judged() -> list[verdicts.Judgement]:
     """Verdicts of a few claims of the toy that stands in for TP1."""
-    ledger = claims.ledger()
+    ratio = next(c for c in TP1[1:] if c.predicate in EFFECTS and not set(c.sizes) - {""})
+    facts = next(claim for claim in TP1[1:] if claim.predicate is Predicate.FACTS)
+    found = {"a committed change survives": True, "an open one <does>": False}
     return [
-        claims.judge(ledger["lai-059"], statistics.Interval(1.4, 1.3, 1.6, 7)),
-        claims.judge(
-            ledger["lai-056"], {"a committed change survives": True, "an open one <does>": False}
-        ),
-        claims.set_aside(ledger["lai-048"], "two processors", "there is only one"),
+        verdicts.judge(ratio, statistics.Interval(1.4, 1.3, 1.6, 7)),
+        verdicts.judge(facts, found),
+        verdicts.set_aside(SET_ASIDE, "two processors", "there is only one"),
     ]
 
 
-def verdicts() -> list[nbformat.NotebookNode]:
+def verdict_cells() -> list[nbformat.NotebookNode]:
     """Cells that show them, and the chapter's end."""
     sentences = [
         new_output("display_data", data={"text/markdown": str(narrate.judgement(one))})
