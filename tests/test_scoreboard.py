@@ -397,3 +397,19 @@ def test_the_readmes_picture_shows_the_published_run(monkeypatch):
         "make picture draws it again"
     )
     assert ".github/scoreboard.svg" in (ROOT / "README.md").read_text()
+
+
+# ---- a verdict in its chapter
+
+
+def test_a_verdict_is_one_line_with_word_number_print_and_basis():
+    begin, end = scoreboard.verdict_line(FOUND[RATIO.id], "../scoreboard.html")
+    page = BeautifulSoup(f"{begin}<p>The sentence.</p>{end}", "html.parser")
+    line = page.select_one(f"div.verdict-line#{RATIO.id} > details > summary")
+    assert line.select_one(".chip").get_text() == "weaker"
+    assert line.select_one(".numbers").get_text() == "1.20 [1.10, 1.30] in print 2"
+    assert line.select_one(".basis").get_text() == "timed" and RATIO.claim in line.get_text()
+    assert page.details.p.get_text() == "The sentence." and not line.find("a")
+    assert page.select_one("div > a")["href"] == f"../scoreboard.html#{RATIO.id}"
+    begin, _ = scoreboard.verdict_line(FOUND[BUG.id], "../scoreboard.html")
+    assert "in print" not in begin and "not testable here" in begin

@@ -665,6 +665,29 @@ def _spoken(entry: str) -> str:
     return f"{first}: {rest.replace('.', ' ').replace('_', ' ')}" if rest else first
 
 
+# ---- a verdict in its chapter
+
+
+def verdict_line(j: Judgement, board: str) -> tuple[str, str]:
+    """HTML before and after the sentence about a verdict: its line, below which that is folded.
+
+    `board` is the scoreboard's address. The line has word, claim, number beside print, and basis.
+    """
+    claim, name = j.claim, str(j.verdict)
+    found = narrate.evidence(j) if j.evidence is not None else ""
+    sizes = ", ".join(f"{part} {narrate.size(size)}".strip() for part, size in claim.sizes.items())
+    numbers = f"<b>{html.escape(found)}</b>" if found else ""
+    numbers += f" in print {html.escape(sizes)}" if sizes and found else ""
+    begin = (
+        f'<div class="verdict-line" id="{claim.id}" style="--verdict:{COLOURS[name]}"><details>'
+        f'<summary><span class="chip">{name}</span> {html.escape(claim.claim)}'
+        f' <span class="numbers">{numbers}</span> <span class="basis">{claim.basis}</span>'
+        "</summary>"
+    )
+    end = f'</details><a href="{html.escape(board)}#{claim.id}">{claim.id}</a></div>'
+    return begin, end
+
+
 # ---- the end of a chapter
 
 
