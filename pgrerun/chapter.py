@@ -22,7 +22,7 @@ import platform
 import subprocess
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -32,6 +32,7 @@ from IPython.display import display
 
 from pgrerun import parameters
 from pgrerun.errors import BookError, CannotMeasure, RerunError, ServerError
+from pgrerun.lab import sent
 from pgrerun.lab.experiment import Variant, interleave
 from pgrerun.lab.instruments import machine
 from pgrerun.lab.server import (
@@ -59,6 +60,7 @@ _TELLING = (
 )
 _MEASURING = {".py", ".sql", ".pgbench", ".toml"}  # of a chapter that is none of the book's
 _NOT_GIVEN = object()
+_MOST, _LONGEST = 60, 4000  # statements that a record keeps of an experiment, characters of each
 
 
 @dataclass(frozen=True)
@@ -209,10 +211,12 @@ class Chapter:
         """
         declared = getattr(measure, "declared", Declaration((), ()))
         try:
-            with self._telling_of_death():
+            with self._telling_of_death(), sent.recorded() as account:
                 for capability in declared.needs:
                     self.server.require(capability)
-                return self._call(measure, given)
+                found = self._call(measure, given)
+            self._tell_of_run(measure, account)
+            return found
         except _SetAside:
             before = self._last_reason or CannotMeasure("an earlier experiment", "it did not run")
             reason = CannotMeasure(
@@ -225,6 +229,21 @@ class Chapter:
         said = narrate.set_aside(measure.__name__, reason)
         display(said, metadata={CannotMeasure.METADATA: reason.capability})
         return None
+
+    def _tell_of_run(self, measure: Callable[..., Any], account: sent.Sent) -> None:
+        """Keep what an experiment sent in the record, and say it in a sentence."""
+        known = self.run.environment.setdefault("sent", {})
+        name = f"{measure.__module__.rpartition('.')[2]}.{measure.__name__}"
+        name = name if name not in known else f"{name}, {len(known) + 1}"
+        statements = account.statements()
+        known[name] = {
+            "files": {file: text[:_LONGEST] for file, text in account.sources.items()},
+            "statements": [[text[:_LONGEST], times] for text, times in statements[:_MOST]],
+            "left_out": max(0, len(statements) - _MOST),
+            "loads": [asdict(load) | {"times": n} for load, n in account.loads.items()],
+            "function": inspect.getsource(measure),
+        }
+        display(narrate.run(name, known[name]))
 
     def set_aside(self, reason: CannotMeasure, claims: Iterable[str]) -> None:
         """From here on one of these claims is judged as not testable, for this reason."""
@@ -408,7 +427,7 @@ class Chapter:
             {
                 name: value
                 for name, value in self.run.environment.items()
-                if name not in ("parameters", "settings")
+                if name not in ("parameters", "settings", "sent")
             }
         )
         rows |= {

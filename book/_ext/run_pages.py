@@ -18,6 +18,8 @@ from docutils.parsers.rst import Directive
 from pgrerun.record import claims
 from pgrerun.site import executed_pages, scoreboard
 
+_RUN = re.compile(r"^What was run \((.+?)\): ")  # as `narrate.run` writes it
+_OPEN = 12  # lines of SQL that a page shows before the reader unfolds the rest
 _JUDGED = re.compile(r"; ([a-z]+-\d{3})\): ")  # as `narrate.judgement` writes it
 
 
@@ -36,6 +38,7 @@ def setup(app):
         app.add_directive(name, Computed)
     app.connect("builder-inited", read_records)
     app.connect("doctree-read", fold_verdicts)
+    app.connect("doctree-read", show_what_was_run)
     app.connect("doctree-resolved", fill)
     app.connect("doctree-resolved", add_record)
     app.connect("build-finished", write_archives)
@@ -61,6 +64,44 @@ def fold_verdicts(app, doctree) -> None:
             framed = [nodes.raw("", text, format="html") for text in (begin, end)]
             sentence.replace_self([framed[0], sentence.deepcopy(), framed[1]])
             app.env.verdict_pages[found.group(1)] = docname
+
+
+def show_what_was_run(app, doctree) -> None:
+    """Above each sentence about what an experiment sent its SQL, below it, folded, all the rest."""
+    record = app.env.run_records.get(app.env.docname.removeprefix("results/"))
+    known = record.environment.get("sent", {}) if record else {}
+    for sentence in list(doctree.findall(nodes.paragraph)):
+        found = _RUN.match(sentence.astext())
+        if found and found.group(1) in known:
+            sentence.replace_self(_what_was_run(sentence, known[found.group(1)]))
+
+
+def _what_was_run(sentence: nodes.paragraph, account) -> list[nodes.Node]:
+    files = "\n\n".join(f"-- {name}\n{text}" for name, text in account["files"].items())
+    lines = files.splitlines()
+    begin = '<details class="what-was-run"><summary>How this was done</summary>'
+    folded = [sentence.deepcopy()]
+    if len(lines) > _OPEN:
+        folded += [_said("As it stands in the chapter's files:"), _code(files, "postgresql")]
+    for load in account["loads"]:
+        how = f"{load['clients']} clients, protocol {load['protocol']}, {load['length']}"
+        folded += [_said(f"pgbench, {how}:"), _code(load["script"], "postgresql")]
+    sent = "\n".join(f"{text.strip()};  -- {times} times" for text, times in account["statements"])
+    if sent:
+        folded += [_said("What was sent, with how often it was:"), _code(sent, "postgresql")]
+    folded += [_said("The function that does it:"), _code(account["function"], "python")]
+    first = [_code("\n".join(lines[:_OPEN]), "postgresql")] if lines else []
+    raw = lambda text: nodes.raw("", text, format="html")
+    return [*first, raw(begin), *folded, raw("</details>")]
+
+
+def _said(words: str) -> nodes.paragraph:
+    return nodes.paragraph("", words)
+
+
+def _code(text: str, language: str) -> nodes.literal_block:
+    """Highlighted as far as it can be: psql's variables are no SQL."""
+    return nodes.literal_block(text, text, language=language, force=True)
 
 
 def fill(app, doctree, docname) -> None:

@@ -22,6 +22,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from pgrerun.errors import CannotMeasure, ServerError
+from pgrerun.lab import sent
 from pgrerun.lab.server import private, releases
 from pgrerun.lab.server.binaries import Programs
 from pgrerun.lab.server.private import Account, Placed, advice, as_account, base_directory
@@ -171,7 +172,7 @@ class Server:
         secret = {"password": password} if password else {}
         whole = make_conninfo(**self._parameters() | secret | instead)
         with _libpq_undisturbed():
-            return psycopg.connect(whole, autocommit=autocommit)
+            return psycopg.connect(whole, autocommit=autocommit, cursor_factory=sent.Cursor)
 
     def _close_connections(self) -> None:
         """Close what `connect` has handed out: an open transaction would block the end."""
