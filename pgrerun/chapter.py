@@ -215,7 +215,7 @@ class Chapter:
                 for capability in declared.needs:
                     self.server.require(capability)
                 found = self._call(measure, given)
-            self._tell_of_run(measure, account)
+            self._keep_account(measure, account)
             return found
         except _SetAside:
             before = self._last_reason or CannotMeasure("an earlier experiment", "it did not run")
@@ -230,8 +230,8 @@ class Chapter:
         display(said, metadata={CannotMeasure.METADATA: reason.capability})
         return None
 
-    def _tell_of_run(self, measure: Callable[..., Any], account: sent.Sent) -> None:
-        """Keep what an experiment sent in the record, and say it in a sentence."""
+    def _keep_account(self, measure: Callable[..., Any], account: sent.Sent) -> None:
+        """Keep what an experiment sent in the record, from where its page shows it."""
         known = self.run.environment.setdefault("sent", {})
         name = f"{measure.__module__.rpartition('.')[2]}.{measure.__name__}"
         name = name if name not in known else f"{name}, {len(known) + 1}"
@@ -243,7 +243,6 @@ class Chapter:
             "loads": [asdict(load) | {"times": n} for load, n in account.loads.items()],
             "function": inspect.getsource(measure),
         }
-        display(narrate.run(name, known[name]))
 
     def set_aside(self, reason: CannotMeasure, claims: Iterable[str]) -> None:
         """From here on one of these claims is judged as not testable, for this reason."""

@@ -75,8 +75,8 @@ def test_loads_and_files_are_told(cluster, tmp_path):
 def test_what_was_run_is_a_sentence(left_out):
     load = {"script": "SELECT 1;", "protocol": "simple", "clients": 4, "length": "3 s", "times": 2}
     account = {"statements": [["SELECT 1", 40]], "left_out": left_out, "loads": [load]}
-    said = narrate.run("bank.load", account)
+    said = narrate.run(account)
     assert said == (
-        f"What was run (bank.load): {narrate.count(1 + left_out, 'distinct statement')}, sent 40"
+        f"What was run: {narrate.count(1 + left_out, 'distinct statement')}, sent 40"
         " times; pgbench with 4 clients, protocol simple, 3 s."
     )

@@ -15,10 +15,11 @@ import nbformat
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
+from pgrerun.page import narrate
 from pgrerun.record import claims
 from pgrerun.site import executed_pages, scoreboard
 
-_RUN = re.compile(r"^What was run \((.+?)\): ")  # as `narrate.run` writes it
+_ATTEMPT = re.compile(r"\battempt\(\s*(?:\w+\.)*(\w+)")  # an experiment in a cell's code
 _OPEN = 12  # lines of SQL that a page shows before the reader unfolds the rest
 _JUDGED = re.compile(r"; ([a-z]+-\d{3})\): ")  # as `narrate.judgement` writes it
 
@@ -67,20 +68,26 @@ def fold_verdicts(app, doctree) -> None:
 
 
 def show_what_was_run(app, doctree) -> None:
-    """Above each sentence about what an experiment sent its SQL, below it, folded, all the rest."""
+    """Below each cell that attempts an experiment its SQL, and all the rest that was sent, folded.
+
+    The record has experiments in the order in which they were attempted, as "module.function".
+    """
     record = app.env.run_records.get(app.env.docname.removeprefix("results/"))
-    known = record.environment.get("sent", {}) if record else {}
-    for sentence in list(doctree.findall(nodes.paragraph)):
-        found = _RUN.match(sentence.astext())
-        if found and found.group(1) in known:
-            sentence.replace_self(_what_was_run(sentence, known[found.group(1)]))
+    left = dict(record.environment.get("sent", {})) if record else {}
+    for code in list(doctree.findall(nodes.literal_block)):
+        if "cell_input" not in code.parent.get("classes", []):
+            continue
+        for function in _ATTEMPT.findall(code.astext()):
+            name = next((n for n in left if re.match(rf"\w*\.{function}(,|$)", n)), None)
+            if name:
+                code.parent.extend(_what_was_run(left.pop(name)))
 
 
-def _what_was_run(sentence: nodes.paragraph, account) -> list[nodes.Node]:
-    files = "\n\n".join(f"-- {name}\n{text}" for name, text in account["files"].items())
+def _what_was_run(account) -> list[nodes.Node]:
+    files = "\n\n".join(f"-- {file}\n{text}" for file, text in account["files"].items())
     lines = files.splitlines()
     begin = '<details class="what-was-run"><summary>How this was done</summary>'
-    folded = [sentence.deepcopy()]
+    folded = [_said(narrate.run(account))]
     if len(lines) > _OPEN:
         folded += [_said("As it stands in the chapter's files:"), _code(files, "postgresql")]
     for load in account["loads"]:

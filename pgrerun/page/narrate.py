@@ -445,7 +445,7 @@ def evidence(j: Judgement) -> str:
     return ", ".join(f"{name} {interval(value)}".strip() for name, value in values.items()) + how
 
 
-def run(name: str, account: Mapping[str, Any]) -> Sentence:
+def run(account: Mapping[str, Any]) -> Sentence:
     """What an experiment sent in its untimed pass, counted; `account` as a run record keeps it."""
     statements = account["statements"]
     distinct = len(statements) + account["left_out"]
@@ -456,7 +456,7 @@ def run(name: str, account: Mapping[str, Any]) -> Sentence:
         f" {load['length']}"
         for load in account["loads"]
     ]
-    return Sentence(f"What was run ({_escape(name)}): {'; '.join([said, *dict.fromkeys(loads)])}.")
+    return Sentence(f"What was run: {'; '.join([said, *dict.fromkeys(loads)])}.")
 
 
 def set_aside(name: str, reason: CannotMeasure) -> Sentence:
