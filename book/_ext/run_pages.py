@@ -1,8 +1,8 @@
 """Sphinx extension: what the pages say about runs, computed from the run records when the site is
 built.
 
-Directives, each without arguments: `headline`, `then-and-now`, `scoreboard`, `disagreements`,
-`your-run`. The records lie beside the executed chapters (see `pgrerun/site/book.py`); the words and
+Directives, each without arguments: `headline`, `findings`, `then-and-now`, `scoreboard`,
+`disagreements`, `your-run`. The records lie beside the executed chapters (see `pgrerun/site/book.py`); the words and
 pictures come from `pgrerun.site.scoreboard`. Every sentence with a verdict in a chapter is folded
 below one line, which the scoreboard links to, and each chapter ends with what it was made from and
 what can be downloaded.
@@ -40,6 +40,7 @@ def setup(app):
     app.connect("builder-inited", read_records)
     app.connect("doctree-read", fold_verdicts)
     app.connect("doctree-read", show_what_was_run)
+    app.connect("doctree-read", tell_what_was_found)
     app.connect("doctree-resolved", fill)
     app.connect("doctree-resolved", add_record)
     app.connect("build-finished", write_archives)
@@ -65,6 +66,16 @@ def fold_verdicts(app, doctree) -> None:
             framed = [nodes.raw("", text, format="html") for text in (begin, end)]
             sentence.replace_self([framed[0], sentence.deepcopy(), framed[1]])
             app.env.verdict_pages[found.group(1)] = docname
+
+
+def tell_what_was_found(app, doctree) -> None:
+    """Open each chapter with its answer, below the title."""
+    record = app.env.run_records.get(app.env.docname.removeprefix("results/"))
+    judged = scoreboard.judgements({app.env.docname: record} if record else {})
+    title = doctree.next_node(nodes.title)
+    if judged and title is not None:
+        text = scoreboard.what_we_found(judged)
+        title.parent.insert(1, nodes.raw("", text, format="html"))
 
 
 def show_what_was_run(app, doctree) -> None:
@@ -138,6 +149,17 @@ def _headline(app, docname) -> str:
     return scoreboard.headline(_judgements(app))
 
 
+def _findings(app, docname) -> str:
+    """The front page's ten; each leads to the place in its chapter."""
+
+    def link(claim: claims.Claim) -> str:
+        page = app.env.verdict_pages.get(claim.id, f"results/{claim.chapter}")
+        return f"{app.builder.get_relative_uri(docname, page)}#{claim.id}"
+
+    found = scoreboard.findings(_judgements(app), most=10, of_a_chapter=2)
+    return scoreboard.finding_list(found, link) if found else ""
+
+
 def _then_and_now(app, docname) -> str:
     figure = scoreboard.then_and_now(app.env.run_records)
     return figure._repr_mimebundle_()["text/html"] if figure else ""
@@ -167,6 +189,7 @@ def _your_run(app, docname) -> str:
 
 PAGES = {
     "headline": _headline,
+    "findings": _findings,
     "then-and-now": _then_and_now,
     "scoreboard": _scoreboard,
     "disagreements": _disagreements,
