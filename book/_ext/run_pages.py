@@ -2,8 +2,8 @@
 built.
 
 Directives, each without arguments: `headline`, `findings`, `then-and-now`, `scoreboard`,
-`disagreements`, `your-run`. The records lie beside the executed chapters (see `pgrerun/site/book.py`); the words and
-pictures come from `pgrerun.site.scoreboard`. Every sentence with a verdict in a chapter is folded
+`disagreements`, `your-run`. The records lie beside the executed chapters (see
+`pgrerun/site/book.py`); the words and pictures come from `pgrerun.site.scoreboard`. Every sentence with a verdict in a chapter is folded
 below one line, which the scoreboard links to, and each chapter ends with what it was made from and
 what can be downloaded.
 """
