@@ -3,9 +3,10 @@ built.
 
 Directives, each without arguments: `headline`, `findings`, `then-and-now`, `scoreboard`,
 `disagreements`, `your-run`. The records lie beside the executed chapters (see
-`pgrerun/site/book.py`); the words and pictures come from `pgrerun.site.scoreboard`. Every sentence with a verdict in a chapter is folded
-below one line, which the scoreboard links to, and each chapter ends with what it was made from and
-what can be downloaded.
+`pgrerun/site/book.py`); the words and pictures come from `pgrerun.site.scoreboard`. Each chapter
+opens with what was found. Below a cell that attempts an experiment stands what was run, and every
+sentence with a verdict is folded below one line, which the scoreboard links to. Each chapter ends
+with what it was made from and what can be downloaded.
 """
 
 import re
