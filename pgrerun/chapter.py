@@ -38,8 +38,7 @@ from pgrerun.lab.server import (
     Cluster,
     Programs,
     Server,
-    bundled,
-    from_folder,
+    fetched,
     open_server,
     sweep,
 )
@@ -144,7 +143,7 @@ class Chapter:
         """
         self.name, self.parameters = name, given
         sweep()
-        self.programs = from_folder(given.programs) if given.programs else bundled()
+        self.programs = fetched.chosen(given.programs)
         self._clusters: dict[tuple[Path, frozenset], Cluster] = {}
         self._borrowed: Server | None = guest or (
             open_server(given.server) if given.server else None
