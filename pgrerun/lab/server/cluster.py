@@ -587,6 +587,8 @@ class Cluster(Server):
     def _missing(self, capability: str) -> str | None:
         kind, _, name = capability.partition(":")
         if kind == "contrib":
+            if reason := releases.without_contrib(self._programs.number, name):
+                return reason
             if name in self._programs.contrib:
                 return None
             return f"{self._programs.source} doesn't bring the extension {name}."

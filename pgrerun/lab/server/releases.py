@@ -11,20 +11,40 @@ from pgrerun.errors import CannotMeasure
 # What instruments, experiments and the configuration of our clusters ask for, and the first
 # release that has it. Names are PostgreSQL's own, a view's, function's or setting's, or words.
 SINCE = {
-    # views, functions, types and roles
+    # views, functions, types and roles, contrib's included
+    "pg_filenode_relation": 90400,
+    "to_regclass": 90400,
+    "to_regproc": 90400,
+    "to_regprocedure": 90400,
+    "to_regtype": 90400,
+    "regnamespace": 90500,
     "regrole": 90500,
     "pg_stat_get_snapshot_timestamp": 90500,
     "pg_stat_gssapi": 120000,
+    "heap_tuple_infomask_flags": 130000,
     "pg_stat_slru": 130000,
     "pg_stat_get_db_sessions": 140000,
     "pg_stat_wal": 140000,
     "pg_checkpoint": 150000,
     "pg_stat_force_next_flush": 150000,
+    "pg_get_wal_records_info": 150000,
+    "pg_get_wal_block_info": 160000,
     "pg_stat_io": 160000,
     "pg_stat_get_tuples_newpage_updated": 160000,
+    "pg_buffercache_evict": 170000,
     "pg_stat_checkpointer": 170000,
+    "pg_buffercache_evict_all": 180000,
     "pg_stat_get_backend_io": 180000,
     # in words
+    "EXPLAIN (SUMMARY)": 100000,
+    "EXPLAIN (SETTINGS)": 120000,
+    "EXPLAIN (WAL)": 130000,
+    "EXPLAIN (GENERIC_PLAN)": 160000,
+    "EXPLAIN (MEMORY)": 170000,
+    "EXPLAIN (SERIALIZE)": 170000,
+    "what a backend waits for": 90600,
+    "backend_type in pg_stat_activity": 100000,
+    "VACUUM of several tables": 110000,
     "password check by SCRAM": 100000,
     "commit in a block": 110000,
 }
@@ -70,6 +90,18 @@ SETTINGS_SINCE = {
 }
 
 
+# Extensions of contrib that came after 9.3.
+CONTRIB_SINCE = {
+    "pg_prewarm": 90400,
+    "pg_visibility": 90600,
+    "bloom": 90600,
+    "amcheck": 100000,
+    "pg_surgery": 140000,
+    "pg_walinspect": 150000,
+    "pg_logicalinspect": 180000,
+}
+
+
 def has(version: int, what: str) -> bool:
     """Whether a release has what is named (a key of the table above)."""
     return version >= SINCE[what]
@@ -105,6 +137,27 @@ def require_settings(version: int, settings: Iterable[str]) -> None:
             )
 
 
+def without_contrib(version: int, extension: str) -> str | None:
+    """Why a release can't have an extension; None if it can, as far as the table above goes.
+
+    A package may hold another release's extensions, which this one can't load.
+    """
+    first = CONTRIB_SINCE.get(extension, 0)
+    if version >= first:
+        return None
+    return (
+        f"It needs the extension {extension}, which PostgreSQL has from {named(first)} on, and this"
+        f" is {named(version)}."
+    )
+
+
+def require_options(version: int, options: Iterable[str]) -> None:
+    """Raise CannotMeasure for an option of EXPLAIN that the release doesn't know."""
+    for option in options:
+        if (what := f"EXPLAIN ({option.upper()})") in SINCE:
+            require(version, what)
+
+
 def named(version: int) -> str:
     """The release's name without its minor number: "18", "9.6"."""
     if version >= 100000:
@@ -121,6 +174,24 @@ def number(release: tuple[int, ...]) -> int:
 def wal_position(version: int) -> str:
     """The function that says up to where WAL has been inserted."""
     return "pg_current_wal_insert_lsn" if version >= 100000 else "pg_current_xlog_insert_location"
+
+
+def clients(version: int) -> str:
+    """The condition by which a row of pg_stat_activity is a client's."""
+    if has(version, "backend_type in pg_stat_activity"):
+        return "backend_type = 'client backend'"
+    return "true"  # until 10 the view had no others, except autovacuum's, which is off
+
+
+def waits_for(version: int, wait_type: str) -> str:
+    """The condition by which a row of pg_stat_activity waits for something of this type.
+
+    Before 9.6 only heavyweight locks ("Lock") can be told: else CannotMeasure.
+    """
+    if wait_type == "Lock" and not has(version, "what a backend waits for"):
+        return "waiting"
+    require(version, "what a backend waits for")
+    return f"wait_event_type = '{wait_type}'"
 
 
 def checkpoints_done(version: int) -> str:
