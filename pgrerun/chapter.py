@@ -40,6 +40,7 @@ from pgrerun.lab.server import (
     Server,
     fetched,
     open_server,
+    releases,
     sweep,
 )
 from pgrerun.lab.server.cluster import DEFAULTS
@@ -203,8 +204,8 @@ class Chapter:
     def attempt(self, measure: Callable[..., T], *given: Any) -> T | None:
         """Run one experiment with results of earlier ones, and return what it returns.
 
-        Where this machine or server can't show it, or what it goes on from was set aside, say why,
-        set its claims aside and return None.
+        Where this machine, server or release can't show it, or what it goes on from was set aside,
+        say why, set its claims aside and return None.
         """
         declared = getattr(measure, "declared", Declaration((), ()))
         try:
@@ -219,6 +220,10 @@ class Chapter:
             )
         except CannotMeasure as missing:
             reason = missing
+        except Exception as error:
+            if (lacking := releases.lacking(self.server.version, error)) is None:
+                raise
+            reason = lacking
         self.set_aside(reason, declared.claims)
         # The gates must know why a chart is missing, whatever the sentence's words.
         said = narrate.set_aside(measure.__name__, reason)

@@ -56,7 +56,9 @@ def test_views_and_functions_are_there_from_the_release_on_that_the_table_names(
     query = """
         SELECT name FROM unnest(%s::text[]) AS name WHERE name IN (
             SELECT proname FROM pg_proc UNION SELECT relname FROM pg_class
-            UNION SELECT typname FROM pg_type UNION SELECT rolname FROM pg_roles)"""
+            UNION SELECT typname FROM pg_type UNION SELECT rolname FROM pg_roles
+            UNION SELECT attname FROM pg_attribute
+                WHERE attrelid = 'pg_stat_activity'::regclass)"""
     there = {name for (name,) in connection.execute(query, [names])}
     assert there == {name for name in names if releases.has(server.version, name)}
 
@@ -72,6 +74,82 @@ def test_options_of_explain_are_known_from_the_release_on_that_the_table_names(s
                 plans.explain(connection, "SELECT 1", execute=analyze, **{option: True})
             with pytest.raises(psycopg.Error):
                 connection.execute(f"EXPLAIN ({'ANALYZE, ' * analyze}{option.upper()}) SELECT 1")
+
+
+# A statement for each way of writing that the table names, and what it needs first.
+WRITTEN = {
+    "SELECT without columns": "SELECT FROM pg_class",
+    "FILTER": "SELECT count(*) FILTER (WHERE true)",
+    "WITHIN GROUP": "SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY a) FROM written",
+    "WITH ORDINALITY": "SELECT * FROM generate_series(1, 2) WITH ORDINALITY",
+    "ALTER SYSTEM": "ALTER SYSTEM RESET work_mem",
+    "unnest of several arrays": "SELECT * FROM unnest(ARRAY[1], ARRAY[2])",
+    "ON CONFLICT": "INSERT INTO written VALUES (1) ON CONFLICT DO NOTHING",
+    "TABLESAMPLE": "SELECT * FROM written TABLESAMPLE SYSTEM (1)",
+    "SKIP LOCKED": "SELECT 1 FROM written FOR UPDATE SKIP LOCKED",
+    "CREATE INDEX IF NOT EXISTS": "CREATE INDEX IF NOT EXISTS by_a ON written (a)",
+    "access method brin": "CREATE INDEX ON written USING brin (a)",
+    "current_setting of one that may be missing": "SELECT current_setting('some.thing', true)",
+    "parallel_workers of a table": "ALTER TABLE written SET (parallel_workers = 2)",
+    "CREATE STATISTICS": "CREATE STATISTICS of_written ON a, b FROM written",
+    "PARTITION BY": "CREATE TABLE parted (a int) PARTITION BY RANGE (a)",
+    "GENERATED AS IDENTITY": "CREATE TABLE made (a int GENERATED ALWAYS AS IDENTITY)",
+    "INCLUDE": "CREATE INDEX ON written (a) INCLUDE (b)",
+    "CALL": "CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'; DO 'BEGIN END'; CALL f()",
+    "COMMIT in PL/pgSQL": "DO 'BEGIN COMMIT; END'",
+    "partitions' indexes": "CREATE TABLE parts (a int) PARTITION BY RANGE (a);"
+    " CREATE INDEX ON parts (a)",
+    "AS MATERIALIZED": "WITH x AS MATERIALIZED (SELECT 1) SELECT * FROM x",
+    "deduplicate_items of an index": "CREATE INDEX ON written (a) WITH (deduplicate_items = off)",
+    "statistics on expressions": "CREATE STATISTICS of_sums ON (a + b), (a - b) FROM written",
+    "operator class int4_bloom_ops": "CREATE INDEX ON written USING brin (a int4_bloom_ops)",
+    "subquery without an alias": "SELECT * FROM (SELECT 1)",
+}
+
+
+@pytest.mark.parametrize("name", releases.WRITTEN_SINCE)
+def test_what_is_written_is_read_from_the_release_on_that_the_table_names(server, name):
+    first, _ = releases.WRITTEN_SINCE[name]
+    with server.connect(autocommit=False) as connection:
+        connection.execute("CREATE TABLE written (a int, b int)")
+        if name in ("ALTER SYSTEM", "COMMIT in PL/pgSQL"):  # in no transaction
+            connection.rollback()
+            connection.autocommit = True
+        error = None
+        try:
+            connection.execute(WRITTEN[name])
+        except psycopg.Error as met:
+            error = met
+        connection.autocommit or connection.rollback()
+    lacking = error and releases.lacking(server.version, error)
+    if server.version >= first:
+        assert lacking is None and (error is None or name == "CALL")  # there is no such procedure
+    else:
+        assert lacking is not None and lacking.capability.startswith("PostgreSQL ")
+        assert releases.lacking(first, error) is None  # it isn't blamed on one that has it
+
+
+def test_a_mistake_of_ours_is_no_lack_of_a_release(connection):
+    for mistake in (
+        "SELECT nothing_at_all()",
+        "SELECT FROM WHERE",
+        "SELECT no_column FROM pg_class",
+    ):
+        with pytest.raises(psycopg.Error) as told:
+            connection.execute(mistake)
+        assert releases.lacking(180000, told.value) is None
+    assert releases.lacking(90300, ValueError("function of something")) is None
+
+
+def test_settings_of_the_whole_server_change_and_come_back(server):
+    def shown():
+        with server.connect() as connection:
+            return connection.execute("SHOW work_mem").fetchone()
+
+    before = shown()
+    with server.reloaded(work_mem="7MB"):
+        assert shown() == ("7MB",) != before
+    assert shown() == before
 
 
 def test_a_release_without_it_is_told_with_the_first_that_has_it():
@@ -186,7 +264,7 @@ def test_sessions_that_idle_and_wait(server, connection):
             time.sleep(0.5)
         return seen
 
-    found = or_set_aside(server.version, "what a backend waits for", watch)
+    found = or_set_aside(server.version, "wait_event", watch)
     assert found is None or found.samples
     assert len(sessions.at_once(server, ["SELECT 1", "SELECT 2"])) == 2
     connection.execute("DROP TABLE locked")

@@ -186,7 +186,7 @@ def _await_checkpointer(connection: psycopg.Connection, patience: float = 2.0) -
 
     It hands in its counts after it has told whoever asked for the checkpoint that this is done.
     """
-    if not releases.has(connection.info.server_version, "backend_type in pg_stat_activity"):
+    if not releases.has(connection.info.server_version, "backend_type"):
         time.sleep(0.05)
         return
     busy = (

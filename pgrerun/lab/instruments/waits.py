@@ -59,7 +59,7 @@ def sampled(server: Server, every: float = 0.005) -> Iterator[Waits]:
     """Sample the active backends of our own tools and connections every so many seconds while the
     block runs. CannotMeasure before PostgreSQL 9.6, which doesn't say what they wait for.
     """
-    releases.require(server.version, "what a backend waits for")
+    releases.require(server.version, "wait_event")
     sample = _SAMPLE.format(clients=releases.clients(server.version))
     waits, over = Waits(), threading.Event()
     seen: list[tuple[str, str, int]] = []
