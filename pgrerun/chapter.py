@@ -39,9 +39,9 @@ from pgrerun.lab.server import (
     Cluster,
     Programs,
     Server,
-    bundled,
-    from_folder,
+    fetched,
     open_server,
+    releases,
     sweep,
 )
 from pgrerun.lab.server.cluster import DEFAULTS
@@ -146,7 +146,7 @@ class Chapter:
         """
         self.name, self.parameters = name, given
         sweep()
-        self.programs = from_folder(given.programs) if given.programs else bundled()
+        self.programs = fetched.chosen(given.programs)
         self._clusters: dict[tuple[Path, frozenset], Cluster] = {}
         self._borrowed: Server | None = guest or (
             open_server(given.server) if given.server else None
@@ -206,8 +206,8 @@ class Chapter:
     def attempt(self, measure: Callable[..., T], *given: Any) -> T | None:
         """Run one experiment with results of earlier ones, and return what it returns.
 
-        Where this machine or server can't show it, or what it goes on from was set aside, say why,
-        set its claims aside and return None.
+        Where this machine, server or release can't show it, or what it goes on from was set aside,
+        say why, set its claims aside and return None.
         """
         declared = getattr(measure, "declared", Declaration((), ()))
         try:
@@ -224,6 +224,10 @@ class Chapter:
             )
         except CannotMeasure as missing:
             reason = missing
+        except Exception as error:
+            if (lacking := releases.lacking(self.server.version, error)) is None:
+                raise
+            reason = lacking
         self.set_aside(reason, declared.claims)
         # The gates must know why a chart is missing, whatever the sentence's words.
         said = narrate.set_aside(measure.__name__, reason)

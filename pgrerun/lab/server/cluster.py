@@ -80,6 +80,7 @@ class Cluster(Server):
         self._programs = programs or bundled()
         self._account = account()
         self._postmaster: subprocess.Popen[bytes] | None = None
+        self._altered: dict[str, str] = {}  # beside the settings, where ALTER SYSTEM is missing
         self._stopped_by_us = True
         self._was_ready = False  # since its last start
         self._port = PORT
@@ -241,15 +242,30 @@ class Cluster(Server):
             raise ServerError(f"{self.name} has been closed and removed. Make a new Cluster.")
 
     def _write_settings(self) -> None:
-        ours = self.settings | {
-            "unix_socket_directories": f'"{self._socket}"',
-            "port": str(self._port),
-        }
+        ours = (
+            self.settings
+            | self._altered
+            | {
+                "unix_socket_directories": f'"{self._socket}"',
+                "port": str(self._port),
+            }
+        )
         initdbs = _quoted(str(self.data_directory / "postgresql.conf"))
         lines = [f"include {initdbs}\n"]
         lines += [f"{name} = {_quoted(value)}\n" for name, value in ours.items()]
         self._configuration.write_text("".join(lines))
         self._configuration.chmod(0o644)
+
+    def _alter(
+        self, connection: psycopg.Connection, settings: Mapping[str, str | int | None]
+    ) -> None:
+        if releases.has(self.version, "ALTER SYSTEM"):
+            super()._alter(connection, settings)
+            return
+        for name, wanted in settings.items():
+            self._altered.pop(name, None)
+            self._altered |= _as_text({name: wanted} if wanted is not None else {})
+        self._write_settings()
 
     @property
     def _configuration(self) -> Path:
@@ -587,6 +603,8 @@ class Cluster(Server):
     def _missing(self, capability: str) -> str | None:
         kind, _, name = capability.partition(":")
         if kind == "contrib":
+            if reason := releases.without_contrib(self._programs.number, name):
+                return reason
             if name in self._programs.contrib:
                 return None
             return f"{self._programs.source} doesn't bring the extension {name}."
