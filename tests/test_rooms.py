@@ -19,13 +19,14 @@ EVERYWHERE = {"errors", "progress", "stopping"}
 FLOORS = ("lab", "record", "page", "site")
 LAB: dict[str, set[str]] = {
     "lab.server": set(),
+    "lab.disk": {"lab.server"},
     "lab.statements": set(),
     "lab.quel": set(),
     "lab.ingres": {"lab.quel"},
     "lab.models": set(),
     "lab.relations": {"lab.server"},
     "lab.instruments": {"lab.server"},
-    "lab.experiment": {"lab.server", "lab.instruments"},
+    "lab.experiment": {"lab.server", "lab.instruments", "lab.disk"},
 }
 RECORD: dict[str, set[str]] = {
     "record.statistics": set(),
