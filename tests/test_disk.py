@@ -20,6 +20,7 @@ from servers import SMALL
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab import disk
 from pgrerun.lab.disk import HP_97560, Disk, library
+from pgrerun.lab.instruments import overlap
 from pgrerun.lab.models import closed_network
 from pgrerun.lab.server import Cluster
 
@@ -394,3 +395,25 @@ def test_a_released_disk_leaves_nothing_behind(base):
         place = slow.environment(base)["PGRERUN_DISK"]
         assert os.path.exists(place)
     assert not os.path.exists(os.path.dirname(place))
+
+
+# ---- the report's program on it
+
+
+def test_two_copies_of_the_read_compute_write_program_share_it(slow, base):
+    with attached(slow).serving(Disk(5 * MS, 5 * MS)) as stretch:
+        found = overlap.run(base, copies=2, cycles=20, disk=slow)
+    counts = stretch.counts()
+    assert (counts.reads.requests, counts.writes.requests) == (40, 40)
+    assert counts.all.busy == pytest.approx(0.4) and counts.all.queued > 0
+    assert found.elapsed >= 0.4 and found.request >= 5 * MS and 0 < found.processor < 1
+    assert list(base.glob("overlap-*")) == []
+
+
+def test_its_computation_is_fitted_to_the_disk(slow, base):
+    def rounds(taken):
+        with attached(slow).serving(Disk(taken, taken)) as stretch:
+            worked = lambda: stretch.counts().all.busy
+            return overlap.calibrate(base, cycles=10, busy=0.57, disk=slow, worked=worked)
+
+    assert rounds(8 * MS) > rounds(1 * MS)

@@ -49,6 +49,7 @@ struct disk {
     int64_t drawn;       /* whether times are exponential with that mean */
     int64_t seed;
     int64_t offset;      /* -1, or only requests at this place of a file are slow */
+    int64_t early;       /* how late this machine wakes a sleeper, as a rule */
     char only[128];      /* only files whose path below the directory begins so */
     /* what a moving head adds; without cylinders nothing */
     int64_t cylinders, cylinder_bytes, track_bytes, revolution;
@@ -79,6 +80,47 @@ void disk_make(struct disk *disk)
     pthread_mutexattr_setpshared(&kind, PTHREAD_PROCESS_SHARED);
     pthread_mutexattr_setrobust(&kind, PTHREAD_MUTEX_ROBUST);
     pthread_mutex_init(&disk->lock.mutex, &kind);
+}
+
+static int64_t now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+}
+
+static void sleep_until(int64_t then)
+{
+    struct timespec until = {then / 1000000000, then % 1000000000};
+
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, 0) == EINTR)
+        ;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    int64_t left = *(const int64_t *) a, right = *(const int64_t *) b;
+
+    return left < right ? -1 : left > right;
+}
+
+/* Median of how much too late one is woken who asked to be woken punctually. */
+int64_t disk_lateness(void)
+{
+    enum { SLEEPS = 21 };
+    int64_t late[SLEEPS], then;
+    int slack = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0), turn;
+
+    prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+    for (turn = 0; turn < SLEEPS; turn++) {
+        then = now() + 1000000;
+        sleep_until(then);
+        late[turn] = now() - then;
+    }
+    prctl(PR_SET_TIMERSLACK, slack, 0, 0, 0);
+    qsort(late, SLEEPS, sizeof late[0], ascending);
+    return late[SLEEPS / 2];
 }
 
 /* The splitmix64 generator's number at this place of its sequence. */
@@ -156,14 +198,6 @@ int64_t disk_serve(struct disk *disk, int kind, uint64_t file, int64_t offset, i
 static struct disk *disk;
 static char directory[4096]; /* with a slash at its end */
 
-static int64_t now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
-}
-
 __attribute__((constructor)) static void attach(void)
 {
     const char *path = getenv("PGRERUN_DISK"), *files = getenv("PGRERUN_DISK_FILES");
@@ -223,11 +257,10 @@ static int64_t arrive(int kind, int file, int64_t bytes, int64_t offset)
     return done;
 }
 
-/* Sleep until the disk is done. */
+/* Sleep until the disk is done; the last moment awake, or one would always be late. */
 static void leave(int kind, int64_t done)
 {
-    static __thread int punctual; /* by 50 microseconds more, as Linux lets others sleep */
-    struct timespec until = {done / 1000000000, done % 1000000000};
+    static __thread int punctual; /* Linux lets others sleep for 50 microseconds more */
     int before = errno;
 
     if (!done)
@@ -236,7 +269,8 @@ static void leave(int kind, int64_t done)
         punctual = prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0) == 0;
     if (now() > done)
         __atomic_fetch_add(&disk->tally[kind].late, 1, __ATOMIC_RELAXED);
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, 0) == EINTR)
+    sleep_until(done - disk->early);
+    while (now() < done)
         ;
     errno = before;
 }

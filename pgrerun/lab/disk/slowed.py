@@ -27,7 +27,7 @@ _LAYOUT = np.dtype(
         ("lock", "V64"),
         ("serving", "i8"),
         ("mean", "i8", len(KINDS)),
-        *[(name, "i8") for name in ("drawn", "seed", "offset")],
+        *[(name, "i8") for name in ("drawn", "seed", "offset", "early")],
         ("only", "S128"),
         *[(name, "i8") for name in ("cylinders", "cylinder_bytes", "track_bytes", "revolution")],
         *[(name, "i8") for name in _HEADS],
@@ -133,7 +133,7 @@ class Slowed:
         self._state: Any = state[0]
         self._address: int = state.ctypes.data
         self._path = path
-        self._state["offset"] = -1
+        self._state["offset"], self._state["early"] = -1, library.lateness()
         library.functions().disk_make(self._address)
 
     def __enter__(self) -> Self:
