@@ -46,7 +46,7 @@ from pgrerun.lab.server import (
 from pgrerun.lab.server.cluster import DEFAULTS
 from pgrerun.page import charts, narrate
 from pgrerun.page.tables import Table, table
-from pgrerun.record import claims, runs, statistics
+from pgrerun.record import claims, runs, statistics, verdicts
 from pgrerun.record.reached import digest, key_of
 
 T = TypeVar("T")
@@ -54,7 +54,7 @@ Measure = TypeVar("Measure", bound=Callable[..., Any])
 
 # Of what a chapter reaches, what tells of observations and has no part in making them.
 _TELLING = (
-    *("page/*", "record/claims.py"),
+    *("page/*", "record/claims.py", "record/verdicts.py"),
     *(f"chapters/*/{part}*" for part in ("charts", "sentences", "evidence")),
 )
 _MEASURING = {".py", ".sql", ".pgbench", ".toml"}  # of a chapter that is none of the book's
@@ -157,7 +157,7 @@ class Chapter:
             records=records,
         )
         self._ledger = ledger
-        self.evidence = claims.Judge(name, self.run, file=ledger)
+        self.evidence = verdicts.Judge(name, self.run, file=ledger)
         self._reasons: dict[str, CannotMeasure] = {}
         self._last_reason: CannotMeasure | None = None
         self._settings: dict[str, str] = {}
@@ -345,46 +345,60 @@ class Chapter:
                     rows.append(charts.row(label, kind, value, **more))
         return pd.DataFrame(rows)
 
-    def judge(self, claim: str, evidence: Any = _NOT_GIVEN, *given: Any, note: Any = "") -> None:
+    def judge(
+        self,
+        claim: str,
+        evidence: Any = _NOT_GIVEN,
+        *given: Any,
+        note: Any = "",
+        beside: Mapping[str, Any] | None = None,
+        regime: Mapping[str, Any] | None = None,
+    ) -> None:
         """Judge one claim by its declared predicate and show the verdict in words.
 
         `evidence` is what the predicate takes, or the function that makes it of `given` (see
-        `show`); so is `note`. A claim whose experiment was set aside is, too. Without evidence it
-        must be a claim that the ledger says nothing here can reach.
+        `show`); so are `note`, each value of `beside` (other evidence that decides nothing, by the
+        words that tell it apart) and each of `regime` (what was measured of the claim's regimes,
+        see `claims.REGIMES`; the number of processors is known). A claim whose experiment was set
+        aside is, too. Without evidence it must be a claim that the ledger says nothing here can
+        reach.
         """
         reason = self._reasons.get(claim) or self._out_of_reach(claim, evidence)
+        made = lambda what: self._call(what, given) if callable(what) else what
         try:
             if reason is None:
-                found = self._call(evidence, given) if callable(evidence) else evidence
-                said = self._call(note, given) if callable(note) else note
+                found, said = made(evidence), made(note)
+                others = {words: made(what) for words, what in (beside or {}).items()}
+                measured = {name: made(what) for name, what in (regime or {}).items()}
         except _SetAside as missing:
             raise BookError(
                 f"Claim {claim} has no evidence: {missing} was never measured, and no experiment"
                 " that names the claim was set aside. Name it where that experiment is declared."
             ) from None
         if reason is None:
-            judgement = self.evidence.judge(claim, found, said)
+            measured |= self._processors(claim)
+            judgement = self.evidence.judge(claim, found, said, beside=others, regime=measured)
         else:
             judgement = self.evidence.set_aside(claim, reason)
         display(narrate.judgement(judgement))
 
     def verdicts(self) -> Table:
-        """All claims of the chapter with printed value, evidence and verdict."""
+        """All claims of the chapter with printed value, evidence, basis and verdict."""
         rows = [
             (
                 f"{j.claim.id}{' ★' if j.claim.headline else ''}",
                 j.claim.claim,
                 j.claim.published_value,
                 narrate.evidence(j),
+                str(j.claim.basis),
                 str(j.verdict),
             )
             for j in sorted(self.evidence.judgements, key=lambda j: j.claim.id)
         ]
-        frame = pd.DataFrame(
-            rows, columns=["claim", "what it says", "printed", "found here", "verdict"]
-        )
+        columns = ["claim", "what it says", "printed", "found here", "basis", "verdict"]
         return table(
-            frame, f"{narrate.summary(self.evidence.judgements)} A star marks a headline claim."
+            pd.DataFrame(rows, columns=columns),
+            f"{narrate.summary(self.evidence.judgements)} A star marks a headline claim.",
         )
 
     def provenance(self) -> Table:
@@ -434,6 +448,13 @@ class Chapter:
             f"Claim {claim} has no evidence, and the ledger's `needs` names nothing that is out of"
             f" reach here ({', '.join(claims.OUT_OF_REACH)})."
         )
+
+    def _processors(self, claim: str) -> dict[str, int]:
+        """Of the claim's regimes those that ask for processors, and how many we may use."""
+        known = claims.ledger(self._ledger).get(claim)
+        regimes = known.regimes if known else ()
+        many = self.run.environment["machine"]["cpus"]
+        return {name: many for name in regimes if name.endswith(" processors")}
 
     def _set(self) -> dict[str, str]:
         """What differs from PostgreSQL's defaults, by server."""

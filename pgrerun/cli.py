@@ -377,7 +377,7 @@ def compare(
     """Put two run records side by side: which numbers differ, which verdicts changed, and what may
     explain it.
     """
-    from pgrerun.record import runs
+    from pgrerun.record import runs, verdicts
 
     ours, theirs = runs.load(mine), runs.load(published)
     sides = runs.compare(ours, theirs).rename(columns={"a": mine, "b": published}).reset_index()
@@ -391,7 +391,7 @@ def compare(
             " the same thing and not put side by side."
         )
     changed = (
-        runs.verdict_changes(ours, theirs)
+        runs.verdict_changes(ours, theirs, verdicts.word)
         .drop(columns="environment")
         .rename(columns={"a": mine, "b": published})
     )

@@ -3,9 +3,9 @@ built.
 
 Directives, each without arguments: `headline`, `then-and-now`, `scoreboard`, `disagreements`,
 `your-run`. The records lie beside the executed chapters (see `pgrerun/site/book.py`); the words and
-pictures come from `pgrerun.site.scoreboard`. Every sentence with a verdict in a chapter becomes a
-place that the scoreboard links to, and each chapter ends with what it was made from and what can be
-downloaded.
+pictures come from `pgrerun.site.scoreboard`. Every sentence with a verdict in a chapter is folded
+below one line, which the scoreboard links to, and each chapter ends with what it was made from and
+what can be downloaded.
 """
 
 import re
@@ -18,7 +18,7 @@ from docutils.parsers.rst import Directive
 from pgrerun.record import claims
 from pgrerun.site import executed_pages, scoreboard
 
-_JUDGED = re.compile(r"; ([a-z]+-\d{3})\) says: ")  # as `narrate.judgement` writes it
+_JUDGED = re.compile(r"; ([a-z]+-\d{3})\): ")  # as `narrate.judgement` writes it
 
 
 class computed(nodes.General, nodes.Element):
@@ -35,7 +35,7 @@ def setup(app):
     for name in PAGES:
         app.add_directive(name, Computed)
     app.connect("builder-inited", read_records)
-    app.connect("doctree-read", name_verdicts)
+    app.connect("doctree-read", fold_verdicts)
     app.connect("doctree-resolved", fill)
     app.connect("doctree-resolved", add_record)
     app.connect("build-finished", write_archives)
@@ -48,12 +48,19 @@ def read_records(app) -> None:
     app.env.verdict_pages = {}
 
 
-def name_verdicts(app, doctree) -> None:
-    """Give each sentence with a verdict its claim's id as an anchor."""
-    for sentence in doctree.findall(nodes.paragraph):
-        if (found := _JUDGED.search(sentence.astext())) and found.group(1) in claims.ledger():
-            sentence["ids"].append(found.group(1))
-            app.env.verdict_pages[found.group(1)] = app.env.docname
+def fold_verdicts(app, doctree) -> None:
+    """Put each sentence with a verdict below its line, whose anchor is the claim's id."""
+    docname = app.env.docname
+    record = app.env.run_records.get(docname.removeprefix("results/"))
+    judged = scoreboard.judgements({docname: record} if record else {})
+    board = app.builder.get_relative_uri(docname, "scoreboard")
+    for sentence in list(doctree.findall(nodes.paragraph)):
+        found = _JUDGED.search(sentence.astext())
+        if found and found.group(1) in judged:
+            begin, end = scoreboard.verdict_line(judged[found.group(1)], board)
+            framed = [nodes.raw("", text, format="html") for text in (begin, end)]
+            sentence.replace_self([framed[0], sentence.deepcopy(), framed[1]])
+            app.env.verdict_pages[found.group(1)] = docname
 
 
 def fill(app, doctree, docname) -> None:

@@ -77,7 +77,7 @@ def test_the_scoreboard_has_every_claim_and_leads_to_its_verdict(toy_site):
             row["id"] if row["id"] in found else ""
         )
         if anchor:
-            assert f"; {anchor}) says" in chapter.find(id=anchor).get_text()
+            assert f"; {anchor}):" in chapter.find(id=anchor).get_text()
     assert [src for src in scripts(toy_site, "scoreboard.html") if "scoreboard.js" in src]
     assert not [src for src in scripts(toy_site, "index.html") if "scoreboard.js" in src]
 
@@ -90,7 +90,8 @@ def test_the_front_page_has_the_tally_and_one_chart(toy_site):
     assert sum(numbers.values()) == len(claims.ledger()) and numbers["not testable here"] == 1
     (chart,) = page.select("script.vl-spec")
     rows = next(iter(json.loads(chart.string)["datasets"].values()))
-    assert [(row["kind"], row["value"]) for row in rows] == [("printed", 2.0), ("measured", 1.4)]
+    both = [("printed", toy_chapter.RATIO.printed), ("measured", 1.4)]
+    assert [(row["kind"], row["value"]) for row in rows] == both
 
 
 def test_the_disagreements_of_all_chapters_are_listed(toy_site):
