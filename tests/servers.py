@@ -11,6 +11,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from pgrerun.chapter import Chapter
+from pgrerun.errors import CannotMeasure
 from pgrerun.lab.server import Cluster
 from pgrerun.parameters import chapter_parameters
 
@@ -38,6 +39,19 @@ def admit(server: Cluster, *lines: str) -> None:
         connection.execute("SELECT pg_reload_conf()")
     while loaded() == before:
         time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def unless_disturbed() -> Iterator[None]:
+    """A block that measures times; skipped, with the reason, if each came out as one that can't
+    be, which a busy machine may do.
+    """
+    try:
+        yield
+    except CannotMeasure as reason:
+        if reason.capability != "undisturbed measurements":
+            raise
+        pytest.skip(str(reason))
 
 
 @contextlib.contextmanager

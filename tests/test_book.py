@@ -146,7 +146,7 @@ def test_a_run_is_executed_gated_and_stamped(book, gates):
     state = book.state("toy")
     assert state.reasons == []
     assert state.given == {"pairs": 9}
-    assert 0 < state.seconds < 60  # measured, no longer the estimate
+    assert 0 < state.seconds != 60  # measured, no longer the estimate
     assert list((book.build / "running").iterdir()) == []
 
 
@@ -463,14 +463,14 @@ def test_a_stopped_run_leaves_nothing_behind(book, tmp_path, signals):
     running = subprocess.Popen(
         command(book, "run", "toy"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 300
     while not (marker.exists() and marker.read_text()) and time.monotonic() < deadline:
         time.sleep(0.1)
     time.sleep(0.5)
     for number in signals:
         running.send_signal(number)
         time.sleep(0.3)
-    _, words = running.communicate(timeout=40)
+    _, words = running.communicate(timeout=300)
     assert running.returncode == 130, words
     assert "Traceback" not in words and "Task" not in words, words
     assert "carries on from there" in words
@@ -488,9 +488,9 @@ def test_a_run_that_is_stopped_while_its_kernel_starts_says_no_more_than_that(bo
     time.sleep(seconds)
     started = psutil.Process(running.pid).children(recursive=True)
     running.send_signal(signal.SIGINT)
-    _, words = running.communicate(timeout=40)
+    _, words = running.communicate(timeout=300)
     assert running.returncode in (0, 130) and "Traceback" not in words, words
-    assert not any(process.is_running() for process in started)
+    assert psutil.wait_procs(started, timeout=120)[1] == []
 
 
 def test_a_stopped_run_leaves_no_postgresql_behind(book, tmp_path):
@@ -508,12 +508,12 @@ os.rename({str(marker) + ".new"!r}, {str(marker)!r})
         book.notebook("toy"),
     )
     running = subprocess.Popen(command(book, "run", "toy"), stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not marker.exists() and time.monotonic() < deadline:
         time.sleep(0.1)
     time.sleep(0.5)
     running.send_signal(signal.SIGINT)
-    _, words = running.communicate(timeout=40)
+    _, words = running.communicate(timeout=300)
     directory, *pids = marker.read_text().split()
     assert running.returncode == 130, words
     assert "Traceback" not in words

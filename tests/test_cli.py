@@ -18,7 +18,7 @@ from pgrerun.site.book import Book
 def pgrerun(*words):
     """The command in a process of its own."""
     return subprocess.run(
-        [sys.executable, "-m", "pgrerun.cli", *words], capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "pgrerun.cli", *words], capture_output=True, text=True, timeout=300
     )
 
 
@@ -205,7 +205,7 @@ def test_a_terminal_that_knows_no_more_than_ascii_is_enough(tmp_path):
         [sys.executable, "-m", "pgrerun", "parameters", "tp1"],
         capture_output=True,
         env=environment,
-        timeout=60,
+        timeout=300,
     )
     assert done.returncode == 0 and b"branches" in done.stdout and b"Traceback" not in done.stderr
 

@@ -335,7 +335,7 @@ def test_only_nested_loops_join_by_less_than(chapter):
 def test_a_nested_loop_is_ended_at_the_limit(chapter):
     with variants.session(chapter.server) as connection:
         assert math.isnan(joins.limited(connection, "SELECT pg_sleep(5)::text AS slept", 0.05))
-        assert joins.limited(connection, "SELECT 1 AS one", 5) < 5
+        assert joins.limited(connection, "SELECT 1 AS one", 3600) > 0
         assert connection.execute("SHOW statement_timeout").fetchone()[0] == "0"
 
 

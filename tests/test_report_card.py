@@ -182,35 +182,36 @@ def no_alarm_is_left():
 
 
 def test_a_statement_is_cancelled_on_the_server_when_time_is_up(guest, owner):
-    watchdog, clock = Watchdog(0.5), time.monotonic()
-    with pytest.raises(TimeIsUp), watchdog.watching(), guest.connect() as connection:
-        connection.execute("SELECT pg_sleep(30)")
-    assert time.monotonic() - clock < 20
+    with pytest.raises(TimeIsUp), Watchdog(0.5).watching(), guest.connect() as connection:
+        connection.execute("SELECT pg_sleep(36000)")  # nobody waits for its end
     with owner.connect() as connection:
         running = (
             "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE"
-            " '%pg_sleep(30)%' AND pid <> pg_backend_pid()"
+            " '%pg_sleep(36000)%' AND pid <> pg_backend_pid()"
         )
-        assert connection.execute(running).fetchone() == (0,)
+        while connection.execute(running).fetchone() != (0,):
+            time.sleep(0.05)
 
 
 def test_a_tool_is_ended_when_time_is_up(guest):
     with pytest.raises(TimeIsUp), Watchdog(0.5).watching():
-        guest.tool("pgbench", "-n", "-T", 30, "-f", "-", input="SELECT 1;\n")
+        guest.tool("pgbench", "-n", "-T", 36000, "-f", "-", input="SELECT 1;\n")
     left = psutil.wait_procs(
-        [p for p in psutil.Process().children() if "pgbench" in p.name()], timeout=20
+        [p for p in psutil.Process().children() if "pgbench" in p.name()], timeout=120
     )[1]
     assert not left
 
 
-def test_measuring_ends_before_the_section_does_so_that_it_can_tell():
-    watchdog = Watchdog(1.0)
+def test_measuring_ends_before_the_section_does_so_that_it_can_tell(monkeypatch):
+    monkeypatch.setattr(Watchdog, "measurable", 0.5)  # seconds; all the rest is for telling
+    watchdog = Watchdog(600)
     with watchdog.watching():
         with watchdog.measuring():
-            time.sleep(30)
+            time.sleep(36000)
         told = "what was finished"
     assert watchdog.ended and told
-    quick = Watchdog(5)
+    monkeypatch.undo()
+    quick = Watchdog(600)
     with quick.watching(), quick.measuring():
         pass
     assert not quick.ended
@@ -220,8 +221,8 @@ def test_telling_has_a_limit_as_well():
     watchdog = Watchdog(0.5)
     with pytest.raises(TimeIsUp), watchdog.watching():
         with watchdog.measuring():
-            time.sleep(30)
-        time.sleep(30)
+            time.sleep(36000)
+        time.sleep(36000)
 
 
 def test_only_complete_blocks_count_when_an_experiment_was_ended(guest):
@@ -278,7 +279,7 @@ def finished(visit):
 def endless(visit):
     """Never ends."""
     with visit.server.connect() as connection:
-        connection.execute("SELECT pg_sleep(600)")
+        connection.execute("SELECT pg_sleep(36000)")
 
 
 def forbidden(visit):
@@ -304,10 +305,9 @@ def test_a_section_that_hangs_or_is_refused_loses_nothing_of_the_others(
     owner, tmp_path, only, monkeypatch
 ):
     monkeypatch.setenv("PGPASSWORD", SECRET)
-    before, clock = everything(owner), time.monotonic()
+    before = everything(owner)
     only(finished, endless, forbidden)
-    out = report_card.write(url_of(owner, "guest"), "theirs", 0.2, tmp_path / "card.html")
-    assert time.monotonic() - clock < 100
+    out = report_card.write(url_of(owner, "guest"), "theirs", 0.5, tmp_path / "card.html")
     text = out.read_text()
     assert text.count("Something was found.") == 2  # in the summary and in its section
     assert "was over before there was anything to tell" in text and "permission denied" in text
@@ -392,7 +392,7 @@ def test_a_whole_card_of_an_ordinary_user(owner, tmp_path, monkeypatch):
     monkeypatch.setattr(idle, "SETTLE", 0.2)
     monkeypatch.setenv("PGPASSWORD", SECRET)
     before = everything(owner)
-    out = report_card.write(url_of(owner, "guest"), "theirs", 3, tmp_path / "card.html")
+    out = report_card.write(url_of(owner, "guest"), "theirs", 60, tmp_path / "card.html")
     text = out.read_text()
     assert everything(owner) == before
     assert SECRET not in text

@@ -153,7 +153,7 @@ def test_kill_in_the_middle_of_writing_loses_only_that_line(folder):
         os.write = torn
         observe(2)
     """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], timeout=60)
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], timeout=300)
     assert done.returncode == -signal.SIGKILL
     journal = folder / "mine" / "tp1.partial" / runs.JOURNAL
     assert not journal.read_bytes().endswith(b"\n")
@@ -187,7 +187,7 @@ def test_a_full_disk_is_reported_and_what_was_finished_stays(folder):
         preexec_fn=lambda: limited(2000),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     block, kept, message = done.stdout.split(" ", 2)

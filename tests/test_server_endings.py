@@ -32,7 +32,7 @@ print(os.getpid(), *server.pids(), flush=True)
 sys.stdin.readline()
 {after}
 """
-SLEEP = "print('asleep', flush=True); time.sleep(60)"
+SLEEP = "print('asleep', flush=True); time.sleep(3600)"
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 
@@ -124,7 +124,7 @@ class Owner:
 
     def finish(self) -> tuple[int, str]:
         """Wait for its end: exit status and what it wrote to stderr."""
-        _, errors = self.process.communicate(timeout=30)
+        _, errors = self.process.communicate(timeout=300)
         return self.process.returncode, errors
 
     def left(self) -> list:
@@ -133,7 +133,7 @@ class Owner:
         return alive + list(self.place.iterdir())
 
 
-def wait_until_nothing_is_left(owner: Owner, seconds=15):
+def wait_until_nothing_is_left(owner: Owner, seconds=120):
     deadline = time.monotonic() + seconds
     while owner.left() and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -185,7 +185,9 @@ def test_nothing_is_left_after(owners, ending):
 
 
 def test_a_port_is_closed_when_its_owner_is_killed_in_the_block(base):
-    block = "block = server.listening(); print(block.__enter__().port, flush=True); time.sleep(60)"
+    block = (
+        "block = server.listening(); print(block.__enter__().port, flush=True); time.sleep(3600)"
+    )
     owner = Owner(base, after=block).ready()
     port = int(owner.go())
     with socket.create_connection(("127.0.0.1", port)):
@@ -400,7 +402,7 @@ def test_a_checkout_in_a_closed_home_works_for_root(base, transportable):
     home.chmod(0o700)
     clusters = base / "clusters"
     clusters.mkdir()
-    after = "print(server.tool('pgbench', '--version').stdout, flush=True); time.sleep(60)"
+    after = "print(server.tool('pgbench', '--version').stdout, flush=True); time.sleep(3600)"
     owner = Owner(clusters, path=home, after=after).ready()
     assert Path(owner.servers[0].exe()).is_relative_to(clusters)
     assert "pgbench (PostgreSQL) 18" in owner.go()

@@ -29,7 +29,7 @@ FLAGS = (
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
     "--remote-debugging-pipe",
 )
-PATIENCE = 20.0  # seconds
+PATIENCE = 120.0  # seconds
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from test_site_browser import quiet
 ROOT = Path(__file__).resolve().parents[2]
 EXTENSIONS = ROOT / "book" / "_ext"
 PAGES = ("laboratory-hot", "laboratory-optimizer")
-BOOT = 90  # seconds, for a server compiled to WebAssembly on a busy machine
+BOOT = 300  # seconds, for a server compiled to WebAssembly on a busy machine
 
 
 @pytest.fixture(scope="module")
