@@ -307,10 +307,12 @@ class Chapter:
     def disk(self, name: str, *variants: str) -> str:
         """On which disk an experiment was measured, or these variants of it, in words.
 
-        Empty for the machine's own.
+        The published run's, where this one has set the experiment aside. Empty for the machine's
+        own.
         """
-        found = self.run.observations(name)
-        if variants:
+        own = self.run.observations(name)
+        found = self.published_run(name) if own.empty else own
+        if variants and len(found):
             found = found[found["variant"].isin(variants)]
         return " and ".join(sorted(set(disks(found)) - {""})) if len(found) else ""
 

@@ -70,7 +70,7 @@ class Disk:
 
     @property
     def words(self) -> str:
-        """How it differs from the machine's own: "disk slowed to 40 requests/s"."""
+        """How it differs from the machine's own: "disk slowed to 40 requests/s". Empty if not."""
         if self.heads:
             return "disk slowed by seeks and rotation"
         times = {"reads": self.read, "writes": self.write, "flushes": self.flush}
@@ -78,4 +78,4 @@ class Disk:
             times = {"requests": self.read}
         rates = [f"{1 / taken:,.4g} {kind}/s" for kind, taken in times.items() if taken]
         place = f" of {self.only.strip('/')}" if self.only else ""
-        return f"disk slowed to {' and '.join(rates)}{place}" if rates else "disk not slowed"
+        return f"disk slowed to {' and '.join(rates)}{place}" if rates else ""

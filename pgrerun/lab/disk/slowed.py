@@ -97,7 +97,7 @@ class Serving:
         return Counts(*kinds)
 
 
-_told: list[set[str]] = []
+_told: list[set[str]] = []  # a set for each `told` that is open
 _serving: list[str] = []
 
 
@@ -159,25 +159,27 @@ class Slowed:
     def serving(self, disk: Disk) -> Iterator[Serving]:
         """Be as slow as `disk` for the length of a block, for whoever was started on it.
 
-        CannotMeasure if nobody was: of those that a `Cluster` started, because the server's
-        programs take no library.
+        CannotMeasure at its end if nobody was by then, as programs that are linked statically take
+        no library.
         """
-        if not self._state["attached"]:
-            raise CannotMeasure(
-                "C compiler", "no server could be started with the library that slows its disk"
-            )
         self.set(disk)
         stretch = Serving(self)
-        for words in _told:
-            words.add(disk.words)
-        _serving.append(disk.words)
+        words = [disk.words] if disk.words else []  # one at full speed is the machine's own
+        for telling in _told:
+            telling.update(words)
+        _serving.extend(words)
         self._state["serving"] = 1
         try:
             yield stretch
         finally:
             self._state["serving"] = 0
             stretch.end()
-            _serving.remove(disk.words)
+            for word in words:
+                _serving.remove(word)
+        if not self._state["attached"]:
+            raise CannotMeasure(
+                "C compiler", "no program could be started with the library that slows its disk"
+            )
 
     def set(self, disk: Disk) -> None:
         """Be idle as `disk`, with no draw made and no file placed. ValueError while it serves."""
