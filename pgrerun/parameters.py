@@ -234,6 +234,14 @@ def chapter_parameters(
     raise ParameterError(f"Chapter {chapter}: {'; '.join(faults)}. Nothing was started.") from None
 
 
+def recorded(given: ChapterParameters) -> dict[str, Any]:
+    """The values as a run record keeps them: a server's URL only where the reader wants it kept."""
+    values = given.model_dump()
+    if given.server and not passwords.keeps_address():
+        values["server"] = passwords.LEFT_OUT
+    return values
+
+
 def from_namespace(chapter: str, namespace: Mapping[str, Any]) -> ChapterParameters:
     """The parameters of a chapter, out of its notebook's globals.
 

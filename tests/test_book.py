@@ -624,6 +624,18 @@ def test_a_run_leaves_its_page_in_its_record_and_its_record_beside_its_page(reco
     assert runs.load(recording.record("toy")).name == "mine"  # the book's page is still that run's
 
 
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("server", ["postgresql://me@db.example/bench", "host='db.example'"])
+def test_a_page_says_where_somebodys_server_is_only_if_asked_to(recording, server, keep):
+    toy = notebook(RECORDING, "print('at', server)", tags=["nbval-ignore-output"])
+    nbformat.write(toy, recording.notebook("toy"))
+    page = recording.run(recording.state("toy", {"server": server}), keep_address=keep)
+    kept = recording.data / "runs" / "ci" / "toy" / executed_pages.PAGE
+    assert {"db.example" in file.read_text() for file in (page, kept)} == {keep}
+    assert nbformat.read(kept, as_version=4).cells[-1].outputs[0].text.startswith("at ")
+    assert recording.state("toy").reasons == []
+
+
 def recorded(book, name):
     """As if the toy had been run under this name, without the seconds that costs."""
     with runs.Run.open(name, "toy", key="k", environment={}) as run:

@@ -24,7 +24,7 @@ from pgrerun.chapters.tp1.experiments import throughput
 from pgrerun.errors import BookError, CannotMeasure, ServerError
 from pgrerun.lab.disk import Disk
 from pgrerun.lab.experiment import Variant
-from pgrerun.lab.server import Borrowed
+from pgrerun.lab.server import Borrowed, passwords
 from pgrerun.page import charts, narrate
 from pgrerun.parameters import chapter_parameters
 from pgrerun.record import claims, runs
@@ -151,6 +151,47 @@ def test_a_borrowed_server_is_left_as_found_and_its_limits_are_told(
         if "data" in o
     ]
     assert any("was set aside" in words for words in told)
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_record_says_where_somebodys_server_is_only_if_the_reader_wants_it(
+    kept, borrowed_url, records, monkeypatch
+):
+    monkeypatch.setenv(passwords.KEEP_ADDRESS, "1" if kept else "")
+    url = borrowed_url.replace("postgres@/postgres", "who_asks@/where_it_is")
+    with psycopg.connect(borrowed_url, autocommit=True) as owner:
+        owner.execute("CREATE ROLE who_asks LOGIN")
+        owner.execute("CREATE DATABASE where_it_is OWNER who_asks")
+        try:
+            words = everything_said_of(url, monkeypatch) + "".join(
+                path.read_text() for path in (records / "ci" / "tp1").glob("*.json")
+            )
+        finally:
+            owner.execute("DROP DATABASE where_it_is")
+            owner.execute("DROP ROLE who_asks")
+    host = psycopg.conninfo.conninfo_to_dict(url)["host"]
+    assert {word in words for word in (host, "who_asks", "where_it_is")} == {kept}
+    assert (passwords.LEFT_OUT in words) is not kept
+
+
+def everything_said_of(url: str, monkeypatch) -> str:
+    """What a chapter on this server shows, which can do nothing there; its record is finished."""
+    shown = []
+    monkeypatch.setattr("pgrerun.chapter.display", lambda said, metadata=None: shown.append(said))
+    chapter = Chapter("tp1", chapter_parameters("tp1", {"server": url}))
+    claimed = [claim.id for claim in claims.ledger().values() if claim.chapter == "tp1"]
+    lacking = [
+        missing
+        for capability in ("superuser", "checkpoint", "restart", "contrib:nothing")
+        if (missing := pytest.raises(CannotMeasure, chapter.server.require, capability).value)
+    ]
+    lacking.append(pytest.raises(CannotMeasure, chapter.cluster).value)
+    for number, claim in enumerate(claimed):
+        chapter.set_aside(lacking[number % len(lacking)], [claim])
+        chapter.judge(claim, True)
+    shown += [chapter.provenance()._repr_html_(), chapter.verdicts()._repr_html_()]
+    chapter.close()
+    return "".join(map(str, shown))
 
 
 RUN = """

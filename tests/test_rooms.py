@@ -18,15 +18,16 @@ EVERYWHERE = {"errors", "progress", "stopping"}
 # name stands in FLOORS is a floor: its modules and packages are rooms of their own.
 FLOORS = ("lab", "record", "page", "site")
 LAB: dict[str, set[str]] = {
-    "lab.server": set(),
+    "lab.sent": set(),
+    "lab.server": {"lab.sent"},
     "lab.disk": {"lab.server"},
-    "lab.statements": set(),
+    "lab.statements": {"lab.sent"},
     "lab.quel": set(),
     "lab.ingres": {"lab.quel"},
     "lab.models": set(),
     "lab.relations": {"lab.server"},
-    "lab.instruments": {"lab.server"},
-    "lab.experiment": {"lab.server", "lab.instruments", "lab.disk"},
+    "lab.instruments": {"lab.sent", "lab.server"},
+    "lab.experiment": {"lab.sent", "lab.server", "lab.instruments", "lab.disk"},
 }
 RECORD: dict[str, set[str]] = {
     "record.statistics": set(),
@@ -85,7 +86,7 @@ HOMES = {
     "sqlparse": {"lab.statements"},
     "duckdb": {"lab.relations", "lab.ingres", "record.runs", "record.reader"},
     "psycopg": {
-        *("lab.server", "lab.statements", "lab.relations", "lab.instruments"),
+        *("lab.sent", "lab.server", "lab.statements", "lab.relations", "lab.instruments"),
         *("parameters", "chapters", "report_card"),
     },
     "papermill": {"site.execution"},

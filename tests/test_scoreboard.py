@@ -413,3 +413,40 @@ def test_a_verdict_is_one_line_with_word_number_print_and_basis():
     assert page.select_one("div > a")["href"] == f"../scoreboard.html#{RATIO.id}"
     begin, _ = scoreboard.verdict_line(FOUND[BUG.id], "../scoreboard.html")
     assert "in print" not in begin and "not testable here" in begin
+
+
+# ---- what was found, first
+
+
+def test_findings_are_decided_scored_and_headlines_come_first():
+    def judged(id, size, found, **more):
+        claim = planted(id, Predicate.RATIO, size).model_copy(update={"headline": False} | more)
+        return id, verdicts.judge(claim, Interval(found, 0.98 * found, 1.02 * found, 7))
+
+    found = dict(
+        [
+            judged(IDS[0], 2.0, 2.0),
+            judged(IDS[1], 2.0, 0.5),
+            judged(IDS[2], 2.0, 1.6),
+            judged(IDS[3], 2.0, 1.3),
+            judged(IDS[4], 2.0, 2.0, headline=True),
+            judged(IDS[5], 2.0, 0.5, basis=Basis.BY_DESIGN),
+        ]
+    )
+    found[IDS[6]] = verdicts.set_aside(LEDGER[IDS[6]], "perf", "there is none")
+    order = [j.claim.id for j in scoreboard.findings(found, most=9, of_a_chapter=9)]
+    assert order == [IDS[4], IDS[1], IDS[3], IDS[2], IDS[0]]
+    assert len(scoreboard.findings(found, most=9, of_a_chapter=2)) == 2
+    assert len(scoreboard.findings(found, most=3, of_a_chapter=9)) == 3
+
+
+def test_a_chapter_opens_with_what_was_found_also_if_that_is_nothing():
+    page = BeautifulSoup(scoreboard.what_we_found(FOUND), "html.parser")
+    lines = {line.a["href"]: line for line in page.select("ul.findings > li")}
+    assert set(lines) == {f"#{RATIO.id}", f"#{FACTS.id}"}
+    line = lines[f"#{RATIO.id}"]
+    assert "1.20 [1.10, 1.30] in print 2" in line.get_text() and line.svg
+    assert "Of 4 claims that a server can answer" in page.get_text()
+    nothing = {BUG.id: FOUND[BUG.id]}
+    page = BeautifulSoup(scoreboard.what_we_found(nothing), "html.parser")
+    assert not page.select("li") and "1 is not testable here" in page.get_text()

@@ -244,7 +244,7 @@ def test_a_password_comes_by_libpqs_own_ways_and_is_said_nowhere(owner, tmp_path
             guest.tool("psql", "-c", f"SELECT nonsense -- {SECRET}")
         said.append(str(caught.value))
         assert not [text for text in said if SECRET in text]
-        assert "guests" in guest.name
+        assert "guests" in guest.address and "guest" not in guest.name
 
 
 @pytest.mark.parametrize(
@@ -418,7 +418,9 @@ def test_another_hosts_path_isnt_taken_for_the_servers(owner, url):
 
 def test_the_shared_fixture_is_somebodys_server(borrowed_url):
     with open_server(borrowed_url) as guest, guest.connect() as connection:
-        assert isinstance(connection, psycopg.Connection) and guest.name.startswith("PostgreSQL 18")
+        assert isinstance(connection, psycopg.Connection) and guest.address.startswith(
+            "PostgreSQL 18"
+        )
 
 
 def test_its_full_disk_is_its_owners_to_mend(url):

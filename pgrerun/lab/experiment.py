@@ -16,6 +16,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -24,7 +25,7 @@ import numpy as np
 import pandas as pd
 
 from pgrerun.errors import CannotMeasure, ParameterError, RerunError
-from pgrerun.lab import disk
+from pgrerun.lab import disk, sent
 from pgrerun.lab.instruments import machine
 from pgrerun.progress import track
 
@@ -137,9 +138,10 @@ def interleave(
     measuring = _Measuring(
         run, experiment, units, positive, warmup, answer, answers, server, budget
     )
-    for block, variant in track(todo, experiment):
-        if block.index not in left_out and not measuring.store(block, variant):
-            left_out.add(block.index)
+    with sent.unrecorded() if warmup else nullcontext():
+        for block, variant in track(todo, experiment):
+            if block.index not in left_out and not measuring.store(block, variant):
+                left_out.add(block.index)
     if left_out.issuperset(range(pairs)):
         raise CannotMeasure(
             "undisturbed measurements",

@@ -13,6 +13,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import pandas as pd
 
@@ -456,6 +457,20 @@ def evidence(j: Judgement) -> str:
     }
     how = " (simulated)" if all(value.simulated for value in values.values()) else ""
     return ", ".join(f"{name} {interval(value)}".strip() for name, value in values.items()) + how
+
+
+def run(account: Mapping[str, Any]) -> Sentence:
+    """What an experiment sent in its untimed pass, counted; `account` as a run record keeps it."""
+    statements = account["statements"]
+    distinct = len(statements) + account["left_out"]
+    sent = sum(times for _, times in statements)
+    said = f"{count(distinct, 'distinct statement')}, sent {count(sent, 'time')}"
+    loads = [
+        f"pgbench with {count(load['clients'], 'client')}, protocol {load['protocol']},"
+        f" {load['length']}"
+        for load in account["loads"]
+    ]
+    return Sentence(f"What was run: {'; '.join([said, *dict.fromkeys(loads)])}.")
 
 
 def set_aside(name: str, reason: CannotMeasure) -> Sentence:

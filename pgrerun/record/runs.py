@@ -491,6 +491,9 @@ class Run:
         if self._journal < 0:
             return self._final
         building = None
+        # Nobody else writes this record now: such folders are what killed runs were building.
+        for left in self._folder.parent.glob(f".{self.chapter}.{'?' * 8}"):
+            shutil.rmtree(left, ignore_errors=True)
         try:
             building = Path(tempfile.mkdtemp(prefix=f".{self.chapter}.", dir=self._folder.parent))
             building.chmod(0o755)  # mkdtemp's is private; records are for reading
@@ -808,13 +811,20 @@ def environment_differences(a: Record | str | Path, b: Record | str | Path) -> p
         (chapter, entry, left.get(entry, ""), right.get(entry, ""))
         for chapter in a.chapters
         if chapter in b.environments
-        for left, right in [(_flat(a.environments[chapter]), _flat(b.environments[chapter]))]
+        for left, right in [
+            (_flat(_surroundings(a, chapter)), _flat(_surroundings(b, chapter))),
+        ]
         for entry in sorted(left.keys() | right.keys())
         if left.get(entry) != right.get(entry)
     ]
     return pd.DataFrame(rows, columns=["chapter", "entry", "a", "b"]).set_index(
         ["chapter", "entry"]
     )
+
+
+def _surroundings(record: Record, chapter: str) -> dict[str, Any]:
+    """The environment without the account of what experiments sent, which is no circumstance."""
+    return {key: value for key, value in record.environments[chapter].items() if key != "sent"}
 
 
 def verdict_changes(

@@ -47,7 +47,7 @@ def described(guest: Borrowed) -> dict[str, str]:
             name: connection.execute("SELECT current_setting(%s, true)", [name]).fetchone()[0]
             for name in SETTINGS
         }
-    return {"server": guest.name} | {
+    return {"server": guest.address} | {
         name: value for name, value in values.items() if value is not None
     }
 

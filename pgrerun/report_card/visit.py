@@ -2,14 +2,12 @@
 and without other servers.
 """
 
-from pathlib import Path
-from tempfile import TemporaryDirectory
-
 import pandas as pd
 
 from pgrerun.chapter import Chapter, wide
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.server import Borrowed
+from pgrerun.lab.server.private import PrivateDirectory, base_directory
 from pgrerun.parameters import chapter_parameters
 from pgrerun.report_card.limits import Watchdog
 
@@ -34,14 +32,14 @@ class Visit(Chapter):
     """
 
     def __init__(self, name: str, guest: Borrowed, schema: str, watchdog: Watchdog):
-        self._folder = TemporaryDirectory(prefix="pgrerun-card-")
+        self._folder = PrivateDirectory(base_directory())
         self._variants: dict[str, list[str]] = {}
         self.schema, self.watchdog = schema, watchdog
         super().__init__(
             name,
             chapter_parameters(name, PARAMETERS[name]),
             guest=guest,
-            records=Path(self._folder.name),
+            records=self._folder.path,
         )
 
     def compare(self, name, variants, units, pairs=0, warmup=1):
@@ -76,4 +74,4 @@ class Visit(Chapter):
     def close(self) -> None:
         """Throw the record away; the server is its opener's."""
         self.run.close()
-        self._folder.cleanup()
+        self._folder.close()

@@ -27,6 +27,8 @@ from typing import Any
 import nbformat
 
 from pgrerun.errors import BookError, ParameterError, RerunError
+from pgrerun.lab.server import passwords
+from pgrerun.lab.server.private import PrivateDirectory, base_directory
 from pgrerun.parameters import (
     ChapterParameters,
     chapter_parameters,
@@ -45,7 +47,8 @@ RUN_NAME = (  # the kernel finds the name of the run record here, where the read
 PUBLISHED = "published"  # as `runs.PUBLISHED`, whose module takes long to import
 
 _INJECTED = "injected-parameters"
-_HIDDEN = "remove-input"  # jupyter-book's tag
+_HIDDEN = "remove-input"  # jupyter-book's tags
+_FOLDED, _OUTPUT_FOLDED = "hide-input", "hide-output"
 _NEVER = "never run"
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -145,12 +148,15 @@ class Book:
         seconds = stamp.get("seconds", {}).get(parameters.profile, expected)
         return State(chapter, given, parameters, now, reasons, seconds)
 
-    def run(self, state: State, *, out: Path | None = None, name: str = "") -> Path:
+    def run(
+        self, state: State, *, out: Path | None = None, name: str = "", keep_address: bool = False
+    ) -> Path:
         """Execute a chapter and return the executed notebook's path.
 
         It lands in book/results with its stamp, or only at `out`. What fails, is
         stopped, or doesn't pass the gate replaces nothing; a failed copy stays
-        under _build/failed, where it can't be published.
+        under _build/failed, where it can't be published. Where somebody's server is stands in it
+        and in its record only if `keep_address` says so, or the environment (passwords.py).
         """
         from pgrerun.site.execution import execute
 
@@ -159,7 +165,9 @@ class Book:
             _require_writable(out)
         running = self.build / "running" / f"{chapter}.ipynb"
         environment = {RUN_NAME: name} if name else {}
-        with self._alone():
+        keep_address = keep_address or passwords.keeps_address()
+        environment |= {passwords.KEEP_ADDRESS: "1"} if keep_address else {}
+        with self._alone() as scratch:
             started = time.monotonic()
             try:
                 executed = execute(
@@ -167,9 +175,12 @@ class Book:
                     running,
                     state.parameters.model_dump(),
                     title=chapter,
+                    scratch=scratch,
                     environment=environment,
                 )
                 seconds = time.monotonic() - started
+                if not keep_address:
+                    executed = _without_address(executed, state.parameters.server)
                 _write(_presentable(executed), running)
                 self._gate(chapter, running)
             except RerunError as error:
@@ -246,9 +257,9 @@ class Book:
 
         source = self.notebook(chapter)
         running = self.build / "running" / f"{chapter}.ipynb"
-        with self._alone():
+        with self._alone() as scratch:
             try:
-                execute(source, running, {}, title=chapter)
+                execute(source, running, {}, title=chapter, scratch=scratch)
                 # papermill adds to the notebook's metadata; the committed one keeps its own.
                 executed = nbformat.read(running, as_version=4)
                 _write(committed(executed), source)
@@ -318,8 +329,11 @@ class Book:
         return error
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Two runs at once would measure each other."""
+    def _alone(self) -> Iterator[Path]:
+        """Refuse a second run, as two at once would measure each other; a folder for this one.
+
+        What is in the folder goes also if this process is killed, at once or with the next run.
+        """
         self.build.mkdir(parents=True, exist_ok=True)
         with open(self.build / "lock", "w") as lock:
             try:
@@ -329,7 +343,8 @@ class Book:
                     "Another run of this checkout is under way, and two at once would measure each"
                     " other. Wait for it to end or stop it with Ctrl-C there."
                 ) from None
-            yield
+            with PrivateDirectory(base_directory()) as scratch:
+                yield scratch.path
 
     # ---- the site
 
@@ -496,7 +511,9 @@ class Book:
             return _told_by_record(source, record)
         page = executed_pages.redrawn(page)
         _show_what_was_given(page)
-        return _transplanted(source, page) if same else page
+        page = _transplanted(source, page) if same else page
+        _fold(page)
+        return page
 
     def _site_inputs(self, run: str = "") -> dict[str, str]:
         extensions = [
@@ -596,10 +613,22 @@ def _presentable(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
         if _is_injected(cell):
             cell.id = _INJECTED
     _show_what_was_given(notebook)
+    _fold(notebook)
     # Paths of this machine are nobody's business.
     for key in ("input_path", "output_path"):
         notebook.metadata.papermill[key] = Path(notebook.metadata.papermill[key]).name
     return notebook
+
+
+def _without_address(notebook: nbformat.NotebookNode, server: str) -> nbformat.NotebookNode:
+    """The notebook with something else in the place of a server's URL, wherever it stands."""
+    if not server:
+        return notebook
+    text = nbformat.writes(notebook)
+    # as JSON has it, and as Python and then JSON have it
+    for quoted in (json.dumps(json.dumps(server)[1:-1])[1:-1], json.dumps(server)[1:-1]):
+        text = text.replace(quoted, passwords.LEFT_OUT)
+    return nbformat.reads(text, as_version=4)
 
 
 def _show_what_was_given(notebook: nbformat.NotebookNode) -> None:
@@ -616,6 +645,34 @@ def _show_what_was_given(notebook: nbformat.NotebookNode) -> None:
                 standing.get(name) != value for name, value in _assigned(cell.source).items()
             )
             cell.metadata.tags = [tag for tag in tags if tag != _HIDDEN] + [_HIDDEN] * (not changes)
+
+
+def _fold(notebook: nbformat.NotebookNode) -> None:
+    """Fold on the page the code of cells that only draw, judge or say, and the provenance."""
+    for cell in notebook.cells:
+        called = _called(cell.source) if cell.cell_type == "code" else []
+        if called and set(called) <= _TELLING:
+            tags = [tag for tag in cell.metadata.get("tags", []) if tag not in _FOLDING]
+            last = [_OUTPUT_FOLDED] if "chapter.provenance" in called else []
+            cell.metadata.tags = [*tags, _FOLDED, *last]
+
+
+_FOLDING = {_FOLDED, _OUTPUT_FOLDED}
+_TELLING = {f"chapter.{name}" for name in ("show", "judge", "verdicts", "close", "provenance")}
+
+
+def _called(source: str) -> list[str]:
+    """What a cell calls, if it consists of nothing but calls; else nothing."""
+    try:
+        statements = ast.parse(source).body
+    except SyntaxError:  # a magic
+        return []
+    calls = [
+        ast.unparse(one.value.func)
+        for one in statements
+        if isinstance(one, ast.Expr) and isinstance(one.value, ast.Call)
+    ]
+    return calls if len(calls) == len(statements) else []
 
 
 def _assigned(source: str) -> dict[str, object]:
@@ -649,6 +706,7 @@ def _transplanted(
         i for i, cell in enumerate(told.cells) if "parameters" in cell.metadata.get("tags", [])
     )
     told.cells[place + 1 : place + 1] = injected
+    _fold(told)
     return told
 
 

@@ -97,7 +97,7 @@ def _bundled() -> server.Programs | None:
 
 def _borrowed(address: str) -> Iterator[Finding]:
     with server.open_server(address) as borrowed:
-        yield Finding("PostgreSQL", f"{borrowed.version_text} at {borrowed.name}")
+        yield Finding("PostgreSQL", borrowed.address)
         for capability in (
             *_OF_A_SERVER,
             *(f"contrib:{name}" for name in sorted(_contrib_needed())),

@@ -9,7 +9,6 @@ import asyncio
 import logging
 import os
 import re
-import tempfile
 import threading
 import time
 import warnings
@@ -95,25 +94,26 @@ class _Engine(NBClientEngine):
     """papermill's engine, with a patient shutdown and the kernel's own noise in a file."""
 
     @classmethod
-    def execute_notebook(cls, nb, kernel_name, output_path=None, *, on_cell, kernel_log, **_):
+    def execute_notebook(cls, nb, kernel_name, output_path=None, **ours):
         keeper = _Manager(nb, output_path=output_path, progress_bar=False, autosave_cell_every=0)
         keeper.notebook_start()
         try:
-            cls.execute_managed_notebook(
-                keeper, kernel_name, on_cell=on_cell, kernel_log=kernel_log
-            )
+            cls.execute_managed_notebook(keeper, kernel_name, **ours)
         finally:
             keeper.notebook_complete()
         return keeper.nb
 
     @classmethod
-    def execute_managed_notebook(cls, nb_man, kernel_name, *, on_cell, kernel_log, **_):
+    def execute_managed_notebook(cls, nb_man, kernel_name, *, on_cell, kernel_log, scratch, **_):
+        # Its keys and ports, which jupyter_client would leave in $TMPDIR if this process is killed.
+        connection = str(scratch / "kernel.json")
+        kernel = {"shutdown_wait_time": 2 * _PATIENCE, "connection_file": connection}
         client = _Client(
             nb_man,
             kernel_name=kernel_name,
             timeout=None,
-            startup_timeout=60,
-            config=Config({"KernelManager": {"shutdown_wait_time": 2 * _PATIENCE}}),
+            startup_timeout=600,  # on a machine that does much else
+            config=Config({"KernelManager": kernel}),
             on_cell_start=lambda cell, cell_index: on_cell(nb_man.nb.cells, cell_index),
         )
         try:
@@ -150,25 +150,26 @@ def execute(
     parameters: Mapping[str, Any],
     *,
     title: str,
+    scratch: Path,
     environment: Mapping[str, str] = {},
 ) -> nbformat.NotebookNode:
     """Run `source` in its own folder and return the executed notebook, which is also written to
     `target`.
 
     `parameters` go into a cell of their own (none: the notebook runs as it is);
-    `environment` is added to the kernel's. Raises the chapter's own RerunError
+    `environment` is added to the kernel's; `scratch` is an empty folder for what goes with the
+    run and is of no use after it. Raises the chapter's own RerunError
     where a cell raised one, ChapterFailed for any other exception, BookError for a
     kernel that died, and KeyboardInterrupt after Ctrl-C, SIGTERM or SIGHUP, by then
     without the kernel.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     with (
-        tempfile.TemporaryDirectory(prefix="pgrerun-progress-") as folder,
         open(target.with_suffix(".log"), "w+", encoding="utf-8", errors="replace") as kernel_log,
         _quiet(),
-        _environment({**environment, VARIABLE: str(Path(folder) / "steps")}),
+        _environment({**environment, VARIABLE: str(scratch / "steps")}),
         stoppable("the server to be removed"),
-        _display(title, Steps(Path(folder) / "steps")) as on_cell,
+        _display(title, Steps(scratch / "steps")) as on_cell,
     ):
         try:
             executed = papermill.execute_notebook(
@@ -181,6 +182,7 @@ def execute(
                 cwd=source.parent,
                 on_cell=on_cell,
                 kernel_log=kernel_log,
+                scratch=scratch,
             )
         except PapermillExecutionError as error:
             raise _explained(title, target, error) from None

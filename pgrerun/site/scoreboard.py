@@ -665,6 +665,73 @@ def _spoken(entry: str) -> str:
     return f"{first}: {rest.replace('.', ' ').replace('_', ' ')}" if rest else first
 
 
+# ---- what was found, first
+
+# How much a verdict surprises somebody who has read the document.
+_SURPRISE = {
+    Verdict.REVERSED: 5,
+    Verdict.GONE: 4,
+    Verdict.NOT_REPRODUCED: 4,
+    Verdict.STRONGER: 2,
+    Verdict.WEAKER: 2,
+    Verdict.STILL_THERE: 2,
+    Verdict.HOLDS: 1,
+    Verdict.FIXED: 1,
+}
+
+
+def findings(judged: Judgements, most: int, of_a_chapter: int) -> list[Judgement]:
+    """The verdicts worth telling first, at most so many in all and `of_a_chapter`.
+
+    Only decided ones that are in the score. Headline claims come before others, then those whose
+    verdict surprises more, then those whose effect has moved farther from the printed one.
+    """
+    decided = [j for j in judged.values() if j.claim.scored and j.verdict in _SURPRISE]
+    decided.sort(key=lambda j: (not j.claim.headline, -_SURPRISE[j.verdict], -_moved(j)))
+    told: Counter[str] = Counter()
+    kept = []
+    for j in decided:
+        if len(kept) < most and told[j.claim.chapter] < of_a_chapter:
+            told[j.claim.chapter] += 1
+            kept.append(j)
+    return kept
+
+
+def _moved(j: Judgement) -> float:
+    """How far a measured effect lies from the printed one, as a logarithm of their ratio."""
+    return abs(math.log(j.evidence.estimate / j.claim.printed)) if _measured_ratio(j) else 0.0
+
+
+def finding_list(found: list[Judgement], link: Link) -> str:
+    """Findings as a list: claim, verdict and numbers, a small picture, a link to the place."""
+    items = []
+    for j in found:
+        color, word = COLOURS[str(j.verdict)], str(j.verdict)
+        numbers = _numbers(j)
+        items.append(
+            f'<li style="--verdict:{color}"><p>{html.escape(j.claim.claim)} <span'
+            f' class="chip">{word}</span>{f" {numbers}" if numbers else ""}'
+            f' <a href="{html.escape(link(j.claim))}">{j.claim.id}</a></p>{effect(j)}</li>'
+        )
+    return f'<ul class="findings">{"".join(items)}</ul>'
+
+
+def what_we_found(judged: Judgements) -> str:
+    """The head of a chapter: how its claims fared, and the verdicts worth telling first."""
+    told = findings(judged, most=5, of_a_chapter=5)
+    listed = finding_list(told, lambda claim: f"#{claim.id}") if told else ""
+    said = f"<p>{html.escape(narrate.summary(judged.values()))}</p>"
+    return f'<div class="what-we-found"><p class="heading">What we found</p>{listed}{said}</div>'
+
+
+def _numbers(j: Judgement) -> str:
+    """What was found beside what is printed."""
+    found = narrate.evidence(j) if j.evidence is not None else ""
+    sizes = [f"{part} {narrate.size(size)}".strip() for part, size in j.claim.sizes.items()]
+    print_ = f" in print {html.escape(', '.join(sizes))}" if sizes and found else ""
+    return f"<b>{html.escape(found)}</b>{print_}" if found else ""
+
+
 # ---- a verdict in its chapter
 
 
@@ -674,14 +741,10 @@ def verdict_line(j: Judgement, board: str) -> tuple[str, str]:
     `board` is the scoreboard's address. The line has word, claim, number beside print, and basis.
     """
     claim, name = j.claim, str(j.verdict)
-    found = narrate.evidence(j) if j.evidence is not None else ""
-    sizes = ", ".join(f"{part} {narrate.size(size)}".strip() for part, size in claim.sizes.items())
-    numbers = f"<b>{html.escape(found)}</b>" if found else ""
-    numbers += f" in print {html.escape(sizes)}" if sizes and found else ""
     begin = (
         f'<div class="verdict-line" id="{claim.id}" style="--verdict:{COLOURS[name]}"><details>'
         f'<summary><span class="chip">{name}</span> {html.escape(claim.claim)}'
-        f' <span class="numbers">{numbers}</span> <span class="basis">{claim.basis}</span>'
+        f' <span class="numbers">{_numbers(j)}</span> <span class="basis">{claim.basis}</span>'
         "</summary>"
     )
     end = f'</details><a href="{html.escape(board)}#{claim.id}">{claim.id}</a></div>'

@@ -82,6 +82,18 @@ def test_the_scoreboard_has_every_claim_and_leads_to_its_verdict(toy_site):
     assert not [src for src in scripts(toy_site, "index.html") if "scoreboard.js" in src]
 
 
+def test_what_was_run_stands_below_the_cell_that_ran_it(toy_site):
+    page = soup(toy_site, "results/tp1.html")
+    first, second = page.select("details.what-was-run")
+    sql, *_ = first.parent.select(".highlight-postgresql")
+    assert sql.get_text().count("CREATE TABLE bank (n int <b>);") == 11  # of twelve lines
+    whole = first.get_text()
+    assert whole.count("CREATE TABLE bank") == 20 and "SELECT 7;  -- 40 times" in whole
+    assert "pgbench, 4 clients, protocol simple, 3 s:" in whole and "def load(chapter):" in whole
+    assert "CREATE" not in second.parent.get_text() and "SELECT 7" in second.get_text()
+    assert not page.select("details.what-was-run details")
+
+
 def test_the_front_page_has_the_tally_and_one_chart(toy_site):
     page = soup(toy_site, "index.html")
     numbers = {

@@ -232,6 +232,9 @@ def verdict_cells() -> list[nbformat.NotebookNode]:
         for one in judged()
     ]
     return [
+        new_markdown_cell("## What was run"),
+        _code("chapter.attempt(toy.bank.load)", []),
+        _code("again = chapter.attempt(toy.bank.load)", []),
         new_markdown_cell("## Verdicts"),
         _code("chapter.judge(...)", sentences),
         new_markdown_cell("## Provenance"),
@@ -240,8 +243,17 @@ def verdict_cells() -> list[nbformat.NotebookNode]:
 
 def record(folder) -> None:
     """The run record beside the toy that stands in for TP1."""
+    load = {"script": "SELECT 1;", "protocol": "simple", "clients": 4, "length": "3 s", "times": 2}
+    sent = {
+        "files": {"bank.schema": "CREATE TABLE bank (n int <b>);\n" * 20},
+        "statements": [["SELECT 7", 40]],
+        "left_out": 0,
+        "loads": [load],
+        "function": "def load(chapter):\n    ...",
+    }
     environment = {
         "parameters": {"profile": "ci"},
+        "sent": {"bank.load": sent, "bank.load, 2": sent | {"files": {}, "loads": []}},
         "server": {"name": "the wheel", "version": "18.6"},
         "commit": "",
         "machine": {

@@ -152,13 +152,13 @@ class Line:
         while not kinds.endswith(b"Z"):
             arrived = self._socket.recv(1 << 16)
             if not arrived:
-                raise ServerError(f"{self._server.name} closed the connection.")
+                raise ServerError(f"{self._server.address} closed the connection.")
             held, calls = held + arrived, calls + 1
             while len(held) >= 5 and len(held) > (size := struct.unpack("!I", held[1:5])[0]):
                 kinds, held = kinds + held[:1], held[size + 1 :]
         if kinds.count(b"D") != answers or b"E" in kinds:
             raise ServerError(
-                f"{self._server.name} didn't answer a command that looks up one tuple with one"
+                f"{self._server.address} didn't answer a command that looks up one tuple with one"
                 " tuple."
             )
         return calls

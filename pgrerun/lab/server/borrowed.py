@@ -25,7 +25,7 @@ from pgrerun.errors import CannotMeasure, RerunError, ServerError
 from pgrerun.lab.server import private, releases
 from pgrerun.lab.server.binaries import OLDEST, bundled
 from pgrerun.lab.server.client import APPLICATION, Server, role
-from pgrerun.lab.server.passwords import HOW_TO_GIVE_A_PASSWORD, SECRETS, parse
+from pgrerun.lab.server.passwords import HOW_TO_GIVE_A_PASSWORD, SECRETS, keeps_address, parse
 from pgrerun.lab.server.private import PrivateDirectory
 from pgrerun.lab.server.queries import row, value
 
@@ -43,6 +43,9 @@ class Borrowed(Server):
     doesn't answer, doesn't let us in, is older than 9.3, lets us make no schema, or has a
     schema `pgrerun` that isn't ours or is in use by another run. The schema of a run that
     was killed is dropped and made anew.
+
+    `address` is what messages to the reader say; `name`, which gets into run records, says no more
+    than the release unless the reader has addresses kept (passwords.py).
 
     `settings` are given to each of our sessions, tools' included. `abstains` are capabilities
     that are not made use of even where the server would allow it, such as "checkpoint".
@@ -67,7 +70,8 @@ class Borrowed(Server):
         self._mark: str | None = None
         self._home: PrivateDirectory | None = None
         self._secret: str | None = None
-        self.name = "the server at " + _people(self._where)
+        self.name = "the borrowed server"
+        self._address = "the server at " + _people(self._where)
         private.before_exit(self._close_quietly)
         try:
             self._enter()
@@ -78,13 +82,17 @@ class Borrowed(Server):
             self._close_quietly()
             raise
 
+    @property
+    def address(self) -> str:
+        return self._address
+
     # -- coming and going --
 
     @property
     def _keeper(self) -> psycopg.Connection:
         """The session that holds our lock, and our schema with it."""
         if self._lock_holder is None:
-            raise ServerError(f"{self.name} was never reached.")
+            raise ServerError(f"{self.address} was never reached.")
         return self._lock_holder
 
     def _enter(self) -> None:
@@ -111,10 +119,12 @@ class Borrowed(Server):
         self._secret = info.password or None
         self.version = info.server_version
         self.version_text = info.parameter_status("server_version") or ""
-        self.name = f"PostgreSQL {self.version_text} at {_people(self._where)}"
+        self._address = f"PostgreSQL {self.version_text} at {_people(self._where)}"
+        borrowed = f"the borrowed PostgreSQL {self.version_text}"
+        self.name = self._address if keeps_address() else borrowed
         if self.version < OLDEST[0] * 10000 + OLDEST[1] * 100:
             raise ServerError(
-                f"{self.name} is too old: the experiments need {OLDEST[0]}.{OLDEST[1]} or later."
+                f"{self.address} is too old: the experiments need {OLDEST[0]}.{OLDEST[1]} or later."
             )
         self._given_options = self._where.pop("options", "")
 
@@ -149,14 +159,15 @@ class Borrowed(Server):
         except errors.InsufficientPrivilege:
             user, database = self._where["user"], self._where["dbname"]
             refusal = ServerError(
-                f"On {self.name} the user `{user}` may not create a schema in the database"
+                f"On {self.address} the user `{user}` may not create a schema in the database"
                 f" `{database}`. Its owner can allow it: GRANT CREATE ON DATABASE {database} TO"
                 f" {user};"
             )
         except errors.ReadOnlySqlTransaction:
             refusal = ServerError(
-                f"{self.name} takes no writes (a standby, or default_transaction_read_only is on). "
-                "The experiments make relations of their own: name a server that can be written to."
+                f"{self.address} takes no writes (a standby, or default_transaction_read_only is"
+                " on). The experiments make relations of their own: name a server that can be"
+                " written to."
             )
         else:
             self._mark = mark
@@ -176,13 +187,13 @@ class Borrowed(Server):
         comment, may_drop, owner = found
         if comment is None or not MARK.match(comment):
             raise ServerError(
-                f"{self.name} has a schema `{SCHEMA}` that no run of ours made (owner {owner}), so"
-                f" it stays untouched. Rename it (ALTER SCHEMA {SCHEMA} RENAME TO ...), or name"
+                f"{self.address} has a schema `{SCHEMA}` that no run of ours made (owner {owner}),"
+                f" so it stays untouched. Rename it (ALTER SCHEMA {SCHEMA} RENAME TO ...), or name"
                 " another database."
             )
         if not may_drop:
             raise ServerError(
-                f"{self.name} has the schema `{SCHEMA}` of a run as `{owner}` that was killed. "
+                f"{self.address} has the schema `{SCHEMA}` of a run as `{owner}` that was killed. "
                 f"Connect as `{owner}`, or have it dropped: DROP SCHEMA {SCHEMA} CASCADE;"
             )
         return comment
@@ -201,8 +212,8 @@ class Borrowed(Server):
             else "a session that has just ended"
         )
         return (
-            f"Another run is using the schema `{SCHEMA}` on {self.name} ({who}). Wait for it, end"
-            " it, or name another database. Two runs at once would disturb each other's timings"
+            f"Another run is using the schema `{SCHEMA}` on {self.address} ({who}). Wait for it,"
+            " end it, or name another database. Two runs at once would disturb each other's timings"
             " anyway."
         )
 
@@ -221,8 +232,8 @@ class Borrowed(Server):
                 raise psycopg.Rollback(transaction)
         if taken:
             raise ServerError(
-                f"On {self.name}, objects outside our schema `{SCHEMA}` depend on what is in it: "
-                f"{', '.join(taken[:5])}. They would be dropped with it, so it stays. "
+                f"On {self.address}, objects outside our schema `{SCHEMA}` depend on what is in it:"
+                f" {', '.join(taken[:5])}. They would be dropped with it, so it stays. "
                 f"Drop them yourself, then: DROP SCHEMA {SCHEMA} CASCADE;"
             )
 
@@ -298,7 +309,7 @@ class Borrowed(Server):
             failure = str(error)
         if failure:
             raise ServerError(
-                f"Our schema `{SCHEMA}` couldn't be dropped from {self.name}:"
+                f"Our schema `{SCHEMA}` couldn't be dropped from {self.address}:"
                 f" {self._scrub(failure)} The next run there drops it, or do it yourself: DROP"
                 f" SCHEMA {SCHEMA} CASCADE;"
             )
@@ -331,7 +342,7 @@ class Borrowed(Server):
 
     def _lost(self, what: str, said: str) -> ServerError:
         return ServerError(
-            f"{what} failed on {self.name}: {self._scrub(said)} {_advice(said)}".strip()
+            f"{what} failed on {self.address}: {self._scrub(said)} {_advice(said)}".strip()
         )
 
     def background(self) -> dict[int, str]:
@@ -384,7 +395,10 @@ class Borrowed(Server):
     def _no_superuser(self) -> str | None:
         if self._holds("rolsuper FROM pg_roles WHERE rolname = current_user"):
             return None
-        return f"The user `{self._where['user']}` is no superuser on {self.name}."
+        return f"{self._user()} is no superuser on {self.name}."
+
+    def _user(self) -> str:
+        return f"The user `{self._where['user']}`" if keeps_address() else "The user"
 
     def _no_checkpoint(self) -> str | None:
         member = releases.has(self.version, "pg_checkpoint") and self._holds(
@@ -392,10 +406,7 @@ class Borrowed(Server):
         )
         if member or not self._no_superuser():
             return None
-        return (
-            f"The user `{self._where['user']}` may not CHECKPOINT on {self.name} (role"
-            " pg_checkpoint, since 15)."
-        )
+        return f"{self._user()} may not CHECKPOINT on {self.name} (role pg_checkpoint, since 15)."
 
     def _no_files(self) -> str | None:
         reason = f"The data directory of {self.name} can't be read from here."

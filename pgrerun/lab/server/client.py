@@ -22,6 +22,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from pgrerun.errors import CannotMeasure, ServerError
+from pgrerun.lab import sent
 from pgrerun.lab.server import private, releases
 from pgrerun.lab.server.binaries import Programs
 from pgrerun.lab.server.private import Account, Placed, advice, as_account, base_directory
@@ -69,7 +70,7 @@ class Server:
     """Base of `Cluster` and `Borrowed`; a context manager that closes itself.
 
     `owned`: ours to restart and break. `version`: server_version_num (180006).
-    `schema`: where relations go. `name`: for people, never with a password.
+    `schema`: where relations go. `name`: for people and for run records, never with a password.
     `scratch`: a folder that tools, and an own cluster's server, may read and write;
     put pgbench scripts there. It is the tools' working directory, so their logs land there.
     """
@@ -101,6 +102,11 @@ class Server:
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.name}>"
 
+    @property
+    def address(self) -> str:
+        """What messages to the reader call it, which no run record keeps."""
+        return self.name
+
     def close(self) -> None:
         """Leave nothing of ours behind. Safe to repeat."""
         raise NotImplementedError
@@ -116,7 +122,7 @@ class Server:
 
     def _lost(self, what: str, said: str) -> ServerError:
         """The error for a connection or a tool that failed; `said` is what it printed."""
-        return ServerError(f"{what} failed on {self.name}: {said}")
+        return ServerError(f"{what} failed on {self.address}: {said}")
 
     def ensure_alive(self) -> None:
         """Raise ServerError if the server is known to have died."""
@@ -142,7 +148,7 @@ class Server:
         theirs = on_server and not self.owned
         said = str(error).splitlines()[0].rstrip(".")
         raise ServerError(
-            f"{f'The disk of {self.name}' if theirs else 'The disk'} is full: {said}."
+            f"{f'The disk of {self.address}' if theirs else 'The disk'} is full: {said}."
             f" {'Make room there.' if theirs else advice(base_directory())} What was measured so"
             " far is kept."
         ) from error
@@ -171,7 +177,7 @@ class Server:
         secret = {"password": password} if password else {}
         whole = make_conninfo(**self._parameters() | secret | instead)
         with _libpq_undisturbed():
-            return psycopg.connect(whole, autocommit=autocommit)
+            return psycopg.connect(whole, autocommit=autocommit, cursor_factory=sent.Cursor)
 
     def _close_connections(self) -> None:
         """Close what `connect` has handed out: an open transaction would block the end."""

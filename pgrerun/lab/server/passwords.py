@@ -3,8 +3,12 @@
 papermill stores parameters in the executed notebook, and people publish notebooks. So no
 parameter may carry a secret, by whichever of libpq's keywords, nor in a place where only a
 wrongly written URL has it. The one list of those keywords is here.
+
+Where a server is (host, port, database, user) is no secret, but nobody else's business either: it
+is left out of run records and their pages unless the reader has it kept.
 """
 
+import os
 import re
 from urllib.parse import urlsplit
 
@@ -29,6 +33,12 @@ HOW_TO_GIVE_A_PASSWORD = (
     "a password file (~/.pgpass or the one that PGPASSFILE names), a service file "
     "(`service=NAME`), or the environment variable PGPASSWORD."
 )
+KEEP_ADDRESS = "PGRERUN_KEEP_ADDRESS"
+"""The environment variable by which a reader has addresses kept; `pgrerun run --keep-address`."""
+
+LEFT_OUT = "left out of the record"
+"""What stands in a record in the place of a server's URL."""
+
 _UNREADABLE = (
     "The server can't be read as a URL (postgresql://USER@HOST:PORT/DATABASE) or as a libpq"
     " connection string (host=... dbname=...). It isn't repeated here, as it may hold a password."
@@ -37,6 +47,11 @@ _AT = (
     "The server's URL has an @ behind its host, so what stands before it may be a password with a"
     " / in it. It isn't repeated here. Write an @ that belongs to a database's name as %40. "
 )
+
+
+def keeps_address() -> bool:
+    """Whether the reader wants a borrowed server's address in the run record."""
+    return os.environ.get(KEEP_ADDRESS, "") not in ("", "0")
 
 
 class CarriesSecret(ParameterError):

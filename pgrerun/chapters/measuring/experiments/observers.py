@@ -5,7 +5,6 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.measuring.experiments import load
@@ -13,6 +12,7 @@ from pgrerun.errors import CannotMeasure
 from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import perf, sleeps, waits
 from pgrerun.lab.server import Server
+from pgrerun.lab.server.private import PrivateDirectory, base_directory
 
 # ---- pgbench's log
 
@@ -112,7 +112,7 @@ def watchers(server: Server) -> Iterator[dict[str, Watcher]]:
     postmaster = next(pid for pid, role in server.pids().items() if role == "postmaster")
     found: dict[str, Watcher] = {}
     with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pgrerun-perf-")))
+        folder = stack.enter_context(PrivateDirectory(base_directory())).path
         for number, (name, how) in enumerate(PROFILERS.items()):
             if how.perf:
                 attached = perf.attached(postmaster, folder / str(number), *how.perf)

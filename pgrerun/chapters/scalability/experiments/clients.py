@@ -4,8 +4,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pandas as pd
 
@@ -33,6 +31,7 @@ from pgrerun.chapters.scalability.experiments.load import (
 from pgrerun.lab.experiment import Variant
 from pgrerun.lab.instruments import perf, sessions, sleeps, switches
 from pgrerun.lab.relations import loading
+from pgrerun.lab.server.private import PrivateDirectory, base_directory
 from pgrerun.record import statistics
 
 # ---- sweeps
@@ -236,8 +235,8 @@ def call_chains(chapter: Chapter) -> pd.DataFrame:
     expected = transactions * messages(LOOKUP, transactions / most)
     event = sleeps.options(max(1, round(expected / SAMPLES)))
     spans = {}
-    with TemporaryDirectory(prefix="pgrerun-switches-") as folder:
-        data = Path(folder, "data")
+    with PrivateDirectory(base_directory()) as folder:
+        data = folder.path / "data"
         with (
             sessions.configured(tested, synchronous_commit="off"),
             perf.attached(postmaster, data, *event, *MONOTONIC) as counting,
