@@ -33,6 +33,7 @@ from IPython.display import display
 from pgrerun import parameters
 from pgrerun.errors import BookError, CannotMeasure, RerunError, ServerError
 from pgrerun.lab import sent
+from pgrerun.lab.disk import Slowed
 from pgrerun.lab.experiment import Variant, interleave
 from pgrerun.lab.instruments import machine
 from pgrerun.lab.server import (
@@ -49,6 +50,7 @@ from pgrerun.page import charts, narrate
 from pgrerun.page.tables import Table, table
 from pgrerun.record import claims, runs, statistics, verdicts
 from pgrerun.record.reached import digest, key_of
+from pgrerun.record.schema import disks
 
 T = TypeVar("T")
 Measure = TypeVar("Measure", bound=Callable[..., Any])
@@ -148,6 +150,7 @@ class Chapter:
         sweep()
         self.programs = fetched.chosen(given.programs)
         self._clusters: dict[tuple[Path, frozenset], Cluster] = {}
+        self._slowed: dict[Cluster, Slowed] = {}
         self._borrowed: Server | None = guest or (
             open_server(given.server) if given.server else None
         )
@@ -189,6 +192,19 @@ class Chapter:
                 f" {self._borrowed.name} is not ours",
             )
         return self.beside(self.programs, **settings)
+
+    def on_slow_disk(self, **settings: str | int) -> tuple[Cluster, Slowed]:
+        """A throwaway cluster with these settings on a disk of its own, and that disk.
+
+        It is as fast as the machine's until it is told to be slow. Both are kept to the chapter's
+        end. CannotMeasure without a C compiler, or when the chapter runs against somebody's server.
+        """
+        cluster = self.cluster(cluster_name="on a disk that can be slowed", **settings)
+        if cluster not in self._slowed:
+            self._slowed[cluster] = Slowed()
+            cluster.disk = self._slowed[cluster]
+            cluster.restart()
+        return cluster, self._slowed[cluster]
 
     def beside(self, programs: Programs, **settings: str | int) -> Cluster:
         """A throwaway cluster of any release, for what the server under test can't do."""
@@ -302,11 +318,25 @@ class Chapter:
     def ratio(self, name: str, metric: str, variant: str, base: str) -> statistics.Interval:
         """Median of the paired ratios `variant` over `base`, with its interval."""
         found = self.table(name, metric)
-        return statistics.ratio(found[variant], found[base], seed=self.parameters.seed)
+        value = statistics.ratio(found[variant], found[base], seed=self.parameters.seed)
+        return statistics.on_disk(value, self.disk(name, variant, base))
 
     def median(self, name: str, metric: str, variant: str) -> statistics.Interval:
         """Median of one variant over the blocks, with its interval."""
-        return statistics.median(self.table(name, metric)[variant])
+        value = statistics.median(self.table(name, metric)[variant])
+        return statistics.on_disk(value, self.disk(name, variant))
+
+    def disk(self, name: str, *variants: str) -> str:
+        """On which disk an experiment was measured, or these variants of it, in words.
+
+        The published run's, where this one has set the experiment aside. Empty for the machine's
+        own.
+        """
+        own = self.run.observations(name)
+        found = self.published_run(name) if own.empty else own
+        if variants and len(found):
+            found = found[found["variant"].isin(variants)]
+        return " and ".join(sorted(set(disks(found)) - {""})) if len(found) else ""
 
     # ---- what was printed, published, found ------------------------------------------
 
@@ -320,9 +350,18 @@ class Chapter:
     def by_provenance(self, name: str) -> list[tuple[str, pd.DataFrame]]:
         """Observations of an experiment as charts draw them: the published run's, then this run's.
 
-        What is empty is left out; where both are, the experiment was set aside.
+        Those of a slowed disk are apart. What is empty is left out; where all are, the experiment
+        was set aside.
         """
-        found = [("published", self.published_run(name)), ("measured", self.run.observations(name))]
+        published, own = self.published_run(name), self.run.observations(name)
+        found = []
+        for frame, kind, on_slowed in (
+            (published, "published", "published-slowed"),
+            (own, "measured", "slowed"),
+        ):
+            if not frame.empty:
+                slowed = disks(frame) != ""
+                found += [(kind, frame[~slowed]), (on_slowed, frame[slowed])]
         kept = [(kind, frame) for kind, frame in found if not frame.empty]
         if not kept:
             raise _SetAside(name)
@@ -412,7 +451,7 @@ class Chapter:
                 j.claim.claim,
                 j.claim.published_value,
                 narrate.evidence(j),
-                str(j.claim.basis),
+                narrate.basis(j),
                 str(j.verdict),
             )
             for j in sorted(self.evidence.judgements, key=lambda j: j.claim.id)
@@ -449,6 +488,8 @@ class Chapter:
         finally:
             for server in [*self._clusters.values(), *([self._borrowed] if self._borrowed else [])]:
                 server.close()
+            for disk in self._slowed.values():
+                disk.close()
 
     # ---- inside --------------------------------------------------------------------
 

@@ -20,13 +20,14 @@ FLOORS = ("lab", "record", "page", "site")
 LAB: dict[str, set[str]] = {
     "lab.sent": set(),
     "lab.server": {"lab.sent"},
+    "lab.disk": {"lab.server"},
     "lab.statements": {"lab.sent"},
     "lab.quel": set(),
     "lab.ingres": {"lab.quel"},
     "lab.models": set(),
     "lab.relations": {"lab.server"},
     "lab.instruments": {"lab.sent", "lab.server"},
-    "lab.experiment": {"lab.sent", "lab.server", "lab.instruments"},
+    "lab.experiment": {"lab.sent", "lab.server", "lab.instruments", "lab.disk"},
 }
 RECORD: dict[str, set[str]] = {
     "record.statistics": set(),

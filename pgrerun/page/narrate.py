@@ -208,6 +208,8 @@ KINDS = {
     "printed": "In print",
     "published": "Published run",
     "measured": "This run",
+    "published-slowed": "Published run, slowed disk",
+    "slowed": "This run, slowed disk",
     "simulated": "Simulated",
 }
 
@@ -387,9 +389,21 @@ BASES: Mapping[Basis, str] = {
 """What a verdict rests on, as it stands in parentheses after the word."""
 
 
+def basis(j: Judgement) -> str:
+    """What a verdict rests on, in short, and the disk if that wasn't the machine's own."""
+    return ", ".join([str(j.claim.basis), *_disks(j)])
+
+
+def _disks(j: Judgement) -> list[str]:
+    given = j.evidence if isinstance(j.evidence, Mapping) else {"": Part(j.evidence)}
+    values = [part.value for part in given.values() if isinstance(part, Part)]
+    words = [value.disk for value in values if isinstance(value, Interval) and value.disk]
+    return list(dict.fromkeys(words))
+
+
 def _concluded(j: Judgement) -> str:
     """What the evidence makes of the claim."""
-    basis = f" ({BASES[j.claim.basis]})"
+    basis = f" ({', '.join([BASES[j.claim.basis], *_disks(j)])})"
     remarks = f": {_escape(j.remarks)}" if j.remarks else ""
     if j.verdict is Verdict.INCONCLUSIVE:
         return f"This run can't decide, so the claim is **inconclusive**{basis}{remarks}."

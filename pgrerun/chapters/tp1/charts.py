@@ -6,9 +6,16 @@ import pandas as pd
 
 from pgrerun.chapter import Chapter, wide
 from pgrerun.chapters.tp1 import evidence
-from pgrerun.chapters.tp1.experiments import catalogs, overlap, page_counts, throughput
+from pgrerun.chapters.tp1.experiments import (
+    catalogs,
+    overlap,
+    page_counts,
+    slow_disk,
+    throughput,
+)
 from pgrerun.chapters.tp1.variants import AGAIN, ALONE, RUNGS, STABLE, printed_ladder
 from pgrerun.lab.instruments import PAGE
+from pgrerun.lab.models import closed_network
 from pgrerun.page import charts
 from pgrerun.record import printed, statistics
 
@@ -276,4 +283,71 @@ def three_scripts(chapter: Chapter) -> charts.Figure:
             name="tp1-scripts",
         ),
         charts.Axis("throughput", "transactions/s", zero=True),
+    )
+
+
+def slowed_ladder(chapter: Chapter) -> charts.Figure:
+    """The rungs on a disk that makes them wait, beside the printed ones."""
+    stages = printed_ladder().set_index("name")
+    panels = {
+        "reads": ("reads", "requests to read, per transaction"),
+        "writes": ("writes", "requests to write, per transaction"),
+        "processor": ("cpu_percent", "share of the processor"),
+    }
+    throughput_panel = "throughput relative to the first rung"
+    rows = [
+        charts.row(name, "printed", value, panel=throughput_panel)
+        for name, value in stages["relative"].items()
+    ]
+    for column, panel in panels.values():
+        in_print = stages[column].dropna() / (100 if column == "cpu_percent" else 1)
+        rows += [
+            charts.row(name, "printed", value, panel=panel) for name, value in in_print.items()
+        ]
+    pairs = {name: (name, ALONE) for name in slow_disk.CLIMBED if name != ALONE}
+    frames = [
+        pd.DataFrame(rows),
+        chapter.ratios(slow_disk.LADDER, "throughput", pairs, panel=throughput_panel),
+        chapter.medians(slow_disk.LADDER, {name: panel for name, (_, panel) in panels.items()}),
+    ]
+    return charts.compare(
+        _in_order(pd.concat(frames, ignore_index=True), slow_disk.CLIMBED),
+        charts.Words(
+            question="What does the ladder look like where backends wait for a disk?",
+            caption=(
+                f"The rungs on a {chapter.disk(slow_disk.LADDER)}, in a queue of one. The first"
+                " computes for the printed share of its time; all else is measured. Where a rung"
+                " has no diamond, the report prints no number."
+            ),
+            name="tp1-slowed-ladder",
+        ),
+        charts.Axis("value", zero=True),
+        own_scales=True,
+    )
+
+
+def slowed_program(chapter: Chapter) -> charts.Figure:
+    """Processor share of the test program on a disk that makes it wait: printed and measured."""
+    shares = printed.table("tp1_overlap")["cpu_percent"] / 100
+    rows = [
+        charts.row(label, "printed", shares[run])
+        for label, run in zip(overlap.COPIES, ("one", "two"), strict=True)
+    ]
+    demands = {"processor": shares["one"], "disk": 1 - shares["one"]}
+    predicted = closed_network.solve(demands, 2).utilization["processor"]
+    rows.append(charts.row(overlap.COPIES[1], "simulated", predicted))
+    frames = [pd.DataFrame(rows), chapter.medians(slow_disk.PROGRAM, "processor")]
+    return charts.compare(
+        pd.concat(frames, ignore_index=True),
+        charts.Words(
+            question="How much of a slow disk's time does a second copy's computing fill?",
+            caption=(
+                f"Share of one processor used by the read-compute-write program on a"
+                f" {chapter.disk(slow_disk.PROGRAM)}, in a queue of one. One copy was fitted to the"
+                " printed share. Simulated: queueing theory, with computing as irregular as the"
+                " disk's requests."
+            ),
+            name="tp1-slowed-overlap",
+        ),
+        charts.Axis("share of one processor"),
     )
