@@ -7,7 +7,15 @@ import pandas as pd
 from pgrerun.chapter import Chapter, wide
 from pgrerun.chapters.tp1 import evidence
 from pgrerun.chapters.tp1.experiments import catalogs, overlap, page_counts, throughput
-from pgrerun.chapters.tp1.variants import AGAIN, ALONE, RUNGS, STABLE, printed_ladder
+from pgrerun.chapters.tp1.variants import (
+    AGAIN,
+    ALONE,
+    LONE,
+    PAIR,
+    RUNGS,
+    STABLE,
+    printed_ladder,
+)
 from pgrerun.lab.instruments import PAGE
 from pgrerun.page import charts
 from pgrerun.record import printed, statistics
@@ -56,7 +64,7 @@ def ladder(chapter: Chapter, simulated: pd.DataFrame) -> charts.Figure:
     of_model /= simulated["simulated"].iloc[0]
     rows = [charts.row(name, "printed", value) for name, value in in_print.items()]
     rows += [charts.row(name, "simulated", value) for name, value in of_model.items()]
-    pairs = {name: (name, ALONE) for name in RUNGS if name not in (ALONE, AGAIN)}
+    pairs = {name: (name, ALONE) for name in RUNGS if name not in (ALONE, AGAIN, LONE, PAIR)}
     ratios = chapter.ratios("ladder", "throughput", pairs)
     frame = pd.concat([pd.DataFrame(rows), ratios], ignore_index=True)
     return charts.compare(
@@ -243,7 +251,12 @@ def catalogs_reached(chapter: Chapter) -> charts.Figure:
 
 def reused(chapter: Chapter) -> charts.Figure:
     """Throughput and growth with and without reuse of space within pages."""
-    panels = {"throughput": "throughput (transactions/s)", "growth": "growth (pages/transaction)"}
+    panels = {
+        "accesses": "page accesses per transaction",
+        "wal": "WAL (bytes per transaction)",
+        "growth": "growth (pages per transaction)",
+        "throughput": "throughput (transactions/s)",
+    }
     labels = {name: name for name in (throughput.REUSED, throughput.NOT_REUSED)}
     return charts.compare(
         chapter.medians("reuse", panels, labels),
@@ -257,23 +270,4 @@ def reused(chapter: Chapter) -> charts.Figure:
         ),
         charts.Axis("median", zero=True),
         own_scales=True,
-    )
-
-
-def three_scripts(chapter: Chapter) -> charts.Figure:
-    """Throughput of the report's draws, the branch rule and pgbench's own transaction."""
-    labels = {throughput.REUSED: "independent draws"}
-    labels |= {name: name for name in (throughput.BRANCH_RULE, throughput.TPCB_LIKE)}
-    return charts.compare(
-        chapter.medians("reuse", "throughput", labels),
-        charts.Words(
-            question="Does it matter which bank transaction is run?",
-            caption=(
-                "Throughput in the server's own pool and under its own settings: the report's"
-                " independent draws, the rule that keeps most accounts in the teller's branch, and"
-                " pgbench's built-in transaction on its own relations."
-            ),
-            name="tp1-scripts",
-        ),
-        charts.Axis("throughput", "transactions/s", zero=True),
     )
