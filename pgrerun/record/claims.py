@@ -64,8 +64,12 @@ OUT_OF_REACH: Mapping[str, str] = {
         " neither release of INGRES runs today"
     ),
     "POSTGRES": (
-        "no POSTGRES of 1990 runs on a machine of today, so what its successor gains can't be told"
-        " from what the machine gains"
+        "no POSTGRES of 1990 runs on a machine of today, so nothing can be taken out of it, nor its"
+        " successor's gain be told from the machine's"
+    ),
+    "assertions": (
+        "it takes two builds that differ in their assertions, and packages of PostgreSQL come"
+        " without any"
     ),
     "Itanium": "it takes an Itanium processor, and PostgreSQL no longer supports it",
 }

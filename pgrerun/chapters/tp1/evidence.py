@@ -20,6 +20,7 @@ from pgrerun.chapters.tp1.variants import (
     PROBING,
     REPORT_BATCH,
     RUNGS,
+    STABLE,
     TOGETHER,
     printed_ladder,
 )
@@ -35,9 +36,9 @@ CALIBRATED = 6_000  # cycles of the simulated program that are as good as any mo
 # ---- throughput
 
 
-def over_first(chapter: Chapter, rung: str) -> Interval:
-    """Throughput of a rung over that of the first."""
-    return chapter.ratio("ladder", "throughput", rung, ALONE)
+def last_over_first(chapter: Chapter) -> Interval:
+    """Throughput of the last rung that the report climbed over that of the first."""
+    return chapter.ratio("ladder", "throughput", STABLE, ALONE)
 
 
 def waiting_for_pages(chapter: Chapter) -> Interval:
