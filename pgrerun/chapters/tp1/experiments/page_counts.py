@@ -29,6 +29,8 @@ from pgrerun.lab.instruments import counters, pages, sizes
 from pgrerun.lab.server import Cluster, set_session
 
 COUNTED_RUNGS = (ALONE, TOGETHER, ENLARGED, APPEND, STABLE, LONE)
+JUDGED_RUNGS = {APPEND, STABLE, LONE}  # against a printed number, so more exactly
+MORE_EXACTLY = 5  # times as many transactions
 OURS = (*RELATIONS, *INDEXES)
 PLACES = (*OURS, "catalogs", "other relations")
 UNITS = {
@@ -40,7 +42,7 @@ UNITS = {
 AS_IT_IS, LOOKED_AT, READ = "as it is", "looked at", "read"
 # Transactions that fill the pool with changed pages, and the sessions' caches, before any are
 # counted; each changes some ten pages.
-FILLING = 12
+FILLING = 8
 
 
 @experiment(claims=["lai-045", "lai-049", "lai-052", "lai-053", "lai-054", "lai-058"])
@@ -73,7 +75,8 @@ def per_transaction(
 ) -> dict[str, float]:
     """One observation of a rung, with metrics as in `UNITS`, on a cluster that is prepared."""
     rung, bank, draws = RUNGS[name], relations(chapter), random.Random(block.seed)
-    number, counted = rung.backends or chapter.parameters.clients, chapter.parameters.counted
+    number = rung.backends or chapter.parameters.clients
+    counted = chapter.parameters.counted * (MORE_EXACTLY if name in JUDGED_RUNGS else 1)
     script, filling = SQL.script(rung.script), max(FILLING, number)
     with ExitStack() as stack:
         backends = [stack.enter_context(cluster.connect()) for _ in range(number)]

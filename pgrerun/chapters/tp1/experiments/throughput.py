@@ -21,7 +21,7 @@ from pgrerun.lab.server import Cluster, Server, value
 
 # Claims whose published number compares one backend with two.
 BACKEND_CLAIMS = ("lai-046", "lai-047")
-REUSE_BATCH = 2 * REPORT_BATCH  # transactions of each client
+REUSE_BATCH = REPORT_BATCH  # transactions of each client
 TRIED = 10  # transactions of each backend that try out a variant, and the least of an observation
 UNITS = {
     "throughput": "transactions/s",
