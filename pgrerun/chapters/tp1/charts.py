@@ -90,7 +90,7 @@ def every_repetition(chapter: Chapter) -> charts.Figure:
     """Every repetition of every rung."""
     kind, frame = chapter.by_provenance("ladder")[-1]
     table = wide(frame, "throughput")
-    medians = [charts.row(name, kind, statistics.median(table[name])) for name in RUNGS]
+    medians = [charts.row(name, kind, statistics.median(table[name])) for name in table]
     every = table.melt(ignore_index=False, var_name="label").rename_axis("block").reset_index()
     return charts.observations(
         _in_order(every.assign(kind=kind), RUNGS),
@@ -117,8 +117,8 @@ def reads_by_place(chapter: Chapter) -> charts.Figure:
     kind, frame = chapter.by_provenance("io")[-1]
     for place in page_counts.PLACES:
         means = wide(frame, f"reads of {place}").mean()
-        for name in page_counts.COUNTED_RUNGS:
-            rows.append(charts.row(f"{name}, {_WHEN[kind]}", kind, means[name], part=place))
+        for name, mean in means.items():
+            rows.append(charts.row(f"{name}, {_WHEN[kind]}", kind, mean, part=place))
     found = pd.DataFrame(rows)
     labels = [f"{name}, {when}" for name in RUNGS for when in ("1990", _WHEN[kind])]
     return charts.stacked(
