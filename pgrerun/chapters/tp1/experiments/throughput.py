@@ -174,7 +174,7 @@ def reuse(chapter: Chapter) -> None:
             "growth": sum(after[name] - given[name] for name in after) / done.transactions,
         }
 
-    with counters.Counters(server) as counter:
+    with counters.Counters(server, settle=0.02) as counter:
         compared = [
             Variant(name, partial(run, name), lambda block: bank.load(server))
             for name in (REUSED, NOT_REUSED)
