@@ -246,7 +246,7 @@ def planning_facts(chapter: Chapter) -> dict[str, Part]:
 def optimizer_facts(chapter: Chapter) -> dict[str, bool]:
     """Whether the optimizer's share is negligible, by query set."""
     return {
-        f"less than {NEGLIGIBLE} percent of the {workload}": (
+        f"it takes less than {NEGLIGIBLE} percent of the {workload}": (
             shares(chapter, workload)["optimizer"] < NEGLIGIBLE
         )
         for workload in SETS
