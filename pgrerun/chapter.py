@@ -5,7 +5,7 @@ A notebook opens a chapter in its first lines and talks to it from then on:
     chapter = open_chapter("tp1", globals())
     chapter.attempt(tp1.experiments.ladder)
     chapter.show(tp1.charts.ladder)
-    chapter.judge("lai-058", tp1.evidence.over_first, tp1.STABLE)
+    chapter.judge("lai-058", tp1.evidence.counted, tp1.variants.STABLE)
 
 The functions of one particular chapter live in `pgrerun/chapters/`; `experiment` declares those
 that measure. An experiment that this machine or server can't show is set aside. What that means

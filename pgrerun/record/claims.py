@@ -63,6 +63,14 @@ OUT_OF_REACH: Mapping[str, str] = {
         "the numbers of 1983 aren't printed in the report, were measured on another machine, and"
         " neither release of INGRES runs today"
     ),
+    "POSTGRES": (
+        "no POSTGRES of 1990 runs on a machine of today, so nothing can be taken out of it, nor its"
+        " successor's gain be told from the machine's"
+    ),
+    "assertions": (
+        "it takes two builds that differ in their assertions, and packages of PostgreSQL come"
+        " without any"
+    ),
     "Itanium": "it takes an Itanium processor, and PostgreSQL no longer supports it",
 }
 """What a claim may need that no machine this runs on has, and why."""
@@ -90,6 +98,11 @@ REGIMES: Mapping[str, Regime] = {
         "share of its time that the work waits for writes",
         0.5,
         "more dirty pages than the pool holds, on storage that makes a backend wait",
+    ),
+    "waiting for pages": Regime(
+        "share of its time that a lone backend waits for pages to be read and written",
+        0.5,
+        "a pool smaller than what is read, on storage that makes a backend wait",
     ),
     "waiting for flushes": Regime(
         "share of its time that a lone client's transaction waits for the flush of WAL",
