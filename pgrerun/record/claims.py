@@ -63,6 +63,14 @@ OUT_OF_REACH: Mapping[str, str] = {
         "the numbers of 1983 aren't printed in the report, were measured on another machine, and"
         " neither release of INGRES runs today"
     ),
+    "POSTGRES of 1990": (
+        "it says why the optimizer of 1990 chose as it did. That program doesn't run today, and the"
+        " planner of today knows no result whose size could be left unset"
+    ),
+    "release before 9.2": (
+        "it compares PostgreSQL 9.2 with what came before, and no release of before can be"
+        " installed here"
+    ),
     "Itanium": "it takes an Itanium processor, and PostgreSQL no longer supports it",
 }
 """What a claim may need that no machine this runs on has, and why."""
