@@ -19,7 +19,7 @@ from pgrerun.chapters.optimizer.experiments import (
     suggestions,
 )
 from pgrerun.errors import CannotMeasure, ServerError
-from pgrerun.lab.instruments import plans
+from pgrerun.lab.instruments import callgrind, plans
 from pgrerun.lab.quel import figures
 from pgrerun.lab.relations import Wisconsin, duck
 from pgrerun.record import printed
@@ -312,7 +312,18 @@ def test_only_nested_loops_join_by_less_than(chapter):
     gain = evidence.joins.index_gain
     assert gain(pages, joins.ANEW) > gain(pages) > 1
     facts = evidence.joins.only_nested(found, joins.elsewhere(chapter))
-    assert essential(facts) == {"no other method is taken for it, by DuckDB either": False}
+    assert essential(facts) == {"no engine here takes another method for it": False}
+
+
+def test_instructions_of_joins_are_counted_but_for_loops_without_index(chapter):
+    if reason := callgrind.unavailable():
+        pytest.skip(reason)
+    found = joins.instructions(chapter)
+    assert found[variants.NESTED].isna().tolist() == [True, False, True, False]
+    ratios = evidence.joins.instructions
+    assert set(ratios(found, 1, variants.HASH)) == {variants.MERGE}
+    assert set(ratios(found, 4, variants.NESTED)) == {variants.HASH, variants.MERGE}
+    assert ratios(found, 2, variants.HASH)[variants.NESTED] > 1
 
 
 def test_a_nested_loop_is_ended_at_the_limit(chapter):

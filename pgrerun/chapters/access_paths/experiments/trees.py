@@ -32,7 +32,7 @@ SEARCHES = 25
 UNITS = {"build": "s", "pages": "pages", "search": "s", "accesses": "pages per search"}
 
 
-@experiment(claims=["haas-055", "haas-057"], needs=["superuser"])
+@experiment(needs=["superuser"])
 def points(chapter: Chapter) -> pd.DataFrame:
     """Build each index over the same random points and search it with the same boxes.
 

@@ -1,5 +1,5 @@
-"""The visibility map: its size, when its bits are set, whether it survives crashes and upgrades,
-what VACUUM skips by it.
+"""The visibility map: its size, when its bits are set, whether it survives crashes, what VACUUM
+skips by it.
 """
 
 import re
@@ -227,50 +227,3 @@ def _scanned(connection: psycopg.Connection) -> int:
     if found is None:
         raise ServerError("VACUUM (VERBOSE) doesn't say how many pages it has scanned.")
     return int(found[1])
-
-
-# ---- pg_upgrade
-
-
-@experiment(claims=["haas-048"])
-def upgraded(chapter: Chapter) -> pd.DataFrame:
-    """pg_upgrade a small cluster to a new one of the same release: what becomes of the map.
-
-    To PostgreSQL 9.2 itself nothing can be upgraded here; the rule that discards the map belongs
-    to old clusters of before 9.2 only.
-
-    Columns: what ("pages", "marked before", "marked after", "relallvisible after", "wrongly
-    marked"), found (pages; of the last, tuples).
-    """
-    old = place(chapter, KERNEL)
-    old.extension("pg_visibility")
-    with old.connect() as connection:
-        build(connection, "kept", "visibility.kept")
-        [before] = SQL.run(connection, "visibility.kept_marked").fetchall()
-    with Cluster(chapter.programs) as new:
-        new.stop()
-        old.stop()
-        try:
-            _pg_upgrade(chapter, old, new)
-        finally:
-            old.start()
-        new.start()
-        with new.connect() as connection:
-            [after] = SQL.run(connection, "visibility.kept_marked").fetchall()
-    found = {
-        "pages": before[0],
-        "marked before": before[1],
-        "marked after": after[1],
-        "relallvisible after": after[2],
-        "wrongly marked": after[3],
-    }
-    return pd.DataFrame(found.items(), columns=["what", "found"])
-
-
-def _pg_upgrade(chapter: Chapter, old: Cluster, new: Cluster) -> None:
-    """Run it on two stopped clusters; a third one that runs lends its account and its folder."""
-    programs = chapter.programs.path("postgres").parent
-    binaries = ("--old-bindir", programs, "--new-bindir", programs)
-    data = ("--old-datadir", old.data_directory, "--new-datadir", new.data_directory)
-    more = ("--username", "postgres", "--no-sync", "--jobs", 2)
-    chapter.cluster().tool("pg_upgrade", *binaries, *data, *more)

@@ -89,14 +89,3 @@ UPDATE sparse SET id = id WHERE (ctid::text::point)[0]::int % :every = 0;
 
 -- name: vacuum_verbose
 VACUUM (VERBOSE) sparse;
-
--- name: kept
-CREATE TABLE kept (id int, v int) WITH (autovacuum_enabled = off);
-INSERT INTO kept SELECT n, 0 FROM generate_series(1, 20000) AS n;
-CREATE INDEX ON kept (id, v);
-VACUUM (ANALYZE) kept;
-
--- name: kept_marked
-SELECT relpages, (SELECT all_visible FROM pg_visibility_map_summary('kept')), relallvisible,
-       (SELECT count(*) FROM pg_check_visible('kept'))
-FROM pg_class WHERE relname = 'kept';

@@ -37,21 +37,27 @@ def over(chapter: Chapter, query: int, method: str, base: str, way: str = SMALL)
     return chapter.ratio(joins.name(way), joins.metric(query), method, base)
 
 
-def others(chapter: Chapter, query: int, base: str, way: str = SMALL) -> dict[str, Interval]:
-    """Time of each other method that was timed over that of `base`, by method."""
-    timed = chapter.table(joins.name(way), joins.metric(query)).dropna(axis=1)
-    return {method: over(chapter, query, method, base, way) for method in timed if method != base}
+def instructions(executed: pd.DataFrame, query: int, base: str) -> dict[str, float]:
+    """Instructions of each other method that was counted over those of `base`, by method."""
+    own = executed.loc[query].dropna()
+    return {method: own[method] / own[base] for method in own.index if method != base}
 
 
-def beside(chapter: Chapter, query: int, base: str) -> dict[str, dict[str, Interval]]:
-    """`others` in the ways that don't decide: stored as in print, and between larger relations.
-
-    A loop that takes too long there isn't timed (see `experiments.joins.too_long`).
+def times(chapter: Chapter, query: int, base: str) -> dict[str, dict[str, Interval]]:
+    """The same in time, which decides nothing, by what was timed: without storing and with, and
+    between larger relations. A loop that takes too long there isn't among them.
     """
-    return {
-        "with the result stored, as in print": others(chapter, query, base, joins.STORED),
-        f"at {queries.sizes(chapter)[LARGE]:,} tuples": others(chapter, query, base, LARGE),
+    found = {}
+    ways = {
+        "in time": SMALL,
+        "in time, with the result stored, as in print": joins.STORED,
+        f"in time, at {queries.sizes(chapter)[LARGE]:,} tuples": LARGE,
     }
+    for words, way in ways.items():
+        timed = chapter.table(joins.name(way), joins.metric(query)).dropna(axis=1)
+        compared = [method for method in timed if method != base]
+        found[words] = {method: over(chapter, query, method, base, way) for method in compared}
+    return found
 
 
 def index_gain(touched: pd.DataFrame, without: str = joins.KEPT) -> float:
@@ -90,7 +96,7 @@ def only_nested(planned: pd.DataFrame, elsewhere: pd.DataFrame) -> dict[str, boo
     possible = planned.loc[~planned["query"].isin(EQUAL) & planned["obeyed"], "method"]
     operators = elsewhere.set_index("engine")["join"]
     return {
-        "no other method is taken for it, by DuckDB either": "nested loop" in operators[DUCKDB],
+        "no engine here takes another method for it": "nested loop" in operators[DUCKDB],
         "PostgreSQL can be forced to nothing but a nested loop": supporting(
             (possible == NESTED).all()
         ),

@@ -10,10 +10,10 @@ import psycopg
 from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.optimizer import queries, variants
 from pgrerun.chapters.optimizer.experiments.scans import seconds
-from pgrerun.chapters.optimizer.queries import JOIN_QUERIES, LARGE, SMALL
-from pgrerun.chapters.optimizer.variants import HASH, JOINS, NESTED, SQL
+from pgrerun.chapters.optimizer.queries import EQUAL, JOIN_QUERIES, LARGE, SMALL
+from pgrerun.chapters.optimizer.variants import HASH, JOINS, NESTED, SESSION, SQL
 from pgrerun.lab.experiment import Block, Variant
-from pgrerun.lab.instruments import plans
+from pgrerun.lab.instruments import callgrind, plans
 from pgrerun.lab.relations import Wisconsin, duck
 from pgrerun.lab.server import value
 
@@ -69,6 +69,25 @@ def metric(query: int) -> str:
 
 
 @experiment(claims=["lai-072", "lai-073", "lai-075"])
+def instructions(chapter: Chapter) -> pd.DataFrame:
+    """What the joins by equality execute at the report's size, by every method that can be forced.
+
+    Nothing is stored, and nested loops without an index are left out: a hundred times as much.
+    A row per query, a column per method.
+    """
+    statements = {}
+    for query in EQUAL:
+        for method in JOINS:
+            if method == NESTED and query in queries.UNINDEXED:
+                continue
+            off = dict.fromkeys(variants.switched_off(method), "off")
+            allowed = dict.fromkeys(JOINS[method], "on")
+            statement = queries.discarded(queries.join(chapter, query, SMALL))
+            statements[query, method] = (SESSION | allowed | off, statement)
+    return callgrind.executed(chapter.cluster(), statements).unstack()
+
+
+@experiment()
 def timed(chapter: Chapter) -> None:
     """Time the queries under every method that can be forced, at both sizes, and as in print.
 
@@ -83,7 +102,7 @@ def timed(chapter: Chapter) -> None:
 def _measured(method: str, size: str) -> list[int]:
     """The queries that a method is timed on."""
     if method != NESTED:
-        return list(queries.EQUAL)
+        return list(EQUAL)
     return [query for query in JOIN_QUERIES if size == SMALL or query not in queries.UNINDEXED]
 
 
