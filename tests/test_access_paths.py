@@ -485,6 +485,20 @@ def test_statistics_on_elements_make_estimates_better(chapter):
     assert evidence.selectivity_gain(found).low > 1
 
 
+def test_evidence_is_made_of_what_was_timed(chapter):
+    """Whatever the times: the shapes that predicates take, and a share of the time that is one."""
+    looked_up = lookups.lookups(chapter)
+    ranges.ranges(chapter)
+    ranges.fractions(chapter)
+    joins.short_of_memory(chapter)
+    trees.texts(chapter)
+    for share in (evidence.reading(looked_up), chapter.median(*joins.WAITED)):
+        assert 0 < share.low <= share.high < 1
+    assert set(evidence.speedups(chapter)) == set(claims.ledger()["haas-049"].sizes)
+    assert len(evidence.spread(chapter)) == 3 and len(evidence.order(chapter)) == 1
+    assert decided(evidence.prefixes(chapter)) in ([True], [False])
+
+
 def test_a_copied_operator_class_sorts_alike_without_sort_support(connection):
     sorting.copy_without_sort_support(connection, "btree", "int4_ops", sorting.CLASSES["int4_ops"])
     sorting.copy_without_sort_support(

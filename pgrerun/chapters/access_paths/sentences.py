@@ -7,7 +7,7 @@ import pandas as pd
 from pgrerun.chapter import Chapter, wide
 from pgrerun.chapters.access_paths import evidence
 from pgrerun.chapters.access_paths.accounts import AMPLE, DIRECT, KERNEL, pool_pages
-from pgrerun.chapters.access_paths.experiments import joins, planner, ranges, trees
+from pgrerun.chapters.access_paths.experiments import joins, ranges, trees
 from pgrerun.chapters.access_paths.experiments.lookups import AGAIN, COVERING, KEY, variant
 from pgrerun.chapters.access_paths.experiments.sorting import KEYS
 from pgrerun.lab.instruments import PAGE
@@ -205,13 +205,6 @@ def cost_shape(costs: pd.DataFrame) -> narrate.Sentence:
             " look into the map that finds nothing isn't free."
         )
     return narrate.Sentence(said)
-
-
-def misled(chapter: Chapter) -> narrate.Sentence:
-    """What false statistics cost."""
-    ratio = chapter.ratio("misled", "seconds", planner.MISLED, planner.INFORMED)
-    false, true = "the plan made with false statistics", "the one made with true ones"
-    return narrate.ratio_sentence(ratio, "time", false, true)
 
 
 # ---- joins

@@ -190,31 +190,3 @@ def assumed(chapter: Chapter) -> pd.DataFrame:
         kept = found[found["chosen"]].set_index(["layout", "selectivity"])
         methods[which] = kept["method"]
     return pd.DataFrame(methods).reset_index()
-
-
-# ---- the rest of the list
-
-_LOOKED_UP = (
-    ("checks that can be left out", "assertions in this build", "assertions"),
-    ("extremes found by the daemon", "default of autovacuum", "daemon"),
-    ("clustering", "relations in order that ANALYZE noticed", "in_order"),
-)
-
-
-@experiment()
-def became(chapter: Chapter) -> pd.DataFrame:
-    """What of section 4 exists on this server: suggestion, looked at, found."""
-    with variants.session(chapter.server) as connection:
-
-        def one(name: str) -> object:
-            return SQL.run(connection, f"catalogs.{name}").fetchone()[0]
-
-        lookup = plans.explain(connection, SQL.text("catalogs.attribute"))
-        indexed = f"{one('indexed')} of {one('catalogs')}"
-        rows = [
-            ("indices on system catalogs", "catalogs with an index", indexed),
-            ("the same, used", "plan that finds an attribute", variants.method_of(lookup)),
-            ("hash access to system catalogs", "hash indices on catalogs", one("hashed")),
-        ]
-        rows += [(suggestion, what, one(name)) for suggestion, what, name in _LOOKED_UP]
-    return pd.DataFrame(rows, columns=["suggestion", "looked at", "found"])
