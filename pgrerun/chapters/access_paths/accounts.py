@@ -56,7 +56,7 @@ def ready(server: Server, tuples: int, *names: str) -> None:
     load(server, tuples, *missing(server, tuples, *names))
 
 
-def build(connection: psycopg.Connection, relation: str, name: str, **values: object) -> None:
+def build(connection: psycopg.Connection, relation: str, name: str, /, **values: object) -> None:
     """Make a relation by the statements called `name`: the first creates it, the others fill it."""
     create, *filling = SQL.each(name, **values)
     with connection.transaction():

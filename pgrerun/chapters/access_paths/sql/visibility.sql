@@ -72,10 +72,10 @@ SELECT (SELECT count(*) FROM crashed WHERE v > 0),
 SELECT count(*), sum(v) FROM crashed WHERE id > 0;
 
 -- name: vacuum
-VACUUM accounts;
+VACUUM (VERBOSE) accounts;
 
 -- name: vacuum_without_map
-VACUUM (DISABLE_PAGE_SKIPPING) accounts;
+VACUUM (VERBOSE, DISABLE_PAGE_SKIPPING) accounts;
 
 -- name: sparse
 CREATE TABLE sparse (id int, filler char(2500)) WITH (autovacuum_enabled = off, fillfactor = 40);
@@ -87,5 +87,5 @@ VACUUM (FREEZE) sparse;
 -- name: change_every
 UPDATE sparse SET id = id WHERE (ctid::text::point)[0]::int % :every = 0;
 
--- name: vacuum_verbose
+-- name: vacuum_sparse
 VACUUM (VERBOSE) sparse;
