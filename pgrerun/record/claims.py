@@ -71,6 +71,10 @@ OUT_OF_REACH: Mapping[str, str] = {
         "it takes two builds that differ in their assertions, and packages of PostgreSQL come"
         " without any"
     ),
+    "release before 9.2": (
+        "it compares PostgreSQL 9.2 with what came before, and no release of before can be"
+        " installed here"
+    ),
     "Itanium": "it takes an Itanium processor, and PostgreSQL no longer supports it",
 }
 """What a claim may need that no machine this runs on has, and why."""

@@ -1,4 +1,7 @@
-"""Files that the operating system has forgotten, and what reading them fetches from storage."""
+"""Files that the operating system has forgotten, and what reading them fetches from storage.
+
+Of a running server's relation, the pages in its buffer pool are forgotten as well.
+"""
 
 import mmap
 import os
@@ -8,8 +11,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import psycopg
+
 from pgrerun.errors import CannotMeasure
-from pgrerun.lab.instruments import proc
+from pgrerun.lab.instruments import pages, proc
+from pgrerun.lab.server import Cluster
 from pgrerun.lab.server.private import PrivateDirectory, base_directory
 
 BLOCK = 4096  # bytes; the kernel's page
@@ -52,6 +58,24 @@ def opened(path: Path, *, direct: bool = False) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def forget_relation(server: Cluster, connection: psycopg.Connection, relation: str) -> None:
+    """Put a relation and its indexes out of the buffer pool and of the operating system's cache.
+
+    Its pages must have been written before (CHECKPOINT), as a file's dirty ones stay. Takes a
+    superuser and pg_buffercache.
+    """
+    pages.evict_all(connection)
+    files = connection.execute(
+        "SELECT pg_relation_filepath(oid) FROM pg_class WHERE oid = %s::regclass OR oid IN"
+        " (SELECT indexrelid FROM pg_index WHERE indrelid = %s::regclass)",
+        (relation, relation),
+    )
+    for (path,) in files.fetchall():
+        for part in sorted(server.data_directory.glob(f"{path}*")):
+            with opened(part):
+                pass  # opening it is what makes it forgotten
 
 
 @dataclass(frozen=True)

@@ -140,6 +140,14 @@ class Plan:
         return self.properties.get("Execution Time", self.properties.get("Total Runtime"))
 
     @property
+    def read_ms(self) -> float:
+        """Time that reads of pages were waited for, children included; 0 unless track_io_timing
+        was on.
+        """
+        times = self.properties.items()
+        return float(sum(ms for key, ms in times if key.endswith("I/O Read Time")))
+
+    @property
     def jit_ms(self) -> float | None:
         """Time that just-in-time compilation took; 0 where nothing was compiled."""
         if self.execution_ms is None:
