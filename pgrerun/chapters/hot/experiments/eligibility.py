@@ -77,7 +77,7 @@ CASES = (
 )
 
 
-@experiment(claims=["hot-007", "hot-022", "hot-025"])
+@experiment(claims=["hot-007", "hot-025"])
 def cases(chapter: Chapter) -> pd.DataFrame:
     """Where the new versions of `ROWS` updates went, and what they cost: a row per kind of update.
 
