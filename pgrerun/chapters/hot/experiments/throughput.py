@@ -158,7 +158,7 @@ def _run(
 
 
 def _waited(probe: psycopg.Connection) -> np.ndarray:
-    """Milliseconds that the database's backends have waited for reads and for writes; pages read."""
+    """Milliseconds that backends of the database have waited for reads and writes; pages read."""
     return np.array(SQL.run(probe, "reading.waited").fetchone())
 
 
