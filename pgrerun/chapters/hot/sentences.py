@@ -3,7 +3,7 @@
 import pandas as pd
 
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.hot.evidence import aa_runs, equal_sizes, pick, times
+from pgrerun.chapters.hot.evidence import aa_runs, pick, times
 from pgrerun.chapters.hot.experiments.growth import NAPTIME
 from pgrerun.chapters.hot.experiments.side_effects import (
     LOOKS,
@@ -90,16 +90,6 @@ def pool(chapter: Chapter) -> narrate.Sentence:
         f"In {POOLED}, {narrate.number(100 * pavans_share(), 1)} %, a transaction reads"
         f" {narrate.interval(reads)} pages, for which its client waits {narrate.interval(waiting)}"
         " of its time."
-    )
-
-
-def speed_at_equal_size(chapter: Chapter) -> narrate.Sentence:
-    """HOT against updates that are pruned but not heap-only."""
-    return narrate.ratio_sentence(
-        equal_sizes(chapter),
-        "throughput",
-        "the reduced script with HOT",
-        "the same where updates are pruned but not heap-only",
     )
 
 

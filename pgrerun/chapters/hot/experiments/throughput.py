@@ -142,7 +142,15 @@ def _run(
 ) -> dict[str, float]:
     variant = HOT if variant == AGAIN else variant
     load(ours, server, variant, fillfactor)
-    with snapshot(server, VARIANTS[variant].old_snapshot), server.connect() as probe:
+    with snapshot(server, VARIANTS[variant].old_snapshot):
+        return _timed(server, ours, script, clients, block)
+
+
+def _timed(
+    server: Cluster, ours: Pgbench, script: str, clients: int, block: Block
+) -> dict[str, float]:
+    """`UNITS` of as many updates per account as in the thread."""
+    with server.connect() as probe:
         before = _waited(probe)
         done = run_pgbench(
             server, ours, SCRIPTS[script], updates(ours), seed=block.seed, clients=clients
@@ -186,8 +194,7 @@ def pools(chapter: Chapter) -> None:
         )
     # waiting for the flush of WAL is none of the pool's
     with pavans_pool(chapter, ours, SMALLEST_POOL, {"synchronous_commit": "off"}) as server:
-        run = partial(_run, server, ours, REDUCED, HOT, 1, FILLFACTOR)
-        pools = [Variant(POOLED, run)]
+        pools = [Variant(POOLED, partial(_timed, server, ours, REDUCED, 1))]
         chapter.compare("pools", pools, UNITS, pairs=statistics.ENOUGH, warmup=0)
 
 
