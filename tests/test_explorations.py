@@ -361,9 +361,16 @@ def test_the_print_s_plans_at_both_ends_of_work_mem(grouped):
     assert planner.picked(plans, "300MB") == planner.BY_HASH
     assert planner.picked(plans, "300MB", planner.VACUUMED) == planner.GROUPED
     assert list(plans) == ["state", "work_mem", "plan"]
-    spills = pd.DataFrame({"work_mem": ["64kB", "300MB"], "batches": [5, 1]})
+    spills = pd.DataFrame(
+        {"work_mem": planner.WORK_MEM, "batches": [5, 1, 1], "disk_kb": [9, 0, 0]}
+    )
     assert judged("expl-011", evidence.unfit(plans, spills)) == "holds"
-    assert judged("expl-011", evidence.unfit(plans, spills.assign(batches=5))) == "gone"
+    hashed = plans.assign(plan=planner.BY_HASH)
+    assert judged("expl-011", evidence.unfit(hashed, spills.assign(batches=5))) == "gone"
+    names = [planner.forced(planner.HASHED, work_mem).name for work_mem in ("64kB", "30MB")]
+    observe(grouped, "grouping", pd.DataFrame({name: [100.0] * 7 for name in names}))
+    assert judged("expl-019", evidence.inefficient(grouped, spills)) == "holds"
+    assert judged("expl-019", evidence.inefficient(grouped, spills.assign(disk_kb=0))) == "weaker"
     with grouped.server.connect() as connection:  # sessions of their own: nothing sticks
         assert connection.execute("SHOW work_mem").fetchone()[0] == "4MB"
 
@@ -508,14 +515,15 @@ def test_the_joins_costs_are_drawn_as_a_ratio():
     assert "0.0625 MB 2, 0.25 MB 0.5." in charts.costs(found).description
 
 
-def test_twenty_groups_take_the_same_with_any_memory(grouped):
+def test_twenty_groups_take_the_same_with_any_memory(grouped, opened):
     found = planner.twenty(grouped)
     assert len(found) == 3 and found["plan"].nunique() == 1
     twenty = [planner.Grouping(planner.TWENTY, planner.PICKED, w).name for w in planner.WORK_MEM]
-    observe(grouped, "grouping", pd.DataFrame({name: [100.0] * 7 for name in twenty}))
-    assert judged("expl-018", evidence.flat(grouped, found)) == "holds"
+    timed = opened()
+    observe(timed, "grouping", pd.DataFrame({name: [100.0] * 7 for name in twenty}))
+    assert judged("expl-018", evidence.flat(timed, found)) == "holds"
     more = found.assign(memory_kb=[1, 2, 3], plan=["a", "b", "c"])
-    assert judged("expl-018", evidence.flat(grouped, more)) == "gone"
+    assert judged("expl-018", evidence.flat(timed, more)) == "gone"
 
 
 @pytest.mark.parametrize(

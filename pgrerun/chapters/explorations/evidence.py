@@ -112,7 +112,7 @@ def peak(written: pd.DataFrame) -> Facts:
     """Whether the reader writes most where pool and relation are as large."""
     pages = _writes(written)
     equal = pages.pop(buffer_pool.EQUAL)
-    more = {f"it writes more than with {pool}": supporting(equal > n) for pool, n in pages.items()}
+    more = {f"more than in a pool of {pool}": supporting(equal > n) for pool, n in pages.items()}
     return {
         "with a pool as large as the relation the reader writes most": (pages < equal).all()
     } | more
@@ -122,7 +122,7 @@ def avoided(written: pd.DataFrame) -> Facts:
     """Whether a pool above twice the relation spares the reader the writes."""
     pages = _writes(written)
     above = pages[pages.index.map(buffer_pool.SHARES) > 2]
-    each = {f"with {pool} it writes none": supporting(n == 0) for pool, n in above.items()}
+    each = {f"in a pool of {pool} it writes none": supporting(n == 0) for pool, n in above.items()}
     return {
         "in no pool above twice the relation the reader writes a page": (above == 0).all()
     } | each
@@ -239,19 +239,36 @@ SMALLEST, DEFAULT, AMPLE = planner.WORK_MEM
 def unfit(plans: pd.DataFrame, spills: pd.DataFrame) -> Facts:
     """Whether hash aggregation is left where the hash table doesn't fit, forced hashing spilling.
 
-    As in print, and beside that without the index as an alternative; `spills` is the frame of
-    `experiments.planner.spills`.
+    With the slides' settings, and beside that without the index as an alternative; `spills` is the
+    frame of `experiments.planner.spills`.
     """
-    short = spills.loc[spills["batches"] > 1, "work_mem"]
+    batches = spills.set_index("work_mem")["batches"]
     facts: Facts = {}
-    for state, words in ((planner.NEW, ""), (planner.NO_INDEX, ", where no index gives the order")):
-        left = [
-            not planner.picked(plans, work_mem, state).startswith("HashAggregate")
-            for work_mem in short
-        ]
-        told = f"with {' and '.join(short)}, where it spills, another plan is picked{words}"
-        facts[told] = Part(all(left), essential=not words)
+    for state, words in ((planner.NEW, ""), (planner.NO_INDEX, ", nor where no index is used")):
+        for work_mem in planner.WORK_MEM:
+            if batches[work_mem] > 1:
+                left = not planner.picked(plans, work_mem, state).startswith("HashAggregate")
+                told = f"with {work_mem}, where it would spill, the planner doesn't hash{words}"
+                facts[told] = Part(left, essential=not words)
     return facts
+
+
+def inefficient(chapter: Chapter, spills: pd.DataFrame) -> Facts:
+    """Whether a hash table larger than work_mem goes to disk in batches, and takes longer."""
+    rows = spills.set_index("work_mem")
+    small, large = rows.loc[SMALLEST], rows.loc[AMPLE]
+    slower = chapter.ratio(
+        "grouping",
+        "time",
+        *(planner.forced(planner.HASHED, work_mem).name for work_mem in (SMALLEST, AMPLE)),
+    )
+    return {
+        f"with {SMALLEST} hashing puts batches on disk": (
+            small["batches"] > 1 and small["disk_kb"] > 0
+        ),
+        f"with {AMPLE} it doesn't": large["batches"] == 1 and large["disk_kb"] == 0,
+        "it takes longer with less": supporting(verdicts.greater(slower, margin=MARGIN)),
+    }
 
 
 def index_order(plans: pd.DataFrame) -> Facts:

@@ -196,7 +196,7 @@ def _hashing(
     return row | told | {"pages": found.page_accesses}
 
 
-@experiment(claims=["expl-011"])
+@experiment(claims=["expl-011", "expl-019"])
 def spills(chapter: Chapter) -> pd.DataFrame:
     """What forced hashing by the unique attribute does with too little memory.
 
