@@ -156,7 +156,7 @@ def written(chapter: Chapter, sizes: Sequence[str] = ()) -> pd.DataFrame:
     There is no background writer, so that the counts are the same every time. Which pool has most
     is set aside where the smallest is so small that a reader's ring is a share of it.
     """
-    if buffers(chapter, BELOW) < 8 * RING_OF_11:
+    if not sizes and buffers(chapter, BELOW) < 8 * RING_OF_11:
         reason = f"in a pool of {buffers(chapter, BELOW)} pages a reader's ring is an eighth of it"
         chapter.set_aside(CannotMeasure("larger relations", reason), ["expl-003"])
     rows = []
