@@ -427,7 +427,7 @@ def parallel(chapter: Chapter, plans: pd.DataFrame) -> Facts:
     planned = plans[plans["attribute"] == size_up.NOT_INDEXED].set_index("tuples")["workers"]
     wanted = printed.cell("explorations_plans", "scan_large", "workers")
     return {
-        "two workers for the largest relation": planned[chapter.parameters.largest] == wanted,
+        "two workers for the largest relation": planned[relations.sizes(chapter)[-1]] == wanted,
         "none for 100 000 tuples": planned[relations.SMALL] == 0,
     }
 
@@ -440,7 +440,7 @@ def appendix(chapter: Chapter, plans: pd.DataFrame) -> pd.DataFrame:
     """
     in_print = printed.table("explorations_plans")
     today = plans.set_index(["attribute", "tuples"])
-    largest = chapter.parameters.largest
+    largest = relations.sizes(chapter)[-1]
     rows = []
     for key, attribute, tuples in (
         ("point_small", size_up.INDEXED, relations.SMALL),
