@@ -72,21 +72,15 @@ def _range(counts: list[int]) -> str:
     return most if least == max(counts) else f"{narrate.number(least)} to {most}"
 
 
-def without_ring(chapter: Chapter, beside: pd.DataFrame) -> narrate.Sentence:
-    """What the reader without a ring pays, by count and by time."""
+def without_ring(beside: pd.DataFrame) -> narrate.Sentence:
+    """What the reader without a ring pays."""
     own = beside[
         (beside["reader"] == buffer_pool.WITHOUT) & (beside["variant"] == buffer_pool.DIRTY)
     ].iloc[0]
-    slow = chapter.ratio(
-        "ring",
-        "time",
-        f"{buffer_pool.WITHOUT}: {buffer_pool.DIRTY}",
-        f"{buffer_pool.WITHOUT}: {buffer_pool.CLEAN}",
-    )
     return narrate.Sentence(
         f"Without a ring, {narrate.number(own['written'])} of the {narrate.number(own['read'])}"
         " pages that are read cost a write."
-    ) + narrate.ratio_sentence(slow, "time", "that read", "the same without an update")
+    )
 
 
 def passes_of_the_hand(found: clock_sweep.Survivors) -> narrate.Sentence:

@@ -115,7 +115,7 @@ def sweep(chapter: Chapter) -> None:
     for pool in timed(chapter):
         server = cluster(chapter, pool)
         for variant in (CLEAN, DIRTY):
-            read, before = partial(_read, server, READ), partial(_prepared, server, variant, ())
+            read, before = partial(_read, server), partial(_prepared, server, variant)
             variants.append(Variant(f"{pool}: {variant}", read, before))
     chapter.compare("pools", variants, {"time": "ms"}, warmup=0)  # each is vacuumed first
     if chapter.parameters.tuples < TUPLES["miltup"]:
@@ -127,14 +127,14 @@ def sweep(chapter: Chapter) -> None:
         chapter.set_aside(larger, ["expl-002", "expl-004"])
 
 
-def _prepared(server: Cluster, variant: str, displacing: Sequence[str], block: Block) -> None:
+def _prepared(server: Cluster, variant: str, block: Block) -> None:
     with server.connect() as connection:
-        prepare(connection, variant, displacing)
+        prepare(connection, variant)
 
 
-def _read(server: Cluster, relation: str, block: Block) -> dict[str, float]:
-    """Time one read of a relation in a session of its own."""
-    scan = SQL.text("buffer_pool.scan", relation=relation).encode()
+def _read(server: Cluster, block: Block) -> dict[str, float]:
+    """Time one read of miltup1 in a session of its own."""
+    scan = SQL.text("buffer_pool.scan", relation=READ).encode()
     with server.connect() as connection:
         connection.execute("SET max_parallel_workers_per_gather = 0")
         connection.execute(b"EXPLAIN " + scan)  # a new session's catalog lookups aren't timed
@@ -203,8 +203,7 @@ def beside_the_ring(chapter: Chapter) -> pd.DataFrame:
     """The same update, and two readers: one through a ring, one whose relation is too small.
 
     That one's relation has a fifth of the pool's pages and isn't in the pool; miltup1 is as large
-    as the pool. Columns: reader (of `READERS`), variant, read, written (pages). The reader without
-    a ring is timed as well; the other one's times are those of `sweep`.
+    as the pool. Columns: reader (of `READERS`), variant, read, written (pages).
     """
     server, small = cluster(chapter, EQUAL), READERS[WITHOUT]
     rows = []
@@ -217,12 +216,6 @@ def beside_the_ring(chapter: Chapter) -> pd.DataFrame:
             for variant in VARIANTS:
                 prepare(connection, variant, displacing=OTHERS if relation == small else ())
                 rows.append({"reader": reader, "variant": variant, **reads(connection, relation)})
-    read = partial(_read, server, small)
-    variants = [
-        Variant(f"{WITHOUT}: {variant}", read, partial(_prepared, server, variant, OTHERS))
-        for variant in (CLEAN, DIRTY)
-    ]
-    chapter.compare("ring", variants, {"time": "ms"}, warmup=0)
     return pd.DataFrame(rows).drop(columns="hit")
 
 
