@@ -414,15 +414,6 @@ def test_fewer_pools_are_timed_than_counted_and_the_slides_ends_always_are(opene
     assert buffer_pool.timed(all_five) == buffer_pool.timed(all_five, 4) == pools
 
 
-def test_twenty_groups_are_hashed_as_in_the_appendix(grouped):
-    found = planner.appendix(grouped)
-    assert list(found) == [
-        *("statement", "work_mem", "then", "now", "heap fetches then", "heap fetches now")
-    ]
-    twenty = found[found["statement"] == "GROUP BY twenty"]
-    assert set(twenty["then"]) == set(twenty["now"]) == {planner.BY_HASH}
-
-
 def test_forced_hashing_spills_below_what_it_needs_and_not_above(grouped):
     spills = planner.spills(grouped).set_index("work_mem")
     assert spills.at["64kB", "batches"] > 1 and spills.at["64kB", "disk_kb"] > 0
@@ -568,25 +559,6 @@ def test_the_size_up_spans_a_hundredfold_and_never_less_than_the_slides_joins(op
     assert relations.name(100_000) == "hundredktup" and relations.name(320_000) == "tup320000"
     with pytest.raises(ParameterError, match="largest must be a whole number from 1000000"):
         chapter_parameters("explorations", {"largest": 999_999})
-
-
-def test_every_plan_of_the_appendix_has_todays_beside_it(opened):
-    rows = [
-        ("unique2", 100_000, "Index Scan", 0),
-        ("unique2", 2_000_000, "Index Scan", 0),
-        ("unique3", 100_000, "Seq Scan", 0),
-        ("unique3", 2_000_000, "Gather(Parallel Seq Scan)", 2),
-    ]
-    found = pd.DataFrame(rows, columns=["attribute", "tuples", "plan", "workers"])
-    t = evidence.appendix(opened(largest=2_000_000), found)
-    assert len(t) + 4 == len(printed.table("explorations_plans"))  # four are the groupings'
-    assert t["then"].tolist() == [
-        "Index Scan hundredktup using hundredktup_pkey",
-        "Index Scan tenmiltup using tenmiltup_pkey",
-        "Seq Scan hundredktup",
-        "Gather(Parallel Seq Scan tenmiltup)",
-    ]
-    assert t["workers then"].tolist() == t["workers now"].tolist() == [0, 0, 0, 2]
 
 
 # ---- two releases

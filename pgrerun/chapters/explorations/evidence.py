@@ -1,6 +1,5 @@
 """What the measurements say about the claims, experiment by experiment of the slides."""
 
-import re
 
 import pandas as pd
 
@@ -430,42 +429,6 @@ def parallel(chapter: Chapter, plans: pd.DataFrame) -> Facts:
         "two workers for the largest relation": planned[relations.sizes(chapter)[-1]] == wanted,
         "none for 100 000 tuples": planned[relations.SMALL] == 0,
     }
-
-
-def appendix(chapter: Chapter, plans: pd.DataFrame) -> pd.DataFrame:
-    """The appendix's four plans of point queries and scans beside today's.
-
-    Columns: statement, then, workers then, now, workers now. Where the print has its largest
-    relation there stands the largest one here.
-    """
-    in_print = printed.table("explorations_plans")
-    today = plans.set_index(["attribute", "tuples"])
-    largest = relations.sizes(chapter)[-1]
-    rows = []
-    for key, attribute, tuples in (
-        ("point_small", size_up.INDEXED, relations.SMALL),
-        ("point_large", size_up.INDEXED, largest),
-        ("scan_small", size_up.NOT_INDEXED, relations.SMALL),
-        ("scan_large", size_up.NOT_INDEXED, largest),
-    ):
-        then, now = in_print.loc[key], today.loc[(attribute, tuples)]
-        rows.append(
-            {
-                "statement": f"WHERE {attribute} = …",
-                "then": _as_shape(then["top"], then["scan"]),
-                "workers then": 0 if pd.isna(then["workers"]) else int(then["workers"]),
-                "now": now["plan"],
-                "workers now": now["workers"],
-            }
-        )
-    return pd.DataFrame(rows)
-
-
-def _as_shape(top: str, scan: str) -> str:
-    """A printed plan as `plans.Plan.shape` writes it; an underscore got lost in print."""
-    scan = re.sub(r" using (\w+)[ _](pkey) on (\w+)", r" \3 using \1_\2", scan)
-    scan = scan.replace(" on ", " ")
-    return scan if top in scan else f"{top}({scan})"
 
 
 def of_metrics(chapter: Chapter, experiment: str, metric: str, base: str) -> statistics.Interval:

@@ -31,7 +31,6 @@ from pgrerun.errors import CannotMeasure
 from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import plans
 from pgrerun.lab.server import releases
-from pgrerun.record import printed
 
 WORK_MEM = ("64kB", "4MB", "30MB")  # the slides'
 GRID = ("64kB", "256kB", "1MB", "2MB", "4MB", "8MB", "16MB", "30MB", "300MB")
@@ -131,38 +130,6 @@ def plan_table(plans: pd.DataFrame) -> pd.DataFrame:
     """`picks` for the page: a row per work_mem, a column per state."""
     wide = plans.pivot(index="work_mem", columns="state", values="plan")
     return wide.reindex(list(GRID))[list(STATES)].reset_index()
-
-
-@experiment()
-def appendix(chapter: Chapter) -> pd.DataFrame:
-    """The four grouping plans of the slides' appendix beside those of today.
-
-    Columns: statement, work_mem, then, now, heap fetches then, heap fetches now.
-    """
-    in_print = printed.table("explorations_plans")
-    variants = {
-        "group_unique": Grouping(UNIQUE, PICKED, "4MB"),
-        "group_twenty": Grouping(TWENTY, PICKED, "4MB"),
-        "group_unique_30mb": Grouping(UNIQUE, PICKED, "30MB"),
-        "group_twenty_30mb": Grouping(TWENTY, PICKED, "30MB"),
-    }
-    rows = []
-    with chapter.server.connect() as connection:
-        for key, variant in variants.items():
-            then, now = in_print.loc[key], _explained(connection, variant, execute=True)
-            scan = re.split(" using| on ", then["scan"])[0]
-            fetches = [node.properties.get("Heap Fetches") for node in now.walk()]
-            rows.append(
-                {
-                    "statement": f"GROUP BY {variant.attribute}",
-                    "work_mem": variant.work_mem,
-                    "then": f"{then['top']}({scan})",
-                    "now": _shape(now),
-                    "heap fetches then": then["heap_fetches"],
-                    "heap fetches now": next((n for n in fetches if n is not None), None),
-                }
-            )
-    return pd.DataFrame(rows)
 
 
 @experiment(claims=["expl-020"])

@@ -19,7 +19,6 @@ from pgrerun.chapters.explorations.relations import (
 from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import counters, pgbench, plans
 from pgrerun.record import statistics
-from pgrerun.record.printed.explorations import heap_pages
 
 KEY = 99_999  # the one that the slides look up
 INDEXED, NOT_INDEXED = "unique2", "unique3"
@@ -69,25 +68,6 @@ def plan_list(chapter: Chapter) -> pd.DataFrame:
                     row["pages"] = again.page_accesses
                 rows.append(row)
     return pd.DataFrame(rows)
-
-
-@experiment()
-def workers_by_size(chapter: Chapter) -> pd.DataFrame:
-    """Workers planned for a scan, as by default and with as many as the size warrants.
-
-    Columns: relation, pages, workers, unlimited.
-    """
-    unlimited = {"max_parallel_workers_per_gather": 64}
-    rows = []
-    with chapter.server.connect() as connection:
-        for tuples in sizes(chapter):
-            query = statement(tuples, NOT_INDEXED)
-            by_default, most = (
-                workers(explained(connection, query, settings), "Planned")
-                for settings in ({}, unlimited)
-            )
-            rows.append((name(tuples), heap_pages(tuples), by_default, most))
-    return pd.DataFrame(rows, columns=["relation", "pages", "workers", "unlimited"])
 
 
 @experiment(claims=["expl-034"])
