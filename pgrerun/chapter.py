@@ -421,8 +421,8 @@ class Chapter:
         `show`); so are `note`, each value of `beside` (other evidence that decides nothing, by the
         words that tell it apart) and each of `regime` (what was measured of the claim's regimes,
         see `claims.REGIMES`; the number of processors is known). A claim whose experiment was set
-        aside is, too. Without evidence it must be a claim that the ledger says nothing here can
-        reach.
+        aside is, too. Without evidence it must be an opinion, or a claim that the ledger says
+        nothing here can reach.
         """
         reason = self._reasons.get(claim) or self._out_of_reach(claim, evidence)
         made = lambda what: self._call(what, given) if callable(what) else what
@@ -505,6 +505,8 @@ class Chapter:
         if evidence is not _NOT_GIVEN:
             return None
         known = claims.ledger(self._ledger).get(claim)
+        if known and known.basis is claims.Basis.OPINION:
+            return CannotMeasure(verdicts.OPINION, "it is an opinion, and nothing here decides it")
         for capability in known.capabilities if known else ():
             if capability in claims.OUT_OF_REACH:
                 return CannotMeasure(capability, claims.OUT_OF_REACH[capability])

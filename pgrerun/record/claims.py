@@ -54,6 +54,10 @@ OUT_OF_REACH: Mapping[str, str] = {
         "HOT came with PostgreSQL 8.3, and no release from before that can be installed here;"
         " without an index on the updated column the code can't be kept from running"
     ),
+    "patch of March 2007": (
+        "it speaks of a design that put new versions into the places of dead ones, which was given"
+        " up before the release"
+    ),
     "64 processors": (
         "what it describes lies between a quarter and half of the processors of a large machine"
         " and is credited to Linux's scheduler, of which the simulation has no model"
