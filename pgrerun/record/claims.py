@@ -75,6 +75,10 @@ OUT_OF_REACH: Mapping[str, str] = {
         "it takes two builds that differ in their assertions, and packages of PostgreSQL come"
         " without any"
     ),
+    "POSTGRES of 1990": (
+        "it says why the optimizer of 1990 chose as it did. That program doesn't run today, and the"
+        " planner of today knows no result whose size could be left unset"
+    ),
     "release before 9.2": (
         "it compares PostgreSQL 9.2 with what came before, and no release of before can be"
         " installed here"
