@@ -3,17 +3,10 @@
 import pandas as pd
 
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.four_tactics.evidence import (
-    compilation,
-    compilation_today,
-    files,
-    microcode,
-    operating_system,
-)
+from pgrerun.chapters.four_tactics.evidence import compilation_today, files, operating_system
 from pgrerun.chapters.four_tactics.evidence.tactics import PRINTED
 from pgrerun.chapters.four_tactics.experiments.compilation_today import (
-    INTERPRETED,
-    JITTED,
+    LARGE,
     TUPLEWISE,
     VECTORWISE,
 )
@@ -25,12 +18,10 @@ from pgrerun.chapters.four_tactics.experiments.connections import (
     UNIX,
     pipelined,
 )
-from pgrerun.chapters.four_tactics.experiments.files import DIRECT, JUMPS, LARGE, ROW
+from pgrerun.chapters.four_tactics.experiments.files import DIRECT, JUMPS, ROW
+from pgrerun.chapters.four_tactics.experiments.files import LARGE as BUFFERED
 from pgrerun.chapters.four_tactics.experiments.microcode import BY_INSTRUCTION, BY_TABLE
 from pgrerun.chapters.four_tactics.experiments.reading import AHEAD
-from pgrerun.lab.ingres import INTERPRETER
-from pgrerun.lab.ingres.benchmark import ALONE as NOT_AHEAD
-from pgrerun.lab.ingres.benchmark import PAGES, TRACKS
 from pgrerun.page import narrate, tables
 from pgrerun.parameters import time_to_run
 from pgrerun.record import printed
@@ -88,43 +79,28 @@ def reads_agree(found: pd.DataFrame) -> narrate.Sentence:
 # ---- compilation
 
 
-def scale(chapter: Chapter) -> narrate.Sentence:
-    """What one tuple of query c costs, then and here: why only ratios are compared."""
-    cost = compilation.per_tuple(chapter, INTERPRETER)
-    then = printed.cell("four_tactics_said", "record_interpreted_s", "value")
-    return narrate.Sentence(
-        f"A VAX took {narrate.number(1e6 * then)} microseconds to interpret query c for one tuple;"
-        f" the miniature, in Python, takes {narrate.number(1e6 * cost.median())}. Nothing follows"
-        " from that. What can be compared is the ratio of two engines that were built with equal"
-        " care."
+def jit(chapter: Chapter) -> narrate.Sentence:
+    """From how many tuples on JIT pays, or could at best."""
+    least, even = (
+        compilation_today.least_break_even(chapter),
+        compilation_today.jit_break_even(chapter),
     )
-
-
-def break_even(chapter: Chapter) -> narrate.Sentence:
-    """The break-even then and now, of both queries with a qualification."""
-    then = printed.cell("four_tactics_said", "break_even", "value")
-    what = "number of tuples of query c from which on compiling pays"
-    of_c, of_d = (compilation.break_even(chapter, query) for query in "cd")
-    return narrate.then_and_now(then, of_c, what) + f"For query d it is {narrate.interval(of_d)}."
-
-
-def jit(chapter: Chapter, compile_times: pd.DataFrame) -> narrate.Sentence:
-    """Whether JIT pays on this relation."""
-    ratio = chapter.ratio("jit", "seconds", JITTED, INTERPRETED)
+    large = chapter.parameters.tuples
     said = narrate.ratio_sentence(
-        ratio, "time of query d", "PostgreSQL with JIT", "PostgreSQL without"
+        compilation_today.gain(chapter, "wall", LARGE).inverse(),
+        f"time of query d on {large:,} tuples",
+        "PostgreSQL with JIT",
+        "PostgreSQL without",
     )
-    compiling = narrate.number(compile_times["compiling (ms)"].median(), 1)
-    even = compilation_today.jit_break_even(chapter)
-    from_then = (
+    pays = (
         f"What it saves per tuple makes up for that from {narrate.interval(even)} tuples on."
         if even
         else "That the compiled form is quicker isn't sure here, so no number of tuples makes up"
         " for that."
     )
     return narrate.Sentence(
-        f"{said} Its compiler takes {compiling} ms per command, however many tuples there are: here"
-        f" {chapter.parameters.tuples:,}. {from_then}"
+        f"{said} While query c is being compiled, {narrate.interval(least)} tuples could be"
+        f" interpreted. {pays}"
     )
 
 
@@ -136,16 +112,6 @@ def vectors(chapter: Chapter) -> narrate.Sentence:
 
 
 # ---- microcode
-
-
-def bound(chapter: Chapter) -> narrate.Sentence:
-    """What is gained if GETSYMBOL and INTERPRET take no time, in print and here."""
-    said = narrate.then_and_now(
-        microcode.printed_bound(),
-        microcode.bound(chapter),
-        "gain if both routines took no time at all",
-    )
-    return said + "No instruction for them can give more."
 
 
 def checksums(chapter: Chapter) -> narrate.Sentence:
@@ -166,7 +132,7 @@ def jumps(found: pd.DataFrame) -> narrate.Sentence:
     more, reads = files.beyond(found), found.set_index("pattern").reads
     why = (
         "A jump makes it start over, as in UNIX."
-        if files.read_ahead(found)["jumps away and back end it"]
+        if files.read_ahead(found)["jumps away and back end that"]
         else "It doesn't remember one place per file, as UNIX did: it marks a page of what it has"
         " fetched ahead, and whoever comes to the mark sets off the next fetch, wherever the"
         " reader was in between."
@@ -177,47 +143,48 @@ def jumps(found: pd.DataFrame) -> narrate.Sentence:
     )
 
 
-def read_ahead_gain(chapter: Chapter) -> narrate.Sentence:
-    """What read-ahead takes away from the tactic, on the query where it gained most."""
-    ahead, without = (
-        chapter.ratio("cold files", "wall e_3360", base, TRACKS) for base in (PAGES, NOT_AHEAD)
-    )
-    if ahead.low > 1.05:
-        why = "Read-ahead doesn't make the difference here."
-    elif without.low > 1.05:
-        why = "The gain is the kernel's now."
-    else:
-        why = "Neither is sure to gain."
+def simulated(requested: files.Requested) -> narrate.Sentence:
+    """How the disk was set, and how far what it gives is from what is printed."""
+    found, seek = files.simulated(requested), files.seek_time(requested)
+    off = {
+        what: 100 * (found[what] / found[f"{what} in print"] - 1).drop(files.CALIBRATED)
+        for what in ("unix", "tracks")
+    }
+    ranges = {
+        what: f"{narrate.number(value.min(), 0)} to {narrate.number(value.max(), 0)} %"
+        for what, value in off.items()
+    }
     return narrate.Sentence(
-        f"Against UNIX files without any read-ahead, tracks gain {narrate.interval(without)} on"
-        f" query e; against the read-ahead of today {narrate.interval(ahead)}. {why}"
+        f"A request takes {narrate.number(1000 * seek, 1)} ms, so that query e takes on UNIX files"
+        " what it took in print, and a track one turn of the disk more. By that, the times of the"
+        f" other commands differ from the print by {ranges['tracks']} on tracks (query e:"
+        f" {narrate.number(100 * (found['tracks'] / found['tracks in print'] - 1)['e_3360'], 1)} %)"
+        f" and by {ranges['unix']} on UNIX files."
     )
 
 
-def processor_share(chapter: Chapter) -> narrate.Sentence:
-    """CPU's part of the cold runs: what no file system can gain."""
-    share = files.processor_share(chapter)
-    reads = chapter.table("cold files", "reads e_3360").iloc[0]
-    return narrate.Sentence(
-        f"Tracks need {narrate.number(reads[TRACKS])} reads for query e instead of"
-        f" {narrate.number(reads[PAGES])}. But of the response time on UNIX files,"
-        f" {narrate.number(share.min(), 0)} to {narrate.number(share.max(), 0)} percent are CPU"
-        " time here, which no file system shortens."
-    )
+def requests(requested: files.Requested) -> tables.Table:
+    """Requests and response times on the simulated disk, beside the print."""
+    columns = {"gain": "UNIX over tracks, simulated", "gain in print": "UNIX over tracks, in print"}
+    columns |= {"requests": "requests on UNIX files", "tracks": "tracks (s)", "unix": "UNIX (s)"}
+    columns |= {"tracks in print": "tracks, in print (s)", "unix in print": "UNIX, in print (s)"}
+    frame = files.simulated(requested).rename(columns=columns).round(2)
+    frame.insert(0, "query", frame.index.str[0])
+    return tables.table(frame.reset_index(drop=True), "The benchmark on a simulated disk of 1981")
 
 
 def copying(chapter: Chapter) -> narrate.Sentence:
     """Why reading into user space costs what it does: no copy, but every read is waited for."""
     waits = chapter.table("raw files", "waits").median()
-    ratio = chapter.ratio("raw files", "cpu", DIRECT, LARGE)
+    ratio = chapter.ratio("raw files", "cpu", DIRECT, BUFFERED)
     said = narrate.ratio_sentence(
         ratio, "CPU time", "reading into user space", "reading through the cache"
     )
-    paid = " A copy is saved and sleeps are paid." if waits[DIRECT] > waits[LARGE] else ""
+    paid = " A copy is saved and sleeps are paid." if waits[DIRECT] > waits[BUFFERED] else ""
     return narrate.Sentence(
         f"{said} Without the cache nobody reads ahead: the process went to sleep"
         f" {narrate.number(waits[DIRECT], 1)} times for each MB, and"
-        f" {narrate.number(waits[LARGE], 1)} times with it.{paid}"
+        f" {narrate.number(waits[BUFFERED], 1)} times with it.{paid}"
     )
 
 
@@ -232,35 +199,6 @@ def asked_ahead(chapter: Chapter) -> narrate.Sentence:
 
 
 # ---- operating system
-
-
-def fewer_switches(chapter: Chapter, sleeps: pd.DataFrame) -> narrate.Sentence:
-    """Why a read isn't always a switch: what is there before the process sleeps needs none."""
-    ratio = files.switches_per_read(chapter)
-    rows = sleeps.set_index("slept")
-    reads = narrate.count(int(rows.reads.sum()), "read")
-    said = (
-        f"A read of one page cost PostgreSQL {narrate.interval(ratio)} voluntary switches, where a"
-        " switch for every read would be 1."
-    )
-    if len(rows) == 1:
-        each = "each" if rows.index[0] else "none"
-        return narrate.Sentence(
-            f"{said} A process that reads blocks one by one, past the cache, went to sleep for"
-            f" {each} of {reads}."
-        )
-    quick, slow = rows.microseconds[False], rows.microseconds[True]
-    why = (
-        "what is there before the process has gone to sleep needs no switch"
-        if quick < slow
-        else "and these weren't the faster ones"
-    )
-    return narrate.Sentence(
-        f"{said} Why a read can do without shows where a process reads blocks one by one, past the"
-        f" cache, and looks at its count of switches after each: of {reads},"
-        f" {int(rows.reads[False])} came without a switch, in a median of"
-        f" {narrate.number(quick, 0)} microseconds, the others in {narrate.number(slow, 0)}: {why}."
-    )
 
 
 def table_9(chapter: Chapter) -> tables.Table:
@@ -359,17 +297,12 @@ def _working(chapter: Chapter) -> narrate.Sentence:
 
 
 def _without_client(chapter: Chapter) -> narrate.Sentence:
-    times, computed = (
-        operating_system.times(chapter),
-        operating_system.short_without_system(chapter),
-    )
+    times = operating_system.times(chapter)
     if ALONE not in times:
         return narrate.Sentence("")
     return narrate.Sentence(
         f"Without a client a command is {narrate.interval(times[ALONE].inverse())} times as fast as"
-        " with one that has to be waited for. MANGOS's arithmetic, from what a message and a"
-        f" switch cost on one processor, gives {narrate.interval(computed)} for a client with a"
-        " library."
+        " with one that has to be waited for."
     )
 
 

@@ -4,11 +4,12 @@ import pandas as pd
 
 from pgrerun.chapter import Chapter, wide
 from pgrerun.chapters.four_tactics.experiments.compilation_today import TUPLEWISE
-from pgrerun.chapters.four_tactics.experiments.connections import ROUTES
+from pgrerun.chapters.four_tactics.experiments.connections import ALONE, ROUTES
 from pgrerun.chapters.four_tactics.experiments.parts import COMMANDS
 from pgrerun.lab.instruments.process_costs import COSTS
 from pgrerun.record import printed, statistics
 from pgrerun.record.statistics import Interval
+from pgrerun.record.verdicts import Part, greater, supporting
 
 
 def cost_ratio(chapter: Chapter, above: str, below: str) -> Interval:
@@ -17,47 +18,51 @@ def cost_ratio(chapter: Chapter, above: str, below: str) -> Interval:
     return statistics.ratio(*tables, seed=chapter.parameters.seed)
 
 
-def today(chapter: Chapter) -> dict[str, Interval]:
-    """A switch and a message of a general operating system of today, in microseconds."""
-    return {name: chapter.median("costs", name, "here") for name in ("switch", "message")}
+def today(chapter: Chapter, factor: float = 1.0) -> dict[str, Interval]:
+    """A switch and a message of a general operating system of today, in us times `factor`."""
+    names = {"task switch": "switch", "message": "message"}
+    return {
+        said: chapter.median("costs", name, "here").times(factor) for said, name in names.items()
+    }
 
 
-def messages(found: pd.DataFrame) -> dict[str, bool]:
+def milliseconds(chapter: Chapter) -> dict[str, Interval]:
+    """The same in milliseconds, as printed."""
+    return today(chapter, 1e-3)
+
+
+def instructions(chapter: Chapter) -> dict[str, Interval]:
+    """The same in instructions, at one for each cycle: no processor of today executes so few."""
+    costs, cycles = (
+        {name: chapter.table("costs", name)["here"] for name in names}
+        for names in (("switch", "message"), ("cycles",))
+    )
+    return {
+        said: statistics.median(costs[name] * cycles["cycles"], seed=chapter.parameters.seed)
+        for said, name in (("task switch", "switch"), ("message", "message"))
+    }
+
+
+def messages(found: pd.DataFrame) -> dict[str, bool | Part]:
     """Whether a command takes as many messages as in print, whatever it answers."""
     total = found["to the server"] + found["from the server"]
     in_print = printed.table("four_tactics_access").messages.iloc[0]
     return {
         "all commands take equally many messages": total.nunique() == 1,
-        "without those that carry a tuple they do": (total - found["with a tuple"]).nunique() == 1,
-        "the shortest takes four": total.iloc[0] == in_print,
+        f"the shortest takes {in_print:g}": total.iloc[0] == in_print,
+        "without those that carry a tuple, all take equally many": supporting(
+            (total - found["with a tuple"]).nunique() == 1
+        ),
     }
 
 
-def kernel_share(chapter: Chapter) -> dict[str, Interval]:
-    """The kernel's share of the backend's CPU time, short and long commands."""
-    return {f"{name} commands": chapter.median("kernel", "kernel", name) for name in COMMANDS}
-
-
-def without_system(chapter: Chapter) -> dict[str, Interval]:
-    """MANGOS's arithmetic with today's numbers: time with over time without switches and messages.
-
-    A command takes as many switches as were counted, and two messages: itself and its answer.
-    """
-    seconds, switches = chapter.table("kernel", "seconds"), chapter.table("kernel", "switches")
-    switch, message = (cost.estimate for cost in today(chapter).values())
-    # a message's cost includes the switch to its receiver
-    left = seconds - (switches * switch + 2 * (message - switch)) / 1e6
+def kernel_share(chapter: Chapter) -> dict[str, bool | None]:
+    """Whether the kernel takes more than half of a backend's CPU time, short and long commands."""
+    shares = {name: chapter.median("kernel", "kernel", name) for name in COMMANDS}
     return {
-        f"{name} commands": statistics.ratio(
-            seconds[name], left[name], seed=chapter.parameters.seed
-        )
-        for name in COMMANDS
+        f"of {name} commands the kernel takes more than half of the CPU time": greater(share, 0.5)
+        for name, share in shares.items()
     }
-
-
-def short_without_system(chapter: Chapter) -> Interval:
-    """The same, of a short command."""
-    return without_system(chapter)["short commands"]
 
 
 # ---- by connection
@@ -93,6 +98,16 @@ def times(chapter: Chapter) -> dict[str, Interval]:
     base = route(chapter)
     others = [name for name in chapter.table("ways", "time") if name != base]
     return {name: chapter.ratio("ways", "time", name, base) for name in others}
+
+
+def without_client(chapter: Chapter) -> Interval:
+    """Processor time of a command by `route`, both sides, over its time in a single-user backend.
+
+    The latter is all a processor's: nobody is waited for.
+    """
+    both = chapter.table("ways", "processor")[route(chapter)]
+    alone = chapter.table("ways", "time")[ALONE]
+    return statistics.ratio(both, alone, seed=chapter.parameters.seed)
 
 
 def working(chapter: Chapter) -> Interval:
