@@ -152,7 +152,7 @@ def raw(chapter: Chapter) -> charts.Figure:
         chapter.medians("raw files", {"wall": "response", "cpu": "CPU"}, labels),
         charts.Words(
             question="What do order, block size and copying cost?",
-            caption="Time for a MB of a file that is read whole; but for two ways nothing of it is cached.",
+            caption="Time for a MB of a file that is read whole, cold if not from the cache.",
             name="four-tactics-raw",
         ),
         charts.Axis("time", "ms per MB", zero=True),

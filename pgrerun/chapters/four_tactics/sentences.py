@@ -21,7 +21,6 @@ from pgrerun.chapters.four_tactics.experiments.connections import (
 from pgrerun.chapters.four_tactics.experiments.files import DIRECT, JUMPS, ROW
 from pgrerun.chapters.four_tactics.experiments.files import LARGE as BUFFERED
 from pgrerun.chapters.four_tactics.experiments.microcode import BY_INSTRUCTION, BY_TABLE
-from pgrerun.chapters.four_tactics.experiments.reading import AHEAD
 from pgrerun.page import narrate, tables
 from pgrerun.parameters import time_to_run
 from pgrerun.record import printed
@@ -188,43 +187,7 @@ def copying(chapter: Chapter) -> narrate.Sentence:
     )
 
 
-def asked_ahead(chapter: Chapter) -> narrate.Sentence:
-    """What asking ahead alone gives on scattered pages: PostgreSQL's effective_io_concurrency."""
-    return narrate.ratio_sentence(
-        files.asked_ahead(chapter),
-        "time to fetch scattered pages",
-        "workers that are asked for a page when it is needed",
-        f"workers that are asked for {AHEAD} pages ahead",
-    )
-
-
 # ---- operating system
-
-
-def table_9(chapter: Chapter) -> tables.Table:
-    """Table 9 with the costs of today."""
-    return tables.table(operating_system.table_9(chapter), "Table 9 again, computed")
-
-
-def cheaper_since(chapter: Chapter) -> narrate.Sentence:
-    """What became cheaper since, and what MANGOS's arithmetic makes of it."""
-    factors, found = operating_system.cheaper(chapter), operating_system.table_9(chapter)
-    then, now = found["in print (%)"], found["with today's costs (%)"]
-    *of_system, evaluating = factors.values()
-    ways = ", ".join(f"{what} {narrate.interval(factor)}" for what, factor in factors.items())
-    slower = (
-        " What an operating system does hasn't become cheaper by as much as what a data base system"
-        " does."
-        if max(cost.high for cost in of_system) < evaluating.low
-        else ""
-    )
-    return narrate.Sentence(
-        f"On a VAX under UNIX it took so many times what it takes here: {ways}.{slower} If a"
-        " command still took as many reads and messages, MANGOS would gain"
-        f" {narrate.number(now.min(), 0)} to {narrate.number(now.max(), 0)} percent of CPU time,"
-        f" where the memorandum has {narrate.number(then.min(), 1)} to"
-        f" {narrate.number(then.max(), 1)}."
-    )
 
 
 def connections(chapter: Chapter) -> narrate.Sentence:
@@ -262,12 +225,7 @@ def connections(chapter: Chapter) -> narrate.Sentence:
 
 
 def connection_times(chapter: Chapter) -> narrate.Sentence:
-    """What the ways mean for a command's time, where it goes, and MANGOS's arithmetic beside."""
-    more = (chapter.show(part) for part in (_working, _without_client))
-    return narrate.Sentence(" ".join(filter(None, (_other_routes(chapter), *more))))
-
-
-def _other_routes(chapter: Chapter) -> narrate.Sentence:
+    """What the ways mean for a command's time."""
     route, times = operating_system.route(chapter), operating_system.times(chapter)
     others = {
         LOOPBACK: "a client at a TCP loopback",
@@ -281,29 +239,6 @@ def _other_routes(chapter: Chapter) -> narrate.Sentence:
         if name in times
     ]
     return narrate.Sentence(" ".join(said))
-
-
-def _working(chapter: Chapter) -> narrate.Sentence:
-    route, working = operating_system.route(chapter), operating_system.working(chapter)
-    rest = (
-        " For the rest a processor has been told of work, and hasn't taken it up yet."
-        if working.high < 0.9
-        else ""
-    )
-    return narrate.Sentence(
-        f"While a client at a {route} and its backend serve one another, both together are on a"
-        f" processor for {narrate.interval(working)} of the time.{rest}"
-    )
-
-
-def _without_client(chapter: Chapter) -> narrate.Sentence:
-    times = operating_system.times(chapter)
-    if ALONE not in times:
-        return narrate.Sentence("")
-    return narrate.Sentence(
-        f"Without a client a command is {narrate.interval(times[ALONE].inverse())} times as fast as"
-        " with one that has to be waited for."
-    )
 
 
 # ---- the closing table

@@ -1,4 +1,4 @@
-"""What requests of a disk, cold files and PostgreSQL's reads say about a file system of one's own."""
+"""What requests of a disk and PostgreSQL's reads say about a file system of one's own."""
 
 from collections.abc import Mapping
 
@@ -193,13 +193,6 @@ def without_processor(chapter: Chapter) -> Interval:
     }
     waiting = (1 - total["cpu"] / total["wall"]).clip(lower=0)
     return statistics.median(waiting, seed=chapter.parameters.seed)
-
-
-def asked_ahead(chapter: Chapter) -> Interval:
-    """Time to fetch scattered pages when none is asked for before it is needed, over with it."""
-    unprompted = chapter.table("asynchronous", "unprompted")[WORKER_LARGE]
-    ahead = chapter.table("asynchronous", "scattered")[WORKER_LARGE]
-    return statistics.ratio(unprompted, ahead, seed=chapter.parameters.seed)
 
 
 def most_by_large_reads(chapter: Chapter) -> Interval:

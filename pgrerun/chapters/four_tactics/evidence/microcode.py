@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from pgrerun.chapters.four_tactics.experiments.microcode import EACH, SHORT
+from pgrerun.chapters.four_tactics.experiments.microcode import EACH
 from pgrerun.chapters.four_tactics.miniature import LONG
 from pgrerun.record import printed
 from pgrerun.record.verdicts import Part, fact

@@ -1,45 +1,37 @@
-"""What switches and messages say about an operating system of one's own, and Table 9 again."""
+"""What switches and messages say about an operating system of one's own."""
 
 import pandas as pd
 
 from pgrerun.chapter import Chapter, wide
-from pgrerun.chapters.four_tactics.experiments.compilation_today import TUPLEWISE
 from pgrerun.chapters.four_tactics.experiments.connections import ALONE, ROUTES
 from pgrerun.chapters.four_tactics.experiments.parts import COMMANDS
-from pgrerun.lab.instruments.process_costs import COSTS
 from pgrerun.record import printed, statistics
 from pgrerun.record.statistics import Interval
 from pgrerun.record.verdicts import Part, greater, supporting
 
+# what the memorandum calls two of `process_costs.COSTS`
+NAMED = {"task switch": "switch", "message": "message"}
+
 
 def cost_ratio(chapter: Chapter, above: str, below: str) -> Interval:
-    """One of `COSTS` over another."""
+    """One of `process_costs.COSTS` over another."""
     tables = (chapter.table("costs", name)["here"] for name in (above, below))
     return statistics.ratio(*tables, seed=chapter.parameters.seed)
 
 
-def today(chapter: Chapter, factor: float = 1.0) -> dict[str, Interval]:
-    """A switch and a message of a general operating system of today, in us times `factor`."""
-    names = {"task switch": "switch", "message": "message"}
-    return {
-        said: chapter.median("costs", name, "here").times(factor) for said, name in names.items()
-    }
-
-
 def milliseconds(chapter: Chapter) -> dict[str, Interval]:
-    """The same in milliseconds, as printed."""
-    return today(chapter, 1e-3)
+    """A switch and a message of a general operating system of today."""
+    return {said: chapter.median("costs", name, "here").times(1e-3) for said, name in NAMED.items()}
 
 
 def instructions(chapter: Chapter) -> dict[str, Interval]:
     """The same in instructions, at one for each cycle: no processor of today executes so few."""
-    costs, cycles = (
-        {name: chapter.table("costs", name)["here"] for name in names}
-        for names in (("switch", "message"), ("cycles",))
-    )
+    cycles = chapter.table("costs", "cycles")["here"]
     return {
-        said: statistics.median(costs[name] * cycles["cycles"], seed=chapter.parameters.seed)
-        for said, name in (("task switch", "switch"), ("message", "message"))
+        said: statistics.median(
+            chapter.table("costs", name)["here"] * cycles, seed=chapter.parameters.seed
+        )
+        for said, name in NAMED.items()
     }
 
 
@@ -101,64 +93,5 @@ def times(chapter: Chapter) -> dict[str, Interval]:
 
 
 def without_client(chapter: Chapter) -> Interval:
-    """Processor time of a command by `route`, both sides, over its time in a single-user backend.
-
-    The latter is all a processor's: nobody is waited for.
-    """
-    both = chapter.table("ways", "processor")[route(chapter)]
-    alone = chapter.table("ways", "time")[ALONE]
-    return statistics.ratio(both, alone, seed=chapter.parameters.seed)
-
-
-def working(chapter: Chapter) -> Interval:
-    """Of a command's time by `route`, the share that a processor works on either side."""
-    worked, time = (chapter.table("ways", name)[route(chapter)] for name in ("processor", "time"))
-    return statistics.ratio(worked, time, seed=chapter.parameters.seed)
-
-
-# ---- Table 9
-
-RUN = "d_3360"  # the qualification whose evaluation per tuple is measured on PostgreSQL as well
-
-
-def tuple_then() -> float:
-    """Seconds that INGRES took to evaluate query d for one tuple."""
-    return printed.cell("four_tactics_mangos_cpu", RUN, "ingres") / int(RUN[2:])
-
-
-def cheaper(chapter: Chapter) -> dict[str, Interval]:
-    """How many times what it costs here it cost in 1981: switch, message, query d for a tuple."""
-    said = printed.table("four_tactics_said").value
-    switch, message = today(chapter).values()
-    seconds = chapter.table("vectors", "seconds")[TUPLEWISE] / chapter.parameters.tuples
-    evaluating = statistics.median(seconds / tuple_then(), seed=chapter.parameters.seed)
-    return {
-        "a task switch": switch.times(1e-3 / said.switch_ms).inverse(),
-        "a message": message.times(1e-3 / said.message_ms).inverse(),
-        "query d for one tuple": evaluating.inverse(),
-    }
-
-
-def table_9(chapter: Chapter) -> pd.DataFrame:
-    """Improvement by MANGOS (%): in print, and at today's costs of switching, sending, evaluating.
-
-    As many reads and messages as in Table 8. What INGRES needed beside these is scaled by what
-    evaluating one tuple takes here; MANGOS's own costs are those of a switch of tasks, and of a
-    pointer. Columns: run, reads, messages, in print (%), with today's costs (%).
-    """
-    faster = cheaper(chapter)["query d for one tuple"].estimate
-    cost = {name: chapter.median("costs", name, "here").estimate / 1e6 for name in COSTS}
-    said, access = printed.table("four_tactics_said").value, printed.table("four_tactics_access")
-    rows = []
-    for run, row in printed.table("four_tactics_mangos_cpu").iterrows():
-        reads, messages = access.loc[
-            run if run in access.index else f"bcd_{run[2:]}", ["reads", "messages"]
-        ]
-        system_then = (reads * said.switch_ms + messages * said.message_ms) / 1e3
-        rest = (row.ingres - system_then) / faster
-        general = rest + reads * cost["switch"] + messages * cost["message"]
-        special = rest + reads * cost["task"] + messages * cost["pointer"]
-        gain = 100 * (general / special - 1)
-        rows.append((run.replace("_", " "), int(reads), int(messages), row.improvement, gain))
-    columns = ["run", "reads", "messages", "in print (%)", "with today's costs (%)"]
-    return pd.DataFrame(rows, columns=columns)
+    """Processor time of a command by `route`, both sides, over that in a single-user backend."""
+    return chapter.ratio("ways", "processor", route(chapter), ALONE)

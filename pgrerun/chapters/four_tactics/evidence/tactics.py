@@ -27,7 +27,7 @@ def effort(chapter: Chapter) -> dict[str, Interval]:
         chapter.show(compilation_today.gain, "wall", "d_3360"),
         chapter.show(chapter.ratio, "asynchronous", "scan", SYNC_ONE, WORKER_LARGE),
         chapter.show(chapter.ratio, "checksums", "time", BY_TABLE, BY_INSTRUCTION),
-        chapter.show(operating_system.without_client),
+        None if chapter.borrowed else chapter.show(operating_system.without_client),
     )
     return {name: gain for name, gain in zip(PRINTED, gains) if gain is not None}
 

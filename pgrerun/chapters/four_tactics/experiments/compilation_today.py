@@ -95,7 +95,7 @@ def partial_results(chapter: Chapter) -> pd.DataFrame:
         for name in ("foreseen", "unforeseen"):
             query = STATEMENTS.text(f"compilation_today.{name}")
             plan = plans.explain(connection, query, execute=True)
-            first = plan.scan_of("skewed_parts")
+            [first] = [node for node in plan.walk() if node.properties.get("Alias") == "p"]
             found = int((first.rows_actual or 0) * (first.loops or 0))
             rows.append((name, round(first.rows_estimated), found, plan.joins[0]))
     return pd.DataFrame(rows, columns=["first half", "foreseen", "found", "join"])

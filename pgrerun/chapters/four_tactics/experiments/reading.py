@@ -50,7 +50,6 @@ UNITS = {
     "waiting": "share of a scan's time",
     "together": "s",
     "alone": "s",
-    "unprompted": "s",
 }
 
 
@@ -63,9 +62,8 @@ def asynchronous(chapter: Chapter) -> None:
 
     Data are read past the operating system's cache and buffers evicted before each, so that every
     page comes from the disk. Also: of synchronous reads of a page each, the reads and voluntary
-    switches of the scan, and the share of its time that it waited for reads; of asynchronous large
-    reads, the scattered pages when none is asked for before it is needed; of large reads, a tenth
-    of the scan alone and beside other clients', no more of them than processors.
+    switches of the scan, and the share of its time that it waited for reads; of large reads, a
+    tenth of the scan alone and beside other clients', no more of them than processors.
     """
     clusters = {}
     for method in ("sync", "worker"):
@@ -102,9 +100,6 @@ def _cold(chapter: Chapter, variant: str, cluster: Cluster, block: Block) -> dic
             spent = {"scan": _evicted(connection, "reading.scan")}
         STATEMENTS.run(connection, "reading.bitmap_only")
         spent["scattered"] = _evicted(connection, "reading.scattered")
-        if variant == WORKER_LARGE:
-            STATEMENTS.run(connection, "reading.not_ahead")
-            spent["unprompted"] = _evicted(connection, "reading.scattered")
         if limit == LARGE_READS:
             # more clients than processors would wait for one another's processors
             several = min(chapter.parameters.clients, max(2, len(os.sched_getaffinity(0))))

@@ -20,9 +20,6 @@ SET enable_bitmapscan = on;
 -- name: scattered
 SELECT count(weight) FROM parts WHERE qoh = 7;
 
--- name: not_ahead
-SET effective_io_concurrency = 0;
-
 -- name: reads
 SELECT sum(reads)::bigint, sum(read_time) FROM pg_stat_io WHERE object = 'relation';
 
