@@ -100,9 +100,8 @@ def test_nothing_of_the_miniature_is_left_behind(base):
     assert not any(base.iterdir())
 
 
-def test_a_constant_is_computed_once_and_compiled_code_takes_fewer_instructions():
-    steps, found = experiments.compilation.steps(), experiments.compilation.instructions()
-    assert steps.query("query == 'd'")["logarithms"].to_list() == [1, 0]
+def test_compiled_code_takes_fewer_instructions():
+    found = experiments.compilation.instructions()
     assert found["nodes"].to_list() == [8, 7]
     said = evidence.compilation
     assert all(extra > 0 for extra in said.extra_instructions(found).values())
@@ -117,9 +116,6 @@ SHOWN_OF_RESULTS = (
     four.charts.connections,
     four.sentences.jit,
     four.sentences.vectors,
-    four.sentences.checksums,
-    four.sentences.copying,
-    four.sentences.connections,
     four.sentences.connection_times,
 )
 
@@ -203,9 +199,8 @@ def test_raw_files_are_read_whole_in_every_way(chapter):
     files = experiments.files
     files.raw(chapter)
     assert chapter.ratio("raw files", "cpu", files.SMALL, files.CACHED).estimate > 1
-    waits = chapter.table("raw files", "waits").median()
-    assert waits[files.DIRECT] >= 4  # each of eight reads of 128 kB is waited for, or nearly
-    assert "went to sleep" in four.sentences.copying(chapter)
+    assert (chapter.table("raw files", "waiting") <= 1).all(axis=None)
+    assert "in order, 1 MB" in four.charts.raw(chapter).description
 
 
 def test_the_scan_reads_the_relation_and_not_its_index(chapter):
@@ -278,8 +273,6 @@ def test_whoever_waits_is_switched_and_nobody_else(chapter):
         assert messages[waiting] == 2 and switches[waiting] > 1
     assert (switches[[pipelined, alone, duck]] < 0.3).all()
     assert 1 <= messages[alone] < 1.2 and messages[duck] == 0
-    said = four.sentences.connections(chapter)
-    assert "spared is waiting" in said and "TCP loopback 2.00 and" in said
     assert "single-user backend" in four.sentences.connection_times(chapter)
     assert evidence.operating_system.times(chapter)[alone].estimate < 1
     assert evidence.operating_system.without_client(chapter).low > 0
@@ -292,7 +285,6 @@ def test_somebodys_server_is_asked_by_its_url_only(tmp_path, borrowed_url):
         found = evidence.operating_system.per_command(guest)
         line = wire.UNIX
         assert set(found["variant"]) == {line, connections.pipelined(line), connections.DUCKDB}
-        assert "throwaway servers only" in four.sentences.connections(guest)
         assert "single-user" not in four.sentences.connection_times(guest)
         guest.server.close()
 
@@ -334,7 +326,7 @@ def test_both_checksums_are_timed(chapter):
     microcode = experiments.microcode
     microcode.checksums(chapter, kilobytes=64)
     ratio = chapter.ratio("checksums", "time", microcode.BY_TABLE, microcode.BY_INSTRUCTION)
-    assert ratio.estimate > 0.5 and "check with one" in four.sentences.checksums(chapter)
+    assert ratio.estimate > 0.5
 
 
 def test_the_closing_table_has_each_tactics_own_effect_and_months():
@@ -398,15 +390,12 @@ def test_the_profile_counts_what_a_command_does_and_how_often(chapter):
             microcode.profile(chapter)
         return
     found = microcode.profile(chapter)
-    assert set(found["run"]) == {*four.miniature.LONG, microcode.SHORT} | {
-        microcode.TEN_TIMES,
-        microcode.EACH,
-    }
+    assert set(found["run"]) == {*four.miniature.LONG, microcode.TEN_TIMES, microcode.EACH}
     calls = found[found["function"] == "dlog1"].groupby("run")["calls"].sum()
     assert calls[microcode.EACH] == 3360 and calls["d_3360"] <= 2
     assert 0 < said.in_the_loop(found) < said.share(found, said.SCANNING, account="inclusive") < 1
     assert said.by_function(found).sum() == pytest.approx(1)
-    assert 1 < said.parsed_each_time(found) < said.parsed_each_time(found, (microcode.SHORT,))
+    assert 1 < said.parsed_each_time(found, (microcode.TEN_TIMES,)) < said.parsed_each_time(found)
     assert said.folding(found) > 1
     assert all(0 < share < 0.5 for share in said.reading_and_copying(found).values())
     assert "PostgreSQL" in four.charts.profiled(found).description

@@ -12,15 +12,11 @@ from pgrerun.chapters.four_tactics.experiments.compilation_today import (
 )
 from pgrerun.chapters.four_tactics.experiments.connections import (
     ALONE,
-    DUCKDB,
     LOOPBACK,
     TOGETHER,
-    UNIX,
     pipelined,
 )
-from pgrerun.chapters.four_tactics.experiments.files import DIRECT, JUMPS, ROW
-from pgrerun.chapters.four_tactics.experiments.files import LARGE as BUFFERED
-from pgrerun.chapters.four_tactics.experiments.microcode import BY_INSTRUCTION, BY_TABLE
+from pgrerun.chapters.four_tactics.experiments.files import JUMPS, ROW
 from pgrerun.page import narrate, tables
 from pgrerun.parameters import time_to_run
 from pgrerun.record import printed
@@ -113,16 +109,6 @@ def vectors(chapter: Chapter) -> narrate.Sentence:
 # ---- microcode
 
 
-def checksums(chapter: Chapter) -> narrate.Sentence:
-    """What an instruction of its own gives a checksum."""
-    return narrate.ratio_sentence(
-        chapter.ratio("checksums", "time", BY_TABLE, BY_INSTRUCTION),
-        "time per MB",
-        "a check without an instruction of its own",
-        "a check with one",
-    )
-
-
 # ---- files
 
 
@@ -172,56 +158,7 @@ def requests(requested: files.Requested) -> tables.Table:
     return tables.table(frame.reset_index(drop=True), "The benchmark on a simulated disk of 1981")
 
 
-def copying(chapter: Chapter) -> narrate.Sentence:
-    """Why reading into user space costs what it does: no copy, but every read is waited for."""
-    waits = chapter.table("raw files", "waits").median()
-    ratio = chapter.ratio("raw files", "cpu", DIRECT, BUFFERED)
-    said = narrate.ratio_sentence(
-        ratio, "CPU time", "reading into user space", "reading through the cache"
-    )
-    paid = " A copy is saved and sleeps are paid." if waits[DIRECT] > waits[BUFFERED] else ""
-    return narrate.Sentence(
-        f"{said} Without the cache nobody reads ahead: the process went to sleep"
-        f" {narrate.number(waits[DIRECT], 1)} times for each MB, and"
-        f" {narrate.number(waits[BUFFERED], 1)} times with it.{paid}"
-    )
-
-
 # ---- operating system
-
-
-def connections(chapter: Chapter) -> narrate.Sentence:
-    """Messages and switches of a command by each way, and what isn't there to be tried."""
-    operating_system.route(chapter)
-    costs = operating_system.per_command(chapter).pivot(
-        index="variant", columns="what", values="cost"
-    )
-    costs = costs.reindex(chapter.run.observations("ways")["variant"].unique())
-    said = []
-    for variant, cost in costs.iterrows():
-        switches = "unknown"
-        if isinstance(cost["task switches"], Interval):
-            switches = narrate.number(cost["task switches"].estimate, 2)
-        said.append(f"{variant} {narrate.number(cost['messages'].estimate, 2)} and {switches}")
-    text = f"Messages and task switches of both sides for each command: {'; '.join(said)}."
-    if {ALONE, UNIX} <= set(costs.index):
-        alone, line = costs.loc[ALONE], costs.loc[UNIX]
-        fewer = alone["task switches"].high < line["task switches"].low / 2
-        if alone["messages"].low >= 0.5 and fewer:
-            text += (
-                " A single-user backend calls the kernel for each of its answers as well; what it"
-                " is spared is waiting for somebody to ask again."
-            )
-    if chapter.borrowed:
-        text += (
-            " That is the way of the server's URL, and DuckDB beside it: a port to listen on and"
-            " files for a single-user backend are asked of throwaway servers only."
-        )
-        if not costs["task switches"].drop(DUCKDB).notna().any():
-            text += (
-                " The server's process can't be watched from here, so its switches aren't counted."
-            )
-    return narrate.Sentence(text)
 
 
 def connection_times(chapter: Chapter) -> narrate.Sentence:

@@ -4,8 +4,6 @@ Instructions of Python's own machine are counted, on which the miniature runs as
 VAX: exact for a release of Python.
 """
 
-from collections import Counter
-
 import pandas as pd
 
 from pgrerun.lab.ingres.benchmark import NARROW, texts
@@ -23,22 +21,6 @@ def _qualifications() -> dict[str, Program]:
         [_, command] = read(f"range of p is parts {texts()[query]}")
         found[query] = program(command.where, NARROW)
     return found
-
-
-def steps() -> pd.DataFrame:
-    """What each engine does for one tuple of a qualification.
-
-    Interpreted, every operator looks at the types of its operands; compiled, none does. A
-    logarithm of a constant is computed for every tuple or once. Columns: query, engine, symbols
-    fetched, type decisions, logarithms.
-    """
-    rows = []
-    for query, where in _qualifications().items():
-        kinds = Counter(symbol.kind for symbol in where.symbols)
-        rows.append((query, "interpreted", len(where.symbols), kinds["o"], kinds["u"]))
-        rows.append((query, "compiled", 0, 0, Compiler().source(where).count("log(")))
-    columns = ["query", "engine", "symbols fetched", "type decisions", "logarithms"]
-    return pd.DataFrame(rows, columns=columns)
 
 
 def instructions() -> pd.DataFrame:

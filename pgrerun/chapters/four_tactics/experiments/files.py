@@ -111,17 +111,17 @@ READINGS = {
 def raw(chapter: Chapter) -> None:
     """One file read whole in several ways; the operating system has forgotten it, or has it all.
 
-    For a MB: milliseconds of wall clock and of CPU, and voluntary task switches; and the share of
-    the time that the process waited.
+    For a MB: milliseconds of wall clock and of CPU; and the share of the time that the process
+    waited.
     """
     megabytes = chapter.parameters.megabytes
-    units = {"wall": "ms per MB", "cpu": "ms per MB", "waits": "voluntary switches per MB"}
+    units = {"wall": "ms per MB", "cpu": "ms per MB", "waiting": "share of the time"}
     with cold_files.scratch(megabytes) as path:
         variants = [
             Variant(name, partial(_read_all, path, megabytes, reading))
             for name, reading in READINGS.items()
         ]
-        chapter.compare("raw files", variants, units | {"waiting": "share of the time"}, warmup=0)
+        chapter.compare("raw files", variants, units, warmup=0)
 
 
 def _read_all(path: Path, megabytes: int, reading: Reading, block: Block) -> dict[str, float]:
@@ -133,6 +133,5 @@ def _read_all(path: Path, megabytes: int, reading: Reading, block: Block) -> dic
     return {
         "wall": 1000 * spent.wall / megabytes,
         "cpu": 1000 * spent.cpu / megabytes,
-        "waits": spent.waits / megabytes,
         "waiting": max(0.0, 1 - spent.cpu / spent.wall),
     }

@@ -8,7 +8,6 @@ from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.four_tactics.experiments.parts import (
     BENCHMARK,
     STATEMENTS,
-    WIDE,
     load_benchmark,
 )
 from pgrerun.chapters.four_tactics.miniature import LONG
@@ -18,7 +17,7 @@ from pgrerun.lab.instruments import callgrind, clock
 from pgrerun.lab.relations import Parts
 from pgrerun.lab.server import Server
 
-SHORT, TEN_TIMES, EACH = "a short command", "d_33600", "d_3360, logarithm for every tuple"
+TEN_TIMES, EACH = "d_33600", "d_3360, logarithm for every tuple"
 # the least buffer pool, so that most pages have to be read, as INGRES read them from UNIX
 _SETTINGS = {"shared_buffers": "128kB"}
 
@@ -37,8 +36,8 @@ _SETTINGS = {"shared_buffers": "128kB"}
 def profile(chapter: Chapter) -> pd.DataFrame:
     """Instructions of PostgreSQL outside of the kernel, by function, for each long run.
 
-    Answers go into a file, as INGRES's did. Also for a short command, for query d on ten times the
-    tuples, and for query d when its logarithm is hidden from the planner. Columns: run, function,
+    Answers go into a file, as INGRES's did. Also for query d on ten times the tuples, and for query
+    d when its logarithm is hidden from the planner. Columns: run, function,
     inclusive and exclusive (instructions), calls; exact to some parts in a thousand. CannotMeasure
     for somebody's server, and without valgrind.
     """
@@ -49,7 +48,6 @@ def profile(chapter: Chapter) -> pd.DataFrame:
     with cluster.connect() as connection:
         STATEMENTS.run(connection, "microcode.log_each_time")
     work = {run: BENCHMARK[run] for run in LONG} | {
-        SHORT: _line("microcode.lookup", relation=WIDE),
         TEN_TIMES: _line("benchmark.d", relation="parts_33600"),
         EACH: _line("microcode.computed_for_every_tuple"),
     }

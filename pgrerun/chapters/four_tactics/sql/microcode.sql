@@ -1,6 +1,3 @@
--- name: lookup
-SELECT p.qoh FROM :"relation" AS p WHERE p.pnum = 17;
-
 -- name: log_each_time
 -- the server's own logarithm, hidden from the planner
 CREATE OR REPLACE FUNCTION log_each_time(float8) RETURNS float8
