@@ -404,11 +404,10 @@ def test_the_profile_counts_what_a_command_does_and_how_often(chapter):
 def test_a_release_with_a_compiler_is_found_or_its_lack_told(chapter):
     if not any(programs.jit for programs in installed()):
         with pytest.raises(CannotMeasure, match="LLVM"):
-            today.compilations(chapter)
+            today.compiling(chapter)
         return
-    said, found = evidence.compilation_today, today.compilations(chapter)
+    said, found = evidence.compilation_today, today.compiling(chapter)
     assert all(said.one_compilation(found).values())
-    today.tables_1_and_2(chapter)
     assert list(said.reuse(chapter, found).values())[0]
     assert said.compile_seconds(chapter).estimate > 0
     assert all(loss.estimate > 1 for loss in said.losses(chapter).values())
@@ -442,7 +441,7 @@ def test_break_even_of_jit_is_its_price_over_what_it_saves(stored, compiled, tup
     ids=["grows", "shrinks", "neither"],
 )
 def test_a_gain_grows_with_the_qualification_only_step_by_step(stored, compiled, grows, shrinks):
-    runs = ("wall b_3360", "wall c_3360", "wall d_3360")
+    runs = ("cpu b_3360", "cpu c_3360", "cpu d_3360")
     steady = [1.0, 1.01, 0.99, 1.02, 0.98]
     values = {
         today.INTERPRETED: dict.fromkeys(runs, steady),

@@ -81,7 +81,7 @@ def joins(chapter: Chapter) -> dict[str, Interval]:
 
 def more_complex(chapter: Chapter) -> dict[str, Part]:
     """Whether the gain grows with the qualification: none, three comparisons, arithmetic."""
-    found = {query: chapter.table("jit", f"wall {query}_3360") for query in "bcd"}
+    found = {query: chapter.table("jit", f"cpu {query}_3360") for query in "bcd"}
     gains = {query: times[INTERPRETED] / times[JITTED] for query, times in found.items()}
 
     def over(query: str, base: str) -> Interval:
@@ -110,7 +110,7 @@ def reuse(chapter: Chapter, found: pd.DataFrame) -> dict[str, bool | None]:
 
 
 def one_compilation(found: pd.DataFrame) -> dict[str, bool]:
-    """Whether one compilation serves all tuples (`experiments.compilation_today.compilations`)."""
+    """Whether one compilation serves all tuples (`experiments.compilation_today.compiling`)."""
     functions = found[~found["run"].isin(JOINS)]["functions"]
     return {
         "as many functions are compiled for one tuple as for many": functions.nunique() == 1,

@@ -161,11 +161,6 @@ def scans(chapter: Chapter) -> dict[str, Interval | Part]:
     }
 
 
-def saved(chapter: Chapter) -> dict[str, Interval]:
-    """CPU time of each long run, the kernel's files over raw ones, by its letter."""
-    return {run[0]: gain(chapter, "cpu", run) for run in LONG}
-
-
 def _between(gains: list[Interval], low: float, high: float) -> Part:
     """Whether all improvements (%) lie there; the opposite is that all times grow."""
     inside = [every([greater(x, 1 + low / 100), less(x, 1 + high / 100)]) for x in gains]

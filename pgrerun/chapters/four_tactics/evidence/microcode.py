@@ -16,10 +16,6 @@ INTERPRETING = "^ExecInterpExpr$"
 TRANSLATING = r"^pg_(?:parse_query|analyze_and_rewrite_fixedparams|plan_query)$"
 
 
-def _instructions(found: pd.DataFrame, runs: tuple[str, ...] = LONG) -> pd.DataFrame:
-    return found[found["run"].isin(runs)]
-
-
 def share(
     found: pd.DataFrame, functions: str, runs: tuple[str, ...] = LONG, account: str = "exclusive"
 ) -> float:
@@ -27,14 +23,14 @@ def share(
 
     account: "exclusive", or "inclusive" of what they call.
     """
-    rows = _instructions(found, runs)
+    rows = found[found["run"].isin(runs)]
     these = rows["function"].str.contains(functions)
     return float(rows.loc[these, account].sum() / rows["exclusive"].sum())
 
 
 def by_function(found: pd.DataFrame) -> pd.Series:
     """The share of each function in the instructions of all long runs, the largest first."""
-    total = _instructions(found).groupby("function")["exclusive"].sum()
+    total = found[found["run"].isin(LONG)].groupby("function")["exclusive"].sum()
     return (total / total.sum()).sort_values(ascending=False)
 
 

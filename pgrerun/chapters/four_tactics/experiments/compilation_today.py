@@ -12,7 +12,6 @@ from pgrerun.chapters.four_tactics.experiments.parts import (
     STATEMENTS,
     load,
     load_benchmark,
-    timed,
 )
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.experiment import Block, Variant
@@ -133,19 +132,18 @@ def vectors(chapter: Chapter) -> None:
     Seconds; one thread each.
     """
     load(chapter, chapter.server)
-    with in_memory() as duck:
+    with in_memory() as duck, chapter.server.connect() as connection:
+        set_session(connection, SERIAL)
         duck.execute(f"CREATE TABLE parts AS {Parts(chapter.parameters.tuples).select()}")
-        variants = [
-            timed(chapter.server, TUPLEWISE, QUERY_D),
-            Variant(VECTORWISE, partial(_in_duckdb, duck)),
-        ]
+        systems = {TUPLEWISE: connection, VECTORWISE: duck}
+        variants = [Variant(name, partial(_query_d, system)) for name, system in systems.items()]
         chapter.compare("vectors", variants, {"seconds": "s"})
 
 
-def _in_duckdb(duck, block: Block) -> dict[str, float]:
+def _query_d(system, block: Block) -> dict[str, float]:
     with clock.stopwatch() as watch:
         for _ in range(10):
-            duck.execute(QUERY_D).fetchall()
+            system.execute(QUERY_D).fetchall()
     return {"seconds": watch.seconds / 10}
 
 
@@ -192,29 +190,29 @@ def _with_jit(chapter: Chapter) -> Server:
 
 @experiment(
     claims=[
-        "ston-011",
-        "ston-012",
-        "ston-013",
-        "ston-016",
-        "ston-017",
-        "ston-019",
-        "ston-020",
-        "ston-021",
-        "ston-057",
-        "ston-058",
+        *("ston-004", "ston-008", "ston-011", "ston-012", "ston-013", "ston-014", "ston-015"),
+        *("ston-016", "ston-017", "ston-019", "ston-020", "ston-021", "ston-057", "ston-058"),
     ]
 )
-def tables_1_and_2(chapter: Chapter) -> None:
-    """The runs of Tables 1 and 2, interpreted and with JIT forced: seconds, and of CPU.
+def compiling(chapter: Chapter) -> pd.DataFrame:
+    """The runs of Tables 1 and 2, interpreted and with JIT forced, and what one more tuple costs.
 
-    Joins by tuple substitution. Also query d on as many tuples as the parameter says. CannotMeasure
-    where the backend can't be watched.
+    "jit" has seconds of each run, and of CPU; joins by tuple substitution, and query d also on as
+    many tuples as the parameter says. "evaluating" has seconds of compiling queries c and d, and of
+    evaluating them for a tuple, by EXPLAIN, which tells both apart; their qualifications are turned
+    over, so that hardly any tuple gets further. Returned is what JIT compiles, exact: columns run,
+    evaluated (executions of what is compiled: tuples of query d, substituted tuples of a join),
+    functions (compiled). CannotMeasure where the backend can't be watched.
     """
     server = _with_jit(chapter)
     server.require("processes")
     variants = [Variant(name, partial(_runs, server, name)) for name in JIT_SETTINGS]
-    units = {f"wall {run}": "s" for run in JIT_RUNS} | {f"cpu {run}": "s" for run in JIT_RUNS}
-    chapter.compare("jit", variants, units)
+    units = {f"{what} {run}": "s" for what in ("wall", "cpu") for run in JIT_RUNS}
+    chapter.compare("jit", variants, units, warmup=0)
+    variants = [Variant(name, partial(_evaluated, chapter, server, name)) for name in JIT_SETTINGS]
+    units = {f"{what} {query}": "s" for what in ("compiling", "tuple") for query in "cd"}
+    chapter.compare("evaluating", variants, units, warmup=0)
+    return _compiled(server)
 
 
 def _runs(server: Server, variant: str, block: Block) -> dict[str, float]:
@@ -233,14 +231,8 @@ def _runs(server: Server, variant: str, block: Block) -> dict[str, float]:
     return spent
 
 
-@experiment(claims=["ston-004", "ston-020"])
-def compilations(chapter: Chapter) -> pd.DataFrame:
-    """What JIT compiles for query d on ever more tuples, and for each join. Exact.
-
-    Columns: run, evaluated (executions of what is compiled: tuples of query d, substituted tuples
-    of a join), functions (compiled).
-    """
-    server, rows = _with_jit(chapter), []
+def _compiled(server: Server) -> pd.DataFrame:
+    rows = []
     with server.connect() as connection:
         STATEMENTS.run(connection, "benchmark.as_ingres")
         set_session(connection, JIT_SETTINGS[JITTED])
@@ -250,19 +242,6 @@ def compilations(chapter: Chapter) -> pd.DataFrame:
             evaluated = int(loops) if run in JOINS else int(run.split("_")[1])
             rows.append((run, evaluated, plan.properties["JIT"]["Functions"]))
     return pd.DataFrame(rows, columns=["run", "evaluated", "functions"])
-
-
-@experiment(claims=["ston-008", "ston-014", "ston-015"])
-def evaluating(chapter: Chapter) -> None:
-    """What one more tuple costs in queries c and d, interpreted and with JIT, and what compiling.
-
-    Seconds; by EXPLAIN, which tells compiling apart. The qualifications are turned over, so that
-    hardly any tuple gets further.
-    """
-    server = _with_jit(chapter)
-    units = {f"{what} {query}": "s" for what in ("compiling", "tuple") for query in "cd"}
-    variants = [Variant(name, partial(_evaluated, chapter, server, name)) for name in JIT_SETTINGS]
-    chapter.compare("evaluating", variants, units)
 
 
 def _evaluated(chapter: Chapter, server: Server, variant: str, block: Block) -> dict[str, float]:

@@ -1,14 +1,10 @@
-"""PARTS on PostgreSQL, and how its commands are timed."""
-
-from functools import partial
+"""PARTS on PostgreSQL, and its commands."""
 
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.four_tactics.miniature import RUNS
-from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.ingres.benchmark import WIDE_QUERIES
-from pgrerun.lab.instruments import clock
 from pgrerun.lab.relations import Parts
-from pgrerun.lab.server import Server, set_session
+from pgrerun.lab.server import Server
 from pgrerun.lab.statements import beside
 
 STATEMENTS = beside(__file__)
@@ -42,17 +38,3 @@ def benchmark(run: str) -> str:
 
 
 BENCHMARK = {run: benchmark(run) for run in RUNS}
-
-
-def timed(server: Server, name: str, query: str, times: int = 10) -> Variant:
-    """A query by one session, without parallel workers: "seconds", the mean of so many runs."""
-    return Variant(name, partial(_seconds, server, query, times))
-
-
-def _seconds(server: Server, query: str, times: int, block: Block) -> dict[str, float]:
-    with server.connect() as connection:
-        set_session(connection, SERIAL)
-        with clock.stopwatch() as watch:
-            for _ in range(times):
-                connection.execute(query).fetchall()
-    return {"seconds": watch.seconds / times}
