@@ -84,6 +84,14 @@ OUT_OF_REACH: Mapping[str, str] = {
         " installed here"
     ),
     "Itanium": "it takes an Itanium processor, and PostgreSQL no longer supports it",
+    "man-months": "what a compiler takes to build can't be measured by running one",
+    "catalogs of INGRES": (
+        "the miniature keeps its catalogs in memory, and PostgreSQL caches its own before a first"
+        " command ends"
+    ),
+    "disk with a moving head": "storage without a head that moves has no middle to be near to",
+    "writable control store": "no processor that one can buy lets its users write microcode",
+    "INGRES after 1981": "what became possible in INGRES can't be seen in PostgreSQL",
 }
 """What a claim may need that no machine this runs on has, and why."""
 

@@ -36,6 +36,16 @@ def scratch(megabytes: int) -> Iterator[Path]:
         directory.close()
 
 
+def forget(path: Path) -> None:
+    """Have the operating system's cache forget a file, once it is all on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(descriptor)
+
+
 @contextmanager
 def opened(path: Path, *, direct: bool = False) -> Iterator[int]:
     """A descriptor for reading a file of which the operating system has been told to forget all.
@@ -87,10 +97,17 @@ class Spent:
     waits: int
 
 
-def read(path: Path, places: Sequence[int], size: int, *, direct: bool = False) -> Spent:
-    """Read `size` bytes at each of these places (bytes) of a forgotten file; see `opened`."""
+def read(
+    path: Path, places: Sequence[int], size: int, *, direct: bool = False, warm: bool = False
+) -> Spent:
+    """Read `size` bytes at each of these places (bytes) of a forgotten file; see `opened`.
+
+    warm: of a file that the operating system has in memory, all of it.
+    """
     # memory of its own is aligned, as direct I/O wants it
     with mmap.mmap(-1, size) as buffer, opened(path, direct=direct) as file:
+        if warm:
+            path.read_bytes()
         waits = proc.waits()
         wall, cpu = time.perf_counter(), time.process_time()
         for place in places:
