@@ -1,6 +1,5 @@
 """Sentences that only this chapter says; judgements are put into words by `narrate`."""
 
-
 import pandas as pd
 
 from pgrerun.chapter import Chapter
