@@ -7,12 +7,12 @@ WHERE relnamespace = 'pg_catalog'::regnamespace AND relkind = 'r';
 -- name: indexed
 SELECT count(*) FROM pg_class c
 WHERE relnamespace = 'pg_catalog'::regnamespace AND relkind = 'r'
-    AND EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid);
+    AND EXISTS (SELECT 1 FROM pg_index WHERE indrelid = c.oid);
 
 -- name: hashed
 SELECT count(*) FROM pg_class c
 WHERE relnamespace = 'pg_catalog'::regnamespace AND relkind = 'r' AND EXISTS (
-    SELECT FROM pg_index JOIN pg_class i ON i.oid = indexrelid JOIN pg_am ON pg_am.oid = i.relam
+    SELECT 1 FROM pg_index JOIN pg_class i ON i.oid = indexrelid JOIN pg_am ON pg_am.oid = i.relam
     WHERE indrelid = c.oid AND amname = 'hash');
 
 -- name: attribute
