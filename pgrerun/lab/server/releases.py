@@ -19,6 +19,7 @@ SINCE = {
     "to_regprocedure": 90400,
     "to_regtype": 90400,
     "jsonb": 90400,
+    "to_jsonb": 90500,
     "regnamespace": 90500,
     "regrole": 90500,
     "pg_stat_get_snapshot_timestamp": 90500,
