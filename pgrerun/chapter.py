@@ -5,7 +5,7 @@ A notebook opens a chapter in its first lines and talks to it from then on:
     chapter = open_chapter("tp1", globals())
     chapter.attempt(tp1.experiments.ladder)
     chapter.show(tp1.charts.ladder)
-    chapter.judge("lai-058", tp1.evidence.over_first, tp1.STABLE)
+    chapter.judge("lai-058", tp1.evidence.counted, tp1.variants.STABLE)
 
 The functions of one particular chapter live in `pgrerun/chapters/`; `experiment` declares those
 that measure. An experiment that this machine or server can't show is set aside. What that means
@@ -22,7 +22,7 @@ import platform
 import subprocess
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -32,33 +32,37 @@ from IPython.display import display
 
 from pgrerun import parameters
 from pgrerun.errors import BookError, CannotMeasure, RerunError, ServerError
+from pgrerun.lab import sent
+from pgrerun.lab.disk import Slowed
 from pgrerun.lab.experiment import Variant, interleave
 from pgrerun.lab.instruments import machine
 from pgrerun.lab.server import (
     Cluster,
     Programs,
     Server,
-    bundled,
-    from_folder,
+    fetched,
     open_server,
+    releases,
     sweep,
 )
 from pgrerun.lab.server.cluster import DEFAULTS
 from pgrerun.page import charts, narrate
 from pgrerun.page.tables import Table, table
-from pgrerun.record import claims, runs, statistics
+from pgrerun.record import claims, runs, statistics, verdicts
 from pgrerun.record.reached import digest, key_of
+from pgrerun.record.schema import disks
 
 T = TypeVar("T")
 Measure = TypeVar("Measure", bound=Callable[..., Any])
 
 # Of what a chapter reaches, what tells of observations and has no part in making them.
 _TELLING = (
-    *("page/*", "record/claims.py"),
+    *("page/*", "record/claims.py", "record/verdicts.py"),
     *(f"chapters/*/{part}*" for part in ("charts", "sentences", "evidence")),
 )
 _MEASURING = {".py", ".sql", ".pgbench", ".toml"}  # of a chapter that is none of the book's
 _NOT_GIVEN = object()
+_MOST, _LONGEST = 60, 4000  # statements that a record keeps of an experiment, characters of each
 
 
 @dataclass(frozen=True)
@@ -144,8 +148,9 @@ class Chapter:
         """
         self.name, self.parameters = name, given
         sweep()
-        self.programs = from_folder(given.programs) if given.programs else bundled()
+        self.programs = fetched.chosen(given.programs)
         self._clusters: dict[tuple[Path, frozenset], Cluster] = {}
+        self._slowed: dict[Cluster, Slowed] = {}
         self._borrowed: Server | None = guest or (
             open_server(given.server) if given.server else None
         )
@@ -157,7 +162,7 @@ class Chapter:
             records=records,
         )
         self._ledger = ledger
-        self.evidence = claims.Judge(name, self.run, file=ledger)
+        self.evidence = verdicts.Judge(name, self.run, file=ledger)
         self._reasons: dict[str, CannotMeasure] = {}
         self._last_reason: CannotMeasure | None = None
         self._settings: dict[str, str] = {}
@@ -188,6 +193,19 @@ class Chapter:
             )
         return self.beside(self.programs, **settings)
 
+    def on_slow_disk(self, **settings: str | int) -> tuple[Cluster, Slowed]:
+        """A throwaway cluster with these settings on a disk of its own, and that disk.
+
+        It is as fast as the machine's until it is told to be slow. Both are kept to the chapter's
+        end. CannotMeasure without a C compiler, or when the chapter runs against somebody's server.
+        """
+        cluster = self.cluster(cluster_name="on a disk that can be slowed", **settings)
+        if cluster not in self._slowed:
+            self._slowed[cluster] = Slowed()
+            cluster.disk = self._slowed[cluster]
+            cluster.restart()
+        return cluster, self._slowed[cluster]
+
     def beside(self, programs: Programs, **settings: str | int) -> Cluster:
         """A throwaway cluster of any release, for what the server under test can't do."""
         wanted = (programs.bindir, frozenset(settings.items()))
@@ -204,15 +222,17 @@ class Chapter:
     def attempt(self, measure: Callable[..., T], *given: Any) -> T | None:
         """Run one experiment with results of earlier ones, and return what it returns.
 
-        Where this machine or server can't show it, or what it goes on from was set aside, say why,
-        set its claims aside and return None.
+        Where this machine, server or release can't show it, or what it goes on from was set aside,
+        say why, set its claims aside and return None.
         """
         declared = getattr(measure, "declared", Declaration((), ()))
         try:
-            with self._telling_of_death():
+            with self._telling_of_death(), sent.recorded() as account:
                 for capability in declared.needs:
                     self.server.require(capability)
-                return self._call(measure, given)
+                found = self._call(measure, given)
+            self._keep_account(measure, account)
+            return found
         except _SetAside:
             before = self._last_reason or CannotMeasure("an earlier experiment", "it did not run")
             reason = CannotMeasure(
@@ -220,11 +240,29 @@ class Chapter:
             )
         except CannotMeasure as missing:
             reason = missing
+        except Exception as error:
+            if (lacking := releases.lacking(self.server.version, error)) is None:
+                raise
+            reason = lacking
         self.set_aside(reason, declared.claims)
         # The gates must know why a chart is missing, whatever the sentence's words.
         said = narrate.set_aside(measure.__name__, reason)
         display(said, metadata={CannotMeasure.METADATA: reason.capability})
         return None
+
+    def _keep_account(self, measure: Callable[..., Any], account: sent.Sent) -> None:
+        """Keep what an experiment sent in the record, from where its page shows it."""
+        known = self.run.environment.setdefault("sent", {})
+        name = f"{measure.__module__.rpartition('.')[2]}.{measure.__name__}"
+        name = name if name not in known else f"{name}, {len(known) + 1}"
+        statements = account.statements()
+        known[name] = {
+            "files": {file: text[:_LONGEST] for file, text in account.sources.items()},
+            "statements": [[text[:_LONGEST], times] for text, times in statements[:_MOST]],
+            "left_out": max(0, len(statements) - _MOST),
+            "loads": [asdict(load) | {"times": n} for load, n in account.loads.items()],
+            "function": inspect.getsource(measure),
+        }
 
     def set_aside(self, reason: CannotMeasure, claims: Iterable[str]) -> None:
         """From here on one of these claims is judged as not testable, for this reason."""
@@ -280,11 +318,25 @@ class Chapter:
     def ratio(self, name: str, metric: str, variant: str, base: str) -> statistics.Interval:
         """Median of the paired ratios `variant` over `base`, with its interval."""
         found = self.table(name, metric)
-        return statistics.ratio(found[variant], found[base], seed=self.parameters.seed)
+        value = statistics.ratio(found[variant], found[base], seed=self.parameters.seed)
+        return statistics.on_disk(value, self.disk(name, variant, base))
 
     def median(self, name: str, metric: str, variant: str) -> statistics.Interval:
         """Median of one variant over the blocks, with its interval."""
-        return statistics.median(self.table(name, metric)[variant])
+        value = statistics.median(self.table(name, metric)[variant])
+        return statistics.on_disk(value, self.disk(name, variant))
+
+    def disk(self, name: str, *variants: str) -> str:
+        """On which disk an experiment was measured, or these variants of it, in words.
+
+        The published run's, where this one has set the experiment aside. Empty for the machine's
+        own.
+        """
+        own = self.run.observations(name)
+        found = self.published_run(name) if own.empty else own
+        if variants and len(found):
+            found = found[found["variant"].isin(variants)]
+        return " and ".join(sorted(set(disks(found)) - {""})) if len(found) else ""
 
     # ---- what was printed, published, found ------------------------------------------
 
@@ -298,9 +350,18 @@ class Chapter:
     def by_provenance(self, name: str) -> list[tuple[str, pd.DataFrame]]:
         """Observations of an experiment as charts draw them: the published run's, then this run's.
 
-        What is empty is left out; where both are, the experiment was set aside.
+        Those of a slowed disk are apart. What is empty is left out; where all are, the experiment
+        was set aside.
         """
-        found = [("published", self.published_run(name)), ("measured", self.run.observations(name))]
+        published, own = self.published_run(name), self.run.observations(name)
+        found = []
+        for frame, kind, on_slowed in (
+            (published, "published", "published-slowed"),
+            (own, "measured", "slowed"),
+        ):
+            if not frame.empty:
+                slowed = disks(frame) != ""
+                found += [(kind, frame[~slowed]), (on_slowed, frame[slowed])]
         kept = [(kind, frame) for kind, frame in found if not frame.empty]
         if not kept:
             raise _SetAside(name)
@@ -345,46 +406,60 @@ class Chapter:
                     rows.append(charts.row(label, kind, value, **more))
         return pd.DataFrame(rows)
 
-    def judge(self, claim: str, evidence: Any = _NOT_GIVEN, *given: Any, note: Any = "") -> None:
+    def judge(
+        self,
+        claim: str,
+        evidence: Any = _NOT_GIVEN,
+        *given: Any,
+        note: Any = "",
+        beside: Mapping[str, Any] | None = None,
+        regime: Mapping[str, Any] | None = None,
+    ) -> None:
         """Judge one claim by its declared predicate and show the verdict in words.
 
         `evidence` is what the predicate takes, or the function that makes it of `given` (see
-        `show`); so is `note`. A claim whose experiment was set aside is, too. Without evidence it
-        must be a claim that the ledger says nothing here can reach.
+        `show`); so are `note`, each value of `beside` (other evidence that decides nothing, by the
+        words that tell it apart) and each of `regime` (what was measured of the claim's regimes,
+        see `claims.REGIMES`; the number of processors is known). A claim whose experiment was set
+        aside is, too. Without evidence it must be an opinion, or a claim that the ledger says
+        nothing here can reach.
         """
         reason = self._reasons.get(claim) or self._out_of_reach(claim, evidence)
+        made = lambda what: self._call(what, given) if callable(what) else what
         try:
             if reason is None:
-                found = self._call(evidence, given) if callable(evidence) else evidence
-                said = self._call(note, given) if callable(note) else note
+                found, said = made(evidence), made(note)
+                others = {words: made(what) for words, what in (beside or {}).items()}
+                measured = {name: made(what) for name, what in (regime or {}).items()}
         except _SetAside as missing:
             raise BookError(
                 f"Claim {claim} has no evidence: {missing} was never measured, and no experiment"
                 " that names the claim was set aside. Name it where that experiment is declared."
             ) from None
         if reason is None:
-            judgement = self.evidence.judge(claim, found, said)
+            measured |= self._processors(claim)
+            judgement = self.evidence.judge(claim, found, said, beside=others, regime=measured)
         else:
             judgement = self.evidence.set_aside(claim, reason)
         display(narrate.judgement(judgement))
 
     def verdicts(self) -> Table:
-        """All claims of the chapter with printed value, evidence and verdict."""
+        """All claims of the chapter with printed value, evidence, basis and verdict."""
         rows = [
             (
                 f"{j.claim.id}{' ★' if j.claim.headline else ''}",
                 j.claim.claim,
                 j.claim.published_value,
                 narrate.evidence(j),
+                narrate.basis(j),
                 str(j.verdict),
             )
             for j in sorted(self.evidence.judgements, key=lambda j: j.claim.id)
         ]
-        frame = pd.DataFrame(
-            rows, columns=["claim", "what it says", "printed", "found here", "verdict"]
-        )
+        columns = ["claim", "what it says", "printed", "found here", "basis", "verdict"]
         return table(
-            frame, f"{narrate.summary(self.evidence.judgements)} A star marks a headline claim."
+            pd.DataFrame(rows, columns=columns),
+            f"{narrate.summary(self.evidence.judgements)} A star marks a headline claim.",
         )
 
     def provenance(self) -> Table:
@@ -395,7 +470,7 @@ class Chapter:
             {
                 name: value
                 for name, value in self.run.environment.items()
-                if name not in ("parameters", "settings")
+                if name not in ("parameters", "settings", "sent")
             }
         )
         rows |= {
@@ -413,6 +488,8 @@ class Chapter:
         finally:
             for server in [*self._clusters.values(), *([self._borrowed] if self._borrowed else [])]:
                 server.close()
+            for disk in self._slowed.values():
+                disk.close()
 
     # ---- inside --------------------------------------------------------------------
 
@@ -428,6 +505,8 @@ class Chapter:
         if evidence is not _NOT_GIVEN:
             return None
         known = claims.ledger(self._ledger).get(claim)
+        if known and known.basis is claims.Basis.OPINION:
+            return CannotMeasure(verdicts.OPINION, "it is an opinion, and nothing here decides it")
         for capability in known.capabilities if known else ():
             if capability in claims.OUT_OF_REACH:
                 return CannotMeasure(capability, claims.OUT_OF_REACH[capability])
@@ -435,6 +514,13 @@ class Chapter:
             f"Claim {claim} has no evidence, and the ledger's `needs` names nothing that is out of"
             f" reach here ({', '.join(claims.OUT_OF_REACH)})."
         )
+
+    def _processors(self, claim: str) -> dict[str, int]:
+        """Of the claim's regimes those that ask for processors, and how many we may use."""
+        known = claims.ledger(self._ledger).get(claim)
+        regimes = known.regimes if known else ()
+        many = self.run.environment["machine"]["cpus"]
+        return {name: many for name in regimes if name.endswith(" processors")}
 
     def _set(self) -> dict[str, str]:
         """What differs from PostgreSQL's defaults, by server."""

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import nbformat
@@ -21,7 +22,10 @@ from IPython.utils.capture import capture_output
 from pgrerun.chapter import Chapter, experiment, wide
 from pgrerun.chapters.tp1.experiments import throughput
 from pgrerun.errors import BookError, CannotMeasure, ServerError
+from pgrerun.lab.disk import Disk
+from pgrerun.lab.experiment import Variant
 from pgrerun.lab.server import Borrowed, passwords
+from pgrerun.page import charts, narrate
 from pgrerun.parameters import chapter_parameters
 from pgrerun.record import claims, runs
 
@@ -419,6 +423,17 @@ def test_a_claim_that_nothing_here_can_reach_needs_no_evidence(records, monkeypa
         opened.run._release()
 
 
+def test_an_opinion_needs_no_evidence(records, monkeypatch):
+    monkeypatch.setattr("pgrerun.chapter.display", lambda said, metadata=None: None)
+    opened = Chapter("hot", chapter_parameters("hot", {}))
+    try:
+        opened.judge("hot-034")
+        [judgement] = opened.evidence.judgements
+        assert str(judgement.verdict) == "not testable here" and "opinion" in judgement.note
+    finally:
+        opened.run._release()
+
+
 def test_the_output_that_says_so_is_marked_for_the_gates(chapter, monkeypatch):
     monkeypatch.setattr("pgrerun.chapter.display", display)
     InteractiveShell.instance()
@@ -494,6 +509,32 @@ def test_observations_become_a_column_per_variant(chapter):
     table = wide(chapter.run.observations("toy"), "x")
     assert table.index.tolist() == [0, 1] and table["b"].tolist() == [2.0, 3.0]
     assert chapter.ratio("toy", "x", "b", "a").n == 2
+
+
+def test_what_a_slowed_disk_gave_is_kept_apart(chapter, monkeypatch):
+    cluster, slow = chapter.on_slow_disk()
+    assert chapter.on_slow_disk()[0] is cluster and cluster.disk is slow
+
+    def flushed(disk, block):
+        with (
+            cluster.connect() as connection,
+            slow.serving(disk) if disk else contextlib.nullcontext(),
+        ):
+            connection.execute("SELECT 1")
+        return {"x": 1.0 + block.index}
+
+    slowed = Disk(flush=0.001)
+    variants = [Variant("own", partial(flushed, None)), Variant("other", partial(flushed, slowed))]
+    chapter.compare("toy", variants, {"x": "s"}, pairs=5, warmup=0)
+    rows = chapter.medians("toy", "x")
+    assert rows[["label", "kind"]].values.tolist() == [["own", "measured"], ["other", "slowed"]]
+    assert chapter.disk("toy") == chapter.disk("toy", "other") == slowed.words
+    assert chapter.disk("toy", "own") == chapter.median("toy", "x", "own").disk == ""
+    ratio = chapter.ratio("toy", "x", "other", "own")
+    assert ratio.inverse().times(2).disk == slowed.words
+    assert {"slowed", "published-slowed"} <= set(charts.MARKS)
+    assert slowed.words in chapter.evidence.judge("lai-046", ratio).as_dict()["evidence"]["method"]
+    assert f"(timed, {slowed.words})" in str(narrate.judgement(chapter.evidence.judgements[-1]))
 
 
 def test_rows_for_charts_come_by_provenance(chapter, monkeypatch):

@@ -4,8 +4,6 @@ chapter.
 
 import contextlib
 import os
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -14,7 +12,6 @@ import numpy as np
 import psutil
 import psycopg
 import pytest
-from servers import SMALL
 
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.instruments import (
@@ -26,7 +23,6 @@ from pgrerun.lab.instruments import (
     switching,
     waits,
 )
-from pgrerun.lab.server import Cluster
 
 needs_two = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor")
 
@@ -155,56 +151,6 @@ def test_one_processor_is_not_enough(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})
     with pytest.raises(CannotMeasure, match="a processor each"):
         cachelines.beside(8)
-
-
-def _insert(server):
-    with server.connect() as connection:
-        connection.execute("CREATE TABLE IF NOT EXISTS flushed (id int)")
-        began = time.perf_counter()
-        for _ in range(10):
-            connection.execute("INSERT INTO flushed VALUES (1)")
-        return (time.perf_counter() - began) / 10
-
-
-def test_a_slowed_server_waits_at_every_commit_and_no_later_one_is_slowed():
-    environment = dict(os.environ)
-    with (
-        flushing.slowed(100_000),
-        Cluster(settings=SMALL | {"wal_sync_method": "fdatasync"}) as slow,
-    ):
-        assert _insert(slow) >= 0.1
-    assert dict(os.environ) == environment
-
-
-def test_one_page_of_one_file_is_slow_to_read(tmp_path):
-    path = tmp_path / "slow"
-    path.write_bytes(bytes(3 * 8192))
-    (tmp_path / "other").write_bytes(bytes(3 * 8192))
-    read = (
-        "import os, sys, time\nfile = os.open(sys.argv[1], os.O_RDONLY)\nbegan ="
-        " time.perf_counter()\nos.pread(file, 8192, int(sys.argv[2]))\nprint(time.perf_counter() -"
-        " began)"
-    )
-
-    def taken(path, page):
-        command = [sys.executable, "-c", read, path, str(page * 8192)]
-        return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-
-    with flushing.slow_page("/slow", 8192, 200_000):
-        assert taken(path, 1) >= 0.2
-    # whoever waited a day here would not come back
-    with flushing.slow_page("/slow", 8192, 24 * 3600 * 1_000_000):
-        assert taken(path, 2) > 0 and taken(tmp_path / "other", 1) > 0
-    assert taken(path, 1) > 0
-
-
-@pytest.mark.parametrize(
-    "slow", [lambda: flushing.slowed(1000), lambda: flushing.slow_page("/slow", 0, 1000)]
-)
-def test_without_a_compiler_nothing_is_slowed(monkeypatch, slow):
-    monkeypatch.setattr("shutil.which", lambda name: None)
-    with pytest.raises(CannotMeasure, match="compiler"), slow():
-        pass
 
 
 def test_flushes_and_copies_leave_no_file_behind(tmp_path):

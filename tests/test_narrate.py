@@ -1,5 +1,6 @@
 """Every verdict of every predicate has its words, and the words carry the numbers."""
 
+import dataclasses
 import math
 import re
 
@@ -9,33 +10,44 @@ from test_claims import claim, interval
 
 from pgrerun.errors import CannotMeasure
 from pgrerun.page import narrate
-from pgrerun.record import claims, statistics
-from pgrerun.record.claims import VERDICTS, Predicate, Verdict
+from pgrerun.record import claims, statistics, verdicts
+from pgrerun.record.claims import Predicate
 from pgrerun.record.statistics import Interval
+from pgrerun.record.verdicts import VERDICTS, Part, Verdict, fact, supporting
 
 EVIDENCE = {
     (Predicate.RATIO, Verdict.HOLDS): interval(1.41, 1.63),
+    (Predicate.RATIO, Verdict.STRONGER): interval(1.71, 1.93),
     (Predicate.RATIO, Verdict.WEAKER): interval(1.21, 1.43),
+    (Predicate.RATIO, Verdict.NOT_REPRODUCED): interval(0.91, 1.23),
     (Predicate.RATIO, Verdict.GONE): interval(0.971, 1.032),
     (Predicate.RATIO, Verdict.REVERSED): interval(0.71, 0.83),
-    (Predicate.RATIO, Verdict.NOT_RESOLVED): interval(0.81, 1.63),
+    (Predicate.RATIO, Verdict.INCONCLUSIVE): interval(0.81, 1.63),
     (Predicate.DIRECTION, Verdict.HOLDS): interval(1.41, 1.63),
+    (Predicate.DIRECTION, Verdict.WEAKER): {"reads": 2, "writes": interval(0.71, 0.83)},
     (Predicate.DIRECTION, Verdict.GONE): interval(0.971, 1.032),
     (Predicate.DIRECTION, Verdict.REVERSED): interval(0.71, 0.83),
-    (Predicate.DIRECTION, Verdict.NOT_RESOLVED): interval(0.81, 1.63),
+    (Predicate.DIRECTION, Verdict.INCONCLUSIVE): interval(0.81, 1.63),
+    (Predicate.BETWEEN, Verdict.HOLDS): interval(1.41, 1.63),
+    (Predicate.BETWEEN, Verdict.WEAKER): {"reads": 1.5, "writes": interval(0.71, 0.83)},
+    (Predicate.BETWEEN, Verdict.GONE): interval(1.71, 1.93),
+    (Predicate.BETWEEN, Verdict.INCONCLUSIVE): interval(1.31, 1.93),
     (Predicate.AT_MOST, Verdict.HOLDS): 1,
     (Predicate.AT_MOST, Verdict.WEAKER): {"reads": 1, "writes": interval(1.71, 1.93)},
-    (Predicate.AT_MOST, Verdict.REVERSED): interval(1.71, 1.93),
-    (Predicate.AT_MOST, Verdict.NOT_RESOLVED): interval(1.31, 1.93),
+    (Predicate.AT_MOST, Verdict.GONE): interval(1.71, 1.93),
+    (Predicate.AT_MOST, Verdict.INCONCLUSIVE): interval(1.31, 1.93),
     (Predicate.AT_LEAST, Verdict.HOLDS): interval(1.71, 1.93),
     (Predicate.AT_LEAST, Verdict.WEAKER): {"reads": 1, "writes": 2},
-    (Predicate.AT_LEAST, Verdict.REVERSED): 1,
-    (Predicate.AT_LEAST, Verdict.NOT_RESOLVED): interval(1.31, 1.93),
+    (Predicate.AT_LEAST, Verdict.GONE): 1,
+    (Predicate.AT_LEAST, Verdict.INCONCLUSIVE): interval(1.31, 1.93),
     (Predicate.EQUALS, Verdict.HOLDS): 1.5,
+    (Predicate.EQUALS, Verdict.WEAKER): {"reads": 1.5, "writes": 2.5},
     (Predicate.EQUALS, Verdict.GONE): 2.5,
-    (Predicate.FACTS, Verdict.HOLDS): {"pages fill up": True},
+    (Predicate.FACTS, Verdict.HOLDS): {"pages fill up": True, "fast": supporting(False)},
     (Predicate.FACTS, Verdict.WEAKER): {"pages fill up": True, "none is new": False},
     (Predicate.FACTS, Verdict.GONE): {"pages fill up": False, "none is new": False},
+    (Predicate.FACTS, Verdict.REVERSED): {"pages fill up": fact(False, opposite=True)},
+    (Predicate.FACTS, Verdict.INCONCLUSIVE): {"pages fill up": None, "none is new": False},
     (Predicate.BUG, Verdict.STILL_THERE): True,
     (Predicate.BUG, Verdict.FIXED): False,
 }
@@ -64,24 +76,24 @@ def numbers(evidence):
         ]
     if isinstance(evidence, dict):
         return [text for name, value in evidence.items() for text in [name, *numbers(value)]]
-    return [] if isinstance(evidence, bool) else [f"{evidence:g}"]
+    if isinstance(evidence, Part):
+        return numbers(evidence.value)
+    return [] if evidence is None or isinstance(evidence, bool) else [f"{evidence:g}"]
 
 
 @pytest.mark.parametrize(("predicate", "verdict"), CASES, ids=lambda x: str(x).replace(" ", "-"))
 def test_every_verdict_has_its_words(predicate, verdict):
     subject = claim(predicate, 1.5 if predicate in claims.WITH_PRINTED else None)
     if verdict is Verdict.NOT_TESTABLE:
-        judged, evidence = claims.set_aside(subject, "restart", "the server isn't ours."), True
+        judged, evidence = verdicts.set_aside(subject, "restart", "the server isn't ours."), True
     else:
         evidence = EVIDENCE[predicate, verdict]
-        judged = claims.judge(subject, evidence)
+        judged = verdicts.judge(subject, evidence)
     assert judged.verdict is verdict
     said = narrate.judgement(judged)
     well_formed(said)
     assert f"**{verdict}**" in said and said.count("**") == 2
-    assert said.startswith(
-        "The POSTGRES report of 1990 (section 3.2.2; lai-001) says: “It is faster.” "
-    )
+    assert said.startswith("The POSTGRES report of 1990 (section 3.2.2; lai-001): It is faster. ")
     for text in numbers(evidence):
         assert text in said, (text, said)
     if verdict is Verdict.NOT_TESTABLE:
@@ -95,12 +107,12 @@ def test_every_verdict_has_its_words(predicate, verdict):
 
 def test_too_few_pairs_and_notes_are_said():
     said = narrate.judgement(
-        claims.judge(claim(Predicate.RATIO, 1.5), interval(1.4, 1.6, n=3), "one core only")
+        verdicts.judge(claim(Predicate.RATIO, 1.5), interval(1.4, 1.6, n=3), "one core only")
     )
     well_formed(said)
-    assert "only 3 of at least 5 pairs; one core only" in said and "**not resolved**" in said
+    assert "only 3 of at least 5 pairs; one core only" in said and "**inconclusive**" in said
     single = narrate.judgement(
-        claims.judge(claim(Predicate.RATIO, 1.5), statistics.ratio([3], [2]))
+        verdicts.judge(claim(Predicate.RATIO, 1.5), statistics.ratio([3], [2]))
     )
     well_formed(single)
     assert "measured once" in single and "inf" not in single
@@ -114,24 +126,27 @@ def test_every_tp1_claim_reads_well_with_every_verdict(id):
             evidence = EVIDENCE.get((predicate, verdict))
             well_formed(
                 narrate.judgement(
-                    claims.Judgement(subject, verdict, _as_judged(evidence), "", "restart")
+                    verdicts.Judgement(subject, verdict, _as_judged(evidence), "", "restart")
                 )
                 if verdict is not Verdict.NOT_TESTABLE
-                else narrate.judgement(claims.set_aside(subject, "restart", "no restart"))
+                else narrate.judgement(verdicts.set_aside(subject, "restart", "no restart"))
             )
 
 
 def _as_judged(evidence):
     if isinstance(evidence, dict):
-        return {k: _as_judged(v) for k, v in evidence.items()}
-    return evidence if isinstance(evidence, (bool, Interval)) else statistics.exact(evidence)
+        parts = {k: v if isinstance(v, Part) else Part(v) for k, v in evidence.items()}
+        return {k: Part(_as_judged(v.value), v.essential, v.opposite) for k, v in parts.items()}
+    if evidence is None or isinstance(evidence, (bool, Interval)):
+        return evidence
+    return statistics.exact(evidence)
 
 
 def test_rounding_never_hides_the_side_that_decided():
-    weaker = claims.judge(claim(Predicate.RATIO, 1.5), Interval(1.4, 1.2, 1.4998, 9))
-    assert weaker.verdict is Verdict.WEAKER and "1.4998]" in narrate.judgement(weaker)
-    barely = claims.judge(claim(Predicate.AT_MOST, 6), Interval(6.5, 6.0004, 7.0, 9))
-    assert barely.verdict is Verdict.REVERSED and "[6.0004, " in narrate.judgement(barely)
+    weaker = verdicts.judge(claim(Predicate.RATIO, 1.5), Interval(1.4, 1.2, 1.4498, 9))
+    assert weaker.verdict is Verdict.WEAKER and "1.4498]" in narrate.judgement(weaker)
+    barely = verdicts.judge(claim(Predicate.AT_MOST, 6), Interval(6.5, 6.0004, 7.0, 9))
+    assert barely.verdict is Verdict.GONE and "[6.0004, " in narrate.judgement(barely)
 
 
 @pytest.mark.parametrize(
@@ -239,22 +254,51 @@ def test_noise_prediction_and_set_aside():
     assert "catalog reads" in said and "missing: restart" in said
 
 
-def test_summary_counts_every_verdict():
+def test_summary_counts_every_verdict_and_what_stands_apart():
     judged = [
-        claims.judge(claim(p, 1.5 if p in claims.WITH_PRINTED else None), e)
+        verdicts.judge(claim(p, 1.5 if p in claims.WITH_PRINTED else None), e)
         for (p, _), e in EVIDENCE.items()
     ]
-    judged.append(claims.set_aside(claim(Predicate.BUG), "x", "y"))
+    judged.append(verdicts.set_aside(claim(Predicate.BUG), "x", "y"))
     said = narrate.summary(judged)
     well_formed(said)
-    assert said.startswith("Of 25 claims: 6 hold, ") and "1 is not testable here" in said
-    assert sum(map(int, re.findall(r"\b(\d+) (?:hold|is|are)", said))) == 25
+    scored = len(EVIDENCE) + 1
+    assert said.startswith(f"Of {scored} claims that a server can answer: 7 hold, 1 is stronger, ")
+    assert "1 is not testable here" in said and "Outside" not in said
+    assert sum(map(int, re.findall(r"\b(\d+) (?:hold|is|are)", said))) == scored
+    for basis in claims.Basis:
+        if basis not in claims.SCORED:
+            judged.append(verdicts.judge(claim(Predicate.FACTS, basis=basis), {"a": True}))
+    said = narrate.summary(judged)
+    well_formed(said)
+    assert said.startswith(f"Of {scored} claims")
+    assert said.endswith("Outside of the score: 1 simulated, 1 recomputed, 1 by design, 1 opinion.")
     assert narrate.summary([]) == "No claim was judged."
+
+
+def test_the_basis_stands_beside_every_word_and_the_quote_beside_our_words():
+    for basis in claims.Basis:
+        subject = claim(Predicate.FACTS, basis=basis, quote="It *runs* faster.")
+        said = narrate.judgement(verdicts.judge(subject, {"a": True}))
+        well_formed(said)
+        assert r"It is faster. In its words: “It \*runs\* faster.”" in said
+        assert narrate.BASES[basis] in said or basis is claims.Basis.OPINION
+
+
+def test_what_stands_beside_is_told_and_whether_it_depends():
+    subject = claim(Predicate.RATIO, 1.5)
+    here = verdicts.judge(subject, interval(1.41, 1.63))
+    there = {"at 100,000 tuples": verdicts.judge(subject, interval(0.71, 0.83))}
+    said = narrate.judgement(dataclasses.replace(here, beside=there))
+    well_formed(said)
+    assert "At 100,000 tuples, it would be reversed (0.77 [0.71, 0.83]). So it depends." in said
+    same = {"at 100,000 tuples": verdicts.judge(subject, interval(1.41, 1.63))}
+    assert "depends" not in narrate.judgement(dataclasses.replace(here, beside=same))
 
 
 def test_document_words_are_no_markup():
     subject = claim(Predicate.BUG, claim="`a` *b* pg_class $1 [x](y) <z>")
-    said = narrate.judgement(claims.judge(subject, False))
+    said = narrate.judgement(verdicts.judge(subject, False))
     assert r"\`a\` \*b\* pg\_class \$1 \[x\](y) &lt;z>" in said
 
 

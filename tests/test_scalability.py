@@ -1,7 +1,6 @@
 """The scalability chapter on small servers and on made-up observations."""
 
 import time
-from contextlib import nullcontext
 
 import pandas as pd
 import pytest
@@ -18,6 +17,7 @@ from pgrerun.chapters.scalability.experiments import (
     wal,
 )
 from pgrerun.errors import CannotMeasure, ServerError
+from pgrerun.lab.disk import Disk
 from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import sessions
 from pgrerun.lab.models import contention
@@ -274,7 +274,8 @@ def test_who_needs_another_page_does_not_wait_for_the_slow_one(monkeypatch, chap
 
 
 def test_pages_that_are_not_slow_give_no_verdict(monkeypatch, chapter):
-    monkeypatch.setattr(wal.flushing, "slow_page", lambda *page: nullcontext())
+    elsewhere = lambda **given: Disk(**given | {"only": "base/"})
+    monkeypatch.setattr(wal.disk, "Disk", elsewhere)
     with pytest.raises(CannotMeasure, match="wasn't"):
         wal.one_slow_page(chapter)
 

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 
-from pgrerun.page import charts
-from pgrerun.record import claims, printed, runs, statistics
-from pgrerun.record.claims import Judgement, Predicate, Verdict
+from pgrerun.page import charts, narrate
+from pgrerun.record import claims, printed, runs, statistics, verdicts
+from pgrerun.record.claims import Basis, Predicate
 from pgrerun.record.statistics import Interval
+from pgrerun.record.verdicts import Judgement, Verdict
 from pgrerun.site import scoreboard
 from pgrerun.site.scoreboard import NOT_RUN
 
@@ -27,25 +28,37 @@ ENVIRONMENT = {
 }
 
 
-def of(chapter, predicate):
-    return [
-        claim
-        for claim in LEDGER.values()
-        if claim.chapter == chapter and claim.predicate is predicate
-    ]
+def planted(id, predicate, size=None, kind="number"):
+    """A claim of tp1 that is judged so, whatever the ledger says of it."""
+    sizes = {} if size is None else {"": claims.Size(size, size)}
+    changes = {"predicate": predicate, "sizes": sizes, "kind": kind, "basis": Basis.TIMED}
+    changes["quantity"] = "ratio of b to a" if sizes else ""
+    return LEDGER[id].model_copy(update=changes | {"regime": "", "needs": "", "margin": 0.05})
 
 
-RATIO, OTHER = of("tp1", Predicate.RATIO)[:2]
-FACTS = of("tp1", Predicate.FACTS)[0]
-BUG = of("tp1", Predicate.BUG)[0]
+IDS = [claim.id for claim in LEDGER.values() if claim.chapter == "tp1"]
+RATIO, OTHER, FACTS, BUG = (
+    planted(IDS[0], Predicate.RATIO, 2.0),
+    planted(IDS[1], Predicate.RATIO, 1.6),
+    planted(IDS[2], Predicate.FACTS),
+    planted(IDS[3], Predicate.BUG, kind="bug"),
+)
+CLAIMS = LEDGER
+LEDGER = CLAIMS | {claim.id: claim for claim in (RATIO, OTHER, FACTS, BUG)}
+USED = {claim.basis for claim in LEDGER.values()}
+APART = next(claim for claim in LEDGER.values() if not claim.scored)
 FOUND = {
-    RATIO.id: Judgement(RATIO, Verdict.WEAKER, Interval(1.2, 1.1, 1.3, 7)),
-    OTHER.id: Judgement(
-        OTHER, Verdict.NOT_RESOLVED, Interval(1.0, 0.5, 2.0, 7), "no effect can't be excluded"
-    ),
-    FACTS.id: Judgement(FACTS, Verdict.WEAKER, {"it <is>": True, "it was": False}),
-    BUG.id: Judgement(BUG, Verdict.NOT_TESTABLE, None, "there is no perf", "perf"),
+    RATIO.id: verdicts.judge(RATIO, Interval(1.2, 1.1, 1.3, 7)),
+    OTHER.id: verdicts.judge(OTHER, Interval(1.0, 0.5, 90.0, 7)),
+    FACTS.id: verdicts.judge(FACTS, {"it <is>": True, "it was": False}),
+    BUG.id: verdicts.set_aside(BUG, "perf", "there is no perf"),
 }
+
+
+@pytest.fixture(autouse=True)
+def ledger(monkeypatch):
+    """The ledger with four claims whose judging these tests know."""
+    monkeypatch.setattr(claims, "ledger", lambda *file: LEDGER)
 
 
 @pytest.fixture
@@ -78,11 +91,7 @@ def test_a_record_gives_back_the_judgements_that_went_in(record):
 
 
 def test_infinite_ends_survive_the_record(record):
-    endless = {
-        RATIO.id: Judgement(
-            RATIO, Verdict.HOLDS, Interval(9.0, 2.0, float("inf"), 7, 0.95, "simulated, bootstrap")
-        )
-    }
+    endless = {RATIO.id: verdicts.judge(RATIO, Interval(9.0, 1.2, float("inf"), 7, 0.95, "BCa"))}
     assert scoreboard.judgements(scoreboard.records(record("mine", endless))) == endless
 
 
@@ -93,31 +102,33 @@ def test_a_verdict_by_another_rule_than_the_ledger_s_counts_as_not_run():
     assert Judgement.from_dict(kept | {"claim": "lai-999"}) is None
 
 
-def test_the_tally_has_every_claim_once():
+def test_the_tally_has_every_claim_once_and_the_score_only_what_a_server_answers():
     assert scoreboard.tally({}) == {NOT_RUN: len(LEDGER)}
-    counted = scoreboard.tally(FOUND)
-    assert counted == {
+    apart = verdicts.set_aside(APART, "x", "y")
+    assert scoreboard.tally(FOUND | {APART.id: apart}) == {
         "weaker": 2,
-        "not resolved": 1,
+        "inconclusive": 1,
         "not testable here": 1,
-        NOT_RUN: len(LEDGER) - 4,
+        scoreboard.APART: 1,
+        NOT_RUN: len(LEDGER) - 5,
     }
     assert set(map(str, scoreboard.COLOURS)) == set(scoreboard.ORDER)
 
 
 def test_the_headline_counts_in_words_and_bars():
     page = BeautifulSoup(scoreboard.headline(FOUND), "html.parser")
-    assert (
-        page.p.get_text() == "Of 4 claims: 2 are weaker, 1 is not resolved, 1 is not testable here."
-        f" {len(LEDGER) - 4} claims of {len(LEDGER)} have not been run here."
+    assert page.p.get_text() == (
+        "Of 4 claims that a server can answer: 2 are weaker, 1 is inconclusive, 1 is not testable"
+        f" here. {len(LEDGER) - 4} claims of {len(LEDGER)} have not been run here."
     )
     assert [bar.get_text() for bar in page.find_all("li")] == [
         "2 weaker",
-        "1 not resolved",
+        "1 inconclusive",
         "1 not testable here",
         f"{len(LEDGER) - 4} not run",
     ]
-    assert page.find_all("a")[1]["href"] == "scoreboard.html?verdict=not+resolved"
+    assert page.find_all("a")[1]["href"] == "scoreboard.html?verdict=inconclusive"
+    assert page.find_all("a")[2]["href"] == "scoreboard.html?verdict=not+testable+here"
 
 
 def test_every_claim_is_on_the_board_with_its_verdict_and_its_place():
@@ -136,7 +147,8 @@ def test_every_claim_is_on_the_board_with_its_verdict_and_its_place():
         assert (
             claim.claim in cells[0]
             and cells[1].startswith(claim.published_value)
-            and cells[4] == row["data-verdict"]
+            and cells[4] == row["data-verdict"] + narrate.BASES[claim.basis]
+            and row["data-basis"] == claim.basis
         )
         assert ("★" in cells[0]) == claim.headline
     printed, found = (cell.get_text() for cell in page.select_one(f"#{RATIO.id}").select("td")[1:3])
@@ -156,6 +168,7 @@ def test_the_filters_offer_what_there_is():
     assert set(choices["document"]) == set(printed.DOCUMENTS)
     assert set(choices["chapter"]) == {claim.chapter for claim in LEDGER.values()}
     assert choices["verdict"] == list(scoreboard.tally(FOUND))
+    assert choices["basis"] == [basis for basis in Basis if basis in USED]
     assert page.form.has_attr("hidden")  # nothing can filter without the script
 
 
@@ -178,18 +191,18 @@ def test_an_effect_is_drawn_in_order_and_inside_its_picture():
 
 
 def test_facts_are_squares_and_a_bug_is_nothing():
-    picture = scoreboard.effect(FOUND[FACTS.id])
-    assert (
-        picture.count("<rect") == 2
-        and picture.count('fill="none"') == 1
-        and "1 of 2 facts" in picture
-    )
+    facts = {"a": True, "b": False, "c": None, "d": verdicts.supporting(True)}
+    picture = scoreboard.effect(verdicts.judge(FACTS, facts))
+    assert picture.count("<rect") == 4 and picture.count('fill="none"') == 2
+    assert picture.count("stroke-dasharray") == 1 and 'height="6"' in picture
+    assert "1 of 3 facts" in picture
     assert scoreboard.effect(FOUND[BUG.id]) == ""
     assert scoreboard.effect(Judgement(BUG, Verdict.FIXED, False)) == ""
 
 
 def test_simulated_and_measured_share_no_mark():
-    simulated = Judgement(RATIO, Verdict.WEAKER, statistics.simulated(FOUND[RATIO.id].evidence))
+    found = statistics.simulated(FOUND[RATIO.id].evidence)
+    simulated = Judgement(RATIO, Verdict.WEAKER, found)
     picture = scoreboard.effect(simulated)
     assert (
         charts.MARKS["measured"].colour not in picture
@@ -260,7 +273,7 @@ def test_an_effect_printed_below_one_is_turned_round_with_its_interval():
     claim = next(
         claim
         for claim in LEDGER.values()
-        if claim.predicate is Predicate.RATIO and claim.printed < 1
+        if claim.predicate is Predicate.RATIO and claim.printed and claim.printed < 1
     )
     then, now = scoreboard._ends(Judgement(claim, Verdict.HOLDS, Interval(0.5, 0.4, 0.8, 7)), 2026)
     assert then["value"] == 1 / claim.printed and (now["low"], now["value"], now["high"]) == (
@@ -294,9 +307,9 @@ def words(found):
 
 def test_verdicts_that_differ_are_told_with_a_reason(record):
     changed = FOUND | {
-        RATIO.id: Judgement(RATIO, Verdict.HOLDS, Interval(9.0, 8.0, 10.0, 7)),
-        OTHER.id: Judgement(OTHER, Verdict.HOLDS, Interval(5.0, 4.0, 6.0, 7)),
-        BUG.id: Judgement(BUG, Verdict.FIXED, False),
+        RATIO.id: verdicts.judge(RATIO, Interval(90.0, 80.0, 100.0, 7)),
+        OTHER.id: verdicts.judge(OTHER, Interval(50.0, 40.0, 60.0, 7)),
+        BUG.id: verdicts.judge(BUG, False),
     }
     record("published", changed)
     other = json.loads(json.dumps(ENVIRONMENT))
@@ -314,10 +327,10 @@ def test_verdicts_that_differ_are_told_with_a_reason(record):
     assert set(why) == {RATIO.id, OTHER.id, BUG.id}
     assert why[RATIO.id] == [
         "weaker (1.20 [1.10, 1.30])",
-        "holds (9.0 [8.0, 10.0])",
+        "stronger (90 [80, 100])",
         "the measured effects differ",
     ]
-    assert why[OTHER.id][2] == "here, no effect can't be excluded"
+    assert why[OTHER.id][2].startswith("here, no effect of interest can't be excluded")
     assert why[BUG.id][2] == "here, perf is missing"
     assert [
         [cell.get_text() for cell in row.find_all("td")]
@@ -377,9 +390,63 @@ def test_the_picture_of_no_run_says_so():
     assert "No chapter was run." in scoreboard.picture({})
 
 
-def test_the_readmes_picture_shows_the_published_run():
+def test_the_readmes_picture_shows_the_published_run(monkeypatch):
+    monkeypatch.setattr(claims, "ledger", lambda *file: CLAIMS)
     kept = ROOT / ".github" / "scoreboard.svg"
     assert kept.read_text(encoding="utf-8") == scoreboard.picture(scoreboard.published_records()), (
         "make picture draws it again"
     )
     assert ".github/scoreboard.svg" in (ROOT / "README.md").read_text()
+
+
+# ---- a verdict in its chapter
+
+
+def test_a_verdict_is_one_line_with_word_number_print_and_basis():
+    begin, end = scoreboard.verdict_line(FOUND[RATIO.id], "../scoreboard.html")
+    page = BeautifulSoup(f"{begin}<p>The sentence.</p>{end}", "html.parser")
+    line = page.select_one(f"div.verdict-line#{RATIO.id} > details > summary")
+    assert line.select_one(".chip").get_text() == "weaker"
+    assert line.select_one(".numbers").get_text() == "1.20 [1.10, 1.30] in print 2"
+    assert line.select_one(".basis").get_text() == "timed" and RATIO.claim in line.get_text()
+    assert page.details.p.get_text() == "The sentence." and not line.find("a")
+    assert page.select_one("div > a")["href"] == f"../scoreboard.html#{RATIO.id}"
+    begin, _ = scoreboard.verdict_line(FOUND[BUG.id], "../scoreboard.html")
+    assert "in print" not in begin and "not testable here" in begin
+
+
+# ---- what was found, first
+
+
+def test_findings_are_decided_scored_and_headlines_come_first():
+    def judged(id, size, found, **more):
+        claim = planted(id, Predicate.RATIO, size).model_copy(update={"headline": False} | more)
+        return id, verdicts.judge(claim, Interval(found, 0.98 * found, 1.02 * found, 7))
+
+    found = dict(
+        [
+            judged(IDS[0], 2.0, 2.0),
+            judged(IDS[1], 2.0, 0.5),
+            judged(IDS[2], 2.0, 1.6),
+            judged(IDS[3], 2.0, 1.3),
+            judged(IDS[4], 2.0, 2.0, headline=True),
+            judged(IDS[5], 2.0, 0.5, basis=Basis.BY_DESIGN),
+        ]
+    )
+    found[IDS[6]] = verdicts.set_aside(LEDGER[IDS[6]], "perf", "there is none")
+    order = [j.claim.id for j in scoreboard.findings(found, most=9, of_a_chapter=9)]
+    assert order == [IDS[4], IDS[1], IDS[3], IDS[2], IDS[0]]
+    assert len(scoreboard.findings(found, most=9, of_a_chapter=2)) == 2
+    assert len(scoreboard.findings(found, most=3, of_a_chapter=9)) == 3
+
+
+def test_a_chapter_opens_with_what_was_found_also_if_that_is_nothing():
+    page = BeautifulSoup(scoreboard.what_we_found(FOUND), "html.parser")
+    lines = {line.a["href"]: line for line in page.select("ul.findings > li")}
+    assert set(lines) == {f"#{RATIO.id}", f"#{FACTS.id}"}
+    line = lines[f"#{RATIO.id}"]
+    assert "1.20 [1.10, 1.30] in print 2" in line.get_text() and line.svg
+    assert "Of 4 claims that a server can answer" in page.get_text()
+    nothing = {BUG.id: FOUND[BUG.id]}
+    page = BeautifulSoup(scoreboard.what_we_found(nothing), "html.parser")
+    assert not page.select("li") and "1 is not testable here" in page.get_text()

@@ -1,11 +1,12 @@
 """Sphinx extension: what the pages say about runs, computed from the run records when the site is
 built.
 
-Directives, each without arguments: `headline`, `then-and-now`, `scoreboard`, `disagreements`,
-`your-run`. The records lie beside the executed chapters (see `pgrerun/site/book.py`); the words and
-pictures come from `pgrerun.site.scoreboard`. Every sentence with a verdict in a chapter becomes a
-place that the scoreboard links to, and each chapter ends with what it was made from and what can be
-downloaded.
+Directives, each without arguments: `headline`, `findings`, `then-and-now`, `scoreboard`,
+`disagreements`, `your-run`. The records lie beside the executed chapters (see
+`pgrerun/site/book.py`); the words and pictures come from `pgrerun.site.scoreboard`. Each chapter
+opens with what was found. Below a cell that attempts an experiment stands what was run, and every
+sentence with a verdict is folded below one line, which the scoreboard links to. Each chapter ends
+with what it was made from and what can be downloaded.
 """
 
 import re
@@ -15,10 +16,13 @@ import nbformat
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
+from pgrerun.page import narrate
 from pgrerun.record import claims
 from pgrerun.site import executed_pages, scoreboard
 
-_JUDGED = re.compile(r"; ([a-z]+-\d{3})\) says: ")  # as `narrate.judgement` writes it
+_ATTEMPT = re.compile(r"\battempt\(\s*(?:\w+\.)*(\w+)")  # an experiment in a cell's code
+_OPEN = 12  # lines of SQL that a page shows before the reader unfolds the rest
+_JUDGED = re.compile(r"; ([a-z]+-\d{3})\): ")  # as `narrate.judgement` writes it
 
 
 class computed(nodes.General, nodes.Element):
@@ -35,7 +39,9 @@ def setup(app):
     for name in PAGES:
         app.add_directive(name, Computed)
     app.connect("builder-inited", read_records)
-    app.connect("doctree-read", name_verdicts)
+    app.connect("doctree-read", fold_verdicts)
+    app.connect("doctree-read", show_what_was_run)
+    app.connect("doctree-read", tell_what_was_found)
     app.connect("doctree-resolved", fill)
     app.connect("doctree-resolved", add_record)
     app.connect("build-finished", write_archives)
@@ -48,12 +54,73 @@ def read_records(app) -> None:
     app.env.verdict_pages = {}
 
 
-def name_verdicts(app, doctree) -> None:
-    """Give each sentence with a verdict its claim's id as an anchor."""
-    for sentence in doctree.findall(nodes.paragraph):
-        if (found := _JUDGED.search(sentence.astext())) and found.group(1) in claims.ledger():
-            sentence["ids"].append(found.group(1))
-            app.env.verdict_pages[found.group(1)] = app.env.docname
+def fold_verdicts(app, doctree) -> None:
+    """Put each sentence with a verdict below its line, whose anchor is the claim's id."""
+    docname = app.env.docname
+    record = app.env.run_records.get(docname.removeprefix("results/"))
+    judged = scoreboard.judgements({docname: record} if record else {})
+    board = app.builder.get_relative_uri(docname, "scoreboard")
+    for sentence in list(doctree.findall(nodes.paragraph)):
+        found = _JUDGED.search(sentence.astext())
+        if found and found.group(1) in judged:
+            begin, end = scoreboard.verdict_line(judged[found.group(1)], board)
+            framed = [nodes.raw("", text, format="html") for text in (begin, end)]
+            sentence.replace_self([framed[0], sentence.deepcopy(), framed[1]])
+            app.env.verdict_pages[found.group(1)] = docname
+
+
+def tell_what_was_found(app, doctree) -> None:
+    """Open each chapter with its answer, below the title."""
+    record = app.env.run_records.get(app.env.docname.removeprefix("results/"))
+    judged = scoreboard.judgements({app.env.docname: record} if record else {})
+    title = doctree.next_node(nodes.title)
+    if judged and title is not None:
+        text = scoreboard.what_we_found(judged)
+        title.parent.insert(1, nodes.raw("", text, format="html"))
+
+
+def show_what_was_run(app, doctree) -> None:
+    """Below each cell that attempts an experiment its SQL, and all the rest that was sent, folded.
+
+    The record has experiments in the order in which they were attempted, as "module.function".
+    """
+    record = app.env.run_records.get(app.env.docname.removeprefix("results/"))
+    left = dict(record.environment.get("sent", {})) if record else {}
+    for code in list(doctree.findall(nodes.literal_block)):
+        if "cell_input" not in code.parent.get("classes", []):
+            continue
+        for function in _ATTEMPT.findall(code.astext()):
+            name = next((n for n in left if re.match(rf"\w*\.{function}(,|$)", n)), None)
+            if name:
+                code.parent.extend(_what_was_run(left.pop(name)))
+
+
+def _what_was_run(account) -> list[nodes.Node]:
+    files = "\n\n".join(f"-- {file}\n{text}" for file, text in account["files"].items())
+    lines = files.splitlines()
+    begin = '<details class="what-was-run"><summary>How this was done</summary>'
+    folded = [_said(narrate.run(account))]
+    if len(lines) > _OPEN:
+        folded += [_said("As it stands in the chapter's files:"), _code(files, "postgresql")]
+    for load in account["loads"]:
+        how = f"{load['clients']} clients, protocol {load['protocol']}, {load['length']}"
+        folded += [_said(f"pgbench, {how}:"), _code(load["script"], "postgresql")]
+    sent = "\n".join(f"{text.strip()};  -- {times} times" for text, times in account["statements"])
+    if sent:
+        folded += [_said("What was sent, with how often it was:"), _code(sent, "postgresql")]
+    folded += [_said("The function that does it:"), _code(account["function"], "python")]
+    first = [_code("\n".join(lines[:_OPEN]), "postgresql")] if lines else []
+    raw = lambda text: nodes.raw("", text, format="html")
+    return [*first, raw(begin), *folded, raw("</details>")]
+
+
+def _said(words: str) -> nodes.paragraph:
+    return nodes.paragraph("", words)
+
+
+def _code(text: str, language: str) -> nodes.literal_block:
+    """Highlighted as far as it can be: psql's variables are no SQL."""
+    return nodes.literal_block(text, text, language=language, force=True)
 
 
 def fill(app, doctree, docname) -> None:
@@ -81,6 +148,17 @@ def _titles(app) -> dict[str, str]:
 
 def _headline(app, docname) -> str:
     return scoreboard.headline(_judgements(app))
+
+
+def _findings(app, docname) -> str:
+    """The front page's ten; each leads to the place in its chapter."""
+
+    def link(claim: claims.Claim) -> str:
+        page = app.env.verdict_pages.get(claim.id, f"results/{claim.chapter}")
+        return f"{app.builder.get_relative_uri(docname, page)}#{claim.id}"
+
+    found = scoreboard.findings(_judgements(app), most=10, of_a_chapter=2)
+    return scoreboard.finding_list(found, link) if found else ""
 
 
 def _then_and_now(app, docname) -> str:
@@ -112,6 +190,7 @@ def _your_run(app, docname) -> str:
 
 PAGES = {
     "headline": _headline,
+    "findings": _findings,
     "then-and-now": _then_and_now,
     "scoreboard": _scoreboard,
     "disagreements": _disagreements,

@@ -16,6 +16,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -24,10 +25,12 @@ import numpy as np
 import pandas as pd
 
 from pgrerun.errors import CannotMeasure, ParameterError, RerunError
+from pgrerun.lab import disk, sent
 from pgrerun.lab.instruments import machine
 from pgrerun.progress import track
 
 BUSY = 0.10  # share of the machine used by others above which an observation is flagged
+DISK = "disk"  # the flag of what was measured on another disk than the machine's: which
 CHECKPOINTS = "checkpoints"  # the metric that becomes a flag instead
 ATTEMPTS = 3  # at one measurement, if it is disturbed and the experiment's budget lasts
 
@@ -117,7 +120,8 @@ def interleave(
 
     Flags stored with an observation: "warmup" (blocks discarded before), "other_load" (share of
     the machine; and "busy" if it is above 0.10), "checkpoint" (how many fell into the window),
-    "answer" (digest); if disturbed also "attempt" (from 1) and "budget".
+    "answer" (digest), "disk" (in words, if it was slowed); if disturbed also "attempt" (from 1)
+    and "budget".
     """
     budget = pairs if budget is None else budget
     _check(variants, pairs, warmup, budget)
@@ -134,9 +138,10 @@ def interleave(
     measuring = _Measuring(
         run, experiment, units, positive, warmup, answer, answers, server, budget
     )
-    for block, variant in track(todo, experiment):
-        if block.index not in left_out and not measuring.store(block, variant):
-            left_out.add(block.index)
+    with sent.unrecorded() if warmup else nullcontext():
+        for block, variant in track(todo, experiment):
+            if block.index not in left_out and not measuring.store(block, variant):
+                left_out.add(block.index)
     if left_out.issuperset(range(pairs)):
         raise CannotMeasure(
             "undisturbed measurements",
@@ -196,9 +201,11 @@ class _Measuring:
         """Metrics and flags of one measurement."""
         if variant.prepare:
             variant.prepare(block)
-        with machine.other_load(self.server) as load:
+        with machine.other_load(self.server) as load, disk.told() as slowed:
             metrics = dict(variant.measure(block))
         flags: dict[str, Any] = {"warmup": self.warmup} | _load_flags(load)
+        if slowed:
+            flags[DISK] = "; ".join(sorted(slowed))
         if count := metrics.pop(CHECKPOINTS, 0):
             flags["checkpoint"] = int(count)
         if unknown := sorted(set(metrics) - set(self.units)):

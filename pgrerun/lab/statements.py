@@ -27,6 +27,7 @@ import sqlparse
 from psycopg import sql
 
 from pgrerun.errors import BookError
+from pgrerun.lab import sent
 
 Value = int | float | str | bool | None
 
@@ -48,7 +49,9 @@ class Statements:
 
     def script(self, name: str) -> str:
         """A pgbench script as it stands in its file."""
-        return _read(self.folder / f"{name}.pgbench")
+        text = _read(self.folder / f"{name}.pgbench")
+        sent.source(f"{name}.pgbench", text)
+        return text
 
     def source(self, name: str) -> str:
         """The statements called `name` ("file.heading", or "file") as they stand in their file."""
@@ -67,7 +70,9 @@ class Statements:
         BookError for a variable without a value. A value that nothing uses is none: statements that
         stand for each other as variants are given the same values.
         """
-        return filled(self.source(name), values, where=f"{self.folder.name}/{name}")
+        source = self.source(name)
+        sent.source(name, source)
+        return filled(source, values, where=f"{self.folder.name}/{name}")
 
     def each(self, name: str, **values: Value) -> list[str]:
         """As `text`, a statement each, without their semicolons."""

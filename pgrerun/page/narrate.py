@@ -1,7 +1,7 @@
 """Sentences written from judgements and measured values, so that no number in prose is typed.
 
 Every function returns a `Sentence`, a text that a notebook shows as Markdown. Verdicts come
-from `claims` and intervals from `statistics`; this module only finds words, one wording for every
+from `verdicts` and intervals from `statistics`; this module only finds words, one wording for every
 verdict that can occur. Pictures are drawn by `charts`.
 
 Numbers carry the digits that their interval supports: the width's first two digits if it starts
@@ -13,13 +13,15 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import pandas as pd
 
 from pgrerun.errors import CannotMeasure
 from pgrerun.record import printed, statistics
-from pgrerun.record.claims import Claim, Judgement, Predicate, Verdict
+from pgrerun.record.claims import Basis, Claim, Predicate, Size
 from pgrerun.record.statistics import Interval, NoiseFloor
+from pgrerun.record.verdicts import Judgement, Part, Verdict, reached
 
 
 class Sentence(str):
@@ -206,6 +208,8 @@ KINDS = {
     "printed": "In print",
     "published": "Published run",
     "measured": "This run",
+    "published-slowed": "Published run, slowed disk",
+    "slowed": "This run, slowed disk",
     "simulated": "Simulated",
 }
 
@@ -243,96 +247,129 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _sides(j: Judgement) -> list[float]:
-    """The numbers that decided, so that rounding doesn't blur them."""
+def size(printed_size: Size) -> str:
+    """A printed number, or a printed range."""
+    low, high = printed_size
+    return number(low) if low == high else f"{number(low)} to {number(high)}"
+
+
+def _sides(j: Judgement, part: str) -> list[float]:
+    """The numbers that decided about a part, so that rounding doesn't blur them."""
     claim = j.claim
-    margin = (
-        [1.0, 1 + claim.margin, 1 / (1 + claim.margin)]
-        if claim.printed is None or claim.predicate is Predicate.RATIO
-        else []
-    )
-    return margin + ([claim.printed] if claim.printed is not None else [])
+    sides = []
+    if claim.predicate in (Predicate.RATIO, Predicate.DIRECTION):
+        sides = [1.0, 1 + claim.margin, 1 / (1 + claim.margin)]
+    against = claim.sizes.get(part, claim.sizes.get(""))
+    return sides if against is None else [*sides, *against, *reached(claim, against)]
 
 
 def _found(j: Judgement) -> str:
     """What was measured, beside what was printed."""
     claim, evidence = j.claim, j.evidence
-    if claim.predicate is Predicate.FACTS:
-        return _facts_found(evidence)
-    if claim.predicate is Predicate.BUG:
+    if evidence is None or claim.predicate is Predicate.BUG:
         return ""
-    several = isinstance(evidence, Mapping)
-    each = {
-        name: _measured(x, against=_sides(j))
-        for name, x in (evidence if several else {"": evidence}).items()
-    }
-    values = evidence.values() if several else [evidence]
-    how = (
-        "simulated" if all(isinstance(x, Interval) and x.simulated for x in values) else "measured"
-    )
-    here = (
-        f"{how} here: {', '.join(f'{_escape(name)} {value}' for name, value in each.items())}"
-        if several
-        else f"{how} here it is {each['']}"
-    )
+    if claim.predicate is Predicate.FACTS and isinstance(evidence, Mapping):
+        return _facts_found(evidence)
+    if isinstance(evidence, Mapping):
+        return _parts_found(j, evidence)
+    value = _measured(evidence, against=_sides(j, ""))
+    here = f"{_how(evidence)} here it is {value}"
     match claim.predicate:
         case Predicate.DIRECTION:
-            return (
-                f"{_capital(here.replace(' it is', f', the {claim.quantity} is'))}; 1 would be no"
-                " difference."
-            )
+            said = f"{_how(evidence)} here, the {claim.quantity} is {value}"
+            return f"{_capital(said)}; 1 would be no difference."
         case Predicate.AT_MOST | Predicate.AT_LEAST:
-            return (
-                f"The {claim.quantity} should be {claim.predicate} {number(claim.printed)}; {here}."
-            )
+            bound = size(claim.sizes[""])
+            return f"The {claim.quantity} should be {claim.predicate} {bound}; {here}."
         case _:
-            return f"In print, the {claim.quantity} is {number(claim.printed)}; {here}."
+            return f"In print, the {claim.quantity} is {size(claim.sizes[''])}; {here}."
 
 
-def _facts_found(facts: Mapping[str, bool]) -> str:
-    true = [_escape(name) for name, value in facts.items() if value]
-    false = [_escape(name) for name, value in facts.items() if not value]
-    said = (
-        f"Of {count(len(facts), 'fact')} checked here, {len(true) or 'none'}"
-        f" {'is' if len(true) == 1 else 'are'} as claimed"
-    )
-    said += f" ({'; '.join(true)})" if true else ""
-    return said + (f"; otherwise: {'; '.join(false)}." if false else ".")
+def _how(evidence: object) -> str:
+    return "simulated" if isinstance(evidence, Interval) and evidence.simulated else "measured"
+
+
+def _parts_found(j: Judgement, parts: Mapping[str, Part]) -> str:
+    """Several numbers, each beside its own print if it has one."""
+    claim = j.claim
+    told = []
+    for name, part in parts.items():
+        against = claim.sizes.get(name)
+        print_ = f" (in print {size(against)})" if against else ""
+        beside = "" if part.essential else ", beside the claim"
+        value = _measured(part.value, against=_sides(j, name))
+        told.append(f"{_escape(name)} {value}{print_}{beside}")
+    how = _how(next(iter(parts.values())).value)
+    common = claim.sizes.get("")
+    said = ""
+    if common:
+        bound = claim.predicate in (Predicate.AT_MOST, Predicate.AT_LEAST)
+        said = f"should be {claim.predicate} " if bound else "is in print "
+        said = f" {said}{size(common)}"
+    return f"The {claim.quantity}{said}; {how} here: {'; '.join(told)}."
+
+
+def _facts_found(facts: Mapping[str, Part]) -> str:
+    """The facts by what was found of them; those that decide nothing are said to."""
+    told = []
+    for essential, which in ((True, "checked here"), (False, "told beside the claim")):
+        kept = {name: part for name, part in facts.items() if part.essential is essential}
+        groups = []
+        for truth, words in ((True, "as claimed"), (False, "not so"), (None, "unresolved")):
+            names = [_escape(name) for name, part in kept.items() if part.value is truth]
+            if names:
+                verb = "is" if len(names) == 1 else "are"
+                groups.append(f"{len(names)} {verb} {words} ({'; '.join(names)})")
+        if groups:
+            told.append(f"Of {count(len(kept), 'fact')} {which}, {', '.join(groups)}.")
+    return " ".join(told)
 
 
 _EFFECT = {
-    Verdict.HOLDS: "The effect is there and reaches the print: the claim **holds**",
-    Verdict.WEAKER: (
-        "The direction is as claimed, the effect smaller than in print: the claim is **weaker**"
-    ),
+    Verdict.HOLDS: "The effect is there, in the size of the print: the claim **holds**",
+    Verdict.STRONGER: "The direction is as claimed, the effect larger than in print: **stronger**",
+    Verdict.WEAKER: "The direction is as claimed, the effect smaller than in print: **weaker**",
+    Verdict.NOT_REPRODUCED: "The printed effect is **not reproduced**",
     Verdict.GONE: (
         "That is no difference of interest (within {margin} of 1): the effect is **gone**"
     ),
     Verdict.REVERSED: "That is the opposite of what was claimed: the effect is **reversed**",
 }
+_IN_PART = "The claim holds only in part: it is **weaker**"
 _WORDS: Mapping[Predicate, Mapping[Verdict, str]] = {
     Predicate.RATIO: _EFFECT,
     Predicate.DIRECTION: (
-        _EFFECT | {Verdict.HOLDS: "The difference has the claimed direction: the claim **holds**"}
+        _EFFECT
+        | {
+            Verdict.HOLDS: "The difference has the claimed direction: the claim **holds**",
+            Verdict.WEAKER: _IN_PART,
+        }
     ),
+    Predicate.BETWEEN: {
+        Verdict.HOLDS: "That is the printed size: the claim **holds**",
+        Verdict.WEAKER: _IN_PART,
+        Verdict.GONE: "That is another number: the claim is **gone**",
+    },
     Predicate.AT_MOST: {
         Verdict.HOLDS: "That keeps within the bound: the claim **holds**",
         Verdict.WEAKER: "The bound is kept only in part: the claim is **weaker**",
-        Verdict.REVERSED: "That is more than the bound allows: the claim is **reversed**",
+        Verdict.GONE: "That is more than the bound allows: the claim is **gone**",
     },
     Predicate.AT_LEAST: {
         Verdict.HOLDS: "That reaches the bound: the claim **holds**",
         Verdict.WEAKER: "The bound is reached only in part: the claim is **weaker**",
-        Verdict.REVERSED: "That stays below the bound: the claim is **reversed**",
+        Verdict.GONE: "That stays below the bound: the claim is **gone**",
     },
     Predicate.EQUALS: {
         Verdict.HOLDS: "The number is the same: the claim **holds**",
+        Verdict.WEAKER: _IN_PART,
         Verdict.GONE: "The number is another one: the claim is **gone**",
     },
     Predicate.FACTS: {
         Verdict.HOLDS: "The claim **holds**",
-        Verdict.WEAKER: "The claim holds only in part: it is **weaker**",
+        Verdict.WEAKER: _IN_PART,
         Verdict.GONE: "Nothing of the claim is left: it is **gone**",
+        Verdict.REVERSED: "The opposite of the claim is shown: it is **reversed**",
     },
     Predicate.BUG: {
         Verdict.STILL_THERE: "Checked here, the bug is **still there**",
@@ -340,43 +377,100 @@ _WORDS: Mapping[Predicate, Mapping[Verdict, str]] = {
     },
 }
 
+BASES: Mapping[Basis, str] = {
+    Basis.TIMED: "timed",
+    Basis.COUNTED: "counted",
+    Basis.OBSERVED: "observed",
+    Basis.SIMULATED: "simulated, so outside of the score",
+    Basis.RECOMPUTED: "recomputed from print, so outside of the score",
+    Basis.BY_DESIGN: "true by how the experiment is built, so outside of the score",
+    Basis.OPINION: "an opinion, so outside of the score",
+}
+"""What a verdict rests on, as it stands in parentheses after the word."""
+
+
+def basis(j: Judgement) -> str:
+    """What a verdict rests on, in short, and the disk if that wasn't the machine's own."""
+    return ", ".join([str(j.claim.basis), *_disks(j)])
+
+
+def _disks(j: Judgement) -> list[str]:
+    given = j.evidence if isinstance(j.evidence, Mapping) else {"": Part(j.evidence)}
+    values = [part.value for part in given.values() if isinstance(part, Part)]
+    words = [value.disk for value in values if isinstance(value, Interval) and value.disk]
+    return list(dict.fromkeys(words))
+
 
 def _concluded(j: Judgement) -> str:
     """What the evidence makes of the claim."""
-    note = f" ({_escape(j.note)})" if j.note else ""
-    if j.verdict is Verdict.NOT_RESOLVED:
-        return f"This run can't decide{note}: the claim is **not resolved**."
-    return _WORDS[j.claim.predicate][j.verdict].format(margin=_percent(j.claim.margin)) + note + "."
+    basis = f" ({', '.join([BASES[j.claim.basis], *_disks(j)])})"
+    remarks = f": {_escape(j.remarks)}" if j.remarks else ""
+    if j.verdict is Verdict.INCONCLUSIVE:
+        return f"This run can't decide, so the claim is **inconclusive**{basis}{remarks}."
+    assert j.claim.predicate is not None  # nothing is judged without one
+    words = _WORDS[j.claim.predicate][j.verdict].format(margin=_percent(j.claim.margin))
+    return f"{words}{basis}{remarks}."
 
 
 def _claimed(claim: Claim) -> str:
+    """What the document says: our words, then its own."""
     where = f"{_escape(printed.cited(claim.section))}; {claim.id}"
-    return f"{_capital(claim.document_name)} ({where}) says: “{_escape(claim.claim)}”"
+    quote = f" In its words: “{_escape(claim.quote)}”" if claim.quote else ""
+    return f"{_capital(claim.document_name)} ({where}): {_escape(claim.claim)}{quote}"
+
+
+def _beside(j: Judgement) -> str:
+    """What the same predicate makes of other evidence, which decided nothing."""
+    told = []
+    for words, other in j.beside.items():
+        value = evidence(other)
+        found = f" ({value})" if value else ""
+        told.append(f"{_capital(_escape(words))}, it would be {other.verdict}{found}.")
+    differing = {other.verdict for other in j.beside.values()} - {j.verdict, Verdict.INCONCLUSIVE}
+    depends = differing and j.verdict not in (Verdict.NOT_TESTABLE, Verdict.INCONCLUSIVE)
+    return " ".join([*told, *(["So it depends."] if depends else [])])
 
 
 def judgement(j: Judgement) -> Sentence:
     """What was claimed and where, what was measured here, and what that makes of the claim."""
     if j.verdict is Verdict.NOT_TESTABLE:
-        reason = _escape(j.note.rstrip("."))
-        return Sentence(
-            f"{_claimed(j.claim)} That is **not testable here**: {reason} (missing:"
-            f" {_escape(j.capability)})."
-        )
-    return Sentence(" ".join(filter(None, [_claimed(j.claim), _found(j), _concluded(j)])))
+        reason = _escape(j.remarks.rstrip("."))
+        concluded = f"That is **not testable here**: {reason} (missing: {_escape(j.capability)})."
+    else:
+        concluded = _concluded(j)
+    return Sentence(" ".join(filter(None, [_claimed(j.claim), _found(j), concluded, _beside(j)])))
 
 
 def evidence(j: Judgement) -> str:
     """What a verdict rests on, short enough for a table."""
     found = j.evidence
     if found is None:
-        return j.note
+        return j.remarks
     if j.claim.predicate is Predicate.BUG:
         return ""
-    if j.claim.predicate is Predicate.FACTS:
-        return f"{sum(found.values())} of {count(len(found), 'fact')}"
-    several = found if isinstance(found, Mapping) else {"": found}
-    how = " (simulated)" if all(value.simulated for value in several.values()) else ""
-    return ", ".join(f"{name} {interval(value)}".strip() for name, value in several.items()) + how
+    if j.claim.predicate is Predicate.FACTS and isinstance(found, Mapping):
+        essential = [part.value for part in found.values() if part.essential]
+        return f"{essential.count(True)} of {count(len(essential), 'fact')}"
+    several = found if isinstance(found, Mapping) else {"": Part(found)}
+    values = {
+        name: part.value for name, part in several.items() if isinstance(part.value, Interval)
+    }
+    how = " (simulated)" if all(value.simulated for value in values.values()) else ""
+    return ", ".join(f"{name} {interval(value)}".strip() for name, value in values.items()) + how
+
+
+def run(account: Mapping[str, Any]) -> Sentence:
+    """What an experiment sent in its untimed pass, counted; `account` as a run record keeps it."""
+    statements = account["statements"]
+    distinct = len(statements) + account["left_out"]
+    sent = sum(times for _, times in statements)
+    said = f"{count(distinct, 'distinct statement')}, sent {count(sent, 'time')}"
+    loads = [
+        f"pgbench with {count(load['clients'], 'client')}, protocol {load['protocol']},"
+        f" {load['length']}"
+        for load in account["loads"]
+    ]
+    return Sentence(f"What was run: {'; '.join([said, *dict.fromkeys(loads)])}.")
 
 
 def set_aside(name: str, reason: CannotMeasure) -> Sentence:
@@ -387,22 +481,33 @@ def set_aside(name: str, reason: CannotMeasure) -> Sentence:
     )
 
 
+_TALLY = {
+    Verdict.HOLDS: ("holds", "hold"),
+    Verdict.STRONGER: ("is stronger", "are stronger"),
+    Verdict.WEAKER: ("is weaker", "are weaker"),
+    Verdict.NOT_REPRODUCED: ("is not reproduced", "are not reproduced"),
+    Verdict.GONE: ("is gone", "are gone"),
+    Verdict.REVERSED: ("is reversed", "are reversed"),
+    Verdict.STILL_THERE: ("is a bug that is still there", "are bugs that are still there"),
+    Verdict.FIXED: ("is a bug that was fixed", "are bugs that were fixed"),
+    Verdict.INCONCLUSIVE: ("is inconclusive", "are inconclusive"),
+    Verdict.NOT_TESTABLE: ("is not testable here", "are not testable here"),
+}
+
+
 def summary(judgements: Iterable[Judgement]) -> Sentence:
-    """How many of the claims hold, in one sentence."""
-    found = Counter(j.verdict for j in judgements)
-    words = {
-        Verdict.HOLDS: ("holds", "hold"),
-        Verdict.WEAKER: ("is weaker", "are weaker"),
-        Verdict.GONE: ("is gone", "are gone"),
-        Verdict.REVERSED: ("is reversed", "are reversed"),
-        Verdict.STILL_THERE: ("is a bug that is still there", "are bugs that are still there"),
-        Verdict.FIXED: ("is a bug that was fixed", "are bugs that were fixed"),
-        Verdict.NOT_RESOLVED: ("is not resolved", "are not resolved"),
-        Verdict.NOT_TESTABLE: ("is not testable here", "are not testable here"),
-    }
-    parts = [f"{found[v]} {words[v][found[v] > 1]}" for v in words if found[v]]
-    return Sentence(
-        f"Of {count(found.total(), 'claim')}: {', '.join(parts)}."
-        if parts
-        else "No claim was judged."
-    )
+    """How many of the claims hold that a server here can answer, and how many stand apart."""
+    known = list(judgements)
+    if not known:
+        return Sentence("No claim was judged.")
+    scored = Counter(j.verdict for j in known if j.claim.scored)
+    apart = Counter(j.claim.basis for j in known if not j.claim.scored)
+    parts = [f"{scored[v]} {_TALLY[v][scored[v] > 1]}" for v in _TALLY if scored[v]]
+    said = f"Of {count(scored.total(), 'claim')} that a server can answer: {', '.join(parts)}."
+    if not parts:
+        said = "No claim here is one that a server can answer."
+    if apart:
+        names = {Basis.OPINION: "opinion" if apart[Basis.OPINION] == 1 else "opinions"}
+        words = ", ".join(f"{apart[b]} {names.get(b, b)}" for b in Basis if apart[b])
+        said += f" Outside of the score: {words}."
+    return Sentence(said)

@@ -97,6 +97,15 @@ class Head(BaseModel):
     notes: list[Text] = []
 
 
+class Beside(BaseModel):
+    """What stands beside a verdict and decided nothing."""
+
+    model_config = ConfigDict(strict=True)
+
+    verdict: str = Field(pattern=r"^[a-z][a-z ]{0,39}$")
+    evidence: Any = None
+
+
 class Verdict(BaseModel):
     """One of `verdicts.json`; what else it may hold is kept."""
 
@@ -106,10 +115,13 @@ class Verdict(BaseModel):
     verdict: str = Field(pattern=r"^[a-z][a-z ]{0,39}$")
     chapter: Name | None = None
     predicate: str = Field("", max_length=100)
-    printed: float | None = None
+    printed: float | dict[str, list[float]] | None = None  # a number up to format 2
     evidence: Any = None
     note: Text = ""
+    reason: Text = ""
     capability: str = Field("", max_length=1000)
+    beside: dict[str, Beside] = {}
+    regime: dict[str, Any] = {}
 
 
 @dataclass(frozen=True)
@@ -212,7 +224,9 @@ def _verdicts(data: bytes, head: Head) -> list[dict[str, Any]]:
         raise ValueError(f"{VERDICTS} holds no list of verdicts")
     verdicts = [Verdict.model_validate(verdict) for verdict in found]
     for verdict in verdicts:
-        _check_evidence(verdict.evidence)
+        besides = (other.evidence for other in verdict.beside.values())
+        for evidence in (verdict.evidence, *besides, *verdict.regime.values()):
+            _check_evidence(evidence)
     return [one.model_dump() | {"chapter": one.chapter or head.chapter} for one in verdicts]
 
 

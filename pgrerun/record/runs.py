@@ -28,7 +28,7 @@ import re
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -811,7 +811,9 @@ def environment_differences(a: Record | str | Path, b: Record | str | Path) -> p
         (chapter, entry, left.get(entry, ""), right.get(entry, ""))
         for chapter in a.chapters
         if chapter in b.environments
-        for left, right in [(_flat(a.environments[chapter]), _flat(b.environments[chapter]))]
+        for left, right in [
+            (_flat(_surroundings(a, chapter)), _flat(_surroundings(b, chapter))),
+        ]
         for entry in sorted(left.keys() | right.keys())
         if left.get(entry) != right.get(entry)
     ]
@@ -820,11 +822,21 @@ def environment_differences(a: Record | str | Path, b: Record | str | Path) -> p
     )
 
 
-def verdict_changes(a: Record | str | Path, b: Record | str | Path) -> pd.DataFrame:
+def _surroundings(record: Record, chapter: str) -> dict[str, Any]:
+    """The environment without the account of what experiments sent, which is no circumstance."""
+    return {key: value for key, value in record.environments[chapter].items() if key != "sent"}
+
+
+def verdict_changes(
+    a: Record | str | Path,
+    b: Record | str | Path,
+    word: Callable[[Mapping[str, Any]], str] = lambda kept: str(kept["verdict"]),
+) -> pd.DataFrame:
     """Claims that two runs judge differently, indexed by claim.
 
     Columns: chapter, a and b (verdicts; empty where a run of that chapter didn't judge it), and
     environment: the differences between machines, versions and settings that may explain it.
+    `word` gives the verdict of what a record kept (`verdicts.word` by the rules of today).
     """
     a, b = _record(a), _record(b)
     differences = explanations(a, b).reset_index()
@@ -834,14 +846,14 @@ def verdict_changes(a: Record | str | Path, b: Record | str | Path) -> pd.DataFr
     )
     rows = []
     for claim in dict.fromkeys([*left, *right]):
-        was, now = (side.get(claim, {}) for side in (left, right))
-        if was.get("verdict", "") != now.get("verdict", ""):
-            chapter = (was or now)["chapter"]
+        was, now = (word(side[claim]) if claim in side else "" for side in (left, right))
+        if was != now:
+            chapter = (left.get(claim) or right[claim])["chapter"]
             here = differences[differences["chapter"] == chapter]
             explained = "; ".join(
                 f"{r.entry}: {r.a or '-'} / {r.b or '-'}" for r in here.itertuples()
             )
-            rows.append((claim, chapter, was.get("verdict", ""), now.get("verdict", ""), explained))
+            rows.append((claim, chapter, was, now, explained))
     return pd.DataFrame(rows, columns=["claim", "chapter", "a", "b", "environment"]).set_index(
         "claim"
     )

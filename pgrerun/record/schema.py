@@ -36,12 +36,24 @@ OBSERVATIONS, VERDICTS, ENVIRONMENT, JOURNAL = (
 DISTURBED, LEFT_OUT = "disturbed", "left_out"
 """Flags: which values of a measurement can't be, in words; whether its block counts no more."""
 
+DISK = "disk"
+"""Flag: on which disk it was measured, in words ("disk slowed to 40 requests/s"), if not on the
+machine's own."""
+
 NAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}"
 """Names of runs and chapters: of folders, with room for our own prefixes and suffixes."""
 
 
 def is_name(text: str) -> bool:
     return re.fullmatch(NAME, text) is not None
+
+
+def disks(frame: pd.DataFrame) -> pd.Series:
+    """By observation (see COLUMNS) the disk it was measured on, "" for the machine's own."""
+    words = pd.Series("", index=frame.index, dtype=object)
+    marked = frame.index[frame["flags"].str.contains(f'"{DISK}"', regex=False)]
+    words[marked] = frame.loc[marked, "flags"].map(lambda flags: json.loads(flags).get(DISK, ""))
+    return words
 
 
 def undisturbed(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

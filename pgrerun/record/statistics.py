@@ -24,7 +24,7 @@ so that it is never `enough` for a verdict.
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,6 +38,7 @@ ENOUGH = 5
 RESAMPLES = 4999
 EXACT = "exact"
 SIMULATED = "simulated"
+SLOWED = "disk slowed"
 DISTURBED = "disturbed"
 
 
@@ -65,12 +66,18 @@ class Interval:
 
     @property
     def exact(self) -> bool:
-        return self.method == EXACT
+        return self.method == EXACT or self.method.startswith(f"{EXACT}, ")
 
     @property
     def simulated(self) -> bool:
         """Whether a model's number, not a measured one (see `simulated`)."""
         return self.method.startswith(SIMULATED)
+
+    @property
+    def disk(self) -> str:
+        """On which disk it was measured, in words; "" for the machine's own (see `on_disk`)."""
+        _, found, rest = self.method.partition(f", {SLOWED}")
+        return f"{SLOWED}{rest}" if found else ""
 
     @property
     def disturbed(self) -> bool:
@@ -117,6 +124,13 @@ def simulated(found: Interval) -> Interval:
         found.confidence,
         f"{SIMULATED}, {found.method}",
     )
+
+
+def on_disk(found: Interval, words: str) -> Interval:
+    """The same interval, marked as measured on the disk of these words ("disk slowed to ...")."""
+    if not words or found.disturbed:
+        return found
+    return replace(found, method=f"{found.method}, {words}")
 
 
 def _values(x: ArrayLike, name: str) -> Array:

@@ -47,7 +47,8 @@ RUN_NAME = (  # the kernel finds the name of the run record here, where the read
 PUBLISHED = "published"  # as `runs.PUBLISHED`, whose module takes long to import
 
 _INJECTED = "injected-parameters"
-_HIDDEN = "remove-input"  # jupyter-book's tag
+_HIDDEN = "remove-input"  # jupyter-book's tags
+_FOLDED, _OUTPUT_FOLDED = "hide-input", "hide-output"
 _NEVER = "never run"
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -510,7 +511,9 @@ class Book:
             return _told_by_record(source, record)
         page = executed_pages.redrawn(page)
         _show_what_was_given(page)
-        return _transplanted(source, page) if same else page
+        page = _transplanted(source, page) if same else page
+        _fold(page)
+        return page
 
     def _site_inputs(self, run: str = "") -> dict[str, str]:
         extensions = [
@@ -594,14 +597,11 @@ def _server(parameters: ChapterParameters) -> str:
     """The PostgreSQL version a run would use. A borrowed server is not asked: its address stands
     for it.
     """
-    from pgrerun.lab import server
+    from pgrerun.lab.server import fetched
 
     if parameters.server:
         return parameters.server
-    programs = (
-        server.from_folder(Path(parameters.programs)) if parameters.programs else server.bundled()
-    )
-    return programs.version
+    return fetched.chosen(parameters.programs).version
 
 
 def _presentable(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
@@ -610,6 +610,7 @@ def _presentable(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
         if _is_injected(cell):
             cell.id = _INJECTED
     _show_what_was_given(notebook)
+    _fold(notebook)
     # Paths of this machine are nobody's business.
     for key in ("input_path", "output_path"):
         notebook.metadata.papermill[key] = Path(notebook.metadata.papermill[key]).name
@@ -643,6 +644,34 @@ def _show_what_was_given(notebook: nbformat.NotebookNode) -> None:
             cell.metadata.tags = [tag for tag in tags if tag != _HIDDEN] + [_HIDDEN] * (not changes)
 
 
+def _fold(notebook: nbformat.NotebookNode) -> None:
+    """Fold on the page the code of cells that only draw, judge or say, and the provenance."""
+    for cell in notebook.cells:
+        called = _called(cell.source) if cell.cell_type == "code" else []
+        if called and set(called) <= _TELLING:
+            tags = [tag for tag in cell.metadata.get("tags", []) if tag not in _FOLDING]
+            last = [_OUTPUT_FOLDED] if "chapter.provenance" in called else []
+            cell.metadata.tags = [*tags, _FOLDED, *last]
+
+
+_FOLDING = {_FOLDED, _OUTPUT_FOLDED}
+_TELLING = {f"chapter.{name}" for name in ("show", "judge", "verdicts", "close", "provenance")}
+
+
+def _called(source: str) -> list[str]:
+    """What a cell calls, if it consists of nothing but calls; else nothing."""
+    try:
+        statements = ast.parse(source).body
+    except SyntaxError:  # a magic
+        return []
+    calls = [
+        ast.unparse(one.value.func)
+        for one in statements
+        if isinstance(one, ast.Expr) and isinstance(one.value, ast.Call)
+    ]
+    return calls if len(calls) == len(statements) else []
+
+
 def _assigned(source: str) -> dict[str, object]:
     """The parameters that a cell sets, by name."""
     return {
@@ -674,6 +703,7 @@ def _transplanted(
         i for i, cell in enumerate(told.cells) if "parameters" in cell.metadata.get("tags", [])
     )
     told.cells[place + 1 : place + 1] = injected
+    _fold(told)
     return told
 
 

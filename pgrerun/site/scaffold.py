@@ -90,6 +90,7 @@ def _row(name: str, header: bool) -> str:
         "claim": "A table with half of each page left free is larger.",
         "predicate": "direction",
         "margin": "0.05",
+        "basis": "counted",
         "quantity": "ratio of the size of the second variant to that of the first",
     }
     text = io.StringIO()

@@ -17,26 +17,33 @@ from pathlib import Path
 import pandas as pd
 
 from pgrerun.page import charts, narrate
-from pgrerun.record import claims, printed, runs
-from pgrerun.record.claims import Claim, Judgement, Predicate, Verdict
+from pgrerun.record import claims, printed, runs, verdicts
+from pgrerun.record.claims import Basis, Claim, Predicate
 from pgrerun.record.statistics import Interval
+from pgrerun.record.verdicts import Judgement, Part, Verdict
 
 NOT_RUN = "not run"
 """Stands for the verdict of a claim whose chapter has no results here."""
 
-ORDER = (*map(str, Verdict), NOT_RUN)
+APART = "outside of the score"
+"""Stands for the verdict of a claim whose basis is no server that ran here."""
+
+ORDER = (*map(str, Verdict), APART, NOT_RUN)
 
 # Of each at least 3:1 against both themes' pages; the words stand beside, so that colour alone
 # tells nothing.
 COLOURS: Mapping[str, str] = {
     Verdict.HOLDS: "#128A68",
+    Verdict.STRONGER: "#1B87A6",
     Verdict.WEAKER: "#8A8410",
+    Verdict.NOT_REPRODUCED: "#A7742B",
     Verdict.GONE: "#B8612A",
     Verdict.REVERSED: "#C44E52",
-    Verdict.NOT_RESOLVED: "#7277D5",
-    Verdict.NOT_TESTABLE: "#7F858D",
     Verdict.STILL_THERE: "#B5579B",
     Verdict.FIXED: "#4A8A94",
+    Verdict.INCONCLUSIVE: "#7277D5",
+    Verdict.NOT_TESTABLE: "#7F858D",
+    APART: "#7F858D",
     NOT_RUN: "#7F858D",
 }
 
@@ -66,9 +73,14 @@ def verdict(judged: Judgements, claim: str) -> str:
     return str(judged[claim].verdict) if claim in judged else NOT_RUN
 
 
+def counted_as(judged: Judgements, claim: Claim) -> str:
+    """Its verdict, or that it stands outside of the score."""
+    return verdict(judged, claim.id) if claim.scored or claim.id not in judged else APART
+
+
 def tally(judged: Judgements) -> dict[str, int]:
     """How many of all claims have which verdict, in the order that they are told in; no zeros."""
-    count = Counter(verdict(judged, claim) for claim in claims.ledger())
+    count = Counter(counted_as(judged, claim) for claim in claims.ledger().values())
     return {name: count[name] for name in ORDER if count[name]}
 
 
@@ -140,10 +152,11 @@ def then_and_now(found: Mapping[str, runs.Record]) -> charts.Figure | None:
 
 
 def _measured_ratio(j: Judgement) -> bool:
-    positive = (
-        isinstance(j.evidence, Interval) and j.evidence.low > 0 and math.isfinite(j.evidence.high)
-    )
-    return j.claim.predicate is Predicate.RATIO and positive
+    """Whether it prints one effect and the score has a measured one."""
+    found = j.evidence
+    positive = isinstance(found, Interval) and found.low > 0 and math.isfinite(found.high)
+    one = j.claim.predicate is Predicate.RATIO and j.claim.printed is not None
+    return j.claim.scored and one and positive and j.verdict is not Verdict.NOT_TESTABLE
 
 
 def _effect_of(claim: Claim) -> float:
@@ -160,10 +173,9 @@ def _ends(j: Judgement, today: int) -> Iterator[dict]:
     common = {"series": f"{j.claim.id}: {j.claim.quantity}", "strong": j.claim.headline}
     common |= {"verdict": str(j.verdict), "colour": COLOURS[j.verdict]}
     yield common | {"x": _printed_year(j.claim), "kind": "printed", "value": _effect_of(j.claim)}
-    kind = "simulated" if found.simulated else "measured"
     yield common | {
         "x": today,
-        "kind": kind,
+        "kind": "measured",
         "value": found.estimate,
         "low": found.low,
         "high": found.high,
@@ -216,7 +228,7 @@ def picture(found: Mapping[str, runs.Record]) -> str:
             f' y="{y + 10:g}">{html.escape(chapter.replace("_", " "))}</text>'
         )
         verdicts = sorted(
-            (verdict(judged, claim.id) for claim in ledger if claim.chapter == chapter),
+            (counted_as(judged, claim) for claim in ledger if claim.chapter == chapter),
             key=ORDER.index,
         )
         parts += [
@@ -238,8 +250,11 @@ def picture(found: Mapping[str, runs.Record]) -> str:
 
 
 def _square(x: float, y: float, name: str) -> str:
-    """Of a claim that was not run, only the outline."""
-    fill = f'fill="{COLOURS[name]}"' if name != NOT_RUN else f'fill="none" stroke="{COLOURS[name]}"'
+    """Of a claim that is in no score only the outline, dashed if it was not run."""
+    fill = f'fill="{COLOURS[name]}"'
+    if name in (APART, NOT_RUN):
+        dashes = ' stroke-dasharray="2 2"' if name == NOT_RUN else ""
+        fill = f'fill="none" stroke="{COLOURS[name]}"{dashes}'
     return f'<rect x="{x + 0.5:g}" y="{y + 0.5:g}" width="11" height="11" rx="1.5" {fill}/>'
 
 
@@ -280,6 +295,7 @@ def _filters(judged: Judgements, titles: Mapping[str, str]) -> str:
         "document": {c.document: c.document_name.removeprefix("the ") for c in ledger},
         "chapter": {c.chapter: titles.get(c.chapter, c.chapter) for c in ledger},
         "kind": {c.kind: c.kind for c in ledger},
+        "basis": {str(c.basis): str(c.basis) for c in sorted(ledger, key=_basis_order)},
         "verdict": {name: name for name in tally(judged)},
     }
     selects = "".join(
@@ -303,6 +319,10 @@ def _filters(judged: Judgements, titles: Mapping[str, str]) -> str:
     )
 
 
+def _basis_order(claim: Claim) -> int:
+    return list(Basis).index(claim.basis)
+
+
 def _row(
     claim: Claim, judged: Judgement | None, address: str, titles: Mapping[str, str]
 ) -> tuple[str, list[str]]:
@@ -312,7 +332,8 @@ def _row(
         "document": claim.document,
         "chapter": claim.chapter,
         "kind": claim.kind,
-        "verdict": name,
+        "basis": str(claim.basis),
+        "verdict": counted_as({claim.id: judged} if judged else {}, claim),
         "headline": "yes" if claim.headline else "",
     }
     data = "".join(f' data-{key}="{html.escape(value)}"' for key, value in facts.items())
@@ -328,14 +349,14 @@ def _row(
     cells = [
         (
             f'<a class="id" href="{html.escape(address)}">{claim.id}</a>{star}'
-            f" {html.escape(claim.claim)}{_aside(where)}"
+            f" {html.escape(claim.claim)}{_quoted(claim)}{_aside(where)}"
         ),
         html.escape(claim.published_value) + _aside(_printed(claim)),
         html.escape(narrate.evidence(judged)) + _aside(claim.quantity) if judged else "",
         effect(judged) if judged else "",
         (
             f'<a class="verdict" style="--verdict:{COLOURS[name]}" href="{html.escape(address)}"'
-            f' aria-label="{name}: {claim.id}">{name}</a>'
+            f' aria-label="{name}: {claim.id}">{name}</a>{_aside(narrate.BASES[claim.basis])}'
         ),
     ]
     return f' id="{claim.id}"{data}', cells
@@ -345,14 +366,17 @@ def _aside(words: str) -> str:
     return f'<span class="where">{html.escape(words)}</span>' if words else ""
 
 
+def _quoted(claim: Claim) -> str:
+    return f'<q class="quote">{html.escape(claim.quote)}</q>' if claim.quote else ""
+
+
 def _printed(claim: Claim) -> str:
-    """The number that the claim is judged against, which the document may print in other words."""
-    if claim.printed is None:
-        return ""
+    """The sizes that the claim is judged against, which the document may print in other words."""
     bound = (
         f"{claim.predicate} " if claim.predicate in (Predicate.AT_MOST, Predicate.AT_LEAST) else ""
     )
-    return f"judged against {bound}{narrate.number(claim.printed)}"
+    sizes = ", ".join(f"{name} {narrate.size(size)}".strip() for name, size in claim.sizes.items())
+    return f"judged against {bound}{sizes}" if sizes else ""
 
 
 # ---- an effect, drawn small
@@ -365,12 +389,13 @@ def effect(j: Judgement) -> str:
     """The evidence as a small picture: intervals beside the print, or a square per fact; "" where
     there is nothing to draw.
     """
-    if j.claim.predicate is Predicate.FACTS and j.evidence:
-        return _squares(j)
+    if j.claim.predicate is Predicate.FACTS and isinstance(j.evidence, Mapping):
+        return _squares(j, j.evidence)
     if j.claim.predicate is Predicate.BUG or j.evidence is None:
         return ""
-    several = list(j.evidence.values()) if isinstance(j.evidence, Mapping) else [j.evidence]
-    return _intervals(j, several[:_MOST_LANES])
+    several = j.evidence if isinstance(j.evidence, Mapping) else {"": Part(j.evidence)}
+    values = [part.value for part in several.values() if isinstance(part.value, Interval)]
+    return _intervals(j, values[:_MOST_LANES])
 
 
 def _picture(label: str, height: float, body: str) -> str:
@@ -378,21 +403,26 @@ def _picture(label: str, height: float, body: str) -> str:
     return f'<svg role="img" aria-label="{html.escape(label)}" {size}>{body}</svg>'
 
 
-def _squares(j: Judgement) -> str:
-    """Facts as claimed are filled."""
+def _squares(j: Judgement, facts: Mapping[str, Part]) -> str:
+    """Facts as claimed are filled, unresolved ones dashed, supporting ones small."""
     colour = charts.MARKS["measured"].colour
-    step = min(14.0, (_WIDTH - 2) / len(j.evidence))
-    body = "".join(
-        f'<rect x="{1.5 + n * step:.1f}" y="2.5" width="{step - 4:.1f}" height="10"'
-        f' fill="{colour if true else "none"}" stroke="{colour}" stroke-width="1.5"/>'
-        for n, true in enumerate(j.evidence.values())
-    )
+    step = min(14.0, (_WIDTH - 2) / len(facts))
+    body = ""
+    for n, part in enumerate(facts.values()):
+        size = (step - 4) * (1 if part.essential else 0.6)
+        tall = 10.0 if part.essential else 6.0
+        dashes = ' stroke-dasharray="2 2"' if part.value is None else ""
+        body += (
+            f'<rect x="{1.5 + n * step:.1f}" y="{12.5 - tall:g}" width="{size:.1f}"'
+            f' height="{tall:g}" fill="{colour if part.value else "none"}" stroke="{colour}"'
+            f' stroke-width="1.5"{dashes}/>'
+        )
     return _picture(narrate.evidence(j), 15, body)
 
 
 def _intervals(j: Judgement, several: list[Interval]) -> str:
     none = [1.0] if j.claim.predicate in claims.WITH_MARGIN else []
-    print_ = [] if j.claim.printed is None else [j.claim.printed]
+    print_ = sorted({end for size in j.claim.sizes.values() for end in size})
     place = _axis(
         [x for interval in several for x in (interval.low, interval.high)] + print_ + none
     )
@@ -538,11 +568,10 @@ def your_run(found: Mapping[str, runs.Record], address: Callable[[str], str]) ->
             "<p>These pages are made from the published run itself, or nothing was published yet"
             " that they could be compared with.</p>"
         )
-    changes = [
-        (chapter, runs.verdict_changes(record, ours[chapter])) for chapter, record in others.items()
-    ]
     rows = [
-        (change.Index, change.a, change.b) for _, frame in changes for change in frame.itertuples()
+        (change.Index, change.a, change.b)
+        for chapter, record in others.items()
+        for change in runs.verdict_changes(record, ours[chapter], verdicts.word).itertuples()
     ]
     here, there = judgements(found), judgements(ours)
     judged = sum(claim.chapter in others for claim in claims.ledger().values())
@@ -591,8 +620,8 @@ def _why(claim: str, here: Judgements, there: Judgements) -> str:
         if j.verdict is Verdict.NOT_TESTABLE:
             return f"{side}, {j.capability} is missing"
     for side, j in sides.items():
-        if j.verdict is Verdict.NOT_RESOLVED:
-            return f"{side}, {j.note}" if j.note else f"{side}, the interval is too wide"
+        if j.verdict is Verdict.INCONCLUSIVE:
+            return f"{side}, {j.remarks}" if j.remarks else f"{side}, the interval is too wide"
     if all(isinstance(j.evidence, Interval) for j in sides.values()):
         a, b = (j.evidence for j in sides.values())
         return (
@@ -634,6 +663,92 @@ def _spoken(entry: str) -> str:
     """ "machine.cpu_model" as "machine: cpu model"."""
     first, _, rest = entry.partition(".")
     return f"{first}: {rest.replace('.', ' ').replace('_', ' ')}" if rest else first
+
+
+# ---- what was found, first
+
+# How much a verdict surprises somebody who has read the document.
+_SURPRISE = {
+    Verdict.REVERSED: 5,
+    Verdict.GONE: 4,
+    Verdict.NOT_REPRODUCED: 4,
+    Verdict.STRONGER: 2,
+    Verdict.WEAKER: 2,
+    Verdict.STILL_THERE: 2,
+    Verdict.HOLDS: 1,
+    Verdict.FIXED: 1,
+}
+
+
+def findings(judged: Judgements, most: int, of_a_chapter: int) -> list[Judgement]:
+    """The verdicts worth telling first, at most so many in all and `of_a_chapter`.
+
+    Only decided ones that are in the score. Headline claims come before others, then those whose
+    verdict surprises more, then those whose effect has moved farther from the printed one.
+    """
+    decided = [j for j in judged.values() if j.claim.scored and j.verdict in _SURPRISE]
+    decided.sort(key=lambda j: (not j.claim.headline, -_SURPRISE[j.verdict], -_moved(j)))
+    told: Counter[str] = Counter()
+    kept = []
+    for j in decided:
+        if len(kept) < most and told[j.claim.chapter] < of_a_chapter:
+            told[j.claim.chapter] += 1
+            kept.append(j)
+    return kept
+
+
+def _moved(j: Judgement) -> float:
+    """How far a measured effect lies from the printed one, as a logarithm of their ratio."""
+    return abs(math.log(j.evidence.estimate / j.claim.printed)) if _measured_ratio(j) else 0.0
+
+
+def finding_list(found: list[Judgement], link: Link) -> str:
+    """Findings as a list: claim, verdict and numbers, a small picture, a link to the place."""
+    items = []
+    for j in found:
+        color, word = COLOURS[str(j.verdict)], str(j.verdict)
+        numbers = _numbers(j)
+        items.append(
+            f'<li style="--verdict:{color}"><p>{html.escape(j.claim.claim)} <span'
+            f' class="chip">{word}</span>{f" {numbers}" if numbers else ""}'
+            f' <a href="{html.escape(link(j.claim))}">{j.claim.id}</a></p>{effect(j)}</li>'
+        )
+    return f'<ul class="findings">{"".join(items)}</ul>'
+
+
+def what_we_found(judged: Judgements) -> str:
+    """The head of a chapter: how its claims fared, and the verdicts worth telling first."""
+    told = findings(judged, most=5, of_a_chapter=5)
+    listed = finding_list(told, lambda claim: f"#{claim.id}") if told else ""
+    said = f"<p>{html.escape(narrate.summary(judged.values()))}</p>"
+    return f'<div class="what-we-found"><p class="heading">What we found</p>{listed}{said}</div>'
+
+
+def _numbers(j: Judgement) -> str:
+    """What was found beside what is printed."""
+    found = narrate.evidence(j) if j.evidence is not None else ""
+    sizes = [f"{part} {narrate.size(size)}".strip() for part, size in j.claim.sizes.items()]
+    print_ = f" in print {html.escape(', '.join(sizes))}" if sizes and found else ""
+    return f"<b>{html.escape(found)}</b>{print_}" if found else ""
+
+
+# ---- a verdict in its chapter
+
+
+def verdict_line(j: Judgement, board: str) -> tuple[str, str]:
+    """HTML before and after the sentence about a verdict: its line, below which that is folded.
+
+    `board` is the scoreboard's address. The line has word, claim, number beside print, and basis.
+    """
+    claim, name = j.claim, str(j.verdict)
+    begin = (
+        f'<div class="verdict-line" id="{claim.id}" style="--verdict:{COLOURS[name]}"><details>'
+        f'<summary><span class="chip">{name}</span> {html.escape(claim.claim)}'
+        f' <span class="numbers">{_numbers(j)}</span> <span class="basis">{claim.basis}</span>'
+        "</summary>"
+    )
+    end = f'</details><a href="{html.escape(board)}#{claim.id}">{claim.id}</a></div>'
+    return begin, end
 
 
 # ---- the end of a chapter

@@ -37,7 +37,7 @@ def toy_book(tmp_path_factory) -> Path:
                 if name == "results/tp1"
                 else cell.source.replace("usl", name.rpartition("/")[2].replace("_", "-"))
             )
-        toy.cells += toy_chapter.verdicts() if name == "results/tp1" else []
+        toy.cells += toy_chapter.verdict_cells() if name == "results/tp1" else []
         nbformat.write(toy, root / "book" / f"{name}.ipynb")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PGRERUN_RUNS", str(root / "runs"))

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+import toy_chapter
 
 from pgrerun.record import claims
 
@@ -225,7 +226,7 @@ def test_the_scoreboard_is_filtered_and_searched(browser, toy_site):
 def test_a_link_can_name_what_the_scoreboard_shows(browser, toy_site):
     with browser.page() as page:
         page.open(toy_site / "scoreboard.html", "?verdict=not+testable+here")
-        assert page.run(SHOWN) == ["lai-048"]
+        assert page.run(SHOWN) == [toy_chapter.SET_ASIDE.id]
         assert (
             page.run("document.querySelector('.scoreboard form').elements.verdict.value")
             == "not testable here"

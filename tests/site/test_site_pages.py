@@ -77,9 +77,21 @@ def test_the_scoreboard_has_every_claim_and_leads_to_its_verdict(toy_site):
             row["id"] if row["id"] in found else ""
         )
         if anchor:
-            assert f"; {anchor}) says" in chapter.find(id=anchor).get_text()
+            assert f"; {anchor}):" in chapter.find(id=anchor).get_text()
     assert [src for src in scripts(toy_site, "scoreboard.html") if "scoreboard.js" in src]
     assert not [src for src in scripts(toy_site, "index.html") if "scoreboard.js" in src]
+
+
+def test_what_was_run_stands_below_the_cell_that_ran_it(toy_site):
+    page = soup(toy_site, "results/tp1.html")
+    first, second = page.select("details.what-was-run")
+    sql, *_ = first.parent.select(".highlight-postgresql")
+    assert sql.get_text().count("CREATE TABLE bank (n int <b>);") == 11  # of twelve lines
+    whole = first.get_text()
+    assert whole.count("CREATE TABLE bank") == 20 and "SELECT 7;  -- 40 times" in whole
+    assert "pgbench, 4 clients, protocol simple, 3 s:" in whole and "def load(chapter):" in whole
+    assert "CREATE" not in second.parent.get_text() and "SELECT 7" in second.get_text()
+    assert not page.select("details.what-was-run details")
 
 
 def test_the_front_page_has_the_tally_and_one_chart(toy_site):
@@ -90,7 +102,8 @@ def test_the_front_page_has_the_tally_and_one_chart(toy_site):
     assert sum(numbers.values()) == len(claims.ledger()) and numbers["not testable here"] == 1
     (chart,) = page.select("script.vl-spec")
     rows = next(iter(json.loads(chart.string)["datasets"].values()))
-    assert [(row["kind"], row["value"]) for row in rows] == [("printed", 2.0), ("measured", 1.4)]
+    both = [("printed", toy_chapter.RATIO.printed), ("measured", 1.4)]
+    assert [(row["kind"], row["value"]) for row in rows] == both
 
 
 def test_the_disagreements_of_all_chapters_are_listed(toy_site):

@@ -6,9 +6,24 @@ import pandas as pd
 
 from pgrerun.chapter import Chapter, wide
 from pgrerun.chapters.tp1 import evidence
-from pgrerun.chapters.tp1.experiments import catalogs, overlap, page_counts, throughput
-from pgrerun.chapters.tp1.variants import AGAIN, ALONE, RUNGS, STABLE, printed_ladder
+from pgrerun.chapters.tp1.experiments import (
+    catalogs,
+    overlap,
+    page_counts,
+    slow_disk,
+    throughput,
+)
+from pgrerun.chapters.tp1.variants import (
+    AGAIN,
+    ALONE,
+    LONE,
+    PAIR,
+    RUNGS,
+    STABLE,
+    printed_ladder,
+)
 from pgrerun.lab.instruments import PAGE
+from pgrerun.lab.models import closed_network
 from pgrerun.page import charts
 from pgrerun.record import printed, statistics
 
@@ -56,7 +71,7 @@ def ladder(chapter: Chapter, simulated: pd.DataFrame) -> charts.Figure:
     of_model /= simulated["simulated"].iloc[0]
     rows = [charts.row(name, "printed", value) for name, value in in_print.items()]
     rows += [charts.row(name, "simulated", value) for name, value in of_model.items()]
-    pairs = {name: (name, ALONE) for name in RUNGS if name not in (ALONE, AGAIN)}
+    pairs = {name: (name, ALONE) for name in RUNGS if name not in (ALONE, AGAIN, LONE, PAIR)}
     ratios = chapter.ratios("ladder", "throughput", pairs)
     frame = pd.concat([pd.DataFrame(rows), ratios], ignore_index=True)
     return charts.compare(
@@ -82,7 +97,7 @@ def every_repetition(chapter: Chapter) -> charts.Figure:
     """Every repetition of every rung."""
     kind, frame = chapter.by_provenance("ladder")[-1]
     table = wide(frame, "throughput")
-    medians = [charts.row(name, kind, statistics.median(table[name])) for name in RUNGS]
+    medians = [charts.row(name, kind, statistics.median(table[name])) for name in table]
     every = table.melt(ignore_index=False, var_name="label").rename_axis("block").reset_index()
     return charts.observations(
         _in_order(every.assign(kind=kind), RUNGS),
@@ -109,8 +124,8 @@ def reads_by_place(chapter: Chapter) -> charts.Figure:
     kind, frame = chapter.by_provenance("io")[-1]
     for place in page_counts.PLACES:
         means = wide(frame, f"reads of {place}").mean()
-        for name in page_counts.COUNTED_RUNGS:
-            rows.append(charts.row(f"{name}, {_WHEN[kind]}", kind, means[name], part=place))
+        for name, mean in means.items():
+            rows.append(charts.row(f"{name}, {_WHEN[kind]}", kind, mean, part=place))
     found = pd.DataFrame(rows)
     labels = [f"{name}, {when}" for name in RUNGS for when in ("1990", _WHEN[kind])]
     return charts.stacked(
@@ -243,7 +258,12 @@ def catalogs_reached(chapter: Chapter) -> charts.Figure:
 
 def reused(chapter: Chapter) -> charts.Figure:
     """Throughput and growth with and without reuse of space within pages."""
-    panels = {"throughput": "throughput (transactions/s)", "growth": "growth (pages/transaction)"}
+    panels = {
+        "accesses": "page accesses per transaction",
+        "wal": "WAL (bytes per transaction)",
+        "growth": "growth (pages per transaction)",
+        "throughput": "throughput (transactions/s)",
+    }
     labels = {name: name for name in (throughput.REUSED, throughput.NOT_REUSED)}
     return charts.compare(
         chapter.medians("reuse", panels, labels),
@@ -260,20 +280,68 @@ def reused(chapter: Chapter) -> charts.Figure:
     )
 
 
-def three_scripts(chapter: Chapter) -> charts.Figure:
-    """Throughput of the report's draws, the branch rule and pgbench's own transaction."""
-    labels = {throughput.REUSED: "independent draws"}
-    labels |= {name: name for name in (throughput.BRANCH_RULE, throughput.TPCB_LIKE)}
+def slowed_ladder(chapter: Chapter) -> charts.Figure:
+    """The rungs on a disk that makes them wait, beside the printed ones."""
+    stages = printed_ladder().set_index("name")
+    panels = {
+        "reads": ("reads", "requests to read, per transaction"),
+        "writes": ("writes", "requests to write, per transaction"),
+        "processor": ("cpu_percent", "share of the processor"),
+    }
+    throughput_panel = "throughput relative to the first rung"
+    rows = [
+        charts.row(name, "printed", value, panel=throughput_panel)
+        for name, value in stages["relative"].items()
+    ]
+    for column, panel in panels.values():
+        in_print = stages[column].dropna() / (100 if column == "cpu_percent" else 1)
+        rows += [
+            charts.row(name, "printed", value, panel=panel) for name, value in in_print.items()
+        ]
+    pairs = {name: (name, ALONE) for name in slow_disk.CLIMBED if name != ALONE}
+    frames = [
+        pd.DataFrame(rows),
+        chapter.ratios(slow_disk.LADDER, "throughput", pairs, panel=throughput_panel),
+        chapter.medians(slow_disk.LADDER, {name: panel for name, (_, panel) in panels.items()}),
+    ]
     return charts.compare(
-        chapter.medians("reuse", "throughput", labels),
+        _in_order(pd.concat(frames, ignore_index=True), slow_disk.CLIMBED),
         charts.Words(
-            question="Does it matter which bank transaction is run?",
+            question="What does the ladder look like where backends wait for a disk?",
             caption=(
-                "Throughput in the server's own pool and under its own settings: the report's"
-                " independent draws, the rule that keeps most accounts in the teller's branch, and"
-                " pgbench's built-in transaction on its own relations."
+                f"The rungs on a {chapter.disk(slow_disk.LADDER)}, in a queue of one. The first"
+                " computes for the printed share of its time; all else is measured. Where a rung"
+                " has no diamond, the report prints no number."
             ),
-            name="tp1-scripts",
+            name="tp1-slowed-ladder",
         ),
-        charts.Axis("throughput", "transactions/s", zero=True),
+        charts.Axis("value", zero=True),
+        own_scales=True,
+    )
+
+
+def slowed_program(chapter: Chapter) -> charts.Figure:
+    """Processor share of the test program on a disk that makes it wait: printed and measured."""
+    shares = printed.table("tp1_overlap")["cpu_percent"] / 100
+    rows = [
+        charts.row(label, "printed", shares[run])
+        for label, run in zip(overlap.COPIES, ("one", "two"), strict=True)
+    ]
+    demands = {"processor": shares["one"], "disk": 1 - shares["one"]}
+    predicted = closed_network.solve(demands, 2).utilization["processor"]
+    rows.append(charts.row(overlap.COPIES[1], "simulated", predicted))
+    frames = [pd.DataFrame(rows), chapter.medians(slow_disk.PROGRAM, "processor")]
+    return charts.compare(
+        pd.concat(frames, ignore_index=True),
+        charts.Words(
+            question="How much of a slow disk's time does a second copy's computing fill?",
+            caption=(
+                f"Share of one processor used by the read-compute-write program on a"
+                f" {chapter.disk(slow_disk.PROGRAM)}, in a queue of one. One copy was fitted to the"
+                " printed share. Simulated: queueing theory, with computing as irregular as the"
+                " disk's requests."
+            ),
+            name="tp1-slowed-overlap",
+        ),
+        charts.Axis("share of one processor"),
     )

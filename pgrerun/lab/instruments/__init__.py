@@ -11,7 +11,7 @@
     server_load the same scripts without a client
     processes   CPU time and I/O by the kernel's account
     waits       what backends wait for, by samples
-    flushing    how long a flush takes, and one made slow on purpose
+    flushing    how long a flush takes
     cachelines  words that two processors change side by side
     switches    how often backends give up their processor
     switching   what it costs that one process wakes another
@@ -24,8 +24,6 @@
     cold_files  files that the operating system has forgotten
     process_costs  task switches, messages and calls into the kernel
     opcodes     instructions of Python's own machine
-    python_samples  where Python spends its CPU time
-    simd        a sort with the processor's newer instructions and without
     machine     the hardware underneath, and who else uses it
 
 All take a server of `pgrerun.lab.server` or a connection to one, and raise CannotMeasure

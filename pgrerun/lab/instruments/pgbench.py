@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from pgrerun.errors import CannotMeasure, ParameterError, ServerError
+from pgrerun.lab import sent
 from pgrerun.lab.server import Server, private
 
 PROTOCOLS = ("simple", "extended", "prepared")
@@ -120,6 +121,8 @@ def run(
             arguments += ["--exit-on-abort"]
         # a weight, so that an @ in the path isn't taken for one
         arguments += ["-b", builtin] if builtin else ["-f", f"{scratch.write(_text(script))}@1"]
+        length = f"{seconds} s" if seconds else f"{transactions:,} transactions of each client"
+        sent.load(_text(script) or f"pgbench -b {builtin}", protocol, clients, length)
         # transactions have no known duration; seconds have, but the slowest may overstay
         done = server.tool(
             "pgbench", *arguments, check=False, timeout=seconds and seconds * 2 + 120

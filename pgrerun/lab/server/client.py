@@ -22,6 +22,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from pgrerun.errors import CannotMeasure, ServerError
+from pgrerun.lab import sent
 from pgrerun.lab.server import private, releases
 from pgrerun.lab.server.binaries import Programs
 from pgrerun.lab.server.private import Account, Placed, advice, as_account, base_directory
@@ -176,7 +177,7 @@ class Server:
         secret = {"password": password} if password else {}
         whole = make_conninfo(**self._parameters() | secret | instead)
         with _libpq_undisturbed():
-            return psycopg.connect(whole, autocommit=autocommit)
+            return psycopg.connect(whole, autocommit=autocommit, cursor_factory=sent.Cursor)
 
     def _close_connections(self) -> None:
         """Close what `connect` has handed out: an open transaction would block the end."""
@@ -273,15 +274,23 @@ class Server:
             )
         releases.require_settings(self.version, settings)
         with self.connect() as connection:
-            for name, wanted in settings.items():
-                connection.execute(f"ALTER SYSTEM SET {name} = '{wanted}'")
+            self._alter(connection, settings)
             _reload(connection)
             try:
                 yield
             finally:
-                for name in settings:
-                    connection.execute(f"ALTER SYSTEM RESET {name}")
+                self._alter(connection, dict.fromkeys(settings))
                 _reload(connection)
+
+    def _alter(
+        self, connection: psycopg.Connection, settings: Mapping[str, str | int | None]
+    ) -> None:
+        """Write settings for the whole server down, where its next reload finds them; None resets
+        one.
+        """
+        for name, wanted in settings.items():
+            action = f"RESET {name}" if wanted is None else f"SET {name} = '{wanted}'"
+            connection.execute(f"ALTER SYSTEM {action}")
 
     # -- capabilities --
 

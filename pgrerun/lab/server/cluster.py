@@ -16,12 +16,12 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 import psutil
 import psycopg
 
-from pgrerun.errors import ServerError
+from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.lab.server import private, releases
 from pgrerun.lab.server.binaries import Programs, bundled
 from pgrerun.lab.server.client import APPLICATION, Server, role, without_libpq
@@ -55,12 +55,20 @@ STOP_SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": sig
 PATIENCE = 300  # seconds for a start with recovery, or a stop with its checkpoint
 
 
+class OtherDisk(Protocol):
+    """What servers are started on instead of the machine's own disk (`lab.disk.Slowed`)."""
+
+    def environment(self, directory: Path) -> Mapping[str, str]:
+        """Environment variables of a process whose files below `directory` are to be on it."""
+
+
 class Cluster(Server):
     """A new cluster with superuser `postgres`, UTF8, C locale, running when made.
 
     `programs`: which PostgreSQL (default: the bundled one). `settings`: configuration
     beyond `DEFAULTS`, e.g. {"shared_buffers": "128kB"}. `initdb`: further initdb options,
-    e.g. ("--no-data-checksums",). ServerError if it can't be made or started; then
+    e.g. ("--no-data-checksums",). `disk`: another than the machine's, for each start from now on;
+    it can be set later. ServerError if it can't be made or started; then
     nothing is left behind. CannotMeasure for settings that the release doesn't know, here and
     in `restart`.
     """
@@ -74,12 +82,15 @@ class Cluster(Server):
         settings: Mapping[str, str | int] | None = None,
         *,
         initdb: Sequence[str] = (),
+        disk: OtherDisk | None = None,
     ):
         super().__init__()
         private.sweep()
+        self.disk = disk
         self._programs = programs or bundled()
         self._account = account()
         self._postmaster: subprocess.Popen[bytes] | None = None
+        self._altered: dict[str, str] = {}  # beside the settings, where ALTER SYSTEM is missing
         self._stopped_by_us = True
         self._was_ready = False  # since its last start
         self._port = PORT
@@ -148,9 +159,12 @@ class Cluster(Server):
         if done.returncode:
             raise self._failed("initdb", done.stderr)
 
-    def _server_process(self) -> Placed:
-        """Keywords for a process that acts on the data directory."""
+    def _server_process(self, disk: OtherDisk | None = None) -> Placed:
+        """Keywords for a process that acts on the data directory, on the machine's own disk or on
+        another.
+        """
         environment = without_libpq(dict(os.environ)) | {"LC_ALL": "C"} | self._own_places()
+        environment |= disk.environment(self.data_directory) if disk else {}
         return {"env": environment, "cwd": self.scratch, **drop(self._account)}
 
     def _own_places(self) -> dict[str, str]:
@@ -213,7 +227,7 @@ class Cluster(Server):
                 stdout=log,
                 stderr=log,
                 start_new_session=True,  # Ctrl-C is for us; we then stop the server
-                **self._server_process(),
+                **self._server_process(self.disk),
             )
         finally:
             os.close(log)
@@ -241,7 +255,8 @@ class Cluster(Server):
             raise ServerError(f"{self.name} has been closed and removed. Make a new Cluster.")
 
     def _write_settings(self) -> None:
-        ours = self.settings | {
+        ours = self._for_disk() | self.settings | self._altered
+        ours |= {
             "unix_socket_directories": f'"{self._socket}"',
             "port": str(self._port),
         }
@@ -250,6 +265,29 @@ class Cluster(Server):
         lines += [f"{name} = {_quoted(value)}\n" for name, value in ours.items()]
         self._configuration.write_text("".join(lines))
         self._configuration.chmod(0o644)
+
+    def _alter(
+        self, connection: psycopg.Connection, settings: Mapping[str, str | int | None]
+    ) -> None:
+        if releases.has(self.version, "ALTER SYSTEM"):
+            super()._alter(connection, settings)
+            return
+        for name, wanted in settings.items():
+            self._altered.pop(name, None)
+            self._altered |= _as_text({name: wanted} if wanted is not None else {})
+        self._write_settings()
+
+    def _for_disk(self) -> dict[str, str]:
+        """Another disk sees the calls of the server's own processes, not what the kernel does for
+        them. CannotMeasure where the settings ask for that.
+        """
+        if self.disk is None:
+            return {}
+        if self.settings.get("io_method") == "io_uring":
+            raise CannotMeasure(
+                "io_method = sync", "what is asked for by io_uring never passes another disk"
+            )
+        return self._programs.synchronous_io
 
     @property
     def _configuration(self) -> Path:
@@ -323,6 +361,18 @@ class Cluster(Server):
         finally:
             self.settings = before
             if self._running():  # one that died is not to be mended behind its owner's back
+                self.restart()
+
+    @contextlib.contextmanager
+    def on_disk(self, disk: OtherDisk) -> Iterator[None]:
+        """Restart on another disk for the length of a block, and then as it was before."""
+        before, self.disk = self.disk, disk
+        try:
+            self.restart()
+            yield
+        finally:
+            self.disk = before
+            if self._running():
                 self.restart()
 
     @contextlib.contextmanager
@@ -445,7 +495,7 @@ class Cluster(Server):
                 capture_output=capture_output,
                 timeout=timeout,
                 text=True,
-                **self._server_process(),
+                **self._server_process(self.disk),
             )
         finally:  # a backend that crashed returned none
             private.return_shared_memory(self.data_directory)
@@ -587,6 +637,8 @@ class Cluster(Server):
     def _missing(self, capability: str) -> str | None:
         kind, _, name = capability.partition(":")
         if kind == "contrib":
+            if reason := releases.without_contrib(self._programs.number, name):
+                return reason
             if name in self._programs.contrib:
                 return None
             return f"{self._programs.source} doesn't bring the extension {name}."

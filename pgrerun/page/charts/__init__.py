@@ -11,12 +11,14 @@ come in with the frame (see `statistics.py`).
 Provenance has one mark everywhere, told apart by shape, fill and dash as well as
 colour, so that it survives grey print and colour-blind eyes:
 
-| kind        | mark                                       | meaning                        |
-|-------------|--------------------------------------------|--------------------------------|
-| `printed`   | hollow diamond                             | a number printed in a document |
-| `published` | grey dot                                   | the run published with the book|
-| `measured`  | filled dot, its interval as a rule         | the run that made this page    |
-| `simulated` | hollow dashed square                       | a model's number               |
+| kind               | mark                               | meaning                             |
+|--------------------|------------------------------------|-------------------------------------|
+| `printed`          | hollow diamond                     | a number printed in a document      |
+| `published`        | grey dot                           | the run published with the book     |
+| `measured`         | filled dot, its interval as a rule | the run that made this page         |
+| `published-slowed` | grey triangle                      | the published run on a slowed disk  |
+| `slowed`           | filled triangle, with its interval | the run that made this page, on one |
+| `simulated`        | hollow dashed square               | a model's number                    |
 """
 
 from pgrerun.page.charts.comparisons import compare, observations, row, stacked

@@ -38,6 +38,8 @@ MARKS: Mapping[str, Mark] = {
     "printed": Mark("printed", "#D55E00", "diamond", fill=False),
     "published": Mark("published run", "#7F858D", "circle", fill=True),
     "measured": Mark("this run", "#2F7CC0", "circle", fill=True),
+    "published-slowed": Mark("published run, slowed disk", "#6F8F80", "triangle-up", fill=True),
+    "slowed": Mark("this run, slowed disk", "#128A68", "triangle-up", fill=True),
     "simulated": Mark("simulated", "#A0609F", "square", fill=False, dash=(2.5, 1.8)),
 }
 

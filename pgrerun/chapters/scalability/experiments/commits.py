@@ -21,8 +21,9 @@ from pgrerun.chapters.scalability.experiments.load import (
     server,
 )
 from pgrerun.errors import CannotMeasure
+from pgrerun.lab import disk
 from pgrerun.lab.experiment import Block, Variant
-from pgrerun.lab.instruments import counters, flushing, sessions
+from pgrerun.lab.instruments import counters, sessions
 from pgrerun.lab.models import group_commit as model
 from pgrerun.lab.server import Server
 from pgrerun.record import printed
@@ -138,13 +139,14 @@ def as_it_comes(chapter: Chapter, numbers: Iterable[int]) -> None:
 
 @experiment()
 def slowed_sweep(chapter: Chapter) -> None:
-    """The same with a flush that was made slow on purpose, by a library that waits before it."""
+    """The same on a disk that takes its time for a flush."""
     require_own(chapter)
-    with flushing.slowed(chapter.parameters.flush_delay):
-        tested = second_server(chapter, wal_sync_method="fdatasync")
     inserts = {swept(PLAIN, number): (number, nullcontext) for number in (1, sizes(chapter)[-1])}
-    _sweep(chapter, tested, "slowed sweep", inserts)
-    tested.stop()  # whoever wants it next starts it without that library
+    with disk.Slowed() as slow:
+        tested = second_server(chapter, slow, wal_sync_method="fdatasync")
+        loaded(chapter, tested)
+        with slow.serving(disk.Disk(flush=chapter.parameters.flush_delay * 1e-6)):
+            _sweep(chapter, tested, "slowed sweep", inserts)
 
 
 def _sweep(

@@ -10,6 +10,7 @@ import pandas as pd
 
 from pgrerun.chapter import Chapter
 from pgrerun.lab import statements
+from pgrerun.lab.disk import Slowed
 from pgrerun.lab.experiment import Block
 from pgrerun.lab.instruments import pgbench, switches, waits
 from pgrerun.lab.relations.pgbench import BRANCHES, TELLERS, Pgbench
@@ -45,8 +46,10 @@ def server(chapter: Chapter) -> Server:
     return chapter.cluster(max_connections=connections(chapter), max_locks_per_transaction=SLOTS)
 
 
-def second_server(chapter: Chapter, **settings: str | int) -> Cluster:
+def second_server(chapter: Chapter, disk: Slowed | None = None, **settings: str | int) -> Cluster:
     """A second throwaway server, running, that differs from `server` in these settings alone.
+
+    On the machine's own disk, or on another that can be slowed.
 
     There is one: it is restarted when it is asked for with other settings, or was stopped, which
     takes less than making another.
@@ -58,8 +61,8 @@ def second_server(chapter: Chapter, **settings: str | int) -> Cluster:
     )
     wanted = server(chapter).settings | {"cluster_name": second.settings["cluster_name"]}
     wanted |= {name: str(value) for name, value in settings.items()}
-    if second.settings != wanted or not second.pids():
-        second.settings = wanted
+    if second.settings != wanted or second.disk is not disk or not second.pids():
+        second.settings, second.disk = wanted, disk
         second.restart()
     return second
 

@@ -26,6 +26,7 @@ from pgrerun.chapters.scalability.experiments.load import (
     server,
 )
 from pgrerun.errors import CannotMeasure
+from pgrerun.lab import disk
 from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import counters, flushing, sessions, wal
 from pgrerun.lab.relations import loading
@@ -226,8 +227,9 @@ def one_slow_page(chapter: Chapter) -> pd.DataFrame:
     to be used next, so whoever needed any other page waited there for a reading that was none of
     his. Columns: session, page, waits. CannotMeasure where the page isn't slow.
     """
-    with flushing.slow_page("/pg_xact/0000", SLOW * PAGE, round(DELAY * 1e6)):
-        tested = second_server(chapter, shared_buffers=SMALL_POOL)
+    slow_page = disk.Disk(read=DELAY, only="pg_xact/0000", offset=SLOW * PAGE)
+    with disk.Slowed() as slow:
+        tested = second_server(chapter, slow, shared_buffers=SMALL_POOL)
         if tested.version < 130000:
             raise CannotMeasure(
                 "PostgreSQL 13",
@@ -235,11 +237,11 @@ def one_slow_page(chapter: Chapter) -> pd.DataFrame:
                 " since PostgreSQL 13",
             )
         _many_transactions(tested)
-    with tested.connect() as filling:
-        for page in range(CACHED):
-            _ask(filling, page)
-    seconds = _while_slow_page_is_read(tested)
-    tested.stop()  # whoever wants it next starts it without that library
+        with tested.connect() as filling:
+            for page in range(CACHED):
+                _ask(filling, page)
+        with slow.serving(slow_page):
+            seconds = _while_slow_page_is_read(tested)
     waits = {session: taken >= 0.9 * DELAY for session, taken in seconds.items()}
     if not (waits[READER] and waits[SAME_PAGE]):
         raise CannotMeasure(

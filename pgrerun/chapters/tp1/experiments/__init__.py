@@ -6,7 +6,8 @@ from pgrerun.chapters.tp1.experiments import (
     heap,
     overlap,
     page_counts,
+    slow_disk,
     throughput,
 )
 
-__all__ = ["catalogs", "commit", "heap", "overlap", "page_counts", "throughput"]
+__all__ = ["catalogs", "commit", "heap", "overlap", "page_counts", "slow_disk", "throughput"]

@@ -1,0 +1,222 @@
+"""A disk that clusters and programs are started on, and that can be slowed while they run."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from pgrerun.errors import CannotMeasure
+from pgrerun.lab.disk import library
+from pgrerun.lab.disk.model import Disk
+from pgrerun.lab.server import Cluster
+from pgrerun.lab.server.private import PrivateDirectory, account, base_directory
+
+KINDS = ("read", "write", "flush")
+_NANO = 1_000_000_000
+_EXTENTS = 1 << 13
+_TALLY = ("requests", "bytes", "busy", "queued", "late")
+_HEADS = ("near_most", "near_base", "near_root", "far_base", "far_each")
+
+# `struct disk` in disk.c; times in nanoseconds
+_LAYOUT = np.dtype(
+    [
+        ("lock", "V64"),
+        ("serving", "i8"),
+        ("mean", "i8", len(KINDS)),
+        *[(name, "i8") for name in ("drawn", "seed", "offset", "early")],
+        ("only", "S128"),
+        *[(name, "i8") for name in ("cylinders", "cylinder_bytes", "track_bytes", "revolution")],
+        *[(name, "i8") for name in _HEADS],
+        *[(name, "i8") for name in ("attached", "free_at", "cylinder", "draws")],
+        ("tally", [(name, "i8") for name in _TALLY], len(KINDS)),
+        ("extents", "i8"),
+        ("owner", "u8", _EXTENTS),
+        ("extent", "i8", _EXTENTS),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Requests:
+    """Requests of one kind, or of all: how many, their bytes, and seconds of the disk's time.
+
+    busy is what the disk worked for them, queued what they stood behind others. late counts those
+    that the machine's own disk took longer for than this one.
+    """
+
+    requests: int = 0
+    bytes: int = 0
+    busy: float = 0.0
+    queued: float = 0.0
+    late: int = 0
+
+    def __add__(self, other: "Requests") -> "Requests":
+        return Requests(
+            self.requests + other.requests,
+            self.bytes + other.bytes,
+            self.busy + other.busy,
+            self.queued + other.queued,
+            self.late + other.late,
+        )
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What was asked of a disk, by kind."""
+
+    reads: Requests
+    writes: Requests
+    flushes: Requests
+
+    @property
+    def all(self) -> Requests:
+        return self.reads + self.writes + self.flushes
+
+
+class Serving:
+    """One stretch of time in which a disk was slow."""
+
+    def __init__(self, slow: "Slowed"):
+        self._slow = slow
+        self._before, self._after = slow._tally(), None
+
+    def end(self) -> None:
+        self._after = self._slow._tally()
+
+    def counts(self) -> Counts:
+        """Requests since it began: until now, or until it ended."""
+        change = (self._slow._tally() if self._after is None else self._after) - self._before
+        kinds = [
+            Requests(requests, bytes, busy / _NANO, queued / _NANO, late)
+            for requests, bytes, busy, queued, late in change.tolist()
+        ]
+        return Counts(*kinds)
+
+
+_told: list[set[str]] = []  # a set for each `told` that is open
+_serving: list[str] = []
+
+
+@contextmanager
+def told() -> Iterator[set[str]]:
+    """The words (`Disk.words`) of every disk that is slow at any time of the block."""
+    words = set(_serving)
+    _told.append(words)
+    try:
+        yield words
+    finally:
+        _told.remove(words)
+
+
+class Slowed:
+    """A disk that processes are started on, as fast as the machine's until `serving` slows it.
+
+    `Cluster(disk=...)` starts a server on it, `environment` any program. CannotMeasure without a
+    C compiler. A context manager that removes what it made; processes that were started on it
+    keep it as it was, fast.
+    """
+
+    def __init__(self) -> None:
+        self._library = library.compiled()
+        self._home = PrivateDirectory(base_directory(), account())
+        path = self._home.path / "disk"
+        state = np.memmap(path, _LAYOUT, "w+", shape=(1,))
+        if who := account():
+            os.chown(path, who.uid, who.gid)
+        path.chmod(0o600)
+        if library.functions().disk_size() != _LAYOUT.itemsize:
+            raise CannotMeasure("C compiler", "its numbers have other sizes than ours")
+        self._state: Any = state[0]
+        self._address: int = state.ctypes.data
+        self._path = path
+        self._state["offset"], self._state["early"] = -1, library.lateness()
+        library.functions().disk_make(self._address)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._state["serving"] = 0
+        self._home.close()
+
+    def environment(self, directory: Path) -> dict[str, str]:
+        """Environment variables that put a program's files below `directory` on this disk."""
+        before = os.environ.get("LD_PRELOAD")
+        return {
+            "LD_PRELOAD": " ".join(filter(None, [str(self._library), before])),
+            "PGRERUN_DISK": str(self._path),
+            "PGRERUN_DISK_FILES": str(directory.resolve()),
+        }
+
+    @contextmanager
+    def serving(self, disk: Disk) -> Iterator[Serving]:
+        """Be as slow as `disk` for the length of a block, for whoever was started on it.
+
+        CannotMeasure at its end if nobody was by then, as programs that are linked statically take
+        no library.
+        """
+        self.set(disk)
+        stretch = Serving(self)
+        words = [disk.words] if disk.words else []  # one at full speed is the machine's own
+        for telling in _told:
+            telling.update(words)
+        _serving.extend(words)
+        self._state["serving"] = 1
+        try:
+            yield stretch
+        finally:
+            self._state["serving"] = 0
+            stretch.end()
+            for word in words:
+                _serving.remove(word)
+        if not self._state["attached"]:
+            raise CannotMeasure(
+                "C compiler", "no program could be started with the library that slows its disk"
+            )
+
+    def set(self, disk: Disk) -> None:
+        """Be idle as `disk`, with no draw made and no file placed. ValueError while it serves."""
+        if self._state["serving"]:
+            raise ValueError("a disk is slowed once at a time")
+        state, heads = self._state, disk.heads
+        state["mean"] = [round(_NANO * taken) for taken in (disk.read, disk.write, disk.flush)]
+        state["drawn"], state["seed"] = disk.drawn, disk.seed
+        for name in ("draws", "free_at", "cylinder", "extents", "owner"):
+            state[name] = 0
+        state["offset"] = -1 if disk.offset is None else disk.offset
+        state["only"] = disk.only.encode()
+        state["cylinders"] = heads.cylinders if heads else 0
+        if heads:
+            state["cylinder_bytes"] = heads.tracks * heads.track_bytes
+            state["track_bytes"], state["near_most"] = heads.track_bytes, heads.near_most
+            for name in ("revolution", *_HEADS[1:]):
+                state[name] = round(_NANO * getattr(heads, name))
+
+    def serve(self, kind: str, now: float, file: int = 0, offset: int = 0, size: int = 0) -> float:
+        """When it would be done with a request that arrives at `now`, by a clock of the caller's.
+
+        Seconds. The request is booked and counted, and nobody waits. No later call may have an
+        earlier `now`: requests are served as they come. kind: one of KINDS. file: any number.
+        """
+        done: int = library.functions().disk_serve(
+            self._address, KINDS.index(kind), file, offset, size, round(now * _NANO)
+        )
+        return done / _NANO if done else now
+
+    def _tally(self) -> Any:
+        """Requests so far: a row for each kind, a column for each of _TALLY."""
+        return np.array(self._state["tally"].tolist(), dtype=np.int64)
+
+
+@contextmanager
+def slowed(disk: Disk, cluster: Cluster) -> Iterator[Serving]:
+    """Start a running cluster anew on a slowed disk for the length of a block, then as it was."""
+    with Slowed() as slow, cluster.on_disk(slow), slow.serving(disk) as stretch:
+        yield stretch

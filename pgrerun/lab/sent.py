@@ -1,0 +1,122 @@
+"""What an experiment sends to servers: the statements of one untimed pass, and pgbench's loads.
+
+`recorded` keeps account while an experiment runs; connections, files of statements and pgbench
+report to it, so that what a page shows as run is what was run. Statements that differ in their
+numbers alone are counted as one. Timed blocks that a warm-up preceded send the same once more and
+are `unrecorded`, so that keeping account costs them nothing.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+MOST = 5000  # distinct texts that are kept, long before numbers in them are looked at
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?!\w)")
+
+
+@dataclass(frozen=True)
+class Load:
+    """How pgbench was called: script or builtin, protocol, clients, and how long each of them ran.
+
+    `length` is in words: "2,000 transactions of each client", "3 s".
+    """
+
+    script: str
+    protocol: str
+    clients: int
+    length: str
+
+
+@dataclass
+class Sent:
+    """The account. `sources` are statements as they stand in their files, by their name there."""
+
+    texts: Counter[str] = field(default_factory=Counter)
+    loads: Counter[Load] = field(default_factory=Counter)
+    sources: dict[str, str] = field(default_factory=dict)
+    paused: bool = False
+
+    def statements(self) -> list[tuple[str, int]]:
+        """Distinct statements in the order they were first sent, and how often each was."""
+        first: dict[str, str] = {}
+        counted: Counter[str] = Counter()
+        for text, times in self.texts.items():
+            kind = _NUMBER.sub("0", " ".join(text.split()))
+            first.setdefault(kind, text)
+            counted[kind] += times
+        return [(text, counted[kind]) for kind, text in first.items()]
+
+
+_now: Sent | None = None  # a module's variable: of one experiment at a time, in one process
+
+
+@contextmanager
+def recorded() -> Iterator[Sent]:
+    """Keep account of what is sent inside the block."""
+    global _now
+    before, _now = _now, Sent()
+    try:
+        yield _now
+    finally:
+        _now = before
+
+
+@contextmanager
+def unrecorded() -> Iterator[None]:
+    """Keep no account of what is sent inside the block."""
+    account = _now
+    before = account.paused if account else False
+    if account:
+        account.paused = True
+    try:
+        yield
+    finally:
+        if account:
+            account.paused = before
+
+
+def statement(query: Any, connection: psycopg.Connection[Any] | None = None) -> None:
+    """A statement is sent: text, bytes, or one that psycopg composed."""
+    if _now is None or _now.paused or len(_now.texts) >= MOST:
+        return
+    if isinstance(query, sql.Composable):
+        query = query.as_string(connection)
+    _now.texts[query.decode() if isinstance(query, bytes) else str(query)] += 1
+
+
+def source(name: str, text: str) -> None:
+    """Statements called `name` are taken from their file."""
+    if _now is not None and not _now.paused:
+        _now.sources.setdefault(name, text)
+
+
+def load(script: str, protocol: str, clients: int, length: str) -> None:
+    """pgbench is run; see `Load`."""
+    if _now is not None:
+        _now.loads[Load(script, protocol, clients, length)] += 1
+
+
+_report = statement  # by a name that no argument of a cursor's has
+
+
+class Cursor(psycopg.Cursor[Any]):
+    """A cursor that reports what it sends."""
+
+    def execute(self, query: Any, *arguments: Any, **options: Any) -> "Cursor":
+        _report(query, self.connection)
+        super().execute(query, *arguments, **options)
+        return self
+
+    def executemany(self, query: Any, *arguments: Any, **options: Any) -> None:
+        _report(query, self.connection)
+        super().executemany(query, *arguments, **options)
+
+    def copy(self, statement: Any, params: Any = None, *, writer: Any = None) -> Any:
+        _report(statement, self.connection)
+        return super().copy(statement, params, writer=writer)

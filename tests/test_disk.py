@@ -1,0 +1,419 @@
+"""The disk that makes one wait: its arithmetic by a clock of ours, and what programs meet on it.
+
+Nothing here says how long something took at most: only counts, and that nobody is served sooner
+than the disk can.
+"""
+
+import heapq
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from servers import SMALL
+
+from pgrerun.errors import CannotMeasure
+from pgrerun.lab import disk
+from pgrerun.lab.disk import HP_97560, Disk, library
+from pgrerun.lab.instruments import overlap
+from pgrerun.lab.models import closed_network
+from pgrerun.lab.server import Cluster
+
+MS = 1e-3
+
+
+@pytest.fixture
+def slow():
+    with disk.Slowed() as made:
+        yield made
+
+
+# ---- its arithmetic
+
+
+def test_it_serves_one_at_a_time_in_the_order_of_arrival(slow):
+    slow.set(Disk(read=10 * MS, write=20 * MS))
+    assert slow.serve("read", 1.0) == pytest.approx(1.010)
+    assert slow.serve("write", 1.001) == pytest.approx(1.030)
+    assert slow.serve("read", 1.002) == pytest.approx(1.040)
+    assert slow.serve("read", 2.0) == pytest.approx(2.010)  # nobody there any more
+
+
+def test_a_kind_without_a_time_passes_by(slow):
+    slow.set(Disk(read=10 * MS))
+    slow.serve("read", 1.0)
+    assert slow.serve("flush", 1.0) == 1.0
+    assert slow.serve("read", 1.0) == pytest.approx(1.020)
+
+
+def test_a_stretch_of_time_counts_its_own_requests(slow):
+    slow.set(Disk(read=10 * MS))
+    slow.serve("read", 1.0, size=8192)
+    with attached(slow).serving(Disk(read=10 * MS, write=30 * MS)) as stretch:
+        for now in (1.0, 1.0):
+            slow.serve("read", now, size=8192)
+        slow.serve("write", 1.0, size=100)
+        slow.serve("flush", 1.0)
+        assert stretch.counts().reads.requests == 2
+    slow.serve("read", 5.0)
+    counts = stretch.counts()
+    assert (counts.reads.requests, counts.reads.bytes) == (2, 16384)
+    assert (counts.writes.requests, counts.flushes.requests, counts.all.requests) == (1, 1, 4)
+    assert counts.reads.busy == pytest.approx(0.020) and counts.all.busy == pytest.approx(0.050)
+    assert counts.reads.queued == pytest.approx(0.010)  # behind the other
+    assert counts.writes.queued == pytest.approx(0.020)
+
+
+def draws(slow, seed, number=4000):
+    slow.set(Disk(read=5 * MS, drawn=True, seed=seed))
+    return np.array([slow.serve("read", float(turn)) - turn for turn in range(number)])
+
+
+def test_drawn_times_are_exponential_and_their_seeds(slow):
+    first = draws(slow, seed=1)
+    assert np.array_equal(first, draws(slow, seed=1))
+    assert not np.array_equal(first, draws(slow, seed=2))
+    # of 4 000 draws the mean is off by 1.6 % and the share beyond the mean by 0.8 points
+    assert first.mean() == pytest.approx(5 * MS, rel=0.06)
+    assert np.mean(first > 5 * MS) == pytest.approx(math.exp(-1), abs=0.03)
+    assert np.mean(first > 15 * MS) == pytest.approx(math.exp(-3), abs=0.012)
+
+
+def expected(heads, place, size, before, start):
+    """Seek, rotation and transfer of one request, and the cylinder it leaves the heads on."""
+    cylinder = place // (heads.tracks * heads.track_bytes)
+    distance = abs(cylinder - before)
+    if distance > heads.near_most:
+        seek = heads.far_base + heads.far_each * distance
+    else:
+        seek = heads.near_base + heads.near_root * math.sqrt(distance) if distance else 0.0
+    angle = place % heads.track_bytes / heads.track_bytes
+    turned = (start + seek) / heads.revolution % 1
+    wait = (angle - turned) % 1 * heads.revolution
+    return seek + wait + size / heads.track_bytes * heads.revolution, cylinder
+
+
+def test_heads_seek_the_cylinder_and_wait_for_the_place_to_come_round(slow):
+    slow.set(Disk(read=2.2 * MS, heads=HP_97560))
+    megabyte, now, at = 1 << 20, 0.0, 0
+    for place in range(700):  # a file's megabytes lie where they were first asked for: in a row
+        now = slow.serve("read", now, file=7, offset=place * megabyte)
+        at = place * megabyte // (HP_97560.tracks * HP_97560.track_bytes)
+    for place in (0, 8192, 699 * megabyte, 698 * megabyte + 5000, 3 * megabyte, 3 * megabyte):
+        taken, at = expected(HP_97560, place, 8192, at, now + 2.2 * MS)
+        done = slow.serve("read", now, file=7, offset=place, size=8192)
+        assert done - now == pytest.approx(2.2 * MS + taken, abs=2e-6)
+        now = done + 1 * MS
+
+
+def test_another_file_lies_elsewhere(slow):
+    slow.set(Disk(read=0.0, heads=HP_97560))
+    now = slow.serve("read", 0.0, file=1)
+    again = slow.serve("read", now + 1 * MS, file=1) - now
+    assert again == pytest.approx(HP_97560.revolution, abs=1e-6)  # it had just gone by
+    far = slow.serve("read", now := now + again, file=2) - now
+    assert far > HP_97560.near_base
+
+
+def cycles(slow, customers, processor, seed, number=20_000):
+    """Cycles per second of customers between one processor and the disk, both first come."""
+    rng = np.random.default_rng(seed)
+    free, done, waiting = 0.0, 0, [(0.0, turn, "processor") for turn in range(customers)]
+    while done < number:
+        now, who, station = heapq.heappop(waiting)
+        if station == "processor":
+            free = max(now, free) + rng.exponential(processor)
+            heapq.heappush(waiting, (free, who, "disk"))
+        else:
+            heapq.heappush(waiting, (slow.serve("read", now), who, "processor"))
+            done += 1
+    return done / now
+
+
+@pytest.mark.parametrize("customers", [1, 2, 5])
+def test_a_closed_network_of_it_and_a_processor_does_what_queueing_theory_says(slow, customers):
+    slow.set(Disk(read=4 * MS, drawn=True, seed=3))
+    solution = closed_network.solve({"processor": 6 * MS, "disk": 4 * MS}, customers)
+    found = cycles(slow, customers, 6 * MS, seed=5)
+    assert found == pytest.approx(solution.throughput, rel=0.03)
+
+
+# ---- what programs meet
+
+PROGRAM = """
+import os, sys
+file = os.open(sys.argv[1], os.O_RDWR)
+{}
+"""
+
+
+def run(slow, path, code):
+    """Run Python code with `file` open, files beside it on the disk; seconds that it took."""
+    began = time.monotonic()
+    subprocess.run(
+        [sys.executable, "-S", "-c", PROGRAM.format(code), str(path)],
+        check=True,
+        env=os.environ | slow.environment(path.parent),
+    )
+    return time.monotonic() - began
+
+
+def attached(slow):
+    """The disk, with a program having been started on it."""
+    subprocess.run(["true"], env=os.environ | slow.environment(library.compiled().parent))
+    return slow
+
+
+@pytest.fixture
+def page_file(tmp_path):
+    path = tmp_path / "files" / "pages"
+    path.parent.mkdir()
+    path.write_bytes(bytes(4 * 8192))
+    return path
+
+
+CALLS = {
+    "os.pread(file, 8192, 0)": (1, 0, 0),
+    "os.preadv(file, [bytearray(4096), bytearray(4096)], 0)": (1, 0, 0),
+    "os.read(file, 8192)": (1, 0, 0),
+    "os.pwrite(file, bytes(8192), 0)": (0, 1, 0),
+    "os.pwritev(file, [bytes(4096), bytes(4096)], 0)": (0, 1, 0),
+    "os.write(file, bytes(8192))": (0, 1, 0),
+    "os.fsync(file)": (0, 0, 1),
+    "os.fdatasync(file)": (0, 0, 1),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_every_call_waits_and_is_counted_once(slow, page_file, call):
+    with attached(slow).serving(Disk(200 * MS, 200 * MS, 200 * MS)) as stretch:
+        assert run(slow, page_file, call) >= 0.2
+    counts = stretch.counts()
+    kinds = (counts.reads, counts.writes, counts.flushes)
+    assert tuple(kind.requests for kind in kinds) == CALLS[call]
+    assert counts.all.bytes == (0 if CALLS[call][2] else 8192)
+    assert counts.all.busy == pytest.approx(0.2)
+
+
+def test_a_call_returns_what_it_does_without_the_disk(slow, page_file):
+    page_file.write_bytes(b"abcdefgh")
+    code = """
+assert os.pread(file, 3, 2) == b"cde" and os.read(file, 100) == b"abcdefgh"
+try:
+    os.pread(file, -1 + 1, -5)
+except OSError as error:
+    assert error.errno == 22
+else:
+    raise SystemExit("no error")
+"""
+    with attached(slow).serving(Disk(1 * MS, 1 * MS, 1 * MS)):
+        run(slow, page_file, code)
+
+
+def test_other_directories_and_other_times_are_left_alone(slow, page_file, tmp_path):
+    other = tmp_path / "files-of-others"
+    other.write_bytes(bytes(8192))
+    attached(slow)
+    with slow.serving(Disk(read=1 * MS)) as stretch:
+        run(slow, page_file, f"os.pread(os.open({str(other)!r}, os.O_RDONLY), 8192, 0)")
+    run(slow, page_file, "os.pread(file, 8192, 0)")
+    assert stretch.counts().all.requests == 0
+
+
+def test_only_the_files_and_the_place_that_were_named_are_slow(slow, page_file):
+    code = "os.pread(file, 8192, 0), os.pread(file, 8192, 8192), os.pread(file, 8192, 8192)"
+    attached(slow)
+    with slow.serving(Disk(read=1 * MS, offset=8192)) as at_a_place:
+        run(slow, page_file, code)
+    with slow.serving(Disk(read=1 * MS, only="pages")) as named:
+        run(slow, page_file, code)
+    with slow.serving(Disk(read=1 * MS, only="ages")) as misnamed:
+        run(slow, page_file, code)
+    requests = [x.counts().all.requests for x in (at_a_place, named, misnamed)]
+    assert requests == [2, 3, 0]
+
+
+def test_two_programs_wait_for_each_other(slow, page_file):
+    code = "[os.pread(file, 8192, 0) for _ in range(40)]"
+    command = [sys.executable, "-S", "-c", PROGRAM.format(code), str(page_file)]
+    environment = os.environ | slow.environment(page_file.parent)
+    with attached(slow).serving(Disk(read=10 * MS)) as stretch:
+        began = time.monotonic()
+        both = [subprocess.Popen(command, env=environment) for _ in range(2)]
+        assert [program.wait() for program in both] == [0, 0]
+        taken = time.monotonic() - began
+    assert stretch.counts().reads.requests == 80 and taken >= 0.8
+    assert stretch.counts().reads.queued > 0
+
+
+HOLDER = """
+import ctypes, mmap, os, sys
+file = os.open(sys.argv[1], os.O_RDWR)
+shared = mmap.mmap(file, 0)
+lock = ctypes.addressof(ctypes.c_char.from_buffer(shared))
+assert ctypes.CDLL(None).pthread_mutex_lock(ctypes.c_void_p(lock)) == 0
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_who_is_killed_with_the_lock_stops_nobody(slow, page_file):
+    state = slow.environment(page_file.parent)["PGRERUN_DISK"]
+    command = [sys.executable, "-c", HOLDER, state]
+    holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert holder.stdout.readline() == b"held\n"
+    holder.send_signal(signal.SIGKILL)
+    holder.communicate()
+    with attached(slow).serving(Disk(read=1 * MS)) as stretch:
+        run(slow, page_file, "os.pread(file, 8192, 0), os.pread(file, 8192, 0)")
+    assert stretch.counts().reads.requests == 2
+
+
+def test_it_is_slow_once_at_a_time_and_says_so_to_who_asks(slow):
+    attached(slow)
+    with disk.told() as outside, slow.serving(Disk.of_rate(40)):
+        with disk.told() as inside:
+            pass
+        with pytest.raises(ValueError, match="once"):
+            slow.set(Disk())
+    assert outside == inside == {"disk slowed to 40 requests/s"}
+    with disk.told() as later, slow.serving(Disk()):
+        pass
+    assert later == set()
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (Disk(flush=1 * MS), "disk slowed to 1,000 flushes/s"),
+        (Disk(read=25 * MS, write=25 * MS), "disk slowed to 40 reads/s and 40 writes/s"),
+        (Disk(read=1 * MS, only="base/"), "disk slowed to 1,000 reads/s of base"),
+        (Disk(heads=HP_97560), "disk slowed by seeks and rotation"),
+        (Disk(), ""),
+    ],
+)
+def test_a_disk_in_words(given, words):
+    assert given.words == words
+
+
+def test_without_a_compiler_there_is_none(monkeypatch):
+    library.compiled.cache_clear()
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    with pytest.raises(CannotMeasure, match="compiler"):
+        disk.Slowed()
+
+
+def test_where_no_program_takes_the_library_nothing_is_measured(slow):
+    with pytest.raises(CannotMeasure, match="no program"), slow.serving(Disk.of_rate(40)):
+        pass
+
+
+# ---- servers
+
+
+@pytest.fixture(scope="module")
+def on_disk():
+    with disk.Slowed() as slow, Cluster(settings=SMALL, disk=slow) as server:
+        yield slow, server
+
+
+def test_what_the_server_reads_is_what_the_disk_was_asked_for(on_disk):
+    slow, server = on_disk
+    environment = dict(os.environ)
+    with server.connect() as connection:
+        connection.execute("DROP TABLE IF EXISTS read")
+        connection.execute("CREATE TABLE read AS SELECT generate_series(1, 20000) AS number")
+        connection.execute("CHECKPOINT")
+    server.restart()
+    with server.connect() as connection:
+        pages = connection.execute("SELECT pg_relation_size('read') / 8192").fetchone()[0]
+        connection.execute("SELECT count(*) FROM read WHERE number < 0")  # its catalogs
+        connection.execute("SELECT pg_stat_force_next_flush()")
+    server.restart()
+    with server.connect() as connection:
+        assert connection.execute("SHOW io_method").fetchone()[0] == "sync"
+        with slow.serving(Disk(read=1 * MS, only="base/")) as stretch:
+            began = time.monotonic()
+            connection.execute("SELECT count(*) FROM read")
+            taken = time.monotonic() - began
+        query = "SELECT sum(read_bytes) FROM pg_stat_io WHERE backend_type = 'client backend'"
+        connection.execute("SELECT pg_stat_force_next_flush()")
+        counted = connection.execute(f"{query} AND object = 'relation'").fetchone()[0]
+    reads = stretch.counts().reads
+    assert taken >= reads.requests * MS and reads.late <= reads.requests
+    # before the stretch and after it catalogs are read as well, at full speed
+    assert pages * 8192 <= reads.bytes <= counted
+    assert dict(os.environ) == environment
+
+
+def test_each_commit_waits_for_its_flush_and_other_servers_do_not(on_disk, cluster):
+    slow, server = on_disk
+    with server.connect() as connection:
+        connection.execute("CREATE TABLE IF NOT EXISTS flushed (id int)")
+        with slow.serving(Disk(flush=50 * MS)) as stretch, cluster.connect() as other:
+            other.execute("CREATE TEMP TABLE elsewhere (id int)")
+            began = time.monotonic()
+            for _ in range(10):
+                connection.execute("INSERT INTO flushed VALUES (1)")
+            assert time.monotonic() - began >= 0.5
+    assert stretch.counts().flushes.requests >= 10
+
+
+def test_a_server_that_crashed_on_it_recovers_on_it(on_disk):
+    slow, server = on_disk
+    with slow.serving(Disk(flush=20 * MS)):
+        server.crash()
+    server.start()
+    with server.connect() as connection, slow.serving(Disk(flush=1 * MS)) as stretch:
+        connection.execute("CREATE TABLE recovered (id int)")
+        connection.execute("DROP TABLE recovered")
+    assert stretch.counts().flushes.requests > 0
+
+
+def test_a_running_server_is_put_on_it_for_a_while(base):
+    with Cluster(settings=SMALL) as server:
+        with disk.slowed(Disk(flush=1 * MS), server) as stretch, server.connect() as connection:
+            connection.execute("CREATE TABLE flushed (id int)")
+        assert stretch.counts().flushes.requests > 0
+        assert server.disk is None
+        postmaster = next(iter(server.pids()))
+        assert b"PGRERUN_DISK" not in Path(f"/proc/{postmaster}/environ").read_bytes()
+
+
+def test_requests_that_would_pass_it_by_are_refused(slow):
+    with pytest.raises(CannotMeasure, match="io_uring"):
+        Cluster(settings=SMALL | {"io_method": "io_uring"}, disk=slow)
+
+
+def test_a_released_disk_leaves_nothing_behind(base):
+    with disk.Slowed() as slow:
+        place = slow.environment(base)["PGRERUN_DISK"]
+        assert os.path.exists(place)
+    assert not os.path.exists(os.path.dirname(place))
+
+
+# ---- the report's program on it
+
+
+def test_two_copies_of_the_read_compute_write_program_share_it(slow, base):
+    with attached(slow).serving(Disk(5 * MS, 5 * MS)) as stretch:
+        found = overlap.run(base, copies=2, cycles=20, disk=slow)
+    counts = stretch.counts()
+    assert (counts.reads.requests, counts.writes.requests) == (40, 40)
+    assert counts.all.busy == pytest.approx(0.4) and counts.all.queued > 0
+    assert found.elapsed >= 0.4 and found.request >= 5 * MS and 0 < found.processor < 1
+    assert list(base.glob("overlap-*")) == []
+
+
+def test_its_computation_is_fitted_to_the_disk(slow, base):
+    def rounds(taken):
+        with attached(slow).serving(Disk(taken, taken)) as stretch:
+            worked = lambda: stretch.counts().all.busy
+            return overlap.calibrate(base, cycles=10, busy=0.57, disk=slow, worked=worked)
+
+    assert rounds(8 * MS) > rounds(1 * MS)

@@ -1,0 +1,82 @@
+"""What is sent is told: statements, files they come from, pgbench's loads; timed blocks cost it."""
+
+import pytest
+
+from pgrerun.lab import sent, statements
+from pgrerun.lab.experiment import Variant, interleave
+from pgrerun.lab.instruments import pgbench
+from pgrerun.page import narrate
+from pgrerun.record.runs import Run
+
+
+def test_statements_are_counted_by_their_kind(cluster):
+    with cluster.connect() as connection, sent.recorded() as account:
+        for n in (1, 22, 333):
+            connection.execute(f"SELECT {n} AS a1")
+        connection.execute(b"SELECT  'x7'")
+        connection.execute("SELECT 'x7'")
+        with connection.cursor() as cursor:
+            cursor.execute("CREATE TEMPORARY TABLE sent_t (n int)")
+            cursor.executemany("INSERT INTO sent_t VALUES (%s)", [(1,), (2,)])
+            with cursor.copy("COPY sent_t FROM STDIN") as copy:
+                copy.write_row((3,))
+    assert account.statements() == [
+        ("SELECT 1 AS a1", 3),
+        ("SELECT  'x7'", 2),
+        ("CREATE TEMPORARY TABLE sent_t (n int)", 1),
+        ("INSERT INTO sent_t VALUES (%s)", 1),
+        ("COPY sent_t FROM STDIN", 1),
+    ]
+
+
+def test_nothing_is_kept_outside_of_an_account_or_where_it_rests(cluster):
+    with cluster.connect() as connection:
+        connection.execute("SELECT 1")
+        with sent.recorded() as account:
+            with sent.unrecorded():
+                connection.execute("SELECT 2")
+            connection.execute("SELECT 3")
+        connection.execute("SELECT 4")
+    assert account.statements() == [("SELECT 3", 1)]
+
+
+def test_timed_blocks_are_not_counted_where_a_warm_up_sent_the_same(cluster, tmp_path, monkeypatch):
+    monkeypatch.setenv("PGRERUN_RUNS", str(tmp_path))
+
+    def measure(block):
+        with cluster.connect() as connection:
+            connection.execute("SELECT 5")
+        return {"x": 1.0}
+
+    variants = [Variant("a", measure), Variant("b", measure)]
+    with Run.open("r", "tp1", key="k", environment={}) as run:
+        for warmup, often in ((1, 2), (0, 14)):
+            with sent.recorded() as account:
+                interleave(
+                    run, f"e{warmup}", variants, pairs=7, units={"x": "s"}, seed=1, warmup=warmup
+                )
+            assert account.statements() == [("SELECT 5", often)]
+
+
+def test_loads_and_files_are_told(cluster, tmp_path):
+    (tmp_path / "a.sql").write_text("-- name: one\nSELECT :n;\n")
+    (tmp_path / "b.pgbench").write_text("SELECT 1;\n")
+    files = statements.Statements(tmp_path)
+    with cluster.connect() as connection, sent.recorded() as account:
+        files.run(connection, "a.one", n=7)
+        pgbench.run(cluster, files.script("b"), clients=2, transactions=5, protocol="prepared")
+    assert account.sources == {"a.one": "SELECT :n;", "b.pgbench": "SELECT 1;\n"}
+    assert account.loads == {
+        sent.Load("SELECT 1;\n", "prepared", 2, "5 transactions of each client"): 1
+    }
+
+
+@pytest.mark.parametrize("left_out", [0, 3])
+def test_what_was_run_is_a_sentence(left_out):
+    load = {"script": "SELECT 1;", "protocol": "simple", "clients": 4, "length": "3 s", "times": 2}
+    account = {"statements": [["SELECT 1", 40]], "left_out": left_out, "loads": [load]}
+    said = narrate.run(account)
+    assert said == (
+        f"What was run: {narrate.count(1 + left_out, 'distinct statement')}, sent 40"
+        " times; pgbench with 4 clients, protocol simple, 3 s."
+    )

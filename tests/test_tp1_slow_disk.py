@@ -1,0 +1,47 @@
+"""TP1's ladder and the report's program on a disk that makes them wait: counts, not times."""
+
+import pytest
+from servers import small_chapter
+
+from pgrerun.chapters.tp1 import charts
+from pgrerun.chapters.tp1.experiments import slow_disk
+from pgrerun.chapters.tp1.experiments.overlap import COPIES
+from pgrerun.chapters.tp1.variants import ALONE, APPEND, SQL, STABLE, TOGETHER
+
+
+@pytest.fixture(scope="module")
+def chapter(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    with small_chapter("tp1", folder, pairs=5, counted=10, cycles=10) as opened:
+        yield opened
+
+
+def test_each_command_of_the_report_is_followed_by_computing():
+    plain = SQL.script("probing")
+    script = slow_disk.computing(plain, 7).splitlines()
+    assert script.count("SELECT count(*) FROM generate_series(1, 7);") == 5
+    assert [line for line in script if "generate_series" not in line] == plain.splitlines()
+
+
+def test_the_slowed_ladder_asks_the_disk_for_fewer_and_fewer_requests(chapter):
+    slow_disk.ladder(chapter)
+    reads, writes = (chapter.table(slow_disk.LADDER, of).median() for of in ("reads", "writes"))
+    assert reads[ALONE] > reads[APPEND] and reads[ALONE] > reads[slow_disk.LONE] > reads[STABLE]
+    assert writes[APPEND] > writes[STABLE] > 0 and writes[TOGETHER] > 0
+    disk, tps = (chapter.table(slow_disk.LADDER, of) for of in ("disk", "throughput"))
+    assert (disk <= 1.01).all().all()  # one request at a time
+    most = slow_disk.RATE / (reads + writes)
+    assert (tps.median() <= 1.2 * most).all()
+    assert chapter.disk(slow_disk.LADDER) == "disk slowed to 2,000 reads/s and 2,000 writes/s"
+    assert chapter.disk(slow_disk.LADDER) in charts.slowed_ladder(chapter).caption
+    (rows,) = set(chapter.table(slow_disk.LADDER, "computing")[ALONE])
+    assert rows > 0
+
+
+def test_two_copies_of_the_program_take_the_slowed_disk_twice_as_long_or_less(chapter):
+    slow_disk.read_compute_write(chapter)
+    shares = chapter.table(slow_disk.PROGRAM, "disk")
+    assert list(shares) == list(COPIES) and (shares > 0).all().all() and (shares <= 1).all().all()
+    assert "slowed disk" in charts.slowed_program(chapter).description
+    assert (chapter.table(slow_disk.PROGRAM, "processor") > 0).all().all()
+    assert chapter.disk(slow_disk.PROGRAM) == "disk slowed to 500 reads/s and 500 writes/s"

@@ -1,0 +1,653 @@
+"""Every rule of judging: its cases, what no evidence may lead to, and planted worlds."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_claims import CHAPTERS, claim, interval
+
+from pgrerun.errors import BookError, CannotMeasure, RerunError
+from pgrerun.record import claims, statistics, verdicts
+from pgrerun.record.claims import Basis, Predicate
+from pgrerun.record.runs import Run, load
+from pgrerun.record.statistics import Interval
+from pgrerun.record.verdicts import VERDICTS, Judge, Judgement, Part, Verdict, fact, supporting
+
+EFFECTIVE = [Verdict.WEAKER, Verdict.HOLDS, Verdict.STRONGER]
+WITHOUT_EFFECT = [Verdict.NOT_REPRODUCED, Verdict.GONE, Verdict.REVERSED]
+
+# ---- effects: E = 1.5 with its tolerance [1.45, 1.55], or its inverse; band [1/1.05, 1.05]
+
+EFFECTS = [
+    (1.6, 1.8, Verdict.STRONGER),
+    (1.551, 9, Verdict.STRONGER),
+    (1.54, 9, Verdict.HOLDS),
+    (1.4, 1.6, Verdict.HOLDS),
+    (1.4, 1.46, Verdict.HOLDS),  # reaching the tolerance is enough
+    (1.06, 1.6, Verdict.HOLDS),
+    (1.05, 1.6, Verdict.INCONCLUSIVE),  # the end of the margin is still inside it
+    (1.2, 1.4499, Verdict.WEAKER),
+    (1.06, 1.3, Verdict.WEAKER),
+    (1.01, 1.3, Verdict.NOT_REPRODUCED),  # perhaps too small to matter
+    (1.01, 1.05, Verdict.GONE),  # significant, but of no interest
+    (0.96, 1.05, Verdict.GONE),
+    (1 / 1.05, 1.05, Verdict.GONE),
+    (1.0, 1.3, Verdict.NOT_REPRODUCED),  # 1 belongs to the interval, the print doesn't
+    (0.97, 1.18, Verdict.NOT_REPRODUCED),
+    (0.96, 1.06, Verdict.NOT_REPRODUCED),
+    (0.9, 1.6, Verdict.INCONCLUSIVE),
+    (0.9, 1.46, Verdict.INCONCLUSIVE),
+    (0.9, 0.99, Verdict.NOT_REPRODUCED),
+    (0.9, 1 / 1.05, Verdict.NOT_REPRODUCED),
+    (0.9, 0.95, Verdict.REVERSED),
+    (0.5, 0.7, Verdict.REVERSED),
+]
+
+
+@pytest.mark.parametrize(("low", "high", "verdict"), EFFECTS)
+def test_ratio(low, high, verdict):
+    assert verdicts.judge(claim(Predicate.RATIO, 1.5), interval(low, high)).verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [e for e in EFFECTS if e[:2] not in [(1 / 1.05, 1.05), (1.05, 1.6), (0.9, 1 / 1.05)]],
+)
+def test_a_printed_effect_below_one_reads_the_other_way_round(low, high, verdict):
+    found = verdicts.judge(claim(Predicate.RATIO, 1 / 1.5), interval(low, high).inverse())
+    assert found.verdict is verdict
+    assert found.evidence == interval(low, high).inverse()  # shown as measured
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [
+        (1.1, 1.2, Verdict.WEAKER),
+        (1.1, 1.25, Verdict.HOLDS),
+        (1.5, 1.6, Verdict.HOLDS),
+        (1.9, 4, Verdict.HOLDS),
+        (2.01, 4, Verdict.STRONGER),
+        (0.9, 1.2, Verdict.NOT_REPRODUCED),
+        (0.9, 1.3, Verdict.INCONCLUSIVE),
+    ],
+)
+def test_a_printed_range_of_effects_has_two_sides(low, high, verdict):
+    subject = claim(Predicate.RATIO, (1.25, 2.0))
+    assert verdicts.judge(subject, interval(low, high)).verdict is verdict
+    turned = claim(Predicate.RATIO, (0.5, 0.8))
+    assert verdicts.judge(turned, interval(low, high).inverse()).verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [
+        (1.06, 9, Verdict.HOLDS),
+        (1.01, 2, Verdict.INCONCLUSIVE),
+        (1.01, 1.04, Verdict.GONE),
+        (0.9, 1.1, Verdict.INCONCLUSIVE),
+        (0.5, 0.95, Verdict.REVERSED),
+    ],
+)
+def test_direction(low, high, verdict):
+    assert verdicts.judge(claim(Predicate.DIRECTION), interval(low, high)).verdict is verdict
+
+
+RATIOS = st.tuples(st.floats(0.2, 5), st.floats(1.0, 2.0)).map(lambda x: (x[0], x[0] * x[1]))
+
+
+@given(RATIOS, st.floats(1.2, 4), st.floats(0.01, 0.15), st.floats(0, 0.3))
+def test_no_ratio_gets_a_word_that_its_definition_excludes(ends, effect, margin, tolerance):
+    low, high = ends
+    subject = claim(Predicate.RATIO, effect, margin, tolerance=tolerance)
+    verdict = verdicts.judge(subject, Interval(low, low, high, 7)).verdict
+    least, most = verdicts.reached(subject, claims.Size(effect, effect))
+    assert verdict in VERDICTS[Predicate.RATIO]
+    assert (verdict in EFFECTIVE) <= (low > 1 + margin)
+    assert (verdict is Verdict.HOLDS) <= (high >= least and low <= most)
+    assert (verdict is Verdict.STRONGER) <= (low > most)
+    assert (verdict is Verdict.WEAKER) <= (high < least)
+    assert (verdict is Verdict.NOT_REPRODUCED) <= (low <= 1 + margin and high < least)
+    assert (verdict is Verdict.REVERSED) <= (high < 1 / (1 + margin))
+    gone = statistics.equivalent(Interval(low, low, high, 7), margin)
+    assert (verdict is Verdict.GONE) == gone
+    assert (verdict is Verdict.INCONCLUSIVE) <= (low <= 1 + margin and high >= least)
+
+
+@given(RATIOS, st.floats(1, 3), st.floats(1.2, 4))
+def test_more_of_an_effect_never_moves_the_word_to_the_other_side(ends, factor, effect):
+    subject = claim(Predicate.RATIO, effect)
+    sides = {Verdict.REVERSED: -1, Verdict.GONE: 0, **dict.fromkeys(EFFECTIVE, 1)}
+    before, after = (
+        sides.get(verdicts.judge(subject, Interval(x, x, y, 7)).verdict)
+        for x, y in (ends, (ends[0] * factor, ends[1] * factor))
+    )
+    assert None in (before, after) or before <= after
+
+
+@given(RATIOS, st.floats(0.01, 1), st.floats(0.01, 1), st.floats(1.2, 4))
+def test_a_narrower_interval_takes_no_side_that_the_wider_one_excludes(ends, left, right, effect):
+    low, high = ends
+    middle = (low + high) / 2
+    narrow = Interval(middle, middle - left * (middle - low), middle + right * (high - middle), 7)
+    subject = claim(Predicate.RATIO, effect)
+    wide, found = (
+        verdicts.judge(subject, x).verdict for x in (Interval(middle, low, high, 7), narrow)
+    )
+    excluded = {
+        Verdict.HOLDS: {Verdict.REVERSED, Verdict.NOT_REPRODUCED},
+        Verdict.STRONGER: {*WITHOUT_EFFECT, Verdict.HOLDS, Verdict.WEAKER} - {Verdict.GONE},
+        Verdict.WEAKER: {Verdict.REVERSED, Verdict.HOLDS, Verdict.STRONGER},
+        Verdict.REVERSED: {*EFFECTIVE, Verdict.NOT_REPRODUCED},
+        Verdict.NOT_REPRODUCED: {Verdict.HOLDS, Verdict.STRONGER},
+        Verdict.GONE: {*EFFECTIVE, Verdict.REVERSED},
+    }
+    assert found not in excluded.get(wide, set())
+
+
+def test_reasons_say_what_the_verdict_leaves_open():
+    judge = lambda low, high: verdicts.judge(claim(Predicate.RATIO, 1.5), interval(low, high))
+    assert judge(1.4, 1.6).remarks == ""
+    assert "no effect of interest" in judge(1.01, 1.6).remarks
+    assert "the printed one can" in judge(0.9, 1.2).remarks
+    assert "nor can the printed one" in judge(0.9, 1.6).remarks
+    found = verdicts.judge(claim(Predicate.DIRECTION), interval(0.9, 1.2), "on a busy machine")
+    assert found.remarks.endswith("; on a busy machine") and found.note == "on a busy machine"
+
+
+# ---- numbers, bounds, exact facts
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [
+        (54, 60, Verdict.HOLDS),
+        (51.3, 62.7, Verdict.HOLDS),
+        (40, 51, Verdict.GONE),
+        (63, 70, Verdict.GONE),
+        (50, 60, Verdict.INCONCLUSIVE),
+        (20, 90, Verdict.INCONCLUSIVE),
+    ],
+)
+def test_between_a_point_and_its_tolerance(low, high, verdict):
+    assert verdicts.judge(claim(Predicate.BETWEEN, 57), interval(low, high)).verdict is verdict
+
+
+def test_between_a_printed_range_and_about_the_same():
+    subject = claim(Predicate.BETWEEN, (2, 5))
+    words = [verdicts.judge(subject, x).verdict for x in (interval(2, 5), 5.01, interval(1, 3))]
+    assert words == [Verdict.HOLDS, Verdict.GONE, Verdict.INCONCLUSIVE]
+    same = claim(Predicate.BETWEEN, 1, tolerance=0.05)
+    assert verdicts.judge(same, interval(0.97, 1.04)).verdict is Verdict.HOLDS
+    assert verdicts.judge(same, interval(0.5, 0.8)).verdict is Verdict.GONE
+
+
+@pytest.mark.parametrize(
+    ("evidence", "at_most", "at_least"),
+    [
+        (6, Verdict.HOLDS, Verdict.HOLDS),  # the bound belongs to both sides
+        (5.99, Verdict.HOLDS, Verdict.GONE),
+        (np.int64(7), Verdict.GONE, Verdict.HOLDS),
+        (interval(4, 6), Verdict.HOLDS, Verdict.INCONCLUSIVE),
+        (interval(6, 7), Verdict.INCONCLUSIVE, Verdict.HOLDS),
+        (interval(5, 7), Verdict.INCONCLUSIVE, Verdict.INCONCLUSIVE),
+        (interval(7, 8), Verdict.GONE, Verdict.HOLDS),
+        ({"reads": 5, "writes": 6}, Verdict.HOLDS, Verdict.WEAKER),
+        ({"reads": 5, "writes": 7}, Verdict.WEAKER, Verdict.WEAKER),
+        ({"reads": 8, "writes": 7}, Verdict.GONE, Verdict.HOLDS),
+        ({"reads": 8, "writes": interval(5, 7)}, Verdict.INCONCLUSIVE, Verdict.INCONCLUSIVE),
+        ({"reads": 5, "writes": interval(1, 2, n=3)}, Verdict.INCONCLUSIVE, Verdict.INCONCLUSIVE),
+        ({"reads": 5, "writes": supporting(9)}, Verdict.HOLDS, Verdict.GONE),
+    ],
+)
+def test_bounds(evidence, at_most, at_least):
+    assert verdicts.judge(claim(Predicate.AT_MOST, 6), evidence).verdict is at_most
+    assert verdicts.judge(claim(Predicate.AT_LEAST, 6), evidence).verdict is at_least
+
+
+@pytest.mark.parametrize(
+    ("value", "verdict"), [(0.3, Verdict.HOLDS), (0.1 + 0.2, Verdict.HOLDS), (0.31, Verdict.GONE)]
+)
+def test_equals(value, verdict):
+    assert verdicts.judge(claim(Predicate.EQUALS, 0.3), value).verdict is verdict
+
+
+@pytest.mark.parametrize("predicate", [p for p in Predicate if p in claims.WITH_PRINTED])
+def test_too_few_pairs_decide_nothing(predicate):
+    if predicate is Predicate.EQUALS:
+        return  # takes exact facts alone
+    found = verdicts.judge(claim(predicate, 1.5), interval(1.6, 1.8, n=4))
+    assert found.verdict is Verdict.INCONCLUSIVE and "4 of at least 5" in found.reason
+    nothing = verdicts.judge(claim(predicate, 1.5), math.nan)
+    assert nothing.verdict is Verdict.INCONCLUSIVE and "disturbed" in nothing.reason
+
+
+# ---- several parts
+
+
+def test_each_part_is_judged_by_its_own_print():
+    subject = claim(Predicate.RATIO, {"reads": 2.0, "writes": 4.0})
+    found = verdicts.judge(subject, {"reads": 2.0, "writes": interval(2, 3)})
+    assert found.verdict is Verdict.WEAKER and found.reason == "reads: holds; writes: weaker"
+    with pytest.raises(TypeError, match="reads, writes"):
+        verdicts.judge(subject, {"reads": 2.0})
+    with pytest.raises(TypeError, match="several sizes"):
+        verdicts.judge(subject, 2.0)
+    assert subject.printed is None
+
+
+ORDERED = st.sampled_from(sorted(verdicts._RANK, key=verdicts._RANK.__getitem__))
+
+
+@given(st.lists(ORDERED, min_size=1, max_size=5), st.data())
+def test_a_better_part_never_makes_a_worse_claim(words, data):
+    rank = verdicts._RANK.__getitem__
+    combined = verdicts.combined(words)
+    assert min(map(rank, words)) <= rank(combined) <= max(map(rank, words))
+    n = data.draw(st.integers(0, len(words) - 1))
+    better = data.draw(ORDERED.filter(lambda word: rank(word) >= rank(words[n])))
+    assert rank(verdicts.combined([*words[:n], better, *words[n + 1 :]])) >= rank(combined)
+    assert verdicts.combined([*words, Verdict.INCONCLUSIVE]) is Verdict.INCONCLUSIVE
+
+
+# ---- facts
+
+
+@pytest.mark.parametrize(
+    ("facts", "verdict"),
+    [
+        ({"a": True, "b": np.True_}, Verdict.HOLDS),
+        ({"a": True, "b": False}, Verdict.WEAKER),
+        ({"a": False}, Verdict.GONE),
+        ({"a": True, "b": None}, Verdict.INCONCLUSIVE),
+        ({"a": False, "b": None}, Verdict.INCONCLUSIVE),
+        ({"a": True, "b": supporting(False), "c": supporting(None)}, Verdict.HOLDS),
+        ({"a": False, "b": supporting(True)}, Verdict.GONE),
+        ({"a": fact(False, opposite=True)}, Verdict.REVERSED),
+        ({"a": fact(False, opposite=True), "b": fact(False, opposite=True)}, Verdict.REVERSED),
+        ({"a": fact(False, opposite=True), "b": False}, Verdict.GONE),
+        ({"a": fact(False, opposite=None)}, Verdict.GONE),
+        ({"a": fact(True, opposite=True)}, Verdict.HOLDS),
+    ],
+)
+def test_facts(facts, verdict):
+    found = verdicts.judge(claim(Predicate.FACTS), facts)
+    assert found.verdict is verdict and json.dumps(found.as_dict())
+
+
+TRUTHS = st.sampled_from([True, False, None])
+PARTS = st.builds(Part, TRUTHS, st.booleans(), TRUTHS)
+
+
+@given(st.lists(PARTS, min_size=1, max_size=6).filter(lambda x: any(p.essential for p in x)))
+def test_no_facts_get_a_word_that_its_definition_excludes(parts):
+    given_ = {str(n): part for n, part in enumerate(parts)}
+    verdict = verdicts.judge(claim(Predicate.FACTS), given_).verdict
+    essential = [part for part in parts if part.essential]
+    values = [part.value for part in essential]
+    assert (verdict is Verdict.INCONCLUSIVE) == (None in values)
+    assert (verdict is Verdict.HOLDS) == (set(values) == {True})
+    assert (verdict in (Verdict.GONE, Verdict.REVERSED)) == (set(values) == {False})
+    assert (verdict is Verdict.REVERSED) <= all(part.opposite for part in essential)
+    alone = {name: part for name, part in given_.items() if part.essential}
+    assert verdicts.judge(claim(Predicate.FACTS), alone).verdict is verdict
+
+
+def test_facts_of_intervals_are_yes_no_or_unresolved():
+    assert [verdicts.greater(interval(*x)) for x in ((1.1, 2), (0.5, 1), (0.9, 1.1))] == [
+        True,
+        False,
+        None,
+    ]
+    assert verdicts.greater(interval(0.99, 1.03), margin=0.05) is False
+    assert [verdicts.less(interval(*x)) for x in ((0.5, 0.9), (1, 2), (0.9, 1.1))] == [
+        True,
+        False,
+        None,
+    ]
+    assert verdicts.less(interval(0.97, 1.2), margin=0.05) is False
+    assert verdicts.greater(interval(1.01, 1.2), margin=0.05) is None
+    assert [verdicts.about(interval(*x), 2, 0.1) for x in ((1.9, 2.1), (2.3, 3), (1.9, 3))] == [
+        True,
+        False,
+        None,
+    ]
+    few = interval(2, 3, n=4)
+    assert verdicts.greater(few) is verdicts.less(few, 9) is verdicts.about(few, 2.5, 1) is None
+    assert verdicts.greater(5, 4) is True
+
+
+@given(st.lists(TRUTHS, max_size=4))
+def test_three_valued_logic(values):
+    negated = [None if value is None else not value for value in values]
+    assert (verdicts.every(values) is True) == all(value is True for value in values)
+    assert (verdicts.every(values) is False) == (False in values)
+    assert verdicts.some(negated) == (
+        None if verdicts.every(values) is None else not verdicts.every(values)
+    )
+
+
+@pytest.mark.parametrize(
+    ("there", "verdict"),
+    [(True, Verdict.STILL_THERE), (False, Verdict.FIXED), (np.False_, Verdict.FIXED)],
+)
+def test_bug(there, verdict):
+    assert verdicts.judge(claim(Predicate.BUG), there).verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("predicate", "evidence"),
+    [
+        (Predicate.RATIO, True),
+        (Predicate.RATIO, "1.5"),
+        (Predicate.RATIO, None),
+        (Predicate.RATIO, {"a": supporting(1.0)}),
+        (Predicate.AT_MOST, {}),
+        (Predicate.AT_MOST, {"a": True}),
+        (Predicate.EQUALS, interval(1, 2)),
+        (Predicate.FACTS, {}),
+        (Predicate.FACTS, True),
+        (Predicate.FACTS, {"a": 1}),
+        (Predicate.FACTS, {"a": interval(1, 2)}),
+        (Predicate.FACTS, {"a": supporting(True)}),
+        (Predicate.BUG, 0),
+        (Predicate.BUG, "no"),
+        (Predicate.BUG, None),
+    ],
+)
+def test_evidence_of_the_wrong_kind_is_a_bug_of_the_chapter(predicate, evidence):
+    printed = 2.0 if predicate in claims.WITH_PRINTED else None
+    with pytest.raises(TypeError, match="lai-001"):
+        verdicts.judge(claim(predicate, printed), evidence)
+
+
+def test_a_claim_without_predicate_has_no_judge():
+    with pytest.raises(BookError, match="declares no predicate"):
+        verdicts.judge(claim(None), 1.0)
+
+
+# ---- basis and regime
+
+
+def test_a_simulation_decides_only_about_simulated_claims():
+    found = statistics.simulated(interval(1.6, 1.8))
+    with pytest.raises(TypeError, match="simulation decides nothing"):
+        verdicts.judge(claim(Predicate.RATIO, 1.5, basis=Basis.TIMED), found)
+    subject = claim(Predicate.RATIO, 1.5, basis=Basis.SIMULATED)
+    assert verdicts.judge(subject, found).verdict is Verdict.STRONGER and not subject.scored
+
+
+def test_an_opinion_is_not_testable_and_keeps_what_was_found():
+    found = verdicts.judge(claim(Predicate.FACTS, basis=Basis.OPINION), {"a": True})
+    assert found.verdict is Verdict.NOT_TESTABLE and found.capability == verdicts.OPINION
+    assert found.evidence == {"a": Part(True)}
+
+
+@pytest.fixture
+def judge_of(monkeypatch):
+    """A judge of one claim."""
+
+    def make(subject, **more):
+        monkeypatch.setattr(claims, "ledger", lambda *file: {subject.id: subject})
+        return Judge(subject.chapter, **more)
+
+    return make
+
+
+def test_outside_of_its_regime_a_claim_is_not_testable(judge_of):
+    subject = claim(Predicate.DIRECTION, regime="waiting for reads and 16 processors")
+    assert subject.regimes == ("waiting for reads", "16 processors")
+    there = {"waiting for reads": interval(0.6, 0.9), "16 processors": 64}
+    judge = judge_of(subject)
+    assert judge.judge("lai-001", interval(2, 3), regime=there).verdict is Verdict.HOLDS
+    for name, value in (("waiting for reads", interval(0.4, 0.9)), ("16 processors", 2)):
+        found = judge_of(subject).judge("lai-001", interval(2, 3), regime=there | {name: value})
+        assert (found.verdict, found.capability, found.evidence) == (
+            Verdict.NOT_TESTABLE,
+            name,
+            None,
+        )
+        assert claims.regime(name).reach in found.reason
+        assert found.beside["outside of that regime"].verdict is Verdict.HOLDS
+    with pytest.raises(BookError, match="nobody measured"):
+        judge_of(subject).judge("lai-001", interval(2, 3))
+
+
+def test_what_stands_beside_decides_nothing(judge_of):
+    subject = claim(Predicate.RATIO, 1.5)
+    others = {
+        "at 100,000 tuples": interval(0.5, 0.7),
+        "simulated": statistics.simulated(interval(9, 10)),
+    }
+    found = judge_of(subject).judge("lai-001", interval(1.4, 1.6), beside=others)
+    assert found.verdict is Verdict.HOLDS
+    assert [one.verdict for one in found.beside.values()] == [Verdict.REVERSED, Verdict.STRONGER]
+
+
+# ---- planted worlds
+
+
+def blocks(rng, effect, noise, n=21):
+    """Pairs of values with this ratio, lognormal with that coefficient of variation."""
+    a, b = rng.lognormal(0, noise, (2, n))
+    return statistics.ratio(effect * a, b, seed=int(rng.integers(2**31)))
+
+
+RIGHT = [
+    (1.0, {Verdict.GONE, Verdict.NOT_REPRODUCED}),
+    (2.0, {Verdict.HOLDS}),
+    (1.5, {Verdict.WEAKER}),  # half of the effect
+    (0.5, {Verdict.REVERSED}),
+    (3.0, {Verdict.STRONGER}),  # double the effect
+]
+
+
+@pytest.mark.parametrize(("effect", "right"), RIGHT)
+def test_planted_effects_get_the_right_word(effect, right):
+    rng = np.random.default_rng(1990)
+    words = [
+        verdicts.judge(claim(Predicate.RATIO, 2.0), blocks(rng, effect, 0.05)).verdict
+        for _ in range(100)
+    ]
+    assert sum(word in right for word in words) >= 95
+
+
+@pytest.mark.parametrize(
+    ("predicate", "printed", "effect", "right"),
+    [
+        (Predicate.DIRECTION, None, 1.0, Verdict.GONE),
+        (Predicate.DIRECTION, None, 1.5, Verdict.HOLDS),
+        (Predicate.DIRECTION, None, 0.7, Verdict.REVERSED),
+        (Predicate.BETWEEN, 1.0, 1.0, Verdict.HOLDS),
+        (Predicate.BETWEEN, (0.9, 1.1), 1.0, Verdict.HOLDS),
+        (Predicate.BETWEEN, 1.0, 1.5, Verdict.GONE),
+        (Predicate.AT_MOST, 1.2, 1.0, Verdict.HOLDS),
+        (Predicate.AT_MOST, 1.2, 1.5, Verdict.GONE),
+        (Predicate.AT_LEAST, 1.2, 1.5, Verdict.HOLDS),
+        (Predicate.AT_LEAST, 1.2, 1.0, Verdict.GONE),
+    ],
+)
+def test_planted_worlds_get_the_right_word(predicate, printed, effect, right):
+    rng = np.random.default_rng(1990)
+    subject = claim(predicate, printed)
+    words = [verdicts.judge(subject, blocks(rng, effect, 0.03)).verdict for _ in range(100)]
+    assert words.count(right) >= 95
+
+
+@pytest.mark.parametrize(("effect", "right"), RIGHT)
+def test_planted_counts_get_the_right_word(effect, right):
+    """Pages of two relations, one of which is so many times as large: Poisson noise on 1,000."""
+    rng = np.random.default_rng(1990)
+    subject = claim(Predicate.RATIO, 2.0, basis=Basis.COUNTED)
+    words = []
+    for _ in range(100):
+        a, b = rng.poisson(1000 * effect, 21), rng.poisson(1000, 21)
+        words.append(verdicts.judge(subject, statistics.ratio(a, b)).verdict)
+    assert sum(word in right for word in words) >= 95
+
+
+@pytest.mark.parametrize(
+    ("truth", "right"), [(1.3, Verdict.HOLDS), (1.0, Verdict.GONE), (0.7, Verdict.REVERSED)]
+)
+def test_planted_facts_get_the_right_word(truth, right):
+    rng = np.random.default_rng(1990)
+    words = []
+    for _ in range(100):
+        found = blocks(rng, truth, 0.02)
+        slower = fact(verdicts.greater(found, margin=0.05), verdicts.less(found, margin=0.05))
+        facts = {"b is slower": slower}
+        words.append(verdicts.judge(claim(Predicate.FACTS), facts).verdict)
+    assert words.count(right) >= 95
+
+
+# ---- records
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [interval(1.2, 1.3), {"reads": 5.0, "writes": supporting(7.0)}, Interval(9, 2, math.inf, 7)],
+)
+def test_a_judgement_survives_its_record(evidence, monkeypatch):
+    subject = claim(Predicate.RATIO, 1.5)
+    monkeypatch.setattr(claims, "ledger", lambda: {subject.id: subject})
+    found = verdicts.judge(subject, evidence, "a note")
+    assert Judgement.from_dict(json.loads(json.dumps(_texts(found.as_dict())))) == found
+
+
+def _texts(value):
+    """As a run record keeps numbers that JSON has none for."""
+    if isinstance(value, dict):
+        return {key: _texts(inner) for key, inner in value.items()}
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+OLD = {"claim": "lai-001", "chapter": "tp1", "capability": "", "printed": 1.5}
+
+
+@pytest.mark.parametrize(
+    ("predicate", "kept", "verdict"),
+    [
+        (Predicate.RATIO, ("holds", interval(2, 3), "the effect is larger"), Verdict.STRONGER),
+        (Predicate.RATIO, ("not resolved", interval(0.9, 1.2), "x"), Verdict.NOT_REPRODUCED),
+        (Predicate.FACTS, ("weaker", {"a": True, "b": False}, ""), Verdict.WEAKER),
+        (Predicate.BUG, ("fixed", False, ""), Verdict.FIXED),
+        (Predicate.BUG, ("not testable here", None, "no perf"), Verdict.NOT_TESTABLE),
+    ],
+)
+def test_an_old_record_is_judged_by_the_rules_of_today(predicate, kept, verdict, monkeypatch):
+    subject = claim(predicate, 1.5 if predicate in claims.WITH_PRINTED else None)
+    monkeypatch.setattr(claims, "ledger", lambda: {subject.id: subject})
+    word, evidence, note = kept
+    row = OLD | {"predicate": str(predicate), "verdict": word, "note": note}
+    row["evidence"] = verdicts._plain(evidence)
+    assert Judgement.from_dict(row).verdict is verdict and verdicts.word(row) == verdict
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"evidence": {"a": {"value": "yes", "essential": True, "opposite": None}}},
+        {"evidence": {"estimate": "x", "low": 1, "high": 2}},
+        {"evidence": 7},
+        {"evidence": {}},
+        {"beside": {"a": {"verdict": "splendid", "evidence": None}}},
+        {"beside": {"a": 7}},
+        {"regime": {"a": {"estimate": 1, "low": 2, "high": 3}}},
+    ],
+)
+def test_what_anybody_may_have_written_is_no_judgement(damage, monkeypatch):
+    subject = claim(Predicate.FACTS)
+    monkeypatch.setattr(claims, "ledger", lambda: {subject.id: subject})
+    row = verdicts.judge(subject, {"a": True}).as_dict()
+    assert Judgement.from_dict(row) is not None
+    assert Judgement.from_dict(row | damage) is None
+    assert verdicts.word(row | damage) == "holds"
+
+
+def test_set_aside_names_the_capability():
+    found = verdicts.set_aside(claim(Predicate.BUG), "restart", "it needs a restart")
+    assert (found.verdict, found.capability, found.evidence) == (
+        Verdict.NOT_TESTABLE,
+        "restart",
+        None,
+    )
+
+
+# ---- a chapter's judge
+
+
+def something(subject):
+    """Evidence of the kind that a claim's predicate takes."""
+    if subject.predicate is Predicate.BUG:
+        return False
+    if subject.predicate is Predicate.FACTS:
+        return {"a": True}
+    return dict.fromkeys(subject.sizes, 3.0) if set(subject.sizes) - {""} else 3.0
+
+
+def test_a_whole_chapter_is_judged_once_and_recorded(tmp_path, monkeypatch):
+    monkeypatch.setenv("PGRERUN_RUNS", str(tmp_path))
+    claimed = {id: one for id, one in claims.ledger().items() if one.chapter == "tp1"}
+    first, *others = reversed(claimed)
+    with Run.open("mine", "tp1", key="k", environment={}) as run:
+        judge = Judge("tp1", run)
+        assert judge.unjudged() == list(claimed) and judge.table().empty
+        judge.set_aside(first, CannotMeasure("restart", "it needs a restart"))
+        for id in others:
+            regime = dict.fromkeys(claimed[id].regimes, 1e9)
+            judge.judge(id, something(claimed[id]), regime=regime)
+        assert judge.unjudged() == []
+        judge.close()
+    table = judge.table()
+    assert list(table.index) == list(claimed) and table.verdict[first] == "not testable here"
+    assert set(table.basis) <= set(map(str, Basis)) and table.headline.any()
+    numbers = [id for id in others if isinstance(something(claimed[id]), float)]
+    assert (table.estimate[numbers] == 3.0).all() and math.isnan(table.estimate[first])
+    stored = {v["claim"]: v for v in load("mine", "tp1").verdicts}
+    assert stored[first]["capability"] == "restart"
+    assert {id: stored[id]["verdict"] for id in others} == table.verdict[others].to_dict()
+    assert stored[numbers[0]]["evidence"]["estimate"] == 3.0
+
+
+def test_an_incomplete_chapter_is_refused():
+    judge = Judge("tp1")
+    judge.judge("lai-059", 2.0)
+    judge.judge("lai-059", 2.0)
+    others = CHAPTERS["tp1"] - 1
+    with pytest.raises(
+        RerunError, match=f"{others} of its claims were left unjudged: lai-045"
+    ) as caught:
+        judge.close()
+    assert "more than once: lai-059" in str(caught.value)
+
+
+def test_claims_of_others_are_refused():
+    judge = Judge("tp1")
+    with pytest.raises(BookError, match="belongs to 'hot'"):
+        judge.judge("hot-001", 2.0)
+    with pytest.raises(BookError, match="none of that id"):
+        judge.set_aside("lai-999", CannotMeasure("x", "y"))
+    with pytest.raises(BookError, match="no claims of chapter 'tp2'"):
+        Judge("tp2")
+
+
+def test_a_declared_need_that_is_missing_sets_the_claim_aside(monkeypatch):
+    needy = claim(Predicate.FACTS, id="lai-052", needs="contrib:pg_buffercache")
+    monkeypatch.setattr(claims, "ledger", lambda *file: {needy.id: needy})
+    assert (
+        Judge("tp1", can=lambda capability: True).judge("lai-052", {"a": True}).verdict
+        is Verdict.HOLDS
+    )
+    found = Judge("tp1", can=lambda capability: False).judge("lai-052", {"a": True})
+    assert found.verdict is Verdict.NOT_TESTABLE and found.capability == "contrib:pg_buffercache"
+    needy = claim(Predicate.FACTS, id="lai-052", needs="restart and direct I/O")
+    assert (
+        needy.capabilities == ("restart", "direct I/O")
+        and claim(Predicate.FACTS).capabilities == ()
+    )
+    found = Judge("tp1", can=lambda capability: capability == "restart").judge(
+        "lai-052", {"a": True}
+    )
+    assert found.verdict is Verdict.NOT_TESTABLE and found.capability == "direct I/O"
