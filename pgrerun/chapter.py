@@ -5,7 +5,7 @@ A notebook opens a chapter in its first lines and talks to it from then on:
     chapter = open_chapter("tp1", globals())
     chapter.attempt(tp1.experiments.ladder)
     chapter.show(tp1.charts.ladder)
-    chapter.judge("lai-058", tp1.evidence.over_first, tp1.STABLE)
+    chapter.judge("lai-058", tp1.evidence.counted, tp1.variants.STABLE)
 
 The functions of one particular chapter live in `pgrerun/chapters/`; `experiment` declares those
 that measure. An experiment that this machine or server can't show is set aside. What that means
@@ -40,9 +40,9 @@ from pgrerun.lab.server import (
     Cluster,
     Programs,
     Server,
-    bundled,
-    from_folder,
+    fetched,
     open_server,
+    releases,
     sweep,
 )
 from pgrerun.lab.server.cluster import DEFAULTS
@@ -148,7 +148,7 @@ class Chapter:
         """
         self.name, self.parameters = name, given
         sweep()
-        self.programs = from_folder(given.programs) if given.programs else bundled()
+        self.programs = fetched.chosen(given.programs)
         self._clusters: dict[tuple[Path, frozenset], Cluster] = {}
         self._slowed: dict[Cluster, Slowed] = {}
         self._borrowed: Server | None = guest or (
@@ -222,8 +222,8 @@ class Chapter:
     def attempt(self, measure: Callable[..., T], *given: Any) -> T | None:
         """Run one experiment with results of earlier ones, and return what it returns.
 
-        Where this machine or server can't show it, or what it goes on from was set aside, say why,
-        set its claims aside and return None.
+        Where this machine, server or release can't show it, or what it goes on from was set aside,
+        say why, set its claims aside and return None.
         """
         declared = getattr(measure, "declared", Declaration((), ()))
         try:
@@ -240,6 +240,10 @@ class Chapter:
             )
         except CannotMeasure as missing:
             reason = missing
+        except Exception as error:
+            if (lacking := releases.lacking(self.server.version, error)) is None:
+                raise
+            reason = lacking
         self.set_aside(reason, declared.claims)
         # The gates must know why a chart is missing, whatever the sentence's words.
         said = narrate.set_aside(measure.__name__, reason)
@@ -417,8 +421,8 @@ class Chapter:
         `show`); so are `note`, each value of `beside` (other evidence that decides nothing, by the
         words that tell it apart) and each of `regime` (what was measured of the claim's regimes,
         see `claims.REGIMES`; the number of processors is known). A claim whose experiment was set
-        aside is, too. Without evidence it must be a claim that the ledger says nothing here can
-        reach.
+        aside is, too. Without evidence it must be an opinion, or a claim that the ledger says
+        nothing here can reach.
         """
         reason = self._reasons.get(claim) or self._out_of_reach(claim, evidence)
         made = lambda what: self._call(what, given) if callable(what) else what
@@ -501,6 +505,8 @@ class Chapter:
         if evidence is not _NOT_GIVEN:
             return None
         known = claims.ledger(self._ledger).get(claim)
+        if known and known.basis is claims.Basis.OPINION:
+            return CannotMeasure(verdicts.OPINION, "it is an opinion, and nothing here decides it")
         for capability in known.capabilities if known else ():
             if capability in claims.OUT_OF_REACH:
                 return CannotMeasure(capability, claims.OUT_OF_REACH[capability])

@@ -24,7 +24,8 @@ from rich.text import Text
 from typer.exceptions import TyperException
 
 from pgrerun import parameters
-from pgrerun.errors import ParameterError, RerunError
+from pgrerun.errors import FetchError, ParameterError, RerunError
+from pgrerun.lab.server import fetched, packages
 from pgrerun.site.book import PUBLISHED, Book, State
 
 app = typer.Typer(
@@ -34,6 +35,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+releases = typer.Typer(help="List, fetch and remove other releases of PostgreSQL.")
+app.add_typer(releases, name="releases")
 
 _NO_PATH = Path()
 # What is wrong with a place that the reader chose, and not with us.
@@ -53,6 +56,9 @@ Server = Annotated[
     str, typer.Option(metavar="URL", help="Your own server, without a password in the URL.")
 ]
 Chapter = Annotated[str, typer.Argument(help="For example tp1.")]
+Names = Annotated[
+    list[str] | None, typer.Argument(help="For example 9.3 13; all that can be had if left out.")
+]
 
 
 def main() -> None:
@@ -183,9 +189,9 @@ def run(
         | parameters.assignments(p or [])
         | ({"server": server} if server else {})
     )
-    if programs := given.get("programs"):
-        # The notebook runs in another folder.
-        given["programs"] = os.path.abspath(os.path.expanduser(str(programs)))
+    programs = str(given.get("programs", ""))
+    if programs and not fetched.is_named(programs):  # the notebook runs in another folder
+        given["programs"] = os.path.abspath(os.path.expanduser(programs))
     states = [book.state(one, given) for one in (book.chapters() if all else [chapter])]
     for state in states:
         where = None if out == _NO_PATH else out.resolve()
@@ -313,7 +319,7 @@ def clean(
     """Remove what can be built again, and what killed runs left behind."""
     from pgrerun.lab.server import sweep
 
-    gone = [*Book().clean(runs=runs), *(sweep() or ())]
+    gone = [*Book().clean(runs=runs), *sweep(fetched.folder())]
     for path in gone:
         _tell(f"removed {path}")
     if not gone:
@@ -471,6 +477,77 @@ def doctor(
     )
     lost = {claim for finding in findings for claim in finding.claims}
     _tell(f"{len(lost)} claims are set aside here." if lost else "No claim is set aside here.")
+
+
+# ---- other releases
+
+
+@releases.callback(invoke_without_command=True)
+def list_releases(context: typer.Context) -> None:
+    """List the releases of PostgreSQL that package clients bring, and which of them are here."""
+    if context.invoked_subcommand:
+        return
+    table = fetched.table()
+    if not table:
+        raise FetchError(
+            f"No release is known that can be fetched for {fetched.this_platform()}. Another"
+            " PostgreSQL can be named by its folder, with -p programs=FOLDER."
+        )
+    _rows([_release_row(release) for release in table])
+    kept = sum(packages.size_of(release.place) for release in table if release.here)
+    _tell(f"{_megabytes(kept)} in {fetched.folder()}")
+    if not all(release.tested for release in table):
+        _tell(f"Nobody has tested these on {fetched.this_platform()}.")
+
+
+def _release_row(release: fetched.Release) -> dict[str, str]:
+    if release.here:
+        state = _megabytes(packages.size_of(release.place))
+    elif packages.is_there(release.client):
+        state = f"no; fetch brings {_megabytes(release.size)}, which take"
+        state += f" {_megabytes(release.unpacked)}"
+    else:
+        state = f"no; {packages.PROGRAMS[release.client]}, which brings it, isn't installed"
+    return {
+        "release": release.release,
+        "version": release.version,
+        "client": release.client,
+        "built by": release.builder,
+        "here": state,
+    }
+
+
+@releases.command()
+def fetch(names: Names = None) -> None:
+    """Bring releases into a cache folder, check them, and start each once."""
+    without_client = []
+    for release in fetched.find(names or []):
+        name = f"PostgreSQL {release.version}"
+        if release.here:
+            _tell(f"{name} is here already.")
+        elif not packages.is_there(release.client):
+            without_client.append(release)
+        else:
+            _tell(f"{name}: fetching {_megabytes(release.size)} by {release.client}.")
+            fetched.fetch(release)
+            _tell(f"{name} is in {release.place}. Use it with -p programs={release.release}")
+    if without_client:
+        _tell(f"Left out: {', '.join(release.release for release in without_client)}.")
+        packages.require_clients({release.client for release in without_client})
+
+
+@releases.command()
+def remove(names: Names = None) -> None:
+    """Remove releases that were fetched."""
+    for release in fetched.find(names or []):
+        if freed := fetched.remove(release):
+            _tell(f"PostgreSQL {release.release} is removed: {_megabytes(freed)} are free again.")
+        elif names:
+            _tell(f"PostgreSQL {release.release} wasn't here.")
+
+
+def _megabytes(size: float) -> str:
+    return f"{size / 1e6:,.0f} MB"
 
 
 # ---- words

@@ -23,6 +23,10 @@ class ServerError(RerunError):
     """A PostgreSQL server that can't be found, started, reached or trusted."""
 
 
+class FetchError(RerunError):
+    """A package that can't be fetched, or isn't what was asked for; nothing of it is kept."""
+
+
 class RecordError(RerunError):
     """A run record that can't be read or written."""
 

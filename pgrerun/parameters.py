@@ -17,10 +17,18 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    create_model,
+)
 
-from pgrerun.errors import BookError, ParameterError
-from pgrerun.lab.server import passwords
+from pgrerun.errors import BookError, FetchError, ParameterError
+from pgrerun.lab.server import fetched, passwords
 
 PROFILES = ("ci", "laptop", "overnight")
 FOLDER = Path(__file__).parent / "chapters"
@@ -48,21 +56,37 @@ def _without_password(server: str) -> str:
     return server
 
 
-def _folder(programs: str) -> str:
+def _as_name(programs: Any) -> Any:
+    """A release's name as text: the command and papermill make numbers of 13 and 9.6."""
+    return str(programs) if type(programs) in (int, float) else programs
+
+
+def _chosen(programs: str) -> str:
     if "://" in programs:
         raise ValueError(
             "programs must be a folder with PostgreSQL's programs; for a server's URL use server"
         )
+    if fetched.is_named(programs):
+        _require_fetched(programs)
+        return programs
     try:
         known = not programs or Path(programs).expanduser().is_dir()
     except (OSError, RuntimeError, ValueError):  # a name too long, no such account, a NUL
         known = False
     if not known:
         raise ValueError(
-            "programs must be a folder with PostgreSQL's programs (postgres, initdb, pg_ctl), and"
-            f" {programs[:200]!r} is none"
+            "programs must be a folder with PostgreSQL's programs (postgres, initdb, pg_ctl) or a"
+            f" release that was fetched (`pgrerun releases`), and {programs[:200]!r} is none"
         )
     return programs
+
+
+def _require_fetched(release: str) -> None:
+    try:
+        [found] = fetched.find([release])
+        found.require()
+    except (ParameterError, FetchError) as error:
+        raise ValueError(f"programs: {str(error).rstrip('.')}") from None
 
 
 class ChapterParameters(BaseModel):
@@ -77,8 +101,11 @@ class ChapterParameters(BaseModel):
             " throwaway one"
         )
     )
-    programs: Annotated[str, AfterValidator(_folder)] = Field(
-        description="Folder with another PostgreSQL's programs; empty for the pip wheel's"
+    programs: Annotated[str, BeforeValidator(_as_name), AfterValidator(_chosen)] = Field(
+        description=(
+            "Folder with another PostgreSQL's programs, or the name of a fetched release; empty for"
+            " the pip wheel's"
+        )
     )
     seed: int = Field(ge=0, le=2**31 - 1, description="Start of every random choice")
     pairs: int = Field(

@@ -423,6 +423,17 @@ def test_a_claim_that_nothing_here_can_reach_needs_no_evidence(records, monkeypa
         opened.run._release()
 
 
+def test_an_opinion_needs_no_evidence(records, monkeypatch):
+    monkeypatch.setattr("pgrerun.chapter.display", lambda said, metadata=None: None)
+    opened = Chapter("hot", chapter_parameters("hot", {}))
+    try:
+        opened.judge("hot-034")
+        [judgement] = opened.evidence.judgements
+        assert str(judgement.verdict) == "not testable here" and "opinion" in judgement.note
+    finally:
+        opened.run._release()
+
+
 def test_the_output_that_says_so_is_marked_for_the_gates(chapter, monkeypatch):
     monkeypatch.setattr("pgrerun.chapter.display", display)
     InteractiveShell.instance()

@@ -347,7 +347,7 @@ def test_status_says_which_input_changed(call, states):
 
 
 def test_clean_tells_what_it_removed(call, monkeypatch, tmp_path):
-    monkeypatch.setattr("pgrerun.lab.server.sweep", lambda: [tmp_path / "leftover"])
+    monkeypatch.setattr("pgrerun.lab.server.sweep", lambda *places: [tmp_path / "leftover"])
     monkeypatch.setattr(Book, "clean", lambda self, runs: [tmp_path / "results"])
     assert call("clean")[1].split() == [
         "removed",

@@ -21,7 +21,7 @@ from pgrerun.errors import CannotMeasure, ParameterError
 from pgrerun.lab.models.replacement import MAX_USAGE
 from pgrerun.lab.server import Programs, bundled
 from pgrerun.parameters import chapter_parameters
-from pgrerun.record import claims, printed
+from pgrerun.record import claims, printed, verdicts
 from pgrerun.record.printed import explorations as in_print
 
 
@@ -72,6 +72,11 @@ def observe(chapter: Chapter, experiment: str, times: pd.DataFrame) -> None:
             )
 
 
+def judged(claim: str, found) -> str:
+    """The word that the ledger's predicate gives for this evidence."""
+    return str(verdicts.judge(claims.ledger()[claim], found).verdict)
+
+
 @pytest.fixture(scope="module")
 def grouped(chapter):
     """The chapter, whose server holds hundredktup, vacuumed and never vacuumed."""
@@ -90,17 +95,12 @@ def test_printed_effects_come_from_the_tables():
     assert {c.id: c.printed for c in own if c.printed is not None} == pytest.approx(
         {
             "expl-002": 218.2118 / 210.9082,
-            "expl-003": 1,
-            "expl-004": 218.2118 / 210.9082,
+            "expl-004": 1,
             "expl-013": 191.674 / 158.69,
-            "expl-015": 111.732 / 109.977,
             "expl-016": 161.940 / 111.732,
             "expl-017": 191.674 / 108.167,
-            "expl-018": 111.732 / 108.167,
             "expl-020": 100_000,
-            "expl-021": 4.888 / 2.819,
             "expl-022": 127298.392 / 76.759,
-            "expl-027": 4.185 / 1.812,
             "expl-028": 12.362 / 4.888,
         }
     )
@@ -183,10 +183,9 @@ def test_what_the_reader_writes_is_no_longer_dirty(chapter):
     server.extension("pg_buffercache")
     with server.reloaded(**buffer_pool.QUIET), server.connect() as connection:
         buffer_pool.prepare(connection, buffer_pool.DIRTY)
-        dirty, unused = buffer_pool.dirty_pages(connection)
-        assert dirty > in_print.heap_pages(5000) / 2 and unused <= dirty
+        assert buffer_pool.dirty_pages(connection) > in_print.heap_pages(5000) / 2
         buffer_pool.prepare(connection, buffer_pool.CHECKPOINTED)
-        assert buffer_pool.dirty_pages(connection) == (0, 0)
+        assert buffer_pool.dirty_pages(connection) == 0
     with server.connect() as connection:  # the settings of the block are gone
         assert connection.execute("SHOW bgwriter_lru_maxpages").fetchone()[0] == "100"
 
@@ -211,7 +210,7 @@ def test_the_clock_keeps_what_was_used_and_a_ring_spares_it(chapter):
         r" twice",
         sentences.passes_of_the_hand(found),
     )
-    assert list(evidence.clock(found, replay).values()) == [True] * 4 + [False]
+    assert judged("expl-005", evidence.clock(found, replay)) == "holds"
 
 
 def test_what_is_never_displaced_stays_for_the_whole_flood():
@@ -253,6 +252,23 @@ def test_a_ring_is_all_that_a_scan_leaves_in_the_pool(chapter):
         > table.at[buffer_pool.EQUAL, "written after update, checkpoint"]
         == 0
     )
+    words = {
+        "expl-001": evidence.reader_writes,
+        "expl-009": evidence.avoided,
+        "expl-010": evidence.other_relation,
+    }
+    found = {claim: judged(claim, facts(written)) for claim, facts in words.items()}
+    assert found == dict(zip(words, ("holds", "gone", "holds")))
+    equal = written["pool"] == buffer_pool.EQUAL
+    assert "expl-003" in chapter._reasons  # so small a pool bounds the ring
+    assert judged("expl-003", evidence.peak(written.assign(written=32))) == "gone"
+    as_said = written.assign(written=written["written"] * equal)
+    assert judged("expl-003", evidence.peak(as_said)) == "holds"
+    assert judged("expl-009", evidence.avoided(as_said)) == "holds"
+
+
+def test_the_suspect_readings_are_judged_by_the_print():
+    assert judged("expl-007", evidence.suspect()) == "holds"
 
 
 def test_how_often_the_hand_goes_round_is_said_of_what_was_seen():
@@ -298,56 +314,31 @@ def outcome(dirty, checkpointer, reader):
 
 
 @pytest.mark.parametrize(
-    ("found", "true"), [(outcome(100, 0, 32), 0), (outcome(60, 0, 0), 2), (outcome(0, 100, 0), 3)]
+    ("found", "word"),
+    [(outcome(100, 0, 32), "gone"), (outcome(60, 0, 0), "weaker"), (outcome(0, 100, 0), "holds")],
 )
-def test_a_delay_is_judged_by_who_wrote(found, true):
-    assert sum(evidence.delay(found).values()) == true
+def test_a_delay_is_judged_by_who_wrote(found, word):
+    assert judged("expl-008", evidence.delay(found)) == word
 
 
-def test_the_delay_is_watched_from_moment_to_moment(chapter):
+def test_a_checkpoint_leaves_nothing_dirty_after_the_update(chapter):
     waiting = buffer_pool.waiting(chapter)
     assert set(waiting) == {
-        *("seconds", "event", "dirty", "unused"),
-        *("checkpointer", "background_writer", "reader"),
+        *("seconds", "event", "dirty", "checkpointer", "background_writer", "reader")
     }
-    meanwhile = waiting[waiting["event"] == buffer_pool.MEANWHILE]
-    assert meanwhile["seconds"].tolist() == [
-        number / buffer_pool.LOOKS for number in range(buffer_pool.LOOKS)
+    assert waiting["event"].tolist() == [
+        *(buffer_pool.DIRTY, buffer_pool.WAITED, buffer_pool.CHECKPOINTED)
     ]
-    assert (waiting["unused"] <= waiting["dirty"]).all() and meanwhile[
-        "dirty"
-    ].is_monotonic_decreasing
     assert waiting.set_index("event").at[buffer_pool.CHECKPOINTED, "dirty"] == 0
-    assert "of usage count 0 at 1 s" in charts.dirty_over_time(waiting).description
-    assert charts.waiting(waiting).description.count("while waiting") == 0
-
-
-@pytest.mark.parametrize(("dirty", "cleans"), [(304, False), (250, True)])
-def test_what_the_background_writer_cleans_is_said_only_if_it_did(dirty, cleans):
-    waiting = pd.DataFrame(
-        {
-            "event": [buffer_pool.MEANWHILE, buffer_pool.WAITED],
-            "seconds": [0, 1],
-            "dirty": [304, dirty],
-            "unused": [54, 0],
-        }
-    )
-    said = sentences.dirty_over_time(waiting)
-    assert (
-        said.startswith(
-            "Right after the update 304 pages are dirty, 54 of them with a usage count of zero;"
-            f" after 1 s it is {dirty}, none of them"
-        )
-        and ("cleans ahead" in said) == cleans
-    )
+    assert "dirty pages left" in charts.waiting(waiting).description
 
 
 def test_provisions_for_another_strategy_are_looked_up_in_the_program(chapter):
     found = clock_sweep.provisions(chapter)
-    assert [*evidence.swapped_in(found).values()] == [True, False, False]
+    assert judged("expl-036", evidence.swapped_in(found)) == "holds"
     assert found.set_index("way")["found"][clock_sweep.FUNCTION] == "StrategyGetBuffer"
     hook = found.assign(found=["", "victim_buffer_hook", ""])
-    assert [*evidence.swapped_in(hook).values()] == [False, True, False]
+    assert judged("expl-036", evidence.swapped_in(hook)) == "gone"
 
 
 def test_the_program_of_a_borrowed_server_is_not_looked_into(borrowed):
@@ -370,8 +361,16 @@ def test_the_print_s_plans_at_both_ends_of_work_mem(grouped):
     assert planner.picked(plans, "300MB") == planner.BY_HASH
     assert planner.picked(plans, "300MB", planner.VACUUMED) == planner.GROUPED
     assert list(plans) == ["state", "work_mem", "plan"]
-    facts = evidence.unfit(plans)
-    assert facts[next(iter(facts))] is True
+    spills = pd.DataFrame(
+        {"work_mem": planner.WORK_MEM, "batches": [5, 1, 1], "disk_kb": [9, 0, 0]}
+    )
+    assert judged("expl-011", evidence.unfit(plans, spills)) == "holds"
+    hashed = plans.assign(plan=planner.BY_HASH)
+    assert judged("expl-011", evidence.unfit(hashed, spills.assign(batches=5))) == "gone"
+    names = [planner.forced(planner.HASHED, work_mem).name for work_mem in ("64kB", "30MB")]
+    observe(grouped, "grouping", pd.DataFrame({name: [100.0] * 7 for name in names}))
+    assert judged("expl-019", evidence.inefficient(grouped, spills)) == "holds"
+    assert judged("expl-019", evidence.inefficient(grouped, spills.assign(disk_kb=0))) == "weaker"
     with grouped.server.connect() as connection:  # sessions of their own: nothing sticks
         assert connection.execute("SHOW work_mem").fetchone()[0] == "4MB"
 
@@ -401,8 +400,9 @@ def test_a_picked_plan_is_regretted_only_if_the_other_is_faster(opened):
     observe(chapter, "grouping", pd.DataFrame(times))
     plans = picks(planner.GROUPED, planner.BY_HASH, planner.BY_HASH)
     regrets = evidence.regrets(chapter, plans)
-    assert regrets["picked / faster"].tolist() == [1, 2, 2]
-    assert [*evidence.optimal(regrets).values()] == [True, False]
+    assert regrets["ratio"].tolist() == [0.5, 2, 2]
+    assert [*evidence.optimal(chapter, regrets).values()] == [True, False]
+    assert judged("expl-015", evidence.both_better(chapter, plans)) == "gone"
 
 
 def test_fewer_pools_are_timed_than_counted_and_the_slides_ends_always_are(opened):
@@ -412,15 +412,6 @@ def test_fewer_pools_are_timed_than_counted_and_the_slides_ends_always_are(opene
     assert buffer_pool.timed(few) == [buffer_pool.BELOW, buffer_pool.EQUAL, largest]
     assert buffer_pool.timed(few, 4) == [*buffer_pool.timed(few), buffer_pool.ABOVE]
     assert buffer_pool.timed(all_five) == buffer_pool.timed(all_five, 4) == pools
-
-
-def test_twenty_groups_are_hashed_as_in_the_appendix(grouped):
-    found = planner.appendix(grouped)
-    assert list(found) == [
-        *("statement", "work_mem", "then", "now", "heap fetches then", "heap fetches now")
-    ]
-    twenty = found[found["statement"] == "GROUP BY twenty"]
-    assert set(twenty["then"]) == set(twenty["now"]) == {planner.BY_HASH}
 
 
 def test_forced_hashing_spills_below_what_it_needs_and_not_above(grouped):
@@ -449,29 +440,23 @@ def test_a_change_of_plan_over_memory_is_found():
     assert planner.plan_changes(costs(*[HASH] * 8)).empty
     [row] = planner.plan_changes(costs(HASH, HASH, MERGE, MERGE, HASH)).itertuples()
     assert row.picked == "Hash Join from 64kB; Merge Join from 1MB; Hash Join from 16MB"
-    assert all(evidence.ignored(costs(*[HASH] * 8)).values())
-    changed = evidence.ignored(costs(*[HASH] * 4, *[MERGE] * 4))
-    assert [*changed.values()] == [False, False, True]
-    assert all(evidence.merge_joins(costs(MERGE, *[HASH] * 6, MERGE)).values())
+    assert judged("expl-031", evidence.ignored(costs(*[HASH] * 8))) == "holds"
+    changed = costs(*[HASH] * 4, *[MERGE] * 4)
+    assert judged("expl-031", evidence.ignored(changed)) == "weaker"
+    dearer = changed.assign(**{HASH: range(8)})
+    assert judged("expl-031", evidence.ignored(dearer)) == "gone"
+    assert judged("expl-030", evidence.merge_joins(costs(MERGE, *[HASH] * 6, MERGE))) == "holds"
 
 
 def test_the_clustered_index_is_judged_on_other_sizes_too():
     def clustered(picked, small):
         return costs(*picked).assign(attributes="unique2 = unique2", small=small)
 
-    facts = evidence.clustered(
-        pd.concat(
-            [
-                clustered([MERGE] * 8, 100_000),
-                clustered([MERGE] * 7 + [HASH], 950_000),
-                clustered([MERGE] * 8, 10_000),
-            ]
-        )
-    )
-    assert [*facts.values()] == [True] * 8 + [
-        True,
-        False,
-    ] and "tup950000 with miltup, with any: Merge Join" in facts
+    own, others = clustered([MERGE] * 8, 100_000), clustered([MERGE] * 7 + [HASH], 950_000)
+    facts = evidence.clustered(pd.concat([own, others]))
+    assert judged("expl-032", facts) == "holds"
+    assert facts["tup950000 with miltup: Merge Join"].value == False  # noqa: E712
+    assert judged("expl-032", evidence.clustered(own.assign(picked=HASH))) == "gone"
 
 
 def test_sentences_fit_either_outcome():
@@ -481,13 +466,6 @@ def test_sentences_fit_either_outcome():
     assert (
         "excludes no effect" in sentences.printed_intervals()
         and "includes no effect" in sentences.printed_intervals()
-    )
-    by = pd.concat([costs(HASH, MERGE), costs(MERGE, MERGE).assign(multiplier=2)])
-    assert "it moves the settings" in sentences.multiplied(
-        by
-    ) and "With 2: Merge Join from 64kB." in sentences.multiplied(by)
-    assert "doesn't change what is picked" in sentences.multiplied(
-        pd.concat([costs(HASH), costs(HASH).assign(multiplier=8)])
     )
 
 
@@ -523,13 +501,32 @@ def test_parallel_hash_s_memory_in_words(on, words):
     )
 
 
-def test_the_joins_costs_are_drawn_as_a_ratio_by_multiplier():
-    found = pd.concat(
-        [costs(HASH, HASH), costs(HASH, MERGE).assign(multiplier=8, **{HASH: [1.0, 4.0]})]
-    )
-    chart = charts.multipliers(found)
-    assert "hash_mem_multiplier 1: 0.0625 MB 2, 0.25 MB 2." in chart.description
-    assert "hash_mem_multiplier 8: 0.0625 MB 2, 0.25 MB 0.5." in chart.description
+def test_the_joins_costs_are_drawn_as_a_ratio():
+    found = costs(HASH, MERGE).assign(**{HASH: [1.0, 4.0]})
+    assert "0.0625 MB 2, 0.25 MB 0.5." in charts.costs(found).description
+
+
+def test_twenty_groups_take_the_same_with_any_memory(grouped, opened):
+    found = planner.twenty(grouped)
+    assert len(found) == 3 and found["plan"].nunique() == 1
+    twenty = [planner.Grouping(planner.TWENTY, planner.PICKED, w).name for w in planner.WORK_MEM]
+    timed = opened()
+    observe(timed, "grouping", pd.DataFrame({name: [100.0] * 7 for name in twenty}))
+    assert judged("expl-018", evidence.flat(timed, found)) == "holds"
+    more = found.assign(memory_kb=[1, 2, 3], plan=["a", "b", "c"])
+    assert judged("expl-018", evidence.flat(timed, more)) == "gone"
+
+
+@pytest.mark.parametrize(
+    ("pages", "word"), [((3, 4), "holds"), ((3, 3), "weaker"), ((3, 300), "weaker")]
+)
+def test_a_lookup_is_judged_by_its_pages(opened, pages, word):
+    chapter = opened(largest=1_000_000)
+    small, *_, large = relations.sizes(chapter)
+    times = {size_up.variant(size_up.LOOKUP, size): [1.0] * 7 for size in (small, large)}
+    observe(chapter, "size-up", pd.DataFrame(times))
+    plans = pd.DataFrame({"attribute": "unique2", "tuples": [small, large], "pages": pages})
+    assert judged("expl-021", evidence.lookups(chapter, plans)) == word
 
 
 def test_every_series_of_the_size_up_has_sizes_enough_for_an_exponent(opened, monkeypatch):
@@ -562,25 +559,6 @@ def test_the_size_up_spans_a_hundredfold_and_never_less_than_the_slides_joins(op
     assert relations.name(100_000) == "hundredktup" and relations.name(320_000) == "tup320000"
     with pytest.raises(ParameterError, match="largest must be a whole number from 1000000"):
         chapter_parameters("explorations", {"largest": 999_999})
-
-
-def test_every_plan_of_the_appendix_has_todays_beside_it(opened):
-    rows = [
-        ("unique2", 100_000, "Index Scan", 0),
-        ("unique2", 2_000_000, "Index Scan", 0),
-        ("unique3", 100_000, "Seq Scan", 0),
-        ("unique3", 2_000_000, "Gather(Parallel Seq Scan)", 2),
-    ]
-    found = pd.DataFrame(rows, columns=["attribute", "tuples", "plan", "workers"])
-    t = evidence.appendix(opened(largest=2_000_000), found)
-    assert len(t) + 4 == len(printed.table("explorations_plans"))  # four are the groupings'
-    assert t["then"].tolist() == [
-        "Index Scan hundredktup using hundredktup_pkey",
-        "Index Scan tenmiltup using tenmiltup_pkey",
-        "Seq Scan hundredktup",
-        "Gather(Parallel Seq Scan tenmiltup)",
-    ]
-    assert t["workers then"].tolist() == t["workers now"].tolist() == [0, 0, 0, 2]
 
 
 # ---- two releases

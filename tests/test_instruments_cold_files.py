@@ -65,3 +65,16 @@ def test_files_in_memory_are_not_forgotten(small_disk):
     small_disk("4m")
     with pytest.raises(CannotMeasure, match="PGRERUN_TMPDIR"):
         cold_files.require_forgettable()
+
+
+def test_what_is_warm_fetches_nothing_and_what_was_told_to_forget_fetches_again(forgettable):
+    with cold_files.scratch(1) as path:
+        path.read_bytes()
+        spent = cold_files.read(path, [0], 4096, warm=True)
+        assert spent.wall > 0
+        before = proc.fetched()
+        path.read_bytes()
+        assert proc.fetched() == before
+        cold_files.forget(path)
+        path.read_bytes()
+        assert proc.fetched() > before

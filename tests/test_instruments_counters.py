@@ -179,7 +179,7 @@ def test_an_older_release_leaves_frames_out_instead_of_zeros():
         assert list(delta.reads.index) == ["all"] and delta.wal_bytes > 0
         with pytest.raises(CannotMeasure) as missing:
             wal.blocks(conn, delta.start_lsn, delta.end_lsn)
-        assert missing.value.capability == "contrib:pg_walinspect"
+        assert missing.value.capability == "PostgreSQL 16"
 
 
 def test_counts_of_one_table_are_there_at_once(tiny):

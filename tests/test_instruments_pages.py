@@ -116,4 +116,4 @@ def test_old_releases_cant_empty_the_pool():
         pytest.skip("no release from 13 to 16 with pg_buffercache is installed here")
     with Cluster(older[0]) as cluster, pytest.raises(CannotMeasure) as missing:
         pages.touched(cluster, ["SELECT 1"])
-    assert missing.value.capability == "contrib:pg_buffercache"
+    assert missing.value.capability == "PostgreSQL 17"

@@ -1,13 +1,10 @@
-"""Python's own machine: instructions counted exactly, and samples that find their function."""
+"""Python's own machine: instructions counted exactly."""
 
-import signal
 import sys
-import threading
 
 import pytest
 
-from pgrerun.errors import CannotMeasure
-from pgrerun.lab.instruments import opcodes, python_samples
+from pgrerun.lab.instruments import opcodes
 
 
 def passes(times: int) -> None:
@@ -51,42 +48,3 @@ def test_whoever_traced_before_traces_again():
     finally:
         sys.settrace(earlier)
     assert after is trace and after_failure is trace
-
-
-def burn(seen, name: str) -> None:
-    """Work until a sample has found the function of this name."""
-    while not seen.get(name):
-        pass
-
-
-def test_samples_find_the_function_and_put_others_together():
-    with python_samples.sampled("test_instruments_python") as seen:
-        burn(seen, "burn")
-    assert seen["burn"] >= 1
-    with python_samples.sampled("no such folder") as seen:
-        burn(seen, "")
-    assert set(seen) == {""}
-
-
-def test_no_signal_comes_after_the_block():
-    earlier = signal.getsignal(signal.SIGPROF)
-    with pytest.raises(ValueError, match="told"), python_samples.sampled("pgrerun"):
-        raise ValueError("told")
-    assert signal.getsignal(signal.SIGPROF) == earlier
-    assert signal.getitimer(signal.ITIMER_PROF) == (0, 0)
-
-
-def test_samples_need_the_main_thread():
-    told = []
-
-    def elsewhere():
-        try:
-            python_samples.require()
-        except CannotMeasure as reason:
-            told.append(reason)
-
-    python_samples.require()
-    thread = threading.Thread(target=elsewhere)
-    thread.start()
-    thread.join()
-    assert len(told) == 1

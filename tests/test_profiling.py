@@ -11,9 +11,9 @@ import pytest
 
 from pgrerun.chapter import Chapter
 from pgrerun.chapters import profiling
-from pgrerun.chapters.profiling import charts, evidence, queries, sentences, subsystems
+from pgrerun.chapters.profiling import evidence, queries, sentences, subsystems
 from pgrerun.chapters.profiling.experiments import (
-    bookkeeping,
+    checks,
     instructions,
     samples,
     single_user,
@@ -24,8 +24,9 @@ from pgrerun.lab.instruments import callgrind, patching, symbols
 from pgrerun.lab.instruments import instructions as kinds_of_instruction
 from pgrerun.lab.server import Cluster, bundled
 from pgrerun.page import charts as page_charts
-from pgrerun.record import claims, printed
+from pgrerun.record import claims, printed, verdicts
 from pgrerun.record.printed import profiling as in_print
+from pgrerun.record.verdicts import Verdict
 from tests.servers import small_chapter
 
 NO_CALLGRIND = pytest.mark.skipif(
@@ -88,39 +89,19 @@ def test_a_batch_has_seven_commands_per_transaction_and_the_same_keys_every_time
     assert not any("$" in command for command in batch)
 
 
-def test_prepared_commands_have_the_keys_of_the_others(chapter):
-    batch, prepared = (
-        queries.transactions(chapter, 1, prepared=prepared) for prepared in (False, True)
-    )
-    names = [command.split()[1] for command in prepared if command.startswith("EXECUTE")]
-    assert (
-        names == [statement.split()[1] for statement in queries.prepare()]
-        and prepared[0] == "BEGIN"
-    )
-    keys = [
-        next(command for command in batch if f"{key} = " in command and "UPDATE" in command).rsplit(
-            " ", 1
-        )[1]
-        for key in ("aid", "tid", "bid")
-    ]
-    assert prepared[-2].endswith(f"({', '.join(keys)})")
-
-
 def test_both_sets_run_and_the_batch_is_consistent(chapter):
     with Cluster() as cluster, cluster.connect() as connection:
         queries.load(chapter, cluster)
-        for command in [*queries.warm_up(), *queries.scans(), *queries.UNDO, *queries.prepare()]:
+        for command in [*queries.warm_up(), *queries.scans(), *queries.UNDO]:
             connection.execute(command)
         assert connection.execute("SELECT count(*), sum(unique2) FROM tenk1").fetchone() == (
             10_000,
             9_999 * 5_000,
         )
-        for command in queries.transactions(chapter, 3) + queries.transactions(
-            chapter, 3, prepared=True
-        ):
+        for command in queries.transactions(chapter, 3):
             connection.execute(command)
         found = queries.BANK.check(connection)
-        assert found.consistent and found.transactions == 6
+        assert found.consistent and found.transactions == 3
 
 
 # ---- copies that a single-user backend may spoil
@@ -148,27 +129,6 @@ def test_a_copy_has_its_own_pages_and_its_own_checksums():
             assert connection.execute("SELECT one FROM kept").fetchone() == (1,)
             assert connection.execute("SHOW data_checksums").fetchone() == ("on",)
         assert not own.data_directory.exists()
-
-
-def test_settings_of_the_steps_add_up():
-    last = bookkeeping.settings_at(bookkeeping.STEPS[-1])
-    assert (
-        last["log_statement"] == "none"
-        and last[bookkeeping.PRELOAD] == ""
-        and last["track_activities"] == "off"
-    )
-    assert bookkeeping.settings_at(bookkeeping.STEPS[0])["log_statement"] == "all"
-    # the step that is taken over from another experiment is the one with PostgreSQL's own settings
-    with Cluster() as cluster, cluster.connect() as connection:
-        own = dict(connection.execute("SELECT name, boot_val FROM pg_settings").fetchall())
-    at = bookkeeping.settings_at(
-        next(step for step in bookkeeping.STEPS if step.name == bookkeeping.DEFAULTS)
-    )
-    assert all(
-        own[name] == value
-        for name, value in at.items()
-        if name in own and name != "compute_query_id"
-    )
 
 
 # ---- from routine to file to subsystem
@@ -393,8 +353,8 @@ def test_code_is_known_for_two_processors():
 def test_decisive_needs_both_sides():
     asked = pd.DataFrame(
         {
-            "routine": ["", "PageIsVerified", "StartBufferIO", "PinBuffer"],
-            "answer": ["right", "right", "none", "none"],
+            "routine": ["", "PageIsVerified", "StartBufferIO"],
+            "answer": ["right", "right", "none"],
         }
     )
     assert set(evidence.decisive_facts(asked).values()) == {True}
@@ -468,58 +428,6 @@ def test_samples_of_the_published_run_are_called_so(chapter):
     assert "published run" in chapter.show(sentences.kernel)
 
 
-def test_contrasts_stand_beside_each_other_by_instructions_and_by_time(chapter):
-    assert chapter.show(charts.contrasts) is None and chapter.show(charts.steps_timed) is None
-    behind = instructions.VARYING
-    for name, commands in (
-        (instructions.ATTRIBUTES, instructions.ATTRIBUTE_COMMANDS),
-        (instructions.RULES, instructions.RULE_COMMANDS),
-    ):
-        keep(chapter, name, {v: {"in all": 200.0 if v == behind else 100.0} for v in commands})
-    variants = sorted({variant for pair in instructions.CONTRASTS.values() for variant in pair})
-    for block in range(7):
-        for position, variant in enumerate(variants):
-            chapter.run.observe(
-                instructions.TIMED,
-                variant,
-                block,
-                {"time": (1.5 if variant == behind else 1.0) * (block + 1)},
-                units={"time": "s"},
-                seed=1,
-                position=position,
-                started_at="",
-                flags={},
-            )
-    ratios = evidence.contrasts(chapter).set_index(["panel", "label"])
-    assert ratios.at[("instructions", "behind a string"), "value"] == 2
-    assert ratios.at[("time", "behind a string"), "value"] == pytest.approx(1.5)
-    assert (ratios.loc["time", "low"] <= ratios.loc["time", "value"]).all()
-    assert len(ratios) == 2 * len(instructions.CONTRASTS)
-    assert "behind a string" in chapter.show(charts.contrasts).description
-
-
-def test_the_steps_are_judged_by_time_where_nothing_was_counted(chapter):
-    for block in range(5):
-        for position, step in enumerate((bookkeeping.EVERYTHING, bookkeeping.BARE)):
-            chapter.run.observe(
-                bookkeeping.TIMED,
-                step,
-                block,
-                {SCANS: 3.0 - position},
-                units={SCANS: "s"},
-                seed=1,
-                position=position,
-                started_at="",
-                flags={},
-            )
-    assert evidence.all_over_bare(chapter).estimate == 1.5
-    assert "by time" in sentences.how_judged(chapter)
-    counts = {step: {SCANS: 10.0 - n} for n, step in enumerate(bookkeeping.NAMES)}
-    keep(chapter, bookkeeping.BOOKKEEPING, counts)
-    assert evidence.all_over_bare(chapter) == 2 and "instructions" in sentences.how_judged(chapter)
-    assert set(evidence.step_facts(chapter).values()) == {True}
-
-
 def test_shares_and_gains_add_up_to_the_whole_of_a_profile(chapter):
     profile = {
         "slot_getattr.isra.0 | heaptuple.c | access/common | access_methods | postgres": 50.0,
@@ -539,6 +447,61 @@ def test_shares_and_gains_add_up_to_the_whole_of_a_profile(chapter):
     assert top["file"].tolist() == ["heaptuple.c", "int.c", "libc.so.6"]
     assert "slot_getattr.isra.0 with 50.0 %" in sentences.leader(chapter, SCANS)
     assert TRANSACTIONS not in set(chapter.run.observations(instructions.CALLS)["variant"])
+
+
+def judged(id, evidence):
+    return verdicts.judge(claims.ledger()[id], evidence).verdict
+
+
+def test_the_print_falls_step_by_step():
+    facts = evidence.falling()
+    assert len(facts) == 5 and judged("lai-026", facts) is Verdict.HOLDS
+
+
+@pytest.mark.parametrize(
+    ("execute", "plan", "word"),
+    [(64.0, 102.0, Verdict.REVERSED), (100.0, 10.0, Verdict.HOLDS), (12.0, 10.0, Verdict.GONE)],
+)
+def test_planning_is_low_where_executing_is_far_more(chapter, execute, plan, word):
+    counts = {"execute": execute, "parse": 0.0, "plan": plan, "dispatch": 1.0}
+    keep(chapter, instructions.PHASES, {TRANSACTIONS: counts})
+    assert judged("lai-020", evidence.planning_facts(chapter)) is word
+
+
+@pytest.mark.parametrize(
+    ("calls", "hot", "kept"),
+    [(1.0, Verdict.GONE, Verdict.HOLDS), (9.0, Verdict.WEAKER, Verdict.GONE)],
+)
+def test_uses_that_cost_no_call_are_cached(chapter, calls, hot, kept):
+    rows = {name: {"calls": 1.0, "in routine": 100.0} for name in instructions.ATTRIBUTE_COMMANDS}
+    rows[f"{instructions.USES[-1]} uses"]["calls"] = calls
+    keep(chapter, instructions.ATTRIBUTES, rows)
+    profile = {"ExecScan | execScan.c | executor | executor | postgres": 10.0}
+    keep(chapter, instructions.INSTRUCTIONS, {SCANS: profile})
+    keep(chapter, instructions.CALLS, {SCANS: profile})
+    keep(chapter, instructions.CALLERS, {SCANS: {"ExecScan": 1.0}})
+    assert judged("lai-006", evidence.call_facts(chapter)) is hot
+    assert judged("lai-007", evidence.caching_facts(chapter)) is kept
+
+
+@pytest.mark.parametrize(("cost", "word"), [(0.1, Verdict.GONE), (27.0, Verdict.HOLDS)])
+def test_the_buffer_managers_checks_are_a_share_of_all_instructions(chapter, cost, word):
+    counts = {"error check: instructions": 40.0, "other: instructions": 970.0}
+    keep(chapter, checks.KINDS, {SCANS: counts | {checks.OF_BUFFERS: cost}})
+    assert judged("lai-018", evidence.buffer_gain(chapter)) is word
+
+
+@pytest.mark.parametrize(("share", "word"), [(60.0, Verdict.GONE), (0.0, Verdict.HOLDS)])
+def test_rules_are_out_of_the_first_ten(chapter, share, word):
+    profile = {
+        "fireRules | rewriteHandler.c | rewrite | rule_manager | postgres": share,
+        "ExecScan | execScan.c | executor | executor | postgres": 100.0 - share,
+    }
+    profile = {name: value for name, value in profile.items() if value}
+    for name in (instructions.INSTRUCTIONS, instructions.CALLS):
+        keep(chapter, name, dict.fromkeys(SETS, profile))
+    assert judged("lai-011", evidence.rule_facts(chapter)) is word
+    assert judged("lai-019", evidence.optimizer_facts(chapter)) is Verdict.HOLDS
 
 
 def test_the_prints_ladder_multiplies_up():
@@ -575,16 +538,3 @@ def test_frames_lie_below_their_callers_and_fill_them():
             page_charts.Words(question="q", caption="c", description="d"),
             page_charts.Axis("x"),
         )
-
-
-def test_the_scans_that_are_timed_are_one_half_of_the_figure():
-    whole, half = queries.scans(), queries.scans_of_tenk1()
-    other = [sql for sql in whole if sql not in half]
-    alike = [sql.replace("tenk2", "tenk1") for sql in other]
-    assert set(half) < set(whole) and not any("tenk2" in sql for sql in half)
-
-    def verbs(commands):
-        large = [sql for sql in commands if "onek" not in sql and "temp71" not in sql]
-        return sorted(sql.split()[0] for sql in large)
-
-    assert verbs(half) == verbs(alike)

@@ -243,7 +243,7 @@ def test_script_is_figure_2_3():
 
 
 @pytest.mark.parametrize("protocol", ["simple", "extended", "prepared"])
-@pytest.mark.parametrize("script", ["transaction", "flushing", "probing", "branch_rule"])
+@pytest.mark.parametrize("script", ["transaction", "flushing", "probing"])
 def test_every_variant_runs_and_keeps_the_balance(cluster, script, protocol):
     SMALL.load(cluster)
     drive(cluster, SMALL, SQL.script(script), 20, protocol)
@@ -272,28 +272,6 @@ def test_independent_draws_ignore_who_belongs_where(cluster, connection):
     own_teller, own_account = shares_at_home(connection)
     assert 0.01 < own_teller < 0.09  # of 20 branches: 0.05, give or take 6 standard deviations
     assert 0.01 < own_account < 0.09
-
-
-def test_branch_rule_keeps_85_of_100_accounts_at_home(cluster, connection):
-    SMALL.load(cluster)
-    drive(cluster, SMALL, SQL.script("branch_rule"), 1_000)
-    own_teller, own_account = shares_at_home(connection)
-    assert own_teller == 1
-    assert 0.79 < own_account < 0.91  # 5 standard deviations either way
-    for key, most in (("bid", 20), ("tid", 200), ("aid", 2_000)):
-        low, high, distinct = connection.execute(
-            f"SELECT min({key}), max({key}), count(DISTINCT {key}) FROM history"
-        ).fetchone()
-        assert low >= 1 and high <= most
-        assert distinct > 0.36 * most  # 1 000 draws of 2 000 meet 39 % of them
-
-
-def test_a_single_branch_has_no_others(cluster, connection):
-    relations = DebitCredit(1, 10, 1_000)
-    relations.load(cluster)
-    drive(cluster, relations, SQL.script("branch_rule"), 200)
-    assert connection.execute("SELECT DISTINCT bid FROM history").fetchall() == [(1,)]
-    assert relations.check(connection).consistent
 
 
 def shares_at_home(connection):

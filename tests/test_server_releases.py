@@ -1,21 +1,37 @@
 """What the table of releases says is what the releases installed here say themselves."""
 
+import time
+
+import psycopg
 import pytest
 
 from pgrerun.errors import CannotMeasure
-from pgrerun.lab.instruments import counters, pgbench, plans, processes, server_load, sizes, wal
-from pgrerun.lab.relations import Pgbench
-from pgrerun.lab.server import Cluster, bundled, installed, releases
+from pgrerun.lab.instruments import (
+    counters,
+    pages,
+    pgbench,
+    plans,
+    processes,
+    server_load,
+    sessions,
+    sizes,
+    waits,
+    wal,
+)
+from pgrerun.lab.relations import DebitCredit, Parts, Pgbench, Wisconsin
+from pgrerun.lab.server import Cluster, bundled, fetched, installed, releases
 
-RELEASES = {programs.major: programs for programs in [*installed(), bundled()]}
+HERE = {releases.named(programs.number): programs for programs in [*installed(), bundled()]}
+HERE = {release.release: release.programs for release in fetched.here()} | HERE
+ALL = list(dict.fromkeys([*(release.release for release in fetched.table()), *HERE]))
 
 
-@pytest.fixture(scope="module", params=[15, 18])
+@pytest.fixture(scope="module", params=ALL)
 def server(request):
-    """A server of the oldest and of the newest release that is tested."""
-    if request.param not in RELEASES:
-        pytest.skip(f"PostgreSQL {request.param} isn't installed here")
-    with Cluster(RELEASES[request.param], {"shared_buffers": "16MB"}) as cluster:
+    """A server of each release that is here, fetched, installed or bundled."""
+    if request.param not in HERE:
+        pytest.skip(f"PostgreSQL {request.param} isn't here (`pgrerun releases fetch`)")
+    with Cluster(HERE[request.param], {"shared_buffers": "16MB"}) as cluster:
         yield cluster
 
 
@@ -33,14 +49,107 @@ def test_settings_are_known_from_the_release_on_that_the_table_names(server, con
 
 
 def test_views_and_functions_are_there_from_the_release_on_that_the_table_names(server, connection):
+    for extension in ("pageinspect", "pg_buffercache", "pg_walinspect"):
+        if server.can(f"contrib:{extension}"):
+            server.extension(extension)
     names = [name for name in releases.SINCE if " " not in name]
     query = """
-        SELECT name FROM unnest(%s::text[]) AS name
-        WHERE EXISTS (SELECT 1 FROM pg_proc WHERE proname = name)
-           OR to_regclass(name) IS NOT NULL OR to_regtype(name) IS NOT NULL
-           OR EXISTS (SELECT 1 FROM pg_roles WHERE rolname = name)"""
+        SELECT name FROM unnest(%s::text[]) AS name WHERE name IN (
+            SELECT proname FROM pg_proc UNION SELECT relname FROM pg_class
+            UNION SELECT typname FROM pg_type UNION SELECT rolname FROM pg_roles
+            UNION SELECT attname FROM pg_attribute
+                WHERE attrelid = 'pg_stat_activity'::regclass)"""
     there = {name for (name,) in connection.execute(query, [names])}
     assert there == {name for name in names if releases.has(server.version, name)}
+
+
+def test_options_of_explain_are_known_from_the_release_on_that_the_table_names(server, connection):
+    for option in ("summary", "settings", "wal", "generic_plan", "memory", "serialize"):
+        analyze = option in ("wal", "serialize")
+        if releases.has(server.version, f"EXPLAIN ({option.upper()})"):
+            value = "TEXT" if option == "serialize" else True
+            plans.explain(connection, "SELECT 1", execute=analyze, **{option: value})
+        else:
+            with pytest.raises(CannotMeasure, match="or later"):
+                plans.explain(connection, "SELECT 1", execute=analyze, **{option: True})
+            with pytest.raises(psycopg.Error):
+                connection.execute(f"EXPLAIN ({'ANALYZE, ' * analyze}{option.upper()}) SELECT 1")
+
+
+# A statement for each way of writing that the table names, and what it needs first.
+WRITTEN = {
+    "SELECT without columns": "SELECT FROM pg_class",
+    "FILTER": "SELECT count(*) FILTER (WHERE true)",
+    "WITHIN GROUP": "SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY a) FROM written",
+    "WITH ORDINALITY": "SELECT * FROM generate_series(1, 2) WITH ORDINALITY",
+    "ALTER SYSTEM": "ALTER SYSTEM RESET work_mem",
+    "unnest of several arrays": "SELECT * FROM unnest(ARRAY[1], ARRAY[2])",
+    "ON CONFLICT": "INSERT INTO written VALUES (1) ON CONFLICT DO NOTHING",
+    "TABLESAMPLE": "SELECT * FROM written TABLESAMPLE SYSTEM (1)",
+    "SKIP LOCKED": "SELECT 1 FROM written FOR UPDATE SKIP LOCKED",
+    "CREATE INDEX IF NOT EXISTS": "CREATE INDEX IF NOT EXISTS by_a ON written (a)",
+    "access method brin": "CREATE INDEX ON written USING brin (a)",
+    "current_setting of one that may be missing": "SELECT current_setting('some.thing', true)",
+    "parallel_workers of a table": "ALTER TABLE written SET (parallel_workers = 2)",
+    "CREATE STATISTICS": "CREATE STATISTICS of_written ON a, b FROM written",
+    "PARTITION BY": "CREATE TABLE parted (a int) PARTITION BY RANGE (a)",
+    "GENERATED AS IDENTITY": "CREATE TABLE made (a int GENERATED ALWAYS AS IDENTITY)",
+    "INCLUDE": "CREATE INDEX ON written (a) INCLUDE (b)",
+    "CALL": "CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'; DO 'BEGIN END'; CALL f()",
+    "COMMIT in PL/pgSQL": "DO 'BEGIN COMMIT; END'",
+    "partitions' indexes": "CREATE TABLE parts (a int) PARTITION BY RANGE (a);"
+    " CREATE INDEX ON parts (a)",
+    "AS MATERIALIZED": "WITH x AS MATERIALIZED (SELECT 1) SELECT * FROM x",
+    "deduplicate_items of an index": "CREATE INDEX ON written (a) WITH (deduplicate_items = off)",
+    "statistics on expressions": "CREATE STATISTICS of_sums ON (a + b), (a - b) FROM written",
+    "operator class int4_bloom_ops": "CREATE INDEX ON written USING brin (a int4_bloom_ops)",
+    "subquery without an alias": "SELECT * FROM (SELECT 1)",
+}
+
+
+@pytest.mark.parametrize("name", releases.WRITTEN_SINCE)
+def test_what_is_written_is_read_from_the_release_on_that_the_table_names(server, name):
+    first, _ = releases.WRITTEN_SINCE[name]
+    with server.connect(autocommit=False) as connection:
+        connection.execute("CREATE TABLE written (a int, b int)")
+        if name in ("ALTER SYSTEM", "COMMIT in PL/pgSQL"):  # in no transaction
+            connection.rollback()
+            connection.autocommit = True
+        error = None
+        try:
+            connection.execute(WRITTEN[name])
+        except psycopg.Error as met:
+            error = met
+        connection.autocommit or connection.rollback()
+    lacking = error and releases.lacking(server.version, error)
+    if server.version >= first:
+        assert lacking is None and (error is None or name == "CALL")  # there is no such procedure
+    else:
+        assert lacking is not None and lacking.capability.startswith("PostgreSQL ")
+        assert releases.lacking(first, error) is None  # it isn't blamed on one that has it
+
+
+def test_a_mistake_of_ours_is_no_lack_of_a_release(connection):
+    for mistake in (
+        "SELECT nothing_at_all()",
+        "SELECT FROM WHERE",
+        "SELECT no_column FROM pg_class",
+    ):
+        with pytest.raises(psycopg.Error) as told:
+            connection.execute(mistake)
+        assert releases.lacking(180000, told.value) is None
+    assert releases.lacking(90300, ValueError("function of something")) is None
+
+
+def test_settings_of_the_whole_server_change_and_come_back(server):
+    def shown():
+        with server.connect() as connection:
+            return connection.execute("SHOW work_mem").fetchone()
+
+    before = shown()
+    with server.reloaded(work_mem="7MB"):
+        assert shown() == ("7MB",) != before
+    assert shown() == before
 
 
 def test_a_release_without_it_is_told_with_the_first_that_has_it():
@@ -67,16 +176,117 @@ def test_versions_are_numbered_as_the_server_does(numbers, number, name):
 
 
 def test_programs_have_the_number_of_their_server(server):
-    assert RELEASES[server.version // 10000].number == server.version
+    assert HERE[releases.named(server.version)].number == server.version
 
 
 def test_wal_and_sizes(connection):
+    # row by row: since 16 a table that is filled by CREATE TABLE AS may get pages beforehand
+    connection.execute("CREATE TABLE sized (n int, t text)")
     rows = "SELECT g, repeat('x', 500) FROM generate_series(1, 150) g"
-    connection.execute(f"CREATE TABLE sized AS {rows}")
+    connection.execute(f"INSERT INTO sized {rows}")
     with wal.written(connection) as found:
         connection.execute("DELETE FROM sized")
     assert found.bytes > 150 * 50 and sizes.pages(connection, "sized") == 10
+    assert sizes.in_schema(connection, "public")["relation"].tolist() == ["sized"]
     connection.execute("DROP TABLE sized")
+
+
+def or_set_aside(version, what, act):
+    """What `act` returns where the release has it; None where it is set aside for that."""
+    if releases.has(version, what):
+        return act()
+    with pytest.raises(CannotMeasure, match=f"{releases.named(releases.SINCE[what])} or later"):
+        act()
+    return None
+
+
+def test_what_the_wal_says(server, connection):
+    if server.can("contrib:pg_walinspect"):
+        server.extension("pg_walinspect")
+    with wal.written(connection) as found:
+        connection.execute("CREATE TABLE logged AS SELECT 1")
+    for what, look in (
+        ("pg_get_wal_records_info", wal.records),
+        ("pg_get_wal_block_info", wal.blocks),
+    ):
+        seen = or_set_aside(
+            server.version, what, lambda look=look: look(connection, found.start, found.end)
+        )
+        assert seen is None or seen["records"].sum() > 0
+    connection.execute("DROP TABLE logged")
+
+
+def test_pages_of_the_pool_and_what_is_on_them(server, connection):
+    for extension in ("pg_buffercache", "pageinspect", "pg_freespacemap"):
+        server.extension(extension)
+    connection.execute("CREATE TABLE seen (id int PRIMARY KEY, v int)")
+    connection.execute("INSERT INTO seen SELECT g, 0 FROM generate_series(1, 1000) g")
+    connection.execute("UPDATE seen SET v = 1 WHERE id = 1000")
+    found = pages.resident(connection)
+    ours = found[found["relation"].isin(["seen", "seen_pkey"])].groupby("kind").size()
+    assert ours["heap"] == sizes.pages(connection, "seen") and ours["btree leaf"] > 0
+    assert {"catalog heap", "catalog btree leaf"} <= set(found["kind"])
+    page = pages.heap_page(connection, "seen", sizes.pages(connection, "seen") - 1)
+    flags = [name for names in page["flags"] for name in names]
+    assert flags.count("HEAP_HOT_UPDATED") == flags.count("HEAP_ONLY_TUPLE") == 1
+    if releases.has(server.version, "heap_tuple_infomask_flags"):
+        query = """SELECT raw_flags FROM heap_page_items(get_raw_page('seen', 0)),
+                   LATERAL heap_tuple_infomask_flags(t_infomask, t_infomask2) ORDER BY lp"""
+        theirs = [sorted(names) for (names,) in connection.execute(query)]
+        first = pages.heap_page(connection, "seen", 0)["flags"]
+        assert [sorted(names) for names in first] == theirs
+    assert pages.tree_levels(connection, "seen_pkey")["level"].tolist() == [1, 0]
+    assert len(pages.free_space(connection, "seen")) == sizes.pages(connection, "seen")
+    work = ["SELECT * FROM seen WHERE id = 1"]
+    or_set_aside(server.version, "pg_buffercache_evict", lambda: pages.evict_all(connection))
+    touched = or_set_aside(
+        server.version, "pg_buffercache_evict", lambda: pages.touched(server, work)
+    )
+    assert touched is None or {"heap", "btree root", "btree leaf"} <= set(touched["kind"])
+    connection.execute("DROP TABLE seen")
+
+
+def test_sessions_that_idle_and_wait(server, connection):
+    connection.execute("CREATE TABLE locked AS SELECT 1 AS v")
+    with sessions.idle(server, 3):
+        query = f"SELECT count(*) FROM pg_stat_activity WHERE {releases.clients(server.version)}"
+        assert connection.execute(query).fetchone()[0] >= 4
+    with server.connect(autocommit=False) as holder:
+        holder.execute("LOCK TABLE locked")
+        with sessions.waiting(server, "SELECT * FROM locked"):
+            waiting = releases.waits_for(server.version, "Lock")
+            query = f"SELECT count(*) FROM pg_stat_activity WHERE {waiting}"
+            assert connection.execute(query).fetchone() == (1,)
+            holder.rollback()
+
+    def watch():
+        with waits.sampled(server) as seen, sessions.endless(server, "SELECT pg_sleep(600)"):
+            time.sleep(0.5)
+        return seen
+
+    found = or_set_aside(server.version, "wait_event", watch)
+    assert found is None or found.samples
+    assert len(sessions.at_once(server, ["SELECT 1", "SELECT 2"])) == 2
+    connection.execute("DROP TABLE locked")
+
+
+def test_relations_are_loaded_and_answer_alike(server, connection):
+    relation = Wisconsin("tuples", 1000)
+    relation.load(connection, indexes=True)
+    query = "SELECT * FROM tuples WHERE unique1 = 7"
+    plan = plans.explain(connection, query, execute=True)
+    assert plan.scan_of("tuples").rows_actual == 1 and plan.execution_ms is not None
+    assert connection.execute(relation.checksum_sql).fetchone()[0] == 1000
+    bank = DebitCredit.tpcb()
+    bank.load(server)
+    assert bank.facts(server)["levels"].dropna().tolist() and bank.check(server).consistent
+    Parts(100).load(connection, "parts")
+    plan = plans.explain(connection, "SELECT 1")
+    assert [one.fingerprint for one in plans.explain_many(connection, ["SELECT 1"])] == [
+        plan.fingerprint
+    ]
+    for name in sizes.in_schema(connection, "public").query("kind == 'table'")["relation"]:
+        connection.execute(f'DROP TABLE "{name}"')
 
 
 def test_counts_are_complete_when_the_block_ends(server):

@@ -12,7 +12,8 @@ from pgrerun.lab.quel import read, tree
 from pgrerun.lab.relations import Wisconsin
 from pgrerun.lab.relations.duck import Duck
 from pgrerun.page import narrate
-from pgrerun.record import claims, printed
+from pgrerun.record import claims, printed, statistics, verdicts
+from pgrerun.record.verdicts import Verdict
 
 SMALL = 1000
 
@@ -260,8 +261,8 @@ def test_what_was_not_raced_sets_its_claims_aside(chapter):
     chapter.set_aside(reason, ["lai-028"])
     chapter.judge("lai-028", evidence.joins_without_an_index)
     [judgement] = chapter.evidence.judgements
-    assert judgement.verdict is claims.Verdict.NOT_TESTABLE
-    for told in (sentences.noise, sentences.compiled, charts.joins, evidence.exponents):
+    assert judgement.verdict is Verdict.NOT_TESTABLE
+    for told in (sentences.noise, charts.joins, evidence.summaries):
         assert chapter.show(told) is None
 
 
@@ -273,16 +274,6 @@ def test_short_queries_are_repeated_and_the_median_counts(chapter, before, runs,
     [[observed]] = evidence.times(chapter, "one", ["q1"]).to_numpy()
     assert observed == pytest.approx(seconds)
     assert one.runs - before == runs == one.tidied
-
-
-def test_single_tuples_are_averaged_and_compared_in_pairs(chapter):
-    one, keys = Told(contenders.POSTGRESQL), experiments.SINGLE_KEYS
-    among = [queries.BY_KEY[key] for key in keys]
-    experiments.race(chapter, experiments.SINGLE, SMALL, [one], among, pairs=6)
-    frame = evidence.times(chapter, contenders.POSTGRESQL, keys, experiments.SINGLE)
-    expected = ((frame["q29"] + frame["q30"]) / 2 / frame["q7"]).median()
-    found = evidence.of_single_tuples(chapter, ["q29", "q30"], ["q7"])
-    assert found.estimate == pytest.approx(expected)
 
 
 @pytest.fixture(scope="module")
@@ -298,7 +289,7 @@ def measured(tmp_path_factory):
         (experiments.answers, ["query", "tuples", "checksum"], len(queries.QUERIES)),
         (experiments.chosen_plans, ["query", "as_it_chooses", "nested_loops_only"], 32),
         (experiments.pairs_compared, ["query", "rejected", "joined"], 4),
-        (experiments.pages_touched, ["query", "scan", "pages", "tuples"], 9),
+        (experiments.pages_touched, ["query", "scan", "pages", "tuples"], 13),
         (experiments.changes, ["query", "found_by", "pages", "wal_records"], 8),
         (experiments.bytes_per_tuple, ["part", "bytes"], 4),
     ],
@@ -310,15 +301,76 @@ def test_what_is_counted_comes_as_promised(measured, count, columns, rows):
         assert count(measured).equals(frame)
 
 
-def test_both_ways_to_store_and_both_scans_are_timed_in_pairs(measured):
-    measured.attempt(experiments.two_ways_to_store)
+def test_scans_with_and_without_versions_are_timed_in_pairs(measured):
     measured.attempt(experiments.versions)
-    assert sentences.ways_to_store(measured) and evidence.checking_versions(measured).estimate > 0
+    assert evidence.checking_versions(measured).estimate > 0
     with measured.server.connect() as connection:
         left = connection.execute(
-            "SELECT relname FROM pg_class WHERE relname IN ('kept', 'tmp', 'seen', 'checked')"
+            "SELECT relname FROM pg_class WHERE relname IN ('tmp', 'seen', 'checked')"
         ).fetchall()
     assert left == []
+
+
+# ---- evidence
+
+
+def judged(id, facts):
+    return verdicts.judge(claims.ledger()[id], facts).verdict
+
+
+@pytest.mark.parametrize(
+    ("with_index", "word"),
+    [(1.0, Verdict.HOLDS), (2.0, Verdict.WEAKER), ((1.1, 1.4), Verdict.INCONCLUSIVE)],
+)
+def test_only_joins_without_an_index_may_be_won(chapter, monkeypatch, with_index, word):
+    def over(chapter, one, other, keys):
+        if keys[0] in evidence.WITHOUT_INDEX:
+            return statistics.exact(50.0)
+        if isinstance(with_index, tuple):
+            return statistics.Interval(1.25, *with_index, n=7)
+        return statistics.exact(with_index)
+
+    monkeypatch.setattr(evidence, "over", over)
+    chosen = pd.DataFrame(
+        [(queries.label(key), "Hash Join", "Nested Loop") for key in evidence.JOINS],
+        columns=["query", "as_it_chooses", "nested_loops_only"],
+    )
+    assert judged("lai-029", evidence.only_circumstance(chapter, chosen)) is word
+
+
+@pytest.mark.parametrize(
+    ("pages", "word"),
+    [
+        ((300, 3, 300, 300), Verdict.GONE),
+        ((300, 300, 300, 400), Verdict.HOLDS),
+        ((300, 3, 300, 200), Verdict.REVERSED),
+    ],
+)
+def test_what_an_index_does_for_min_is_read_off_pages(pages, word):
+    labels = [queries.label(f"q{number}") for number in (20, 23, 21, 24)]
+    facts = evidence.min_by_index(pd.DataFrame({"query": labels, "pages": pages}))
+    assert judged("lai-040", facts) is word
+
+
+@pytest.mark.parametrize(
+    ("insert", "word"), [(47, Verdict.REVERSED), (3, Verdict.GONE), (2, Verdict.STRONGER)]
+)
+def test_an_insert_is_judged_by_what_it_touches_and_logs(insert, word):
+    labels = [queries.label("q26"), queries.label("q29")]
+    frame = pd.DataFrame({"query": labels, "pages": [3, insert], "wal_records": [3, insert]})
+    assert judged("lai-038", evidence.of_changes(frame, "q26", "q29")) is word
+
+
+@pytest.mark.parametrize(
+    ("plain", "chosen", "word"),
+    [(1.9, 1.0, Verdict.HOLDS), (1.9, 0.8, Verdict.WEAKER), (0.5, 0.5, Verdict.GONE)],
+)
+def test_a_tenth_by_index_counts_both_scans(chapter, monkeypatch, plain, chosen, word):
+    monkeypatch.setattr(type(chapter), "ratio", lambda *given: statistics.exact(plain))
+    monkeypatch.setattr(evidence, "within", lambda *given: statistics.exact(chosen))
+    labels = [f"{queries.label('q6')}, {scan}" for scan in experiments.SCANS]
+    touched = pd.DataFrame({"query": labels, "pages": [304, 1005, 294]})
+    assert judged("lai-032", evidence.tenth_by_index(chapter, touched)) is word
 
 
 # ---- what is said
@@ -361,13 +413,11 @@ class Elsewhere:
         return self._seen and capability == "processes"
 
 
-def test_a_server_that_may_be_elsewhere_is_not_credited_with_this_processor(chapter):
+def test_a_server_that_may_be_elsewhere_is_said_to(chapter):
     for here in (chapter, Elsewhere("theirs", seen=True)):
-        assert sentences.elsewhere(here) is None and experiments.processor_factor(here) > 0
+        assert sentences.elsewhere(here) is None
     unknown = Elsewhere("theirs", seen=False)
     assert "theirs may run on another" in sentences.elsewhere(unknown)
-    with pytest.raises(CannotMeasure, match="theirs may run on another machine"):
-        experiments.processor_factor(unknown)
 
 
 def test_sizes_begin_with_the_reports(tmp_path):
@@ -385,7 +435,7 @@ def test_the_print_disagrees_with_its_prose_where_we_say():
 
 @pytest.fixture(scope="module")
 def ingres():
-    with contenders.Miniature(contenders.COMPILED, THREADED) as one:
+    with contenders.Miniature("", THREADED) as one:
         one.load(SMALL)
         yield one
 
@@ -427,15 +477,6 @@ def test_a_miniature_leaves_no_files(base):
     with contenders.Miniature("", INLINE) as one:
         one.load(100)
     assert list(base.iterdir()) == before
-
-
-def test_the_miniature_sits_where_relations_are_small(chapter):
-    def names(n):
-        return [contender.name for contender in contenders.contenders(chapter, n)]
-
-    small = chapter.parameters.miniature
-    assert contenders.INTERPRETED in names(small)
-    assert contenders.INTERPRETED not in names(queries.SPECIFIED)
 
 
 def test_pages_are_held_against_the_print():

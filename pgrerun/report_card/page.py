@@ -42,11 +42,10 @@ _PROSE = MarkdownIt("commonmark", {"html": False}).disable("image")
 
 def described(guest: Borrowed) -> dict[str, str]:
     """Which server this is, and those of its settings that bear on the card."""
+    # null for one that the release doesn't know
+    shown = "SELECT max(current_setting(name)) FROM pg_settings WHERE name = %s"
     with guest.connect() as connection:
-        values = {
-            name: connection.execute("SELECT current_setting(%s, true)", [name]).fetchone()[0]
-            for name in SETTINGS
-        }
+        values = {name: connection.execute(shown, [name]).fetchone()[0] for name in SETTINGS}
     return {"server": guest.address} | {
         name: value for name, value in values.items() if value is not None
     }

@@ -597,14 +597,11 @@ def _server(parameters: ChapterParameters) -> str:
     """The PostgreSQL version a run would use. A borrowed server is not asked: its address stands
     for it.
     """
-    from pgrerun.lab import server
+    from pgrerun.lab.server import fetched
 
     if parameters.server:
         return parameters.server
-    programs = (
-        server.from_folder(Path(parameters.programs)) if parameters.programs else server.bundled()
-    )
-    return programs.version
+    return fetched.chosen(parameters.programs).version
 
 
 def _presentable(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:

@@ -8,7 +8,6 @@ network at the first build, pages say that they were built without laboratories,
 why; nothing else changes.
 """
 
-import base64
 import hashlib
 import html
 import json
@@ -21,9 +20,12 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from sphinx.util import logging
 
+from pgrerun.errors import FetchError
+from pgrerun.lab.server import packages
+
 PACKAGE = "@electric-sql/pglite"
 VERSION = "0.5.16"  # PostgreSQL 18.6
-SHA512 = "Nj8KcIsJL748W408U2N8q4+9IlONdpRIU8MJypIAAINMJ5nqKyqpX7Mgg/5XKkXiAib3AoZGR6hnJFlrlLBrcg=="
+SHA256 = "04e3a275aa4f7663d94ec06fcf1288379c23845a3cd09decf474b424b1ee5c7c"
 HERE = Path(__file__).parent
 WANTED = (
     "*.js",
@@ -34,7 +36,7 @@ WANTED = (
     "pageinspect.tar.gz",
 )
 NAMES = ("hot", "optimizer")
-PATIENCE = 180  # seconds for npm, and for the recording
+PATIENCE = 180  # seconds for the recording
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +61,7 @@ def vendor(app) -> None:
     cache = Path(app.outdir).parent / ".pglite"
     scripts = sorted(HERE.glob("*.mjs"))
     digest = hashlib.sha256(
-        b"".join([SHA512.encode(), *(script.read_bytes() for script in scripts)])
+        b"".join([SHA256.encode(), *(script.read_bytes() for script in scripts)])
     ).hexdigest()[:16]
     kept = cache / digest
     try:
@@ -84,18 +86,12 @@ def _fetch(cache: Path, kept: Path) -> None:
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache) as folder:
         here = Path(folder)
-        _run(
-            ["npm", "pack", "--silent", "--fetch-retries=1", f"{PACKAGE}@{VERSION}"],
-            here,
-            "PGlite can't be fetched with npm",
-        )
-        [archive] = here.glob("*.tgz")
-        if base64.b64encode(hashlib.sha512(archive.read_bytes()).digest()).decode() != SHA512:
-            raise Missing(
-                f"what npm fetched as {PACKAGE} {VERSION} isn't the archive that this book was"
-                " written with."
-            )
-        shutil.unpack_archive(archive, here)  # it is the one that was looked into
+        try:
+            archive = packages.bring("npm", PACKAGE, VERSION, here / "client")
+            packages.require_digest(archive, SHA256)
+            packages.unpack(archive, here / "package", below="package")
+        except FetchError as error:
+            raise Missing(f"PGlite can't be fetched with npm: {error}") from None
         static = here / "built" / "static" / "pglite"
         source = here / "package" / "dist"
         for pattern in WANTED:

@@ -2,7 +2,7 @@
 
 `sql/` has what is run. `accounts.py` has the relations and servers that most experiments share;
 `experiments/` has a module for each thing that is measured: the visibility map, covering indexes,
-lookups, ranges, the break-even of index scans, planner and autovacuum, joins, arrays, index
+lookups, ranges, planner and autovacuum, joins, arrays, index
 types, sorting and the plan cache. `evidence.py` makes of their results what claims are judged by,
 `charts.py` draws, `sentences.py` says what only this chapter says.
 """

@@ -56,7 +56,7 @@ def ready(server: Server, tuples: int, *names: str) -> None:
     load(server, tuples, *missing(server, tuples, *names))
 
 
-def build(connection: psycopg.Connection, relation: str, name: str, **values: object) -> None:
+def build(connection: psycopg.Connection, relation: str, name: str, /, **values: object) -> None:
     """Make a relation by the statements called `name`: the first creates it, the others fill it."""
     create, *filling = SQL.each(name, **values)
     with connection.transaction():
@@ -95,7 +95,7 @@ def place(chapter: Chapter, name: str) -> Server:
             return chapter.server
         return chapter.cluster(shared_buffers=f"{ample}kB")
     try:
-        return chapter.cluster(shared_buffers=small, debug_io_direct="data")
+        return chapter.cluster(shared_buffers=small, debug_io_direct="data", track_io_timing="on")
     except ServerError:  # whose words would publish temporary paths
         raise CannotMeasure(
             "direct I/O",
@@ -145,12 +145,18 @@ def measured(connection: psycopg.Connection, statement: str, block: Block) -> di
     return {"seconds": timed(connection, statement)}
 
 
-def allow_only(connection: psycopg.Connection, *scans: str) -> None:
-    """Leave the planner only these scans: "seqscan", "indexscan", "indexonlyscan", "bitmapscan".
+def allowed(*scans: str) -> dict[str, str | int]:
+    """Settings that leave the planner only these scans: "seqscan", "indexscan", "indexonlyscan",
+    "bitmapscan".
 
     A plain index scan is possible only while index-only scans are off; "indexonlyscan" needs
     "indexscan" on as well. Nothing is done in parallel.
     """
     wanted = {*scans, *({"indexscan"} if "indexonlyscan" in scans else ())}
     settings = {f"enable_{scan}": "on" if scan in wanted else "off" for scan in _SCANS}
-    set_session(connection, settings | {"max_parallel_workers_per_gather": 0})
+    return settings | {"max_parallel_workers_per_gather": 0}
+
+
+def allow_only(connection: psycopg.Connection, *scans: str) -> None:
+    """Leave the planner only these scans (see `allowed`)."""
+    set_session(connection, allowed(*scans))

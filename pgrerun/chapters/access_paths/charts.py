@@ -9,7 +9,6 @@ import pandas as pd
 from pgrerun.chapter import Chapter, wide
 from pgrerun.chapters.access_paths import evidence
 from pgrerun.chapters.access_paths.accounts import DIRECT, PLACES
-from pgrerun.chapters.access_paths.experiments import breakeven as break_even
 from pgrerun.chapters.access_paths.experiments import joins, plan_cache, planner
 from pgrerun.chapters.access_paths.experiments.lookups import COVERING, KEY, RELATIONS, variant
 from pgrerun.chapters.access_paths.experiments.ranges import (
@@ -240,40 +239,6 @@ def costs(found: pd.DataFrame) -> charts.Figure:
         ),
         charts.Axis("pages that pg_class claims to be all-visible", "%"),
         charts.Axis("estimated cost", zero=True),
-    )
-
-
-def breakeven(chapter: Chapter) -> charts.Figure:
-    """Time of an index scan over the share of rows, beside a sequential scan."""
-    parts = []
-    largest = max(map(max, break_even.SHARES.values()))
-    for where, shares in break_even.SHARES.items():
-        experiment = f"breakeven {where}"
-        index = {
-            100 * share: chapter.median(
-                experiment, "seconds", f"{break_even.INDEX}, {share:g}"
-            ).times(1000)
-            for share in shares
-        }
-        parts.append(_points(index, series=break_even.INDEX, panel=where))
-        whole = chapter.median(experiment, "seconds", break_even.SEQUENTIAL).times(1000)
-        level = {100 * shares[0]: whole, 100 * largest: whole}
-        parts.append(_points(level, series=break_even.SEQUENTIAL, panel=where))
-    frame = pd.concat(parts, ignore_index=True)
-    return charts.lines(
-        frame,
-        charts.Words(
-            question="How many rows may a query want before an index scan is the slower way?",
-            caption=(
-                "Rows that neighbour each other in the index and lie in random order in the table."
-                " A sequential scan reads the whole table, however few rows it wants; it was"
-                " measured at one share. Both axes are logarithmic."
-            ),
-            name="access-paths-breakeven",
-        ),
-        charts.Axis("rows wanted", "%", log=True),
-        charts.Axis("time", "ms", log=True),
-        own_scales=True,
     )
 
 

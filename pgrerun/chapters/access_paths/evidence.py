@@ -1,24 +1,24 @@
 """What claims are judged by: facts and intervals made of the experiments' results."""
 
-import numpy as np
 import pandas as pd
 
 from pgrerun.chapter import Chapter, wide
 from pgrerun.chapters.access_paths.accounts import AMPLE, DIRECT
 from pgrerun.chapters.access_paths.experiments import (
     arrays,
-    breakeven,
     covering,
     joins,
     planner,
     ranges,
     sorting,
     trees,
+    visibility,
 )
 from pgrerun.chapters.access_paths.experiments.lookups import COVERING, KEY, variant
 from pgrerun.chapters.access_paths.experiments.visibility import MapSize
 from pgrerun.lab.instruments import PAGE
 from pgrerun.record import printed, statistics
+from pgrerun.record.verdicts import Part, greater, less, some, supporting
 
 # ---- the visibility map
 
@@ -44,7 +44,7 @@ def size_table(size: MapSize) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["what", "in print", "here"])
 
 
-def map_bits(steps: pd.DataFrame) -> dict[str, bool]:
+def map_bits(steps: pd.DataFrame) -> dict[str, bool | Part]:
     """Whether each step leaves the bits that the talk's rule says."""
     lacking = steps["expected"].map({"all": 0, "one less": 1, "two less": 2})
     expected = (steps["pages"] - lacking).fillna(0)
@@ -60,7 +60,7 @@ def map_bits(steps: pd.DataFrame) -> dict[str, bool]:
         "no bit is set while somebody may still need an older version": (
             at["one row updated, vacuumed beside an old snapshot"]
         ),
-        "reading and locking leave the bits alone": at["one row locked"] and at["read"],
+        "reading and locking leave the bits alone": supporting(at["one row locked"] and at["read"]),
     }
 
 
@@ -69,15 +69,10 @@ def wrong_after_crash(crashes: pd.DataFrame) -> bool:
     return crashes[["wrong_visible", "wrong_frozen", "differing"]].to_numpy().any()
 
 
-def upgrade(upgraded: pd.DataFrame) -> dict[str, bool]:
-    """Whether an upgrade leaves the map behind, so that everything has to be vacuumed again."""
-    found = upgraded.set_index("what")["found"]
-    return {
-        "pg_upgrade discards the map": found["marked after"] == 0,
-        "the planner forgets which share of the pages is all-visible": (
-            found["relallvisible after"] == 0
-        ),
-    }
+def skipped(vacuums: pd.DataFrame) -> float:
+    """Pages scanned without the map over those scanned with it, which are one at least."""
+    scanned = vacuums.set_index("vacuum")["scanned"]
+    return scanned[visibility.WITHOUT] / max(1, scanned[visibility.SKIPPING])
 
 
 # ---- what they are made of
@@ -103,14 +98,14 @@ def padding(sizes: pd.DataFrame) -> dict[str, bool]:
     }
 
 
-def widths(found: pd.DataFrame) -> dict[str, bool]:
-    """Whether every column more enlarges the index, and whether it can outgrow its table."""
+def widths(found: pd.DataFrame) -> dict[str, bool | Part]:
+    """Whether wider keys enlarge an index, and whether it can outgrow its table."""
     grows = found.sort_values("columns").groupby("way")["index"].diff().dropna() > 0
     larger = (found["index"] > found["table"]).groupby(found["way"]).any()
     return {
-        "every column more makes the index larger": grows.all(),
-        "an index built at once can be larger than its table": larger[covering.BUILT],
-        "an index grown by inserts can be larger than its table": larger[covering.GROWN],
+        "every 8 bytes more of key make the index larger": grows.all(),
+        "an index can be larger than its table": larger.any(),
+        "one that was built at once can": supporting(larger[covering.BUILT]),
     }
 
 
@@ -153,17 +148,60 @@ def explained(reads: pd.DataFrame) -> dict[str, bool]:
 # ---- what they gain
 
 
-def short_over_ample(chapter: Chapter, lookups: pd.DataFrame) -> statistics.Interval:
-    """The covering index's gain where the table doesn't fit into memory, over that where it does.
+def saved(lookups: pd.DataFrame) -> dict[str, bool | None]:
+    """Where the covering index spares a lookup reads: pages, in every block.
 
     `lookups` are the experiment's observations.
     """
-    throughput = wide(lookups, "throughput")
+    reads = wide(lookups, "heap_reads") + wide(lookups, "index_reads")
     short, ample = (
-        throughput[variant(where, COVERING)] / throughput[variant(where, KEY)]
+        statistics.median(reads[variant(where, KEY)] - reads[variant(where, COVERING)])
         for where in (DIRECT, AMPLE)
     )
-    return statistics.ratio(short, ample, seed=chapter.parameters.seed)
+    return {
+        "it spares a lookup reads where the table doesn't fit into memory": greater(short, 0.1),
+        "where it does there are none to spare": ample.high < 0.1,
+    }
+
+
+def spread(chapter: Chapter) -> dict[str, bool | None]:
+    """Whether gains go from none, and from losses, to the largest that the talk has heard of."""
+    seconds = {
+        f"ranges {name}": (f"{ranges.PLAIN}, {name}", f"{ranges.ONLY}, {name}")
+        for name in ranges.RANGES
+    }
+    gains = [chapter.ratio(name, "seconds", *scans) for name, scans in seconds.items()]
+    gains += [only_over_plain(chapter, percent).inverse() for percent in ranges.FRACTIONS]
+    most = printed.cell("access_paths_said", "most", "value")
+    return {
+        "somewhere an index-only scan gains less than a tenth": some(
+            less(gain, 1.1) for gain in gains
+        ),
+        "somewhere it loses": some(less(gain) for gain in gains),
+        f"somewhere it gains {most:g} times, to a tenth, or more": some(
+            greater(gain, most / 1.1) for gain in gains
+        ),
+    }
+
+
+def order(chapter: Chapter) -> dict[str, bool | None]:
+    """What the advice warns of: rows that neighbour in the index and lie anywhere in the table."""
+    times = [
+        chapter.table(f"ranges {name}", "seconds")[f"{ranges.PLAIN}, {name}"]
+        for name in (ranges.ANYWHERE, ranges.TOGETHER)
+    ]
+    slower = statistics.ratio_of_medians(*times, chapter.parameters.seed)
+    return {"an index scan is slower where its rows lie anywhere in the table": greater(slower)}
+
+
+def reading(lookups: pd.DataFrame) -> statistics.Interval:
+    """Share of their time that lookups by the primary key wait for reads, short of memory."""
+    return statistics.median(wide(lookups, "waiting")[variant(DIRECT, KEY)])
+
+
+def more_instructions(executed: pd.Series) -> float:
+    """Instructions of an index-only scan without all-visible pages over those of a plain one."""
+    return executed[ranges.ONLY] / executed[ranges.PLAIN]
 
 
 def only_over_plain(chapter: Chapter, percent: int = 0) -> statistics.Interval:
@@ -172,47 +210,17 @@ def only_over_plain(chapter: Chapter, percent: int = 0) -> statistics.Interval:
     return chapter.ratio(f"fractions_{percent}", "seconds", only, plain)
 
 
-def updates(found: pd.DataFrame) -> dict[str, bool]:
+def updates(found: pd.DataFrame) -> dict[str, bool | Part]:
     """Whether updates make an index-only scan visit the table again for nearly every row."""
     fetched = found["fetched"]
     return {
-        "on a vacuumed table no row has to be looked up in the table": fetched.iloc[0] == 0,
-        "a few updates per page later more than nine rows in ten have to be": (
-            fetched.iloc[-1] > 0.9
-        ),
-        "they are as many as there are rows on pages hit at random": (
+        f"{found['updates'].iloc[-1]:g} updates per page after a vacuum nine rows in ten have to be"
+        " looked up in the table": fetched.iloc[-1] > 0.9,
+        "right after it none has to be": supporting(fetched.iloc[0] == 0),
+        "they are as many as there are rows on pages hit at random": supporting(
             ((fetched - found["computed"]).abs() < 0.05).all()
         ),
     }
-
-
-# ---- the break-even of index scans
-
-
-def measured_breakeven(chapter: Chapter, where: str) -> statistics.Interval:
-    """The share of rows from which on the index scan is slower.
-
-    Interpolated in each block between the shares measured, on a logarithmic scale.
-    """
-    table = chapter.table(f"breakeven {where}", "seconds")
-    shares = breakeven.SHARES[where]
-    ratios = np.array(
-        [table[f"{breakeven.INDEX}, {share:g}"] / table[breakeven.SEQUENTIAL] for share in shares]
-    )
-    return statistics.median([crossing(np.log(shares), np.log(block)) for block in ratios.T])
-
-
-def crossing(x: np.ndarray, y: np.ndarray) -> float:
-    """exp of where y passes 0, extended linearly beyond the ends."""
-    after = next((i for i in range(1, len(x)) if y[i] >= 0), len(x) - 1)
-    slope = (y[after] - y[after - 1]) / (x[after] - x[after - 1])
-    return float(np.exp(x[after] - y[after] / slope))
-
-
-def over_planned(chapter: Chapter, known: breakeven.BreakEven) -> dict[str, statistics.Interval]:
-    """The break-even measured over the planner's, by place."""
-    factor = 1 / known.planned
-    return {where: measured_breakeven(chapter, where).times(factor) for where in breakeven.SHARES}
 
 
 # ---- planner and autovacuum
@@ -260,57 +268,47 @@ def autovacuum(found: pd.DataFrame) -> dict[str, bool]:
 # ---- joins
 
 
-def join_order(chapter: Chapter, shapes: pd.DataFrame) -> dict[str, bool]:
-    """Whether joining the large tables first means to read them whole."""
-    read = shapes.set_index("variant")["rows_read"]
-    few = 2 * printed.cell("access_paths_join", "rows", "value")
-    return {
-        "with the large tables joined first the planner finds no way around reading them": (
-            read[joins.FENCE] >= chapter.parameters.accounts
-        ),
-        "free to choose, it reads no more of them than is asked for": read[joins.PARAMETERIZED]
-        <= few,
-    }
-
-
-def join_plans(chapter: Chapter, shapes: pd.DataFrame) -> dict[str, bool]:
+def join_plans(shapes: pd.DataFrame) -> dict[str, bool | Part]:
     """Whether the two plans are those that the talk shows."""
-    whole = 2 * chapter.parameters.accounts
-    at = shapes.set_index("variant")
+    at, keys = shapes.set_index("variant"), printed.cell("access_paths_join", "rows", "value")
     read, kinds = at["rows_read"], at["joins"].map(set)
     return {
-        "9.2's plan is a nested loop of index probes": (
+        "left alone, the planner takes a nested loop of index probes": (
             kinds[joins.PARAMETERIZED] == {"Nested Loop"}
             and "Seq Scan" not in at.at[joins.PARAMETERIZED, "plan"]
         ),
-        "9.1's plan merge-joins two whole indexes": (
-            kinds[joins.BEFORE] == {"Merge Join"} and read[joins.BEFORE] >= whole
+        "it reads no rows of the large tables but those asked for": (
+            read[joins.PARAMETERIZED] <= 2 * keys
         ),
-        "it does so wherever the keys lie": read[joins.EARLY] >= whole,
-        "joined first, the large tables are merge-joined today as well": (
-            kinds[joins.FENCE] == {"Merge Join"}
+        "9.1's plan, forced, merge-joins what it reads": supporting(
+            kinds[joins.BEFORE] == {"Merge Join"}
         ),
     }
 
 
-def join_forms(found: pd.DataFrame) -> dict[str, bool]:
-    """Whether only the talk's kind of query has a plan that hands a key through a join."""
+def join_forms(found: pd.DataFrame) -> dict[str, bool | Part]:
+    """Whether few kinds of queries, the talk's among them, hand a key through a join."""
     through = found.set_index("form")["through"]
     return {
         "a left join over an inner join hands its key through a join": through[joins.TALKS],
         "inner joins alone don't": not through[joins.INNER],
         "left joins in a row don't": not through[joins.IN_A_ROW],
-        "no other form does": not through[list(joins.OTHERS)].any(),
+        "NOT EXISTS and LATERAL don't": supporting(not through[list(joins.OTHERS)].any()),
     }
 
 
-def speedup(chapter: Chapter, variant: str = joins.PARAMETERIZED) -> statistics.Interval:
+def speedups(chapter: Chapter) -> dict[str, statistics.Interval]:
     """Time of 9.1's plan over that of 9.2's, short of memory, per million rows of the large table.
 
     One time grows with the table, the other doesn't.
     """
-    ratio = chapter.ratio(joins.SHORT, "seconds", joins.BEFORE, variant)
-    return ratio.times(1e6 / chapter.parameters.accounts)
+    variants = {"first execution": joins.FIRST, "later executions": joins.PARAMETERIZED}
+    return {
+        name: chapter.ratio(joins.SHORT, "seconds", joins.BEFORE, variant).times(
+            1e6 / chapter.parameters.accounts
+        )
+        for name, variant in variants.items()
+    }
 
 
 def growth(chapter: Chapter, variant: str) -> statistics.Interval:
@@ -362,40 +360,20 @@ def selectivity_gain(estimates: pd.DataFrame) -> statistics.Interval:
     return statistics.ratio(by[arrays.WITHOUT], by[arrays.WITH])
 
 
-def assignments(observations: pd.DataFrame) -> dict[str, bool]:
-    """Whether an assignment's cost depends on the array's length.
-
-    By the exponent of the time to fill an array over its length: 1 if an assignment costs the same
-    in a long array, 2 if it costs in proportion.
-    """
-    seconds, exponents = wide(observations, "seconds"), {}
-    for way, lengths in arrays.LENGTHS.items():
-        names = {length: f"{way}, {length}" for length in lengths}
-        pairs = [(length, time) for length, name in names.items() for time in seconds[name]]
-        exponents[way] = statistics.exponent(*zip(*pairs, strict=True))
-    place, copied = exponents[arrays.IN_PLACE], exponents[arrays.COPIED]
-    return {
-        "the time to fill an array grows no faster than its length": place.low <= 1.05,
-        "it would if the array were copied at every assignment": copied.low > place.high,
-    }
-
-
 # ---- GiST, SP-GiST, B-trees
 
 
-def gist(chapter: Chapter) -> dict[str, statistics.Interval]:
-    """The index that CREATE INDEX makes today, over one made row by row."""
+def prefixes(chapter: Chapter, executed: pd.Series) -> dict[str, bool | None | Part]:
+    """Whether SP-GiST gains anything over a B-tree in searches by prefix."""
+    faster = less(chapter.ratio("texts", "search", trees.SPACE, trees.BTREE), margin=0.05)
+    fewer = chapter.ratio("texts", "accesses", trees.SPACE, trees.BTREE).low < 1
     return {
-        words: chapter.ratio("points", metric, trees.SORTED, trees.ONE_BY_ONE)
-        for metric, words in (("build", "time to build"), ("accesses", "pages visited by a search"))
+        "searches by SP-GiST take as many instructions as by a B-tree, or more": (
+            executed[trees.SPACE] >= executed[trees.BTREE]
+        ),
+        "they are no faster": supporting(None if faster is None else not faster),
+        "they visit as many pages, or more": supporting(not fewer),
     }
-
-
-def space_partitioned(chapter: Chapter) -> dict[str, statistics.Interval]:
-    """Time of a search with the index that the talk prefers, over that with the other."""
-    points = chapter.ratio("points", "search", trees.SPACE, trees.SORTED)
-    prefixes = chapter.ratio("texts", "search", trees.BTREE, trees.SPACE)
-    return {"points, SP-GiST over GiST": points, "prefixes, B-tree over SP-GiST": prefixes}
 
 
 def medians(observations: pd.DataFrame) -> pd.DataFrame:
@@ -416,17 +394,17 @@ def medians(observations: pd.DataFrame) -> pd.DataFrame:
     return found.rename(columns=names).rename_axis(index="index", columns=None).reset_index()
 
 
-def btrees(found: pd.DataFrame) -> dict[str, bool]:
+def btrees(found: pd.DataFrame) -> dict[str, bool | Part]:
     """Whether a B-tree is as good however it came about."""
     at = found.set_index("way")
     built, grown = at.loc[trees.BUILT], at.loc[trees.RANDOM]
     return {
         "a lookup visits as many pages however the tree was made": at["lookup"].nunique() == 1,
-        "a tree grown in random order is as full as one built at once": (
+        "a tree grown in random order is as full as one built at once": supporting(
             grown["density"] > built["density"] - 5
         ),
-        "a range visits as few pages in it": grown["range"] <= 1.1 * built["range"],
-        "its leaves lie in the order of the keys": grown["fragmentation"] < 5,
+        "a range visits as few pages in it": supporting(grown["range"] <= 1.1 * built["range"]),
+        "its leaves lie in the order of the keys": supporting(grown["fragmentation"] < 5),
     }
 
 
@@ -440,6 +418,15 @@ def sorting_only(times: pd.DataFrame) -> pd.DataFrame:
     sorts.
     """
     return times.drop(columns=sorting.UNSORTED) - times[sorting.UNSORTED].min()
+
+
+def fewer_instructions(executed: pd.Series) -> float:
+    """Instructions to sort integers without sort support over those with it, reading left out."""
+    without, supported = (
+        executed[name] - executed[sorting.UNSORTED]
+        for name in (sorting.UNSUPPORTED, sorting.SUPPORTED)
+    )
+    return without / supported
 
 
 def sorting_gain(chapter: Chapter, key: str = sorting.INTEGER) -> statistics.Interval:

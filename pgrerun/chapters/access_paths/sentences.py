@@ -7,7 +7,7 @@ import pandas as pd
 from pgrerun.chapter import Chapter, wide
 from pgrerun.chapters.access_paths import evidence
 from pgrerun.chapters.access_paths.accounts import AMPLE, DIRECT, KERNEL, pool_pages
-from pgrerun.chapters.access_paths.experiments import breakeven, joins, planner, ranges
+from pgrerun.chapters.access_paths.experiments import joins, ranges, trees
 from pgrerun.chapters.access_paths.experiments.lookups import AGAIN, COVERING, KEY, variant
 from pgrerun.chapters.access_paths.experiments.sorting import KEYS
 from pgrerun.lab.instruments import PAGE
@@ -187,28 +187,6 @@ def autovacuums_threshold(chapter: Chapter, found: pd.DataFrame) -> narrate.Sent
     )
 
 
-def breakevens(chapter: Chapter, known: breakeven.BreakEven) -> narrate.Sentence:
-    """The planner's break-even and the measured ones, and how many pages a read brings in."""
-    warm, cold = (
-        narrate.interval(evidence.measured_breakeven(chapter, where).times(100), "%")
-        for where in (breakeven.WARM, breakeven.COLD)
-    )
-    said = (
-        "At its stock costs the planner gives an index scan up at"
-        f" {narrate.number(100 * known.planned, 2)} % of the rows. Measured, a sequential scan is"
-        f" faster from {warm} on with everything in memory, and from {cold} on with everything on"
-        " the disk."
-    )
-    if not known.reads.empty:
-        reads = known.reads.set_index("scan")
-        each = (reads["pages"] / reads["reads"].clip(lower=1)).map(lambda x: narrate.number(x, 1))
-        said += (
-            f" From there a sequential scan brings in {each[breakeven.SEQUENTIAL]} pages with each"
-            f" read, and an index scan {each[breakeven.INDEX]}."
-        )
-    return narrate.Sentence(said)
-
-
 # ---- planner
 
 
@@ -227,13 +205,6 @@ def cost_shape(costs: pd.DataFrame) -> narrate.Sentence:
             " look into the map that finds nothing isn't free."
         )
     return narrate.Sentence(said)
-
-
-def misled(chapter: Chapter) -> narrate.Sentence:
-    """What false statistics cost."""
-    ratio = chapter.ratio("misled", "seconds", planner.MISLED, planner.INFORMED)
-    false, true = "the plan made with false statistics", "the one made with true ones"
-    return narrate.ratio_sentence(ratio, "time", false, true)
 
 
 # ---- joins
@@ -277,10 +248,7 @@ def at_the_talks_size(chapter: Chapter) -> narrate.Sentence:
         for plan in (joins.BEFORE, joins.PARAMETERIZED)
     )
     millions = in_print.accounts() / 1e6
-    later, first = (
-        evidence.speedup(chapter, plan).estimate * millions
-        for plan in (joins.PARAMETERIZED, joins.FIRST)
-    )
+    first, later = (gain.estimate * millions for gain in evidence.speedups(chapter).values())
     said = printed.derived("access_paths_join").before_over
     return narrate.Sentence(
         f"The time of 9.1's plan grows with the table to the power {before}, that of 9.2's to the"
@@ -296,7 +264,10 @@ def at_the_talks_size(chapter: Chapter) -> narrate.Sentence:
 
 def gist_quality(chapter: Chapter) -> narrate.Sentence:
     """What sorting does to a GiST index's quality."""
-    build, accesses = evidence.gist(chapter).values()
+    build, accesses = (
+        chapter.ratio("points", metric, trees.SORTED, trees.ONE_BY_ONE)
+        for metric in ("build", "accesses")
+    )
     return narrate.ratio_sentence(
         build, "time to build", "the sorted index", "one made row by row"
     ) + narrate.ratio_sentence(

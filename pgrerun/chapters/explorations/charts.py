@@ -1,8 +1,5 @@
 """The charts of the chapter: frames from the print, the published run and this run, and words."""
 
-from collections.abc import Mapping
-from itertools import product
-
 import pandas as pd
 
 from pgrerun.chapter import Chapter
@@ -182,9 +179,7 @@ def waiting(found: pd.DataFrame) -> charts.Figure:
         "checkpointer": "by checkpointer",
         "reader": "written by the reader",
     }
-    events = found[found["event"] != buffer_pool.MEANWHILE].rename(
-        columns={"event": "label"} | panels
-    )
+    events = found.rename(columns={"event": "label"} | panels)
     frame = events.melt("label", list(panels.values()), "panel").assign(kind="measured")
     return charts.compare(
         frame,
@@ -199,29 +194,6 @@ def waiting(found: pd.DataFrame) -> charts.Figure:
         ),
         charts.Axis("pages", zero=True),
         own_scales=True,
-    )
-
-
-def dirty_over_time(waiting: pd.DataFrame) -> charts.Figure:
-    """Dirty pages while nothing happens, all and those that the clock's hand could take at once.
-
-    `waiting` is the frame of `experiments.buffer_pool.waiting`.
-    """
-    seen = waiting[waiting["event"].isin([buffer_pool.MEANWHILE, buffer_pool.WAITED])]
-    seen = seen.rename(columns={"seconds": "x", "unused": "of usage count 0"})
-    frame = seen.melt("x", ["dirty", "of usage count 0"], "series").assign(kind="measured")
-    return charts.lines(
-        frame,
-        charts.Words(
-            question="What becomes of dirty pages when nobody asks for a buffer?",
-            caption=(
-                "Dirty pages of the updated relation in the pool from the end of the update on, and"
-                " those of them that nobody has used since the clock's hand came by."
-            ),
-            name="explorations-fading",
-        ),
-        charts.Axis("time since the update", "s"),
-        charts.Axis("pages", zero=True),
     )
 
 
@@ -357,45 +329,6 @@ def costs(grid: pd.DataFrame) -> charts.Figure:
         f"{panel}: {rows['attributes'].iloc[0]}, hash_mem_multiplier {rows['multiplier'].iloc[0]}"
         for panel, rows in panels.items()
     )
-    return _merge_over_hash(
-        panels,
-        charts.Words(
-            question="Does memory enter the choice between hash join and merge join?",
-            caption=(
-                "The planner's cost of the merge join over that of the hash join, by work_mem"
-                f" ({titles}). The cheaper one is picked: the hash join above 1, the merge join"
-                " below."
-            ),
-            name="explorations-costs",
-        ),
-        own_scales=True,
-    )
-
-
-def multipliers(found: pd.DataFrame) -> charts.Figure:
-    """The merge join's cost over the hash join's by work_mem, for each hash_mem_multiplier.
-
-    `found` is the frame of `experiments.planner.hash_mem_multiplier`.
-    """
-    first = found.iloc[0]
-    return _merge_over_hash(
-        {f"hash_mem_multiplier {number}": rows for number, rows in found.groupby("multiplier")},
-        charts.Words(
-            question="What does hash_mem_multiplier move?",
-            caption=(
-                f"The planner's cost of the merge join of {relations.name(first['small'])} and"
-                f" {relations.name(first['large'])} on {first['attributes']} over that of the hash"
-                " join, by work_mem. Above 1 the hash join is picked, below the merge join."
-            ),
-            name="explorations-multipliers",
-        ),
-    )
-
-
-def _merge_over_hash(
-    panels: Mapping[str, pd.DataFrame], words: charts.Words, own_scales: bool = False
-) -> charts.Figure:
-    """The merge join's cost over the hash join's, of rows of a grid by panel."""
     frames = [
         pd.DataFrame(
             {
@@ -407,30 +340,20 @@ def _merge_over_hash(
         )
         for panel, rows in panels.items()
     ]
-    x_axis = charts.Axis("work_mem", "MB", log=True)
-    axis = charts.Axis("cost of merge join / hash join")
-    frame = pd.concat(frames, ignore_index=True)
-    return charts.lines(frame, words, x_axis, axis, own_scales=own_scales)
-
-
-def join_times(chapter: Chapter) -> charts.Figure:
-    """Times of both joins by work_mem."""
-    both = product(planner.FORCED_JOINS, planner.JOIN_WORK_MEM)
-    names = [f"{how}, {work_mem}" for how, work_mem in both]
-    frame = chapter.medians("joins", "time", dict(zip(names, names, strict=True)))
-    frame[["panel", "label"]] = frame["label"].str.split(", ", expand=True)
-    small, large = map(relations.name, planner.timed_pair(chapter))
-    return charts.compare(
-        frame.sort_values("panel", kind="stable").reset_index(drop=True),
+    return charts.lines(
+        pd.concat(frames, ignore_index=True),
         charts.Words(
-            question="What does memory do to the time of the join?",
+            question="Does memory enter the choice between hash join and merge join?",
             caption=(
-                f"Time of a join of {small} and {large} on an attribute without an index, with"
-                " little and with ample work_mem; one process."
+                "The planner's cost of the merge join over that of the hash join, by work_mem"
+                f" ({titles}). The cheaper one is picked: the hash join above 1, the merge join"
+                " below."
             ),
-            name="explorations-joins",
+            name="explorations-costs",
         ),
-        charts.Axis("time", "ms", zero=True),
+        charts.Axis("work_mem", "MB", log=True),
+        charts.Axis("cost of merge join / hash join"),
+        own_scales=True,
     )
 
 

@@ -1,7 +1,5 @@
 """What the measurements say about the claims, experiment by experiment of the slides."""
 
-import re
-
 import pandas as pd
 
 from pgrerun.chapter import Chapter
@@ -12,8 +10,12 @@ from pgrerun.chapters.explorations.experiments import (
     planner,
     size_up,
 )
-from pgrerun.record import printed, statistics
+from pgrerun.record import printed, statistics, verdicts
+from pgrerun.record.claims import MARGIN
 from pgrerun.record.printed.explorations import POOLS, TUPLES, heap_pages, megabytes
+from pgrerun.record.verdicts import Part, supporting
+
+Facts = dict[str, bool | None | Part]
 
 # ---- Experiment 1, times
 
@@ -23,18 +25,6 @@ def slowdown(chapter: Chapter, pool: str) -> statistics.Interval:
     return chapter.ratio(
         "pools", "time", f"{pool}: {buffer_pool.DIRTY}", f"{pool}: {buffer_pool.CLEAN}"
     )
-
-
-def peak(chapter: Chapter) -> dict[str, statistics.Interval]:
-    """The slow-down in a pool of the relation's size over that in each other pool."""
-    times = chapter.table("pools", "time")
-    slow = {
-        pool: times[f"{pool}: {buffer_pool.DIRTY}"] / times[f"{pool}: {buffer_pool.CLEAN}"]
-        for pool in buffer_pool.timed(chapter)
-    }
-    equal = slow.pop(buffer_pool.EQUAL)
-    seed = chapter.parameters.seed
-    return {pool: statistics.ratio(equal, ratios, seed=seed) for pool, ratios in slow.items()}
 
 
 def beyond_twice(chapter: Chapter) -> dict[str, statistics.Interval]:
@@ -58,23 +48,18 @@ def printed_slowdowns() -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index", columns=["median", "low", "high"])
 
 
-def suspect(chapter: Chapter) -> dict[str, bool]:
-    """What speaks for and against throwing the slides' 500 MB readings away."""
+def suspect() -> Facts:
+    """What of the slides' readings speaks for throwing those at 500 MB away."""
     rounds = printed.table("explorations_pool_rounds")
     control = rounds[rounds["group"] == "clean"][list(POOLS)]
     spread = control.max() / control.min()
     interval = printed_slowdowns().loc["mb500"]
-    label = f"{buffer_pool.printed_pool('mb500')}: {buffer_pool.CLEAN}"
-    here = chapter.table("pools", "time")[label]
     return {
-        "in print the control readings at 500 MB spread more than at the other pools": (
+        "the control readings at 500 MB spread more than at the other pools": (
             spread["mb500"] > spread.drop("mb500").max()
         ),
-        "in print the readings at 500 MB can't tell a slow-down from none": (
+        "the readings at 500 MB can't tell a slow-down from none": (
             interval["low"] <= 1 <= interval["high"]
-        ),
-        "here the control readings in such a pool spread less than in print": (
-            here.max() / here.min() < spread["mb500"]
         ),
     }
 
@@ -87,8 +72,8 @@ def pick(written: pd.DataFrame, pool: str, variant: str) -> pd.Series:
     return written.set_index(["pool", "variant"]).loc[(pool, variant)]
 
 
-def reader_writes(chapter: Chapter, written: pd.DataFrame) -> dict[str, bool]:
-    """Whether the reader is slower because it writes, where pool and relation are as large."""
+def reader_writes(written: pd.DataFrame) -> Facts:
+    """Whether the reader has to write first, where pool and relation are as large."""
     clean, dirty, checkpointed = (
         pick(written, buffer_pool.EQUAL, variant)
         for variant in (buffer_pool.CLEAN, buffer_pool.DIRTY, buffer_pool.CHECKPOINTED)
@@ -99,11 +84,13 @@ def reader_writes(chapter: Chapter, written: pd.DataFrame) -> dict[str, bool]:
             dirty["written"] > clean["written"] and dirty["dirty_after"] < dirty["dirty_before"]
         ),
         "after a checkpoint it writes none": checkpointed["written"] == 0,
-        "its read is slower": slowdown(chapter, buffer_pool.EQUAL).low > 1,
+        "for most of its pages it has to write one": supporting(
+            2 * dirty["written"] > dirty["read"]
+        ),
     }
 
 
-def other_relation(written: pd.DataFrame) -> dict[str, bool]:
+def other_relation(written: pd.DataFrame) -> Facts:
     """Whether what the reader of one relation writes are pages of the other."""
     dirty = pick(written, buffer_pool.EQUAL, buffer_pool.DIRTY)
     return {
@@ -114,17 +101,29 @@ def other_relation(written: pd.DataFrame) -> dict[str, bool]:
     }
 
 
-def avoided(chapter: Chapter, written: pd.DataFrame) -> dict[str, bool]:
-    """Whether a pool above twice the relation spares the reader the consequences of the update."""
-    facts = {}
-    for pool in buffer_pool.timed(chapter, at_least=4):
-        if buffer_pool.SHARES[pool] <= 2:
-            continue
-        own = pick(written, pool, buffer_pool.DIRTY)
-        facts[f"{pool} times: the reader writes no page"] = own["written"] == 0
-        if pool in buffer_pool.timed(chapter):
-            facts[f"{pool} times: it isn't surely slower"] = not slowdown(chapter, pool).low > 1
-    return facts
+def _writes(written: pd.DataFrame) -> pd.Series:
+    """Pages that the reader writes after the update, by pool."""
+    return written[written["variant"] == buffer_pool.DIRTY].set_index("pool")["written"]
+
+
+def peak(written: pd.DataFrame) -> Facts:
+    """Whether the reader writes most where pool and relation are as large."""
+    pages = _writes(written)
+    equal = pages.pop(buffer_pool.EQUAL)
+    more = {f"more than in a pool of {pool}": supporting(equal > n) for pool, n in pages.items()}
+    return {
+        "with a pool as large as the relation the reader writes most": (pages < equal).all()
+    } | more
+
+
+def avoided(written: pd.DataFrame) -> Facts:
+    """Whether a pool above twice the relation spares the reader the writes."""
+    pages = _writes(written)
+    above = pages[pages.index.map(buffer_pool.SHARES) > 2]
+    each = {f"in a pool of {pool} it writes none": supporting(n == 0) for pool, n in above.items()}
+    return {
+        "in no pool above twice the relation the reader writes a page": (above == 0).all()
+    } | each
 
 
 def by_pool(written: pd.DataFrame) -> pd.DataFrame:
@@ -166,7 +165,7 @@ def stays(found: clock_sweep.Survivors, replayed: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def clock(found: clock_sweep.Survivors, replayed: pd.DataFrame) -> dict[str, bool]:
+def clock(found: clock_sweep.Survivors, replayed: pd.DataFrame) -> Facts:
     """What shows that victims are chosen by the clock sweep, and that it matters to later reads."""
     kept = found.pages.set_index(["flood", "history"])
     often, once = (
@@ -183,27 +182,29 @@ def clock(found: clock_sweep.Survivors, replayed: pd.DataFrame) -> dict[str, boo
         "the sweep lowers it": usage[present].min() < usage[0] - 1,
         "pages used often outlive pages used once": here
         > stays(found, replayed)[clock_sweep.ONCE].iloc[0],
-        "by about as much as under a simulated clock": abs(here - clock) < abs(here - recency),
-        "a large scan displaces them as well": ring.iloc[-1] < 0.5,
+        "by about as much as under a simulated clock": supporting(
+            abs(here - clock) < abs(here - recency)
+        ),
+        "a large scan displaces them as well": supporting(ring.iloc[-1] < 0.5),
     }
 
 
-def swapped_in(provisions: pd.DataFrame) -> dict[str, bool]:
+def swapped_in(provisions: pd.DataFrame) -> Facts:
     """Whether another strategy can be swapped in, and by whom."""
     names = provisions.set_index("way")["found"]
     return {
         "the choice of a victim is a function of its own, so that another can be compiled in": (
             names[clock_sweep.FUNCTION] != ""
         ),
-        "an extension can take it over": names[clock_sweep.HOOK] != "",
-        "a setting chooses": names[clock_sweep.SETTING] != "",
+        "an extension can take it over": supporting(names[clock_sweep.HOOK] != ""),
+        "a setting chooses": supporting(names[clock_sweep.SETTING] != ""),
     }
 
 
 # ---- every writer
 
 
-def only_two_writers(writers: pd.DataFrame) -> dict[str, bool]:
+def only_two_writers(writers: pd.DataFrame) -> Facts:
     """Whether pages are written at replacement and at checkpoints, and at no other time."""
     default = writers.set_index("background_writer").loc["as by default"]
     return {
@@ -213,50 +214,65 @@ def only_two_writers(writers: pd.DataFrame) -> dict[str, bool]:
     }
 
 
-def delay(waiting: pd.DataFrame) -> dict[str, bool]:
+def delay(waiting: pd.DataFrame) -> Facts:
     """Whether a delay helps, and whether the checkpointer is why."""
     at_once, waited = (
         waiting[waiting["event"] == event].iloc[0]
         for event in (buffer_pool.DIRTY, buffer_pool.WAITED)
     )
     return {
-        "after the delay fewer pages are dirty": waited["dirty"] < at_once["dirty"],
+        "after the delay the reader writes fewer pages than at once": (
+            waited["reader"] < at_once["reader"]
+        ),
         "the checkpointer has written pages by then": waited["checkpointer"] > 0,
-        "the reader then writes fewer pages than at once": waited["reader"] < at_once["reader"],
-    }
-
-
-def triggers(found: pd.DataFrame) -> dict[str, bool]:
-    """Which of the events that the source has start a checkpoint when they happen."""
-    started = dict(zip(found["event"], found["checkpoints"] > 0, strict=True))
-    return {
-        event: started[event] for event in started if event not in buffer_pool.WITHOUT_CHECKPOINT
+        "fewer pages are dirty then": supporting(waited["dirty"] < at_once["dirty"]),
     }
 
 
 # ---- Experiment 2; `plans` is the frame of `experiments.planner.picks`
 
 SMALLEST, DEFAULT, AMPLE = planner.WORK_MEM
-REGRET = 1.05  # a plan that is slower than another by less isn't the wrong one
 
 
-def unfit(plans: pd.DataFrame) -> dict[str, bool]:
-    """Whether hash aggregation is left where the hash table doesn't fit.
+def unfit(plans: pd.DataFrame, spills: pd.DataFrame) -> Facts:
+    """Whether hash aggregation is left where the hash table doesn't fit, forced hashing spilling.
 
-    As in print, and without the index as an alternative.
+    With the slides' settings, and beside that without the index as an alternative; `spills` is the
+    frame of `experiments.planner.spills`.
     """
-    asked = {
-        f"with {SMALLEST} the planner picks another plan": (SMALLEST, planner.NEW),
-        f"with {DEFAULT}, too": (DEFAULT, planner.NEW),
-        f"with {SMALLEST} also where no index gives the order": (SMALLEST, planner.NO_INDEX),
-    }
+    batches = spills.set_index("work_mem")["batches"]
+    facts: Facts = {}
+    for work_mem in planner.WORK_MEM:
+        if batches[work_mem] > 1:
+            with_index, without = (
+                not planner.picked(plans, work_mem, state).startswith("HashAggregate")
+                for state in (planner.NEW, planner.NO_INDEX)
+            )
+            told = f"with {work_mem}, where hashing would spill, another plan is picked"
+            facts[told] = with_index
+            facts[f"without the index, too, with {work_mem}"] = supporting(without)
+    return facts
+
+
+def inefficient(chapter: Chapter, spills: pd.DataFrame) -> Facts:
+    """Whether a hash table larger than work_mem goes to disk in batches, and takes longer."""
+    rows = spills.set_index("work_mem")
+    small, large = rows.loc[SMALLEST], rows.loc[AMPLE]
+    slower = chapter.ratio(
+        "grouping",
+        "time",
+        *(planner.forced(planner.HASHED, work_mem).name for work_mem in (SMALLEST, AMPLE)),
+    )
     return {
-        fact: not planner.picked(plans, work_mem, state).startswith("HashAggregate")
-        for fact, (work_mem, state) in asked.items()
+        f"with {SMALLEST} hashing puts batches on disk": (
+            small["batches"] > 1 and small["disk_kb"] > 0
+        ),
+        f"with {AMPLE} it doesn't": large["batches"] == 1 and large["disk_kb"] == 0,
+        "it takes longer with less": supporting(verdicts.greater(slower, margin=MARGIN)),
     }
 
 
-def index_order(plans: pd.DataFrame) -> dict[str, bool]:
+def index_order(plans: pd.DataFrame) -> Facts:
     """Whether groups come in the order of the index at the slides' two smaller settings."""
     return {
         f"with {work_mem}: {planner.GROUPED}": planner.picked(plans, work_mem) == planner.GROUPED
@@ -270,39 +286,40 @@ def fetches_when_new(fetches: pd.DataFrame) -> int:
 
 
 def regrets(chapter: Chapter, plans: pd.DataFrame) -> pd.DataFrame:
-    """What the picked plan's time is over the faster forced one's, by work_mem.
+    """What the picked plan's time is over that of the other one, or the faster other, by work_mem.
 
-    Columns: work_mem, picked (plan), the times of both forced ones (ms, medians), faster (plan),
-    and the ratio with its interval, 1 where the picked plan is the faster one.
+    Columns: work_mem, picked, other (plans), their times (ms, medians), and ratio with its interval
+    (low, high).
     """
     times = chapter.table("grouping", "time")
     rows = []
     for work_mem in planner.WORK_MEM:
-        own = {
-            plan: times[planner.forced(plan, work_mem).name]
-            for plan in (planner.HASHED, planner.ORDERED)
-        }
-        medians = {plan: own[plan].median() for plan in own}
-        faster = min(medians, key=medians.__getitem__)
         pick = planner.timed_as(plans, work_mem)
-        regret = statistics.ratio(times[pick.name], own[faster], seed=chapter.parameters.seed)
-        row = {"work_mem": work_mem, "picked": pick.plan}
-        row |= {f"{plan} (ms)": medians[plan] for plan in medians}
-        row |= {"faster": faster, "picked / faster": regret.estimate}
-        rows.append(row | {"low": regret.low, "high": regret.high})
+        forced = [planner.forced(plan, work_mem) for plan in (planner.HASHED, planner.ORDERED)]
+        other = min((x for x in forced if x != pick), key=lambda x: times[x.name].median())
+        ratio = statistics.ratio(times[pick.name], times[other.name], seed=chapter.parameters.seed)
+        row = {"work_mem": work_mem, "picked": pick.plan, "other": other.plan}
+        row |= {"picked (ms)": times[pick.name].median(), "other (ms)": times[other.name].median()}
+        rows.append(row | {"ratio": ratio.estimate, "low": ratio.low, "high": ratio.high})
     return pd.DataFrame(rows)
 
 
-def optimal(regrets: pd.DataFrame) -> dict[str, bool]:
-    """Whether the picked plan is the faster one, where the result exceeds work_mem."""
+def optimal(chapter: Chapter, regrets: pd.DataFrame) -> Facts:
+    """Whether the picked plan is the faster one, where the result exceeds work_mem.
+
+    One that is slower by less than the smallest effect of interest isn't the wrong one.
+    """
+    pairs = chapter.table("grouping", "time").shape[0]
     return {
-        f"with {row.work_mem} no other plan is surely faster": row.low <= REGRET
+        f"with {row.work_mem} the picked plan isn't slower than the other": verdicts.less(
+            statistics.Interval(row.ratio, row.low, row.high, pairs), 1 + MARGIN
+        )
         for row in regrets[regrets["work_mem"] != AMPLE].itertuples()
     }
 
 
-def both_better(chapter: Chapter, plans: pd.DataFrame) -> dict[str, statistics.Interval]:
-    """64 kB over 4 MB, by statement, each as the planner picks it."""
+def both_better(chapter: Chapter, plans: pd.DataFrame) -> Facts:
+    """Whether both statements are faster with 4 MB than with 64 kB, each with the plan picked."""
     statements = {
         planner.UNIQUE: [planner.timed_as(plans, work_mem) for work_mem in (SMALLEST, DEFAULT)],
         planner.TWENTY: [
@@ -310,21 +327,33 @@ def both_better(chapter: Chapter, plans: pd.DataFrame) -> dict[str, statistics.I
             for work_mem in (SMALLEST, DEFAULT)
         ],
     }
-    return {
-        f"GROUP BY {attribute}": chapter.ratio("grouping", "time", less.name, more.name)
+    faster = {
+        f"GROUP BY {attribute} is": verdicts.greater(
+            chapter.ratio("grouping", "time", less.name, more.name), margin=MARGIN
+        )
         for attribute, (less, more) in statements.items()
     }
+    return {
+        f"both are faster with {DEFAULT} than with {SMALLEST}": verdicts.every(faster.values())
+    } | {words: supporting(value) for words, value in faster.items()}
 
 
-def flat(chapter: Chapter) -> dict[str, statistics.Interval]:
-    """The grouping by twenty with less memory over that with the most."""
-    *less, most = (
-        planner.Grouping(planner.TWENTY, planner.PICKED, work_mem).name
-        for work_mem in planner.WORK_MEM
+def flat(chapter: Chapter, twenty: pd.DataFrame) -> Facts:
+    """Whether work_mem is nothing to the grouping by twenty values.
+
+    `twenty` is the frame of `experiments.planner.twenty`.
+    """
+    times = [planner.Grouping(planner.TWENTY, planner.PICKED, w).name for w in planner.WORK_MEM]
+    same = verdicts.every(
+        verdicts.about(chapter.ratio("grouping", "time", name, times[-1]), 1, MARGIN)
+        for name in times[:-1]
     )
     return {
-        work_mem: chapter.ratio("grouping", "time", name, most)
-        for work_mem, name in zip((SMALLEST, DEFAULT), less, strict=True)
+        "the plan is the same with every work_mem": twenty["plan"].nunique() == 1,
+        "so are its pages, batches and memory": (
+            len(twenty.drop(columns=["work_mem", "plan"]).drop_duplicates()) == 1
+        ),
+        "so is its time": supporting(same),
     }
 
 
@@ -359,18 +388,31 @@ def exponent(chapter: Chapter, what: str) -> statistics.Interval:
     return statistics.exponent(tuples, values)
 
 
-def close(chapter: Chapter, plans: pd.DataFrame) -> dict[str, bool]:
-    """Whether a sequential scan takes about as long on much data as on little."""
-    scans = plans[plans["attribute"] == size_up.NOT_INDEXED]["plan"]
+def lookups(chapter: Chapter, plans: pd.DataFrame) -> Facts:
+    """Whether a lookup touches more pages in a relation a hundred times as large, but few more."""
+    pages = plans[plans["attribute"] == size_up.INDEXED].set_index("tuples")["pages"]
+    smallest, *_, largest = relations.sizes(chapter)
+    few, many = pages[smallest], pages[largest]
     return {
-        "both queries scan sequentially": scans.str.contains("Seq Scan").all(),
-        "their time grows with less than the square root of the size": (
-            exponent(chapter, size_up.SCAN).high < 0.5
+        f"in {relations.name(largest)} a lookup touches more pages than in"
+        f" {relations.name(smallest)}": many > few,
+        "not ten times as many": many < 10 * few,
+        "it takes longer": supporting(
+            verdicts.greater(growth(chapter, size_up.LOOKUP), margin=MARGIN)
         ),
     }
 
 
-def access_paths(plans: pd.DataFrame) -> dict[str, bool]:
+def close(chapter: Chapter, plans: pd.DataFrame) -> Facts:
+    """Whether a sequential scan takes about as long on much data as on little."""
+    scans = plans[plans["attribute"] == size_up.NOT_INDEXED]["plan"]
+    return {
+        "it takes less than twice as long": verdicts.less(growth(chapter, size_up.SCAN), 2),
+        "both queries scan sequentially": supporting(scans.str.contains("Seq Scan").all()),
+    }
+
+
+def access_paths(plans: pd.DataFrame) -> Facts:
     """Whether indexed queries use the index and the others don't."""
     facts = {}
     for row in plans.itertuples():
@@ -381,56 +423,25 @@ def access_paths(plans: pd.DataFrame) -> dict[str, bool]:
     return facts
 
 
-def parallel(chapter: Chapter, plans: pd.DataFrame) -> dict[str, bool]:
+def parallel(chapter: Chapter, plans: pd.DataFrame) -> Facts:
     """Whether two workers are planned for the largest relation's scan and none for 100 000."""
     planned = plans[plans["attribute"] == size_up.NOT_INDEXED].set_index("tuples")["workers"]
     wanted = printed.cell("explorations_plans", "scan_large", "workers")
     return {
-        "two workers for the largest relation": planned[chapter.parameters.largest] == wanted,
+        "two workers for the largest relation": planned[relations.sizes(chapter)[-1]] == wanted,
         "none for 100 000 tuples": planned[relations.SMALL] == 0,
     }
-
-
-def appendix(chapter: Chapter, plans: pd.DataFrame) -> pd.DataFrame:
-    """The appendix's four plans of point queries and scans beside today's.
-
-    Columns: statement, then, workers then, now, workers now. Where the print has its largest
-    relation there stands the largest one here.
-    """
-    in_print = printed.table("explorations_plans")
-    today = plans.set_index(["attribute", "tuples"])
-    largest = chapter.parameters.largest
-    rows = []
-    for key, attribute, tuples in (
-        ("point_small", size_up.INDEXED, relations.SMALL),
-        ("point_large", size_up.INDEXED, largest),
-        ("scan_small", size_up.NOT_INDEXED, relations.SMALL),
-        ("scan_large", size_up.NOT_INDEXED, largest),
-    ):
-        then, now = in_print.loc[key], today.loc[(attribute, tuples)]
-        rows.append(
-            {
-                "statement": f"WHERE {attribute} = …",
-                "then": _as_shape(then["top"], then["scan"]),
-                "workers then": 0 if pd.isna(then["workers"]) else int(then["workers"]),
-                "now": now["plan"],
-                "workers now": now["workers"],
-            }
-        )
-    return pd.DataFrame(rows)
-
-
-def _as_shape(top: str, scan: str) -> str:
-    """A printed plan as `plans.Plan.shape` writes it; an underscore got lost in print."""
-    scan = re.sub(r" using (\w+)[ _](pkey) on (\w+)", r" \3 using \1_\2", scan)
-    scan = scan.replace(" on ", " ")
-    return scan if top in scan else f"{top}({scan})"
 
 
 def of_metrics(chapter: Chapter, experiment: str, metric: str, base: str) -> statistics.Interval:
     """One metric over another, of an experiment with a single variant."""
     ours, others = (chapter.table(experiment, one).iloc[:, 0] for one in (metric, base))
     return statistics.ratio(ours, others, seed=chapter.parameters.seed)
+
+
+def waiting(chapter: Chapter, *compared: str) -> statistics.Interval:
+    """Share of its time that the largest relation's first scan waits for reads."""
+    return chapter.median("cold", "waiting", "restarted")
 
 
 def rates(chapter: Chapter) -> pd.DataFrame:
@@ -461,7 +472,7 @@ def _rate(tuples: int, milliseconds: float) -> float:
 NEITHER_INDEXED, BOTH_INDEXED = (" = ".join(pair) for pair in planner.PAIRS[:2])
 
 
-def preferred(grid: pd.DataFrame) -> dict[str, bool]:
+def preferred(grid: pd.DataFrame) -> Facts:
     """Whether a hash join is picked with default settings, for each small and larger relation."""
     default = grid[(grid["work_mem"] == "4MB") & (grid["attributes"] == NEITHER_INDEXED)]
     return {
@@ -472,7 +483,7 @@ def preferred(grid: pd.DataFrame) -> dict[str, bool]:
     }
 
 
-def merge_joins(grid: pd.DataFrame) -> dict[str, bool]:
+def merge_joins(grid: pd.DataFrame) -> Facts:
     """Whether a merge join is picked below the smaller relation's size and above the larger's."""
     own = planner.printed_range(grid).set_index("work_mem")["picked"]
     less = own[["64kB", "256kB", "1MB", "4MB", "16MB"]]
@@ -482,60 +493,60 @@ def merge_joins(grid: pd.DataFrame) -> dict[str, bool]:
     }
 
 
-def ignored(grid: pd.DataFrame) -> dict[str, bool]:
-    """Whether work_mem is without influence on the pick and on the costs."""
+def ignored(grid: pd.DataFrame) -> Facts:
+    """Whether work_mem is without influence on how joins are chosen."""
     own = planner.printed_range(grid)
     return {
-        "over the print's range the same join is picked": own["picked"].nunique() == 1,
-        "on other sizes and attributes, too": planner.plan_changes(grid).empty,
-        "the hash join's cost is the same whatever the memory": own[planner.HASH].nunique() == 1,
+        "the hash join costs the same whatever the memory": own[planner.HASH].nunique() == 1,
+        "on all sizes and attributes of the grid the same join is picked": (
+            planner.plan_changes(grid).empty
+        ),
+        "on the slides' it is": supporting(own["picked"].nunique() == 1),
     }
 
 
-def considered(grid: pd.DataFrame, plans: pd.DataFrame) -> dict[str, bool]:
+def considered(grid: pd.DataFrame, plans: pd.DataFrame) -> Facts:
     """Whether the planner ignores configured memory; `plans` are `experiments.planner.picks`."""
     own = planner.printed_range(grid)
     groupings = plans[plans["state"] == planner.NEW]
     return {
-        "the join is the same whatever the memory": own["picked"].nunique() == 1,
-        "so is the grouping by unique2": groupings["plan"].nunique() == 1,
-        "so are the costs of the join": own[planner.HASH].nunique()
-        == own[planner.MERGE].nunique()
-        == 1,
+        "the grouping by unique2 is the same whatever the memory": groupings["plan"].nunique() == 1,
+        "so are the costs of the join": (
+            own[planner.HASH].nunique() == own[planner.MERGE].nunique() == 1
+        ),
+        "so is the join": supporting(own["picked"].nunique() == 1),
     }
 
 
-def clustered(grid: pd.DataFrame) -> dict[str, bool]:
-    """Whether a merge join is picked on the clustered index.
+def clustered(grid: pd.DataFrame) -> Facts:
+    """Whether a merge join is picked on the clustered index, whatever the memory.
 
-    For the slides' relations at every work_mem, and for all other sizes of the grid.
+    For the slides' relations, and beside that for all other sizes of the grid.
     """
     both = grid[grid["attributes"] == BOTH_INDEXED].assign(merged=grid["picked"] == planner.MERGE)
-    own = (both["small"] == relations.SMALL) & (both["large"] == relations.LARGE)
-    by_memory = both[own].groupby("work_mem", sort=False)["merged"].all()
-    by_size = both[~own].groupby(["small", "large"])["merged"].all()
-    facts = {f"with {work_mem}: {planner.MERGE}": merged for work_mem, merged in by_memory.items()}
-    for (small, large), merged in by_size.items():
-        facts[
-            f"{relations.name(small)} with {relations.name(large)}, with any: {planner.MERGE}"
-        ] = merged
+    facts: Facts = {}
+    for (small, large), merged in both.groupby(["small", "large"])["merged"].all().items():
+        own = (small, large) == (relations.SMALL, relations.LARGE)
+        told = f"{relations.name(small)} with {relations.name(large)}: {planner.MERGE}"
+        facts[told] = Part(merged, essential=own)
     return facts
 
 
-def fewer_batches(batches: pd.DataFrame) -> dict[str, bool]:
+def fewer_batches(batches: pd.DataFrame) -> Facts:
     """Whether parallel hash gets by with fewer batches for the same work_mem.
 
     `batches` is the frame of `experiments.planner.batches`.
     """
     wide = batches.pivot(index="work_mem", columns="parallel_hash", values="batches")
     short = wide[wide["off"] > 1]
-    if short.empty:
-        return {"one process needs several batches somewhere": False}
     fewer = short["on"] < short["off"]
-    return {f"with {work_mem}: fewer batches": fewer[work_mem] for work_mem in fewer.index}
+    return {
+        "where one process needs several batches, it sometimes needs fewer": fewer.any(),
+        "it always does": len(short) > 0 and fewer.all(),
+    }
 
 
-def workers(found: pd.DataFrame) -> dict[str, bool]:
+def workers(found: pd.DataFrame) -> Facts:
     """Whether the planner plans with workers that aren't there, or that it may not ask for.
 
     `found` is the frame of `experiments.size_up.planned_workers`.
@@ -544,5 +555,7 @@ def workers(found: pd.DataFrame) -> dict[str, bool]:
     return {
         "with one worker for the whole server two are planned": by.at[(1, 2), "planned"] == 2,
         "of which one is launched": by.at[(1, 2), "launched"] == 1,
-        "with one worker for each Gather two are planned, too": by.at[(8, 1), "planned"] == 2,
+        "with one worker for each Gather two are planned, too": supporting(
+            by.at[(8, 1), "planned"] == 2
+        ),
     }

@@ -72,21 +72,15 @@ def _range(counts: list[int]) -> str:
     return most if least == max(counts) else f"{narrate.number(least)} to {most}"
 
 
-def without_ring(chapter: Chapter, beside: pd.DataFrame) -> narrate.Sentence:
-    """What the reader without a ring pays, by count and by time."""
+def without_ring(beside: pd.DataFrame) -> narrate.Sentence:
+    """What the reader without a ring pays."""
     own = beside[
         (beside["reader"] == buffer_pool.WITHOUT) & (beside["variant"] == buffer_pool.DIRTY)
     ].iloc[0]
-    slow = chapter.ratio(
-        "ring",
-        "time",
-        f"{buffer_pool.WITHOUT}: {buffer_pool.DIRTY}",
-        f"{buffer_pool.WITHOUT}: {buffer_pool.CLEAN}",
-    )
     return narrate.Sentence(
         f"Without a ring, {narrate.number(own['written'])} of the {narrate.number(own['read'])}"
         " pages that are read cost a write."
-    ) + narrate.ratio_sentence(slow, "time", "that read", "the same without an update")
+    )
 
 
 def passes_of_the_hand(found: clock_sweep.Survivors) -> narrate.Sentence:
@@ -109,31 +103,6 @@ def passes_of_the_hand(found: clock_sweep.Survivors) -> narrate.Sentence:
         " round twice to fill a pool with pages that are used once, first to take that one use"
         " from the pages that are there, and then to take their buffers."
     )
-
-
-def dirty_over_time(waiting: pd.DataFrame) -> narrate.Sentence:
-    """What the background writer cleans while nobody asks for a buffer."""
-    start, end = (
-        waiting[waiting["event"] == event].iloc[0]
-        for event in (buffer_pool.MEANWHILE, buffer_pool.WAITED)
-    )
-    said = (
-        f"Right after the update {narrate.count(start['dirty'], 'page')}"
-        f" {'is' if start['dirty'] == 1 else 'are'} dirty, {_unused(start)}; after"
-        f" {narrate.number(end['seconds'])} s it is {narrate.number(end['dirty'])}, {_unused(end)}"
-    )
-    if end["dirty"] == start["dirty"]:
-        return narrate.Sentence(f"{said}.")
-    return narrate.Sentence(
-        f"{said}. The background writer cleans ahead of the hand, and only what the hand could take"
-        " at once; as long as nobody asks for a buffer the hand stands still, and every other page"
-        " keeps its count."
-    )
-
-
-def _unused(row: pd.Series) -> str:
-    number = narrate.number(row["unused"]) if row["unused"] else "none"
-    return f"{number} of them with a usage count of zero"
 
 
 def first_reader(found: pd.DataFrame) -> narrate.Sentence:
@@ -198,20 +167,6 @@ def picked_now(plans: pd.DataFrame) -> narrate.Sentence:
         f"With 30MB the planner picks {now}; hashing is picked {since}. After a VACUUM it picks"
         f" {vacuumed}, since an index-only scan then needs no visit to the heap: what looked like"
         " an effect of memory rests on a relation that was never vacuumed."
-    )
-
-
-def kept_result(chapter: Chapter) -> narrate.Sentence:
-    """What writing the result into a table adds."""
-    kept, counted = (
-        planner.Grouping(planner.UNIQUE, planner.HASHED, "30MB", result).name
-        for result in planner.RESULTS
-    )
-    return narrate.ratio_sentence(
-        chapter.ratio("grouping", "time", kept, counted),
-        "time to group by unique2",
-        "the statement that keeps its result in a table",
-        "one that only counts it",
     )
 
 
@@ -280,24 +235,6 @@ def plan_changes(grid: pd.DataFrame) -> narrate.Sentence:
     )
 
 
-def multiplied(found: pd.DataFrame) -> narrate.Sentence:
-    """What hash_mem_multiplier does to the pick, setting by setting."""
-    picks = {
-        multiplier: planner.over_memory(rows) for multiplier, rows in found.groupby("multiplier")
-    }
-    each = ". ".join(f"With {multiplier}: {picked}" for multiplier, picked in picks.items())
-    moved = (
-        "it moves the settings of work_mem at which the pick changes"
-        if len(set(picks.values())) > 1
-        else "it doesn't change what is picked at any work_mem"
-    )
-    first = found.iloc[0]
-    return narrate.Sentence(
-        f"For {relations.name(first['small'])} with {relations.name(first['large'])} on"
-        f" {first['attributes']}, {moved}. {each}."
-    )
-
-
 def why_not(grid: pd.DataFrame) -> narrate.Sentence:
     """Why the settings of the slides show no change: the distance between the two costs."""
     own = planner.printed_range(grid).set_index("work_mem")
@@ -331,16 +268,6 @@ def shared_memory(found: pd.DataFrame) -> narrate.Sentence:
         else ""
     )
     return narrate.Sentence(f"{said}, with {' and '.join(same.index)} no fewer{why}.")
-
-
-def faster_join(chapter: Chapter) -> narrate.Sentence:
-    """Which join is faster, by work_mem."""
-    parts = []
-    for work_mem in planner.JOIN_WORK_MEM:
-        merge, hashed = (f"{how}, {work_mem}" for how in (planner.MERGE, planner.HASH))
-        ratio = chapter.ratio("joins", "time", merge, hashed)
-        parts.append(f"{narrate.interval(ratio)} with {work_mem}")
-    return narrate.Sentence(f"The merge join's time over the hash join's is {', '.join(parts)}.")
 
 
 def between_releases(chapter: Chapter) -> narrate.Sentence:

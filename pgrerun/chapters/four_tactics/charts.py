@@ -3,14 +3,12 @@
 import pandas as pd
 
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.four_tactics.evidence import operating_system
+from pgrerun.chapters.four_tactics.evidence import files, microcode, operating_system
 from pgrerun.chapters.four_tactics.evidence.tactics import PRINTED
-from pgrerun.chapters.four_tactics.experiments.files import LONG, LONG_JOINS, READINGS
-from pgrerun.chapters.four_tactics.experiments.microcode import FUNCTIONS
-from pgrerun.chapters.four_tactics.experiments.reading import METHODS, SYNC_ONE
-from pgrerun.chapters.four_tactics.miniature import RUNS
-from pgrerun.lab.ingres import INTERPRETER, THREADED
-from pgrerun.lab.ingres.benchmark import ALONE, PAGES, TRACKS
+from pgrerun.chapters.four_tactics.experiments.compilation_today import INTERPRETED, JITTED
+from pgrerun.chapters.four_tactics.experiments.files import READINGS
+from pgrerun.chapters.four_tactics.experiments.reading import METHODS, RAW, SYNC_ONE, UNIX
+from pgrerun.chapters.four_tactics.miniature import LONG, RUNS
 from pgrerun.page import charts, narrate
 from pgrerun.record import printed
 from pgrerun.record.statistics import Interval
@@ -56,19 +54,19 @@ def published() -> charts.Figure:
 
 
 def compiled(chapter: Chapter) -> charts.Figure:
-    """Interpreted over compiled CPU time, run by run, beside Table 2."""
-    gains = printed.derived("four_tactics_compiled_cpu").speed_up
+    """Interpreted over compiled response time, run by run, beside Table 1."""
+    gains = printed.derived("four_tactics_compiled_wall").speed_up
     rows = [charts.row(_words(run), "printed", gain) for run, gain in gains.items()]
     measured = [
-        chapter.ratios("engines", run, {_words(run): (INTERPRETER, THREADED)}) for run in RUNS
+        chapter.ratios("jit", f"wall {run}", {_words(run): (INTERPRETED, JITTED)}) for run in RUNS
     ]
     return charts.compare(
         _together(rows, *measured),
         charts.Words(
             question="What does compiling a qualification gain?",
             caption=(
-                "CPU time interpreted over CPU time compiled (threaded code), for each run of the"
-                " print's Table 2."
+                "Response time interpreted over response time compiled, for each run of the print's"
+                " Table 1: DC-INGRES in print, PostgreSQL's JIT here."
             ),
             name="four-tactics-compiled",
         ),
@@ -77,29 +75,27 @@ def compiled(chapter: Chapter) -> charts.Figure:
     )
 
 
-def file_systems(chapter: Chapter) -> charts.Figure:
-    """UNIX over tracks, wall clock, with read-ahead and without, beside Table 5."""
-    gains = printed.derived("four_tactics_files_wall").speed_up
+def file_systems(chapter: Chapter, requested: files.Requested) -> charts.Figure:
+    """UNIX over tracks: in print, on the simulated disk, and what stands for both here."""
+    found = files.simulated(requested)
     rows, measured = [], []
-    for files, panel in ((PAGES, "with read-ahead"), (ALONE, "without read-ahead")):
-        for run in LONG:
-            label = f"query {run[0]}"
-            if files == PAGES or run not in LONG_JOINS:
-                rows.append(charts.row(label, "printed", gains[run], panel=panel))
-            pair = {label: (files, TRACKS)}
-            measured.append(chapter.ratios("cold files", f"wall {run}", pair, panel=panel))
+    for run in LONG:
+        label = f"query {run[0]}"
+        rows.append(charts.row(label, "printed", found["gain in print"][run]))
+        rows.append(charts.row(label, "simulated", found["gain"][run]))
+        measured.append(chapter.ratios("file systems", f"wall {run}", {label: (UNIX, RAW)}))
     return charts.compare(
         _together(rows, *measured),
         charts.Words(
             question="Does reading a track at a time still beat the operating system's files?",
             caption=(
-                "Response time on UNIX files over that a track at a time, cold and compiled, with"
-                " today's read-ahead and with none. The print's UNIX fetched one page ahead."
-                " Queries f and h, mostly their joins' CPU time, are run with read-ahead only."
+                "Response time on the operating system's files over that of raw reads a track at a"
+                " time, with nothing cached: INGRES in print, INGRES's requests on a simulated"
+                " disk, and PostgreSQL here."
             ),
             name="four-tactics-files",
         ),
-        charts.Axis("UNIX files over tracks", log=True),
+        charts.Axis("files over tracks", log=True),
         reference=charts.Reference(1, "the same"),
     )
 
@@ -122,25 +118,30 @@ def fetched_ahead(found: pd.DataFrame) -> charts.Figure:
     )
 
 
-def profiled(chapter: Chapter) -> charts.Figure:
-    """Shares of the routines, beside Table 3."""
-    percent = printed.table("four_tactics_profile").percent
-    rows = [charts.row(name, "printed", percent[name]) for name in FUNCTIONS if name in percent]
-    measured = pd.concat(
-        chapter.medians("profile", name, {"interpreter": name}) for name in FUNCTIONS
-    )
-    measured[["value", "low", "high"]] *= 100
+def profiled(found: pd.DataFrame, most: int = 8) -> charts.Figure:
+    """The functions that take most, beside the routines of Table 3."""
+    shares = {
+        "INGRES": printed.table("four_tactics_profile").percent,
+        "PostgreSQL": 100 * microcode.by_function(found).head(most),
+    }
+    kinds = {"INGRES": "printed", "PostgreSQL": "measured"}
+    rows = [
+        charts.row(name, kinds[system], value, panel=system)
+        for system, of in shares.items()
+        for name, value in of.items()
+    ]
     return charts.compare(
-        _together(rows, measured),
+        pd.DataFrame(rows),
         charts.Words(
-            question="Where does an interpreter of queries spend its time?",
+            question="Where does a database system spend its time?",
             caption=(
-                "Share of CPU time by routine while all queries run on the miniature, under the"
-                " names of the print's Table 3."
+                "Share of CPU time by routine in the print's Table 3, and share of the instructions"
+                " outside of the kernel by function of PostgreSQL, for the benchmark's long"
+                " commands."
             ),
             name="four-tactics-profile",
         ),
-        charts.Axis("share of CPU time", "%", zero=True),
+        charts.Axis("share", "%", zero=True),
     )
 
 
@@ -151,7 +152,7 @@ def raw(chapter: Chapter) -> charts.Figure:
         chapter.medians("raw files", {"wall": "response", "cpu": "CPU"}, labels),
         charts.Words(
             question="What do order, block size and copying cost?",
-            caption="Time for a MB of a file that the operating system has forgotten, read whole.",
+            caption="Time for a MB of a file that is read whole, cold if not from the cache.",
             name="four-tactics-raw",
         ),
         charts.Axis("time", "ms per MB", zero=True),

@@ -11,6 +11,7 @@ from pgrerun.record import printed
 
 # the runs of the tables: query and number of tuples, as "c_210"
 RUNS = tuple(printed.table("four_tactics_compiled_wall").index)
+LONG = tuple(run for run in RUNS if run.endswith("_3360"))
 
 
 class Miniature(Benchmark):

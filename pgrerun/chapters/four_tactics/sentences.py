@@ -3,34 +3,20 @@
 import pandas as pd
 
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.four_tactics.evidence import (
-    compilation,
-    compilation_today,
-    files,
-    microcode,
-    operating_system,
-)
+from pgrerun.chapters.four_tactics.evidence import compilation_today, files, operating_system
 from pgrerun.chapters.four_tactics.evidence.tactics import PRINTED
 from pgrerun.chapters.four_tactics.experiments.compilation_today import (
-    INTERPRETED,
-    JITTED,
+    LARGE,
     TUPLEWISE,
     VECTORWISE,
 )
 from pgrerun.chapters.four_tactics.experiments.connections import (
     ALONE,
-    DUCKDB,
     LOOPBACK,
     TOGETHER,
-    UNIX,
     pipelined,
 )
-from pgrerun.chapters.four_tactics.experiments.files import DIRECT, JUMPS, LARGE, ROW
-from pgrerun.chapters.four_tactics.experiments.microcode import BY_INSTRUCTION, BY_TABLE
-from pgrerun.chapters.four_tactics.experiments.reading import AHEAD
-from pgrerun.lab.ingres import INTERPRETER
-from pgrerun.lab.ingres.benchmark import ALONE as NOT_AHEAD
-from pgrerun.lab.ingres.benchmark import PAGES, TRACKS
+from pgrerun.chapters.four_tactics.experiments.files import JUMPS, ROW
 from pgrerun.page import narrate, tables
 from pgrerun.parameters import time_to_run
 from pgrerun.record import printed
@@ -88,43 +74,28 @@ def reads_agree(found: pd.DataFrame) -> narrate.Sentence:
 # ---- compilation
 
 
-def scale(chapter: Chapter) -> narrate.Sentence:
-    """What one tuple of query c costs, then and here: why only ratios are compared."""
-    cost = compilation.per_tuple(chapter, INTERPRETER)
-    then = printed.cell("four_tactics_said", "record_interpreted_s", "value")
-    return narrate.Sentence(
-        f"A VAX took {narrate.number(1e6 * then)} microseconds to interpret query c for one tuple;"
-        f" the miniature, in Python, takes {narrate.number(1e6 * cost.median())}. Nothing follows"
-        " from that. What can be compared is the ratio of two engines that were built with equal"
-        " care."
+def jit(chapter: Chapter) -> narrate.Sentence:
+    """From how many tuples on JIT pays, or could at best."""
+    least, even = (
+        compilation_today.least_break_even(chapter),
+        compilation_today.jit_break_even(chapter),
     )
-
-
-def break_even(chapter: Chapter) -> narrate.Sentence:
-    """The break-even then and now, of both queries with a qualification."""
-    then = printed.cell("four_tactics_said", "break_even", "value")
-    what = "number of tuples of query c from which on compiling pays"
-    of_c, of_d = (compilation.break_even(chapter, query) for query in "cd")
-    return narrate.then_and_now(then, of_c, what) + f"For query d it is {narrate.interval(of_d)}."
-
-
-def jit(chapter: Chapter, compile_times: pd.DataFrame) -> narrate.Sentence:
-    """Whether JIT pays on this relation."""
-    ratio = chapter.ratio("jit", "seconds", JITTED, INTERPRETED)
+    large = chapter.parameters.tuples
     said = narrate.ratio_sentence(
-        ratio, "time of query d", "PostgreSQL with JIT", "PostgreSQL without"
+        compilation_today.gain(chapter, "wall", LARGE).inverse(),
+        f"time of query d on {large:,} tuples",
+        "PostgreSQL with JIT",
+        "PostgreSQL without",
     )
-    compiling = narrate.number(compile_times["compiling (ms)"].median(), 1)
-    even = compilation_today.jit_break_even(chapter)
-    from_then = (
+    pays = (
         f"What it saves per tuple makes up for that from {narrate.interval(even)} tuples on."
         if even
         else "That the compiled form is quicker isn't sure here, so no number of tuples makes up"
         " for that."
     )
     return narrate.Sentence(
-        f"{said} Its compiler takes {compiling} ms per command, however many tuples there are: here"
-        f" {chapter.parameters.tuples:,}. {from_then}"
+        f"{said} While query c is being compiled, {narrate.interval(least)} tuples could be"
+        f" interpreted. {pays}"
     )
 
 
@@ -138,26 +109,6 @@ def vectors(chapter: Chapter) -> narrate.Sentence:
 # ---- microcode
 
 
-def bound(chapter: Chapter) -> narrate.Sentence:
-    """What is gained if GETSYMBOL and INTERPRET take no time, in print and here."""
-    said = narrate.then_and_now(
-        microcode.printed_bound(),
-        microcode.bound(chapter),
-        "gain if both routines took no time at all",
-    )
-    return said + "No instruction for them can give more."
-
-
-def checksums(chapter: Chapter) -> narrate.Sentence:
-    """What an instruction of its own gives a checksum."""
-    return narrate.ratio_sentence(
-        chapter.ratio("checksums", "time", BY_TABLE, BY_INSTRUCTION),
-        "time per MB",
-        "a check without an instruction of its own",
-        "a check with one",
-    )
-
-
 # ---- files
 
 
@@ -166,7 +117,7 @@ def jumps(found: pd.DataFrame) -> narrate.Sentence:
     more, reads = files.beyond(found), found.set_index("pattern").reads
     why = (
         "A jump makes it start over, as in UNIX."
-        if files.read_ahead(found)["jumps away and back end it"]
+        if files.read_ahead(found)["jumps away and back end that"]
         else "It doesn't remember one place per file, as UNIX did: it marks a page of what it has"
         " fetched ahead, and whoever comes to the mark sets off the next fetch, wherever the"
         " reader was in between."
@@ -177,159 +128,41 @@ def jumps(found: pd.DataFrame) -> narrate.Sentence:
     )
 
 
-def read_ahead_gain(chapter: Chapter) -> narrate.Sentence:
-    """What read-ahead takes away from the tactic, on the query where it gained most."""
-    ahead, without = (
-        chapter.ratio("cold files", "wall e_3360", base, TRACKS) for base in (PAGES, NOT_AHEAD)
-    )
-    if ahead.low > 1.05:
-        why = "Read-ahead doesn't make the difference here."
-    elif without.low > 1.05:
-        why = "The gain is the kernel's now."
-    else:
-        why = "Neither is sure to gain."
+def simulated(requested: files.Requested) -> narrate.Sentence:
+    """How the disk was set, and how far what it gives is from what is printed."""
+    found, seek = files.simulated(requested), files.seek_time(requested)
+    off = {
+        what: 100 * (found[what] / found[f"{what} in print"] - 1).drop(files.CALIBRATED)
+        for what in ("unix", "tracks")
+    }
+    ranges = {
+        what: f"{narrate.number(value.min(), 0)} to {narrate.number(value.max(), 0)} %"
+        for what, value in off.items()
+    }
     return narrate.Sentence(
-        f"Against UNIX files without any read-ahead, tracks gain {narrate.interval(without)} on"
-        f" query e; against the read-ahead of today {narrate.interval(ahead)}. {why}"
+        f"A request takes {narrate.number(1000 * seek, 1)} ms, so that query e takes on UNIX files"
+        " what it took in print, and a track one turn of the disk more. By that, the times of the"
+        f" other commands differ from the print by {ranges['tracks']} on tracks (query e:"
+        f" {narrate.number(100 * (found['tracks'] / found['tracks in print'] - 1)['e_3360'], 1)} %)"
+        f" and by {ranges['unix']} on UNIX files."
     )
 
 
-def processor_share(chapter: Chapter) -> narrate.Sentence:
-    """CPU's part of the cold runs: what no file system can gain."""
-    share = files.processor_share(chapter)
-    reads = chapter.table("cold files", "reads e_3360").iloc[0]
-    return narrate.Sentence(
-        f"Tracks need {narrate.number(reads[TRACKS])} reads for query e instead of"
-        f" {narrate.number(reads[PAGES])}. But of the response time on UNIX files,"
-        f" {narrate.number(share.min(), 0)} to {narrate.number(share.max(), 0)} percent are CPU"
-        " time here, which no file system shortens."
-    )
-
-
-def copying(chapter: Chapter) -> narrate.Sentence:
-    """Why reading into user space costs what it does: no copy, but every read is waited for."""
-    waits = chapter.table("raw files", "waits").median()
-    ratio = chapter.ratio("raw files", "cpu", DIRECT, LARGE)
-    said = narrate.ratio_sentence(
-        ratio, "CPU time", "reading into user space", "reading through the cache"
-    )
-    paid = " A copy is saved and sleeps are paid." if waits[DIRECT] > waits[LARGE] else ""
-    return narrate.Sentence(
-        f"{said} Without the cache nobody reads ahead: the process went to sleep"
-        f" {narrate.number(waits[DIRECT], 1)} times for each MB, and"
-        f" {narrate.number(waits[LARGE], 1)} times with it.{paid}"
-    )
-
-
-def asked_ahead(chapter: Chapter) -> narrate.Sentence:
-    """What asking ahead alone gives on scattered pages: PostgreSQL's effective_io_concurrency."""
-    return narrate.ratio_sentence(
-        files.asked_ahead(chapter),
-        "time to fetch scattered pages",
-        "workers that are asked for a page when it is needed",
-        f"workers that are asked for {AHEAD} pages ahead",
-    )
+def requests(requested: files.Requested) -> tables.Table:
+    """Requests and response times on the simulated disk, beside the print."""
+    columns = {"gain": "UNIX over tracks, simulated", "gain in print": "UNIX over tracks, in print"}
+    columns |= {"requests": "requests on UNIX files", "tracks": "tracks (s)", "unix": "UNIX (s)"}
+    columns |= {"tracks in print": "tracks, in print (s)", "unix in print": "UNIX, in print (s)"}
+    frame = files.simulated(requested).rename(columns=columns).round(2)
+    frame.insert(0, "query", frame.index.str[0])
+    return tables.table(frame.reset_index(drop=True), "The benchmark on a simulated disk of 1981")
 
 
 # ---- operating system
 
 
-def fewer_switches(chapter: Chapter, sleeps: pd.DataFrame) -> narrate.Sentence:
-    """Why a read isn't always a switch: what is there before the process sleeps needs none."""
-    ratio = files.switches_per_read(chapter)
-    rows = sleeps.set_index("slept")
-    reads = narrate.count(int(rows.reads.sum()), "read")
-    said = (
-        f"A read of one page cost PostgreSQL {narrate.interval(ratio)} voluntary switches, where a"
-        " switch for every read would be 1."
-    )
-    if len(rows) == 1:
-        each = "each" if rows.index[0] else "none"
-        return narrate.Sentence(
-            f"{said} A process that reads blocks one by one, past the cache, went to sleep for"
-            f" {each} of {reads}."
-        )
-    quick, slow = rows.microseconds[False], rows.microseconds[True]
-    why = (
-        "what is there before the process has gone to sleep needs no switch"
-        if quick < slow
-        else "and these weren't the faster ones"
-    )
-    return narrate.Sentence(
-        f"{said} Why a read can do without shows where a process reads blocks one by one, past the"
-        f" cache, and looks at its count of switches after each: of {reads},"
-        f" {int(rows.reads[False])} came without a switch, in a median of"
-        f" {narrate.number(quick, 0)} microseconds, the others in {narrate.number(slow, 0)}: {why}."
-    )
-
-
-def table_9(chapter: Chapter) -> tables.Table:
-    """Table 9 with the costs of today."""
-    return tables.table(operating_system.table_9(chapter), "Table 9 again, computed")
-
-
-def cheaper_since(chapter: Chapter) -> narrate.Sentence:
-    """What became cheaper since, and what MANGOS's arithmetic makes of it."""
-    factors, found = operating_system.cheaper(chapter), operating_system.table_9(chapter)
-    then, now = found["in print (%)"], found["with today's costs (%)"]
-    *of_system, evaluating = factors.values()
-    ways = ", ".join(f"{what} {narrate.interval(factor)}" for what, factor in factors.items())
-    slower = (
-        " What an operating system does hasn't become cheaper by as much as what a data base system"
-        " does."
-        if max(cost.high for cost in of_system) < evaluating.low
-        else ""
-    )
-    return narrate.Sentence(
-        f"On a VAX under UNIX it took so many times what it takes here: {ways}.{slower} If a"
-        " command still took as many reads and messages, MANGOS would gain"
-        f" {narrate.number(now.min(), 0)} to {narrate.number(now.max(), 0)} percent of CPU time,"
-        f" where the memorandum has {narrate.number(then.min(), 1)} to"
-        f" {narrate.number(then.max(), 1)}."
-    )
-
-
-def connections(chapter: Chapter) -> narrate.Sentence:
-    """Messages and switches of a command by each way, and what isn't there to be tried."""
-    operating_system.route(chapter)
-    costs = operating_system.per_command(chapter).pivot(
-        index="variant", columns="what", values="cost"
-    )
-    costs = costs.reindex(chapter.run.observations("ways")["variant"].unique())
-    said = []
-    for variant, cost in costs.iterrows():
-        switches = "unknown"
-        if isinstance(cost["task switches"], Interval):
-            switches = narrate.number(cost["task switches"].estimate, 2)
-        said.append(f"{variant} {narrate.number(cost['messages'].estimate, 2)} and {switches}")
-    text = f"Messages and task switches of both sides for each command: {'; '.join(said)}."
-    if {ALONE, UNIX} <= set(costs.index):
-        alone, line = costs.loc[ALONE], costs.loc[UNIX]
-        fewer = alone["task switches"].high < line["task switches"].low / 2
-        if alone["messages"].low >= 0.5 and fewer:
-            text += (
-                " A single-user backend calls the kernel for each of its answers as well; what it"
-                " is spared is waiting for somebody to ask again."
-            )
-    if chapter.borrowed:
-        text += (
-            " That is the way of the server's URL, and DuckDB beside it: a port to listen on and"
-            " files for a single-user backend are asked of throwaway servers only."
-        )
-        if not costs["task switches"].drop(DUCKDB).notna().any():
-            text += (
-                " The server's process can't be watched from here, so its switches aren't counted."
-            )
-    return narrate.Sentence(text)
-
-
 def connection_times(chapter: Chapter) -> narrate.Sentence:
-    """What the ways mean for a command's time, where it goes, and MANGOS's arithmetic beside."""
-    more = (chapter.show(part) for part in (_working, _without_client))
-    return narrate.Sentence(" ".join(filter(None, (_other_routes(chapter), *more))))
-
-
-def _other_routes(chapter: Chapter) -> narrate.Sentence:
+    """What the ways mean for a command's time."""
     route, times = operating_system.route(chapter), operating_system.times(chapter)
     others = {
         LOOPBACK: "a client at a TCP loopback",
@@ -343,34 +176,6 @@ def _other_routes(chapter: Chapter) -> narrate.Sentence:
         if name in times
     ]
     return narrate.Sentence(" ".join(said))
-
-
-def _working(chapter: Chapter) -> narrate.Sentence:
-    route, working = operating_system.route(chapter), operating_system.working(chapter)
-    rest = (
-        " For the rest a processor has been told of work, and hasn't taken it up yet."
-        if working.high < 0.9
-        else ""
-    )
-    return narrate.Sentence(
-        f"While a client at a {route} and its backend serve one another, both together are on a"
-        f" processor for {narrate.interval(working)} of the time.{rest}"
-    )
-
-
-def _without_client(chapter: Chapter) -> narrate.Sentence:
-    times, computed = (
-        operating_system.times(chapter),
-        operating_system.short_without_system(chapter),
-    )
-    if ALONE not in times:
-        return narrate.Sentence("")
-    return narrate.Sentence(
-        f"Without a client a command is {narrate.interval(times[ALONE].inverse())} times as fast as"
-        " with one that has to be waited for. MANGOS's arithmetic, from what a message and a"
-        f" switch cost on one processor, gives {narrate.interval(computed)} for a client with a"
-        " library."
-    )
 
 
 # ---- the closing table

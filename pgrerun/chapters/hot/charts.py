@@ -3,17 +3,15 @@
 import pandas as pd
 
 from pgrerun.chapter import Chapter, wide
-from pgrerun.chapters.hot.evidence.growth import pick
+from pgrerun.chapters.hot.evidence import times
 from pgrerun.chapters.hot.experiments import eligibility
 from pgrerun.chapters.hot.experiments.growth import UNPRUNED_VACUUMED, VACUUMED
 from pgrerun.chapters.hot.experiments.side_effects import OLD_SNAPSHOT
 from pgrerun.chapters.hot.experiments.throughput import PAVAN, merlins, pavans
-from pgrerun.chapters.hot.experiments.wal_volume import Written
 from pgrerun.chapters.hot.variants import (
     ACCOUNTS,
     FULL,
     HOT,
-    INDEXED,
     NO_HOT,
     REDUCED,
     UNPRUNED,
@@ -140,14 +138,12 @@ def growth(sizes: pd.DataFrame) -> charts.Figure:
     in_print, rows = printed.derived("hot_growth"), []
     for relation in ACCOUNTS:
         then = in_print.loc[f"reduced_{relation}"]
-        printed_growth = {UNPRUNED: then["times_head"], HOT: then["times_hot"]}
+        in_2007 = {UNPRUNED: then["times_head"], HOT: then["times_hot"]}
         for variant in (UNPRUNED, NO_HOT, HOT):
-            now = pick(sizes, REDUCED, variant, relation)
-            grown = now["after"] / now["before"]
-            if variant in printed_growth:
-                times = printed_growth[variant]
-                rows.append(charts.row(variant, "printed", times, panel=relation))
-            rows.append(charts.row(variant, "measured", grown, panel=relation))
+            if variant in in_2007:
+                rows.append(charts.row(variant, "printed", in_2007[variant], panel=relation))
+            now = times(sizes, variant, relation)
+            rows.append(charts.row(variant, "measured", now, panel=relation))
     return charts.compare(
         pd.DataFrame(rows),
         charts.Words(
@@ -226,10 +222,10 @@ def _merged(frame: pd.DataFrame, one: str, other: str, name: str) -> pd.DataFram
     return kept.replace({"series": {one: name, other: name}}).reset_index(drop=True)
 
 
-def wal_volume(written: Written) -> charts.Figure:
+def wal_volume(written: pd.DataFrame) -> charts.Figure:
     """WAL per transaction by what it is for."""
     names = {"variant": "label", "bytes": "value", "phase": "panel"}
-    rows = written.wal[written.wal["bytes"] > 0].rename(columns=names).assign(kind="measured")
+    rows = written[written["bytes"] > 0].rename(columns=names).assign(kind="measured")
     return charts.stacked(
         rows[["label", "part", "value", "kind", "panel"]].reset_index(drop=True),
         charts.Words(
@@ -257,14 +253,13 @@ def throughput(chapter: Chapter) -> charts.Figure:
         f"{full} {NO_HOT}": (pavans(FULL, HOT), pavans(FULL, NO_HOT)),
         f"{NO_HOT}: reduced over full": (pavans(REDUCED, NO_HOT), pavans(FULL, NO_HOT)),
     }
-    merlin = {}
-    for words, variant, base in (
-        (f"no fsync, {{}}: {HOT} over {NO_HOT}", HOT, NO_HOT),
-        (f"{{}}: {NO_HOT} over an index", NO_HOT, INDEXED),
-    ):
-        for number in (1, clients):
-            label = words.format(narrate.count(number, "client"))
-            merlin[label] = (merlins(number, variant), merlins(number, base))
+    merlin = {
+        f"no fsync, {narrate.count(number, 'client')}: {HOT} over {NO_HOT}": (
+            merlins(number, HOT),
+            merlins(number, NO_HOT),
+        )
+        for number in (1, clients)
+    }
     in_print = {
         f"{reduced} neither": over.at["reduced_hot", "over_head"],
         f"{full} {NO_HOT}": over.at["full_hot", "over_head"],
@@ -288,8 +283,8 @@ def throughput(chapter: Chapter) -> charts.Figure:
             caption=(
                 "Ratios of throughput of the reduced and the full script: median over interleaved"
                 " pairs, with intervals. “Neither” is without HOT and pruning; the runs without"
-                " fsync, and those with an index on abalance, are of the full script. In print,"
-                " “without” is the server before the patch, which neither had HOT nor pruned."
+                " fsync are of the full script. In print, “without” is the server before the patch,"
+                " which neither had HOT nor pruned, and waited for a disk."
             ),
             name="hot-throughput",
         ),

@@ -3,30 +3,22 @@
 import pandas as pd
 
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.hot.evidence import throughput
-from pgrerun.chapters.hot.evidence.growth import over_hot, pick
+from pgrerun.chapters.hot.evidence import aa_runs, pick, times
 from pgrerun.chapters.hot.experiments.growth import NAPTIME
 from pgrerun.chapters.hot.experiments.side_effects import (
-    CLUSTERED,
-    FULL_VACUUM,
     LOOKS,
     OLD_SNAPSHOT,
 )
-from pgrerun.chapters.hot.experiments.throughput import SCANS
+from pgrerun.chapters.hot.experiments.throughput import POOLED, pavans_share
 from pgrerun.chapters.hot.variants import (
     ACCOUNTS,
     HOT,
-    INDEXED,
     NO_HOT,
-    REDUCED,
     UNPRUNED,
-    UPDATES,
-    relations,
 )
-from pgrerun.lab.models.heap_growth import ENTRIES_PER_LEAF, PAGE
+from pgrerun.lab.models.heap_growth import ENTRIES_PER_LEAF
 from pgrerun.page import narrate
 from pgrerun.record import printed, statistics
-from pgrerun.record.claims import MARGIN
 
 # pages of a table on which one leaf's deletion looks for dead versions: BOTTOMUP_MAX_NBLOCKS
 DELETES_FROM = 6
@@ -34,14 +26,14 @@ DELETES_FROM = 6
 
 def noise(chapter: Chapter) -> narrate.Sentence:
     """The noise floor from the variant that ran twice."""
-    both = throughput.aa_runs(chapter)
+    both = aa_runs(chapter)
     return narrate.noise(statistics.noise_floor(*(both[variant] for variant in both)))
 
 
 def not_merely_hot(sizes: pd.DataFrame) -> narrate.Sentence:
     """How much of the growth that the thread credits to HOT is owed to pruning."""
     pruned, unpruned = (
-        [over_hot(sizes, relation, variant) for relation in ACCOUNTS]
+        [times(sizes, variant, relation) / times(sizes, HOT, relation) for relation in ACCOUNTS]
         for variant in (NO_HOT, UNPRUNED)
     )
     said = (
@@ -61,7 +53,7 @@ def not_merely_hot(sizes: pd.DataFrame) -> narrate.Sentence:
 def index_split(sizes: pd.DataFrame) -> narrate.Sentence:
     """The print's doubled index, and this run's."""
     in_print = printed.derived("hot_growth").loc["reduced_accounts_pkey"]
-    now = pick(sizes, REDUCED, UNPRUNED, "accounts_pkey")
+    now = pick(sizes, UNPRUNED, "accounts_pkey")
     return narrate.Sentence(
         f"In print the index grows by {narrate.number(in_print['increase_head'])} pages, exactly as"
         " many as there are when each full leaf and each full page above splits once"
@@ -91,69 +83,14 @@ def index_without_hot(scattered: pd.DataFrame) -> narrate.Sentence:
     )
 
 
-def long_enough(chapter: Chapter, steady: pd.DataFrame) -> narrate.Sentence:
-    """How long a run would have to be until growth reaches this machine's memory."""
-    own = steady[steady["variant"] == UNPRUNED]
-    memory = chapter.run.environment["machine"]["memory_bytes"]
-    size, final = own["accounts"].iloc[0], own["accounts"].iloc[-1]
-    if final <= size:
-        return narrate.Sentence("With neither HOT nor pruning accounts did not grow in this run.")
-    per_update = (final - size) / own["updates"].iloc[-1]
-    updates = (memory / PAGE - size) / per_update
-    in_print = printed.derived("hot_growth").loc["reduced_accounts"]
-    scaled = in_print["tuples"] / relations(chapter).accounts
-    updates_printed = (memory / PAGE - size * scaled) / (per_update * scaled)
+def pool(chapter: Chapter) -> narrate.Sentence:
+    """What the work reads in a pool of the thread's share, and how long it waits for that."""
+    reads, waiting = (chapter.median("pools", what, POOLED) for what in ("reads", "waiting"))
     return narrate.Sentence(
-        f"This run's accounts fills {narrate.number(size * PAGE / 2**20, 1)} MB of this machine's"
-        f" {narrate.number(memory / 2**30, 0)} GB of memory. With neither HOT nor pruning it would"
-        f" take {narrate.number(round(updates))} updates per account to outgrow memory, and"
-        f" {narrate.number(max(0, round(updates_printed)))} with as many accounts as in print,"
-        f" where {UPDATES:g} were made. Until then growth costs memory and WAL, not"
-        " waiting for the disk."
+        f"In {POOLED}, {narrate.number(100 * pavans_share(), 1)} %, a transaction reads"
+        f" {narrate.interval(reads)} pages, for which its client waits {narrate.interval(waiting)}"
+        " of its time."
     )
-
-
-def speed_at_equal_size(chapter: Chapter) -> narrate.Sentence:
-    """HOT against updates that are pruned but not heap-only."""
-    return narrate.ratio_sentence(
-        throughput.equal_sizes(chapter),
-        "throughput",
-        "the reduced script with HOT",
-        "the same where updates are pruned but not heap-only",
-    )
-
-
-def merlins_baseline(chapter: Chapter) -> narrate.Sentence:
-    """Whether an index on abalance makes pgbench faster, as it did in print."""
-    ratio = throughput.merlin_over(chapter, chapter.parameters.clients, INDEXED, NO_HOT)
-    tps = printed.table("hot_abalance")["tps"]
-    odd = tps["indexed_10_head"] / tps["plain_10_head"]
-    said = narrate.then_and_now(
-        odd,
-        ratio,
-        "ratio of the throughput with the index on abalance to that without it, both without HOT,",
-    )
-    doubt = (
-        "One more index can't make updates that much faster: the run that HOT “doubles” is itself"
-        " in doubt."
-        if odd > 1 + MARGIN and ratio.low < odd
-        else ""
-    )
-    return narrate.Sentence(f"{said} {doubt}".strip())
-
-
-def readers(chapter: Chapter) -> narrate.Sentence:
-    """What a grown relation costs those who read all of it."""
-    ratio = chapter.ratio("reading", SCANS, UNPRUNED, HOT)
-    return narrate.ratio_sentence(
-        ratio, "time to scan accounts", "the grown relation", "the one kept stable by HOT"
-    )
-
-
-def rewriting(chapter: Chapter) -> narrate.Sentence:
-    """Which of the two rewrites is faster."""
-    ratio = chapter.ratio("compaction", "seconds", FULL_VACUUM, CLUSTERED)
-    return narrate.ratio_sentence(ratio, "time", "VACUUM FULL", "CLUSTER")
 
 
 def small_growth(small: pd.DataFrame) -> narrate.Sentence:

@@ -5,10 +5,9 @@ import math
 import pandas as pd
 
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.optimizer.evidence import joins, scans
+from pgrerun.chapters.optimizer.evidence import scans
 from pgrerun.chapters.optimizer.experiments.scans import RANDOM_PAGE, cost_of
-from pgrerun.chapters.optimizer.queries import LARGE, SMALL
-from pgrerun.chapters.optimizer.variants import CLUSTERED, CONSTANT, HASH, NESTED, NONE, SHUFFLED
+from pgrerun.chapters.optimizer.variants import CLUSTERED, CONSTANT, NONE, SHUFFLED
 from pgrerun.page import narrate
 from pgrerun.page.narrate import Sentence
 from pgrerun.record import printed
@@ -40,13 +39,6 @@ def best_switch(best: pd.DataFrame) -> Sentence:
         for row in best[best["layout"] == CLUSTERED].itertuples()
     ]
     return Sentence(" ".join(said))
-
-
-def index_only(chapter: Chapter) -> Sentence:
-    """What it is worth to count in the index alone."""
-    later = "the index-only scan, a fourth way that came later,"
-    ratio = scans.index_only(chapter)
-    return narrate.ratio_sentence(ratio, "time to count all ranges", later, "the index scan")
 
 
 def planned_and_best(
@@ -121,40 +113,3 @@ def too_long(ended: pd.DataFrame) -> Sentence:
     return Sentence(
         f"The nested loops without an index were run once at the larger size: {'; '.join(said)}."
     )
-
-
-def at_report_size(chapter: Chapter, query: int, method: str, base: str) -> str:
-    """A note beside the larger size: time of one join method over another's at the report's."""
-    small = joins.over(chapter, query, method, base, SMALL)
-    return f"with relations of the report's size it is {narrate.interval(small)}"
-
-
-def at_large_size(chapter: Chapter) -> str:
-    """A note beside the report's size: what an index gains between the larger relations."""
-    large = joins.index_gain(chapter, LARGE)
-    return f"with the larger relations, and the same bounds, it is {narrate.interval(large)}"
-
-
-def tie(chapter: Chapter) -> Sentence:
-    """Whether nested loop and hash join of query 2 take the same time, as in print."""
-    ratio = joins.over(chapter, 2, NESTED, HASH)
-    said = narrate.ratio_sentence(ratio, "time", "the nested loop", "the hash join")
-    return Sentence("In print nested loop and hash join of query 2 tie.") + said
-
-
-def taken_over(chapter: Chapter, planned: pd.DataFrame) -> Sentence:
-    """Up to which share the nested loop was faster than the hash join, and is planned."""
-    ratios = joins.restriction_ratios(chapter)
-    nested = ratios[ratios["method"] == NESTED]
-    faster = nested.loc[nested["high"] < 1, "share"]
-    slower = nested.loc[nested["low"] > 1, "share"]
-    looped = planned.loc[planned["planned"] == NESTED, "share"]
-    said = "At no share was the nested loop surely faster than the hash join"
-    if len(faster):
-        said = (
-            "The nested loop was surely faster than the hash join up to a share of"
-            f" {narrate.number(faster.max())}"
-        )
-    slow = f"surely slower from {narrate.number(slower.min())} on" if len(slower) else ""
-    takes = f"up to {narrate.number(looped.max())}" if len(looped) else "at none of them"
-    return Sentence(f"{said}, and {slow or 'at none surely slower'}. The planner takes it {takes}.")

@@ -21,21 +21,18 @@ SQL = statements.beside(__file__)
 # ---- methods
 
 SEQUENTIAL, INDEX, BITMAP = "sequential scan", "index scan", "bitmap scan"
-INDEX_ONLY = "index-only scan"
 NESTED, HASH, MERGE = "nested loop", "hash join", "merge join"
 # Method -> the settings that allow it; all others of its family are switched off.
 SCANS = {
     SEQUENTIAL: {"enable_seqscan"},
     INDEX: {"enable_indexscan"},
     BITMAP: {"enable_bitmapscan"},
-    INDEX_ONLY: {"enable_indexonlyscan", "enable_indexscan"},
 }
 JOINS = {NESTED: {"enable_nestloop"}, HASH: {"enable_hashjoin"}, MERGE: {"enable_mergejoin"}}
 _METHODS = {
     "Seq Scan": SEQUENTIAL,
     "Index Scan": INDEX,
     "Bitmap Heap Scan": BITMAP,
-    "Index Only Scan": INDEX_ONLY,
     "Nested Loop": NESTED,
     "Hash Join": HASH,
     "Merge Join": MERGE,

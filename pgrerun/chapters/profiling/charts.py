@@ -4,7 +4,7 @@ import pandas as pd
 
 from pgrerun.chapter import Chapter, wide
 from pgrerun.chapters.profiling import evidence, subsystems
-from pgrerun.chapters.profiling.experiments import bookkeeping, instructions, samples
+from pgrerun.chapters.profiling.experiments import instructions, samples
 from pgrerun.chapters.profiling.queries import SCANS, SETS, TRANSACTIONS
 from pgrerun.page import charts, narrate
 from pgrerun.record import printed
@@ -155,74 +155,4 @@ def attributes(chapter: Chapter) -> charts.Figure:
         ),
         charts.Axis("place, or number of uses"),
         charts.Axis("instructions per tuple", zero=True),
-    )
-
-
-def steps_counted(chapter: Chapter) -> charts.Figure:
-    """The report's steps and today's: what is left of the first."""
-    rows = [
-        charts.row(f"1990: {stage.label}", "printed", 1 / stage.gain_in_all)
-        for stage in _printed_stages().itertuples()
-    ]
-    for workload in SETS:
-        for kind, frame in chapter.by_provenance(bookkeeping.BOOKKEEPING):
-            counts = wide(frame, workload).iloc[0]
-            for step in bookkeeping.NAMES:
-                value = counts[step] / counts[bookkeeping.EVERYTHING]
-                rows.append(charts.row(f"{workload}: {step}", kind, value))
-    return charts.compare(
-        pd.DataFrame(rows),
-        charts.Words(
-            question=(
-                "What is left when checks and bookkeeping are taken away, one after the other?"
-            ),
-            caption=(
-                "Cycles (1990) or instructions (today) of each rung relative to the first of its"
-                " ladder. Rungs keep what those above them changed."
-            ),
-            name="profiling-ladder",
-        ),
-        charts.Axis("relative to the first rung", zero=True),
-        reference=charts.Reference(1, "first rung"),
-    )
-
-
-def steps_timed(chapter: Chapter) -> charts.Figure:
-    """Today's steps by the clock: time of each relative to the first."""
-    pairs = {step: (step, bookkeeping.EVERYTHING) for step in bookkeeping.NAMES[1:]}
-    frames = [
-        chapter.ratios(bookkeeping.TIMED, workload, pairs, panel=workload) for workload in SETS
-    ]
-    return charts.compare(
-        pd.concat(frames, ignore_index=True),
-        charts.Words(
-            question="And what is left of the time, on a live server?",
-            caption=(
-                "Time of each rung over that of the first, where everything is on: median and"
-                " interval over the blocks. Rungs keep what those above them changed."
-            ),
-            name="profiling-ladder-timed",
-        ),
-        charts.Axis("time relative to the first rung"),
-        reference=charts.Reference(1, "first rung"),
-    )
-
-
-def contrasts(chapter: Chapter) -> charts.Figure:
-    """Attributes and rules: instructions and time of a whole command, in contrasts."""
-    return charts.compare(
-        evidence.contrasts(chapter),
-        charts.Words(
-            question="What do an attribute's place and somebody else's rules cost a whole command?",
-            caption=(
-                "A scan that counts, in one form over the other: a condition on the last attribute"
-                " over one on the first; many conditions on an attribute over one; an attribute"
-                " behind a string over one behind a number; a relation with rules for other"
-                " commands over one without. Instructions are those of a single-user backend, times"
-                " those of a live server with their intervals."
-            ),
-            name="profiling-contrasts",
-        ),
-        charts.Axis("ratio of the two"),
-        reference=charts.Reference(1, "no difference"),
     )

@@ -9,14 +9,16 @@ from collections.abc import Collection
 import numpy as np
 import pandas as pd
 
-from pgrerun.chapter import Chapter, wide
+from pgrerun.chapter import Chapter
 from pgrerun.chapters.profiling import queries, subsystems
-from pgrerun.chapters.profiling.experiments import bookkeeping, checks, instructions, samples
+from pgrerun.chapters.profiling.experiments import checks, instructions, samples
 from pgrerun.chapters.profiling.experiments.single_user import SEPARATOR
 from pgrerun.chapters.profiling.queries import SCANS, SETS, TRANSACTIONS
 from pgrerun.lab.instruments.instructions import ERROR_CHECK, TYPE_TEST
-from pgrerun.page import narrate
-from pgrerun.record import printed, statistics
+from pgrerun.record import printed
+from pgrerun.record.verdicts import Part, fact, supporting
+
+NEGLIGIBLE = 5  # percent
 
 # ---- reading the record
 
@@ -199,23 +201,14 @@ def busiest_checks(chapter: Chapter) -> pd.DataFrame:
     return pd.DataFrame({"routine": names, "error checks": counts.to_numpy().astype(int)})
 
 
-def steps_table(chapter: Chapter) -> pd.DataFrame:
-    """A row per step: instructions of each set, and its time relative to the first step with the
-    interval.
-    """
-    frame = pd.DataFrame({"step": bookkeeping.NAMES})
-    counts = by_variant(chapter, bookkeeping.BOOKKEEPING, bookkeeping.NAMES).reset_index()
-    timed = not chapter.run.observations(bookkeeping.TIMED).empty
-    for workload in SETS:
-        frame[f"{workload}: instructions"] = counts[workload].astype(int)
-        frame[f"{workload}: relative"] = counts[workload] / counts[workload].iloc[0]
-        if timed:
-            times = [
-                chapter.ratio(bookkeeping.TIMED, workload, step, bookkeeping.EVERYTHING)
-                for step in bookkeeping.NAMES[1:]
-            ]
-            frame[f"{workload}: time"] = ["1", *map(narrate.interval, times)]
-    return frame
+# ---- evidence: the print
+
+
+def falling() -> dict[str, bool]:
+    """Whether each of the report's changes lowered the cycles of the same commands."""
+    stages = printed.derived("profiling_totals").dropna(subset="gain_in_all").set_index("label")
+    fewer = stages["cycles"].diff().iloc[1:] < 0
+    return {f"fewer cycles with the change “{name}”": bool(so) for name, so in fewer.items()}
 
 
 # ---- evidence: the profiles of the two query sets
@@ -243,9 +236,21 @@ def all_over_executing(chapter: Chapter) -> float:
     return phases.sum() / phases["execute"]
 
 
-def optimizer_shares(chapter: Chapter) -> dict[str, float]:
-    """Percent of the instructions in the optimizer, by query set."""
-    return {workload: shares(chapter, workload)["optimizer"] for workload in SETS}
+def planning_facts(chapter: Chapter) -> dict[str, Part]:
+    """Whether parsing and planning Figure 2.3's commands is little beside executing them."""
+    phases = recorded(chapter, instructions.PHASES, TRANSACTIONS)
+    ratio = phases[["parse", "plan"]].sum() / phases["execute"]
+    return {"parsing and planning take less than half of executing": fact(ratio < 0.5, ratio > 1)}
+
+
+def optimizer_facts(chapter: Chapter) -> dict[str, bool]:
+    """Whether the optimizer's share is negligible, by query set."""
+    return {
+        f"it takes less than {NEGLIGIBLE} percent of the {workload}": (
+            shares(chapter, workload)["optimizer"] < NEGLIGIBLE
+        )
+        for workload in SETS
+    }
 
 
 def shift_facts(chapter: Chapter) -> dict[str, bool]:
@@ -311,11 +316,17 @@ def caller_shares(chapter: Chapter) -> pd.Series:
     return (100 * by / by.sum()).sort_values(ascending=False)
 
 
-def call_facts(chapter: Chapter) -> dict[str, bool]:
-    """Why the attribute routines are hot, if they are: because everybody calls them, or because a
-    call is long.
+def _commands(chapter: Chapter) -> pd.DataFrame:
+    """What was counted of each of `instructions.ATTRIBUTE_COMMANDS`, a row each."""
+    return by_variant(chapter, instructions.ATTRIBUTES, list(instructions.ATTRIBUTE_COMMANDS))
+
+
+def call_facts(chapter: Chapter) -> dict[str, Part | bool]:
+    """Why the attribute routines are hot, if they are: because everybody calls them, all the time.
+
+    Beside it whether a call is as long for one attribute as for another.
     """
-    frame = by_variant(chapter, instructions.ATTRIBUTES, list(instructions.ATTRIBUTE_COMMANDS))
+    frame = _commands(chapter)
     first, last = (
         frame.at[f"attribute {instructions.PLACES[place]}", "in routine"] for place in (0, -1)
     )
@@ -326,26 +337,29 @@ def call_facts(chapter: Chapter) -> dict[str, bool]:
             asking > len(printed.table("profiling_subsystems")) / 2
         ),
         "an attribute that is used again is fetched again": many > 1.5 * one,
-        "a call costs much the same whichever attribute it is for": last < 1.25 * first,
+        "a call costs much the same whichever attribute it is for": supporting(last < 1.25 * first),
     }
 
 
-def uses_per_fetch(chapter: Chapter) -> float:
-    """Attribute values that conditions of Figure 2.1's commands compare, per call that fetches
-    attributes.
-
-    Every condition of Figure 2.1 compares one attribute with a constant, so a call of an int4
-    comparison is a use. Without caching there would be a fetch for each.
-    """
-    calls = routines(chapter, SCANS).groupby("function")["calls"].sum()
-    uses = calls[calls.index.isin(subsystems.group("comparisons"))].sum()
-    return uses / calls[calls.index.isin(subsystems.group("attributes"))].max()
+def caching_facts(chapter: Chapter) -> dict[str, Part | bool]:
+    """Whether what was fetched is kept: the same calls for one use of an attribute as for many."""
+    calls, (one, *_, many) = _commands(chapter)["calls"], instructions.USES
+    return {
+        f"{many} uses of an attribute cost no more calls than {one}": (
+            calls[f"{many} uses"] <= calls[f"{one} uses"]
+        ),
+    }
 
 
-def left_to_gain(chapter: Chapter) -> float:
-    """How much faster Figure 2.1's commands would be if attributes and rules cost nothing."""
-    attributes = share_of(chapter, SCANS, "routine", subsystems.group("attributes"))
-    return gain(attributes + share_of(chapter, SCANS, "subsystem", ["rule_manager"]))
+def rule_facts(chapter: Chapter) -> dict[str, Part | bool]:
+    """Whether the rule manager is out of the first ten routines of Figure 2.1's commands."""
+    share = share_of(chapter, SCANS, "subsystem", ["rule_manager"])
+    at_most = printed.cell("profiling_subsystems", "rule_manager", "second")
+    first_ten = routines(chapter, SCANS)["subsystem"].head(10)
+    return {
+        "none of its routines is among the first ten": not first_ten.eq("rule_manager").any(),
+        f"its share is no more than the printed {at_most:g} percent": supporting(share <= at_most),
+    }
 
 
 def per_tuple_facts(chapter: Chapter) -> dict[str, bool]:
@@ -358,43 +372,22 @@ def per_tuple_facts(chapter: Chapter) -> dict[str, bool]:
     }
 
 
-def contrasts(chapter: Chapter) -> pd.DataFrame:
-    """Each of `instructions.CONTRASTS` by instructions and by time.
-
-    Columns: label, panel, kind, value (a ratio), low, high.
-    """
-    counted = (instructions.ATTRIBUTES, instructions.RULES)
-    by_experiment = [dict(chapter.by_provenance(experiment)) for experiment in counted]
-    rows = []
-    for kind in by_experiment[0]:
-        frames = [frames[kind] for frames in by_experiment if kind in frames]
-        counts = wide(pd.concat(frames), "in all").iloc[0]
-        for label, (variant, base) in instructions.CONTRASTS.items():
-            if {variant, base} <= set(counts.index):
-                value = counts[variant] / counts[base]
-                rows.append({"label": label, "kind": kind, "value": value, "panel": "instructions"})
-    times = chapter.ratios(instructions.TIMED, "time", instructions.CONTRASTS, panel="time")
-    return pd.concat([pd.DataFrame(rows), times], ignore_index=True)
-
-
 # ---- evidence: checks
 
 
 def separated_facts(assertions: pd.DataFrame) -> dict[str, bool]:
     """Whether debug-only checks are apart from the others and can be compiled out."""
-    row = assertions.iloc[0]
-    return {
-        "debug-only checks are switched as one, when the server is compiled": (
-            row["context"] == "internal"
-        ),
-        "this server is built without them": row["value"] == "off",
-    }
+    internal = assertions["context"].iloc[0] == "internal"
+    return {"debug-only checks are switched as one, when the server is compiled": internal}
 
 
-def kind_gain(chapter: Chapter, kind: str) -> float:
-    """How much faster Figure 2.1's commands would be if checks of a kind cost nothing."""
-    share = checks_by_kind(chapter).set_index(["query set", "kind"])["% instructions"]
-    return gain(share[SCANS, kind])
+def buffer_gain(chapter: Chapter) -> float:
+    """How much faster Figure 2.1's commands would be if the buffer manager's error checks cost
+    nothing.
+    """
+    counts = recorded(chapter, checks.KINDS, SCANS)
+    total = counts[counts.index.str.endswith(": instructions")].sum()
+    return gain(100 * counts[checks.OF_BUFFERS] / total)
 
 
 def decisive_facts(asked: pd.DataFrame) -> dict[str, bool]:
@@ -404,32 +397,7 @@ def decisive_facts(asked: pd.DataFrame) -> dict[str, bool]:
     answer = asked.set_index("routine")["answer"]
     return {
         "without a check that decides whether a page must be fetched there is no right answer": (
-            answer["PinBuffer"] != "right" and answer["StartBufferIO"] != "right"
+            answer["StartBufferIO"] != "right"
         ),
         "without a check that only defends there is": answer["PageIsVerified"] == "right",
     }
-
-
-# ---- evidence: bookkeeping
-
-
-def was_counted(chapter: Chapter) -> bool:
-    """Whether this run counted the steps' instructions."""
-    return not chapter.run.observations(bookkeeping.BOOKKEEPING).empty
-
-
-def all_over_bare(chapter: Chapter) -> statistics.Interval | float:
-    """Figure 2.1 with all bookkeeping on over the same with all that can be switched off: by
-    instructions, or by time where none could be counted.
-    """
-    pair = (bookkeeping.EVERYTHING, bookkeeping.BARE)
-    if was_counted(chapter):
-        return over(chapter, bookkeeping.BOOKKEEPING, SCANS, *pair)
-    return chapter.ratio(bookkeeping.TIMED, SCANS, *pair)
-
-
-def step_facts(chapter: Chapter) -> dict[str, bool]:
-    """Whether each step lowers the instructions, for the set that it has most to do with."""
-    frame = by_variant(chapter, bookkeeping.BOOKKEEPING, bookkeeping.NAMES)
-    lowered = (frame.diff().iloc[1:] < 0).any(axis="columns")
-    return {f"{step} lowers the instructions": lower for step, lower in lowered.items()}

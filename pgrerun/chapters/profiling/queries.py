@@ -47,15 +47,6 @@ def scans() -> list[str]:
     return [sql for _, sql in FIGURE_2_1]
 
 
-def scans_of_tenk1() -> list[str]:
-    """Those of them without tenk2: every command over tenk1 has its like over tenk2, which does the
-    same work again.
-    """
-    of_tenk2 = [sql for sql in scans() if "tenk2" in sql]
-    made = {sql.split()[2] for sql in of_tenk2 if sql.startswith("CREATE TABLE")}
-    return [sql for sql in scans() if sql not in of_tenk2 and sql.split()[2] not in made]
-
-
 def warm_up() -> list[str]:
     """One command of each kind on the small relation, and a look at the large ones: they fill the
     catalog caches.
@@ -68,31 +59,16 @@ def warm_up() -> list[str]:
     return [*small, undo, *(f"SELECT unique1 FROM {name} LIMIT 1" for name in ("tenk1", "tenk2"))]
 
 
-def transactions(chapter: Chapter, count: int, seed: int = 0, prepared: bool = False) -> list[str]:
-    """The commands of `count` of Figure 2.3's transactions, keys drawn independently and uniformly.
-
-    `prepared`: as EXECUTEs of what `prepare` prepared.
-    """
+def transactions(chapter: Chapter, count: int, seed: int = 0) -> list[str]:
+    """The commands of `count` of Figure 2.3's transactions, keys drawn independently."""
     draws = random.Random(chapter.parameters.seed + seed)
     commands = []
     for _ in range(count):
         keys = tuple(
             draws.randint(1, tuples) for tuples in (BANK.accounts, BANK.tellers, BANK.branches)
         )
-        figure = figures.translated(figures.printed("2.3"), keys)
-        for number, (said, sql) in enumerate(figure):
-            execute = prepared and "$" in said
-            commands.append(f"EXECUTE figure_2_3_{number} {keys}" if execute else sql)
+        commands += [sql for _, sql in figures.translated(figures.printed("2.3"), keys)]
     return commands
-
-
-def prepare() -> list[str]:
-    """PREPARE statements for those of Figure 2.3's commands that have parameters."""
-    return [
-        f"PREPARE figure_2_3_{number} (int4, int4, int4) AS {sql}"
-        for number, (_, sql) in enumerate(FIGURE_2_3)
-        if "$" in sql
-    ]
 
 
 def load(chapter: Chapter, server: Server) -> None:

@@ -2,7 +2,7 @@
 
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.profiling import evidence, subsystems
-from pgrerun.chapters.profiling.experiments import bookkeeping, checks, instructions, samples
+from pgrerun.chapters.profiling.experiments import checks, instructions, samples
 from pgrerun.chapters.profiling.queries import SCANS, SETS, TRANSACTIONS
 from pgrerun.lab.instruments.instructions import ERROR_CHECK
 from pgrerun.page import narrate
@@ -107,16 +107,6 @@ def fetching(chapter: Chapter) -> narrate.Sentence:
     )
 
 
-def verified_in_pool(chapter: Chapter) -> narrate.Sentence:
-    """The same check with a buffer pool that keeps every page."""
-    names = {"PageIsVerified", "pg_checksum_page"}
-    share = evidence.share_of(chapter, SCANS, "routine", names)
-    return narrate.Sentence(
-        "That is with the sixteen pages of the report, where each scan reads its pages anew. Where"
-        f" the pool keeps them, verifying takes {narrate.number(share, 2)} % of the instructions."
-    )
-
-
 def checks_per_tuple(chapter: Chapter) -> narrate.Sentence:
     """How many error checks a tuple of a scan costs."""
     # tuples of the same run as the checks: it may have another scale
@@ -128,25 +118,3 @@ def checks_per_tuple(chapter: Chapter) -> narrate.Sentence:
         f"That is {narrate.number(per_tuple, 1)} error checks for each tuple that the scans look"
         " at."
     )
-
-
-def by_the_clock(chapter: Chapter) -> narrate.Sentence:
-    """What all bookkeeping costs in time, and what prepared statements save."""
-    return narrate.ratio_sentence(
-        chapter.ratio(bookkeeping.TIMED, SCANS, bookkeeping.BARE, bookkeeping.EVERYTHING),
-        "time for Figure 2.1's commands",
-        "a server without bookkeeping",
-        "one with all of it",
-    ) + narrate.ratio_sentence(
-        chapter.ratio(bookkeeping.TIMED, TRANSACTIONS, bookkeeping.PREPARED, bookkeeping.BARE),
-        "time for Figure 2.3's transactions",
-        "prepared statements",
-        "parsing and planning each command",
-    )
-
-
-def how_judged(chapter: Chapter) -> str:
-    """Whether the steps are judged by instructions or by time."""
-    if evidence.was_counted(chapter):
-        return "by instructions"
-    return "by time, as instructions couldn't be counted"

@@ -13,7 +13,15 @@ from pgrerun.chapters.tp1.experiments import (
     slow_disk,
     throughput,
 )
-from pgrerun.chapters.tp1.variants import AGAIN, ALONE, RUNGS, STABLE, printed_ladder
+from pgrerun.chapters.tp1.variants import (
+    AGAIN,
+    ALONE,
+    LONE,
+    PAIR,
+    RUNGS,
+    STABLE,
+    printed_ladder,
+)
 from pgrerun.lab.instruments import PAGE
 from pgrerun.lab.models import closed_network
 from pgrerun.page import charts
@@ -63,7 +71,7 @@ def ladder(chapter: Chapter, simulated: pd.DataFrame) -> charts.Figure:
     of_model /= simulated["simulated"].iloc[0]
     rows = [charts.row(name, "printed", value) for name, value in in_print.items()]
     rows += [charts.row(name, "simulated", value) for name, value in of_model.items()]
-    pairs = {name: (name, ALONE) for name in RUNGS if name not in (ALONE, AGAIN)}
+    pairs = {name: (name, ALONE) for name in RUNGS if name not in (ALONE, AGAIN, LONE, PAIR)}
     ratios = chapter.ratios("ladder", "throughput", pairs)
     frame = pd.concat([pd.DataFrame(rows), ratios], ignore_index=True)
     return charts.compare(
@@ -89,7 +97,7 @@ def every_repetition(chapter: Chapter) -> charts.Figure:
     """Every repetition of every rung."""
     kind, frame = chapter.by_provenance("ladder")[-1]
     table = wide(frame, "throughput")
-    medians = [charts.row(name, kind, statistics.median(table[name])) for name in RUNGS]
+    medians = [charts.row(name, kind, statistics.median(table[name])) for name in table]
     every = table.melt(ignore_index=False, var_name="label").rename_axis("block").reset_index()
     return charts.observations(
         _in_order(every.assign(kind=kind), RUNGS),
@@ -116,8 +124,8 @@ def reads_by_place(chapter: Chapter) -> charts.Figure:
     kind, frame = chapter.by_provenance("io")[-1]
     for place in page_counts.PLACES:
         means = wide(frame, f"reads of {place}").mean()
-        for name in page_counts.COUNTED_RUNGS:
-            rows.append(charts.row(f"{name}, {_WHEN[kind]}", kind, means[name], part=place))
+        for name, mean in means.items():
+            rows.append(charts.row(f"{name}, {_WHEN[kind]}", kind, mean, part=place))
     found = pd.DataFrame(rows)
     labels = [f"{name}, {when}" for name in RUNGS for when in ("1990", _WHEN[kind])]
     return charts.stacked(
@@ -250,7 +258,12 @@ def catalogs_reached(chapter: Chapter) -> charts.Figure:
 
 def reused(chapter: Chapter) -> charts.Figure:
     """Throughput and growth with and without reuse of space within pages."""
-    panels = {"throughput": "throughput (transactions/s)", "growth": "growth (pages/transaction)"}
+    panels = {
+        "accesses": "page accesses per transaction",
+        "wal": "WAL (bytes per transaction)",
+        "growth": "growth (pages per transaction)",
+        "throughput": "throughput (transactions/s)",
+    }
     labels = {name: name for name in (throughput.REUSED, throughput.NOT_REUSED)}
     return charts.compare(
         chapter.medians("reuse", panels, labels),
@@ -264,25 +277,6 @@ def reused(chapter: Chapter) -> charts.Figure:
         ),
         charts.Axis("median", zero=True),
         own_scales=True,
-    )
-
-
-def three_scripts(chapter: Chapter) -> charts.Figure:
-    """Throughput of the report's draws, the branch rule and pgbench's own transaction."""
-    labels = {throughput.REUSED: "independent draws"}
-    labels |= {name: name for name in (throughput.BRANCH_RULE, throughput.TPCB_LIKE)}
-    return charts.compare(
-        chapter.medians("reuse", "throughput", labels),
-        charts.Words(
-            question="Does it matter which bank transaction is run?",
-            caption=(
-                "Throughput in the server's own pool and under its own settings: the report's"
-                " independent draws, the rule that keeps most accounts in the teller's branch, and"
-                " pgbench's built-in transaction on its own relations."
-            ),
-            name="tp1-scripts",
-        ),
-        charts.Axis("throughput", "transactions/s", zero=True),
     )
 
 

@@ -1,18 +1,26 @@
 """What the experiments say about the claims, and tables of what was counted."""
 
+from functools import partial
+from typing import Any
+
 import pandas as pd
 
 from pgrerun.chapter import Chapter, wide
 from pgrerun.chapters.tp1.experiments import catalogs, commit, overlap, page_counts
+from pgrerun.chapters.tp1.experiments.throughput import NOT_REUSED, REUSED
 from pgrerun.chapters.tp1.variants import (
     ALONE,
     APPEND,
     ENLARGED,
     FLUSHING,
+    LONE,
+    PAIR,
     POOL_1990,
     POOL_ENLARGED,
     PROBING,
+    REPORT_BATCH,
     RUNGS,
+    STABLE,
     TOGETHER,
     printed_ladder,
 )
@@ -20,6 +28,7 @@ from pgrerun.lab.models import closed_network, workstation
 from pgrerun.page import tables
 from pgrerun.record import printed, statistics
 from pgrerun.record.statistics import Interval
+from pgrerun.record.verdicts import Part, fact, greater, less, supporting
 
 CALIBRATED = 6_000  # cycles of the simulated program that are as good as any more
 
@@ -27,25 +36,30 @@ CALIBRATED = 6_000  # cycles of the simulated program that are as good as any mo
 # ---- throughput
 
 
-def over(chapter: Chapter, experiment: str, variant: str, base: str = ALONE) -> Interval:
-    """Throughput of one variant of "ladder" or "reuse" over another's."""
-    return chapter.ratio(experiment, "throughput", variant, base)
+def last_over_first(chapter: Chapter) -> Interval:
+    """Throughput of the last rung that the report climbed over that of the first."""
+    return chapter.ratio("ladder", "throughput", STABLE, ALONE)
+
+
+def waiting_for_pages(chapter: Chapter) -> Interval:
+    """Share of its time that a lone backend waits for pages, with the pool of 1990."""
+    return chapter.median("ladder", "waiting", LONE)
 
 
 def short_of_doubling(chapter: Chapter) -> Interval:
-    """Twice the throughput of one backend over that of several."""
-    return over(chapter, "ladder", TOGETHER).inverse().times(2)
+    """Twice the throughput of one backend over that of several, nobody waiting for checkpoints."""
+    return chapter.ratio("ladder", "throughput", LONE, PAIR).times(2)
 
 
 def short_of_perfect(chapter: Chapter) -> Interval:
     """Throughput under perfect overlap, predicted from one backend, over that of several."""
     throughput, share = chapter.table("ladder", "throughput"), chapter.table("ladder", "processor")
     predicted = []
-    for rate, busy in zip(throughput[ALONE], share[ALONE].clip(upper=1), strict=True):
+    for rate, busy in zip(throughput[LONE], share[LONE].clip(upper=1), strict=True):
         demands = {"processor": busy / rate, "disk": (1 - busy) / rate}
         solution = closed_network.perfect_overlap(demands, chapter.parameters.clients)
         predicted.append(solution.throughput)
-    return statistics.ratio(predicted, throughput[TOGETHER], seed=chapter.parameters.seed)
+    return statistics.ratio(predicted, throughput[PAIR], seed=chapter.parameters.seed)
 
 
 def program_short_of_perfect(chapter: Chapter) -> Interval:
@@ -135,89 +149,79 @@ def bound_touched(chapter: Chapter) -> tables.Table:
     return tables.table(frame, "Touched by each transaction")
 
 
-def touched_range(chapter: Chapter) -> tables.Table:
-    """Per kind of page, how many a transaction touches and changes: least, most over the sample."""
-    rows = [
-        (kind, *_spread(chapter, "read", kind), *_spread(chapter, "changed", kind))
-        for kind in page_counts.KINDS
-    ]
-    columns = ["kind of page", "touched, least", "touched, most", "changed, least", "changed, most"]
-    return tables.table(
-        pd.DataFrame(rows, columns=columns), "Pages of one transaction, over the sample"
-    )
+def counted(chapter: Chapter, rung: str, *metrics: str) -> dict[str, Interval]:
+    """Pages "reads" and "writes" per transaction on a rung, or one of them."""
+    return {metric: chapter.median("io", metric, rung) for metric in metrics or ("reads", "writes")}
 
 
-def by_relation(chapter: Chapter) -> tables.Table:
-    """Pages per transaction by relation and index: touched, changed, and read without probing.
-
-    Touched and changed are means over single transactions from an empty pool; maps of a
-    relation count as its own. What is changed is what a forced commit has to write.
-    """
-    rows = []
-    for place in page_counts.PLACES:
-        touched, changed = (
-            chapter.table("touched", f"{verb} of {place}")[page_counts.ONE].mean()
-            for verb in ("read", "changed")
-        )
-        read = chapter.table("io", f"reads of {place}")[APPEND].mean()
-        rows.append((place, touched, changed, read))
-    columns = ["relation", "pages touched", "pages changed", "pages read, no probing"]
-    return tables.table(
-        pd.DataFrame(rows, columns=columns), "Pages per transaction, by relation and index"
-    )
-
-
-def over_bound(chapter: Chapter, rung: str) -> Interval:
-    """Pages read per transaction on a rung over the report's bound of reads."""
-    bound = printed.cell("tp1_bound", "total", "reads")
-    return chapter.median("io", "reads", rung).times(1 / bound)
-
-
-def bounded(chapter: Chapter, rung: str) -> dict[str, Interval]:
-    """Pages read and pages written per transaction on a rung."""
-    return {metric: chapter.median("io", metric, rung) for metric in ("reads", "writes")}
-
-
-def pool_facts(chapter: Chapter) -> dict[str, bool]:
+def pool_facts(chapter: Chapter) -> dict[str, bool | None]:
     """What the report says of sixteen and forty-eight pages, each checked by a count."""
     reads = chapter.ratio("io", "reads", TOGETHER, ENLARGED)
-    catalogs_read = chapter.table("io", "reads of catalogs")[ALONE]
+    catalogs_read = chapter.table("io", "reads of catalogs")[LONE]
     touched = sum(chapter.table("touched", f"read: {kind}") for kind in page_counts.KINDS)
-    fits = touched[page_counts.ONE].max() <= POOL_ENLARGED
     return {
-        "a pool of sixteen pages reads more than one of forty-eight": reads.low > 1,
-        "forty-eight pages hold all that a transaction touches": fits,
+        "a pool of sixteen pages reads more than one of forty-eight": greater(reads),
+        "forty-eight pages hold all that a transaction touches": (
+            touched[page_counts.ONE].max() <= POOL_ENLARGED
+        ),
         "catalogs are read again in steady state": catalogs_read.median() >= 1,
     }
 
 
-def probe_facts(chapter: Chapter, room: pd.DataFrame) -> dict[str, bool]:
-    """Whether a random page mostly has no room, and whether looking costs reads.
+def probe_facts(
+    chapter: Chapter, room: pd.DataFrame, batches: int = 1, found: str = "once_pruned"
+) -> dict[str, Part]:
+    """Whether a random page has no room after so many of the report's batches, and what looking
+    costs; that the pages are read is the script's command.
 
-    room: of `heap.pages_with_room`.
+    room: of `heap.pages_with_room`, whose column `found` counts. Each
+    relation is probed as often as any other.
     """
+    then = room[room["transactions"] == batches * REPORT_BATCH]
     extra = chapter.ratio("io", "reads", ENLARGED, APPEND)
+    fails = 1 - (then[found] / then["pages"]).mean()
     return {
-        "a random page usually has no room": (room["with_room"] / room["pages"]).max() < 0.5,
-        "probing costs reads": extra.low > 1,
+        "a random page mostly has no room for another version": fact(fails > 0.5, fails < 0.5),
+        "most pages that are looked at have to be read": supporting(greater(extra)),
+    }
+
+
+def reuse_facts(chapter: Chapter) -> dict[str, Part]:
+    """Whether reusing space costs work, and whether it is space worth having.
+
+    Less than a tenth of the growth saved would be "little improvement".
+    """
+    ratio = partial(chapter.ratio, "reuse", variant=REUSED, base=NOT_REUSED)
+    accesses, wal, growth = (ratio(metric) for metric in ("accesses", "wal", "growth"))
+    return {
+        "reusing space takes more page accesses": fact(greater(accesses), less(accesses)),
+        "reusing space writes more WAL": fact(greater(wal), less(wal)),
+        "reusing space hardly slows growth": fact(greater(growth, 0.9), less(growth, 0.9)),
+        "reusing space costs throughput": supporting(less(ratio("throughput"))),
     }
 
 
 def replaced_by_insertion(versions: pd.DataFrame) -> dict[str, bool]:
     """The two halves of a replacement, as found on the page (`heap.versions_of_one_tuple`)."""
-    old = versions[versions["version"] == "replaced"]
+    after = versions[versions["when"] == "after"]
+    old = after["line_pointer"].isin(versions.loc[versions["when"] == "before", "line_pointer"])
     return {
-        "the replaced version stays, marked invalid": old["ended"].all(),
-        "a new version is inserted": (versions["version"] == "new").sum() == 1,
+        "the replaced version stays, marked invalid by the replacing transaction": (
+            after.loc[old, "ended_by"].tolist() == [True]
+        ),
+        "a new version was inserted by that transaction": (
+            after.loc[~old, "made_by"].tolist() == [True]
+        ),
     }
 
 
 # ---- catalogs
 
 
-def catalogs_over_pool(catalog_sizes: pd.DataFrame) -> float:
-    """Pages of all system catalogs over those of the smallest buffer pool."""
-    return catalog_sizes["pages"].sum() / POOL_1990
+def catalog_pages(catalog_sizes: pd.DataFrame) -> dict[str, float]:
+    """Pages of the catalog that the report names, and of all."""
+    pages = catalog_sizes.set_index("catalog")["pages"]
+    return {"pg_attribute": pages["pg_attribute"], "all system catalogs": pages.sum()}
 
 
 def first_facts(chapter: Chapter) -> dict[str, bool]:
@@ -261,19 +265,20 @@ def hard_wired(chapter: Chapter) -> dict[str, bool]:
     }
 
 
-def accesses_by_hash(chapter: Chapter, lookup: pd.DataFrame) -> dict[str, float]:
+def accesses_by_hash(chapter: Chapter, lookup: pd.DataFrame) -> dict[str, Any]:
     """Page accesses that lead to one attribute: by a hash index, by a backend's hashed cache.
 
     The second is what PostgreSQL made of the proposal: each backend keeps catalog tuples it
-    has seen in memory, hashed on relation and attribute number. It is left out on a server whose
-    pool can't be emptied. lookup: of `catalogs.attribute_lookup`.
+    has seen in memory, hashed on relation and attribute number, and no access method finds them. It
+    is left out on a server whose pool can't be emptied. lookup: of `catalogs.attribute_lookup`.
     """
-    found = {"pages of a hash index": lookup.at["hash", "index pages"]}
+    of_hash = lookup.loc["hash", ["index pages", "heap pages"]].sum()
+    found = {"pages of a hash index and of what it leads to": of_hash}
     observations = chapter.run.observations("first transaction")
     if not observations.empty:
         again = wide(observations, "second: catalog pages fetched")
         what = "catalog pages of a whole transaction, from the backend's hashed caches"
-        found[what] = again.to_numpy().max()
+        found[what] = supporting(again.to_numpy().max())
     return found
 
 

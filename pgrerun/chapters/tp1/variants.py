@@ -48,6 +48,8 @@ ENLARGED = "48 pages"
 APPEND = "no probing for space"
 LOGGED = "log at commit"
 STABLE = "stable memory"
+LONE = "16 pages, log at commit"
+PAIR = "16 pages, log at commit, several backends"
 RUNGS = {
     ALONE: Rung("one", POOL_1990, PROBING, backends=1),
     TOGETHER: Rung("two", POOL_1990, PROBING),
@@ -56,6 +58,8 @@ RUNGS = {
     APPEND: Rung("append", POOL_ENLARGED, FLUSHING),
     LOGGED: Rung("", POOL_ENLARGED, TRANSACTION),
     STABLE: Rung("stable", POOL_ENLARGED, TRANSACTION, settings={"synchronous_commit": "off"}),
+    LONE: Rung("", POOL_1990, TRANSACTION, backends=1),
+    PAIR: Rung("", POOL_1990, TRANSACTION),
 }
 
 
@@ -66,7 +70,9 @@ def relations(chapter: Chapter) -> DebitCredit:
 
 def pooled(chapter: Chapter, buffers: int) -> Cluster:
     """A cluster whose pool has so many pages; without a background writer, as 1990 had none."""
-    return chapter.cluster(shared_buffers=f"{buffers * 8}kB", bgwriter_lru_maxpages=0)
+    return chapter.cluster(
+        shared_buffers=f"{buffers * 8}kB", bgwriter_lru_maxpages=0, track_io_timing="on"
+    )
 
 
 def rungs(chapter: Chapter) -> tables.Table:

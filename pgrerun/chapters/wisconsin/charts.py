@@ -180,43 +180,15 @@ def three_scans(chapter: Chapter) -> charts.Figure:
         row = charts.row(PLAIN, "printed", in_print[key] / in_print[full], panel=panel)
         frames.append(pd.DataFrame([row]))
         pairs = {scan: (scan, SEQUENTIAL) for scan in (PLAIN, BITMAP)}
-        frames.append(chapter.ratios(experiments.FORCED, key, pairs, panel=panel))
+        frames.append(chapter.ratios(experiments.forced_at(SPECIFIED), key, pairs, panel=panel))
     return _ratios(
         pd.concat(frames, ignore_index=True),
         "time over that of a sequential scan",
         question="Is an index that isn't clustered worth using?",
         caption=(
             "The same selection by each kind of scan, forced, relative to a sequential scan, at"
-            " the largest size. Left of the rule the index is faster. Printed: POSTGRES,"
+            " the report's size. Left of the rule the index is faster. Printed: POSTGRES,"
             " queries 5 and 6 over 1 and 2."
         ),
         name="wisconsin-scans",
     )
-
-
-_GROWING = {
-    "q1": "1: no index",
-    "q3": "3: clustered index",
-    "q9": "9: join, no index",
-    "q18": "18: project, few groups",
-    "q27": "27: delete, no index",
-}
-
-
-def growth(chapter: Chapter) -> charts.Figure:
-    """How times grow with the relation."""
-    frames, contenders = [], {name: name for name in (POSTGRESQL, DUCKDB)}
-    for n in experiments.all_sizes(chapter):
-        frames.append(chapter.medians(experiments.at(n), _GROWING, contenders).assign(x=n))
-    frame = pd.concat(frames, ignore_index=True).rename(columns={"label": "series"})
-    frame[["value", "low", "high"]] *= 1000  # milliseconds
-    words = charts.Words(
-        question="Which queries feel the size of the relation?",
-        caption=(
-            "Median times of some queries over the size of the large relations; both axes are"
-            " logarithmic."
-        ),
-        name="wisconsin-growth",
-    )
-    sizes = charts.Axis("large relations", "tuples", log=True)
-    return charts.lines(frame, words, sizes, charts.Axis("time", "ms", log=True), own_scales=True)

@@ -27,7 +27,6 @@ from pgrerun.lab.server.private import PrivateDirectory, base_directory
 SQL = statements.beside(__file__)
 POSTGRESQL, AGAIN = "PostgreSQL", "PostgreSQL, again"
 CONFINED, DUCKDB = "nested loops only", "DuckDB"
-INTERPRETED, COMPILED = "INGRES in miniature", "INGRES in miniature, compiled"
 SEQUENTIAL, PLAIN, BITMAP = "sequential scan", "plain index scan", "bitmap scan"
 SETTINGS: Mapping[str, Mapping[str, str]] = {
     POSTGRESQL: {},
@@ -60,18 +59,13 @@ class Contender(AbstractContextManager, Protocol):
         """Destroy the result and undo the change."""
 
 
-def contenders(chapter: Chapter, n: int = queries.SPECIFIED) -> list[Contender]:
-    """Who runs at a size. Others take their seat here.
+def contenders(chapter: Chapter) -> list[Contender]:
+    """Who runs at the report's size. Others take their seat here.
 
-    PostgreSQL as it chooses runs twice, to know the noise. The miniature of INGRES, interpreted and
-    compiled, runs where relations are small enough for it, with PostgreSQL confined to its joins to
-    check the answers.
+    PostgreSQL as it chooses runs twice, to know the noise.
     """
-    confined = PostgreSQL(chapter.server, CONFINED)
-    if n <= chapter.parameters.miniature:
-        interpreted = Miniature(INTERPRETED, ingres.INTERPRETER)
-        return [confined, interpreted, Miniature(COMPILED, ingres.THREADED)]
-    return [PostgreSQL(chapter.server), PostgreSQL(chapter.server, AGAIN), confined, DuckDB()]
+    names = (POSTGRESQL, AGAIN, CONFINED)
+    return [*(PostgreSQL(chapter.server, name) for name in names), DuckDB()]
 
 
 def population(role: str, n: int, state: str = "none") -> Wisconsin:

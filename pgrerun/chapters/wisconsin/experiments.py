@@ -18,16 +18,12 @@ from pgrerun.lab import ingres
 from pgrerun.lab.experiment import Block, Variant, interleave
 from pgrerun.lab.instruments import clock, machine, plans, sizes
 from pgrerun.lab.quel import Translator, read
-from pgrerun.lab.relations import Wisconsin, loading
+from pgrerun.lab.relations import Wisconsin
 from pgrerun.record import printed
 
 REPORT = "queries at the report's size"
-SINGLE = "single tuples"
-STORED = "two ways to store a result"
-FORCED = "forced scans"
 VERSIONS = "a scan with and without versions to check"
 MACHINES = "two machines"
-INTO, APPENDED = "a new relation", "an existing relation"
 SEEN, CHECKED = "all visible", "versions to check"
 UNCACHED = "a machine without memory"
 
@@ -37,13 +33,9 @@ PASSES = 7  # blocks, at most, at the largest size, where a block takes long
 BETWEEN = 5
 # seconds; a query that takes fewer runs several times in a block, and its median counts
 PATIENCE = 0.05
-SINGLE_KEYS = ("q7", "q26", "q29", "q30", "q31", "q32")
+SCANS = (contenders.SEQUENTIAL, contenders.PLAIN, contenders.BITMAP)
 CHANGES = ("q26", "q29", "q27", "q30", "q28", "q31", "q32", "plain")
 CONVERTED = ("q1", "q3", "q6", "q7", "q18", "q27", "q30")
-
-# What the report's Sun could do; the report doesn't print it. A Sun-3/280 has a 68020 at 25 MHz,
-# which Sun rated at four million instructions per second.
-SUN = 4e6
 
 
 def all_sizes(chapter: Chapter) -> list[int]:
@@ -55,6 +47,11 @@ def all_sizes(chapter: Chapter) -> list[int]:
 def at(n: int) -> str:
     """The name of the experiment with the queries at a size."""
     return REPORT if n == SPECIFIED else f"queries at {n} tuples"
+
+
+def forced_at(n: int) -> str:
+    """The name of the experiment with the forced scans at a size."""
+    return f"forced scans at {n} tuples"
 
 
 # ---- times
@@ -117,22 +114,16 @@ def _lap(
     return seconds
 
 
-@experiment(claims=["lai-028", "lai-029", "lai-042"])
+AT_REPORT_SIZE = ["lai-028", "lai-029", "lai-030", "lai-031", "lai-033", "lai-034", "lai-035"]
+
+
+@experiment(claims=[*AT_REPORT_SIZE, "lai-036", "lai-037"])
 def at_report_size(chapter: Chapter) -> None:
     """All contenders at the report's size."""
     race(chapter, REPORT, SPECIFIED, contenders.contenders(chapter))
 
 
 @experiment()
-def on_miniature(chapter: Chapter) -> None:
-    """The miniature of INGRES, interpreted and compiled, at its own size."""
-    n = chapter.parameters.miniature
-    race(chapter, at(n), n, contenders.contenders(chapter, n))
-
-
-@experiment(
-    claims=["lai-031", "lai-033", "lai-034", "lai-035", "lai-036", "lai-037", "lai-040"],
-)
 def larger(chapter: Chapter) -> None:
     """PostgreSQL as it chooses and DuckDB at the larger sizes."""
     _, *between, largest = all_sizes(chapter)
@@ -141,24 +132,13 @@ def larger(chapter: Chapter) -> None:
         race(chapter, at(n), n, competing, pairs=min(passes, chapter.parameters.pairs))
 
 
-@experiment(claims=["lai-030", "lai-038", "lai-039"])
-def single_tuples(chapter: Chapter) -> None:
-    """The queries of one tuple that need no scan, by PostgreSQL at the largest size.
-
-    They are over in no time, so that four times as many blocks cost little.
-    """
-    n, pairs = all_sizes(chapter)[-1], 4 * chapter.parameters.pairs
-    among = [BY_KEY[key] for key in SINGLE_KEYS]
-    race(chapter, SINGLE, n, [PostgreSQL(chapter.server)], among, pairs=pairs, warmup=1)
-
-
 @experiment(claims=["lai-032"])
 def forced_scans(chapter: Chapter) -> None:
-    """Queries 5 and 6 by each scan in turn, at the largest size."""
-    scans = (contenders.SEQUENTIAL, contenders.PLAIN, contenders.BITMAP)
-    forced = [PostgreSQL(chapter.server, scan) for scan in scans]
-    n, among = all_sizes(chapter)[-1], [BY_KEY["q5"], BY_KEY["q6"]]
-    race(chapter, FORCED, n, forced, among, warmup=1)
+    """Queries 5 and 6 by each scan in turn, at the report's size and at the largest."""
+    among = [BY_KEY["q5"], BY_KEY["q6"]]
+    for n in (SPECIFIED, all_sizes(chapter)[-1]):
+        forced = [PostgreSQL(chapter.server, scan) for scan in SCANS]
+        race(chapter, forced_at(n), n, forced, among, warmup=1)
 
 
 @experiment(claims=["lai-044"])
@@ -176,38 +156,6 @@ def two_machines(chapter: Chapter) -> None:
     poor = chapter.cluster(debug_io_direct="data", shared_buffers="1MB")
     competing = [PostgreSQL(chapter.server), PostgreSQL(poor, UNCACHED)]
     race(chapter, MACHINES, SPECIFIED, competing, [BY_KEY[key] for key in CONVERTED])
-
-
-@experiment()
-def two_ways_to_store(chapter: Chapter) -> None:
-    """Query 2 at the largest size, its result in a relation that it makes or in one that is there.
-
-    The one that is there is empty.
-    """
-    n = all_sizes(chapter)[-1]
-    with PostgreSQL(chapter.server) as contender:
-        contender.load(n)
-        loading.replace(contender.connection, "kept", SQL.text("relations.like"))
-        variants = [
-            Variant(INTO, partial(_into, contender, n)),
-            Variant(APPENDED, partial(_appended, contender, n)),
-        ]
-        chapter.compare(STORED, variants, {"seconds": "s"})
-        contender.execute("DROP TABLE kept")
-
-
-def _into(contender: PostgreSQL, n: int, block: Block) -> dict[str, float]:
-    instance = queries.instance(BY_KEY["q2"], n, block)
-    seconds = contender.run(instance)
-    contender.tidy(instance)
-    return {"seconds": seconds}
-
-
-def _appended(contender: PostgreSQL, n: int, block: Block) -> dict[str, float]:
-    instance = queries.instance(BY_KEY["q2"], n, block)
-    contender.execute("TRUNCATE kept")
-    appending = instance.text.replace("retrieve into tmp", "append kept")
-    return {"seconds": contender.run(replace(instance, text=appending))}
 
 
 @experiment(claims=["lai-041"])
@@ -239,29 +187,6 @@ def _scan(connection: psycopg.Connection, name: str, block: Block) -> dict[str, 
     with clock.stopwatch() as watch:
         connection.execute(scan.encode())
     return {"seconds": watch.seconds}
-
-
-@experiment(claims=["lai-042"])
-def processor_factor(chapter: Chapter) -> float:
-    """How many times as fast as the Sun's this machine's processor is, at the most.
-
-    It is credited with every addition of 4-byte integers that one thread can do in its cache.
-    CannotMeasure unless the server under test is known to run on it.
-    """
-    if not on_this_machine(chapter):
-        raise CannotMeasure(
-            "the server's processor",
-            f"{chapter.server.name} may run on another machine, whose processor can't be tried from"
-            " here",
-        )
-    values, addends, sums = np.ones((3, 4096), np.int32)
-    best = np.inf
-    for _ in range(50):
-        with clock.stopwatch() as watch:
-            for _ in range(100):
-                np.add(values, addends, out=sums)
-        best = min(best, watch.seconds)
-    return 100 * values.size / best / SUN
 
 
 def on_this_machine(chapter: Chapter) -> bool:
@@ -343,25 +268,24 @@ def pairs_compared(chapter: Chapter) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["query", "rejected", "joined"])
 
 
-@experiment()
+@experiment(claims=["lai-040"])
 def pages_touched(chapter: Chapter) -> pd.DataFrame:
-    """Pages of heap and index that the selections touch at the report's size.
+    """Pages of heap and index that selections and MIN touch at the report's size.
 
     Columns: query, scan, pages, tuples.
     """
-    selections = [(contenders.POSTGRESQL, f"q{number}") for number in range(1, 7)]
-    scans = (contenders.SEQUENTIAL, contenders.PLAIN, contenders.BITMAP)
+    chosen = [(contenders.POSTGRESQL, f"q{number}") for number in (*range(1, 7), 20, 23, 21, 24)]
     rows = []
-    for name, key in [*selections, *((scan, "q6") for scan in scans)]:
+    for name, key in [*chosen, *((scan, "q6") for scan in SCANS)]:
         with PostgreSQL(chapter.server, name) as contender:
             contender.load(SPECIFIED)
             found = plan(contender, key, execute=True, stored=False)
-        label = queries.label(key) + (f", {name}" if name in scans else "")
+        label = queries.label(key) + (f", {name}" if name in SCANS else "")
         rows.append((label, found.node_type, found.page_accesses, int(found.rows_actual)))
     return pd.DataFrame(rows, columns=["query", "scan", "pages", "tuples"])
 
 
-@experiment()
+@experiment(claims=["lai-038", "lai-039"])
 def changes(chapter: Chapter) -> pd.DataFrame:
     """Pages touched and WAL records of the single-tuple queries, at the report's size.
 

@@ -5,7 +5,7 @@ import pandas as pd
 
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.wisconsin import evidence, experiments
-from pgrerun.chapters.wisconsin.contenders import AGAIN, COMPILED, DUCKDB, INTERPRETED, POSTGRESQL
+from pgrerun.chapters.wisconsin.contenders import AGAIN, DUCKDB, POSTGRESQL
 from pgrerun.chapters.wisconsin.queries import BESIDE, KEYS, label
 from pgrerun.page import narrate
 from pgrerun.page.tables import Table, table
@@ -22,7 +22,7 @@ def apparatus(chapter: Chapter) -> Table:
         " INGRES"
     )
     sizes = ", ".join(f"{n:,}" for n in experiments.all_sizes(chapter))
-    sizes += f"; {chapter.parameters.miniature:,} for the miniature"
+    sizes += f"; {experiments.COUNTED:,} for the miniature"
     rows = [
         ("systems", "POSTGRES; university INGRES of 1987", engines),
         ("machine", "SUN 3/280", f"{machine['cpus_usable']} processors ({machine['cpu_model']})"),
@@ -71,17 +71,6 @@ def decided_by_the_summary(summaries: pd.DataFrame) -> narrate.Sentence:
             f" {narrate.number(high, 2)}, {side}"
         )
     return narrate.Sentence("; ".join(parts) + ".")
-
-
-def ways_to_store(chapter: Chapter) -> narrate.Sentence:
-    """What a new relation for the result costs against one that is there."""
-    into, appended = experiments.INTO, experiments.APPENDED
-    return narrate.ratio_sentence(
-        chapter.ratio(experiments.STORED, "seconds", into, appended),
-        "time",
-        f"query 2 with its result in {into}",
-        f"query 2 with its result in {appended}",
-    )
 
 
 def unindexed_update(changes: pd.DataFrame) -> narrate.Sentence:
@@ -144,24 +133,4 @@ def explained(pages: pd.DataFrame) -> narrate.Sentence:
         f" INGRES took in print is {narrate.number(agreement, 2)} over"
         f" {narrate.count(len(both), 'query', 'queries')}. Furthest above what its pages let expect"
         f" lies query {off.idxmax()}; furthest below, query {off.idxmin()}."
-    )
-
-
-def compiled(chapter: Chapter) -> narrate.Sentence:
-    """What compilation is worth over all queries."""
-    return narrate.ratio_sentence(
-        evidence.over(chapter, INTERPRETED, COMPILED, n=chapter.parameters.miniature),
-        "geometric mean of the times",
-        "the miniature with its interpreter",
-        "the miniature compiled",
-    )
-
-
-def owed_to_the_processor(chapter: Chapter, factor: float) -> narrate.Sentence:
-    """The speed-up since 1990 and the processor's share in it."""
-    return narrate.Sentence(
-        f"POSTGRES took {narrate.interval(evidence.speedup(chapter))} times as long for the queries"
-        " of 1990 as PostgreSQL does here (geometric mean). This processor adds integers"
-        f" {narrate.number(round(factor, -1))} times as fast as the report's Sun executed"
-        " instructions at its maker's rating, which the report doesn't print."
     )

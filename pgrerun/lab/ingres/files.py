@@ -8,9 +8,9 @@ buffers: what it can't serve is counted as a read. Close what you open; both are
 
 import os
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from pgrerun.errors import RerunError
 from pgrerun.lab.ingres.pages import PAGE
@@ -19,20 +19,41 @@ TRACK = 16  # pages
 EXTENTS = 8  # at most, of a relation
 
 
+class Request(NamedTuple):
+    """One request to the disk: pages touched until then, the file, its first page, and how many."""
+
+    touched: int
+    file: Path
+    first: int
+    pages: int
+
+
 @dataclass
 class Reads:
-    """What was asked for: pages touched; of the disk requests, and the pages that they fetched;
-    pages written.
-    """
+    """What was asked for: pages touched, requests of the disk in their order, pages written."""
 
     touched: int = 0
-    requests: int = 0
-    pages: int = 0
     written: int = 0
+    trace: list[Request] = field(default_factory=list)
+
+    @property
+    def requests(self) -> int:
+        """How many requests there were."""
+        return len(self.trace)
+
+    @property
+    def pages(self) -> int:
+        """How many pages they fetched."""
+        return sum(request.pages for request in self.trace)
+
+    def request(self, file: Path, first: int, pages: int = 1) -> None:
+        """Note a request of the disk."""
+        self.trace.append(Request(self.touched, file, first, pages))
 
     def clear(self) -> None:
         """Count from here on."""
-        self.touched = self.requests = self.pages = self.written = 0
+        self.touched = self.written = 0
+        self.trace = []
 
 
 class Cache:
@@ -127,8 +148,7 @@ class UnixFile(PageFile):
                     f"Page {number} of {self._path.name} is missing: the file is damaged. Build the"
                     " relation again."
                 )
-            self.cache.reads.requests += 1
-            self.cache.reads.pages += 1
+            self.cache.reads.request(self._path, number)
             self.cache.put(key, page)
         return page
 
@@ -205,8 +225,7 @@ class Extents(PageFile):
             pages = TRACK if sequential else 1
             start = self._place(first)
             track = os.pread(self._disk.descriptor, pages * PAGE, start * PAGE)
-            self.cache.reads.requests += 1
-            self.cache.reads.pages += pages
+            self.cache.reads.request(self._disk.path, start, pages)
             for place in range(pages):
                 self.cache.put(
                     (self._disk.path, start + place), track[place * PAGE : (place + 1) * PAGE]

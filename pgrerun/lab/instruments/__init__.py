@@ -24,8 +24,6 @@
     cold_files  files that the operating system has forgotten
     process_costs  task switches, messages and calls into the kernel
     opcodes     instructions of Python's own machine
-    python_samples  where Python spends its CPU time
-    simd        a sort with the processor's newer instructions and without
     machine     the hardware underneath, and who else uses it
 
 All take a server of `pgrerun.lab.server` or a connection to one, and raise CannotMeasure

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import uuid
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -92,6 +92,30 @@ def profile(
     finally:
         for path in cluster.scratch.glob(f"{stem}*"):
             path.unlink(missing_ok=True)
+
+
+def executed(
+    cluster: Cluster, statements: Mapping[Hashable, tuple[Mapping[str, str | int], str]]
+) -> pd.Series:
+    """Instructions of statements, each under settings of its own, by their names.
+
+    A statement's second execution counts, as the first fills caches of its session. The server is
+    stopped meanwhile, and started again. CannotMeasure as `profile`.
+    """
+    require()
+    lines: list[str] = []
+    second: dict[int, Hashable] = {}
+    for name, (settings, statement) in statements.items():
+        lines += [f"SET {setting} = '{value}'" for setting, value in settings.items()]
+        lines += [statement, statement]
+        second[len(lines) - 1] = name
+    cluster.stop()
+    try:
+        found = profile(cluster, lines, settings={"search_path": cluster.schema})
+    finally:
+        cluster.start()
+    total = found.groupby("statement")["exclusive"].sum()
+    return pd.Series({name: total[number] for number, name in second.items()})
 
 
 def stacks(

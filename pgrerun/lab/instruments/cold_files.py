@@ -1,4 +1,7 @@
-"""Files that the operating system has forgotten, and what reading them fetches from storage."""
+"""Files that the operating system has forgotten, and what reading them fetches from storage.
+
+Of a running server's relation, the pages in its buffer pool are forgotten as well.
+"""
 
 import mmap
 import os
@@ -8,8 +11,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import psycopg
+
 from pgrerun.errors import CannotMeasure
-from pgrerun.lab.instruments import proc
+from pgrerun.lab.instruments import pages, proc
+from pgrerun.lab.server import Cluster
 from pgrerun.lab.server.private import PrivateDirectory, base_directory
 
 BLOCK = 4096  # bytes; the kernel's page
@@ -28,6 +34,16 @@ def scratch(megabytes: int) -> Iterator[Path]:
         yield path
     finally:
         directory.close()
+
+
+def forget(path: Path) -> None:
+    """Have the operating system's cache forget a file, once it is all on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager
@@ -54,6 +70,24 @@ def opened(path: Path, *, direct: bool = False) -> Iterator[int]:
         os.close(descriptor)
 
 
+def forget_relation(server: Cluster, connection: psycopg.Connection, relation: str) -> None:
+    """Put a relation and its indexes out of the buffer pool and of the operating system's cache.
+
+    Its pages must have been written before (CHECKPOINT), as a file's dirty ones stay. Takes a
+    superuser and pg_buffercache.
+    """
+    pages.evict_all(connection)
+    files = connection.execute(
+        "SELECT pg_relation_filepath(oid) FROM pg_class WHERE oid = %s::regclass OR oid IN"
+        " (SELECT indexrelid FROM pg_index WHERE indrelid = %s::regclass)",
+        (relation, relation),
+    )
+    for (path,) in files.fetchall():
+        for part in sorted(server.data_directory.glob(f"{path}*")):
+            with opened(part):
+                pass  # opening it is what makes it forgotten
+
+
 @dataclass(frozen=True)
 class Spent:
     """Seconds of wall clock and CPU, and voluntary task switches: how often it had to wait."""
@@ -63,10 +97,17 @@ class Spent:
     waits: int
 
 
-def read(path: Path, places: Sequence[int], size: int, *, direct: bool = False) -> Spent:
-    """Read `size` bytes at each of these places (bytes) of a forgotten file; see `opened`."""
+def read(
+    path: Path, places: Sequence[int], size: int, *, direct: bool = False, warm: bool = False
+) -> Spent:
+    """Read `size` bytes at each of these places (bytes) of a forgotten file; see `opened`.
+
+    warm: of a file that the operating system has in memory, all of it.
+    """
     # memory of its own is aligned, as direct I/O wants it
     with mmap.mmap(-1, size) as buffer, opened(path, direct=direct) as file:
+        if warm:
+            path.read_bytes()
         waits = proc.waits()
         wall, cpu = time.perf_counter(), time.process_time()
         for place in places:

@@ -169,10 +169,33 @@ def counts(connection: psycopg.Connection, relation: str) -> dict[str, int | Non
 
 
 def checkpoints(connection: psycopg.Connection) -> int:
-    """Checkpoints since the statistics were reset; before 18 those due or asked for."""
+    """Checkpoints since the statistics were reset; before 18 those due or asked for.
+
+    Before 15 the collector has to be waited for, for about half a second.
+    """
+    _await_checkpointer(connection)
+    if not releases.has(connection.info.server_version, "pg_stat_force_next_flush"):
+        _await_collector(connection)
     connection.execute("SELECT pg_stat_clear_snapshot()")
     query = releases.checkpoints_done(connection.info.server_version)
     return value(connection, int, query)
+
+
+def _await_checkpointer(connection: psycopg.Connection, patience: float = 2.0) -> None:
+    """Wait until the checkpointer has nothing to do.
+
+    It hands in its counts after it has told whoever asked for the checkpoint that this is done.
+    """
+    if not releases.has(connection.info.server_version, "backend_type"):
+        time.sleep(0.05)
+        return
+    busy = (
+        "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'checkpointer'"
+        " AND wait_event IS DISTINCT FROM 'CheckpointerMain'"
+    )
+    deadline = time.monotonic() + patience
+    while value(connection, int, busy) and time.monotonic() < deadline:
+        time.sleep(0.002)
 
 
 @dataclass

@@ -16,7 +16,7 @@ import psycopg
 from psycopg.rows import DictRow, dict_row
 
 from pgrerun.errors import CannotMeasure, RerunError, ServerError
-from pgrerun.lab.server import Server, row, value
+from pgrerun.lab.server import Server, releases, row, value
 from pgrerun.lab.server.queries import Parameters
 
 _POOL = """
@@ -34,6 +34,15 @@ _BTREE_PAGES = {
     "d": "btree deleted",
     "e": "btree deleted",
 }
+# The bits of a tuple's infomask and infomask2, src/include/access/htup_details.h, from the lowest
+# on. heap_tuple_infomask_flags says the same, from 13 on.
+_INFOMASK = (
+    *("HEAP_HASNULL", "HEAP_HASVARWIDTH", "HEAP_HASEXTERNAL", "HEAP_HASOID_OLD"),
+    *("HEAP_XMAX_KEYSHR_LOCK", "HEAP_COMBOCID", "HEAP_XMAX_EXCL_LOCK", "HEAP_XMAX_LOCK_ONLY"),
+    *("HEAP_XMIN_COMMITTED", "HEAP_XMIN_INVALID", "HEAP_XMAX_COMMITTED", "HEAP_XMAX_INVALID"),
+    *("HEAP_XMAX_IS_MULTI", "HEAP_UPDATED", "HEAP_MOVED_OFF", "HEAP_MOVED_IN"),
+)
+_INFOMASK_2 = {13: "HEAP_KEYS_UPDATED", 14: "HEAP_HOT_UPDATED", 15: "HEAP_ONLY_TUPLE"}
 _COLUMNS = ["relation", "fork", "block", "kind", "dirty", "usagecount"]
 
 
@@ -56,6 +65,7 @@ def evict_all(conn: psycopg.Connection) -> int:
 
     Pages in use stay. PostgreSQL 17 and superuser only (CannotMeasure).
     """
+    releases.require(conn.info.server_version, "pg_buffercache_evict")
     functions = (
         "SELECT to_regproc('pg_buffercache_evict_all') IS NOT NULL,"
         " to_regproc('pg_buffercache_evict') IS NOT NULL"
@@ -73,8 +83,8 @@ def evict_all(conn: psycopg.Connection) -> int:
         raise CannotMeasure("superuser", f"The buffer pool can't be emptied: {error}") from None
     raise CannotMeasure(
         "contrib:pg_buffercache",
-        "The buffer pool can't be emptied in place: that takes pg_buffercache of PostgreSQL 17 or"
-        " later.",
+        "The buffer pool can't be emptied in place: pg_buffercache isn't installed in this"
+        " database, or only as an older release had it.",
     )
 
 
@@ -94,6 +104,7 @@ def touched(
     Raises ServerError if the pool is too small to hold them all.
     """
     run = work if callable(work) else lambda conn: [conn.execute(statement) for statement in work]
+    releases.require(server.version, "pg_buffercache_evict")
     schemas = [server.extension("pg_buffercache"), server.extension("pageinspect")]
     with server.connect() as probe, server.connect() as worker:
         # on a borrowed server the extensions may lie anywhere
@@ -137,18 +148,24 @@ def heap_page(conn: psycopg.Connection, relation: str, block: int) -> pd.DataFra
         """
         SELECT lp AS line_pointer, lp_flags AS state, lp_off AS "offset", lp_len AS length,
                t_xmin::text::bigint AS xmin, t_xmax::text::bigint AS xmax, t_ctid::text AS ctid,
-               CASE WHEN t_infomask IS NOT NULL THEN (
-                   SELECT raw_flags FROM heap_tuple_infomask_flags(t_infomask, t_infomask2)
-               ) END AS flags
+               t_infomask, t_infomask2
         FROM heap_page_items(get_raw_page(%s, %s))""",
         [relation, block],
     )
     for pointer in rows:
         pointer["state"] = _LINE_POINTERS[pointer["state"]]
         pointer["points_to"] = pointer["offset"] if pointer["state"] == "redirect" else None
-        pointer["flags"] = pointer["flags"] or []
+        masks = pointer.pop("t_infomask"), pointer.pop("t_infomask2")
+        pointer["flags"] = _flags(*masks)
     numbers = dict.fromkeys(["xmin", "xmax", "points_to"], "Int64")  # integers that may be missing
     return pd.DataFrame(rows).astype(numbers) if rows else pd.DataFrame(rows)
+
+
+def _flags(infomask: int | None, infomask2: int | None) -> list[str]:
+    """Names of the bits that are set; none where a line pointer has no tuple."""
+    bits = [*enumerate(_INFOMASK)] if infomask is not None else []
+    low = [name for bit, name in bits if (infomask or 0) >> bit & 1]
+    return low + [name for bit, name in _INFOMASK_2.items() if (infomask2 or 0) >> bit & 1]
 
 
 def free_space(conn: psycopg.Connection, relation: str) -> pd.DataFrame:
@@ -176,7 +193,7 @@ def tree_levels(conn: psycopg.Connection, index: str) -> pd.DataFrame:
     Reads every page of the index; needs pageinspect. Deleted pages are left out.
     """
     [(newer,)] = conn.execute(
-        "SELECT EXISTS (SELECT FROM pg_proc WHERE proname = 'bt_page_stats' AND 'btpo_level' ="
+        "SELECT EXISTS (SELECT 1 FROM pg_proc WHERE proname = 'bt_page_stats' AND 'btpo_level' ="
         " ANY(proargnames))"
     ).fetchall()
     rows = _rows(
@@ -263,9 +280,15 @@ def _relations(conn: psycopg.Connection, nodes: set[_Node]) -> dict[_Node, _Rela
         """
         SELECT tablespace, database, node, c.oid::bigint AS oid, c.oid::regclass::text AS name,
                coalesce(am.amname, 'heap') AS method, c.relkind::text AS relkind,
-               c.relnamespace = 'pg_catalog'::regnamespace AS catalog
-        FROM unnest(%s::oid[], %s::oid[], %s::oid[]) AS t(tablespace, database, node)
-        JOIN pg_class c ON c.oid = pg_filenode_relation(tablespace, node)
+               n.nspname = 'pg_catalog' AS catalog
+        FROM (SELECT unnest(%s::oid[]) AS tablespace, unnest(%s::oid[]) AS database,
+                     unnest(%s::oid[]) AS node) AS nodes
+        JOIN pg_class c ON pg_relation_filenode(c.oid) = node AND tablespace = CASE
+            WHEN c.relisshared THEN (SELECT oid FROM pg_tablespace WHERE spcname = 'pg_global')
+            ELSE coalesce(nullif(c.reltablespace, 0), (
+                SELECT dattablespace FROM pg_database WHERE datname = current_database()
+            )) END
+        JOIN pg_namespace n ON n.oid = c.relnamespace
         LEFT JOIN pg_am am ON am.oid = c.relam
         WHERE database IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))""",
         [list(column) for column in zip(*nodes)] or [[], [], []],
@@ -285,7 +308,7 @@ def _btree_types(
     found = _rows(
         conn,
         "SELECT relation, block, (bt_page_stats(relation::regclass::text, block)).type::text AS"
-        " type FROM unnest(%s::oid[], %s::int[]) AS t(relation, block)",
+        " type FROM (SELECT unnest(%s::oid[]) AS relation, unnest(%s::int[]) AS block) AS pages",
         [list(column) for column in zip(*blocks)],
     )
     return {(one["relation"], one["block"]): one["type"] for one in found}

@@ -16,6 +16,7 @@ from typing import Any
 import psycopg
 
 from pgrerun.errors import RerunError
+from pgrerun.lab.server import releases
 from pgrerun.lab.server.queries import Parameters
 
 _BUFFERS = {
@@ -135,7 +136,16 @@ class Plan:
     @property
     def execution_ms(self) -> float | None:
         """Time from the executor's start to its end, compiling included."""
-        return self.properties.get("Execution Time")
+        # until 9.3 under another name
+        return self.properties.get("Execution Time", self.properties.get("Total Runtime"))
+
+    @property
+    def read_ms(self) -> float:
+        """Time that reads of pages were waited for, children included; 0 unless track_io_timing
+        was on.
+        """
+        times = self.properties.items()
+        return float(sum(ms for key, ms in times if key.endswith("I/O Read Time")))
 
     @property
     def jit_ms(self) -> float | None:
@@ -205,8 +215,10 @@ def explain(
     `options` are EXPLAIN's own (`settings=True`, `generic_plan=True`, `wal=True`).
     With `execute` the statement runs, with ANALYZE, BUFFERS and timing off, inside a
     transaction (a savepoint, if one is open) that is rolled back: actual rows, no times
-    of single nodes. `sql` may be an EXECUTE of a prepared statement.
+    of single nodes. `sql` may be an EXECUTE of a prepared statement. CannotMeasure for options
+    that the release doesn't know.
     """
+    releases.require_options(conn.info.server_version, options)
     if execute:
         options = {"analyze": True, "timing": False, "buffers": True, **options}
     settings = "".join(f", {name} {_option(value)}" for name, value in options.items())

@@ -6,7 +6,7 @@ What transactions leave behind, tuples, WAL and statistics, is the same.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import psycopg
 
@@ -19,6 +19,7 @@ _RANDOM = re.compile(rf"random\({_BOUND},{_BOUND}\)")
 _NAME = re.compile(r"(?<!:):([A-Za-z_]\w*)")
 _BOUNDARY = re.compile(r"(begin|end|commit|start transaction)\s*;", re.IGNORECASE)
 ITERATION = "n"  # the variable that counts transactions, from 1
+_AT_ONCE = 200  # blocks in a message
 
 
 def run(
@@ -41,13 +42,16 @@ def run(
     seed: begins the session's random numbers anew (`seed_random`); without, they go on.
     waiting: whether each commit waits for the flush of its WAL. The session's
         synchronous_commit is afterwards what it was.
-    Needs an autocommit connection (ParameterError) and PostgreSQL 11, from which on a block
-    can commit (CannotMeasure).
+    Needs an autocommit connection (ParameterError). Before PostgreSQL 11 a block can't commit:
+    there each transaction is a block of its own, which is parsed and planned anew.
     """
     if not connection.autocommit:
         raise ParameterError("A script that commits in the server needs an autocommit connection.")
-    releases.require(connection.info.server_version, "commit in a block")
-    block = _block(script, transactions, variables or {})
+    declared, body = _translated(script, variables or {})
+    if releases.has(connection.info.server_version, "commit in a block"):
+        sent = iter([_loop(declared, body, transactions)])
+    else:
+        sent = _blocks(declared, body, transactions)
     if seed is not None:
         seed_random(connection, seed)
     before = value(connection, str, "SHOW synchronous_commit")
@@ -55,14 +59,34 @@ def run(
     if not waiting:
         connection.execute(set_commit, ["off"])
     try:
-        connection.execute(block)
+        for statements in sent:
+            connection.execute(statements)
     finally:
         if not waiting and not connection.broken:
             connection.execute(set_commit, [before])
 
 
-def _block(script: str, transactions: int, variables: Mapping[str, int]) -> str:
-    """The script as a DO statement."""
+def _loop(declared: str, body: str, transactions: int) -> str:
+    """The transactions as one DO statement."""
+    return (
+        f"DO $pgrerun$ DECLARE {declared}BEGIN FOR drawn_{ITERATION} IN 1..{transactions} LOOP\n"
+        f"{body}\nCOMMIT; END LOOP; END $pgrerun$"
+    )
+
+
+def _blocks(declared: str, body: str, transactions: int) -> Iterator[str]:
+    """The transactions as a DO statement each, many of them sent at once."""
+    for first in range(1, transactions + 1, _AT_ONCE):
+        last = min(first + _AT_ONCE, transactions + 1)
+        yield ";".join(
+            f"BEGIN; DO $pgrerun$ DECLARE {declared}drawn_{ITERATION} int := {number};\n"
+            f"BEGIN\n{body}\nEND $pgrerun$; COMMIT"
+            for number in range(first, last)
+        )
+
+
+def _translated(script: str, variables: Mapping[str, int]) -> tuple[str, str]:
+    """The script's variables as PL/pgSQL declares them, and its statements."""
     drawn: list[str] = []
     body: list[str] = []
     for line in script.splitlines():
@@ -80,12 +104,7 @@ def _block(script: str, transactions: int, variables: Mapping[str, int]) -> str:
             raise ParameterError(f"“{line.split()[0]}” can't be run in the server, only \\set.")
         else:
             body.append(_named(_performed(line, body), variables, drawn, ""))
-    declared = "".join(f"drawn_{name} int; " for name in drawn)
-    return (
-        f"DO $pgrerun$ DECLARE {declared}BEGIN FOR drawn_{ITERATION} IN 1..{transactions} LOOP\n"
-        + "\n".join(body)
-        + "\nCOMMIT; END LOOP; END $pgrerun$"
-    )
+    return "".join(f"drawn_{name} int; " for name in drawn), "\n".join(body)
 
 
 def _named(text: str, variables: Mapping[str, int], drawn: list[str], cast: str) -> str:

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 import psycopg
 
 from pgrerun.errors import CannotMeasure, ServerError
-from pgrerun.lab.server import Server, set_session, value
+from pgrerun.lab.server import Server, releases, set_session, value
 
 
 @contextmanager
@@ -42,8 +42,8 @@ def idle(server: Server, number: int) -> Iterator[None]:
     pgbench opens them, faster than Python. ServerError if the server has no room for them.
     """
     counted = (
-        "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND state ="
-        " 'idle' AND query = ''"
+        f"SELECT count(*) FROM pg_stat_activity WHERE {releases.clients(server.version)}"
+        " AND state = 'idle' AND query = ''"
     )
     arguments = ("-n", "-c", number, "-f", "-")
     with server.tool_process("pgbench", *arguments, stdin=subprocess.PIPE) as process:
@@ -84,11 +84,12 @@ def endless(server: Server, statement: str) -> Iterator[None]:
 def at_once(server: Server, sent: Sequence[str]) -> list[float]:
     """Seconds that each statement takes, in sessions of their own that begin together."""
     start = threading.Barrier(len(sent))
-    settings = {"jit": "off", "max_parallel_workers_per_gather": 0, "synchronous_commit": "off"}
+    off = {"jit": "off", "max_parallel_workers_per_gather": 0}
+    settings = {name: value for name, value in off.items() if releases.knows(server.version, name)}
 
     def run(statement: str) -> float:
         with server.connect() as connection:
-            set_session(connection, settings)
+            set_session(connection, settings | {"synchronous_commit": "off"})
             start.wait(timeout=60)
             began = time.perf_counter()
             connection.execute(statement)
@@ -117,11 +118,13 @@ def await_wait(
 ) -> None:
     """Return when a backend waits for something of this type, or when that is `over`.
 
-    After half a minute as well: whoever looks then sees that it didn't wait.
+    After half a minute as well: whoever looks then sees that it didn't wait. CannotMeasure where
+    the release doesn't tell what is waited for.
     """
-    asked = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = %s AND pid = %s)"
+    waits = releases.waits_for(connection.info.server_version, wait_type)
+    asked = f"SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE {waits} AND pid = %s)"
     until = time.monotonic() + 30
     while not over() and time.monotonic() < until:
-        if value(connection, bool, asked, (wait_type, pid)):
+        if value(connection, bool, asked, (pid,)):
             return
         time.sleep(0.005)

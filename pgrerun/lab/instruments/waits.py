@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from pgrerun.errors import CannotMeasure
-from pgrerun.lab.server import Server
+from pgrerun.lab.server import Server, releases
 
 COLUMNS = ["type", "event", "backends"]
 
 _SAMPLE = """
     SELECT coalesce(wait_event_type, 'CPU'), coalesce(wait_event, 'running'), count(*)
     FROM pg_stat_activity
-    WHERE backend_type = 'client backend' AND state = 'active' AND pid <> pg_backend_pid()
+    WHERE {clients} AND state = 'active' AND pid <> pg_backend_pid()
       AND application_name = current_setting('application_name')
     GROUP BY 1, 2"""
 
@@ -57,8 +57,10 @@ class Waits:
 @contextmanager
 def sampled(server: Server, every: float = 0.005) -> Iterator[Waits]:
     """Sample the active backends of our own tools and connections every so many seconds while the
-    block runs.
+    block runs. CannotMeasure before PostgreSQL 9.6, which doesn't say what they wait for.
     """
+    releases.require(server.version, "wait_event")
+    sample = _SAMPLE.format(clients=releases.clients(server.version))
     waits, over = Waits(), threading.Event()
     seen: list[tuple[str, str, int]] = []
 
@@ -66,7 +68,7 @@ def sampled(server: Server, every: float = 0.005) -> Iterator[Waits]:
         with server.connect() as connection:
             # seen by all its functions at once, and a reading of its own each time
             while not over.wait(every):
-                rows = connection.execute(_SAMPLE, prepare=True).fetchall()
+                rows = connection.execute(sample, prepare=True).fetchall()
                 if rows:  # before and after the load there is nobody to see
                     waits.samples += 1
                     seen.extend(rows)

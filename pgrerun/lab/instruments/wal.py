@@ -157,11 +157,13 @@ def records(
 
 
 def _require(connection: psycopg.Connection, function: str) -> None:
+    name = function.split("(")[0]
+    releases.require(connection.info.server_version, name)
     if value(connection, bool, "SELECT to_regprocedure(%s) IS NOT NULL", [function]):
         return
     raise CannotMeasure(
         "contrib:pg_walinspect",
-        f"The WAL can't be read by {function.split('(')[0]}: the extension pg_walinspect of "
+        f"The WAL can't be read by {name}: the extension pg_walinspect of "
         "PostgreSQL 16 or later isn't installed in this database (it needs a superuser).",
     )
 

@@ -265,7 +265,7 @@ class DebitCredit:
         Columns: property, figure_2_3 (the script's), tpcb_like.
         """
         with server.connect() as connection:
-            if not value(connection, bool, "SELECT to_regclass('pgbench_accounts') IS NOT NULL"):
+            if not loading.is_ours(connection, "pgbench_accounts"):
                 Pgbench().load(connection)
             shown = server.tool("pgbench", "--show-script=tpcb-like")
             ours = _described(connection, script, ("account", "teller", "branch", "history"))

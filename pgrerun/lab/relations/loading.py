@@ -50,7 +50,8 @@ def _taken(connection: psycopg.Connection, name: str) -> bool | None:
     """Whether the relation of this name in the current schema is ours; None if there is none."""
     found = connection.execute(
         "SELECT coalesce(obj_description(c.oid, 'pg_class') = %s, false) FROM pg_class c"
-        " WHERE c.relname = %s AND c.relnamespace = current_schema()::regnamespace",
+        " WHERE c.relname = %s AND c.relnamespace = ("
+        " SELECT oid FROM pg_namespace WHERE nspname = current_schema())",
         (MARK, name),
     ).fetchone()
     return found[0] if found else None

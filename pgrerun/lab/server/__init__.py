@@ -1,8 +1,9 @@
 """A PostgreSQL to experiment on: our own throwaway cluster, or somebody's server by URL.
 
-`binaries.py` finds programs, `cluster.py` owns a cluster, `borrowed.py` is a guest on a
-server, `client.py` is the face that both share, `loopback.py` a cluster's face over TCP while it
-has one, `private.py` what must be gone afterwards.
+`binaries.py` finds programs, `fetched.py` those that a package client brings by `packages.py`;
+`cluster.py` owns a cluster, `borrowed.py` is a guest on a server, `client.py` is the face that both
+share, `loopback.py` a cluster's face over TCP while it has one, `private.py` what must be gone
+afterwards. `releases.py` says what differs between releases.
 """
 
 from collections.abc import Mapping

@@ -139,12 +139,15 @@ def installed() -> list[Programs]:
     return sorted(found, key=lambda programs: programs.release, reverse=True)
 
 
-def from_folder(path: str | Path) -> Programs:
-    """The build in `path`, or in `path`/bin. ServerError says what is missing there."""
+def from_folder(path: str | Path, source: str = "") -> Programs:
+    """The build in `path`, or in `path`/bin, which comes from `source` (default: that folder).
+
+    ServerError says what is missing there.
+    """
     folder = Path(path).expanduser().absolute()
     if (folder / "bin" / "postgres").exists():
         folder = folder / "bin"
-    return _programs(folder, f"the folder {folder}")
+    return _programs(folder, source or f"the folder {folder}")
 
 
 def _programs(folder: Path, source: str) -> Programs:

@@ -355,7 +355,10 @@ class Borrowed(Server):
             self.connect() as connection,
             contextlib.suppress(psycopg.Error, psutil.Error, OSError),
         ):
-            [cluster] = row(connection, "SELECT current_setting('cluster_name', true)")
+            # none before 9.5
+            [cluster] = row(
+                connection, "SELECT max(setting) FROM pg_settings WHERE name = 'cluster_name'"
+            )
             # stands in titles: "postgres: 17/main: checkpointer"
             named = f"{cluster}: " if cluster else ""
             for process in self._local_backend(connection).parent().children():

@@ -274,15 +274,23 @@ class Server:
             )
         releases.require_settings(self.version, settings)
         with self.connect() as connection:
-            for name, wanted in settings.items():
-                connection.execute(f"ALTER SYSTEM SET {name} = '{wanted}'")
+            self._alter(connection, settings)
             _reload(connection)
             try:
                 yield
             finally:
-                for name in settings:
-                    connection.execute(f"ALTER SYSTEM RESET {name}")
+                self._alter(connection, dict.fromkeys(settings))
                 _reload(connection)
+
+    def _alter(
+        self, connection: psycopg.Connection, settings: Mapping[str, str | int | None]
+    ) -> None:
+        """Write settings for the whole server down, where its next reload finds them; None resets
+        one.
+        """
+        for name, wanted in settings.items():
+            action = f"RESET {name}" if wanted is None else f"SET {name} = '{wanted}'"
+            connection.execute(f"ALTER SYSTEM {action}")
 
     # -- capabilities --
 

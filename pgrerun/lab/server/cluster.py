@@ -90,6 +90,7 @@ class Cluster(Server):
         self._programs = programs or bundled()
         self._account = account()
         self._postmaster: subprocess.Popen[bytes] | None = None
+        self._altered: dict[str, str] = {}  # beside the settings, where ALTER SYSTEM is missing
         self._stopped_by_us = True
         self._was_ready = False  # since its last start
         self._port = PORT
@@ -254,7 +255,7 @@ class Cluster(Server):
             raise ServerError(f"{self.name} has been closed and removed. Make a new Cluster.")
 
     def _write_settings(self) -> None:
-        ours = self._for_disk() | self.settings
+        ours = self._for_disk() | self.settings | self._altered
         ours |= {
             "unix_socket_directories": f'"{self._socket}"',
             "port": str(self._port),
@@ -264,6 +265,17 @@ class Cluster(Server):
         lines += [f"{name} = {_quoted(value)}\n" for name, value in ours.items()]
         self._configuration.write_text("".join(lines))
         self._configuration.chmod(0o644)
+
+    def _alter(
+        self, connection: psycopg.Connection, settings: Mapping[str, str | int | None]
+    ) -> None:
+        if releases.has(self.version, "ALTER SYSTEM"):
+            super()._alter(connection, settings)
+            return
+        for name, wanted in settings.items():
+            self._altered.pop(name, None)
+            self._altered |= _as_text({name: wanted} if wanted is not None else {})
+        self._write_settings()
 
     def _for_disk(self) -> dict[str, str]:
         """Another disk sees the calls of the server's own processes, not what the kernel does for
@@ -625,6 +637,8 @@ class Cluster(Server):
     def _missing(self, capability: str) -> str | None:
         kind, _, name = capability.partition(":")
         if kind == "contrib":
+            if reason := releases.without_contrib(self._programs.number, name):
+                return reason
             if name in self._programs.contrib:
                 return None
             return f"{self._programs.source} doesn't bring the extension {name}."

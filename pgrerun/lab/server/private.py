@@ -543,6 +543,14 @@ def reachable(program: Path, who: Account | None) -> Path:
     return _reachable[program]
 
 
+def forget_copy(top: Path) -> None:
+    """Remove the copy of an installation, if there is one, before this process ends."""
+    if copy := _copies.pop(top, None):
+        copy.close()
+    for program in [program for program in _reachable if program.is_relative_to(top)]:
+        del _reachable[program]
+
+
 def _runs(program: Path, who: Account) -> bool:
     try:
         return (
@@ -593,15 +601,15 @@ def _copy(top: Path, program: Path, who: Account) -> PrivateDirectory:
 # -- leftovers --------------------------------------------------------------------
 
 
-def sweep() -> list[Path]:
+def sweep(*further: Path) -> list[Path]:
     """Remove what killed runs of this user left behind; returns what was removed.
 
-    Looks in `base_directory()` and in the places for sockets.  A directory goes only
-    if its marker is this user's, nobody holds the marker's lock, and the process named
-    there is gone (same boot, same start time).
+    Looks in `base_directory()`, in the places for sockets and in `further` ones.  A directory
+    goes only if its marker is this user's, nobody holds the marker's lock, and the process
+    named there is gone (same boot, same start time).
     """
     removed, found = [], []
-    for place in dict.fromkeys((base_directory(), *SHORT_PLACES)):
+    for place in dict.fromkeys((base_directory(), *SHORT_PLACES, *further)):
         with contextlib.suppress(OSError):
             found = sorted(place.glob(PREFIX + "?" * 8))
         for directory in found:

@@ -4,6 +4,7 @@ Whoever needs a catalog, function or setting whose name or presence depends on t
 release asks here, by `server_version_num` (180006, 90304).
 """
 
+import re
 from collections.abc import Iterable
 
 from pgrerun.errors import CannotMeasure
@@ -11,21 +12,51 @@ from pgrerun.errors import CannotMeasure
 # What instruments, experiments and the configuration of our clusters ask for, and the first
 # release that has it. Names are PostgreSQL's own, a view's, function's or setting's, or words.
 SINCE = {
-    # views, functions, types and roles
+    # views and their columns, functions, types and roles, contrib's included
+    "pg_filenode_relation": 90400,
+    "to_regclass": 90400,
+    "to_regproc": 90400,
+    "to_regprocedure": 90400,
+    "to_regtype": 90400,
+    "jsonb": 90400,
+    "regnamespace": 90500,
     "regrole": 90500,
     "pg_stat_get_snapshot_timestamp": 90500,
+    "wait_event": 90600,
+    "wait_event_type": 90600,
+    "pg_blocking_pids": 90600,
+    "pg_size_bytes": 90600,
+    "pg_logical_emit_message": 90600,
+    "backend_type": 100000,
+    "pg_stats_ext": 120000,
     "pg_stat_gssapi": 120000,
+    "gen_random_uuid": 130000,
+    "heap_tuple_infomask_flags": 130000,
+    "xid8": 130000,
     "pg_stat_slru": 130000,
     "pg_stat_get_db_sessions": 140000,
     "pg_stat_wal": 140000,
     "pg_checkpoint": 150000,
     "pg_stat_force_next_flush": 150000,
+    "pg_get_wal_records_info": 150000,
+    "pg_get_wal_block_info": 160000,
     "pg_stat_io": 160000,
     "pg_stat_get_tuples_newpage_updated": 160000,
+    "pg_buffercache_evict": 170000,
     "pg_stat_checkpointer": 170000,
+    "pg_buffercache_evict_all": 180000,
     "pg_stat_get_backend_io": 180000,
+    "uuidv7": 180000,
     # in words
+    "EXPLAIN (SUMMARY)": 100000,
+    "EXPLAIN (SETTINGS)": 120000,
+    "EXPLAIN (WAL)": 130000,
+    "EXPLAIN (GENERIC_PLAN)": 160000,
+    "EXPLAIN (MEMORY)": 170000,
+    "EXPLAIN (SERIALIZE)": 170000,
+    "VACUUM of several tables": 110000,
     "password check by SCRAM": 100000,
+    "ALTER SYSTEM": 90400,
     "commit in a block": 110000,
 }
 
@@ -70,6 +101,61 @@ SETTINGS_SINCE = {
 }
 
 
+# Extensions of contrib that came after 9.3.
+CONTRIB_SINCE = {
+    "pg_prewarm": 90400,
+    "pg_visibility": 90600,
+    "bloom": 90600,
+    "amcheck": 100000,
+    "pg_surgery": 140000,
+    "pg_walinspect": 150000,
+    "pg_logicalinspect": 180000,
+}
+
+
+# What statements are written with: the first release that can read it, and how it looks in the
+# part of the statement that a server quotes when it stumbles over it.
+WRITTEN_SINCE = {
+    "SELECT without columns": (90400, r"SELECT\s+FROM"),
+    "FILTER": (90400, r"FILTER\s*\("),
+    "WITHIN GROUP": (90400, r"WITHIN\s+GROUP"),
+    "WITH ORDINALITY": (90400, r"WITH\s+ORDINALITY"),
+    "ALTER SYSTEM": (90400, r"ALTER\s+SYSTEM"),
+    "unnest of several arrays": (90400, r"function unnest\(\S+, "),
+    "ON CONFLICT": (90500, r"ON\s+CONFLICT"),
+    "TABLESAMPLE": (90500, r"TABLESAMPLE"),
+    "SKIP LOCKED": (90500, r"SKIP\s+LOCKED"),
+    "CREATE INDEX IF NOT EXISTS": (90500, r"INDEX\s+IF\s+NOT"),
+    "access method brin": (90500, r'"brin"'),
+    "current_setting of one that may be missing": (
+        90600,
+        r"function current_setting\(\S+, boolean\)",
+    ),
+    "parallel_workers of a table": (90600, r'"parallel_workers"'),
+    "CREATE STATISTICS": (100000, r"CREATE\s+STATISTICS"),
+    "PARTITION BY": (100000, r"PARTITION\s+(BY|OF)"),
+    "GENERATED AS IDENTITY": (100000, r"GENERATED\s"),
+    "INCLUDE": (110000, r"INCLUDE\s*\("),
+    "CALL": (110000, r"CALL\s"),
+    "COMMIT in PL/pgSQL": (110000, r"cannot begin/end transactions in PL/pgSQL"),
+    "partitions' indexes": (110000, r"cannot create index on partitioned table"),
+    "AS MATERIALIZED": (120000, r"AS\s+(NOT\s+)?MATERIALIZED"),
+    "deduplicate_items of an index": (130000, r'"deduplicate_items"'),
+    "statistics on expressions": (
+        140000,
+        r"only simple column references are allowed in CREATE STAT",
+    ),
+    "operator class int4_bloom_ops": (140000, r'"int4_bloom_ops"'),
+    "subquery without an alias": (160000, r"subquery in FROM must have an alias"),
+}
+# How a server names what it doesn't have.
+_COMPLAINTS = (
+    re.compile(r"function (?:\w+\.)?(\w+)\("),
+    re.compile(r"(?:relation|column|type|parameter|extension) \"(?:\w+\.)?(\w+)\""),
+    re.compile(r"column (?:\w+\.)?(\w+) does not exist"),
+)
+
+
 def has(version: int, what: str) -> bool:
     """Whether a release has what is named (a key of the table above)."""
     return version >= SINCE[what]
@@ -105,6 +191,52 @@ def require_settings(version: int, settings: Iterable[str]) -> None:
             )
 
 
+def without_contrib(version: int, extension: str) -> str | None:
+    """Why a release can't have an extension; None if it can, as far as the table above goes.
+
+    A package may hold another release's extensions, which this one can't load.
+    """
+    first = CONTRIB_SINCE.get(extension, 0)
+    if version >= first:
+        return None
+    return (
+        f"It needs the extension {extension}, which PostgreSQL has from {named(first)} on, and this"
+        f" is {named(version)}."
+    )
+
+
+def lacking(version: int, error: BaseException) -> CannotMeasure | None:
+    """Why a release can't do what it was asked to, if it came before what the error complains of.
+
+    `error` is the server's, or a tool's that quotes it. None for everything that the tables above
+    don't know, or that this release should know: that is nobody's but the asker's fault.
+    """
+    said = str(error)
+    named_there = {name for pattern in _COMPLAINTS for name in pattern.findall(said)}
+    first_of = SINCE | SETTINGS_SINCE | CONTRIB_SINCE
+    found = {name: first_of[name] for name in named_there if name in first_of}
+    found |= {
+        name: first
+        for name, (first, pattern) in WRITTEN_SINCE.items()
+        if re.search(pattern, said, re.IGNORECASE)
+    }
+    for name, first in found.items():
+        if version < first:
+            return CannotMeasure(
+                f"PostgreSQL {named(first)}",
+                f"It needs PostgreSQL {named(first)} or later ({name}), and this is"
+                f" {named(version)}.",
+            )
+    return None
+
+
+def require_options(version: int, options: Iterable[str]) -> None:
+    """Raise CannotMeasure for an option of EXPLAIN that the release doesn't know."""
+    for option in options:
+        if (what := f"EXPLAIN ({option.upper()})") in SINCE:
+            require(version, what)
+
+
 def named(version: int) -> str:
     """The release's name without its minor number: "18", "9.6"."""
     if version >= 100000:
@@ -121,6 +253,24 @@ def number(release: tuple[int, ...]) -> int:
 def wal_position(version: int) -> str:
     """The function that says up to where WAL has been inserted."""
     return "pg_current_wal_insert_lsn" if version >= 100000 else "pg_current_xlog_insert_location"
+
+
+def clients(version: int) -> str:
+    """The condition by which a row of pg_stat_activity is a client's."""
+    if has(version, "backend_type"):
+        return "backend_type = 'client backend'"
+    return "true"  # until 10 the view had no others, except autovacuum's, which is off
+
+
+def waits_for(version: int, wait_type: str) -> str:
+    """The condition by which a row of pg_stat_activity waits for something of this type.
+
+    Before 9.6 only heavyweight locks ("Lock") can be told: else CannotMeasure.
+    """
+    if wait_type == "Lock" and not has(version, "wait_event"):
+        return "waiting"
+    require(version, "wait_event")
+    return f"wait_event_type = '{wait_type}'"
 
 
 def checkpoints_done(version: int) -> str:

@@ -2,7 +2,6 @@
 
 from pgrerun.chapters.access_paths.experiments import (
     arrays,
-    breakeven,
     covering,
     joins,
     lookups,
@@ -16,7 +15,6 @@ from pgrerun.chapters.access_paths.experiments import (
 
 __all__ = [
     "arrays",
-    "breakeven",
     "covering",
     "joins",
     "lookups",

@@ -1,6 +1,4 @@
-"""Arrays: as a list of keys, in a column, and in a PL/pgSQL variable."""
-
-from functools import partial
+"""Arrays: as a list of keys, and in a column."""
 
 import numpy as np
 import pandas as pd
@@ -11,10 +9,8 @@ from pgrerun.chapters.access_paths.accounts import (
     SQL,
     allow_only,
     build,
-    measured,
     ready,
 )
-from pgrerun.lab.experiment import Variant
 from pgrerun.lab.instruments import plans
 
 # ---- indexcol = ANY (array)
@@ -112,30 +108,3 @@ def selectivity(chapter: Chapter) -> pd.DataFrame:
         SQL.run(connection, "arrays.drop_tagged")
     columns = ["operator", "condition", "elements", "statistics", "estimated", "true", "q_error"]
     return pd.DataFrame(rows, columns=columns)
-
-
-# ---- assignment in PL/pgSQL
-
-IN_PLACE, COPIED = "assigned in place", "copied at every assignment"
-ASSIGNED = {IN_PLACE: "arrays.assign_in_place", COPIED: "arrays.assign_copied"}
-LENGTHS = {IN_PLACE: (4_000, 16_000, 64_000), COPIED: (500, 1_200, 3_000)}
-
-
-@experiment(claims=["haas-066"])
-def assignments(chapter: Chapter) -> pd.DataFrame:
-    """Fill an array element by element, in place and by a function that hands back a flat copy.
-
-    The observations; a variant is called by way and length, "assigned in place, 4000".
-    """
-    with chapter.server.connect() as connection:
-        SQL.run(connection, "arrays.setter")
-        variants = [
-            Variant(
-                f"{way}, {length}", partial(measured, connection, SQL.text(name, elements=length))
-            )
-            for way, name in ASSIGNED.items()
-            for length in LENGTHS[way]
-        ]
-        observations = chapter.compare("assignments", variants, {"seconds": "s"})
-        SQL.run(connection, "arrays.drop_setter")
-    return observations

@@ -32,6 +32,7 @@ _UNITS = {
     "throughput": "transactions/s",
     "heap_reads": "pages per lookup",
     "index_reads": "pages per lookup",
+    "waiting": "of the sessions' time",
 }
 
 
@@ -80,7 +81,7 @@ def _warm_up(chapter: Chapter, server: Server, relation: str, block: Block) -> N
 def _looked_up(chapter: Chapter, server: Server, relation: str, block: Block) -> dict[str, float]:
     given = chapter.parameters
     with server.connect() as connection:
-        before = _pages_read(connection, relation)
+        before = _read(connection, relation)
         done = pgbench.run(
             server,
             SQL.script(f"lookup_{relation}"),
@@ -91,17 +92,20 @@ def _looked_up(chapter: Chapter, server: Server, relation: str, block: Block) ->
             seed=block.seed,
             protocol="prepared",
         )
-        after = _pages_read(connection, relation)
-    heap, index = (now - earlier for now, earlier in zip(after, before, strict=True))
+        after = _read(connection, relation)
+    heap, index, waited = (now - earlier for now, earlier in zip(after, before, strict=True))
     return {
         "throughput": done.tps,
         "heap_reads": heap / done.transactions,
         "index_reads": index / done.transactions,
+        "waiting": waited / (given.clients * done.transactions / done.tps),
     }
 
 
-def _pages_read(connection: psycopg.Connection, relation: str) -> tuple[int, int]:
-    """Pages of a table and of its indexes read into the pool, once pgbench has left."""
+def _read(connection: psycopg.Connection, relation: str) -> tuple[int, int, float]:
+    """Pages of a table and of its indexes read into the pool, once pgbench has left, and how long
+    all sessions waited for reads (s; 0 where track_io_timing is off).
+    """
     while SQL.run(connection, "scans.lookups_under_way").fetchone() != (0,):
         time.sleep(0.001)
     return SQL.run(connection, "scans.pages_read", relation=relation).fetchone()

@@ -3,7 +3,6 @@ know.
 """
 
 import time
-from functools import partial
 
 import pandas as pd
 import psycopg
@@ -14,11 +13,9 @@ from pgrerun.chapters.access_paths.accounts import (
     SQL,
     allow_only,
     build,
-    measured,
     ready,
 )
 from pgrerun.errors import CannotMeasure
-from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import plans, sizes
 
 # ---- false statistics
@@ -63,31 +60,6 @@ def _claim(connection: psycopg.Connection, pages: int) -> None:
             "PostgreSQL 18", "the statistics of a relation can be set from PostgreSQL 18 on"
         )
     SQL.run(connection, "planner.claim_visible", pages=pages)
-
-
-MISLED, INFORMED = "misled by false statistics", "with true statistics"
-
-
-@experiment()
-def misled(chapter: Chapter) -> None:
-    """No page is all-visible any more; the planner is told that all are, or the truth."""
-    query = SQL.text("planner.tenth", last=chapter.parameters.accounts // 10)
-    chapter.server.extension("pg_visibility")
-    with chapter.server.connect() as connection:
-        pages = sizes.pages(connection, SCATTERED)
-        SQL.run(connection, "planner.empty_map")
-        planned = partial(measured, connection, query)
-        variants = [
-            Variant(name, planned, prepare=partial(_told, connection, claimed))
-            for name, claimed in ((MISLED, pages), (INFORMED, 0))
-        ]
-        chapter.compare("misled", variants, {"seconds": "s"})
-        SQL.run(connection, "planner.vacuum")
-
-
-def _told(connection: psycopg.Connection, claimed: int, block: Block) -> None:
-    _claim(connection, claimed)
-    allow_only(connection, *_FREE)
 
 
 # ---- autovacuum

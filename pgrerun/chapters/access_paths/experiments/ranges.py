@@ -13,13 +13,15 @@ from pgrerun.chapters.access_paths.accounts import (
     SCATTERED,
     SQL,
     allow_only,
+    allowed,
     filled,
     load,
     place,
+    ready,
     timed,
 )
 from pgrerun.lab.experiment import Block, Variant
-from pgrerun.lab.instruments import plans, sizes
+from pgrerun.lab.instruments import callgrind, plans, sizes
 from pgrerun.lab.models import visibility as model
 from pgrerun.lab.server import seed_random
 
@@ -47,12 +49,12 @@ def marked(percent: int, scan: str) -> str:
     return f"{scan}, {percent} % all-visible"
 
 
-@experiment(claims=["haas-039"])
+@experiment(claims=["haas-038"])
 def fractions(chapter: Chapter) -> None:
     """Sum a column of all accounts in index order by both scans, ever more pages all-visible.
 
     In memory throughout, and the rows lie in the index's order: what is left is the processor's
-    work. At both ends, on which claims are judged, there are twice as many blocks.
+    work. At both ends there are twice as many blocks.
     """
     rows = chapter.parameters.accounts
     with filled(chapter, AMPLE, COVERED).connect() as connection:
@@ -68,6 +70,27 @@ def fractions(chapter: Chapter) -> None:
         SQL.run(connection, "scans.vacuum", relation=COVERED)
 
 
+_COUNTED = 5000  # rows
+
+
+@experiment(claims=["haas-039"])
+def instructions(chapter: Chapter) -> pd.Series:
+    """What both scans execute over the same rows in index order, no page all-visible: scan to
+    instructions.
+    """
+    cluster = chapter.cluster()
+    ready(cluster, chapter.parameters.accounts, COVERED)
+    with cluster.connect() as connection:
+        unmark(connection, COVERED, 0)
+    query = SQL.text("scans.sum_range", relation=COVERED, first=1, last=_COUNTED)
+    found = callgrind.executed(
+        cluster, {scan: (allowed(only), query) for scan, only in ALLOWED.items()}
+    )
+    with cluster.connect() as connection:
+        SQL.run(connection, "scans.vacuum", relation=COVERED)
+    return found
+
+
 def unmark(connection: psycopg.Connection, relation: str, percent: int) -> None:
     """Leave about so many per cent of the pages all-visible; the table stays as it is."""
     pages = sizes.pages(connection, relation)
@@ -77,17 +100,18 @@ def unmark(connection: psycopg.Connection, relation: str, percent: int) -> None:
 
 # ---- neighbours in the index
 
+TOGETHER, ANYWHERE = "in index order, ample pool", "in random order, ample pool"
 FAR = "in random order, direct I/O"
 # Where neighbours in the index lie: the server, and the relation.
 RANGES = {
-    "in index order, ample pool": (AMPLE, COVERED),
-    "in random order, ample pool": (AMPLE, SCATTERED),
+    TOGETHER: (AMPLE, COVERED),
+    ANYWHERE: (AMPLE, SCATTERED),
     FAR: (DIRECT, SCATTERED),
 }
 _RANGE = 2000  # rows
 
 
-@experiment(claims=["haas-038"])
+@experiment(claims=["haas-038", "haas-046"])
 def ranges(chapter: Chapter) -> None:
     """Sum a column over a few thousand neighbours in the index, which lie together or anywhere."""
     rows = chapter.parameters.accounts

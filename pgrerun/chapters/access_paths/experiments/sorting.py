@@ -10,6 +10,7 @@ import psycopg
 from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.access_paths.accounts import SQL, build, measured
 from pgrerun.lab.experiment import Variant
+from pgrerun.lab.instruments import callgrind
 
 INTEGER, BYTES, ALIKE = "integer", "text, collation C", "the same, one beginning"
 KEYS = {
@@ -47,7 +48,7 @@ def copy_without_sort_support(
             connection.execute(statement)
 
 
-@experiment(claims=["haas-058"], needs=["superuser"])
+@experiment(needs=["superuser"])
 def sorts(chapter: Chapter) -> pd.DataFrame:
     """Sort the same rows by keys of several types, with sort support and by a class without it.
 
@@ -68,3 +69,20 @@ def sorts(chapter: Chapter) -> pd.DataFrame:
             for name, statement in names.items()
         ]
         return chapter.compare("sorting", variants, {"seconds": "s"})
+
+
+@experiment(claims=["haas-058"])
+def instructions(chapter: Chapter) -> pd.Series:
+    """What sorting integers executes: SUPPORTED, UNSUPPORTED and UNSORTED to instructions."""
+    cluster, session = chapter.cluster(), {"work_mem": "1GB", "max_parallel_workers_per_gather": 0}
+    with cluster.connect() as connection:
+        copy_without_sort_support(connection, "btree", "int4_ops", CLASSES["int4_ops"])
+        build(connection, "unsorted", "sorting.unsorted", objects=chapter.parameters.objects)
+    names = {
+        UNSORTED: "sorting.not_sorted",
+        SUPPORTED: KEYS[INTEGER],
+        UNSUPPORTED: f"{KEYS[INTEGER]}_without",
+    }
+    return callgrind.executed(
+        cluster, {how: (session, SQL.text(name)) for how, name in names.items()}
+    )

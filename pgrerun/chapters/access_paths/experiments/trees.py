@@ -7,10 +7,10 @@ import pandas as pd
 import psycopg
 
 from pgrerun.chapter import Chapter, experiment
-from pgrerun.chapters.access_paths.accounts import SQL, allow_only, build, timed
+from pgrerun.chapters.access_paths.accounts import SQL, allow_only, allowed, build, timed
 from pgrerun.chapters.access_paths.experiments.sorting import copy_without_sort_support
 from pgrerun.lab.experiment import Block, Variant
-from pgrerun.lab.instruments import plans, sizes
+from pgrerun.lab.instruments import callgrind, plans, sizes
 
 # ---- points and text
 
@@ -32,7 +32,7 @@ SEARCHES = 25
 UNITS = {"build": "s", "pages": "pages", "search": "s", "accesses": "pages per search"}
 
 
-@experiment(claims=["haas-055", "haas-057"], needs=["superuser"])
+@experiment(needs=["superuser"])
 def points(chapter: Chapter) -> pd.DataFrame:
     """Build each index over the same random points and search it with the same boxes.
 
@@ -53,19 +53,43 @@ def points(chapter: Chapter) -> pd.DataFrame:
 @experiment(claims=["haas-057"])
 def texts(chapter: Chapter) -> pd.DataFrame:
     """The same for addresses with long common prefixes, searched by prefix."""
+    objects = {"relation": "pages", "objects": chapter.parameters.objects}
     with chapter.server.connect() as connection:
-        build(connection, "pages", "trees.addresses", objects=chapter.parameters.objects)
-        queries = [_search_prefix(number) for number in range(SEARCHES)]
+        build(connection, "pages", "trees.addresses", **objects)
+        queries = [_search_prefix("pages", number) for number in range(SEARCHES)]
         variants = [
-            Variant(name, partial(_built, connection, SQL.text(statement), queries))
+            Variant(
+                name,
+                partial(_built, connection, SQL.text(statement, relation="pages"), queries),
+            )
             for name, statement in TEXT_INDEXES.items()
         ]
         return chapter.compare("texts", variants, UNITS)
 
 
-def _search_prefix(number: int) -> str:
+@experiment(claims=["haas-057"])
+def instructions(chapter: Chapter) -> pd.Series:
+    """What all searches by prefix execute, by index: each has a relation of its own, as otherwise
+    the planner would choose between them.
+    """
+    cluster, statements = chapter.cluster(), {}
+    relations = {SPACE: "pages", BTREE: "more_pages"}
+    with cluster.connect() as connection:
+        for index, relation in relations.items():
+            objects = {"relation": relation, "objects": chapter.parameters.objects}
+            build(connection, relation, "trees.addresses", **objects)
+            SQL.run(connection, "trees.drop_index")
+            SQL.run(connection, TEXT_INDEXES[index], relation=relation)
+            SQL.run(connection, "trees.keep_index", kept=f"searched_{relation}")
+            each = [_search_prefix(relation, number).rstrip(";") for number in range(SEARCHES)]
+            statements[index] = (allowed("indexonlyscan"), f"SELECT ({'), ('.join(each)})")
+    return callgrind.executed(cluster, statements)
+
+
+def _search_prefix(relation: str, number: int) -> str:
     place = f"{2000 + number % 12}/{1 + number % 28}/message-{number % 9 + 1}"
-    return SQL.text("trees.search_prefix", prefix=f"https://www.example.org/archive/{place}%")
+    prefix = f"https://www.example.org/archive/{place}%"
+    return SQL.text("trees.search_prefix", relation=relation, prefix=prefix)
 
 
 def _built(

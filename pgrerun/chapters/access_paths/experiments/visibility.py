@@ -1,11 +1,10 @@
-"""The visibility map: its size, when its bits are set, whether it survives crashes and upgrades,
-what VACUUM skips by it.
+"""The visibility map: its size, when its bits are set, whether it survives crashes, what VACUUM
+skips by it.
 """
 
 import re
 import threading
 from dataclasses import dataclass
-from functools import partial
 
 import pandas as pd
 import psycopg
@@ -18,11 +17,9 @@ from pgrerun.chapters.access_paths.accounts import (
     allow_only,
     build,
     load,
-    measured,
     place,
 )
 from pgrerun.errors import ServerError
-from pgrerun.lab.experiment import Variant
 from pgrerun.lab.instruments import PAGE, sizes
 from pgrerun.lab.models import visibility as model
 from pgrerun.lab.server import Cluster, seed_random
@@ -185,14 +182,14 @@ EVERY = (1000, 100, 50, 40, 33, 32, 31, 24, 16)  # of so many pages one has chan
 
 @experiment(claims=["haas-032"])
 def skipping(chapter: Chapter) -> pd.DataFrame:
-    """Vacuum a static table with the map and with DISABLE_PAGE_SKIPPING; the observations."""
+    """Pages that VACUUM scans of a static table with the map and with DISABLE_PAGE_SKIPPING.
+
+    Columns: vacuum, scanned.
+    """
     load(chapter.server, chapter.parameters.accounts, KEYED)
     with chapter.server.connect() as connection:
-        variants = [
-            Variant(name, partial(measured, connection, SQL.text(statement)))
-            for name, statement in VACUUMS.items()
-        ]
-        return chapter.compare("vacuum", variants, {"seconds": "s"})
+        found = [(name, _scanned(connection, statement)) for name, statement in VACUUMS.items()]
+    return pd.DataFrame(found, columns=["vacuum", "scanned"])
 
 
 @experiment()
@@ -209,68 +206,22 @@ def skipped(chapter: Chapter) -> pd.DataFrame:
         for every in EVERY:
             SQL.run(connection, "visibility.change_every", every=every)
             computed = model.pages_scanned(pages, every)
-            rows.append((every, -(-pages // every), _scanned(connection), computed))
+            scanned = _scanned(connection, "visibility.vacuum_sparse")
+            rows.append((every, -(-pages // every), scanned, computed))
     return pd.DataFrame(rows, columns=["every", "changed", "scanned", "computed"])
 
 
-def _scanned(connection: psycopg.Connection) -> int:
-    """Pages that VACUUM (VERBOSE) says it has scanned."""
+def _scanned(connection: psycopg.Connection, vacuum: str) -> int:
+    """Pages that a VACUUM (VERBOSE) says it has scanned."""
     said: list[str] = []
 
     def listen(notice: psycopg.errors.Diagnostic) -> None:
         said.append(notice.message_primary or "")
 
     connection.add_notice_handler(listen)
-    SQL.run(connection, "visibility.vacuum_verbose")
+    SQL.run(connection, vacuum)
     connection.remove_notice_handler(listen)
     found = re.search(r"(\d+) scanned", " ".join(said))
     if found is None:
         raise ServerError("VACUUM (VERBOSE) doesn't say how many pages it has scanned.")
     return int(found[1])
-
-
-# ---- pg_upgrade
-
-
-@experiment(claims=["haas-048"])
-def upgraded(chapter: Chapter) -> pd.DataFrame:
-    """pg_upgrade a small cluster to a new one of the same release: what becomes of the map.
-
-    To PostgreSQL 9.2 itself nothing can be upgraded here; the rule that discards the map belongs
-    to old clusters of before 9.2 only.
-
-    Columns: what ("pages", "marked before", "marked after", "relallvisible after", "wrongly
-    marked"), found (pages; of the last, tuples).
-    """
-    old = place(chapter, KERNEL)
-    old.extension("pg_visibility")
-    with old.connect() as connection:
-        build(connection, "kept", "visibility.kept")
-        [before] = SQL.run(connection, "visibility.kept_marked").fetchall()
-    with Cluster(chapter.programs) as new:
-        new.stop()
-        old.stop()
-        try:
-            _pg_upgrade(chapter, old, new)
-        finally:
-            old.start()
-        new.start()
-        with new.connect() as connection:
-            [after] = SQL.run(connection, "visibility.kept_marked").fetchall()
-    found = {
-        "pages": before[0],
-        "marked before": before[1],
-        "marked after": after[1],
-        "relallvisible after": after[2],
-        "wrongly marked": after[3],
-    }
-    return pd.DataFrame(found.items(), columns=["what", "found"])
-
-
-def _pg_upgrade(chapter: Chapter, old: Cluster, new: Cluster) -> None:
-    """Run it on two stopped clusters; a third one that runs lends its account and its folder."""
-    programs = chapter.programs.path("postgres").parent
-    binaries = ("--old-bindir", programs, "--new-bindir", programs)
-    data = ("--old-datadir", old.data_directory, "--new-datadir", new.data_directory)
-    more = ("--username", "postgres", "--no-sync", "--jobs", 2)
-    chapter.cluster().tool("pg_upgrade", *binaries, *data, *more)

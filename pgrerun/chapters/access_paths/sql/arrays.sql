@@ -1,4 +1,4 @@
--- Arrays: as a list of keys, in a column, and in a PL/pgSQL variable.
+-- Arrays: as a list of keys, and in a column.
 
 -- name: keys_far_apart
 SELECT array_agg(n * :step + 1)::text FROM generate_series(0, :keys - 1) AS n;
@@ -33,19 +33,3 @@ SELECT FROM tagged WHERE tags <@ :'elements';
 
 -- name: drop_tagged
 DROP TABLE tagged;
-
--- name: setter
--- what it returns is flat, and assigned anew as a whole
-CREATE OR REPLACE FUNCTION pgrerun_set(a int[], i int) RETURNS int[] LANGUAGE plpgsql AS $$
-BEGIN a[i] := i; RETURN a || '{}'::int[]; END $$;
-
--- name: drop_setter
-DROP FUNCTION pgrerun_set(int[], int);
-
--- name: assign_in_place
-DO $$ DECLARE a int[] := array_fill(0, ARRAY[:elements]);
-BEGIN FOR i IN 1..:elements LOOP a[i] := i; END LOOP; END $$;
-
--- name: assign_copied
-DO $$ DECLARE a int[] := array_fill(0, ARRAY[:elements]);
-BEGIN FOR i IN 1..:elements LOOP a := pgrerun_set(a, i); END LOOP; END $$;

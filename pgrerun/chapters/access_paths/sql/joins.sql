@@ -4,12 +4,6 @@
 SELECT * FROM generate_series(:first, :last, :step) AS g
 LEFT JOIN (:"a" AS a JOIN :"b" AS b USING (aid)) ON g = aid;
 
--- name: fenced
--- OFFSET 0 keeps what is outside from being pushed inside: the large tables are joined first, as
--- every release before 9.2 had to
-SELECT * FROM generate_series(:first, :last, :step) AS g
-LEFT JOIN (SELECT * FROM :"a" AS a JOIN :"b" AS b USING (aid) OFFSET 0) AS j ON g = aid;
-
 -- name: inner_joins
 SELECT * FROM generate_series(:first, :last, :step) AS g
 JOIN (:"a" AS a JOIN :"b" AS b USING (aid)) ON g = aid;

@@ -10,12 +10,6 @@ SELECT to_regproc('pg_restore_relation_stats') IS NOT NULL;
 SELECT pg_restore_relation_stats('schemaname', current_schema()::text, 'relname', 'scattered',
                                  'relallvisible', :pages::int);
 
--- name: empty_map
-SELECT pg_truncate_visibility_map('scattered'::text::regclass);
-
--- name: vacuum
-VACUUM scattered;
-
 -- name: growing
 CREATE TABLE growing (id int, v int, filler char(84));
 INSERT INTO growing SELECT n, 0, '' FROM generate_series(1, 20000) AS n;

@@ -16,8 +16,9 @@ WHERE application_name = 'pgbench' AND datname = current_database();
 
 -- name: pages_read
 SELECT pg_stat_clear_snapshot();
-SELECT heap_blks_read, idx_blks_read FROM pg_statio_user_tables
-WHERE relid = :'relation'::text::regclass;
+SELECT heap_blks_read, idx_blks_read, pg_stat_get_db_blk_read_time(oid) / 1000
+FROM pg_statio_user_tables, pg_database
+WHERE datname = current_database() AND relid = :'relation'::text::regclass;
 
 -- name: sum_range
 SELECT count(abalance) FROM :"relation" WHERE aid BETWEEN :first AND :last;
@@ -37,13 +38,3 @@ SELECT DISTINCT floor(random() * :rows)::int + 1 AS aid FROM generate_series(1, 
 ANALYZE drawn;
 UPDATE covered SET abalance = abalance + 1 FROM drawn WHERE covered.aid = drawn.aid;
 DROP TABLE drawn;
-
--- name: share
-SELECT count(bid) FROM scattered WHERE aid BETWEEN :first AND :last;
-
--- name: refill_catalogs
-EXPLAIN SELECT FROM scattered WHERE aid = 1;
-
--- name: relation_reads
-SELECT pg_stat_force_next_flush(), sum(reads), sum(read_bytes) / 8192
-FROM pg_stat_io WHERE object = 'relation';

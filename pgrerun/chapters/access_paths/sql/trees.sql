@@ -26,24 +26,27 @@ WHERE p <@ box(point(0.98 * :number / 25, 0.98 * (:number * 7 % 25) / 25),
                point(0.98 * :number / 25 + 0.02, 0.98 * (:number * 7 % 25) / 25 + 0.02));
 
 -- name: addresses
-CREATE TABLE pages (url text) WITH (autovacuum_enabled = off);
-INSERT INTO pages
+CREATE TABLE :"relation" (url text) WITH (autovacuum_enabled = off);
+INSERT INTO :"relation"
 SELECT format('https://www.example.org/archive/%s/%s/message-%s.html', 2000 + mod(n, 12),
               1 + mod(abs(hashint4(n)::bigint), 28), n)
 FROM generate_series(1, :objects) AS n;
-VACUUM (FREEZE, ANALYZE) pages;
+VACUUM (FREEZE, ANALYZE) :"relation";
 
 -- name: spgist_text
-CREATE INDEX searched ON pages USING spgist (url);
+CREATE INDEX searched ON :"relation" USING spgist (url);
 
 -- name: btree_text
-CREATE INDEX searched ON pages USING btree (url text_pattern_ops);
+CREATE INDEX searched ON :"relation" USING btree (url text_pattern_ops);
 
 -- name: search_prefix
-SELECT count(*) FROM pages WHERE url LIKE :'prefix';
+SELECT count(*) FROM :"relation" WHERE url LIKE :'prefix';
 
 -- name: drop_index
 DROP INDEX IF EXISTS searched;
+
+-- name: keep_index
+ALTER INDEX searched RENAME TO :"kept";
 
 -- name: grown
 CREATE TABLE grown (k int) WITH (autovacuum_enabled = off);

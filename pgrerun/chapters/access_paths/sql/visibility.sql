@@ -72,10 +72,10 @@ SELECT (SELECT count(*) FROM crashed WHERE v > 0),
 SELECT count(*), sum(v) FROM crashed WHERE id > 0;
 
 -- name: vacuum
-VACUUM accounts;
+VACUUM (VERBOSE) accounts;
 
 -- name: vacuum_without_map
-VACUUM (DISABLE_PAGE_SKIPPING) accounts;
+VACUUM (VERBOSE, DISABLE_PAGE_SKIPPING) accounts;
 
 -- name: sparse
 CREATE TABLE sparse (id int, filler char(2500)) WITH (autovacuum_enabled = off, fillfactor = 40);
@@ -87,16 +87,5 @@ VACUUM (FREEZE) sparse;
 -- name: change_every
 UPDATE sparse SET id = id WHERE (ctid::text::point)[0]::int % :every = 0;
 
--- name: vacuum_verbose
+-- name: vacuum_sparse
 VACUUM (VERBOSE) sparse;
-
--- name: kept
-CREATE TABLE kept (id int, v int) WITH (autovacuum_enabled = off);
-INSERT INTO kept SELECT n, 0 FROM generate_series(1, 20000) AS n;
-CREATE INDEX ON kept (id, v);
-VACUUM (ANALYZE) kept;
-
--- name: kept_marked
-SELECT relpages, (SELECT all_visible FROM pg_visibility_map_summary('kept')), relallvisible,
-       (SELECT count(*) FROM pg_check_visible('kept'))
-FROM pg_class WHERE relname = 'kept';

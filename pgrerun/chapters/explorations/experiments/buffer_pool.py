@@ -22,7 +22,7 @@ from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import clock, counters, plans, wal
 from pgrerun.lab.relations import loading
 from pgrerun.lab.server import Cluster
-from pgrerun.record.printed.explorations import POOLS, heap_pages, shares
+from pgrerun.record.printed.explorations import POOLS, TUPLES, heap_pages, shares
 
 READ, UPDATED = "miltup1", "miltup2"
 
@@ -104,26 +104,37 @@ def prepare(connection: psycopg.Connection, variant: str, displacing: Sequence[s
 # ---- timed
 
 
-@experiment(claims=["expl-002", "expl-003", "expl-004", "expl-007", "expl-009"])
+@experiment(claims=["expl-002", "expl-004"], needs=["restart"])
 def sweep(chapter: Chapter) -> None:
-    """Time to read miltup1 after reading miltup2 and after updating it, in several pools."""
+    """Time to read miltup1 after reading miltup2 and after updating it, in several pools.
+
+    What is written is a ring of pages, of a small relation a larger share than of the slides': with
+    fewer tuples than theirs the sizes of the slow-down are set aside.
+    """
     variants = []
     for pool in timed(chapter):
         server = cluster(chapter, pool)
         for variant in (CLEAN, DIRTY):
-            read, before = partial(_read, server, READ), partial(_prepared, server, variant, ())
+            read, before = partial(_read, server), partial(_prepared, server, variant)
             variants.append(Variant(f"{pool}: {variant}", read, before))
     chapter.compare("pools", variants, {"time": "ms"}, warmup=0)  # each is vacuumed first
+    if chapter.parameters.tuples < TUPLES["miltup"]:
+        reason = (
+            f"the slow-down's size depends on the relation's, which has {TUPLES['miltup']:,} tuples"
+            f" in print and {chapter.parameters.tuples:,} in this run"
+        )
+        larger = CannotMeasure(f"tuples = {TUPLES['miltup']}", reason)
+        chapter.set_aside(larger, ["expl-002", "expl-004"])
 
 
-def _prepared(server: Cluster, variant: str, displacing: Sequence[str], block: Block) -> None:
+def _prepared(server: Cluster, variant: str, block: Block) -> None:
     with server.connect() as connection:
-        prepare(connection, variant, displacing)
+        prepare(connection, variant)
 
 
-def _read(server: Cluster, relation: str, block: Block) -> dict[str, float]:
-    """Time one read of a relation in a session of its own."""
-    scan = SQL.text("buffer_pool.scan", relation=relation).encode()
+def _read(server: Cluster, block: Block) -> dict[str, float]:
+    """Time one read of miltup1 in a session of its own."""
+    scan = SQL.text("buffer_pool.scan", relation=READ).encode()
     with server.connect() as connection:
         connection.execute("SET max_parallel_workers_per_gather = 0")
         connection.execute(b"EXPLAIN " + scan)  # a new session's catalog lookups aren't timed
@@ -135,15 +146,19 @@ def _read(server: Cluster, relation: str, block: Block) -> dict[str, float]:
 # ---- counted
 
 
-@experiment(claims=["expl-001", "expl-009", "expl-010"])
+@experiment(claims=["expl-001", "expl-003", "expl-009", "expl-010"], needs=["restart"])
 def written(chapter: Chapter, sizes: Sequence[str] = ()) -> pd.DataFrame:
     """Pages that a reader of miltup1 writes after each kind of preparation, in several pools.
 
     Columns: pool, variant, read, hit and written (pages, of the reader's own), dirty_before and
     dirty_after (pages of miltup2 in the pool), left (pages of miltup1 in the pool afterwards:
     those of its ring, if it had one). `sizes` are labels of `SHARES`; by default at least four.
-    There is no background writer, so that the counts are the same every time.
+    There is no background writer, so that the counts are the same every time. Which pool has most
+    is set aside where the smallest is so small that a reader's ring is a share of it.
     """
+    if not sizes and buffers(chapter, BELOW) < 8 * RING_OF_11:
+        reason = f"in a pool of {buffers(chapter, BELOW)} pages a reader's ring is an eighth of it"
+        chapter.set_aside(CannotMeasure("larger relations", reason), ["expl-003"])
     rows = []
     for pool in sizes or timed(chapter, at_least=4):
         server = cluster(chapter, pool)
@@ -152,9 +167,9 @@ def written(chapter: Chapter, sizes: Sequence[str] = ()) -> pd.DataFrame:
             dirty_pages(probe), look(probe, "buffer_pool.pages_left")  # planned before they count
             for variant in VARIANTS:
                 prepare(connection, variant)
-                before, _ = dirty_pages(probe)
+                before = dirty_pages(probe)
                 row = {"pool": pool, "variant": variant, **reads(connection, READ)}
-                after, _ = dirty_pages(probe)
+                after = dirty_pages(probe)
                 [left] = look(probe, "buffer_pool.pages_left")
                 rows.append(row | {"dirty_before": before, "dirty_after": after, "left": left})
     return pd.DataFrame(rows)
@@ -175,9 +190,9 @@ def look(connection: psycopg.Connection, name: str, **values: str) -> tuple:
     return connection.execute(SQL.text(name, **values).encode(), prepare=True).fetchone()
 
 
-def dirty_pages(connection: psycopg.Connection) -> tuple[int, int]:
-    """Dirty pages of miltup2 and its key in the pool, and those of usage count 0 among them."""
-    return look(connection, "buffer_pool.dirty_pages")
+def dirty_pages(connection: psycopg.Connection) -> int:
+    """Dirty pages of miltup2 and its key in the pool."""
+    return look(connection, "buffer_pool.dirty_pages")[0]
 
 
 # ---- a reader without a ring
@@ -188,8 +203,7 @@ def beside_the_ring(chapter: Chapter) -> pd.DataFrame:
     """The same update, and two readers: one through a ring, one whose relation is too small.
 
     That one's relation has a fifth of the pool's pages and isn't in the pool; miltup1 is as large
-    as the pool. Columns: reader (of `READERS`), variant, read, written (pages). The reader without
-    a ring is timed as well; the other one's times are those of `sweep`.
+    as the pool. Columns: reader (of `READERS`), variant, read, written (pages).
     """
     server, small = cluster(chapter, EQUAL), READERS[WITHOUT]
     rows = []
@@ -202,19 +216,13 @@ def beside_the_ring(chapter: Chapter) -> pd.DataFrame:
             for variant in VARIANTS:
                 prepare(connection, variant, displacing=OTHERS if relation == small else ())
                 rows.append({"reader": reader, "variant": variant, **reads(connection, relation)})
-    read = partial(_read, server, small)
-    variants = [
-        Variant(f"{WITHOUT}: {variant}", read, partial(_prepared, server, variant, OTHERS))
-        for variant in (CLEAN, DIRTY)
-    ]
-    chapter.compare("ring", variants, {"time": "ms"}, warmup=0)
     return pd.DataFrame(rows).drop(columns="hit")
 
 
 # ---- who writes, and when: counted in pg_stat_io (before PostgreSQL 16 in pg_stat_bgwriter)
 
 WRITERS = ("client backend", "background writer", "checkpointer")
-WAITED, MEANWHILE, LOOKS = "update, wait", "while waiting", 10
+WAITED = "update, wait"
 
 
 @experiment(claims=["expl-006"])
@@ -245,10 +253,9 @@ def waiting(chapter: Chapter) -> pd.DataFrame:
     """Dirty pages of the updated relation at once, after a delay and after a checkpoint.
 
     With PostgreSQL's own checkpoint_timeout, in a pool as large as the relation. Columns: seconds
-    (since the update), event, dirty (pages when the reader comes), unused (those of them with a
-    usage count of zero), checkpointer and background_writer (pages written from the update on),
-    reader (pages that the reader of miltup1 writes). The experiment begins anew for each event;
-    the delay has rows of `MEANWHILE` besides, which only look into the pool.
+    (since the update), event, dirty (pages when the reader comes), checkpointer and
+    background_writer (pages written from the update on), reader (pages that the reader of miltup1
+    writes). The experiment begins anew for each event.
     """
     server, rows = cluster(chapter, EQUAL), []
     server.extension("pg_buffercache")
@@ -264,19 +271,13 @@ def waiting(chapter: Chapter) -> pd.DataFrame:
             seconds = chapter.parameters.wait if event == WAITED else 0
             with counter.measured(connection, probe) as delta:
                 SQL.run(connection, VARIANTS.get(event, VARIANTS[DIRTY]))
-                for number in range(LOOKS if event == WAITED else 0):
-                    rows.append(_look(probe, MEANWHILE, seconds * number / LOOKS))
-                    time.sleep(seconds / LOOKS)
-                row = _look(probe, event, seconds) | {"reader": reads(connection, READ)["written"]}
+                time.sleep(seconds)
+                row = {"seconds": seconds, "event": event, "dirty": dirty_pages(probe)}
+                row["reader"] = reads(connection, READ)["written"]
             for writer in WRITERS[1:]:
                 row[writer.replace(" ", "_")] = int(delta.writes.get(writer, 0))
             rows.append(row)
     return pd.DataFrame(rows)
-
-
-def _look(probe: psycopg.Connection, event: str, seconds: float) -> dict:
-    dirty, unused = dirty_pages(probe)
-    return {"seconds": seconds, "event": event, "dirty": dirty, "unused": unused}
 
 
 @experiment()
@@ -342,7 +343,7 @@ EVENTS = {
 WITHOUT_CHECKPOINT = ("DROP TABLE of many pages", "CREATE DATABASE, as by default")
 
 
-@experiment(claims=["expl-037"])
+@experiment()
 def triggers(chapter: Chapter) -> pd.DataFrame:
     """Every kind of event that can be made to happen here and may start a checkpoint.
 

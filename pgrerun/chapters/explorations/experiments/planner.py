@@ -8,7 +8,6 @@ parallel hash is off unless said otherwise.
 """
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -32,7 +31,6 @@ from pgrerun.errors import CannotMeasure
 from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import plans
 from pgrerun.lab.server import releases
-from pgrerun.record import printed
 
 WORK_MEM = ("64kB", "4MB", "30MB")  # the slides'
 GRID = ("64kB", "256kB", "1MB", "2MB", "4MB", "8MB", "16MB", "30MB", "300MB")
@@ -54,32 +52,27 @@ STATES = {
     VACUUMED: (name(SMALL), {}),
     NO_INDEX: (NEVER_VACUUMED, _NO_INDEX),
 }
-# What becomes of the result, and the statement.
-KEPT, COUNTED = "kept", "only counted"
-RESULTS = {KEPT: "grouping.keep_the_groups", COUNTED: "grouping.count_the_groups"}
 
 
 @dataclass(frozen=True)
 class Grouping:
-    """A variant: an attribute, a plan (of `FORCED`), work_mem, and what becomes of the result."""
+    """A variant: an attribute, a plan (of `FORCED`), and work_mem."""
 
     attribute: str
     plan: str
     work_mem: str
-    result: str = KEPT
 
     @property
     def name(self) -> str:
         """The variant's name in the run record."""
-        said = f"by {self.attribute}, {self.plan}, {self.work_mem}"
-        return said if self.result == KEPT else f"{said}, {self.result}"
+        return f"by {self.attribute}, {self.plan}, {self.work_mem}"
 
     def time(self, connection: psycopg.Connection, block: Block) -> dict[str, float]:
-        """Time the statement on the relation that was never vacuumed."""
+        """Time the statement, which keeps its result, on the relation that was never vacuumed."""
         values = {"attribute": self.attribute, "relation": NEVER_VACUUMED}
         SQL.run(connection, "grouping.drop_the_groups")
         settings = FORCED[self.plan] | {"work_mem": self.work_mem}
-        statement = SQL.text(RESULTS[self.result], **values)
+        statement = SQL.text("grouping.keep_the_groups", **values)
         return {"time": milliseconds(connection, statement, settings)}
 
 
@@ -89,7 +82,6 @@ VARIANTS = [
     *(Grouping(UNIQUE, HASHED, work_mem) for work_mem in WORK_MEM),
     *(Grouping(UNIQUE, ORDERED, work_mem) for work_mem in ORDERED_WORK_MEM),
     *(Grouping(TWENTY, PICKED, work_mem) for work_mem in WORK_MEM),
-    Grouping(UNIQUE, HASHED, "30MB", COUNTED),
 ]
 
 
@@ -115,7 +107,7 @@ def _shape(plan: plans.Plan) -> str:
     return re.sub(rf" ({NEVER_VACUUMED}|{name(SMALL)})\b", "", with_key)
 
 
-@experiment(claims=["expl-011", "expl-012"])
+@experiment(claims=["expl-012"])
 def picks(chapter: Chapter) -> pd.DataFrame:
     """The plan that the planner picks for the unique attribute, for every work_mem of the grid.
 
@@ -140,38 +132,6 @@ def plan_table(plans: pd.DataFrame) -> pd.DataFrame:
     return wide.reindex(list(GRID))[list(STATES)].reset_index()
 
 
-@experiment()
-def appendix(chapter: Chapter) -> pd.DataFrame:
-    """The four grouping plans of the slides' appendix beside those of today.
-
-    Columns: statement, work_mem, then, now, heap fetches then, heap fetches now.
-    """
-    in_print = printed.table("explorations_plans")
-    variants = {
-        "group_unique": Grouping(UNIQUE, PICKED, "4MB"),
-        "group_twenty": Grouping(TWENTY, PICKED, "4MB"),
-        "group_unique_30mb": Grouping(UNIQUE, PICKED, "30MB"),
-        "group_twenty_30mb": Grouping(TWENTY, PICKED, "30MB"),
-    }
-    rows = []
-    with chapter.server.connect() as connection:
-        for key, variant in variants.items():
-            then, now = in_print.loc[key], _explained(connection, variant, execute=True)
-            scan = re.split(" using| on ", then["scan"])[0]
-            fetches = [node.properties.get("Heap Fetches") for node in now.walk()]
-            rows.append(
-                {
-                    "statement": f"GROUP BY {variant.attribute}",
-                    "work_mem": variant.work_mem,
-                    "then": f"{then['top']}({scan})",
-                    "now": _shape(now),
-                    "heap fetches then": then["heap_fetches"],
-                    "heap fetches now": next((n for n in fetches if n is not None), None),
-                }
-            )
-    return pd.DataFrame(rows)
-
-
 @experiment(claims=["expl-020"])
 def heap_fetches(chapter: Chapter) -> pd.DataFrame:
     """The index-only scan before and after VACUUM: columns state, heap_fetches, pages (touched)."""
@@ -184,9 +144,28 @@ def heap_fetches(chapter: Chapter) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["state", "heap_fetches", "pages"])
 
 
-@experiment()
+def _hashing(
+    connection: psycopg.Connection, attribute: str, plan: str, work_mem: str
+) -> dict[str, str | int | None]:
+    """What hashing took: work_mem, plan, planned (partitions), batches, disk_kb, memory_kb, pages.
+
+    What EXPLAIN doesn't tell is missing.
+    """
+    found = _explained(connection, Grouping(attribute, plan, work_mem), execute=True)
+    properties = {
+        "planned": "Planned Partitions",
+        "batches": "HashAgg Batches",
+        "disk_kb": "Disk Usage",
+        "memory_kb": "Peak Memory Usage",
+    }
+    told = {column: found.properties.get(key) for column, key in properties.items()}
+    row: dict[str, str | int | None] = {"work_mem": work_mem, "plan": _shape(found)}
+    return row | told | {"pages": found.page_accesses}
+
+
+@experiment(claims=["expl-011", "expl-019"])
 def spills(chapter: Chapter) -> pd.DataFrame:
-    """What forced hashing does with too little memory.
+    """What forced hashing by the unique attribute does with too little memory.
 
     Columns: work_mem, planned (partitions; missing where none are), batches, disk_kb, memory_kb.
     """
@@ -196,19 +175,20 @@ def spills(chapter: Chapter) -> pd.DataFrame:
             "hash aggregation can spill from PostgreSQL 13 on; before, a hash table that doesn't"
             f" fit grows beyond work_mem, and this is {chapter.server.version_text}",
         )
-    properties = {
-        "planned": "Planned Partitions",
-        "batches": "HashAgg Batches",
-        "disk_kb": "Disk Usage",
-        "memory_kb": "Peak Memory Usage",
-    }
-    rows = []
     with chapter.server.connect() as connection:
-        for work_mem in GRID:
-            plan = _explained(connection, Grouping(UNIQUE, HASHED, work_mem), execute=True)
-            found = {column: plan.properties.get(key) for column, key in properties.items()}
-            rows.append({"work_mem": work_mem, **found})
-    return pd.DataFrame(rows)
+        rows = [_hashing(connection, UNIQUE, HASHED, work_mem) for work_mem in GRID]
+    return pd.DataFrame(rows).drop(columns=["plan", "pages"])
+
+
+@experiment(claims=["expl-018"])
+def twenty(chapter: Chapter) -> pd.DataFrame:
+    """The grouping by twenty values with each of the slides' work_mem: plan and what it took.
+
+    Columns: work_mem, plan, batches, disk_kb, memory_kb, pages.
+    """
+    with chapter.server.connect() as connection:
+        rows = [_hashing(connection, TWENTY, PICKED, work_mem) for work_mem in WORK_MEM]
+    return pd.DataFrame(rows).drop(columns="planned")
 
 
 # ---- times of groupings
@@ -249,11 +229,6 @@ def forced(plan: str, work_mem: str) -> Grouping:
 # ---- joins
 
 JOIN_GRID = ("64kB", "256kB", "1MB", "4MB", "16MB", "30MB", "100MB", "300MB")
-#: 64 kB to 256 MB, doubling
-FINE = (
-    *("64kB", "128kB", "256kB", "512kB", "1MB", "2MB", "4MB", "8MB"),
-    *("16MB", "32MB", "64MB", "128MB", "256MB"),
-)
 #: Attribute of the smaller relation, attribute of the larger: neither, both, or one has an index.
 PAIRS = (
     ("unique1", "unique1"),
@@ -282,7 +257,6 @@ PARALLEL_HASH = {
     "on": _EAGER | {"enable_parallel_hash": "on"},
 }
 
-JOIN_WORK_MEM = ("64kB", "30MB")  # too little for either join, and ample
 BATCHED = ("256kB", "1MB", "2MB", "4MB", "8MB")
 
 
@@ -312,35 +286,12 @@ def grid(chapter: Chapter) -> pd.DataFrame:
     """
     pairs = [(SMALL, LARGE), (THIRD, SMALL)]
     pairs += [(min(t, LARGE), max(t, LARGE)) for t in relations.sizes(chapter) if t != LARGE]
-    return _planned(chapter, product(dict.fromkeys(pairs), PAIRS), JOIN_GRID)
-
-
-@experiment()
-def hash_mem_multiplier(chapter: Chapter, grid: pd.DataFrame) -> pd.DataFrame:
-    """The columns of `grid` over a finer work_mem, for the join that most often depends on it.
-
-    For the slides' own where none does. CannotMeasure if there is no hash_mem_multiplier.
-    """
-    releases.require_settings(chapter.server.version, ["hash_mem_multiplier"])
-    changed = plan_changes(grid)
-    if changed.empty:
-        small, large, attributes = SMALL, LARGE, " = ".join(PAIRS[0])
-    else:
-        small, large, attributes = changed[JOINED[:3]].value_counts().index[0]
-    joined = (small, large), tuple(attributes.split(" = "))
-    return _planned(chapter, [joined], FINE)
-
-
-Joined = tuple[tuple[int, int], tuple[str, str]]
-
-
-def _planned(chapter: Chapter, joined: Iterable[Joined], settings: Iterable[str]) -> pd.DataFrame:
-    """The columns of `grid` for some joins and settings of work_mem."""
     known = releases.knows(chapter.server.version, "hash_mem_multiplier")
     multipliers = MULTIPLIERS if known else MULTIPLIERS[:1]
     rows = []
+    combinations = product(dict.fromkeys(pairs), PAIRS, multipliers, JOIN_GRID)
     with chapter.server.connect() as connection:
-        for (pair, attributes), multiplier, work_mem in product(joined, multipliers, settings):
+        for pair, attributes, multiplier, work_mem in combinations:
             own = {"enable_parallel_hash": "off", "work_mem": work_mem}
             if known:
                 own["hash_mem_multiplier"] = multiplier
@@ -430,21 +381,6 @@ def timed_pair(chapter: Chapter) -> tuple[int, int]:
     """
     smallest = relations.sizes(chapter)[0]
     return min(THIRD, smallest), max(THIRD, smallest)
-
-
-@experiment()
-def join_times(chapter: Chapter) -> None:
-    """Time of the hash join and of the merge join of two relations, without parallel workers."""
-    small, large = timed_pair(chapter)
-    with chapter.server.connect() as connection:
-        variants = [
-            Variant(
-                f"{how}, {work_mem}",
-                partial(timed_join, connection, small, large, how, work_mem),
-            )
-            for how, work_mem in product(FORCED_JOINS, JOIN_WORK_MEM)
-        ]
-        chapter.compare("joins", variants, {"time": "ms"}, warmup=0)
 
 
 def timed_join(

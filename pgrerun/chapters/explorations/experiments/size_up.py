@@ -17,9 +17,8 @@ from pgrerun.chapters.explorations.relations import (
     workers,
 )
 from pgrerun.lab.experiment import Block, Variant
-from pgrerun.lab.instruments import pgbench, plans
+from pgrerun.lab.instruments import counters, pgbench, plans
 from pgrerun.record import statistics
-from pgrerun.record.printed.explorations import heap_pages
 
 KEY = 99_999  # the one that the slides look up
 INDEXED, NOT_INDEXED = "unique2", "unique3"
@@ -47,9 +46,9 @@ def variant(what: str, tuples: int) -> str:
 # ---- plans
 
 
-@experiment(claims=["expl-025", "expl-026"])
+@experiment(claims=["expl-021", "expl-025", "expl-026"])
 def plan_list(chapter: Chapter) -> pd.DataFrame:
-    """The queries' plans on 100 000 and a million tuples and on the largest relation.
+    """The queries' plans on 100 000 and a million tuples, the largest relation and a hundredth.
 
     Columns: relation, tuples, attribute, plan, workers, pages. `pages` are what a lookup touches,
     after it ran before; missing for scans.
@@ -57,7 +56,8 @@ def plan_list(chapter: Chapter) -> pd.DataFrame:
     rows = []
     with chapter.server.connect() as connection:
         for attribute in (INDEXED, NOT_INDEXED):
-            for tuples in dict.fromkeys((SMALL, LARGE, chapter.parameters.largest)):
+            smallest, *_, largest = sizes(chapter)
+            for tuples in sorted({smallest, SMALL, LARGE, largest}):
                 query = statement(tuples, attribute)
                 plan = plans.explain(connection, query)
                 row = {"relation": name(tuples), "tuples": tuples, "attribute": attribute}
@@ -68,25 +68,6 @@ def plan_list(chapter: Chapter) -> pd.DataFrame:
                     row["pages"] = again.page_accesses
                 rows.append(row)
     return pd.DataFrame(rows)
-
-
-@experiment()
-def workers_by_size(chapter: Chapter) -> pd.DataFrame:
-    """Workers planned for a scan, as by default and with as many as the size warrants.
-
-    Columns: relation, pages, workers, unlimited.
-    """
-    unlimited = {"max_parallel_workers_per_gather": 64}
-    rows = []
-    with chapter.server.connect() as connection:
-        for tuples in sizes(chapter):
-            query = statement(tuples, NOT_INDEXED)
-            by_default, most = (
-                workers(explained(connection, query, settings), "Planned")
-                for settings in ({}, unlimited)
-            )
-            rows.append((name(tuples), heap_pages(tuples), by_default, most))
-    return pd.DataFrame(rows, columns=["relation", "pages", "workers", "unlimited"])
 
 
 @experiment(claims=["expl-034"])
@@ -105,7 +86,7 @@ def planned_workers(chapter: Chapter) -> pd.DataFrame:
 # ---- time
 
 
-@experiment(claims=["expl-021", "expl-022", "expl-023", "expl-024"])
+@experiment(claims=["expl-021", "expl-023", "expl-024"])
 def times(chapter: Chapter) -> None:
     """Time of a lookup by the key and of scans, in relations of every size.
 
@@ -161,12 +142,13 @@ def planning(chapter: Chapter) -> None:
     chapter.compare("planning", [Variant("point query", one)], dict.fromkeys(metrics, "ms"))
 
 
-@experiment(claims=["expl-028"])
+@experiment(claims=["expl-022", "expl-028"], needs=["restart"])
 def cold(chapter: Chapter) -> None:
     """Lookups and scans right after a restart with nothing cached, and once more.
 
     Metrics in ms: "first lookup", "later lookup", "cold scan, small", "warm scan, small" and the
-    same of "large": the largest relation, and one of a hundredth.
+    same of "large": the largest relation, and one of a hundredth. And "waiting": the share of the
+    large relation's cold scan that waits for reads.
     """
     server = chapter.cluster()
     smallest, *_, largest = sizes(chapter)
@@ -175,16 +157,25 @@ def cold(chapter: Chapter) -> None:
         server.cold_restart()
         with server.connect() as connection:
             connection.execute("SET max_parallel_workers_per_gather = 0")
+            connection.execute("SET track_io_timing = on")
             lookups = [milliseconds(connection, statement(largest, INDEXED), {}) for _ in range(6)]
             later = statistics.median(lookups[1:]).estimate
             found = {"first lookup": lookups[0], "later lookup": later}
             for words, tuples in (("small", smallest), ("large", largest)):
                 query = statement(tuples, NOT_INDEXED)
+                waited = _waited(connection)
                 found[f"cold scan, {words}"] = milliseconds(connection, query, {})
+                waited = _waited(connection) - waited  # the large relation's come last
                 found[f"warm scan, {words}"] = milliseconds(connection, query, {})
-        return found
+        return found | {"waiting": waited / found["cold scan, large"]}
 
     scans = [f"{state} scan, {words}" for words in ("small", "large") for state in ("cold", "warm")]
-    units = dict.fromkeys(["first lookup", "later lookup", *scans], "ms")
+    units = dict.fromkeys(["first lookup", "later lookup", *scans], "ms") | {"waiting": "share"}
     pairs = min(RESTARTS, chapter.parameters.pairs)
     chapter.compare("cold", [Variant("restarted", one)], units, pairs=pairs, warmup=0)
+
+
+def _waited(connection: psycopg.Connection) -> float:
+    """Milliseconds that sessions of the database have waited for reads, as told so far."""
+    counters.force_flush(connection)
+    return SQL.run(connection, "size_up.waited").fetchone()[0]

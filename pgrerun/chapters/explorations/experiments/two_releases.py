@@ -96,7 +96,6 @@ def _counts(release: Release) -> dict[str, str]:
     row = written.set_index("variant").loc[buffer_pool.DIRTY]
     plans, grid = planner.picks(release), planner.grid(release)
     combinations = grid.groupby(planner.JOINED).ngroups
-    scan = size_up.workers_by_size(release).iloc[-1]
     wal = buffer_pool.wal_of_an_update(release)["bytes per tuple"]
     by_work_mem = {
         f"GROUP BY unique2 with {work_mem}": planner.picked(plans, work_mem)
@@ -115,7 +114,6 @@ def _counts(release: Release) -> dict[str, str]:
         "joins of the grid that memory alone changes": (
             f"{len(planner.plan_changes(grid))} of {combinations}"
         ),
-        f"workers planned for a scan of {scan['relation']}": str(scan["workers"]),
     }
 
 

@@ -7,9 +7,5 @@ SELECT :"attribute", count(*) FROM :"relation" GROUP BY :"attribute";
 CREATE TEMP TABLE result AS
 SELECT :"attribute", count(*) FROM :"relation" GROUP BY :"attribute";
 
--- name: count_the_groups
-SELECT count(*), sum(count)
-FROM (SELECT :"attribute", count(*) FROM :"relation" GROUP BY :"attribute" OFFSET 0) AS result;
-
 -- name: drop_the_groups
 DROP TABLE IF EXISTS result;

@@ -1,70 +1,165 @@
-"""What parsing ahead, folding and JIT say on PostgreSQL."""
+"""What planning at run time, folding and JIT say on PostgreSQL."""
+
+from collections.abc import Iterable, Mapping
 
 import pandas as pd
 
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.four_tactics.experiments.compilation_today import (
-    AHEAD,
     INTERPRETED,
     JITTED,
-    PARSED,
+    JOINS,
+    LARGE,
     WITH_CONSTANT,
     WITHOUT_CONSTANT,
 )
-from pgrerun.record import statistics
+from pgrerun.chapters.four_tactics.miniature import LONG
+from pgrerun.record import printed, statistics
 from pgrerun.record.statistics import Interval
+from pgrerun.record.verdicts import Part, every, fact, greater, less, supporting
+
+BRIEF = ("a_0", "b_1", "c_1", "d_1")
 
 
-def executing_share(chapter: Chapter) -> Interval:
-    """Of a long command, the part that isn't parsing and planning.
-
-    What these take is what a short command gains by being parsed ahead.
-    """
-    long, short = (chapter.table("parsing", name) for name in ("long", "short"))
-    planning = (short[PARSED] - short[AHEAD]).clip(lower=0)
-    return statistics.ratio(long[PARSED] - planning, long[PARSED], seed=chapter.parameters.seed)
-
-
-def run_time_plans(found: pd.DataFrame) -> dict[str, bool]:
-    """Whether planning with the constant known chooses by it, and planning ahead can't."""
-    paths = found.groupby("when")["path"].nunique()
+def run_time_plans(chosen: pd.DataFrame, joined: pd.DataFrame) -> dict[str, bool | Part]:
+    """Whether a plan follows what is known when it is made, and what is found while it runs."""
+    paths = chosen.groupby("when")["path"].nunique()
+    foreseen, unforeseen = joined["join"]
     return {
-        "planned at run time, the path depends on the constant": paths[WITH_CONSTANT] > 1,
-        "planned ahead, it doesn't": paths[WITHOUT_CONSTANT] == 1,
+        "planned at run time, the path depends on the constant and its statistics": (
+            paths[WITH_CONSTANT] > 1
+        ),
+        "the join follows the size of a partial result that nobody foresaw": (
+            unforeseen == foreseen
+        ),
+        "planned ahead, the path depends on the constant": supporting(paths[WITHOUT_CONSTANT] > 1),
     }
 
 
-def conversions(found: pd.DataFrame) -> dict[str, bool]:
-    """Whether constants are converted, and a logarithm of one computed, for every tuple."""
+def conversions(found: pd.DataFrame) -> dict[str, bool | Part]:
+    """Whether the executor gets constants unconverted, and a logarithm of one uncomputed."""
     beside_float, query_d = found["filter in the plan"]
     return {
-        "integer constants are converted for every tuple": "(13)::" in beside_float,
-        "expressions of constants are computed for every tuple": "ln(" in query_d,
+        "an integer constant beside a float is converted for every tuple": "(13)::" in beside_float,
+        "an expression of constants is computed for every tuple": supporting("ln(" in query_d),
+    }
+
+
+# ---- JIT
+
+
+def gain(chapter: Chapter, what: str, run: str) -> Interval:
+    """Time interpreted over that compiled, of one run; `what`: "wall" or "cpu"."""
+    return chapter.ratio("jit", f"{what} {run}", INTERPRETED, JITTED)
+
+
+def losses(chapter: Chapter) -> dict[str, Interval]:
+    """CPU time compiled over interpreted, for commands on one tuple."""
+    return {run[0]: gain(chapter, "cpu", run).inverse() for run in BRIEF[1:]}
+
+
+def together(chapter: Chapter, runs: Iterable[str], what: str = "wall") -> Interval:
+    """Time interpreted over that compiled, of several runs one after the other."""
+    total = sum(chapter.table("jit", f"{what} {run}") for run in runs)
+    return statistics.ratio(total[INTERPRETED], total[JITTED], seed=chapter.parameters.seed)
+
+
+def short_and_long(chapter: Chapter) -> dict[str, Interval]:
+    """The same of the commands on at most one tuple, and of those on 3360."""
+    return {"short": together(chapter, BRIEF), "long": together(chapter, LONG)}
+
+
+def short_and_large(chapter: Chapter) -> dict[str, Interval]:
+    """The same, with query d on as many tuples as the parameter says for the long ones."""
+    return {"short": together(chapter, BRIEF), "long": gain(chapter, "wall", LARGE)}
+
+
+def joins(chapter: Chapter) -> dict[str, Interval]:
+    """Response time of each join interpreted over compiled, by its letter."""
+    return {run[0]: gain(chapter, "wall", run) for run in JOINS}
+
+
+def more_complex(chapter: Chapter) -> dict[str, Part]:
+    """Whether the gain grows with the qualification: none, three comparisons, arithmetic."""
+    found = {query: chapter.table("jit", f"cpu {query}_3360") for query in "bcd"}
+    gains = {query: times[INTERPRETED] / times[JITTED] for query, times in found.items()}
+
+    def over(query: str, base: str) -> Interval:
+        return statistics.ratio(gains[query], gains[base], seed=chapter.parameters.seed)
+
+    grows = every([greater(over("c", "b")), greater(over("d", "c"))])
+    shrinks = every([less(over("c", "b")), less(over("d", "b"))])
+    return {"c gains more than b, and d more than c": fact(grows, shrinks)}
+
+
+def dramatic(chapter: Chapter) -> dict[str, Part]:
+    """Whether queries d and e gain; the opposite is that they take longer compiled."""
+    found = {query: gain(chapter, "wall", f"{query}_3360") for query in "de"}
+    return {f"query {query} gains": fact(greater(x), less(x)) for query, x in found.items()}
+
+
+def reuse(chapter: Chapter, found: pd.DataFrame) -> dict[str, bool | None]:
+    """Whether one compilation serves all substituted tuples of a join, and joins gain by it."""
+    rows = found[found["run"].isin(JOINS)]
+    return {
+        "what is compiled once is run for hundreds of substituted tuples": bool(
+            (rows["evaluated"] > 10 * rows["functions"]).all()
+        ),
+        "every join gains": every(greater(x) for x in joins(chapter).values()),
     }
 
 
 def one_compilation(found: pd.DataFrame) -> dict[str, bool]:
-    """Whether one compilation serves all tuples (`experiments.compilation_today.compile_times`)."""
-    functions = found["functions"]
+    """Whether one compilation serves all tuples (`experiments.compilation_today.compiling`)."""
+    functions = found[~found["run"].isin(JOINS)]["functions"]
     return {
         "as many functions are compiled for one tuple as for many": functions.nunique() == 1,
         "something is compiled": (functions > 0).all(),
     }
 
 
-def compile_seconds(found: pd.DataFrame) -> Interval:
-    """Seconds that compiling query d takes, over the sizes."""
-    return statistics.median(found["compiling (ms)"] / 1000)
+def compile_seconds(chapter: Chapter) -> Interval:
+    """Seconds of CPU that compiling query d takes: what it takes more on one tuple."""
+    spent = chapter.table("jit", "cpu d_1")
+    return statistics.median(spent[JITTED] - spent[INTERPRETED], seed=chapter.parameters.seed)
 
 
-def jit_break_even(chapter: Chapter) -> Interval | None:
+def cheaper_tuple(chapter: Chapter, query: str = "c") -> Interval:
+    """Time for one more tuple, interpreted over compiled, without what compiling takes."""
+    return chapter.ratio("evaluating", f"tuple {query}", INTERPRETED, JITTED)
+
+
+def least_break_even(chapter: Chapter, query: str = "c") -> Interval:
+    """Tuples that could be interpreted while they are being compiled for.
+
+    With fewer JIT can't pay, even if what it compiles took no time.
+    """
+    compiling = chapter.table("evaluating", f"compiling {query}")[JITTED]
+    a_tuple = chapter.table("evaluating", f"tuple {query}")[INTERPRETED]
+    return statistics.ratio(compiling, a_tuple, seed=chapter.parameters.seed)
+
+
+def jit_break_even(chapter: Chapter, query: str = "c") -> Interval | None:
     """Tuples from which on JIT pays: what compiling costs, over what each tuple saves.
 
     None if the compiled form isn't quicker for certain: then there is no such number.
     """
-    if chapter.ratio("jit", "running", INTERPRETED, JITTED).low <= 1:
+    if cheaper_tuple(chapter, query).low <= 1:
         return None
-    running, compiling = chapter.table("jit", "running"), chapter.table("jit", "compiling")
-    saved = (running[INTERPRETED] - running[JITTED]) / chapter.parameters.tuples
-    tuples = compiling[JITTED].median() / saved[saved > 0]
+    a_tuple = chapter.table("evaluating", f"tuple {query}")
+    compiling = chapter.table("evaluating", f"compiling {query}")[JITTED]
+    saved = a_tuple[INTERPRETED] - a_tuple[JITTED]
+    tuples = compiling.median() / saved[saved > 0]
     return statistics.median(tuples, seed=chapter.parameters.seed)
+
+
+def printed_dilution() -> Mapping[str, bool]:
+    """Whether in print each command on many tuples gains less response than CPU time."""
+    wall, cpu = (
+        printed.derived(f"four_tactics_compiled_{what}").speed_up for what in ("wall", "cpu")
+    )
+    return {
+        f"query {run[0]} with {run.split('_')[1]} tuples": wall[run] < cpu[run]
+        for run in wall.index
+        if run.endswith(("_210", "_3360"))
+    }

@@ -1,40 +1,66 @@
 """What the profile says of microcode, and what the memorandum's own numbers do."""
 
-import math
-
 import pandas as pd
 
-from pgrerun.chapter import Chapter
-from pgrerun.chapters.four_tactics.experiments.microcode import OTHERS, ROUTINES
-from pgrerun.record import printed, statistics
-from pgrerun.record.statistics import Interval
+from pgrerun.chapters.four_tactics.experiments.microcode import EACH
+from pgrerun.chapters.four_tactics.miniature import LONG
+from pgrerun.record import printed
+from pgrerun.record.verdicts import Part, fact
 
-EVALUATING = ("GETSYMBOL", "INTERPRET")
-# all that evaluates commands over one relation: processor, interpreter, fetching, scanning
-ONE_VARIABLE = tuple(name for name in ROUTINES if name != OTHERS)
-
-
-def share(chapter: Chapter, routines: tuple[str, ...] = EVALUATING) -> Interval:
-    """The share of several routines together in all samples."""
-    shares = [chapter.table("profile", name)["interpreter"] for name in routines]
-    return statistics.median(sum(shares), seed=chapter.parameters.seed)
+# what makes the call of the kernel for a read, and what copies blocks of memory
+READING = "pread|FileStartReadV|mdstartreadv|pgaio_io_perform_synchronously"
+COPYING = "memcpy|memmove"
+LOGARITHM = r"^dlog1$|log_fma$|^log(?:@|$)"
+SCANNING = r"^Exec(?:Seq|Index|IndexOnly|BitmapHeap)Scan"
+INTERPRETING = "^ExecInterpExpr$"
+TRANSLATING = r"^pg_(?:parse_query|analyze_and_rewrite_fixedparams|plan_query)$"
 
 
-def bound(chapter: Chapter) -> Interval:
-    """Amdahl's bound: what is gained if GETSYMBOL and INTERPRET took no time at all.
+def share(
+    found: pd.DataFrame, functions: str, runs: tuple[str, ...] = LONG, account: str = "exclusive"
+) -> float:
+    """The share of some functions (a regular expression) in the instructions of runs.
 
-    Infinite where all samples of a block were theirs.
+    account: "exclusive", or "inclusive" of what they call.
     """
-    of = share(chapter)
-    sides = (of.estimate, of.low, of.high)
-    gains = [1 / (1 - side) if side < 1 else math.inf for side in sides]
-    return Interval(*gains, of.n)
+    rows = found[found["run"].isin(runs)]
+    these = rows["function"].str.contains(functions)
+    return float(rows.loc[these, account].sum() / rows["exclusive"].sum())
 
 
-def printed_bound() -> float:
-    """The same by the memorandum's profile."""
-    percent = printed.table("four_tactics_profile").percent
-    return 1 / (1 - percent[list(EVALUATING)].sum() / 100)
+def by_function(found: pd.DataFrame) -> pd.Series:
+    """The share of each function in the instructions of all long runs, the largest first."""
+    total = found[found["run"].isin(LONG)].groupby("function")["exclusive"].sum()
+    return (total / total.sum()).sort_values(ascending=False)
+
+
+def two_hottest(found: pd.DataFrame) -> float:
+    """The share of the two functions that take most."""
+    return float(by_function(found).iloc[:2].sum())
+
+
+def in_the_loop(found: pd.DataFrame) -> float:
+    """The share of what matches tuples with a qualification, in the scans that have one."""
+    return share(found, INTERPRETING, ("c_3360", "d_3360", "e_3360"), "inclusive")
+
+
+def reading_and_copying(found: pd.DataFrame) -> dict[str, float]:
+    """The shares of the routine that calls the kernel for a read, and of copying memory."""
+    return {"READ": share(found, READING), "BMOVE": share(found, COPYING)}
+
+
+def parsed_each_time(found: pd.DataFrame, runs: tuple[str, ...] = LONG) -> float:
+    """Instructions of these runs over those without parsing, analyzing and planning."""
+    return 1 / (1 - share(found, TRANSLATING, runs, "inclusive"))
+
+
+def folding(found: pd.DataFrame) -> float:
+    """Instructions of query d with its logarithm for every tuple over those with it folded."""
+    total = found.groupby("run")["exclusive"].sum()
+    return float(total[EACH] / total["d_3360"])
+
+
+# ---- the print
 
 
 def table_4() -> pd.DataFrame:
@@ -52,18 +78,13 @@ def table_4() -> pd.DataFrame:
     return found.rename_axis("routine").reset_index()
 
 
-def estimate() -> dict[str, bool]:
-    """Whether the sum follows from the table, and is as small as the memorandum says."""
-    gain = printed.derived("four_tactics_microcode").recomputed_overall.sum()
-    in_print = printed.cell("four_tactics_said", "gain_percent", "value")
-    of_files = printed.cell("four_tactics_conclusions", "FS", "high")
-    return {
-        "the sum of both routines is as printed, to a tenth": abs(gain - in_print) <= 0.15,
-        "it is no more than a quarter of what files gave": gain < of_files / 4,
-    }
+def estimate() -> dict[str, float]:
+    """The gain of both routines (%) and their microwords, by Tables 3 and 4."""
+    found = printed.derived("four_tactics_microcode")
+    return {"gain": found.recomputed_overall.sum(), "microwords": found.microwords.sum()}
 
 
-def losses() -> dict[str, bool]:
-    """Whether the call of a microroutine costs more than the microcode saves."""
+def losses() -> dict[str, Part]:
+    """Whether the call of a microroutine costs more than the microcode saves, or less."""
     net = printed.derived("four_tactics_microcode").net_us
-    return {f"{name} would lose": value < 0 for name, value in net.items()}
+    return {f"{name} would lose": fact(value < 0, value > 0) for name, value in net.items()}

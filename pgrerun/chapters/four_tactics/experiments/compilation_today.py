@@ -1,14 +1,21 @@
 """What became of compilation: parsing ahead, constants folded, unknown constants, JIT, vectors."""
 
 from functools import partial
+from pathlib import Path
 
 import pandas as pd
 
 from pgrerun.chapter import Chapter, experiment
-from pgrerun.chapters.four_tactics.experiments.parts import SERIAL, STATEMENTS, load, timed
+from pgrerun.chapters.four_tactics.experiments.parts import (
+    BENCHMARK,
+    SERIAL,
+    STATEMENTS,
+    load,
+    load_benchmark,
+)
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.experiment import Block, Variant
-from pgrerun.lab.instruments import clock, pgbench, plans
+from pgrerun.lab.instruments import clock, pgbench, plans, proc
 from pgrerun.lab.relations import Parts, loading
 from pgrerun.lab.relations.duck import in_memory
 from pgrerun.lab.server import Server, installed, set_session
@@ -20,40 +27,28 @@ PARSED, AHEAD = "parsed every time", "parsed ahead"
 PROTOCOLS = {PARSED: "extended", AHEAD: "prepared"}
 
 
-@experiment(claims=["ston-001", "ston-002", "ston-003"])
+@experiment(claims=["ston-001"])
 def parsing(chapter: Chapter) -> None:
-    """Short and long commands by pgbench, parsed and planned with every execution or once: ms."""
+    """A short command by pgbench, parsed and planned with every execution or once: ms."""
     server = chapter.server
     load(chapter, server)
     variants = [
         Variant(name, partial(_latency, chapter, server, protocol))
         for name, protocol in PROTOCOLS.items()
     ]
-    chapter.compare("parsing", variants, {"short": "ms", "long": "ms"})
+    chapter.compare("parsing", variants, {"short": "ms"})
 
 
 def _latency(chapter: Chapter, server: Server, protocol: str, block: Block) -> dict[str, float]:
-    tuples = chapter.parameters.tuples
-    spent = {}
-    for script, transactions in (("short", 250), ("long", max(2, 100_000 // tuples))):
-        done = pgbench.run(
-            server,
-            STATEMENTS.script(script),
-            transactions=transactions,
-            protocol=protocol,
-            seed=block.seed,
-            variables={"tuples": tuples},
-        )
-        spent[script] = 1000 / done.tps
-    return spent
-
-
-def prepared(chapter: Chapter) -> dict[str, bool]:
-    """Whether a server can keep a parsed command, and its plan."""
-    with chapter.server.connect() as connection:
-        STATEMENTS.run(connection, "compilation_today.prepare")
-        known, generic = STATEMENTS.run(connection, "compilation_today.prepared").fetchone()
-    return {"a command can be parsed before it is run": known, "its plan can be kept": generic}
+    done = pgbench.run(
+        server,
+        STATEMENTS.script("short"),
+        transactions=500,
+        protocol=protocol,
+        seed=block.seed,
+        variables={"tuples": chapter.parameters.tuples},
+    )
+    return {"short": 1000 / done.tps}
 
 
 WITH_CONSTANT, WITHOUT_CONSTANT = "planned at run time", "planned ahead"
@@ -88,6 +83,23 @@ def run_time_plans(chapter: Chapter) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["constant", "when", "path", "tuples"])
 
 
+@experiment(claims=["ston-005"])
+def partial_results(chapter: Chapter) -> pd.DataFrame:
+    """A join of what half of a command finds, once foreseen and once not. Goes on from there.
+
+    Columns: first half, foreseen, found (its tuples), join.
+    """
+    rows = []
+    with chapter.server.connect() as connection:
+        for name in ("foreseen", "unforeseen"):
+            query = STATEMENTS.text(f"compilation_today.{name}")
+            plan = plans.explain(connection, query, execute=True)
+            [first] = [node for node in plan.walk() if node.properties.get("Alias") == "p"]
+            found = int((first.rows_actual or 0) * (first.loops or 0))
+            rows.append((name, round(first.rows_estimated), found, plan.joins[0]))
+    return pd.DataFrame(rows, columns=["first half", "foreseen", "found", "join"])
+
+
 CONVERSIONS = {
     "an integer beside a float": "integer_beside_float",
     "query d": "logarithm_of_a_constant",
@@ -107,24 +119,6 @@ def conversions(chapter: Chapter) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["qualification", "filter in the plan"])
 
 
-FOLDED, EACH = "computed once", "computed for every tuple"
-
-
-@experiment(claims=["ston-007"], needs=["superuser"])
-def folding(chapter: Chapter) -> None:
-    """Query d with its logarithm folded into a constant, and hidden from the planner: seconds."""
-    server = chapter.server
-    load(chapter, server)
-    with server.connect() as connection:
-        STATEMENTS.run(connection, "compilation_today.log_each_time")
-    queries = {FOLDED: "computed_once", EACH: "computed_for_every_tuple"}
-    variants = [
-        timed(server, name, STATEMENTS.text(f"compilation_today.{query}"))
-        for name, query in queries.items()
-    ]
-    chapter.compare("folding", variants, {"seconds": "s"})
-
-
 # ---- vectors
 
 TUPLEWISE, VECTORWISE = "PostgreSQL, a tuple at a time", "DuckDB, a vector at a time"
@@ -138,19 +132,18 @@ def vectors(chapter: Chapter) -> None:
     Seconds; one thread each.
     """
     load(chapter, chapter.server)
-    with in_memory() as duck:
+    with in_memory() as duck, chapter.server.connect() as connection:
+        set_session(connection, SERIAL)
         duck.execute(f"CREATE TABLE parts AS {Parts(chapter.parameters.tuples).select()}")
-        variants = [
-            timed(chapter.server, TUPLEWISE, QUERY_D),
-            Variant(VECTORWISE, partial(_in_duckdb, duck)),
-        ]
+        systems = {TUPLEWISE: connection, VECTORWISE: duck}
+        variants = [Variant(name, partial(_query_d, system)) for name, system in systems.items()]
         chapter.compare("vectors", variants, {"seconds": "s"})
 
 
-def _in_duckdb(duck, block: Block) -> dict[str, float]:
+def _query_d(system, block: Block) -> dict[str, float]:
     with clock.stopwatch() as watch:
         for _ in range(10):
-            duck.execute(QUERY_D).fetchall()
+            system.execute(QUERY_D).fetchall()
     return {"seconds": watch.seconds / 10}
 
 
@@ -163,73 +156,106 @@ FORCED = {
     "jit_inline_above_cost": 0,
 } | SERIAL
 JIT_SETTINGS = {INTERPRETED: FORCED | {"jit": False}, JITTED: FORCED | {"jit": True}}
-SIZES = (1, 210, 3360)
+LARGE = "d_many"
+"""Query d on as many tuples as the parameter says."""
+JIT_RUNS = {**BENCHMARK, LARGE: STATEMENTS.text("benchmark.d", relation="parts").rstrip(";")}
+JOINS = ("f_3360", "g_3360", "h_3360", "i_3360")
+COMPILED = ("d_1", "d_210", "d_3360", *JOINS)
+EVALUATIONS = 1_000_000
 
 
 def _with_jit(chapter: Chapter) -> Server:
     """A server whose release brings LLVM: the borrowed one, the chapter's own, or one installed.
 
-    CannotMeasure if there is none.
+    The benchmark's relations are in it. CannotMeasure if there is none.
     """
     if chapter.borrowed:
         chapter.server.require("jit")  # its settings are the session's
-        return chapter.server
-    if chapter.programs.jit:
-        return chapter.cluster()
-    candidates = [programs for programs in installed() if programs.jit]
-    if not candidates:
-        raise CannotMeasure(
-            "jit",
-            "no PostgreSQL with LLVM is at hand: the server under test has none, and none is"
-            " installed beside it (on Debian: apt install postgresql)",
-        )
-    return chapter.beside(max(candidates, key=lambda programs: programs.major))
+        server = chapter.server
+    elif chapter.programs.jit:
+        server = chapter.cluster()
+    else:
+        candidates = [programs for programs in installed() if programs.jit]
+        if not candidates:
+            raise CannotMeasure(
+                "jit",
+                "no PostgreSQL with LLVM is at hand: the server under test has none, and none is"
+                " installed beside it (on Debian: apt install postgresql)",
+            )
+        server = chapter.beside(max(candidates, key=lambda programs: programs.major))
+    load_benchmark(server)
+    load(chapter, server)
+    return server
 
 
-@experiment(claims=["ston-004", "ston-013"])
-def compile_times(chapter: Chapter) -> pd.DataFrame:
-    """JIT compilation forced on query d for relations of the print's sizes and larger.
+@experiment(
+    claims=[
+        *("ston-004", "ston-008", "ston-011", "ston-012", "ston-013", "ston-014", "ston-015"),
+        *("ston-016", "ston-017", "ston-019", "ston-020", "ston-021", "ston-057", "ston-058"),
+    ]
+)
+def compiling(chapter: Chapter) -> pd.DataFrame:
+    """The runs of Tables 1 and 2, interpreted and with JIT forced, and what one more tuple costs.
 
-    Columns: tuples, functions, compiling (ms), execution (ms); several rows a size.
-    """
-    server, rows = _with_jit(chapter), []
-    query = STATEMENTS.text("compilation_today.logarithm_of_a_constant")
-    Parts(1).load(server)
-    with server.connect() as connection:
-        set_session(connection, JIT_SETTINGS[JITTED])
-        connection.execute(query)  # the first loads the library
-        for tuples in (*SIZES, chapter.parameters.tuples):
-            Parts(tuples).load(server)
-            for _ in range(-(-chapter.parameters.pairs // 2)):  # of each of several sizes
-                top = plans.explain(connection, query, execute=True, timing=True).properties
-                jit = top["JIT"]
-                compiling = jit["Timing"]["Total"]
-                rows.append((tuples, jit["Functions"], compiling, top["Execution Time"]))
-    return pd.DataFrame(rows, columns=["tuples", "functions", "compiling (ms)", "execution (ms)"])
-
-
-@experiment()
-def jit(chapter: Chapter) -> None:
-    """Query d on all tuples, interpreted and compiled, on the release with LLVM.
-
-    Seconds, and in a pass of its own seconds of compiling and of running (all else).
+    "jit" has seconds of each run, and of CPU; joins by tuple substitution, and query d also on as
+    many tuples as the parameter says. "evaluating" has seconds of compiling queries c and d, and of
+    evaluating them for a tuple, by EXPLAIN, which tells both apart; their qualifications are turned
+    over, so that hardly any tuple gets further. Returned is what JIT compiles, exact: columns run,
+    evaluated (executions of what is compiled: tuples of query d, substituted tuples of a join),
+    functions (compiled). CannotMeasure where the backend can't be watched.
     """
     server = _with_jit(chapter)
-    Parts(chapter.parameters.tuples).load(server)
-    variants = [Variant(name, partial(_jit, server, name)) for name in JIT_SETTINGS]
-    chapter.compare("jit", variants, {"seconds": "s", "compiling": "s", "running": "s"})
+    server.require("processes")
+    variants = [Variant(name, partial(_runs, server, name)) for name in JIT_SETTINGS]
+    units = {f"{what} {run}": "s" for what in ("wall", "cpu") for run in JIT_RUNS}
+    chapter.compare("jit", variants, units, warmup=0)
+    variants = [Variant(name, partial(_evaluated, chapter, server, name)) for name in JIT_SETTINGS]
+    units = {f"{what} {query}": "s" for what in ("compiling", "tuple") for query in "cd"}
+    chapter.compare("evaluating", variants, units, warmup=0)
+    return _compiled(server)
 
 
-def _jit(server: Server, variant: str, block: Block) -> dict[str, float]:
+def _runs(server: Server, variant: str, block: Block) -> dict[str, float]:
+    spent = {}
     with server.connect() as connection:
+        STATEMENTS.run(connection, "benchmark.as_ingres")
         set_session(connection, JIT_SETTINGS[variant])
         STATEMENTS.run(connection, "compilation_today.no_tuples")  # loads the library
-        with clock.stopwatch() as watch:
-            connection.execute(QUERY_D).fetchall()
-        top = plans.explain(connection, QUERY_D, execute=True, timing=True).properties
-    compiling = top.get("JIT", {}).get("Timing", {}).get("Total", 0)
-    return {
-        "seconds": watch.seconds,
-        "compiling": compiling / 1000,
-        "running": (top["Execution Time"] - compiling) / 1000,
-    }
+        backend = Path(f"/proc/{connection.info.backend_pid}")
+        for run, query in JIT_RUNS.items():
+            before = proc.processor_seconds(backend)
+            with clock.stopwatch() as watch:
+                connection.execute(query).fetchall()
+            spent[f"wall {run}"] = watch.seconds
+            spent[f"cpu {run}"] = proc.processor_seconds(backend) - before
+    return spent
+
+
+def _compiled(server: Server) -> pd.DataFrame:
+    rows = []
+    with server.connect() as connection:
+        STATEMENTS.run(connection, "benchmark.as_ingres")
+        set_session(connection, JIT_SETTINGS[JITTED])
+        for run in COMPILED:
+            plan = plans.explain(connection, JIT_RUNS[run], execute=True)
+            loops = max(node.loops or 0 for node in plan.walk())
+            evaluated = int(loops) if run in JOINS else int(run.split("_")[1])
+            rows.append((run, evaluated, plan.properties["JIT"]["Functions"]))
+    return pd.DataFrame(rows, columns=["run", "evaluated", "functions"])
+
+
+def _evaluated(chapter: Chapter, server: Server, variant: str, block: Block) -> dict[str, float]:
+    tuples, spent = chapter.parameters.tuples, {}
+    times = max(1, EVALUATIONS // tuples)
+    with server.connect() as connection:
+        STATEMENTS.run(connection, "benchmark.as_ingres")
+        set_session(connection, JIT_SETTINGS[variant])
+        STATEMENTS.run(connection, "compilation_today.no_tuples")
+        STATEMENTS.run(connection, "reading.sequential_only")
+        for query in "cd":
+            text = STATEMENTS.text(f"compilation_today.evaluate_{query}", times=times)
+            plan = plans.explain(connection, text, execute=True, timing=True)
+            spent[f"compiling {query}"] = plan.jit_ms / 1000
+            running = (plan.execution_ms - plan.jit_ms) / 1000
+            spent[f"tuple {query}"] = running / (times * tuples)
+    return spent

@@ -11,7 +11,7 @@ from functools import partial
 
 from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.four_tactics.experiments.parts import COMMANDS, STATEMENTS, load
-from pgrerun.errors import ServerError
+from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import clock, proc, single_user, wire
 from pgrerun.lab.instruments.wire import LOOPBACK, NETWORK, UNIX
@@ -30,6 +30,7 @@ UNITS = {
 }
 TOGETHER = 50  # commands of a pipeline
 LOOKS = 5  # before a single-user backend's commands
+ALONE_MORE = 20  # so many more commands by it: what it has computed the kernel notes by ticks
 
 
 def pipelined(route: str) -> str:
@@ -37,12 +38,12 @@ def pipelined(route: str) -> str:
     return f"{route}, pipelined"
 
 
-@experiment()
+@experiment(claims=["ston-053", "ston-057"])
 def connections(chapter: Chapter, commands: int = 150) -> None:
     """A short command by every way there is; for each command:
 
     messages (calls of the kernel that hand over commands to the engine or answers from it), task
-    switches of client and server, and microseconds; of a connection also how many of these a
+    switches of client and server, and microseconds; but for DuckDB also how many of these a
     processor worked, on either side. On somebody's server there are the way of its URL, and DuckDB.
     CannotMeasure without Linux's process table.
     """
@@ -50,6 +51,8 @@ def connections(chapter: Chapter, commands: int = 150) -> None:
     with ExitStack() as held:
         load(chapter, chapter.server)
         if chapter.borrowed:
+            reason = "it takes a single-user backend on files of our own"
+            chapter.set_aside(CannotMeasure("restart", reason), ["ston-053", "ston-057"])
             variants = _of_server(chapter.server, commands, held)
         else:
             # first of all, since to listen it is restarted
@@ -92,11 +95,13 @@ def _alone(cluster: Cluster, commands: int, block: Block) -> dict[str, float]:
     It is asked itself what it has used: no other process disturbs it.
     """
     look, short = STATEMENTS.text("single_user.look"), COMMANDS["short"]
+    commands *= ALONE_MORE
     lines = [*[short] * 20, *[look] * LOOKS, *[short] * commands, look]
     text = single_user.run(cluster, lines)
     if text.count('qoh = "') != 20 + commands:
         raise ServerError("A single-user backend didn't answer each command.")
     at = [float(found) for found in re.findall(r'at = "([\d.]+)"', text)]
+    computed = [float(found) for found in re.findall(r'computed = "(\d+)', text)]
     calls = [sum(pair) for pair in zip(proc.counts("syscr", text), proc.counts("syscw", text))]
     switches = [
         sum(pair)
@@ -110,6 +115,7 @@ def _alone(cluster: Cluster, commands: int, block: Block) -> dict[str, float]:
         "client": 0,
         "server": (switches[-1] - switches[-2]) / commands,
         "time": 1e6 * _less_looking(at) / commands,
+        "processor": 1e-3 * _less_looking(computed) / commands,
     }
 
 

@@ -1,74 +1,44 @@
-"""A file system of its own: the benchmark on cold files, and what reading a raw file costs."""
+"""A file system of its own: what INGRES asked of its disk, and what reading a raw file costs."""
 
 import random
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 
 from pgrerun.chapter import Chapter, experiment
-from pgrerun.chapters.four_tactics.miniature import RUNS, Miniature
+from pgrerun.chapters.four_tactics.miniature import LONG, Miniature
 from pgrerun.lab.experiment import Block, Variant
-from pgrerun.lab.ingres import INTERPRETER, THREADED
-from pgrerun.lab.ingres.benchmark import ALONE, PAGES, TRACKS
+from pgrerun.lab.ingres import THREADED
+from pgrerun.lab.ingres.benchmark import PAGES, TRACKS
+from pgrerun.lab.ingres.files import Request
 from pgrerun.lab.instruments import cold_files
 
 # ---- the benchmark
 
-INTERPRETED = "UNIX, interpreted"
-LONG = tuple(run for run in RUNS if run.endswith("_3360"))
-TIMED = ("b_1", *LONG)
-# dominated by the join itself, they are run as the print has them, and not otherwise
-LONG_JOINS = ("f_3360", "h_3360")
-_MOST = tuple(run for run in TIMED if run not in LONG_JOINS)
-# variant to the miniature's files, its engine, and the runs
-SYSTEMS = {
-    PAGES: (PAGES, THREADED, TIMED),
-    ALONE: (ALONE, THREADED, _MOST),
-    TRACKS: (TRACKS, THREADED, TIMED),
-    INTERPRETED: (PAGES, INTERPRETER, _MOST),
-}
-_UNITS = {"wall": "s", "cpu": "s of CPU", "reads": "reads"}
+
+class Requests(NamedTuple):
+    """What one run asked of the disk, in order, and how many pages it worked on."""
+
+    trace: list[Request]
+    touched: int
 
 
-@experiment(
-    claims=[
-        "ston-018",
-        "ston-035",
-        "ston-036",
-        "ston-038",
-        "ston-039",
-        "ston-040",
-        "ston-046",
-        "ston-059",
-    ]
-)
-def cold(chapter: Chapter) -> None:
-    """The runs of Tables 5 and 6 that have a relation, from files that nothing has cached.
+def requests() -> dict[str, dict[str, Requests]]:
+    """Requests of each long run from an empty cache, by the files' kind (PAGES, TRACKS). Exact.
 
-    Wall clock, CPU and reads, as "wall e_3360" and so on. Qualifications are compiled, so that less
-    of the time is Python's own; once more they are interpreted. CannotMeasure where the operating
-    system keeps what it is asked to forget.
+    The miniature's walk through the pages is INGRES's, and so is the list of pages that it asks
+    for; only how long it computes meanwhile is Python's, and isn't used.
     """
-    cold_files.require_forgettable()
-    units = {f"{what} {run}": unit for run in TIMED for what, unit in _UNITS.items()}
-    with ExitStack() as held:
-        variants = []
-        for name, (files, engine, runs) in SYSTEMS.items():
-            mini = held.enter_context(Miniature(files))
-            variants.append(Variant(name, partial(_all_runs, mini, engine, runs)))
-        chapter.compare("cold files", variants, units, warmup=0)  # nothing is to be warm
-
-
-def _all_runs(
-    mini: Miniature, engine: str, runs: tuple[str, ...], block: Block
-) -> dict[str, float]:
-    base, spent = mini.base(engine), {}
-    for run in runs:
-        done = mini.run(base, run, warm=False)
-        spent |= {f"{what} {run}": done[what] for what in _UNITS}
-    return spent
+    found: dict[str, dict[str, Requests]] = {}
+    for files in (PAGES, TRACKS):
+        with Miniature(files) as mini:
+            base, reads = mini.base(THREADED), mini.cache.reads
+            for run in LONG:
+                mini.run(base, run, warm=False)
+                found.setdefault(run, {})[files] = Requests(reads.trace, reads.touched)
+    return found
 
 
 # ---- the kernel's read-ahead
@@ -104,69 +74,64 @@ def read_ahead(chapter: Chapter, megabytes: int = 4) -> pd.DataFrame:
 
 # ---- raw files
 
-IN_ORDER, SHUFFLED, SMALL, LARGE, DIRECT = (
-    "in order, 8 kB",
-    "blocks shuffled, 8 kB",
-    "in order, 1 kB",
+IN_ORDER, SHUFFLED, SMALL, CACHED, LARGE, DIRECT, LARGER, LARGER_DIRECT = (
+    "in order, 8 kB, read ahead by nobody",
+    "blocks shuffled, 8 kB, likewise",
+    "from the cache, 1 kB",
+    "from the cache, 8 kB",
     "in order, 128 kB",
     "the same, into user space",
+    "in order, 1 MB",
+    "in order, 1 MB, into user space",
 )
+
+
+class Reading(NamedTuple):
+    """How a file is read: so many kB at a time, past the cache or from it."""
+
+    kilobytes: int
+    shuffled: bool = False
+    direct: bool = False
+    warm: bool = False
+
+
 READINGS = {
-    IN_ORDER: {"kilobytes": 8},
-    SHUFFLED: {"kilobytes": 8, "shuffled": True},
-    SMALL: {"kilobytes": 1},
-    LARGE: {"kilobytes": 128},
-    DIRECT: {"kilobytes": 128, "direct": True},
+    IN_ORDER: Reading(8, direct=True),
+    SHUFFLED: Reading(8, shuffled=True, direct=True),
+    SMALL: Reading(1, warm=True),
+    CACHED: Reading(8, warm=True),
+    LARGE: Reading(128),
+    DIRECT: Reading(128, direct=True),
+    LARGER: Reading(1024),
+    LARGER_DIRECT: Reading(1024, direct=True),
 }
 
 
 @experiment(claims=["ston-031", "ston-032", "ston-033"])
 def raw(chapter: Chapter) -> None:
-    """One file read whole in several ways, after the operating system has forgotten it.
+    """One file read whole in several ways; the operating system has forgotten it, or has it all.
 
-    For a MB: milliseconds of wall clock and of CPU, and voluntary task switches.
+    For a MB: milliseconds of wall clock and of CPU; and the share of the time that the process
+    waited.
     """
     megabytes = chapter.parameters.megabytes
-    units = {"wall": "ms per MB", "cpu": "ms per MB", "waits": "voluntary switches per MB"}
+    units = {"wall": "ms per MB", "cpu": "ms per MB", "waiting": "share of the time"}
     with cold_files.scratch(megabytes) as path:
         variants = [
-            Variant(name, partial(_read_all, path, megabytes, **reading))
+            Variant(name, partial(_read_all, path, megabytes, reading))
             for name, reading in READINGS.items()
         ]
         chapter.compare("raw files", variants, units, warmup=0)
 
 
-def _read_all(
-    path: Path,
-    megabytes: int,
-    block: Block,
-    *,
-    kilobytes: int,
-    shuffled: bool = False,
-    direct: bool = False,
-) -> dict[str, float]:
-    size = kilobytes * 1024
+def _read_all(path: Path, megabytes: int, reading: Reading, block: Block) -> dict[str, float]:
+    size = reading.kilobytes * 1024
     places = list(range(0, megabytes << 20, size))
-    if shuffled:
+    if reading.shuffled:
         random.Random(block.seed).shuffle(places)
-    spent = cold_files.read(path, places, size, direct=direct)
+    spent = cold_files.read(path, places, size, direct=reading.direct, warm=reading.warm)
     return {
         "wall": 1000 * spent.wall / megabytes,
         "cpu": 1000 * spent.cpu / megabytes,
-        "waits": spent.waits / megabytes,
+        "waiting": max(0.0, 1 - spent.cpu / spent.wall),
     }
-
-
-@experiment()
-def sleeps(chapter: Chapter) -> pd.DataFrame:
-    """Blocks of 8 kB read one by one past the cache, by whether the process went to sleep.
-
-    Columns: slept, reads, microseconds (median). CannotMeasure where files can't be read so.
-    """
-    size, rows = 8 * 1024, []
-    with cold_files.scratch(chapter.parameters.megabytes) as path:
-        for place in range(0, path.stat().st_size, size):
-            spent = cold_files.read(path, [place], size, direct=True)
-            rows.append((spent.waits > 0, 1e6 * spent.wall))
-    by = pd.DataFrame(rows, columns=["slept", "microseconds"]).groupby("slept", as_index=False)
-    return by.agg(reads=("microseconds", "size"), microseconds=("microseconds", "median"))

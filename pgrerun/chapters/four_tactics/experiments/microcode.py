@@ -1,117 +1,71 @@
-"""Microcode: where the miniature spends its time, and what special instructions give today."""
+"""Microcode: where PostgreSQL spends its instructions, and what an instruction of its own gives."""
 
-from contextlib import ExitStack
 from functools import partial
 
+import pandas as pd
+
 from pgrerun.chapter import Chapter, experiment
-from pgrerun.chapters.four_tactics.experiments.parts import STATEMENTS, load, timed
-from pgrerun.chapters.four_tactics.miniature import Miniature
+from pgrerun.chapters.four_tactics.experiments.parts import (
+    BENCHMARK,
+    STATEMENTS,
+    load_benchmark,
+)
+from pgrerun.chapters.four_tactics.miniature import LONG
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.experiment import Block, Variant
-from pgrerun.lab.ingres import INTERPRETER
-from pgrerun.lab.instruments import clock, python_samples, simd
-from pgrerun.lab.relations import loading
+from pgrerun.lab.instruments import callgrind, clock
+from pgrerun.lab.relations import Parts
 from pgrerun.lab.server import Server
 
-# the miniature's functions under the names of Table 3; the others are added up
-FUNCTIONS = {
-    "GETSYMBOL": ["getsymbol"],
-    "INTERPRET": ["interpret", "_operate", "_typed", "_fetch"],
-    "READ": ["read", "get", "put"],
-    "GET": ["lines", "_entries", "following", "_between"],
-    "SCAN": ["scan", "lookup", "range"],
-    "directory search": ["_main_page", "_search", "<lambda>", "packed"],
-    "one-variable processor": ["run", "found", "_evaluators", "_candidates"],
-}
-OTHERS = "all else"
-ROUTINES = (*FUNCTIONS, OTHERS)
-QUERIES = ("b_3360", "c_3360", "d_3360", "e_3360", "f_3360", "g_3360", "h_3360", "i_3360")
+TEN_TIMES, EACH = "d_33600", "d_3360, logarithm for every tuple"
+# the least buffer pool, so that most pages have to be read, as INGRES read them from UNIX
+_SETTINGS = {"shared_buffers": "128kB"}
 
 
-@experiment(claims=["ston-023", "ston-030"])
-def profile(chapter: Chapter, queries: tuple[str, ...] = QUERIES, interval: float = 0.001) -> None:
-    """The share of samples in each routine while the interpreter runs all queries.
+@experiment(
+    claims=[
+        "ston-002",
+        "ston-003",
+        "ston-007",
+        "ston-023",
+        "ston-024",
+        "ston-025",
+        "ston-030",
+    ]
+)
+def profile(chapter: Chapter) -> pd.DataFrame:
+    """Instructions of PostgreSQL outside of the kernel, by function, for each long run.
 
-    A sample every `interval` seconds of CPU time. A routine's own time, what it calls left out; a
-    call into Python's own library counts for its caller. CannotMeasure outside of a main thread.
+    Answers go into a file, as INGRES's did. Also for query d on ten times the tuples, and for query
+    d when its logarithm is hidden from the planner. Columns: run, function,
+    inclusive and exclusive (instructions), calls; exact to some parts in a thousand. CannotMeasure
+    for somebody's server, and without valgrind.
     """
-    python_samples.require()
-    with Miniature() as mini:
-        variants = [Variant("interpreter", partial(_sampled, mini, queries, interval))]
-        units = dict.fromkeys(ROUTINES, "share of samples")
-        chapter.compare("profile", variants, units, warmup=0)
-
-
-def _sampled(
-    mini: Miniature, queries: tuple[str, ...], interval: float, block: Block
-) -> dict[str, float]:
-    base = mini.base(INTERPRETER)
-    with python_samples.sampled("ingres", interval) as seen:
-        for run in queries:
-            mini.run(base, run)
-    total = max(seen.total(), 1)
-    shares = {
-        name: sum(seen[function] for function in functions) / total
-        for name, functions in FUNCTIONS.items()
+    callgrind.require()
+    cluster = chapter.cluster(cluster_name="counted")
+    load_benchmark(cluster)
+    Parts(33_600).load(cluster, "parts_33600")
+    with cluster.connect() as connection:
+        STATEMENTS.run(connection, "microcode.log_each_time")
+    work = {run: BENCHMARK[run] for run in LONG} | {
+        TEN_TIMES: _line("benchmark.d", relation="parts_33600"),
+        EACH: _line("microcode.computed_for_every_tuple"),
     }
-    return shares | {OTHERS: 1 - sum(shares.values())}
+    into_file = [f"COPY ({query}) TO '/dev/null'" for query in work.values()]
+    first = [*STATEMENTS.each("benchmark.as_ingres"), *into_file]  # fills the catalog caches
+    cluster.stop()
+    try:
+        found = callgrind.profile(cluster, first + into_file, settings=_SETTINGS)
+    finally:
+        cluster.start()
+    runs = {len(first) + number: run for number, run in enumerate(work)}
+    found = found[found["statement"].isin(runs)].assign(run=found["statement"].map(runs))
+    return found[["run", "function", "inclusive", "exclusive", "calls"]]
 
 
-# ---- branches
-
-PREDICTABLE, MIXED = "in the order of the qualification", "in no order"
-BRANCHES = {PREDICTABLE: "predictable", MIXED: "mixed"}
-
-
-@experiment(claims=["ston-027"])
-def branches(chapter: Chapter) -> None:
-    """A qualification that half of the tuples pass, on tuples sorted by it and in no order.
-
-    Seconds. All that differs is whether the processor can guess how the branch goes next.
-    """
-    server, variants = chapter.server, []
-    load(chapter, server)
-    with server.connect() as connection:
-        for name, order in BRANCHES.items():
-            relation = f"branches_{order}"
-            with connection.transaction():
-                loading.replace(connection, relation, STATEMENTS.text(f"microcode.{order}"))
-            connection.execute(f"VACUUM (FREEZE, ANALYZE) {relation}")
-            query = STATEMENTS.text("microcode.count_half", relation=relation)
-            variants.append(timed(server, name, query))
-    chapter.compare("branches", variants, {"seconds": "s"})
-
-
-# ---- instructions of a special purpose
-
-NEW, OLD = "all instructions", "without the newer ones"
-
-
-@experiment(claims=["ston-028", "ston-057"])
-def instructions(chapter: Chapter) -> None:
-    """A sort of integers by one library with the processor's newer instructions, and without.
-
-    Seconds of CPU. CannotMeasure where the processor has none of these instructions, or they can't
-    be switched off.
-    """
-    features = simd.features()
-    if not features:
-        raise CannotMeasure(
-            "SIMD",
-            "This processor has none of the instructions for which the numerical library has code"
-            " of its own.",
-        )
-    disabled = {NEW: [], OLD: features}
-    with ExitStack() as running:
-        variants = []
-        for name, off in disabled.items():
-            sorter = running.enter_context(simd.sorter(off))
-            variants.append(Variant(name, partial(_sorted, sorter)))
-        chapter.compare("instructions", variants, {"sort": "s of CPU"})
-
-
-def _sorted(sorter: simd.Sorter, block: Block) -> dict[str, float]:
-    return {"sort": sorter.sort(block.seed)}
+def _line(name: str, **values: str) -> str:
+    """A statement on one line, as a single-user backend takes it."""
+    return " ".join(STATEMENTS.text(name, **values).split()).rstrip(";")
 
 
 # ---- checksums
@@ -121,7 +75,7 @@ BY_INSTRUCTION, BY_TABLE = "by an instruction", "by a table"
 CHECKSUMS = {BY_INSTRUCTION: "crc32c", BY_TABLE: "crc32"}
 
 
-@experiment()
+@experiment(claims=["ston-028"])
 def checksums(chapter: Chapter, kilobytes: int = 256) -> None:
     """A cyclic redundancy check for which processors have an instruction, and one without.
 

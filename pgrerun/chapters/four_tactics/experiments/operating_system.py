@@ -9,22 +9,23 @@ import pandas as pd
 from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.four_tactics.experiments.parts import COMMANDS, SERIAL, load
 from pgrerun.lab.experiment import Block, Variant
-from pgrerun.lab.instruments import clock, process_costs, processes
+from pgrerun.lab.instruments import machine, process_costs, processes
 from pgrerun.lab.server import Server, set_session
 
 
-@experiment(claims=["ston-048", "ston-049", "ston-053", "ston-054", "ston-055", "ston-057"])
+@experiment(claims=["ston-048", "ston-049", "ston-054", "ston-055"])
 def costs(chapter: Chapter, rounds: int = 2000) -> None:
     """Task switch, message, pointer between queues, call into the kernel, switch of tasks: us each.
 
-    As `process_costs.costs` has them.
+    As `process_costs.costs` has them; and the processor's cycles in a microsecond.
     """
     variants = [Variant("here", partial(_costs, rounds))]
-    chapter.compare("costs", variants, dict.fromkeys(process_costs.COSTS, "us"))
+    units = dict.fromkeys(process_costs.COSTS, "us") | {"cycles": "per us"}
+    chapter.compare("costs", variants, units)
 
 
 def _costs(rounds: int, block: Block) -> dict[str, float]:
-    return process_costs.costs(rounds)
+    return process_costs.costs(rounds) | {"cycles": machine.megahertz()}
 
 
 @experiment(claims=["ston-052"])
@@ -53,34 +54,24 @@ def messages(chapter: Chapter) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-@experiment(claims=["ston-053", "ston-056", "ston-057"], needs=["processes"])
+@experiment(claims=["ston-056"], needs=["processes"])
 def kernel_share(chapter: Chapter) -> None:
-    """User and kernel time of a backend while short and long commands run, and time of each."""
+    """The kernel's share of a backend's CPU time while short and long commands run."""
     server = chapter.server
     load(chapter, server)
-    units = {"kernel": "share of CPU", "seconds": "s", "switches": "switches per command"}
     variants = [
         Variant(name, partial(_spent, chapter, server, command))
         for name, command in COMMANDS.items()
     ]
-    chapter.compare("kernel", variants, units, warmup=0)
+    chapter.compare("kernel", variants, {"kernel": "share of CPU"}, warmup=0)
 
 
 def _spent(chapter: Chapter, server: Server, command: str, block: Block) -> dict[str, float]:
     with server.connect() as connection:
         set_session(connection, SERIAL)
-        before, count = processes.usage(server), 0
-        with clock.stopwatch() as watch:
-            until = time.perf_counter() + chapter.parameters.milliseconds / 1000
-            while time.perf_counter() < until:
-                connection.execute(command).fetchall()
-                count += 1
+        before = processes.usage(server)
+        until = time.perf_counter() + chapter.parameters.milliseconds / 1000
+        while time.perf_counter() < until:
+            connection.execute(command).fetchall()
         used = processes.usage(server) - before
-    # When it has answered, a backend goes to sleep; or the client that it has woken takes its
-    # processor, and it is ready again before it could sleep: then it is preempted.
-    switches = used.by_role.loc["client backend", ["switches", "preemptions"]].sum()
-    return {
-        "kernel": used.kernel_share("client backend"),
-        "seconds": watch.seconds / count,
-        "switches": switches / count,
-    }
+    return {"kernel": used.kernel_share("client backend")}

@@ -1,17 +1,16 @@
-"""PARTS on PostgreSQL, and how its commands are timed."""
-
-from functools import partial
+"""PARTS on PostgreSQL, and its commands."""
 
 from pgrerun.chapter import Chapter
-from pgrerun.lab.experiment import Block, Variant
-from pgrerun.lab.instruments import clock
+from pgrerun.chapters.four_tactics.miniature import RUNS
+from pgrerun.lab.ingres.benchmark import WIDE_QUERIES
 from pgrerun.lab.relations import Parts
-from pgrerun.lab.server import Server, set_session
+from pgrerun.lab.server import Server
 from pgrerun.lab.statements import beside
 
 STATEMENTS = beside(__file__)
 SERIAL = {"max_parallel_workers_per_gather": 0}
 COMMANDS = {name: STATEMENTS.text(f"commands.{name}") for name in ("short", "long")}
+WIDE = "parts_wide"
 
 
 def load(chapter: Chapter, server: Server) -> None:
@@ -19,15 +18,23 @@ def load(chapter: Chapter, server: Server) -> None:
     Parts(chapter.parameters.tuples).load(server, "parts", "btree")
 
 
-def timed(server: Server, name: str, query: str, times: int = 10) -> Variant:
-    """A query by one session, without parallel workers: "seconds", the mean of so many runs."""
-    return Variant(name, partial(_seconds, server, query, times))
+def load_benchmark(server: Server) -> None:
+    """The relations of 1981: `parts_1`, `parts_210` and `parts_3360`, and `WIDE` with a key."""
+    for tuples in (1, 210, 3360):
+        Parts(tuples).load(server, f"parts_{tuples}")
+    Parts(wide=True).load(server, WIDE, "btree")
 
 
-def _seconds(server: Server, query: str, times: int, block: Block) -> dict[str, float]:
-    with server.connect() as connection:
-        set_session(connection, SERIAL)
-        with clock.stopwatch() as watch:
-            for _ in range(times):
-                connection.execute(query).fetchall()
-    return {"seconds": watch.seconds / times}
+def relation(run: str) -> str:
+    """The relation of one of the memorandum's runs ("c_210")."""
+    query, tuples = run.split("_")
+    return WIDE if query in WIDE_QUERIES else f"parts_{tuples}"
+
+
+def benchmark(run: str) -> str:
+    """One of the memorandum's runs in SQL, on one line."""
+    text = STATEMENTS.text(f"benchmark.{run[0]}", relation=relation(run))
+    return " ".join(text.split()).rstrip(";")
+
+
+BENCHMARK = {run: benchmark(run) for run in RUNS}

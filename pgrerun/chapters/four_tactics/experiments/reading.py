@@ -1,17 +1,36 @@
-"""What PostgreSQL reads with nothing cached: larger reads, asynchronous reads, B-tree and hash."""
+"""What PostgreSQL reads with nothing cached: larger reads, asynchronous reads, past the kernel."""
 
-import time
+import os
 from functools import partial
+from pathlib import Path
 
+import pandas as pd
 import psycopg
 
 from pgrerun.chapter import Chapter, experiment
-from pgrerun.chapters.four_tactics.experiments.parts import SERIAL, STATEMENTS
+from pgrerun.chapters.four_tactics.experiments.parts import (
+    BENCHMARK,
+    SERIAL,
+    STATEMENTS,
+    load_benchmark,
+    relation,
+)
+from pgrerun.chapters.four_tactics.miniature import LONG
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.experiment import Block, Variant
-from pgrerun.lab.instruments import clock, counters, pgbench, processes, sizes
+from pgrerun.lab.ingres.benchmark import WIDE_QUERIES
+from pgrerun.lab.instruments import (
+    clock,
+    cold_files,
+    counters,
+    pgbench,
+    plans,
+    proc,
+    processes,
+    sizes,
+)
 from pgrerun.lab.relations import Parts
-from pgrerun.lab.server import Cluster, Server, set_session
+from pgrerun.lab.server import Cluster, set_session
 
 SMALL_READS, LARGE_READS = "8kB", "128kB"
 # variant to io_method and io_combine_limit
@@ -28,9 +47,9 @@ UNITS = {
     "scattered": "s",
     "reads": "reads of a scan",
     "switches": "voluntary switches of a scan",
+    "waiting": "share of a scan's time",
     "together": "s",
     "alone": "s",
-    "unprompted": "s",
 }
 
 
@@ -43,15 +62,12 @@ def asynchronous(chapter: Chapter) -> None:
 
     Data are read past the operating system's cache and buffers evicted before each, so that every
     page comes from the disk. Also: of synchronous reads of a page each, the reads and voluntary
-    switches of the scan; of asynchronous large reads, the scattered pages when none is asked for
-    before it is needed; of large reads, a tenth of the scan alone and beside other clients'.
+    switches of the scan, and the share of its time that it waited for reads; of large reads, a
+    tenth of the scan alone and beside other clients', no more of them than processors.
     """
     clusters = {}
     for method in ("sync", "worker"):
-        cluster = chapter.cluster(io_method=method, debug_io_direct="data")
-        if cluster.version < 180000:
-            raise CannotMeasure("PostgreSQL 18", "Asynchronous I/O came with PostgreSQL 18.")
-        cluster.extension("pg_buffercache")
+        cluster = _evictable(chapter, io_method=method, debug_io_direct="data")
         Parts(chapter.parameters.tuples, wide=True).load(cluster)
         with cluster.connect() as connection:
             STATEMENTS.run(connection, "reading.index")
@@ -61,6 +77,15 @@ def asynchronous(chapter: Chapter) -> None:
         for name, (method, _) in METHODS.items()
     ]
     chapter.compare("asynchronous", variants, UNITS, warmup=0)
+
+
+def _evictable(chapter: Chapter, **settings: str) -> Cluster:
+    """A cluster whose buffers can be emptied of one relation."""
+    cluster = chapter.cluster(track_io_timing="on", **settings)
+    if cluster.version < 180000:
+        raise CannotMeasure("PostgreSQL 18", "Asynchronous I/O came with PostgreSQL 18.")
+    cluster.extension("pg_buffercache")
+    return cluster
 
 
 def _cold(chapter: Chapter, variant: str, cluster: Cluster, block: Block) -> dict[str, float]:
@@ -75,11 +100,10 @@ def _cold(chapter: Chapter, variant: str, cluster: Cluster, block: Block) -> dic
             spent = {"scan": _evicted(connection, "reading.scan")}
         STATEMENTS.run(connection, "reading.bitmap_only")
         spent["scattered"] = _evicted(connection, "reading.scattered")
-        if variant == WORKER_LARGE:
-            STATEMENTS.run(connection, "reading.not_ahead")
-            spent["unprompted"] = _evicted(connection, "reading.scattered")
         if limit == LARGE_READS:
-            for name, clients in (("together", chapter.parameters.clients), ("alone", 1)):
+            # more clients than processors would wait for one another's processors
+            several = min(chapter.parameters.clients, max(2, len(os.sched_getaffinity(0))))
+            for name, clients in (("together", several), ("alone", 1)):
                 spent[name] = _tenths(cluster, connection, clients, block)
     return spent
 
@@ -98,23 +122,27 @@ def _seconds(connection: psycopg.Connection, statement: str) -> float:
 
 
 def _counted_scan(cluster: Cluster, connection: psycopg.Connection) -> dict[str, float]:
-    """The same of the scan, with its reads and voluntary switches, where no other backend works."""
+    """The same of the scan, with its reads, its waiting for them and its voluntary switches.
+
+    No other backend works meanwhile.
+    """
     STATEMENTS.run(connection, "reading.evict")
-    reads, before = _reads(connection), processes.usage(cluster)
+    (reads, milliseconds), before = _reads(connection), processes.usage(cluster)
     seconds = _seconds(connection, "reading.scan")
     used = (processes.usage(cluster) - before).processes
+    more_reads, more_milliseconds = _reads(connection)
     return {
         "scan": seconds,
-        "reads": _reads(connection) - reads,
+        "reads": more_reads - reads,
+        "waiting": (more_milliseconds - milliseconds) / 1000 / seconds,
         "switches": used.loc[used["role"] == "client backend", "switches"].max(),
     }
 
 
-def _reads(connection: psycopg.Connection) -> int:
-    """Reads of relations until now."""
+def _reads(connection: psycopg.Connection) -> tuple[int, float]:
+    """Reads of relations until now, and the milliseconds that they took."""
     counters.force_flush(connection)
-    query = "SELECT sum(reads)::bigint FROM pg_stat_io WHERE object = 'relation'"
-    return connection.execute(query).fetchone()[0]
+    return STATEMENTS.run(connection, "reading.reads").fetchone()
 
 
 def _tenths(cluster: Cluster, connection: psycopg.Connection, clients: int, block: Block) -> float:
@@ -132,44 +160,65 @@ def _tenths(cluster: Cluster, connection: psycopg.Connection, clients: int, bloc
     return done.latency_ms / 1000
 
 
-@experiment(claims=["ston-025"])
-def copying(chapter: Chapter) -> None:
-    """The kernel's share of a backend's CPU while it scans what only the operating system has."""
-    cluster = chapter.cluster(shared_buffers="1MB", **chapter.programs.synchronous_io)
-    Parts(chapter.parameters.tuples, wide=True).load(cluster)
-    variants = [Variant("scan", partial(_copied, chapter, cluster))]
-    chapter.compare("copying", variants, {"kernel": "share of CPU"}, warmup=0)
+# ---- the tactic itself
+
+UNIX, RAW = "files of the operating system, a page at a time", "raw, a track at a time"
+# variant to debug_io_direct and io_combine_limit: 16 pages of 8 kB, as many as a track had
+FILE_SYSTEMS = {UNIX: ("", SMALL_READS), RAW: ("data", LARGE_READS)}
+COLD_RUNS = {"b_1": 10} | dict.fromkeys(LONG, 1)
+"""Runs, and how often each, since one of one tuple alone is near the clock's grain."""
 
 
-def _copied(chapter: Chapter, cluster: Cluster, block: Block) -> dict[str, float]:
+@experiment(claims=["ston-035", "ston-040", "ston-046", "ston-059"])
+def file_systems(chapter: Chapter) -> None:
+    """The benchmark's runs on cold relations, on the kernel's files with its reading ahead, or raw.
+
+    Raw is what FS-INGRES did: a track of 16 pages with each read, into user space, past the kernel,
+    and waited for. Seconds, and of CPU; joins by tuple substitution. CannotMeasure where the kernel
+    keeps what it is asked to forget, before PostgreSQL 18, and where the backend can't be watched.
+    """
+    cold_files.require_forgettable()
+    variants, units = [], {f"wall {run}": "s" for run in COLD_RUNS}
+    units |= {f"cpu {run}": "s of CPU" for run in COLD_RUNS}
+    for name, (direct, limit) in FILE_SYSTEMS.items():
+        cluster = _evictable(chapter, io_method="sync", debug_io_direct=direct)
+        cluster.require("processes")
+        load_benchmark(cluster)
+        variants.append(Variant(name, partial(_cold_runs, cluster, limit)))
+    chapter.compare("file systems", variants, units)
+
+
+def _cold_runs(cluster: Cluster, limit: str, block: Block) -> dict[str, float]:
+    spent = dict.fromkeys((f"{what} {run}" for what in ("wall", "cpu") for run in COLD_RUNS), 0.0)
     with cluster.connect() as connection:
-        set_session(connection, SERIAL)
-        before = processes.usage(cluster)
-        until = time.perf_counter() + chapter.parameters.milliseconds / 1000
-        while time.perf_counter() < until:
-            STATEMENTS.run(connection, "commands.scan").fetchall()
-        used = processes.usage(cluster) - before
-    return {"kernel": used.kernel_share("client backend")}
+        STATEMENTS.run(connection, "benchmark.as_ingres")
+        set_session(connection, {"io_combine_limit": limit})
+        backend = Path(f"/proc/{connection.info.backend_pid}")
+        for run in [run for run, times in COLD_RUNS.items() for _ in range(times)]:
+            connection.execute(f"EXPLAIN {BENCHMARK[run]}")  # the catalogs are no part of it
+            files = STATEMENTS.run(connection, "reading.forget", relation=relation(run)).fetchall()
+            for (file,) in files:
+                cold_files.forget(cluster.data_directory / file)
+            before = proc.processor_seconds(backend)
+            with clock.stopwatch() as watch:
+                connection.execute(BENCHMARK[run]).fetchall()
+            spent[f"wall {run}"] += watch.seconds
+            spent[f"cpu {run}"] += proc.processor_seconds(backend) - before
+    return spent
 
 
-ACCESS_METHODS = ("btree", "hash")
+def keyed(chapter: Chapter) -> pd.DataFrame:
+    """Pages that each query with a key touches, by the kind of the index on it. Exact.
 
-
-@experiment(claims=["ston-047"])
-def keyed(chapter: Chapter) -> None:
-    """Query f by tuple substitution (a nested loop) on a B-tree and on a hash index: seconds."""
-    server = chapter.server
-    for method in ACCESS_METHODS:
-        Parts(wide=True).load(server, f"parts_{method}", method)
-    variants = [Variant(method, partial(_join, server, method)) for method in ACCESS_METHODS]
-    chapter.compare("keyed", variants, {"seconds": "s"})
-
-
-def _join(server: Server, method: str, block: Block) -> dict[str, float]:
-    query = STATEMENTS.text("reading.query_f", relation=f"parts_{method}")
-    with server.connect() as connection:
-        STATEMENTS.run(connection, "reading.nested_loop_only")
-        with clock.stopwatch() as watch:
-            for _ in range(5):
-                connection.execute(query).fetchall()
-    return {"seconds": watch.seconds}
+    Columns: query, btree, hash.
+    """
+    rows = {}
+    for method in ("btree", "hash"):
+        Parts(wide=True).load(chapter.server, "parts_keyed", method)
+        with chapter.server.connect() as connection:
+            STATEMENTS.run(connection, "benchmark.as_ingres")
+            for query in WIDE_QUERIES:
+                text = STATEMENTS.text(f"benchmark.{query}", relation="parts_keyed").rstrip(";")
+                plan = plans.explain(connection, text, execute=True)
+                rows.setdefault(query, {"query": query})[method] = plan.page_accesses
+    return pd.DataFrame(rows.values())

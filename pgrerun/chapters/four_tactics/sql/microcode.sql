@@ -1,11 +1,10 @@
--- name: predictable
-CREATE TABLE branches_predictable AS SELECT * FROM parts ORDER BY qoh < 100, pnum;
+-- name: log_each_time
+-- the server's own logarithm, hidden from the planner
+CREATE OR REPLACE FUNCTION log_each_time(float8) RETURNS float8
+LANGUAGE internal VOLATILE STRICT AS 'dlog1';
 
--- name: mixed
-CREATE TABLE branches_mixed AS SELECT * FROM parts ORDER BY md5(pnum::text);
-
--- name: count_half
-SELECT count(*) FROM :"relation" WHERE qoh < 100;
+-- name: computed_for_every_tuple
+SELECT p.pnum FROM parts_3360 AS p WHERE p.qoh < log_each_time(9.5) * p.weight;
 
 -- name: crc32c
 SELECT max(crc32c((SELECT convert_to(repeat(md5(:'seed'), :kilobytes * 32), 'UTF8'))))

@@ -20,15 +20,12 @@ SET enable_bitmapscan = on;
 -- name: scattered
 SELECT count(weight) FROM parts WHERE qoh = 7;
 
--- name: not_ahead
-SET effective_io_concurrency = 0;
+-- name: reads
+SELECT sum(reads)::bigint, sum(read_time) FROM pg_stat_io WHERE object = 'relation';
 
--- name: nested_loop_only
-SET max_parallel_workers_per_gather = 0;
-SET enable_hashjoin = off;
-SET enable_mergejoin = off;
-SET enable_material = off;
-SET enable_memoize = off;
-
--- name: query_f
-SELECT p.qoh, q.qoh FROM :"relation" AS p, :"relation" AS q WHERE p.pnum = q.pnum;
+-- name: forget
+-- a relation and its indexes leave the pool; their files are told, for the kernel's cache
+SELECT pg_relation_filepath(found.oid)
+FROM (SELECT indexrelid AS oid FROM pg_index WHERE indrelid = :'relation'::regclass
+      UNION ALL SELECT :'relation'::regclass) AS found,
+    LATERAL pg_buffercache_evict_relation(found.oid::regclass) AS evicted;

@@ -19,7 +19,7 @@ from pgrerun.chapters.hot.variants import (
     run_in_server,
     snapshot,
 )
-from pgrerun.lab.instruments import counters, server_load, sizes, wal
+from pgrerun.lab.instruments import counters, server_load, sizes
 from pgrerun.lab.models.heap_growth import LINE_POINTER, PAGE, PAGE_HEADER, aligned
 from pgrerun.lab.relations.pgbench import Pgbench
 from pgrerun.lab.server import releases
@@ -77,11 +77,11 @@ CASES = (
 )
 
 
-@experiment(claims=["hot-007", "hot-022", "hot-025"])
+@experiment(claims=["hot-007", "hot-025"])
 def cases(chapter: Chapter) -> pd.DataFrame:
-    """Where the new versions of `ROWS` updates went, and what they cost: a row per kind of update.
+    """Where the new versions of `ROWS` updates went: a row per kind of update.
 
-    Columns: case; heap_only, same_page, other_page, other_partition (counts); wal_bytes per update.
+    Columns: case; heap_only, same_page, other_page, other_partition (counts).
     """
     rows = []
     for case in CASES:
@@ -93,15 +93,14 @@ def cases(chapter: Chapter) -> pd.DataFrame:
             create(connection, "cases", table, **values)
             if case.index:
                 SQL.run(connection, f"eligibility.{case.index}")
-            with wal.written(connection) as log:
-                for row in range(1, ROWS + 1):
-                    SQL.run(connection, f"eligibility.{case.update}", row=row)
+            for row in range(1, ROWS + 1):
+                SQL.run(connection, f"eligibility.{case.update}", row=row)
             counted = pd.DataFrame([counters.counts(connection, part) for part in parts]).sum()
         updated, hot, newpage = counted[["updated", "hot_updated", "newpage_updated"]]
         placed = (hot, updated - hot - newpage, newpage, ROWS - updated)
-        rows.append((case.name, *placed, log.bytes / ROWS))
+        rows.append((case.name, *placed))
     places = ["heap_only", "same_page", "other_page", "other_partition"]
-    return pd.DataFrame(rows, columns=["case", *places, "wal_bytes"])
+    return pd.DataFrame(rows, columns=["case", *places])
 
 
 # ---- room: the fillfactor, and tuples that change their width

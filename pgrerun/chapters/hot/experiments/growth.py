@@ -1,10 +1,9 @@
-"""Sizes after many updates: the thread's two set-ups, the steady state, its model, autovacuum.
+"""Sizes after many updates: the thread's two set-ups, the steady state and its model, a queue.
 
 Time is counted in updates per account, so that growth compares across machines. One session and
 fixed seeds: the sizes are the same in every run.
 """
 
-import time
 from dataclasses import dataclass
 
 import pandas as pd
@@ -14,13 +13,11 @@ from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.hot.variants import (
     ACCOUNTS,
     FILLFACTOR,
-    FULL,
     HOT,
     NO_HOT,
     REDUCED,
     SCALE_FACTOR,
     SCRIPTS,
-    SIZED,
     SQL,
     UNPRUNED,
     UPDATES,
@@ -40,35 +37,30 @@ from pgrerun.lab.models import heap_growth
 from pgrerun.lab.relations.pgbench import Pgbench
 from pgrerun.record import printed
 
-# The full script updates single tuples so often that beside an old snapshot every lookup would
-# visit hundreds of versions.
-RUNS = ((REDUCED, HOT), (REDUCED, NO_HOT), (REDUCED, UNPRUNED), (FULL, HOT), (FULL, NO_HOT))
 
-
-@experiment(claims=["hot-002", "hot-003", "hot-004", "hot-033", "hot-034"])
+@experiment(claims=["hot-002", "hot-003", "hot-033"])
 def sizes(chapter: Chapter) -> pd.DataFrame:
-    """The thread's two set-ups, as many updates per account as there.
+    """The reduced script, as many updates per account as in the thread.
 
-    A row per script, variant and relation or index. Columns: script, variant, relation, before,
-    after (pages), updated, hot_updated (of the table; 0 of an index), transactions (in the first
-    run, which is pgbench's, as it reported; the others run in the server), history (tuples
+    A row per variant (HOT, NO_HOT, UNPRUNED) and relation or index. Columns: variant, relation,
+    before, after (pages), updated, hot_updated (of the table; 0 of an index), transactions (in the
+    first run, which is pgbench's, as it reported; the others run in the server), history (tuples
     inserted).
     """
     server, ours = chapter.server, relations(chapter)
     rows = []
-    for script, variant in RUNS:
+    for variant in (HOT, NO_HOT, UNPRUNED):
         load(ours, server, variant)
         with server.connect() as connection, snapshot(server, VARIANTS[variant].old_snapshot):
-            before = pages_of(connection, SIZED)
+            before = pages_of(connection, ACCOUNTS)
             transactions, seed = updates(ours), chapter.parameters.seed
-            if (script, variant) == RUNS[0]:
-                done = run_pgbench(server, ours, SCRIPTS[script], transactions, seed=seed)
+            if variant == HOT:
+                done = run_pgbench(server, ours, SCRIPTS[REDUCED], transactions, seed=seed)
                 transactions = done.transactions
             else:
-                run_in_server(connection, ours, SCRIPTS[script], transactions, seed)
+                run_in_server(connection, ours, SCRIPTS[REDUCED], transactions, seed)
             [history] = connection.execute("SELECT count(*) FROM history").fetchone()
-            row = {"script": script, "variant": variant}
-            row |= {"transactions": transactions, "history": history}
+            row = {"variant": variant, "transactions": transactions, "history": history}
             rows += [row | found for found in _sizes(connection, before)]
     return pd.DataFrame(rows)
 
@@ -85,7 +77,7 @@ def _sizes(connection: psycopg.Connection, before: dict[str, int]) -> list[dict]
 
 # ---- small tables
 
-SMALL = SIZED[2:]
+SMALL = ("tellers", "tellers_pkey", "branches", "branches_pkey")
 TOGETHER = 30  # updates of either table that commit at once
 NAPTIME = printed.cell("hot_setup", "autovacuum_naptime", "value")
 
@@ -100,8 +92,8 @@ BETWEEN_VACUUMS = TOGETHER * round(
 def small_tables(chapter: Chapter, transactions: int = BETWEEN_VACUUMS) -> pd.DataFrame:
     """Pages of branches and tellers, as many as in the thread, after the updates of a naptime.
 
-    A row per variant (HOT, NO_HOT) and relation or index. Columns: script (`FULL`), variant,
-    relation, before, after, updated, hot_updated (0 of an index).
+    A row per variant (HOT, NO_HOT) and relation or index. Columns: variant, relation, before,
+    after, updated, hot_updated (0 of an index).
     """
     ours = Pgbench(int(printed.cell("hot_setup", "scale", "value")), 1, prefix="")
     rows = []
@@ -117,8 +109,7 @@ def small_tables(chapter: Chapter, transactions: int = BETWEEN_VACUUMS) -> pd.Da
                 chapter.parameters.seed,
                 together=TOGETHER,
             )
-            row = {"script": FULL, "variant": variant}
-            rows += [row | found for found in _sizes(connection, before)]
+            rows += [{"variant": variant} | found for found in _sizes(connection, before)]
     return pd.DataFrame(rows)
 
 
@@ -235,51 +226,6 @@ def scattered(chapter: Chapter) -> pd.DataFrame:
             row = {"updates": number} | pages_of(connection, ACCOUNTS)
             rows.append(row | {"per_leaf": per_leaf})
     return pd.DataFrame(rows)
-
-
-# ---- autovacuum
-
-# Updates per account: by then dead line pointers have used up the room of most pages.
-LATER = 4.0
-AUTOVACUUM = {
-    "off": "accounts_unvacuumed",
-    "as in 2007": "accounts_thread",
-    "throttled": "accounts_throttled",
-}
-
-
-@experiment()
-def autovacuum(chapter: Chapter, later: float = LATER, naptimes: float = 2.5) -> pd.DataFrame:
-    """Without HOT, with autovacuum off, as in the thread and throttled to a crawl: a row each.
-
-    Three copies of accounts are updated in each transaction of one session, as fast as it can but
-    for no less than `naptimes` of autovacuum's shortest nap, a second, so that vacuum comes more
-    than once. Columns: autovacuum, before, after (pages; as many updates per account as in the
-    thread), later (after `later` updates per account or the chapter's longest run), vacuums (by
-    then).
-    """
-    ours = relations(chapter)
-    steps = round(min(later, chapter.parameters.rounds) / UPDATES)
-    tables = list(AUTOVACUUM.values())
-    with (
-        chapter.server.reloaded(autovacuum="on", autovacuum_naptime=1),
-        chapter.server.connect() as connection,
-    ):
-        load(ours, connection, NO_HOT)
-        values = {"fillfactor": FILLFACTOR, "scale_factor": SCALE_FACTOR}
-        for table in tables:
-            create(connection, table, f"autovacuum.{table}", **values)
-        pages, started = [pages_of(connection, tables)], time.monotonic()
-        for number in range(1, steps + 1):
-            seed = chapter.parameters.seed + number
-            run_in_server(connection, ours, "update_copies", updates(ours), seed)
-            time.sleep(max(0.0, started + naptimes * number / steps - time.monotonic()))
-            pages.append(pages_of(connection, tables))
-        count = "SELECT pg_stat_get_autovacuum_count(%s::text::regclass)"
-        vacuums = [connection.execute(count, [table]).fetchone()[0] for table in tables]
-    found = pd.DataFrame({"before": pages[0], "after": pages[1], "later": pages[-1]})
-    found.insert(0, "autovacuum", list(AUTOVACUUM))
-    return found.assign(vacuums=vacuums).reset_index(drop=True)
 
 
 # ---- a queue

@@ -1,7 +1,6 @@
 """What the thread feared: long transactions, tiny tables, CREATE INDEX, CLUSTER and VACUUM FULL."""
 
 from dataclasses import dataclass
-from functools import partial
 
 import pandas as pd
 import psycopg
@@ -21,8 +20,7 @@ from pgrerun.chapters.hot.variants import (
     snapshot,
     updates,
 )
-from pgrerun.lab.experiment import Block, Variant
-from pgrerun.lab.instruments import clock, plans, waits
+from pgrerun.lab.instruments import plans, waits
 from pgrerun.lab.instruments.sizes import pages_of
 from pgrerun.lab.relations.pgbench import Pgbench
 
@@ -165,7 +163,7 @@ REWRITES = {
 }
 
 
-@experiment(claims=["hot-028", "hot-029", "hot-030"])
+@experiment(claims=["hot-028", "hot-029"])
 def rewrites(chapter: Chapter) -> pd.DataFrame:
     """Change all of a table, rewrite it, and read it by a snapshot from before all that.
 
@@ -191,23 +189,18 @@ def rewrites(chapter: Chapter) -> pd.DataFrame:
 
 
 @experiment(claims=["hot-030", "hot-031"])
-def compaction(chapter: Chapter) -> None:
-    """CLUSTER and VACUUM FULL on accounts, grown by the thread's updates: time and pages."""
-    variants = [
-        Variant(name, partial(_compact, chapter, REWRITES[name]))
-        for name in (CLUSTERED, FULL_VACUUM)
-    ]
-    units = {"seconds": "s", "table": "pages", "index": "pages"}
-    chapter.compare("compaction", variants, units, warmup=0)
+def compaction(chapter: Chapter) -> pd.DataFrame:
+    """Pages after CLUSTER and VACUUM FULL of accounts, grown by the thread's updates.
 
-
-def _compact(chapter: Chapter, command: str, block: Block) -> dict[str, float]:
-    server, ours = chapter.server, relations(chapter)
-    load(ours, server, UNPRUNED)
-    with server.connect() as connection:
-        with snapshot(server):
-            run_in_server(connection, ours, "update_account", updates(ours), block.seed)
-        with clock.stopwatch() as watch:
-            SQL.run(connection, f"compaction.{command}")
-        table, index = pages_of(connection, ACCOUNTS).values()
-    return {"seconds": watch.seconds, "table": table, "index": index}
+    Columns: command, accounts, accounts_pkey.
+    """
+    server, ours, rows = chapter.server, relations(chapter), []
+    for name in (CLUSTERED, FULL_VACUUM):
+        load(ours, server, UNPRUNED)
+        with server.connect() as connection:
+            with snapshot(server):
+                seed = chapter.parameters.seed
+                run_in_server(connection, ours, "update_account", updates(ours), seed)
+            SQL.run(connection, f"compaction.{REWRITES[name]}")
+            rows.append({"command": name} | pages_of(connection, ACCOUNTS))
+    return pd.DataFrame(rows)

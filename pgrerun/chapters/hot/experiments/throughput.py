@@ -1,12 +1,17 @@
 """Throughput, in interleaved blocks: the thread's two set-ups, and Merlin's runs.
 
-Then what reading costs: with a pool as small as the thread's, and of relations that have grown.
+All of it in a pool of the thread's share of the data, and with the share of its time that the work
+waits for reads, which says whether a run is in the thread's regime. Then what reading costs of
+relations that have grown.
 """
 
-import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 
+import numpy as np
 import pandas as pd
+import psycopg
 
 from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.hot.variants import (
@@ -14,7 +19,6 @@ from pgrerun.chapters.hot.variants import (
     FILLFACTOR,
     FULL,
     HOT,
-    INDEXED,
     NO_HOT,
     REDUCED,
     SCRIPTS,
@@ -26,18 +30,21 @@ from pgrerun.chapters.hot.variants import (
     run_in_server,
     run_pgbench,
     snapshot,
+    timed,
     updates,
 )
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.experiment import Block, Variant
-from pgrerun.lab.instruments import clock, counters
+from pgrerun.lab.instruments import counters
 from pgrerun.lab.instruments.sizes import pages_of
 from pgrerun.lab.models.heap_growth import PAGE
 from pgrerun.lab.relations.pgbench import Pgbench
+from pgrerun.lab.server import Cluster
 from pgrerun.page import narrate
-from pgrerun.record import printed
+from pgrerun.record import printed, statistics
 
-UNITS = {"throughput": "transactions/s"}
+SHARE = "share of the time"
+UNITS = {"throughput": "transactions/s", "waiting": SHARE, "writing": SHARE, "reads": "pages"}
 AGAIN = "HOT, again"
 PAVAN = (
     (REDUCED, HOT),
@@ -48,6 +55,7 @@ PAVAN = (
     (FULL, NO_HOT),
 )
 TEN = 10  # clients of Merlin's runs that aren't of one
+PINS = 8  # pages that a backend may hold at once, amply
 
 
 def pavans(script: str, variant: str) -> str:
@@ -60,35 +68,63 @@ def merlins(clients: int, variant: str) -> str:
     return f"{variant}, {narrate.count(clients, 'client')}"
 
 
-@experiment(claims=["hot-001", "hot-004", "hot-012", "hot-026", "hot-035"])
+def pavans_share() -> float:
+    """The thread's buffer pool as a share of accounts and its index before the runs."""
+    then = printed.derived("hot_growth")["initial_hot"]
+    pool = printed.cell("hot_setup", "shared_buffers", "value") * 2**20 / PAGE
+    return pool / then[[f"reduced_{name}" for name in ACCOUNTS]].sum()
+
+
+@contextmanager
+def pavans_pool(
+    chapter: Chapter, ours: Pgbench, at_least: int, settings: Mapping[str, str] | None = None
+) -> Iterator[Cluster]:
+    """A server whose pool has the thread's share of the data, but `at_least` so many pages.
+
+    It times its reads. CannotMeasure on a server that isn't ours.
+    """
+    cluster = chapter.cluster()
+    load(ours, cluster)
+    with cluster.connect() as connection:
+        data = sum(pages_of(connection, ACCOUNTS).values())
+    pages = max(at_least, round(pavans_share() * data))
+    pool = {"shared_buffers": f"{PAGE // 1024 * pages}kB", "track_io_timing": "on"}
+    with cluster.restarted(pool | dict(settings or {})):
+        yield cluster
+
+
+@experiment(claims=["hot-001", "hot-004", "hot-012", "hot-035"], needs=["restart"])
 def throughput(chapter: Chapter) -> None:
     """Both scripts, as many clients as branches, as many updates per account as in the thread.
 
     The relations have the parameter `timed_accounts` for each branch; fsync is on.
     """
-    variants = [
-        Variant(
-            pavans(script, variant),
-            partial(_run, chapter, script, variant, chapter.parameters.clients, FILLFACTOR),
-        )
-        for script, variant in PAVAN
-    ]
-    chapter.compare("throughput", variants, UNITS, warmup=0)  # every run loads its relations
+    clients, ours = chapter.parameters.clients, timed(chapter)
+    with pavans_pool(chapter, ours, PINS * clients) as server:
+        variants = [
+            Variant(
+                pavans(script, variant),
+                partial(_run, server, ours, script, variant, clients, FILLFACTOR),
+            )
+            for script, variant in PAVAN
+        ]
+        # no warming up: every run loads its relations
+        chapter.compare("throughput", variants, UNITS, warmup=0)
 
 
-@experiment(claims=["hot-021", "hot-024"])
+@experiment(claims=["hot-021", "hot-024"], needs=["restart"])
 def merlin(chapter: Chapter) -> None:
-    """pgbench's own transaction without fsync and at the stock fillfactor.
-
-    With HOT, without, and without and with the index on abalance.
-    """
-    clients = chapter.parameters.clients
-    variants = [
-        Variant(merlins(number, variant), partial(_run, chapter, FULL, variant, number, 100))
-        for number in (1, clients)
-        for variant in (HOT, NO_HOT, INDEXED)
-    ]
-    with chapter.server.reloaded(fsync="off"):
+    """pgbench's own transaction without fsync and at the stock fillfactor, with HOT and without."""
+    clients, ours = chapter.parameters.clients, timed(chapter)
+    with pavans_pool(chapter, ours, PINS * clients, {"fsync": "off"}) as server:
+        variants = [
+            Variant(
+                merlins(number, variant),
+                partial(_run, server, ours, FULL, variant, number, 100),
+            )
+            for number in (1, clients)
+            for variant in (HOT, NO_HOT)
+        ]
         chapter.compare("merlin", variants, UNITS, warmup=0)
     if clients != TEN:
         reason = f"the print ran ten clients, and this run {clients}"
@@ -96,32 +132,55 @@ def merlin(chapter: Chapter) -> None:
 
 
 def _run(
-    chapter: Chapter, script: str, variant: str, clients: int, fillfactor: int, block: Block
+    server: Cluster,
+    ours: Pgbench,
+    script: str,
+    variant: str,
+    clients: int,
+    fillfactor: int,
+    block: Block,
 ) -> dict[str, float]:
-    server, variant = chapter.server, HOT if variant == AGAIN else variant
-    ours = Pgbench(chapter.parameters.clients, chapter.parameters.timed_accounts, prefix="")
+    variant = HOT if variant == AGAIN else variant
     load(ours, server, variant, fillfactor)
     with snapshot(server, VARIANTS[variant].old_snapshot):
+        return _timed(server, ours, script, clients, block)
+
+
+def _timed(
+    server: Cluster, ours: Pgbench, script: str, clients: int, block: Block
+) -> dict[str, float]:
+    """`UNITS` of as many updates per account as in the thread."""
+    with server.connect() as probe:
+        before = _waited(probe)
         done = run_pgbench(
             server, ours, SCRIPTS[script], updates(ours), seed=block.seed, clients=clients
         )
-    return {"throughput": done.tps}
+        reading, writing, reads = _waited(probe) - before
+    work = 1000 * clients * done.transactions / done.tps  # milliseconds of all clients
+    return {
+        "throughput": done.tps,
+        "waiting": reading / work,
+        "writing": writing / work,
+        "reads": reads / done.transactions,
+    }
+
+
+def _waited(probe: psycopg.Connection) -> np.ndarray:
+    """Milliseconds that backends of the database have waited for reads and writes; pages read."""
+    return np.array(SQL.run(probe, "reading.waited").fetchone())
 
 
 # ---- reading
 
 SMALLEST_POOL = 16  # pages
-SMALL, LARGE = "as in 2007", "holds everything"
+POOLED = "a pool of the thread's share"
 
 
-@experiment(claims=["hot-005"])
-def pools(chapter: Chapter) -> pd.DataFrame:
-    """A buffer pool of the thread's share of the data, and one that holds everything.
+@experiment(claims=["hot-005"], needs=["restart"])
+def pools(chapter: Chapter) -> None:
+    """The reduced script by one client, in a pool of the thread's share of the data.
 
-    Columns: pool (`SMALL`, `LARGE`), pages (its size), data (pages of accounts and index), reads
-    (of their pages, per transaction of the reduced script), waiting (share of the backends' active
-    time that reading takes). The pool is empty at first. CannotMeasure where PostgreSQL's smallest
-    pool holds most of the data.
+    CannotMeasure where PostgreSQL's smallest pool holds most of the data.
     """
     ours = relations(chapter)
     load(ours, chapter.server)
@@ -133,67 +192,34 @@ def pools(chapter: Chapter) -> pd.DataFrame:
             f"accounts and its index have {data} pages, and PostgreSQL's smallest buffer pool holds"
             " most of them; set accounts higher",
         )
-    then = printed.derived("hot_growth")["initial_hot"]
-    pool = printed.cell("hot_setup", "shared_buffers", "value") * 2**20 / PAGE
-    share = pool / then[[f"reduced_{name}" for name in ACCOUNTS]].sum()
-    sizes = {SMALL: max(SMALLEST_POOL, round(share * data)), LARGE: max(1024, 4 * data)}
-    rows = []
-    for name, pages in sizes.items():
-        reads, waiting = _read_through(chapter, pages)
-        rows.append((name, pages, data, reads, waiting))
-    return pd.DataFrame(rows, columns=["pool", "pages", "data", "reads", "waiting"])
-
-
-def _read_through(chapter: Chapter, pages: int) -> tuple[float, float]:
-    """Reads per transaction with so large a pool, and the share of active time they take."""
-    cluster, ours = chapter.cluster(), relations(chapter)
-    load(ours, cluster)
-    settings = {
-        "shared_buffers": f"{PAGE // 1024 * pages}kB",
-        "synchronous_commit": "off",
-        "track_io_timing": "on",
-    }
-    with (
-        cluster.restarted(settings),
-        cluster.connect() as probe,
-        counters.Counters(cluster, settle=0.05) as counter,
-    ):
-        waited, active = SQL.run(probe, "reading.waiting").fetchone()
-        with counter.measured() as delta:
-            seed = chapter.parameters.seed
-            done = run_pgbench(cluster, ours, SCRIPTS[REDUCED], updates(ours), seed=seed)
-        waited_until, active_until = SQL.run(probe, "reading.waiting").fetchone()
-    own = delta.relations[delta.relations["relation"].isin(ACCOUNTS)]
-    reads = own["read"].sum() / done.transactions
-    busy = active_until - active
-    return reads, (waited_until - waited) / busy if busy > 0 else math.nan
-
-
-SCANS, LOOKUPS = "scans", "lookups"
+    # waiting for the flush of WAL is none of the pool's
+    with pavans_pool(chapter, ours, SMALLEST_POOL, {"synchronous_commit": "off"}) as server:
+        pools = [Variant(POOLED, partial(_timed, server, ours, REDUCED, 1))]
+        chapter.compare("pools", pools, UNITS, pairs=statistics.ENOUGH, warmup=0)
 
 
 @experiment(claims=["hot-017"])
-def reading(chapter: Chapter) -> None:
-    """Time to scan accounts and to look up one, after the thread's updates.
+def reading(chapter: Chapter) -> pd.DataFrame:
+    """Page accesses of a lookup of each account by key and of a scan, after the thread's updates.
 
-    With HOT, and with neither HOT nor pruning. The reads run in the server, one after another, so
-    that no message's way counts.
+    With HOT, and with neither HOT nor pruning. Columns: variant, lookup (of accounts and its index,
+    on average), scan (of accounts).
     """
-    variants = [Variant(name, partial(_read, chapter, name)) for name in (HOT, UNPRUNED)]
-    chapter.compare("reading", variants, {SCANS: "ms", LOOKUPS: "ms"}, warmup=0)
+    server, ours, rows = chapter.server, relations(chapter), []
+    for variant in (HOT, UNPRUNED):
+        load(ours, server, variant)
+        with server.connect() as connection, snapshot(server, VARIANTS[variant].old_snapshot):
+            connection.execute("SET enable_seqscan = off")
+            connection.execute("SET enable_bitmapscan = off")
+            run_in_server(
+                connection, ours, "update_account", updates(ours), chapter.parameters.seed
+            )
+            before = _accesses(connection)
+            SQL.run(connection, "reading.lookups", accounts=ours.accounts)
+            lookup = (_accesses(connection) - before) / ours.accounts
+            rows.append((variant, lookup, pages_of(connection, ["accounts"])["accounts"]))
+    return pd.DataFrame(rows, columns=["variant", "lookup", "scan"])
 
 
-def _read(chapter: Chapter, variant: str, block: Block) -> dict[str, float]:
-    server, ours = chapter.server, relations(chapter)
-    load(ours, server, variant)
-    scans, lookups = 50, 3 * ours.accounts
-    with server.connect() as connection, snapshot(server, VARIANTS[variant].old_snapshot):
-        run_in_server(connection, ours, "update_account", updates(ours), block.seed)
-        with clock.stopwatch() as scanning:
-            SQL.run(connection, "reading.scans", times=scans)
-        with clock.stopwatch() as looking_up:
-            SQL.run(connection, "reading.lookups", times=lookups, accounts=ours.accounts)
-    return {
-        SCANS: 1000 * scanning.seconds / scans,
-        LOOKUPS: 1000 * looking_up.seconds / lookups,
-    }
+def _accesses(connection: psycopg.Connection) -> int:
+    return sum(counters.counts(connection, relation)["fetched"] for relation in ACCOUNTS)

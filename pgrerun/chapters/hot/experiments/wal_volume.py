@@ -1,7 +1,5 @@
 """What an update writes to the WAL: by kind of record, and by when pages are pruned."""
 
-from dataclasses import dataclass
-
 import pandas as pd
 import psycopg
 
@@ -41,27 +39,17 @@ _MANAGERS = {
 _PRUNE = {"PRUNE_ON_ACCESS", "PRUNE_VACUUM_SCAN", "PRUNE_VACUUM_CLEANUP", "PRUNE"}
 
 
-@dataclass(frozen=True)
-class Written:
-    """What transactions of the reduced script write, in two halves of a run.
+@experiment(claims=["hot-004"], needs=["checkpoint"])
+def by_part(chapter: Chapter) -> pd.DataFrame:
+    """The WAL of as many updates of the reduced script as in the thread, by one session.
 
-    `wal`: a row per variant, phase (`FRESH`: the first half, which begins with a checkpoint;
-    `LATER`: the second) and part (one of `PARTS`), with bytes and records per transaction.
-    `pages`: distinct pages that the first half changes, per transaction, a row per variant and a
-    column per relation or index.
+    A row per variant, phase (`FRESH`: the first half, which begins with a checkpoint; `LATER`: the
+    second) and part (one of `PARTS`), with bytes and records per transaction.
     """
-
-    wal: pd.DataFrame
-    pages: pd.DataFrame
-
-
-@experiment(claims=["hot-004", "hot-016"], needs=["checkpoint"])
-def by_part(chapter: Chapter) -> Written:
-    """The WAL of as many updates as in the thread, by one session with a fixed seed."""
     server, ours = chapter.server, relations(chapter)
     server.extension("pg_walinspect")
     transactions = updates(ours, UPDATES / 2)
-    parts, pages = [], []
+    parts = []
     for name, variant in VARIANTS.items():
         load(ours, server, name)
         with server.connect() as connection, snapshot(server, variant.old_snapshot):
@@ -72,10 +60,7 @@ def by_part(chapter: Chapter) -> Written:
                     run_in_server(connection, ours, SCRIPTS[REDUCED], transactions, seed)
                 own = _by_part(connection, log) / transactions
                 parts.append(own.reset_index().assign(variant=name, phase=phase))
-                if phase == FRESH:
-                    changed = _changed(connection, log) / transactions
-                    pages.append({"variant": name} | changed.to_dict())
-    return Written(pd.concat(parts, ignore_index=True), pd.DataFrame(pages).fillna(0))
+    return pd.concat(parts, ignore_index=True)
 
 
 def _by_part(connection: psycopg.Connection, log: wal.Written) -> pd.DataFrame:
@@ -88,14 +73,6 @@ def _by_part(connection: psycopg.Connection, log: wal.Written) -> pd.DataFrame:
     own = without_images.groupby(part)[["bytes", "records"]].sum()
     own.loc[IMAGES] = (records["fpi_bytes"].sum(), 0)
     return own.reindex(list(PARTS), fill_value=0).rename_axis("part")
-
-
-def _changed(connection: psycopg.Connection, log: wal.Written) -> pd.Series:
-    """Distinct pages changed of accounts, history and their indexes."""
-    blocks = wal.blocks(connection, log.start, log.end)
-    ours = blocks["relation"].str.startswith(("accounts", "history"), na=False)
-    changed = blocks[ours & (blocks["fork"] == "main")]
-    return changed.set_index("relation")["blocks_distinct"].sort_index()
 
 
 ROOMY = 70  # per cent of a page filled: room for a dozen versions

@@ -13,3 +13,6 @@ CREATE INDEX branches_off ON branches (bbalance) WHERE bbalance IS NULL;
 
 -- name: brin_on_abalance
 CREATE INDEX accounts_abalance ON accounts USING brin (abalance);
+
+-- name: clients
+SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgbench';

@@ -1,47 +1,24 @@
 """Section 4: which of its wishes were granted."""
 
-from dataclasses import asdict
-
 import pandas as pd
 
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.optimizer.evidence.scans import sweeps
-from pgrerun.chapters.optimizer.experiments.suggestions import ByHand, Declared
-from pgrerun.chapters.optimizer.variants import CLUSTERED, COLD, SHUFFLED
+from pgrerun.chapters.optimizer.experiments.suggestions import ANALYZED, DECLARED, NEVER
+from pgrerun.chapters.optimizer.variants import CLUSTERED, COLD, SHUFFLED, WARM
 from pgrerun.record import statistics
 from pgrerun.record.statistics import Interval
-
-_WORDS = {
-    "values": "values to be given for one attribute",
-    "rows": "rows of the range",
-    "unknown": "estimated, nothing known",
-    "fed": "estimated, fed by hand",
-    "mistaken": "estimated, fed a wrong greatest value",
-    "warnings": "warnings about it",
-    "analyzed": "estimated after ANALYZE",
-    "correlation": "correlation that ANALYZE finds in a relation loaded in order",
-    "declarable": "can another one be declared?",
-    "unsorted": "is the relation read in order without a sort?",
-}
+from pgrerun.record.verdicts import Part, about, supporting
 
 
-def findings(result: ByHand | Declared) -> pd.DataFrame:
-    """What `experiments.suggestions` found, a row per field: finding, value."""
-    values = asdict(result)
-    if not values.get("warnings", True):
-        values["warnings"] = "none"
-    rows = [(words, values[field]) for field, words in _WORDS.items() if field in values]
-    return pd.DataFrame(rows, columns=["finding", "value"], dtype=object)
-
-
-def creation_facts(created: pd.DataFrame) -> dict[str, bool]:
+def creation_facts(created: pd.DataFrame) -> dict[str, bool | Part]:
     """Whether an index brings the least and the greatest value with it."""
     by_step = created.set_index("step")
-    far = (by_step["estimated"] / by_step["rows"] - 1).abs()
+    expected = by_step["estimated"]
     return {
         "CREATE INDEX gathers statistics": by_step.at["CREATE INDEX", "statistics"] > 0,
-        "the optimizer takes the greatest value from an index": (
-            far["rows added above, CREATE INDEX"] < far["rows added above, no index"]
+        "an index tells the optimizer that there are greater values than it knows of": supporting(
+            expected["rows added above, CREATE INDEX"] > expected["rows added above, no index"]
         ),
     }
 
@@ -55,24 +32,16 @@ def daemon_facts(daemon: pd.DataFrame) -> dict[str, bool]:
     }
 
 
-def burden_facts(fed: ByHand) -> dict[str, bool]:
-    """What makes it a burden: much to say, nobody checks it, and a command knows it all."""
-    near = {rows: abs(rows / fed.rows - 1) < 0.05 for rows in (fed.mistaken, fed.analyzed, fed.fed)}
-    return {
-        "as much has to be given as in 1990, five values or more": fed.values >= 5,
-        "a wrong value is believed without a warning": not near[fed.mistaken] and not fed.warnings,
-        "ANALYZE finds the same without being told anything": near[fed.analyzed] and near[fed.fed],
-    }
-
-
-def clustering_facts(laid_out: pd.DataFrame) -> dict[str, bool]:
-    """Whether clustered and shuffled tuples cost the same."""
+def clustering_facts(laid_out: pd.DataFrame) -> dict[str, bool | Part]:
+    """Whether clustered and shuffled tuples cost the same, to a twentieth."""
     cost = laid_out.set_index(["relation", "layout"])["cost"]
+    same = {
+        state: about(cost[state, CLUSTERED], cost[state, SHUFFLED], 0.05)
+        for state in (ANALYZED, NEVER)
+    }
     return {
-        f"{state}: the clustered relation costs what the other one does": (
-            0.95 <= cost[state, CLUSTERED] / cost[state, SHUFFLED] <= 1.05
-        )
-        for state in ("analyzed", "never analyzed")
+        "analyzed, a clustered relation costs what another one does": same[ANALYZED],
+        "never analyzed, it does": supporting(same[NEVER]),
     }
 
 
@@ -87,11 +56,16 @@ def cluster_facts(clustered: pd.DataFrame) -> dict[str, bool]:
     }
 
 
-def declared_facts(declared: Declared) -> dict[str, bool]:
-    """What became of the wish for a declaration."""
+def declared_facts(laid_out: pd.DataFrame) -> dict[str, bool | Part]:
+    """Whether an order can be declared, and costs go by it."""
+    found = laid_out.set_index(["relation", "layout"])
+    cost, analyzed = found["cost"], found.loc[(ANALYZED, CLUSTERED)]
+    declared = (DECLARED, CLUSTERED) in cost.index
     return {
-        "an order can be declared": declared.declarable,
-        "without a declaration the order goes unnoticed": declared.correlation < 0.99,
+        "an order can be declared, and an index scan then costs less": (
+            declared and cost[DECLARED, CLUSTERED] < cost[NEVER, CLUSTERED]
+        ),
+        "ANALYZE finds the order without being told": supporting(analyzed["correlation"] > 0.99),
     }
 
 
@@ -112,8 +86,14 @@ def prices(chapter: Chapter, assumed: pd.DataFrame) -> dict[tuple[str, str], Int
     return found
 
 
-def dearest(chapter: Chapter, assumed: pd.DataFrame) -> Interval:
-    """The dearer of the two wrong assumptions, cold where that was timed, as in 1990, else warm."""
+_WRONG = {
+    CLUSTERED: "what is clustered taken as not clustered",
+    SHUFFLED: "what isn't clustered taken as clustered",
+}
+
+
+def harm(chapter: Chapter, assumed: pd.DataFrame, cache: str = "") -> dict[str, Interval]:
+    """`prices` of both wrong assumptions; cold where that was timed, as in 1990, else warm."""
     found = prices(chapter, assumed)
-    cold = [price for (_, cache), price in found.items() if cache == COLD]
-    return max(cold or list(found.values()), key=lambda price: price.estimate)
+    cache = cache or (COLD if any(state == COLD for _, state in found) else WARM)
+    return {words: found[layout, cache] for layout, words in _WRONG.items()}

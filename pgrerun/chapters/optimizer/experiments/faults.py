@@ -9,14 +9,11 @@ from pgrerun.chapters.optimizer.variants import (
     CLUSTERED,
     CONSTANT,
     EXCHANGED,
-    HASH,
-    NESTED,
     NONE,
     REPORT,
     SQL,
 )
 from pgrerun.lab.instruments import plans
-from pgrerun.lab.server import value
 
 
 @experiment(claims=["lai-064"])
@@ -61,38 +58,3 @@ def first_set(chapter: Chapter) -> pd.DataFrame:
             found.append(sweep[sweep["chosen"]].assign(fault=name))
     frame = pd.concat(found, ignore_index=True).rename(columns={"method": "planned"})
     return frame[["fault", "selectivity", "planned", "cost", "rows"]]
-
-
-UNSIZED = "result size never set"
-BOTH = "both"
-# Of the wrong join: what is put back, and whether the relations' sizes are forgotten.
-_JOIN_FAULTS = {
-    NONE: (NONE, False),
-    CONSTANT: (CONSTANT, False),
-    UNSIZED: (NONE, True),
-    BOTH: (CONSTANT, True),
-}
-
-
-@experiment(claims=["lai-076"])
-def third_join(chapter: Chapter) -> pd.DataFrame:
-    """The join planned for query 3 at both sizes with the report's two faults, alone and together.
-
-    Columns: tuples (of either relation), fault, planned, rows expected, rows, cost of nested loop,
-    cost of hash join.
-    """
-    rows = []
-    with variants.session(chapter.cluster()) as connection:
-        for size, tuples in queries.sizes(chapter).items():
-            statement = queries.selected(queries.join(chapter, 3, size))
-            actual = value(connection, int, queries.counted(statement))
-            for name, (selectivity, unsized) in _JOIN_FAULTS.items():
-                with variants.fault(connection, selectivity):
-                    for relation in queries.joined(size, indexed=False) if unsized else ():
-                        variants.tell(connection, "unsized", relation=relation)
-                    plan = plans.explain(connection, statement)
-                    forced = variants.alternatives(connection, statement, (NESTED, HASH))
-                planned, costs = variants.method_of(plan), [row["cost"] for row in forced]
-                rows.append((tuples, name, planned, plan.rows_estimated, actual, *costs))
-    columns = ["tuples", "fault", "planned", "rows expected", "rows"]
-    return pd.DataFrame(rows, columns=[*columns, "cost of nested loop", "cost of hash join"])

@@ -10,10 +10,10 @@ import psycopg
 from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.optimizer import queries, variants
 from pgrerun.chapters.optimizer.experiments.scans import seconds
-from pgrerun.chapters.optimizer.queries import JOIN_QUERIES, LARGE, SMALL
-from pgrerun.chapters.optimizer.variants import HASH, JOINS, NESTED, SQL
+from pgrerun.chapters.optimizer.queries import EQUAL, JOIN_QUERIES, LARGE, SMALL
+from pgrerun.chapters.optimizer.variants import HASH, JOINS, NESTED, SESSION, SQL
 from pgrerun.lab.experiment import Block, Variant
-from pgrerun.lab.instruments import clock, plans
+from pgrerun.lab.instruments import callgrind, plans
 from pgrerun.lab.relations import Wisconsin, duck
 from pgrerun.lab.server import value
 
@@ -54,9 +54,13 @@ def planned(chapter: Chapter, size: str = SMALL) -> pd.DataFrame:
 # ---- what is timed
 
 
-def name(size: str) -> str:
-    """Of a size's experiment in the run record."""
-    return f"joins, {size} size"
+STORED = "report's size, stored"  # beside SMALL and LARGE, where tuples are made and skipped
+WAYS = {SMALL: SMALL, LARGE: LARGE, STORED: SMALL}  # to the sizes
+
+
+def name(way: str) -> str:
+    """Of the experiment in the run record."""
+    return f"joins, {way}"
 
 
 def metric(query: int) -> str:
@@ -65,32 +69,54 @@ def metric(query: int) -> str:
 
 
 @experiment(claims=["lai-072", "lai-073", "lai-075", "lai-078"])
+def instructions(chapter: Chapter) -> pd.DataFrame:
+    """What the queries execute at the report's size, by every method that can be forced.
+
+    Nothing is stored, and nested loops without an index are left out: a hundred times as much.
+    A row per query, a column per method.
+    """
+    statements = {}
+    for query in JOIN_QUERIES:
+        for method in JOINS if query in EQUAL else (NESTED,):
+            if method == NESTED and query in queries.UNINDEXED:
+                continue
+            off = dict.fromkeys(variants.switched_off(method), "off")
+            allowed = dict.fromkeys(JOINS[method], "on")
+            statement = queries.discarded(queries.join(chapter, query, SMALL))
+            statements[query, method] = (SESSION | allowed | off, statement)
+    return callgrind.executed(chapter.cluster(), statements).unstack()
+
+
+@experiment()
 def timed(chapter: Chapter) -> None:
-    """Time the stored queries under every method that can be forced, at both sizes.
+    """Time the queries under every method that can be forced, at both sizes, and as in print.
 
     Nested loops that take too long are left out.
     """
     units = {metric(query): "s" for query in JOIN_QUERIES}
-    for size in queries.sizes(chapter):
-        compared = [Variant(method, partial(_timed, chapter, method, size)) for method in JOINS]
-        chapter.compare(name(size), compared, units)
+    for way in WAYS:
+        compared = [Variant(method, partial(_timed, chapter, method, way)) for method in JOINS]
+        chapter.compare(name(way), compared, units)
 
 
 def _measured(method: str, size: str) -> list[int]:
     """The queries that a method is timed on."""
     if method != NESTED:
-        return list(queries.EQUAL)
+        return list(EQUAL)
     return [query for query in JOIN_QUERIES if size == SMALL or query not in queries.UNINDEXED]
 
 
-def _timed(chapter: Chapter, method: str, size: str, block: Block) -> dict[str, float]:
-    repeats = 3 if size == SMALL else 1
-    times = {}
+def _timed(chapter: Chapter, method: str, way: str, block: Block) -> dict[str, float]:
+    times, size = {}, WAYS[way]
     with variants.session(chapter.server) as connection, variants.forced(connection, method):
         queries.store_in_memory(connection)
         for query in _measured(method, size):
             statement = queries.join(chapter, query, size)
-            each = [seconds(connection, statement) for _ in range(repeats)]
+            if way != STORED:
+                statement = queries.discarded(statement)
+            # a millisecond or less at the report's size, but for loops that grow with the square
+            short = size == SMALL and not (method == NESTED and query in queries.UNINDEXED)
+            each = [seconds(connection, statement) for _ in range(15 if short else 3)]
             times[metric(query)] = median(each)
     return times
 
@@ -103,12 +129,12 @@ def too_long(chapter: Chapter) -> pd.DataFrame:
     """
     rows = []
     with variants.session(chapter.server) as connection:
-        queries.store_in_memory(connection)
         for query in queries.UNINDEXED:
             usual = chapter.table(name(LARGE), metric(query))[HASH].median()
             limit = PATIENCE * usual
             with variants.forced(connection, NESTED):
-                took = limited(connection, queries.join(chapter, query, LARGE), limit)
+                statement = queries.discarded(queries.join(chapter, query, LARGE))
+                took = limited(connection, statement, limit)
             rows.append((query, limit, took, (limit if math.isnan(took) else took) / usual))
     return pd.DataFrame(rows, columns=["query", "limit", "seconds", "least"])
 
@@ -126,19 +152,20 @@ def limited(connection: psycopg.Connection, statement: str, limit: float) -> flo
 
 # ---- indices and restrictions
 
-_KEPT = {
-    "without an index": (5, "on"),
-    "without an index, nothing kept": (5, "off"),
-    "with an index": (6, "on"),
-}
+KEPT, ANEW, INDEXED = (
+    "without an index",
+    "without an index, nothing kept",
+    "with an index",
+)
+_KEPT = {KEPT: (5, "on"), ANEW: (5, "off"), INDEXED: (6, "on")}
 
 
 @experiment()
 def non_equal_pages(chapter: Chapter) -> pd.DataFrame:
     """What queries 5 and 6 touch at the report's size.
 
-    In the second row the inner side isn't kept in memory between its scans (enable_material), as
-    in 1990. Columns: plan, pages (heap and index), scans of the inner side.
+    With ANEW the inner side isn't kept in memory between its scans (enable_material), as in 1990.
+    Columns: plan, pages (heap and index), scans of the inner side.
     """
     rows = []
     with variants.session(chapter.server) as connection:
@@ -151,44 +178,6 @@ def non_equal_pages(chapter: Chapter) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["plan", "pages", "scans of the inner side"])
 
 
-SHARES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
-RESTRICTION = "restriction"  # experiment
-
-
-def share_metric(share: float) -> str:
-    """Name of the time at a share of the relation."""
-    return f"share {share:g}"
-
-
-@experiment()
-def restricted(chapter: Chapter) -> pd.DataFrame:
-    """Time query 4, counting, with a restriction of growing width at the larger size.
-
-    Columns of what is planned: share (of the relation that the restriction lets through), planned.
-    """
-    one, two = queries.joined(LARGE, indexed=True)
-    bounds = {share: round(share * queries.sizes(chapter)[LARGE]) for share in SHARES}
-    statements = {
-        share: SQL.text("queries.restricted", one=one, two=two, bound=bound)
-        for share, bound in bounds.items()
-    }
-
-    def measure(method: str, block: Block) -> dict[str, float]:
-        times = {}
-        with variants.session(chapter.server) as connection, variants.forced(connection, method):
-            for share, query in statements.items():
-                times[share_metric(share)] = median(seconds(connection, query) for _ in range(3))
-        return times
-
-    compared = [Variant(method, partial(measure, method)) for method in JOINS]
-    chapter.compare(RESTRICTION, compared, {share_metric(share): "s" for share in SHARES})
-    with variants.session(chapter.server) as connection:
-        chosen = [
-            variants.method_of(plans.explain(connection, query)) for query in statements.values()
-        ]
-    return pd.DataFrame({"share": SHARES, "planned": chosen})
-
-
 # ---- by something else than equality
 
 POSTGRES, DUCKDB = "PostgreSQL", "DuckDB"
@@ -196,9 +185,9 @@ POSTGRES, DUCKDB = "PostgreSQL", "DuckDB"
 
 @experiment(claims=["lai-077"])
 def elsewhere(chapter: Chapter) -> pd.DataFrame:
-    """Joins by `<` on PostgreSQL and on DuckDB, also timed as the experiment "non-equi-join".
+    """Joins by `<` on PostgreSQL and on DuckDB.
 
-    Columns: tuples (in each relation), engine, join (the operator), pairs (that it finds).
+    Columns: engine, join (the operator), pairs (that it finds).
     """
     one, two = queries.joined(SMALL, indexed=False)
     statement = SQL.text("queries.non_equal", one=one, two=two)
@@ -206,19 +195,10 @@ def elsewhere(chapter: Chapter) -> pd.DataFrame:
         for order, relation in enumerate((one, two), start=1):
             wisconsin = Wisconsin(relation, queries.small_tuples(), attributes="1990", order=order)
             wisconsin.load_duckdb(other)
-        run = {POSTGRES: connection.execute, DUCKDB: other.execute}
-        operators = {
-            POSTGRES: variants.method_of(plans.explain(connection, statement)),
-            DUCKDB: duck.joins_of(other, statement)[0].replace("_", " ").lower(),
-        }
-        pairs = {engine: execute(statement).fetchone()[0] for engine, execute in run.items()}
-
-        def measure(engine: str, block: Block) -> dict[str, float]:
-            with clock.stopwatch() as watch:
-                run[engine](statement).fetchall()
-            return {"time": watch.seconds}
-
-        compared = [Variant(engine, partial(measure, engine)) for engine in run]
-        chapter.compare("non-equi-join", compared, {"time": "s"})
-    rows = [(queries.small_tuples(), engine, operators[engine], pairs[engine]) for engine in run]
-    return pd.DataFrame(rows, columns=["tuples", "engine", "join", "pairs"])
+        planned = variants.method_of(plans.explain(connection, statement))
+        operator = duck.joins_of(other, statement)[0].replace("_", " ").lower()
+        found = [
+            (POSTGRES, planned, value(connection, int, statement)),
+            (DUCKDB, operator, other.execute(statement).fetchone()[0]),
+        ]
+    return pd.DataFrame(found, columns=["engine", "join", "pairs"])

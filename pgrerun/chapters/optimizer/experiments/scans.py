@@ -1,6 +1,5 @@
 """The first set of tests: sequential scan or index scan, planned and timed, by selectivity."""
 
-import os
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -23,13 +22,15 @@ from pgrerun.chapters.optimizer.variants import (
     WARM,
 )
 from pgrerun.lab.experiment import Block, Variant
-from pgrerun.lab.instruments import clock, pages, plans
+from pgrerun.lab.instruments import clock, cold_files, plans, sizes
 from pgrerun.lab.relations import Wisconsin
 from pgrerun.lab.server import Server
+from pgrerun.record import printed
 
 FORCED = (SEQUENTIAL, INDEX, BITMAP)
 AGAIN = f"{SEQUENTIAL}, again"  # the same a second time: what the machine's noise looks like
-COUNTED = "counted"
+STORED = "stored"
+WAITING = "waiting for reads"  # experiment
 
 
 def load(server: Server, relation: str, tuples: int, order: int = 1) -> None:
@@ -57,7 +58,7 @@ def timed_at(chapter: Chapter) -> list[float]:
     return np.linspace(ends[0], ends[-1], chapter.parameters.points).round(4).tolist()
 
 
-@experiment(claims=["lai-070", "lai-071", "lai-094", "lai-095"])
+@experiment(claims=["lai-070", "lai-071", "lai-095"])
 def planned(chapter: Chapter, relation: str = REPORT) -> pd.DataFrame:
     """Every plan of the sweep in one of the two relations.
 
@@ -125,49 +126,65 @@ def switches(chapter: Chapter, relation: str = REPORT) -> dict[str, float]:
 def scanned_pages(chapter: Chapter) -> pd.DataFrame:
     """Pages that each scan of the clustered attribute touches in the report's relation.
 
-    Columns: selectivity, one per method.
+    Columns: selectivity, one per method, pages (of the relation).
     """
     rows = []
     with variants.session(chapter.server) as connection:
+        whole = sizes.pages(connection, REPORT)
         for selectivity in queries.steps():
             query = queries.selected(queries.scan_of(chapter, REPORT, CLUSTERED, selectivity))
             row = {"selectivity": selectivity}
             for method in FORCED:
                 with variants.forced(connection, method):
                     row[method] = plans.explain(connection, query, execute=True).page_accesses
-            rows.append(row)
+            rows.append(row | {"pages": whole})
     return pd.DataFrame(rows)
 
 
 # ---- what is timed
 
 
-@experiment(claims=["lai-062", "lai-069", "lai-070", "lai-094"])
+@experiment(claims=["lai-070", "lai-094"])
 def timed(chapter: Chapter) -> None:
-    """Time the stored query under every forced scan, with the relation in memory."""
+    """Time every forced scan with the relation in memory."""
     for layout in ATTRIBUTES:
         _compare(chapter, layout, WARM, FORCED)
 
 
-@experiment()
+@experiment(claims=["lai-062"])
 def timed_cold(chapter: Chapter) -> None:
-    """The same with the relation in neither the buffer pool nor the operating system's cache."""
+    """The same with the relation in neither the buffer pool nor the operating system's cache, and
+    which share of the clustered scans' time is waiting for reads.
+    """
     server = chapter.cluster()
     server.extension("pg_buffercache")
     server.require("files")
+    forget = partial(cold_files.forget_relation, server, relation=TIMED)
     for layout in ATTRIBUTES:
-        _compare(chapter, layout, COLD, FORCED, partial(_evict, server))
+        _compare(chapter, layout, COLD, FORCED, forget)
+    best = printed.cell("optimizer_said", "best_switch", "value")
+    query = queries.discarded(queries.scan_of(chapter, TIMED, CLUSTERED, best))
+
+    def waited(method: str, block: Block) -> dict[str, float]:
+        with variants.session(server) as connection, variants.forced(connection, method):
+            connection.execute("SET track_io_timing = on")
+            forget(connection)
+            plan = plans.explain(connection, query, execute=True)
+        return {"share": plan.read_ms / plan.execution_ms}
+
+    compared = [Variant(method, partial(waited, method)) for method in (SEQUENTIAL, INDEX)]
+    chapter.compare(WAITING, compared, {"share": "of the time"}, warmup=0)
 
 
 @experiment(claims=["lai-070"])
-def timed_counted(chapter: Chapter) -> None:
-    """Count instead of storing, and so with an index-only scan as well; clustered, warm."""
-    _compare(chapter, CLUSTERED, COUNTED, tuple(variants.SCANS))
+def timed_stored(chapter: Chapter) -> None:
+    """Time the sequential scan when its result is stored as in print; clustered, warm."""
+    _compare(chapter, CLUSTERED, STORED, (SEQUENTIAL,))
 
 
 def name(layout: str, state: str) -> str:
-    """Of the experiment in the run record; `state` is of the caches, or COUNTED."""
-    return COUNTED if state == COUNTED else f"{layout}, {state}"
+    """Of the experiment in the run record; `state` is of the caches, or STORED."""
+    return f"{layout}, {state}"
 
 
 def metric(selectivity: float) -> str:
@@ -191,8 +208,8 @@ def _compare(
         metric(selectivity): queries.scan_of(chapter, TIMED, layout, selectivity)
         for selectivity in timed_at(chapter)
     }
-    if state == COUNTED:
-        statements = {at: queries.counted(query) for at, query in statements.items()}
+    if state != STORED:
+        statements = {at: queries.discarded(query) for at, query in statements.items()}
 
     def sweep(method: str, block: Block) -> dict[str, float]:
         with variants.session(chapter.server) as connection, variants.forced(connection, method):
@@ -218,23 +235,6 @@ def seconds(
         connection.execute(statement)
     queries.destroy(connection)
     return watch.seconds
-
-
-def _evict(server: Server, connection: psycopg.Connection) -> None:
-    """Put the timed relation and its indices out of both caches."""
-    pages.evict_all(connection)
-    files = connection.execute(
-        "SELECT pg_relation_filepath(oid) FROM pg_class WHERE oid = %s::regclass OR oid IN"
-        " (SELECT indexrelid FROM pg_index WHERE indrelid = %s::regclass)",
-        (TIMED, TIMED),
-    )
-    for (path,) in files.fetchall():
-        for part in sorted(server.data_directory.glob(f"{path}*")):
-            file = os.open(part, os.O_RDONLY)
-            try:
-                os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-            finally:
-                os.close(file)
 
 
 # ---- moving the planned switch-over
@@ -290,7 +290,7 @@ def fitting_cost(chapter: Chapter, layout: str, target: float) -> float:
     return float(np.sqrt(low * high))
 
 
-@experiment(claims=["lai-069"])
+@experiment()
 def fitting(chapter: Chapter, measured: pd.DataFrame) -> pd.DataFrame:
     """random_page_cost that would put the planned switch-over onto the measured one.
 

@@ -1,7 +1,7 @@
 """Section 4: what the report asked for, and what of it is there today."""
 
 import time
-from dataclasses import dataclass
+from contextlib import suppress
 
 import pandas as pd
 import psycopg
@@ -95,71 +95,45 @@ def daemon(chapter: Chapter, patience: float = 30) -> pd.DataFrame:
     return pd.DataFrame(found, columns=columns)
 
 
-@dataclass(frozen=True)
-class ByHand:
-    """Statistics of one attribute written by hand: what that takes, and what a mistake does.
-
-    `values` had to be given; of a range of `rows` rows, `unknown` are estimated when nothing is
-    known, `fed` with the right statistics, `mistaken` with a wrong greatest value, about which the
-    server gave the `warnings`, and `analyzed` after ANALYZE.
-    """
-
-    values: int
-    rows: int
-    unknown: int
-    fed: int
-    mistaken: int
-    analyzed: int
-    warnings: tuple[str, ...]
-
-
-@experiment(claims=["lai-090"])
-def by_hand(chapter: Chapter) -> ByHand:
-    """Feed the optimizer a relation's extremes by hand, then wrong ones, then by ANALYZE."""
-    tuples, warnings = queries.large_tuples(), []
-    where = f"key >= {tuples // 4}"
-    feeding = {"relation": "fresh", "attribute": "key"}
-    with variants.session(chapter.server) as connection:
-        _load_fresh(connection, tuples)
-        connection.add_notice_handler(lambda notice: warnings.append(notice.message_primary))
-        rows = [estimated(connection, "fresh", where)]
-        for greatest in (tuples - 1, tuples // 8):
-            variants.tell(connection, "extremes", bounds=f"{{0,{greatest}}}", **feeding)
-            rows.append(estimated(connection, "fresh", where))
-        connection.execute("ANALYZE fresh")
-        rows.append(estimated(connection, "fresh", where))
-    # the statement's arguments are names and values in turn
-    values = (SQL.source("statistics.extremes").count(",") + 1) // 2
-    return ByHand(values, 3 * tuples // 4, *rows, warnings=tuple(warnings))
-
-
 # ---- clustering
 
 
-@experiment(claims=["lai-091"])
+NEVER, DECLARED, ANALYZED = "never analyzed", "declared to be in order", "analyzed"
+
+
+@experiment(claims=["lai-091", "lai-093"])
 def clustering(chapter: Chapter) -> pd.DataFrame:
-    """What the optimizer thinks of the order of tuples, before and after ANALYZE.
+    """What the optimizer thinks of the order of tuples: unknown, declared by hand, and analyzed.
 
     The range and its tuples are the same; only their order in the relation differs. Columns:
-    relation ("analyzed" or "never analyzed"), layout, correlation (None if unknown), rows
-    (estimated), cost (of an index scan of a tenth).
+    relation (NEVER, DECLARED where that can be done, or ANALYZED), layout, correlation (None if
+    unknown), rows (estimated), cost (of an index scan of a tenth).
     """
     found, tuples = [], queries.large_tuples()
     loads = {CLUSTERED: "relations.clustered_rows", SHUFFLED: "relations.shuffled_rows"}
     query = f"SELECT * FROM laid_out WHERE key < {tuples // 10}"
     with variants.session(chapter.server) as connection:
+
+        def look(state: str, layout: str) -> None:
+            known = _correlation(connection, "laid_out", "key")
+            with variants.forced(connection, INDEX):
+                plan = plans.explain(connection, query)
+            found.append((state, layout, known, plan.rows_estimated, plan.total_cost))
+
         for layout, rows in loads.items():
             with connection.transaction():
                 loading.replace(connection, "laid_out", SQL.text("relations.laid_out"))
                 SQL.run(connection, rows, tuples=tuples)
                 index = {"index": "laid_out_key", "relation": "laid_out", "attribute": "key"}
                 SQL.run(connection, "relations.index", **index)
-            for state, command in (("never analyzed", "VACUUM"), ("analyzed", "ANALYZE")):
-                connection.execute(f"{command} laid_out")
-                known = _correlation(connection, "laid_out", "key")
-                with variants.forced(connection, INDEX):
-                    plan = plans.explain(connection, query)
-                found.append((state, layout, known, plan.rows_estimated, plan.total_cost))
+            connection.execute("VACUUM laid_out")
+            look(NEVER, layout)
+            with suppress(CannotMeasure), connection.transaction():
+                order = {"relation": "laid_out", "attribute": "key", "correlation": 1}
+                variants.tell(connection, "ordered", **order)
+                look(DECLARED, layout)
+            connection.execute("ANALYZE laid_out")
+            look(ANALYZED, layout)
     return pd.DataFrame(found, columns=["relation", "layout", "correlation", "rows", "cost"])
 
 
@@ -196,38 +170,6 @@ def clusterable(chapter: Chapter) -> pd.DataFrame:
     return pd.DataFrame(found)
 
 
-@dataclass(frozen=True)
-class Declared:
-    """A relation loaded in order without saying so.
-
-    `correlation` as found by ANALYZE; `declarable`: whether another order can be declared and is
-    believed; `unsorted`: whether the optimizer trusts the order enough to leave a sort out.
-    """
-
-    correlation: float
-    declarable: bool
-    unsorted: bool
-
-
-@experiment(claims=["lai-093"])
-def declared(chapter: Chapter) -> Declared:
-    """Load a relation in order and see what ANALYZE makes of it; then declare another order."""
-    told = -0.25
-    with variants.session(chapter.server) as connection:
-        _load_fresh(connection, queries.large_tuples())
-        connection.execute("ANALYZE fresh")
-        correlation = _correlation(connection, "fresh", "key")
-        plan = plans.explain(connection, "SELECT * FROM fresh ORDER BY key")
-        try:
-            with connection.transaction(force_rollback=True):
-                order = {"relation": "fresh", "attribute": "key", "correlation": told}
-                variants.tell(connection, "ordered", **order)
-                declarable = _correlation(connection, "fresh", "key") == told
-        except CannotMeasure:
-            declarable = False
-    return Declared(correlation, declarable, not plan.find("Sort"))
-
-
 @experiment(claims=["lai-094"])
 def assumed(chapter: Chapter) -> pd.DataFrame:
     """The scans that the planner takes when it is told the wrong order.
@@ -248,31 +190,3 @@ def assumed(chapter: Chapter) -> pd.DataFrame:
         kept = found[found["chosen"]].set_index(["layout", "selectivity"])
         methods[which] = kept["method"]
     return pd.DataFrame(methods).reset_index()
-
-
-# ---- the rest of the list
-
-_LOOKED_UP = (
-    ("checks that can be left out", "assertions in this build", "assertions"),
-    ("extremes found by the daemon", "default of autovacuum", "daemon"),
-    ("clustering", "relations in order that ANALYZE noticed", "in_order"),
-)
-
-
-@experiment()
-def became(chapter: Chapter) -> pd.DataFrame:
-    """What of section 4 exists on this server: suggestion, looked at, found."""
-    with variants.session(chapter.server) as connection:
-
-        def one(name: str) -> object:
-            return SQL.run(connection, f"catalogs.{name}").fetchone()[0]
-
-        lookup = plans.explain(connection, SQL.text("catalogs.attribute"))
-        indexed = f"{one('indexed')} of {one('catalogs')}"
-        rows = [
-            ("indices on system catalogs", "catalogs with an index", indexed),
-            ("the same, used", "plan that finds an attribute", variants.method_of(lookup)),
-            ("hash access to system catalogs", "hash indices on catalogs", one("hashed")),
-        ]
-        rows += [(suggestion, what, one(name)) for suggestion, what, name in _LOOKED_UP]
-    return pd.DataFrame(rows, columns=["suggestion", "looked at", "found"])

@@ -3,10 +3,6 @@
 -- name: range
 SELECT * FROM :"relation" WHERE :"attribute" < :upper AND :"attribute" > :lower;
 
--- name: restricted
-SELECT count(a.unique1 + b.unique1) FROM :"one" a, :"two" b
-WHERE a.unique2 = b.unique2 AND b.unique2 < :bound;
-
 -- name: non_equal
 SELECT count(*) FROM :"one" a, :"two" b WHERE a.unique2 < b.unique2;
 

@@ -13,10 +13,6 @@ WHERE schemaname = current_schema() AND tablename = :'relation' AND attname = :'
 SELECT (histogram_bounds::text::int[])[array_upper(histogram_bounds::text::int[], 1)] FROM pg_stats
 WHERE schemaname = current_schema() AND tablename = :'relation';
 
--- name: unsized
-SELECT pg_restore_relation_stats(
-    'schemaname', current_schema()::text, 'relname', :'relation', 'reltuples', 0::real);
-
 -- name: extremes
 SELECT pg_restore_attribute_stats(
     'schemaname', current_schema()::text, 'relname', :'relation',
@@ -28,3 +24,7 @@ SELECT pg_restore_attribute_stats(
 SELECT pg_restore_attribute_stats(
     'schemaname', current_schema()::text, 'relname', :'relation',
     'attname', :'attribute', 'inherited', false, 'correlation', :correlation::real);
+
+-- name: gather
+ALTER TABLE spread ALTER :"attribute" SET STATISTICS :target;
+ANALYZE spread;

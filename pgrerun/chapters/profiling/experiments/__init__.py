@@ -2,17 +2,15 @@
 
 `single_user.py` has what those that count share: the cluster whose files single-user backends run
 on. `instructions.py` counts the query sets by routine and single commands on attributes and rules;
-`checks.py` counts checks and leaves some out; `bookkeeping.py` switches bookkeeping off step by
-step, counted and timed; `samples.py` samples a live server. What they find goes into the run
-record, from where `evidence.py` reads it.
+`checks.py` counts checks and leaves some out; `samples.py` samples a live server. What they find
+goes into the run record, from where `evidence.py` reads it.
 """
 
 from pgrerun.chapters.profiling.experiments import (
-    bookkeeping,
     checks,
     instructions,
     samples,
     single_user,
 )
 
-__all__ = ["bookkeeping", "checks", "instructions", "samples", "single_user"]
+__all__ = ["checks", "instructions", "samples", "single_user"]

@@ -2,20 +2,20 @@
 
 import subprocess
 from functools import partial
-from pathlib import Path
 
 import pandas as pd
 
 from pgrerun.chapter import Chapter, experiment
+from pgrerun.chapters.profiling import subsystems
 from pgrerun.chapters.profiling.experiments import single_user
 from pgrerun.chapters.profiling.queries import SETS
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.instruments import callgrind, instructions, patching
 from pgrerun.lab.server import Cluster
 
-KINDS, VERIFICATION = "kinds of instruction", "page verification"
-WITH, WITHOUT = "pages verified", "never verified"
+KINDS = "kinds of instruction"
 CHECKED = "checks in "  # before a routine, in a metric's name
+OF_BUFFERS = "the buffer manager's error checks, in instructions"
 
 
 def assertions(chapter: Chapter) -> pd.DataFrame:
@@ -28,10 +28,10 @@ def assertions(chapter: Chapter) -> pd.DataFrame:
         return pd.DataFrame(cursor.fetchall(), columns=["setting", "value", "context"])
 
 
-@experiment(claims=["lai-013", "lai-015"])
+@experiment(claims=["lai-018"])
 def kinds_of_instruction(chapter: Chapter) -> None:
     """Count the instructions of both query sets by what they are for: error checks, tests of a
-    node's type, the rest.
+    node's type, the rest. Of the error checks, those of the buffer manager as well.
     """
     if reason := instructions.unavailable():
         raise CannotMeasure("callgrind" if callgrind.unavailable() else "objdump", reason)
@@ -44,9 +44,13 @@ def kinds_of_instruction(chapter: Chapter) -> None:
     for workload, counted in both.groupby("group"):
         by_kind = counted.groupby("kind")[["executed", "instructions"]].sum().stack()
         metrics = {f"{kind}: {column}": float(value) for (kind, column), value in by_kind.items()}
-        checks = counted[counted["kind"] == instructions.ERROR_CHECK].nlargest(8, "executed")
-        for row in checks.itertuples():
-            metrics[CHECKED + row.function.partition("'")[0]] = float(row.executed)
+        checks = counted[counted["kind"] == instructions.ERROR_CHECK]
+        checks = checks.assign(function=checks["function"].str.partition("'")[0], object="postgres")
+        for row in checks.nlargest(8, "executed").itertuples():
+            metrics[CHECKED + row.function] = float(row.executed)
+        placed = subsystems.placed(checks, chapter.programs.path("postgres"))
+        of_buffers = placed[placed["directory"] == "storage/buffer"]
+        metrics[OF_BUFFERS] = float(of_buffers["instructions"].sum())
         single_user.keep(chapter, KINDS, workload, metrics, "")
 
 
@@ -54,7 +58,6 @@ PATCHES = (
     ("as built", "", 0),
     ("each page passes its verification", "PageIsVerified", 1),
     ("each page is in its buffer already", "StartBufferIO", 0),
-    ("each buffer is valid", "PinBuffer", 1),
 )
 """A check in words, the routine that makes it, and what the routine always answers."""
 
@@ -101,26 +104,3 @@ def _last_words(done: subprocess.CompletedProcess[str]) -> str:
         if any(word in line for word in ("FATAL:", "PANIC:", "ERROR:"))
     ]
     return errors[-1] if errors else f"exit status {done.returncode}"
-
-
-@experiment(claims=["lai-018"])
-def page_verification(chapter: Chapter) -> None:
-    """Count both sets' instructions with and without the check of each page that is read.
-
-    With the report's buffer pool of 16 pages, so that pages are read again and again.
-    """
-    callgrind.require()
-    cluster = single_user.loaded_cluster(chapter)
-    if chapter.run.finished(VERIFICATION):
-        return
-
-    def count(program: Path | None) -> dict[str, float]:
-        return single_user.of_both_sets(chapter, cluster, {}, program=program)
-
-    with (
-        patching.answering(chapter.programs, "PageIsVerified", 1) as patched,
-        single_user.stopped(cluster),
-    ):
-        both = single_user.three_at_a_time(count, (None, patched))
-    for variant, metrics in zip((WITH, WITHOUT), both, strict=True):
-        single_user.keep(chapter, VERIFICATION, variant, metrics, "instructions")

@@ -4,7 +4,6 @@ commands that fetch attributes, or are concerned by no rule.
 
 from collections import defaultdict
 from functools import partial
-from statistics import median
 
 import pandas as pd
 import psycopg
@@ -13,8 +12,7 @@ from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.profiling import queries, subsystems
 from pgrerun.chapters.profiling.experiments import single_user
 from pgrerun.chapters.profiling.queries import SETS, SQL
-from pgrerun.lab.experiment import Block, Variant
-from pgrerun.lab.instruments import callgrind, clock
+from pgrerun.lab.instruments import callgrind
 from pgrerun.lab.relations import loading
 from pgrerun.lab.relations.wisconsin import Wisconsin
 from pgrerun.lab.server import Cluster
@@ -26,7 +24,7 @@ INSTRUCTIONS, CALLS, CALLERS, FLAME, PHASES = (
     "flame",
     "phases",
 )
-ATTRIBUTES, RULES, TIMED = "attributes", "rules", "attributes and rules, timed"
+ATTRIBUTES, RULES = "attributes", "rules"
 # Frames of the flame graph with less than this share are drawn as their caller's own.
 LEAST_FRAME = 0.002
 ENTRY = "exec_simple_query"
@@ -54,7 +52,7 @@ PHASE_OF = {
 
 @experiment(
     claims=[
-        *("lai-002", "lai-003", "lai-005", "lai-006", "lai-007", "lai-009", "lai-011", "lai-012"),
+        *("lai-002", "lai-003", "lai-005", "lai-006", "lai-009", "lai-011"),
         *("lai-014", "lai-016", "lai-019", "lai-020", "lai-021", "lai-022", "lai-023", "lai-024"),
         "lai-025",
     ]
@@ -163,9 +161,7 @@ def phases(stacks: pd.DataFrame) -> dict[str, float]:
 
 PLACES = (1, 2, 4, 8, 13)
 USES = (1, 2, 3, 5, 9)
-FIXED, VARYING = "fixed width before", "varying width before"
 FEW, MANY, WIDE, RULED = "1 000 tuples", "10 000 tuples", "13 attributes", "rules on the relation"
-REPEATS = 5  # of a command in one observation of its time
 
 _INTEGERS = Wisconsin("tenk1", 10_000, attributes="1990").integers
 ATTRIBUTE_COMMANDS = {
@@ -173,12 +169,8 @@ ATTRIBUTE_COMMANDS = {
     for place in PLACES
 }
 ATTRIBUTE_COMMANDS |= {f"{uses} uses": queries.one_line(f"attributes.uses_{uses}") for uses in USES}
-ATTRIBUTE_COMMANDS |= {
-    FIXED: queries.one_line("attributes.behind_fixed_width"),
-    VARYING: queries.one_line("attributes.behind_varying_width"),
-}
-"""Variants: a condition on the attribute at each of `PLACES`; `USES` conditions on one attribute; a
-condition on the last attribute behind one of fixed and of varying width. No tuple qualifies.
+"""Variants: a condition on the attribute at each of `PLACES`; `USES` conditions on one attribute.
+No tuple qualifies.
 """
 
 RULE_COMMANDS = {
@@ -191,16 +183,8 @@ RULE_COMMANDS = {
 kind of command.
 """
 
-CONTRASTS = {
-    "last place, not first": (f"attribute {PLACES[-1]}", f"attribute {PLACES[0]}"),
-    "many uses, not one": (f"{USES[-1]} uses", f"{USES[0]} uses"),
-    "behind a string": (VARYING, FIXED),
-    "rules on the relation": (RULED, MANY),
-}
-"""What is compared, in words, and the two variants."""
 
-
-@experiment(claims=["lai-006", "lai-008", "lai-010"])
+@experiment(claims=["lai-006", "lai-007", "lai-010"])
 def attributes_and_rules(chapter: Chapter) -> None:
     """Count each of `ATTRIBUTE_COMMANDS` and `RULE_COMMANDS` by itself.
 
@@ -237,38 +221,8 @@ def attributes_and_rules(chapter: Chapter) -> None:
 
 
 def make_relations(connection: psycopg.Connection) -> None:
-    """Make what the commands need beside tenk1: tight and loose, with another attribute before
-    tenk1's; ruled, with rules for DELETE and UPDATE.
-    """
-    for relation in ("tight", "loose", "ruled"):
-        with connection.transaction():
-            loading.replace(connection, relation, SQL.each(f"relations.{relation}")[0])
-            if relation == "ruled":
-                SQL.run(connection, "relations.rules")
-        connection.execute(f"VACUUM (FREEZE, ANALYZE) {relation}")
-
-
-@experiment()
-def attributes_and_rules_timed(chapter: Chapter) -> None:
-    """Time the commands of `CONTRASTS` on the server under test, in turn."""
-    commands = ATTRIBUTE_COMMANDS | RULE_COMMANDS
-    with chapter.server.connect() as connection:
-        make_relations(connection)
-        # every command is parsed and planned, as in a single-user backend
-        connection.prepare_threshold = None
-        connection.execute("SET max_parallel_workers_per_gather = 0")
-        variants = [
-            Variant(variant, partial(_time, connection, commands[variant]))
-            for pair in CONTRASTS.values()
-            for variant in pair
-        ]
-        chapter.compare(TIMED, variants, {"time": "s"})
-
-
-def _time(connection: psycopg.Connection, command: str, block: Block) -> dict[str, float]:
-    seconds = []
-    for _ in range(REPEATS):
-        with clock.stopwatch() as watch:
-            connection.execute(command)
-        seconds.append(watch.seconds)
-    return {"time": median(seconds)}
+    """Make what the commands need beside tenk1: ruled, with rules for DELETE and UPDATE."""
+    with connection.transaction():
+        loading.replace(connection, "ruled", SQL.each("relations.ruled")[0])
+        SQL.run(connection, "relations.rules")
+    connection.execute("VACUUM (FREEZE, ANALYZE) ruled")

@@ -10,7 +10,6 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TypeVar
 
 import pandas as pd
@@ -27,8 +26,6 @@ Item = TypeVar("Item")
 
 SEPARATOR = " | "  # between routine, file, directory, subsystem and object in a metric's name
 WARM_UP = "warm-up"  # the group of statements that fill catalog caches and buffer pool
-PREPARED, _PLANNING = "transactions, prepared", "first transactions, prepared"
-POOL_1990 = "128kB"  # 16 pages: the report's buffer pool
 BATCH = 5  # transactions where whole sets are counted; instructions per transaction vary little
 # Object identifiers of template1 and, since PostgreSQL 15, template0
 # (src/include/catalog/pg_database.dat)
@@ -109,45 +106,6 @@ def groups(chapter: Chapter, count: int, *sets: str) -> dict[str, list[str]]:
     warm = [command for each in sets for command in first[each]]
     warm.append(queries.one_line("relations.prewarm"))
     return {WARM_UP: warm} | {each: work[each] for each in sets}
-
-
-def of_both_sets(
-    chapter: Chapter,
-    cluster: Cluster,
-    settings: Mapping[str, str],
-    *,
-    checksums: bool = True,
-    prepared: bool = False,
-    program: Path | None = None,
-) -> dict[str, float]:
-    """Instructions of each query set with the report's buffer pool and these settings, on a copy of
-    a stopped cluster.
-
-    With `prepared` the same transactions follow as prepared statements, and are one more set:
-    `PREPARED`.
-    """
-    work = {
-        WARM_UP: [*queries.warm_up(), *queries.transactions(chapter, 2, seed=1)],
-        SCANS: queries.scans(),
-        TRANSACTIONS: queries.transactions(chapter, BATCH),
-    }
-    if prepared:
-        # five executions until a plan is kept
-        planning = queries.transactions(chapter, 6, seed=1, prepared=True)
-        work[_PLANNING] = queries.prepare() + planning
-        work[PREPARED] = queries.transactions(chapter, BATCH, prepared=True)
-    unreported = {WARM_UP, _PLANNING}
-    with copied(cluster, checksums) as own:
-        stacks = callgrind.stacks(
-            own,
-            work,
-            settings={"shared_buffers": POOL_1990, **settings},
-            callers=0,
-            program=program,
-            unreported=unreported,
-        )
-    by = stacks.groupby("group")["exclusive"].sum()
-    return {name: float(by[name]) for name in work if name not in unreported}
 
 
 def by_command(cluster: Cluster, commands: Mapping[str, str]) -> dict[str, pd.DataFrame]:

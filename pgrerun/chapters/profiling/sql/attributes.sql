@@ -18,9 +18,3 @@ WHERE even < -1 OR even < -2 OR even < -3 OR even < -4 OR even < -5;
 SELECT count(*) FROM tenk1
 WHERE even < -1 OR even < -2 OR even < -3 OR even < -4 OR even < -5
     OR even < -6 OR even < -7 OR even < -8 OR even < -9;
-
--- name: behind_fixed_width
-SELECT count(*) FROM tight WHERE even < 0;
-
--- name: behind_varying_width
-SELECT count(*) FROM loose WHERE even < 0;

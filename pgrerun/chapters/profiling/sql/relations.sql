@@ -1,15 +1,3 @@
--- name: tight
-CREATE TABLE tight AS
-SELECT 0::int4 AS first, unique1, unique2, two, four, ten, twenty, hundred, thousand,
-    twothousand, fivethousand, tenthousand, odd, even
-FROM tenk1;
-
--- name: loose
-CREATE TABLE loose AS
-SELECT 'x'::text AS first, unique1, unique2, two, four, ten, twenty, hundred, thousand,
-    twothousand, fivethousand, tenthousand, odd, even
-FROM tenk1;
-
 -- name: ruled
 CREATE TABLE ruled AS SELECT * FROM tenk1;
 

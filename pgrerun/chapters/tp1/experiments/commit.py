@@ -66,21 +66,6 @@ def _run(chapter: Chapter, cluster: Cluster, transactions: int) -> pgbench.Pgben
     )
 
 
-def rollback(chapter: Chapter) -> pd.DataFrame:
-    """WAL of replacing every account in one transaction, and of taking that back.
-
-    Columns: step ("update", "rollback"), wal_bytes.
-    """
-    relations(chapter).load(chapter.server)
-    rows = []
-    with chapter.server.connect() as connection:
-        for step in ("update", "rollback"):
-            with wal.written(connection) as written:
-                SQL.run(connection, f"commit.{step}")
-            rows.append((step, written.bytes))
-    return pd.DataFrame(rows, columns=["step", "wal_bytes"])
-
-
 @experiment(claims=["lai-057"])
 def wal_by_kind(chapter: Chapter, transactions: int = REPORT_BATCH) -> pd.DataFrame:
     """WAL per transaction by resource manager: how much of it is transaction status.

@@ -13,8 +13,8 @@ from pgrerun.chapters.tp1.variants import (
     ALONE,
     APPEND,
     ENLARGED,
-    FLUSHING,
     INDEXES,
+    LONE,
     RELATIONS,
     RUNGS,
     SQL,
@@ -25,11 +25,12 @@ from pgrerun.chapters.tp1.variants import (
     relations,
 )
 from pgrerun.lab.experiment import Block, Variant
-from pgrerun.lab.instruments import counters, pages, pgbench, processes, sizes
+from pgrerun.lab.instruments import counters, pages, sizes
 from pgrerun.lab.server import Cluster, set_session
-from pgrerun.page import tables
 
-COUNTED_RUNGS = (ALONE, TOGETHER, ENLARGED, APPEND, STABLE)
+COUNTED_RUNGS = (ALONE, TOGETHER, ENLARGED, APPEND, STABLE, LONE)
+JUDGED_RUNGS = {APPEND, STABLE, LONE}  # against a printed number, so more exactly
+MORE_EXACTLY = 5  # times as many transactions
 OURS = (*RELATIONS, *INDEXES)
 PLACES = (*OURS, "catalogs", "other relations")
 UNITS = {
@@ -39,12 +40,12 @@ UNITS = {
     **{f"reads of {place}": "pages/transaction" for place in PLACES},
 }
 AS_IT_IS, LOOKED_AT, READ = "as it is", "looked at", "read"
-# Transactions that fill the pool, and the sessions' caches, before any are counted; each needs
-# some twenty pages.
-FILLING = 4
+# Transactions that fill the pool with changed pages, and the sessions' caches, before any are
+# counted; each changes some ten pages.
+FILLING = 8
 
 
-@experiment(claims=["lai-045", "lai-049", "lai-052", "lai-053"])
+@experiment(claims=["lai-045", "lai-049", "lai-052", "lai-053", "lai-054", "lai-058"])
 def io(chapter: Chapter) -> None:
     """Pages read and written per transaction in steady state, on the rungs of the ladder.
 
@@ -74,7 +75,8 @@ def per_transaction(
 ) -> dict[str, float]:
     """One observation of a rung, with metrics as in `UNITS`, on a cluster that is prepared."""
     rung, bank, draws = RUNGS[name], relations(chapter), random.Random(block.seed)
-    number, counted = rung.backends or chapter.parameters.clients, chapter.parameters.counted
+    number = rung.backends or chapter.parameters.clients
+    counted = chapter.parameters.counted * (MORE_EXACTLY if name in JUDGED_RUNGS else 1)
     script, filling = SQL.script(rung.script), max(FILLING, number)
     with ExitStack() as stack:
         backends = [stack.enter_context(cluster.connect()) for _ in range(number)]
@@ -186,27 +188,3 @@ def kinds_of(touched: pd.DataFrame, pages_now: Mapping[str, int]) -> pd.Series:
     last = heap & (touched["block"] >= touched["relation"].map(pages_now) - 1)
     nth = touched[heap & ~last].groupby("relation").cumcount().reindex(touched.index)
     return kind.mask(last, LAST_PAGE).mask(nth > 0, ROOMY)
-
-
-@experiment()
-def accounts_of_io(chapter: Chapter) -> tables.Table:
-    """I/O of the rung without probing, by PostgreSQL's counters and by the process table.
-
-    See `processes.reconcile` for the columns; bytes are per transaction.
-    """
-    cluster, bank = pooled(chapter, RUNGS[APPEND].buffers), relations(chapter)
-    bank.load(cluster)
-    with counters.Counters(cluster) as counter:
-        cost = processes.connection_cost(cluster, counter)
-        with counter.measured() as delta:
-            done = pgbench.run(
-                cluster,
-                SQL.script(FLUSHING),
-                transactions=5 * chapter.parameters.counted,
-                variables=bank.variables(cluster),
-                seed=chapter.parameters.seed,
-            )
-    frame = processes.reconcile(delta, cost)
-    frame[["counters", "processes", "difference", "pages"]] /= done.transactions
-    caption = "Bytes per transaction by two accounts; pages are those of the counters"
-    return tables.table(frame, caption)

@@ -1,4 +1,4 @@
-"""Throughput: the report's ladder, the reuse of space, and other bank transactions."""
+"""Throughput: the report's ladder; what reusing space within pages costs and saves."""
 
 import time
 from dataclasses import dataclass, field
@@ -6,37 +6,39 @@ from functools import partial
 from typing import Any
 
 from pgrerun.chapter import Chapter, experiment
-from pgrerun.chapters.tp1.variants import RUNGS, SQL, TRANSACTION, pooled, relations
+from pgrerun.chapters.tp1.variants import (
+    REPORT_BATCH,
+    RUNGS,
+    SQL,
+    TRANSACTION,
+    pooled,
+    relations,
+)
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.experiment import Block, Variant
-from pgrerun.lab.instruments import counters, pgbench, processes, sizes
-from pgrerun.lab.relations.pgbench import Pgbench
-from pgrerun.lab.server import Cluster, Server
-from pgrerun.page import tables
+from pgrerun.lab.instruments import counters, pgbench, processes
+from pgrerun.lab.server import Cluster, Server, value
 
 # Claims whose published number compares one backend with two.
-BACKEND_CLAIMS = ("lai-046", "lai-047", "lai-054", "lai-058", "lai-059")
+BACKEND_CLAIMS = ("lai-046", "lai-047")
+REUSE_BATCH = REPORT_BATCH  # transactions of each client
 TRIED = 10  # transactions of each backend that try out a variant, and the least of an observation
 UNITS = {
     "throughput": "transactions/s",
     "processor": "share of one processor",
     "checkpoints per transaction": "",
-    "growth": "pages/transaction",
+    "waiting": "share of the backends' time",
 }
 REUSED, NOT_REUSED = "space reused in its page", "space not reused"
-BRANCH_RULE, TPCB_LIKE = "85/15 branch rule", "pgbench tpcb-like"
+REUSE_UNITS = {
+    "throughput": "transactions/s",
+    "accesses": "pages/transaction",
+    "wal": "bytes/transaction",
+    "growth": "pages/transaction",
+}
 
 
-@experiment()
-def differences(chapter: Chapter) -> tables.Table:
-    """Figure 2.3's transaction and pgbench's built-in, measured on both sets of relations."""
-    cluster, bank = chapter.cluster(), relations(chapter)
-    bank.load(cluster)
-    frame = bank.against_tpcb_like(cluster, SQL.script(TRANSACTION))
-    return tables.table(frame, "The report's transaction and pgbench's built-in")
-
-
-@experiment(claims=BACKEND_CLAIMS)
+@experiment(claims=[*BACKEND_CLAIMS, "lai-059"])
 def ladder(chapter: Chapter) -> None:
     """Rerun the report's ladder: each rung in each block, on a server started for the block.
 
@@ -104,7 +106,7 @@ class Driver:
     def drive(
         self, variant: str, server: Server, backends: int = 0, seed: int = 0, **load: Any
     ) -> dict[str, float]:
-        """Metrics as in `UNITS`; the processor's share only of servers that are ours.
+        """Metrics as in `UNITS`, of a server that is ours.
 
         backends: the parameter `clients` unless given. load: for pgbench.
         """
@@ -118,56 +120,63 @@ class Driver:
         done = run(transactions=self.lengths[variant])
         elapsed, after = time.perf_counter() - began, _state(server)
         change = {name: after[name] - before[name] for name in after}
-        metrics = {
+        return {
             "throughput": done.tps,
+            "processor": change["processor"] / elapsed,
             "checkpoints per transaction": change["checkpoints"] / done.transactions,
-            "growth": change["pages"] / done.transactions,
+            "waiting": change["waited"] * done.tps / done.transactions / backends,
         }
-        if server.owned:
-            metrics["processor"] = change["processor"] / elapsed
-        return metrics
 
 
 def _state(server: Server) -> dict[str, float]:
-    """Checkpoints so far, pages in our schema, and processor seconds of a server that is ours."""
+    """Checkpoints so far, seconds that backends waited for pages to be read or written, and
+    processor seconds.
+    """
+    waited = "SELECT (sum(blk_read_time + blk_write_time) / 1000)::float8 FROM pg_stat_database"
     with server.connect() as connection:
-        found = {
+        return {
             "checkpoints": counters.checkpoints(connection),
-            "pages": sizes.in_schema(connection)["pages"].sum(),
+            "waited": value(connection, float, waited),
+            "processor": processes.usage(server).cpu_seconds,
         }
-    if server.owned:
-        found["processor"] = processes.usage(server).cpu_seconds
-    return found
 
 
 @experiment(claims=["lai-055"])
 def reuse(chapter: Chapter) -> None:
-    """Throughput and growth while dead versions' space is reused within pages, and while it can't.
+    """What the transaction costs with dead versions' space reused within pages, and without.
 
-    Reuse is prevented without touching the statements or the indexes: another session
-    holds an old snapshot, so that no version may be pruned. The same blocks run the 85/15 branch
-    rule and, on a throwaway server, pgbench's own transaction.
+    Reuse is prevented without touching the statements or the indexes: another session holds an old
+    snapshot, so that no version may be pruned. Work is counted, so five blocks suffice; each is
+    long enough for a branch's versions to need another page many times over.
     """
-    server, bank, driver = chapter.server, relations(chapter), Driver(chapter)
-    loads = {
-        REUSED: {"script": SQL.script(TRANSACTION)},
-        NOT_REUSED: {"script": SQL.script(TRANSACTION)},
-        BRANCH_RULE: {"script": SQL.script("branch_rule")},
-    }
-    if server.owned:  # somebody's may hold pgbench's relations already
-        loads[TPCB_LIKE] = {"builtin": "tpcb-like"}
-        Pgbench(branches=max(1, bank.accounts // 100_000)).load(server)
-
-    def load(block: Block) -> None:
-        bank.load(server)
+    server, bank, clients = chapter.server, relations(chapter), chapter.parameters.clients
 
     def run(name: str, block: Block) -> dict[str, float]:
         given = bank.variables(server)
-        with server.connect(autocommit=False) as other:
+        with server.connect(autocommit=False) as other, counter.measured() as delta:
             if name == NOT_REUSED:
                 other.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
                 other.execute("SELECT 1")
-            return driver.drive(name, server, seed=block.seed, variables=given, **loads[name])
+            done = pgbench.run(
+                server,
+                SQL.script(TRANSACTION),
+                clients=clients,
+                transactions=REUSE_BATCH,
+                variables=given,
+                seed=block.seed,
+            )
+        ours = delta.relations[delta.relations["schema"] == server.schema]
+        after = bank.variables(server)
+        return {
+            "throughput": done.tps,
+            "accesses": ours[["read", "hit"]].sum().sum() / done.transactions,
+            "wal": delta.wal_bytes / done.transactions,
+            "growth": sum(after[name] - given[name] for name in after) / done.transactions,
+        }
 
-    compared = [Variant(name, partial(run, name), load) for name in loads]
-    chapter.compare("reuse", compared, UNITS, warmup=0)
+    with counters.Counters(server, settle=0.02) as counter:
+        compared = [
+            Variant(name, partial(run, name), lambda block: bank.load(server))
+            for name in (REUSED, NOT_REUSED)
+        ]
+        chapter.compare("reuse", compared, REUSE_UNITS, pairs=5, warmup=0)

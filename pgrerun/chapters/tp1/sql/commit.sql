@@ -3,10 +3,3 @@ UPDATE account SET string = 'undecided';
 
 -- name: after_recovery
 SELECT (SELECT count(*) FROM history), (SELECT count(*) FROM account WHERE string = 'undecided');
-
--- name: update
-BEGIN;
-UPDATE account SET balance = balance + 10.0;
-
--- name: rollback
-ROLLBACK;

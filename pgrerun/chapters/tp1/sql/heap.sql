@@ -1,10 +1,29 @@
--- name: append
-INSERT INTO history VALUES (:number, 1, 1, 10.0, repeat('x', 30));
+-- Tuples of a full page each, so that every new version has to go elsewhere.
+
+-- name: one_of_each_page
+DO $$
+DECLARE chosen int4;
+BEGIN
+    FOR chosen IN SELECT min(aid) FROM account GROUP BY (ctid::text::point)[0] LOOP
+        UPDATE account SET balance = balance + 10.0 WHERE aid = chosen;
+        COMMIT;
+    END LOOP;
+END $$;
 
 -- name: appended
-SELECT (ctid::text::point)[0]::int AS page, count(*) AS tuples FROM history
-GROUP BY page ORDER BY page;
+SELECT (ctid::text::point)[0]::int AS page, count(*) AS tuples FROM account
+WHERE (ctid::text::point)[0] >= :full GROUP BY page ORDER BY page;
+
+-- name: place
+SELECT ctid::text FROM branch WHERE bid = (SELECT max(bid) FROM branch);
 
 -- name: replace
 UPDATE branch SET balance = balance + 10.0 WHERE bid = (SELECT max(bid) FROM branch)
 RETURNING ctid::text;
+
+-- name: replacing
+SELECT xmin::text::bigint FROM branch WHERE bid = (SELECT max(bid) FROM branch);
+
+-- Reading a page removes dead versions from it that nobody can see.
+-- name: look_at_every_page
+SELECT count(*) FROM :"relation";

@@ -1,0 +1,498 @@
+"""What the experiments say about the claims, and the tables beside them, part by part.
+
+Parts as in `experiments`: a page, kinds of update, growth, WAL, throughput, side effects.
+"""
+
+import pandas as pd
+
+from pgrerun.chapter import Chapter
+from pgrerun.chapters.hot.experiments.eligibility import BRIN_INDEX, BTREE, ROWS
+from pgrerun.chapters.hot.experiments.growth import UNPRUNED_VACUUMED
+from pgrerun.chapters.hot.experiments.page import Defragmented, longest_chain
+from pgrerun.chapters.hot.experiments.side_effects import (
+    CLUSTERED,
+    FULL_VACUUM,
+    LOOKS,
+    OLD_SNAPSHOT,
+    WAITS,
+    BrokenChains,
+)
+from pgrerun.chapters.hot.experiments.throughput import AGAIN, POOLED, merlins, pavans
+from pgrerun.chapters.hot.experiments.wal_volume import (
+    AT_EVERY_VISIT,
+    ENTRIES,
+    FRESH,
+    LATER,
+    PRUNED,
+    REMOVED,
+    WITHOUT_ROOM,
+)
+from pgrerun.chapters.hot.variants import (
+    ACCOUNTS,
+    FILLFACTOR,
+    HOT,
+    NO_HOT,
+    REDUCED,
+    UNPRUNED,
+    UPDATES,
+    VARIANTS,
+)
+from pgrerun.lab.models.heap_growth import PAGE, PAGES_PER_PARENT
+from pgrerun.page import narrate
+from pgrerun.record import printed, statistics, verdicts
+from pgrerun.record.claims import MARGIN
+from pgrerun.record.statistics import Interval
+from pgrerun.record.verdicts import Part, supporting
+
+Facts = dict[str, bool | None | Part]
+
+# ---- one page
+
+NEARLY_FULL = PAGE // 10  # bytes: with less free a visit prunes (heap_page_prune_opt)
+
+
+def summary(states: pd.DataFrame) -> pd.DataFrame:
+    """A row per step: line pointers of each state, heap-only tuples, the longest chain."""
+    rows = []
+    for title, page in states.groupby("page", sort=False):
+        counts = page["state"].value_counts()
+        row = {"step": title}
+        row |= {state: counts.get(state, 0) for state in ("normal", "redirect", "dead", "unused")}
+        row |= {"heap_only": page["heap_only"].sum(), "index_entries": page["entries"].sum()}
+        rows.append(row | {"longest_chain": longest_chain(page)})
+    return pd.DataFrame(rows)
+
+
+def pruning(when: pd.DataFrame) -> pd.DataFrame:
+    """`experiments.page.pruned_when` in five numbers."""
+    by_update = when.set_index("update")
+    first = by_update["pruned"].idxmax()
+    rows = {
+        "updates of one row before the first that pruned": first - 1,
+        "free bytes at the last update that pruned nothing": by_update.at[first - 1, "free"],
+        "free bytes at the first update that pruned": by_update.at[first, "free"],
+        "a tenth of a page, in bytes": NEARLY_FULL,
+        "bytes that a new version needs": by_update.at[first, "needed"],
+    }
+    return pd.DataFrame({"finding": rows.keys(), "value": list(rows.values())})
+
+
+def when_facts(when: pd.DataFrame) -> Facts:
+    """Whether updates leave dead versions alone while there is room, and until nothing fits."""
+    pruned = when[when["pruned"]]
+    roomy = when["free"] >= NEARLY_FULL
+    return {
+        "an update of a page with room to spare prunes nothing": not when["pruned"][roomy].any(),
+        "it prunes only when the new version doesn't fit": (
+            (pruned["free"] < pruned["needed"]).all()
+        ),
+    }
+
+
+def all_chains_facts(states: pd.DataFrame) -> Facts:
+    """Of the first SELECT, which reads another row: whether every chain was shortened by it."""
+    titles = list(states["page"].unique())
+    select = next(number for number, title in enumerate(titles) if "SELECT" in title)
+    by_page = states.set_index(["page", "line_pointer"])
+    before, after = by_page.loc[titles[select - 1]], by_page.loc[titles[select]]
+    roots = before.index[before["old"] & ~before["heap_only"]]
+    inside = before.index[before["old"] & before["heap_only"]]
+    return {
+        "the first line pointer of every chain became a redirect": (
+            len(roots) > 1 and (after.loc[roots, "state"] == "redirect").all()
+        ),
+        "the dead versions inside the chains are gone": (
+            (after.loc[inside, "state"] == "unused").all()
+        ),
+    }
+
+
+def defragmentation(found: Defragmented) -> pd.DataFrame:
+    """`experiments.page.defragmented`, a row per finding."""
+    rows = {
+        "bytes that dead versions fill between the tuples": found.hole,
+        "did a SELECT prune while another session had the page pinned?": found.pinned,
+        "did it wait for that session?": found.waited,
+        "bytes left between the tuples after a SELECT that had the page alone": found.hole_left,
+        "its locks on the table": ", ".join(found.locks),
+    }
+    return pd.DataFrame({"finding": rows.keys(), "value": list(rows.values())}, dtype=object)
+
+
+# ---- kinds of update
+
+
+def heap_only(cases: pd.DataFrame, case: str) -> int:
+    """HOT updates among the `ROWS` of one kind."""
+    return cases.set_index("case").at[case, "heap_only"]
+
+
+def unused_facts(cases: pd.DataFrame) -> Facts:
+    """If indexed columns change: HOT unused."""
+    return {"no update of a column in a B-tree is HOT": heap_only(cases, BTREE) == 0}
+
+
+def worst_facts(cases: pd.DataFrame) -> Facts:
+    """Whether the index on the updated column is the worst case for HOT."""
+    return {
+        "with a B-tree on the updated column no update is HOT": heap_only(cases, BTREE) == 0,
+        "nothing else tried here leaves fewer": (
+            cases["heap_only"].min() == heap_only(cases, BTREE)
+        ),
+        "a BRIN index, which came later, leaves none either": supporting(
+            heap_only(cases, BRIN_INDEX) == 0
+        ),
+        "without an index on it all are": supporting(cases["heap_only"].iloc[0] == ROWS),
+    }
+
+
+def room_facts(fillfactors: pd.DataFrame) -> Facts:
+    """Whether first updates have room at the thread's fillfactor, and none without it."""
+    share = fillfactors.set_index("fillfactor")["one_by_one"]
+    return {
+        f"at a fillfactor of {FILLFACTOR} every first update is HOT": share[FILLFACTOR] == 1,
+        "on pages filled to the brim fewer than half are": supporting(share[100] < 0.5),
+    }
+
+
+def width_facts(widths: pd.DataFrame, defragmented: Defragmented) -> Facts:
+    """Whether changing widths cost HOT updates, and whether they leave holes that stay."""
+    same, *_, much = widths["hot"]
+    return {
+        "with changing widths noticeably fewer updates are HOT": (
+            verdicts.less(much / same, margin=MARGIN)
+        ),
+        "holes between the tuples stay": defragmented.hole_left > 0,
+    }
+
+
+# ---- growth
+
+
+def pick(sizes: pd.DataFrame, variant: str, relation: str) -> pd.Series:
+    """One row of `experiments.growth.sizes` or `small_tables`."""
+    return sizes.set_index(["variant", "relation"]).loc[(variant, relation)]
+
+
+def then_and_now(sizes: pd.DataFrame, script: str) -> pd.DataFrame:
+    """Pages before and growth of one set-up, a row per relation and index: in 2007 and here.
+
+    `script` is "reduced" or "full", as the print's table has it.
+    """
+    in_print = printed.derived("hot_growth").filter(like=f"{script}_", axis="index")
+    in_print.index = in_print.index.str.partition("_").get_level_values(2)
+    own, rows = sizes[sizes["relation"].isin(in_print.index)], []
+    for relation, now in own.groupby("relation", sort=False):
+        row, then = {"relation": relation}, in_print.loc[relation]
+        for server, words in (("head", "without"), ("hot", HOT)):
+            before, added = then[f"initial_{server}"], then[f"increase_{server}"]
+            row[f"2007 {words}"] = f"{before:,.0f} + {added:,.0f}"
+        for found in reversed(list(now.itertuples())):
+            added = found.after - found.before
+            row[f"here, {found.variant}"] = f"{found.before:,.0f} + {added:,.0f}"
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def times(sizes: pd.DataFrame, variant: str, relation: str) -> float:
+    """Pages afterwards over pages before."""
+    found = pick(sizes, variant, relation)
+    return found["after"] / found["before"]
+
+
+def constant(sizes: pd.DataFrame) -> dict[str, float]:
+    """Growth of accounts, with HOT and with neither HOT nor pruning, as factors."""
+    return {
+        "with HOT": times(sizes, HOT, "accounts"),
+        "without": times(sizes, UNPRUNED, "accounts"),
+    }
+
+
+def index_facts(sizes: pd.DataFrame) -> Facts:
+    """Whether accounts' primary key grows without HOT only, each full page splitting once."""
+    without = pick(sizes, UNPRUNED, "accounts_pkey")
+    added, before = without["after"] - without["before"], without["before"]
+    # its meta page and the last page of each level needn't split
+    unsplit = 3 + (before > PAGES_PER_PARENT) + (before > PAGES_PER_PARENT**2)
+    return {
+        "accounts_pkey doesn't grow with HOT": times(sizes, HOT, "accounts_pkey") == 1,
+        "with neither HOT nor pruning each of its full pages splits, which doubles a large index": (
+            added >= before - unsplit
+        ),
+        "with pruning but no HOT it doesn't grow either": supporting(
+            times(sizes, NO_HOT, "accounts_pkey") == 1
+        ),
+    }
+
+
+def stock_facts(sizes: pd.DataFrame) -> Facts:
+    """Whether pgbench as it is ran both statements of the reduced script, every time."""
+    run = pick(sizes, HOT, "accounts")
+    return {
+        "pgbench ran the reduced script from a file, each statement once per transaction": (
+            0 < run["updated"] == run["history"] == run["transactions"]
+        )
+    }
+
+
+def grown(small: pd.DataFrame, relation: str) -> dict[str, int]:
+    """Pages that a relation of the small ones gained, by variant."""
+    return {
+        variant: pick(small, variant, relation)["after"] - pick(small, variant, relation)["before"]
+        for variant in (HOT, NO_HOT)
+    }
+
+
+def small_growth(small: pd.DataFrame) -> dict[str, float]:
+    """Growth without HOT over that with it, of tellers and branches; a page at least with it."""
+    both = {name: grown(small, name) for name in ("tellers", "branches")}
+    return {name: own[NO_HOT] / max(1, own[HOT]) for name, own in both.items()}
+
+
+def small_index_facts(small: pd.DataFrame) -> Facts:
+    """Whether HOT keeps the primary key of branches from growing."""
+    own = grown(small, "branches_pkey")
+    return {
+        "branches_pkey grows more without HOT than with it": own[NO_HOT] > own[HOT],
+        "with HOT it doesn't grow": supporting(own[HOT] == 0),
+    }
+
+
+def agreement(measured: pd.DataFrame, computed: pd.DataFrame) -> pd.DataFrame:
+    """Measured and computed pages of accounts and its index in each variant.
+
+    Columns: relation, variant, updates, initial_pages, pages, computed (at the end),
+    largest_difference (at any time, as a share of the computed pages).
+    """
+    rows = []
+    for relation in ACCOUNTS:
+        for variant, own in measured.groupby("variant", sort=False):
+            pages = own.set_index("updates")[relation]
+            model = computed[computed["variant"] == variant].set_index("updates")[relation]
+            row = {"relation": relation, "variant": variant, "updates": pages.index[-1]}
+            row |= {"initial_pages": pages.iloc[0], "pages": pages.iloc[-1]}
+            row["computed"] = model.iloc[-1]
+            rows.append(row | {"largest_difference": f"{(pages / model - 1).abs().max():.1%}"})
+    return pd.DataFrame(rows)
+
+
+def grown_although_vacuumed(measured: pd.DataFrame) -> float:
+    """Pages of accounts after the thread's updates over those before, unpruned but vacuumed."""
+    own = measured[measured["variant"] == UNPRUNED_VACUUMED].set_index("updates")["accounts"]
+    return own[UPDATES] / own[0.0]
+
+
+def queue_facts(queue: pd.DataFrame) -> Facts:
+    """Whether a vacuumed queue needs no CLUSTER with HOT, and would need it without."""
+    rows = queue.set_index("variant")
+    halved = 2 * rows["table_clustered"] <= rows["table_end"]
+    hot, pruned = rows.loc[HOT], rows.loc[NO_HOT]
+    return {
+        "with HOT the table and its index stop growing, and CLUSTER wouldn't halve the table": (
+            not halved[HOT]
+            and hot["table_end"] <= hot["table_halfway"]
+            and hot["index_end"] <= hot["index_halfway"]
+        ),
+        "with neither HOT nor pruning it would": halved[UNPRUNED_VACUUMED],
+        "with pruning but no HOT the table ends larger than with both": supporting(
+            pruned["table_end"] > hot["table_end"]
+        ),
+    }
+
+
+# ---- WAL
+
+
+def bytes_of(written: pd.DataFrame, variant: str, phase: str = LATER) -> float:
+    """Bytes of WAL per transaction of a variant in a phase."""
+    return written.groupby(["variant", "phase"])["bytes"].sum()[variant, phase]
+
+
+def per_variant(written: pd.DataFrame) -> pd.DataFrame:
+    """In short: bytes of WAL per transaction in each phase, those later over HOT's, and records."""
+    later = written[written["phase"] == LATER]
+    records = later.pivot(index="variant", columns="part", values="records")
+    rows = []
+    for variant in VARIANTS:
+        row = {"variant": variant}
+        row |= {f"bytes {phase}": bytes_of(written, variant, phase) for phase in (FRESH, LATER)}
+        row["bytes later, HOT = 1"] = row[f"bytes {LATER}"] / bytes_of(written, HOT)
+        row["records"] = records.loc[variant].sum()
+        rows.append(row | records.loc[variant, [PRUNED, ENTRIES, REMOVED]].to_dict())
+    return pd.DataFrame(rows)
+
+
+def eager_over_lazy(pruning: pd.DataFrame) -> float:
+    """WAL per update with pruning at every visit over that with pruning only without room."""
+    by_when = pruning.set_index("pruned")["bytes"]
+    return by_when[AT_EVERY_VISIT] / by_when[WITHOUT_ROOM]
+
+
+# ---- throughput, and the share of its time that the work waits for reads
+
+
+def over(chapter: Chapter, variant: tuple[str, str], base: tuple[str, str]) -> Interval:
+    """Throughput of one of `PAVAN` (script and variant) over another's."""
+    return chapter.ratio("throughput", "throughput", pavans(*variant), pavans(*base))
+
+
+def waiting(chapter: Chapter, *compared) -> Interval:
+    """Share of waiting for reads in the run that the last of what is compared names."""
+    return chapter.median("throughput", "waiting", pavans(*compared[-1]))
+
+
+def merlin_over(chapter: Chapter, clients: int) -> Interval:
+    """Throughput with HOT over that without it in Merlin's runs."""
+    return chapter.ratio("merlin", "throughput", merlins(clients, HOT), merlins(clients, NO_HOT))
+
+
+def improvements(chapter: Chapter) -> dict[str, Interval]:
+    """HOT over no HOT in Merlin's set-up, by clients."""
+    clients = (1, chapter.parameters.clients)
+    return {narrate.count(number, "client"): merlin_over(chapter, number) for number in clients}
+
+
+def merlin_waiting(chapter: Chapter, *compared) -> Interval:
+    """Share of waiting for reads in Merlin's runs of several clients without HOT."""
+    return chapter.median("merlin", "waiting", merlins(chapter.parameters.clients, NO_HOT))
+
+
+def jump_facts(chapter: Chapter, written: pd.DataFrame, base: tuple[str, str]) -> Facts:
+    """What has to be true if stable sizes explain the jump of throughput."""
+    # what is only pruned keeps its size as well
+    at_equal_sizes = over(chapter, (REDUCED, HOT), (REDUCED, NO_HOT))
+    return {
+        "there is a jump": verdicts.greater(over(chapter, (REDUCED, HOT), base), margin=MARGIN),
+        "where sizes are stable without HOT, HOT isn't faster": (
+            verdicts.about(at_equal_sizes, 1, MARGIN)
+        ),
+        "HOT writes no less WAL than what is only pruned": supporting(
+            bytes_of(written, HOT) >= bytes_of(written, NO_HOT)
+        ),
+    }
+
+
+def aa_runs(chapter: Chapter) -> pd.DataFrame:
+    """Throughput of the two identical variants, a row per block."""
+    found = chapter.table("throughput", "throughput")
+    return found[[pavans(REDUCED, HOT), pavans(REDUCED, AGAIN)]]
+
+
+def volatile(ratio: Interval | float) -> Facts:
+    """Whether two runs of the same, the faster over the slower, differ by an effect of interest."""
+    return {
+        "two runs of the same differ by more than the smallest effect of interest": (
+            verdicts.greater(ratio, margin=MARGIN)
+        )
+    }
+
+
+def volatile_in_print() -> Facts:
+    """`volatile` of the two runs that are printed."""
+    tps = printed.table("hot_abalance")["tps"]
+    return volatile(tps["indexed_10_hot_2"] / tps["indexed_10_hot_1"])
+
+
+def volatile_here(chapter: Chapter) -> Facts:
+    """`volatile` of this run's two identical variants."""
+    both = aa_runs(chapter)
+    seed = chapter.parameters.seed
+    return volatile(statistics.ratio(both.max(axis=1), both.min(axis=1), seed=seed))
+
+
+def bound_facts(chapter: Chapter) -> Facts:
+    """Whether the thread's pool makes transactions read, and whether that takes their time.
+
+    That all of it fitted into the thread's memory is recomputed in `printed.disagreements`.
+    """
+    waits = chapter.table("pools", "waiting") + chapter.table("pools", "writing")
+    return {
+        "reading and writing take most of the time": (
+            verdicts.greater(statistics.median(waits[POOLED]), 0.5)
+        ),
+        "a transaction reads a page and more": supporting(
+            verdicts.greater(chapter.median("pools", "reads", POOLED))
+        ),
+    }
+
+
+def reading(pages: pd.DataFrame) -> dict[str, float | Part]:
+    """Pages accessed after growth over those after HOT; `experiments.throughput.reading`."""
+    by_variant = pages.set_index("variant")
+    ratio = by_variant.loc[UNPRUNED] / by_variant.loc[HOT]
+    return {"a lookup by key": ratio["lookup"], "a scan": supporting(ratio["scan"])}
+
+
+# ---- side effects
+
+
+def chain_facts(chains: pd.DataFrame) -> Facts:
+    """Whether an old snapshot makes chains as long as there are updates, and lookups worse."""
+    last = chains[chains["updates"] == max(LOOKS)].set_index("variant")
+    beside = last.loc[OLD_SNAPSHOT]
+    return {
+        "beside an old snapshot a chain grows with every update": beside["chain"] > max(LOOKS),
+        "a lookup touches no more pages than without HOT": (
+            beside["pages"] <= last.at[UNPRUNED, "pages"]
+        ),
+        "the chain is longer than when nobody is in the way": supporting(
+            beside["chain"] > last.at[HOT, "chain"]
+        ),
+    }
+
+
+def contention_facts(waits: pd.DataFrame, beside_pin: Defragmented) -> Facts:
+    """Whether pruning takes the page for itself, and whether anybody is seen to wait for that."""
+    share = waits.set_index("waiting")["share"]
+    return {
+        "a SELECT that can't have the page for itself waits for it": beside_pin.waited,
+        "backends wait for the page's content lock": share[WAITS["LWLock:BufferContent"]] > 0,
+        "pruning needs the page for itself": supporting(not beside_pin.pinned),
+    }
+
+
+def broken_chains(found: BrokenChains) -> pd.DataFrame:
+    """`experiments.side_effects.broken_chains`, a row per finding."""
+    rows = {
+        "warnings of CREATE INDEX": ", ".join(found.warnings) or "none",
+        "is the index marked as not for old snapshots (indcheckxmin)?": found.marked,
+        "does the old session's plan use it?": found.old_uses,
+        "does the old session find the old version by its value?": found.old_finds,
+        "does a new session's plan use it?": found.new_uses,
+        "does the new session find the new version by its value?": found.new_finds,
+        "is an index marked when nobody has an old snapshot?": not found.unmarked_without_snapshot,
+    }
+    return pd.DataFrame({"finding": rows.keys(), "value": list(rows.values())}, dtype=object)
+
+
+def index_bug(found: BrokenChains) -> bool:
+    """Whether CREATE INDEX on HOT-updated tuples warns or gives wrong answers."""
+    return bool(found.warnings) or not (found.old_finds and found.new_finds)
+
+
+def change_facts(found: BrokenChains, rewrites: pd.DataFrame) -> Facts:
+    """Whether CREATE INDEX and VACUUM FULL treat HOT chains in a way of their own."""
+    heap_only = rewrites.set_index("command")["heap_only"]
+    return {
+        "CREATE INDEX marks an index over broken chains": found.marked,
+        "old snapshots are kept from it": not found.old_uses and found.old_finds,
+        "VACUUM FULL dissolves the chains": heap_only[FULL_VACUUM] == 0,
+    }
+
+
+def loses_rows(rewrites: pd.DataFrame, command: str = CLUSTERED) -> bool:
+    """Whether an old snapshot misses rows after the command."""
+    row = rewrites.set_index("command").loc[command]
+    return bool(row["old_sees"] < row["committed"])
+
+
+def compaction_facts(compacted: pd.DataFrame) -> Facts:
+    """Whether CLUSTER compacts better; of `experiments.side_effects.compaction`."""
+    total = compacted.set_index("command").sum(axis=1)
+    return {"CLUSTER leaves fewer pages than VACUUM FULL": total[CLUSTERED] < total[FULL_VACUUM]}
+
+
+def second_best(compacted: pd.DataFrame) -> float:
+    """Pages of accounts and its index that VACUUM FULL leaves, over those that CLUSTER leaves."""
+    total = compacted.set_index("command").sum(axis=1)
+    return total[FULL_VACUUM] / total[CLUSTERED]
