@@ -9,6 +9,7 @@ from pgrerun.chapters.explorations.experiments import (
     clock_sweep,
     planner,
     size_up,
+    slow_disk,
 )
 from pgrerun.page import charts
 from pgrerun.record import printed
@@ -374,5 +375,42 @@ def two_releases(chapter: Chapter) -> charts.Figure:
             name="explorations-releases",
         ),
         charts.Axis("time", "ms", zero=True),
+        own_scales=True,
+    )
+
+
+def slowed_readers(chapter: Chapter) -> charts.Figure:
+    """The reader after an update on a slowed disk: its time over the clean one, and its writes."""
+    averages = printed.table("explorations_pool_averages")
+    slower, counted = "time after an update over after a read", "pages that the reader writes"
+    rows = [
+        charts.row(
+            buffer_pool.printed_pool(pool),
+            "printed",
+            averages.at["dirty", pool] / averages.at["clean", pool],
+            panel=slower,
+        )
+        for pool in POOLS
+    ]
+    names = {pool: f"{pool}: {buffer_pool.DIRTY}" for pool in slow_disk.pools()}
+    pairs = {pool: (dirty, f"{pool}: {buffer_pool.CLEAN}") for pool, dirty in names.items()}
+    written = {dirty: pool for pool, dirty in names.items()}
+    frames = [
+        pd.DataFrame(rows),
+        chapter.ratios(slow_disk.NAME, "time", pairs, panel=slower),
+        chapter.medians(slow_disk.NAME, {"writes": counted}, written),
+    ]
+    return charts.compare(
+        pd.concat(frames, ignore_index=True),
+        charts.Words(
+            question="What does a reader pay for another's update where a page costs time?",
+            caption=(
+                "By the pool's size, in relations: time to read one relation after an update of the"
+                " other, over the time after a read of it, and the pages that the reader had to"
+                f" write first. Measured on a {chapter.disk(slow_disk.NAME)}, page by page."
+            ),
+            name="explorations-slowed-readers",
+        ),
+        charts.Axis("value", zero=True),
         own_scales=True,
     )

@@ -11,6 +11,7 @@ from pgrerun.chapters.measuring.experiments import (
     lock_waits,
     observers,
     over_time,
+    slow_disk,
     workloads,
 )
 from pgrerun.page import charts, narrate
@@ -251,3 +252,47 @@ def exaggerated(chapter: Chapter) -> charts.Figure:
         charts.Axis("latency, relative to no change", log=True),
         reference=charts.Reference(1, "no change"),
     )
+
+
+def slowed_as_set(chapter: Chapter) -> charts.Figure:
+    """Time of a request of the slowed disk over the time that was set."""
+    return charts.compare(
+        chapter.medians(slow_disk.SERVICE, "over set"),
+        charts.Words(
+            question="Is the slowed disk as slow as it was set to be?",
+            caption=(
+                "Time that a read or a write took a program that runs alone, over the time that was"
+                " set. More than 1 is what the machine needs to wake a sleeper beyond what is"
+                " allowed for."
+            ),
+            name="measuring-slowed-service",
+        ),
+        charts.Axis("time of a request, measured over set"),
+        reference=charts.Reference(1, "as set"),
+    )
+
+
+def queue_of_one(chapter: Chapter) -> charts.Figure:
+    """Throughput of programs that share the slowed disk, beside queueing theory's."""
+    rows = chapter.medians(slow_disk.QUEUE, {"measured": ""}, _numbered())
+    theory = chapter.medians(slow_disk.QUEUE, {"predicted": ""}, _numbered()).tail(
+        len(slow_disk.PROGRAMS)
+    )
+    frame = pd.concat([rows, theory.assign(kind="simulated")], ignore_index=True)
+    return charts.compare(
+        frame.drop(columns="panel", errors="ignore"),
+        charts.Words(
+            question="Do programs queue for the slowed disk as theory says?",
+            caption=(
+                "Cycles of reading, sleeping and writing per second, all programs together."
+                " Simulated: mean value analysis of one disk that serves one at a time."
+            ),
+            name="measuring-slowed-queue",
+        ),
+        charts.Axis("throughput", "cycles/s", zero=True),
+    )
+
+
+def _numbered() -> dict[str, str]:
+    names = [slow_disk.programs(number) for number in slow_disk.PROGRAMS]
+    return dict(zip(names, names, strict=True))

@@ -7,6 +7,7 @@ from pgrerun.chapters.measuring.experiments import (
     mechanisms,
     observers,
     over_time,
+    slow_disk,
     workloads,
 )
 
@@ -17,5 +18,6 @@ __all__ = [
     "mechanisms",
     "observers",
     "over_time",
+    "slow_disk",
     "workloads",
 ]

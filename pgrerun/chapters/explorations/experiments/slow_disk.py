@@ -1,0 +1,84 @@
+"""Experiment 1 where a page that is read or written costs time, as a disk takes it."""
+
+from functools import partial
+
+from pgrerun.chapter import Chapter, experiment
+from pgrerun.chapters.explorations import relations
+from pgrerun.chapters.explorations.experiments.buffer_pool import (
+    ABOVE,
+    BELOW,
+    CLEAN,
+    DIRTY,
+    EQUAL,
+    QUIET,
+    READ,
+    UPDATED,
+    buffers,
+    prepare,
+    printed_pool,
+)
+from pgrerun.chapters.explorations.relations import SQL
+from pgrerun.lab.disk import Disk, Slowed
+from pgrerun.lab.experiment import Block, Variant
+from pgrerun.lab.instruments import clock
+from pgrerun.lab.relations import loading
+from pgrerun.lab.server import Cluster
+
+RATE = 2000  # pages per second, read or written
+NAME = "pools, slowed disk"
+UNITS = {"time": "ms", "reads": "requests", "writes": "requests"}
+
+
+def pools() -> tuple[str, ...]:
+    """The slides' ends, the relation's own size, and a pool that holds everything."""
+    return BELOW, EQUAL, printed_pool("mb500"), ABOVE
+
+
+@experiment(needs=["restart"])
+def readers(chapter: Chapter) -> None:
+    """Time to read miltup1 after reading miltup2 and after updating it, each page for itself.
+
+    Only what the reader asks the disk for takes time: the update before it runs at full speed.
+    """
+    variants = []
+    for pool in pools():
+        server, disk = _cluster(chapter, pool)
+        for variant in (CLEAN, DIRTY):
+            read = partial(_read, server, disk)
+            variants.append(
+                Variant(f"{pool}: {variant}", read, partial(_prepared, server, variant))
+            )
+    chapter.compare(NAME, variants, UNITS, pairs=5, warmup=0)
+
+
+def _cluster(chapter: Chapter, pool: str) -> tuple[Cluster, Slowed]:
+    settings = {"shared_buffers": f"{8 * buffers(chapter, pool)}kB", "fsync": "off"} | QUIET
+    server, disk = chapter.on_slow_disk(**settings)
+    with server.connect() as connection:
+        for order, relation in enumerate((READ, UPDATED), 1):
+            if not loading.is_ours(connection, relation):
+                relations.keyed(connection, relation, chapter.parameters.tuples, order)
+    return server, disk
+
+
+def _prepared(server: Cluster, variant: str, block: Block) -> None:
+    with server.connect() as connection:
+        prepare(connection, variant)
+
+
+def _read(server: Cluster, disk: Slowed, block: Block) -> dict[str, float]:
+    """Read miltup1 once in a session of its own, page by page as release 11 did."""
+    scan = SQL.text("buffer_pool.scan", relation=READ).encode()
+    with server.connect() as connection:
+        connection.execute("SET max_parallel_workers_per_gather = 0")
+        if server.version >= 170000:
+            connection.execute("SET io_combine_limit = 1")
+        connection.execute(b"EXPLAIN " + scan)  # a new session's catalog lookups aren't timed
+        with disk.serving(Disk(1 / RATE, 1 / RATE)) as stretch, clock.stopwatch() as watch:
+            connection.execute(scan).fetchone()
+    asked = stretch.counts()
+    return {
+        "time": 1000 * watch.seconds,
+        "reads": asked.reads.requests,
+        "writes": asked.writes.requests,
+    }
