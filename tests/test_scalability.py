@@ -1,7 +1,6 @@
 """The scalability chapter on small servers and on made-up observations."""
 
 import os
-import time
 from contextlib import nullcontext
 
 import pandas as pd
@@ -18,7 +17,7 @@ from pgrerun.chapters.scalability.experiments import (
     locks,
     wal,
 )
-from pgrerun.errors import CannotMeasure, ServerError
+from pgrerun.errors import CannotMeasure
 from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import sessions
 from pgrerun.lab.models.contention import play
@@ -103,32 +102,6 @@ def test_every_client_runs_as_many_transactions_and_a_least_number(chapter, each
     tested = load.server(chapter)
     load.loaded(chapter)
     assert load.Load(chapter, tested, load.LOOKUP, 8, each).run(seed=1).transactions == 8 * done
-
-
-def test_idle_connections_are_there_for_the_block_and_gone_after_it(cluster):
-    counted = (
-        "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <>"
-        " pg_backend_pid()"
-    )
-    with cluster.connect() as watch:
-
-        def becomes(number):
-            until = time.monotonic() + 10
-            while time.monotonic() < until:
-                if watch.execute(counted).fetchone()[0] == number:
-                    return True
-                time.sleep(0.02)
-            return False
-
-        before = watch.execute(counted).fetchone()[0]
-        with sessions.idle(cluster, 5):
-            assert becomes(before + 5)
-        assert becomes(before)
-
-
-def test_idle_connections_beyond_the_servers_room_are_no_silent_loss(cluster):
-    with pytest.raises(ServerError, match="1000 connections"), sessions.idle(cluster, 1000):
-        pass
 
 
 def test_messages_of_a_transaction():
