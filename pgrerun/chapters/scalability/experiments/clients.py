@@ -82,12 +82,12 @@ COMMITS = {ASYNCHRONOUS: "off", SYNCHRONOUS: "on"}  # synchronous_commit
 def lookup_waits(chapter: Chapter) -> pd.DataFrame:
     """What active backends wait for, with as many clients as processors and with the most.
 
-    A pass of its own, twice as long as what is timed, for enough samples. Columns: clients, type,
-    event, backends (on average).
+    A pass of its own that isn't timed, as many lookups in all for either, so that few clients are
+    seen often enough. Columns: clients, type, event, backends (on average).
     """
-    tested, each = loaded(chapter), 2 * chapter.parameters.transactions
-    numbers = sorted({one_per_processor(chapter), client_counts(chapter)[-1]})
-    loads = {number: Load(chapter, tested, LOOKUP, number, each) for number in numbers}
+    tested, few, most = loaded(chapter), one_per_processor(chapter), client_counts(chapter)[-1]
+    lookups = most * chapter.parameters.transactions
+    loads = {n: Load(chapter, tested, LOOKUP, n, lookups / n) for n in sorted({few, most})}
     return waits_of(loads, "clients")
 
 
