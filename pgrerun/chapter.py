@@ -424,7 +424,7 @@ class Chapter:
         words that tell it apart) and each of `regime` (what was measured of the claim's regimes,
         see `claims.REGIMES`; the number of processors is known). A claim whose experiment was set
         aside is, too. Without evidence it must be an opinion, or a claim that the ledger says
-        nothing here can reach.
+        nothing here can reach; `beside` then has values, and what is None is left out.
         """
         reason = self._reasons.get(claim) or self._out_of_reach(claim, evidence)
         made = lambda what: self._call(what, given) if callable(what) else what
@@ -444,7 +444,9 @@ class Chapter:
             measured |= self._processors(claim)
             judgement = self.evidence.judge(claim, found, said, beside=others, regime=measured)
         else:
-            judgement = self.evidence.set_aside(claim, reason)
+            shown = beside if evidence is _NOT_GIVEN and beside else {}
+            others = {words: what for words, what in shown.items() if what is not None}
+            judgement = self.evidence.set_aside(claim, reason, beside=others)
         display(narrate.judgement(judgement))
 
     def verdicts(self) -> Table:

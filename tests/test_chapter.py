@@ -444,7 +444,7 @@ def test_a_claim_that_nothing_here_can_reach_needs_no_evidence(records, monkeypa
         [judgement] = opened.evidence.judgements
         assert judgement.capability in claims.OUT_OF_REACH
         with pytest.raises(BookError, match="names nothing that is out of reach"):
-            opened.judge("haas-001")
+            opened.judge("haas-002")
     finally:
         opened.run._release()
 

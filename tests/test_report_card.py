@@ -396,8 +396,8 @@ def test_a_whole_card_of_an_ordinary_user(owner, tmp_path, monkeypatch):
     small["scalability"] = {
         "scale": 1,
         "most_clients": 16,
-        "transactions": 500,
-        "commits": 200,
+        "transactions": 100,
+        "commits": 20,
         "idle_seconds": 5,
         "pairs": 5,
     }

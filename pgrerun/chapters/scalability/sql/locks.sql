@@ -7,6 +7,9 @@ SELECT * FROM scaling_guarded;
 -- name: write
 INSERT INTO scaling_guarded VALUES (1);
 
+-- name: alter
+ALTER TABLE scaling_guarded ADD COLUMN other int;
+
 -- name: drop
 DROP TABLE scaling_guarded;
 
