@@ -652,3 +652,22 @@ def test_a_declared_need_that_is_missing_sets_the_claim_aside(monkeypatch):
         "lai-052", {"a": True}
     )
     assert found.verdict is Verdict.NOT_TESTABLE and found.capability == "direct I/O"
+
+
+def test_why_a_claim_was_not_testable_survives_its_record(judge_of):
+    subject = claim(Predicate.DIRECTION, regime="16 processors")
+    found = judge_of(subject).judge("lai-001", interval(2, 3), regime={"16 processors": 2})
+    again = Judgement.from_dict(found.as_dict())
+    assert again == found and "16 processors" in again.reason
+    opinion = claim(Predicate.FACTS, basis=Basis.OPINION)
+    found = judge_of(opinion).judge("lai-001", {"a": True})
+    assert Judgement.from_dict(found.as_dict()) == found
+
+
+def test_what_is_out_of_reach_by_now_is_not_judged_by_what_was_measured_once(monkeypatch):
+    subject = claim(Predicate.DIRECTION)
+    row = verdicts.judge(subject, interval(2, 3)).as_dict()
+    lost = claim(Predicate.DIRECTION, needs="INGRES")
+    monkeypatch.setattr(claims, "ledger", lambda: {lost.id: lost})
+    found = Judgement.from_dict(row)
+    assert (found.verdict, found.capability) == (Verdict.NOT_TESTABLE, "INGRES")

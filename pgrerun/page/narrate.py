@@ -273,10 +273,11 @@ def _found(j: Judgement) -> str:
     if isinstance(evidence, Mapping):
         return _parts_found(j, evidence)
     value = _measured(evidence, against=_sides(j, ""))
-    here = f"{_how(evidence)} here it is {value}"
+    how = _how(claim, evidence)
+    here = f"{how} here it is {value}"
     match claim.predicate:
         case Predicate.DIRECTION:
-            said = f"{_how(evidence)} here, the {claim.quantity} is {value}"
+            said = f"{how} here, the {claim.quantity} is {value}"
             return f"{_capital(said)}; 1 would be no difference."
         case Predicate.AT_MOST | Predicate.AT_LEAST:
             bound = size(claim.sizes[""])
@@ -285,8 +286,11 @@ def _found(j: Judgement) -> str:
             return f"In print, the {claim.quantity} is {size(claim.sizes[''])}; {here}."
 
 
-def _how(evidence: object) -> str:
-    return "simulated" if isinstance(evidence, Interval) and evidence.simulated else "measured"
+def _how(claim: Claim, evidence: object) -> str:
+    """How a number came about."""
+    if isinstance(evidence, Interval) and evidence.simulated or claim.basis is Basis.SIMULATED:
+        return "simulated"
+    return "recomputed" if claim.basis is Basis.RECOMPUTED else "measured"
 
 
 def _parts_found(j: Judgement, parts: Mapping[str, Part]) -> str:
@@ -299,7 +303,7 @@ def _parts_found(j: Judgement, parts: Mapping[str, Part]) -> str:
         beside = "" if part.essential else ", beside the claim"
         value = _measured(part.value, against=_sides(j, name))
         told.append(f"{_escape(name)} {value}{print_}{beside}")
-    how = _how(next(iter(parts.values())).value)
+    how = _how(claim, next(iter(parts.values())).value)
     common = claim.sizes.get("")
     said = ""
     if common:
@@ -425,7 +429,8 @@ def _beside(j: Judgement) -> str:
     for words, other in j.beside.items():
         value = evidence(other)
         found = f" ({value})" if value else ""
-        told.append(f"{_capital(_escape(words))}, it would be {other.verdict}{found}.")
+        would = "hold" if other.verdict is Verdict.HOLDS else f"be {other.verdict}"
+        told.append(f"{_capital(_escape(words))}, it would {would}{found}.")
     differing = {other.verdict for other in j.beside.values()} - {j.verdict, Verdict.INCONCLUSIVE}
     depends = differing and j.verdict not in (Verdict.NOT_TESTABLE, Verdict.INCONCLUSIVE)
     return " ".join([*told, *(["So it depends."] if depends else [])])

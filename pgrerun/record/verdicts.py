@@ -237,8 +237,14 @@ class Judgement:
     @classmethod
     def _from(cls, claim: Claim, kept: Mapping[str, Any]) -> "Judgement | None":
         note, evidence = kept["note"], _restored(kept["evidence"])
+        gone = next((c for c in claim.capabilities if c in claims.OUT_OF_REACH), None)
+        if gone and kept["verdict"] != Verdict.NOT_TESTABLE:
+            return set_aside(claim, gone, claims.OUT_OF_REACH[gone])
         if kept["verdict"] == Verdict.NOT_TESTABLE:
             found = set_aside(claim, kept["capability"], note)
+            if evidence is not None:
+                found = replace(judge(claim, evidence, note), capability=kept["capability"])
+            found = replace(found, verdict=Verdict.NOT_TESTABLE, reason=kept.get("reason", ""))
         elif set(claim.regimes) - set(kept.get("regime", ())):
             return None
         else:
