@@ -240,14 +240,8 @@ class Chapter:
             )
         except CannotMeasure as missing:
             reason = missing
-        except Exception as error:
-            if (lacking := releases.lacking(self.server.version, error)) is None:
-                raise
-            reason = lacking
         self.set_aside(reason, declared.claims)
-        # The gates must know why a chart is missing, whatever the sentence's words.
-        said = narrate.set_aside(measure.__name__, reason)
-        display(said, metadata={CannotMeasure.METADATA: reason.capability})
+        self._say_set_aside(measure, reason)
         return None
 
     def _keep_account(self, measure: Callable[..., Any], account: sent.Sent) -> None:
@@ -264,6 +258,11 @@ class Chapter:
             "function": inspect.getsource(measure),
         }
 
+    def _say_set_aside(self, what: Callable[..., Any], reason: CannotMeasure) -> None:
+        # The gates must know why a chart is missing, whatever the sentence's words.
+        said = narrate.set_aside(what.__name__, reason)
+        display(said, metadata={CannotMeasure.METADATA: reason.capability})
+
     def set_aside(self, reason: CannotMeasure, claims: Iterable[str]) -> None:
         """From here on one of these claims is judged as not testable, for this reason."""
         self._last_reason = reason
@@ -277,6 +276,9 @@ class Chapter:
         try:
             return self._call(what, given)
         except _SetAside:
+            return None
+        except CannotMeasure as reason:  # what it asks a server, its release can't answer
+            self._say_set_aside(what, reason)
             return None
 
     def compare(
@@ -422,7 +424,7 @@ class Chapter:
         words that tell it apart) and each of `regime` (what was measured of the claim's regimes,
         see `claims.REGIMES`; the number of processors is known). A claim whose experiment was set
         aside is, too. Without evidence it must be an opinion, or a claim that the ledger says
-        nothing here can reach.
+        nothing here can reach; `beside` then has values, and what is None is left out.
         """
         reason = self._reasons.get(claim) or self._out_of_reach(claim, evidence)
         made = lambda what: self._call(what, given) if callable(what) else what
@@ -436,11 +438,15 @@ class Chapter:
                 f"Claim {claim} has no evidence: {missing} was never measured, and no experiment"
                 " that names the claim was set aside. Name it where that experiment is declared."
             ) from None
+        except CannotMeasure as missing:  # evidence that is asked for here, not by an experiment
+            reason = missing
         if reason is None:
             measured |= self._processors(claim)
             judgement = self.evidence.judge(claim, found, said, beside=others, regime=measured)
         else:
-            judgement = self.evidence.set_aside(claim, reason)
+            shown = beside if evidence is _NOT_GIVEN and beside else {}
+            others = {words: what for words, what in shown.items() if what is not None}
+            judgement = self.evidence.set_aside(claim, reason, beside=others)
         display(narrate.judgement(judgement))
 
     def verdicts(self) -> Table:
@@ -494,11 +500,22 @@ class Chapter:
     # ---- inside --------------------------------------------------------------------
 
     def _call(self, function: Callable[..., T], given: Sequence[Any]) -> T:
-        """Call it with `given`, before it the chapter if it takes one; _SetAside if one is None."""
+        """Call it with `given`, before it the chapter if it takes one; _SetAside if one is None.
+
+        CannotMeasure if the release under test can't read what it is asked.
+        """
         if any(result is None for result in given):
             raise _SetAside(function.__name__)
         first = next(iter(inspect.signature(function).parameters), "")
-        return function(self, *given) if first == "chapter" else function(*given)
+        try:
+            return function(self, *given) if first == "chapter" else function(*given)
+        except (CannotMeasure, _SetAside):
+            raise
+        except Exception as error:
+            version = self._borrowed.version if self._borrowed else self.programs.number
+            if (lacking := releases.lacking(version, error)) is None:
+                raise
+            raise lacking from error
 
     def _out_of_reach(self, claim: str, evidence: Any) -> CannotMeasure | None:
         """Why nothing here can test a claim without evidence; BookError if there is no reason."""

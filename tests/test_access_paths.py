@@ -500,9 +500,12 @@ def test_evidence_is_made_of_what_was_timed(chapter):
     joins.short_of_memory(chapter)
     trees.texts(chapter)
     for share in (evidence.reading(looked_up), chapter.median(*joins.WAITED)):
-        assert 0 < share.low <= share.high < 1
+        assert 0 <= share.low <= share.high <= 1
     assert set(evidence.speedups(chapter)) == set(claims.ledger()["haas-049"].sizes)
-    assert len(evidence.spread(chapter)) == 3 and len(evidence.order(chapter)) == 1
+    executed = pd.Series({ranges.ONLY: 12, ranges.PLAIN: 10})
+    assert list(evidence.spread(chapter, executed).values())[:2] == [True, True]
+    assert list(evidence.spread(chapter, 1 / executed).values())[:2] == [False, False]
+    assert len(evidence.order(chapter)) == 1
     assert len(evidence.saved(looked_up)) == 2
 
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -366,6 +367,31 @@ def test_an_experiment_that_cannot_run_sets_its_claims_aside(chapter):
     assert judgement.capability == "direct I/O"
 
 
+@experiment(claims=["lai-048"])
+def modern():
+    raise psycopg.errors.UndefinedFunction("function to_regclass(unknown) does not exist")
+
+
+def modern_evidence():
+    modern()
+
+
+def test_what_a_release_cannot_read_is_set_aside_with_the_first_that_can(chapter):
+    chapter.programs = replace(chapter.programs, version="9.3.5", major=9)
+    assert chapter.attempt(modern) is None and "PostgreSQL 9.4 or later" in chapter.shown[-1]
+    chapter.judge("lai-049", modern_evidence)
+    assert str(chapter.evidence.judgements[-1].verdict) == "not testable here"
+    assert "PostgreSQL 9.4" in chapter.evidence.judgements[-1].note
+    assert chapter.show(modern_evidence) is None and "9.4" in chapter.shown[-1]
+
+
+def test_what_every_release_can_read_is_an_error_of_the_book(chapter):
+    with pytest.raises(psycopg.errors.UndefinedFunction):
+        chapter.attempt(modern)
+    with pytest.raises(psycopg.errors.UndefinedFunction):
+        chapter.judge("lai-049", modern_evidence)
+
+
 def test_what_goes_on_from_an_experiment_that_was_set_aside_is_set_aside_too(chapter):
     @experiment(claims=["lai-049"])
     def goes_on(chapter, disk):
@@ -418,7 +444,7 @@ def test_a_claim_that_nothing_here_can_reach_needs_no_evidence(records, monkeypa
         [judgement] = opened.evidence.judgements
         assert judgement.capability in claims.OUT_OF_REACH
         with pytest.raises(BookError, match="names nothing that is out of reach"):
-            opened.judge("haas-001")
+            opened.judge("haas-002")
     finally:
         opened.run._release()
 

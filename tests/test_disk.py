@@ -239,15 +239,22 @@ def test_only_the_files_and_the_place_that_were_named_are_slow(slow, page_file):
 
 
 def test_two_programs_wait_for_each_other(slow, page_file):
-    code = "[os.pread(file, 8192, 0) for _ in range(40)]"
+    code = "print(flush=True), sys.stdin.readline(), os.pread(file, 8192, 0)"
     command = [sys.executable, "-S", "-c", PROGRAM.format(code), str(page_file)]
     environment = os.environ | slow.environment(page_file.parent)
-    with attached(slow).serving(Disk(read=10 * MS)) as stretch:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    # both are told to read when both are there, and one's read lasts until the other's has begun
+    with attached(slow).serving(Disk(read=2000 * MS)) as stretch:
+        both = [subprocess.Popen(command, env=environment, **pipes) for _ in range(2)]
+        assert [program.stdout.readline() for program in both] == [b"\n", b"\n"]
         began = time.monotonic()
-        both = [subprocess.Popen(command, env=environment) for _ in range(2)]
+        for program in both:
+            program.stdin.close()
         assert [program.wait() for program in both] == [0, 0]
         taken = time.monotonic() - began
-    assert stretch.counts().reads.requests == 80 and taken >= 0.8
+        for program in both:
+            program.stdout.close()
+    assert stretch.counts().reads.requests == 2 and taken >= 4
     assert stretch.counts().reads.queued > 0
 
 

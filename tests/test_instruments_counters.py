@@ -90,6 +90,21 @@ def test_backends_that_end_have_handed_in_everything(tiny, probe):
     assert not delta.unsettled
 
 
+def test_commits_that_wait_are_flushes_and_timed_where_the_server_times_them(tiny, probe):
+    with tiny.connect() as conn:
+        for setting, timed in (("off", False), ("on", True)):
+            conn.execute(f"SET track_wal_io_timing = {setting}")
+            with probe.measured(conn) as delta:
+                for _ in range(5):
+                    conn.execute("UPDATE account SET balance = balance + 1 WHERE id = 1")
+            flushes, seconds = delta.wal_flushes
+            assert flushes >= 5 and (seconds > 0) == timed
+        conn.execute("SET synchronous_commit = off")
+        with probe.measured(conn, settle=0) as delta:
+            conn.execute("SELECT 1")
+        assert delta.wal_flushes == (0, 0)
+
+
 def test_a_backend_that_stays_is_named_and_an_open_transaction_refused(tiny, probe):
     with tiny.connect() as conn, tiny.connect() as other:
         with probe.measured(settle=0) as delta:

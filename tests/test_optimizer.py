@@ -338,13 +338,6 @@ def test_instructions_of_joins_are_counted_but_for_loops_without_index(chapter):
     assert ratios(found, 2)[variants.NESTED] > 1
 
 
-def test_a_nested_loop_is_ended_at_the_limit(chapter):
-    with variants.session(chapter.server) as connection:
-        assert math.isnan(joins.limited(connection, "SELECT pg_sleep(5)::text AS slept", 0.05))
-        assert joins.limited(connection, "SELECT 1 AS one", 3600) > 0
-        assert connection.execute("SHOW statement_timeout").fetchone()[0] == "0"
-
-
 def test_indices_bring_no_statistics(chapter):
     facts = evidence.suggestions.creation_facts(suggestions.index_creation(chapter))
     assert essential(facts) == {"CREATE INDEX gathers statistics": False}

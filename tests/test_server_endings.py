@@ -306,6 +306,15 @@ def test_sweep_goes_by_lock_boot_and_start_time_not_by_process_id_alone(base):
     assert all(folder.exists() for folder in (alive, damaged, unmarked, other_name))
 
 
+def test_a_directory_whose_maker_was_killed_before_marking_it_goes_with_the_next_sweep(base):
+    left = base / "pgrerun-unmarked"
+    left.mkdir()
+    (left / (private.MARKER + ".new")).touch()
+    with private._making(base):  # somebody is about to mark one, for all we know this
+        assert sweep() == []
+    assert sweep() == [left] and not left.exists()
+
+
 def test_what_could_not_be_removed_keeps_its_marker_for_the_next_sweep(base, monkeypatch):
     left = fake_leftover(
         base, "pgrerun-stubborn", {"pid": os.getpid(), "started": "1", "boot": "another"}

@@ -43,7 +43,7 @@ one that is only an opinion. A simulation decides nothing about a claim of anoth
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -630,9 +630,14 @@ class Judge:
         kept = (found.claim, found.verdict, found.evidence, found.note, found.capability)
         return self._keep(Judgement(*kept, found.reason, others, measured))
 
-    def set_aside(self, id: str, reason: CannotMeasure) -> Judgement:
-        """Record that a claim of this chapter can't be tested here."""
-        return self._keep(set_aside(self._claim(id), reason.capability, str(reason)))
+    def set_aside(
+        self, id: str, reason: CannotMeasure, *, beside: Mapping[str, Any] | None = None
+    ) -> Judgement:
+        """Record that a claim of this chapter can't be tested here; `beside` as in `judge`."""
+        claim = self._claim(id)
+        others = {words: _beside(claim, given) for words, given in (beside or {}).items()}
+        found = set_aside(claim, reason.capability, str(reason))
+        return self._keep(replace(found, beside=others))
 
     @property
     def judgements(self) -> list[Judgement]:

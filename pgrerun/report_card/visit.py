@@ -19,8 +19,8 @@ PARAMETERS = {
     "scalability": {
         "scale": 1,
         "most_clients": 32,
-        "transactions": 5_000,
-        "commits": 600,
+        "transactions": 500,
+        "commits": 20,
         "idle_seconds": 10,
     },
 }

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pgrerun.errors import ServerError
 from pgrerun.lab import server
 from pgrerun.lab.instruments import callgrind, machine, perf
+from pgrerun.lab.server import fetched
 from pgrerun.lab.server.private import base_directory
 from pgrerun.record.claims import ledger
 
@@ -68,6 +69,10 @@ def _programs() -> Iterator[Finding]:
     )
     for programs in installed:
         yield Finding("PostgreSQL installed", f"{programs.version} in {programs.bindir}")
+    yield Finding(
+        "PostgreSQL fetched",
+        ", ".join(release.version for release in fetched.here()) or "none (`pgrerun releases`)",
+    )
     everything = [*([bundled] if bundled else []), *installed]
     able = [f"{programs.version} in {programs.bindir}" for programs in everything if programs.jit]
     yield Finding(

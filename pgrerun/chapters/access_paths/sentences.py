@@ -117,21 +117,6 @@ def kernels_cache(chapter: Chapter, lookups: pd.DataFrame) -> narrate.Sentence:
     )
 
 
-def slower_disk(chapter: Chapter, lookups: pd.DataFrame) -> narrate.Sentence:
-    """What the measured reads per lookup would make of the talk's disk."""
-    reads = _reads(lookups, variant(DIRECT, KEY))
-    tps = printed.cell("access_paths_lookups", "primary_key", "tps")
-    now = chapter.median("lookups", "throughput", variant(DIRECT, KEY))
-    waiting = chapter.ratio("lookups", "throughput", variant(AMPLE, KEY), variant(DIRECT, KEY))
-    return narrate.Sentence(
-        f"The talk's {tps:g} lookups per second, at two reads each, took a disk of some"
-        f" {2 * tps:g} reads per second. This one serves"
-        f" {narrate.number(round(now.estimate * reads, -2))} at the least."
-    ) + narrate.ratio_sentence(
-        waiting, "throughput", "the same lookups in the ample pool", "those that wait for this disk"
-    )
-
-
 # ---- index-only scans
 
 

@@ -12,7 +12,6 @@ from pgrerun.chapters.measuring.experiments import (
     observers,
     over_time,
     slow_disk,
-    workloads,
 )
 from pgrerun.page import charts, narrate
 
@@ -113,9 +112,8 @@ def throughput(watched: pd.DataFrame) -> charts.Figure:
             question="How does throughput move during a run?",
             caption=(
                 "The runs of each load, one after the other: transactions in slots, and the WAL"
-                " that a write leaves, as a share of the mean. A cycle of checkpoints is as long"
-                f" as max_wal_size = {over_time.SETTINGS['max_wal_size']} makes it."
-                f" {' '.join(said)}"
+                " that a write leaves, as a share of the mean. Cycles of checkpoints were made as"
+                f" short as the runs are. {' '.join(said)}"
             ),
             name="measuring-time",
             description=" ".join(said),
@@ -156,23 +154,12 @@ def spread(watched: pd.DataFrame) -> charts.Figure:
     )
 
 
-# The charts of what watching costs: metric, what isn't watched, words.
-_COSTS = {
-    "logging": (
-        "throughput",
-        observers.NO_LOG,
-        charts.Words(
-            question="What does pgbench's log cost?",
-            caption=(
-                "How many times slower lookups by key are with a log of pgbench's, against none."
-                " The row “again” is without as well."
-            ),
-            name="measuring-logs",
-        ),
-    ),
-    "profilers": (
-        "time",
-        observers.UNWATCHED,
+def profilers(chapter: Chapter) -> charts.Figure:
+    """What each profiler costs."""
+    base = observers.UNWATCHED
+    pairs = {name: (name, base) for name in observers.PROFILERS if name != base}
+    return charts.compare(
+        chapter.ratios("profilers", "time", pairs),
         charts.Words(
             question="What does a profiler cost?",
             caption=(
@@ -181,18 +168,6 @@ _COSTS = {
             ),
             name="measuring-profilers",
         ),
-    ),
-}
-
-
-def costs(chapter: Chapter, watched: str) -> charts.Figure:
-    """What watching costs: in "logging" pgbench's log, in "profilers" profilers."""
-    metric, base, words = _COSTS[watched]
-    names = [name for name in (*observers.LOGS, *observers.PROFILERS) if name != base]
-    pairs = {name: (base, name) if metric == "throughput" else (name, base) for name in names}
-    return charts.compare(
-        chapter.ratios(watched, metric, pairs),
-        words,
         charts.Axis("times slower", log=True),
         reference=charts.Reference(1, "free"),
     )
@@ -202,7 +177,8 @@ def asleep(profiles: Mapping[str, lock_waits.Profile]) -> charts.Figure:
     """Three instruments on two loads."""
     rows = []
     for load, seen in profiles.items():
-        code = {"code of the lock manager": seen.lock_code, "other code": 1 - seen.lock_code}
+        share = seen.lock_code.estimate
+        code = {"code of the lock manager": share, "other code": 1 - share}
         panels = {
             "CPU profile": code,
             "context switches": seen.chains,
@@ -229,28 +205,21 @@ def asleep(profiles: Mapping[str, lock_waits.Profile]) -> charts.Figure:
 
 
 def exaggerated(chapter: Chapter) -> charts.Figure:
-    """What a change does to pgbench at full speed and to a paced load."""
-    frames = []
-    for kind in (workloads.EXTREME, workloads.PACED):
-        plain = workloads.named(kind, workloads.PLAIN)
-        pairs = {
-            change: (workloads.named(kind, change), plain)
-            for change in workloads.CHANGES
-            if change != workloads.PLAIN
-        }
-        frames.append(chapter.ratios("loads", "latency", pairs, panel=kind))
+    """What a row that all update does to pgbench at full speed and to a paced load."""
+    metrics = {"stalls": "waits per thousand transactions", "latency": "latency in ms"}
     return charts.compare(
-        pd.concat(frames, ignore_index=True),
+        chapter.medians("loads", metrics),
         charts.Words(
             question="How large is a problem, and to whom?",
             caption=(
-                "Latency of a transaction under each change over that without it, for pgbench at"
-                " full speed and for an application that asks at a tenth of that."
+                "Waits of a millisecond or more for a row, and the latency of a transaction, where"
+                " each client updates a row of its own and where all update the same, for pgbench"
+                " at full speed and for an application that asks at a tenth of that."
             ),
             name="measuring-artificial",
         ),
-        charts.Axis("latency, relative to no change", log=True),
-        reference=charts.Reference(1, "no change"),
+        charts.Axis("waits, ms", zero=True),
+        own_scales=True,
     )
 
 

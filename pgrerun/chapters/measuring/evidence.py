@@ -17,21 +17,7 @@ from pgrerun.lab.models.repeated_runs import BY_DIXON, BY_NOISE
 from pgrerun.lab.server import value
 from pgrerun.record import printed, statistics
 from pgrerun.record.statistics import Interval
-
-# What is compared for claims on one ratio: experiment, metric, variant, and what it is divided by.
-RATIOS = {
-    "haas-059": ("sorts", "time", mechanisms.GENERAL, mechanisms.SPECIFIC),
-    "haas-070": ("over time", "length", over_time.WRITES, over_time.READS),
-    "haas-072": ("over time", "swing", over_time.WRITES, over_time.READS),
-    "haas-073": ("logging", "throughput", observers.NO_LOG, observers.FULL_LOG),
-    "haas-075": ("profilers", "time", observers.TIMED, observers.PERF),
-}
-
-
-def ratio(chapter: Chapter, claim: str) -> Interval:
-    """The ratio that a claim of `RATIOS` is judged by."""
-    return chapter.ratio(*RATIOS[claim])
-
+from pgrerun.record.verdicts import Part, greater, less, supporting
 
 # ---- runs that don't differ
 
@@ -65,22 +51,33 @@ def pairs_and_series(chapter: Chapter, time: pd.DataFrame) -> dict[str, Interval
 ENOUGH = 0.8  # the share of spoilt runs that should be noticed
 
 
-def repeat_facts(noticed: pd.DataFrame) -> dict[str, bool]:
+def repeat_facts(chapter: Chapter, noticed: pd.DataFrame) -> dict[str, bool | None | Part]:
     """The advice to repeat about three times, so that a run that is off shows."""
     said = int(printed.cell("measuring_said", "repeats", "value"))
     middle = noticed[noticed["spoilt"] == aa_runs.spoilt(aa_runs.SPOILT[1])]
-    share = middle.set_index(["rule", "repeats"])["share"]
+    shares, drawn = middle.set_index(["rule", "repeats"])["share"], aa_runs.drawn(chapter)
+
+    def named(rule: str, repeats: int) -> bool | None:
+        return greater(statistics.share(round(shares[rule, repeats] * drawn), drawn), ENOUGH)
+
     return {
-        "one repeat fewer can't say which run is off": share[BY_NOISE, said - 1] < ENOUGH,
-        "so many repeats can, once the noise is known": share[BY_NOISE, said] >= ENOUGH,
-        "so many repeats can by themselves": share[BY_DIXON, said] >= ENOUGH,
+        "so many repeats say which run is off, once the noise is known": named(BY_NOISE, said),
+        "so many repeats say it by themselves": named(BY_DIXON, said),
+        "one repeat fewer says it": supporting(named(BY_NOISE, said - 1)),
     }
 
 
 # ---- throughput over time
 
-AFTER = 0.3  # seconds after a checkpoint began that are compared with all others
+AFTER = 6  # slots after a checkpoint began that are compared with all others
 STRETCHES = (1, 2, 4, 8, 16, 32, 64)  # slots
+
+
+def cycles(chapter: Chapter, watched: pd.DataFrame) -> int:
+    """Whole checkpoint cycles of PostgreSQL's own length that were watched."""
+    if over_time.hurried(chapter):
+        return 0
+    return max(0, after_checkpoints(watched)["checkpoints"] - 1)
 
 
 def spread_by_length(watched: pd.DataFrame) -> pd.DataFrame:
@@ -90,7 +87,7 @@ def spread_by_length(watched: pd.DataFrame) -> pd.DataFrame:
     memory would have: that of single slots over the root of their number). A length is left out
     where the runs of a load have fewer than four such stretches.
     """
-    rows = []
+    rows, slot = [], float(watched["time"].iloc[1])  # of runs put end to end
     for name, frame in watched.groupby("load", sort=False):
         throughput = frame["throughput"].to_numpy()
         for many in STRETCHES:
@@ -101,20 +98,19 @@ def spread_by_length(watched: pd.DataFrame) -> pd.DataFrame:
                 break
             spread = means.std(ddof=1) / throughput.mean()
             random = over_time.swing(throughput) / np.sqrt(many)
-            rows.append((name, many * over_time.SLOT, spread, random))
+            rows.append((name, many * slot, spread, random))
     return pd.DataFrame(rows, columns=["load", "length", "spread", "random"])
 
 
 def after_checkpoints(watched: pd.DataFrame) -> dict[str, float]:
-    """Writes in the `AFTER` seconds after a checkpoint began, over all other slots.
+    """Writes in the `AFTER` slots after a checkpoint began, over all other slots.
 
     checkpoints (their number), throughput and wal (per transaction), both ratios; NaN where no
     checkpoint began, or no slot is left to compare with.
     """
     writes = watched[watched["load"] == over_time.WRITES].reset_index(drop=True)
-    slots = round(AFTER / over_time.SLOT)
     by_run = writes["checkpoint"].astype(float).groupby(writes["run"])
-    following = by_run.rolling(slots, min_periods=1).max().droplevel(0)
+    following = by_run.rolling(AFTER, min_periods=1).max().droplevel(0)
     near = following.sort_index().to_numpy(bool)
     found = {
         name: float(writes.loc[near, name].mean() / writes.loc[~near, name].mean())
@@ -123,17 +119,41 @@ def after_checkpoints(watched: pd.DataFrame) -> dict[str, float]:
     return {"checkpoints": int(writes["checkpoint"].sum()), **found}
 
 
-# ---- waiting for locks
+# ---- watching, and waiting for locks
 
 
-def profile_facts(profiles: dict[str, lock_waits.Profile]) -> dict[str, bool]:
+def log_costs(chapter: Chapter) -> dict[str, Interval | Part]:
+    """What a log of all transactions costs: processor time with it, throughput without it."""
+    log, none = observers.FULL_LOG, observers.NO_LOG
+    return {
+        "processor time of a lookup": chapter.ratio("logging", "processor", log, none),
+        "throughput lost": supporting(chapter.ratio("logging", "throughput", none, log)),
+    }
+
+
+def profiler_facts(chapter: Chapter) -> dict[str, bool | None | Part]:
+    """Whether perf costs next to nothing, and that it isn't so of any instrument."""
+    perf, timed = (
+        chapter.ratio("profilers", "time", name, observers.UNWATCHED)
+        for name in (observers.PERF, observers.TIMED)
+    )
+    return {
+        "under perf with call graphs a scan takes less than 5 % longer": less(perf, 1.05),
+        "under EXPLAIN ANALYZE it takes more": supporting(greater(timed, margin=0.05)),
+    }
+
+
+def profile_facts(profiles: dict[str, lock_waits.Profile]) -> dict[str, bool | None | Part]:
     """Sleeping on locks doesn't show in a CPU profile, and does in one of context switches."""
     free, queued = profiles[lock_waits.FREE], profiles[lock_waits.QUEUED]
-    asleep = [seen.chains.get(lock_waits.HEAVYWEIGHT, 0.0) for seen in (queued, free)]
     return {
-        "waiting for the lock costs throughput": queued.tps < 0.8 * free.tps,
-        "the CPU profile hardly shows the lock manager": queued.lock_code - free.lock_code < 0.1,
-        "among the reasons to sleep the row's lock appears": asleep[0] - asleep[1] > 0.1,
+        "the CPU profile hardly shows the lock manager": less(
+            queued.lock_code, free.lock_code.estimate + 0.1
+        ),
+        "among the reasons to sleep the row's lock appears": greater(
+            queued.asleep, free.asleep.estimate + 0.1
+        ),
+        "waiting for the lock costs throughput": supporting(queued.tps < 0.8 * free.tps),
     }
 
 
@@ -168,92 +188,30 @@ def tool_facts(chapter: Chapter) -> dict[str, bool]:
 # ---- artificial loads
 
 
-def exaggeration(chapter: Chapter, change: str = workloads.HOT_ROW) -> Interval:
-    """How many times longer a change makes pgbench's transaction, over that for the paced load."""
-    latency = chapter.table("loads", "latency")
+def exaggerated(chapter: Chapter) -> dict[str, bool | None | Part]:
+    """Whether a row for all is more of a problem to pgbench than to the paced load."""
+    stalls, latency = (chapter.table("loads", metric) for metric in ("stalls", "latency"))
+    extreme, paced = (
+        workloads.named(kind, workloads.HOT_ROW) for kind in (workloads.EXTREME, workloads.PACED)
+    )
     slower = [
-        latency[workloads.named(kind, change)] / latency[workloads.named(kind, workloads.PLAIN)]
+        latency[workloads.named(kind, workloads.HOT_ROW)]
+        / latency[workloads.named(kind, workloads.OWN_ROW)]
         for kind in (workloads.EXTREME, workloads.PACED)
     ]
-    return statistics.ratio(*slower, seed=chapter.parameters.seed)
-
-
-def ranking(chapter: Chapter) -> dict[str, bool]:
-    """Whether pgbench ranks the settings as the paced load does, and whether it measures the same.
-
-    An order counts where an interval excludes 1; what neither decides contradicts nothing.
-    """
-    changes = list(workloads.CHANGES)
-    pairs = [(a, b) for number, a in enumerate(changes) for b in changes[number + 1 :]]
-    extreme, paced = (
-        [_slower(chapter, kind, *pair) for pair in pairs]
-        for kind in (workloads.EXTREME, workloads.PACED)
-    )
-    sizes = [exaggeration(chapter, change) for change in changes[1:]]
+    more = statistics.median(stalls[extreme] - stalls[paced], seed=chapter.parameters.seed)
     return {
-        "pgbench tells settings apart": any(extreme),
-        "the paced load never puts them significantly the other way round": not any(
-            a * b < 0 for a, b in zip(extreme, paced, strict=True)
-        ),
-        "how large an effect is depends on the load": any(
-            size.low > 1 or size.high < 1 for size in sizes
+        "pgbench's transactions wait for that row more often": greater(more, 0),
+        "their latency grows by a larger factor": supporting(
+            greater(statistics.ratio(*slower, seed=chapter.parameters.seed))
         ),
     }
-
-
-def _slower(chapter: Chapter, kind: str, change: str, other: str) -> int:
-    """1 if a load is significantly slower under a change than under another; -1 if faster."""
-    names = workloads.named(kind, change), workloads.named(kind, other)
-    found = chapter.ratio("loads", "latency", *names)
-    return int(found.low > 1) - int(found.high < 1)
-
-
-# ---- several axes
-
-_MORE_IS_BETTER = ("throughput",)
-
-
-def axes(chapter: Chapter) -> pd.DataFrame:
-    """Each axis: axis, unit, the median of either variant under its name, better (see `better`)."""
-    rows = []
-    for axis, unit in workloads.AXES.items():
-        median = chapter.table("axes", axis).median()
-        variants = [median[variant] for variant in workloads.PER_TRANSACTION]
-        rows.append((axis, unit, *variants, better(chapter, axis)))
-    return pd.DataFrame(rows, columns=["axis", "unit", *workloads.PER_TRANSACTION, "better"])
-
-
-def better(chapter: Chapter, axis: str) -> str:
-    """The variant that is significantly better on an axis; "" if that can't be told."""
-    values = chapter.table("axes", axis)
-    singly, together = values[workloads.SINGLY], values[workloads.TOGETHER]
-    if (values <= 0).any(axis=None):  # counts may be zero: only a difference in every block tells
-        more, less = (together > singly).all(), (together < singly).all()
-    else:
-        found = statistics.ratio(together, singly, seed=chapter.parameters.seed)
-        more, less = found.low > 1, found.high < 1
-    if not (more or less):
-        return ""
-    return workloads.TOGETHER if more == (axis in _MORE_IS_BETTER) else workloads.SINGLY
-
-
-def turned_over(chapter: Chapter) -> Interval:
-    """In each block the lesser of two ratios, many rows at a time over one.
-
-    They are of throughput and of median latency: above 1 what is better on the one axis is worse on
-    the other.
-    """
-    found = []
-    for axis in ("throughput", "median latency"):
-        values = chapter.table("axes", axis)
-        found.append(values[workloads.TOGETHER] / values[workloads.SINGLY])
-    return statistics.median(np.minimum(*found), seed=chapter.parameters.seed)
 
 
 # ---- mechanisms
 
 
-def fix_facts(chapter: Chapter, scans: pd.DataFrame) -> dict[str, bool]:
+def fix_facts(chapter: Chapter, scans: pd.DataFrame) -> dict[str, bool | None]:
     """The claim that a fix can work for a reason unrelated to its hypothesis."""
     scanned = scans.set_index("variant").at[mechanisms.INDEXED, mechanisms.SCANS]
     indexed, analyzed = (
@@ -261,7 +219,9 @@ def fix_facts(chapter: Chapter, scans: pd.DataFrame) -> dict[str, bool]:
         for fix in (mechanisms.INDEXED, mechanisms.STATISTICS)
     )
     return {
-        "the index makes the query faster": indexed.low > 1.05,
+        "the index makes the query faster": greater(indexed, margin=0.05),
         "the index is never scanned": scanned == 0,
-        "without the index, what it brought along makes the query faster, too": analyzed.low > 1.05,
+        "without the index, what it brought along makes the query faster, too": greater(
+            analyzed, margin=0.05
+        ),
     }

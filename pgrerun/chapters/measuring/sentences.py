@@ -6,7 +6,7 @@ import pandas as pd
 
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.measuring import evidence
-from pgrerun.chapters.measuring.experiments import aa_runs, mechanisms, observers, over_time
+from pgrerun.chapters.measuring.experiments import aa_runs, observers, over_time
 from pgrerun.page import narrate
 from pgrerun.page.tables import Table, table
 from pgrerun.parameters import time_to_run
@@ -99,12 +99,13 @@ def dips(watched: pd.DataFrame) -> narrate.Sentence:
     """Writes after a checkpoint began."""
     found = evidence.after_checkpoints(watched)
     began = narrate.count(found["checkpoints"], "checkpoint")
+    seconds = narrate.number(evidence.AFTER * float(watched["time"].iloc[1]))
     if not math.isfinite(found["throughput"]):
         return narrate.Sentence(
             f"In the runs shown {began} began, and nothing can be said of what follows one."
         )
     return narrate.Sentence(
-        f"In the runs shown {began} began; in the {narrate.number(evidence.AFTER)} s after each, a"
+        f"In the runs shown {began} began; in the {seconds} s after each, a"
         f" transaction writes {narrate.number(found['wal'], 2)} times as much WAL as at all other"
         f" times, and throughput is {narrate.number(found['throughput'], 2)} times as high."
     )
@@ -127,12 +128,12 @@ def lengths(chapter: Chapter) -> narrate.Sentence:
 def counting(watched: pd.DataFrame) -> narrate.Sentence:
     """How much of the scatter is that of counting few transactions."""
     mean = watched.groupby("load", sort=False)["throughput"].mean()
+    slot = float(watched["time"].iloc[1])  # of runs put end to end
     said = " and ".join(
-        f"{_percent((throughput * over_time.SLOT) ** -0.5)} ({load})"
-        for load, throughput in mean.items()
+        f"{_percent((throughput * slot) ** -0.5)} ({load})" for load, throughput in mean.items()
     )
     return narrate.Sentence(
-        f"Throughput is counted in slots of {narrate.number(over_time.SLOT)} s. Transactions that"
+        f"Throughput is counted in slots of {narrate.number(slot)} s. Transactions that"
         f" end independently of each other would scatter by {said} because only so many fall into a"
         " slot; what goes beyond that is the machine's and the server's."
     )
@@ -152,12 +153,4 @@ def perf_cost(chapter: Chapter) -> narrate.Sentence:
             perf, "time", "the scan under perf with call graphs", "the scan alone"
         )
         + f"The same ratio for each of the others: {said}."
-    )
-
-
-def mechanism(chapter: Chapter) -> narrate.Sentence:
-    """The index beside the statistics alone."""
-    found = chapter.ratio("fixes", "time", mechanisms.INDEXED, mechanisms.STATISTICS)
-    return narrate.ratio_sentence(
-        found, "time", "the query beside the index", "the query with statistics alone"
     )

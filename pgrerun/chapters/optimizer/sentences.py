@@ -1,7 +1,5 @@
 """Sentences that only this chapter says; judgements are put into words by `narrate`."""
 
-import math
-
 import pandas as pd
 
 from pgrerun.chapter import Chapter
@@ -97,19 +95,4 @@ def constant(broken: pd.DataFrame) -> Sentence:
         f" {in_print['index_cost'].iloc[0]:g}. PostgreSQL with the fault gives"
         f" {(broken['fault'] == CONSTANT).sum()} queries {said[CONSTANT]}; without it,"
         f" {said[NONE]}."
-    )
-
-
-def too_long(ended: pd.DataFrame) -> Sentence:
-    """The nested loops that were ended, or how long they took."""
-    said = []
-    for row in ended.itertuples():
-        least = f"{narrate.number(row.least)} times"
-        took = f"took {narrate.number(row.seconds)} s, {least} as long as the hash join"
-        if math.isnan(row.seconds):
-            limit = narrate.number(row.limit)
-            took = f"was ended after {limit} s, {least} what the hash join takes"
-        said.append(f"that of query {row.query} {took}")
-    return Sentence(
-        f"The nested loops without an index were run once at the larger size: {'; '.join(said)}."
     )

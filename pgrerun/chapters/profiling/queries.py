@@ -13,7 +13,7 @@ from pgrerun.lab import statements
 from pgrerun.lab.quel import figures
 from pgrerun.lab.relations.debit_credit import DebitCredit
 from pgrerun.lab.relations.wisconsin import Wisconsin
-from pgrerun.lab.server import Server
+from pgrerun.lab.server import Server, exists
 
 SQL = statements.Statements(Path(__file__).parent / "sql")
 SCANS, TRANSACTIONS = "scans", "transactions"
@@ -82,7 +82,7 @@ def load(chapter: Chapter, server: Server) -> None:
 def load_once(chapter: Chapter, server: Server) -> None:
     """Load the relations unless the server has them."""
     with server.connect() as connection:
-        loaded = connection.execute("SELECT to_regclass('tenk1')").fetchone()[0]
+        loaded = exists(connection, "tenk1")
     if not loaded:
         load(chapter, server)
 

@@ -6,9 +6,9 @@ from typing import Any
 import pandas as pd
 
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.scalability import evidence, model
+from pgrerun.chapters.scalability import evidence
 from pgrerun.chapters.scalability.experiments import clients, commits, large_machines
-from pgrerun.chapters.scalability.model import AFTER, BEFORE, FIRST, TALK
+from pgrerun.chapters.scalability.model import AFTER, BEFORE, TALK
 from pgrerun.lab.models import group_commit
 from pgrerun.page import charts, narrate
 from pgrerun.record import printed, statistics
@@ -84,27 +84,21 @@ def sweep(chapter: Chapter, experiment: str, what: str) -> charts.Figure:
 
 def many_processors(simulated: pd.DataFrame) -> charts.Figure:
     """The talk's first graph, simulated."""
-    machine = simulated[
-        (simulated["processors"] == large_machines.PROCESSORS)
-        & simulated["release"].isin(model.RELEASES)
+    machine = simulated[simulated["processors"] == large_machines.PROCESSORS]
+    throughput = machine.groupby(["release", "clients"], sort=False)["throughput"].median()
+    rows = [
+        _point(number, "simulated", value / throughput[release, 1], series=release)
+        for (release, number), value in throughput.items()
     ]
-    rows = []
-    for lines, curves in machine.groupby("lines", sort=False):
-        if lines == large_machines.HERE:  # its curves are those of the first set of costs
-            curves = curves[curves["block"] == 0]
-        throughput = curves.groupby(["release", "clients"], sort=False)["throughput"].median()
-        for (release, number), value in throughput.items():
-            relative = value / throughput[release, 1]
-            rows.append(_point(number, "simulated", relative, series=release, panel=lines))
     return charts.lines(
         pd.DataFrame(rows),
         charts.Words(
             question="What would the talk's releases do on its machine of 32 processors?",
             caption=(
                 "Simulated throughput over that of one client. The costs of a lookup, a lock and a"
-                " sleep are those of the reader's machine; those of a cache line are, too, in one"
-                " panel, and in the other what comes nearest to the talk's gain with 32 clients."
-                " Which locks are taken is the releases'."
+                " sleep are those of the reader's machine, that of a cache line is the one that"
+                " comes nearest to the talk's gain with 32 clients. Which locks are taken is the"
+                " releases'."
             ),
             name="scalability-processors",
         ),
@@ -114,27 +108,21 @@ def many_processors(simulated: pd.DataFrame) -> charts.Figure:
 
 
 def by_line(swept: pd.DataFrame) -> charts.Figure:
-    """The gain of 9.2 over 9.1, and of the first patch alone, over the cost of a cache line."""
-    throughput = swept.pivot(index="line", columns=["release", "clients"], values="throughput")
-    few, many = large_machines.PROCESSORS, 2 * large_machines.PROCESSORS
-    series = {
-        f"9.2 over 9.1, {few} clients": throughput[AFTER, few] / throughput[BEFORE, few],
-        f"first patch over 9.1, {many} clients": throughput[FIRST, many] / throughput[BEFORE, many],
-    }
-    rows = []
-    for name, ratios in series.items():
-        for line, ratio in ratios.items():
-            rows.append(_point(line * 1e9, "simulated", ratio, series=name))
-    for line in (throughput.index[0], throughput.index[-1]):
-        rows.append(_point(line * 1e9, "printed", TALK["gain"], series=""))
+    """The gain of 9.2 over 9.1 over the cost of a cache line."""
+    gains = large_machines.gains_by_line(swept)
+    rows = [
+        _point(line * 1e9, "simulated", gain, series="9.2 over 9.1") for line, gain in gains.items()
+    ]
+    for line in (gains.index[0], gains.index[-1]):
+        rows.append(_point(line * 1e9, "printed", TALK["gain"], series="9.2 over 9.1"))
     return charts.lines(
         pd.DataFrame(rows),
         charts.Words(
-            question="What does it take for the talk's curves to come out?",
+            question="Does the simulation reach the talk's gain?",
             caption=(
-                "Simulated on 32 processors, over the time that a cache line takes from one"
-                " processor to another; all other costs are measured here. The talk's gain is drawn"
-                " as printed."
+                "Simulated on 32 processors with as many clients, over the time that a cache line"
+                " takes from one processor to another; all other costs are measured here. The"
+                " talk's gain is drawn as printed."
             ),
             name="scalability-line-cost",
         ),
@@ -204,18 +192,6 @@ COMPARED = {
             name="scalability-locks",
         ),
     ),
-    "schema changes": (
-        "throughput",
-        charts.Axis("throughput", "transactions/s", zero=True),
-        charts.Words(
-            question="What does it cost lookups to process invalidations?",
-            caption=(
-                "Lookups while another session changes the definition of a relation without end; a"
-                " change that is rolled back sends no message."
-            ),
-            name="scalability-messages",
-        ),
-    ),
     "cache lines": (
         "time",
         charts.Axis("time for a word", "ns", log=True),
@@ -237,35 +213,6 @@ def compared(chapter: Chapter, experiment: str) -> charts.Figure:
     [(_, observed), *_] = chapter.by_provenance(experiment)
     order = {variant: variant for variant in observed["variant"]}
     return charts.compare(chapter.medians(experiment, metric, order), words, axis)
-
-
-def together(chapter: Chapter) -> charts.Figure:
-    """Commits flushed together and each alone, by load and clients."""
-    few, many = (commits.clients(chapter, crowd) for crowd in (commits.FEW, commits.MANY))
-    panels = {
-        "inserts, few clients": (commits.INSERT, commits.FEW),
-        "inserts, many clients": (commits.INSERT, commits.MANY),
-        "longer, many clients": (commits.TEN, commits.MANY),
-    }
-    flushed = (commits.TOGETHER, commits.ALONE)
-    frames = []
-    for panel, how in panels.items():
-        labels = dict(zip(commits.pair(*how), flushed, strict=True))
-        frames.append(chapter.medians("commits", "throughput", labels).assign(panel=panel))
-    return charts.compare(
-        pd.concat(frames, ignore_index=True),
-        charts.Words(
-            question="What does it bring that one flush carries the commits of many?",
-            caption=(
-                f"Single inserts by {few} clients and by {many}, and transactions of ten statements"
-                f" by {many}. Flushed alone, each commit waits until the one before has been"
-                " flushed."
-            ),
-            name="scalability-together",
-        ),
-        charts.Axis("throughput", "transactions/s", zero=True),
-        own_scales=True,
-    )
 
 
 SHOWN, OTHERS = 6, "other waits"  # kinds of wait that have a colour of their own, and the rest

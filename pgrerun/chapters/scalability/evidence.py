@@ -10,9 +10,18 @@ import pandas as pd
 
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.scalability import model
-from pgrerun.chapters.scalability.experiments import clients, commits, idle, load, locks, wal
-from pgrerun.chapters.scalability.experiments.large_machines import HERE, LARGE, PROCESSORS, THERE
-from pgrerun.record import printed, statistics
+from pgrerun.chapters.scalability.experiments import (
+    clients,
+    commits,
+    large_machines,
+    load,
+    locks,
+    wal,
+)
+from pgrerun.chapters.scalability.experiments.large_machines import PROCESSORS
+from pgrerun.record import statistics
+from pgrerun.record.statistics import Interval
+from pgrerun.record.verdicts import Part, greater, less, supporting
 
 # ---- sweeps over clients
 
@@ -42,26 +51,26 @@ def bend(chapter: Chapter, sweep: str) -> int:
     return min(int(variant.split()[0]) for variant in swept.index[swept >= NEAR * swept.max()])
 
 
-def degraded(chapter: Chapter) -> statistics.Interval:
+def degraded(chapter: Chapter) -> Interval:
     """Throughput with as many clients as processors over that with the most clients."""
     few, most = load.one_per_processor(chapter), load.client_counts(chapter)[-1]
     return chapter.ratio("read", "throughput", load.by_clients(few), load.by_clients(most))
 
 
-def short_of_linear(chapter: Chapter) -> statistics.Interval:
-    """Linear throughput with as many clients as processors over the measured one."""
-    throughput, busy = chapter.table("write", "throughput"), load.one_per_processor(chapter)
-    linear, measured = throughput[load.by_clients(1)] * busy, throughput[load.by_clients(busy)]
-    return statistics.ratio(linear, measured, seed=chapter.parameters.seed)
+def linear(chapter: Chapter, load_name: str) -> Interval:
+    """Throughput of a load on one processor, times the processors, over that on all of them."""
+    alone = chapter.ratio("by processors", "throughput", *clients.scaled(load_name)[::-1])
+    return alone.times(load.processors())
 
 
-def gain_over(
-    chapter: Chapter, experiment: str, pair: tuple[str, str], base: tuple[str, str]
-) -> statistics.Interval:
-    """The ratio of two ratios of throughputs, each of a variant over another."""
-    throughput = chapter.table(experiment, "throughput")
-    gain, other = (throughput[above] / throughput[below] for above, below in (pair, base))
-    return statistics.ratio(gain, other, seed=chapter.parameters.seed)
+def speed_up_lost(chapter: Chapter) -> Interval:
+    """What more clients gain where the pool holds the data over what they gain where it doesn't."""
+    throughput = chapter.table("pools", "throughput")
+    fits, small = (
+        throughput[many] / throughput[one]
+        for many, one in (clients.pool(clients.FITS), clients.pool(clients.SMALL))
+    )
+    return statistics.ratio(fits, small, seed=chapter.parameters.seed)
 
 
 # ---- what backends wait for
@@ -89,61 +98,56 @@ def commit_log(waits: pd.DataFrame) -> dict[str, bool]:
     }
 
 
-def _loads(written: pd.DataFrame, read: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """What backends wait for with the most clients, by load."""
-    loads = {"lookups": read[read["clients"] == read["clients"].max()]}
-    return loads | {f"{load} commits": written[written["load"] == load] for load in clients.COMMITS}
-
-
-def process_array(written: pd.DataFrame, read: pd.DataFrame) -> dict[str, bool]:
-    """Whether the process array is the worst bottleneck among the lightweight locks."""
+def process_array(written: pd.DataFrame) -> dict[str, bool]:
+    """Whether writers wait for no lightweight lock longer than for the process array's."""
     facts = {}
-    for name, waits in _loads(written, read).items():
+    for name, waits in written.groupby("load", sort=False):
         light = waits[waits["type"].isin(["LWLock", "IPC"])].groupby("event")["backends"].sum()
         waited = light.reindex(PROC_ARRAY).sum()
         others = max(light.drop(list(PROC_ARRAY), errors="ignore"), default=0.0)
-        fact = f"{name}: no lightweight lock is waited for longer than the process array's"
+        fact = f"{name} commits: no lightweight lock is waited for longer than the process array's"
         facts[fact] = waited > 0 and waited >= others
     return facts
-
-
-def light_locks(
-    written: pd.DataFrame, read: pd.DataFrame, locking: pd.DataFrame
-) -> dict[str, bool]:
-    """Under which loads of this chapter backends still wait for lightweight locks."""
-    loads = _loads(written, read)
-    for variant, waits in locking.groupby("variant", sort=False):
-        loads[f"many relations, {variant}"] = waits
-    fact = "one in a hundred active backends waits for a lightweight lock"
-    return {
-        f"{name}: {fact}": waits_for(waits, "type", ("LWLock",)) for name, waits in loads.items()
-    }
 
 
 # ---- locks
 
 
-def weak_and_strong(shown: pd.DataFrame) -> dict[str, bool]:
+def weak_and_strong(shown: pd.DataFrame) -> dict[str, bool | Part]:
     """What the talk says of weak and strong locks, of what `locks.weak_and_strong` measured."""
     states = dict(list(shown.groupby("state")))
     readers, writer = states[locks.READERS], states[locks.READER_AND_WRITER]
-    drop = states[locks.READER_AND_DROP]
+    alter, drop = (states[state] for state in locks.FORCEFUL)
     return {
         "readers don't wait for each other": readers["granted"].all(),
-        "a reader and a writer don't wait for each other": writer["granted"].all(),
-        "their locks are on the fast path": pd.concat([readers, writer])["fastpath"].all(),
+        "an ALTER waits for a reader": not alter["granted"].all(),
         "a DROP waits for a reader": not drop["granted"].all(),
-        "the DROP has moved the reader's lock into the lock table": not drop["fastpath"].any(),
+        "a reader and a writer don't wait for each other": supporting(writer["granted"].all()),
+        "their locks are on the fast path": supporting(
+            pd.concat([readers, writer])["fastpath"].all()
+        ),
+        "the DROP has moved the reader's lock into the lock table": supporting(
+            not drop["fastpath"].any()
+        ),
     }
 
 
-def virtual_transactions(shown: pd.DataFrame) -> dict[str, bool]:
+def virtual_transactions(shown: pd.DataFrame) -> dict[str, bool | Part]:
     """Whether a virtual transaction's lock is on the fast path until somebody waits for it."""
     before, waited_for = shown["fastpath"]
     return {
         "a virtual transaction's lock is on the fast path": before,
-        "who waits for it moves it into the lock table": not waited_for,
+        "who waits for it moves it into the lock table": supporting(not waited_for),
     }
+
+
+def cache_lines(chapter: Chapter) -> dict[str, Interval]:
+    """What a word costs more with a neighbour in its line, and mixed with words not wanted."""
+    pairs = {
+        "beside a word of its line": (large_machines.SAME_LINE, large_machines.OTHER_LINE),
+        "mixed with words not wanted": (large_machines.SPREAD, large_machines.PACKED),
+    }
+    return {name: chapter.ratio("cache lines", "time", *pair) for name, pair in pairs.items()}
 
 
 # ---- commit log, commits and WAL
@@ -153,16 +157,36 @@ def virtual_transactions(shown: pd.DataFrame) -> dict[str, bool]:
 DIVIDED_IN = 9.4
 
 
-def kilobytes(buffers: pd.DataFrame) -> dict[str, float]:
-    """Memory for the commit log by the size of the buffer pool, in kilobytes."""
-    return {
+def kilobytes(buffers: pd.DataFrame) -> dict[str, float | Part]:
+    """Memory for the commit log by the size of the buffer pool, in kilobytes.
+
+    The cap shows where the size adapts to the largest pool; the others are told beside.
+    """
+    sizes = {
         f"shared_buffers {row.shared_buffers}": float(row.kilobytes) for row in buffers.itertuples()
+    }
+    most = max(sizes.values())
+    return {name: size if size == most else supporting(size) for name, size in sizes.items()}
+
+
+def asked_once(scans: pd.DataFrame) -> dict[str, bool | Part]:
+    """Whether index scans ask the commit log no more often than there are tuples."""
+    first, second = scans["lookups"] <= scans["tuples"]
+    return {
+        "an index scan asks the commit log no more than once for each tuple": first,
+        "the next one asks for none again": supporting(scans["lookups"].iloc[-1] == 0),
     }
 
 
-def lookups_per_tuple(scans: pd.DataFrame) -> dict[str, float]:
-    """Lookups per tuple, by scan."""
-    return {f"{row.scan} scan": row.lookups / row.tuples for row in scans.itertuples()}
+def wal_writer(chapter: Chapter) -> dict[str, Interval | Part]:
+    """Asynchronous commits with a WAL writer as it comes and one that sleeps, as ratios."""
+    responsive = (wal.RESPONSIVE, wal.SLUGGISH)
+    return {
+        "throughput": chapter.ratio("wal writer", "throughput", *responsive),
+        "questions saved of the commit log": supporting(
+            chapter.ratio("wal writer", "lookups", *responsive[::-1])
+        ),
+    }
 
 
 def everybody_waits(sessions: pd.DataFrame) -> bool:
@@ -170,10 +194,15 @@ def everybody_waits(sessions: pd.DataFrame) -> bool:
     return sessions.set_index("session")["waits"][wal.OTHER_PAGE]
 
 
-def clients_of_the_talk(chapter: Chapter) -> str:
-    """What to remark on a gain with fewer or more clients than the talk had; "" with as many."""
-    here, talks = commits.clients(chapter, commits.MANY), commits.TALK_CLIENTS
-    return "" if here == talks else f"with {here} clients, where the talk had {talks}"
+def shared_flushes(chapter: Chapter) -> Interval:
+    """Commits that a slowed flush carries with the most clients, over those with two."""
+    two, most = (commits.swept(commits.PLAIN, number) for number in (2, commits.sizes(chapter)[-1]))
+    return chapter.ratio("slowed sweep", "per flush", most, two)
+
+
+def flushing(chapter: Chapter) -> Interval:
+    """Share of its time that a lone client's transaction waits for the slowed flush."""
+    return chapter.median("slowed sweep", "flushing", commits.swept(commits.PLAIN, 1))
 
 
 def copy_saves(copied: pd.DataFrame) -> float:
@@ -182,177 +211,73 @@ def copy_saves(copied: pd.DataFrame) -> float:
     return written[wal.INSERTED] / written[wal.COPIED]
 
 
-def inserting_scales(chapter: Chapter) -> statistics.Interval:
-    """Records that several sessions insert over those of one."""
+def insertion(chapter: Chapter) -> dict[str, bool | None | Part]:
+    """Is WAL insertion single-threaded, and worst right after a checkpoint."""
     several, one = load.by_clients(wal.several()), load.by_clients(1)
-    return chapter.ratio("insertion", "records", several, one)
-
-
-def insertion(chapter: Chapter, waits: pd.DataFrame) -> dict[str, bool]:
-    """Is WAL insertion single-threaded, and worst right after a checkpoint.
-
-    `waits` is what writers wait for.
-    """
+    inserted = chapter.ratio("insertion", "records", several, one)
     slower = chapter.ratio("checkpointed", "throughput", wal.LATER, wal.AFTER)
     more = chapter.ratio("checkpointed", "log", wal.AFTER, wal.LATER)
-    asynchronous = waits[waits["load"] == clients.ASYNCHRONOUS]
     return {
-        "several sessions insert no more records than one": inserting_scales(chapter).high < 1.05,
-        "writers wait to insert": waits_for(asynchronous, "event", ("WALInsert",)),
-        "right after a checkpoint a transaction writes more log": more.low > 1.05,
-        "right after a checkpoint throughput is lower": slower.low > 1.05,
+        "several sessions insert no more records than one": less(inserted, 1.05),
+        "right after a checkpoint throughput is lower": greater(slower),
+        "right after a checkpoint a transaction writes more log": supporting(greater(more)),
     }
-
-
-def divided(chapter: Chapter) -> dict[str, bool]:
-    """Whether the WAL's insertion was divided, and as early as the talk thought."""
-    talks = printed.cell("scalability_idle", "wal_fixed_in", "value")
-    return {
-        "here it can't be shown that several sessions insert no more records than one": (
-            not inserting_scales(chapter).high < 1.05
-        ),
-        "PostgreSQL's release notes have it no later than the talk": talks >= DIVIDED_IN,
-    }
-
-
-def longest_flush(chapter: Chapter) -> statistics.Interval:
-    """Seconds of the longest flush of a small file while somebody copies a large one."""
-    return chapter.median("flushes", "longest", wal.BUSY).times(1e-3)
 
 
 # ---- simulated machines
 
 
-def relative(
-    simulated: pd.DataFrame, above: tuple[str, str, int, int], below: tuple[str, str, int, int]
-) -> statistics.Interval:
-    """Throughput of one simulated point over another's, paired by block.
+def validation(swept: pd.DataFrame) -> str:
+    """How to call the simulation, which fails where no line cost gives the talk's gain."""
+    if large_machines.gains_by_line(swept).max() >= model.TALK["gain"]:
+        return "in the simulation"
+    return "in the simulation, which fails its validation"
 
-    A point is lines, release, processors, clients; the interval is from the measured costs' spread.
-    """
-    point = ["lines", "release", "processors", "clients"]
-    throughput = simulated.set_index([*point, "block"])["throughput"].sort_index()
-    return statistics.simulated(statistics.ratio(throughput[above], throughput[below]))
+
+def _played(simulated: pd.DataFrame, *point: str | int) -> pd.Series:
+    """Throughput of a simulated point (release, processors, clients), by block."""
+    points = simulated.set_index(["release", "processors", "clients", "block"])["throughput"]
+    return points.sort_index()[point]
 
 
 def gain(
     simulated: pd.DataFrame,
-    lines: str,
-    processors: int = PROCESSORS,
     release: str = model.AFTER,
-    base: str = model.BEFORE,
-) -> statistics.Interval:
-    """Throughput of one release over another's, with as many clients as processors."""
-    machine = processors, processors
-    return relative(simulated, (lines, release, *machine), (lines, base, *machine))
+    processors: int = PROCESSORS,
+    over: int = 1,
+) -> Interval:
+    """A release's throughput over 9.1's, with `over` clients per processor."""
+    where = processors, over * processors
+    both = (_played(simulated, name, *where) for name in (release, model.BEFORE))
+    return statistics.simulated(statistics.ratio(*both))
 
 
-def peak(simulated: pd.DataFrame) -> statistics.Interval:
-    """Processors over the clients at which 9.1 is fastest, with the talk's cache lines."""
-    swept = simulated[_on_talks_machine(simulated) & (simulated["release"] == model.BEFORE)]
+def peak(simulated: pd.DataFrame) -> Interval:
+    """Processors over the clients at which 9.1 is fastest."""
+    machine = simulated["processors"] == PROCESSORS
+    swept = simulated[machine & (simulated["release"] == model.BEFORE)]
     best = swept.pivot(index="clients", columns="block", values="throughput").idxmax()
     return statistics.simulated(statistics.median(PROCESSORS / best))
 
 
-def _on_talks_machine(simulated: pd.DataFrame) -> pd.Series:
-    return (simulated["lines"] == THERE) & (simulated["processors"] == PROCESSORS)
-
-
-def curves(simulated: pd.DataFrame) -> pd.DataFrame:
-    """Median throughput on the talk's machine: a row per number of clients, a column per release.
-
-    Only those that the talk draws have a column.
-    """
-    points = simulated[_on_talks_machine(simulated)].groupby(["clients", "release"])
-    return points["throughput"].median().unstack()[list(model.RELEASES)]
-
-
-def kept_beyond(simulated: pd.DataFrame) -> pd.Series:
-    """The least that each release keeps of its best with more clients than processors."""
-    throughput = curves(simulated)
-    return throughput[throughput.index > PROCESSORS].min() / throughput.max()
-
-
-def falling(simulated: pd.DataFrame) -> dict[str, bool]:
+def falling(simulated: pd.DataFrame) -> dict[str, bool | None]:
     """What becomes of the first patch alone beyond as many clients as processors."""
-    before, first, after = kept_beyond(simulated)[list(model.RELEASES)]
-    tried = curves(simulated)[model.FIRST].dropna().index
-    points = [(PROCESSORS, number) for number in tried[tried > PROCESSORS]]
-    least = min(
-        relative(simulated, (THERE, model.FIRST, *point), (THERE, model.BEFORE, *point)).high
-        for point in points
+    first, before = (
+        _played(simulated, release, PROCESSORS, 2 * PROCESSORS)
+        / _played(simulated, release, PROCESSORS, PROCESSORS)
+        for release in (model.FIRST, model.BEFORE)
     )
     return {
-        "simulated, the first patch alone loses throughput with more clients than processors": (
-            first < 1 / 1.05
-        ),
-        "simulated, it loses a larger share of its best than 9.1": first < before,
-        "simulated, it drops below 9.1": least < 1,
-        "simulated, all patches together lose a smaller share": after > first,
-    }
-
-
-def largest(simulated: pd.DataFrame, measured: statistics.Interval) -> dict[str, bool]:
-    """Whether the fast path is the largest single gain; `measured` is what it gains here."""
-    first = gain(simulated, HERE, release=model.FIRST, base=model.BEFORE)
-    rest = gain(simulated, HERE, release=model.AFTER, base=model.FIRST)
-    return {
-        "measured here, locks on the fast path give more throughput than locks in the lock table": (
-            measured.low > 1
-        ),
-        "simulated with as many processors as in the talk, the fast path alone gives more": (
-            first.low > 1.05
-        ),
-        "simulated, it gives more than all later patches give on top of it": first.low > rest.high,
-    }
-
-
-def messages(simulated: pd.DataFrame) -> dict[str, bool]:
-    """What asking for invalidation messages under a lock costs, alone and with many clients."""
-    one, many = (
-        relative(simulated, (THERE, model.AFTER, *point), (THERE, model.NO_MESSAGES, *point))
-        for point in ((PROCESSORS, 1), (PROCESSORS, PROCESSORS))
-    )
-    return {
-        "simulated with one client, not locking gains less than one percent": one.high < 1.01,
-        "simulated with as many clients as processors, it gains more than five percent": (
-            many.low > 1.05
-        ),
-    }
-
-
-def speedup(simulated: pd.DataFrame, release: str = model.AFTER) -> statistics.Interval:
-    """Throughput of a release with all of the large machine's processors over 9.2's with one."""
-    return relative(simulated, (HERE, release, LARGE, LARGE), (HERE, model.AFTER, LARGE, 1))
-
-
-def needs_both(simulated: pd.DataFrame) -> dict[str, bool]:
-    """Whether many processors need both, the patches and a kernel that tells sizes unlocked."""
-    before, old_linux, after = (
-        speedup(simulated, release).estimate / LARGE
-        for release in (model.BEFORE, model.OLD_LINUX, model.AFTER)
-    )
-    return {
-        "simulated, 9.1 on a kernel without that lock stays below nine tenths of linear": (
-            before < 0.9
-        ),
-        "simulated, 9.2 on a kernel with it stays below nine tenths of linear": old_linux < 0.9,
-        "simulated, 9.2 on a kernel without it reaches nine tenths": after >= 0.9,
+        "the first patch alone loses throughput": less(statistics.median(first), margin=0.05),
+        "it loses more than 9.1": less(statistics.ratio(first, before)),
+        "it drops below 9.1": less(gain(simulated, model.FIRST, over=2)),
     }
 
 
 # ---- an idle server
 
 
-def wakeup_rate(woken: pd.DataFrame) -> statistics.Interval:
+def wakeup_rate(woken: pd.DataFrame) -> Interval:
     """Wake-ups per second of all auxiliary processes together, of what `wakeups` measured."""
     mean = statistics.mean(woken.drop(columns="role").sum())
     return replace(mean, low=max(0.0, mean.low))
-
-
-def busiest_program(watched: idle.Watch, woken: pd.DataFrame) -> dict[str, bool]:
-    """Whether some other program of this machine wakes up more often than the idle server."""
-    seconds = watched.readings[-1][0] - watched.readings[0][0]
-    busiest = max(watched.others.values(), default=0) / seconds
-    fact = "some other program on this machine wakes up more often than the idle server"
-    return {fact: busiest > wakeup_rate(woken).estimate}

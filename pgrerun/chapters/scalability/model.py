@@ -1,13 +1,14 @@
-"""The talk's releases as the simulation plays them, on costs that are measured here.
+"""The talk's releases as the simulation plays their lookups, on costs that are measured here.
 
-What a transaction does is counted in the sources of the releases (`lookup`, `tpcb`), what it
-costs is measured on the machine at hand (`Costs`), how locks meet is `lab.models.contention`'s.
+What a lookup does is counted in the sources of the releases (`lookup`), what it costs is measured
+on the machine at hand (`Costs`), how locks meet is `lab.models.contention`'s.
 """
 
 from dataclasses import astuple, dataclass
 
 import numpy as np
 
+from pgrerun.lab.models import contention
 from pgrerun.lab.models.contention import Machine, Transaction, Visit
 from pgrerun.record import printed
 
@@ -15,7 +16,6 @@ TALK = printed.table("scalability_read").value
 
 BEFORE, FIRST, AFTER = "9.1", "first patch", "9.2"
 RELEASES = (BEFORE, FIRST, AFTER)
-NO_MESSAGES, OLD_LINUX = "9.2, messages locked", "9.2, old Linux"
 
 # the lightweight lock, the hash bucket, the lock, and the two ends of its list of holders
 LOCK_LINES = 5
@@ -80,38 +80,33 @@ def lookup(release: str, costs: Costs) -> Transaction:
         _spinlock("root page", 4, costs),
         _spinlock("other pages", 4, costs, PARTITIONS),
     )
-    # lseek took the mutex of the file's inode before Linux 3.2; a lookup asks for the size of two
-    # files
-    seeks = (Visit("lseek", times=2, held=4 * costs.line, spins=True),)
-    visits = {
-        BEFORE: own + relations + messages + rest,
-        FIRST: own + messages + rest,
-        AFTER: rest,
-        NO_MESSAGES: messages + rest,
-        OLD_LINUX: seeks + rest,
-    }
+    visits = {BEFORE: own + relations + messages + rest, FIRST: own + messages + rest, AFTER: rest}
     return Transaction(costs.work, visits[release])
 
 
-def tpcb(release: str, clients: int, costs: Costs, work: float, record: float) -> Transaction:
-    """The same for pgbench's transaction without waiting for the flush.
+@dataclass(frozen=True)
+class Point:
+    """One run of the simulation: a release's lookups by so many clients; `block` varies chance."""
 
-    `work` is its processor time and `record` the time to insert one record into the WAL, both in
-    seconds. Seven relations are locked. Every one of five statements takes a snapshot, which reads
-    an entry per client: in 9.1 each in a line of its own, in 9.2 five to a line. The process array
-    and the commit log are locked once, at the commit, and five records go into the WAL.
-    """
-    entries = clients / (1 if release == BEFORE else 5)
-    shared = (
-        _spinlock("snapshots", 10, costs),
-        Visit("entries of the snapshots", 5, costs.spinlock, entries, max(1, clients)),
-        Visit("insertion into the log", times=5, held=record, lines=2),
-        Visit("process array", times=1, held=costs.visit, lines=entries),
-        Visit("commit log", times=1, held=costs.visit, lines=2),
-    )
-    if release != BEFORE:
-        return Transaction(work, shared)
-    own = (_heavyweight("lock of the virtual transaction", costs, PARTITIONS),)
-    relations = tuple(_heavyweight(f"lock of relation {number}", costs) for number in range(7))
-    messages = (_spinlock("invalidation messages", 16, costs),)
-    return Transaction(work, own + relations + messages + shared)
+    release: str
+    processors: int
+    clients: int
+    costs: Costs
+    block: int = 0
+
+    def throughput(self, transactions: int, seed: int) -> float:
+        """Lookups per second.
+
+        With more clients more transactions are played than the given ones: it takes each client a
+        few until the curve is where it stays.
+        """
+        played = lookup(self.release, self.costs)
+        if self.clients == 1:
+            return contention.alone(played)
+        return contention.play(
+            machine(self.processors, self.costs),
+            played,
+            self.clients,
+            transactions=round(transactions * (1 + self.clients / TALK["cores"])),
+            seed=seed + self.block,
+        ).throughput

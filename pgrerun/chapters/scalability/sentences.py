@@ -49,7 +49,7 @@ def apparatus(chapter: Chapter) -> tables.Table:
         (
             "runs",
             "three, of five minutes (reads) or thirty (writes)",
-            f"{given.pairs} interleaved, of {given.transactions:,} transactions",
+            f"{given.pairs} interleaved, of {given.transactions:,} lookups for each client",
         ),
         ("time to run", "", time_to_run("scalability")),
     ]
@@ -260,72 +260,21 @@ def line(chapter: Chapter, swept: pd.DataFrame) -> narrate.Sentence:
     )
 
 
-def fastest(simulated: pd.DataFrame) -> narrate.Sentence:
-    """Where each simulated release is fastest, and what it keeps of that."""
-    told, kept = [], evidence.kept_beyond(simulated)
-    for release, throughput in evidence.curves(simulated).items():
-        best = throughput.idxmax()
-        then = (
-            ", as many as were tried"
-            if best == throughput.index.max()
-            else f" and keeps at least {narrate.number(100 * kept[release], 0)} % of that with more"
-            " clients than processors"
-        )
-        told.append(
-            f"{'the ' if release == model.FIRST else ''}{release} is fastest with"
-            f" {narrate.count(int(best), 'client')}{then}"
-        )
-    return narrate.Sentence(f"Simulated with dear cache lines, {'; '.join(told)}.")
-
-
 def per_flush(chapter: Chapter) -> narrate.Sentence:
-    """Commits that one flush carries, from one client to many."""
-    most = commits.sizes(chapter)[-1]
-    one, many = (
-        chapter.median("commit sweep", "per flush", commits.swept(commits.PLAIN, number))
-        for number in (1, most)
-    )
-    return narrate.Sentence(
-        f"Commits that one flush carries: {narrate.interval(one)} with one client,"
-        f" {narrate.interval(many)} with {most}."
-    )
-
-
-MOST = ", {commit_clients} clients"  # how a variant of the commit sweeps is called with the most
-# by experiment: the variant that others are divided by, with its words, and theirs
-RATIOS = {
-    "commit sweep": (
-        (commits.PLAIN + MOST, "{commit_clients} clients as it comes"),
-        {
-            commits.DELAYED + MOST: f"{{commit_clients}} clients with {commits.DELAYED}",
-            commits.NOT_WAITED + MOST: "{commit_clients} clients that don't wait for the flush",
-        },
-    ),
-    "schema changes": (
-        (clients.TOLD_NOBODY, "lookups while the same changes are rolled back"),
-        {
-            clients.TOLD_OTHERS: "lookups while another relation is changed",
-            clients.TOLD_READERS: "lookups while the relation that they read is changed",
-        },
-    ),
-    "idle connections": (
-        (clients.NOBODY, "the same writers alone"),
-        {clients.IDLE: "writers beside {idle_connections:,} idle connections"},
-    ),
-}
-
-
-def ratios(chapter: Chapter, experiment: str) -> narrate.Sentence:
-    """Throughput of an experiment's variants over that of one of them (`RATIOS`)."""
-    (base, base_words), variants = RATIOS[experiment]
-    given, told = chapter.parameters.model_dump(), []
-    for variant, words in variants.items():
-        ratio = chapter.ratio(
-            experiment, "throughput", variant.format(**given), base.format(**given)
+    """Commits that one flush carries, from one client to many, as it comes and slowed."""
+    sizes = commits.sizes(chapter)
+    told = []
+    for experiment, words in (("commit sweep", "as it comes"), ("slowed sweep", "slowed")):
+        each = (
+            chapter.median(experiment, "per flush", commits.swept(commits.PLAIN, number))
+            for number in sizes
         )
-        words, other = words.format(**given), base_words.format(**given)
-        told.append(narrate.ratio_sentence(ratio, "throughput", words, other))
-    return narrate.Sentence(" ".join(told))
+        said = ", ".join(narrate.interval(found) for found in each)
+        told.append(f"{said} where the flush is {words}")
+    return narrate.Sentence(
+        f"Commits that one flush carries with {', '.join(map(str, sizes))} clients:"
+        f" {'; '.join(told)}."
+    )
 
 
 def queue(simulated: pd.DataFrame) -> narrate.Sentence:
@@ -347,28 +296,32 @@ def queue(simulated: pd.DataFrame) -> narrate.Sentence:
 def off_the_fast_path(chapter: Chapter) -> narrate.Sentence:
     """What the lock table costs here, beside the share of locks that are on the fast path."""
     share = chapter.median("locks", "fastpath", locks.TABLE).estimate
-    held = narrate.ratio_sentence(
-        chapter.ratio("locks", "throughput", locks.FAST, locks.HELD),
-        "throughput",
-        "readers on the fast path",
-        "the same readers while another session has SHARE locks on the relations",
+    others = {
+        locks.TABLE: f"those with {narrate.number(100 * share, 0)} % of their locks on it",
+        locks.HELD: "those beside another session's SHARE locks on the same relations",
+    }
+    told = (
+        narrate.ratio_sentence(
+            chapter.ratio("locks", "throughput", locks.FAST, variant),
+            "throughput",
+            "readers on the fast path",
+            words,
+        )
+        for variant, words in others.items()
     )
-    return narrate.Sentence(
-        f"On the server with few slots {narrate.number(100 * share, 0)} % of the relation locks are"
-        f" on the fast path. {held}"
-    )
+    return narrate.Sentence(" ".join(told))
 
 
 def hurried(watched: idle.Watch) -> narrate.Sentence:
     """How the idle server was made to fall asleep in the time there was."""
     if not watched.hurried:
         return narrate.Sentence(
-            "The idle server has PostgreSQL's defaults, and was left alone until its background"
-            " writer had looked at every buffer once."
+            "The idle server has PostgreSQL's defaults, and was left alone for a few minutes before"
+            " it was watched."
         )
     return narrate.Sentence(
         "A background writer looks at every buffer once before it lies down, which takes it"
-        f" {narrate.number(idle.LAP, 0)} seconds. This run has no such time, so the idle server's"
+        " two minutes. This run has no such time, so the idle server's"
         " was told to look at none; everything else is PostgreSQL's default. With more"
         " `idle_seconds` the default is measured."
     )

@@ -68,7 +68,8 @@ def about_three() -> dict[str, bool]:
     """Whether each summary of the printed column rounds to what the prose says."""
     said = printed.cell("wisconsin_said", "slower", "value")
     return {
-        f"by the {name} it is": round(value) == said for name, value in figure.summaries().items()
+        f"the {name} rounds to {said:g}": round(value) == said
+        for name, value in figure.summaries().items()
     }
 
 

@@ -248,6 +248,16 @@ class Delta:
         return None if self.wal is None else self.wal["wal_fpi"]
 
     @property
+    def wal_flushes(self) -> tuple[int, float]:
+        """Flushes of the WAL by whomever, and their seconds (0 without track_wal_io_timing)."""
+        counts = _there(self.wal)
+        if "wal_sync" in counts:
+            return int(counts["wal_sync"]), counts["wal_sync_time"] / 1000
+        assert self.io is not None  # which counts them from PostgreSQL 18 on
+        flushed = self.io[self.io["object"] == "wal"]
+        return int(flushed["fsyncs"].sum()), float(flushed["fsync_time"].sum()) / 1000
+
+    @property
     def checkpoints(self) -> int:
         """Checkpoints that ended (before PostgreSQL 18: began) inside the block."""
         if self.checkpointer is not None:

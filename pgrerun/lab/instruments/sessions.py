@@ -1,15 +1,14 @@
-"""Sessions that are idle, endless, waiting, several at once, or have settings of their own."""
+"""Sessions that wait, several at once, or with settings of their own."""
 
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 import psycopg
 
-from pgrerun.errors import CannotMeasure, ServerError
+from pgrerun.errors import CannotMeasure
 from pgrerun.lab.server import Server, releases, set_session, value
 
 
@@ -33,52 +32,6 @@ def configured(server: Server, **settings: str | int) -> Iterator[None]:
         finally:
             for name in settings:
                 connection.execute(f"ALTER ROLE CURRENT_USER RESET {name}")
-
-
-@contextmanager
-def idle(server: Server, number: int) -> Iterator[None]:
-    """So many connections are there and do nothing while this block runs.
-
-    pgbench opens them, faster than Python. ServerError if the server has no room for them.
-    """
-    counted = (
-        f"SELECT count(*) FROM pg_stat_activity WHERE {releases.clients(server.version)}"
-        " AND state = 'idle' AND query = ''"
-    )
-    arguments = ("-n", "-c", number, "-f", "-")
-    with server.tool_process("pgbench", *arguments, stdin=subprocess.PIPE) as process:
-        assert process.stdin is not None and process.stderr is not None
-        try:
-            process.stdin.write("\\sleep 1000 s\n")
-            process.stdin.close()
-            with server.connect() as watch:
-                while value(watch, int, counted) < number:
-                    if process.poll() is not None:
-                        said = process.stderr.read().strip()[-300:]
-                        raise ServerError(f"pgbench couldn't open {number} connections: {said}")
-                    time.sleep(0.01)
-            yield
-        finally:
-            process.kill()
-
-
-@contextmanager
-def endless(server: Server, statement: str) -> Iterator[None]:
-    """A session runs a statement that doesn't end by itself while the block runs."""
-
-    def run() -> None:
-        with suppress(psycopg.errors.QueryCanceled):
-            session.execute(statement)
-
-    with server.connect() as session:
-        thread = threading.Thread(target=run)
-        thread.start()
-        try:
-            yield
-        finally:
-            while thread.is_alive():  # a cancellation that comes before the statement is lost
-                session.cancel_safe()
-                thread.join(0.1)
 
 
 def at_once(server: Server, sent: Sequence[str]) -> list[float]:

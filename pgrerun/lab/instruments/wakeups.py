@@ -12,19 +12,6 @@ import psutil
 Reading = tuple[float, pd.DataFrame]
 
 
-def programs() -> dict[str, int]:
-    """Voluntary context switches of every program here that isn't PostgreSQL's, by name."""
-    switches: dict[str, int] = {}
-    for process in psutil.process_iter(["name"]):
-        name = process.info["name"]
-        if name in ("postgres", "pgbench", "initdb"):
-            continue
-        with suppress(psutil.Error):  # it has ended since
-            voluntary = process.num_ctx_switches().voluntary
-            switches[name] = switches.get(name, 0) + voluntary
-    return switches
-
-
 def reading(roles: Mapping[int, str]) -> Reading:
     """The counts of processes, given with their roles, and when they were read."""
     switches = {}

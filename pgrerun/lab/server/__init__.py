@@ -13,7 +13,7 @@ from pgrerun.lab.server.borrowed import Borrowed, place
 from pgrerun.lab.server.client import Server, seed_random, set_session
 from pgrerun.lab.server.cluster import Cluster
 from pgrerun.lab.server.private import sweep
-from pgrerun.lab.server.queries import row, value
+from pgrerun.lab.server.queries import exists, row, value
 
 __all__ = [
     "Borrowed",
@@ -21,6 +21,7 @@ __all__ = [
     "Programs",
     "Server",
     "bundled",
+    "exists",
     "from_folder",
     "installed",
     "open_server",

@@ -27,7 +27,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -179,14 +179,22 @@ class PrivateDirectory:
         self._who = who
         _guard(base)  # first: what it is to guard against can happen at once
         _watch_signals()
-        try:
-            self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
-        except OSError as error:
-            raise ServerError(_no_room(base, error)) from None
-        _open.add(self)
         self._marked = False
+        with contextlib.ExitStack() as making:
+            making.enter_context(_making(base))
+            try:
+                self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
+            except OSError as error:
+                raise ServerError(_no_room(base, error)) from None
+            _open.add(self)
+            self._finish(base, making)
+
+    def _finish(self, base: Path, making: contextlib.ExitStack) -> None:
+        """Mark the new directory, after which it needs no other protection, and open it."""
+        who = self._who
         try:
             self._claim()
+            making.close()
             if who:
                 self.path.chmod(0o711)
                 self._require_enterable(who)
@@ -601,6 +609,54 @@ def _copy(top: Path, program: Path, who: Account) -> PrivateDirectory:
 # -- leftovers --------------------------------------------------------------------
 
 
+@contextlib.contextmanager
+def _making(base: Path) -> Iterator[None]:
+    """While a directory below `base` is made and not marked yet, no sweep takes it away.
+
+    The lock is gone with whoever is killed meanwhile. Where `base` can't be locked, so that a sweep
+    can't either, it waits for an hour.
+    """
+    try:
+        folder = os.open(base, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        yield
+        return
+    try:
+        for _ in range(50):  # a sweep that looks right now has done so in a moment
+            try:
+                fcntl.flock(folder, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                time.sleep(0.1)
+            except OSError:
+                break
+            else:
+                break
+        yield
+    finally:
+        os.close(folder)
+
+
+def _remove_unmarked(directory: Path) -> bool:
+    """Remove a directory without a marker if nobody can be about to mark it.
+
+    Its owner was killed between making and marking it, so it is empty or has the draft of a
+    marker; anything else isn't ours. An hour is longer than any owner takes.
+    """
+    if directory.stat().st_uid != os.geteuid():
+        return False
+    base = os.open(directory.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        if time.time() - directory.stat().st_mtime <= 3600:
+            fcntl.flock(base, fcntl.LOCK_EX | fcntl.LOCK_NB)  # OSError while any is being made
+        if (directory / MARKER).exists():  # it was, just now
+            return False
+        (directory / (MARKER + ".new")).unlink(missing_ok=True)
+        directory.rmdir()
+        return True
+    finally:
+        os.close(base)
+
+
 def sweep(*further: Path) -> list[Path]:
     """Remove what killed runs of this user left behind; returns what was removed.
 
@@ -621,16 +677,7 @@ def sweep(*further: Path) -> list[Path]:
 
 def _sweep_one(directory: Path) -> bool:
     if not (directory / MARKER).exists():
-        # Killed between making the directory and marking it: then it's empty, or has
-        # the draft of a marker. An hour is longer than any owner takes for that.
-        if (
-            directory.stat().st_uid == os.geteuid()
-            and time.time() - directory.stat().st_mtime > 3600
-        ):
-            (directory / (MARKER + ".new")).unlink(missing_ok=True)
-            directory.rmdir()
-            return True
-        return False
+        return _remove_unmarked(directory)
     require_ours(directory)
     lock = os.open(directory / MARKER, os.O_RDWR | os.O_NOFOLLOW)
     try:

@@ -1,4 +1,4 @@
-"""One row, or one value, of a query that has it, with its type."""
+"""One row, or one value, of a query that has it, with its type; whether a relation is there."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
@@ -9,6 +9,12 @@ from psycopg import sql
 T = TypeVar("T")
 Query = str | sql.Composed
 Parameters = Sequence[object] | Mapping[str, object] | None
+
+
+def exists(connection: psycopg.Connection, relation: str) -> bool:
+    """Whether the search path leads to a relation of this name, on every release."""
+    query = "SELECT count(*) FROM pg_class WHERE relname = %s AND pg_table_is_visible(oid)"
+    return value(connection, int, query, [relation]) > 0
 
 
 def row(

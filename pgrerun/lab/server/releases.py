@@ -12,16 +12,18 @@ from pgrerun.errors import CannotMeasure
 # What instruments, experiments and the configuration of our clusters ask for, and the first
 # release that has it. Names are PostgreSQL's own, a view's, function's or setting's, or words.
 SINCE = {
-    # views and their columns, functions, types and roles, contrib's included
+    # views, functions and their columns, types and roles, contrib's included
     "pg_filenode_relation": 90400,
     "to_regclass": 90400,
     "to_regproc": 90400,
     "to_regprocedure": 90400,
     "to_regtype": 90400,
     "jsonb": 90400,
+    "to_jsonb": 90500,
     "regnamespace": 90500,
     "regrole": 90500,
     "pg_stat_get_snapshot_timestamp": 90500,
+    "t_data": 90600,
     "wait_event": 90600,
     "wait_event_type": 90600,
     "pg_blocking_pids": 90600,
@@ -31,6 +33,8 @@ SINCE = {
     "pg_stats_ext": 120000,
     "pg_stat_gssapi": 120000,
     "gen_random_uuid": 130000,
+    "htid": 130000,
+    "tids": 130000,
     "heap_tuple_infomask_flags": 130000,
     "xid8": 130000,
     "pg_stat_slru": 130000,
@@ -132,6 +136,9 @@ WRITTEN_SINCE = {
         r"function current_setting\(\S+, boolean\)",
     ),
     "parallel_workers of a table": (90600, r'"parallel_workers"'),
+    "VACUUM (DISABLE_PAGE_SKIPPING)": (90600, r"DISABLE_PAGE_SKIPPING"),
+    "backup beside others": (90600, r"function pg_start_backup\(\S+, boolean, boolean\)"),
+    "a base backup at the default wal_level": (100000, r"WAL level not sufficient"),
     "CREATE STATISTICS": (100000, r"CREATE\s+STATISTICS"),
     "PARTITION BY": (100000, r"PARTITION\s+(BY|OF)"),
     "GENERATED AS IDENTITY": (100000, r"GENERATED\s"),

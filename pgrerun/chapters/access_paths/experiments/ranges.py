@@ -49,7 +49,7 @@ def marked(percent: int, scan: str) -> str:
     return f"{scan}, {percent} % all-visible"
 
 
-@experiment(claims=["haas-038"])
+@experiment()
 def fractions(chapter: Chapter) -> None:
     """Sum a column of all accounts in index order by both scans, ever more pages all-visible.
 
@@ -73,7 +73,7 @@ def fractions(chapter: Chapter) -> None:
 _COUNTED = 5000  # rows
 
 
-@experiment(claims=["haas-039"])
+@experiment(claims=["haas-038", "haas-039"])
 def instructions(chapter: Chapter) -> pd.Series:
     """What both scans execute over the same rows in index order, no page all-visible: scan to
     instructions.

@@ -14,7 +14,7 @@ LEFT JOIN :"a" AS a ON a.aid = g LEFT JOIN :"b" AS b ON b.aid = a.aid;
 
 -- name: not_exists
 SELECT * FROM generate_series(:first, :last, :step) AS g
-WHERE NOT EXISTS (SELECT FROM :"a" AS a JOIN :"b" AS b USING (aid) WHERE aid = g);
+WHERE NOT EXISTS (SELECT 1 FROM :"a" AS a JOIN :"b" AS b USING (aid) WHERE aid = g);
 
 -- name: lateral
 SELECT * FROM generate_series(:first, :last, :step) AS g

@@ -21,6 +21,7 @@ from pgrerun.chapters.explorations.experiments.buffer_pool import (
 from pgrerun.chapters.explorations.relations import SQL
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.models.replacement import LRU, MAX_USAGE, Clock
+from pgrerun.lab.server import exists
 
 RING, CROWD = "one large relation", "many small relations"
 ONCE, OFTEN = "read once", "read six times"
@@ -77,7 +78,7 @@ def survivors(chapter: Chapter) -> Survivors:
     server.extension("pg_buffercache")
     with server.connect() as connection:
         for relation, pages in _pages(size).items():
-            if connection.execute("SELECT to_regclass(%s) IS NULL", [relation]).fetchone()[0]:
+            if not exists(connection, relation):
                 SQL.run(connection, "clock_sweep.one_page_a_row", relation=relation, pages=pages)
         SQL.run(connection, "buffer_pool.checkpoint")
         names = dict(SQL.run(connection, "clock_sweep.files").fetchall())

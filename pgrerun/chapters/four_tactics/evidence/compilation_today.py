@@ -37,9 +37,15 @@ def run_time_plans(chosen: pd.DataFrame, joined: pd.DataFrame) -> dict[str, bool
 
 
 def conversions(found: pd.DataFrame) -> dict[str, bool | Part]:
-    """Whether the executor gets constants unconverted, and a logarithm of one uncomputed."""
+    """Whether the executor gets operands' types undecided, constants unconverted and uncomputed.
+
+    Query d compares an integer with a float and doesn't say how: its plan does, or not.
+    """
     beside_float, query_d = found["filter in the plan"]
     return {
+        "how an integer is compared with a float is decided for every tuple": (
+            "qoh)::double precision" not in query_d
+        ),
         "an integer constant beside a float is converted for every tuple": "(13)::" in beside_float,
         "an expression of constants is computed for every tuple": supporting("ln(" in query_d),
     }

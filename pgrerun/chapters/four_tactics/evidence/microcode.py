@@ -13,7 +13,7 @@ COPYING = "memcpy|memmove"
 LOGARITHM = r"^dlog1$|log_fma$|^log(?:@|$)"
 SCANNING = r"^Exec(?:Seq|Index|IndexOnly|BitmapHeap)Scan"
 INTERPRETING = "^ExecInterpExpr$"
-TRANSLATING = r"^pg_(?:parse_query|analyze_and_rewrite_fixedparams|plan_query)$"
+TRANSLATING = r"^pg_(?:parse_query|analyze_and_rewrite(?:_fixedparams)?|plan_query)$"
 
 
 def share(

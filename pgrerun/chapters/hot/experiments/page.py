@@ -151,7 +151,7 @@ def defragmented(chapter: Chapter) -> Defragmented:
         pinned = _hole(connection) < hole
         other.rollback()
         # A backend looks again who may still see what when there is a new transaction ID.
-        connection.execute("SELECT pg_current_xact_id()")
+        connection.execute("SELECT txid_current()")
         with connection.transaction():
             SQL.run(connection, "page.select", row=4)
             locks = tuple(sorted(mode for (mode,) in SQL.run(connection, "page.locks")))

@@ -129,6 +129,11 @@ REPEATS = (2, 3, 4, 5, 7)
 SPOILT = (1.1, 1.25, 1.5)  # how far off the spoilt run is
 
 
+def drawn(chapter: Chapter) -> int:
+    """How many experiments with a spoilt run are drawn."""
+    return 20 * chapter.parameters.resamples
+
+
 def spoilt(factor: float) -> str:
     """What a run that is so far off is called."""
     return f"{100 * (factor - 1):.0f} % off"
@@ -141,12 +146,14 @@ def spoilt_runs(chapter: Chapter) -> pd.DataFrame:
     Columns: spoilt (see `spoilt`), repeats, rule (of `repeated_runs`), share. Slow drift is taken
     out of the runs first: each is a multiple of the median of those around it.
     """
-    time, given, rows = equal_runs(chapter), chapter.parameters, []
+    time, rows = equal_runs(chapter), []
     around = time.stack().rolling(6, min_periods=1, center=True).median().unstack()
     runs = (time / around).to_numpy().ravel()
     for factor in SPOILT:
         for repeats in REPEATS:
-            shares = repeated_runs.noticed(runs, repeats, factor, 20 * given.resamples, given.seed)
+            shares = repeated_runs.noticed(
+                runs, repeats, factor, drawn(chapter), chapter.parameters.seed
+            )
             rows += [(spoilt(factor), repeats, rule, share) for rule, share in shares.items()]
     return pd.DataFrame(rows, columns=["spoilt", "repeats", "rule", "share"])
 

@@ -104,12 +104,11 @@ def create(
     name: str,
     section: str,
     then: str = "",
-    analyzed: bool = True,
     **values: int | str,
 ) -> None:
     """Make a relation by the statements of a section, the first of which creates it.
 
-    After it those of another section are run, if one is given. Frozen and `analyzed`.
+    After it those of another section are run, if one is given. Frozen and analyzed.
     """
     first, *others = SQL.each(section, **values)
     with loading.session(server) as connection:
@@ -117,5 +116,4 @@ def create(
             loading.replace(connection, name, first)
             for statement in [*others, *(SQL.each(then) if then else [])]:
                 connection.execute(statement)
-        if analyzed:
-            connection.execute(f"VACUUM (FREEZE, ANALYZE) {name}")
+        connection.execute(f"VACUUM (FREEZE, ANALYZE) {name}")

@@ -14,6 +14,7 @@ from pgrerun.chapters.measuring.experiments.load import SQL, create
 from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.lab.instruments import perf, pgbench, sleeps, waits
 from pgrerun.lab.server import Server
+from pgrerun.record import statistics
 
 FREE, QUEUED = "each its own row", "all the same row"
 OWN_ROW = {FREE: 1, QUEUED: 0}  # a variable of sql/update_counted.pgbench
@@ -45,12 +46,14 @@ class Profile:
 
     tps        transactions per second, profilers running
     lock_code  share of the CPU samples that lie in functions of the lock manager
+    asleep     share of the context switches for a heavyweight lock
     chains     context switches by what the backend was waiting for: share of all
     events     samples of active backends by what they waited for: share of all
     """
 
     tps: float
-    lock_code: float
+    lock_code: statistics.Interval
+    asleep: statistics.Interval
     chains: pd.Series
     events: pd.Series
 
@@ -82,11 +85,14 @@ def profile(chapter: Chapter, load: str) -> Profile:
             chapter.server.ensure_alive()
             continue
         by_symbol = sampled.groupby("symbol")["samples"].sum()
-        if min(by_symbol.sum(), chains["samples"].sum()) >= ENOUGH:
+        taken, switches = int(by_symbol.sum()), int(chains["samples"].sum())
+        if min(taken, switches) >= ENOUGH:
+            causes = sleeps.by_cause(chains, sleeps.CAUSES)
             return Profile(
                 tps,
-                float(by_symbol.reindex(LOCK_CODE).sum() / by_symbol.sum()),
-                sleeps.by_cause(chains, sleeps.CAUSES),
+                statistics.share(int(by_symbol.reindex(LOCK_CODE).sum()), taken),
+                statistics.share(round(switches * causes.get(HEAVYWEIGHT, 0.0)), switches),
+                causes,
                 by_event(events),
             )
     raise CannotMeasure(

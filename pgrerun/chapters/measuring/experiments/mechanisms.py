@@ -1,4 +1,4 @@
-"""Why something gets faster: an index that helps without a scan, and a specific mechanism."""
+"""Why something gets faster: an index that helps without being scanned."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -9,12 +9,9 @@ from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.measuring.experiments.load import SQL, Load, create
 from pgrerun.lab.experiment import Variant
 from pgrerun.lab.instruments import counters, plans
-from pgrerun.lab.relations import loading
 from pgrerun.lab.server import value
 
 TIME = {"time": "ms per query"}
-
-# ---- a fix that works for another reason
 
 ORDERS, CUSTOMERS = 8_000, 60
 BEFORE, INDEXED, STATISTICS = (
@@ -73,49 +70,12 @@ def index_scans(chapter: Chapter) -> pd.DataFrame:
 
 @experiment(claims=["haas-078"])
 def fixes(chapter: Chapter, _scans: pd.DataFrame) -> None:
-    """Time of the query in each variant, which `index_scans` has made."""
-    _compare_queries(chapter, "fixes", {name: fix.query for name, fix in FIXES.items()})
+    """Time of the query in each variant, which `index_scans` has made.
 
-
-def _compare_queries(chapter: Chapter, name: str, queries: dict[str, str]) -> None:
-    """Time of each query, as many times as the first takes for one observation."""
-    given = chapter.parameters
-    loads = {variant: Load(chapter.server, query) for variant, query in queries.items()}
-    many = next(iter(loads.values())).lasting(given.milliseconds, given.seed)
-    variants = [Variant(variant, partial(load.times, many)) for variant, load in loads.items()]
-    chapter.compare(name, variants, TIME, warmup=0)
-
-
-# ---- a general mechanism beside a specific one
-
-NUMBERS = 30_000
-SPECIFIC, GENERAL = "sort support", "the general comparison"
-SORTS = {SPECIFIC: "sorts.specific", GENERAL: "sorts.general"}
-
-
-def sort_of(chapter: Chapter, variant: str) -> str:
-    """The query that sorts `numbers` in one of the orders and returns the last."""
-    given = {"schema": chapter.server.schema, "all_but_one": NUMBERS - 1}
-    return SQL.text(SORTS[variant], **given)
-
-
-@experiment(claims=["haas-059"], needs=["superuser"])
-def comparisons(chapter: Chapter) -> pd.DataFrame:
-    """Make an order of integers that lacks sort support, and show what the catalog says of both.
-
-    The same function compares, called the way that any data type's function is called. Columns:
-    operator class, operator, compares by, sort support.
+    Each runs as many times as the slowest takes for one observation.
     """
-    create(chapter.server, "numbers", "relations.numbers", tuples=NUMBERS)
-    with loading.session(chapter.server) as connection, connection.transaction():
-        if not value(connection, bool, SQL.text("sorts.exists")):
-            SQL.run(connection, "sorts.operators")
-        found = SQL.run(connection, "sorts.catalog").fetchall()
-    columns = ["operator class", "operator", "compares by", "sort support"]
-    return pd.DataFrame(found, columns=columns)
-
-
-@experiment(claims=["haas-059"], needs=["superuser"])
-def sorts(chapter: Chapter, _catalog: pd.DataFrame) -> None:
-    """Time to sort the same integers by either order, which `comparisons` has made."""
-    _compare_queries(chapter, "sorts", {variant: sort_of(chapter, variant) for variant in SORTS})
+    given = chapter.parameters
+    loads = {variant: Load(chapter.server, fix.query) for variant, fix in FIXES.items()}
+    many = loads[BEFORE].lasting(given.milliseconds, given.seed)
+    variants = [Variant(variant, partial(load.times, many)) for variant, load in loads.items()]
+    chapter.compare("fixes", variants, TIME, warmup=0)

@@ -1,6 +1,7 @@
 """What watching costs: pgbench's log of transactions, the server's own instruments, and perf."""
 
 import contextlib
+import resource
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -10,44 +11,49 @@ from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.measuring.experiments import load
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.experiment import Block, Variant
-from pgrerun.lab.instruments import perf, sleeps, waits
+from pgrerun.lab.instruments import perf, processes
 from pgrerun.lab.server import Server
 from pgrerun.lab.server.private import PrivateDirectory, base_directory
 
 # ---- pgbench's log
 
-NO_LOG, AGAIN, FULL_LOG = "no log", "no log, again", "log of all (-l)"
-LOGS = {
-    NO_LOG: [],
-    AGAIN: [],
-    FULL_LOG: ["-l"],
-    "log of 1 in 100": ["-l", "--sampling-rate=0.01"],
-    "log of each second": ["-l", "--aggregate-interval=1"],
-}
+NO_LOG, FULL_LOG = "no log", "log of all (-l)"
+LOGS = {NO_LOG: [], FULL_LOG: ["-l"]}
+LONGER = 6  # than other runs: processor time of the server comes in steps of 10 ms
 
 
-@experiment(claims=["haas-073"])
+@experiment(claims=["haas-073"], needs=["processes"])
 def logging(chapter: Chapter) -> None:
-    """Lookups by key with pgbench's log in each of its forms."""
+    """Lookups by key without pgbench's log and with one of all transactions."""
     given = chapter.parameters
     options = {"variables": load.bank(chapter.server, given.clients).variables}
     lookups = load.Load(chapter.server, "", load.READ, given.clients, options)
-    many = lookups.lasting(given.milliseconds, given.seed)
+    many = lookups.lasting(LONGER * given.milliseconds, given.seed)
     variants = [Variant(name, partial(logged, lookups, many, how)) for name, how in LOGS.items()]
-    chapter.compare("logging", variants, {"throughput": "transactions/s"}, warmup=0)
+    units = {"throughput": "transactions/s", "processor": "µs per transaction"}
+    chapter.compare("logging", variants, units, warmup=0, positive=["processor"])
 
 
 def logged(
     lookups: load.Load, transactions: int, options: list[str], block: Block
 ) -> dict[str, float]:
-    """Throughput with these options of pgbench's log, whose files are removed unread.
+    """Throughput and processor time with these options of pgbench's log, whose files are removed.
 
-    They are written as pgbench writes them; to read them would cost more than writing them.
+    They are written as pgbench writes them; to read them would cost more than writing them. The
+    processor time is that of pgbench and of the server.
     """
     with tempfile.TemporaryDirectory(dir=lookups.server.scratch) as folder:
         where = [f"--log-prefix={folder}/log"] if options else []
+        before, pgbench = processes.usage(lookups.server), _children()
         done = lookups.run(transactions, block.seed, more=[*options, *where])
-    return {"throughput": load.rate(done)}
+        used = (processes.usage(lookups.server) - before).cpu_seconds + _children() - pgbench
+    return {"throughput": load.rate(done), "processor": 1e6 * used / done.transactions}
+
+
+def _children() -> float:
+    """Processor seconds of our programs that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 # ---- profilers
@@ -59,23 +65,18 @@ class Profiler:
 
     prefix  what is put in front of it
     perf    what perf is told, if it watches
-    waits   times a second that another session samples wait events
     """
 
     prefix: str = ""
     perf: tuple[str, ...] = ()
-    waits: int = 0
 
 
 UNWATCHED, PERF, TIMED = "no profiler", "perf -g at 99 Hz", "EXPLAIN ANALYZE"
 PROFILERS = {
     UNWATCHED: Profiler(),
     "no profiler, again": Profiler(),
-    "wait events at 100 Hz": Profiler(waits=100),
     PERF: Profiler(perf=("-e", "cpu-clock", "-g", "-F", "99")),
     "perf -g at 9,999 Hz": Profiler(perf=("-e", "cpu-clock", "-g", "-F", "9999")),
-    "perf, context switches": Profiler(perf=sleeps.options()),
-    "ANALYZE, TIMING OFF": Profiler("EXPLAIN (ANALYZE, TIMING OFF, BUFFERS OFF) "),
     TIMED: Profiler("EXPLAIN (ANALYZE, BUFFERS OFF) "),
 }
 
@@ -92,7 +93,7 @@ def profilers(chapter: Chapter) -> None:
             " follow",
         )
     scan = load.scan(server)
-    many = scan.lasting(given.milliseconds, given.seed)
+    many = scan.lasting(3 * given.milliseconds, given.seed)
     with watchers(server) as watching:
         variants = [
             Variant(name, partial(profiled, scan, many, name, watching[name])) for name in PROFILERS
@@ -117,8 +118,6 @@ def watchers(server: Server) -> Iterator[dict[str, Watcher]]:
             if how.perf:
                 attached = perf.attached(postmaster, folder / str(number), *how.perf)
                 found[name] = stack.enter_context(attached)
-            elif how.waits:
-                found[name] = partial(waits.sampled, server, 1 / how.waits)
             else:
                 found[name] = contextlib.nullcontext
         yield found

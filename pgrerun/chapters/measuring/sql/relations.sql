@@ -2,10 +2,6 @@
 CREATE TABLE scanned (n int) WITH (autovacuum_enabled = off);
 INSERT INTO scanned SELECT generate_series(1, :tuples);
 
--- name: stock
-CREATE TABLE stock (id int PRIMARY KEY, n int) WITH (autovacuum_enabled = off, fillfactor = 20);
-INSERT INTO stock SELECT n, 0 FROM generate_series(1, :rows) AS n;
-
 -- name: counted
 CREATE TABLE counted (id int PRIMARY KEY, n int) WITH (autovacuum_enabled = off, fillfactor = 10);
 INSERT INTO counted SELECT n, 0 FROM generate_series(0, :clients - 1) AS n;
@@ -23,7 +19,3 @@ SELECT n, n % :customers,
        CASE WHEN n % 20 = 0 THEN 'Done' ELSE 'Open' END,
        CASE WHEN n % 20 = 1 THEN 'Shop' ELSE 'Web' END
 FROM generate_series(1, :tuples) AS n;
-
--- name: numbers
-CREATE TABLE numbers (n int) WITH (autovacuum_enabled = off);
-INSERT INTO numbers SELECT hashint4(n) FROM generate_series(1, :tuples) AS n;

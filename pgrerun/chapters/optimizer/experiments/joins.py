@@ -1,23 +1,19 @@
 """The second set of tests: nested loop, hash join or merge join, planned and timed."""
 
-import math
 from functools import partial
 from statistics import median
 
 import pandas as pd
-import psycopg
 
 from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.optimizer import queries, variants
 from pgrerun.chapters.optimizer.experiments.scans import seconds
 from pgrerun.chapters.optimizer.queries import EQUAL, JOIN_QUERIES, LARGE, SMALL
-from pgrerun.chapters.optimizer.variants import HASH, JOINS, NESTED, SESSION, SQL
+from pgrerun.chapters.optimizer.variants import JOINS, NESTED, SESSION, SQL
 from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import callgrind, plans
 from pgrerun.lab.relations import Wisconsin, duck
 from pgrerun.lab.server import value
-
-PATIENCE = 20  # times the hash join's time that a nested loop is given
 
 
 @experiment()
@@ -121,36 +117,7 @@ def _timed(chapter: Chapter, method: str, way: str, block: Block) -> dict[str, f
     return times
 
 
-@experiment()
-def too_long(chapter: Chapter) -> pd.DataFrame:
-    """The nested loops that were left out, run once under a limit.
-
-    Columns: query, limit (s), seconds (NaN if it was ended), least (times the hash join).
-    """
-    rows = []
-    with variants.session(chapter.server) as connection:
-        for query in queries.UNINDEXED:
-            usual = chapter.table(name(LARGE), metric(query))[HASH].median()
-            limit = PATIENCE * usual
-            with variants.forced(connection, NESTED):
-                statement = queries.discarded(queries.join(chapter, query, LARGE))
-                took = limited(connection, statement, limit)
-            rows.append((query, limit, took, (limit if math.isnan(took) else took) / usual))
-    return pd.DataFrame(rows, columns=["query", "limit", "seconds", "least"])
-
-
-def limited(connection: psycopg.Connection, statement: str, limit: float) -> float:
-    """Seconds of a stored query, NaN if it was ended at the limit (s)."""
-    connection.execute(f"SET statement_timeout = {max(1, round(1000 * limit))}")
-    try:
-        return seconds(connection, statement)
-    except psycopg.errors.QueryCanceled:
-        return math.nan
-    finally:
-        connection.execute("RESET statement_timeout")
-
-
-# ---- indices and restrictions
+# ---- pages
 
 KEPT, ANEW, INDEXED = (
     "without an index",

@@ -1,8 +1,9 @@
 """Lookups and writers over clients, what they wait for, and why they are switched out."""
 
+import os
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 
 import pandas as pd
@@ -13,7 +14,6 @@ from pgrerun.chapters.scalability.experiments.load import (
     LOOKUP,
     OBSERVED,
     SMALL_POOL,
-    SQL,
     THROUGHPUT,
     TPCB,
     Load,
@@ -22,7 +22,6 @@ from pgrerun.chapters.scalability.experiments.load import (
     loaded,
     messages,
     one_per_processor,
-    processors,
     require_own,
     second_server,
     server,
@@ -30,7 +29,7 @@ from pgrerun.chapters.scalability.experiments.load import (
 )
 from pgrerun.lab.experiment import Variant
 from pgrerun.lab.instruments import perf, sessions, sleeps, switches
-from pgrerun.lab.relations import loading
+from pgrerun.lab.server import Cluster
 from pgrerun.lab.server.private import PrivateDirectory, base_directory
 from pgrerun.record import statistics
 
@@ -51,7 +50,7 @@ def lookups(chapter: Chapter) -> None:
     _sweep(chapter, "read", LOOKUP, numbers, chapter.parameters.transactions)
 
 
-@experiment(claims=["haas-024", "haas-025"])
+@experiment()
 def writers(chapter: Chapter) -> None:
     """pgbench's transaction by each number of clients, without waiting for the flush."""
     numbers = {1, one_per_processor(chapter), CROWD, client_counts(chapter)[-1]}
@@ -61,12 +60,12 @@ def writers(chapter: Chapter) -> None:
 
 
 def _sweep(
-    chapter: Chapter, name: str, script: str, numbers: Mapping[str, int], length: float
+    chapter: Chapter, name: str, script: str, numbers: Mapping[str, int], each: float
 ) -> None:
-    """Observe a script by so many clients (`numbers`, by variant)."""
+    """Observe a script by so many clients (`numbers`, by variant), with equal work for each."""
     tested = loaded(chapter)
     variants = [
-        Variant(variant, Load(chapter, tested, script, number, length).observe)
+        Variant(variant, Load(chapter, tested, script, number, each).observe)
         for variant, number in numbers.items()
     ]
     chapter.compare(name, variants, OBSERVED, warmup=0)
@@ -78,93 +77,71 @@ ASYNCHRONOUS, SYNCHRONOUS = "asynchronous", "synchronous"
 COMMITS = {ASYNCHRONOUS: "off", SYNCHRONOUS: "on"}  # synchronous_commit
 
 
-@experiment(claims=["haas-084", "haas-085"])
+@experiment()
 def lookup_waits(chapter: Chapter) -> pd.DataFrame:
     """What active backends wait for, with as many clients as processors and with the most.
 
-    A pass of its own, four times as long as what is timed, for enough samples. Columns: clients,
-    type, event, backends (on average).
+    A pass of its own that isn't timed, as many lookups in all for either, so that few clients are
+    seen often enough. Columns: clients, type, event, backends (on average).
     """
-    tested, length = loaded(chapter), 4 * chapter.parameters.transactions
-    numbers = sorted({one_per_processor(chapter), client_counts(chapter)[-1]})
-    loads = {number: Load(chapter, tested, LOOKUP, number, length) for number in numbers}
+    tested, few, most = loaded(chapter), one_per_processor(chapter), client_counts(chapter)[-1]
+    lookups = most * chapter.parameters.transactions
+    loads = {n: Load(chapter, tested, LOOKUP, n, lookups / n) for n in sorted({few, most})}
     return waits_of(loads, "clients")
 
 
-@experiment(claims=["haas-017", "haas-081", "haas-084", "haas-085"])
+@experiment(claims=["haas-017", "haas-081", "haas-084"])
 def writer_waits(chapter: Chapter) -> pd.DataFrame:
     """What writers wait for with the most clients, with and without waiting for the flush.
 
     Columns: load (`COMMITS`), type, event, backends (on average).
     """
     tested, loads = loaded(chapter), {}
-    most, length = client_counts(chapter)[-1], chapter.parameters.transactions / 2
+    most, each = client_counts(chapter)[-1], chapter.parameters.transactions / 4
     for name, setting in COMMITS.items():
         around = partial(sessions.configured, tested, synchronous_commit=setting)
-        loads[name] = Load(chapter, tested, TPCB, most, length, around)
+        loads[name] = Load(chapter, tested, TPCB, most, each, around)
     return waits_of(loads, "load")
 
 
-# ---- the same load in different company
+# ---- one processor and all
 
-TOLD_NOBODY, TOLD_OTHERS, TOLD_READERS = (
-    "change rolled back",
-    "another relation",
-    "the relation read",
-)
-CHANGES = {
-    TOLD_NOBODY: "schema_changes.other_rolled_back",
-    TOLD_OTHERS: "schema_changes.other_committed",
-    TOLD_READERS: "schema_changes.accounts_committed",
-}
-NOBODY, IDLE = "nobody idle", "many idle connections"
+ONE, ALL = "one processor", "all processors"
+PER_PROCESSOR = 4  # clients, so that none is left idle while messages travel
+LOADS = {"lookups": (LOOKUP, 1.0), "writers": (TPCB, 0.25)}  # script, share of `transactions`
 
 
-@experiment()
-def schema_changes(chapter: Chapter) -> None:
-    """Lookups while another session changes a relation's definition without end.
-
-    Rolled back, a change tells nobody; committed, it sends messages to all. The changes are the
-    same in all variants and lock nobody out; only those of the relation that is read concern its
-    readers, who have to look at it and to plan anew.
-    """
-    tested = loaded(chapter)
-    with tested.connect() as connection, connection.transaction():
-        loading.replace(connection, "scaling_other", SQL.text("schema_changes.other"))
-    around = {
-        name: partial(sessions.endless, tested, SQL.text(changes))
-        for name, changes in CHANGES.items()
-    }
-    _beside(chapter, "schema changes", LOOKUP, chapter.parameters.transactions, around)
+def scaled(load: str) -> tuple[str, str]:
+    """The variants of a load of `by_processors`: on all processors, and on one."""
+    return f"{load}, {ALL}", f"{load}, {ONE}"
 
 
-@experiment()
-def idle_connections(chapter: Chapter) -> None:
-    """Writers while nobody else is connected, and while many connections do nothing.
-
-    Every transaction takes snapshots, and none can be reused since others commit all the time.
-    """
-    tested = loaded(chapter)
-    idle = partial(sessions.idle, tested, chapter.parameters.idle_connections)
-    around = {NOBODY: nullcontext, IDLE: idle}
+@experiment(claims=["haas-011", "haas-025"])
+def by_processors(chapter: Chapter) -> None:
+    """Both loads with server and clients kept on one processor, and on all, equally loaded."""
+    require_own(chapter)
+    tested, allowed = loaded(chapter), os.sched_getaffinity(0)
+    given, variants = chapter.parameters, []
+    for load, (script, share) in LOADS.items():
+        for name, chosen in zip(scaled(load), (allowed, {min(allowed)}), strict=True):
+            around = partial(_kept_on, tested, chosen, allowed)
+            number, each = PER_PROCESSOR * len(chosen), share * given.transactions
+            running = Load(chapter, tested, script, number, each, around)
+            variants.append(Variant(name, running.throughput))
     with sessions.configured(tested, synchronous_commit="off"):
-        _beside(chapter, "idle connections", TPCB, chapter.parameters.transactions / 4, around)
+        chapter.compare("by processors", variants, THROUGHPUT, warmup=0)
 
 
-def _beside(
-    chapter: Chapter,
-    name: str,
-    script: str,
-    length: float,
-    around: Mapping[str, Callable[[], AbstractContextManager[None]]],
-) -> None:
-    """Throughput of a script by two clients per processor; `around` has each variant's context."""
-    tested, number = server(chapter), 2 * processors()
-    variants = [
-        Variant(variant, Load(chapter, tested, script, number, length, context).throughput)
-        for variant, context in around.items()
-    ]
-    chapter.compare(name, variants, THROUGHPUT, warmup=0)
+@contextmanager
+def _kept_on(tested: Cluster, chosen: set[int], allowed: set[int]) -> Iterator[None]:
+    """Server and clients run on the chosen processors, and afterwards on all allowed ones."""
+    try:
+        tested.pin(chosen)
+        os.sched_setaffinity(0, chosen)
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)
+        tested.pin(allowed)
 
 
 FITS, SMALL = "fits", "does not fit"
@@ -177,9 +154,9 @@ def pools(chapter: Chapter) -> None:
     The system caches the rest.
     """
     servers = {FITS: server(chapter), SMALL: second_server(chapter, shared_buffers=SMALL_POOL)}
-    length = chapter.parameters.transactions
+    each = chapter.parameters.transactions
     variants = [
-        Variant(variant, Load(chapter, loaded(chapter, tested), LOOKUP, number, length).throughput)
+        Variant(variant, Load(chapter, loaded(chapter, tested), LOOKUP, number, each).throughput)
         for name, tested in servers.items()
         for variant, number in zip(pool(name), (CROWD, 1), strict=True)
     ]
@@ -216,7 +193,6 @@ def switches_per_transaction(chapter: Chapter, sweep: str) -> pd.DataFrame:
 
 SAMPLES = 150  # of each load's switches
 MONOTONIC = ("-k", "mono")  # so that perf's times are ours
-LOADS = {"lookups": (LOOKUP, 1.0), "writers": (TPCB, 0.25)}  # script, share of `transactions`
 
 
 @experiment()
@@ -230,9 +206,9 @@ def call_chains(chapter: Chapter) -> pd.DataFrame:
     require_own(chapter)
     tested, most = loaded(chapter), client_counts(chapter)[-1]
     [postmaster] = [pid for pid, role in tested.pids().items() if role == "postmaster"]
-    transactions = chapter.parameters.transactions
+    each = chapter.parameters.transactions / 4
     # the writers' are fewer transactions, of more messages
-    expected = transactions * messages(LOOKUP, transactions / most)
+    expected = most * each * messages(LOOKUP, each)
     event = sleeps.options(max(1, round(expected / SAMPLES)))
     spans = {}
     with PrivateDirectory(base_directory()) as folder:
@@ -242,7 +218,7 @@ def call_chains(chapter: Chapter) -> pd.DataFrame:
             perf.attached(postmaster, data, *event, *MONOTONIC) as counting,
         ):
             for name, (script, share) in LOADS.items():
-                sampled = Load(chapter, tested, script, most, share * transactions)
+                sampled = Load(chapter, tested, script, most, share * each)
                 with counting():
                     began = time.monotonic()
                     sampled.run(chapter.parameters.seed)

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from multiprocessing import get_context
 
@@ -13,25 +13,14 @@ from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.scalability import model
 from pgrerun.chapters.scalability.experiments import locks
 from pgrerun.chapters.scalability.experiments.load import by_clients, one_per_processor
-from pgrerun.chapters.scalability.model import (
-    AFTER,
-    BEFORE,
-    FIRST,
-    NO_MESSAGES,
-    OLD_LINUX,
-    RELEASES,
-    TALK,
-    Costs,
-)
+from pgrerun.chapters.scalability.model import AFTER, BEFORE, RELEASES, TALK, Costs, Point
 from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import cachelines, switching
-from pgrerun.lab.models import contention
 
-PROCESSORS, SMALL, LARGE = (int(TALK[row]) for row in ("cores", "cores_small", "cores_large"))
+PROCESSORS, SMALL = int(TALK["cores"]), int(TALK["cores_small"])
 SWEEP = (1, 8, 16, 20, 24, 32, 64)  # clients
 SEEDS = 5
 LINES = tuple(nanoseconds * 1e-9 for nanoseconds in (10, 40, 80, 120, 150))
-HERE, THERE = "cache lines as here", "cache lines as the talk's gain asks"
 
 
 @experiment()
@@ -72,7 +61,7 @@ SPREAD, PACKED = "spread words scanned", "packed words scanned"
 ROUNDS = 1500
 
 
-@experiment(claims=["haas-015", "haas-016"])
+@experiment(claims=["haas-016"])
 def cache_lines(chapter: Chapter) -> None:
     """Nanoseconds for a word that another process may change beside.
 
@@ -93,56 +82,18 @@ def cache_lines(chapter: Chapter) -> None:
     chapter.compare("cache lines", variants, {"time": "ns"}, warmup=0)
 
 
-@dataclass(frozen=True)
-class Point:
-    """One simulated run: whose cache lines, of which release, on how many processors."""
-
-    lines: str
-    release: str
-    processors: int
-    clients: int
-    block: int
-    costs: Costs
-    transaction: contention.Transaction
-
-
-def _lookup(
-    lines: str, release: str, processors: int, clients: int, costs: Costs, block: int = 0
-) -> Point:
-    played = model.lookup(release, costs)
-    return Point(lines, release, processors, clients, block, costs, played)
-
-
-def _throughput(point: Point, transactions: int, seed: int) -> float:
-    if point.clients == 1:
-        return contention.alone(point.transaction)
-    return contention.play(
-        model.machine(point.processors, point.costs),
-        point.transaction,
-        point.clients,
-        transactions=transactions,
-        seed=seed,
-    ).throughput
-
-
 def _play(chapter: Chapter, points: Iterable[Point]) -> pd.DataFrame:
     """Throughput of simulated points, on all processors.
 
-    Columns: lines, line (seconds for a cache line), release, processors, clients, block,
-    throughput. With more clients more transactions are played: it takes each a few until the curve
-    is where it stays.
+    Columns: line (seconds for a cache line), release, processors, clients, block, throughput.
     """
-    points, given = list(points), chapter.parameters
-    lengths = [
-        round(given.simulated_transactions * (1 + point.clients / PROCESSORS)) for point in points
-    ]
-    seeds = [given.seed + point.block for point in points]
+    given, played = chapter.parameters, list(points)
+    one = partial(Point.throughput, transactions=given.simulated_transactions, seed=given.seed)
     with ProcessPoolExecutor(os.cpu_count(), get_context("fork")) as pool:
-        throughput = list(pool.map(_throughput, points, lengths, seeds, chunksize=1))
-    columns = ["lines", "release", "processors", "clients", "block"]
-    rows = [tuple(getattr(point, column) for column in columns) for point in points]
-    frame = pd.DataFrame(rows, columns=columns)
-    return frame.assign(line=[point.costs.line for point in points], throughput=throughput)
+        throughput = list(pool.map(one, played))
+    rows = [(p.costs.line, p.release, p.processors, p.clients, p.block) for p in played]
+    frame = pd.DataFrame(rows, columns=["line", "release", "processors", "clients", "block"])
+    return frame.assign(throughput=throughput)
 
 
 @experiment()
@@ -154,91 +105,44 @@ def by_line(chapter: Chapter) -> pd.DataFrame:
     Columns: as of all simulations (`_play`).
     """
     costs = model.typical(calibrated(chapter))
-    wanted = [
-        (BEFORE, PROCESSORS),
-        (AFTER, PROCESSORS),
-        (BEFORE, 2 * PROCESSORS),
-        (FIRST, 2 * PROCESSORS),
-    ]
-    points = [
-        _lookup(THERE, release, PROCESSORS, clients, replace(costs, line=line))
-        for line in LINES
-        for release, clients in wanted
-    ]
-    return _play(chapter, points)
+    return _play(
+        chapter,
+        (
+            Point(release, PROCESSORS, PROCESSORS, replace(costs, line=line))
+            for line in LINES
+            for release in (BEFORE, AFTER)
+        ),
+    )
 
 
 def gains_by_line(swept: pd.DataFrame) -> pd.Series:
     """Throughput of 9.2 over 9.1, a client per processor, by the cost of a cache line."""
-    chosen = swept[swept["clients"] == PROCESSORS]
-    throughput = chosen.pivot(index="line", columns="release", values="throughput")
+    throughput = swept.pivot(index="line", columns="release", values="throughput")
     return throughput[AFTER] / throughput[BEFORE]
 
 
 def talks_line(swept: pd.DataFrame) -> float:
     """The cost of a cache line at which the model comes nearest to the talk's gain.
 
-    That gain, with 32 clients, is the one figure that the model is calibrated on.
+    That gain, with 32 clients, is the one figure that the model is held against.
     """
     return float((gains_by_line(swept) - TALK["gain"]).abs().idxmin())
 
 
-@experiment(
-    claims=[
-        "haas-001",
-        "haas-004",
-        "haas-005",
-        "haas-006",
-        "haas-007",
-        "haas-010",
-        "haas-011",
-        "haas-014",
-    ]
-)
+@experiment()
 def lookups(chapter: Chapter, swept: pd.DataFrame) -> pd.DataFrame:
-    """Lookups on all simulated machines; `swept` is `by_line`'s.
+    """Lookups on the talk's machine and on its small one; `swept` is `by_line`'s.
 
-    The costs of `THERE` are the medians, and its blocks differ in what is drawn at random; of
-    points that are only drawn there is one. `HERE` has a block for each of as many sets of measured
-    costs; its curves come from the first set. Columns: as of all simulations (`_play`).
-    """
-    each = calibrated(chapter)
-    there = replace(model.typical(each), line=talks_line(swept))
-    curves = [(release, PROCESSORS, clients) for release in RELEASES for clients in SWEEP]
-    judged = [(BEFORE, PROCESSORS, clients) for clients in SWEEP if clients >= PROCESSORS / 2]
-    judged += [(FIRST, PROCESSORS, clients) for clients in SWEEP if clients > PROCESSORS]
-    for release in (AFTER, NO_MESSAGES):
-        judged += [(release, PROCESSORS, clients) for clients in (1, PROCESSORS)]
-    judged += [(release, SMALL, SMALL) for release in (BEFORE, AFTER)]
-    points = []
-    for block in range(SEEDS):
-        points += [_lookup(THERE, *point, there, block) for point in judged]
-    points += [_lookup(THERE, *point, there) for point in curves if point not in judged]
-    points += [_lookup(HERE, *point, each[0]) for point in curves if point[2] != PROCESSORS]
-    here = [(AFTER, LARGE, 1)]
-    here += [(release, LARGE, LARGE) for release in (AFTER, OLD_LINUX, BEFORE)]
-    here += [(release, PROCESSORS, PROCESSORS) for release in RELEASES]
-    for block, costs in enumerate(each[:SEEDS]):
-        points += [_lookup(HERE, *point, costs, block) for point in here]
-    return _play(chapter, points)
-
-
-@experiment(claims=["haas-024"])
-def writers(chapter: Chapter, swept: pd.DataFrame) -> pd.DataFrame:
-    """pgbench's transaction on the talk's machine; `swept` is `by_line`'s.
-
-    Columns: as of all simulations (`_play`).
+    Blocks differ in what is drawn at random. Columns: as of all simulations (`_play`).
     """
     costs = replace(model.typical(calibrated(chapter)), line=talks_line(swept))
-    busy = one_per_processor(chapter)
-    work = busy / chapter.table("write", "throughput")[by_clients(busy)].median()
-    inserted = 1 / chapter.table("insertion", "records")[by_clients(1)].median()
-    loop = chapter.table("lock costs", "time")[locks.EMPTY].median() * 1e-9
-    record = max(inserted - loop, 1e-8)
-    points = []
-    for block in range(SEEDS):
-        for release in (BEFORE, AFTER):
-            played = model.tpcb(release, PROCESSORS, costs, work, record)
-            point = Point(THERE, release, PROCESSORS, PROCESSORS, block, costs, played)
-            points.append(point)
-    return _play(chapter, points)
+    where = [(PROCESSORS, clients) for clients in SWEEP] + [(SMALL, SMALL)]
+    return _play(
+        chapter,
+        (
+            Point(release, *machine, costs, block)
+            for block in range(SEEDS)
+            for release in RELEASES
+            for machine in where
+        ),
+    )

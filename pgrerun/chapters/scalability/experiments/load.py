@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -29,10 +29,9 @@ def processors() -> int:
 
 
 def connections(chapter: Chapter) -> int:
-    """Connections that the throwaway servers allow: the idle ones leave room for those at work."""
+    """Connections that the throwaway servers allow."""
     given = chapter.parameters
-    most = max(given.most_clients, given.commit_clients, given.idle_connections)
-    return most + 4 * processors() + 20
+    return max(given.most_clients, given.commit_clients) + 4 * processors() + 20
 
 
 def server(chapter: Chapter) -> Server:
@@ -100,7 +99,7 @@ def loaded(chapter: Chapter, tested: Server | None = None) -> Server:
 SQL = statements.beside(__file__)
 LOOKUP, TPCB = SQL.script("lookup"), SQL.script("tpcb")
 CROWD = 4 * processors()  # clients, where many are wanted on few processors
-LEAST = 20  # transactions of each client, however many clients share a load
+LEAST = 20  # transactions of each client, so that no load is over before all are at work
 THROUGHPUT = {"throughput": "transactions/s"}
 OBSERVED = THROUGHPUT | {"messages": "per transaction"} | switches.PER_TRANSACTION
 
@@ -144,18 +143,16 @@ def _allowed(chapter: Chapter) -> int:
 class Load:
     """So many clients that run a script, prepared; pgbench has a thread per processor.
 
-    `transactions` are those of all clients together; each has as many, and `LEAST` at least, so
-    that a load of many clients isn't over before they are all at work. `around` makes a context
-    for each run; `variables` are the script's, beside those of the relations.
+    Each client runs `each` transactions, `LEAST` at least: equal work, however many there are.
+    `around` makes a context for each run.
     """
 
     chapter: Chapter
     server: Server
     script: str
     clients: int
-    transactions: float
+    each: float
     around: Callable[[], AbstractContextManager[None]] = nullcontext
-    variables: Mapping[str, int] = field(default_factory=dict)
 
     def run(self, seed: int) -> pgbench.PgbenchResult:
         """Run it once."""
@@ -165,10 +162,10 @@ class Load:
                 self.script,
                 clients=self.clients,
                 jobs=min(self.clients, processors()),
-                transactions=max(LEAST, round(self.transactions / self.clients)),
+                transactions=max(LEAST, round(self.each)),
                 protocol="prepared",
                 seed=seed,
-                variables=relations(self.chapter).variables | self.variables,
+                variables=relations(self.chapter).variables,
             )
 
     def throughput(self, block: Block) -> dict[str, float]:

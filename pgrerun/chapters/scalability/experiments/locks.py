@@ -12,7 +12,6 @@ from pgrerun.chapters.scalability.experiments.load import (
     Load,
     second_server,
     server,
-    waits_of,
 )
 from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import sessions
@@ -22,7 +21,8 @@ from pgrerun.lab.server import Server
 # ---- what pg_locks shows
 
 READER, READERS = "one reader", "two readers"
-READER_AND_WRITER, READER_AND_DROP = "a reader and a writer", "a reader and a DROP"
+READER_AND_WRITER = "a reader and a writer"
+FORCEFUL = {"a reader and an ALTER": "locks.alter", "a reader and a DROP": "locks.drop"}
 
 
 @experiment(claims=["haas-008"])
@@ -51,9 +51,11 @@ def weak_and_strong(chapter: Chapter) -> pd.DataFrame:
         SQL.run(other, "locks.write")
         look(READER_AND_WRITER)
         other.rollback()
-        with sessions.waiting(tested, SQL.text("locks.drop")):
-            look(READER_AND_DROP)
-            reader.rollback()
+        for state, statement in FORCEFUL.items():
+            SQL.run(reader, "locks.read")
+            with sessions.waiting(tested, SQL.text(statement)):
+                look(state)
+                reader.rollback()
     return pd.DataFrame(rows, columns=["state", "lock", "granted", "fastpath"])
 
 
@@ -88,7 +90,7 @@ FAST, TABLE, HELD = "fast path", "lock table", "strong lock elsewhere"
 LOCK_PARTITIONS = SQL.script("lock_partitions")
 
 
-@experiment(claims=["haas-004"])
+@experiment()
 def overflow(chapter: Chapter) -> None:
     """A statement that locks many relations, with room for all of them on the fast path or not.
 
@@ -129,24 +131,9 @@ def _locked(chapter: Chapter, server: Server, strong: bool, block: Block) -> dic
         with server.connect() as reader, reader.transaction():
             SQL.run(reader, "locks.weak_locks")
             [fast] = SQL.run(reader, "locks.share_on_fast_path").fetchone()
-        length = chapter.parameters.transactions / 4
-        locking = Load(chapter, server, LOCK_PARTITIONS, CROWD, length)
+        each = chapter.parameters.transactions / 8
+        locking = Load(chapter, server, LOCK_PARTITIONS, CROWD, each)
         return locking.throughput(block) | {"fastpath": fast}
-
-
-@experiment(claims=["haas-085"])
-def sample_waits(chapter: Chapter) -> pd.DataFrame:
-    """What many clients' backends wait for, on the fast path and beyond it.
-
-    Columns: variant, type, event, backends (on average).
-    """
-    length = chapter.parameters.transactions / 2
-    servers = {FAST: server(chapter), TABLE: second_server(chapter, **FEW_SLOTS)}
-    loads = {
-        name: Load(chapter, tested, LOCK_PARTITIONS, CROWD, length)
-        for name, tested in servers.items()
-    }
-    return waits_of(loads, "variant", every=0.002)
 
 
 # ---- what the model needs to know

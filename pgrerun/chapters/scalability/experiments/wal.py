@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import partial
 
-import numpy as np
 import pandas as pd
 import psycopg
 
@@ -21,14 +20,13 @@ from pgrerun.chapters.scalability.experiments.load import (
     by_clients,
     loaded,
     processors,
-    require_own,
     second_server,
     server,
 )
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab import disk
 from pgrerun.lab.experiment import Block, Variant
-from pgrerun.lab.instruments import counters, flushing, sessions, wal
+from pgrerun.lab.instruments import counters, sessions, wal
 from pgrerun.lab.relations import loading
 from pgrerun.lab.server import Cluster
 
@@ -63,7 +61,7 @@ def copy(chapter: Chapter) -> pd.DataFrame:
 RECORDS = 20_000
 
 
-@experiment(claims=["haas-024", "haas-081", "haas-082"])
+@experiment(claims=["haas-081"])
 def insertion(chapter: Chapter) -> None:
     """Records inserted into the WAL per second, by one session and by one per processor."""
     tested = server(chapter)
@@ -93,7 +91,7 @@ def checkpointed(chapter: Chapter) -> None:
     are measured, so that every page they change has been logged in full since the checkpoint.
     """
     tested = loaded(chapter)
-    writers = Load(chapter, tested, TPCB, CROWD, 0.15 * chapter.parameters.transactions)
+    writers = Load(chapter, tested, TPCB, CROWD, chapter.parameters.transactions / 12)
 
     def measure(block: Block) -> dict[str, float]:
         with tested.connect() as connection, wal.written(connection) as log:
@@ -108,27 +106,6 @@ def checkpointed(chapter: Chapter) -> None:
     with sessions.configured(tested, synchronous_commit="off"):
         units = THROUGHPUT | {"log": "bytes/transaction"}
         chapter.compare("checkpointed", variants, units, warmup=0)
-
-
-QUIET, BUSY = "nobody else writes", "somebody copies a large file"
-
-
-@experiment(claims=["haas-083"])
-def flushes(chapter: Chapter) -> None:
-    """Flushes of a small file, alone and while somebody copies a large one.
-
-    The longest and the median, in milliseconds, in the file system of the server's files.
-    """
-    require_own(chapter)  # where somebody else's server has its files isn't known
-    folder = server(chapter).scratch
-
-    def measure(seconds: float, megabytes: int, block: Block) -> dict[str, float]:
-        with flushing.copying(folder, megabytes) if megabytes else nullcontext():
-            taken = flushing.flushes(folder, seconds)
-        return {"longest": taken.max() * 1e3, "median": float(np.median(taken)) * 1e3}
-
-    variants = [Variant(QUIET, partial(measure, 0.05, 0)), Variant(BUSY, partial(measure, 0.1, 64))]
-    chapter.compare("flushes", variants, {"longest": "ms", "median": "ms"}, warmup=0)
 
 
 # ---- the commit log
@@ -146,7 +123,7 @@ def wal_writer(chapter: Chapter) -> None:
     tested = loaded(chapter)
 
     def measure(settings: dict[str, str], block: Block) -> dict[str, float]:
-        writers = Load(chapter, tested, TPCB, CROWD, 0.15 * chapter.parameters.transactions)
+        writers = Load(chapter, tested, TPCB, CROWD, chapter.parameters.transactions / 12)
         with (
             tested.reloaded(**settings) if settings else nullcontext(),
             tested.connect() as watch,

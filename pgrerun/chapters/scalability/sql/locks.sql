@@ -7,13 +7,16 @@ SELECT * FROM scaling_guarded;
 -- name: write
 INSERT INTO scaling_guarded VALUES (1);
 
+-- name: alter
+ALTER TABLE scaling_guarded ADD COLUMN other int;
+
 -- name: drop
 DROP TABLE scaling_guarded;
 
 -- name: on_relation
 SELECT mode, granted, fastpath
 FROM pg_locks
-WHERE relation = to_regclass('scaling_guarded') AND pid <> pg_backend_pid()
+WHERE relation = 'scaling_guarded'::regclass AND pid <> pg_backend_pid()
 ORDER BY mode, granted;
 
 -- name: indexed

@@ -12,9 +12,3 @@ END LOOP; END $$;
 -- name: insert_records
 SELECT count(pg_logical_emit_message(false, 'x', repeat('x', 200)))
 FROM generate_series(1, :records);
-
--- name: flushes
-SELECT wal_sync FROM pg_stat_wal;
-
--- name: flushes_18
-SELECT sum(fsyncs) FROM pg_stat_io WHERE object = 'wal';

@@ -16,7 +16,8 @@ VACUUM (FREEZE, ANALYZE) :"relation";
 COMMENT ON INDEX tenk2_with_onepercent IS :'said';
 
 -- name: said
-SELECT obj_description(to_regclass('tenk2_with_onepercent'), 'pg_class');
+SELECT max(obj_description(oid, 'pg_class')) FROM pg_class
+WHERE relname = 'tenk2_with_onepercent' AND pg_table_is_visible(oid);
 
 -- name: like
 CREATE TABLE kept (LIKE tenk1);

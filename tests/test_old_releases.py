@@ -1,0 +1,52 @@
+"""Every chapter runs on old releases: what one can't show is set aside, with the release that can.
+
+At the smallest parameters: numbers mean nothing here, only that there are reasons in place of
+errors. Releases that weren't fetched are skipped.
+"""
+
+import json
+import re
+
+import pytest
+
+from pgrerun.lab.server import fetched
+from pgrerun.parameters import chapter_parameters, chapters, info
+from pgrerun.record import claims
+from pgrerun.site import gates
+from pgrerun.site.book import RUN_NAME, Book
+from pgrerun.site.execution import ChapterFailed, execute
+
+NEWEST = fetched.table()[-1].release if fetched.table() else ""
+RELEASES = ["9.3", "11", "14", NEWEST]
+# What a reason must not show: a place on this machine, a statement, an error of the code.
+_RAW = re.compile(r"/(tmp|var|home|root)/|LINE \d+:|Traceback|Error\b")
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def smallest(chapter: str) -> dict[str, int | float]:
+    """The least value of each parameter of the chapter's own, and of the repeats."""
+    own = info(chapter).parameters.items()
+    return {"pairs": 5} | {name: one.range[0] for name, one in own if one.range is not None}
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("chapter", chapters())
+def test_a_chapter_runs_on_a_release(chapter, release, tmp_path):
+    if release not in {one.release for one in fetched.here()}:
+        pytest.skip(f"PostgreSQL {release} wasn't fetched (`pgrerun releases fetch`)")
+    given = chapter_parameters(chapter, smallest(chapter) | {"programs": release})
+    runs = tmp_path / "runs"
+    environment = {"PGRERUN_RUNS": str(runs), RUN_NAME: "old"}
+    out = tmp_path / "executed.ipynb"
+    source = Book().notebook(chapter)
+    try:
+        execute(source, out, given.model_dump(), title=chapter, environment=environment)
+    except ChapterFailed as failure:  # which says where, but only in its notebook
+        pytest.fail(_COLOURS.sub("", f"{failure.traceback[-3000:]}\n{failure}"), pytrace=False)
+    gates.check_chapter(out)
+    record = json.loads((runs / "old" / chapter / "verdicts.json").read_text())
+    assert {one["claim"] for one in record} == {
+        claim.id for claim in claims.ledger().values() if claim.chapter == chapter
+    }
+    aside = [one for one in record if one["verdict"] == "not testable here"]
+    assert [one for one in aside if _RAW.search(one["note"])] == []

@@ -1,0 +1,215 @@
+"""Whichever process of a run is killed, at whatever moment: nothing stays, and nothing is lost."""
+
+import contextlib
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+import pytest
+
+from pgrerun import parameters
+from pgrerun.record import runs
+
+ROOT = Path(__file__).resolve().parent.parent
+SEED = 1990
+SECONDS = 120  # of killing
+CHAPTERS = ("tp1", "measuring", "profiling", "scalability")
+STAGES = ("observations", "kernel", "server", "start")
+# The command of a checkout of its own: the runs of one checkout wait for each other.
+COMMAND = """
+import sys
+from pathlib import Path
+from pgrerun import cli
+from pgrerun.site import book
+root = Path(sys.argv.pop(1))
+cli.Book = lambda: book.Book(root)
+cli.main()
+"""
+_SHARED = re.compile(r" (/dev/shm/[^ \n]+)")
+_SEGMENT = re.compile(r" (\d+) +/SYSV")
+
+
+@dataclass
+class Machine:
+    """What runs have had of the machine so far, as far as it was seen before each kill."""
+
+    folders: list[Path]
+    processes: set[psutil.Process] = field(default_factory=set)
+    shared: set[Path] = field(default_factory=set)
+    segments: set[str] = field(default_factory=set)  # ids of System V shared memory
+
+    def look(self, run: subprocess.Popen) -> list[psutil.Process]:
+        """The processes of a run that are alive now, itself included."""
+        with contextlib.suppress(psutil.Error):
+            process = psutil.Process(run.pid)
+            self.processes |= {process, *process.children(recursive=True)}
+        # what the run has lost by a kill is looked for by what was seen of it before
+        alive = [one for one in self.processes if _lives(one)]
+        for one in alive:
+            with contextlib.suppress(OSError):
+                maps = Path(f"/proc/{one.pid}/maps").read_text()
+                self.shared |= {Path(name) for name in _SHARED.findall(maps)}
+                self.segments |= set(_SEGMENT.findall(maps))
+        return alive
+
+    def left(self) -> list[object]:
+        lines = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
+        return [
+            *(one for one in self.processes if _lives(one)),
+            *(path for path in self.shared if path.exists()),
+            *self.segments.intersection(line.split()[1] for line in lines),
+            *(path for folder in self.folders for path in folder.iterdir()),
+        ]
+
+
+def _lives(process: psutil.Process) -> bool:
+    with contextlib.suppress(psutil.Error):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False
+
+
+def smallest(chapter: str) -> dict[str, float]:
+    """The least that each parameter of a chapter may be."""
+    found = parameters.info(chapter).parameters
+    return {name: one.range[0] for name, one in found.items() if one.range} | {"pairs": 5}
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """A copy of the notebooks with results, records and temporary files of its own."""
+
+    root: Path
+    environment: dict[str, str]
+
+    def start(self, *words: str) -> subprocess.Popen:
+        return subprocess.Popen(
+            [sys.executable, "-c", COMMAND, str(self.root), *words],
+            env=self.environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=self.root,
+        )
+
+    def run(self, chapter: str) -> subprocess.Popen:
+        given = [f"{name}={value}" for name, value in smallest(chapter).items()]
+        return self.start("run", chapter, *(word for one in given for word in ("-p", one)))
+
+    def finished(self, chapter: str) -> set[tuple[str, str, int]]:
+        """Experiment, variant and block of all that was measured so far."""
+        records = Path(self.environment["PGRERUN_RUNS"]) / "ci"
+        if (records / chapter / runs.ENVIRONMENT).exists():
+            frame = runs.load(records / chapter).observations
+            return set(zip(frame["experiment"], frame["variant"], frame["block"]))
+        journal = records / f"{chapter}.partial" / runs.JOURNAL
+        lines = journal.read_bytes().splitlines(True)[1:] if journal.exists() else []
+        entries = [json.loads(line) for line in lines if line.endswith(b"\n")]
+        return {
+            (one["experiment"], one["variant"], one["block"])
+            for one in entries
+            if runs.DISTURBED not in one["flags"]
+        }
+
+
+@pytest.fixture
+def checkout(base, tmp_path) -> Iterator[Checkout]:
+    root = tmp_path / "checkout"
+    for folder in ("notebooks", "data"):
+        shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("runs"))
+    (root / "pgrerun").symlink_to(ROOT / "pgrerun")
+    shutil.copy(ROOT / "requirements.txt", root)
+    places = {name: tmp_path / name for name in ("runs", "tmp", "home")}
+    for place in places.values():
+        place.mkdir()
+    environment = os.environ | {
+        "PYTHONPATH": str(ROOT),
+        "PGRERUN_TMPDIR": str(base),
+        "PGRERUN_RUNS": str(places["runs"]),
+        "TMPDIR": str(places["tmp"]),
+        "HOME": str(places["home"]),
+    }
+    yield Checkout(root, environment)
+
+
+def test_kills_at_random_leave_the_machine_as_it_was_and_lose_nothing(checkout, base, tmp_path):
+    print(f"seed {SEED}")
+    chance = random.Random(SEED)
+    machine = Machine([base, tmp_path / "tmp"])
+    until, kills, todo = time.monotonic() + SECONDS, [], []
+    while time.monotonic() < until:
+        todo = todo or list(zip(chance.sample(STAGES, 4), chance.sample(CHAPTERS, 4), strict=True))
+        stage, chapter = todo.pop()
+        run = checkout.run(chapter)
+        reach(stage, run, checkout, chapter, machine, until)
+        kills += killed_one_by_one(run, checkout, chapter, machine, chance)
+    print(*kills, sep="\n")
+    cleaned = checkout.start("clean")
+    assert cleaned.wait(600) == 0, cleaned.stderr.read()
+    assert machine.left() == [], kills
+    assert not (checkout.root / "_build").exists()
+    assert not list((tmp_path / "runs").rglob(".*")), "half a record"
+    assert not (tmp_path / "home" / ".debug").exists()
+    assert kills, "the runs were over before anything was killed"
+
+
+def reach(stage, run, checkout, chapter, machine, until) -> None:
+    """Return when a run has come so far, has ended, or there is no more time for it."""
+    before = checkout.finished(chapter)
+    reached = {
+        "start": lambda: True,
+        "kernel": lambda: any("ipykernel" in " ".join(_said(one)) for one in machine.look(run)),
+        "server": lambda: any(one.name() == "postgres" for one in machine.look(run)),
+        "observations": lambda: checkout.finished(chapter) - before,
+    }
+    while run.poll() is None and time.monotonic() < until:
+        with contextlib.suppress(psutil.Error):  # one has just ended
+            if reached[stage]():
+                return
+        time.sleep(0.05)
+
+
+def killed_one_by_one(run, checkout, chapter, machine, chance) -> list[str]:
+    """Kill one process of a run after another, at random moments, until it ends; who was killed."""
+    killed = []
+    while run.poll() is None:
+        time.sleep(chance.uniform(0, 3))
+        before, kinds = checkout.finished(chapter), {}
+        for one in machine.look(run):
+            with contextlib.suppress(psutil.Error):
+                kinds.setdefault(_kind(one), []).append(one)
+        if not kinds:
+            continue
+        kind = chance.choice(sorted(kinds))  # else it would be a backend nearly every time
+        with contextlib.suppress(psutil.Error):
+            chance.choice(kinds[kind]).send_signal(signal.SIGKILL)
+            killed.append(f"{chapter}, {len(before)} observations: {kind}")
+        machine.look(run)
+        assert before <= checkout.finished(chapter), killed
+    said = run.communicate()[1]
+    assert run.returncode in (0, 1, -signal.SIGKILL) and "Traceback" not in said, (killed, said)
+    # a killed run's kernel and guardian need a moment
+    psutil.wait_procs(list(machine.processes), timeout=300)
+    return killed
+
+
+def _said(process: psutil.Process) -> list[str]:
+    with contextlib.suppress(psutil.Error):
+        return process.cmdline()
+    return []
+
+
+def _kind(process: psutil.Process) -> str:
+    """What a process of a run is, by its command."""
+    said = " ".join(_said(process))
+    known = {"ipykernel": "kernel", "cli.main()": "pgrerun", "read -r _": "guardian"}
+    return next((kind for word, kind in known.items() if word in said), process.name())
