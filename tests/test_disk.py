@@ -308,10 +308,17 @@ def test_a_disk_in_words(given, words):
     assert given.words == words
 
 
-def test_without_a_compiler_there_is_none(monkeypatch):
-    library.compiled.cache_clear()
+def test_without_a_compiler_there_is_none(base, monkeypatch):
     monkeypatch.setattr("shutil.which", lambda name: None)
     with pytest.raises(CannotMeasure, match="compiler"):
+        disk.Slowed()
+
+
+def test_what_the_compiler_makes_must_be_loadable(base, monkeypatch):
+    (base / "cc").write_text("#!/bin/sh\nwhile [ $1 != -o ]; do shift; done\n: > $2\n")
+    (base / "cc").chmod(0o755)
+    monkeypatch.setattr("shutil.which", lambda name: str(base / "cc"))
+    with pytest.raises(CannotMeasure, match="loaded"):
         disk.Slowed()
 
 

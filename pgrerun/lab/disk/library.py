@@ -1,4 +1,4 @@
-"""disk.c as a shared library, compiled once in a process."""
+"""disk.c as a shared library, compiled once in a process for each base directory."""
 
 import ctypes
 import shutil
@@ -11,19 +11,23 @@ from pgrerun.errors import CannotMeasure
 from pgrerun.lab.server.private import PrivateDirectory, account, base_directory
 
 
-@cache
 def compiled() -> Path:
     """The library, in a place that the servers' account may enter; gone with this process.
 
     CannotMeasure without a C compiler, or where what it makes can't be loaded.
     """
+    return _compiled(base_directory())
+
+
+@cache
+def _compiled(base: Path) -> Path:
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if not compiler:
         raise CannotMeasure(
             "C compiler",
             "a disk is slowed by a small library in C, and there is no compiler to make it",
         )
-    place = PrivateDirectory(base_directory(), account())
+    place = PrivateDirectory(base, account())
     source, library = place.path / "disk.c", place.path / "disk.so"
     source.write_text(files(__package__).joinpath("disk.c").read_text())
     # Fortified headers would define some of the functions that it defines.
