@@ -289,11 +289,12 @@ def test_quotes_are_the_documents_own_words_where_they_are_at_hand():
     folder = os.environ.get("PGRERUN_DOCUMENTS")
     if not folder:
         pytest.skip("PGRERUN_DOCUMENTS names no folder with the documents' texts")
-    texts = {
-        name: solid((Path(folder) / one.file).read_text("utf-8"))
-        for name, one in printed.DOCUMENTS.items()
-        if one.file
-    }
+    files = {name: Path(folder) / one.file for name, one in printed.DOCUMENTS.items() if one.file}
+    texts = {}
+    for name, path in files.items():
+        text = path.read_text("utf-8")
+        # as it is, and without the times of day that divide a talk's sentences
+        texts[name] = solid(text) + "\0" + solid(" ".join(printed.sections(text).values()))
     wrong = [
         f"{c.id}: {piece.strip()}"
         for c in claims.ledger().values()
