@@ -49,11 +49,15 @@ class Machine:
     segments: set[str] = field(default_factory=set)  # ids of System V shared memory
 
     def look(self, run: subprocess.Popen) -> list[psutil.Process]:
-        """The processes of a run that are alive now, itself included."""
+        """The processes of a run that are alive now, itself included, its orphans as well."""
         with contextlib.suppress(psutil.Error):
             process = psutil.Process(run.pid)
             self.processes |= {process, *process.children(recursive=True)}
-        # what the run has lost by a kill is looked for by what was seen of it before
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                if process.environ().get("PGRERUN_TMPDIR") == str(self.folders[0]):
+                    self.processes.add(process)
+        # servers write their title over their environment: those that were seen before
         alive = [one for one in self.processes if _lives(one)]
         for one in alive:
             with contextlib.suppress(OSError):
@@ -197,8 +201,9 @@ def killed_one_by_one(run, checkout, chapter, machine, chance) -> list[str]:
         assert before <= checkout.finished(chapter), killed
     said = run.communicate()[1]
     assert run.returncode in (0, 1, -signal.SIGKILL) and "Traceback" not in said, (killed, said)
-    # a killed run's kernel and guardian need a moment
-    psutil.wait_procs(list(machine.processes), timeout=300)
+    until = time.monotonic() + 300
+    while machine.look(run) and time.monotonic() < until:  # its kernel and guardian need a moment
+        time.sleep(0.1)
     return killed
 
 
