@@ -144,7 +144,7 @@ def perf_cost(chapter: Chapter) -> narrate.Sentence:
     cost = {
         name: chapter.ratio("profilers", "time", name, observers.UNWATCHED)
         for name in observers.PROFILERS
-        if name != observers.UNWATCHED
+        if name != observers.UNWATCHED and name in chapter.table("profilers", "time")
     }
     perf = cost.pop(observers.PERF)
     said = "; ".join(f"{name}, {narrate.interval(x, against=(1,))}" for name, x in cost.items())

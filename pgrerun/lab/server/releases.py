@@ -15,6 +15,7 @@ SINCE = {
     # views, functions and their columns, types and roles, contrib's included
     "pg_filenode_relation": 90400,
     "to_regclass": 90400,
+    "to_regoperator": 90400,
     "to_regproc": 90400,
     "to_regprocedure": 90400,
     "to_regtype": 90400,

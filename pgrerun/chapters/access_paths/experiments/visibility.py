@@ -221,7 +221,8 @@ def _scanned(connection: psycopg.Connection, vacuum: str) -> int:
     connection.add_notice_handler(listen)
     SQL.run(connection, vacuum)
     connection.remove_notice_handler(listen)
-    found = re.search(r"(\d+) scanned", " ".join(said))
+    # until 14 "found ... row versions in 5 out of 10 pages"
+    found = re.search(r"(\d+) scanned|in (\d+) out of \d+ pages", " ".join(said))
     if found is None:
         raise ServerError("VACUUM (VERBOSE) doesn't say how many pages it has scanned.")
-    return int(found[1])
+    return int(found[1] or found[2])
