@@ -6,7 +6,7 @@ from servers import small_chapter
 from pgrerun.chapters.tp1 import charts
 from pgrerun.chapters.tp1.experiments import slow_disk
 from pgrerun.chapters.tp1.experiments.overlap import COPIES
-from pgrerun.chapters.tp1.variants import ALONE, APPEND, SQL, STABLE, TOGETHER
+from pgrerun.chapters.tp1.variants import ALONE, APPEND, LONE, SQL, STABLE, TOGETHER
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def test_each_command_of_the_report_is_followed_by_computing():
 def test_the_slowed_ladder_asks_the_disk_for_fewer_and_fewer_requests(chapter):
     slow_disk.ladder(chapter)
     reads, writes = (chapter.table(slow_disk.LADDER, of).median() for of in ("reads", "writes"))
-    assert reads[ALONE] > reads[APPEND] and reads[ALONE] > reads[slow_disk.LONE] > reads[STABLE]
+    assert reads[ALONE] > reads[APPEND] and reads[ALONE] > reads[LONE] > reads[STABLE]
     assert writes[APPEND] > writes[STABLE] > 0 and writes[TOGETHER] > 0
     disk, tps = (chapter.table(slow_disk.LADDER, of) for of in ("disk", "throughput"))
     assert (disk <= 1.01).all().all()  # one request at a time

@@ -21,13 +21,12 @@ from pgrerun.chapters.tp1.experiments.overlap import COPIES
 from pgrerun.chapters.tp1.variants import (
     ALONE,
     APPEND,
-    POOL_1990,
+    LONE,
+    PAIR,
     RUNGS,
     SQL,
     STABLE,
     TOGETHER,
-    TRANSACTION,
-    Rung,
     relations,
 )
 from pgrerun.lab.disk import Disk, Slowed
@@ -38,12 +37,7 @@ from pgrerun.lab.server.private import PrivateDirectory, account, base_directory
 from pgrerun.record import printed
 
 RATE = 2000  # requests per second
-LONE, PAIR = "16 pages, log at commit", "16 pages, log at commit, several backends"
-CLIMBED = {name: RUNGS[name] for name in (ALONE, TOGETHER, APPEND, STABLE)} | {
-    # nobody waits for anybody's checkpoint
-    LONE: Rung("", POOL_1990, TRANSACTION, backends=1),
-    PAIR: Rung("", POOL_1990, TRANSACTION),
-}
+CLIMBED = {name: RUNGS[name] for name in (ALONE, TOGETHER, APPEND, STABLE, LONE, PAIR)}
 FILLING = 8  # transactions that fill the pool with changed pages, and the sessions' caches
 LADDER, PROGRAM = "ladder, slowed disk", "overlap, slowed disk"
 UNITS = {
