@@ -109,6 +109,11 @@ class Interval:
         return Interval(*ends, self.n, self.confidence, self.method)
 
 
+def nothing() -> Interval:
+    """What is known where nothing could be measured: no estimate, and never `enough`."""
+    return Interval(np.nan, -np.inf, np.inf, 0, method=DISTURBED)
+
+
 def exact(value: float) -> Interval:
     """A fact as an interval of no width, for predicates that compare intervals."""
     return Interval(float(value), float(value), float(value), 1, 1.0, EXACT)

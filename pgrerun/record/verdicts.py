@@ -308,10 +308,10 @@ def _interval(evidence: Any, claim: Claim) -> Interval:
             f"{claim.id}: predicate {claim.predicate!r} needs an interval or a number, not"
             f" {evidence!r}"
         )
-    elif math.isnan(value := float(evidence)):  # nothing could be measured: no pairs, no verdict
-        found = Interval(value, -math.inf, math.inf, 0, method=statistics.DISTURBED)
+    elif math.isnan(float(evidence)):  # nothing could be measured: no pairs, no verdict
+        found = statistics.nothing()
     else:
-        found = statistics.exact(value)
+        found = statistics.exact(float(evidence))
     if found.simulated and claim.basis is not Basis.SIMULATED:
         raise TypeError(
             f"{claim.id}: a simulation decides nothing about a claim whose basis is"

@@ -1,7 +1,8 @@
 """A headless Chromium driven over its DevTools pipe: no driver, no port, no network.
 
 `Page` records what a reader would never see: every request, every console error
-and every uncaught exception.
+and every uncaught exception. Playwright would be a driver of its own beside the browser, made for
+a browser of its own; these tests are for the one that the system has that day.
 """
 
 import base64
