@@ -4,8 +4,8 @@
 PDF is the same ePub put in one page (`whole`) and printed by Chromium, so that neither LaTeX nor a
 second build is needed. Sphinx's own `singlehtml` would be that second build, of pages whose charts
 and mathematics still wait for scripts and whose outline the browser makes of every heading; the
-pages of an ePub are made anyway, and are finished. `book.py` says which chapters are printed, `gates.check_epub` what must not
-be. Nothing is fetched.
+pages of an ePub are made anyway, and are finished. `book.py` says which chapters are printed,
+`gates.check_epub` what must not be. Nothing is fetched.
 """
 
 import base64
