@@ -279,14 +279,6 @@ def test_whoever_waits_is_switched_and_nobody_else(chapter):
     assert "INGRES, one tuple" in four.charts.connections(chapter).description
 
 
-@pytest.mark.parametrize(("switches", "spared"), [(0.01, True), (1.5, False)])
-def test_a_single_user_backend_is_said_to_be_spared_what_it_is(stored, switches, spared):
-    line = {"time": [1e-4] * 5, "messages": [2.0] * 5, "client": [1.0] * 5, "server": [1.0] * 5}
-    alone = line | {"messages": [1.0] * 5, "client": [0.0] * 5, "server": [switches] * 5}
-    observe(stored, "ways", {wire.UNIX: line, connections.ALONE: alone})
-    assert ("spared is waiting" in four.sentences.connections(stored)) is spared
-
-
 def test_somebodys_server_is_asked_by_its_url_only(tmp_path, borrowed_url):
     with small_chapter("four_tactics", tmp_path, server=borrowed_url, **SMALL) as guest:
         connections.connections(guest, commands=50)

@@ -270,11 +270,7 @@ def test_then_and_now_has_both_ends_of_every_measured_ratio(record):
 
 
 def test_an_effect_printed_below_one_is_turned_round_with_its_interval():
-    claim = next(
-        claim
-        for claim in LEDGER.values()
-        if claim.predicate is Predicate.RATIO and claim.printed and claim.printed < 1
-    )
+    claim = planted(IDS[0], Predicate.RATIO, 0.4)
     then, now = scoreboard._ends(Judgement(claim, Verdict.HOLDS, Interval(0.5, 0.4, 0.8, 7)), 2026)
     assert then["value"] == 1 / claim.printed and (now["low"], now["value"], now["high"]) == (
         1.25,

@@ -37,11 +37,12 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 
 def copy_room(folder: Path) -> Path:
-    """The server room alone as a package in `folder`: it must need nothing above it."""
+    """The server room alone, and what it reports to, as a package: it must need nothing above."""
     (folder / "pgrerun" / "lab").mkdir(parents=True)
     for package in (folder / "pgrerun", folder / "pgrerun" / "lab"):
         (package / "__init__.py").touch()
     shutil.copy(PACKAGE / "errors.py", folder / "pgrerun")
+    shutil.copy(PACKAGE / "lab" / "sent.py", folder / "pgrerun" / "lab")
     shutil.copytree(
         PACKAGE / "lab" / "server",
         folder / "pgrerun" / "lab" / "server",

@@ -186,7 +186,9 @@ def execute(
             )
         except PapermillExecutionError as error:
             raise _explained(title, target, error) from None
-        except DeadKernelError:
+        except RuntimeError as error:  # jupyter_client's, of a kernel that never answered
+            if not isinstance(error, DeadKernelError) and "Kernel died" not in str(error):
+                raise
             kernel_log.seek(0)
             raise BookError(
                 f"The kernel that ran {title} died in the middle: it was killed, or the machine ran"
