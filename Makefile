@@ -7,6 +7,7 @@
 #   make picture              the README's picture of the scoreboard, from the published run
 #   make quick                format, lint, types, and the tests that start nothing
 #   make test                 all that, integration and site tests, then every chapter under nbval
+#   make kills                two minutes of kill -9 at random, and what they leave on the machine
 #   make serve                the built site on http://127.0.0.1:8000
 #   make bench                what is measured side by side with a bare tool
 #   make clean                remove what can be built again
@@ -19,7 +20,7 @@ RUN ?=
 # each kernel and each test that starts a process would compile them again, for six seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: book site print picture quick test serve bench clean venv install
+.PHONY: book site print picture quick test kills serve bench clean venv install
 .DEFAULT_GOAL := book
 
 book: venv
@@ -38,16 +39,19 @@ quick: venv
 	.venv/bin/ruff format --check --quiet .
 	.venv/bin/ruff check --quiet .
 	.venv/bin/mypy --no-error-summary
-	.venv/bin/python -m pytest -q -n 2 -m "not slow" tests
+	.venv/bin/python -m pytest -q -n 2 -m "not slow" --ignore tests/long tests
 
 # Only what times nothing runs in parallel: a chapter under nbval measures.
 test: book
 	.venv/bin/ruff format --check --quiet .
 	.venv/bin/ruff check --quiet .
 	.venv/bin/mypy --no-error-summary
-	.venv/bin/python -m pytest -n 2 --dist loadfile --durations 15 --ignore tests/site tests
+	.venv/bin/python -m pytest -n 2 --dist loadfile --durations 15 --ignore tests/site --ignore tests/long tests
 	.venv/bin/python -m pytest --durations 10 tests/site
 	.venv/bin/python -m pytest --nbval notebooks
+
+kills: venv
+	.venv/bin/python -m pytest tests/long
 
 serve: book
 	@echo "http://127.0.0.1:$(PORT)  (Ctrl-C ends it)"

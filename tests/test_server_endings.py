@@ -395,7 +395,11 @@ assert len(os.listdir(os.environ["PGRERUN_TMPDIR"])) == 1, "programs were copied
         + SLEEP
     )
     owner = Owner(clusters, python=python, path=home, after=after, **who).ready()
-    assert {process.uids().real for process in owner.servers} == {nobody.pw_uid}
+    users = set()
+    for process in owner.servers:
+        with contextlib.suppress(psutil.NoSuchProcess):  # a server's worker, which comes and goes
+            users.add(process.uids().real)
+    assert users == {nobody.pw_uid}
     assert Path(owner.servers[0].exe()).is_relative_to(home)
     said = owner.go()
     owner.process.send_signal(signal.SIGINT)

@@ -20,7 +20,7 @@ import pytest
 from pgrerun import parameters
 from pgrerun.record import runs
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 SEED = 1990
 SECONDS = 120  # of killing
 CHAPTERS = ("tp1", "measuring", "profiling", "scalability")
