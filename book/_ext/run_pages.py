@@ -21,6 +21,7 @@ from pgrerun.record import claims
 from pgrerun.site import executed_pages, scoreboard
 
 _ATTEMPT = re.compile(r"\battempt\(\s*(?:\w+\.)*(\w+)")  # an experiment in a cell's code
+_MOST, _LONGEST = 15, 600  # statements that a page shows of an experiment, characters of each
 _OPEN = 12  # lines of SQL that a page shows before the reader unfolds the rest
 _JUDGED = re.compile(r"; ([a-z]+-\d{3})\): ")  # as `narrate.judgement` writes it
 
@@ -105,10 +106,13 @@ def _what_was_run(account) -> list[nodes.Node]:
     for load in account["loads"]:
         how = f"{load['clients']} clients, protocol {load['protocol']}, {load['length']}"
         folded += [_said(f"pgbench, {how}:"), _code(load["script"], "postgresql")]
-    sent = "\n".join(f"{text.strip()};  -- {times} times" for text, times in account["statements"])
-    if sent:
-        folded += [_said("What was sent, with how often it was:"), _code(sent, "postgresql")]
-    folded += [_said("The function that does it:"), _code(account["function"], "python")]
+    shown = [text[:_LONGEST].strip() for text, _ in account["statements"][:_MOST]]
+    times = [number for _, number in account["statements"]]
+    sent = "\n".join(f"{text};  -- {number} times" for text, number in zip(shown, times))
+    if sent:  # without colours, which would weigh more than the words
+        words = "What was sent, with how often it was (the run record has them whole):"
+        folded += [_said(words), _code(sent, "text")]
+    folded += [_said("The function that does it:"), _code(account["function"], "text")]
     first = [_code("\n".join(lines[:_OPEN]), "postgresql")] if lines else []
     raw = lambda text: nodes.raw("", text, format="html")
     return [*first, raw(begin), *folded, raw("</details>")]

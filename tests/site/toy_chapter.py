@@ -210,7 +210,9 @@ def chapter() -> nbformat.NotebookNode:
 
 
 TP1 = [claim for claim in claims.ledger().values() if claim.chapter == "tp1" and claim.scored]
-RATIO = next(c for c in TP1 if c.predicate is Predicate.RATIO and (c.printed or 0) > 1)
+RATIO = next(
+    c for c in TP1 if c.predicate is Predicate.RATIO and not c.regime and (c.printed or 0) > 1
+)
 SET_ASIDE = next(claim for claim in TP1 if claim is not RATIO)
 
 
