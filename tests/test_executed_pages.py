@@ -132,6 +132,25 @@ def test_an_error_or_a_way_to_show_an_output_is_not_plain():
     assert not executed_pages.is_plain(page)
 
 
-def test_the_published_pages_are_plain():
-    for page in (runs.CHECKOUT / "published").glob(f"*/{executed_pages.PAGE}"):
-        assert executed_pages.is_plain(nbformat.read(page, as_version=4)), page
+ROOT = runs.CHECKOUT.parent.parent
+MADE_HERE = [
+    *(runs.CHECKOUT / "published").glob(f"*/{executed_pages.PAGE}"),
+    *(ROOT / "book" / "results").glob("*.ipynb"),  # those of `make book`, where it ran
+]
+
+
+@pytest.mark.parametrize("page", MADE_HERE, ids=lambda page: str(page.relative_to(ROOT)))
+def test_our_own_pages_are_plain(page):
+    """Otherwise nobody's own run could be shown as a page: its sentences would count as a
+    stranger's markup."""
+    executed = executed_pages.compact(nbformat.read(page, as_version=4))
+    assert [
+        output
+        for cell in executed.cells
+        for output in cell.get("outputs", [])
+        if not executed_pages.is_plain(nbformat.v4.new_notebook(cells=[shown(output)]))
+    ] == []
+
+
+def shown(output: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    return nbformat.v4.new_code_cell(outputs=[output])

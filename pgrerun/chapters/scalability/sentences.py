@@ -322,6 +322,6 @@ def hurried(watched: idle.Watch) -> narrate.Sentence:
     return narrate.Sentence(
         "A background writer looks at every buffer once before it lies down, which takes it"
         " two minutes. This run has no such time, so the idle server's"
-        " was told to look at none; everything else is PostgreSQL's default. With more"
-        " `idle_seconds` the default is measured."
+        " was told to look at none; everything else is PostgreSQL's default. A run"
+        " that watches it for longer measures the default."
     )
