@@ -146,6 +146,15 @@ def test_instructions_repeat_and_follow_the_work(counted):
     assert second["inclusive"].max() == totals[2]
 
 
+def test_a_folder_for_temporary_files_that_the_account_cannot_write_is_no_matter(
+    counted, tmp_path, monkeypatch
+):
+    """valgrind, run by the server's account, would make its pipes there (audit, row 17)."""
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    assert not callgrind.profile(counted, ["SELECT 1"]).empty
+
+
 def test_a_statement_that_fails_is_no_profile(counted):
     with pytest.raises(RerunError, match="division by zero"):
         callgrind.profile(counted, ["SELECT 1/0"])

@@ -288,13 +288,14 @@ def _check_evidence(evidence: Any) -> None:
 
 
 def _observations(data: bytes, head: Head) -> pd.DataFrame:
-    with tempfile.NamedTemporaryFile(suffix=".parquet") as copy:
+    with tempfile.TemporaryFile() as copy:  # without a name: nothing stays of a killed reader's
         copy.write(data)
         copy.flush()
+        path = f"/dev/fd/{copy.fileno()}"
         try:
-            frame = _parquet(copy.name, renamed={"arm": "variant"} if head.format == 1 else {})
+            frame = _parquet(path, renamed={"arm": "variant"} if head.format == 1 else {})
         except duckdb.Error as error:
-            raise ValueError(str(error).replace(copy.name, OBSERVATIONS)) from None
+            raise ValueError(str(error).replace(path, OBSERVATIONS)) from None
     if len(frame) != head.rows:
         raise ValueError(f"{OBSERVATIONS} has {len(frame)} rows instead of {head.rows}")
     for column, kind in COLUMNS.items():
