@@ -408,6 +408,20 @@ class Chapter:
                     rows.append(charts.row(label, kind, value, **more))
         return pd.DataFrame(rows)
 
+    def repetitions(
+        self, name: str, metric: str, labels: Mapping[str, str] | None = None
+    ) -> pd.DataFrame:
+        """Rows for a chart: every repetition of this run, or of the published one without it.
+
+        `labels` as for `medians`. Columns: block, label, value, kind.
+        """
+        kind, frame = self.by_provenance(name)[-1]
+        found = wide(frame, metric)
+        shown = labels or dict(zip(found, found, strict=True))
+        chosen = found[[variant for variant in shown if variant in found]].rename(columns=shown)
+        every = chosen.melt(ignore_index=False, var_name="label").rename_axis("block")
+        return every.reset_index().assign(kind=kind)
+
     def judge(
         self,
         claim: str,

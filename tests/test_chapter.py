@@ -413,6 +413,7 @@ def test_what_goes_on_from_an_experiment_that_was_set_aside_is_set_aside_too(cha
         lambda chapter: chapter.median("apart", "x", "a"),
         lambda chapter: chapter.by_provenance("apart"),
         lambda chapter: chapter.medians("apart", "x"),
+        lambda chapter: chapter.repetitions("apart", "x"),
         lambda chapter: chapter.ratios("apart", "x", {"a over b": ("a", "b")}),
     ],
 )
@@ -585,6 +586,8 @@ def test_rows_for_charts_come_by_provenance(chapter, monkeypatch):
         ["second", "measured", 2.0, "time (s)"],
     ]
     assert list(chapter.medians("toy", "x")["label"]) == ["a", "b", "a", "b"]
+    every = chapter.repetitions("toy", "x", {"b": "second"})
+    assert every.values.tolist() == [[block, "second", 2.0, "measured"] for block in range(6)]
     ratios = chapter.ratios("toy", "x", {"b over a": ("b", "a"), "c": ("c", "a")})
     assert ratios[["label", "kind", "value", "low"]].values.tolist() == [
         ["b over a", "published", 2.0, 2.0],

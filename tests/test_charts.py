@@ -17,6 +17,7 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 from pgrerun.errors import BookError
 from pgrerun.page import charts
 from pgrerun.page.charts import figure as figure_module
+from pgrerun.record import statistics
 
 STATIC = Path(__file__).parents[1] / "book" / "_static"
 WORDS = {"question": "Which is faster?", "caption": "A caption.", "description": "Two rows."}
@@ -412,6 +413,23 @@ def test_a_plain_altair_chart_is_drawn_offline_once_enabled_and_described():
 def test_a_frame_that_cannot_be_drawn_is_refused(frame, complaint):
     with pytest.raises(ValueError, match=complaint):
         charts.compare(frame, SAID, charts.Axis("x"))
+
+
+def test_a_chart_is_drawn_from_rows_and_frames_in_the_order_asked_for():
+    measured = pd.DataFrame([charts.row("b", "measured", statistics.Interval(2.0, 1.0, 3.0, 9))])
+    parts = [*charts.rows({"a": 1.0, "b": 4.0}, "printed"), measured]
+    rows = charts.together(parts, order=["b", "a"])
+    assert list(rows["label"]) == ["b", "b", "a"]
+    assert list(rows["kind"]) == ["printed", "measured", "printed"]
+    assert rows.loc[1, ["low", "high"]].tolist() == [1.0, 3.0] and rows["low"].isna().sum() == 2
+    drawn = charts.compare(parts, SAID, charts.Axis("ratio"))
+    assert drawn.spec() == charts.compare(charts.together(parts), SAID, charts.Axis("ratio")).spec()
+
+
+def test_points_of_a_line_stand_at_their_x():
+    points = charts.points(pd.Series({1: 10.0, 2: 20.0}), "simulated", series="model")
+    one = {"x": 1, "kind": "simulated", "value": 10.0, "series": "model"}
+    assert points == [one, one | {"x": 2, "value": 20.0}]
 
 
 def test_units_stand_in_the_axis_title():

@@ -2,8 +2,6 @@
 words.
 """
 
-from collections.abc import Mapping
-
 import pandas as pd
 
 from pgrerun.chapter import Chapter, wide
@@ -27,18 +25,11 @@ from pgrerun.record import printed, statistics
 from pgrerun.record.printed import access_paths as in_print
 
 
-def _points(points: Mapping[float, statistics.Interval], **more: str) -> pd.DataFrame:
-    """Rows of a line: measured intervals by x, with further columns."""
-    rows = [charts.row(x, "measured", interval, **more) for x, interval in points.items()]
-    return pd.DataFrame(rows).rename(columns={"label": "x"})
-
-
 def lookups_in_print() -> charts.Figure:
     """What the talk prints of lookups."""
-    lookups = printed.table("access_paths_lookups").itertuples()
-    frame = pd.DataFrame([charts.row(row.label, "printed", row.tps) for row in lookups])
+    lookups = printed.table("access_paths_lookups").set_index("label")
     return charts.compare(
-        frame,
+        charts.rows(lookups["tps"], "printed"),
         charts.Words(
             question="What did the covering index do to lookups?",
             caption=(
@@ -54,15 +45,13 @@ def lookups_in_print() -> charts.Figure:
 def join_in_print() -> charts.Figure:
     """What the talk prints of its join."""
     join = printed.derived("access_paths_join")
-    frame = pd.DataFrame(
-        [
-            charts.row("before PostgreSQL 9.2", "printed", join.before_ms.iloc[0]),
-            charts.row("with it, at first", "printed", join.value["first_ms"]),
-            charts.row("with it, again", "printed", join.value["later_ms"]),
-        ]
-    )
+    milliseconds = {
+        "before PostgreSQL 9.2": join.before_ms.iloc[0],
+        "with it, at first": join.value["first_ms"],
+        "with it, again": join.value["later_ms"],
+    }
     return charts.compare(
-        frame,
+        charts.rows(milliseconds, "printed"),
         charts.Words(
             question="What did parameterized paths do to the join?",
             caption=(
@@ -77,13 +66,13 @@ def join_in_print() -> charts.Figure:
 
 def skipped(found: pd.DataFrame) -> charts.Figure:
     """Pages that VACUUM scans over pages changed."""
-    pages, parts = found["scanned"].max(), []
-    for column, kind in (("computed", "simulated"), ("scanned", "measured")):
-        x, value = (100 / found["every"]).round(2), 100 * found[column] / pages
-        parts.append(pd.DataFrame({"x": x, "value": value, "kind": kind}))
-    frame = pd.concat(parts, ignore_index=True)
+    shares = 100 * found / found["scanned"].max()
+    shares.index = (100 / found["every"]).round(2)
     return charts.lines(
-        frame,
+        [
+            *charts.points(shares["computed"], "simulated"),
+            *charts.points(shares["scanned"], "measured"),
+        ],
         charts.Words(
             question="How much of a table can vacuum skip?",
             caption=(
@@ -101,9 +90,8 @@ def by_columns(found: pd.DataFrame) -> charts.Figure:
     """Size of an index over all columns, relative to its table."""
     frame = found.rename(columns={"columns": "x", "way": "series"})
     frame = frame.assign(value=frame["index"] / frame["table"], kind="measured")
-    frame = frame[["x", "value", "series", "kind"]]
     return charts.lines(
-        frame,
+        frame[["x", "value", "series", "kind"]],
         charts.Words(
             question="When is an index larger than its table?",
             caption=(
@@ -133,13 +121,9 @@ def gains(chapter: Chapter) -> charts.Figure:
         parts.append(chapter.ratios(f"fractions_{percent}", "seconds", pairs))
     times = printed.derived("access_paths_lookups").over_primary_key["covering"]
     most = printed.cell("access_paths_said", "most", "value")
-    said = [
-        charts.row(f"lookups, {DIRECT}", "printed", times),
-        charts.row("range in random order, direct I/O", "printed", most),
-    ]
-    frame = pd.concat([*parts, pd.DataFrame(said)], ignore_index=True)
+    said = {f"lookups, {DIRECT}": times, "range in random order, direct I/O": most}
     return charts.compare(
-        frame,
+        [*parts, *charts.rows(said, "printed")],
         charts.Words(
             question="What is an index-only scan worth?",
             caption=(
@@ -156,14 +140,9 @@ def gains(chapter: Chapter) -> charts.Figure:
 
 def every_run(chapter: Chapter) -> charts.Figure:
     """Every repetition of the talk's experiment."""
-    kind, observations = chapter.by_provenance("lookups")[-1]
-    throughput = wide(observations, "throughput")
     names = [variant(where, index) for where in PLACES for index in RELATIONS]
-    order = [name for name in names if name in throughput]
-    every = throughput[order].melt(ignore_index=False, var_name="label")
-    every = every.reset_index().assign(kind=kind)
     return charts.observations(
-        every,
+        chapter.repetitions("lookups", "throughput", dict(zip(names, names, strict=True))),
         charts.Words(
             question="How fast are lookups, and how much do runs differ?",
             caption=(
@@ -177,9 +156,9 @@ def every_run(chapter: Chapter) -> charts.Figure:
 
 def by_fraction(chapter: Chapter) -> charts.Figure:
     """Time of an index-only scan relative to a plain one, over the share of all-visible pages."""
-    frame = _points({percent: evidence.only_over_plain(chapter, percent) for percent in FRACTIONS})
+    ratios = {percent: evidence.only_over_plain(chapter, percent) for percent in FRACTIONS}
     return charts.lines(
-        frame,
+        charts.points(ratios, "measured"),
         charts.Words(
             question="How many pages must be all-visible for an index-only scan to pay?",
             caption=(
@@ -195,17 +174,20 @@ def by_fraction(chapter: Chapter) -> charts.Figure:
 
 def by_updates(chapter: Chapter, found: pd.DataFrame) -> charts.Figure:
     """Heap fetches and relative time over updates since the last vacuum."""
-    parts, ratios = [], {}
-    for column, kind in (("computed", "simulated"), ("fetched", "measured")):
-        part = pd.DataFrame({"x": found["updates"], "value": found[column], "kind": kind})
-        parts.append(part.assign(panel="rows looked up in the table"))
-    for number in UPDATES:
-        only, plain = updated(number, ONLY), updated(number, PLAIN)
-        ratios[number] = chapter.ratio(f"updates_{number}", "seconds", only, plain)
-    parts.append(_points(ratios, panel="time, relative to plain"))
-    frame = pd.concat(parts, ignore_index=True)
+    fetched = found.set_index("updates")
+    looked_up = "rows looked up in the table"
+    ratios = {
+        number: chapter.ratio(
+            f"updates_{number}", "seconds", updated(number, ONLY), updated(number, PLAIN)
+        )
+        for number in UPDATES
+    }
     return charts.lines(
-        frame,
+        [
+            *charts.points(fetched["computed"], "simulated", panel=looked_up),
+            *charts.points(fetched["fetched"], "measured", panel=looked_up),
+            *charts.points(ratios, "measured", panel="time, relative to plain"),
+        ],
         charts.Words(
             question="How soon do updates spoil an index-only scan?",
             caption=(
@@ -225,9 +207,8 @@ def costs(found: pd.DataFrame) -> charts.Figure:
     """Estimated costs over the share of pages that pg_class claims to be all-visible."""
     paths = list(planner.PATHS)
     frame = found.melt("percent", paths, var_name="series").rename(columns={"percent": "x"})
-    frame["kind"] = "measured"
     return charts.lines(
-        frame,
+        frame.assign(kind="measured"),
         charts.Words(
             question="What does the planner make of the visibility map?",
             caption=(
@@ -257,12 +238,10 @@ def join_growth(chapter: Chapter) -> charts.Figure:
             rows: chapter.median(f"join_{rows}", "seconds", plan).times(1000)
             for rows in joins.large_relations(chapter)
         }
-        parts.append(_points(medians, series=name))
-        said = {"x": printed_rows, "value": milliseconds, "kind": "printed", "series": name}
-        parts.append(pd.DataFrame([said]))
-    frame = pd.concat(parts, ignore_index=True)
+        parts += charts.points(medians, "measured", series=name)
+        parts += charts.points({printed_rows: milliseconds}, "printed", series=name)
     return charts.lines(
-        frame,
+        parts,
         charts.Words(
             question="How does the time of the talk's join grow with its large table?",
             caption=(
@@ -285,9 +264,8 @@ def sort_support(chapter: Chapter) -> charts.Figure:
             for how in (SUPPORTED, UNSUPPORTED):
                 value = statistics.median(times[sorting_variant(key, how)])
                 rows.append(charts.row(how, kind, value, panel=key))
-    frame = pd.DataFrame(rows)
     return charts.compare(
-        frame,
+        rows,
         charts.Words(
             question="What is sort support worth?",
             caption=(

@@ -57,11 +57,9 @@ def slowdowns(chapter: Chapter) -> charts.Figure:
         for pool in buffer_pool.SHARES
     }
     measured = chapter.ratios("pools", "time", pairs)
-    frame = pd.concat([in_print.assign(kind="printed"), measured])
-    order = [pool for pool in buffer_pool.SHARES if pool in set(frame["label"])]
-    frame = frame.set_index("label").loc[order].rename({"1.00": "1.00 (its size)"}).reset_index()
+    frame = charts.together([in_print.assign(kind="printed"), measured], order=buffer_pool.SHARES)
     return charts.compare(
-        frame,
+        frame.replace({"label": {"1.00": "1.00 (its size)"}}),
         charts.Words(
             question=(
                 "By how much does a large update slow down the next reader, and does the size of"
@@ -99,12 +97,11 @@ def reader_writes(written: pd.DataFrame) -> charts.Figure:
                 "kind": "measured",
                 "panel": written["variant"],
             }
-        )
+        )[pages > 0]
         for part, pages in parts.items()
     ]
-    frame = pd.concat(frames, ignore_index=True)
     return charts.stacked(
-        frame[frame["value"] > 0].reset_index(drop=True),
+        frames,
         charts.Words(
             question="For how many of its pages does the reader have to write a dirty one first?",
             caption=(
@@ -224,13 +221,11 @@ def grouping_times(chapter: Chapter) -> charts.Figure:
     frames = []
     for panel, plan, settings, cells in panels:
         labels = {planner.Grouping(*plan, work_mem).name: work_mem for work_mem in settings}
-        then = [charts.row(label, "printed", in_print[cell]) for label, cell in cells.items()]
-        found = pd.concat([pd.DataFrame(then), chapter.medians("grouping", "time", labels)])
-        frames.append(
-            found.set_index("label").loc[list(settings)].reset_index().assign(panel=panel)
-        )
+        then = {label: in_print[cell] for label, cell in cells.items()}
+        parts = [*charts.rows(then, "printed"), chapter.medians("grouping", "time", labels)]
+        frames.append(charts.together(parts, order=settings).assign(panel=panel))
     return charts.compare(
-        pd.concat(frames, ignore_index=True),
+        frames,
         charts.Words(
             question="What is more memory worth to a grouping, and which plan is the fast one?",
             caption=(
@@ -250,10 +245,9 @@ def spills(found: pd.DataFrame) -> charts.Figure:
     """
     panels = {"memory_kb": "memory used (MB)", "disk_kb": "written to disk (MB)"}
     sized = found.assign(x=found["work_mem"].map(_megabytes)).rename(columns=panels)
-    frame = sized.melt("x", list(panels.values()), "panel").assign(kind="measured")
-    frame["value"] = frame["value"].astype(float) / 1024
+    frame = sized.melt("x", list(panels.values()), "panel")
     return charts.lines(
-        frame,
+        frame.assign(kind="measured", value=frame["value"].astype(float) / 1024),
         charts.Words(
             question="What does hash aggregation do when its table doesn't fit?",
             caption=(
@@ -280,21 +274,21 @@ def size_up_times(chapter: Chapter) -> charts.Figure:
     """Time over size: lookups and scans."""
     in_print = printed.table("explorations_sizeup_averages").loc["average"]
     small, large = TUPLES["hundredktup"], TUPLES["tenmiltup"]
-    then = pd.DataFrame(
-        {
-            "series": [size_up.LOOKUP, size_up.LOOKUP, size_up.SCAN, size_up.SCAN],
-            "x": [small, large, small, large],
-            "value": in_print[["q1", "q2", "q3", "q4"]].to_numpy(),
-            "kind": "printed",
-        }
-    )
+    then = [
+        *charts.points(
+            {small: in_print["q1"], large: in_print["q2"]}, "printed", series=size_up.LOOKUP
+        ),
+        *charts.points(
+            {small: in_print["q3"], large: in_print["q4"]}, "printed", series=size_up.SCAN
+        ),
+    ]
     measured = chapter.medians("size-up", "time")
     of_variant = measured["label"].str.extract(r"(?P<series>.*), (?P<x>\d+) tuples")
     measured = measured.assign(series=of_variant["series"], x=of_variant["x"].astype(int))
     # in one process is too close to the other scan to be told apart
     measured = measured[measured["series"] != size_up.SERIAL].drop(columns="label")
     return charts.lines(
-        pd.concat([then, measured]).sort_values("x", kind="stable").reset_index(drop=True),
+        charts.together([*then, measured]).sort_values("x", kind="stable", ignore_index=True),
         charts.Words(
             question="How does the time of one query grow with the relation?",
             caption=(
@@ -330,19 +324,14 @@ def costs(grid: pd.DataFrame) -> charts.Figure:
         f"{panel}: {rows['attributes'].iloc[0]}, hash_mem_multiplier {rows['multiplier'].iloc[0]}"
         for panel, rows in panels.items()
     )
-    frames = [
-        pd.DataFrame(
-            {
-                "x": rows["work_mem"].map(_megabytes),
-                "value": rows[planner.MERGE] / rows[planner.HASH],
-                "kind": "measured",
-                "panel": panel,
-            }
+    points = []
+    for panel, rows in panels.items():
+        ratios = (rows[planner.MERGE] / rows[planner.HASH]).set_axis(
+            rows["work_mem"].map(_megabytes)
         )
-        for panel, rows in panels.items()
-    ]
+        points += charts.points(ratios, "measured", panel=panel)
     return charts.lines(
-        pd.concat(frames, ignore_index=True),
+        points,
         charts.Words(
             question="Does memory enter the choice between hash join and merge join?",
             caption=(
@@ -383,25 +372,16 @@ def slowed_readers(chapter: Chapter) -> charts.Figure:
     """The reader after an update on a slowed disk: its time over the clean one, and its writes."""
     averages = printed.table("explorations_pool_averages")
     slower, counted = "time after an update over after a read", "pages that the reader writes"
-    rows = [
-        charts.row(
-            buffer_pool.printed_pool(pool),
-            "printed",
-            averages.at["dirty", pool] / averages.at["clean", pool],
-            panel=slower,
-        )
-        for pool in POOLS
-    ]
+    then = averages.loc["dirty", list(POOLS)] / averages.loc["clean", list(POOLS)]
     names = {pool: f"{pool}: {buffer_pool.DIRTY}" for pool in slow_disk.pools()}
     pairs = {pool: (dirty, f"{pool}: {buffer_pool.CLEAN}") for pool, dirty in names.items()}
     written = {dirty: pool for pool, dirty in names.items()}
-    frames = [
-        pd.DataFrame(rows),
-        chapter.ratios(slow_disk.NAME, "time", pairs, panel=slower),
-        chapter.medians(slow_disk.NAME, {"writes": counted}, written),
-    ]
     return charts.compare(
-        pd.concat(frames, ignore_index=True),
+        [
+            *charts.rows(then.rename(buffer_pool.printed_pool), "printed", panel=slower),
+            chapter.ratios(slow_disk.NAME, "time", pairs, panel=slower),
+            chapter.medians(slow_disk.NAME, {"writes": counted}, written),
+        ],
         charts.Words(
             question="What does a reader pay for another's update where a page costs time?",
             caption=(

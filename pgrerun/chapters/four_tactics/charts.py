@@ -20,10 +20,6 @@ def _words(run: str) -> str:
     return query if size == "0" else f"{query}, {narrate.count(int(size), 'tuple')}"
 
 
-def _together(in_print: list[dict], *measured: pd.DataFrame) -> pd.DataFrame:
-    return pd.concat([pd.DataFrame(in_print), *measured], ignore_index=True)
-
-
 def published() -> charts.Figure:
     """The closing table's tactics, as the tables behind it have them: old time over new."""
     tactics = {
@@ -38,7 +34,7 @@ def published() -> charts.Figure:
             if run.endswith(("_0", "_3360")):
                 rows.append(charts.row(_words(run), "printed", gain, panel=panel))
     return charts.compare(
-        pd.DataFrame(rows),
+        rows,
         charts.Words(
             question="What did three of the four tactics gain in 1981?",
             caption=(
@@ -56,12 +52,12 @@ def published() -> charts.Figure:
 def compiled(chapter: Chapter) -> charts.Figure:
     """Interpreted over compiled response time, run by run, beside Table 1."""
     gains = printed.derived("four_tactics_compiled_wall").speed_up
-    rows = [charts.row(_words(run), "printed", gain) for run, gain in gains.items()]
+    rows = charts.rows(gains.rename(_words), "printed")
     measured = [
         chapter.ratios("jit", f"wall {run}", {_words(run): (INTERPRETED, JITTED)}) for run in RUNS
     ]
     return charts.compare(
-        _together(rows, *measured),
+        [*rows, *measured],
         charts.Words(
             question="What does compiling a qualification gain?",
             caption=(
@@ -85,7 +81,7 @@ def file_systems(chapter: Chapter, requested: files.Requested) -> charts.Figure:
         rows.append(charts.row(label, "simulated", found["gain"][run]))
         measured.append(chapter.ratios("file systems", f"wall {run}", {label: (UNIX, RAW)}))
     return charts.compare(
-        _together(rows, *measured),
+        [*rows, *measured],
         charts.Words(
             question="Does reading a track at a time still beat the operating system's files?",
             caption=(
@@ -124,14 +120,11 @@ def profiled(found: pd.DataFrame, most: int = 8) -> charts.Figure:
         "INGRES": printed.table("four_tactics_profile").percent,
         "PostgreSQL": 100 * microcode.by_function(found).head(most),
     }
-    kinds = {"INGRES": "printed", "PostgreSQL": "measured"}
-    rows = [
-        charts.row(name, kinds[system], value, panel=system)
-        for system, of in shares.items()
-        for name, value in of.items()
-    ]
     return charts.compare(
-        pd.DataFrame(rows),
+        [
+            *charts.rows(shares["INGRES"], "printed", panel="INGRES"),
+            *charts.rows(shares["PostgreSQL"], "measured", panel="PostgreSQL"),
+        ],
         charts.Words(
             question="Where does a database system spend its time?",
             caption=(
@@ -164,12 +157,10 @@ def asynchronous(chapter: Chapter) -> charts.Figure:
     """PostgreSQL's ways to read."""
     pairs = {name: (SYNC_ONE, name) for name in METHODS if name != SYNC_ONE}
     return charts.compare(
-        pd.concat(
-            [
-                chapter.ratios("asynchronous", "scan", pairs, panel="scan in order"),
-                chapter.ratios("asynchronous", "scattered", pairs, panel="scattered pages"),
-            ]
-        ),
+        [
+            chapter.ratios("asynchronous", "scan", pairs, panel="scan in order"),
+            chapter.ratios("asynchronous", "scattered", pairs, panel="scattered pages"),
+        ],
         charts.Words(
             question="Which part of the file system's gain is PostgreSQL's own today?",
             caption=(
@@ -199,10 +190,10 @@ def costs(chapter: Chapter) -> charts.Figure:
         "pointer": "pointer on a list, today",
         "task": "switch of tasks, today",
     }
-    rows = [charts.row(label, "printed", value) for label, value in in_print.items()]
+    rows = charts.rows(in_print, "printed")
     measured = [chapter.medians("costs", name, {"here": label}) for name, label in names.items()]
     return charts.compare(
-        _together(rows, *measured),
+        [*rows, *measured],
         charts.Words(
             question=(
                 "How far are task switches and messages from what a special operating system"
@@ -229,7 +220,7 @@ def connections(chapter: Chapter) -> charts.Figure:
         for row in operating_system.per_command(chapter, observations).itertuples():
             rows.append(charts.row(row.variant, kind, row.cost, panel=row.what))
     return charts.compare(
-        pd.DataFrame(rows),
+        rows,
         charts.Words(
             question="How many messages and task switches does a command take?",
             caption=(
@@ -250,9 +241,8 @@ def closing(effort: dict[str, Interval]) -> charts.Figure:
     for tactic, key in PRINTED.items():
         low, high = (1 + percent / 100 for percent in table.loc[key, ["low", "high"]])
         rows.append(charts.row(tactic, "printed", (low + high) / 2, low=low, high=high))
-    rows += [charts.row(tactic, "measured", gain) for tactic, gain in effort.items()]
     return charts.compare(
-        pd.DataFrame(rows),
+        [*rows, *charts.rows(effort, "measured")],
         charts.Words(
             question="Which tactics pay?",
             caption=(

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from pgrerun.chapter import Chapter, wide
+from pgrerun.chapter import Chapter
 from pgrerun.chapters.hot.evidence import times
 from pgrerun.chapters.hot.experiments import eligibility
 from pgrerun.chapters.hot.experiments.growth import UNPRUNED_VACUUMED, VACUUMED
@@ -18,7 +18,7 @@ from pgrerun.chapters.hot.variants import (
     UPDATES,
 )
 from pgrerun.page import charts, narrate
-from pgrerun.record import printed, statistics
+from pgrerun.record import printed
 
 
 def the_print() -> charts.Figure:
@@ -34,7 +34,7 @@ def the_print() -> charts.Figure:
         panel = f"{index}, {narrate.count(row.clients, 'client')}"
         rows.append(charts.row(variant[row.hot] + again, "printed", row.tps, panel=panel))
     return charts.compare(
-        pd.DataFrame(rows),
+        rows,
         charts.Words(
             question="What did the patch do to throughput in 2007?",
             caption=(
@@ -107,19 +107,14 @@ def by_case(cases: pd.DataFrame) -> charts.Figure:
 
 def by_fillfactor(found: pd.DataFrame) -> charts.Figure:
     """Share of HOT updates over fillfactor."""
-    series = {
-        "one_by_one": ("one transaction each", "measured"),
-        "at_once": ("all in one statement", "measured"),
-        "at_once_expected": ("all in one statement", "simulated"),
-    }
-    frame = pd.concat(
-        pd.DataFrame(
-            {"x": found["fillfactor"], "value": found[column], "kind": kind, "series": words}
-        )
-        for column, (words, kind) in series.items()
-    )
+    shares = found.set_index("fillfactor")
+    at_once = "all in one statement"
     return charts.lines(
-        frame.reset_index(drop=True),
+        [
+            *charts.points(shares["one_by_one"], "measured", series="one transaction each"),
+            *charts.points(shares["at_once"], "measured", series=at_once),
+            *charts.points(shares["at_once_expected"], "simulated", series=at_once),
+        ],
         charts.Words(
             question="How much room do first updates need to be heap-only?",
             caption=(
@@ -145,7 +140,7 @@ def growth(sizes: pd.DataFrame) -> charts.Figure:
             now = times(sizes, variant, relation)
             rows.append(charts.row(variant, "measured", now, panel=relation))
     return charts.compare(
-        pd.DataFrame(rows),
+        rows,
         charts.Words(
             question="How much do accounts and its index grow, with HOT and without?",
             caption=(
@@ -268,16 +263,13 @@ def throughput(chapter: Chapter) -> charts.Figure:
     if clients == 10:
         ten = f"no fsync, {narrate.count(clients, 'client')}: {HOT} over {NO_HOT}"
         in_print[ten] = printed.derived("hot_abalance").at["plain_10_hot", "over_head"]
-    frame = pd.concat(
-        [
-            pd.DataFrame({"value": in_print, "kind": "printed"}).rename_axis("label").reset_index(),
-            chapter.ratios("throughput", "throughput", pavan),
-            chapter.ratios("merlin", "throughput", merlin),
-        ]
-    )
-    order = [*pavan, *merlin]
+    parts = [
+        *charts.rows(in_print, "printed"),
+        chapter.ratios("throughput", "throughput", pavan),
+        chapter.ratios("merlin", "throughput", merlin),
+    ]
     return charts.compare(
-        frame.sort_values("label", key=lambda labels: labels.map(order.index), kind="stable"),
+        charts.together(parts, order=[*pavan, *merlin]),
         charts.Words(
             question="How much throughput is HOT worth?",
             caption=(
@@ -295,17 +287,13 @@ def throughput(chapter: Chapter) -> charts.Figure:
 
 def every_run(chapter: Chapter) -> charts.Figure:
     """Every repetition of Pavan's two set-ups."""
-    kind, frame = chapter.by_provenance("throughput")[-1]
     # the variants' names in the record are too long for a phone
     short = {
         pavans(script, variant): f"{'reduced' if script == REDUCED else 'full'}: {variant}"
         for script, variant in PAVAN
     }
-    table = wide(frame, "throughput").rename(columns=short)[[*short.values()]]
-    medians = [charts.row(name, kind, statistics.median(table[name])) for name in table]
-    every = table.melt(ignore_index=False, var_name="label").rename_axis("block").reset_index()
     return charts.observations(
-        every.assign(kind=kind),
+        chapter.repetitions("throughput", "throughput", short),
         charts.Words(
             question="How much do runs of the same variant differ?",
             caption=(
@@ -315,7 +303,6 @@ def every_run(chapter: Chapter) -> charts.Figure:
             name="hot-repetitions",
         ),
         charts.Axis("throughput", "transactions/s", zero=True),
-        intervals=pd.DataFrame(medians),
     )
 
 

@@ -79,7 +79,7 @@ def neighbour(chapter: Chapter, time: pd.DataFrame) -> charts.Figure:
     """Pairs and series with a neighbour who wakes up halfway."""
     found = evidence.pairs_and_series(chapter, time)
     return charts.compare(
-        pd.DataFrame([charts.row(way, "measured", ratio) for way, ratio in found.items()]),
+        charts.rows(found, "measured"),
         charts.Words(
             question="What does a neighbour who wakes up halfway do to a comparison?",
             caption=(
@@ -107,7 +107,7 @@ def throughput(watched: pd.DataFrame) -> charts.Figure:
     writes = watched[watched["load"] == over_time.WRITES]
     panels.append(_drawn(writes, "wal", f"WAL, {over_time.WRITES}"))
     return charts.lines(
-        pd.concat(panels, ignore_index=True).assign(kind="measured"),
+        charts.together(panels).assign(kind="measured"),
         charts.Words(
             question="How does throughput move during a run?",
             caption=(
@@ -135,12 +135,12 @@ def _drawn(frame: pd.DataFrame, column: str, panel: str) -> pd.DataFrame:
 def spread(watched: pd.DataFrame) -> charts.Figure:
     """How far runs of a length scatter."""
     found = evidence.spread_by_length(watched).rename(columns={"length": "x", "load": "series"})
-    parts = [
-        found[["x", "series"]].assign(value=found[column], kind=kind)
-        for column, kind in (("spread", "measured"), ("random", "simulated"))
-    ]
+    place = found[["x", "series"]]
     return charts.lines(
-        pd.concat(parts, ignore_index=True),
+        [
+            place.assign(value=found["spread"], kind="measured"),
+            place.assign(value=found["random"], kind="simulated"),
+        ],
         charts.Words(
             question="How long must a run be until its mean can be trusted?",
             caption=(
@@ -185,12 +185,10 @@ def asleep(profiles: Mapping[str, lock_waits.Profile]) -> charts.Figure:
             "wait events": seen.events,
         }
         for panel, shares in panels.items():
-            rows += [
-                charts.row(load, "measured", share, part=part, panel=panel)
-                for part, share in shares.items()
-            ]
+            for part, share in shares.items():
+                rows.append(charts.row(load, "measured", share, part=part, panel=panel))
     return charts.stacked(
-        pd.DataFrame(rows),
+        rows,
         charts.Words(
             question="Which instrument sees that backends wait for a lock?",
             caption=(
@@ -243,13 +241,14 @@ def slowed_as_set(chapter: Chapter) -> charts.Figure:
 
 def queue_of_one(chapter: Chapter) -> charts.Figure:
     """Throughput of programs that share the slowed disk, beside queueing theory's."""
-    rows = chapter.medians(slow_disk.QUEUE, {"measured": ""}, _numbered())
-    theory = chapter.medians(slow_disk.QUEUE, {"predicted": ""}, _numbered()).tail(
-        len(slow_disk.PROGRAMS)
-    )
-    frame = pd.concat([rows, theory.assign(kind="simulated")], ignore_index=True)
+    names = [slow_disk.programs(number) for number in slow_disk.PROGRAMS]
+    labels = dict(zip(names, names, strict=True))
+    theory = chapter.medians(slow_disk.QUEUE, "predicted", labels).tail(len(names))
     return charts.compare(
-        frame.drop(columns="panel", errors="ignore"),
+        [
+            chapter.medians(slow_disk.QUEUE, "measured", labels),
+            theory.assign(kind="simulated"),
+        ],
         charts.Words(
             question="Do programs queue for the slowed disk as theory says?",
             caption=(
@@ -260,8 +259,3 @@ def queue_of_one(chapter: Chapter) -> charts.Figure:
         ),
         charts.Axis("throughput", "cycles/s", zero=True),
     )
-
-
-def _numbered() -> dict[str, str]:
-    names = [slow_disk.programs(number) for number in slow_disk.PROGRAMS]
-    return dict(zip(names, names, strict=True))

@@ -36,29 +36,20 @@ def _points(rows: pd.DataFrame, columns: dict[str, str], **same: Any) -> list[Ro
     return chosen.assign(**same).to_dict("records")
 
 
-def _point(value: statistics.Interval, **place: Any) -> Row:
-    """One measured row of a sweep; `place` is its x, series and panel."""
-    return {
-        "kind": "measured",
-        "value": value.estimate,
-        "low": value.low,
-        "high": value.high,
-    } | place
-
-
 def the_print() -> charts.Figure:
     """The first set in print: times and costs before and after the corrections."""
     first, revised = (printed.derived(f"optimizer_{name}") for name in ("set1", "revised"))
-    rows = []
-    for column, scan in (("index_s", INDEX), ("seq_s", SEQUENTIAL)):
-        points = first.assign(value=first[column] / 60, panel="Figure 3.12: as found", series=scan)
-        rows.append(points)
+    found = first.set_index("selectivity") / 60
+    found_panel, panel = "Figure 3.12: as found", "Figure 3.14: corrected"
     plans = revised["plan"].str.replace("seq.", "sequential")
-    after = {"value": revised["time_s"] / 60, "panel": "Figure 3.14: corrected", "series": plans}
-    frame = pd.concat([*rows, revised.assign(**after)], ignore_index=True)
-    frame = frame.rename(columns={"x": "step", "selectivity": "x"}).assign(kind="printed")
+    after = revised.assign(value=revised["time_s"] / 60, series=plans)
+    names = {"selectivity": "x", "value": "value", "series": "series"}
     return charts.lines(
-        frame[["x", "value", "kind", "series", "panel"]],
+        [
+            *charts.points(found["index_s"], "printed", series=INDEX, panel=found_panel),
+            *charts.points(found["seq_s"], "printed", series=SEQUENTIAL, panel=found_panel),
+            *_points(after, names, kind="printed", panel=panel),
+        ],
         charts.Words(
             question=(
                 "How long did the first set of optimizer tests take in 1990, by scan and"
@@ -88,7 +79,7 @@ def costs(planned: pd.DataFrame) -> charts.Figure:
     rows = _points(in_print, names | {"plan": "series", "panel": "panel"}, kind="printed")
     own = names | {"method": "series", "layout": "panel"}
     return charts.lines(
-        pd.DataFrame(rows + _points(here, own, kind="measured")),
+        rows + _points(here, own, kind="measured"),
         charts.Words(
             question="What does the planner think that each scan costs?",
             caption=(
@@ -117,11 +108,10 @@ def scan_times(chapter: Chapter, cache: str) -> charts.Figure:
             for method in (INDEX, BITMAP):
                 seed = chapter.parameters.seed
                 ratio = statistics.ratio(at[method], at[SEQUENTIAL], seed=seed)
-                place = {"x": selectivity, "series": method, "panel": layout}
-                rows.append(_point(ratio, **place))
+                rows += charts.points({selectivity: ratio}, "measured", series=method, panel=layout)
     about = {WARM: "with the relation in memory", COLD: "with the relation in no cache"}[cache]
     return charts.lines(
-        pd.DataFrame(rows),
+        rows,
         charts.Words(
             question=f"How long does each scan really take, {about}?",
             caption=(
@@ -144,11 +134,10 @@ def stored(chapter: Chapter) -> charts.Figure:
     names = {"selectivity": "x", "ratio": "value"}
     rows = _points(in_print, names, kind="printed", series="stored")
     for series, state in (("stored", STORED), ("skipped", WARM)):
-        for selectivity in timed_at(chapter):
-            growth = scans.growth(chapter, state, selectivity)
-            rows.append(_point(growth, x=selectivity, series=series))
+        growth = {at: scans.growth(chapter, state, at) for at in timed_at(chapter)}
+        rows += charts.points(growth, "measured", series=series)
     return charts.lines(
-        pd.DataFrame(rows),
+        rows,
         charts.Words(
             question="Does a sequential scan take longer when more tuples qualify?",
             caption=(
@@ -178,7 +167,7 @@ def switch_overs(planned: dict[str, float], best: pd.DataFrame) -> charts.Figure
     panels = {CLUSTERED: 0, SHUFFLED: 1}
     rows.sort(key=lambda row: (panels[row["panel"]], order[row["label"]]))
     return charts.compare(
-        pd.DataFrame(rows),
+        rows,
         charts.Words(
             question="Where does the planner switch to the sequential scan, and where should it?",
             caption=(
@@ -198,7 +187,7 @@ def regret(found: pd.DataFrame) -> charts.Figure:
     names = {"selectivity": "x", "ratio": "value", "low": "low", "high": "high"}
     rows = _points(found.assign(panel=panels), names | {"panel": "panel"}, kind="measured")
     return charts.lines(
-        pd.DataFrame(rows),
+        rows,
         charts.Words(
             question=(
                 "What does the planner's choice cost, where another scan would have been faster?"
@@ -219,11 +208,10 @@ def tuned(moved: pd.DataFrame, best: pd.DataFrame) -> charts.Figure:
     names = {"factor": "x", "switch": "value", "knob": "series", "layout": "panel"}
     rows = _points(moved, names, kind="measured")
     for row in best.itertuples():
-        for factor in (moved["factor"].min(), moved["factor"].max()):
-            place = {"x": factor, "series": f"best, {row.cache}", "panel": row.layout}
-            rows.append(_point(row.interval, **place))
+        level = dict.fromkeys((moved["factor"].min(), moved["factor"].max()), row.interval)
+        rows += charts.points(level, "measured", series=f"best, {row.cache}", panel=row.layout)
     return charts.lines(
-        pd.DataFrame(rows),
+        rows,
         charts.Words(
             question="Can the planned switch-over be moved to the best one?",
             caption=(
@@ -244,7 +232,7 @@ def join_times(chapter: Chapter) -> charts.Figure:
     for size, tuples in queries.sizes(chapter).items():
         rows += _join_rows(chapter, size, panel=f"{tuples:,} tuples each")
     return charts.compare(
-        pd.DataFrame(rows),
+        rows,
         charts.Words(
             question="How do merge join and nested loop compare with the hash join?",
             caption=(
@@ -282,7 +270,7 @@ def moved_range(sweep: pd.DataFrame) -> charts.Figure:
     names = {"bound": "x", "product_tuples": "value"}
     rows += _points(in_print, names, kind="printed", series="")
     return charts.lines(
-        pd.DataFrame(rows),
+        rows,
         charts.Words(
             question="How many rows does the planner expect of a range that holds one?",
             caption=(
@@ -329,7 +317,7 @@ def prices(chapter: Chapter, assumed: pd.DataFrame) -> charts.Figure:
         for (layout, cache), price in suggestions.prices(chapter, assumed).items()
     ]
     return charts.compare(
-        pd.DataFrame(rows),
+        rows,
         charts.Words(
             question="What does it cost to plan with the wrong assumption about clustering?",
             caption=(

@@ -85,18 +85,12 @@ def two_instruments(chapter: Chapter) -> charts.Figure:
 
 def _by_subsystem(shares: pd.Series, kind: str, panel: str) -> list[dict[str, object]]:
     """A chart's rows of a share for each subsystem, the kernel left out."""
-    return [
-        charts.row(subsystems.NAMES[key], kind, share, panel=panel)
-        for key, share in shares.items()
-        if key != "kernel"
-    ]
+    shown = shares.drop("kernel", errors="ignore").rename(subsystems.NAMES)
+    return charts.rows(shown, kind, panel=panel)
 
 
 def _in_order(rows: list[dict[str, object]]) -> pd.DataFrame:
-    order = list(subsystems.NAMES.values())
-    return pd.DataFrame(rows).sort_values(
-        "label", key=lambda labels: labels.map(order.index), kind="stable", ignore_index=True
-    )
+    return charts.together(rows, order=subsystems.NAMES.values())
 
 
 def flame(chapter: Chapter, workload: str) -> charts.Figure:
@@ -140,11 +134,10 @@ def attributes(chapter: Chapter) -> charts.Figure:
         per_tuple = wide(frame, "in routine").iloc[0]
         for panel, variant, numbers in panels:
             for number in numbers:
-                value = per_tuple[variant.format(number)]
-                row = {"panel": panel, "series": "", "kind": kind, "x": number, "value": value}
-                rows.append(row)
+                point = {number: per_tuple[variant.format(number)]}
+                rows += charts.points(point, kind, series="", panel=panel)
     return charts.lines(
-        pd.DataFrame(rows),
+        rows,
         charts.Words(
             question="What does it cost to fetch an attribute?",
             caption=(

@@ -1,7 +1,6 @@
 """The charts of the chapter: print, simulation, the published run and this run, and their words."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import pandas as pd
 
@@ -11,13 +10,9 @@ from pgrerun.chapters.scalability.experiments import clients, commits, large_mac
 from pgrerun.chapters.scalability.model import AFTER, BEFORE, TALK
 from pgrerun.lab.models import group_commit
 from pgrerun.page import charts, narrate
-from pgrerun.record import printed, statistics
+from pgrerun.record import printed
 
 CLIENTS = charts.Axis("clients", log=True)
-
-
-def _point(x: float, kind: str, value: statistics.Interval | float, **more: Any) -> dict:
-    return charts.row(f"{x:g}", kind, value, x=x, **more)
 
 
 def _over_clients(chapter: Chapter, experiment: str, metrics: Mapping[str, str]) -> pd.DataFrame:
@@ -30,7 +25,8 @@ def _over_clients(chapter: Chapter, experiment: str, metrics: Mapping[str, str])
         chapter.table(experiment, next(iter(metrics)))
     rows = rows[rows["label"] != clients.AGAIN]
     names = rows["label"].str.rpartition(", ")  # "as it comes, 16 clients"
-    return rows.assign(series=names[0], x=names[2].str.split().str[0].astype(int))
+    x = names[2].str.split().str[0].astype(int)
+    return rows.assign(series=names[0], x=x).drop(columns="label")
 
 
 def print_of_the_talk() -> charts.Figure:
@@ -43,7 +39,7 @@ def print_of_the_talk() -> charts.Figure:
         "64 processors over one": read["speedup"],
     }
     return charts.compare(
-        pd.DataFrame([charts.row(label, "printed", value) for label, value in ratios.items()]),
+        charts.rows(ratios, "printed"),
         charts.Words(
             question=(
                 "How much more throughput did PostgreSQL 9.2 bring, and how far does it scale?"
@@ -64,9 +60,8 @@ def sweep(chapter: Chapter, experiment: str, what: str) -> charts.Figure:
     rows = _over_clients(chapter, experiment, {"throughput": ""})
     if (law := evidence.law(chapter, experiment)) is not None:
         steps = sorted(rows["x"].unique())
-        predicted = zip(steps, law.predict(steps), strict=True)
-        simulated = [_point(x, "simulated", y, series="") for x, y in predicted]
-        rows = pd.concat([rows, pd.DataFrame(simulated)], ignore_index=True)
+        predicted = dict(zip(steps, law.predict(steps), strict=True))
+        rows = charts.together([rows, *charts.points(predicted, "simulated", series="")])
     return charts.lines(
         rows.sort_values(["kind", "x"]),
         charts.Words(
@@ -86,12 +81,12 @@ def many_processors(simulated: pd.DataFrame) -> charts.Figure:
     """The talk's first graph, simulated."""
     machine = simulated[simulated["processors"] == large_machines.PROCESSORS]
     throughput = machine.groupby(["release", "clients"], sort=False)["throughput"].median()
-    rows = [
-        _point(number, "simulated", value / throughput[release, 1], series=release)
-        for (release, number), value in throughput.items()
-    ]
+    points = []
+    for release in throughput.index.unique(0):
+        relative = throughput[release] / throughput[release, 1]
+        points += charts.points(relative, "simulated", series=release)
     return charts.lines(
-        pd.DataFrame(rows),
+        points,
         charts.Words(
             question="What would the talk's releases do on its machine of 32 processors?",
             caption=(
@@ -109,14 +104,13 @@ def many_processors(simulated: pd.DataFrame) -> charts.Figure:
 
 def by_line(swept: pd.DataFrame) -> charts.Figure:
     """The gain of 9.2 over 9.1 over the cost of a cache line."""
-    gains = large_machines.gains_by_line(swept)
-    rows = [
-        _point(line * 1e9, "simulated", gain, series="9.2 over 9.1") for line, gain in gains.items()
-    ]
-    for line in (gains.index[0], gains.index[-1]):
-        rows.append(_point(line * 1e9, "printed", TALK["gain"], series="9.2 over 9.1"))
+    gains = large_machines.gains_by_line(swept).rename(lambda seconds: seconds * 1e9)
+    talk = dict.fromkeys((gains.index[0], gains.index[-1]), TALK["gain"])
     return charts.lines(
-        pd.DataFrame(rows),
+        [
+            *charts.points(gains, "simulated", series="9.2 over 9.1"),
+            *charts.points(talk, "printed", series="9.2 over 9.1"),
+        ],
         charts.Words(
             question="Does the simulation reach the talk's gain?",
             caption=(
@@ -134,13 +128,13 @@ def by_line(swept: pd.DataFrame) -> charts.Figure:
 def many_commits(simulated: pd.DataFrame) -> charts.Figure:
     """Group commit, simulated, by the time of a flush."""
     releases = {group_commit.QUEUE: BEFORE, group_commit.TOGETHER: AFTER}
-    rows = []
-    for row in simulated.itertuples():
-        panel = f"a flush takes {row.flush * 1e3:g} ms"
-        series = releases[row.way]
-        rows.append(_point(row.clients, "simulated", row.throughput, series=series, panel=panel))
+    frame = simulated.rename(columns={"clients": "x", "throughput": "value"}).assign(
+        kind="simulated",
+        series=simulated["way"].map(releases),
+        panel=(simulated["flush"] * 1e3).map("a flush takes {:g} ms".format),
+    )
     return charts.lines(
-        pd.DataFrame(rows),
+        frame[["x", "value", "kind", "series", "panel"]],
         charts.Words(
             question="What does it cost to let those who wait for a flush go on one by one?",
             caption=(
@@ -161,9 +155,8 @@ def commits_over_clients(chapter: Chapter) -> charts.Figure:
     as_it_comes = _over_clients(chapter, "commit sweep", panels)
     slowed = _over_clients(chapter, "slowed sweep", panels).assign(series="slowed flush")
     as_it_comes = as_it_comes[as_it_comes["series"] == commits.PLAIN]
-    rows = pd.concat([as_it_comes, slowed], ignore_index=True)
     return charts.lines(
-        rows.sort_values(["panel", "series", "kind", "x"]),
+        charts.together([as_it_comes, slowed]).sort_values(["panel", "series", "kind", "x"]),
         charts.Words(
             question="How many commits does one flush of the WAL carry?",
             caption=(
@@ -261,7 +254,7 @@ def switches(chapter: Chapter) -> charts.Figure:
         rows = _over_clients(chapter, experiment, series)
         frames.append(rows.assign(series=rows["panel"], panel=panel))
     return charts.lines(
-        pd.concat(frames, ignore_index=True).sort_values(["panel", "series", "kind", "x"]),
+        charts.together(frames).sort_values(["panel", "series", "kind", "x"]),
         charts.Words(
             question="How often does a backend give up its processor in a transaction?",
             caption=(
@@ -303,12 +296,13 @@ def wakeups(woken: pd.DataFrame) -> charts.Figure:
         "wakeups_after": "9.2, all",
         "demanded": "to be demanded",
     }
-    rows = [charts.row(label, "printed", in_print[row]) for row, label in labels.items()]
     rates = woken.set_index("role").mean(axis=1)
-    rows += [charts.row(role, "measured", rate) for role, rate in rates.items()]
-    rows.append(charts.row("all", "measured", rates.sum()))
     return charts.compare(
-        pd.DataFrame(rows),
+        [
+            *charts.rows(in_print[list(labels)].rename(labels), "printed"),
+            *charts.rows(rates, "measured"),
+            charts.row("all", "measured", rates.sum()),
+        ],
         charts.Words(
             question="How often does an idle server wake up?",
             caption=(

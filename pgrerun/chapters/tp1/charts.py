@@ -1,7 +1,5 @@
 """The charts: what the report printed, the published run and this run, and their words."""
 
-from collections.abc import Iterable
-
 import pandas as pd
 
 from pgrerun.chapter import Chapter, wide
@@ -25,29 +23,20 @@ from pgrerun.chapters.tp1.variants import (
 from pgrerun.lab.instruments import PAGE
 from pgrerun.lab.models import closed_network
 from pgrerun.page import charts
-from pgrerun.record import printed, statistics
+from pgrerun.record import printed
 
 _WHEN = {"published": "published run", "measured": "now"}
-
-
-def _in_order(frame: pd.DataFrame, labels: Iterable[str]) -> pd.DataFrame:
-    """Rows in this order: charts draw labels as they first occur."""
-    place = {label: number for number, label in enumerate(labels)}
-    order = frame["label"].map(place).sort_values(kind="stable").index
-    return frame.loc[order].reset_index(drop=True)
 
 
 def printed_stages() -> charts.Figure:
     """What the report claims: throughput and I/O of its stages."""
     stages = printed_ladder()
     panels = {"tp1": "transactions per second", "reads": "pages read", "writes": "pages written"}
-    rows = [
-        charts.row(name, "printed", value, panel=panel)
-        for column, panel in panels.items()
-        for name, value in stages.set_index("name")[column].dropna().items()
-    ]
+    rows = []
+    for column, panel in panels.items():
+        rows += charts.rows(stages.set_index("name")[column].dropna(), "printed", panel=panel)
     return charts.compare(
-        pd.DataFrame(rows),
+        rows,
         charts.Words(
             question="How much faster did each change make POSTGRES, and what did it save?",
             caption=(
@@ -69,13 +58,14 @@ def ladder(chapter: Chapter, simulated: pd.DataFrame) -> charts.Figure:
     in_print = printed_ladder().set_index("name")["relative"]
     of_model = simulated.sort_values("backends").groupby("name")["simulated"].last()
     of_model /= simulated["simulated"].iloc[0]
-    rows = [charts.row(name, "printed", value) for name, value in in_print.items()]
-    rows += [charts.row(name, "simulated", value) for name, value in of_model.items()]
     pairs = {name: (name, ALONE) for name in RUNGS if name not in (ALONE, AGAIN, LONE, PAIR)}
-    ratios = chapter.ratios("ladder", "throughput", pairs)
-    frame = pd.concat([pd.DataFrame(rows), ratios], ignore_index=True)
+    parts = [
+        *charts.rows(in_print, "printed"),
+        *charts.rows(of_model, "simulated"),
+        chapter.ratios("ladder", "throughput", pairs),
+    ]
     return charts.compare(
-        _in_order(frame, RUNGS),
+        charts.together(parts, order=RUNGS),
         charts.Words(
             question=(
                 "How far does each of the report's changes lift throughput above one backend with"
@@ -95,41 +85,34 @@ def ladder(chapter: Chapter, simulated: pd.DataFrame) -> charts.Figure:
 
 def every_repetition(chapter: Chapter) -> charts.Figure:
     """Every repetition of every rung."""
-    kind, frame = chapter.by_provenance("ladder")[-1]
-    table = wide(frame, "throughput")
-    medians = [charts.row(name, kind, statistics.median(table[name])) for name in table]
-    every = table.melt(ignore_index=False, var_name="label").rename_axis("block").reset_index()
+    every = chapter.repetitions("ladder", "throughput")
     return charts.observations(
-        _in_order(every.assign(kind=kind), RUNGS),
+        charts.together(every, order=RUNGS),
         charts.Words(
             question="How much do the repetitions of one rung differ?",
             caption=(
-                f"Throughput of every repetition ({_WHEN[kind]}), with the median of each rung and"
-                " its interval."
+                f"Throughput of every repetition ({_WHEN[every['kind'].iloc[0]]}), with the median"
+                " of each rung and its interval."
             ),
             name="tp1-repetitions",
         ),
         charts.Axis("throughput", "transactions/s", log=True),
-        intervals=pd.DataFrame(medians),
     )
 
 
 def reads_by_place(chapter: Chapter) -> charts.Figure:
     """Pages read per transaction on each rung, by relation and index, beside the print's totals."""
     in_print = printed_ladder().set_index("name")["reads"]
-    rows = [
-        charts.row(f"{name}, 1990", "printed", value, part="not told apart in 1990")
-        for name, value in in_print.items()
-    ]
+    in_print = in_print.rename(lambda name: f"{name}, 1990")
+    rows = charts.rows(in_print, "printed", part="not told apart in 1990")
     kind, frame = chapter.by_provenance("io")[-1]
     for place in page_counts.PLACES:
         means = wide(frame, f"reads of {place}").mean()
-        for name, mean in means.items():
-            rows.append(charts.row(f"{name}, {_WHEN[kind]}", kind, mean, part=place))
-    found = pd.DataFrame(rows)
+        rows += charts.rows(means.rename(lambda name: f"{name}, {_WHEN[kind]}"), kind, part=place)
+    rows = [row for row in rows if row["value"] > 0]
     labels = [f"{name}, {when}" for name in RUNGS for when in ("1990", _WHEN[kind])]
     return charts.stacked(
-        _in_order(found[found["value"] > 0], labels),
+        charts.together(rows, order=labels),
         charts.Words(
             question=(
                 "Which pages does a transaction read from disk, and is that near the least"
@@ -166,7 +149,7 @@ def needed(chapter: Chapter) -> charts.Figure:
         pages = wide(written, "wal")[STABLE].mean() / PAGE
         rows.append(charts.row(label, kind, pages, part="log (WAL)", panel=panel))
     return charts.stacked(
-        pd.DataFrame(rows),
+        rows,
         charts.Words(
             question="Which pages does a transaction need when nothing but the catalogs is cached?",
             caption=(
@@ -183,17 +166,20 @@ def needed(chapter: Chapter) -> charts.Figure:
     )
 
 
+def _printed_shares() -> pd.Series:
+    """Of the processor, by copies of the test program."""
+    percent = printed.table("tp1_overlap").loc[["one", "two"], "cpu_percent"]
+    return (percent / 100).set_axis(overlap.COPIES)
+
+
 def overlapping(chapter: Chapter) -> charts.Figure:
     """Processor share of one and two copies of the test program: printed, measured, predicted."""
-    shares = printed.table("tp1_overlap")["cpu_percent"] / 100
-    rows = [
-        charts.row(label, "printed", shares[run], panel="1990")
-        for label, run in zip(overlap.COPIES, ("one", "two"), strict=True)
-    ]
-    now = chapter.medians("overlap", {"processor": "now"})
-    parts = [pd.DataFrame(rows), now, evidence.overlap_predicted(chapter)]
     return charts.compare(
-        pd.concat(parts, ignore_index=True),
+        [
+            *charts.rows(_printed_shares(), "printed", panel="1990"),
+            chapter.medians("overlap", {"processor": "now"}),
+            evidence.overlap_predicted(chapter),
+        ],
         charts.Words(
             question="How much of one copy's waiting does a second copy's computing fill?",
             caption=(
@@ -214,15 +200,11 @@ def first_reads(chapter: Chapter) -> charts.Figure:
     reads, panel = in_print["first_transaction_reads"], "first transaction"
     metrics = {f"{which}: pages read": f"{which} transaction" for which in ("first", "second")}
     pools = {name: name for name in catalogs.POOLS}
-    frame = pd.concat(
+    return charts.compare(
         [
-            pd.DataFrame([charts.row(label, "printed", reads, panel=panel)]),
+            charts.row(label, "printed", reads, panel=panel),
             chapter.medians("first transaction", metrics, pools),
         ],
-        ignore_index=True,
-    )
-    return charts.compare(
-        frame,
         charts.Words(
             question="What does a connection's first transaction read that its second doesn't?",
             caption=(
@@ -243,7 +225,7 @@ def catalogs_reached(chapter: Chapter) -> charts.Figure:
         fetched = {"first: catalog pages fetched": size}
         frames.append(chapter.medians("catalog access", fetched, labels))
     return charts.compare(
-        pd.concat(frames, ignore_index=True),
+        frames,
         charts.Words(
             question="What would the catalogs cost without their indexes, and how does that grow?",
             caption=(
@@ -289,23 +271,18 @@ def slowed_ladder(chapter: Chapter) -> charts.Figure:
         "processor": ("cpu_percent", "share of the processor"),
     }
     throughput_panel = "throughput relative to the first rung"
-    rows = [
-        charts.row(name, "printed", value, panel=throughput_panel)
-        for name, value in stages["relative"].items()
-    ]
+    rows = charts.rows(stages["relative"], "printed", panel=throughput_panel)
     for column, panel in panels.values():
         in_print = stages[column].dropna() / (100 if column == "cpu_percent" else 1)
-        rows += [
-            charts.row(name, "printed", value, panel=panel) for name, value in in_print.items()
-        ]
+        rows += charts.rows(in_print, "printed", panel=panel)
     pairs = {name: (name, ALONE) for name in slow_disk.CLIMBED if name != ALONE}
-    frames = [
-        pd.DataFrame(rows),
+    parts = [
+        *rows,
         chapter.ratios(slow_disk.LADDER, "throughput", pairs, panel=throughput_panel),
         chapter.medians(slow_disk.LADDER, {name: panel for name, (_, panel) in panels.items()}),
     ]
     return charts.compare(
-        _in_order(pd.concat(frames, ignore_index=True), slow_disk.CLIMBED),
+        charts.together(parts, order=slow_disk.CLIMBED),
         charts.Words(
             question="What does the ladder look like where backends wait for a disk?",
             caption=(
@@ -322,17 +299,15 @@ def slowed_ladder(chapter: Chapter) -> charts.Figure:
 
 def slowed_program(chapter: Chapter) -> charts.Figure:
     """Processor share of the test program on a disk that makes it wait: printed and measured."""
-    shares = printed.table("tp1_overlap")["cpu_percent"] / 100
-    rows = [
-        charts.row(label, "printed", shares[run])
-        for label, run in zip(overlap.COPIES, ("one", "two"), strict=True)
-    ]
-    demands = {"processor": shares["one"], "disk": 1 - shares["one"]}
-    predicted = closed_network.solve(demands, 2).utilization["processor"]
-    rows.append(charts.row(overlap.COPIES[1], "simulated", predicted))
-    frames = [pd.DataFrame(rows), chapter.medians(slow_disk.PROGRAM, "processor")]
+    one, two = overlap.COPIES
+    share = _printed_shares()[one]
+    predicted = closed_network.solve({"processor": share, "disk": 1 - share}, 2)
     return charts.compare(
-        pd.concat(frames, ignore_index=True),
+        [
+            *charts.rows(_printed_shares(), "printed"),
+            charts.row(two, "simulated", predicted.utilization["processor"]),
+            chapter.medians(slow_disk.PROGRAM, "processor"),
+        ],
         charts.Words(
             question="How much of a slow disk's time does a second copy's computing fill?",
             caption=(

@@ -19,12 +19,10 @@ from pgrerun.page import charts
 from pgrerun.record import printed, statistics
 
 
-def _ratios(
-    frame: pd.DataFrame, axis: str, question: str, caption: str, name: str
-) -> charts.Figure:
+def _ratios(rows: charts.Rows, axis: str, question: str, caption: str, name: str) -> charts.Figure:
     """Ratios on a logarithmic scale, with a rule where both sides are equal."""
     words = charts.Words(question=question, caption=caption, name=name)
-    return charts.compare(frame, words, charts.Axis(axis, log=True), reference=charts.Reference(1))
+    return charts.compare(rows, words, charts.Axis(axis, log=True), reference=charts.Reference(1))
 
 
 def _printed() -> pd.DataFrame:
@@ -33,10 +31,8 @@ def _printed() -> pd.DataFrame:
 
 def the_print() -> charts.Figure:
     """Figure 3.11 as ratios."""
-    ratios = _printed().ratio.dropna()
-    frame = pd.DataFrame([charts.row(label(key), "printed", ratios[key]) for key in ratios.index])
     return _ratios(
-        frame,
+        charts.rows(_printed().ratio.dropna().rename(label), "printed"),
         "time of POSTGRES over that of INGRES",
         question="How much slower than university INGRES was POSTGRES in 1990?",
         caption=(
@@ -50,22 +46,21 @@ def the_print() -> charts.Figure:
 
 def _query_by_query(
     chapter: Chapter, name: str, keys: Sequence[str], pair: tuple[str, str], in_print: pd.Series
-) -> pd.DataFrame:
+) -> charts.Rows:
     """Rows for a chart: times of one contender over another's, after what is printed."""
-    frames = []
+    rows = []
     for key in keys:
         if pd.notna(in_print.get(key)):
-            frames.append(pd.DataFrame([charts.row(label(key), "printed", in_print[key])]))
-        frames.append(chapter.ratios(name, key, {label(key): pair}))
-    return pd.concat(frames, ignore_index=True)
+            rows.append(charts.row(label(key), "printed", in_print[key]))
+        rows.append(chapter.ratios(name, key, {label(key): pair}))
+    return rows
 
 
 def over_duckdb(chapter: Chapter) -> charts.Figure:
     """PostgreSQL over DuckDB at the report's size, beside POSTGRES over INGRES."""
     pair, in_print = (POSTGRESQL, DUCKDB), _printed().ratio
-    frame = _query_by_query(chapter, experiments.REPORT, KEYS, pair, in_print)
     return _ratios(
-        frame,
+        _query_by_query(chapter, experiments.REPORT, KEYS, pair, in_print),
         "time over that of the opponent",
         question="Who wins which query, then and now?",
         caption=(
@@ -80,9 +75,8 @@ def over_duckdb(chapter: Chapter) -> charts.Figure:
 def joins(chapter: Chapter) -> charts.Figure:
     """What confinement to nested loops costs, join by join."""
     pair, in_print = (CONFINED, POSTGRESQL), 1 / _printed().ratio
-    frame = _query_by_query(chapter, experiments.REPORT, evidence.JOINS, pair, in_print)
     return _ratios(
-        frame,
+        _query_by_query(chapter, experiments.REPORT, evidence.JOINS, pair, in_print),
         "time of nested loops over the other's",
         question="What do hash and merge join gain over nested loops?",
         caption=(
@@ -96,10 +90,9 @@ def joins(chapter: Chapter) -> charts.Figure:
 
 def conversion(chapter: Chapter) -> charts.Figure:
     """The factor between two machines, query by query."""
-    pair, keys = (experiments.UNCACHED, POSTGRESQL), experiments.CONVERTED
-    frame = _query_by_query(chapter, experiments.MACHINES, keys, pair, pd.Series(dtype=float))
+    pairs = {key: {label(key): (experiments.UNCACHED, POSTGRESQL)} for key in experiments.CONVERTED}
     return _ratios(
-        frame,
+        [chapter.ratios(experiments.MACHINES, key, pair) for key, pair in pairs.items()],
         "time there over time here",
         question="Would one factor convert the times of one machine into those of another?",
         caption=(
@@ -118,7 +111,7 @@ def pages_and_seconds(pages: pd.DataFrame) -> charts.Figure:
         rows.append(charts.row(row.query, "printed", row.seconds_1990 / first.seconds_1990))
         rows.append(charts.row(row.query, "measured", row.touched / first.touched))
     return _ratios(
-        pd.DataFrame(rows),
+        rows,
         "relative to query 1",
         question="Do pages explain the seconds of INGRES?",
         caption=(
@@ -161,7 +154,7 @@ def index_effects(chapter: Chapter) -> charts.Figure:
                 value = (a / b).iloc[0] if kind == "printed" else statistics.ratio(a, b)
                 rows.append(charts.row(text, kind, value, panel=f"{n:,} tuples"))
     return _ratios(
-        pd.DataFrame(rows),
+        rows,
         "time of the first over the second",
         question="What is an index worth, and to whom?",
         caption=(
@@ -175,14 +168,13 @@ def index_effects(chapter: Chapter) -> charts.Figure:
 
 def three_scans(chapter: Chapter) -> charts.Figure:
     """The index scans over the sequential scan, by selectivity."""
-    in_print, frames = _printed().postgres, []
+    in_print, rows = _printed().postgres, []
     for key, full, panel in (("q5", "q1", "1 % of the tuples"), ("q6", "q2", "10 % of the tuples")):
-        row = charts.row(PLAIN, "printed", in_print[key] / in_print[full], panel=panel)
-        frames.append(pd.DataFrame([row]))
+        rows.append(charts.row(PLAIN, "printed", in_print[key] / in_print[full], panel=panel))
         pairs = {scan: (scan, SEQUENTIAL) for scan in (PLAIN, BITMAP)}
-        frames.append(chapter.ratios(experiments.forced_at(SPECIFIED), key, pairs, panel=panel))
+        rows.append(chapter.ratios(experiments.forced_at(SPECIFIED), key, pairs, panel=panel))
     return _ratios(
-        pd.concat(frames, ignore_index=True),
+        rows,
         "time over that of a sequential scan",
         question="Is an index that isn't clustered worth using?",
         caption=(

@@ -1,12 +1,12 @@
 """The recurring charts, and how a chart travels from a notebook into a page.
 
-Every chart verb takes a tidy frame and returns a `Figure`: an Altair chart with
-the question it answers, a caption, a text description and the columns of its
-table. A `Figure` draws itself without a network in Jupyter Lab, papermill and the
-book: its HTML holds a picture (for whoever has no JavaScript) and the Vega-Lite
-specification, which `book/_ext/charts.js` replaces by the live chart, adding the
-table and the data download. Statistics are not made here: values and intervals
-come in with the frame (see `statistics.py`).
+Every chart verb takes a tidy frame, or rows and frames to make one of (`rows.py`), and
+returns a `Figure`: an Altair chart with the question it answers, a caption, a text
+description and the columns of its table. A `Figure` draws itself without a network in
+Jupyter Lab, papermill and the book: its HTML holds a picture (for whoever has no
+JavaScript) and the Vega-Lite specification, which `book/_ext/charts.js` replaces by the
+live chart, adding the table and the data download. Statistics are not made here: values
+and intervals come in with the frame (see `statistics.py`).
 
 Provenance has one mark everywhere, told apart by shape, fill and dash as well as
 colour, so that it survives grey print and colour-blind eyes:
@@ -21,7 +21,7 @@ colour, so that it survives grey print and colour-blind eyes:
 | `simulated`        | hollow dashed square               | a model's number                    |
 """
 
-from pgrerun.page.charts.comparisons import compare, observations, row, stacked
+from pgrerun.page.charts.comparisons import compare, observations, stacked
 from pgrerun.page.charts.figure import (
     CATEGORIES,
     MARKS,
@@ -41,6 +41,7 @@ from pgrerun.page.charts.figure import (
 from pgrerun.page.charts.flame_graph import flame
 from pgrerun.page.charts.page_layout import heap_pages
 from pgrerun.page.charts.plan_regions import plan_diagram
+from pgrerun.page.charts.rows import Rows, points, row, rows, together
 from pgrerun.page.charts.sweeps import lines, slopes
 
 __all__ = [
@@ -50,6 +51,7 @@ __all__ = [
     "MARKS",
     "Mark",
     "Reference",
+    "Rows",
     "VEGALITE_MIME",
     "VEGALITE_VERSION",
     "Words",
@@ -61,10 +63,13 @@ __all__ = [
     "mimebundle",
     "observations",
     "plan_diagram",
+    "points",
     "row",
+    "rows",
     "slopes",
     "slug",
     "stacked",
     "svg",
+    "together",
     "untitled",
 ]

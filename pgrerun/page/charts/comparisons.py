@@ -1,7 +1,6 @@
 """Cases beside each other: values with intervals, parts of a whole, every repetition."""
 
 import json
-from typing import Any
 
 import altair as alt
 import pandas as pd
@@ -9,20 +8,12 @@ import pandas as pd
 from pgrerun.page import narrate
 from pgrerun.page.charts import encodings
 from pgrerun.page.charts.figure import CATEGORIES, MARKS, Axis, Figure, Reference, Words, figure_of
+from pgrerun.page.charts.rows import Rows, together
 from pgrerun.record import statistics
-from pgrerun.record.statistics import Interval
-
-
-def row(label: str, kind: str, value: Interval | float, **more: Any) -> dict[str, Any]:
-    """One row of a chart's frame: an interval becomes value, low and high; `more` are columns."""
-    if isinstance(value, Interval):
-        more |= {"low": value.low, "high": value.high}
-        value = value.estimate
-    return {"label": label, "kind": kind, "value": value, **more}
 
 
 def compare(
-    frame: pd.DataFrame,
+    frame: Rows,
     words: Words,
     axis: Axis,
     *,
@@ -38,6 +29,7 @@ def compare(
     different units; their names then say the unit). ValueError if a column is missing or a kind
     unknown.
     """
+    frame = together(frame)
     facet = encodings.panel_of(frame)
     quantity, unit = axis.quantity, axis.unit
     rows = encodings.tidy(frame, ["label", "kind", "value"] + ([facet] if facet else []))
@@ -79,9 +71,7 @@ def compare(
     return figure_of(chart, words, columns, narrate.described(frame))
 
 
-def stacked(
-    frame: pd.DataFrame, words: Words, axis: Axis, *, reference: Reference | None = None
-) -> Figure:
+def stacked(frame: Rows, words: Words, axis: Axis, *, reference: Reference | None = None) -> Figure:
     """What a whole consists of: one bar per case, its segments the parts.
 
     `frame` has `label` (the bar: "report's bound", "PostgreSQL 18"), `part` (the segment:
@@ -90,6 +80,7 @@ def stacked(
     they first occur; the total stands at the bar's end. Printed and simulated bars are outlined
     (simulated: dashed), measured ones are filled. `reference` draws a labelled rule.
     """
+    frame = together(frame)
     facet = encodings.panel_of(frame)
     by = [facet] if facet else []
     rows = encodings.tidy(frame, ["label", "part", "value", "kind", *by])
@@ -141,7 +132,7 @@ def _bars(rows: pd.DataFrame, segments: list[str], axis: Axis, top: float) -> li
 
 
 def observations(
-    frame: pd.DataFrame, words: Words, axis: Axis, *, intervals: pd.DataFrame | None = None
+    frame: Rows, words: Words, axis: Axis, *, intervals: pd.DataFrame | None = None
 ) -> Figure:
     """Every repetition as a tick, above the median and its interval.
 
@@ -150,6 +141,7 @@ def observations(
     has `label`, `value`, `low`, `high` and the same optional columns; by default
     `statistics.median` makes them.
     """
+    frame = together(frame)
     facet = encodings.panel_of(frame)
     by = [*([facet] if facet else []), "label", "kind"]
     repetitions = encodings.tidy(_with_kind(frame), [*by, "value"])

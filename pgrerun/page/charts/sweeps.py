@@ -8,12 +8,13 @@ import pandas as pd
 from pgrerun.page import narrate
 from pgrerun.page.charts import encodings
 from pgrerun.page.charts.figure import GREY, MARKS, Axis, Figure, Reference, Words, figure_of
+from pgrerun.page.charts.rows import Rows, together
 
 _LINES_HEIGHT, _NAME_HEIGHT = 260, 14  # pixels of a panel of lines, and of a name at a line's end
 
 
 def lines(
-    frame: pd.DataFrame, words: Words, x_axis: Axis, axis: Axis, *, own_scales: bool = False
+    frame: Rows, words: Words, x_axis: Axis, axis: Axis, *, own_scales: bool = False
 ) -> Figure:
     """A sweep: `value` over `x`, one line per `series` and kind, bands where intervals are.
 
@@ -21,6 +22,7 @@ def lines(
     `own_scales` panels have vertical axes of their own. Colour tells the kind here as everywhere; a
     series' name stands at the end of its line.
     """
+    frame = together(frame)
     facet = encodings.panel_of(frame)
     measure = encodings.measure(axis.quantity, axis.unit)
     x_measure = encodings.measure(x_axis.quantity, x_axis.unit)
