@@ -238,7 +238,7 @@ def test_a_ring_is_all_that_a_scan_leaves_in_the_pool(chapter):
     ].set_index("pool")
     for pool in (buffer_pool.BELOW, buffer_pool.EQUAL):  # an eighth of the pool at the most
         assert set(own.loc[pool, "left"]) == {
-            min(buffer_pool.RING_OF_11, buffer_pool.buffers(chapter, pool) // 8)
+            min(buffer_pool.RING_OF_11, buffer_pool.buffers(chapter.parameters.tuples, pool) // 8)
         }
     said = sentences.ring(chapter, written)
     assert (

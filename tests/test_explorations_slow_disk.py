@@ -8,7 +8,7 @@ from pgrerun.record.printed.explorations import heap_pages
 
 
 def test_the_reader_writes_what_the_update_left_and_waits_for_it(tmp_path):
-    with small_chapter("explorations", tmp_path, pairs=5, tuples=5000) as chapter:
+    with small_chapter("explorations", tmp_path, pairs=5, slowed_tuples=5000) as chapter:
         slow_disk.readers(chapter)
         reads, writes, time = (
             chapter.table(slow_disk.NAME, metric) for metric in ("reads", "writes", "time")

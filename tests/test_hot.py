@@ -479,7 +479,7 @@ def test_an_unresolved_ratio_is_no_fact(other_chapter, written, hot, jump, alike
 
 
 @pytest.mark.parametrize("waiting, word", [(0.1, "not testable here"), (0.9, "holds")])
-def test_throughput_is_judged_where_the_work_waits_for_reads(other_chapter, waiting, word):
+def test_throughput_is_judged_where_the_work_waits_for_pages(other_chapter, waiting, word):
     def run(tps: float) -> dict[str, float]:
         return {"throughput": tps, "waiting": waiting, "writing": 0.0, "reads": 2.0}
 
@@ -488,19 +488,25 @@ def test_throughput_is_judged_where_the_work_waits_for_reads(other_chapter, wait
         for variant, tps in ((HOT, 200.0), (UNPRUNED, 100.0))
     ]
     other_chapter.compare("throughput", variants, throughput.UNITS, pairs=7, warmup=0)
-    regime = {"waiting for reads": evidence.waiting}
+    regime = {"waiting for pages": evidence.waiting}
     given = (REDUCED, HOT), (REDUCED, UNPRUNED)
     other_chapter.judge("hot-001", evidence.over, *given, regime=regime)
     [judgement] = other_chapter.evidence.judgements
     assert str(judgement.verdict) == word
 
 
-def test_each_run_says_how_long_it_waited(other_chapter):
+def test_each_run_says_how_long_it_waited_and_on_which_disk(other_chapter):
     throughput.merlin(other_chapter)
-    for metric in ("waiting", "writing"):
-        shares = other_chapter.table("merlin", metric)
-        assert len(shares.columns) == 4 and (shares >= 0).all(axis=None)
-    assert evidence.merlin_waiting(other_chapter).n == other_chapter.parameters.pairs
+    for metric in ("waiting", "writing", throughput.FITS):
+        found = other_chapter.table("merlin", metric)
+        assert len(found.columns) == 2 and (found >= 0).all(axis=None)
+    clients = other_chapter.parameters.clients
+    for found in (
+        evidence.merlin_waiting(other_chapter, clients),
+        evidence.merlin_over(other_chapter, clients),
+    ):
+        assert found.n == other_chapter.parameters.pairs
+        assert found.disk == throughput.SLOW.words
 
 
 def test_reading_touches_more_pages_where_versions_stay(chapter):

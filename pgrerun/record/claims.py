@@ -133,7 +133,7 @@ REGIMES: Mapping[str, Regime] = {
         "more dirty pages than the pool holds, on storage that makes a backend wait",
     ),
     "waiting for pages": Regime(
-        "share of its time that a lone backend waits for pages to be read and written",
+        "share of its time that the work waits for pages to be read and written",
         0.5,
         "a pool smaller than what is read, on storage that makes a backend wait",
     ),
@@ -146,6 +146,11 @@ REGIMES: Mapping[str, Regime] = {
         "share of page accesses that the pool doesn't answer",
         0.05,
         "a pool smaller than what is read again and again",
+    ),
+    "small tables in the pool": Regime(
+        "number of times that the pool holds the small tables with their keys",
+        5,
+        "relations so large that autovacuum comes often enough in a run: the profile overnight",
     ),
     "steady state": Regime(
         "number of whole checkpoint cycles watched",

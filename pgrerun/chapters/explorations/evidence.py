@@ -9,6 +9,7 @@ from pgrerun.chapters.explorations.experiments import (
     clock_sweep,
     planner,
     size_up,
+    slow_disk,
 )
 from pgrerun.record import printed, statistics, verdicts
 from pgrerun.record.claims import MARGIN
@@ -21,19 +22,20 @@ Facts = dict[str, bool | None | Part]
 
 
 def slowdown(chapter: Chapter, pool: str) -> statistics.Interval:
-    """Time to read after an update over that after a read, in one pool."""
-    return chapter.ratio(
-        "pools", "time", f"{pool}: {buffer_pool.DIRTY}", f"{pool}: {buffer_pool.CLEAN}"
-    )
+    """Time to read after an update over that after a read, in one pool, on the slowed disk."""
+    dirty, clean = (f"{pool}: {how}" for how in (buffer_pool.DIRTY, buffer_pool.CLEAN))
+    return chapter.ratio(slow_disk.NAME, "time", dirty, clean)
 
 
 def beyond_twice(chapter: Chapter) -> dict[str, statistics.Interval]:
     """The slow-downs in pools above twice the relation."""
-    return {
-        pool: slowdown(chapter, pool)
-        for pool in buffer_pool.timed(chapter)
-        if buffer_pool.SHARES[pool] > 2
-    }
+    above = [pool for pool in slow_disk.pools() if buffer_pool.SHARES[pool] > 2]
+    return {pool: slowdown(chapter, pool) for pool in above}
+
+
+def reader_waiting(chapter: Chapter, *compared: str) -> statistics.Interval:
+    """Share of its time that the reader in the smallest pool waits for reads, after a read."""
+    return chapter.median(slow_disk.NAME, "reading", f"{buffer_pool.BELOW}: {buffer_pool.CLEAN}")
 
 
 def printed_slowdowns() -> pd.DataFrame:

@@ -17,7 +17,7 @@ from pgrerun.chapters.hot.experiments.side_effects import (
     WAITS,
     BrokenChains,
 )
-from pgrerun.chapters.hot.experiments.throughput import AGAIN, POOLED, merlins, pavans
+from pgrerun.chapters.hot.experiments.throughput import AGAIN, FITS, POOLED, merlins, pavans
 from pgrerun.chapters.hot.experiments.wal_volume import (
     AT_EVERY_VISIT,
     ENTRIES,
@@ -38,7 +38,6 @@ from pgrerun.chapters.hot.variants import (
     VARIANTS,
 )
 from pgrerun.lab.models.heap_growth import PAGE, PAGES_PER_PARENT
-from pgrerun.page import narrate
 from pgrerun.record import printed, statistics, verdicts
 from pgrerun.record.claims import MARGIN
 from pgrerun.record.statistics import Interval
@@ -328,7 +327,7 @@ def eager_over_lazy(pruning: pd.DataFrame) -> float:
     return by_when[AT_EVERY_VISIT] / by_when[WITHOUT_ROOM]
 
 
-# ---- throughput, and the share of its time that the work waits for reads
+# ---- throughput on the slowed disk, and whether that is where the claims speak
 
 
 def over(chapter: Chapter, variant: tuple[str, str], base: tuple[str, str]) -> Interval:
@@ -337,8 +336,18 @@ def over(chapter: Chapter, variant: tuple[str, str], base: tuple[str, str]) -> I
 
 
 def waiting(chapter: Chapter, *compared) -> Interval:
-    """Share of waiting for reads in the run that the last of what is compared names."""
-    return chapter.median("throughput", "waiting", pavans(*compared[-1]))
+    """Share of waiting for pages in the run that the last of what is compared names."""
+    return _waiting(chapter, "throughput", pavans(*compared[-1]))
+
+
+def fits(chapter: Chapter, *compared) -> Interval:
+    """How many times the pool held the small tables at the end of that run."""
+    return chapter.median("throughput", FITS, pavans(*compared[-1]))
+
+
+def _waiting(chapter: Chapter, experiment: str, variant: str) -> Interval:
+    both = (chapter.table(experiment, what)[variant] for what in ("waiting", "writing"))
+    return statistics.on_disk(statistics.median(sum(both)), chapter.disk(experiment, variant))
 
 
 def merlin_over(chapter: Chapter, clients: int) -> Interval:
@@ -346,15 +355,14 @@ def merlin_over(chapter: Chapter, clients: int) -> Interval:
     return chapter.ratio("merlin", "throughput", merlins(clients, HOT), merlins(clients, NO_HOT))
 
 
-def improvements(chapter: Chapter) -> dict[str, Interval]:
-    """HOT over no HOT in Merlin's set-up, by clients."""
-    clients = (1, chapter.parameters.clients)
-    return {narrate.count(number, "client"): merlin_over(chapter, number) for number in clients}
+def merlin_waiting(chapter: Chapter, clients: int) -> Interval:
+    """Share of waiting for pages in Merlin's runs without HOT."""
+    return _waiting(chapter, "merlin", merlins(clients, NO_HOT))
 
 
-def merlin_waiting(chapter: Chapter, *compared) -> Interval:
-    """Share of waiting for reads in Merlin's runs of several clients without HOT."""
-    return chapter.median("merlin", "waiting", merlins(chapter.parameters.clients, NO_HOT))
+def merlin_fits(chapter: Chapter, clients: int) -> Interval:
+    """How many times the pool held the small tables at the end of those."""
+    return chapter.median("merlin", FITS, merlins(clients, NO_HOT))
 
 
 def jump_facts(chapter: Chapter, written: pd.DataFrame, base: tuple[str, str]) -> Facts:

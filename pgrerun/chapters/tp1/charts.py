@@ -286,9 +286,10 @@ def slowed_ladder(chapter: Chapter) -> charts.Figure:
         charts.Words(
             question="What does the ladder look like where backends wait for a disk?",
             caption=(
-                f"The rungs on a {chapter.disk(slow_disk.LADDER)}, in a queue of one. The first"
-                " computes for the printed share of its time; all else is measured. Where a rung"
-                " has no diamond, the report prints no number."
+                f"The rungs on a {chapter.disk(slow_disk.LADDER)}, in a queue of one. The first,"
+                " and the one of one backend that commits as PostgreSQL does, compute for the"
+                " printed share of their time; all else is measured. Where a rung has no diamond,"
+                " the report prints no number."
             ),
             name="tp1-slowed-ladder",
         ),

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from pgrerun.chapter import Chapter, wide
-from pgrerun.chapters.tp1.experiments import catalogs, commit, overlap, page_counts
+from pgrerun.chapters.tp1.experiments import catalogs, commit, overlap, page_counts, slow_disk
 from pgrerun.chapters.tp1.experiments.throughput import NOT_REUSED, REUSED
 from pgrerun.chapters.tp1.variants import (
     ALONE,
@@ -30,36 +30,38 @@ from pgrerun.record import printed, statistics
 from pgrerun.record.statistics import Interval
 from pgrerun.record.verdicts import Part, fact, greater, less, supporting
 
+OWN = "on the machine's own disk"
 CALIBRATED = 6_000  # cycles of the simulated program that are as good as any more
 
 
-# ---- throughput
+# ---- throughput, on the machine's own disk and where backends wait for one
 
 
-def last_over_first(chapter: Chapter) -> Interval:
+def last_over_first(chapter: Chapter, measured: str = slow_disk.LADDER) -> Interval:
     """Throughput of the last rung that the report climbed over that of the first."""
-    return chapter.ratio("ladder", "throughput", STABLE, ALONE)
+    return chapter.ratio(measured, "throughput", STABLE, ALONE)
 
 
-def waiting_for_pages(chapter: Chapter) -> Interval:
-    """Share of its time that a lone backend waits for pages, with the pool of 1990."""
-    return chapter.median("ladder", "waiting", LONE)
+def waiting_for_pages(chapter: Chapter, rung: str = LONE) -> Interval:
+    """Share of its time that a lone backend waits for pages on the slowed disk."""
+    return chapter.median(slow_disk.LADDER, "waiting", rung)
 
 
-def short_of_doubling(chapter: Chapter) -> Interval:
+def short_of_doubling(chapter: Chapter, measured: str = slow_disk.LADDER) -> Interval:
     """Twice the throughput of one backend over that of several, nobody waiting for checkpoints."""
-    return chapter.ratio("ladder", "throughput", LONE, PAIR).times(2)
+    return chapter.ratio(measured, "throughput", LONE, PAIR).times(2)
 
 
-def short_of_perfect(chapter: Chapter) -> Interval:
+def short_of_perfect(chapter: Chapter, measured: str = slow_disk.LADDER) -> Interval:
     """Throughput under perfect overlap, predicted from one backend, over that of several."""
-    throughput, share = chapter.table("ladder", "throughput"), chapter.table("ladder", "processor")
+    throughput, share = chapter.table(measured, "throughput"), chapter.table(measured, "processor")
     predicted = []
     for rate, busy in zip(throughput[LONE], share[LONE].clip(upper=1), strict=True):
         demands = {"processor": busy / rate, "disk": (1 - busy) / rate}
         solution = closed_network.perfect_overlap(demands, chapter.parameters.clients)
         predicted.append(solution.throughput)
-    return statistics.ratio(predicted, throughput[PAIR], seed=chapter.parameters.seed)
+    found = statistics.ratio(predicted, throughput[PAIR], seed=chapter.parameters.seed)
+    return statistics.on_disk(found, chapter.disk(measured))
 
 
 def program_short_of_perfect(chapter: Chapter) -> Interval:

@@ -380,14 +380,18 @@ class Counters:
 
     @contextmanager
     def measured(
-        self, *connections: psycopg.Connection, settle: float | None = None
+        self,
+        *connections: psycopg.Connection,
+        settle: float | None = None,
+        idle: Sequence[psycopg.Connection] = (),
     ) -> Iterator[Delta]:
         """Count around a block of work; the Delta is filled when the block ends.
 
         `connections` are those that do work in the block and stay open: each is
         made to hand in its counts, so none may be inside a transaction at either
         end (ServerError). Backends that end with the block, as pgbench's do,
-        hand in theirs as they leave and are waited for.
+        hand in theirs as they leave and are waited for; `idle` are others' that stay
+        and do nothing, so nobody waits for them.
         """
         settle = self._settle if settle is None else settle
         delta = Delta(missing=list(self.missing))
@@ -403,7 +407,7 @@ class Counters:
         yield delta
         delta.seconds = time.perf_counter() - clock
         self._flush(connections)
-        delta.unsettled = self._wait_for_leavers(before.now, connections)
+        delta.unsettled = self._wait_for_leavers(before.now, [*connections, *idle])
         time.sleep(settle)
         self._flush([])
         if used_before is not None:

@@ -22,7 +22,8 @@ from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import clock, counters, plans, wal
 from pgrerun.lab.relations import loading
 from pgrerun.lab.server import Cluster
-from pgrerun.record.printed.explorations import POOLS, TUPLES, heap_pages, shares
+from pgrerun.record import statistics
+from pgrerun.record.printed.explorations import POOLS, heap_pages, shares
 
 READ, UPDATED = "miltup1", "miltup2"
 
@@ -72,16 +73,15 @@ def timed(chapter: Chapter, at_least: int = 3) -> list[str]:
     return [pool for pool in SHARES if pool in telling[:number]]
 
 
-def buffers(chapter: Chapter, pool: str) -> int:
+def buffers(tuples: int, pool: str) -> int:
     """Pages of a pool; the largest has a few more, so that a scan of the relation has no ring."""
-    return round(SHARES[pool] * heap_pages(chapter.parameters.tuples)) + (
-        64 if pool == ABOVE else 0
-    )
+    return round(SHARES[pool] * heap_pages(tuples)) + (64 if pool == ABOVE else 0)
 
 
 def cluster(chapter: Chapter, pool: str) -> Cluster:
     """A server whose pool has this multiple of the relation's pages, both relations loaded."""
-    server = chapter.cluster(shared_buffers=f"{8 * buffers(chapter, pool)}kB")
+    pages = buffers(chapter.parameters.tuples, pool)
+    server = chapter.cluster(shared_buffers=f"{8 * pages}kB")
     with server.connect() as connection:
         for order, relation in enumerate((READ, UPDATED), 1):
             if not loading.is_ours(connection, relation):
@@ -104,12 +104,11 @@ def prepare(connection: psycopg.Connection, variant: str, displacing: Sequence[s
 # ---- timed
 
 
-@experiment(claims=["expl-002", "expl-004"], needs=["restart"])
+@experiment(needs=["restart"])
 def sweep(chapter: Chapter) -> None:
     """Time to read miltup1 after reading miltup2 and after updating it, in several pools.
 
-    What is written is a ring of pages, of a small relation a larger share than of the slides': with
-    fewer tuples than theirs the sizes of the slow-down are set aside.
+    What is written is a ring of pages, of a small relation a larger share than of the slides'.
     """
     variants = []
     for pool in timed(chapter):
@@ -117,14 +116,9 @@ def sweep(chapter: Chapter) -> None:
         for variant in (CLEAN, DIRTY):
             read, before = partial(_read, server), partial(_prepared, server, variant)
             variants.append(Variant(f"{pool}: {variant}", read, before))
-    chapter.compare("pools", variants, {"time": "ms"}, warmup=0)  # each is vacuumed first
-    if chapter.parameters.tuples < TUPLES["miltup"]:
-        reason = (
-            f"the slow-down's size depends on the relation's, which has {TUPLES['miltup']:,} tuples"
-            f" in print and {chapter.parameters.tuples:,} in this run"
-        )
-        larger = CannotMeasure(f"tuples = {TUPLES['miltup']}", reason)
-        chapter.set_aside(larger, ["expl-002", "expl-004"])
+    pairs = max(statistics.ENOUGH, 2 * chapter.parameters.pairs // 3)
+    units = {"time": "ms"}
+    chapter.compare("pools", variants, units, pairs=pairs, warmup=0)  # each is vacuumed first
 
 
 def _prepared(server: Cluster, variant: str, block: Block) -> None:
@@ -156,8 +150,9 @@ def written(chapter: Chapter, sizes: Sequence[str] = ()) -> pd.DataFrame:
     There is no background writer, so that the counts are the same every time. Which pool has most
     is set aside where the smallest is so small that a reader's ring is a share of it.
     """
-    if not sizes and buffers(chapter, BELOW) < 8 * RING_OF_11:
-        reason = f"in a pool of {buffers(chapter, BELOW)} pages a reader's ring is an eighth of it"
+    smallest = buffers(chapter.parameters.tuples, BELOW)
+    if not sizes and smallest < 8 * RING_OF_11:
+        reason = f"in a pool of {smallest} pages a reader's ring is an eighth of it"
         chapter.set_aside(CannotMeasure("larger relations", reason), ["expl-003"])
     rows = []
     for pool in sizes or timed(chapter, at_least=4):

@@ -74,7 +74,7 @@ def survivors(chapter: Chapter) -> Survivors:
     The flood is one relation of four times the pool, which is read through a ring, or small ones
     of a tenth of it, which get none.
     """
-    server, size = cluster(chapter, EQUAL), buffers(chapter, EQUAL)
+    server, size = cluster(chapter, EQUAL), buffers(chapter.parameters.tuples, EQUAL)
     server.extension("pg_buffercache")
     with server.connect() as connection:
         for relation, pages in _pages(size).items():

@@ -1,8 +1,9 @@
 """Throughput, in interleaved blocks: the thread's two set-ups, and Merlin's runs.
 
-All of it in a pool of the thread's share of the data, and with the share of its time that the work
-waits for reads, which says whether a run is in the thread's regime. Then what reading costs of
-relations that have grown.
+All of it in a pool smaller than the data, of the thread's share where that is enough for all
+backends, on a disk that makes them wait; and with the share of its time that the work waits for
+reads, which says whether a run is in the thread's regime. Then what reading costs of relations that
+have grown.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,17 +35,20 @@ from pgrerun.chapters.hot.variants import (
     updates,
 )
 from pgrerun.errors import CannotMeasure
+from pgrerun.lab.disk import Disk, Slowed
 from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import counters
 from pgrerun.lab.instruments.sizes import pages_of
 from pgrerun.lab.models.heap_growth import PAGE
 from pgrerun.lab.relations.pgbench import Pgbench
-from pgrerun.lab.server import Cluster
+from pgrerun.lab.server import Cluster, value
 from pgrerun.page import narrate
 from pgrerun.record import printed, statistics
 
 SHARE = "share of the time"
 UNITS = {"throughput": "transactions/s", "waiting": SHARE, "writing": SHARE, "reads": "pages"}
+FITS = "pool over small tables"
+SMALL_TABLES = ("tellers", "tellers_pkey", "branches", "branches_pkey")
 AGAIN = "HOT, again"
 PAVAN = (
     (REDUCED, HOT),
@@ -55,7 +59,11 @@ PAVAN = (
     (FULL, NO_HOT),
 )
 TEN = 10  # clients of Merlin's runs that aren't of one
-PINS = 8  # pages that a backend may hold at once, amply
+PINS = 4  # pages that a backend may hold at once
+# A disk of pages that come one at a time. WAL passes it by, as on a disk of its own.
+RATE = 8000  # requests per second
+VACUUMED = {"autovacuum": "on", "autovacuum_naptime": "1s"}  # as often as PostgreSQL can
+SLOW = Disk(1 / RATE, 1 / RATE, only="base/")
 
 
 def pavans(script: str, variant: str) -> str:
@@ -77,17 +85,16 @@ def pavans_share() -> float:
 
 @contextmanager
 def pavans_pool(
-    chapter: Chapter, ours: Pgbench, at_least: int, settings: Mapping[str, str] | None = None
+    cluster: Cluster, ours: Pgbench, at_least: int, settings: Mapping[str, str] | None = None
 ) -> Iterator[Cluster]:
-    """A server whose pool has the thread's share of the data, but `at_least` so many pages.
+    """A cluster with a pool of the thread's share of the data, but `at_least` so many pages.
 
-    It times its reads. CannotMeasure on a server that isn't ours.
+    It times its reads.
     """
-    cluster = chapter.cluster()
     load(ours, cluster)
     with cluster.connect() as connection:
         data = sum(pages_of(connection, ACCOUNTS).values())
-    pages = max(at_least, round(pavans_share() * data))
+    pages = max(SMALLEST_POOL, at_least, round(pavans_share() * data))
     pool = {"shared_buffers": f"{PAGE // 1024 * pages}kB", "track_io_timing": "on"}
     with cluster.restarted(pool | dict(settings or {})):
         yield cluster
@@ -97,42 +104,51 @@ def pavans_pool(
 def throughput(chapter: Chapter) -> None:
     """Both scripts, as many clients as branches, as many updates per account as in the thread.
 
-    The relations have the parameter `timed_accounts` for each branch; fsync is on.
+    The relations have the parameter `timed_accounts` for each branch.
     """
     clients, ours = chapter.parameters.clients, timed(chapter)
-    with pavans_pool(chapter, ours, PINS * clients) as server:
+    cluster, disk = chapter.on_slow_disk(fsync="off")  # the slowed disk's time stands for it
+    with pavans_pool(cluster, ours, PINS * clients, VACUUMED) as server:
         variants = [
             Variant(
                 pavans(script, variant),
-                partial(_run, server, ours, script, variant, clients, FILLFACTOR),
+                partial(_run, server, disk, ours, script, variant, clients, FILLFACTOR),
             )
             for script, variant in PAVAN
         ]
         # no warming up: every run loads its relations
-        chapter.compare("throughput", variants, UNITS, warmup=0)
+        chapter.compare(
+            "throughput", variants, UNITS | {FITS: "times"}, pairs=fewer(chapter), warmup=0
+        )
 
 
 @experiment(claims=["hot-021", "hot-024"], needs=["restart"])
 def merlin(chapter: Chapter) -> None:
     """pgbench's own transaction without fsync and at the stock fillfactor, with HOT and without."""
     clients, ours = chapter.parameters.clients, timed(chapter)
-    with pavans_pool(chapter, ours, PINS * clients, {"fsync": "off"}) as server:
+    cluster, disk = chapter.on_slow_disk(fsync="off")
+    with pavans_pool(cluster, ours, PINS * clients, VACUUMED) as server:
         variants = [
             Variant(
-                merlins(number, variant),
-                partial(_run, server, ours, FULL, variant, number, 100),
+                merlins(clients, variant),
+                partial(_run, server, disk, ours, FULL, variant, clients, 100),
             )
-            for number in (1, clients)
             for variant in (HOT, NO_HOT)
         ]
-        chapter.compare("merlin", variants, UNITS, warmup=0)
+        chapter.compare("merlin", variants, UNITS | {FITS: "times"}, pairs=fewer(chapter), warmup=0)
     if clients != TEN:
         reason = f"the print ran ten clients, and this run {clients}"
         chapter.set_aside(CannotMeasure(f"clients = {TEN}", reason), ["hot-024"])
 
 
+def fewer(chapter: Chapter) -> int:
+    """Blocks where each takes seconds: two thirds of the pairs, but enough for a verdict."""
+    return max(statistics.ENOUGH, 2 * chapter.parameters.pairs // 3)
+
+
 def _run(
     server: Cluster,
+    disk: Slowed,
     ours: Pgbench,
     script: str,
     variant: str,
@@ -142,8 +158,11 @@ def _run(
 ) -> dict[str, float]:
     variant = HOT if variant == AGAIN else variant
     load(ours, server, variant, fillfactor)
-    with snapshot(server, VARIANTS[variant].old_snapshot):
-        return _timed(server, ours, script, clients, block)
+    with snapshot(server, VARIANTS[variant].old_snapshot), disk.serving(SLOW):
+        found = _timed(server, ours, script, clients, block)
+    with server.connect() as connection:
+        pool = value(connection, int, SQL.text("reading.pool"))
+        return found | {FITS: pool / sum(pages_of(connection, SMALL_TABLES).values())}
 
 
 def _timed(
@@ -193,7 +212,8 @@ def pools(chapter: Chapter) -> None:
             " most of them; set accounts higher",
         )
     # waiting for the flush of WAL is none of the pool's
-    with pavans_pool(chapter, ours, SMALLEST_POOL, {"synchronous_commit": "off"}) as server:
+    lax = {"synchronous_commit": "off"}
+    with pavans_pool(chapter.cluster(), ours, SMALLEST_POOL, lax) as server:
         pools = [Variant(POOLED, partial(_timed, server, ours, REDUCED, 1))]
         chapter.compare("pools", pools, UNITS, pairs=statistics.ENOUGH, warmup=0)
 

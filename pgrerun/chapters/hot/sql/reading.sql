@@ -9,3 +9,6 @@ END LOOP; END $$;
 -- milliseconds that backends of the database have waited for reads and for writes; pages read
 SELECT blk_read_time, blk_write_time, blks_read::float
 FROM pg_stat_database WHERE datname = current_database();
+
+-- name: pool
+SELECT setting::int FROM pg_settings WHERE name = 'shared_buffers';

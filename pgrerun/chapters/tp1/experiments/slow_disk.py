@@ -4,6 +4,10 @@ Nothing but a ratio of the report's machine is brought here: on its first rung t
 computed for 42 % of the time and waited for the disk otherwise. Here a request takes 1 / `RATE`
 seconds, and each transaction computes so much more that the same holds of this first rung. What
 comes out on the other rungs is measured. Times as such are this machine's and mean nothing.
+
+The first rung commits by a checkpoint, for which two backends wait together. What a second backend
+gains is compared where they commit as PostgreSQL does, and that one's lone backend is fitted to the
+printed share of its own.
 """
 
 import random
@@ -14,10 +18,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 
+import numpy as np
 import psycopg
 
 from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.tp1.experiments.overlap import COPIES
+from pgrerun.chapters.tp1.experiments.throughput import WAITED, fewer
 from pgrerun.chapters.tp1.variants import (
     ALONE,
     APPEND,
@@ -29,30 +35,35 @@ from pgrerun.chapters.tp1.variants import (
     TOGETHER,
     relations,
 )
+from pgrerun.errors import CannotMeasure
 from pgrerun.lab.disk import Disk, Slowed
 from pgrerun.lab.experiment import Block, Variant
-from pgrerun.lab.instruments import overlap, processes
-from pgrerun.lab.server import Cluster, set_session
+from pgrerun.lab.instruments import counters, overlap, processes
+from pgrerun.lab.server import Cluster, set_session, value
 from pgrerun.lab.server.private import PrivateDirectory, account, base_directory
 from pgrerun.record import printed
 
 RATE = 2000  # requests per second
 CLIMBED = {name: RUNGS[name] for name in (ALONE, TOGETHER, APPEND, STABLE, LONE, PAIR)}
+FITTED = dict.fromkeys(CLIMBED, ALONE) | {LONE: LONE, PAIR: LONE}  # whose computing each has
+# Claims whose published number compares one backend with two.
+BACKEND_CLAIMS = ("lai-046", "lai-047")
 FILLING = 8  # transactions that fill the pool with changed pages, and the sessions' caches
 LADDER, PROGRAM = "ladder, slowed disk", "overlap, slowed disk"
 UNITS = {
     "throughput": "transactions/s",
     "processor": "share of one processor",
     "disk": "share of the disk's time",
+    "waiting": "share of the backends' time",
     "reads": "requests/transaction",
     "writes": "requests/transaction",
     "computing": "rows/transaction",
 }
 _COMPUTING = "SELECT count(*) FROM generate_series(1, {rows});"
-_TRIED = 100_000  # rows, to see what one costs
+_TRIED = (1, 15_000, 30_000)  # rows, to see what one costs; what comes first is no trial
 
 
-@experiment()
+@experiment(claims=[*BACKEND_CLAIMS, "lai-059"], needs=["restart"])
 def ladder(chapter: Chapter) -> None:
     """The rungs of the ladder on a disk that serves one request at a time.
 
@@ -60,18 +71,22 @@ def ladder(chapter: Chapter) -> None:
     a flush costs nothing more. Transactions of a block are the same number on each rung and each
     backend, on connections that have run some before. The server is held on one processor.
     """
-    slow = _SlowLadder(chapter)
-    slow.rows = slow.fitted()
+    slow = SlowLadder(chapter)
+    for name in set(FITTED.values()):
+        slow.fit(name)
     variants = [Variant(name, partial(slow.climb, name)) for name in CLIMBED]
-    chapter.compare(LADDER, variants, UNITS, pairs=5, warmup=0)
+    chapter.compare(LADDER, variants, UNITS, pairs=fewer(chapter), warmup=0)
+    if chapter.parameters.clients != 2:
+        reason = f"the report ran two backends, and this run {chapter.parameters.clients}"
+        chapter.set_aside(CannotMeasure("clients = 2", reason), BACKEND_CLAIMS)
 
 
 @dataclass
-class _SlowLadder:
+class SlowLadder:
     """The rungs' clusters, each on a disk of its own, and how much their transactions compute."""
 
     chapter: Chapter
-    rows: int = 0  # that are computed after each command
+    rows: dict[str, int] = field(default_factory=dict)  # that are computed after each command
     loaded: dict[Cluster, int] = field(default_factory=dict)  # block: rungs share clusters
 
     def climb(self, name: str, block: Block) -> dict[str, float]:
@@ -79,11 +94,13 @@ class _SlowLadder:
         rung, draws = CLIMBED[name], random.Random(block.seed)
         number = rung.backends or self.chapter.parameters.clients
         cluster, disk = self.prepared(name, block)
+        rows = self.rows[FITTED[name]]
+        script = computing(SQL.script(rung.script), rows)
         with ExitStack() as stack:
             backends = [stack.enter_context(cluster.connect()) for _ in range(number)]
             for backend in backends:
                 set_session(backend, rung.settings)
-            script = computing(SQL.script(rung.script), self.rows)
+            waited = _waited(backends)  # filling the pool, at full speed, adds next to nothing
             self.run(backends, draws, script, -(-FILLING // number))
             before = processes.usage(cluster).cpu_seconds
             with disk.serving(Disk(1 / RATE, 1 / RATE)) as stretch:
@@ -91,21 +108,24 @@ class _SlowLadder:
                 self.run(backends, draws, script, self.chapter.parameters.counted)
                 elapsed = time.perf_counter() - began
             computed = processes.usage(cluster).cpu_seconds - before
+            waited = _waited(backends) - waited
         asked, done = stretch.counts(), number * self.chapter.parameters.counted
         return {
             "throughput": done / elapsed,
             "processor": computed / elapsed,
             "disk": asked.all.busy / elapsed,
+            "waiting": waited / elapsed / number,
             "reads": asked.reads.requests / done,
             "writes": asked.writes.requests / done,
-            "computing": self.rows * script.count(_COMPUTING.format(rows=self.rows)),
+            "computing": rows * script.count(_COMPUTING.format(rows=rows)),
         }
 
     def prepared(self, name: str, block: Block) -> tuple[Cluster, Slowed]:
         """A rung's cluster, its relations loaded in this block, and its disk."""
         settings = {"shared_buffers": f"{CLIMBED[name].buffers * 8}kB", "bgwriter_lru_maxpages": 0}
         # The slowed disk's time stands for what the machine's own would take.
-        cluster, disk = self.chapter.on_slow_disk(fsync="off", **settings)
+        settings |= {"fsync": "off", "track_io_timing": "on"}
+        cluster, disk = self.chapter.on_slow_disk(**settings)
         if self.loaded.get(cluster) != block.index:
             cluster.pin({0})
             relations(self.chapter).load(cluster)
@@ -126,26 +146,28 @@ class _SlowLadder:
         with ThreadPoolExecutor(len(backends)) as pool:
             list(pool.map(transactions, backends, seeds))
 
-    def fitted(self) -> int:
-        """Rows to compute after a command so that the first rung computes for the printed share."""
-        rung, draws, tried = CLIMBED[ALONE], random.Random(0), self.chapter.parameters.counted
-        cluster, disk = self.prepared(ALONE, Block(-1, 0, 0))
-        script = computing(SQL.script(rung.script), 1)
-        with cluster.connect() as backend:
-            self.run([backend], draws, script, FILLING)
-            start = processes.usage(cluster).cpu_seconds
-            with disk.serving(Disk()) as stretch:  # counted, at full speed
-                self.run([backend], draws, script, tried)
-            own = (processes.usage(cluster).cpu_seconds - start) / tried
-            start = processes.usage(cluster).cpu_seconds
-            for _ in range(20):
-                backend.execute(_COMPUTING.format(rows=_TRIED))
-            row = (processes.usage(cluster).cpu_seconds - start) / 20 / _TRIED
+    def fit(self, name: str) -> None:
+        """Let a rung's lone backend compute for the printed share, the disk working for the rest.
+
+        What it computes is linear in the rows: each trial corrects the line through those before.
+        """
         share = printed.cell("tp1_stages", "one", "cpu_percent") / 100
-        asked = stretch.counts()
-        waited = (asked.reads.requests + asked.writes.requests) / tried / RATE
-        commands = script.count(_COMPUTING.format(rows=1))
-        return max(1, round((waited * share / (1 - share) - own) / commands / max(row, 1e-9)))
+        tried, (self.rows[name], *others) = [], _TRIED
+        for trial in range(5):
+            found = self.climb(name, Block(-1, seed=trial, position=0))
+            tried.append((self.rows[name], found["processor"] / found["disk"]))
+            if others:
+                self.rows[name] = others.pop()
+            else:
+                slope, own = np.polyfit(*zip(*tried[1:], strict=True), 1)
+                rows = (share / (1 - share) - own) / max(slope, 1e-12)
+                self.rows[name] = min(max(1, round(rows)), 10 * _TRIED[-1])
+
+
+def _waited(backends: Sequence[psycopg.Connection]) -> float:
+    """Seconds that backends of the database have waited for pages so far, these up to now."""
+    counters.force_flush(*backends)
+    return value(backends[0], float, WAITED)
 
 
 def computing(script: str, rows: int) -> str:
@@ -182,4 +204,4 @@ def read_compute_write(chapter: Chapter) -> None:
 
         units = {"processor": UNITS["processor"], "elapsed": "s", "disk": UNITS["disk"]}
         variants = [Variant(name, partial(copies, number)) for number, name in enumerate(COPIES, 1)]
-        chapter.compare(PROGRAM, variants, units, warmup=0)
+        chapter.compare(PROGRAM, variants, units, pairs=fewer(chapter), warmup=0)
