@@ -235,7 +235,7 @@ def test_full_pages_have_no_room_and_visited_ones_do(chapter):
 def test_a_look_fails_where_most_pages_are_full(chapter, monkeypatch, roomy, value, opposite):
     monkeypatch.setattr(type(chapter), "ratio", lambda *given: statistics.exact(2.0))
     row = (variants.REPORT_BATCH, "account", 10, roomy)
-    room = pd.DataFrame([row], columns=["transactions", "relation", "pages", "once_pruned"])
+    room = pd.DataFrame([row], columns=["transactions", "relation", "pages", "with_room"])
     failing, read = evidence.probe_facts(chapter, room).values()
     assert (failing.value, failing.opposite) == (value, opposite)
     assert read.value is True and not read.essential

@@ -171,7 +171,7 @@ def pool_facts(chapter: Chapter) -> dict[str, bool | None]:
 
 
 def probe_facts(
-    chapter: Chapter, room: pd.DataFrame, batches: int = 1, found: str = "once_pruned"
+    chapter: Chapter, room: pd.DataFrame, batches: int = 1, found: str = "with_room"
 ) -> dict[str, Part]:
     """Whether a random page has no room after so many of the report's batches, and what looking
     costs; that the pages are read is the script's command.

@@ -7,7 +7,6 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
-import psycopg
 
 from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.wisconsin import contenders, queries
@@ -16,13 +15,12 @@ from pgrerun.chapters.wisconsin.queries import BY_KEY, SPECIFIED, Query
 from pgrerun.errors import CannotMeasure, RerunError
 from pgrerun.lab import ingres
 from pgrerun.lab.experiment import Block, Variant, interleave
-from pgrerun.lab.instruments import clock, machine, plans, sizes
-from pgrerun.lab.quel import Translator, read
+from pgrerun.lab.instruments import callgrind, machine, plans, sizes
+from pgrerun.lab.quel import Translator, read, tree
 from pgrerun.lab.relations import Wisconsin
 from pgrerun.record import printed
 
 REPORT = "queries at the report's size"
-VERSIONS = "a scan with and without versions to check"
 MACHINES = "two machines"
 SEEN, CHECKED = "all visible", "versions to check"
 UNCACHED = "a machine without memory"
@@ -114,10 +112,10 @@ def _lap(
     return seconds
 
 
-AT_REPORT_SIZE = ["lai-028", "lai-029", "lai-030", "lai-031", "lai-033", "lai-034", "lai-035"]
+AT_REPORT_SIZE = ["lai-028", "lai-031", "lai-033", "lai-034", "lai-035", "lai-036"]
 
 
-@experiment(claims=[*AT_REPORT_SIZE, "lai-036", "lai-037"])
+@experiment(claims=[*AT_REPORT_SIZE, "lai-037", "lai-038"])
 def at_report_size(chapter: Chapter) -> None:
     """All contenders at the report's size."""
     race(chapter, REPORT, SPECIFIED, contenders.contenders(chapter))
@@ -158,35 +156,36 @@ def two_machines(chapter: Chapter) -> None:
     race(chapter, MACHINES, SPECIFIED, competing, [BY_KEY[key] for key in CONVERTED])
 
 
-@experiment(claims=["lai-041"])
-def versions(chapter: Chapter) -> None:
-    """Scan a relation whose pages say that all tuples are visible to all, and one whose don't.
+@experiment(claims=["lai-032", "lai-041"])
+def instructions(chapter: Chapter) -> pd.Series:
+    """Instructions of scans at the report's size, by name; nothing is stored.
 
-    The second had one tuple of each page deleted by a transaction that was rolled back: its
+    SEQUENTIAL, PLAIN and BITMAP select a tenth of the relation by an index that isn't clustered.
+    SEEN scans a relation whose pages say that all tuples are visible to all, CHECKED one whose
+    don't: there one tuple of each page was deleted by a transaction that was rolled back, so its
     tuples are the same and all visible, but each has to be looked at to know.
     """
-    n, relations = all_sizes(chapter)[1], {SEEN: "seen", CHECKED: "checked"}
+    with PostgreSQL(chapter.server) as contender:
+        contender.load(SPECIFIED)
+        tenth = Translator().sql(_shown("q6"))
+        relations = {SEEN: "seen", CHECKED: "checked"}
+        for name in relations.values():
+            Wisconsin(name, SPECIFIED).load(contender.connection, vacuum=False)
+            SQL.run(contender.connection, "relations.vacuum", relation=name)
+        per_page = SPECIFIED // sizes.pages(contender.connection, "checked")
+        with contender.connection.transaction(force_rollback=True):
+            SQL.run(contender.connection, "versions.delete", relation="checked", per_page=per_page)
+    free = dict.fromkeys(contenders.SETTINGS[contenders.PLAIN], "on")
+    counted = {
+        scan: (contenders.SETTINGS[scan], f"{tenth} OFFSET {SPECIFIED}") for scan in SCANS
+    } | {
+        state: (free, SQL.text("versions.scan", relation=name)) for state, name in relations.items()
+    }
+    found = callgrind.executed(chapter.cluster(), counted)
     with chapter.server.connect() as connection:
         for name in relations.values():
-            Wisconsin(name, n).load(connection, vacuum=False)
-            SQL.run(connection, "relations.vacuum", relation=name)
-        per_page = n // sizes.pages(connection, "checked")
-        with connection.transaction(force_rollback=True):
-            SQL.run(connection, "versions.delete", relation="checked", per_page=per_page)
-        variants = [
-            Variant(visibility, partial(_scan, connection, name))
-            for visibility, name in relations.items()
-        ]
-        chapter.compare(VERSIONS, variants, {"seconds": "s"}, pairs=4 * chapter.parameters.pairs)
-        for name in relations.values():
             connection.execute(f"DROP TABLE {name}".encode())
-
-
-def _scan(connection: psycopg.Connection, name: str, block: Block) -> dict[str, float]:
-    scan = SQL.text("versions.scan", relation=name)
-    with clock.stopwatch() as watch:
-        connection.execute(scan.encode())
-    return {"seconds": watch.seconds}
+    return found
 
 
 def on_this_machine(chapter: Chapter) -> bool:
@@ -223,7 +222,7 @@ def answers(chapter: Chapter) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["query", "tuples", "checksum"])
 
 
-@experiment(claims=["lai-029"])
+@experiment()
 def chosen_plans(chapter: Chapter) -> pd.DataFrame:
     """The plans at the report's size: query, as_it_chooses, nested_loops_only.
 
@@ -242,9 +241,13 @@ def plan(
     contender: PostgreSQL, key: str, *, execute: bool = False, stored: bool = True
 ) -> plans.Plan:
     """The plan of a query as specified; unless `stored`, of one that shows its result."""
-    text = queries.instance(BY_KEY[key], SPECIFIED).text
-    statement = read(text if stored else text.replace("into tmp ", ""))[0]
+    statement = queries.instance(BY_KEY[key], SPECIFIED).statement if stored else _shown(key)
     return plans.explain(contender.connection, Translator().sql(statement), execute=execute)
+
+
+def _shown(key: str) -> tree.Statement:
+    """A query as specified, showing its result instead of storing it."""
+    return read(queries.instance(BY_KEY[key], SPECIFIED).text.replace("into tmp ", ""))[0]
 
 
 @experiment()
@@ -285,7 +288,7 @@ def pages_touched(chapter: Chapter) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["query", "scan", "pages", "tuples"])
 
 
-@experiment(claims=["lai-038", "lai-039"])
+@experiment(claims=["lai-039"])
 def changes(chapter: Chapter) -> pd.DataFrame:
     """Pages touched and WAL records of the single-tuple queries, at the report's size.
 
@@ -298,6 +301,8 @@ def changes(chapter: Chapter) -> pd.DataFrame:
             instance = queries.instance(BY_KEY[key], SPECIFIED)
             contender.run_quel(instance.before)
             sql = contender.sql(instance)
+            with contender.connection.transaction(force_rollback=True):
+                contender.execute(sql)  # the session learns the relation's catalog entries
             executed = plans.explain(contender.connection, sql, execute=True, wal=True)
             scan = executed.children[0].shape() if executed.children else ""
             records = executed.properties.get("WAL Records", 0)

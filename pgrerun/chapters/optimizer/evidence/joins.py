@@ -113,9 +113,9 @@ def only_nested(planned: pd.DataFrame, elsewhere: pd.DataFrame) -> dict[str, boo
     possible = planned.loc[~planned["query"].isin(EQUAL) & planned["obeyed"], "method"]
     operators = elsewhere.set_index("engine")["join"]
     return {
-        "no engine here takes another method for it": "nested loop" in operators[DUCKDB],
-        "PostgreSQL can be forced to nothing but a nested loop": supporting(
-            (possible == NESTED).all()
+        "PostgreSQL can be forced to nothing but a nested loop": (possible == NESTED).all(),
+        "no engine here takes another method for it": supporting(
+            "nested loop" in operators[DUCKDB]
         ),
     }
 
