@@ -146,7 +146,7 @@ WIDTHS = {
 }
 
 
-@experiment(claims=["hot-008"])
+@experiment()
 def widths(chapter: Chapter, rows: int = 1000, rounds: int = 3) -> pd.DataFrame:
     """Share of HOT updates while tuples keep their width or don't, and the pages afterwards.
 

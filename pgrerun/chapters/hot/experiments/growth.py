@@ -92,14 +92,16 @@ BETWEEN_VACUUMS = TOGETHER * round(
 def small_tables(chapter: Chapter, transactions: int = BETWEEN_VACUUMS) -> pd.DataFrame:
     """Pages of branches and tellers, as many as in the thread, after the updates of a naptime.
 
-    A row per variant (HOT, NO_HOT) and relation or index. Columns: variant, relation, before,
-    after, updated, hot_updated (0 of an index).
+    A row per variant (HOT, NO_HOT, UNPRUNED) and relation or index. Columns: variant, relation,
+    before, after, updated, hot_updated (0 of an index).
     """
     ours = Pgbench(int(printed.cell("hot_setup", "scale", "value")), 1, prefix="")
     rows = []
-    for variant in (HOT, NO_HOT):
+    for variant in (HOT, NO_HOT, UNPRUNED):
         load(ours, chapter.server, variant)
-        with chapter.server.connect() as connection:
+        held = VARIANTS[variant].old_snapshot
+        with chapter.server.connect() as connection, snapshot(chapter.server, held):
+            connection.execute("SET enable_seqscan = off")
             before = pages_of(connection, SMALL)
             run_in_server(
                 connection,

@@ -137,7 +137,7 @@ class Defragmented:
     waited: bool
 
 
-@experiment(claims=["hot-008", "hot-011"])
+@experiment(claims=["hot-011"])
 def defragmented(chapter: Chapter) -> Defragmented:
     """Fill a page with versions of different sizes, then SELECT: beside another pin, and alone."""
     with one_page(chapter) as connection, chapter.server.connect(autocommit=False) as other:

@@ -32,13 +32,13 @@ LOOKS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500)  # updates of one tuple
 
 @experiment(claims=["hot-010"])
 def long_transaction(chapter: Chapter) -> pd.DataFrame:
-    """One account is updated over and over, alone or while another session's snapshot is old.
+    """The only account is updated over and over, alone or beside another session's old snapshot.
 
     A row per variant and number of updates. Columns: variant, updates, chain (versions on the page
     that the account's line pointer leads to, itself included), pages (that a lookup by primary key
     touches, the index included).
     """
-    server, ours, rows = chapter.server, Pgbench(1, 100, prefix=""), []
+    server, ours, rows = chapter.server, Pgbench(1, 1, prefix=""), []
     server.extension("pageinspect")
     for variant, loaded in ((HOT, HOT), (OLD_SNAPSHOT, HOT), (UNPRUNED, UNPRUNED)):
         load(ours, server, loaded)
