@@ -465,7 +465,14 @@ def test_the_print_falls_step_by_step():
 def test_planning_is_low_where_executing_is_far_more(chapter, execute, plan, word):
     counts = {"execute": execute, "parse": 0.0, "plan": plan, "dispatch": 1.0}
     keep(chapter, instructions.PHASES, {TRANSACTIONS: counts})
+    profile = {
+        "ExecScan | execScan.c | executor | executor | postgres": execute,
+        "make_plan | planner.c | optimizer/plan | optimizer | postgres": plan,
+    }
+    for name in (instructions.INSTRUCTIONS, instructions.CALLS):
+        keep(chapter, name, {TRANSACTIONS: profile})
     assert judged("lai-020", evidence.planning_facts(chapter)) is word
+    assert judged("lai-020", evidence.phase_facts(chapter)) is word
 
 
 @pytest.mark.parametrize(
@@ -484,11 +491,17 @@ def test_uses_that_cost_no_call_are_cached(chapter, calls, hot, kept):
     assert judged("lai-007", evidence.caching_facts(chapter)) is kept
 
 
-@pytest.mark.parametrize(("cost", "word"), [(0.1, Verdict.GONE), (27.0, Verdict.HOLDS)])
-def test_the_buffer_managers_checks_are_a_share_of_all_instructions(chapter, cost, word):
-    counts = {"error check: instructions": 40.0, "other: instructions": 970.0}
-    keep(chapter, checks.KINDS, {SCANS: counts | {checks.OF_BUFFERS: cost}})
-    assert judged("lai-018", evidence.buffer_gain(chapter)) is word
+@pytest.mark.parametrize(("cost", "word"), [(1.0, Verdict.GONE), (90.0, Verdict.HOLDS)])
+def test_tests_of_types_lead_where_they_take_as_much_as_the_second_routine(chapter, cost, word):
+    counts = {"type test: instructions": cost, "other: instructions": 100.0 - cost}
+    keep(chapter, checks.KINDS, dict.fromkeys(SETS, counts))
+    profile = {
+        "ExecScan | execScan.c | executor | executor | postgres": 60.0,
+        "slot_getattr | heaptuple.c | access/common | access_methods | postgres": 40.0,
+    }
+    for name in (instructions.INSTRUCTIONS, instructions.CALLS):
+        keep(chapter, name, dict.fromkeys(SETS, profile))
+    assert judged("lai-014", evidence.node_type_facts(chapter)) is word
 
 
 @pytest.mark.parametrize(("share", "word"), [(60.0, Verdict.GONE), (0.0, Verdict.HOLDS)])

@@ -86,7 +86,7 @@ OUT_OF_REACH: Mapping[str, str] = {
     ),
     "assertions": (
         "it takes two builds that differ in their assertions, and packages of PostgreSQL come"
-        " without any"
+        " without any; one made from source with --enable-cassert would reach it"
     ),
     "POSTGRES of 1990": (
         "it says why the optimizer of 1990 chose as it did. That program doesn't run today, and the"

@@ -236,11 +236,24 @@ def all_over_executing(chapter: Chapter) -> float:
     return phases.sum() / phases["execute"]
 
 
+def _low(ratio: float, than: str) -> dict[str, Part]:
+    """Whether parsing and planning take less than half of something; the opposite is more of it."""
+    return {f"parsing and planning take less than half of {than}": fact(ratio < 0.5, ratio > 1)}
+
+
 def planning_facts(chapter: Chapter) -> dict[str, Part]:
-    """Whether parsing and planning Figure 2.3's commands is little beside executing them."""
+    """Whether the parser's and the optimizer's own routines are little beside those that process
+    data, in Figure 2.3's commands.
+    """
+    own = shares(chapter, TRANSACTIONS)
+    data = own[["executor", "access_methods", "storage_manager"]].sum()
+    return _low(own[["parser", "optimizer"]].sum() / data, "processing data")
+
+
+def phase_facts(chapter: Chapter) -> dict[str, Part]:
+    """The same of the phases of a command, with all that each calls."""
     phases = recorded(chapter, instructions.PHASES, TRANSACTIONS)
-    ratio = phases[["parse", "plan"]].sum() / phases["execute"]
-    return {"parsing and planning take less than half of executing": fact(ratio < 0.5, ratio > 1)}
+    return _low(phases[["parse", "plan"]].sum() / phases["execute"], "executing")
 
 
 def optimizer_facts(chapter: Chapter) -> dict[str, bool]:
@@ -285,10 +298,11 @@ def allocation_facts(chapter: Chapter) -> dict[str, bool]:
 
 
 def node_type_facts(chapter: Chapter) -> dict[str, bool]:
-    """Whether a routine that works on nodes, as NodeIsType did, still leads the profiles."""
+    """Whether testing nodes' types takes as much as the second routine of the profiles."""
+    tests = checks_by_kind(chapter).set_index(["query set", "kind"])["% instructions"]
     return {
-        f"a routine for nodes is first or second in the profile of the {workload}": (
-            (routines(chapter, workload).head(2)["directory"] == "nodes").any()
+        f"testing types takes as much of the {workload} as the second routine": (
+            tests[workload, TYPE_TEST] >= routines(chapter, workload)["share"].iloc[1]
         )
         for workload in SETS
     }
@@ -331,9 +345,9 @@ def call_facts(chapter: Chapter) -> dict[str, Part | bool]:
         frame.at[f"attribute {instructions.PLACES[place]}", "in routine"] for place in (0, -1)
     )
     one, many = (frame.at[f"{instructions.USES[uses]} uses", "calls"] for uses in (0, -1))
-    asking = (caller_shares(chapter) >= 10).sum()
+    asking = (caller_shares(chapter) > 0).sum()
     return {
-        "most subsystems account for a tenth or more of the calls": (
+        "most subsystems call the routine": (
             asking > len(printed.table("profiling_subsystems")) / 2
         ),
         "an attribute that is used again is fetched again": many > 1.5 * one,
@@ -379,15 +393,6 @@ def separated_facts(assertions: pd.DataFrame) -> dict[str, bool]:
     """Whether debug-only checks are apart from the others and can be compiled out."""
     internal = assertions["context"].iloc[0] == "internal"
     return {"debug-only checks are switched as one, when the server is compiled": internal}
-
-
-def buffer_gain(chapter: Chapter) -> float:
-    """How much faster Figure 2.1's commands would be if the buffer manager's error checks cost
-    nothing.
-    """
-    counts = recorded(chapter, checks.KINDS, SCANS)
-    total = counts[counts.index.str.endswith(": instructions")].sum()
-    return gain(100 * counts[checks.OF_BUFFERS] / total)
 
 
 def decisive_facts(asked: pd.DataFrame) -> dict[str, bool]:

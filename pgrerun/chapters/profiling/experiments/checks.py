@@ -6,7 +6,6 @@ from functools import partial
 import pandas as pd
 
 from pgrerun.chapter import Chapter, experiment
-from pgrerun.chapters.profiling import subsystems
 from pgrerun.chapters.profiling.experiments import single_user
 from pgrerun.chapters.profiling.queries import SETS
 from pgrerun.errors import CannotMeasure
@@ -15,7 +14,6 @@ from pgrerun.lab.server import Cluster
 
 KINDS = "kinds of instruction"
 CHECKED = "checks in "  # before a routine, in a metric's name
-OF_BUFFERS = "the buffer manager's error checks, in instructions"
 
 
 def assertions(chapter: Chapter) -> pd.DataFrame:
@@ -28,10 +26,10 @@ def assertions(chapter: Chapter) -> pd.DataFrame:
         return pd.DataFrame(cursor.fetchall(), columns=["setting", "value", "context"])
 
 
-@experiment(claims=["lai-018"])
+@experiment(claims=["lai-014"])
 def kinds_of_instruction(chapter: Chapter) -> None:
     """Count the instructions of both query sets by what they are for: error checks, tests of a
-    node's type, the rest. Of the error checks, those of the buffer manager as well.
+    node's type, the rest.
     """
     if reason := instructions.unavailable():
         raise CannotMeasure("callgrind" if callgrind.unavailable() else "objdump", reason)
@@ -45,12 +43,9 @@ def kinds_of_instruction(chapter: Chapter) -> None:
         by_kind = counted.groupby("kind")[["executed", "instructions"]].sum().stack()
         metrics = {f"{kind}: {column}": float(value) for (kind, column), value in by_kind.items()}
         checks = counted[counted["kind"] == instructions.ERROR_CHECK]
-        checks = checks.assign(function=checks["function"].str.partition("'")[0], object="postgres")
+        checks = checks.assign(function=checks["function"].str.partition("'")[0])
         for row in checks.nlargest(8, "executed").itertuples():
             metrics[CHECKED + row.function] = float(row.executed)
-        placed = subsystems.placed(checks, chapter.programs.path("postgres"))
-        of_buffers = placed[placed["directory"] == "storage/buffer"]
-        metrics[OF_BUFFERS] = float(of_buffers["instructions"].sum())
         single_user.keep(chapter, KINDS, workload, metrics, "")
 
 
