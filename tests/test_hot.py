@@ -479,38 +479,49 @@ def test_an_unresolved_ratio_is_no_fact(other_chapter, written, hot, jump, alike
     names = [throughput.pavans(REDUCED, variant) for variant in (HOT, NO_HOT, UNPRUNED)]
     values = zip(names, (hot, [100] * 7, [100] * 7), strict=True)
     record(other_chapter, "throughput", **dict(values))
-    facts = evidence.jump_facts(other_chapter, written, (REDUCED, UNPRUNED))
+    facts = evidence.jump_facts(other_chapter, written)
     assert facts["there is a jump"] is jump
     assert facts["where sizes are stable without HOT, HOT isn't faster"] is alike
 
 
-@pytest.mark.parametrize("waiting, word", [(0.1, "not testable here"), (0.9, "holds")])
-def test_throughput_is_judged_where_the_work_waits_for_pages(other_chapter, waiting, word):
+@pytest.mark.parametrize(
+    "waiting, data, word",
+    [(0.1, 11, "not testable here"), (0.9, 2, "not testable here"), (0.9, 11, "holds")],
+)
+def test_throughput_is_judged_where_the_work_waits_for_pages(other_chapter, waiting, data, word):
     def run(tps: float) -> dict[str, float]:
-        return {"throughput": tps, "waiting": waiting, "writing": 0.0, "reads": 2.0}
+        values = {"throughput": tps, "waiting": waiting, "writing": 0.0, "reads": 2.0}
+        return values | {throughput.DATA: data}
 
     variants = [
         Variant(throughput.pavans(REDUCED, variant), lambda block, tps=tps: run(tps))
         for variant, tps in ((HOT, 200.0), (UNPRUNED, 100.0))
     ]
-    other_chapter.compare("throughput", variants, throughput.UNITS, pairs=7, warmup=0)
-    regime = {"waiting for pages": evidence.waiting}
-    given = (REDUCED, HOT), (REDUCED, UNPRUNED)
-    other_chapter.judge("hot-001", evidence.over, *given, regime=regime)
+    units = throughput.UNITS | {throughput.DATA: "times"}
+    other_chapter.compare("throughput", variants, units, pairs=7, warmup=0)
+    regime = {
+        "waiting for pages": evidence.waiting,
+        "data larger than the pool": evidence.larger,
+    }
+    other_chapter.judge("hot-001", evidence.over, *evidence.JUMP, "throughput", regime=regime)
     [judgement] = other_chapter.evidence.judgements
     assert str(judgement.verdict) == word
 
 
-def test_each_run_says_how_long_it_waited_and_on_which_disk(other_chapter):
-    throughput.merlin(other_chapter)
-    for metric in ("waiting", "writing", throughput.FITS):
+def test_the_full_script_is_left_out_where_its_small_tables_outgrow_the_pool(other_chapter):
+    with pytest.raises(CannotMeasure, match="over before autovacuum comes"):
+        throughput.full(other_chapter)
+
+
+def test_each_run_says_how_long_it_waited_and_on_which_disk(other_chapter, monkeypatch):
+    monkeypatch.setattr(throughput, "VACUUMED_IN_TIME", 0)
+    throughput.full(other_chapter)
+    for metric in ("waiting", "writing", throughput.DATA, throughput.FITS):
         found = other_chapter.table("merlin", metric)
         assert len(found.columns) == 2 and (found >= 0).all(axis=None)
-    clients = other_chapter.parameters.clients
-    for found in (
-        evidence.merlin_waiting(other_chapter, clients),
-        evidence.merlin_over(other_chapter, clients),
-    ):
+    compared = (FULL, HOT), (FULL, NO_HOT), "merlin"
+    for judge in (evidence.over, evidence.waiting, evidence.larger, evidence.fits):
+        found = judge(other_chapter, *compared)
         assert found.n == other_chapter.parameters.pairs
         assert found.disk == throughput.SLOW.words
 

@@ -155,6 +155,11 @@ REGIMES: Mapping[str, Regime] = {
         0.05,
         "a pool smaller than what is read again and again",
     ),
+    "data larger than the pool": Regime(
+        "number of times that the data has the pool's pages",
+        8,
+        "larger relations, or a smaller pool",
+    ),
     "small tables in the pool": Regime(
         "number of times that the pool holds the small tables with their keys",
         5,

@@ -7,7 +7,7 @@ from pgrerun.chapters.hot.evidence import times
 from pgrerun.chapters.hot.experiments import eligibility
 from pgrerun.chapters.hot.experiments.growth import UNPRUNED_VACUUMED, VACUUMED
 from pgrerun.chapters.hot.experiments.side_effects import OLD_SNAPSHOT
-from pgrerun.chapters.hot.experiments.throughput import PAVAN, merlins, pavans
+from pgrerun.chapters.hot.experiments.throughput import PAVAN, pavans
 from pgrerun.chapters.hot.variants import (
     ACCOUNTS,
     FULL,
@@ -238,37 +238,35 @@ def wal_volume(written: pd.DataFrame) -> charts.Figure:
 
 
 def throughput(chapter: Chapter) -> charts.Figure:
-    """Ratios of throughput, with the print's."""
+    """Ratios of throughput, with the print's; of the full script where it ran."""
     over = printed.derived("hot_throughput")
-    clients = chapter.parameters.clients
     reduced, full = f"reduced: {HOT} over", f"full: {HOT} over"
-    pavan = {
-        f"{reduced} neither": (pavans(REDUCED, HOT), pavans(REDUCED, UNPRUNED)),
-        f"{reduced} {NO_HOT}": (pavans(REDUCED, HOT), pavans(REDUCED, NO_HOT)),
-        f"{full} {NO_HOT}": (pavans(FULL, HOT), pavans(FULL, NO_HOT)),
-        f"{NO_HOT}: reduced over full": (pavans(REDUCED, NO_HOT), pavans(FULL, NO_HOT)),
+    compared = {
+        f"{reduced} neither": ((REDUCED, HOT), (REDUCED, UNPRUNED), "throughput"),
+        f"{reduced} {NO_HOT}": ((REDUCED, HOT), (REDUCED, NO_HOT), "throughput"),
+        f"{full} {NO_HOT}": ((FULL, HOT), (FULL, NO_HOT), "full"),
+        f"{NO_HOT}: reduced over full": ((REDUCED, NO_HOT), (FULL, NO_HOT), "full"),
+        f"full, no room left: {HOT} over {NO_HOT}": ((FULL, HOT), (FULL, NO_HOT), "merlin"),
     }
-    merlin = {
-        f"full, no room left: {HOT} over {NO_HOT}": (
-            merlins(clients, HOT),
-            merlins(clients, NO_HOT),
-        )
-    }
-    in_print = {
-        f"{reduced} neither": over.at["reduced_hot", "over_head"],
-        f"{full} {NO_HOT}": over.at["full_hot", "over_head"],
-        f"{NO_HOT}: reduced over full": over.at["reduced_head", "over_full"],
-    }
-    if clients == 10:
-        [ten] = merlin
-        in_print[ten] = printed.derived("hot_abalance").at["plain_10_hot", "over_head"]
-    parts = [
-        *charts.rows(in_print, "printed"),
-        chapter.ratios("throughput", "throughput", pavan),
-        chapter.ratios("merlin", "throughput", merlin),
+    in_print = [
+        over.at["reduced_hot", "over_head"],
+        None,
+        over.at["full_hot", "over_head"],
+        over.at["reduced_head", "over_full"],
+        printed.derived("hot_abalance").at["plain_10_hot", "over_head"],
     ]
+    frames = [
+        pd.DataFrame({"label": list(compared), "value": in_print, "kind": "printed"}).dropna()
+    ]
+    for label, (one, other, measured) in compared.items():
+        if measured == "throughput" or not chapter.run.observations(measured).empty:
+            pair = {label: (pavans(*one), pavans(*other))}
+            frames.append(chapter.ratios(measured, "throughput", pair))
+    order = list(compared)
     return charts.compare(
-        charts.together(parts, order=[*pavan, *merlin]),
+        pd.concat(frames).sort_values(
+            "label", key=lambda labels: labels.map(order.index), kind="stable"
+        ),
         charts.Words(
             question="How much throughput is HOT worth?",
             caption=(
@@ -285,19 +283,16 @@ def throughput(chapter: Chapter) -> charts.Figure:
 
 
 def every_run(chapter: Chapter) -> charts.Figure:
-    """Every repetition of Pavan's two set-ups."""
+    """Every repetition of Pavan's reduced script."""
     # the variants' names in the record are too long for a phone
-    short = {
-        pavans(script, variant): f"{'reduced' if script == REDUCED else 'full'}: {variant}"
-        for script, variant in PAVAN
-    }
+    short = {pavans(script, variant): variant for script, variant in PAVAN}
     return charts.observations(
         chapter.repetitions("throughput", "throughput", short),
         charts.Words(
             question="How much do runs of the same variant differ?",
             caption=(
-                "Throughput of every repetition of the reduced and the full script, with the median"
-                " of each variant and its interval."
+                "Throughput of every repetition of the reduced script, with the median of each"
+                " variant and its interval."
             ),
             name="hot-repetitions",
         ),

@@ -17,7 +17,7 @@ from pgrerun.chapters.hot.experiments.side_effects import (
     WAITS,
     BrokenChains,
 )
-from pgrerun.chapters.hot.experiments.throughput import AGAIN, FITS, POOLED, merlins, pavans
+from pgrerun.chapters.hot.experiments.throughput import AGAIN, DATA, FITS, POOLED, pavans
 from pgrerun.chapters.hot.experiments.wal_volume import (
     AT_EVERY_VISIT,
     ENTRIES,
@@ -340,50 +340,47 @@ def eager_over_lazy(pruning: pd.DataFrame) -> float:
     return by_when[AT_EVERY_VISIT] / by_when[WITHOUT_ROOM]
 
 
+JUMP = (REDUCED, HOT), (REDUCED, UNPRUNED)
+
 # ---- throughput on the slowed disk, and whether that is where the claims speak
 
 
-def over(chapter: Chapter, variant: tuple[str, str], base: tuple[str, str]) -> Interval:
-    """Throughput of one of `PAVAN` (script and variant) over another's."""
-    return chapter.ratio("throughput", "throughput", pavans(*variant), pavans(*base))
+def over(
+    chapter: Chapter,
+    variant: tuple[str, str],
+    base: tuple[str, str],
+    measured: str = "throughput",
+) -> Interval:
+    """Throughput of one variant of `PAVAN` (script and variant) over another's.
+
+    measured: the experiment, "full" for the full script and "merlin" for Merlin's runs.
+    """
+    return chapter.ratio(measured, "throughput", pavans(*variant), pavans(*base))
 
 
-def waiting(chapter: Chapter, *compared) -> Interval:
-    """Share of waiting for pages in the run that the last of what is compared names."""
-    return _waiting(chapter, "throughput", pavans(*compared[-1]))
+def waiting(chapter: Chapter, variant: object, base: tuple[str, str], measured: str) -> Interval:
+    """Share of waiting for pages in the run that is compared with."""
+    name = pavans(*base)
+    both = (chapter.table(measured, what)[name] for what in ("waiting", "writing"))
+    return statistics.on_disk(statistics.median(sum(both)), chapter.disk(measured, name))
 
 
-def fits(chapter: Chapter, *compared) -> Interval:
-    """How many times the pool held the small tables at the end of that run."""
-    return chapter.median("throughput", FITS, pavans(*compared[-1]))
+def larger(chapter: Chapter, variant: tuple[str, str], base: object, measured: str) -> Interval:
+    """How many times the pool accounts and its index had at the end, where they stayed small."""
+    return chapter.median(measured, DATA, pavans(*variant))
 
 
-def _waiting(chapter: Chapter, experiment: str, variant: str) -> Interval:
-    both = (chapter.table(experiment, what)[variant] for what in ("waiting", "writing"))
-    return statistics.on_disk(statistics.median(sum(both)), chapter.disk(experiment, variant))
+def fits(chapter: Chapter, variant: object, base: tuple[str, str], measured: str) -> Interval:
+    """How many times the pool held the small tables at the end of the run compared with."""
+    return chapter.median(measured, FITS, pavans(*base))
 
 
-def merlin_over(chapter: Chapter, clients: int) -> Interval:
-    """Throughput with HOT over that without it in Merlin's runs."""
-    return chapter.ratio("merlin", "throughput", merlins(clients, HOT), merlins(clients, NO_HOT))
-
-
-def merlin_waiting(chapter: Chapter, clients: int) -> Interval:
-    """Share of waiting for pages in Merlin's runs without HOT."""
-    return _waiting(chapter, "merlin", merlins(clients, NO_HOT))
-
-
-def merlin_fits(chapter: Chapter, clients: int) -> Interval:
-    """How many times the pool held the small tables at the end of those."""
-    return chapter.median("merlin", FITS, merlins(clients, NO_HOT))
-
-
-def jump_facts(chapter: Chapter, written: pd.DataFrame, base: tuple[str, str]) -> Facts:
+def jump_facts(chapter: Chapter, written: pd.DataFrame) -> Facts:
     """What has to be true if stable sizes explain the jump of throughput."""
     # what is only pruned keeps its size as well
     at_equal_sizes = over(chapter, (REDUCED, HOT), (REDUCED, NO_HOT))
     return {
-        "there is a jump": verdicts.greater(over(chapter, (REDUCED, HOT), base), margin=MARGIN),
+        "there is a jump": verdicts.greater(over(chapter, *JUMP), margin=MARGIN),
         "where sizes are stable without HOT, HOT isn't faster": (
             verdicts.about(at_equal_sizes, 1, MARGIN)
         ),

@@ -76,6 +76,7 @@ class Disk:
         times = {"reads": self.read, "writes": self.write, "flushes": self.flush}
         if self.read and len(set(times.values())) == 1:
             times = {"requests": self.read}
-        rates = [f"{1 / taken:,.4g} {kind}/s" for kind, taken in times.items() if taken]
+        many = lambda rate: f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"
+        rates = [f"{many(1 / taken)} {kind}/s" for kind, taken in times.items() if taken]
         place = f" of {self.only.strip('/')}" if self.only else ""
         return f"disk slowed to {' and '.join(rates)}{place}" if rates else ""
