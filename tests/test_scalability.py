@@ -308,6 +308,7 @@ def test_a_flush_carries_one_commit_of_one_client_and_more_of_many(chapter):
     assert "slowed flush at 8" in description and commits.NOT_WAITED not in description
     assert f"with 1, 2, 3, {many} clients" in sentences.per_flush(chapter)
     assert evidence.shared_flushes(chapter).estimate > 1
+    assert evidence.over_few(chapter, 1).disk == chapter.disk("slowed sweep") != ""
     assert 0 < evidence.flushing(chapter).estimate <= 1
 
 

@@ -200,6 +200,13 @@ def shared_flushes(chapter: Chapter) -> Interval:
     return chapter.ratio("slowed sweep", "per flush", most, two)
 
 
+def over_few(chapter: Chapter, few: int) -> Interval:
+    """Throughput of single inserts by the most clients over that by few, with a slowed flush."""
+    numbers = (commits.sizes(chapter)[-1], few)
+    both = (commits.swept(commits.PLAIN, number) for number in numbers)
+    return chapter.ratio("slowed sweep", "throughput", *both)
+
+
 def flushing(chapter: Chapter) -> Interval:
     """Share of its time that a lone client's transaction waits for the slowed flush."""
     return chapter.median("slowed sweep", "flushing", commits.swept(commits.PLAIN, 1))
