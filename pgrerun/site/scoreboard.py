@@ -285,8 +285,9 @@ def board(judged: Judgements, link: Link, titles: Mapping[str, str]) -> str:
     """
     ledger = claims.ledger().values()
     rows = [_row(claim, judged.get(claim.id), link(claim), titles) for claim in ledger]
-    table = _table("All claims", ["claim", "in print", "found here", "effect", "verdict"], rows)
-    return f'<div class="scoreboard">{_filters(judged, titles)}{table}</div>'
+    heads = ["claim", "in print", "found here", "effect", "verdict"]
+    every = table("All claims", heads, rows)
+    return f'<div class="scoreboard">{_filters(judged, titles)}{every}</div>'
 
 
 def _filters(judged: Judgements, titles: Mapping[str, str]) -> str:
@@ -526,11 +527,11 @@ def disagreement_tables(titles: Mapping[str, str], page: Callable[[str], str]) -
             )
             for _, row in group.iterrows()
         ]
-        tables.append(_table(caption, ["where", "in print", "recomputed from print", "how"], lines))
+        tables.append(table(caption, ["where", "in print", "recomputed from print", "how"], lines))
     return said + "".join(tables)
 
 
-def _table(caption: str, heads: list[str], rows: list[tuple[str, list[str]]]) -> str:
+def table(caption: str, heads: list[str], rows: list[tuple[str, list[str]]]) -> str:
     """A table of HTML cells, whose rows become cards on a phone; roles are said since such rows
     lose their own.
     """
@@ -592,9 +593,7 @@ def your_run(found: Mapping[str, runs.Record], address: Callable[[str], str]) ->
         for claim, a, b in rows
     ]
     differing = (
-        _table("Verdicts that differ", ["claim", "here", "published", "why"], lines)
-        if lines
-        else ""
+        table("Verdicts that differ", ["claim", "here", "published", "why"], lines) if lines else ""
     )
     return f"<p>{html.escape(said)}</p>{differing}{_surroundings(others, ours)}"
 
@@ -652,7 +651,7 @@ def _surroundings(others: Mapping[str, runs.Record], ours: Mapping[str, runs.Rec
         ("", [html.escape(text) for text in (_spoken(entry), a or "-", b or "-", which)])
         for (entry, a, b), which in grouped.items()
     ]
-    return _table(
+    return table(
         "What else differs: machine, versions, settings",
         ["what", "here", "published", "chapters"],
         sorted(lines),
