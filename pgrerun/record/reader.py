@@ -14,7 +14,7 @@ import os
 import re
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -29,6 +29,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pgrerun.errors import RecordError
 from pgrerun.record.schema import (
     COLUMNS,
+    DISTURBED,
     ENVIRONMENT,
     NAME,
     OBSERVATIONS,
@@ -124,6 +125,17 @@ class Verdict(BaseModel):
     regime: dict[str, Any] = {}
 
 
+class DamagedRecord(RecordError):
+    """A record that can't be read, or isn't what a record must be; `reason` says it alone."""
+
+    def __init__(self, folder: Path, reason: str):
+        super().__init__(
+            f"The run record {visible(str(folder))} is damaged: {reason}. Restore it from version"
+            " control or a copy, or delete the folder and run the chapter again."
+        )
+        self.reason = reason
+
+
 @dataclass(frozen=True)
 class Part:
     """The checked record of one chapter. `observations` has COLUMNS, disturbed ones among them."""
@@ -133,8 +145,52 @@ class Part:
     verdicts: list[dict[str, Any]]
 
 
+@dataclass(frozen=True)
+class Conclusions:
+    """The checked record of one chapter without its observations, which were checked as well."""
+
+    head: Head
+    verdicts: list[dict[str, Any]]
+
+
 def read(folder: Path) -> Part:
     """Read and check the finished record in `folder`; RecordError says what is wrong with it."""
+    found, data = _concluded(folder)
+    with _damage(folder, OBSERVATIONS):
+        observations = _observations(data, found.head)
+    return Part(found.head, observations, found.verdicts)
+
+
+def read_many(folders: Sequence[Path]) -> list[Conclusions | DamagedRecord]:
+    """Check the finished records in `folders`, in their order: what each concluded, or its fault.
+
+    They pass the same checks as in `read`. The observations of all are looked at by one query, and
+    those of a record in which that finds anything out of the ordinary are read by themselves.
+    """
+    found: list[Conclusions | DamagedRecord] = []
+    contents: list[bytes] = []
+    for folder in folders:
+        try:
+            conclusions, data = _concluded(folder)
+        except DamagedRecord as error:
+            found.append(error)
+            contents.append(b"")
+        else:
+            found.append(conclusions)
+            contents.append(data)
+    plain = _plain_observations(contents, found)
+    for number, (folder, one) in enumerate(zip(folders, found)):
+        if isinstance(one, Conclusions) and number not in plain:
+            try:
+                with _damage(folder, OBSERVATIONS):
+                    _observations(contents[number], one.head)
+            except DamagedRecord as error:
+                found[number] = error
+    return found
+
+
+def _concluded(folder: Path) -> tuple[Conclusions, bytes]:
+    """All of a record but its observations, of which the unchecked bytes are given."""
     files(folder)
     with _damage(folder, ENVIRONMENT):
         head = _head(_bytes(folder / ENVIRONMENT))
@@ -144,9 +200,7 @@ def read(folder: Path) -> Part:
                 raise ValueError(f"{name} is not what was written (its checksum differs)")
     with _damage(folder, VERDICTS):
         verdicts = _verdicts(content[VERDICTS], head)
-    with _damage(folder, OBSERVATIONS):
-        observations = _observations(content[OBSERVATIONS], head)
-    return Part(head, observations, verdicts)
+    return Conclusions(head, verdicts), content[OBSERVATIONS]
 
 
 def files(folder: Path) -> list[Path]:
@@ -184,11 +238,7 @@ def _damage(folder: Path, name: str) -> Iterator[None]:
         reason = reason if name in reason else f"{name}: {reason}"
     else:
         return
-    raise RecordError(
-        f"The run record {visible(str(folder))} is damaged: {visible(reason)[:500].rstrip('.')}."
-        " Restore it from version control or a copy, or delete the folder and run the chapter"
-        " again."
-    )
+    raise DamagedRecord(folder, visible(reason)[:500].rstrip("."))
 
 
 def _bytes(path: Path) -> bytes:
@@ -232,11 +282,32 @@ def _verdicts(data: bytes, head: Head) -> list[dict[str, Any]]:
 
 def _json(data: bytes) -> Any:
     """The value, its texts made visible. ValueError for what isn't JSON, or too deep."""
-    return _plain(json.loads(data, parse_constant=_no_number), MAX_DEPTH)
+    value = json.loads(data, parse_constant=_no_number)
+    if data.isascii() and not any(escape in data for escape in _UNSEEN_ASCII):
+        _check_plain(value, MAX_DEPTH)
+        return value
+    return _plain(value, MAX_DEPTH)
 
 
 def _no_number(constant: str) -> None:
     raise ValueError(f"{constant} is no JSON")
+
+
+# What in ASCII can stand for a character that is made visible; others are no JSON as they are.
+_UNSEEN_ASCII = (b"\\u", b"\\b", b"\\f", b"\\r", b"\x7f")
+
+
+def _check_plain(value: Any, levels: int) -> None:
+    """As `_plain` of a value without a text that it would change, which most records are."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("a number is too large")
+    if not isinstance(value, (dict, list)):
+        return
+    if levels == 0:
+        raise ValueError(f"a value has more than {MAX_DEPTH} levels")
+    for inner in value.values() if isinstance(value, dict) else value:
+        if isinstance(inner, (float, dict, list)):
+            _check_plain(inner, levels - 1)
 
 
 def _plain(value: Any, levels: int) -> Any:
@@ -313,16 +384,18 @@ def _observations(data: bytes, head: Head) -> pd.DataFrame:
     return frame
 
 
+_ALONE: dict[str, str | bool | int | float | list[str]] = {
+    "memory_limit": MEMORY,
+    "threads": 1,
+    "temp_directory": "",
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+}
+
+
 def _parquet(path: str, renamed: dict[str, str]) -> pd.DataFrame:
     """The rows of a Parquet file, whose columns and sizes are checked before they are read."""
-    config: dict[str, str | bool | int | float | list[str]] = {
-        "memory_limit": MEMORY,
-        "threads": 1,
-        "temp_directory": "",
-        "autoinstall_known_extensions": False,
-        "autoload_known_extensions": False,
-    }
-    with duckdb.connect(config=config) as connection:
+    with duckdb.connect(config=_ALONE) as connection:
         relation = connection.read_parquet(path)
         names = {renamed.get(name, name): name for name in relation.columns}
         found = dict(zip(names, map(str, relation.types)))
@@ -350,3 +423,80 @@ def _flags(text: str) -> str:
         raise ValueError(f"{OBSERVATIONS} has flags that are no object")
     plain = _plain(found, MAX_DEPTH)
     return text if plain == found else json.dumps(plain, ensure_ascii=False, sort_keys=True)
+
+
+# ---- Parquet of many records at once
+
+_UNSEEN_SQL = (
+    r"[\x{00}-\x{08}\x{0b}-\x{1f}\x{7f}-\x{9f}\x{200e}\x{200f}\x{2028}-\x{202e}\x{2066}-\x{2069}]"
+)
+"""`_UNSEEN` in the words of DuckDB, whose texts have no surrogates."""
+
+
+def _plain_observations(
+    contents: Sequence[bytes], records: Sequence[Conclusions | DamagedRecord]
+) -> set[int]:
+    """The numbers of the records whose observations `_observations` would take as they are.
+
+    A file that can't be read at all ends the query and makes the query find none.
+    """
+    with tempfile.TemporaryDirectory(prefix="observations-") as place:
+        paths = {}
+        for number, (data, record) in enumerate(zip(contents, records)):
+            if isinstance(record, Conclusions):
+                paths[path := f"{place}/{number}.parquet"] = number
+                Path(path).write_bytes(data)
+        try:
+            with duckdb.connect(config=_ALONE) as connection:
+                return {
+                    paths[path]
+                    for path, run, chapter, rows, flags in _ordinary(connection, list(paths))
+                    if _fits(records[paths[path]], (run, chapter, rows), flags)
+                }
+        except duckdb.Error:
+            return set()
+
+
+def _fits(
+    record: Conclusions | DamagedRecord, told: tuple[str, str, int], flags: list[str]
+) -> bool:
+    if not isinstance(record, Conclusions):
+        return False
+    head = record.head
+    try:
+        return told == (head.run, head.chapter, head.rows) and all(
+            _flags(text) == text for text in flags
+        )
+    except (ValueError, RecursionError):
+        return False
+
+
+def _ordinary(connection: duckdb.DuckDBPyConnection, paths: list[str]) -> list[tuple[Any, ...]]:
+    """Of each file that has our columns, and in them nothing that needs a second look: its path,
+    run, chapter, number of rows and the flags that occur.
+    """
+    schemas = connection.execute(
+        "SELECT file_name, list((name, duckdb_type)) FROM parquet_schema($paths)"
+        " WHERE duckdb_type IS NOT NULL GROUP BY file_name",
+        {"paths": paths},
+    ).fetchall()
+    ours = [path for path, columns in schemas if columns == list(COLUMNS.items())]
+    if not ours:
+        return []
+    texts = [column for column, kind in COLUMNS.items() if kind == "VARCHAR"]
+    size = " + ".join(f"sum(length({name}))" for name in texts)
+    seen = " AND ".join(f"NOT regexp_matches({name}, $unseen)" for name in texts)
+    full = " AND ".join(f"{name} IS NOT NULL" for name in COLUMNS)
+    return connection.execute(
+        f"""
+        SELECT filename, min(run), min(chapter), count(*), list(DISTINCT flags)
+        FROM read_parquet($paths, filename=true)
+        GROUP BY filename
+        HAVING count(*) <= {MAX_ROWS} AND {size} <= {MAX_TEXT}
+            AND min(run) = max(run) AND min(chapter) = max(chapter)
+            AND bool_and({full} AND isfinite(value) AND {seen})
+            AND NOT bool_or(contains(flags, '"{DISTURBED}"'))
+            AND count(*) = count(DISTINCT (experiment, block, variant, metric))
+        """,
+        {"paths": ours, "unseen": _UNSEEN_SQL},
+    ).fetchall()
