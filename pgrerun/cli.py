@@ -24,7 +24,7 @@ from rich.text import Text
 from typer.exceptions import TyperException
 
 from pgrerun import parameters
-from pgrerun.errors import FetchError, ParameterError, RerunError
+from pgrerun.errors import FetchError, ParameterError, RecordError, RerunError
 from pgrerun.lab.server import fetched, packages
 from pgrerun.site.book import PUBLISHED, Book, State
 
@@ -430,6 +430,52 @@ def _other_parameters(ours: Any, theirs: Any) -> dict[str, str]:
             if differing:
                 found[chapter] = ", ".join(differing)
     return found
+
+
+@app.command()
+def gather(
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SOURCE...",
+            help="Folders, patterns, archives (zip, tar), s3://bucket/runs, an archive by https://.",
+        ),
+    ],
+    check: Annotated[
+        bool, typer.Option("--check", help="Only check the records; write and build nothing.")
+    ] = False,
+    site: Annotated[
+        bool, typer.Option("--site/--no-site", help="Build the site with the page about them.")
+    ] = True,
+) -> None:
+    """Read the run records of many machines, and say what they tell together."""
+    ours = Book()
+    found = ours.gather(sources)
+    for line in found.refused:
+        _tell(f"refused: {line}")
+    _tell(f"{len(found.machines)} machines, {found.records} records, {len(found.refused)} refused.")
+    if check:
+        if found.refused:
+            raise RecordError(
+                "Not everything is in order: what was refused above, and why, is not a record as"
+                " pgrerun run leaves it. Hand in the folder again as it was written."
+            )
+        return
+    from pgrerun.record import machines
+
+    told = machines.findings(found)
+    rows = [
+        {"claim": one.claim, "depends on": one.circumstance, "q": f"{one.q:.2g}"}
+        for one in told.dependences
+    ]
+    _rows(rows) if rows else _tell("No claim is seen to depend on the machine.")
+    found.save(ours.gathered)
+    if site:
+        _tell("site: building with the page about all runs.")
+        ours.build_site(ours.shown_run())
+        _tell(f"The page is {ours.site / 'all-runs.html'}")
+    else:
+        _tell("The page about all runs shows them from the next build of the site on.")
 
 
 @app.command()

@@ -38,6 +38,11 @@ RECORD: dict[str, set[str]] = {
     "record.runs": {"record.statistics", "record.schema", "record.reader"},
     "record.claims": {"record.printed"},
     "record.verdicts": {"record.statistics", "record.claims"},
+    "record.sources": {"record.schema", "record.reader"},
+    "record.gather": {
+        f"record.{room}" for room in ("schema", "reader", "sources", "claims", "verdicts")
+    },
+    "record.machines": {"record.statistics", "record.verdicts", "record.gather"},
 }
 PAGE: dict[str, set[str]] = {
     "page.tables": set(),
@@ -68,6 +73,7 @@ MAY_USE |= {
     "site.template": MEASURING | {"chapter"},
     "site.scaffold": {"parameters", "record.claims"},
     "site.scoreboard": set(RECORD) | {"page.charts", "page.narrate", "parameters"},
+    "site.all_runs": set(RECORD) | {"page.charts", "page.narrate", "site.scoreboard"},
     "site.book": MEASURING
     | {f"site.{room}" for room in ("inputs", "gates", "execution", "executed_pages", "contents")},
     # chapters' experiments on somebody's server, outside of any notebook
@@ -84,7 +90,7 @@ HOMES = {
     "lark": {"lab.quel"},
     "simpy": {"lab.models"},
     "sqlparse": {"lab.statements"},
-    "duckdb": {"lab.relations", "lab.ingres", "record.runs", "record.reader"},
+    "duckdb": {"lab.relations", "lab.ingres", "record.runs", "record.reader", "record.sources"},
     "psycopg": {
         *("lab.sent", "lab.server", "lab.statements", "lab.relations", "lab.instruments"),
         *("parameters", "chapters", "report_card"),

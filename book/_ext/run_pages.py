@@ -2,14 +2,16 @@
 built.
 
 Directives, each without arguments: `headline`, `findings`, `then-and-now`, `scoreboard`,
-`disagreements`, `your-run`. The records lie beside the executed chapters (see
-`pgrerun/site/book.py`); the words and pictures come from `pgrerun.site.scoreboard`. Each chapter
+`disagreements`, `your-run`, and those of the page about all runs. The records lie beside the
+executed chapters (see `pgrerun/site/book.py`); the words and pictures come from
+`pgrerun.site.scoreboard` and `all_runs`. Each chapter
 opens with what was found. Below a cell that attempts an experiment stands what was run, and every
 sentence with a verdict is folded below one line, which the scoreboard links to. Each chapter ends
 with what it was made from and what can be downloaded.
 """
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import nbformat
@@ -18,7 +20,9 @@ from docutils.parsers.rst import Directive
 
 from pgrerun.page import narrate
 from pgrerun.record import claims
-from pgrerun.site import executed_pages, scoreboard
+from pgrerun.record.gather import Gathered
+from pgrerun.record.machines import findings
+from pgrerun.site import all_runs, executed_pages, scoreboard
 
 _ATTEMPT = re.compile(r"\battempt\(\s*(?:\w+\.)*(\w+)")  # an experiment in a cell's code
 _MOST, _LONGEST = 15, 600  # statements that a page shows of an experiment, characters of each
@@ -53,6 +57,9 @@ def setup(app):
 def read_records(app) -> None:
     app.env.run_records = scoreboard.records(Path(app.srcdir) / "results")
     app.env.verdict_pages = {}
+    kept = Path(app.srcdir) / "all-runs.json"  # where the book laid out what it has
+    app.env.gathered = Gathered.load(kept) if kept.exists() else None
+    app.env.gathered_findings = findings(app.env.gathered) if app.env.gathered else None
 
 
 def fold_verdicts(app, doctree) -> None:
@@ -192,6 +199,24 @@ def _your_run(app, docname) -> str:
     return scoreboard.your_run(app.env.run_records, lambda claim: f"{board}#{claim}")
 
 
+def _all_runs(app, docname) -> str:
+    gathered = app.env.gathered
+    return all_runs.summary(gathered) if gathered else all_runs.NOTHING
+
+
+def _all_runs_part(part: Callable[..., str], *, with_findings: bool = True):
+    """A part of the page about all runs, empty where there are none."""
+
+    def drawn(app, docname) -> str:
+        if not app.env.gathered:
+            return ""
+        board = app.builder.get_relative_uri(docname, "scoreboard")
+        given = (app.env.gathered_findings,) if with_findings else ()
+        return part(app.env.gathered, *given, lambda claim: f"{board}#{claim}")
+
+    return drawn
+
+
 PAGES = {
     "headline": _headline,
     "findings": _findings,
@@ -199,6 +224,10 @@ PAGES = {
     "scoreboard": _scoreboard,
     "disagreements": _disagreements,
     "your-run": _your_run,
+    "all-runs": _all_runs,
+    "all-runs-dependences": _all_runs_part(all_runs.dependences),
+    "all-runs-words": _all_runs_part(all_runs.board, with_findings=False),
+    "all-runs-unlike": _all_runs_part(all_runs.unlike),
 }
 
 

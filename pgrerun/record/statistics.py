@@ -23,7 +23,7 @@ so that it is never `enough` for a verdict.
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -532,3 +532,56 @@ def share(found: int, of: int, *, confidence: float = 0.95) -> Interval:
         confidence,
         "Wilson",
     )
+
+
+# ---- whether groups differ
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Whether groups of values differ in where they lie.
+
+    `h` is Kruskal and Wallis's statistic, chi-squared of `freedom` degrees where they don't; `p`
+    follows. `effect` is the share of the ranks' variance that the groups explain, from 0 to 1.
+    """
+
+    h: float
+    freedom: int
+    p: float
+    effect: float
+
+
+def difference(groups: Sequence[ArrayLike]) -> Difference | None:
+    """Kruskal and Wallis's test, which takes ranks for values and allows for ties.
+
+    Groups of fewer than `ENOUGH` values are left out: the statistic's distribution is known for
+    large groups. None where fewer than two are left, or all values are equal.
+    """
+    large = [x for x in (np.asarray(group, float) for group in groups) if x.size >= ENOUGH]
+    values = np.concatenate(large) if large else np.empty(0)
+    if len(large) < 2 or values.min() == values.max():
+        return None
+    h, p = stats.kruskal(*large)
+    return Difference(float(h), len(large) - 1, float(p), float(h) / (values.size - 1))
+
+
+def difference_within(strata: Sequence[Sequence[ArrayLike]]) -> Difference | None:
+    """Whether groups differ also within strata of what else they may differ in.
+
+    Statistics of independent strata add up, and so do their degrees of freedom.
+    """
+    found = [one for one in map(difference, strata) if one is not None]
+    if not found:
+        return None
+    h, freedom = sum(one.h for one in found), sum(one.freedom for one in found)
+    effect = max(one.effect for one in found)
+    return Difference(h, freedom, float(stats.chi2.sf(h, freedom)), effect)
+
+
+def false_discoveries(p: ArrayLike) -> Array:
+    """Of each of many tests the share of chance findings among all that are at least as clear.
+
+    Benjamini and Hochberg's: whoever calls those below 0.01 found is wrong about one in a hundred.
+    """
+    values = np.asarray(p, float)
+    return stats.false_discovery_control(values, method="bh") if values.size else values

@@ -18,11 +18,11 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import nbformat
 
@@ -38,6 +38,9 @@ from pgrerun.parameters import (
     nearest,
 )
 from pgrerun.site import inputs
+
+if TYPE_CHECKING:
+    from pgrerun.record.gather import Gathered
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN_NAME = (  # the kernel finds the name of the run record here, where the reader gave one
@@ -346,6 +349,33 @@ class Book:
             with PrivateDirectory(base_directory()) as scratch:
                 yield scratch.path
 
+    # ---- the runs of many machines
+
+    @property
+    def gathered(self) -> Path:
+        """What `pgrerun gather` found last, for the page about all runs."""
+        return self.build / "gathered.json"
+
+    def gather(self, sources: Sequence[str]) -> "Gathered":
+        """Read the records below the sources; nothing is written (see `pgrerun/record/gather.py`).
+
+        Copies of what lies in archives go also if this process is killed.
+        """
+        from pgrerun.record import gather
+
+        with PrivateDirectory(base_directory()) as scratch:
+            return gather.gather(sources, scratch.path)
+
+    def _lay_out_gathered(self, target: Path) -> None:
+        """What the page about all runs is made of: what was gathered, else what is committed."""
+        if self.gathered.exists():
+            shutil.copyfile(self.gathered, target)
+            return
+        committed = [self.data / "runs" / PUBLISHED, self.data / "submitted"]
+        places = [str(place) for place in committed if any(place.glob("**/environment.json"))]
+        if places:
+            self.gather(places).save(target)
+
     # ---- the site
 
     def proofread(self) -> None:
@@ -465,6 +495,7 @@ class Book:
             ignore=shutil.ignore_patterns("results", "_build", "__pycache__"),
         )
         shutil.copy(self.root / "_config.yml", place)
+        self._lay_out_gathered(place / "book" / "all-runs.json")
         contents.write(place / "book", self.chapters())
         results = place / "book" / "results"
         results.mkdir()
@@ -539,6 +570,11 @@ class Book:
             }
             | inputs.files(self.data, "data", skip=("runs",))
             | inputs.files(self.data / "runs" / PUBLISHED, "published run")
+            | (
+                {"gathered runs": inputs.digest(self.gathered.read_bytes())}
+                if self.gathered.exists()
+                else {}
+            )
             | {
                 path.name: inputs.digest(path.read_bytes())
                 for path in sorted(self.printed.glob("postgres-rerun.*"))

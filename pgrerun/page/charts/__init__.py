@@ -19,6 +19,7 @@ colour, so that it survives grey print and colour-blind eyes:
 | `published-slowed` | grey triangle                      | the published run on a slowed disk  |
 | `slowed`           | filled triangle, with its interval | the run that made this page, on one |
 | `simulated`        | hollow dashed square               | a model's number                    |
+| `gathered`         | filled square, with its interval   | the runs of many machines           |
 """
 
 from pgrerun.page.charts.comparisons import compare, observations, stacked

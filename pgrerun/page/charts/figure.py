@@ -41,6 +41,7 @@ MARKS: Mapping[str, Mark] = {
     "published-slowed": Mark("published run, slowed disk", "#6F8F80", "triangle-up", fill=True),
     "slowed": Mark("this run, slowed disk", "#128A68", "triangle-up", fill=True),
     "simulated": Mark("simulated", "#A0609F", "square", fill=False, dash=(2.5, 1.8)),
+    "gathered": Mark("all runs", "#5C78B8", "square", fill=True),
 }
 
 

@@ -160,7 +160,15 @@ def _line_ends(rows: pd.DataFrame, by: list[str]) -> pd.Series:
     """True on the row beside which the name of its series is written, if it has one."""
     named = pd.Series(False, index=rows.index)
     # beside the reader's own line rather than the print's
-    later = ["simulated", "printed", "published-slowed", "published", "slowed", "measured"]
+    later = [
+        "gathered",
+        "simulated",
+        "printed",
+        "published-slowed",
+        "published",
+        "slowed",
+        "measured",
+    ]
     rank = rows["kind"].map(later.index)
     order = rows.assign(rank=rank).sort_values(["rank", "x"])
     ends = order[order["series"].astype(str) != ""].groupby([*by, "series"]).tail(1).index

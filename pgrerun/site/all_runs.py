@@ -1,0 +1,341 @@
+"""The page "All runs": what the records of many machines say together.
+
+Everything is computed from what was gathered (`pgrerun/record/gather.py`, `machines.py`) when the
+site is built; `book/_ext/run_pages.py` puts it into the page. Models, releases and names are a
+stranger's words: they are escaped here as everywhere.
+"""
+
+import html
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pandas as pd
+
+from pgrerun.page import charts, narrate
+from pgrerun.record import claims, machines
+from pgrerun.record.gather import Gathered, Machine
+from pgrerun.record.machines import Bin, Dependence, Findings
+from pgrerun.record.statistics import ENOUGH
+from pgrerun.site import scoreboard
+
+Address = Callable[[str], str]
+"""From a claim's id to its place on the scoreboard."""
+
+NOTHING = (
+    "<p>No runs were gathered for these pages. <code>pgrerun gather</code> with folders or archives"
+    " of run records fills this page.</p>"
+)
+_MOST_CHARTS = 6
+_MOST_WORDS = 8
+_MOST_REFUSED = 20
+_WIDTH, _HEIGHT = 132.0, 14.0
+
+_UNITS = {"cores": ("", 1.0), "release": ("", 1.0), "flush": ("ms", 1e3), "memory": ("GiB", 2**-30)}
+_QUANTITIES = {
+    "cores": "processors",
+    "release": "release of PostgreSQL",
+    "flush": "time of a flush of 8 kB",
+    "memory": "memory",
+}
+
+
+# ---- who handed in
+
+
+def summary(gathered: Gathered) -> str:
+    """How much was gathered, from what machines, and what was refused."""
+    many = len(gathered.machines)
+    said = [
+        f"{narrate.count(gathered.records, 'record')} of a chapter from"
+        f" {narrate.count(many, 'machine')} were read, with"
+        f" {narrate.count(gathered.observations, 'observation')}."
+    ]
+    if gathered.superseded:
+        said.append(
+            f"{narrate.number(gathered.superseded)} of them don't count, since the same machine has"
+            " a newer one of the same chapter or it was handed in twice."
+        )
+    if gathered.unanswered:
+        said.append(
+            f"{narrate.count(gathered.unanswered, 'verdict')} can't be judged by the rules of today"
+            " from what the record keeps, and"
+            f" {'is' if gathered.unanswered == 1 else 'are'} left out."
+        )
+    rows = [
+        ("", [name, html.escape(_spread(gathered, key)), _known(gathered, key)])
+        for key, name in _QUANTITIES.items()
+    ]
+    table = scoreboard.table("The machines", ["what", "from, median, to", "machines"], rows)
+    return f"<p>{' '.join(said)}</p>{table}{_refused(gathered)}"
+
+
+def _known(gathered: Gathered, name: str) -> str:
+    return narrate.number(int((~np.isnan(machines.values(gathered, name))).sum()))
+
+
+def _spread(gathered: Gathered, name: str) -> str:
+    known = machines.values(gathered, name)
+    known = known[~np.isnan(known)]
+    if not known.size:
+        return "unknown"
+    low, middle, high = (_said(name, x) for x in (known.min(), np.median(known), known.max()))
+    return low if low == high else f"{low}, {middle}, {high}{_unit(name)}"
+
+
+def _unit(name: str) -> str:
+    unit = _UNITS[name][0]
+    return f" {unit}" if unit else ""
+
+
+def _said(name: str, value: float) -> str:
+    """A circumstance's value in its unit, which isn't said."""
+    if name == "release":
+        return f"{value:g}"
+    return narrate.number(float(f"{value * _UNITS[name][1]:.3g}"))
+
+
+def _refused(gathered: Gathered) -> str:
+    if not gathered.refused:
+        return ""
+    shown = gathered.refused[:_MOST_REFUSED]
+    more = len(gathered.refused) - len(shown)
+    items = "".join(f"<li>{html.escape(line)}</li>" for line in shown)
+    items += f"<li>and {narrate.number(more)} more</li>" if more else ""
+    words = narrate.count(len(gathered.refused), "source or record", "sources or records")
+    return f'<details class="refused"><summary>{words} refused</summary><ul>{items}</ul></details>'
+
+
+# ---- which claims depend on the machine
+
+
+def dependences(gathered: Gathered, found: Findings, address: Address) -> str:
+    """The claims whose word depends on what the machine is, the clearest first, and charts."""
+    many = len(gathered.machines)
+    if many < machines.FEW:
+        return (
+            f"<p>With {narrate.count(many, 'machine')} nothing can be said about that; it takes at"
+            f" least {machines.FEW}, and five that give each of two words.</p>"
+        )
+    number = len(found.dependences)
+    said = (
+        f"<p>{narrate.count(found.tests, 'test')}, one for each claim that has two words and each"
+        f" circumstance, find that the word of {narrate.count(number, 'claim')} depends on the"
+        " machine"
+        + (
+            f"; about one in {1 / machines.CHANCE:.0f} of such findings is chance.</p>"
+            if number
+            else ".</p>"
+        )
+    )
+    rows = [_dependence_row(gathered, one, address) for one in found.dependences]
+    heads = ["claim", "depends on", "words", "clear by"]
+    table = scoreboard.table("Claims that depend on the machine", heads, rows) if rows else ""
+    figures = [figure(gathered, one) for one in found.dependences[:_MOST_CHARTS]]
+    drawn = "".join(one._repr_mimebundle_()["text/html"] for one in figures)
+    return said + table + drawn
+
+
+def _dependence_row(gathered: Gathered, one: Dependence, address: Address) -> tuple[str, list[str]]:
+    also = [_QUANTITIES[name] for name in one.others]
+    beside = f"; among machines alike in that, also on {' and '.join(also)}" if also else ""
+    cells = [
+        _claim(one.claim, address),
+        html.escape(_QUANTITIES[one.circumstance] + beside),
+        html.escape(_counted(gathered, one.claim)),
+        (
+            f"{narrate.number(100 * one.found.effect, 0)} % of the ranks' variance, expected share"
+            f" of chance findings {_small(one.q)}"
+        ),
+    ]
+    return "", cells
+
+
+def _small(share: float) -> str:
+    return "below 0.0001" if share < 1e-4 else f"{share:.2g}"
+
+
+def _claim(claim: str, address: Address) -> str:
+    entry = claims.ledger().get(claim)
+    words = f" {html.escape(entry.claim)}" if entry else ""
+    return f'<a href="{html.escape(address(claim))}">{html.escape(claim)}</a>{words}'
+
+
+def _counted(gathered: Gathered, claim: str) -> str:
+    return ", ".join(f"{number} {word}" for word, number in machines.tally(gathered, claim).items())
+
+
+def figure(gathered: Gathered, one: Dependence) -> charts.Figure:
+    """The share of machines that give each word, over the circumstance that it depends on."""
+    name = one.circumstance
+    told = [word for word, n in machines.tally(gathered, one.claim).items() if n >= ENOUGH]
+    shares = [
+        (place, word, share)
+        for place, word, share in machines.shares(gathered, one.claim, name)
+        if word in told
+    ]
+    rows = pd.DataFrame(
+        [
+            {"x": place.middle * _UNITS[name][1], "series": word, "kind": "gathered"}
+            | {key: 100 * getattr(share, end) for key, end in _ENDS.items()}
+            for place, word, share in shares
+        ]
+    )
+    words = charts.Words(
+        question=f"{one.claim}: which word do machines give it, by their {_QUANTITIES[name]}?",
+        caption=_caption(gathered, one, shares),
+        name=f"all-runs-{one.claim}",
+    )
+    x_axis = charts.Axis(_QUANTITIES[name], _UNITS[name][0], log=name != "release")
+    return charts.lines(rows, words, x_axis, charts.Axis("share of machines", "%", zero=True))
+
+
+_ENDS = {"value": "estimate", "low": "low", "high": "high"}
+
+
+def _caption(gathered: Gathered, one: Dependence, shares: Sequence) -> str:
+    name = one.circumstance
+    places = list(dict.fromkeys(_range(name, place) for place, *_ in shares))
+    word = next(iter(machines.tally(gathered, one.claim)))
+    mine = [(place, share) for place, other, share in shares if other == word]
+    (first, low), (last, high) = mine[0], mine[-1]
+    return (
+        f"The shares of machines that give each word, in {len(places)} groups, with intervals at"
+        f" {100 * low.confidence:g} %. Of the machines with {_range(name, first)}"
+        f" {_percent(low)} say “{word}”, of those with {_range(name, last)} {_percent(high)}."
+    )
+
+
+def _percent(share) -> str:
+    low, high = (f"{100 * end:.0f}" for end in (share.low, share.high))
+    return f"{100 * share.estimate:.0f} % [{low}, {high}]"
+
+
+def _range(name: str, place: Bin) -> str:
+    low, high = _said(name, place.low), _said(name, place.high)
+    values = low if low == high else f"{low} to {high}"
+    return {
+        "cores": f"{values} processors",
+        "release": f"PostgreSQL {values}",
+        "flush": f"a flush of {values} ms",
+        "memory": f"{values} GiB",
+    }[name]
+
+
+# ---- every claim
+
+
+def board(gathered: Gathered, address: Address) -> str:
+    """All claims that were judged: the words, and how they lie over each circumstance."""
+    rows = []
+    for claim in gathered.words:
+        counted = machines.tally(gathered, claim)
+        if counted:
+            cells = [
+                _claim(claim, address),
+                narrate.number(sum(counted.values())),
+                _bar(counted) + _aside(_counted(gathered, claim)),
+                _strips(gathered, claim) if len(counted) > 1 else "",
+            ]
+            rows.append((f' id="all-{html.escape(claim)}"', cells))
+    heads = ["claim", "machines", "words", "by processors, release, flush, memory"]
+    table = scoreboard.table("How many machines give which word", heads, rows)
+    return f'<div class="all-runs">{table}</div>'
+
+
+def _aside(words: str) -> str:
+    return f'<span class="where">{html.escape(words)}</span>'
+
+
+def _bar(counted: dict[str, int]) -> str:
+    """One bar, whose parts are the words, the most frequent first."""
+    total, x, body = sum(counted.values()), 0.0, ""
+    for word, number in counted.items():
+        width = _WIDTH * number / total
+        body += f'<path fill="{_colour(word)}" d="M{x:.1f} 2h{width:.1f}v10h-{width:.1f}z"/>'
+        x += width
+    label = ", ".join(f"{word} {100 * n / total:.0f} %" for word, n in counted.items())
+    return _picture(label, _WIDTH, _HEIGHT, body)
+
+
+def _colour(word: str) -> str:
+    return scoreboard.COLOURS.get(word, scoreboard.COLOURS[scoreboard.NOT_RUN])
+
+
+_STRIP, _COLUMN, _TALL = 62.0, 10.0, 22.0
+
+
+def _strips(gathered: Gathered, claim: str) -> str:
+    """A small picture for each circumstance: a column per group of machines, of shares of words."""
+    return "".join(_strip(gathered, claim, name) for name in machines.CIRCUMSTANCES)
+
+
+def _strip(gathered: Gathered, claim: str, name: str) -> str:
+    given = machines.words(gathered, claim)
+    groups = machines.bins(np.where(given >= 0, machines.values(gathered, name), np.nan))
+    counted = machines.tally(gathered, claim)
+    paths = dict.fromkeys(counted, "")
+    told = []
+    for number, group in enumerate(groups):
+        inside, y = given[group.machines], _TALL
+        for word in counted:
+            share = float((inside == gathered.vocabulary.index(word)).mean())
+            if share:
+                height = share * _TALL
+                y -= height
+                paths[word] += f"M{number * _COLUMN:g} {y:.1f}h9v{height:.1f}h-9z"
+        first = next(iter(counted))
+        share = float((inside == gathered.vocabulary.index(first)).mean())
+        told.append(f"{_range(name, group)} {100 * share:.0f} %")
+    body = "".join(f'<path fill="{_colour(word)}" d="{d}"/>' for word, d in paths.items() if d)
+    label = f"share of {next(iter(counted))} by {_QUANTITIES[name]}: {'; '.join(told)}"
+    return _picture(label, _STRIP, _TALL, body) if groups else ""
+
+
+def _picture(label: str, width: float, height: float, body: str) -> str:
+    size = f'width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}"'
+    return f'<svg role="img" aria-label="{html.escape(label)}" {size}>{body}</svg>'
+
+
+# ---- the machine most unlike its peers
+
+
+def unlike(gathered: Gathered, found: Findings, address: Address) -> str:
+    """Which machine gives the least expected words, and whether chance would do."""
+    one = found.unlike
+    if one is None:
+        return (
+            f"<p>With {narrate.count(len(gathered.machines), 'machine')} none can be told from its"
+            " peers.</p>"
+        )
+    surely = one.p <= machines.CHANCE
+    said = (
+        f"{_described(gathered.machines[one.machine])} gives the least expected words:"
+        f" {one.score:.1f} standard deviations from what its peers' words make expected. "
+        + (
+            "Chance alone puts no machine that far from so many others"
+            if surely
+            else "Chance alone puts one of so many that far"
+        )
+        + f" ({100 * one.p:.2g} % of {machines.DEALS} deals of the same words had one as far)."
+    )
+    rows = [
+        ("", [_claim(claim, address), html.escape(word), f"{same} of {of}"])
+        for claim, word, same, of in one.words[:_MOST_WORDS]
+    ]
+    heads = ["claim", "its word", "machines that give it"]
+    table = scoreboard.table("Its rarest words", heads, rows) if rows else ""
+    return f"<p>{html.escape(said)}</p>{table}"
+
+
+def _described(machine: Machine) -> str:
+    parts = [machine.model or machine.architecture or "A machine that doesn't say what it is"]
+    if machine.cores:
+        parts.append(narrate.count(machine.cores, "processor"))
+    if machine.memory:
+        parts.append(f"{_said('memory', machine.memory)} GiB")
+    if machine.flush and math.isfinite(machine.flush):
+        parts.append(f"a flush of {_said('flush', machine.flush)} ms")
+    if machine.release:
+        parts.append(f"PostgreSQL {machine.release}")
+    return ", ".join(parts)

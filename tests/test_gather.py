@@ -1,0 +1,543 @@
+"""The records of many machines: what is planted is found and nothing else, and a source is data."""
+
+import dataclasses
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+import zipfile
+
+import pytest
+import thousand
+
+from pgrerun.errors import ParameterError, RecordError
+from pgrerun.record import gather, machines, reader, sources
+from pgrerun.record.gather import Gathered
+from pgrerun.record.schema import ENVIRONMENT, OBSERVATIONS, VERDICTS
+
+CHAPTERS = ["scalability", "uuid_keys"]
+MANY = 150  # enough for other processes to read them
+
+
+@pytest.fixture(scope="module")
+def claims():
+    """Claims of a chapter that have two words."""
+    return list(thousand.Chapter("scalability").others)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory, claims):
+    """Runs of many machines, with one claim that depends on cores and one on the release."""
+    place = tmp_path_factory.mktemp("runs")
+    planted = {claims[1]: thousand.many_cores, claims[4]: thousand.old_release}
+    thousand.make(place, MANY, CHAPTERS, planted)
+    return place
+
+
+@pytest.fixture(scope="module")
+def gathered(place, tmp_path_factory):
+    return gather.gather([str(place)], tmp_path_factory.mktemp("scratch"))
+
+
+@pytest.fixture
+def scratch(tmp_path):
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def few(place, tmp_path):
+    """The runs of three machines, to be damaged."""
+    for name in ("0000", "0001", "0002"):
+        shutil.copytree(place / name, tmp_path / "few" / name)
+    return tmp_path / "few"
+
+
+def test_every_record_is_counted_once(place, gathered):
+    assert len(gathered.machines) == MANY and gathered.records == MANY * len(CHAPTERS)
+    assert not gathered.refused and not gathered.superseded and not gathered.unanswered
+    one = json.loads((place / "0000" / "scalability" / ENVIRONMENT).read_text())["environment"]
+    found = [m for m in gathered.machines if m.memory == one["machine"]["memory_bytes"]]
+    assert [(m.cores, m.release) for m in found] == [
+        (one["machine"]["cpus"], one["server"]["version"].split(".")[0])
+    ]
+    published = {
+        kept["claim"]
+        for chapter in CHAPTERS
+        for kept in json.loads((thousand.PUBLISHED / chapter / VERDICTS).read_text())
+    }
+    assert set(gathered.words) == published
+
+
+def test_the_planted_dependences_are_found_and_nothing_else(gathered, claims):
+    found = machines.findings(gathered)
+    assert {one.claim: (one.circumstance, one.others) for one in found.dependences} == {
+        claims[1]: ("cores", ()),
+        claims[4]: ("release", ()),
+    }
+    assert found.tests > 20 and all(one.q <= machines.CHANCE for one in found.dependences)
+
+
+def test_where_nothing_is_planted_nothing_is_found(tmp_path, scratch):
+    thousand.make(tmp_path / "runs", 60, ["scalability"], {}, seed=7)
+    found = machines.findings(gather.gather([str(tmp_path / "runs")], scratch))
+    assert found.tests > 20 and not found.dependences and found.unlike.p > machines.CHANCE
+
+
+def test_what_only_goes_along_with_the_cause_is_not_told(tmp_path, scratch, claims):
+    dice = random.Random(3)
+    drawn = [thousand.Machine.drawn(dice) for _ in range(120)]
+    # memory follows the processors, so that it alone would tell the words apart as well
+    made = [
+        dataclasses.replace(one, memory=round(one.cores * dice.uniform(1, 4) * thousand.GIB))
+        for one in drawn
+    ]
+    planted = {claims[1]: thousand.many_cores}
+    thousand.make(tmp_path / "runs", 120, ["scalability"], planted, machines=made)
+    found = machines.findings(gather.gather([str(tmp_path / "runs")], scratch))
+    assert [(one.claim, one.circumstance, one.others) for one in found.dependences] == [
+        (claims[1], "cores", ())
+    ]
+
+
+def test_the_machine_unlike_its_peers_is_the_one_that_was_made_so(gathered, claims):
+    odd = dataclasses.replace(gathered, words=dict(gathered.words))
+    for claim in claims:
+        given = list(gathered.words[claim])
+        given[17] = next(w for w in range(len(gathered.vocabulary)) if w not in given)
+        odd.words[claim] = given
+    found = machines.findings(odd).unlike
+    assert found.machine == 17 and found.p <= machines.CHANCE
+    assert {claim for claim, *_ in found.words[: len(claims)]} == set(claims)
+    assert all(2 * same < of for *_, same, of in found.words)
+
+
+def test_few_machines_say_nothing(few, scratch):
+    found = machines.findings(gather.gather([str(few)], scratch))
+    assert (found.tests, found.dependences, found.unlike) == (0, [], None)
+
+
+def test_the_order_of_the_sources_and_the_number_of_processes_change_nothing(
+    place, gathered, scratch, monkeypatch
+):
+    monkeypatch.setattr(gather, "_processes", lambda: 1)
+    names = sorted(map(str, place.iterdir()), reverse=True)
+    assert gather.gather(names, scratch) == gathered
+
+
+def test_runs_of_one_machine_count_once_with_the_newest(few, scratch):
+    head = few / "0001" / "scalability" / ENVIRONMENT
+    shutil.copytree(few / "0000", few / "again")
+    before = gather.gather([str(few)], scratch)
+    assert len(before.machines) == 3 and before.superseded == len(CHAPTERS)
+    newer = json.loads((few / "0000" / "scalability" / ENVIRONMENT).read_text())
+    newer["finished_at"] = "2031-01-01T00:00:00+00:00"
+    (few / "again" / "scalability" / ENVIRONMENT).write_text(json.dumps(newer))
+    found = gather.gather([str(few)], scratch)
+    assert max(one.finished for one in found.machines) == newer["finished_at"] and head.exists()
+
+
+def test_words_are_those_of_today_s_rules(few, scratch):
+    """What the record calls its verdict doesn't count; its evidence does."""
+    for folder in few.glob("*/scalability"):
+        kept = json.loads((folder / VERDICTS).read_text())
+        for verdict in kept:
+            if verdict["verdict"] != "not testable here":
+                verdict["verdict"] = "gone"
+        (folder / VERDICTS).write_text(json.dumps(kept))
+        reseal(folder)
+    found = gather.gather([str(few)], scratch)
+    judged = {found.vocabulary[w] for given in found.words.values() for w in given if w is not None}
+    assert len(judged - {"gone", "not testable here"}) > 2
+
+
+def test_a_record_speaks_for_its_own_chapter_alone(few, scratch):
+    folder = few / "0000" / "uuid_keys"
+    other = json.loads((few / "0000" / "scalability" / VERDICTS).read_text())[0]
+    (folder / VERDICTS).write_text(json.dumps([other | {"chapter": "scalability"}]))
+    reseal(folder)
+    shutil.rmtree(few / "0000" / "scalability")
+    found = gather.gather([str(few / "0000"), str(few / "0001" / "uuid_keys")], scratch)
+    assert other["claim"] not in found.words and found.unanswered == 1
+
+
+def test_what_was_gathered_is_kept_and_read_again(gathered, tmp_path):
+    path = tmp_path / "gathered.json"
+    gathered.save(path)
+    assert Gathered.load(path) == gathered
+    path.write_text(path.read_text()[:-10])
+    with pytest.raises(RecordError, match="Call pgrerun gather again"):
+        Gathered.load(path)
+
+
+@pytest.mark.parametrize(
+    "version, known",
+    [("18.6", "18"), ("9.6.24", "9.6"), ("17beta1", "17"), ("", ""), ("many", ""), ("9", "9")],
+)
+def test_a_release_is_what_its_version_says(version, known):
+    assert gather.release(version) == known
+
+
+# ---- hostile sources
+
+
+def reseal(folder):
+    head = json.loads((folder / ENVIRONMENT).read_text())
+    for name in (OBSERVATIONS, VERDICTS):
+        head["sha256"][name] = reader.hashlib.sha256((folder / name).read_bytes()).hexdigest()
+    (folder / ENVIRONMENT).write_text(json.dumps(head))
+
+
+def rewritten(select):
+    def rewrite(folder):
+        path, new = folder / OBSERVATIONS, folder / "new.parquet"
+        with reader.duckdb.connect() as connection:
+            connection.execute(f"CREATE VIEW o AS SELECT * FROM '{path}'")
+            connection.execute(f"COPY ({select}) TO '{new}' (FORMAT parquet)")
+            (rows,) = connection.execute(f"SELECT count(*) FROM '{new}'").fetchone()
+        new.replace(path)
+        head = json.loads((folder / ENVIRONMENT).read_text()) | {"rows": rows}
+        (folder / ENVIRONMENT).write_text(json.dumps(head))
+        reseal(folder)
+
+    return rewrite
+
+
+def linked(folder):
+    (folder / VERDICTS).unlink()
+    (folder / VERDICTS).symlink_to("/etc/passwd")
+
+
+def flipped(folder):
+    data = bytearray((folder / OBSERVATIONS).read_bytes())
+    data[len(data) // 3] ^= 255
+    (folder / OBSERVATIONS).write_bytes(data)
+    reseal(folder)
+
+
+def facts(**changes):
+    def change(folder):
+        head = json.loads((folder / ENVIRONMENT).read_text())
+        head["environment"] |= changes
+        (folder / ENVIRONMENT).write_text(json.dumps(head))
+
+    return change
+
+
+HOSTILE = {
+    "link": linked,
+    "FIFO": lambda d: ((d / VERDICTS).unlink(), os.mkfifo(d / VERDICTS)),
+    "checksum": lambda d: (d / VERDICTS).write_text("[]"),
+    "no JSON": lambda d: (d / ENVIRONMENT).write_text("{"),
+    "escapes": lambda d: (d / ENVIRONMENT).write_text('{"format": "\\u001b[2J\\n"}'),
+    "deep": lambda d: (d / ENVIRONMENT).write_text("[" * 100_000),
+    "no Parquet": lambda d: ((d / OBSERVATIONS).write_bytes(b"PAR1" * 9), reseal(d)),
+    "flipped": flipped,
+    "machine a list": facts(machine=[]),
+    "columns": rewritten("SELECT * RENAME (value AS worth) FROM o"),
+    "text for number": rewritten("SELECT * REPLACE ('1' AS value) FROM o"),
+    "hole": rewritten("SELECT * REPLACE (NULL::VARCHAR AS unit) FROM o"),
+    "no value": rewritten("SELECT * REPLACE (NULL::DOUBLE AS value) FROM o"),
+    "infinite": rewritten("SELECT * REPLACE ('inf'::DOUBLE AS value) FROM o"),
+    "another run": rewritten("SELECT * REPLACE ('x' AS run) FROM o"),
+    "one of another run": rewritten(
+        "SELECT * REPLACE (CASE WHEN block = 0 THEN 'x' ELSE run END AS run) FROM o"
+    ),
+    "twice": rewritten("SELECT * FROM o UNION ALL SELECT * FROM o"),
+    "flags": rewritten("SELECT * REPLACE ('[]' AS flags) FROM o"),
+    "deep flags": rewritten(
+        "SELECT * REPLACE (repeat('[', 100000) || repeat(']', 100000) AS flags) FROM o"
+    ),
+    "equal when visible": rewritten(
+        "SELECT * FROM o UNION ALL SELECT * REPLACE ('\\x1b' AS metric) FROM o WHERE block = 0"
+        " UNION ALL SELECT * REPLACE (chr(27) AS metric) FROM o WHERE block = 0"
+    ),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_a_hostile_record_is_refused_with_one_line_and_the_rest_is_read(few, scratch, case):
+    spoilt = few / "0001" / "uuid_keys"
+    HOSTILE[case](spoilt)
+    with pytest.raises(RecordError):
+        reader.read(spoilt)
+    found = gather.gather([str(few)], scratch)
+    assert found.records == 3 * len(CHAPTERS) - 1 and len(found.refused) == 1
+    assert found.refused[0].startswith(str(spoilt)) and found.refused[0].isprintable()
+    assert len(found.refused[0]) < 800 and len(found.machines) == 3
+
+
+STRANGE = {
+    "no machine": facts(machine={}),
+    "no server": facts(server={}),
+    "numbers as texts": facts(machine={"cpus": "many", "memory_bytes": True}),
+    "beyond sense": facts(machine={"cpus": -1, "memory_bytes": 1e300, "cpu_model": "x" * 9999}),
+    "lists": facts(machine={"cpus": [1], "cpu_model": {}}, server={"version": [18]}),
+}
+
+
+@pytest.mark.parametrize("case", STRANGE)
+def test_a_machine_that_says_nothing_of_use_is_still_a_machine(few, scratch, case):
+    for folder in (few / "0001").iterdir():
+        STRANGE[case](folder)
+    found = gather.gather([str(few)], scratch)
+    assert not found.refused and len(found.machines) == 3
+    assert all(len(one.model) <= 100 for one in found.machines)
+
+
+def test_what_read_takes_read_many_takes_and_the_other_way_round(few):
+    """Also where the one query for all sees something that makes it look again."""
+    rewritten("SELECT * REPLACE ('µ' || chr(27) AS unit) FROM o")(few / "0000" / "uuid_keys")
+    marked = """SELECT * REPLACE ('{"disturbed": "x"}' AS flags) FROM o"""
+    rewritten(marked)(few / "0001" / "uuid_keys")
+    folders = sorted(path.parent for path in few.glob("*/*/environment.json"))
+    for folder, one in zip(folders, reader.read_many(folders)):
+        alone = reader.read(folder)
+        assert (one.head, one.verdicts) == (alone.head, alone.verdicts)
+
+
+# ---- archives
+
+
+def zipped(folder, path, root="a b/"):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted(folder.rglob("*")):
+            archive.write(file, root + str(file.relative_to(folder)))
+    return path
+
+
+def tarred(folder, path):
+    with tarfile.open(path, "w:gz" if path.suffix == ".gz" else "w") as archive:
+        archive.add(folder, "runs")
+    return path
+
+
+@pytest.mark.parametrize("name", ["runs.zip", "runs.tar", "runs.tar.gz"])
+def test_an_archive_says_what_its_folder_says(few, tmp_path, scratch, name):
+    (few / "0000" / "uuid_keys" / "page.ipynb").write_text("{}")
+    pack = zipped if name.endswith("zip") else tarred
+    archive = pack(few, tmp_path / name)
+    assert gather.gather([str(archive)], scratch) == gather.gather([str(few)], scratch)
+    assert gather.gather([str(tmp_path / "runs.*")], scratch).records == 3 * len(CHAPTERS)
+    assert not list(scratch.iterdir())
+
+
+PATHS = [
+    "../../evil/{}",
+    "/tmp/evil/{}",
+    "..\\evil\\{}",
+    "a/../../b/{}",
+    "C:\\{}",
+    "x" * 3000 + "/{}",
+]
+
+
+@pytest.mark.parametrize("name", PATHS)
+@pytest.mark.parametrize("kind", ["zip", "tar"])
+def test_no_name_in_an_archive_leads_anywhere(few, tmp_path, scratch, kind, name):
+    archive, folder = tmp_path / f"runs.{kind}", few / "0000" / "uuid_keys"
+    before = set(tmp_path.rglob("*"))
+    if kind == "zip":
+        with zipfile.ZipFile(archive, "w") as into:
+            for file in folder.iterdir():
+                into.write(file, name.format(file.name))
+    else:
+        with tarfile.open(archive, "w") as into:
+            for file in folder.iterdir():
+                into.add(file, name.format(file.name))
+    try:
+        found = gather.gather([str(archive)], scratch)
+        assert found.records == 1
+    except RecordError as error:  # a name that is no path here has no record below it
+        assert "\\" in name and "no record" in str(error)
+    assert set(tmp_path.rglob("*")) == before | {archive}
+
+
+def special(kind):
+    member = tarfile.TarInfo(f"runs/uuid_keys/{VERDICTS}")
+    member.type, member.linkname = kind, "/etc/passwd"
+    return member
+
+
+@pytest.mark.parametrize(
+    "kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE, tarfile.DIRTYPE]
+)
+def test_links_and_the_like_in_a_tar_file_spoil_their_record(few, tmp_path, scratch, kind):
+    with tarfile.open(tmp_path / "runs.tar", "w") as archive:
+        archive.add(few / "0001", "other")
+        archive.add(few / "0000" / "uuid_keys" / ENVIRONMENT, f"runs/uuid_keys/{ENVIRONMENT}")
+        archive.addfile(special(kind))
+    found = gather.gather([str(tmp_path / "runs.tar")], scratch)
+    assert found.records == len(CHAPTERS) and len(found.refused) == 1
+    assert "is no regular file" in found.refused[0] and "root:" not in found.refused[0]
+
+
+def test_a_link_in_a_zip_file_spoils_its_record(few, tmp_path, scratch):
+    archive = zipped(few / "0001", tmp_path / "runs.zip")
+    with zipfile.ZipFile(archive, "a") as into:
+        link = zipfile.ZipInfo(f"evil/{ENVIRONMENT}")
+        link.external_attr = 0o120777 << 16
+        into.writestr(link, "/etc/passwd")
+    found = gather.gather([str(archive)], scratch)
+    assert found.records == len(CHAPTERS) and "is no regular file" in found.refused[0]
+
+
+def zeros(archive, name, size):
+    with archive.open(name, "w", force_zip64=True) as file:
+        for _ in range(size // 2**20):
+            file.write(bytes(2**20))
+
+
+def test_a_file_that_is_too_large_unpacked_spoils_its_record(few, tmp_path, scratch, monkeypatch):
+    monkeypatch.setattr(sources, "MAX_FILE", 2**22)
+    archive = zipped(few / "0001", tmp_path / "runs.zip")
+    with zipfile.ZipFile(archive, "a", zipfile.ZIP_DEFLATED) as into:
+        zeros(into, f"bomb/{ENVIRONMENT}", 2**23)
+    found = gather.gather([str(archive)], scratch)
+    assert found.records == len(CHAPTERS) and "has more than" in found.refused[0]
+
+
+BOMBS = {
+    "MAX_KEPT": "the records in it have more than",
+    "MAX_MEMBERS": "when it is unpacked",
+    "MAX_DIRECTORY": "table of contents",
+    "MAX_UNPACKED": "when it is unpacked",
+}
+
+
+@pytest.mark.parametrize("limit", BOMBS)
+def test_a_bomb_is_refused_as_a_whole_and_leaves_nothing(
+    few, tmp_path, scratch, limit, monkeypatch
+):
+    pack, name = (tarred, "bomb.tar") if limit == "MAX_UNPACKED" else (zipped, "bomb.zip")
+    archive = pack(few / "0000", tmp_path / name)
+    monkeypatch.setattr(sources, limit, 3)
+    found = gather.gather([str(archive), str(few / "0001")], scratch)
+    assert found.records == len(CHAPTERS) and BOMBS[limit] in found.refused[0]
+    assert not list(scratch.iterdir())
+
+
+def test_a_name_without_end_in_a_tar_file_is_not_kept_in_memory(few, tmp_path, scratch):
+    header = tarfile.TarInfo("././@LongLink")
+    header.type, header.size = tarfile.GNUTYPE_LONGNAME, 2**33
+    (tmp_path / "names.tar").write_bytes(header.tobuf(tarfile.GNU_FORMAT) + b"x" * 2**16)
+    found = gather.gather([str(tmp_path / "names.tar"), str(few)], scratch)
+    assert "has a name of more than" in found.refused[0]
+
+
+@pytest.mark.parametrize("name", ["torn.zip", "torn.tar.gz", "torn.tar", "no.zip", "empty.tar.gz"])
+def test_a_damaged_archive_is_refused_as_a_whole(few, tmp_path, scratch, name):
+    path = tmp_path / name
+    if name.startswith("torn"):
+        data = (zipped if name.endswith("zip") else tarred)(few, tmp_path / f"x{name}").read_bytes()
+        path.write_bytes(data[: len(data) * 2 // 3])
+        (tmp_path / f"x{name}").unlink()
+    else:
+        path.write_bytes(b"no archive" * 100 if name == "no.zip" else b"")
+    found = gather.gather([str(path), str(few / "0000")], scratch)
+    assert found.records == len(CHAPTERS) and len(found.refused) == 1
+    assert found.refused[0].startswith(str(path)) and not list(scratch.iterdir())
+    with pytest.raises(RecordError, match="No record could be read"):
+        gather.gather([str(path)], scratch)
+
+
+def test_a_zip_file_with_a_wrong_sum_is_refused(few, tmp_path, scratch):
+    archive = zipped(few / "0000", tmp_path / "runs.zip")
+    with zipfile.ZipFile(archive) as whole:
+        files = [member for member in whole.infolist() if not member.is_dir()]
+    data = bytearray(archive.read_bytes())
+    data[files[0].header_offset + files[0].compress_size // 2] ^= 255
+    archive.write_bytes(data)
+    found = gather.gather([str(archive), str(few / "0001")], scratch)
+    assert found.records == len(CHAPTERS) and "can't be read" in found.refused[0]
+
+
+# ---- what lies elsewhere, by DuckDB, whose readers take a file:// for any other address
+
+
+def test_duckdb_lists_and_reads_what_lies_elsewhere(few, scratch):
+    flipped(few / "0002" / "uuid_keys")
+    there = gather.gather([f"file://{few}"], scratch)
+    here = gather.gather([str(few)], scratch)
+    assert dataclasses.replace(there, refused=here.refused) == here
+    assert len(there.refused) == 1 and "0002/uuid_keys" in there.refused[0]
+    assert not list(scratch.iterdir())
+
+
+def test_an_archive_elsewhere_is_read(few, tmp_path, scratch):
+    archive = zipped(few, tmp_path / "runs.zip")
+    found = gather.gather([f"file://{archive}"], scratch)
+    assert found.records == 3 * len(CHAPTERS) and not list(scratch.iterdir())
+
+
+def test_an_address_without_records_is_refused(few, tmp_path, scratch):
+    (tmp_path / "nothing").mkdir()
+    found = gather.gather(
+        [f"file://{tmp_path}/nothing", f"file://{tmp_path}/x.zip", str(few)], scratch
+    )
+    assert found.records == 3 * len(CHAPTERS) and len(found.refused) == 2
+
+
+@pytest.mark.parametrize(
+    "source, message",
+    [
+        ("/nowhere/at/all", "There is nothing at"),
+        ("ftp://host/runs.zip", "begins with"),
+        ("https://host/runs", "names no archive"),
+        ("s3://key:hunter2@bucket/runs", "must not carry a password"),
+    ],
+)
+def test_a_source_that_can_be_none_is_refused_before_anything_is_read(
+    few, scratch, source, message
+):
+    with pytest.raises(ParameterError, match=message) as caught:
+        gather.gather([str(few), source], scratch)
+    assert "hunter2" not in str(caught.value)
+
+
+# ---- the command
+
+
+def command(*words, **more):
+    return subprocess.run(
+        [sys.executable, "-m", "pgrerun", "gather", *words],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        **more,
+    )
+
+
+def test_a_handed_in_record_is_checked_by_the_same_code(few):
+    done = command("--check", str(few))
+    assert done.returncode == 0 and "3 machines, 6 records, 0 refused." in done.stdout
+    flipped(few / "0000" / "uuid_keys")
+    done = command("--check", str(few))
+    assert done.returncode == 1 and f"refused: {few}/0000/uuid_keys: " in done.stdout
+    assert "Traceback" not in done.stderr and len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_stopped_reading_leaves_nothing_behind(place, tmp_path):
+    archive = tarred(place, tmp_path / "runs.tar")
+    (tmp_path / "mine").mkdir()
+    environment = os.environ | {"PGRERUN_TMPDIR": str(tmp_path / "mine")}
+    words = [sys.executable, "-m", "pgrerun", "gather", "--check", str(archive)]
+    reading = subprocess.Popen(words, env=environment, start_new_session=True)
+    until(lambda: list((tmp_path / "mine").glob("*/[0-9]*/*")))  # it has begun to unpack
+    os.killpg(reading.pid, signal.SIGKILL)
+    reading.wait()
+    until(lambda: not list((tmp_path / "mine").iterdir()))
+
+
+def until(there):
+    for _ in range(30_000):
+        if there():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it didn't happen in five minutes")
