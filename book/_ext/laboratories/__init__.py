@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 from docutils import nodes
-from docutils.parsers.rst import Directive
+from docutils.parsers.rst import Directive, directives
 from sphinx.util import logging
 
 from pgrerun.errors import FetchError
@@ -34,9 +34,11 @@ WANTED = (
     "initdb.wasm",
     "contrib/pageinspect.js",
     "pageinspect.tar.gz",
+    "contrib/pg_visibility.js",
+    "pg_visibility.tar.gz",
 )
-NAMES = ("hot", "optimizer")
-PATIENCE = 180  # seconds for the recording
+NAMES = ("hot", "optimizer", "visibility", "memory")
+PATIENCE = 600  # seconds for the recording, on a busy machine
 
 logger = logging.getLogger(__name__)
 
@@ -128,6 +130,7 @@ class Laboratory(Directive):
     """`{laboratory} hot`: the recorded output, and what starts the laboratory."""
 
     required_arguments = 1
+    option_spec = {"beside": directives.flag}
 
     def run(self) -> list[nodes.Node]:
         [name] = self.arguments
@@ -135,7 +138,9 @@ class Laboratory(Directive):
             raise self.error(f"There is no laboratory {name!r}; there are {', '.join(NAMES)}.")
         env = self.state.document.settings.env
         env.note_reread()  # what it shows isn't in the page's source
-        found = env.app.laboratories
+        found, beside = env.app.laboratories, "beside" in self.options
+        if beside and env.app.builder.name == "print":
+            return []  # it has a page of its own there
         if "missing" in found:
             words = f"This book was built without its laboratories: {found['missing']}"
             return [nodes.note("", nodes.paragraph("", words))]
@@ -165,12 +170,15 @@ class Laboratory(Directive):
             ),
         }
         attributes = "".join(f' data-{key}="{html.escape(words)}"' for key, words in said.items())
+        recorded = found[name]
+        if beside:
+            recorded = f"<details><summary>Recorded at build</summary>{recorded}</details>"
         return [
             nodes.raw(
                 "",
                 f'<div class="laboratory" data-laboratory="{name}"{attributes}><p'
                 ' class="laboratory-start"></p><div'
-                f' class="laboratory-recorded">{found[name]}</div></div>',
+                f' class="laboratory-recorded">{recorded}</div></div>',
                 format="html",
             )
         ]

@@ -8,73 +8,149 @@
 
   async function started(root) {
     const folder = new URL(root.dataset.pglite, document.baseURI);
-    const [{ PGlite }, { pageinspect }, experiments] = await Promise.all([import(new URL("index.js", folder)), import(new URL("contrib/pageinspect.js", folder)), import(new URL("experiments.mjs", folder))]);
+    const from = (file) => import(new URL(file, folder));
+    const [{ PGlite }, { pageinspect }, { pg_visibility }, experiments] = await Promise.all([from("index.js"), from("contrib/pageinspect.js"), from("contrib/pg_visibility.js"), from("experiments.mjs")]);
     const name = root.dataset.laboratory;
-    const open = () => experiments.open(PGlite, { pageinspect }, name);
-    return { experiments, laboratory: experiments.laboratories[name], db: await open() };
+    return { experiments, laboratory: experiments.laboratories[name], db: await experiments.open(PGlite, { pageinspect, pg_visibility }, name) };
   }
 
+  // ---- controls: one element for each that a laboratory names, and their values
+
+  const control = ({ name, label, options, range, number, value }) => {
+    if (options) return `<label>${label} <select data-name="${name}">${options.map(([one, words]) => `<option value="${one}"${one === value ? " selected" : ""}>${words}</option>`).join("")}</select></label>`;
+    const [min, max, step] = range ?? number;
+    return `<label${range ? ' class="laboratory-slider"' : ""}>${label}${range ? ": <output></output>" : ""} <input data-name="${name}" type="${range ? "range" : "number"}" min="${min}" max="${max}" step="${range ? "any" : step}" value="${value}" data-step="${step}"></label>`;
+  };
+
+  class Controls {
+    constructor(live, wanted, changed) {
+      this.live = live;
+      this.wanted = wanted;
+      this.values = Object.fromEntries(wanted.map(({ name, value }) => [name, value]));
+      for (const one of wanted) {
+        const input = this.input(one.name);
+        input.addEventListener("input", () => {
+          if (input.value === "") return; // a number that is being typed
+          this.values[one.name] = one.options ? input.value : Number(input.value);
+          this.say();
+          changed(one);
+        });
+        // any value may be shown, but a key moves by a step
+        if (one.range) input.addEventListener("keydown", (event) => {
+          const way = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1 }[event.key];
+          if (!way) return;
+          event.preventDefault();
+          input.value = String(Number(input.value) + way * Number(input.dataset.step));
+          input.dispatchEvent(new Event("input", { bubbles: true }));
+        });
+      }
+      this.say();
+    }
+    input(name) { return this.live.querySelector(`[data-name="${name}"]`); }
+    /** Show other values, which a query has said. */
+    put(values) {
+      Object.assign(this.values, values);
+      for (const [name, value] of Object.entries(values)) this.input(name).value = String(value);
+      this.say();
+    }
+    say() {
+      for (const { name, range, spoken } of this.wanted) {
+        if (!range) continue;
+        const input = this.input(name), said = spoken(this.values[name]);
+        input.closest("label").querySelector("output").textContent = said;
+        input.setAttribute("aria-valuetext", said);
+      }
+    }
+  }
+
+  const typed = (live, submit) => {
+    const form = live.querySelector("form"), text = form.querySelector("textarea");
+    form.addEventListener("submit", (event) => { event.preventDefault(); submit(text.value); });
+    text.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); form.requestSubmit(); }
+    });
+    return text;
+  };
+  const editor = (words, doing, sql = "") => `<form><label>${words}<textarea rows="2" spellcheck="false">${sql}</textarea></label><button>${doing}</button> <span class="laboratory-keys">or Ctrl+Enter</span></form>`;
+
   const pages = {
-    async hot(live, { experiments, laboratory, db }) {
+    // statements one after the other, and what they leave
+    async steps(live, { experiments, laboratory, db }) {
+      const { statements, controls = [], made } = laboratory;
+      const all = made ? [[made[0], ""], ...statements] : statements;
       live.innerHTML =
-        `<div class="laboratory-buttons">${laboratory.statements.map(([name], n) => `<button type="button" data-n="${n}">${name}</button>`).join("")}<button type="button" data-again>start again</button></div>` +
-        `<form><label>Any statement<textarea rows="2" spellcheck="false">${laboratory.statements[0][1]}</textarea></label><button>Run</button></form><div role="status"></div><div class="laboratory-shown"></div>`;
+        controls.map(control).join("") +
+        `<div class="laboratory-buttons">${all.map(([name], n) => `<button type="button" data-n="${n}">${name}</button>`).join("")}<button type="button" data-again>start again</button></div>` +
+        `${editor("Any statement", "Run", made ? "" : all[0][1])}<div role="status"></div><div class="laboratory-shown"></div>`;
       const [said, shown] = live.querySelectorAll('[role="status"], .laboratory-shown');
-      const text = live.querySelector("textarea");
-      const run = async (statements) => {
+      let history = [["loading", 0]];
+      const follow = async (name, action) => {
         said.className = "";
         try {
-          let done;
-          for (const statement of statements) done = await db.query(statement);
-          answer(said, experiments.answer(done));
+          const ran = await action();
+          answer(said, ran ? experiments.answer(ran) : "<p>As loaded.</p>");
+          if (ran) history.push([name, experiments.changed(ran).updated]);
         } catch (error) {
           failed(said, error);
         }
-        try { answer(shown, await laboratory.draw(db)); } catch (error) { failed(shown, error); }
+        try { answer(shown, await laboratory.draw(db, history)); } catch (error) { failed(shown, error); }
       };
+      const name = (sql) => all.find(([, one]) => one === sql)?.[0] ?? (sql.length > 40 ? `${sql.slice(0, 39)}…` : sql);
+      const run = (sql, said = name(sql)) => follow(said, () => experiments.run(db, sql));
+      const text = typed(live, (sql) => run(sql));
+      const wanted = new Controls(live, controls, () => { text.value = made[1](wanted.values); });
+      if (made) text.value = made[1](wanted.values);
       live.addEventListener("click", (event) => {
         const { n, again } = event.target.dataset;
-        if (n !== undefined) { text.value = laboratory.statements[n][1]; run([text.value]); }
-        if (again !== undefined) run(laboratory.setup);
+        if (n !== undefined) { text.value = made && n === "0" ? made[1](wanted.values) : all[n][1]; run(text.value, all[n][0]); }
+        if (again !== undefined) {
+          history = [["loading", 0]];
+          follow("loading", async () => { for (const statement of laboratory.setup) await db.query(statement); });
+        }
       });
-      live.querySelector("form").addEventListener("submit", (event) => { event.preventDefault(); run([text.value]); });
-      answer(shown, await laboratory.draw(db));
+      answer(shown, await laboratory.draw(db, history));
     },
 
-    async optimizer(live, { experiments, laboratory, db }) {
-      const options = laboratory.attributes.map(([attribute, words]) => `<option value="${attribute}">${attribute}: ${words}</option>`).join("");
+    // a query, a slider and the cost of each way along it
+    async curves(live, { laboratory, db }) {
+      const { controls } = laboratory;
       live.innerHTML =
-        `<label>Attribute <select>${options}</select></label>` +
-        `<label>Share of tuples that qualify: <output></output><input type="range" min="-4" max="0" step="0.05" value="-2"></label>` +
-        `<label>random_page_cost <input type="number" min="0.1" max="100" step="0.1" value="4"></label>` +
-        `<form><label>The query; edit it as you like<textarea rows="2" spellcheck="false"></textarea></label><button>Explain</button></form><div role="status"></div><div class="laboratory-shown"></div><div class="laboratory-curve"></div>`;
-      const [select, slider, price, text, output, said, shown, curve] = ["select", "[type=range]", "[type=number]", "textarea", "output", '[role="status"]', ".laboratory-shown", ".laboratory-curve"].map((what) => live.querySelector(what));
-      let sweeping = "", found = [], turn = Promise.resolve();
-      const share = () => 10 ** Number(slider.value);
+        `<div class="laboratory-controls">${controls.map(control).join("")}</div><div class="laboratory-curve"></div>` +
+        `${editor("The query; edit it as you like", "Explain")}<div role="status"></div><div class="laboratory-shown"></div>`;
+      const [curve, said, shown] = [".laboratory-curve", '[role="status"]', ".laboratory-shown"].map((what) => live.querySelector(what));
+      let swept = "", found = [], turn = Promise.resolve(), asked = 0;
       const show = async (sql) => {
         said.className = "";
         said.textContent = "";
         try {
-          answer(shown, await laboratory.draw(db, { sql, randomPageCost: price.value }));
-          const wanted = `${select.value} ${price.value}`;
-          if (wanted !== sweeping) { found = await laboratory.sweep(db, select.value, price.value); sweeping = wanted; }
-          answer(curve, laboratory.chart(found, share()));
+          const others = controls.filter((one) => !one.along).map((one) => wanted.values[one.name]);
+          const fixed = { ...wanted.values }, along = controls.filter((one) => one.along).map((one) => one.name);
+          const family = JSON.stringify([others, laboratory.query({ ...fixed, ...Object.fromEntries(along.map((one) => [one, 0])) }, sql)]);
+          answer(shown, await laboratory.draw(db, sql, fixed));
+          if (family !== swept) { found = await laboratory.sweep(db, sql, fixed); swept = family; }
+          answer(curve, laboratory.chart(found, laboratory.at(fixed)));
         } catch (error) {
           failed(said, error);
         }
       };
       // one after the other: a drag asks faster than PostgreSQL answers, and only the last question counts
-      let asked = 0;
-      const follow = () => {
-        output.textContent = `${(share() * 100).toPrecision(2)} %`;
-        text.value = experiments.query(select.value, share());
+      const soon = (before = async () => {}) => {
         const mine = ++asked;
-        turn = turn.then(() => (mine === asked ? show(text.value) : undefined));
+        turn = turn.then(async () => {
+          if (mine !== asked) return;
+          try { await before(); } catch (error) { failed(said, error); return; }
+          await show(text.value);
+        });
         return turn;
       };
-      for (const control of [select, slider, price]) control.addEventListener("input", follow);
-      live.querySelector("form").addEventListener("submit", (event) => { event.preventDefault(); show(text.value); });
-      await follow();
+      const text = typed(live, (sql) => soon(async () => wanted.put(await laboratory.read(db, sql, wanted.values))));
+      // a setting leaves the query as it is; what the query says is put into it
+      const wanted = new Controls(live, controls, (one) => {
+        if (!one.number) text.value = laboratory.query(wanted.values, text.value);
+        soon();
+      });
+      text.value = laboratory.query(wanted.values);
+      await soon();
     },
   };
 
@@ -93,10 +169,13 @@
       try {
         const ready = await started(root);
         bar.after(live);
-        await pages[root.dataset.laboratory](live, ready);
+        await pages[ready.laboratory.kind](live, ready);
+        // where the reader was, unless they have gone elsewhere meanwhile
+        const waited = [document.body, button].includes(document.activeElement);
         bar.textContent = root.dataset.running;
         root.querySelector(".laboratory-recorded").hidden = true;
         root.dataset.state = "running";
+        if (waited) live.querySelector("select, input, button, textarea").focus({ preventScroll: true });
       } catch (error) {
         live.remove();
         button.disabled = false;
