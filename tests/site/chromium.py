@@ -203,10 +203,10 @@ class Page:
         )
 
     def drawn(self) -> "Page":
-        """Wait until every chart of the page is drawn."""
+        """Wait until every chart of the page that isn't folded away is drawn."""
         self.until(
-            "[...document.querySelectorAll('.vl-chart')].every(c => c.dataset.drawn &&"
-            " c.querySelector('svg'))",
+            "[...document.querySelectorAll('.vl-chart')].every(c => !c.clientWidth ||"
+            " c.dataset.drawn && c.querySelector('svg'))",
             "every chart is drawn",
         )
         return self

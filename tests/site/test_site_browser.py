@@ -95,6 +95,55 @@ def test_charts_fill_a_wide_page_and_follow_its_width(browser, toy_site):
         quiet(page)
 
 
+def test_a_folded_chart_is_drawn_at_its_width_when_it_is_unfolded(browser, toy_site, request):
+    source = (toy_site / "results" / "tp1.html").read_text()
+    folded = source.replace(
+        '<figure class="vl-figure"', '<details class="fold"><figure class="vl-figure"'
+    ).replace("</figure>", "</figure></details>")
+    copy = toy_site / "results" / "folded.html"
+    request.addfinalizer(lambda: copy.unlink(missing_ok=True))
+    copy.write_text(folded)
+    charts = "[...document.querySelectorAll('.fold .vl-chart')]"
+    with browser.page(width=1440) as page:
+        page.open(copy)
+        page.until("document.readyState === 'complete'", "the page is there")
+        assert page.run(f"{charts}.length && {charts}.every(c => !c.querySelector('svg'))")
+        page.resize(700, 900)
+        page.run("document.querySelectorAll('.fold').forEach(one => { one.open = true; })")
+        page.until(f"{charts}.every(c => c.dataset.drawn)", "what was unfolded is drawn")
+        widths = page.run(
+            f"{charts}.map(c => c.querySelector('svg').getBoundingClientRect().width"
+            " / c.clientWidth)"
+        )
+        assert all(0.95 < share <= 1.005 for share in widths), widths
+        quiet(page)
+
+
+def test_no_chart_sticks_out_of_a_printed_page(browser, toy_site):
+    out = (
+        "[...document.querySelectorAll('.vl-chart svg')].filter(one => one.getBoundingClientRect()"
+        ".width > one.closest('.vl-chart').clientWidth + 1).length"
+    )
+    with browser.page(width=1440) as page:
+        page.open(toy_site / "results" / "tp1.html").drawn()
+        page.call("Emulation.setEmulatedMedia", media="print")
+        page.run("document.querySelector('article').style.width = '400px'")
+        assert page.run(out) == 0
+
+
+def test_a_tooltip_says_only_what_there_is(browser, toy_site):
+    with browser.page() as page:
+        page.open(toy_site / "index.html").drawn()
+        said = page.run("""(() => {
+            const mark = document.querySelector('.vl-chart svg .mark-symbol path');
+            const at = mark.getBoundingClientRect();
+            mark.dispatchEvent(new MouseEvent('mousemove', {bubbles: true,
+              clientX: at.x + at.width / 2, clientY: at.y + at.height / 2}));
+            return document.querySelector('#vg-tooltip-element')?.textContent ?? '';
+        })()""")
+        assert said and "null" not in said
+
+
 def test_dark_mode_recolours_the_charts_and_leaves_no_pale_box(browser, toy_site):
     ink = "getComputedStyle(document.querySelector('.vl-chart .role-axis-label text')).fill"
     behind = (

@@ -63,6 +63,13 @@
     row.header.labelExpr = "split(datum.label, '\\n')";
   };
 
+  // What a mark says: nothing of what its datum lacks, a printed number's interval for one.
+  const said = (value, clean) => {
+    const lines = Object.entries(value).filter(([, one]) => !["", "null", "undefined", "NaN"].includes(String(one)));
+    const row = ([key, one]) => `<tr><td class="key">${clean(key)}</td><td class="value">${clean(String(one))}</td></tr>`;
+    return `<table>${lines.map(row).join("")}</table>`;
+  };
+
   const csv = (columns, rows) => {
     const quote = (value) => (/[",\n]/.test(value) ? `"${String(value).replaceAll('"', '""')}"` : value);
     const lines = [columns.map((column) => quote(column.title))];
@@ -123,8 +130,10 @@
       if (this.meta.columns) this.addTools();
     }
 
-    // One drawing at a time: theme and width may change while one is under way.
+    // One drawing at a time: theme and width may change while one is under way. What can't be
+    // seen has no width yet (folded, in a tab): it is drawn when it has one.
     draw() {
+      if (!this.place.clientWidth) return this.turn;
       this.turn = this.turn.then(() => this.embed()).catch((error) => {
         this.place.classList.add("vl-failed");
         console.error(error);
@@ -133,6 +142,7 @@
     }
 
     async embed() {
+      if (!this.place.clientWidth) return; // folded meanwhile
       const live = document.createElement("div");
       live.className = "vl-live";
       // One image with the picture's words, as before.
@@ -147,7 +157,8 @@
       const room = this.width - labelWidth(rowsOf(spec));
       fitLegends(spec.spec ?? spec.layer, room);
       fitHeadings(spec, room - 20);
-      const options = { actions: false, renderer: "svg", config: theme(), tooltip: { theme: "custom" } };
+      const tooltip = { theme: "custom", formatTooltip: said };
+      const options = { actions: false, renderer: "svg", config: theme(), tooltip };
       this.result = await vegaEmbed(live, spec, options);
       // Panels can't fill a container: see how much too wide they came out, and draw again.
       // Words that stick out don't shrink with the panel, so one correction may not do.
@@ -200,12 +211,13 @@
       attributes: true,
       attributeFilter: ["data-theme"],
     });
-    // Single panels follow their container by themselves.
+    // unfolding, a tab, a window that is resized: each gives a chart another width
+    const fit = (chart) => {
+      const width = chart.place.clientWidth;
+      if (width && Math.abs(chart.width - width) > 2) chart.draw();
+    };
     const resized = new ResizeObserver((entries) => {
-      for (const entry of entries) {
-        const chart = charts.find((one) => one.place === entry.target);
-        if (chart.spec.spec && chart.width && Math.abs(chart.width - entry.target.clientWidth) > 2) chart.draw();
-      }
+      for (const { target } of entries) fit(charts.find((one) => one.place === target));
     });
     charts.forEach((chart) => resized.observe(chart.place));
   };
