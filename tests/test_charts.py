@@ -19,6 +19,7 @@ from pgrerun.page import charts
 from pgrerun.page.charts import figure as figure_module
 from pgrerun.record import statistics
 
+TALLEST = 700
 STATIC = Path(__file__).parents[1] / "book" / "_static"
 WORDS = {"question": "Which is faster?", "caption": "A caption.", "description": "Two rows."}
 SAID = charts.Words(**WORDS)
@@ -111,30 +112,23 @@ def two_pages(rows: list[tuple] | None = None, per_row: int = 5) -> charts.Figur
     return charts.heap_pages(frame, SAID, per_row=per_row)
 
 
-def fates() -> charts.Figure:
-    common = {
-        "verdict": ["weaker", "weaker", "holds", "holds"],
-        "colour": ["#8A8410"] * 2 + ["#128A68"] * 2,
-        "strong": [True, True, False, False],
-    }
+def scattered() -> charts.Figure:
+    frame = pd.DataFrame(
+        {"label": list("abc"), "x": [1, 10, 50], "value": [2, 9, 500], "kind": "measured"}
+    )
+    return charts.scatter(frame, SAID, charts.Axis("pages"), charts.Axis("time", "s"), most=1)
+
+
+def joined() -> charts.Figure:
     frame = pd.DataFrame(
         {
-            "series": ["a", "a", "b", "b"],
-            "x": [1981, 2026, 2012, 2026],
-            "kind": ["printed", "measured", "printed", "simulated"],
-            "value": [3.0, 1.2, 2.0, 2.5],
-            "low": [None, 1.1, None, 2.2],
-            "high": [None, 1.3, None, 2.9],
-            **common,
+            "label": ["a", "a", "b", "b"],
+            "series": ["with", "without"] * 2,
+            "value": [1.0, 2.0, 3.0, 2.5],
+            "kind": "printed",
         }
     )
-    return charts.slopes(
-        frame,
-        SAID,
-        charts.Axis("year"),
-        charts.Axis("effect"),
-        reference=charts.Reference(1, "no effect"),
-    )
+    return charts.compare(frame, SAID, charts.Axis("throughput", "transactions/s"), joined=True)
 
 
 FEW = pd.DataFrame(
@@ -156,7 +150,8 @@ FIGURES = [
     lambda: ladder(panel=True),
     two_pages,
     lambda: plan_grid(),
-    fates,
+    scattered,
+    joined,
 ]
 
 
@@ -261,23 +256,76 @@ def test_repetitions_of_two_runs_keep_lanes_and_marks_of_their_own():
 
 def test_series_are_named_at_the_end_of_the_readers_own_line():
     (rows,) = sweep(("read", "write")).spec()["datasets"].values()
-    assert [(row["series"], row["x"], row["provenance"]) for row in rows if row["named"]] == [
-        ("read", 4, "this run"),
-        ("write", 4, "this run"),
+    named = [(row["ending"], row["x"], row["provenance"]) for row in rows if row["named"]]
+    assert named == [("read, write", 4, "this run")]  # of lines that end in one point
+
+
+def tooltips(spec) -> list[dict]:
+    """Every tooltip of a specification."""
+    if isinstance(spec, list):
+        return [one for part in spec for one in tooltips(part)]
+    if not isinstance(spec, dict):
+        return []
+    own = spec.get("tooltip", [])
+    inner = [one for key, part in spec.items() if key != "datasets" for one in tooltips(part)]
+    return [*(own if isinstance(own, list) else [own]), *inner]
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+def test_a_tooltip_has_no_raw_field_names(figure):
+    for one in tooltips(figure().spec()):
+        assert one["title"] and one["title"] not in ("label", "series", "provenance", "value", "x")
+        assert "_" not in one["title"]
+
+
+@pytest.mark.parametrize("word", ["value", "Median", "number", "printed value"])
+def test_an_axis_names_a_quantity(word):
+    with pytest.raises(BookError, match="name the quantity"):
+        charts.Axis(word)
+
+
+@pytest.mark.parametrize("kinds", [["measured"], ["printed", "published", "measured"]])
+@pytest.mark.parametrize("cases", [3, 26])
+def test_no_chart_of_many_cases_is_too_tall(kinds, cases):
+    rows = [charts.row(f"query {n}", kind, n + 1.0) for n in range(cases) for kind in kinds]
+    assert height(charts.compare(rows, SAID, charts.Axis("time", "s"))) <= TALLEST
+
+
+def test_no_chart_of_many_panels_is_too_tall():
+    rows = [
+        {"x": x, "value": x, "kind": "measured", "series": "", "panel": f"panel {panel}"}
+        for panel in range(4)
+        for x in (1, 2)
     ]
+    drawn = charts.lines(rows, SAID, charts.Axis("clients"), charts.Axis("time", "s"))
+    assert height(drawn) <= TALLEST
 
 
-def test_a_line_leads_from_where_it_was_printed_in_the_colour_of_its_fate():
-    picture = svg(fates())
-    assert words(picture).count("no effect") == 1 and {"1981", "2012", "2026"} <= set(
-        words(picture)
+def height(figure: charts.Figure) -> float:
+    return float(re.search(r'height="([0-9.]+)"', charts.svg(figure))[1])
+
+
+def test_a_caption_begins_with_the_result_and_its_number():
+    assert joined().caption.startswith(
+        "In print, throughput: from 1 transactions/s (a) to 3 transactions/s (b)."
     )
-    lines = re.findall(r'd="(M[^"]*)" stroke="(#8A8410|#128A68)"', picture)
-    ends = {
-        colour: [float(x) for x in re.findall(r"[ML](-?[\d.]+),", path)] for path, colour in lines
-    }
-    assert set(ends) == {"#8A8410", "#128A68"}
-    assert ends["#8A8410"][0] < ends["#128A68"][0] < ends["#8A8410"][1] == ends["#128A68"][1]
+    words = charts.Words("Which?", "A caption.", result=lambda frame: f"All {len(frame)}.")
+    rows = [charts.row("a", "measured", 2.0)]
+    assert charts.compare(rows, words, charts.Axis("time")).caption == "All 1. A caption."
+
+
+def test_lines_have_colours_of_their_own_and_the_published_run_stays_grey():
+    rows = [
+        {"x": x, "value": x + n, "kind": kind, "series": name}
+        for kind in ("published", "measured")
+        for n, name in enumerate("ab")
+        for x in (1, 2)
+    ]
+    drawn = charts.lines(rows, SAID, charts.Axis("clients"), charts.Axis("time", "s"))
+    (data,) = drawn.spec()["datasets"].values()
+    hues = {(row["kind"], row["series"]): row["hue"] for row in data}
+    assert hues["measured", "a"] != hues["measured", "b"]
+    assert hues["published", "a"] == hues["published", "b"] == charts.MARKS["published"].colour
 
 
 def test_single_charts_fill_their_container():
@@ -337,7 +385,7 @@ def test_words_cannot_end_the_script_element_or_the_attribute():
     spec = re.search(
         r'<script type="application/json" class="vl-spec">(.*?)</script>', html, re.DOTALL
     )[1]
-    assert json.loads(spec)["usermeta"]["caption"].startswith("</script>")
+    assert "</script>" in json.loads(spec)["usermeta"]["caption"]
 
 
 @pytest.mark.parametrize("word", ["question", "caption"])

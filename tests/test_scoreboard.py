@@ -254,13 +254,9 @@ def test_then_and_now_has_both_ends_of_every_measured_ratio(record):
     spec = scoreboard.then_and_now(found).spec()
     rows = next(iter(spec["datasets"].values()))
     assert len(rows) == 4
-    then, now = (row for row in rows if row["series"].startswith(RATIO.id))
-    assert (then["kind"], then["x"], then["value"]) == (
-        "printed",
-        1990,
-        max(RATIO.printed, 1 / RATIO.printed),
-    )
-    assert (now["kind"], str(now["x"])) == ("measured", found["tp1"].finished[:4])
+    then, now = (row for row in rows if row["label"].startswith(RATIO.id))
+    assert (then["kind"], then["value"]) == ("printed", max(RATIO.printed, 1 / RATIO.printed))
+    assert now["kind"] == "measured"
     wide, narrow = sorted(
         (FOUND[RATIO.id].evidence.estimate, FOUND[RATIO.id].evidence.inverse().estimate),
         reverse=True,
@@ -271,7 +267,7 @@ def test_then_and_now_has_both_ends_of_every_measured_ratio(record):
 
 def test_an_effect_printed_below_one_is_turned_round_with_its_interval():
     claim = planted(IDS[0], Predicate.RATIO, 0.4)
-    then, now = scoreboard._ends(Judgement(claim, Verdict.HOLDS, Interval(0.5, 0.4, 0.8, 7)), 2026)
+    then, now = scoreboard._ends(Judgement(claim, Verdict.HOLDS, Interval(0.5, 0.4, 0.8, 7)))
     assert then["value"] == 1 / claim.printed and (now["low"], now["value"], now["high"]) == (
         1.25,
         2.0,

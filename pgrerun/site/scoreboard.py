@@ -109,45 +109,37 @@ def headline(judged: Judgements) -> str:
 
 
 def then_and_now(found: Mapping[str, runs.Record]) -> charts.Figure | None:
-    """Every claim with a printed and a measured ratio as a line from the year of its document to
-    the year of the run.
+    """Every claim with a printed and a measured ratio as a line from the one to the other.
 
     None where there is none. Effects are read in the claimed direction, so that 1 is no effect and
-    less than 1 the opposite.
+    less than 1 the opposite; those that have moved farthest down stand first.
     """
-    judged = judgements(found)
-    rows = pd.DataFrame(
-        [
-            row
-            for j in judged.values()
-            if _measured_ratio(j)
-            for row in _ends(j, _year_of(found[j.claim.chapter]))
-        ]
-    )
-    if rows.empty:
+    ratios = [j for j in judgements(found).values() if _measured_ratio(j)]
+    if not ratios:
         return None
-    ratios = [j for j in judged.values() if _measured_ratio(j)]
+    ratios.sort(key=lambda j: _claimed(j).estimate / _effect_of(j.claim))
     less = sum(_claimed(j).high < _effect_of(j.claim) for j in ratios)
     more = sum(_claimed(j).low > _effect_of(j.claim) for j in ratios)
-    first, last = int(rows["x"].min()), int(rows["x"].max())
-    caption = (
-        f"Each line is one of the {narrate.count(len(ratios), 'claim')} that print an effect as a"
-        " ratio which was measured again: on the left as printed, on the right as found here, in"
-        " the colour of its verdict. An effect of 1 is none, below 1 the claim is turned round."
-        f" {narrate.count(less, 'effect').capitalize()} {'is' if less == 1 else 'are'} surely"
-        f" smaller today, {more or 'none'} surely larger. Strong lines are headline claims."
+    result = (
+        f"Of {narrate.count(len(ratios), 'published effect')} that were measured again,"
+        f" {less or 'none'} {'is' if less == 1 else 'are'} significantly smaller today and"
+        f" {more or 'none'} significantly larger."
     )
-    return charts.slopes(
-        rows,
+    return charts.compare(
+        [row for j in ratios for row in _ends(j)],
         charts.Words(
-            question="What has become of the effects in print?",
-            caption=caption,
+            question="What has become of the published effects?",
+            caption=(
+                "A line for each claim that prints an effect as a ratio, from the printed one to"
+                " the one that this run found, with its interval. An effect of 1 is none; left of"
+                " it the claim is turned round."
+            ),
             name="then-and-now",
-            description=f"Lines from {first} to {last}, on a logarithmic axis of effect. {caption}",
+            result=lambda _: result,
         ),
-        charts.Axis("year"),
-        charts.Axis("effect"),
+        charts.Axis("effect, as a ratio", log=True),
         reference=charts.Reference(1, "no effect"),
+        joined=True,
     )
 
 
@@ -168,26 +160,14 @@ def _claimed(j: Judgement) -> Interval:
     return j.evidence.inverse() if j.claim.printed < 1 else j.evidence
 
 
-def _ends(j: Judgement, today: int) -> Iterator[dict]:
-    found = _claimed(j)
-    common = {"series": f"{j.claim.id}: {j.claim.quantity}", "strong": j.claim.headline}
-    common |= {"verdict": str(j.verdict), "colour": COLOURS[j.verdict]}
-    yield common | {"x": _printed_year(j.claim), "kind": "printed", "value": _effect_of(j.claim)}
-    yield common | {
-        "x": today,
-        "kind": "measured",
-        "value": found.estimate,
-        "low": found.low,
-        "high": found.high,
-    }
+def _ends(j: Judgement) -> Iterator[dict]:
+    name = f"{j.claim.id}: {j.claim.quantity}"
+    yield charts.row(name, "printed", _effect_of(j.claim))
+    yield charts.row(name, "measured", _claimed(j))
 
 
 def _printed_year(claim: Claim) -> int:
     return printed.DOCUMENTS[claim.document].year
-
-
-def _year_of(record: runs.Record) -> int:
-    return int(record.finished[:4])
 
 
 # ---- a picture of it, for a page that isn't ours

@@ -175,7 +175,7 @@ def by_fraction(chapter: Chapter) -> charts.Figure:
 def by_updates(chapter: Chapter, found: pd.DataFrame) -> charts.Figure:
     """Heap fetches and relative time over updates since the last vacuum."""
     fetched = found.set_index("updates")
-    looked_up = "rows looked up in the table"
+    looked_up = "rows looked up in the table (share)"
     ratios = {
         number: chapter.ratio(
             f"updates_{number}", "seconds", updated(number, ONLY), updated(number, PLAIN)
@@ -186,7 +186,9 @@ def by_updates(chapter: Chapter, found: pd.DataFrame) -> charts.Figure:
         [
             *charts.points(fetched["computed"], "simulated", panel=looked_up),
             *charts.points(fetched["fetched"], "measured", panel=looked_up),
-            *charts.points(ratios, "measured", panel="time, relative to plain"),
+            *charts.points(
+                ratios, "measured", panel="time of an index-only scan over that of a plain one"
+            ),
         ],
         charts.Words(
             question="How soon do updates spoil an index-only scan?",
@@ -198,7 +200,7 @@ def by_updates(chapter: Chapter, found: pd.DataFrame) -> charts.Figure:
             name="access-paths-updates",
         ),
         charts.Axis("updates since vacuum", "per page"),
-        charts.Axis("share, or ratio", zero=True),
+        charts.Axis("", zero=True),
         own_scales=True,
     )
 

@@ -391,6 +391,6 @@ def slowed_readers(chapter: Chapter) -> charts.Figure:
             ),
             name="explorations-slowed-readers",
         ),
-        charts.Axis("value", zero=True),
+        charts.Axis("", zero=True),
         own_scales=True,
     )

@@ -26,25 +26,25 @@ def the_print() -> charts.Figure:
     variant = {True: "with HOT", False: "without HOT"}
     rows = []
     for row in printed.table("hot_throughput").itertuples():
-        panel = f"Pavan, {row.script} script"
-        rows.append(charts.row(variant[row.hot], "printed", row.tps_including, panel=panel))
+        label, series = f"Pavan, {row.script} script", variant[row.hot]
+        rows.append(charts.row(label, "printed", row.tps_including, series=series))
     for row in printed.table("hot_abalance").itertuples():
-        again = f", run {row.repeat:.0f}" if row.repeat > 0 else ""
         index = "index" if row.index_on_abalance else "no index"
-        panel = f"{index}, {narrate.count(row.clients, 'client')}"
-        rows.append(charts.row(variant[row.hot] + again, "printed", row.tps, panel=panel))
+        label, series = f"{index}, {narrate.count(row.clients, 'client')}", variant[row.hot]
+        rows.append(charts.row(label, "printed", row.tps, series=series))
     return charts.compare(
         rows,
         charts.Words(
             question="What did the patch do to throughput in 2007?",
             caption=(
                 "Transactions per second as the thread prints them. Pavan runs ninety clients; his"
-                " reduced script updates accounts and inserts into history. The panels that name an"
-                " index, on abalance, are Merlin's."
+                " reduced script updates accounts and inserts into history. The lines that name an"
+                " index, on abalance, are Merlin's, who ran some of them twice."
             ),
             name="hot-print",
         ),
         charts.Axis("throughput", "transactions/s", zero=True),
+        joined=True,
     )
 
 
@@ -180,7 +180,6 @@ def steady_state(measured: pd.DataFrame, computed: pd.DataFrame) -> charts.Figur
         ),
         charts.Axis("updates", "per account"),
         charts.Axis("size, relative to after loading"),
-        own_scales=True,
     )
 
 
@@ -328,24 +327,24 @@ def long_chains(chains: pd.DataFrame) -> charts.Figure:
             name="hot-chains",
         ),
         charts.Axis("updates of the account", log=True),
-        charts.Axis("number", zero=True),
+        charts.Axis("", zero=True),
         own_scales=True,
     )
 
 
 def waiting(waits: pd.DataFrame) -> charts.Figure:
     """What backends wait for on a tiny table."""
-    rows = waits[waits["share"] > 0].rename(columns={"waiting": "part"})
-    frame = rows.assign(label="samples", value=100 * rows["share"], kind="measured")
-    return charts.stacked(
-        frame[["label", "part", "value", "kind"]].reset_index(drop=True),
+    rows = waits[waits["share"] > 0].sort_values("share", ascending=False)
+    shares = rows.groupby("waiting", sort=False)["share"].sum() * 100
+    return charts.compare(
+        charts.rows(shares, "measured"),
         charts.Words(
             question="What do backends wait for when all of them update and read one page?",
             caption=(
                 "Samples of the backends that were at work on a table of ten tuples, by what they"
-                " waited for."
+                " waited for; logarithmic, as the waits of interest are few."
             ),
             name="hot-waiting",
         ),
-        charts.Axis("share of samples", "%"),
+        charts.Axis("share of samples", "%", log=True),
     )

@@ -127,14 +127,13 @@ def by_line(swept: pd.DataFrame) -> charts.Figure:
 
 def many_commits(simulated: pd.DataFrame) -> charts.Figure:
     """Group commit, simulated, by the time of a flush."""
-    releases = {group_commit.QUEUE: BEFORE, group_commit.TOGETHER: AFTER}
-    frame = simulated.rename(columns={"clients": "x", "throughput": "value"}).assign(
-        kind="simulated",
-        series=simulated["way"].map(releases),
-        panel=(simulated["flush"] * 1e3).map("a flush takes {:g} ms".format),
-    )
+    ways = simulated.pivot_table(index=["flush", "clients"], columns="way", values="throughput")
+    gains = ways[group_commit.TOGETHER] / ways[group_commit.QUEUE]
+    rows = []
+    for flush in gains.index.unique(0):
+        rows += charts.points(gains[flush], "simulated", series=f"a flush takes {flush * 1e3:g} ms")
     return charts.lines(
-        frame[["x", "value", "kind", "series", "panel"]],
+        rows,
         charts.Words(
             question="What does it cost to let those who wait for a flush go on one by one?",
             caption=(
@@ -144,14 +143,13 @@ def many_commits(simulated: pd.DataFrame) -> charts.Figure:
             name="scalability-commit-simulated",
         ),
         CLIENTS,
-        charts.Axis("throughput", "transactions/s", zero=True),
-        own_scales=True,
+        charts.Axis(f"throughput of {AFTER} over that of {BEFORE}"),
     )
 
 
 def commits_over_clients(chapter: Chapter) -> charts.Figure:
     """Commits per flush and throughput over clients, with the flush as it comes and slowed."""
-    panels = {"per flush": "commits per flush", "throughput": "transactions per second"}
+    panels = {"per flush": "commits per flush", "throughput": "throughput (transactions/s)"}
     as_it_comes = _over_clients(chapter, "commit sweep", panels)
     slowed = _over_clients(chapter, "slowed sweep", panels).assign(series="slowed flush")
     as_it_comes = as_it_comes[as_it_comes["series"] == commits.PLAIN]
@@ -166,7 +164,7 @@ def commits_over_clients(chapter: Chapter) -> charts.Figure:
             name="scalability-commits",
         ),
         CLIENTS,
-        charts.Axis("commits, transactions", log=True),
+        charts.Axis("", log=True),
         own_scales=True,
     )
 

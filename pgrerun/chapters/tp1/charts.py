@@ -31,7 +31,11 @@ _WHEN = {"published": "published run", "measured": "now"}
 def printed_stages() -> charts.Figure:
     """What the report claims: throughput and I/O of its stages."""
     stages = printed_ladder()
-    panels = {"tp1": "transactions per second", "reads": "pages read", "writes": "pages written"}
+    panels = {
+        "tp1": "throughput (transactions/s)",
+        "reads": "pages read per transaction",
+        "writes": "pages written per transaction",
+    }
     rows = []
     for column, panel in panels.items():
         rows += charts.rows(stages.set_index("name")[column].dropna(), "printed", panel=panel)
@@ -45,7 +49,7 @@ def printed_stages() -> charts.Figure:
             ),
             name="tp1-print",
         ),
-        charts.Axis("printed value", zero=True),
+        charts.Axis("", zero=True),
         own_scales=True,
     )
 
@@ -257,7 +261,7 @@ def reused(chapter: Chapter) -> charts.Figure:
             ),
             name="tp1-reuse",
         ),
-        charts.Axis("median", zero=True),
+        charts.Axis("", zero=True),
         own_scales=True,
     )
 
@@ -293,7 +297,7 @@ def slowed_ladder(chapter: Chapter) -> charts.Figure:
             ),
             name="tp1-slowed-ladder",
         ),
-        charts.Axis("value", zero=True),
+        charts.Axis("", zero=True),
         own_scales=True,
     )
 

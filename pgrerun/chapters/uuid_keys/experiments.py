@@ -54,7 +54,7 @@ def sizes_and_wal(chapter: Chapter) -> charts.Figure:
         "uuid-keys",
     )
     rows = chapter.medians("insert", {INDEX: f"{INDEX} (pages)", LOG: f"{LOG} (bytes)"})
-    return charts.compare(rows, words, charts.Axis("count", zero=True), own_scales=True)
+    return charts.compare(rows, words, charts.Axis("", zero=True), own_scales=True)
 
 
 def said(chapter: Chapter, metric: str) -> narrate.Sentence:

@@ -108,19 +108,22 @@ def pages_and_seconds(pages: pd.DataFrame) -> charts.Figure:
     """The miniature's pages and INGRES's printed seconds, each relative to query 1."""
     first, rows = pages.iloc[0], []
     for row in pages.itertuples(index=False):
-        rows.append(charts.row(row.query, "printed", row.seconds_1990 / first.seconds_1990))
-        rows.append(charts.row(row.query, "measured", row.touched / first.touched))
-    return _ratios(
+        seconds, touched = row.seconds_1990 / first.seconds_1990, row.touched / first.touched
+        rows.append(charts.row(row.query, "measured", seconds, x=touched))
+    return charts.scatter(
         rows,
-        "relative to query 1",
-        question="Do pages explain the seconds of INGRES?",
-        caption=(
-            "Relative to query 1. Printed: the seconds of university INGRES with ten thousand"
-            " tuples. Measured: pages that the miniature touches with a tenth of them, so that"
-            " joins without an index, where every tuple of one relation meets every page of"
-            " another, lie lower than they would at the report's size."
+        charts.Words(
+            question="Do pages explain the seconds of INGRES?",
+            caption=(
+                "A point for each query, relative to query 1: the printed seconds of university"
+                " INGRES with ten thousand tuples over the pages that the miniature touches with a"
+                " tenth of them. Joins without an index, where every tuple of one relation meets"
+                " every page of another, lie farther left than they would at the report's size."
+            ),
+            name="wisconsin-miniature",
         ),
-        name="wisconsin-miniature",
+        charts.Axis("pages touched, relative to query 1"),
+        charts.Axis("printed seconds, relative to query 1"),
     )
 
 

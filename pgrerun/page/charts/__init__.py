@@ -43,7 +43,7 @@ from pgrerun.page.charts.flame_graph import flame
 from pgrerun.page.charts.page_layout import heap_pages
 from pgrerun.page.charts.plan_regions import plan_diagram
 from pgrerun.page.charts.rows import Rows, points, row, rows, together
-from pgrerun.page.charts.sweeps import lines, slopes
+from pgrerun.page.charts.sweeps import lines, scatter
 
 __all__ = [
     "Axis",
@@ -67,7 +67,7 @@ __all__ = [
     "points",
     "row",
     "rows",
-    "slopes",
+    "scatter",
     "slug",
     "stacked",
     "svg",

@@ -7,7 +7,17 @@ import pandas as pd
 
 from pgrerun.page import narrate
 from pgrerun.page.charts import encodings
-from pgrerun.page.charts.figure import CATEGORIES, MARKS, Axis, Figure, Reference, Words, figure_of
+from pgrerun.page.charts.figure import (
+    CATEGORIES,
+    GREY,
+    MARKS,
+    Axis,
+    Figure,
+    Reference,
+    Words,
+    figure_of,
+)
+from pgrerun.page.charts.results import told
 from pgrerun.page.charts.rows import Rows, together
 from pgrerun.record import statistics
 
@@ -19,6 +29,7 @@ def compare(
     *,
     reference: Reference | None = None,
     own_scales: bool = False,
+    joined: bool = False,
 ) -> Figure:
     """Numbers of different provenance for the same things, one row per thing.
 
@@ -26,49 +37,97 @@ def compare(
     where there is an interval `low` and `high`; rows are drawn in the order in
     which labels first occur. A column `panel` splits the chart into
     stacked panels, with `own_scales` each with an axis of its own (panels of
-    different units; their names then say the unit). ValueError if a column is missing or a kind
-    unknown.
+    different units; their names then say the unit). With `joined` a thing's numbers lie on one
+    line that leads from the least to the greatest, and a column `series` gives them colours and a
+    legend. So they do where a lane for each kind would make the chart too tall. ValueError if a
+    column is missing or a kind unknown.
     """
     frame = together(frame)
     facet = encodings.panel_of(frame)
     quantity, unit = axis.quantity, axis.unit
     rows = encodings.tidy(frame, ["label", "kind", "value"] + ([facet] if facet else []))
-    kinds = encodings.present(rows)
-    y = encodings.rows_axis(rows)
-    offset = alt.YOffset("provenance:N", sort=kinds)
-    scale = encodings.scale(axis.log, axis.zero)
-    tooltip = encodings.tooltip(
-        rows, {"label": "", "provenance": "", "value": quantity, "low": "from", "high": "to"}
-    )
-    base = alt.Chart().encode(y=y, yOffset=offset)
-    layers = [
-        base.mark_point(size=85, strokeWidth=1.9, opacity=1).encode(
-            x=encodings.x_axis("value", quantity, unit, scale),
-            tooltip=tooltip,
-            **encodings.provenance(kinds),
-        ),
-    ]
-    if {"low", "high"} <= set(rows.columns):
-        rules = base.transform_filter("isValid(datum.low) && isValid(datum.high)").mark_rule(
-            strokeWidth=2
-        )
-        low = encodings.x_axis("low", quantity, unit, scale)
-        layers.insert(
-            0, rules.encode(x=low, x2="high:Q", stroke=encodings.stroke(kinds), tooltip=tooltip)
-        )
+    panels = rows[facet].nunique() if facet else 1
+    things, lines = rows["lines"].nunique(), encodings.lines_of(rows)
+    lanes = max(22, 15 * rows["provenance"].nunique(), 17 * lines)
+    wished = lanes * things
+    if encodings.fitting(wished, panels, 0) < wished:
+        joined = True
+    each = max(24, 17 * lines) if joined else lanes
+    height = encodings.fitting(each * things, panels, 14 * things)
+    layers = _joined(rows, facet, axis) if joined else _points_and_intervals(rows, axis)
     if reference is not None:
         layers = encodings.rule(reference) + layers
-    chart = encodings.panels(
-        alt.layer(*layers), rows, facet, max(22, 15 * len(kinds)) * rows["lines"].nunique()
-    )
+    chart = encodings.panels(alt.layer(*layers), rows, facet, height)
     if own_scales:
         chart = chart.resolve_scale(x="independent")
     columns = encodings.columns(
         rows,
-        {facet or "": facet or "", "label": "case", "provenance": "provenance"},
+        {facet or "": facet or "", "label": "case", "series": "which", "provenance": "provenance"},
         encodings.measure(quantity, unit),
     )
-    return figure_of(chart, words, columns, narrate.described(frame))
+    return figure_of(chart, told(words, frame, axis), columns, narrate.described(frame))
+
+
+def _said_of(axis: Axis) -> dict[str, str]:
+    """What a point's tooltip says."""
+    return {
+        "label": "",
+        "series": "",
+        "provenance": "",
+        "value": axis.heading,
+        "low": "from",
+        "high": "to",
+    }
+
+
+def _points_and_intervals(rows: pd.DataFrame, axis: Axis) -> list[alt.Chart]:
+    """A lane for each kind of number below a thing's name."""
+    kinds = encodings.present(rows)
+    scale = encodings.scale(axis.log, axis.zero)
+    tooltip = encodings.tooltip(rows, _said_of(axis))
+    offset = alt.YOffset("provenance:N", sort=kinds)
+    base = alt.Chart().encode(y=encodings.rows_axis(rows), yOffset=offset, tooltip=tooltip)
+    value, low = (
+        encodings.x_axis(field, axis.quantity, axis.unit, scale) for field in ("value", "low")
+    )
+    points = base.mark_point(size=85, strokeWidth=1.9, opacity=1)
+    layers = [points.encode(x=value, **encodings.provenance(kinds))]
+    if {"low", "high"} <= set(rows.columns):
+        known = base.transform_filter("isValid(datum.low) && isValid(datum.high)")
+        interval = known.mark_rule(strokeWidth=2)
+        layers.insert(0, interval.encode(x=low, x2="high:Q", stroke=encodings.stroke(kinds)))
+    return layers
+
+
+def _joined(rows: pd.DataFrame, facet: str | None, axis: Axis) -> list[alt.Chart]:
+    """All of a thing's numbers on one line, from the least to the greatest."""
+    kinds = encodings.present(rows)
+    scale = encodings.scale(axis.log, axis.zero)
+    y = encodings.rows_axis(rows)
+    x = encodings.x_axis("value", axis.quantity, axis.unit, scale)
+    ends = alt.Chart().transform_aggregate(
+        least="min(value)", most="max(value)", groupby=["lines", *([facet] if facet else [])]
+    )
+    least = encodings.x_axis("least", axis.quantity, axis.unit, scale)
+    span = ends.mark_rule(strokeWidth=2.5, color=GREY, opacity=0.5)
+    base = alt.Chart().encode(y=y, tooltip=encodings.tooltip(rows, _said_of(axis)))
+    points = base.mark_point(size=85, strokeWidth=1.9, opacity=1)
+    marks = encodings.provenance(kinds)
+    if "series" in rows:
+        names = list(dict.fromkeys(rows["series"]))
+        hues = alt.Scale(domain=names, range=list(CATEGORIES[: len(names)]))
+        named = alt.Color("series:N", title=None, scale=hues, legend=encodings.legend("top", 4))
+        marks = {"color": named, "shape": marks["shape"]}
+        if len(kinds) == 1:
+            marks["shape"].legend = None
+    layers = [span.encode(y=y, x=least, x2="most:Q"), points.encode(x=x, **marks)]
+    if {"low", "high"} <= set(rows.columns):
+        low = encodings.x_axis("low", axis.quantity, axis.unit, scale)
+        known = base.transform_filter("isValid(datum.low) && isValid(datum.high)")
+        interval = known.mark_rule(strokeWidth=5, opacity=0.35)
+        colour = {"color": marks["color"]} if "color" in marks else {"stroke": marks["stroke"]}
+        layers.insert(1, interval.encode(x=low, x2="high:Q", **colour))
+    return layers
 
 
 def stacked(frame: Rows, words: Words, axis: Axis, *, reference: Reference | None = None) -> Figure:
@@ -90,12 +149,15 @@ def stacked(frame: Rows, words: Words, axis: Axis, *, reference: Reference | Non
     top = 1.12 * max(longest, reference.value if reference else 0)
     bars = _bars(rows, segments, axis, top)
     layers = bars + (encodings.rule(reference) if reference else [])
-    chart = encodings.panels(alt.layer(*layers), rows, facet, 34 * rows["lines"].nunique())
+    cases = rows["lines"].nunique()
+    height = encodings.fitting(34 * cases, rows[facet].nunique() if facet else 1, 16 * cases)
+    chart = encodings.panels(alt.layer(*layers), rows, facet, height)
     headings = {facet or "": facet or "", "label": "case", "part": "part"}
     measure = encodings.measure(axis.quantity, axis.unit)
     columns = encodings.columns(rows, headings | {"provenance": "provenance"}, measure)
     spoken = frame.assign(label=frame["label"].astype(str) + ", " + frame["part"])
-    return figure_of(chart, words, columns, narrate.described(spoken))
+    totals = frame.groupby([*by, "label", "kind"], sort=False)["value"].sum().reset_index()
+    return figure_of(chart, told(words, totals, axis), columns, narrate.described(spoken))
 
 
 def _bars(rows: pd.DataFrame, segments: list[str], axis: Axis, top: float) -> list[alt.Chart]:
@@ -153,12 +215,14 @@ def observations(
     rows["lane"] = rows["provenance"] + ", " + rows["row"]
     lanes = [f"{kind}, {row}" for kind in kinds for row in ("repetition", "median")]
     chart = _ticks_and_medians(rows, lanes, kinds, axis)
-    height = 20 * len(lanes) * rows["lines"].nunique()
+    ticks = len(lanes) * rows["lines"].nunique()
+    height = encodings.fitting(20 * ticks, rows[facet].nunique() if facet else 1, 10 * ticks)
     headings = {facet or "": facet or "", "label": "case", "provenance": "provenance"}
     measure = encodings.measure(axis.quantity, axis.unit)
     columns = encodings.columns(rows, headings | {"row": "what", "block": "block"}, measure)
     panels = encodings.panels(chart, rows, facet, height)
-    return figure_of(panels, words, columns, narrate.described(medians))
+    said = told(words, medians, axis)
+    return figure_of(panels, said, columns, narrate.described(medians))
 
 
 def _ticks_and_medians(
@@ -168,7 +232,7 @@ def _ticks_and_medians(
     value, low = (
         encodings.x_axis(field, axis.quantity, axis.unit, scale) for field in ("value", "low")
     )
-    fields = {"label": "", "provenance": "", "block": "block", "value": axis.quantity}
+    fields = {"label": "", "provenance": "", "block": "block", "value": axis.heading}
     tooltip = encodings.tooltip(rows, fields | {"low": "from", "high": "to"})
     offset = alt.YOffset("lane:N", sort=lanes)
     base = alt.Chart().encode(y=encodings.rows_axis(rows), yOffset=offset, tooltip=tooltip)

@@ -7,9 +7,15 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from pgrerun.page.charts.figure import GREY, MARKS, Mark, Reference
+from pgrerun.page.charts.figure import CATEGORIES, GREY, MARKS, Mark, Reference
 
 _LABEL_WIDTH = 22  # characters; keeps the plot readable on a phone
+_MANY, _LONG_LABEL = 12, 34  # rows from which on a label has one line, and its characters
+TALLEST = 700  # pixels of a whole chart: what a reader sees at once
+_AROUND, _HEADING = 96, 62  # of which legend and axis take, and each panel's heading and axis
+
+# how a field is called where a reader sees it
+_SPOKEN = {"label": "case", "series": "case", "provenance": "origin"}
 
 
 def panel_of(frame: pd.DataFrame) -> str | None:
@@ -34,7 +40,8 @@ def tidy(frame: pd.DataFrame, needed: Sequence[str]) -> pd.DataFrame:
     rows["provenance"] = rows["kind"].map(lambda kind: MARKS[kind].title)
     if "label" in rows:
         rows["label"] = rows["label"].astype(str)
-        rows["lines"] = rows["label"].map(lambda label: textwrap.fill(label, _LABEL_WIDTH))
+        width = _LONG_LABEL if rows["label"].nunique() > _MANY else _LABEL_WIDTH
+        rows["lines"] = rows["label"].map(lambda label: textwrap.fill(label, width))
     return rows
 
 
@@ -72,30 +79,79 @@ def dash(kinds: list[str], named: bool = True) -> alt.StrokeDash:
     return alt.StrokeDash("provenance:N", title=None, scale=scale, legend=shown)
 
 
-def provenance(kinds: list[str]) -> dict[str, Any]:
-    """The encodings that make a point's provenance: outline, fill, shape and dash."""
+def provenance(kinds: list[str], grey: bool = False) -> dict[str, Any]:
+    """The encodings that make a point's provenance: outline, fill, shape and dash.
+
+    In `grey` where colour tells something else.
+    """
     marks = _by_title(kinds)
-    fills = [mark.colour if mark.fill else "transparent" for mark in marks]
+    colours = [GREY if grey else mark.colour for mark in marks]
+    fills = [colour if mark.fill else "transparent" for mark, colour in zip(marks, colours)]
     shown = legend("top", 4)
+
+    def scale(values: list[Any]) -> alt.Scale:
+        return alt.Scale(domain=kinds, range=values)
+
     return {
-        "stroke": stroke(kinds),
-        "fill": alt.Fill(
-            "provenance:N", title=None, scale=alt.Scale(domain=kinds, range=fills), legend=shown
-        ),
+        "stroke": alt.Stroke("provenance:N", title=None, scale=scale(colours), legend=shown),
+        "fill": alt.Fill("provenance:N", title=None, scale=scale(fills), legend=shown),
         "shape": alt.Shape(
             "provenance:N",
             title=None,
             legend=shown,
-            scale=alt.Scale(domain=kinds, range=[mark.shape for mark in marks]),
+            scale=scale([mark.shape for mark in marks]),
         ),
         "strokeDash": dash(kinds),
     }
 
 
+def coloured(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows with the colour of each one's series: `hue`, and `inside`, which hollow marks lack.
+
+    A published run stays grey beside the one that made the page.
+    """
+    names = list(dict.fromkeys(rows["series"]))
+    hues = {name: CATEGORIES[n % len(CATEGORIES)] for n, name in enumerate(names)}
+    behind = rows["kind"].isin(["published", "published-slowed"])
+    hue = rows["series"].map(hues).mask(behind, GREY)
+    filled = rows["kind"].map({kind: mark.fill for kind, mark in MARKS.items()})
+    return rows.assign(hue=hue, inside=hue.where(filled, "transparent"))
+
+
+def by_series(kinds: list[str]) -> dict[str, Any]:
+    """The encodings of a point in its series' colour, whose shape tells its provenance.
+
+    They have no legend: see `key`.
+    """
+    marks = provenance(kinds)
+    for channel in ("shape", "strokeDash"):  # "no legend" would take the key's away
+        marks[channel].legend = alt.Undefined
+    return marks | {
+        "stroke": alt.Stroke("hue:N", scale=None),
+        "fill": alt.Fill("inside:N", scale=None),
+    }
+
+
+def key(kinds: list[str]) -> alt.Chart:
+    """What the shapes mean, as a legend in grey of points that nobody sees."""
+    return alt.Chart().mark_point(opacity=0).encode(**provenance(kinds, grey=True))
+
+
+def lines_of(rows: pd.DataFrame) -> int:
+    """The lines of the longest label."""
+    return int(rows["lines"].str.count("\n").max()) + 1
+
+
+def fitting(wished: float, panels: int, least: float) -> float:
+    """The height of a panel: as wished, or what keeps the chart from being too tall."""
+    room = (TALLEST - _AROUND) / panels - (_HEADING if panels > 1 else 0)
+    return max(min(wished, room), least)
+
+
 def rows_axis(rows: pd.DataFrame, grid: bool = True) -> alt.Y:
     words = "split(datum.label, '\\n')"
     axis = alt.Axis(
-        labelExpr=words, labelLimit=200, ticks=False, domain=False, grid=grid, labelPadding=10
+        labelExpr=words, labelLimit=230, ticks=False, domain=False, grid=grid, labelPadding=10
     )
     return alt.Y("lines:N", sort=list(dict.fromkeys(rows["lines"])), title=None, axis=axis)
 
@@ -106,7 +162,7 @@ def scale(log: bool = False, zero: bool = False) -> alt.Scale:
 
 def x_axis(field: str, quantity: str, unit: str, scale: alt.Scale) -> alt.X:
     return alt.X(
-        f"{field}:Q", title=measure(quantity, unit), scale=scale, axis=alt.Axis(tickCount=5)
+        f"{field}:Q", title=measure(quantity, unit) or None, scale=scale, axis=alt.Axis(tickCount=5)
     )
 
 
@@ -117,7 +173,7 @@ def measure(quantity: str, unit: str) -> str:
 def tooltip(rows: pd.DataFrame, titles: Mapping[str, str]) -> list[alt.Tooltip]:
     def one(field: str, title: str) -> alt.Tooltip:
         numeric = pd.api.types.is_numeric_dtype(rows[field])
-        name = title or {"label": "case"}.get(field, field)
+        name = title or _SPOKEN.get(field, field)
         return alt.Tooltip(
             f"{field}:{'Q' if numeric else 'N'}",
             title=name,
@@ -159,7 +215,7 @@ def panels(
 
 def columns(rows: pd.DataFrame, words: Mapping[str, str], measure: str) -> dict[str, str]:
     known = {field: title for field, title in words.items() if field in rows}
-    known["value"] = measure
+    known["value"] = measure or "amount"
     return known | {
         field: title for field, title in {"low": "from", "high": "to"}.items() if field in rows
     }

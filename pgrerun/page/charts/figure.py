@@ -5,11 +5,12 @@ import html
 import json
 import re
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
+import pandas as pd
 import vl_convert
 
 from pgrerun.errors import BookError
@@ -80,25 +81,46 @@ class Words:
     caption      what is drawn, and what it shows
     name         names the download and the anchor ("" makes one of the question)
     description  what is read aloud; "" for the chart's data in words
+    result       what was found, in words made from the chart's frame, before the caption; None for
+                 the least and the greatest number (see `results.py`)
     """
 
     question: str
     caption: str
     name: str = ""
     description: str = ""
+    result: Callable[[pd.DataFrame], str] | None = None
+
+
+# of what, and in what?
+_VAGUE = {"value", "values", "median", "mean", "number", "count", "result", "amount", "measure"}
 
 
 @dataclass(frozen=True)
 class Axis:
     """What a number is: quantity and unit ("" for a ratio) make the title.
 
-    `log` and `zero` choose the scale: logarithmic, or beginning at 0.
+    `log` and `zero` choose the scale: logarithmic, or beginning at 0. The quantity is "" where
+    panels have scales of their own and each one's heading says quantity and unit. BookError for a
+    word that names no quantity.
     """
 
     quantity: str
     unit: str = ""
     log: bool = False
     zero: bool = False
+
+    def __post_init__(self):
+        if self.quantity.lower().removeprefix("printed ") in _VAGUE:
+            raise BookError(
+                f"An axis can't be called {self.quantity!r}: name the quantity and its unit, or"
+                " nothing where the panels' headings do."
+            )
+
+    @property
+    def heading(self) -> str:
+        """What a table's column and a tooltip call it."""
+        return self.quantity or "amount"
 
 
 @dataclass(frozen=True)

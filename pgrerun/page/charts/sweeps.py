@@ -1,4 +1,4 @@
-"""Values over an axis: a sweep, and what became of printed numbers."""
+"""Values over an axis: a sweep, and one number over another."""
 
 import math
 
@@ -7,10 +7,13 @@ import pandas as pd
 
 from pgrerun.page import narrate
 from pgrerun.page.charts import encodings
-from pgrerun.page.charts.figure import GREY, MARKS, Axis, Figure, Reference, Words, figure_of
+from pgrerun.page.charts.figure import GREY, MARKS, Axis, Figure, Words, figure_of
+from pgrerun.page.charts.results import told
 from pgrerun.page.charts.rows import Rows, together
 
+_COLOURS = {kind: mark.colour for kind, mark in MARKS.items()}
 _LINES_HEIGHT, _NAME_HEIGHT = 260, 14  # pixels of a panel of lines, and of a name at a line's end
+_SQUARE, _NARROW, _LETTER = 380, 300, 7.5  # pixels of a scatter, of a panel on a phone, of a letter
 
 
 def lines(
@@ -19,8 +22,9 @@ def lines(
     """A sweep: `value` over `x`, one line per `series` and kind, bands where intervals are.
 
     `frame` has `x`, `value`, `kind` (one of `MARKS`), optionally `series`, `low` and `high`; with
-    `own_scales` panels have vertical axes of their own. Colour tells the kind here as everywhere; a
-    series' name stands at the end of its line.
+    `own_scales` panels have vertical axes of their own. A series' name stands at the end of its
+    line. Of several series each has a colour, and shape and dash alone tell the kind; of one
+    colour tells the kind, as everywhere.
     """
     frame = together(frame)
     facet = encodings.panel_of(frame)
@@ -35,41 +39,46 @@ def lines(
         rows[["low", "high"]] = rows[["low", "high"]].mask(bare, rows["value"], axis=0)
     kinds = encodings.present(rows)
     rows["named"] = _line_ends(rows, [facet] if facet else [])
-    rows["lift"] = _lifts(rows, facet, own_scales, axis.log, axis.zero)
+    rows["ending"] = _endings(rows, facet)
+    rows["named"] &= rows["ending"] != ""
+    several = rows["series"].nunique() > 1
+    rows = encodings.coloured(rows) if several else rows.assign(hue=rows["kind"].map(_COLOURS))
+    height = encodings.fitting(_LINES_HEIGHT, rows[facet].nunique() if facet else 1, 70)
+    rows["lift"] = _lifts(rows, facet, own_scales, axis, x_axis, height)
     at = sorted(rows["x"].unique())
     ticks = {"values": at} if len(at) <= 10 else {"tickCount": 6}
     ruler = alt.Axis(grid=False, **ticks)
     x = alt.X("x:Q", title=x_measure, scale=encodings.scale(x_axis.log), axis=ruler)
     scale = encodings.scale(axis.log, axis.zero)
-    y = alt.Y("value:Q", title=measure, scale=scale, axis=alt.Axis(tickCount=6))
+    y = alt.Y("value:Q", title=measure or None, scale=scale, axis=alt.Axis(tickCount=6))
     base = alt.Chart().encode(x=x, detail=["series:N", "provenance:N"])
-    paths = base.mark_line(strokeWidth=1.6).encode(
-        y=y, stroke=encodings.stroke(kinds), strokeDash=encodings.dash(kinds)
-    )
+    marks = encodings.by_series(kinds) if several else encodings.provenance(kinds)
+    line = {name: marks[name] for name in ("stroke", "strokeDash")}
+    paths = base.mark_line(strokeWidth=1.6).encode(y=y, **line)
     points = base.mark_point(size=60, strokeWidth=1.8, opacity=1).encode(
-        y=y, tooltip=encodings.tooltip(rows, _fields(x_axis, axis)), **encodings.provenance(kinds)
+        y=y, tooltip=encodings.tooltip(rows, _fields(x_axis, axis)), **marks
     )
     named = rows["named"].any()
     layers = [*_bands(base, rows, measure, scale), paths, points]
+    layers += [encodings.key(kinds)] if several else []
     if named:
         layers.append(_names(base, y))
     series = {"series": "series"} if named else {}
     headings = {facet or "": facet or ""} | series | {"provenance": "provenance", "x": x_measure}
-    panels = encodings.panels(alt.layer(*layers), rows, facet, _LINES_HEIGHT)
+    panels = encodings.panels(alt.layer(*layers), rows, facet, height)
     if own_scales:
         panels = panels.resolve_scale(y="independent")
     columns = encodings.columns(rows, headings, measure)
-    return figure_of(panels, words, columns, _line_points(frame, x_axis.unit))
+    said = told(words, frame, axis, x_axis)
+    return figure_of(panels, said, columns, _line_points(frame, x_axis.unit))
 
 
 def _bands(base: alt.Chart, rows: pd.DataFrame, measure: str, scale: alt.Scale) -> list[alt.Chart]:
     """An area between the ends of the intervals, where there are any."""
     if not {"low", "high"} <= set(rows.columns) or rows["low"].isna().all():
         return []
-    # colours as they are: a scale here would swallow the points' legend
-    rows["band"] = rows["kind"].map({kind: mark.colour for kind, mark in MARKS.items()})
-    low = alt.Y("low:Q", title=measure, scale=scale)
-    colour = alt.Color("band:N", scale=None, legend=None)
+    low = alt.Y("low:Q", title=measure or None, scale=scale)
+    colour = alt.Color("hue:N", scale=None, legend=None)  # a scale would swallow the legend
     area = base.transform_filter("isValid(datum.low)").mark_area(opacity=0.16)
     return [area.encode(y=low, y2="high:Q", color=colour)]
 
@@ -78,74 +87,50 @@ def _names(base: alt.Chart, y: alt.Y) -> alt.Chart:
     """The series' names, each beside the end of its line."""
     place = {"align": "right", "baseline": "bottom", "dx": 4, "dy": alt.ExprRef("-8 - datum.lift")}
     text = base.transform_filter("datum.named").mark_text(fontWeight="bold", **place)
-    return text.encode(y=y, text="series:N")
+    colour = alt.Color("hue:N", scale=None, legend=None)
+    return text.encode(y=y, text="ending:N", color=colour)
 
 
-def slopes(
-    frame: pd.DataFrame,
-    words: Words,
-    x_axis: Axis,
-    axis: Axis,
-    *,
-    reference: Reference | None = None,
-) -> Figure:
-    """What became of many numbers: a thin line each from the printed to the measured, log axis.
+def scatter(frame: Rows, words: Words, x_axis: Axis, axis: Axis, most: int = 6) -> Figure:
+    """One number over another, both logarithmic, beside the line on which they are equal.
 
-    `frame` has `series` (the line), `x` (a year), `value` (positive), `kind` (one of `MARKS`),
-    `verdict` (what became of it), `colour` (of the line) and `strong` (whether it stands out),
-    optionally `low` and `high`. Lines carry no names; the tooltip and the table do. `reference`
-    draws a labelled horizontal rule.
+    `frame` has `label`, `x`, `value` (both positive) and `kind` (one of `MARKS`). The names of the
+    `most` that lie farthest from the line are written; the tooltip and the table have all.
     """
-    rows = encodings.tidy(frame, ["series", "x", "value", "kind", "verdict", "colour", "strong"])
+    frame = together(frame)
+    rows = encodings.tidy(frame, ["label", "x", "value", "kind"])
     kinds = encodings.present(rows)
-    x = alt.X(
-        "x:Q",
-        title=None,
-        scale=alt.Scale(nice=False, padding=16),
-        axis=alt.Axis(values=sorted(rows["x"].unique()), format="d", grid=False),
+    far = (rows["value"] / rows["x"]).map(math.log).abs().nlargest(most).index
+    rows["series"] = rows["label"].where(rows.index.isin(far), "")
+    rows["named"], rows["ending"] = rows["series"] != "", rows["series"]
+    both = Axis("", log=True)
+    rows["lift"] = _lifts(rows, None, False, both, both, _SQUARE)
+    scale = encodings.scale(log=True)
+    x_measure = encodings.measure(x_axis.quantity, x_axis.unit)
+    measure = encodings.measure(axis.quantity, axis.unit)
+    x = alt.X("x:Q", title=x_measure, scale=scale, axis=alt.Axis(tickCount=6))
+    y = alt.Y("value:Q", title=measure, scale=scale, axis=alt.Axis(tickCount=6))
+    low = max(rows["x"].min(), rows["value"].min())
+    high = min(rows["x"].max(), rows["value"].max())
+    ends = alt.Data(values=[{"x": low, "value": low}, {"x": high, "value": high}])
+    line = alt.Chart(ends).mark_line(color=GREY, strokeDash=[5, 3], strokeWidth=1.3)
+    fields = {"label": "", "provenance": "", "x": x_axis.heading, "value": axis.heading}
+    base = alt.Chart().encode(x=x, y=y)
+    points = base.mark_point(size=70, strokeWidth=1.8, opacity=1).encode(
+        tooltip=encodings.tooltip(rows, fields), **encodings.provenance(kinds)
     )
-    y = {
-        "scale": encodings.scale(log=True),
-        "title": axis.quantity,
-        "axis": alt.Axis(tickCount=6, format="~g"),
-    }
-    weight = {"condition": {"test": "datum.strong", "value": 0.85}, "value": 0.28}
-    fields = _fields(x_axis, axis) | {"verdict": ""}
-    base = alt.Chart().encode(
-        x=x, detail="series:N", opacity=weight, tooltip=encodings.tooltip(rows, fields)
-    )
-    layers = [
-        base.mark_line(strokeWidth=1.7).encode(
-            y=alt.Y("value:Q", **y), color=alt.Color("colour:N", scale=None, legend=None)
-        ),
-        base.transform_filter("isValid(datum.low)")
-        .mark_rule(strokeWidth=1.5)
-        .encode(y=alt.Y("low:Q", **y), y2="high:Q", stroke=encodings.stroke(kinds)),
-        base.mark_point(size=60, strokeWidth=1.7).encode(
-            y=alt.Y("value:Q", **y), **encodings.provenance(kinds)
-        ),
-    ]
-    if reference is not None:
-        rule, name = _across(reference)
-        layers = [rule, *layers, name]
-    headings = {"series": "claim", "provenance": "provenance", "x": x_axis.quantity}
-    columns = encodings.columns(rows, headings | {"verdict": "verdict"}, axis.quantity)
-    spoken = frame.assign(label=frame["series"] + " " + frame["x"].astype(str))
-    chart = encodings.panels(alt.layer(*layers), rows, None, 380)
-    return figure_of(chart, words, columns, narrate.described(spoken))
-
-
-def _across(reference: Reference) -> tuple[alt.Chart, alt.Chart]:
-    """A horizontal rule, and its name at the left."""
-    one, at = alt.Chart(alt.Data(values=[{}])), alt.datum(reference.value)
-    rule = one.mark_rule(color=GREY, strokeDash=[5, 3], strokeWidth=1.3)
-    text = one.mark_text(align="left", baseline="top", dx=4, dy=4, fontSize=11)
-    return rule.encode(y=at), text.encode(y=at, x=alt.value(0), text=alt.value(reference.label))
+    place = {"align": "right", "baseline": "middle", "dx": -8, "dy": alt.ExprRef("-datum.lift")}
+    names = base.transform_filter("datum.named").mark_text(fontSize=11, **place)
+    layers = alt.layer(line.encode(x=x, y=y), points, names.encode(text="series:N"))
+    chart = encodings.panels(layers, rows, None, _SQUARE)
+    columns = encodings.columns(rows, {"label": "case", "x": x_measure}, measure)
+    spoken = frame.assign(label=frame["label"].astype(str) + " at " + frame["x"].map("{:g}".format))
+    return figure_of(chart, told(words, frame, axis), columns, narrate.described(spoken))
 
 
 def _fields(x_axis: Axis, axis: Axis) -> dict[str, str]:
     """What a point's tooltip says, and how it is called there."""
-    first = {"series": "", "provenance": "", "x": x_axis.quantity, "value": axis.quantity}
+    first = {"series": "", "provenance": "", "x": x_axis.quantity, "value": axis.heading}
     return first | {"low": "from", "high": "to"}
 
 
@@ -176,23 +161,52 @@ def _line_ends(rows: pd.DataFrame, by: list[str]) -> pd.Series:
     return named
 
 
+def _endings(rows: pd.DataFrame, facet: str | None) -> pd.Series:
+    """What stands at a line's end: its name, or of lines that end in one point all their names."""
+    endings = rows["series"].astype(str).where(rows["named"], "")
+    near = 0.002 * (rows["value"].abs().max() or 1)
+    ends = rows[rows["named"]]
+    for _, group in ends.groupby(["x", *([facet] if facet else [])], sort=False):
+        left = list(group.index)
+        while left:
+            first, *others = left
+            same = [n for n in others if abs(rows.at[n, "value"] - rows.at[first, "value"]) <= near]
+            endings[first] = ", ".join(str(rows.at[n, "series"]) for n in [first, *same])
+            endings[same] = ""
+            left = [n for n in others if n not in same]
+    return endings
+
+
 def _lifts(
-    rows: pd.DataFrame, facet: str | None, own_scales: bool, log: bool, zero: bool
+    rows: pd.DataFrame, facet: str | None, own_scales: bool, axis: Axis, x_axis: Axis, high: float
 ) -> pd.Series:
-    """Pixels by which each line's name moves up, so that none covers another's."""
+    """Pixels by which each line's name moves up, so that none covers another's.
+
+    `high` is a panel's height in pixels; how wide it will be is taken for the narrowest.
+    """
     lifts = pd.Series(0.0, index=rows.index)
-    height = rows["value"].where(rows["value"] > 0).map(math.log) if log else rows["value"]
+    height = _places(rows["value"], axis)
+    across = _places(rows["x"], x_axis) * _NARROW
     for _, panel in rows.groupby(facet) if facet else [("", rows)]:
         seen = height[panel.index] if own_scales else height
-        least, most = (
-            (min(seen.min(), 0), max(seen.max(), 0))
-            if zero and not log
-            else (seen.min(), seen.max())
-        )
-        pixels = (height - least) * _LINES_HEIGHT / ((most - least) or 1)
-        for _, ends in panel[panel["named"]].groupby("x"):
-            free = -math.inf
-            for end in pixels[ends.index].sort_values().index:
-                lifts[end] = max(0.0, free - pixels[end])
-                free = pixels[end] + lifts[end] + _NAME_HEIGHT
+        up = (height[panel.index] - seen.min()) * high / ((seen.max() - seen.min()) or 1)
+        placed: list[tuple[float, float, float]] = []  # left, right and lower edge of a name
+        for end in up[panel["named"]].sort_values().index:
+            right = across[end]
+            left, low = right - _LETTER * len(str(rows.at[end, "ending"])), up[end]
+            for other_left, other_right, other_low in sorted(placed, key=lambda one: one[2]):
+                beside = left < other_right and other_left < right
+                if beside and abs(low - other_low) < _NAME_HEIGHT:
+                    low = other_low + _NAME_HEIGHT
+            placed.append((left, right, low))
+            lifts[end] = low - up[end]
     return lifts
+
+
+def _places(values: pd.Series, axis: Axis) -> pd.Series:
+    """Where values lie on an axis, in a linear measure; from 0 to 1."""
+    places = values.where(values > 0).map(math.log) if axis.log else values
+    least, most = places.min(), places.max()
+    if axis.zero and not axis.log:
+        least, most = min(least, 0), max(most, 0)
+    return (places - least) / ((most - least) or 1)

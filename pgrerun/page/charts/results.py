@@ -1,0 +1,72 @@
+"""What a chart's caption says first: the result, with its numbers."""
+
+from dataclasses import replace
+
+import pandas as pd
+
+from pgrerun.page import narrate
+from pgrerun.page.charts.figure import Axis, Words
+
+# whose numbers are told, if it has any: the reader's own before others
+_TOLD = {
+    "measured": "In this run",
+    "slowed": "In this run, on a slowed disk",
+    "published": "In the published run",
+    "published-slowed": "In the published run, on a slowed disk",
+    "simulated": "In the simulation",
+    "printed": "In print",
+}
+_MOST = 3  # panels, or lines, of which each is told
+
+
+def told(words: Words, frame: pd.DataFrame, axis: Axis, x_axis: Axis | None = None) -> Words:
+    """The words, their caption beginning with the result."""
+    if not words.caption.strip():
+        return words  # refused as it is
+    found = words.result(frame) if words.result else _found(frame, axis, x_axis)
+    return replace(words, caption=f"{found} {words.caption}".strip())
+
+
+def _found(frame: pd.DataFrame, axis: Axis, x_axis: Axis | None) -> str:
+    kind = next(kind for kind in _TOLD if (frame["kind"] == kind).any())
+    rows = frame[(frame["kind"] == kind) & frame["value"].notna()]
+    if rows.empty:
+        return ""
+    by = "panel" if "panel" in rows and rows["panel"].nunique() > 1 else None
+    groups = rows.groupby(by, sort=False) if by else [("", rows)]
+    if rows[by].nunique() > _MOST if by else False:
+        return ""
+    tell = _along if x_axis else _between
+    said = [
+        f"{panel} {one}".strip() for panel, group in groups if (one := tell(group, axis, x_axis))
+    ]
+    what = f", {axis.quantity}" if axis.quantity else ""
+    return f"{_TOLD[kind]}{what}: {'; '.join(said)}." if said else ""
+
+
+def _between(rows: pd.DataFrame, axis: Axis, _: Axis | None) -> str:
+    """The least and the greatest number, and of what they are."""
+    least, most = rows.loc[rows["value"].idxmin()], rows.loc[rows["value"].idxmax()]
+    unit = f" {axis.unit}" if axis.unit else ""
+    low, high = (narrate.number(end["value"]) for end in (least, most))
+    if len(rows) == 1:
+        return f"{low}{unit}"
+    if low == high:
+        return ""
+    return f"from {low}{unit} ({least['label']}) to {high}{unit} ({most['label']})"
+
+
+def _along(rows: pd.DataFrame, axis: Axis, x_axis: Axis | None) -> str:
+    """Where each line begins and ends."""
+    series = rows.groupby("series", sort=False) if "series" in rows else [("", rows)]
+    lines = [(str(name), line.sort_values("x")) for name, line in series]
+    if len(lines) > _MOST or x_axis is None:
+        return ""
+    unit = f" {axis.unit}" if axis.unit else ""
+    parts = []
+    for name, line in lines:
+        first, last = (narrate.number(line["value"].iloc[end]) for end in (0, -1))
+        whose = f" ({name})" if name else ""
+        parts.append(f"from {first}{unit} to {last}{unit}{whose}")
+    ends = [narrate.number(float(x)) for x in (rows["x"].min(), rows["x"].max())]
+    return f"{', '.join(parts)}, between {' and '.join(ends)} {x_axis.unit or x_axis.quantity}"
