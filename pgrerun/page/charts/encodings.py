@@ -10,7 +10,7 @@ import pandas as pd
 from pgrerun.page.charts.figure import CATEGORIES, GREY, MARKS, Mark, Reference
 
 _LABEL_WIDTH = 22  # characters; keeps the plot readable on a phone
-_MANY, _LONG_LABEL = 12, 34  # rows from which on a label has one line, and its characters
+_MANY, _ONE_LINE = 12, 200  # rows from which on a label has one line, of so many characters
 TALLEST = 700  # pixels of a whole chart: what a reader sees at once
 _AROUND, _HEADING = 96, 62  # of which legend and axis take, and each panel's heading and axis
 
@@ -40,7 +40,7 @@ def tidy(frame: pd.DataFrame, needed: Sequence[str]) -> pd.DataFrame:
     rows["provenance"] = rows["kind"].map(lambda kind: MARKS[kind].title)
     if "label" in rows:
         rows["label"] = rows["label"].astype(str)
-        width = _LONG_LABEL if rows["label"].nunique() > _MANY else _LABEL_WIDTH
+        width = _ONE_LINE if rows["label"].nunique() > _MANY else _LABEL_WIDTH
         rows["lines"] = rows["label"].map(lambda label: textwrap.fill(label, width))
     return rows
 
@@ -150,8 +150,15 @@ def fitting(wished: float, panels: int, least: float) -> float:
 
 def rows_axis(rows: pd.DataFrame, grid: bool = True) -> alt.Y:
     words = "split(datum.label, '\\n')"
+    small = {"labelFontSize": 11} if rows["lines"].nunique() > _MANY else {}
     axis = alt.Axis(
-        labelExpr=words, labelLimit=230, ticks=False, domain=False, grid=grid, labelPadding=10
+        labelExpr=words,
+        labelLimit=240,
+        ticks=False,
+        domain=False,
+        grid=grid,
+        labelPadding=10,
+        **small,
     )
     return alt.Y("lines:N", sort=list(dict.fromkeys(rows["lines"])), title=None, axis=axis)
 

@@ -119,7 +119,14 @@ def scatter(frame: Rows, words: Words, x_axis: Axis, axis: Axis, most: int = 6) 
     points = base.mark_point(size=70, strokeWidth=1.8, opacity=1).encode(
         tooltip=encodings.tooltip(rows, fields), **encodings.provenance(kinds)
     )
-    place = {"align": "right", "baseline": "middle", "dx": -8, "dy": alt.ExprRef("-datum.lift")}
+    beside = _places(rows["x"], both) > 0.4  # where there is room
+    rows["side"], rows["away"] = beside.map({True: "right", False: "left"}), beside * -16 + 8
+    place = {
+        "align": alt.ExprRef("datum.side"),
+        "baseline": "middle",
+        "dx": alt.ExprRef("datum.away"),
+        "dy": alt.ExprRef("-datum.lift"),
+    }
     names = base.transform_filter("datum.named").mark_text(fontSize=11, **place)
     layers = alt.layer(line.encode(x=x, y=y), points, names.encode(text="series:N"))
     chart = encodings.panels(layers, rows, None, _SQUARE)
@@ -171,8 +178,9 @@ def _endings(rows: pd.DataFrame, facet: str | None) -> pd.Series:
         while left:
             first, *others = left
             same = [n for n in others if abs(rows.at[n, "value"] - rows.at[first, "value"]) <= near]
-            endings[first] = ", ".join(str(rows.at[n, "series"]) for n in [first, *same])
-            endings[same] = ""
+            merged = [first, *same]
+            endings[merged] = ""  # the last one is drawn over the others
+            endings[merged[-1]] = ", ".join(str(rows.at[n, "series"]) for n in merged)
             left = [n for n in others if n not in same]
     return endings
 
