@@ -9,6 +9,7 @@ Words come from `narrate`, the front page's chart from `charts`.
 
 import html
 import math
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
@@ -86,6 +87,8 @@ def tally(judged: Judgements) -> dict[str, int]:
 
 # ---- the front page
 
+_DRAWN, _LONGEST = 12, 62  # published effects on its chart, and the letters of a name there
+
 
 def headline(judged: Judgements) -> str:
     """The scoreboard in one glance: a bar per verdict, each a link to its claims."""
@@ -112,12 +115,14 @@ def then_and_now(found: Mapping[str, runs.Record]) -> charts.Figure | None:
     """Every claim with a printed and a measured ratio as a line from the one to the other.
 
     None where there is none. Effects are read in the claimed direction, so that 1 is no effect and
-    less than 1 the opposite; those that have moved farthest down stand first.
+    less than 1 the opposite. Drawn are headline claims and those that have moved farthest, as many
+    as a reader takes in at once.
     """
     ratios = [j for j in judgements(found).values() if _measured_ratio(j)]
     if not ratios:
         return None
-    ratios.sort(key=lambda j: _claimed(j).estimate / _effect_of(j.claim))
+    drawn = sorted(ratios, key=lambda j: (not j.claim.headline, -abs(math.log(_change(j)))))
+    drawn = sorted(drawn[:_DRAWN], key=_change)
     less = sum(_claimed(j).high < _effect_of(j.claim) for j in ratios)
     more = sum(_claimed(j).low > _effect_of(j.claim) for j in ratios)
     result = (
@@ -126,13 +131,13 @@ def then_and_now(found: Mapping[str, runs.Record]) -> charts.Figure | None:
         f" {more or 'none'} significantly larger."
     )
     return charts.compare(
-        [row for j in ratios for row in _ends(j)],
+        [row for j in drawn for row in _ends(j)],
         charts.Words(
             question="What has become of the published effects?",
             caption=(
-                "A line for each claim that prints an effect as a ratio, from the printed one to"
-                " the one that this run found, with its interval. An effect of 1 is none; left of"
-                " it the claim is turned round."
+                f"{_DRAWN} of them at most, headline claims and then those that have moved"
+                " farthest: a line leads from the printed effect to the one that this run found,"
+                " with its interval. An effect of 1 is none; left of it the claim is turned round."
             ),
             name="then-and-now",
             result=lambda _: result,
@@ -161,9 +166,15 @@ def _claimed(j: Judgement) -> Interval:
 
 
 def _ends(j: Judgement) -> Iterator[dict]:
-    name = f"{j.claim.id}: {j.claim.quantity}"
+    words = j.claim.quantity.removeprefix("ratio of the ").removeprefix("ratio of ")
+    name = textwrap.shorten(f"{j.claim.id}: {words}", _LONGEST, placeholder="…")
     yield charts.row(name, "printed", _effect_of(j.claim))
     yield charts.row(name, "measured", _claimed(j))
+
+
+def _change(j: Judgement) -> float:
+    """The effect found over the printed one."""
+    return _claimed(j).estimate / _effect_of(j.claim)
 
 
 def _printed_year(claim: Claim) -> int:

@@ -48,16 +48,27 @@
   };
   const labelWidth = (rows) => widest(rows.flatMap((row) => (row.lines ?? "1,000,000").split("\n")));
 
+  // Words as lines that fit into a room.
+  const inLines = (words, room, weight) =>
+    words.split(" ").reduce((lines, word) => {
+      const longer = `${lines.at(-1)} ${word}`;
+      if (widest([longer], weight) <= room) return [...lines.slice(0, -1), longer];
+      return [...lines, word];
+    }, [""]).map((line) => line.trim()).filter(Boolean);
+
+  // Neither does an axis' title shrink with its plot.
+  const fitTitles = (node, room) => {
+    if (node === null || typeof node !== "object") return;
+    const x = node.encoding?.x;
+    if (typeof x?.title === "string") x.title = inLines(x.title, room);
+    Object.values(node).forEach((child) => fitTitles(child, room));
+  };
+
   // A panel's heading doesn't shrink with its panel: broken where it would stick out.
   const fitHeadings = (spec, room) => {
     const row = spec.facet?.row;
     if (!row?.header) return;
-    const broken = (words) =>
-      words.split(" ").reduce((lines, word) => {
-        const longer = `${lines.at(-1)} ${word}`;
-        if (widest([longer], "bold") <= room) return [...lines.slice(0, -1), longer];
-        return [...lines, word];
-      }, [""]).map((line) => line.trim()).filter(Boolean).join("\n");
+    const broken = (words) => inLines(words, room, "bold").join("\n");
     for (const one of rowsOf(spec)) one[row.field] = broken(String(one[row.field]));
     if (Array.isArray(row.sort)) row.sort = row.sort.map(broken);
     row.header.labelExpr = "split(datum.label, '\\n')";
@@ -157,6 +168,7 @@
       const room = this.width - labelWidth(rowsOf(spec));
       fitLegends(spec.spec ?? spec.layer, room);
       fitHeadings(spec, room - 20);
+      fitTitles(spec.spec ?? spec.layer ?? spec, Math.max(room - 20, 120));
       const tooltip = { theme: "custom", formatTooltip: said };
       const options = { actions: false, renderer: "svg", config: theme(), tooltip };
       this.result = await vegaEmbed(live, spec, options);
