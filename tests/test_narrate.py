@@ -276,7 +276,10 @@ def test_summary_counts_every_verdict_and_what_stands_apart():
     said = narrate.summary(judged)
     well_formed(said)
     assert said.startswith(f"Of {scored} claims")
-    assert said.endswith("Outside of the score: 1 simulated, 1 recomputed, 1 by design, 1 opinion.")
+    assert said.endswith(
+        "Outside of the score: 1 machine, 1 simulated, 1 recomputed, 1 release notes, 1 by design,"
+        " 1 opinion."
+    )
     assert narrate.summary([]) == "No claim was judged."
 
 

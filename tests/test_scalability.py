@@ -232,12 +232,13 @@ def test_the_costs_of_a_lock_are_taken_alone_and_in_company(chapter):
 # ---- the commit log
 
 
-def test_index_scans_ask_the_commit_log_once_for_each_tuple_and_never_again(chapter):
+def test_index_scans_ask_the_commit_log_for_nothing_that_they_know(chapter):
     scans = wal.index_scans(chapter)
-    assert scans["lookups"].tolist() == [wal.TUPLES, 0]
+    unseen, *seen = scans["lookups"]
+    assert unseen < 10 and seen == [wal.TUPLES, 0]
     assert word("haas-021", evidence.asked_once(scans)) == "holds"
-    twice = scans.assign(lookups=2 * scans["lookups"])
-    assert word("haas-021", evidence.asked_once(twice)) == "gone"
+    as_before = scans.assign(lookups=[wal.TUPLES, wal.TUPLES, 0])
+    assert word("haas-021", evidence.asked_once(as_before)) == "gone"
 
 
 def test_a_cap_that_the_largest_pool_breaks_is_broken():
@@ -309,7 +310,8 @@ def test_a_flush_carries_one_commit_of_one_client_and_more_of_many(chapter):
     assert f"with 1, 2, 3, {many} clients" in sentences.per_flush(chapter)
     assert evidence.shared_flushes(chapter).estimate > 1
     assert evidence.over_few(chapter, 1).disk == chapter.disk("slowed sweep") != ""
-    assert 0 < evidence.flushing(chapter).estimate <= 1
+    alone = chapter.median("slowed sweep", "flushing", commits.swept(commits.PLAIN, 1))
+    assert 0 < alone.estimate <= 1
 
 
 # ---- simulated machines

@@ -290,7 +290,8 @@ def _how(claim: Claim, evidence: object) -> str:
     """How a number came about."""
     if isinstance(evidence, Interval) and evidence.simulated or claim.basis is Basis.SIMULATED:
         return "simulated"
-    return "recomputed" if claim.basis is Basis.RECOMPUTED else "measured"
+    apart = {Basis.RECOMPUTED: "recomputed", Basis.RELEASE_NOTES: "looked up"}
+    return apart.get(claim.basis, "measured")
 
 
 def _parts_found(j: Judgement, parts: Mapping[str, Part]) -> str:
@@ -385,8 +386,10 @@ BASES: Mapping[Basis, str] = {
     Basis.TIMED: "timed",
     Basis.COUNTED: "counted",
     Basis.OBSERVED: "observed",
+    Basis.MACHINE: "timed on this machine without a server, so outside of the score",
     Basis.SIMULATED: "simulated, so outside of the score",
     Basis.RECOMPUTED: "recomputed from print, so outside of the score",
+    Basis.RELEASE_NOTES: "known from release notes, so outside of the score",
     Basis.BY_DESIGN: "true by how the experiment is built, so outside of the score",
     Basis.OPINION: "an opinion, so outside of the score",
 }

@@ -214,15 +214,18 @@ class Basis(StrEnum):
     """What a verdict rests on.
 
     The first three speak of a server that ran here and make up the score. The others stand apart:
-    a model's number, arithmetic of what is printed, what is true by how the experiment is built,
-    and what no experiment can decide.
+    a time of this machine without any server, a model's number, arithmetic of what is printed, what
+    release notes say, what is true by how the experiment is built, and what no experiment can
+    decide.
     """
 
     TIMED = "timed"
     COUNTED = "counted"
     OBSERVED = "observed"
+    MACHINE = "machine"
     SIMULATED = "simulated"
     RECOMPUTED = "recomputed"
+    RELEASE_NOTES = "release notes"
     BY_DESIGN = "by design"
     OPINION = "opinion"
 

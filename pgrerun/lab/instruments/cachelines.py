@@ -88,12 +88,13 @@ def _add(
 MEMBERS, STRUCT = 256, 832
 
 
-def scanned(packed: bool, rounds: int = 10_000) -> float:
+def scanned(packed: bool, rounds: int = 10_000, idle: bool = False) -> float:
     """Nanoseconds per entry to read one word of each, as a snapshot does, while another process
     changes its neighbour.
 
     Packed, the words lie side by side and their former neighbours elsewhere; else each lies
-    beside the word that is changed, in a structure of `STRUCT` bytes.
+    beside the word that is changed, in a structure of `STRUCT` bytes. With an `idle` neighbour
+    nothing is changed.
     """
     reader, writer = require()
     context = multiprocessing.get_context("fork")
@@ -101,6 +102,8 @@ def scanned(packed: bool, rounds: int = 10_000) -> float:
     try:
         started, over, readings = context.Event(), context.Event(), context.SimpleQueue()
         changing = context.Process(target=_change, args=(memory, writer, started, over))
+        if idle:
+            over.set()
         scanning = context.Process(
             target=_scan, args=(memory, packed, reader, rounds, started, readings)
         )

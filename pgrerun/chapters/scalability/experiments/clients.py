@@ -36,10 +36,11 @@ from pgrerun.record import statistics
 # ---- sweeps
 
 AGAIN = "again"
+TOGETHER = 40  # times what a client of the sweep runs
 SWEEPS = {"read": "lookups", "write": "writers"}
 
 
-@experiment(claims=["haas-002"])
+@experiment()
 def lookups(chapter: Chapter) -> None:
     """Primary key lookups by each number of clients; one of the numbers runs twice.
 
@@ -48,6 +49,20 @@ def lookups(chapter: Chapter) -> None:
     numbers = {by_clients(number): number for number in client_counts(chapter)}
     numbers[AGAIN] = one_per_processor(chapter)
     _sweep(chapter, "read", LOOKUP, numbers, chapter.parameters.transactions)
+
+
+@experiment(claims=["haas-002"])
+def crowd(chapter: Chapter) -> None:
+    """Lookups by one client per processor and by the most clients, as many in all for either.
+
+    So that few clients aren't done before their throughput can be told.
+    """
+    tested, total = loaded(chapter), TOGETHER * chapter.parameters.transactions
+    variants = [
+        Variant(by_clients(n), Load(chapter, tested, LOOKUP, n, total / n).throughput)
+        for n in (one_per_processor(chapter), client_counts(chapter)[-1])
+    ]
+    chapter.compare("crowd", variants, THROUGHPUT, warmup=0)
 
 
 @experiment()

@@ -78,7 +78,7 @@ def as_it_comes(chapter: Chapter, numbers: Iterable[int]) -> None:
     _sweep(chapter, tested, "commit sweep", inserts)
 
 
-@experiment(claims=["haas-027"])
+@experiment()
 def slowed_sweep(chapter: Chapter) -> None:
     """The same on a disk that takes its time for a flush.
 

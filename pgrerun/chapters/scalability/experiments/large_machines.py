@@ -58,6 +58,7 @@ def calibrated(chapter: Chapter) -> list[Costs]:
 DISTANCES = (8, 64, 256)  # bytes; the last two are the bounds of the talk's sizes of a line
 SAME_LINE, MIDDLE, OTHER_LINE = (f"{distance} bytes apart" for distance in DISTANCES)
 SPREAD, PACKED = "spread words scanned", "packed words scanned"
+UNDISTURBED = "spread words scanned, nobody changes them"
 ROUNDS = 1500
 
 
@@ -66,19 +67,19 @@ def cache_lines(chapter: Chapter) -> None:
     """Nanoseconds for a word that another process may change beside.
 
     Two processes add to words that lie so many bytes apart, and one scans a word of each of many
-    structures while the other changes their neighbours.
+    structures while the other changes their neighbours, or does nothing.
     """
     cachelines.require()
 
     def add(distance: int, block: Block) -> dict[str, float]:
         return {"time": cachelines.beside(distance, ROUNDS)}
 
-    def scan(packed: bool, block: Block) -> dict[str, float]:
-        return {"time": cachelines.scanned(packed, ROUNDS)}
+    def scan(name: str, block: Block) -> dict[str, float]:
+        return {"time": cachelines.scanned(name == PACKED, ROUNDS, name == UNDISTURBED)}
 
     names = zip((SAME_LINE, MIDDLE, OTHER_LINE), DISTANCES, strict=True)
     variants = [Variant(name, partial(add, distance)) for name, distance in names]
-    variants += [Variant(name, partial(scan, name == PACKED)) for name in (SPREAD, PACKED)]
+    variants += [Variant(name, partial(scan, name)) for name in (SPREAD, PACKED, UNDISTURBED)]
     chapter.compare("cache lines", variants, {"time": "ns"}, warmup=0)
 
 
