@@ -232,12 +232,12 @@ def at_the_talks_size(chapter: Chapter) -> narrate.Sentence:
         narrate.interval(evidence.growth(chapter, plan))
         for plan in (joins.BEFORE, joins.PARAMETERIZED)
     )
-    millions = in_print.accounts() / 1e6
-    first, later = (gain.estimate * millions for gain in evidence.speedups(chapter).values())
+    times = in_print.accounts() / chapter.parameters.accounts
+    first, later = (gain.estimate * times for gain in evidence.speedups(chapter).values())
     said = printed.derived("access_paths_join").before_over
     return narrate.Sentence(
         f"The time of 9.1's plan grows with the table to the power {before}, that of 9.2's to the"
-        f" power {after}. If that goes on, the gain at the talk's size is"
+        f" power {after}. If that goes on over three decades, the gain at the talk's size is"
         f" {narrate.number(round(later, -3))}, and {narrate.number(round(first, -2))} over an"
         " execution in a new session with nothing in the pool. In print:"
         f" {narrate.number(said['later_ms'])} and {narrate.number(said['first_ms'], 0)}."

@@ -156,6 +156,30 @@ def records(
     )
 
 
+def marks(
+    connection: psycopg.Connection, relation: str, start: Position | str, end: Position | str
+) -> dict[str, int]:
+    """Records of changes of a relation's visibility map between two positions: set, cleared.
+
+    Set by records that change a page of the map. Cleared with an update or a deletion, whose lowest
+    flag says that the page it leaves was all-visible. Needs pg_walinspect of PostgreSQL 16
+    (CannotMeasure).
+    """
+    changed = blocks(connection, start, end)
+    of_map = changed[(changed["relation"] == relation) & (changed["fork"] == "vm")]
+    [row] = _inspect(
+        connection,
+        r"""
+        SELECT count(*) AS records
+        FROM pg_get_wal_block_info(%s, %s, false)
+        WHERE resource_manager = 'Heap' AND record_type ~ 'UPDATE|DELETE' AND block_id = 0
+          AND relfilenode = pg_relation_filenode(%s::regclass)
+          AND description ~ 'flags: 0x[0-9A-Fa-f]*[13579BDFbdf]\M'""",
+        [str(start), str(end), relation],
+    )
+    return {"set": int(of_map["records"].sum()), "cleared": row["records"]}
+
+
 def _require(connection: psycopg.Connection, function: str) -> None:
     name = function.split("(")[0]
     releases.require(connection.info.server_version, name)

@@ -12,9 +12,11 @@ from pgrerun.chapters.access_paths.accounts import SQL, build, measured
 from pgrerun.lab.experiment import Variant
 from pgrerun.lab.instruments import callgrind
 
-INTEGER, BYTES, ALIKE = "integer", "text, collation C", "the same, one beginning"
+INTEGER, DOUBLE = "integer", "double precision"
+BYTES, ALIKE = "text, collation C", "the same, one beginning"
 KEYS = {
     INTEGER: "sorting.integer",
+    DOUBLE: "sorting.double",
     "numeric": "sorting.numeric",
     BYTES: "sorting.bytes",
     ALIKE: "sorting.one_beginning",
@@ -22,6 +24,7 @@ KEYS = {
 }
 CLASSES = {
     "int4_ops": "int4_unsupported",
+    "float8_ops": "float8_unsupported",
     "numeric_ops": "numeric_unsupported",
     "text_ops": "text_unsupported",
 }
@@ -73,15 +76,19 @@ def sorts(chapter: Chapter) -> pd.DataFrame:
 
 @experiment(claims=["haas-058"])
 def instructions(chapter: Chapter) -> pd.Series:
-    """What sorting integers executes: SUPPORTED, UNSUPPORTED and UNSORTED to instructions."""
+    """What sorting doubles executes: SUPPORTED, UNSUPPORTED and UNSORTED to instructions.
+
+    Since PostgreSQL 15 the comparison of integers is compiled into the sort itself, that of doubles
+    is called as in 9.2.
+    """
     cluster, session = chapter.cluster(), {"work_mem": "1GB", "max_parallel_workers_per_gather": 0}
     with cluster.connect() as connection:
-        copy_without_sort_support(connection, "btree", "int4_ops", CLASSES["int4_ops"])
+        copy_without_sort_support(connection, "btree", "float8_ops", CLASSES["float8_ops"])
         build(connection, "unsorted", "sorting.unsorted", objects=chapter.parameters.objects)
     names = {
         UNSORTED: "sorting.not_sorted",
-        SUPPORTED: KEYS[INTEGER],
-        UNSUPPORTED: f"{KEYS[INTEGER]}_without",
+        SUPPORTED: KEYS[DOUBLE],
+        UNSUPPORTED: f"{KEYS[DOUBLE]}_without",
     }
     return callgrind.executed(
         cluster, {how: (session, SQL.text(name)) for how, name in names.items()}

@@ -20,7 +20,7 @@ from pgrerun.chapters.access_paths.accounts import (
     place,
 )
 from pgrerun.errors import ServerError
-from pgrerun.lab.instruments import PAGE, sizes
+from pgrerun.lab.instruments import PAGE, sizes, wal
 from pgrerun.lab.models import visibility as model
 from pgrerun.lab.server import Cluster, seed_random
 from pgrerun.record.printed import access_paths as in_print
@@ -171,6 +171,25 @@ def _checked(connection: psycopg.Connection) -> tuple[int, ...]:
         answers += SQL.run(connection, "visibility.crashed_sums").fetchall()
     (count, total), (true_count, true_total) = answers
     return *marks, abs(count - true_count) + abs(total - true_total)
+
+
+@experiment(claims=["haas-031"])
+def logged(chapter: Chapter) -> pd.DataFrame:
+    """What recovery knows of the map: change, bits (of so many pages), records (in the WAL).
+
+    A vacuum sets the bits of a table, and an update clears one.
+    """
+    for extension in ("pg_visibility", "pg_walinspect"):
+        chapter.server.extension(extension)
+    rows = []
+    with chapter.server.connect() as connection:
+        build(connection, "small", "visibility.small")
+        for change, statement in (("set", "vacuum_small"), ("cleared", "update_row")):
+            before, start = _step(connection, change, "", "")[2], wal.position(connection)
+            after, end = _step(connection, change, statement, "")[2], wal.position(connection)
+            records = wal.marks(connection, "small", start, end)[change]
+            rows.append((change, abs(after - before), records))
+    return pd.DataFrame(rows, columns=["change", "bits", "records"])
 
 
 # ---- VACUUM

@@ -2,10 +2,10 @@
 -- without sort support, which are made beforehand.
 
 -- name: unsorted
-CREATE TABLE unsorted (i int, m numeric, t text, p text) WITH (autovacuum_enabled = off);
+CREATE TABLE unsorted (i int, d double precision, m numeric, t text, p text) WITH (autovacuum_enabled = off);
 -- in front of the second text stand more bytes than an abbreviated key holds
 INSERT INTO unsorted
-SELECT hashint4(n), hashint4(n)::numeric / 1000, md5(n::text), 'the same bytes ' || md5(n::text)
+SELECT hashint4(n), hashint4(n) / 1000.0::double precision, hashint4(n)::numeric / 1000, md5(n::text), 'the same bytes ' || md5(n::text)
 FROM generate_series(1, :objects) AS n;
 VACUUM (FREEZE, ANALYZE) unsorted;
 
@@ -23,6 +23,12 @@ SELECT FROM unsorted ORDER BY i OFFSET 2000000000 LIMIT 1;
 
 -- name: integer_without
 SELECT FROM unsorted ORDER BY i USING <# OFFSET 2000000000 LIMIT 1;
+
+-- name: double
+SELECT FROM unsorted ORDER BY d OFFSET 2000000000 LIMIT 1;
+
+-- name: double_without
+SELECT FROM unsorted ORDER BY d USING <# OFFSET 2000000000 LIMIT 1;
 
 -- name: numeric
 SELECT FROM unsorted ORDER BY m OFFSET 2000000000 LIMIT 1;
