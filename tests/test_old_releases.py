@@ -39,8 +39,11 @@ def test_a_chapter_runs_on_a_release(chapter, release, tmp_path):
     environment = {"PGRERUN_RUNS": str(runs), RUN_NAME: "old"}
     out = tmp_path / "executed.ipynb"
     source = Book().notebook(chapter)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    given = given.model_dump()
     try:
-        execute(source, out, given.model_dump(), title=chapter, environment=environment)
+        execute(source, out, given, title=chapter, scratch=scratch, environment=environment)
     except ChapterFailed as failure:  # which says where, but only in its notebook
         pytest.fail(_COLOURS.sub("", f"{failure.traceback[-3000:]}\n{failure}"), pytrace=False)
     gates.check_chapter(out)

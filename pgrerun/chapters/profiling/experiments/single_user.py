@@ -79,6 +79,12 @@ def copied(cluster: Cluster, checksums: bool = True) -> Iterator[Cluster]:
 
 def set_checksums(cluster: Cluster, on: bool) -> None:
     """Switch a stopped cluster's data checksums; CannotMeasure for programs that can't."""
+    if not cluster.programs.has("pg_checksums"):
+        raise CannotMeasure(
+            "pg_checksums",
+            "data checksums can't be switched here: there is no program `pg_checksums` in"
+            f" {cluster.programs.source}",
+        )
     try:
         cluster.offline("pg_checksums", "--enable" if on else "--disable")
     except ServerError as error:
