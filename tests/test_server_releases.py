@@ -16,7 +16,7 @@ from pgrerun.lab.instruments import (
     wal,
 )
 from pgrerun.lab.relations import DebitCredit, Parts, Pgbench, Wisconsin
-from pgrerun.lab.server import Cluster, bundled, fetched, installed, releases
+from pgrerun.lab.server import Cluster, bundled, fetched, installed, releases, set_session
 
 HERE = {releases.named(programs.number): programs for programs in [*installed(), bundled()]}
 HERE = {release.release: release.programs for release in fetched.here()} | HERE
@@ -85,8 +85,12 @@ WRITTEN = {
     "TABLESAMPLE": "SELECT * FROM written TABLESAMPLE SYSTEM (1)",
     "SKIP LOCKED": "SELECT 1 FROM written FOR UPDATE SKIP LOCKED",
     "CREATE INDEX IF NOT EXISTS": "CREATE INDEX IF NOT EXISTS by_a ON written (a)",
+    "ALTER OPERATOR ... SET": "ALTER OPERATOR pg_catalog.< (int4, int4) SET (RESTRICT = NONE)",
     "access method brin": "CREATE INDEX ON written USING brin (a)",
     "current_setting of one that may be missing": "SELECT current_setting('some.thing', true)",
+    "autovacuum_vacuum_insert_threshold of a table": (
+        "ALTER TABLE written SET (autovacuum_vacuum_insert_threshold = 2)"
+    ),
     "parallel_workers of a table": "ALTER TABLE written SET (parallel_workers = 2)",
     "VACUUM (DISABLE_PAGE_SKIPPING)": "VACUUM (DISABLE_PAGE_SKIPPING) pg_class",
     "backup beside others": "SELECT pg_start_backup('some', true, false)",
@@ -161,6 +165,19 @@ def test_a_release_without_it_is_told_with_the_first_that_has_it():
     releases.require_settings(90300, {"work_mem": "1MB", "no such setting": 1})
     with pytest.raises(CannotMeasure, match="WAL_compression, which PostgreSQL has from 9.5 on"):
         releases.require_settings(90324, ["WAL_compression"])
+
+
+def test_what_a_release_does_not_have_need_not_be_switched_off(server, connection):
+    assert releases.without(90300, "jit", "off") and releases.without(90300, "JIT", False)
+    assert releases.without(90300, "max_parallel_workers_per_gather", 0)
+    assert releases.without(130000, "enable_memoize", "off")
+    assert not releases.without(140000, "enable_memoize", "off")
+    assert not releases.without(90300, "max_parallel_workers_per_gather", 2)
+    assert not releases.without(90300, "plan_cache_mode", "off")
+    set_session(connection, {"jit": "off", "max_parallel_workers_per_gather": 0})
+    for name in ("jit", "max_parallel_workers_per_gather"):
+        if releases.knows(server.version, name):
+            assert connection.execute(f"SHOW {name}").fetchone() in (("off",), ("0",))
 
 
 @pytest.mark.parametrize(

@@ -337,10 +337,17 @@ class Server:
 def set_session(connection: psycopg.Connection, settings: Mapping[str, object]) -> None:
     """Give the session these settings, until it ends or resets them.
 
-    CannotMeasure for those that the release doesn't know.
+    Those that switch off what the release doesn't have are left out; CannotMeasure for others that
+    it doesn't know.
     """
-    releases.require_settings(connection.info.server_version, settings)
-    for name, wanted in settings.items():
+    version = connection.info.server_version
+    given = {
+        name: wanted
+        for name, wanted in settings.items()
+        if not releases.without(version, name, wanted)
+    }
+    releases.require_settings(version, given)
+    for name, wanted in given.items():
         connection.execute("SELECT set_config(%s, %s, false)", [name, str(wanted)])
 
 

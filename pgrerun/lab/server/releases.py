@@ -131,11 +131,13 @@ WRITTEN_SINCE = {
     "TABLESAMPLE": (90500, r"TABLESAMPLE"),
     "SKIP LOCKED": (90500, r"SKIP\s+LOCKED"),
     "CREATE INDEX IF NOT EXISTS": (90500, r"INDEX\s+IF\s+NOT"),
+    "ALTER OPERATOR ... SET": (90500, r"ALTER\s+OPERATOR[^;]*SET\s*\("),
     "access method brin": (90500, r'"brin"'),
     "current_setting of one that may be missing": (
         90600,
         r"function current_setting\(\S+, boolean\)",
     ),
+    "autovacuum_vacuum_insert_threshold of a table": (130000, r'"autovacuum_vacuum_insert_'),
     "parallel_workers of a table": (90600, r'"parallel_workers"'),
     "VACUUM (DISABLE_PAGE_SKIPPING)": (90600, r"DISABLE_PAGE_SKIPPING"),
     "backup beside others": (90600, r"function pg_start_backup\(\S+, boolean, boolean\)"),
@@ -182,6 +184,18 @@ def require(version: int, what: str) -> None:
 def knows(version: int, setting: str) -> bool:
     """Whether a release knows a setting, as far as the table above goes: others pass."""
     return version >= SETTINGS_SINCE.get(setting.lower(), 0)
+
+
+def without(version: int, setting: str, wanted: object) -> bool:
+    """Whether a release is by itself what a setting that it doesn't know would make it.
+
+    No workers, no JIT, no kind of plan that came later: what isn't there needn't be switched off.
+    """
+    name = setting.lower()
+    counts = ("max_parallel_workers_per_gather", "max_parallel_workers")
+    kinds = ("jit", *(one for one in SETTINGS_SINCE if one.startswith("enable_")))
+    off = {"0"} if name in counts else {"off", "false"} if name in kinds else set()
+    return not knows(version, name) and str(wanted).lower() in off
 
 
 def require_settings(version: int, settings: Iterable[str]) -> None:
@@ -236,6 +250,11 @@ def lacking(version: int, error: BaseException) -> CannotMeasure | None:
                 f" {named(version)}.",
             )
     return None
+
+
+def writes(version: int, what: str) -> bool:
+    """Whether a release reads what is written so (a key of `WRITTEN_SINCE`)."""
+    return version >= WRITTEN_SINCE[what][0]
 
 
 def require_options(version: int, options: Iterable[str]) -> None:

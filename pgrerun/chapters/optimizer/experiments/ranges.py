@@ -8,7 +8,7 @@ from pgrerun.chapters.optimizer import queries, variants
 from pgrerun.chapters.optimizer.variants import MULTIPLIED, NONE, REPORT, SQL
 from pgrerun.lab.instruments import plans
 from pgrerun.lab.relations import loading
-from pgrerun.lab.server import value
+from pgrerun.lab.server import releases, value
 from pgrerun.record import printed
 from pgrerun.record.printed.optimizer import interpolated
 
@@ -74,8 +74,9 @@ def sweep(chapter: Chapter) -> pd.DataFrame:
     Columns: fault, bound, rows, cost.
     """
     rows = []
+    able = releases.writes(chapter.server.version, "ALTER OPERATOR ... SET")
     with variants.session(chapter.server) as connection:
-        for name in (NONE,) if chapter.borrowed else (NONE, MULTIPLIED):
+        for name in (NONE, MULTIPLIED) if able and not chapter.borrowed else (NONE,):
             with variants.fault(connection, name):
                 for lower in range(100, queries.large_tuples() - 1, 400):
                     bounds = {"attribute": "unique2", "lower": lower, "upper": lower + 2}
