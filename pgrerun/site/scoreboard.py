@@ -31,22 +31,9 @@ APART = "outside of the score"
 
 ORDER = (*map(str, Verdict), APART, NOT_RUN)
 
-# Of each at least 3:1 against both themes' pages; the words stand beside, so that colour alone
-# tells nothing.
-COLOURS: Mapping[str, str] = {
-    Verdict.HOLDS: "#128A68",
-    Verdict.STRONGER: "#1B87A6",
-    Verdict.WEAKER: "#8A8410",
-    Verdict.NOT_REPRODUCED: "#A7742B",
-    Verdict.GONE: "#B8612A",
-    Verdict.REVERSED: "#C44E52",
-    Verdict.STILL_THERE: "#B5579B",
-    Verdict.FIXED: "#4A8A94",
-    Verdict.INCONCLUSIVE: "#7277D5",
-    Verdict.NOT_TESTABLE: "#7F858D",
-    APART: "#7F858D",
-    NOT_RUN: "#7F858D",
-}
+COLOURS: Mapping[str, str] = charts.VERDICTS | dict.fromkeys(
+    (APART, NOT_RUN), charts.VERDICTS[Verdict.NOT_TESTABLE]
+)
 
 Judgements = Mapping[str, Judgement]
 Link = Callable[[Claim], str]

@@ -28,6 +28,7 @@ from pgrerun.page.charts.figure import (
     MARKS,
     VEGALITE_MIME,
     VEGALITE_VERSION,
+    VERDICTS,
     Axis,
     Figure,
     Mark,
@@ -40,6 +41,7 @@ from pgrerun.page.charts.figure import (
     untitled,
 )
 from pgrerun.page.charts.flame_graph import flame
+from pgrerun.page.charts.lives import lives
 from pgrerun.page.charts.page_layout import heap_pages
 from pgrerun.page.charts.plan_regions import plan_diagram
 from pgrerun.page.charts.rows import Rows, points, row, rows, together
@@ -55,12 +57,14 @@ __all__ = [
     "Rows",
     "VEGALITE_MIME",
     "VEGALITE_VERSION",
+    "VERDICTS",
     "Words",
     "compare",
     "enable",
     "flame",
     "heap_pages",
     "lines",
+    "lives",
     "mimebundle",
     "observations",
     "plan_diagram",

@@ -61,6 +61,22 @@ CATEGORIES = (
 )
 
 
+#: of a verdict's word, wherever one is drawn; each keeps the same contrast, and the words stand
+#: beside, so that colour alone tells nothing
+VERDICTS: Mapping[str, str] = {
+    "holds": "#128A68",
+    "stronger": "#1B87A6",
+    "weaker": "#8A8410",
+    "not reproduced": "#A7742B",
+    "gone": "#B8612A",
+    "reversed": "#C44E52",
+    "still there": "#B5579B",
+    "fixed": "#4A8A94",
+    "inconclusive": "#7277D5",
+    "not testable here": "#7F858D",
+}
+
+
 GREY = "#7F858D"
 
 
