@@ -506,10 +506,14 @@ class Chapter:
             self.run.environment["settings"] = self._set()
             self.run.close()
         finally:
-            for server in [*self._clusters.values(), *([self._borrowed] if self._borrowed else [])]:
-                server.close()
-            for disk in self._slowed.values():
-                disk.close()
+            self.leave()
+
+    def leave(self) -> None:
+        """End the servers without finishing the run record."""
+        for server in [*self._clusters.values(), *([self._borrowed] if self._borrowed else [])]:
+            server.close()
+        for disk in self._slowed.values():
+            disk.close()
 
     # ---- inside --------------------------------------------------------------------
 

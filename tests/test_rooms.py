@@ -61,7 +61,9 @@ MAY_USE: dict[str, set[str]] = {
 MEASURING = set(MAY_USE)
 MAY_USE |= {
     "chapter": MEASURING,
-    "chapters": MEASURING | {"chapter"},
+    # a chapter's own cells, executed elsewhere
+    "replay": MEASURING | {"chapter"},
+    "chapters": MEASURING | {"chapter", "replay"},
     # executing notebooks from outside: none of it may reach into a chapter
     "site.inputs": {"record.reached"},
     "site.gates": set(),

@@ -1,0 +1,266 @@
+"""Claims of the chapters judged again, elsewhere, by the cells that judge them.
+
+A chapter's notebook holds the statements that measure and those that judge. `steps` cuts out what
+a few claims need of them, and `judged` executes that on another release, with other parameters.
+So there is one experiment and one predicate for a claim, whoever asks; what the cells display on
+the way goes nowhere.
+"""
+
+import ast
+import contextlib
+import io
+import json
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import nbformat
+
+from pgrerun import parameters
+from pgrerun.chapter import Chapter, Declaration
+from pgrerun.errors import BookError
+
+NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
+_ASKED = frozenset({"attempt", "judge"})  # the methods of a chapter that matter here
+_PREPARING = frozenset({"load", "prepared"})  # what chapters call functions that load relations
+
+
+@dataclass(frozen=True)
+class Step:
+    """A statement of a notebook that is executed.
+
+    `claim` is the one that it judges, "" if none; `code` what is executed.
+    """
+
+    source: str
+    claim: str
+    code: CodeType
+
+
+@dataclass(frozen=True)
+class Done:
+    """What became of a claim: the judgement as the run record keeps it, and what it took.
+
+    `seconds` are those of the steps since the claim judged before, so that a sum of several is what
+    all of them took.
+    """
+
+    verdict: Mapping[str, Any]
+    seconds: float
+
+
+def steps(chapter: str, claims: Collection[str]) -> list[Step]:
+    """The statements of the chapter's notebook that judging these claims needs, in its order.
+
+    These are the imports, what loads relations, each statement that judges one of the claims (but
+    for other evidence `beside`, which decides nothing), each experiment that is declared for one of
+    them, and, backwards from there, whatever assigns a name that one of those uses. BookError if
+    the notebook judges a claim nowhere.
+    """
+    body = [_bare(one) for one in _statements(NOTEBOOKS / f"{chapter}.ipynb")]
+    known = _names_known_before(body)
+    needed: set[str] = set()
+    kept: list[Step] = []
+    missing = set(claims)
+    for statement in reversed(body):
+        claim = _judges(statement)
+        assigned = _names(statement, ast.Store)
+        declared = set(claims).intersection(_declared_for(statement, known))
+        imports = isinstance(statement, ast.Import | ast.ImportFrom)
+        if claim in missing or assigned & needed or declared or imports or _prepares(statement):
+            needed = (needed - assigned) | _names(statement, ast.Load)
+            missing.discard(claim)
+            kept.append(Step(ast.unparse(statement), claim, _compiled(statement)))
+    if missing:
+        raise BookError(f"Chapter {chapter!r} judges {', '.join(sorted(missing))} nowhere.")
+    return kept[::-1]
+
+
+def judged(
+    chapter: str,
+    claims: Collection[str],
+    given: Mapping[str, Any],
+    records: Path,
+) -> Iterator[Done]:
+    """Judge claims of one chapter with these parameters; each as soon as it is.
+
+    `given` are parameters that differ from those of profile ci, such as `programs`; `records` is a
+    folder for the run record, which is of no use afterwards. A claim that this release can't show
+    is judged as not testable, as on the chapter's page.
+    """
+    parts = steps(chapter, claims)
+    opened = Chapter(chapter, parameters.chapter_parameters(chapter, given), records=records)
+    namespace: dict[str, Any] = {"chapter": opened}
+    try:
+        began = time.monotonic()
+        for step in parts:
+            with contextlib.redirect_stdout(io.StringIO()):
+                exec(step.code, namespace)
+            if step.claim:
+                [judgement] = [j for j in opened.evidence.judgements if j.claim.id == step.claim]
+                now = time.monotonic()
+                yield Done(judgement.as_dict(), now - began)
+                began = now
+    finally:
+        opened.leave()
+
+
+def _statements(notebook: Path) -> Iterator[ast.stmt]:
+    """The statements of a notebook's code cells, but for the parameters and the opening."""
+    for cell in nbformat.read(notebook, as_version=4).cells:
+        magic = cell.source.lstrip().startswith("%")
+        if cell.cell_type != "code" or magic or "parameters" in cell.metadata.get("tags", []):
+            continue
+        for statement in ast.parse(cell.source).body:
+            if "chapter" not in _names(statement, ast.Store):
+                yield statement
+
+
+def _names(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
+    return {
+        found.id
+        for found in ast.walk(node)
+        if isinstance(found, ast.Name) and isinstance(found.ctx, context)
+    }
+
+
+def _asked(statement: ast.stmt) -> ast.Call | None:
+    """The call of `chapter.attempt` or `chapter.judge` that a statement is or assigns."""
+    value = getattr(statement, "value", None)
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        owner = value.func.value
+        if isinstance(owner, ast.Name) and owner.id == "chapter" and value.func.attr in _ASKED:
+            return value
+    return None
+
+
+def _bare(statement: ast.stmt) -> ast.stmt:
+    """The statement without the evidence that it gives `beside`."""
+    if (call := _asked(statement)) is not None:
+        call.keywords = [one for one in call.keywords if one.arg != "beside"]
+    return statement
+
+
+def _prepares(statement: ast.stmt) -> bool:
+    """Whether all that a statement does is to call or attempt what loads relations."""
+    call = getattr(statement, "value", None)
+    if not isinstance(statement, ast.Expr) or not isinstance(call, ast.Call):
+        return False
+    called = call.args[0] if _asked(statement) is not None else call.func
+    return isinstance(called, ast.Attribute) and called.attr in _PREPARING
+
+
+def _judges(statement: ast.stmt) -> str:
+    call = _asked(statement)
+    if call is None or call.func.attr != "judge":  # type: ignore[attr-defined]
+        return ""
+    return str(ast.literal_eval(call.args[0]))
+
+
+def _declared_for(statement: ast.stmt, known: Mapping[str, Any]) -> tuple[str, ...]:
+    """The claims that the experiment which a statement attempts is declared for."""
+    call = _asked(statement)
+    if call is None or call.func.attr != "attempt":  # type: ignore[attr-defined]
+        return ()
+    measure = eval(compile(ast.Expression(call.args[0]), "<notebook>", "eval"), dict(known))
+    return getattr(measure, "declared", Declaration((), ())).claims
+
+
+def _names_known_before(body: list[ast.stmt]) -> dict[str, Any]:
+    """What the imports of a notebook, and its shorter names for modules, stand for."""
+    known: dict[str, Any] = {}
+    for statement in body:
+        value = getattr(statement, "value", None)
+        alias = isinstance(statement, ast.Assign) and _is_path(value)
+        if isinstance(statement, ast.Import | ast.ImportFrom) or alias:
+            with contextlib.suppress(NameError, AttributeError):  # of a result, known only later
+                exec(_compiled(statement), known)
+    return known
+
+
+def _is_path(node: ast.AST | None) -> bool:
+    """Whether it is a name, or names joined by dots, or several of those."""
+    if isinstance(node, ast.Tuple):
+        return all(map(_is_path, node.elts))
+    return isinstance(node, ast.Name) or (isinstance(node, ast.Attribute) and _is_path(node.value))
+
+
+def _compiled(statement: ast.stmt) -> CodeType:
+    return compile(ast.Module([statement], []), "<notebook>", "exec")
+
+
+def answers(
+    requests: Mapping[str, Mapping[str, Any]], at_once: int
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Name and answer, as they come, of requests that `_main` understands, by their names.
+
+    Each has a process of its own, some of them at a time. They end with the iterator.
+    """
+    told: queue.Queue[tuple[str, dict[str, Any]] | None] = queue.Queue()
+    processes: list[subprocess.Popen[str]] = []
+    stopped = threading.Event()
+
+    def ask(name: str, request: Mapping[str, Any]) -> None:
+        try:
+            if stopped.is_set():
+                return
+            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+            command = [sys.executable, "-m", "pgrerun.replay"]
+            process = subprocess.Popen(command, text=True, stderr=subprocess.DEVNULL, **pipes)
+            processes.append(process)
+            assert process.stdin and process.stdout
+            with process.stdin as pipe:
+                json.dump(request, pipe)
+            for line in process.stdout:
+                told.put((name, json.loads(line)))
+            if process.wait() != 0:
+                died = {"chapter": "", "failed": f"it ended with status {process.returncode}"}
+                told.put((name, died))
+        finally:
+            told.put(None)
+
+    with ThreadPoolExecutor(at_once) as pool:
+        try:
+            jobs = [pool.submit(ask, name, request) for name, request in requests.items()]
+            for _ in jobs:
+                while (answer := told.get()) is not None:
+                    yield answer
+            for job in jobs:
+                job.result()
+        finally:  # also when the notebook is stopped
+            stopped.set()
+            for process in processes:
+                process.terminate()
+
+
+def _main() -> None:
+    """Judge what standard input asks for, in JSON; a line of JSON for each claim.
+
+    Input: {"release": what `programs` takes, "pairs": blocks, "chapters": {NAME: {"parameters":
+    {...}, "claims": [...]}}}. A chapter that fails gives a line with `chapter` and `failed`.
+    """
+    asked = json.load(sys.stdin)
+    for name, wanted in asked["chapters"].items():
+        given = wanted["parameters"] | {"programs": asked["release"], "pairs": asked["pairs"]}
+        try:
+            with tempfile.TemporaryDirectory(prefix="pgrerun-replay-") as records:
+                for done in judged(name, wanted["claims"], given, Path(records)):
+                    print(
+                        json.dumps({"verdict": done.verdict, "seconds": done.seconds}), flush=True
+                    )
+        except Exception as error:  # of one chapter; the others go on
+            failed = {"chapter": name, "failed": f"{type(error).__name__}: {error}"}
+            print(json.dumps(failed), flush=True)
+
+
+if __name__ == "__main__":
+    _main()
