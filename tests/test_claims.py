@@ -295,6 +295,7 @@ def test_quotes_are_the_documents_own_words_where_they_are_at_hand():
         f"{c.id}: {piece.strip()}"
         for c in claims.ledger().values()
         for piece in re.split(r"\.\.\.|…|\[[^]]*\]", c.quote)
-        if c.quote and solid(piece).strip(".") not in texts[c.document]
+        # release notes have no file here
+        if c.document in texts and solid(piece).strip(".") not in texts[c.document]
     ]
     assert not wrong, "\n".join(wrong)

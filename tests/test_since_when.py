@@ -1,0 +1,131 @@
+"""Claims judged on other releases: by the cells of their chapters, and compared with the notes."""
+
+import ast
+import json
+
+import pandas as pd
+import pytest
+
+from pgrerun import replay
+from pgrerun.chapters.since_when import evidence, experiments
+from pgrerun.errors import BookError, CannotMeasure
+from pgrerun.page import charts
+from pgrerun.record import claims
+from pgrerun.record.claims import Basis
+
+CHOSEN = experiments.judged()
+
+
+def test_claims_are_chosen_that_counts_or_plans_decide():
+    ledger = claims.ledger()
+    assert len(CHOSEN) >= 60 and len(experiments.judged(thorough=False)) >= 40
+    for id, chapter in CHOSEN.items():
+        claim = ledger[id]
+        assert claim.chapter == chapter and claim.basis in (Basis.COUNTED, Basis.OBSERVED), id
+        assert not set(claim.capabilities) & set(claims.OUT_OF_REACH), id
+
+
+@pytest.mark.parametrize("chapter", dict.fromkeys(CHOSEN.values()))
+def test_the_steps_of_a_chapter_judge_the_claims_and_use_nothing_that_is_missing(chapter):
+    wanted = [id for id, own in CHOSEN.items() if own == chapter]
+    steps = replay.steps(chapter, wanted)
+    assert sorted(step.claim for step in steps if step.claim) == sorted(wanted)
+    known = {"chapter"}
+    for step in steps:
+        tree = ast.parse(step.source)
+        bound = {arg.arg for node in ast.walk(tree) if isinstance(node, ast.arg) for arg in [node]}
+        names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+        used = {name.id for name in names if isinstance(name.ctx, ast.Load)}
+        assert used - bound - known - set(dir(__builtins__)) - set(__builtins__) == set(), step
+        known |= {name.id for name in names if isinstance(name.ctx, ast.Store)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                known |= {(one.asname or one.name).partition(".")[0] for one in node.names}
+
+
+def test_a_claim_of_another_chapter_is_judged_nowhere():
+    with pytest.raises(BookError, match="lai-058"):
+        replay.steps("hot", ["hot-006", "lai-058"])
+
+
+def test_steps_leave_out_what_other_claims_need():
+    few = [step.source for step in replay.steps("hot", ["hot-006"])]
+    assert not any("throughput" in source for source in few)
+    assert len(few) < len(replay.steps("hot", ["hot-006", "hot-027"]))
+
+
+def test_notes_name_claims_that_there_are():
+    ledger = claims.ledger()
+    for note in evidence.notes():
+        assert set(note.claims) <= set(ledger), note
+        assert note.words and note.section and experiments.number(note.release) > 90300
+    quoted = {note.words for note in evidence.notes()}
+    own = [claim for claim in ledger.values() if claim.chapter == "since_when"]
+    assert {claim.quote for claim in own} <= quoted
+    for claim in own:  # and each count says the release that its claim's section says
+        [one] = [one for one in experiments.COUNTS if one.claim == claim.id]
+        assert claim.section == f"Release {one.since}"
+
+
+class Recorded:
+    """A chapter with a record of claims on releases, by claim: a word for each release."""
+
+    def __init__(self, words):
+        places = list(CHOSEN)
+        self.rows = [
+            {
+                "experiment": "lives",
+                "variant": release,
+                "block": places.index(claim),
+                "metric": "word",
+                "value": experiments.WORDS.index(word),
+                "flags": json.dumps({"claim": claim, "verdict": word, "note": "why", "reason": ""}),
+            }
+            for claim, by_release in words.items()
+            for release, word in by_release.items()
+        ]
+        self.run = self
+
+    def observations(self, name):
+        frame = pd.DataFrame(self.rows)
+        return frame[frame["experiment"] == name] if len(frame) else frame
+
+    def published_run(self, name):
+        return pd.DataFrame()
+
+
+WORDS = {
+    "hot-014": {"18": "gone", "9.3": "holds", "13": "holds"},
+    "haas-029": {"9.3": "holds", "13": "not testable here", "18": "gone"},
+    "hot-006": {"9.3": "holds", "13": "holds", "18": "holds"},
+}
+
+
+def test_a_change_lies_between_the_releases_on_which_a_claim_could_be_tested():
+    changes = evidence.changes(Recorded(WORDS)).set_index("claim")
+    assert set(changes.index) == {"hot-014", "haas-029"}
+    assert list(changes.loc["hot-014", ["until", "since", "agrees"]]) == ["13", "18", "yes"]
+    assert list(changes.loc["haas-029", ["before", "until", "since"]]) == ["holds", "9.3", "18"]
+
+
+def test_a_change_elsewhere_than_the_notes_say_is_a_disagreement():
+    words = {"hot-014": {"9.3": "holds", "9.5": "gone", "18": "gone"}}
+    [row] = evidence.changes(Recorded(words)).to_dict("records")
+    assert row["agrees"] == "no" and "14" in row["notes"]
+    assert evidence.compared_with_notes("hot-006", "9.3", "18")[0] == ""
+
+
+def test_the_chart_has_a_row_for_each_claim_and_a_column_for_each_release():
+    frame = evidence.lives(Recorded(WORDS))
+    assert list(dict.fromkeys(frame["release"])) == ["9.3", "13", "18"]
+    figure = charts.lives(frame, charts.Words("Since when?", "A caption."))
+    spec = figure.spec()
+    assert spec["encoding"]["x"]["sort"] == ["9.3", "13", "18"]
+    assert set(spec["encoding"]["y"]["sort"]) == set(WORDS)
+    with pytest.raises(ValueError, match="word"):
+        charts.lives(frame.drop(columns="word"), charts.Words("Since when?", "A caption."))
+
+
+def test_without_any_run_on_releases_the_reason_is_given():
+    with pytest.raises(CannotMeasure, match="none is published"):
+        evidence.lives(Recorded({}))
