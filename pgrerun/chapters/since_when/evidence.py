@@ -122,7 +122,7 @@ def compared_with_notes(claim: str, until: str, since: str) -> tuple[str, str]:
 
 
 def beside(chapter: Chapter, document: str, release: str) -> pd.DataFrame:
-    """A document's claims whose word on one release differs from the newest's.
+    """A document's claims whose word on one release differs from the newest's, tested on both.
 
     Columns: claim, what_it_says, the two releases. CannotMeasure if the release did not run.
     """
@@ -132,7 +132,8 @@ def beside(chapter: Chapter, document: str, release: str) -> pd.DataFrame:
         raise CannotMeasure(f"PostgreSQL {release}", f"PostgreSQL {release} did not run here")
     ledger = claims.ledger()
     own = table[[ledger[claim].document == document for claim in table["claim"]]]
-    differ = own[own[release] != own[newest]]
+    tested = (own[[release, newest]] != Verdict.NOT_TESTABLE).all(axis=1)
+    differ = own[tested & (own[release] != own[newest])]
     return differ[["claim", "what it says", release, newest]]
 
 

@@ -33,9 +33,9 @@ def unlike_the_notes(chapter: Chapter) -> narrate.Sentence:
     agree = len(changed) - len(apart) - len(silent)
     names = f" ({', '.join(dict.fromkeys(apart['claim']))})" if len(apart) else ""
     return narrate.Sentence(
-        f"Of {narrate.count(len(changed), 'change')}, {agree} come with the release whose notes"
-        f" tell of it, {len(apart)} with another{names}, and of {len(silent)} we know no sentence"
-        " in the notes."
+        f"Of {narrate.count(len(changed), 'change')}, in {agree} the notes of a release"
+        f" between the two tell of it, in {len(apart)} those of another{names}, and in"
+        f" {len(silent)} we know no sentence of theirs."
     )
 
 
