@@ -11,6 +11,7 @@ from pgrerun.record import printed
 
 # the runs of the tables: query and number of tuples, as "c_210"
 RUNS = tuple(printed.table("four_tactics_compiled_wall").index)
+BRIEF = ("a_0", "b_1", "c_1", "d_1")
 LONG = tuple(run for run in RUNS if run.endswith("_3360"))
 
 

@@ -110,6 +110,13 @@ class Benchmark:
         """INGRES with one of the engines on these relations."""
         return DataBase(self.cache, self.file, engine, dict(self.relations))
 
+    def warm(self, base: DataBase, run: str) -> Statements:
+        """The command of a run for `base.execute`, declared and executed once."""
+        _, declarations, command = _parsed(run)
+        base.execute(declarations)
+        base.execute(command)
+        return command
+
     def run(self, base: DataBase, run: str, warm: bool = True) -> dict[str, float]:
         """One run of the tables ("c_3360").
 

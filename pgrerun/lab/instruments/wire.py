@@ -53,6 +53,7 @@ class Spent:
     seconds    of wall clock
     server     task switches of the backend; None where it can't be watched
     processor  seconds on a processor, client and backend together; None likewise
+    backend    those of the backend; None likewise
     """
 
     messages: float
@@ -60,6 +61,7 @@ class Spent:
     seconds: float
     server: float | None = None
     processor: float | None = None
+    backend: float | None = None
 
 
 class Line:
@@ -109,18 +111,24 @@ class Line:
             )
 
     def run(
-        self, command: str, times: int, *, request: Request = simple, together: int = 1
+        self,
+        command: str,
+        times: int,
+        *,
+        request: Request = simple,
+        together: int = 1,
+        tuples: int = 1,
     ) -> Spent:
-        """Send a command that answers with one tuple `times` times, `together` at a time.
+        """Send a command `times` times, `together` at a time.
 
-        ServerError if an answer isn't one tuple.
+        ServerError if an answer doesn't have so many tuples.
         """
         sent, messages, rounds = request(command, together), 0, times // together
         done = rounds * together
         switches, before = proc.switches(proc.THREAD), self._used()
         worked, started = time.thread_time(), time.perf_counter()
         for _ in range(rounds):
-            messages += self._send(sent) + self._receive(together)
+            messages += self._send(sent) + self._receive(together * tuples)
         seconds, worked = time.perf_counter() - started, time.thread_time() - worked
         switches = proc.switches(proc.THREAD) - switches
         spent = Spent(messages / done, switches / done, seconds / done)
@@ -131,6 +139,7 @@ class Line:
             spent,
             server=(after[0] - before[0]) / done,
             processor=(worked + (after[1] - before[1])) / done,
+            backend=(after[1] - before[1]) / done,
         )
 
     def _used(self) -> tuple[int, float] | None:
@@ -146,7 +155,7 @@ class Line:
             request, calls = request[self._socket.send(request) :], calls + 1
         return calls
 
-    def _receive(self, answers: int) -> int:
+    def _receive(self, tuples: int) -> int:
         """The number of calls until the server is ready for more."""
         calls, held, kinds = 0, b"", b""
         while not kinds.endswith(b"Z"):
@@ -156,9 +165,9 @@ class Line:
             held, calls = held + arrived, calls + 1
             while len(held) >= 5 and len(held) > (size := struct.unpack("!I", held[1:5])[0]):
                 kinds, held = kinds + held[:1], held[size + 1 :]
-        if kinds.count(b"D") != answers or b"E" in kinds:
+        if kinds.count(b"D") != tuples or b"E" in kinds:
             raise ServerError(
-                f"{self._server.address} didn't answer a command that looks up one tuple with one"
-                " tuple."
+                f"{self._server.address} answered with {kinds.count(b'D')} tuples, where a command"
+                f" should have {tuples}."
             )
         return calls

@@ -2,16 +2,64 @@
 
 import pandas as pd
 
+from pgrerun.record import printed
+from pgrerun.record.verdicts import Part, fact, greater, less
 
-def over_compiled(found: pd.DataFrame, engine: str = "threaded", query: str = "c") -> float:
-    """Instructions that interpreting a tuple takes over those of a compiled engine.
 
-    `found` is of `experiments.compilation.instructions`; engine: a column of it.
+def over_threaded(found: pd.DataFrame, query: str = "c") -> float:
+    """Instructions that interpreting a tuple takes over those of threaded code.
+
+    `found` is of `experiments.compilation.instructions`.
     """
     row = found.set_index("query").loc[query]
-    return row["interpreted"] / row[engine]
+    return row["interpreted"] / row["threaded"]
 
 
-def extra_instructions(found: pd.DataFrame) -> dict[str, float]:
-    """Instructions that threaded code takes more than code in line, for each node of its tree."""
-    return {f"query {row['query']}": row["extra per node"] for _, row in found.iterrows()}
+def break_even(found: pd.DataFrame) -> dict[str, float]:
+    """Tuples of a query for which compiling takes what it saves; `found` likewise."""
+    even = found["compiling"] / (found["interpreted"] - found["threaded"])
+    return dict(zip("query " + found["query"], even, strict=True))
+
+
+def gains(counted: pd.DataFrame, *runs: str) -> dict[str, float]:
+    """Instructions of runs interpreted over compiled, by their letters.
+
+    `counted` is of `experiments.compilation.runs`.
+    """
+    by_run = counted.set_index("run")
+    gain = by_run["interpreted"] / by_run["compiled"]
+    return {run[0]: float(gain[run]) for run in runs}
+
+
+def a_tuple(counted: pd.DataFrame, query: str = "c") -> float:
+    """Instructions of one more tuple, interpreted over compiled: without what a command costs."""
+    by_run = counted.set_index("run")
+    more = by_run.loc[f"{query}_3360"] - by_run.loc[f"{query}_210"]
+    return float(more["interpreted"] / more["compiled"])
+
+
+def more_complex(counted: pd.DataFrame) -> dict[str, Part]:
+    """Whether the gain grows with the qualification: none, three comparisons, arithmetic."""
+    gain = gains(counted, "b_3360", "c_3360", "d_3360")
+    return {
+        f"{more} gains more than {than}": fact(gain[more] > gain[than], gain[more] < gain[than])
+        for than, more in ("bc", "cd")
+    }
+
+
+def dramatic(counted: pd.DataFrame) -> dict[str, Part]:
+    """Whether queries d and e gain as much as the closing table's least; the opposite is a loss."""
+    percent = printed.cell("four_tactics_conclusions", "DC", "low")
+    return {
+        f"query {query} gains {percent:g} % and more": fact(gain > 1 + percent / 100, gain < 1)
+        for query, gain in gains(counted, "d_3360", "e_3360").items()
+    }
+
+
+def joins(counted: pd.DataFrame, margin: float = 0.05) -> dict[str, Part]:
+    """Whether each join gains; the opposite is that it takes more compiled."""
+    found = gains(counted, "f_3360", "g_3360", "h_3360", "i_3360")
+    return {
+        f"query {query} gains": fact(greater(x, 1, margin), less(x, 1, margin))
+        for query, x in found.items()
+    }

@@ -9,16 +9,13 @@ from pgrerun.chapters.four_tactics.experiments.compilation_today import (
     INTERPRETED,
     JITTED,
     JOINS,
-    LARGE,
     WITH_CONSTANT,
     WITHOUT_CONSTANT,
 )
-from pgrerun.chapters.four_tactics.miniature import LONG
+from pgrerun.chapters.four_tactics.miniature import BRIEF, LONG
 from pgrerun.record import printed, statistics
 from pgrerun.record.statistics import Interval
-from pgrerun.record.verdicts import Part, every, fact, greater, less, supporting
-
-BRIEF = ("a_0", "b_1", "c_1", "d_1")
+from pgrerun.record.verdicts import Part, supporting
 
 
 def run_time_plans(chosen: pd.DataFrame, joined: pd.DataFrame) -> dict[str, bool | Part]:
@@ -59,11 +56,6 @@ def gain(chapter: Chapter, what: str, run: str) -> Interval:
     return chapter.ratio("jit", f"{what} {run}", INTERPRETED, JITTED)
 
 
-def losses(chapter: Chapter) -> dict[str, Interval]:
-    """CPU time compiled over interpreted, for commands on one tuple."""
-    return {run[0]: gain(chapter, "cpu", run).inverse() for run in BRIEF[1:]}
-
-
 def together(chapter: Chapter, runs: Iterable[str], what: str = "wall") -> Interval:
     """Time interpreted over that compiled, of several runs one after the other."""
     total = sum(chapter.table("jit", f"{what} {run}") for run in runs)
@@ -75,46 +67,6 @@ def short_and_long(chapter: Chapter) -> dict[str, Interval]:
     return {"short": together(chapter, BRIEF), "long": together(chapter, LONG)}
 
 
-def short_and_large(chapter: Chapter) -> dict[str, Interval]:
-    """The same, with query d on as many tuples as the parameter says for the long ones."""
-    return {"short": together(chapter, BRIEF), "long": gain(chapter, "wall", LARGE)}
-
-
-def joins(chapter: Chapter) -> dict[str, Interval]:
-    """Response time of each join interpreted over compiled, by its letter."""
-    return {run[0]: gain(chapter, "wall", run) for run in JOINS}
-
-
-def more_complex(chapter: Chapter) -> dict[str, Part]:
-    """Whether the gain grows with the qualification: none, three comparisons, arithmetic."""
-    found = {query: chapter.table("jit", f"cpu {query}_3360") for query in "bcd"}
-    gains = {query: times[INTERPRETED] / times[JITTED] for query, times in found.items()}
-
-    def over(query: str, base: str) -> Interval:
-        return statistics.ratio(gains[query], gains[base], seed=chapter.parameters.seed)
-
-    grows = every([greater(over("c", "b")), greater(over("d", "c"))])
-    shrinks = every([less(over("c", "b")), less(over("d", "b"))])
-    return {"c gains more than b, and d more than c": fact(grows, shrinks)}
-
-
-def dramatic(chapter: Chapter) -> dict[str, Part]:
-    """Whether queries d and e gain; the opposite is that they take longer compiled."""
-    found = {query: gain(chapter, "wall", f"{query}_3360") for query in "de"}
-    return {f"query {query} gains": fact(greater(x), less(x)) for query, x in found.items()}
-
-
-def reuse(chapter: Chapter, found: pd.DataFrame) -> dict[str, bool | None]:
-    """Whether one compilation serves all substituted tuples of a join, and joins gain by it."""
-    rows = found[found["run"].isin(JOINS)]
-    return {
-        "what is compiled once is run for hundreds of substituted tuples": bool(
-            (rows["evaluated"] > 10 * rows["functions"]).all()
-        ),
-        "every join gains": every(greater(x) for x in joins(chapter).values()),
-    }
-
-
 def one_compilation(found: pd.DataFrame) -> dict[str, bool]:
     """Whether one compilation serves all tuples (`experiments.compilation_today.compiling`)."""
     functions = found[~found["run"].isin(JOINS)]["functions"]
@@ -124,14 +76,8 @@ def one_compilation(found: pd.DataFrame) -> dict[str, bool]:
     }
 
 
-def compile_seconds(chapter: Chapter) -> Interval:
-    """Seconds of CPU that compiling query d takes: what it takes more on one tuple."""
-    spent = chapter.table("jit", "cpu d_1")
-    return statistics.median(spent[JITTED] - spent[INTERPRETED], seed=chapter.parameters.seed)
-
-
 def cheaper_tuple(chapter: Chapter, query: str = "c") -> Interval:
-    """Time for one more tuple, interpreted over compiled, without what compiling takes."""
+    """Time for one more tuple in threaded code over that in machine code, without compiling."""
     return chapter.ratio("evaluating", f"tuple {query}", INTERPRETED, JITTED)
 
 

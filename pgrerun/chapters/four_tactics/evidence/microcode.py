@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from pgrerun.chapters.four_tactics.experiments.microcode import EACH
+from pgrerun.chapters.four_tactics.experiments.microcode import AS_TEXT, EACH, PARSED_AHEAD
 from pgrerun.chapters.four_tactics.miniature import LONG
 from pgrerun.record import printed
 from pgrerun.record.verdicts import Part, fact
@@ -54,10 +54,19 @@ def parsed_each_time(found: pd.DataFrame, runs: tuple[str, ...] = LONG) -> float
     return 1 / (1 - share(found, TRANSLATING, runs, "inclusive"))
 
 
+def _over(found: pd.DataFrame, run: str, base: str) -> float:
+    total = found.groupby("run")["exclusive"].sum()
+    return float(total[run] / total[base])
+
+
 def folding(found: pd.DataFrame) -> float:
     """Instructions of query d with its logarithm for every tuple over those with it folded."""
-    total = found.groupby("run")["exclusive"].sum()
-    return float(total[EACH] / total["d_3360"])
+    return _over(found, EACH, "d_3360")
+
+
+def parsed_ahead(found: pd.DataFrame) -> float:
+    """Instructions of a lookup as text over those of the same when it is parsed ahead."""
+    return _over(found, AS_TEXT, PARSED_AHEAD)
 
 
 # ---- the print

@@ -15,41 +15,12 @@ from pgrerun.chapters.four_tactics.experiments.parts import (
 )
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.experiment import Block, Variant
-from pgrerun.lab.instruments import clock, pgbench, plans, proc
+from pgrerun.lab.instruments import clock, plans, proc
 from pgrerun.lab.relations import Parts, loading
 from pgrerun.lab.relations.duck import in_memory
 from pgrerun.lab.server import Server, installed, set_session
 
 QUERY_D = STATEMENTS.text("commands.query_d")
-
-PARSED, AHEAD = "parsed every time", "parsed ahead"
-# variant to pgbench's name of the protocol
-PROTOCOLS = {PARSED: "extended", AHEAD: "prepared"}
-
-
-@experiment(claims=["ston-001"])
-def parsing(chapter: Chapter) -> None:
-    """A short command by pgbench, parsed and planned with every execution or once: ms."""
-    server = chapter.server
-    load(chapter, server)
-    variants = [
-        Variant(name, partial(_latency, chapter, server, protocol))
-        for name, protocol in PROTOCOLS.items()
-    ]
-    chapter.compare("parsing", variants, {"short": "ms"})
-
-
-def _latency(chapter: Chapter, server: Server, protocol: str, block: Block) -> dict[str, float]:
-    done = pgbench.run(
-        server,
-        STATEMENTS.script("short"),
-        transactions=500,
-        protocol=protocol,
-        seed=block.seed,
-        variables={"tuples": chapter.parameters.tuples},
-    )
-    return {"short": 1000 / done.tps}
-
 
 WITH_CONSTANT, WITHOUT_CONSTANT = "planned at run time", "planned ahead"
 PLAN_CACHE_MODES = {
@@ -156,6 +127,8 @@ FORCED = {
     "jit_inline_above_cost": 0,
 } | SERIAL
 JIT_SETTINGS = {INTERPRETED: FORCED | {"jit": False}, JITTED: FORCED | {"jit": True}}
+# of a compiler's work only that it leaves out the dispatch between the steps of an expression
+IN_LINE = {"jit_inline_above_cost": -1, "jit_tuple_deforming": False}
 LARGE = "d_many"
 """Query d on as many tuples as the parameter says."""
 JIT_RUNS = {**BENCHMARK, LARGE: STATEMENTS.text("benchmark.d", relation="parts").rstrip(";")}
@@ -188,21 +161,17 @@ def _with_jit(chapter: Chapter) -> Server:
     return server
 
 
-@experiment(
-    claims=[
-        *("ston-004", "ston-008", "ston-011", "ston-012", "ston-013", "ston-014", "ston-015"),
-        *("ston-016", "ston-017", "ston-019", "ston-020", "ston-021", "ston-057", "ston-058"),
-    ]
-)
+@experiment(claims=["ston-004", "ston-008"])
 def compiling(chapter: Chapter) -> pd.DataFrame:
     """The runs of Tables 1 and 2, interpreted and with JIT forced, and what one more tuple costs.
 
     "jit" has seconds of each run, and of CPU; joins by tuple substitution, and query d also on as
     many tuples as the parameter says. "evaluating" has seconds of compiling queries c and d, and of
-    evaluating them for a tuple, by EXPLAIN, which tells both apart; their qualifications are turned
-    over, so that hardly any tuple gets further. Returned is what JIT compiles, exact: columns run,
-    evaluated (executions of what is compiled: tuples of query d, substituted tuples of a join),
-    functions (compiled). CannotMeasure where the backend can't be watched.
+    evaluating them for a tuple, by EXPLAIN, which tells both apart. There their qualifications are
+    turned over, so that hardly any tuple gets further, and operators are called as the interpreter
+    calls them: what is left is threaded code against code in line. Returned is what JIT compiles,
+    exact: columns run, evaluated (executions of what is compiled: tuples of query d, substituted
+    tuples of a join), functions (compiled). CannotMeasure where the backend can't be watched.
     """
     server = _with_jit(chapter)
     server.require("processes")
@@ -249,7 +218,7 @@ def _evaluated(chapter: Chapter, server: Server, variant: str, block: Block) -> 
     times = max(1, EVALUATIONS // tuples)
     with server.connect() as connection:
         STATEMENTS.run(connection, "benchmark.as_ingres")
-        set_session(connection, JIT_SETTINGS[variant])
+        set_session(connection, JIT_SETTINGS[variant] | IN_LINE)
         STATEMENTS.run(connection, "compilation_today.no_tuples")
         STATEMENTS.run(connection, "reading.sequential_only")
         for query in "cd":

@@ -11,7 +11,7 @@ from functools import partial
 
 from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.four_tactics.experiments.parts import COMMANDS, STATEMENTS, load
-from pgrerun.errors import CannotMeasure, ServerError
+from pgrerun.errors import ServerError
 from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import clock, proc, single_user, wire
 from pgrerun.lab.instruments.wire import LOOPBACK, NETWORK, UNIX
@@ -38,7 +38,7 @@ def pipelined(route: str) -> str:
     return f"{route}, pipelined"
 
 
-@experiment(claims=["ston-053", "ston-057"])
+@experiment()
 def connections(chapter: Chapter, commands: int = 150) -> None:
     """A short command by every way there is; for each command:
 
@@ -51,8 +51,6 @@ def connections(chapter: Chapter, commands: int = 150) -> None:
     with ExitStack() as held:
         load(chapter, chapter.server)
         if chapter.borrowed:
-            reason = "it takes a single-user backend on files of our own"
-            chapter.set_aside(CannotMeasure("restart", reason), ["ston-053", "ston-057"])
             variants = _of_server(chapter.server, commands, held)
         else:
             # first of all, since to listen it is restarted

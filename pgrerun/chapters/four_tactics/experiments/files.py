@@ -11,7 +11,7 @@ from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.four_tactics.miniature import LONG, Miniature
 from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.ingres import THREADED
-from pgrerun.lab.ingres.benchmark import PAGES, TRACKS
+from pgrerun.lab.ingres.benchmark import PAGES, TRACKS, WIDE_QUERIES
 from pgrerun.lab.ingres.files import Request
 from pgrerun.lab.instruments import cold_files
 
@@ -25,8 +25,10 @@ class Requests(NamedTuple):
     touched: int
 
 
-def requests() -> dict[str, dict[str, Requests]]:
+def requests(hashed: bool = False) -> dict[str, dict[str, Requests]]:
     """Requests of each long run from an empty cache, by the files' kind (PAGES, TRACKS). Exact.
+
+    Those with a key only, if PARTS is `hashed` on it.
 
     The miniature's walk through the pages is INGRES's, and so is the list of pages that it asks
     for; only how long it computes meanwhile is Python's, and isn't used.
@@ -34,8 +36,8 @@ def requests() -> dict[str, dict[str, Requests]]:
     found: dict[str, dict[str, Requests]] = {}
     for files in (PAGES, TRACKS):
         with Miniature(files) as mini:
-            base, reads = mini.base(THREADED), mini.cache.reads
-            for run in LONG:
+            base, reads = mini.hashed(1.0) if hashed else mini.base(THREADED), mini.cache.reads
+            for run in [run for run in LONG if run[0] in WIDE_QUERIES or not hashed]:
                 mini.run(base, run, warm=False)
                 found.setdefault(run, {})[files] = Requests(reads.trace, reads.touched)
     return found

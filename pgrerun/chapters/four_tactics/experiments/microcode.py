@@ -18,12 +18,14 @@ from pgrerun.lab.relations import Parts
 from pgrerun.lab.server import Server
 
 TEN_TIMES, EACH = "d_33600", "d_3360, logarithm for every tuple"
+AS_TEXT, PARSED_AHEAD = "a lookup as text", "a lookup parsed ahead, planned when it runs"
 # the least buffer pool, so that most pages have to be read, as INGRES read them from UNIX
 _SETTINGS = {"shared_buffers": "128kB"}
 
 
 @experiment(
     claims=[
+        "ston-001",
         "ston-002",
         "ston-003",
         "ston-007",
@@ -36,8 +38,9 @@ _SETTINGS = {"shared_buffers": "128kB"}
 def profile(chapter: Chapter) -> pd.DataFrame:
     """Instructions of PostgreSQL outside of the kernel, by function, for each long run.
 
-    Answers go into a file, as INGRES's did. Also for query d on ten times the tuples, and for query
-    d when its logarithm is hidden from the planner. Columns: run, function,
+    Answers go into a file, as INGRES's did. Also for query d on ten times the tuples, for query d
+    when its logarithm is hidden from the planner, and for a lookup as text and prepared, which is
+    planned anew by each execution. Columns: run, function,
     inclusive and exclusive (instructions), calls; exact to some parts in a thousand. CannotMeasure
     for somebody's server, and without valgrind.
     """
@@ -52,7 +55,10 @@ def profile(chapter: Chapter) -> pd.DataFrame:
         EACH: _line("microcode.computed_for_every_tuple"),
     }
     into_file = [f"COPY ({query}) TO '/dev/null'" for query in work.values()]
-    first = [*STATEMENTS.each("benchmark.as_ingres"), *into_file]  # fills the catalog caches
+    work |= {AS_TEXT: _line("microcode.as_text"), PARSED_AHEAD: "EXECUTE lookup (17)"}
+    into_file += list(work.values())[len(into_file) :]
+    settings = [*STATEMENTS.each("benchmark.as_ingres"), *STATEMENTS.each("microcode.ahead")]
+    first = [*settings, *into_file]  # fills the catalog caches
     cluster.stop()
     try:
         found = callgrind.profile(cluster, first + into_file, settings=_SETTINGS)

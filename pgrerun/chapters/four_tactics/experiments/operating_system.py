@@ -1,57 +1,62 @@
 """An operating system of its own: what switches and messages cost today, and a command takes."""
 
-import tempfile
 import time
 from functools import partial
 
-import pandas as pd
-
 from pgrerun.chapter import Chapter, experiment
-from pgrerun.chapters.four_tactics.experiments.parts import COMMANDS, SERIAL, load
+from pgrerun.chapters.four_tactics.experiments.parts import (
+    BENCHMARK,
+    COMMANDS,
+    SERIAL,
+    STATEMENTS,
+    load,
+    load_benchmark,
+)
+from pgrerun.chapters.four_tactics.miniature import BRIEF, LONG
 from pgrerun.lab.experiment import Block, Variant
-from pgrerun.lab.instruments import machine, process_costs, processes
+from pgrerun.lab.instruments import process_costs, processes, wire
 from pgrerun.lab.server import Server, set_session
 
+TIMES = dict.fromkeys(BRIEF, 100) | dict.fromkeys(LONG, 2)
+"""Runs, and how often each."""
 
-@experiment(claims=["ston-048", "ston-049", "ston-054", "ston-055"])
+
+@experiment(claims=["ston-054", "ston-055"])
 def costs(chapter: Chapter, rounds: int = 2000) -> None:
     """Task switch, message, pointer between queues, call into the kernel, switch of tasks: us each.
 
-    As `process_costs.costs` has them; and the processor's cycles in a microsecond.
+    As `process_costs.costs` has them.
     """
     variants = [Variant("here", partial(_costs, rounds))]
-    units = dict.fromkeys(process_costs.COSTS, "us") | {"cycles": "per us"}
-    chapter.compare("costs", variants, units)
+    chapter.compare("costs", variants, dict.fromkeys(process_costs.COSTS, "us"))
 
 
 def _costs(rounds: int, block: Block) -> dict[str, float]:
-    return process_costs.costs(rounds) | {"cycles": machine.megahertz()}
+    return process_costs.costs(rounds)
 
 
-@experiment(claims=["ston-052"])
-def messages(chapter: Chapter) -> pd.DataFrame:
-    """Messages of the wire protocol for commands whose answers differ in size. Exact.
+@experiment(claims=["ston-052", "ston-053"], needs=["restart", "processes"])
+def commands(chapter: Chapter) -> None:
+    """Messages (calls that hand over a command or its answer) and seconds of the backend's CPU.
 
-    Columns: tuples, to the server, from the server, with a tuple (of those from the server).
+    For each of the benchmark's commands on the memorandum's relations, whose answer goes into a
+    file, as INGRES's did.
     """
-    rows = []
-    with chapter.server.connect() as connection:
-        connection.prepare_threshold = None
-        for tuples in (1, 10, 1000):
-            with tempfile.TemporaryFile() as file:
-                connection.pgconn.trace(file.fileno())
-                connection.execute(f"SELECT n FROM generate_series(1, {tuples}) AS g(n)").fetchall()
-                connection.pgconn.untrace()
-                file.seek(0)
-                trace = file.read().decode("utf-8", "replace")
-            # libpq's lines: time, side ("F" the client's), length, kind, content
-            lines = [line.split("\t") for line in trace.splitlines()]
-            sent = sum(line[1] == "F" for line in lines)
-            received = sum(line[1] == "B" for line in lines)
-            data = sum("DataRow" in line[2:4] for line in lines)
-            rows.append((tuples, sent, received, data))
-    columns = ["tuples", "to the server", "from the server", "with a tuple"]
-    return pd.DataFrame(rows, columns=columns)
+    load_benchmark(chapter.server)
+    units = {f"messages {run}": "per command" for run in TIMES}
+    units |= {f"cpu {run}": "s of CPU per command" for run in TIMES}
+    with wire.Line(chapter.server) as line:
+        for setting in STATEMENTS.each("benchmark.as_ingres"):
+            line.run(setting, 1, tuples=0)
+        chapter.compare("commands", [Variant("here", partial(_commands, line))], units)
+
+
+def _commands(line: wire.Line, block: Block) -> dict[str, float]:
+    spent = {}
+    for run, times in TIMES.items():
+        one = line.run(f"COPY ({BENCHMARK[run]}) TO '/dev/null'", times, tuples=0)
+        spent |= {f"messages {run}": one.messages, f"cpu {run}": one.backend}
+    return spent
 
 
 @experiment(claims=["ston-056"], needs=["processes"])

@@ -9,9 +9,9 @@ import psycopg
 
 from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.four_tactics.experiments.parts import (
-    BENCHMARK,
     SERIAL,
     STATEMENTS,
+    benchmark,
     load_benchmark,
     relation,
 )
@@ -47,13 +47,14 @@ UNITS = {
     "scattered": "s",
     "reads": "reads of a scan",
     "switches": "voluntary switches of a scan",
-    "waiting": "share of a scan's time",
+    "waiting, scan": "share of its time",
+    "waiting, scattered": "share of its time",
     "together": "s",
     "alone": "s",
 }
 
 
-@experiment(claims=["ston-041", "ston-042", "ston-043", "ston-044", "ston-050", "ston-057"])
+@experiment(claims=["ston-041", "ston-042", "ston-044", "ston-050"])
 def asynchronous(chapter: Chapter) -> None:
     """A sequential scan, and a bitmap scan of scattered pages, by PostgreSQL's ways of reading.
 
@@ -61,9 +62,9 @@ def asynchronous(chapter: Chapter) -> None:
     the first from the index alone.
 
     Data are read past the operating system's cache and buffers evicted before each, so that every
-    page comes from the disk. Also: of synchronous reads of a page each, the reads and voluntary
-    switches of the scan, and the share of its time that it waited for reads; of large reads, a
-    tenth of the scan alone and beside other clients', no more of them than processors.
+    page comes from the disk. Also: of synchronous reads, the reads and voluntary switches of the
+    scan, and the share of their time that scan and scattered pages waited for reads; of large
+    reads, a tenth of the scan alone and beside other clients', no more of them than processors.
     """
     clusters = {}
     for method in ("sync", "worker"):
@@ -94,12 +95,10 @@ def _cold(chapter: Chapter, variant: str, cluster: Cluster, block: Block) -> dic
     with cluster.connect() as connection:
         set_session(connection, settings)
         STATEMENTS.run(connection, "reading.sequential_only")
-        if variant == SYNC_ONE:
-            spent = _counted_scan(cluster, connection)
-        else:
-            spent = {"scan": _evicted(connection, "reading.scan")}
+        synchronous = variant in (SYNC_ONE, SYNC_LARGE)
+        spent = _evicted(cluster, connection, "scan", synchronous)
         STATEMENTS.run(connection, "reading.bitmap_only")
-        spent["scattered"] = _evicted(connection, "reading.scattered")
+        spent |= _evicted(cluster, connection, "scattered", synchronous)
         if limit == LARGE_READS:
             # more clients than processors would wait for one another's processors
             several = min(chapter.parameters.clients, max(2, len(os.sched_getaffinity(0))))
@@ -108,35 +107,29 @@ def _cold(chapter: Chapter, variant: str, cluster: Cluster, block: Block) -> dic
     return spent
 
 
-def _evicted(connection: psycopg.Connection, statement: str) -> float:
-    """Seconds of a statement when none of its pages is in the buffer pool."""
-    STATEMENTS.run(connection, "reading.evict")
-    return _seconds(connection, statement)
+def _evicted(
+    cluster: Cluster, connection: psycopg.Connection, what: str, synchronous: bool
+) -> dict[str, float]:
+    """Seconds of a statement when none of its pages is in the buffer pool.
 
-
-def _seconds(connection: psycopg.Connection, statement: str) -> float:
-    query = STATEMENTS.text(statement)
-    with clock.stopwatch() as watch:
-        connection.execute(query)
-    return watch.seconds
-
-
-def _counted_scan(cluster: Cluster, connection: psycopg.Connection) -> dict[str, float]:
-    """The same of the scan, with its reads, its waiting for them and its voluntary switches.
-
-    No other backend works meanwhile.
+    Of synchronous reads also the share that waited for them, and of a scan its reads and voluntary
+    switches; no other backend works meanwhile.
     """
     STATEMENTS.run(connection, "reading.evict")
+    query = STATEMENTS.text(f"reading.{what}")
     (reads, milliseconds), before = _reads(connection), processes.usage(cluster)
-    seconds = _seconds(connection, "reading.scan")
+    with clock.stopwatch() as watch:
+        connection.execute(query)
+    if not synchronous:
+        return {what: watch.seconds}
     used = (processes.usage(cluster) - before).processes
     more_reads, more_milliseconds = _reads(connection)
-    return {
-        "scan": seconds,
-        "reads": more_reads - reads,
-        "waiting": (more_milliseconds - milliseconds) / 1000 / seconds,
-        "switches": used.loc[used["role"] == "client backend", "switches"].max(),
-    }
+    waited = (more_milliseconds - milliseconds) / 1000
+    found = {what: watch.seconds, f"waiting, {what}": waited / watch.seconds}
+    if what == "scan":
+        switches = used.loc[used["role"] == "client backend", "switches"].max()
+        found |= {"reads": more_reads - reads, "switches": switches}
+    return found
 
 
 def _reads(connection: psycopg.Connection) -> tuple[int, float]:
@@ -165,7 +158,8 @@ def _tenths(cluster: Cluster, connection: psycopg.Connection, clients: int, bloc
 UNIX, RAW = "files of the operating system, a page at a time", "raw, a track at a time"
 # variant to debug_io_direct and io_combine_limit: 16 pages of 8 kB, as many as a track had
 FILE_SYSTEMS = {UNIX: ("", SMALL_READS), RAW: ("data", LARGE_READS)}
-COLD_RUNS = {"b_1": 10} | dict.fromkeys(LONG, 1)
+MORE_SCANS = ("b_33600", "c_33600", "d_33600")
+COLD_RUNS = {"b_1": 10} | dict.fromkeys((*LONG, *MORE_SCANS), 1)
 """Runs, and how often each, since one of one tuple alone is near the clock's grain."""
 
 
@@ -174,7 +168,8 @@ def file_systems(chapter: Chapter) -> None:
     """The benchmark's runs on cold relations, on the kernel's files with its reading ahead, or raw.
 
     Raw is what FS-INGRES did: a track of 16 pages with each read, into user space, past the kernel,
-    and waited for. Seconds, and of CPU; joins by tuple substitution. CannotMeasure where the kernel
+    and waited for. Seconds, and of CPU; joins by tuple substitution; scans also of ten times the
+    tuples. CannotMeasure where the kernel
     keeps what it is asked to forget, before PostgreSQL 18, and where the backend can't be watched.
     """
     cold_files.require_forgettable()
@@ -184,6 +179,7 @@ def file_systems(chapter: Chapter) -> None:
         cluster = _evictable(chapter, io_method="sync", debug_io_direct=direct)
         cluster.require("processes")
         load_benchmark(cluster)
+        Parts(33_600).load(cluster, "parts_33600")
         variants.append(Variant(name, partial(_cold_runs, cluster, limit)))
     chapter.compare("file systems", variants, units)
 
@@ -195,13 +191,14 @@ def _cold_runs(cluster: Cluster, limit: str, block: Block) -> dict[str, float]:
         set_session(connection, {"io_combine_limit": limit})
         backend = Path(f"/proc/{connection.info.backend_pid}")
         for run in [run for run, times in COLD_RUNS.items() for _ in range(times)]:
-            connection.execute(f"EXPLAIN {BENCHMARK[run]}")  # the catalogs are no part of it
+            query = benchmark(run)
+            connection.execute(f"EXPLAIN {query}")  # the catalogs are no part of it
             files = STATEMENTS.run(connection, "reading.forget", relation=relation(run)).fetchall()
             for (file,) in files:
                 cold_files.forget(cluster.data_directory / file)
             before = proc.processor_seconds(backend)
             with clock.stopwatch() as watch:
-                connection.execute(BENCHMARK[run]).fetchall()
+                connection.execute(query).fetchall()
             spent[f"wall {run}"] += watch.seconds
             spent[f"cpu {run}"] += proc.processor_seconds(backend) - before
     return spent

@@ -13,3 +13,10 @@ FROM generate_series(1, :times);
 -- name: crc32
 SELECT max(crc32((SELECT convert_to(repeat(md5(:'seed'), :kilobytes * 32), 'UTF8'))))
 FROM generate_series(1, :times);
+
+-- name: as_text
+SELECT p.qoh FROM parts_wide AS p WHERE p.pnum = 17;
+
+-- name: ahead
+SET plan_cache_mode = force_custom_plan;
+PREPARE lookup (int) AS SELECT p.qoh FROM parts_wide AS p WHERE p.pnum = $1;
