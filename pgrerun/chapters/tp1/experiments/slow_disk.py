@@ -101,7 +101,8 @@ class SlowLadder:
             for backend in backends:
                 set_session(backend, rung.settings)
             waited = _waited(backends)  # filling the pool, at full speed, adds next to nothing
-            self.run(backends, draws, script, -(-FILLING // number))
+            filling = computing(SQL.script(rung.script), 1)  # plans all that follows, and no more
+            self.run(backends, draws, filling, -(-FILLING // number))
             before = processes.usage(cluster).cpu_seconds
             with disk.serving(Disk(1 / RATE, 1 / RATE)) as stretch:
                 began = time.perf_counter()
