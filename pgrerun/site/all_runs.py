@@ -185,6 +185,7 @@ def figure(gathered: Gathered, one: Dependence) -> charts.Figure:
         question=f"{one.claim}: which word do machines give it, by their {_QUANTITIES[name]}?",
         caption=_caption(gathered, one, shares),
         name=f"all-runs-{one.claim}",
+        description=_described_shares(one, shares),
     )
     x_axis = charts.Axis(_QUANTITIES[name], _UNITS[name][0], log=name != "release")
     return charts.lines(rows, words, x_axis, charts.Axis("share of machines", "%", zero=True))
@@ -204,6 +205,15 @@ def _caption(gathered: Gathered, one: Dependence, shares: Sequence) -> str:
         f" {100 * low.confidence:g} %. Of the machines with {_range(name, first)}"
         f" {_percent(low)} say “{word}”, of those with {_range(name, last)} {_percent(high)}."
     )
+
+
+def _described_shares(one: Dependence, shares: Sequence) -> str:
+    """The chart's data in words."""
+    said = [
+        f"{_range(one.circumstance, place)}: {_percent(share)} {word}"
+        for place, word, share in shares
+    ]
+    return f"Lines of the share of machines that give each word. {'; '.join(said)}."
 
 
 def _percent(share) -> str:
@@ -317,15 +327,20 @@ def unlike(gathered: Gathered, found: Findings, address: Address) -> str:
             if surely
             else "Chance alone puts one of so many that far"
         )
-        + f" ({100 * one.p:.2g} % of {machines.DEALS} deals of the same words had one as far)."
+        + f" ({100 * one.p:.2g} % of {machines.DEALS + 1} deals of the same words, this one"
+        " included, have one as far)."
     )
     rows = [
-        ("", [_claim(claim, address), html.escape(word), f"{same} of {of}"])
+        ("", [_claim(claim, address), _word(word), f"{same} of {of}"])
         for claim, word, same, of in one.words[:_MOST_WORDS]
     ]
     heads = ["claim", "its word", "machines that give it"]
     table = scoreboard.table("Its rarest words", heads, rows) if rows else ""
     return f"<p>{html.escape(said)}</p>{table}"
+
+
+def _word(word: str) -> str:
+    return f'<span class="word">{html.escape(word)}</span>'
 
 
 def _described(machine: Machine) -> str:

@@ -1,0 +1,109 @@
+"""The page about all runs says what was gathered, and a stranger's words are text on it."""
+
+import random
+
+import pytest
+from bs4 import BeautifulSoup
+
+from pgrerun.record import claims, machines
+from pgrerun.record.gather import Gathered, Machine
+from pgrerun.site import all_runs
+
+CLAIMS = list(claims.ledger())[:4]
+HOSTILE = '<script>boom()</script>"><img src=x onerror=boom()>'
+
+
+def made(number, model="A CPU"):
+    """Machines of which a half gives another word to the first claim, for having many cores."""
+    dice = random.Random(5)
+    many = [
+        Machine(
+            "x86_64", model, 2 ** dice.randint(1, 5), 2**33 + n, "18", 10 ** -dice.uniform(2, 4), 1
+        )
+        for n in range(number)
+    ]
+    first = [int(one.cores >= 8) for one in many]
+    by_chance = [[dice.randint(0, 1) for _ in many] for _ in CLAIMS[1:-1]]
+    rare = [2 if n == 3 else 0 for n in range(number)]
+    words = dict(zip(CLAIMS, [first, *by_chance, rare]))
+    return Gathered(many, words, ["holds", "weaker", "gone"], number, 10 * number)
+
+
+@pytest.fixture(scope="module")
+def gathered():
+    return made(80)
+
+
+def page(text):
+    return BeautifulSoup(text, "html.parser")
+
+
+def address(claim):
+    return f"scoreboard.html#{claim}"
+
+
+def test_a_dependent_claim_is_told_drawn_and_linked(gathered):
+    found = machines.findings(gathered)
+    told = page(all_runs.dependences(gathered, found, address))
+    rows = told.select("tbody tr")
+    assert [row.a["href"] for row in rows] == [address(CLAIMS[0])]
+    assert "processors" in rows[0].get_text()
+    (drawn,) = told.select("figure")
+    assert CLAIMS[0] in drawn.get_text() and "%" in drawn.select_one("img")["alt"]
+    frame = all_runs.figure(gathered, found.dependences[0]).spec()
+    values = (
+        next(iter(frame["datasets"].values())) if "datasets" in frame else frame["data"]["values"]
+    )
+    assert all(row["low"] <= row["value"] <= row["high"] for row in values)
+
+
+def test_every_claim_has_its_words_counted_and_drawn(gathered):
+    rows = page(all_runs.board(gathered, address)).select("tbody tr")
+    assert [row["id"] for row in rows] == [f"all-{claim}" for claim in CLAIMS]
+    for row, claim in zip(rows, CLAIMS):
+        counted = machines.tally(gathered, claim)
+        assert sum(counted.values()) == 80
+        assert all(f"{number} {word}" in row.get_text() for word, number in counted.items())
+        pictures = row.select("svg")
+        assert len(pictures) == 1 + len(machines.CIRCUMSTANCES)
+        assert all(picture["aria-label"] for picture in pictures)
+
+
+def test_the_machine_unlike_the_others_is_described(gathered):
+    found = machines.findings(gathered)
+    text = page(all_runs.unlike(gathered, found, address)).get_text()
+    assert found.unlike.machine == 3 and CLAIMS[-1] in text and "1 of 80" in text
+
+
+def test_one_machine_alone_says_that_nothing_can_be_said():
+    alone = made(1)
+    found = machines.findings(alone)
+    assert "1 machine" in page(all_runs.summary(alone)).get_text()
+    assert "at least" in all_runs.dependences(alone, found, address)
+    assert "none can be told" in all_runs.unlike(alone, found, address)
+    assert len(page(all_runs.board(alone, address)).select("tbody tr")) == len(CLAIMS)
+
+
+def test_a_machine_that_says_nothing_is_no_stumbling_block():
+    silent = made(30)
+    silent.machines = [Machine() for _ in silent.machines]
+    found = machines.findings(silent)
+    assert not found.dependences and "unknown" in all_runs.summary(silent)
+    assert "doesn't say" in page(all_runs.unlike(silent, found, address)).get_text()
+    assert all_runs.board(silent, address)
+
+
+def test_a_stranger_s_words_are_text():
+    hostile = made(40, model=HOSTILE)
+    hostile.refused = [f"{HOSTILE}: it is none"] * 30
+    found = machines.findings(hostile)
+    parts = [
+        all_runs.summary(hostile),
+        all_runs.dependences(hostile, found, address),
+        all_runs.board(hostile, address),
+        all_runs.unlike(hostile, found, address),
+    ]
+    for text in parts:
+        assert not page(text).find_all(src="x") and "<script>boom" not in text
+    assert HOSTILE in page(parts[0]).get_text() and HOSTILE in page(parts[3]).get_text()
+    assert len(page(parts[0]).select(".refused li")) == 21
