@@ -168,7 +168,7 @@ def _findings(app, docname) -> str:
         page = app.env.verdict_pages.get(claim.id, f"results/{claim.chapter}")
         return f"{app.builder.get_relative_uri(docname, page)}#{claim.id}"
 
-    found = scoreboard.findings(_judgements(app), most=10, of_a_chapter=2)
+    found = scoreboard.findings(_judgements(app), most=10, of_a_chapter=2, numbered=True)
     return scoreboard.finding_list(found, link) if found else ""
 
 

@@ -74,7 +74,7 @@ def tally(judged: Judgements) -> dict[str, int]:
 
 # ---- the front page
 
-_DRAWN, _LONGEST = 12, 62  # published effects on its chart, and the letters of a name there
+_DRAWN, _LONGEST = 12, 58  # published effects on its chart, and the letters of a name there
 
 
 def headline(judged: Judgements) -> str:
@@ -657,13 +657,20 @@ _SURPRISE = {
 }
 
 
-def findings(judged: Judgements, most: int, of_a_chapter: int) -> list[Judgement]:
+def findings(
+    judged: Judgements, most: int, of_a_chapter: int, numbered: bool = False
+) -> list[Judgement]:
     """The verdicts worth telling first, at most so many in all and `of_a_chapter`.
 
     Only decided ones that are in the score. Headline claims come before others, then those whose
-    verdict surprises more, then those whose effect has moved farther from the printed one.
+    verdict surprises more, then those whose effect has moved farther from the printed one. With
+    `numbered` only those that a number decides, which a picture can show beside the printed one.
     """
-    decided = [j for j in judged.values() if j.claim.scored and j.verdict in _SURPRISE]
+    decided = [
+        j
+        for j in judged.values()
+        if j.claim.scored and j.verdict in _SURPRISE and (not numbered or _numbered(j))
+    ]
     decided.sort(key=lambda j: (not j.claim.headline, -_SURPRISE[j.verdict], -_moved(j)))
     told: Counter[str] = Counter()
     kept = []
@@ -672,6 +679,11 @@ def findings(judged: Judgements, most: int, of_a_chapter: int) -> list[Judgement
             told[j.claim.chapter] += 1
             kept.append(j)
     return kept
+
+
+def _numbered(j: Judgement) -> bool:
+    several = j.evidence if isinstance(j.evidence, Mapping) else {"": Part(j.evidence)}
+    return any(isinstance(part.value, Interval) for part in several.values())
 
 
 def _moved(j: Judgement) -> float:
