@@ -128,12 +128,6 @@ def best_clustered(best: pd.DataFrame, cache: str = COLD) -> Interval:
     return best.set_index(["layout", "cache"]).at[(CLUSTERED, cache), "interval"]
 
 
-def waiting(chapter: Chapter) -> Interval:
-    """Share of its time that a cold clustered scan waits for reads; the scan that waits less."""
-    shares = [chapter.median(scans.WAITING, "share", method) for method in (SEQUENTIAL, INDEX)]
-    return min(shares, key=lambda share: share.low)
-
-
 def regret(chapter: Chapter, planned: pd.DataFrame) -> pd.DataFrame:
     """What the planner's choices cost; `planned` are the plans of the timed relation.
 

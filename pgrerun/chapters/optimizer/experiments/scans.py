@@ -25,12 +25,10 @@ from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import clock, cold_files, plans, sizes
 from pgrerun.lab.relations import Wisconsin
 from pgrerun.lab.server import Server
-from pgrerun.record import printed
 
 FORCED = (SEQUENTIAL, INDEX, BITMAP)
 AGAIN = f"{SEQUENTIAL}, again"  # the same a second time: what the machine's noise looks like
 STORED = "stored"
-WAITING = "waiting for reads"  # experiment
 
 
 def load(server: Server, relation: str, tuples: int, order: int = 1) -> None:
@@ -153,27 +151,13 @@ def timed(chapter: Chapter) -> None:
 
 @experiment(claims=["lai-062"])
 def timed_cold(chapter: Chapter) -> None:
-    """The same with the relation in neither the buffer pool nor the operating system's cache, and
-    which share of the clustered scans' time is waiting for reads.
-    """
+    """The same with the relation in neither the buffer pool nor the operating system's cache."""
     server = chapter.cluster()
     server.extension("pg_buffercache")
     server.require("files")
     forget = partial(cold_files.forget_relation, server, relation=TIMED)
     for layout in ATTRIBUTES:
         _compare(chapter, layout, COLD, FORCED, forget)
-    best = printed.cell("optimizer_said", "best_switch", "value")
-    query = queries.discarded(queries.scan_of(chapter, TIMED, CLUSTERED, best))
-
-    def waited(method: str, block: Block) -> dict[str, float]:
-        with variants.session(server) as connection, variants.forced(connection, method):
-            connection.execute("SET track_io_timing = on")
-            forget(connection)
-            plan = plans.explain(connection, query, execute=True)
-        return {"share": plan.read_ms / plan.execution_ms}
-
-    compared = [Variant(method, partial(waited, method)) for method in (SEQUENTIAL, INDEX)]
-    chapter.compare(WAITING, compared, {"share": "of the time"}, warmup=0)
 
 
 @experiment(claims=["lai-070"])
