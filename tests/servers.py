@@ -3,6 +3,7 @@
 import contextlib
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import quote
 
@@ -12,7 +13,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from pgrerun.chapter import Chapter
 from pgrerun.errors import CannotMeasure
-from pgrerun.lab.server import Cluster
+from pgrerun.lab.server import Cluster, Server
 from pgrerun.parameters import chapter_parameters
 
 SMALL = {"shared_buffers": "8MB", "max_connections": 40}
@@ -22,6 +23,13 @@ def url_of(server: Cluster, user: str = "postgres", database: str = "postgres") 
     """The URL by which somebody else would borrow `server`."""
     host = conninfo_to_dict(server.conninfo())["host"]
     return f"postgresql://{user}@/{database}?host={quote(host, safe='')}"
+
+
+@contextlib.contextmanager
+def running(server: Server, *command: str) -> Iterator[Future]:
+    """A client program of the server's that runs beside the block; the end waits for it."""
+    with ThreadPoolExecutor(1) as beside:
+        yield beside.submit(server.tool, *command, check=False)
 
 
 def admit(server: Cluster, *lines: str) -> None:

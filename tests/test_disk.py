@@ -283,7 +283,7 @@ def test_who_is_killed_with_the_lock_stops_nobody(slow, page_file):
 
 def test_it_is_slow_once_at_a_time_and_says_so_to_who_asks(slow):
     attached(slow)
-    with disk.told() as outside, slow.serving(Disk.of_rate(40)):
+    with disk.told() as outside, slow.serving(Disk(1 / 40, 1 / 40, 1 / 40)):
         with disk.told() as inside:
             pass
         with pytest.raises(ValueError, match="once"):
@@ -323,7 +323,10 @@ def test_what_the_compiler_makes_must_be_loadable(base, monkeypatch):
 
 
 def test_where_no_program_takes_the_library_nothing_is_measured(slow):
-    with pytest.raises(CannotMeasure, match="no program"), slow.serving(Disk.of_rate(40)):
+    with (
+        pytest.raises(CannotMeasure, match="no program"),
+        slow.serving(Disk(1 / 40, 1 / 40, 1 / 40)),
+    ):
         pass
 
 

@@ -39,10 +39,11 @@ from pgrerun.errors import CannotMeasure
 from pgrerun.lab.experiment import Variant
 from pgrerun.lab.instruments.counters import counts
 from pgrerun.lab.instruments.sizes import pages
-from pgrerun.lab.relations.pgbench import BALANCES, Pgbench
+from pgrerun.lab.relations.pgbench import ACCOUNTS, BRANCHES, TELLERS, Pgbench
 from pgrerun.record import claims, printed, verdicts
 from tests.servers import small_chapter
 
+BALANCED = (BRANCHES, TELLERS, ACCOUNTS)
 TINY = {"pairs": 5, "clients": 2, "accounts": 300, "timed_accounts": 50, "rounds": 1}
 
 
@@ -293,8 +294,8 @@ def test_a_variant_without_hot_has_none_in_any_table(server, variant, hot):
     with server.connect() as connection:
         load(few, connection, variant)
         run_in_server(connection, few, SCRIPTS[FULL], 40, seed=1)
-        found = {name: counts(connection, name)["hot_updated"] for name in BALANCES}
-        assert found == dict.fromkeys(BALANCES, hot)
+        found = {name: counts(connection, name)["hot_updated"] for name in BALANCED}
+        assert found == dict.fromkeys(BALANCED, hot)
 
 
 def test_an_old_snapshot_keeps_versions_and_vacuum_as_before_hot_removes_them(server):
@@ -327,8 +328,8 @@ def test_what_runs_inside_the_server_does_what_pgbench_does(server, script, tabl
                 run_pgbench(server, few, SCRIPTS[script], 120, seed=1)
             else:
                 run_in_server(connection, few, SCRIPTS[script], 120, seed=1)
-            assert {name: counts(connection, name)["updated"] for name in BALANCES} == {
-                name: 120 * (name in tables) for name in BALANCES
+            assert {name: counts(connection, name)["updated"] for name in BALANCED} == {
+                name: 120 * (name in tables) for name in BALANCED
             }
             total = "SELECT sum(delta), count(*), (SELECT sum(abalance) FROM accounts) FROM history"
             deltas, inserted, balance = connection.execute(total).fetchone()

@@ -1,4 +1,4 @@
-"""Waits, cache lines, handoffs, and flushes made slow: the instruments behind the scalability
+"""Waits, cache lines, and handoffs: the instruments behind the scalability
 chapter.
 """
 
@@ -8,7 +8,6 @@ import threading
 import time
 from pathlib import Path
 
-import numpy as np
 import psutil
 import psycopg
 import pytest
@@ -16,7 +15,6 @@ import pytest
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.instruments import (
     cachelines,
-    flushing,
     pgbench,
     sleeps,
     switches,
@@ -151,10 +149,3 @@ def test_one_processor_is_not_enough(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})
     with pytest.raises(CannotMeasure, match="a processor each"):
         cachelines.beside(8)
-
-
-def test_flushes_and_copies_leave_no_file_behind(tmp_path):
-    with flushing.copying(tmp_path, 1):
-        taken = flushing.flushes(tmp_path, 0.05)
-    assert len(taken) > 0 and np.all(taken > 0)
-    assert list(tmp_path.iterdir()) == []

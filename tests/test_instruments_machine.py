@@ -14,6 +14,7 @@ from pgrerun.errors import CannotMeasure, RerunError, ServerError
 from pgrerun.lab.instruments import callgrind, clock, machine, perf, pgbench
 from pgrerun.lab.server import Cluster, installed, private
 from pgrerun.lab.server.private import children
+from tests.servers import running
 
 SPENT = 3  # seconds of processor time
 SPINNING = [sys.executable, "-c", f"import time\nwhile time.process_time() < {SPENT}: pass"]
@@ -179,19 +180,18 @@ def test_samples_find_the_busy_backend(server):
     with server.connect() as conn:
         pid = conn.info.backend_pid
         endless = "SELECT sum(g) FROM (SELECT generate_series(1, 2000000000)) AS endless (g)"
-        busy = server.tool_process("psql", "-c", endless)
-        while busy.poll() is None and not (
-            backends := [
-                p for p, role in server.pids().items() if role == "client backend" and p != pid
-            ]
-        ):
-            time.sleep(0.02)
-        active = "SELECT state FROM pg_stat_activity WHERE pid = %s"
-        while conn.execute(active, backends).fetchone() != ("active",):
-            time.sleep(0.02)
-        frame = perf.sample(backends, 1)
-        conn.execute("SELECT pg_terminate_backend(%s)", backends)
-        busy.communicate()
+        with running(server, "psql", "-c", endless) as busy:
+            while not busy.done() and not (
+                backends := [
+                    p for p, role in server.pids().items() if role == "client backend" and p != pid
+                ]
+            ):
+                time.sleep(0.02)
+            active = "SELECT state FROM pg_stat_activity WHERE pid = %s"
+            while conn.execute(active, backends).fetchone() != ("active",):
+                time.sleep(0.02)
+            frame = perf.sample(backends, 1)
+            conn.execute("SELECT pg_terminate_backend(%s)", backends)
     assert frame["share"].sum() == pytest.approx(1) and frame["samples"].sum() > 0
     assert set(frame["comm"]) == {"postgres"}
     assert frame["symbol"].str.contains("generate_series|int|Exec|Agg", regex=True).any()
@@ -224,9 +224,8 @@ def test_sampling_leaves_nothing_in_the_users_home(server, tmp_path, monkeypatch
     if reason := perf.unavailable():
         pytest.skip(reason)
     monkeypatch.setenv("HOME", str(tmp_path))
-    with server.tool_process("psql", "-c", "SELECT pg_sleep(1)") as busy:
+    with running(server, "psql", "-c", "SELECT pg_sleep(1)"):
         assert perf.sample(server.pids(), 0.2).columns.tolist() == perf.COLUMNS
-        busy.terminate()
     assert list(tmp_path.iterdir()) == []
 
 

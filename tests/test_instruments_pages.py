@@ -82,11 +82,7 @@ def test_line_pointers_after_a_hot_update_and_its_pruning(conn):
     assert page.loc[page["points_to"][0] - 1, "state"] == "normal"
 
 
-def test_levels_and_free_space_follow_the_fill_factors(conn):
-    levels = pages.tree_levels(conn, "account_id")
-    assert levels["kind"].tolist() == ["btree root", "btree inner", "btree leaf"]
-    assert levels["level"].tolist() == [2, 1, 0]
-    assert levels["free_bytes"].iloc[-1] > 7000
+def test_free_space_follows_the_fill_factor(conn):
     space = pages.free_space(conn, "account")
     assert 3000 < space["actual"].median() < 5000
     assert (space["recorded"] <= space["actual"] + 64).mean() > 0.9
@@ -98,7 +94,6 @@ def test_levels_and_free_space_follow_the_fill_factors(conn):
         (lambda conn: pages.heap_page(conn, "nowhere", 0), "does not exist"),
         (lambda conn: pages.heap_page(conn, "account", 10**6), "out of range"),
         (lambda conn: pages.heap_page(conn, "account_id", 1), "isn't a table"),
-        (lambda conn: pages.tree_levels(conn, "account"), "not a btree index"),
     ],
 )
 def test_pages_that_arent_there(conn, look, complaint):

@@ -368,33 +368,6 @@ def test_run_once_is_the_same_transaction(cluster, connection):
     )
 
 
-def test_differences_from_pgbenchs_transaction_are_measured(cluster):
-    SMALL.load(cluster)
-    found = SMALL.against_tpcb_like(cluster, FIGURE_2_3).set_index("property")
-    sizes = {
-        role: f"bytes per {role} tuple, with header"
-        for role in ("account", "teller", "branch", "history")
-    }
-    assert [found.loc[row, "tpcb_like"] for row in sizes.values()] == ["121", "36", "32", "48"]
-    assert [found.loc[row, "figure_2_3"] for row in sizes.values()] == ["129", "129", "129", "79"]
-    assert found.loc["statements"].to_dict() == {
-        "figure_2_3": (
-            "begin, select account, update account, update teller, update branch, insert"
-            " history, end"
-        ),
-        "tpcb_like": (
-            "begin, update account, select account, update teller, update branch, insert"
-            " history, end"
-        ),
-    }
-    assert found.loc["amount"].tolist() == ["always 10.0", "random(-5000, 5000)"]
-    assert found.loc["indices"].tolist() == ["plain", "unique"]
-    assert found.loc["tuples in account"].tolist() == ["2000", "100000"]
-    drive(cluster, SMALL, FIGURE_2_3, 1)  # a stored history tuple is as large as a computed one
-    again = SMALL.against_tpcb_like(cluster, FIGURE_2_3).set_index("property")
-    assert again.loc[sizes["history"]].equals(found.loc[sizes["history"]])
-
-
 def test_a_borrowed_server_holds_the_relations_in_our_schema(borrowed_url):
     with open_server(borrowed_url) as server:
         SMALL.load(server)
@@ -407,4 +380,3 @@ def test_a_borrowed_server_holds_the_relations_in_our_schema(borrowed_url):
         drive(server, SMALL, SQL.script("probing"), 10)
         assert SMALL.check(server).consistent
         assert SMALL.facts(server)["pages"].gt(0).all()
-        assert SMALL.against_tpcb_like(server, FIGURE_2_3)["tpcb_like"].iloc[0] == "121"

@@ -1,5 +1,6 @@
 """A guest on somebody's server leaves it as found, and says no password aloud."""
 
+import contextlib
 import errno
 import os
 import signal
@@ -14,7 +15,7 @@ from urllib.parse import quote
 import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
-from servers import SMALL, admit, url_of
+from servers import SMALL, admit, running, url_of
 
 from pgrerun.errors import CannotMeasure, ParameterError, ServerError
 from pgrerun.lab.server import Borrowed, Cluster, borrowed, open_server
@@ -93,7 +94,7 @@ def test_the_server_is_left_as_found(url, admin, ending):
     before = everything(admin)
     guest = open_server(url)
     try:
-        with guest:
+        with contextlib.ExitStack() as beside, guest:
             assert isinstance(guest, Borrowed) and not guest.owned and guest.schema == "pgrerun"
             with guest.connect() as connection:
                 connection.execute("CREATE TABLE accounts AS SELECT generate_series(1, 99) aid")
@@ -110,17 +111,14 @@ def test_the_server_is_left_as_found(url, admin, ending):
             if ending == "open transaction":
                 guest.connect(autocommit=False).execute("LOCK TABLE accounts")
             if ending == "running tool":
-                tool = guest.tool_process(
-                    "psql", "-c", "BEGIN; LOCK TABLE accounts; SELECT pg_sleep(60)"
-                )
+                locked = "BEGIN; LOCK TABLE accounts; SELECT pg_sleep(60)"
+                beside.enter_context(running(guest, "psql", "-c", locked))
                 while not admin.execute(
                     "SELECT 1 FROM pg_stat_activity WHERE query ~ '^BEGIN; LOCK'"
                 ).fetchone():
                     time.sleep(0.02)
     except ZeroDivisionError:
         assert ending == "exception"
-    if ending == "running tool":
-        tool.communicate()
     assert everything(admin) == before
     guest.close()
 

@@ -27,6 +27,7 @@ from pgrerun.lab.server import (
 )
 from pgrerun.lab.server.client import role as role_of
 from pgrerun.lab.server.cluster import SOCKET_PATH_MAX
+from tests.servers import running
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
@@ -215,18 +216,16 @@ def test_an_installed_release_serves_as_well(base, programs):
 
 
 def test_tools_run_as_the_servers_account_and_never_as_root(cluster):
-    process = cluster.tool_process("psql", "-c", "SELECT pg_sleep(30)")
-    with contextlib.closing(process.stdout), contextlib.closing(process.stderr):
-        running = psutil.Process(process.pid)
-        until = time.monotonic() + 120
-        while running.name() != "psql" and time.monotonic() < until:
-            time.sleep(0.01)
-        assert (
-            running.name() == "psql"
-            and running.uids() == psutil.Process(next(iter(cluster.pids()))).uids()
-        )
-        process.kill()
-        process.wait()
+    with running(cluster, "psql", "-c", "SELECT pg_sleep(30)"):
+        until, tools = time.monotonic() + 120, []
+        while not tools and time.monotonic() < until:
+            children = psutil.Process().children(recursive=True)
+            tools = [one for one in children if one.is_running() and one.name() == "psql"]
+        [tool] = tools
+        account = psutil.Process(next(iter(cluster.pids()))).uids()
+        found = tool.uids()
+        tool.kill()
+    assert found == account
 
 
 @as_root

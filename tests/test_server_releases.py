@@ -253,7 +253,6 @@ def test_pages_of_the_pool_and_what_is_on_them(server, connection):
         theirs = [sorted(names) for (names,) in connection.execute(query)]
         first = pages.heap_page(connection, "seen", 0)["flags"]
         assert [sorted(names) for names in first] == theirs
-    assert pages.tree_levels(connection, "seen_pkey")["level"].tolist() == [1, 0]
     assert len(pages.free_space(connection, "seen")) == sizes.pages(connection, "seen")
     work = ["SELECT * FROM seen WHERE id = 1"]
     or_set_aside(server.version, "pg_buffercache_evict", lambda: pages.evict_all(connection))

@@ -41,10 +41,6 @@ def test_there_are_the_32_of_the_figure():
         for key in in_print
         if printed.table("wisconsin_figure_3_11")["index"][key] == "none"
     } == {"none"}
-    assert (
-        len(queries.RUNNABLE_IN_1990)
-        == printed.table("wisconsin_figure_3_11").postgres.notna().sum()
-    )
 
 
 @pytest.mark.parametrize("query", queries.QUERIES, ids=lambda query: query.key)

@@ -283,23 +283,6 @@ def _quotient_of_medians(x: Array, y: Array, axis: int) -> Array:
     return quotient
 
 
-def log_t_ratio(a: ArrayLike, b: ArrayLike, *, confidence: float = 0.95) -> Interval:
-    """Geometric mean of the paired ratios with a t interval of their logarithms.
-
-    The cross-check of `ratio`: it covers well at every n, but one outlier pulls it. Where the
-    two disagree about a verdict, look at the pairs. Disturbed like `ratio`.
-    """
-    a, b = _pairs(a, b)
-    good = _possible(a) & _possible(b)
-    if not good.all():
-        return _disturbed(a[good] / b[good], confidence=confidence)
-    if a.size == 1:
-        return Interval(float(a[0] / b[0]), 0.0, np.inf, 1, confidence, "none: a single pair")
-    logs = mean(np.log(a / b), confidence=confidence)
-    estimate, low, high = np.exp([logs.estimate, logs.low, logs.high]).tolist()
-    return Interval(estimate, low, high, a.size, confidence, "t of logarithms")
-
-
 @dataclass(frozen=True)
 class Outliers:
     """Values outside Tukey's fences: counted and shown, never dropped.

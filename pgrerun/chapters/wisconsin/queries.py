@@ -141,7 +141,6 @@ QUERIES: tuple[Query, ...] = tuple(
     for key, parts in tomllib.loads(Path(__file__).with_name("queries.toml").read_text()).items()
 )
 KEYS = tuple(f"q{number}" for number in range(1, 33))
-RUNNABLE_IN_1990 = tuple(key for key in KEYS if not 20 <= int(key[1:]) <= 25)
 BY_KEY = {query.key: query for query in QUERIES}
 
 

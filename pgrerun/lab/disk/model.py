@@ -63,11 +63,6 @@ class Disk:
         if min(self.read, self.write, self.flush) < 0:
             raise ValueError("a disk takes no negative time")
 
-    @classmethod
-    def of_rate(cls, requests: float, *, drawn: bool = False, seed: int = 0) -> "Disk":
-        """One that does so many requests per second, reads, writes and flushes alike."""
-        return cls(1 / requests, 1 / requests, 1 / requests, drawn=drawn, seed=seed)
-
     @property
     def words(self) -> str:
         """How it differs from the machine's own: "disk slowed to 40 requests/s". Empty if not."""

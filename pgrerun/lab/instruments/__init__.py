@@ -11,7 +11,6 @@
     server_load the same scripts without a client
     processes   CPU time and I/O by the kernel's account
     waits       what backends wait for, by samples
-    flushing    how long a flush takes
     cachelines  words that two processors change side by side
     switches    how often backends give up their processor
     switching   what it costs that one process wakes another

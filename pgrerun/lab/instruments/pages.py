@@ -186,31 +186,6 @@ def free_space(conn: psycopg.Connection, relation: str) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["block", "recorded", "actual"])
 
 
-def tree_levels(conn: psycopg.Connection, index: str) -> pd.DataFrame:
-    """The levels of a B-tree from the root (highest) down to the leaves (0).
-
-    Columns: level, kind, pages, items (live ones), free_bytes (mean per page).
-    Reads every page of the index; needs pageinspect. Deleted pages are left out.
-    """
-    [(newer,)] = conn.execute(
-        "SELECT EXISTS (SELECT 1 FROM pg_proc WHERE proname = 'bt_page_stats' AND 'btpo_level' ="
-        " ANY(proargnames))"
-    ).fetchall()
-    rows = _rows(
-        conn,
-        f"""
-        SELECT {"btpo_level" if newer else "btpo"} AS level, type, count(*) AS pages,
-               sum(live_items)::bigint AS items, avg(free_size)::float AS free_bytes
-        FROM generate_series(1, pg_relation_size(%(index)s::text::regclass) / 8192 - 1) AS block,
-             LATERAL bt_page_stats(%(index)s::text, block::int)
-        WHERE type IN ('r', 'i', 'l') GROUP BY level, type ORDER BY level DESC""",
-        {"index": index},
-    )
-    frame = pd.DataFrame(rows, columns=["level", "type", "pages", "items", "free_bytes"])
-    frame.insert(1, "kind", frame.pop("type").map(_BTREE_PAGES))
-    return frame
-
-
 # -- what a page is ----------------------------------------------------------------
 
 

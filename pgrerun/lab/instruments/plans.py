@@ -88,15 +88,6 @@ class Plan:
         return [node.node_type for node in self.walk() if node.node_type in kinds]
 
     @property
-    def self_cost(self) -> float:
-        """Total cost minus the children's, at least 0.
-
-        Rescans of a nested loop's inner side count as the join's own; below a
-        Limit, what is never fetched makes the difference negative, hence the floor.
-        """
-        return max(0.0, self.total_cost - sum(child.total_cost for child in self.children))
-
-    @property
     def q_error(self) -> float | None:
         """By what factor the row estimate is off, in either direction; both at least one row.
 

@@ -67,11 +67,6 @@ class Usage:
         return Usage(change)
 
     @property
-    def by_role(self) -> pd.DataFrame:
-        """The same counts, added up by role."""
-        return self.processes.groupby("role").sum()
-
-    @property
     def cpu_seconds(self) -> float:
         """User and system time of all processes, in steps of the kernel's tick (10 ms)."""
         return float(self.processes[["cpu_user", "cpu_system"]].to_numpy().sum())
@@ -83,16 +78,6 @@ class Usage:
         """
         used = self.processes.loc[self.processes["role"] == role, ["cpu_user", "cpu_system"]].sum()
         return float(used["cpu_system"] / max(used.sum(), 1 / _TICK))
-
-    @property
-    def reads_8k(self) -> float:
-        """Bytes read by system calls, in pages of 8 kB: at least the pages read."""
-        return float(self.processes["rchar"].sum() / PAGE)
-
-    @property
-    def writes_8k(self) -> float:
-        """Bytes written by system calls, in pages of 8 kB: relations, WAL, logs, everything."""
-        return float(self.processes["wchar"].sum() / PAGE)
 
 
 def usage(server: Server) -> Usage:

@@ -7,7 +7,6 @@ connection's search_path. A name that isn't there raises psycopg's UndefinedTabl
 import pandas as pd
 import psycopg
 
-FORKS = ("main", "fsm", "vm", "init")
 _BLOCK = "current_setting('block_size')::int"
 
 
@@ -27,12 +26,6 @@ def pages_of(
     rows = connection.execute(query, [fork, list(relations)]).fetchall()
     found = dict(rows)
     return {name: found[name] for name in relations}
-
-
-def by_fork(connection: psycopg.Connection, *relations: str) -> pd.DataFrame:
-    """Pages of relations by fork: a row each, under its name, with the columns of `FORKS`."""
-    columns = {fork: pages_of(connection, relations, fork) for fork in FORKS}
-    return pd.DataFrame(columns, index=list(relations))
 
 
 def in_schema(connection: psycopg.Connection, schema: str | None = None) -> pd.DataFrame:

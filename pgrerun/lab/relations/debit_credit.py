@@ -31,7 +31,6 @@ import psycopg
 
 from pgrerun.errors import CannotMeasure, ParameterError
 from pgrerun.lab.relations import loading
-from pgrerun.lab.relations.pgbench import Pgbench
 from pgrerun.lab.server import Server, row, value
 
 AMOUNT = 10.0  # what every transaction adds, in Figure 2.3
@@ -257,31 +256,6 @@ class DebitCredit:
                 re.sub(r"(?<!:):(\w+)", lambda found: str(values[found[1]]), statement)
             )
 
-    def against_tpcb_like(self, server: Server, script: str) -> pd.DataFrame:
-        """How the transaction of `script` differs from pgbench's built-in "tpcb-like".
-
-        Read from both scripts and measured on both sets of relations; pgbench's are made in our
-        schema if they aren't there (scale 1). Ours must be loaded. Needs pgbench 12 or later.
-        Columns: property, figure_2_3 (the script's), tpcb_like.
-        """
-        with server.connect() as connection:
-            if not loading.is_ours(connection, "pgbench_accounts"):
-                Pgbench().load(connection)
-            shown = server.tool("pgbench", "--show-script=tpcb-like")
-            ours = _described(connection, script, ("account", "teller", "branch", "history"))
-            pgbenchs = (
-                "pgbench_accounts",
-                "pgbench_tellers",
-                "pgbench_branches",
-                "pgbench_history",
-            )
-            # PostgreSQL 15 and later print the script on standard output, earlier ones on standard
-            # error.
-            theirs = _described(connection, shown.stdout or shown.stderr, pgbenchs)
-        return pd.DataFrame(
-            {"property": list(ours), "figure_2_3": ours.values(), "tpcb_like": theirs.values()}
-        )
-
 
 _PAGE_VARIABLE = re.compile(r":((\w+)_page_\d+)")
 
@@ -317,48 +291,3 @@ def _levels(connection: psycopg.Connection, index: str) -> tuple[int, str]:
     while width > 1:
         levels, width = levels + 1, -(-width // 285)
     return levels, "size"
-
-
-def _described(
-    connection: psycopg.Connection, script: str, relations: tuple[str, str, str, str]
-) -> dict[str, str]:
-    """A DebitCredit-like transaction and its relations (account, teller, branch, history), in
-    words.
-    """
-    roles = dict(zip(relations, ("account", "teller", "branch", "history"), strict=True))
-    found = {}
-    for relation, role in roles.items():
-        found[f"bytes per {role} tuple, with header"] = f"{_tuple_bytes(connection, relation)}"
-    for relation, role in roles.items():
-        found[f"tuples in {role}"] = str(value(connection, int, f"SELECT count(*) FROM {relation}"))
-    unique = "SELECT bool_or(indisunique) FROM pg_index WHERE indrelid = %s::regclass"
-    declared = {value(connection, bool, unique, (relation,)) for relation in relations[:3]}
-    found["indices"] = "unique" if declared == {True} else "plain"
-    words = [_in_words(statement, roles) for statement in _statements(script)]
-    found["statements"] = ", ".join(words)
-    drawn = dict(re.findall(r"^\\set (\w+) (.+)$", script, re.MULTILINE))
-    found["keys"] = "; ".join(f"{key} {drawn[key]}" for key in ("aid", "tid", "bid"))
-    found["amount"] = drawn.get("delta", f"always {AMOUNT}")
-    return found
-
-
-def _in_words(statement: str, roles: dict[str, str]) -> str:
-    verb = statement.split()[0].rstrip(";").lower()
-    touched = [role for relation, role in roles.items() if re.search(rf"\b{relation}\b", statement)]
-    return " ".join([verb, *touched[:1]])
-
-
-def _tuple_bytes(connection: psycopg.Connection, relation: str) -> int:
-    """The stored size of a tuple.
-
-    If there is none yet, of one like those that a transaction appends.
-    """
-    some = f"SELECT pg_column_size(r.*) FROM {relation} r LIMIT 1"
-    for (stored,) in connection.execute(some).fetchall():
-        return int(stored)
-    appended = {
-        "history": f"1, 1, 1, {AMOUNT}, '{_HISTORY_TEXT}'",
-        "pgbench_history": "1, 1, 1, 1, now()::timestamp, NULL",
-    }
-    one = f"SELECT pg_column_size(ROW({appended[relation]})::{relation})"
-    return value(connection, int, one)

@@ -19,7 +19,7 @@ from pgrerun.lab.server import Server
 
 BRANCHES, TELLERS, ACCOUNTS, HISTORY = "branches", "tellers", "accounts", "history"
 KEYS = {BRANCHES: "bid", TELLERS: "tid", ACCOUNTS: "aid"}
-BALANCES = {BRANCHES: "bbalance", TELLERS: "tbalance", ACCOUNTS: "abalance"}
+
 _ATTRIBUTES = {
     BRANCHES: "bid int NOT NULL, bbalance int, filler char(88)",
     TELLERS: "tid int NOT NULL, bid int, tbalance int, filler char(84)",

@@ -249,15 +249,6 @@ class Server:
                 raise self._lost(name, f"exit status {done.returncode}: {said}")
         return done
 
-    def tool_process(
-        self, name: str, *args: object, stdin: int | None = None
-    ) -> subprocess.Popen[str]:
-        """The same, still running; stdout and stderr are text pipes, stdin ours unless given."""
-        self.ensure_alive()
-        command, how = self._invocation(name, args)
-        pipe = subprocess.PIPE
-        return subprocess.Popen(command, stdin=stdin, stdout=pipe, stderr=pipe, text=True, **how)
-
     # -- settings --
 
     @contextlib.contextmanager

@@ -334,8 +334,6 @@ EVENTS = {
     "the end of a recovery": Cluster.crash,
     "DROP TABLE of many pages": "drop_table",
 }
-#: Events that start no checkpoint, for comparison.
-WITHOUT_CHECKPOINT = ("DROP TABLE of many pages", "CREATE DATABASE, as by default")
 
 
 @experiment()

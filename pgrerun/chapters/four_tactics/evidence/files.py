@@ -206,16 +206,6 @@ def without_copy(chapter: Chapter) -> dict[str, Interval]:
     return {name: chapter.ratio("raw files", "cpu", *pair) for name, pair in sizes.items()}
 
 
-def without_processor(chapter: Chapter) -> Interval:
-    """The share of the long runs' time on the kernel's files in which they didn't compute."""
-    total = {
-        what: sum(chapter.table("file systems", f"{what} {run}")[UNIX] for run in LONG)
-        for what in ("wall", "cpu")
-    }
-    waiting = (1 - total["cpu"] / total["wall"]).clip(lower=0)
-    return statistics.median(waiting, seed=chapter.parameters.seed)
-
-
 def waiting(chapter: Chapter, what: str) -> Interval:
     """The share of the time of a "scan", or of "scattered" pages, that waits for reads.
 

@@ -40,7 +40,7 @@ METHODS = {
     "worker, a page a read": ("worker", SMALL_READS),
     "worker, large reads": ("worker", LARGE_READS),
 }
-SYNC_ONE, SYNC_LARGE, WORKER_ONE, WORKER_LARGE = METHODS
+SYNC_ONE, SYNC_LARGE, _, WORKER_LARGE = METHODS
 AHEAD = 16  # pages asked for before they are needed
 UNITS = {
     "scan": "s",
