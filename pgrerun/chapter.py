@@ -306,6 +306,31 @@ class Chapter:
                 positive=positive,
             )
 
+    def keep(
+        self,
+        name: str,
+        variant: str,
+        metrics: Mapping[str, float],
+        units: str | Mapping[str, str],
+    ) -> None:
+        """Record what was counted of one variant of an experiment, unless it is there.
+
+        A count has neither block nor clock. `units` is a unit by metric, or one for all.
+        """
+        finished = self.run.finished(name)
+        if (0, variant) not in finished:
+            self.run.observe(
+                name,
+                variant,
+                0,
+                metrics,
+                units=dict.fromkeys(metrics, units) if isinstance(units, str) else units,
+                seed=self.parameters.seed,
+                position=len(finished),
+                started_at="",
+                flags={},
+            )
+
     def table(self, name: str, metric: str) -> pd.DataFrame:
         """This run's observations of one metric: a row per block, a column per variant.
 

@@ -16,6 +16,7 @@ from pgrerun.errors import CannotMeasure
 from pgrerun.lab.instruments import (
     cachelines,
     pgbench,
+    sessions,
     sleeps,
     switches,
     switching,
@@ -46,6 +47,19 @@ def standing_in(cluster, statement, event):
 def _until_cancelled(session, statement):
     with contextlib.suppress(psycopg.errors.QueryCanceled):
         session.execute(statement)
+
+
+def test_a_session_repeats_its_commands_until_the_block_ends(cluster):
+    look = "SELECT query FROM pg_stat_activity WHERE pid = %s AND state IS NOT NULL"
+    with cluster.connect() as connection:
+        with sessions.repeating(cluster, ["SELECT 1 AS again"]) as backend:
+            while connection.execute(look, (backend,)).fetchone() != ("SELECT 1 AS again",):
+                time.sleep(0.01)
+        while connection.execute(look, (backend,)).fetchone():  # it takes a moment to leave
+            time.sleep(0.01)
+    failing = sessions.repeating(cluster, ["SELECT * FROM nowhere"])
+    with pytest.raises(psycopg.errors.UndefinedTable), failing:
+        pass
 
 
 def test_a_wait_for_a_lock_is_seen_with_its_name(cluster):

@@ -1,5 +1,7 @@
 """A single-user backend: its answers, and errors that its exit status doesn't tell."""
 
+from pathlib import Path
+
 import pytest
 
 from pgrerun.errors import ServerError
@@ -37,3 +39,23 @@ def test_a_backend_that_does_not_start_is_told(stopped):
             single_user.run(stopped, ["SELECT 1"])
     finally:
         settings.write_text(kept)
+
+
+def test_a_copy_has_its_own_pages():
+    with Cluster() as cluster:
+        with cluster.connect() as connection:
+            connection.execute("CREATE TABLE kept AS SELECT 1 AS one")
+        with single_user.stopped(cluster), single_user.copied(cluster) as own:
+            assert own.data_directory != cluster.data_directory
+            shared = {
+                path.parent.relative_to(own.data_directory)
+                for path in own.data_directory.rglob("*")
+                if path.is_file() and path.stat().st_nlink > 1
+            }
+            assert shared == {Path("base", name) for name in single_user.TEMPLATES}
+            asked = own.single_user(input="SHOW data_checksums\n", capture_output=True)
+            assert 'data_checksums = "on"' in asked.stdout
+            (own.data_directory / "PG_VERSION").unlink()
+        with cluster.connect() as connection:
+            assert connection.execute("SELECT one FROM kept").fetchone() == (1,)
+        assert not own.data_directory.exists()

@@ -4,7 +4,6 @@ import importlib
 import pkgutil
 import shutil
 import subprocess
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -16,7 +15,6 @@ from pgrerun.chapters.profiling.experiments import (
     checks,
     instructions,
     samples,
-    single_user,
 )
 from pgrerun.chapters.profiling.queries import SCANS, SETS, TRANSACTIONS
 from pgrerun.errors import CannotMeasure, RerunError
@@ -102,33 +100,6 @@ def test_both_sets_run_and_the_batch_is_consistent(chapter):
             connection.execute(command)
         found = queries.BANK.check(connection)
         assert found.consistent and found.transactions == 3
-
-
-# ---- copies that a single-user backend may spoil
-
-
-def test_a_copy_has_its_own_pages_and_its_own_checksums():
-    with Cluster() as cluster:
-        with cluster.connect() as connection:
-            connection.execute("CREATE TABLE kept AS SELECT 1 AS one")
-        with (
-            single_user.stopped(cluster),
-            single_user.copied(cluster, checksums=False) as own,
-        ):
-            assert own.data_directory != cluster.data_directory
-            shared = {
-                path.parent.relative_to(own.data_directory)
-                for path in own.data_directory.rglob("*")
-                if path.is_file() and path.stat().st_nlink > 1
-            }
-            assert shared == {Path("base", name) for name in single_user.TEMPLATES}
-            asked = own.single_user(input="SHOW data_checksums\n", capture_output=True)
-            assert 'data_checksums = "off"' in asked.stdout
-            (own.data_directory / "PG_VERSION").unlink()
-        with cluster.connect() as connection:
-            assert connection.execute("SELECT one FROM kept").fetchone() == (1,)
-            assert connection.execute("SHOW data_checksums").fetchone() == ("on",)
-        assert not own.data_directory.exists()
 
 
 # ---- from routine to file to subsystem
@@ -412,7 +383,7 @@ def test_the_ledger_names_what_each_experiment_cannot_do_without(
 def keep(chapter, experiment, rows, unit="instructions"):
     """Record values by variant and metric."""
     for variant, metrics in rows.items():
-        single_user.keep(chapter, experiment, variant, metrics, unit)
+        chapter.keep(experiment, variant, metrics, unit)
 
 
 def test_samples_of_the_published_run_are_called_so(chapter):

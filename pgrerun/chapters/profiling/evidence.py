@@ -12,7 +12,6 @@ import pandas as pd
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.profiling import queries, subsystems
 from pgrerun.chapters.profiling.experiments import checks, instructions, samples
-from pgrerun.chapters.profiling.experiments.single_user import SEPARATOR
 from pgrerun.chapters.profiling.queries import SCANS, SETS, TRANSACTIONS
 from pgrerun.lab.instruments.instructions import ERROR_CHECK, TYPE_TEST
 from pgrerun.record import printed
@@ -59,7 +58,7 @@ def routines(chapter: Chapter, workload: str, kind: str = "") -> pd.DataFrame:
     counts = recorded(chapter, instructions.INSTRUCTIONS, workload, kind)
     calls = recorded(chapter, instructions.CALLS, workload, kind)
     frame = pd.DataFrame(
-        [name.split(SEPARATOR) for name in counts.index],
+        [name.split(subsystems.SEPARATOR) for name in counts.index],
         columns=["function", "file", "directory", "subsystem", "object"],
     )
     frame["routine"] = frame["function"].str.partition(".")[0]
@@ -99,7 +98,7 @@ def sampled_shares(chapter: Chapter, workload: str, user_only: bool = False) -> 
     approximation), samples (of all subsystems). `user_only` leaves the kernel out.
     """
     taken = recorded(chapter, samples.SAMPLES, workload)
-    by = taken.groupby([name.rpartition(SEPARATOR)[2] for name in taken.index]).sum()
+    by = taken.groupby([name.rpartition(subsystems.SEPARATOR)[2] for name in taken.index]).sum()
     by = by.reindex(subsystems.NAMES).fillna(0.0)
     if user_only:
         by = by.drop("kernel")

@@ -13,11 +13,13 @@ from pgrerun.lab import statements
 from pgrerun.lab.quel import figures
 from pgrerun.lab.relations.debit_credit import DebitCredit
 from pgrerun.lab.relations.wisconsin import Wisconsin
-from pgrerun.lab.server import Server, exists
+from pgrerun.lab.server import Cluster, Server, exists
 
 SQL = statements.Statements(Path(__file__).parent / "sql")
 SCANS, TRANSACTIONS = "scans", "transactions"
 SETS = (SCANS, TRANSACTIONS)
+WARM_UP = "warm-up"  # the group of statements that fill catalog caches and buffer pool
+BATCH = 5  # transactions where whole sets are counted; instructions per transaction vary little
 REPORT_TRANSACTIONS = 300  # section 2.2
 BANK = DebitCredit.report()
 """The report's branch, teller, account and history (section 2.2)."""
@@ -71,6 +73,17 @@ def transactions(chapter: Chapter, count: int, seed: int = 0) -> list[str]:
     return commands
 
 
+def groups(chapter: Chapter, count: int, *sets: str) -> dict[str, list[str]]:
+    """Statements of query sets, so many transactions, with a warm-up before them: catalog caches
+    are filled, and the buffer pool, which is empty when a single-user backend begins.
+    """
+    first = {SCANS: warm_up(), TRANSACTIONS: transactions(chapter, 3, seed=1)}
+    work = {SCANS: scans(), TRANSACTIONS: transactions(chapter, count)}
+    warm = [command for each in sets for command in first[each]]
+    warm.append(one_line("relations.prewarm"))
+    return {WARM_UP: warm} | {each: work[each] for each in sets}
+
+
 def load(chapter: Chapter, server: Server) -> None:
     """Load onek, tenk1 and tenk2 (no index) and the relations of the transactions."""
     scale = chapter.parameters.scale
@@ -85,6 +98,18 @@ def load_once(chapter: Chapter, server: Server) -> None:
         loaded = exists(connection, "tenk1")
     if not loaded:
         load(chapter, server)
+
+
+def loaded_cluster(chapter: Chapter) -> Cluster:
+    """A cluster that holds both sets' relations; the buffer pool keeps all of them.
+
+    CannotMeasure for a borrowed server, which can't be run under callgrind.
+    """
+    cluster = chapter.cluster(shared_buffers="64MB", min_wal_size="32MB", cluster_name="profiled")
+    cluster.start()
+    cluster.extension("pg_prewarm")
+    load_once(chapter, cluster)
+    return cluster
 
 
 def vacuum(connection: psycopg.Connection) -> None:

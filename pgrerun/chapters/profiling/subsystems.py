@@ -33,6 +33,7 @@ NAMES = {
 
 Place = tuple[str | None, str | None, str]  # file, directory, subsystem
 UNKNOWN: Place = (None, None, "unknown")
+SEPARATOR = " | "  # between routine, file, directory, subsystem and object in a metric's name
 _HERE = Path(__file__).parent
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import pandas as pd
 
 from pgrerun.errors import CannotMeasure, RerunError
+from pgrerun.lab.instruments import single_user
 from pgrerun.lab.server import Cluster
 
 # one call per statement read; it is static, so a stripped program doesn't have the name
@@ -94,6 +95,30 @@ def profile(
             path.unlink(missing_ok=True)
 
 
+def by_command(
+    cluster: Cluster, commands: Mapping[str, str], first: str
+) -> dict[str, pd.DataFrame]:
+    """Profiles of single commands, each planned once before it is counted, after a first one.
+
+    They run in two backends, each on a copy of the cluster's files. The cluster must be running and
+    is stopped meanwhile.
+    """
+    names = list(commands)
+
+    def count(half: list[str]) -> dict[str, pd.DataFrame]:
+        statements = [first]
+        for name in half:
+            statements += [f"EXPLAIN {commands[name]}", commands[name]]
+        with single_user.copied(cluster) as own:
+            found = profile(own, statements)
+        by_statement = dict(iter(found.groupby("statement")))
+        return {name: by_statement[2 * number + 2] for number, name in enumerate(half)}
+
+    with single_user.stopped(cluster):
+        halves = single_user.three_at_a_time(count, (names[::2], names[1::2]))
+    return {name: found for half in halves for name, found in half.items()}
+
+
 def executed(
     cluster: Cluster, statements: Mapping[Hashable, tuple[Mapping[str, str | int], str]]
 ) -> pd.Series:
@@ -109,11 +134,8 @@ def executed(
         lines += [f"SET {setting} = '{value}'" for setting, value in settings.items()]
         lines += [statement, statement]
         second[len(lines) - 1] = name
-    cluster.stop()
-    try:
+    with single_user.stopped(cluster):
         found = profile(cluster, lines, settings={"search_path": cluster.schema})
-    finally:
-        cluster.start()
     total = found.groupby("statement")["exclusive"].sum()
     return pd.Series({name: total[number] for number, name in second.items()})
 

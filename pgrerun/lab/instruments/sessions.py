@@ -66,6 +66,30 @@ def waiting(server: Server, statement: str) -> Iterator[None]:
             wait([sent], timeout=30)
 
 
+@contextmanager
+def repeating(server: Server, commands: Sequence[str]) -> Iterator[int]:
+    """A session runs the commands over and over while the block runs: its backend's process id.
+
+    Every command is parsed and planned anew. The block ends when the last one has; psycopg's error
+    if one failed.
+    """
+    enough = threading.Event()
+    with server.connect() as connection, ThreadPoolExecutor(1) as beside:
+        connection.prepare_threshold = None
+
+        def work() -> None:
+            while not enough.is_set():
+                for command in commands:
+                    connection.execute(command)
+
+        working = beside.submit(work)
+        try:
+            yield connection.info.backend_pid
+        finally:
+            enough.set()
+        working.result()
+
+
 def await_wait(
     connection: psycopg.Connection, pid: int, wait_type: str, over: Callable[[], bool]
 ) -> None:

@@ -1,12 +1,28 @@
-"""Commands to a single-user backend: no client, no socket, no other process."""
+"""Commands to a single-user backend: no client, no socket, no other process.
 
+It works on the files of a stopped cluster, or on a copy of them that it may spoil.
+"""
+
+import copy
 import re
+import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TypeVar
 
-from pgrerun.errors import ServerError
+from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.lab.server import Cluster
+
+T = TypeVar("T")
+Item = TypeVar("Item")
+
+# Object identifiers of template1 and, since PostgreSQL 15, template0
+# (src/include/catalog/pg_database.dat)
+TEMPLATES = {"1", "4"}
 
 
 def run(cluster: Cluster, lines: Sequence[str]) -> str:
@@ -28,3 +44,57 @@ def run(cluster: Cluster, lines: Sequence[str]) -> str:
     else:
         return printed
     raise ServerError(f"A single-user backend failed: {said[-500:]}")
+
+
+@contextmanager
+def stopped(cluster: Cluster) -> Iterator[None]:
+    """The cluster's files belong to single-user backends for the length of a block."""
+    cluster.stop()
+    try:
+        yield
+    finally:
+        cluster.start()
+
+
+@contextmanager
+def copied(cluster: Cluster) -> Iterator[Cluster]:
+    """A stopped cluster's copy for one single-user backend, so that each begins with the same pages
+    and some can run at a time.
+
+    Its data checksums are on. The template databases are the same files as the cluster's: no
+    backend of another database opens them, and to make files, not to fill them, is what a copy
+    costs.
+    """
+    own = copy.copy(cluster)
+    source, target = cluster.data_directory, cluster.scratch / f"copy-{uuid.uuid4().hex[:12]}"
+    own.data_directory = target
+    try:
+        subprocess.run(["cp", "-al", source, target], check=True)  # with owners and rights
+        for folder, shared in ((".", {"base"}), ("base", TEMPLATES)):
+            paths = [path for path in (source / folder).iterdir() if path.name not in shared]
+            told = ["cp", "-a", "--remove-destination", *map(str, paths), str(target / folder)]
+            subprocess.run(told, check=True)
+        _enable_checksums(own)
+        yield own
+    finally:
+        shutil.rmtree(target, ignore_errors=True)
+
+
+def _enable_checksums(cluster: Cluster) -> None:
+    """As PostgreSQL has them by default since 18; CannotMeasure for programs that can't."""
+    try:
+        cluster.offline("pg_checksums", "--enable")
+    except ServerError as error:
+        if "already" not in str(error):
+            raise CannotMeasure(
+                "checksums", f"data checksums can't be switched on here: {error}"
+            ) from None
+
+
+def three_at_a_time(job: Callable[[Item], T], items: Iterable[Item]) -> list[T]:
+    """The job's results in the items' order.
+
+    Counts don't mind busy processors, and two of them don't wait for the last job.
+    """
+    with ThreadPoolExecutor(3) as few:
+        return list(few.map(job, items))

@@ -1,7 +1,6 @@
 """The chapter's experiments.
 
-`single_user.py` has what those that count share: the cluster whose files single-user backends run
-on. `instructions.py` counts the query sets by routine and single commands on attributes and rules;
+`instructions.py` counts the query sets by routine and single commands on attributes and rules;
 `checks.py` counts checks and leaves some out; `samples.py` samples a live server. What they find
 goes into the run record, from where `evidence.py` reads it.
 """
@@ -10,7 +9,6 @@ from pgrerun.chapters.profiling.experiments import (
     checks,
     instructions,
     samples,
-    single_user,
 )
 
-__all__ = ["checks", "instructions", "samples", "single_user"]
+__all__ = ["checks", "instructions", "samples"]

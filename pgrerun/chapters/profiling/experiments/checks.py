@@ -6,10 +6,10 @@ from functools import partial
 import pandas as pd
 
 from pgrerun.chapter import Chapter, experiment
-from pgrerun.chapters.profiling.experiments import single_user
+from pgrerun.chapters.profiling import queries
 from pgrerun.chapters.profiling.queries import SETS
 from pgrerun.errors import CannotMeasure
-from pgrerun.lab.instruments import callgrind, instructions, patching
+from pgrerun.lab.instruments import callgrind, instructions, patching, single_user
 from pgrerun.lab.server import Cluster
 
 KINDS = "kinds of instruction"
@@ -33,12 +33,12 @@ def kinds_of_instruction(chapter: Chapter) -> None:
     """
     if reason := instructions.unavailable():
         raise CannotMeasure("callgrind" if callgrind.unavailable() else "objdump", reason)
-    cluster = single_user.loaded_cluster(chapter)
+    cluster = queries.loaded_cluster(chapter)
     if chapter.run.finished(KINDS):
         return
-    work = single_user.groups(chapter, single_user.BATCH, *SETS)
+    work = queries.groups(chapter, queries.BATCH, *SETS)
     with single_user.stopped(cluster), single_user.copied(cluster) as own:
-        both = instructions.kinds(own, work, unreported={single_user.WARM_UP})
+        both = instructions.kinds(own, work, unreported={queries.WARM_UP})
     for workload, counted in both.groupby("group"):
         by_kind = counted.groupby("kind")[["executed", "instructions"]].sum().stack()
         metrics = {f"{kind}: {column}": float(value) for (kind, column), value in by_kind.items()}
@@ -46,7 +46,7 @@ def kinds_of_instruction(chapter: Chapter) -> None:
         checks = checks.assign(function=checks["function"].str.partition("'")[0])
         for row in checks.nlargest(8, "executed").itertuples():
             metrics[CHECKED + row.function] = float(row.executed)
-        single_user.keep(chapter, KINDS, workload, metrics, "")
+        chapter.keep(KINDS, workload, metrics, "")
 
 
 PATCHES = (
@@ -66,7 +66,7 @@ def always_true(chapter: Chapter) -> pd.DataFrame:
     Columns: check, routine, answer ("right", "wrong" or "none"), last words (what the server said
     at its end). Each gets a copy of the cluster's files, since it may write nonsense.
     """
-    cluster = single_user.loaded_cluster(chapter)
+    cluster = queries.loaded_cluster(chapter)
     with single_user.stopped(cluster):
         rows = single_user.three_at_a_time(partial(_ask, chapter, cluster), PATCHES)
     return pd.DataFrame(rows, columns=["check", "routine", "answer", "last words"])

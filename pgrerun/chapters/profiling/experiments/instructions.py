@@ -10,9 +10,8 @@ import psycopg
 
 from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.profiling import queries, subsystems
-from pgrerun.chapters.profiling.experiments import single_user
 from pgrerun.chapters.profiling.queries import SETS, SQL
-from pgrerun.lab.instruments import callgrind
+from pgrerun.lab.instruments import callgrind, single_user
 from pgrerun.lab.relations import loading
 from pgrerun.lab.relations.wisconsin import Wisconsin
 from pgrerun.lab.server import Cluster
@@ -63,7 +62,7 @@ def instructions_by_routine(chapter: Chapter) -> None:
     A command of each kind runs before any is counted, so that catalog caches are filled.
     """
     callgrind.require()
-    cluster = single_user.loaded_cluster(chapter)
+    cluster = queries.loaded_cluster(chapter)
     if chapter.run.finished(INSTRUCTIONS):
         return
     with single_user.stopped(cluster):
@@ -77,10 +76,10 @@ def _stacks(chapter: Chapter, cluster: Cluster, workload: str, late: bool = True
 
     Where callgrind can't be switched on after the warm-up it takes twice as long.
     """
-    work = single_user.groups(chapter, chapter.parameters.transactions, workload)
+    work = queries.groups(chapter, chapter.parameters.transactions, workload)
     try:
         with single_user.copied(cluster) as own:
-            return callgrind.stacks(own, work, unreported={single_user.WARM_UP}, late=late)
+            return callgrind.stacks(own, work, unreported={queries.WARM_UP}, late=late)
     except callgrind.NotSwitchedOn:
         return _stacks(chapter, cluster, workload, late=False)
 
@@ -91,7 +90,7 @@ def _record(chapter: Chapter, workload: str, stacks: pd.DataFrame) -> None:
     flat = flat[flat["exclusive"] > 0].astype({"exclusive": float, "calls": float})
     flat = subsystems.placed(flat, chapter.programs.path("postgres"))
     parts = flat[["function", "file", "directory", "subsystem", "object"]].fillna("")
-    flat.index = pd.Index(parts.agg(single_user.SEPARATOR.join, axis="columns"))
+    flat.index = pd.Index(parts.agg(subsystems.SEPARATOR.join, axis="columns"))
     # what the experiment asks for comes last: an interrupted record is made anew
     for name, metrics, unit in (
         (PHASES, phases(stacks), "instructions"),
@@ -100,7 +99,7 @@ def _record(chapter: Chapter, workload: str, stacks: pd.DataFrame) -> None:
         (CALLS, flat["calls"].to_dict(), "calls"),
         (INSTRUCTIONS, flat["exclusive"].to_dict(), "instructions"),
     ):
-        single_user.keep(chapter, name, workload, metrics, unit)
+        chapter.keep(name, workload, metrics, unit)
 
 
 def _frames(stack: str) -> list[str]:
@@ -192,13 +191,15 @@ def attributes_and_rules(chapter: Chapter) -> None:
     others: instructions of the rule manager.
     """
     callgrind.require()
-    cluster = single_user.loaded_cluster(chapter)
+    cluster = queries.loaded_cluster(chapter)
     if chapter.run.finished(ATTRIBUTES):
         return
     with cluster.connect() as connection:
         make_relations(connection)
         tuples = connection.execute("SELECT count(*) FROM tenk1").fetchone()[0]
-    profiles = single_user.by_command(cluster, ATTRIBUTE_COMMANDS | RULE_COMMANDS)
+    profiles = callgrind.by_command(
+        cluster, ATTRIBUTE_COMMANDS | RULE_COMMANDS, queries.one_line("relations.prewarm")
+    )
     for variant in RULE_COMMANDS:
         profile = subsystems.placed(profiles[variant], chapter.programs.path("postgres"))
         of_rules = profile[profile["subsystem"] == "rule_manager"]
@@ -206,7 +207,7 @@ def attributes_and_rules(chapter: Chapter) -> None:
             "rule manager": float(of_rules["exclusive"].sum()),
             "in all": float(profile["exclusive"].sum()),
         }
-        single_user.keep(chapter, RULES, variant, metrics, "instructions")
+        chapter.keep(RULES, variant, metrics, "instructions")
     for variant in ATTRIBUTE_COMMANDS:
         profile = profiles[variant]
         fetching = profile[profile["function"].str.partition(".")[0].isin(ATTRIBUTE_ROUTINES)]
@@ -217,7 +218,7 @@ def attributes_and_rules(chapter: Chapter) -> None:
             "in all": profile["exclusive"].sum() / tuples,
         }
         units = dict.fromkeys(metrics, "instructions/tuple") | {"calls": "calls/tuple"}
-        single_user.keep(chapter, ATTRIBUTES, variant, metrics, units)
+        chapter.keep(ATTRIBUTES, variant, metrics, units)
 
 
 def make_relations(connection: psycopg.Connection) -> None:
