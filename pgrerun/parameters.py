@@ -168,7 +168,7 @@ _EVERYWHERE: dict[str, tuple[Any, ...]] = {
     "seed": (1990, 1990, 1990),
     "pairs": (7, 11, 15),
 }
-_elsewhere: dict[str, Path] = {}
+elsewhere: dict[str, Path] = {}
 
 
 def at(name: str, folder: Path) -> None:
@@ -178,7 +178,7 @@ def at(name: str, folder: Path) -> None:
             f"{folder} holds no {_FILE}, so there is no chapter to open. "
             "`pgrerun new NAME --here` makes a folder that does."
         )
-    _elsewhere[name] = folder
+    elsewhere[name] = folder
     info.cache_clear()
     chapter_model.cache_clear()
 
@@ -186,12 +186,12 @@ def at(name: str, folder: Path) -> None:
 def chapters() -> list[str]:
     """The names of all chapters, in the order of the book's contents; those from elsewhere last."""
     ours = [path.parent.name for path in FOLDER.glob(f"*/{_FILE}")]
-    return sorted(ours, key=lambda name: (info(name).place, name)) + sorted(_elsewhere)
+    return sorted(ours, key=lambda name: (info(name).place, name)) + sorted(elsewhere)
 
 
 def folder(chapter: str) -> Path:
     """Where a chapter's files lie; ParameterError for a name that is no chapter."""
-    found = _elsewhere.get(chapter, FOLDER / chapter)
+    found = elsewhere.get(chapter, FOLDER / chapter)
     if not chapter.isidentifier() or not (found / _FILE).is_file():
         raise ParameterError(f"There is no chapter {chapter!r}; {nearest(chapter, chapters())}.")
     return found

@@ -76,6 +76,6 @@ def small_chapter(name: str, runs: Path, **values: int) -> Iterator[Chapter]:
         try:
             yield chapter
         finally:
-            for server in chapter._clusters.values():
+            for server in chapter.clusters.values():
                 server.close()
-            chapter.run._release()
+            chapter.run.release()

@@ -231,7 +231,7 @@ def test_a_wrong_map_would_be_told():
 
 
 def test_a_crash_under_updates_leaves_a_right_map(monkeypatch, chapter):
-    monkeypatch.setattr(visibility, "_CHURN_SECONDS", 2.0)  # so that a busy machine updates as well
+    monkeypatch.setattr(visibility, "CHURN_SECONDS", 2.0)  # so that a busy machine updates as well
     found = visibility.crashes(chapter)
     assert found.at[0, "updated"] > 0 and not evidence.wrong_after_crash(found)
 

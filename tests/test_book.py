@@ -109,11 +109,11 @@ def gates(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def toy_chapter(monkeypatch, tmp_path_factory):
-    monkeypatch.setattr(parameters, "_elsewhere", {})
+    monkeypatch.setattr(parameters, "elsewhere", {})
     folder = tmp_path_factory.mktemp("toy")
     (folder / "chapter.toml").write_text(TOML)
     parameters.at("toy", folder)
-    monkeypatch.setattr(book_module, "_server", lambda parameters: "18.6")
+    monkeypatch.setattr(book_module, "server_version", lambda parameters: "18.6")
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def stamped(book):
     """As if the toy had just been run, without the seconds that costs."""
     book.results.mkdir(exist_ok=True)
     book.result("toy").write_text((book.notebooks / "toy.ipynb").read_text())
-    book._write_stamp(book.state("toy", {}), 12.0)
+    book.write_stamp(book.state("toy", {}), 12.0)
     assert book.state("toy").reasons == []
     return book
 
@@ -179,7 +179,7 @@ def test_out_needs_a_folder_before_anything_runs(book, tmp_path):
 
 
 def test_two_runs_at_once_are_refused(book):
-    with book._alone(), pytest.raises(BookError, match="Another run"):
+    with book.alone(), pytest.raises(BookError, match="Another run"):
         book.run(book.state("toy"))
 
 
@@ -234,14 +234,14 @@ def test_what_a_chapter_does_not_use_leaves_it_alone(book, path, text):
 def test_parameters_and_server_are_told_with_their_values(book, monkeypatch):
     stamped(book)
     assert book.state("toy", {"pairs": 9}).reasons == ["parameter pairs 7 → 9"]
-    monkeypatch.setattr(book_module, "_server", lambda parameters: "18.7")
+    monkeypatch.setattr(book_module, "server_version", lambda parameters: "18.7")
     assert book.state("toy").reasons == ["PostgreSQL 18.6 → 18.7"]
 
 
 def test_the_last_profile_stands_until_another_is_asked_for(book):
     book.results.mkdir()
     book.result("toy").write_text("{}")
-    book._write_stamp(book.state("toy", {"profile": "laptop"}), 100.0)
+    book.write_stamp(book.state("toy", {"profile": "laptop"}), 100.0)
     assert book.state("toy").reasons == []
     assert book.state("toy").parameters.pairs == 15
     assert "parameter profile laptop → ci" in book.state("toy", {"profile": "ci"}).reasons
@@ -251,7 +251,7 @@ def test_the_last_profile_stands_until_another_is_asked_for(book):
 def test_a_parameter_that_is_gone_does_not_stand_in_the_way(book):
     book.results.mkdir()
     book.result("toy").write_text("{}")
-    book._write_stamp(book.state("toy", {"pairs": 9}), 100.0)
+    book.write_stamp(book.state("toy", {"pairs": 9}), 100.0)
     stamp = book.result("toy").with_suffix(".json")
     stamp.write_text(stamp.read_text().replace('"pairs": 9', '"pares": 9'))
     assert book.state("toy").reasons == ["parameter pairs 9 → 7"]
@@ -391,7 +391,7 @@ import pgrerun
 from pgrerun.site import book
 from pgrerun import cli, parameters
 parameters.at("toy", Path({folder!r}))
-book._server = lambda parameters: "18.6"
+book.server_version = lambda parameters: "18.6"
 gates = SimpleNamespace(check_chapter=lambda *words: None)
 sys.modules["pgrerun.site.gates"] = pgrerun.site.gates = gates
 root = Path(sys.argv.pop(1))
@@ -531,7 +531,7 @@ def test_the_site_is_built_once_and_its_changes_are_named(book, gates):
     assert [kind for kind, *_ in gates.seen] == ["prose", "prose", "site"]
     assert (book.site / "results" / "toy.html").exists()
     assert book.site_reasons() == []
-    book._write_stamp(book.state("toy", {}), 1.0)
+    book.write_stamp(book.state("toy", {}), 1.0)
     assert book.site_reasons() == []  # a stamp is no page
     (book.source / "index.md").write_text("# A book\n\nGood day.\n")
     assert book.site_reasons() == ["page index.md changed"]
@@ -571,7 +571,7 @@ def test_an_epub_holds_nothing_of_an_older_one_and_passes_its_gate(book, gates, 
         book.printed.mkdir()
         (book.printed / "postgres-rerun.epub").write_text("")
 
-    monkeypatch.setattr(book, "_sphinx", build)
+    monkeypatch.setattr(book, "sphinx", build)
     epub = book.build_epub()
     assert epub.name == "postgres-rerun.epub" and gates.seen[-1] == (
         "epub",
@@ -646,7 +646,7 @@ def recorded(book, name):
     executed.cells[-1].outputs = [nbformat.v4.new_output("stream", text="42\n")]
     book.build.mkdir(exist_ok=True)
     nbformat.write(executed, book.build / "toy.ipynb")
-    book._keep_page(book.state("toy"), book.build / "toy.ipynb", name)
+    book.keep_page(book.state("toy"), book.build / "toy.ipynb", name)
 
 
 def test_a_chapter_without_a_record_leaves_none_of_an_older_one(book, monkeypatch, tmp_path):
@@ -657,7 +657,7 @@ def test_a_chapter_without_a_record_leaves_none_of_an_older_one(book, monkeypatc
 
 
 def shown(book, run):
-    page = nbformat.read(book._lay_out(run) / "results" / "toy.ipynb", as_version=4)
+    page = nbformat.read(book.lay_out(run) / "results" / "toy.ipynb", as_version=4)
     return page, "\n".join(str(cell.get("outputs", "")) + cell.source for cell in page.cells)
 
 
@@ -732,7 +732,7 @@ def test_a_link_in_a_record_is_not_followed(recording, tmp_path, name):
     (record / name).symlink_to(secret)
     with pytest.raises(RecordError, match=name):
         shown(recording, str(record.parent))
-    book_module._copy(record, tmp_path / "copied")
+    book_module.copy_folder(record, tmp_path / "copied")
     assert name not in {file.name for file in (tmp_path / "copied").iterdir()}
 
 
@@ -748,7 +748,7 @@ def test_a_chapter_that_the_run_lacks_is_the_published_one_and_else_says_so(reco
     recorded(recording, "published")
     (recording.data / "runs" / "mine").mkdir()
     with pytest.raises(RerunError, match="no run record 'mine'"):
-        recording._lay_out("mine")
+        recording.lay_out("mine")
     other = recording.data / "runs" / "mine" / "other"
     shutil.copytree(recording.data / "runs" / "published" / "toy", other)
     assert "42" in shown(recording, "mine")[1]

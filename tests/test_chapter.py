@@ -347,9 +347,9 @@ def chapter(records, base, monkeypatch):
     opened = Chapter("tp1", chapter_parameters("tp1", SMALL))
     opened.shown = shown
     yield opened
-    for server in opened._clusters.values():
+    for server in opened.clusters.values():
         server.close()
-    opened.run._release()
+    opened.run.release()
 
 
 @experiment(claims=["lai-048"])
@@ -447,7 +447,7 @@ def test_a_claim_that_nothing_here_can_reach_needs_no_evidence(records, monkeypa
         with pytest.raises(BookError, match="names nothing that is out of reach"):
             opened.judge("haas-002")
     finally:
-        opened.run._release()
+        opened.run.release()
 
 
 def test_an_opinion_needs_no_evidence(records, monkeypatch):
@@ -458,7 +458,7 @@ def test_an_opinion_needs_no_evidence(records, monkeypatch):
         [judgement] = opened.evidence.judgements
         assert str(judgement.verdict) == "not testable here" and "opinion" in judgement.note
     finally:
-        opened.run._release()
+        opened.run.release()
 
 
 def test_the_output_that_says_so_is_marked_for_the_gates(chapter, monkeypatch):

@@ -281,7 +281,7 @@ def test_run_hands_everything_on(call, monkeypatch, tmp_path):
         "--name",
         "mine",
     ]
-    monkeypatch.setattr("pgrerun.site.book._server", lambda parameters: "18.6")
+    monkeypatch.setattr("pgrerun.site.book.server_version", lambda parameters: "18.6")
     status, out, _ = call("run", "tp1", *words)
     assert status == 0
     parameters = seen["state"].parameters

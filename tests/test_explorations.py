@@ -53,7 +53,7 @@ def borrowed(cluster, tmp_path):
         "explorations", chapter_parameters("explorations", {}), guest=cluster, records=tmp_path
     )
     yield chapter
-    chapter.run._release()
+    chapter.run.release()
 
 
 def observe(chapter: Chapter, experiment: str, times: pd.DataFrame) -> None:
@@ -259,7 +259,7 @@ def test_a_ring_is_all_that_a_scan_leaves_in_the_pool(chapter):
     found = {claim: judged(claim, facts(written)) for claim, facts in words.items()}
     assert found == dict(zip(words, ("holds", "weaker", "holds")))
     equal = written["pool"] == buffer_pool.EQUAL
-    assert "expl-003" in chapter._reasons  # so small a pool bounds the ring
+    assert "expl-003" in chapter.reasons  # so small a pool bounds the ring
     assert judged("expl-003", evidence.peak(written.assign(written=32))) == "gone"
     as_said = written.assign(written=written["written"] * equal)
     assert judged("expl-003", evidence.peak(as_said)) == "holds"

@@ -116,7 +116,7 @@ def test_a_load_that_never_had_so_many_clients_has_no_switches(cluster):
 
 
 def test_switches_need_a_server_whose_processes_can_be_seen(monkeypatch, cluster):
-    monkeypatch.setattr(type(cluster), "_missing", lambda server, capability: "hidden")
+    monkeypatch.setattr(type(cluster), "missing", lambda server, capability: "hidden")
     with pytest.raises(CannotMeasure, match="hidden"), switches.counted(cluster, 1):
         pass
 

@@ -141,7 +141,7 @@ def test_counts_are_whole_numbers_where_all_are_and_nothing_counts_as_0():
             "stats_reset": None,
         },
     ]
-    frame = counters._numbers(rows, ["who", "what"])
+    frame = counters.numbers(rows, ["who", "what"])
     assert frame.dtypes.map(str).to_dict() == {
         "hits": "int64",
         "read_bytes": "float64",
@@ -152,7 +152,7 @@ def test_counts_are_whole_numbers_where_all_are_and_nothing_counts_as_0():
         0,
         2,
     ]
-    [alone] = counters._numbers([{"oid": 7, "hits": 3}], ["oid"]).to_dict("index").items()
+    [alone] = counters.numbers([{"oid": 7, "hits": 3}], ["oid"]).to_dict("index").items()
     assert alone == (7, {"hits": 3})
 
 

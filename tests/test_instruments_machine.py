@@ -103,7 +103,7 @@ def test_the_tree_is_what_psutil_finds_in_the_whole_process_table(server):
     with started[0]:
         before, found, after = set(), set(), {0}
         while before != after:  # a process of the server that ends meanwhile is in one of them
-            before, found, after = known(), set(machine._descendants(os.getpid())), known()
+            before, found, after = known(), set(machine.descendants(os.getpid())), known()
         started[0].kill()
     assert found == before and started[0].pid in found and len(found) > 4
 
@@ -114,7 +114,7 @@ def test_seconds_of_a_process_are_those_that_psutil_reads():
         one()
         for one in (
             lambda: psutil.Process().cpu_times(),
-            lambda: machine._cpu_seconds(os.getpid()),
+            lambda: machine.cpu_seconds(os.getpid()),
             lambda: psutil.Process().cpu_times(),
         )
     )
@@ -251,5 +251,5 @@ def test_children_are_counted_the_same_as_by_the_process_table():
 
 def test_a_child_that_ends_during_a_reading_hides_no_other(monkeypatch):
     readings = iter([[7], [7, 9], [7, 9]])
-    monkeypatch.setattr(private, "_listed_children", lambda pid: next(readings))
+    monkeypatch.setattr(private, "listed_children", lambda pid: next(readings))
     assert children(os.getpid()) == [7, 9]

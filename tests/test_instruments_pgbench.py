@@ -49,7 +49,7 @@ def test_pgbench_is_asked_for_its_options_once_per_server():
 
     servers = Named(), Named()
     assert [
-        pgbench._knows(server, option)
+        pgbench.knows(server, option)
         for server in servers
         for option in ("--exit-on-abort", "--colour")
     ] == [True, False] * 2

@@ -232,7 +232,7 @@ def test_chains_are_read_and_the_innermost_known_function_decides():
 
 def test_a_profile_with_columns_for_branches_is_read():
     """perf 6.1 prints two of them after the symbol, if only as dashes."""
-    found = perf._read(
+    found = perf.read_samples(
         "50.00%|10|postgres|postgres|[.] LockAcquire   |-      -  "
         " \n50.00%|10|postgres|[kernel.kallsyms]|[k] schedule\n"
     )

@@ -60,12 +60,12 @@ def test_what_the_print_implies():
 
 
 def test_thousands_are_found_with_their_comma():
-    from pgrerun.record.printed.text import _states
+    from pgrerun.record.printed.text import states
 
     assert (
-        _states("unique2 was 10,000, so", 10_000)
-        and not _states("unique2 was 110,000", 10_000)
-        and not _states("10,0001", 10_000)
+        states("unique2 was 10,000, so", 10_000)
+        and not states("unique2 was 110,000", 10_000)
+        and not states("10,0001", 10_000)
     )
 
 

@@ -57,7 +57,7 @@ minutes = { ci = 1, laptop = 2, overnight = 3 }
 @pytest.fixture
 def elsewhere(tmp_path, monkeypatch):
     """A function that writes a chapter.toml and makes its folder a chapter, for this test alone."""
-    monkeypatch.setattr("pgrerun.parameters._elsewhere", {})
+    monkeypatch.setattr("pgrerun.parameters.elsewhere", {})
 
     def write(text):
         (tmp_path / "chapter.toml").write_text(text)

@@ -89,7 +89,7 @@ def test_a_thread_is_divided_into_messages_and_quotes_are_left_out():
         and "90" not in found["msg 2"]
         and "7.5" in found["msg 2"]
     )
-    assert text._states(found["msg 1"], 10) and not text._states(found["msg 2"], 10)
+    assert text.states(found["msg 1"], 10) and not text.states(found["msg 2"], 10)
 
 
 TALK = """PGCon 10 / 20
@@ -110,11 +110,11 @@ def test_a_talk_is_divided_at_its_time_stamps():
     assert [key for key in found if key] == ["00:22", "50:04"]
     assert "Am I muted?" in found["00:22"]
     assert (
-        text._states(found["00:22"], 5)
-        and text._states(found["00:22"], 0.5)
-        and not text._states(found["50:04"], 5)
+        text.states(found["00:22"], 5)
+        and text.states(found["00:22"], 0.5)
+        and not text.states(found["50:04"], 5)
     )
-    assert text._states(found["50:04"], 2142) and not text._states(found["50:04"], 8)
+    assert text.states(found["50:04"], 2142) and not text.states(found["50:04"], 8)
 
 
 def test_places_are_said_in_words():
@@ -139,7 +139,7 @@ def test_numbers_that_the_text_lacks_are_reported(tmp_path, monkeypatch):
         "wrong.rate = 5",
         "wrong.reads = 8",
     ]
-    assert not text._states("1.250", 1.25) and text._states("is 1.25.", 1.25)
+    assert not text.states("1.250", 1.25) and text.states("is 1.25.", 1.25)
 
 
 def test_the_documents_are_those_of_the_bibliography():
@@ -203,7 +203,7 @@ def test_value_column_repeats_what_the_printed_words_say():
         frame = printed.table(name)
         if "printed" in frame:
             for row in frame.itertuples():
-                assert text._states(row.printed.lower(), row.value), (name, row)
+                assert text.states(row.printed.lower(), row.value), (name, row)
 
 
 @pytest.mark.parametrize(
@@ -237,12 +237,12 @@ def test_a_damaged_table_is_named(tmp_path, monkeypatch, text, complaint):
     (tmp_path / "broken.csv").write_text(text)
     monkeypatch.setattr(reading, "DATA", tmp_path)
     printed.source.cache_clear()
-    reading._table.cache_clear()
+    reading.read_table.cache_clear()
     with pytest.raises(RecordError, match=complaint) as caught:
         printed.table("broken")
     assert "broken" in str(caught.value)
     printed.source.cache_clear()
-    reading._table.cache_clear()
+    reading.read_table.cache_clear()
 
 
 def test_derived_columns_follow_from_printed_ones():
@@ -303,9 +303,9 @@ def test_the_layout_of_2007_gives_the_printed_blocks():
     ]
     # Nine million entries of 16 bytes: 458 on a leaf filled to nine tenths, 355 on a page above
     # filled to seven.
-    assert hot._tree(9_000_000) == (19651, 19650, 56, 55)
-    assert hot._tree(458) == (1, 1, 1, 0) and hot._tree(459) == (2, 1, 1, 0)
-    assert hot._per_page(100, 90) == 57 and hot._per_page(100) == 63
+    assert hot.tree(9_000_000) == (19651, 19650, 56, 55)
+    assert hot.tree(458) == (1, 1, 1, 0) and hot.tree(459) == (2, 1, 1, 0)
+    assert hot.per_page(100, 90) == 57 and hot.per_page(100) == 63
 
 
 def test_derived_columns_of_the_hot_thread():

@@ -157,7 +157,7 @@ def test_a_stripped_program_is_set_aside(tmp_path):
     )
     for number in range(count):
         at = start + number * size + 4
-        if image[at] == symbols._SYMTAB:
+        if image[at] == symbols.SYMTAB:
             image[at] = 0
     stripped = tmp_path / "postgres"
     stripped.write_bytes(image)
@@ -173,7 +173,7 @@ def test_a_stripped_program_is_set_aside(tmp_path):
 
 def test_a_number_in_a_callgrind_name_counts_a_recursion():
     frame = pd.DataFrame({"function": ["walk'2'walk'planner", "planner"], "exclusive": [1, 2]})
-    found = callgrind._stacked(frame, "g")
+    found = callgrind.stacked(frame, "g")
     assert found["stack"].tolist() == ["planner;walk;walk", "planner"] and found[
         "function"
     ].tolist() == ["walk", "planner"]
@@ -315,10 +315,10 @@ def test_a_routine_is_replaced_in_a_copy_only():
 
 
 def test_code_is_known_for_two_processors():
-    assert patching._code(patching._X86_64, 1) == b"\xb8\x01\0\0\0\xc3"
-    assert patching._code(patching._AARCH64, 1).hex() == "20008052c0035fd6"
+    assert patching.machine_code(patching.X86_64, 1) == b"\xb8\x01\0\0\0\xc3"
+    assert patching.machine_code(patching.AARCH64, 1).hex() == "20008052c0035fd6"
     with pytest.raises(CannotMeasure):
-        patching._code(8, 1)
+        patching.machine_code(8, 1)
 
 
 def test_decisive_needs_both_sides():

@@ -15,7 +15,7 @@ from pgrerun.lab.relations import Wisconsin, checksum_sql, wisconsin
 from pgrerun.lab.relations.checksum import checksum, weights
 from pgrerun.lab.relations.wisconsin import unique1, unique1_of
 
-CYCLES = [(order, n, g, p) for order, cycles in wisconsin._CYCLES.items() for n, g, p in cycles]
+CYCLES = [(order, n, g, p) for order, cycles in wisconsin.CYCLES.items() for n, g, p in cycles]
 
 
 @pytest.fixture
@@ -85,9 +85,9 @@ def test_largest_relation_is_addressable_without_its_beginning():
 
 @pytest.mark.parametrize("order, n, g, p", CYCLES[:4] + CYCLES[6:10])
 def test_skips_are_the_same_by_logarithm_and_by_walking(order, n, g, p, monkeypatch):
-    by_logarithm = wisconsin._kept_before.__wrapped__(n, g, p)
-    monkeypatch.setattr(wisconsin, "_FEW", -1)
-    assert (wisconsin._kept_before.__wrapped__(n, g, p) == by_logarithm).all()
+    by_logarithm = wisconsin.kept_before.__wrapped__(n, g, p)
+    monkeypatch.setattr(wisconsin, "FEW", -1)
+    assert (wisconsin.kept_before.__wrapped__(n, g, p) == by_logarithm).all()
     assert by_logarithm[-1] == n
 
 
@@ -374,14 +374,14 @@ def test_a_relation_of_somebody_else_is_left_alone(connection):
 
 def test_a_failed_load_leaves_the_earlier_relation(connection, monkeypatch):
     Wisconsin("onek", 1_000).load(connection)
-    fill = Wisconsin._fill
+    fill = Wisconsin.fill
 
     def break_off(self, out, first, count):
         if first:
             raise KeyboardInterrupt
         fill(self, out, first, count)
 
-    monkeypatch.setattr(Wisconsin, "_fill", break_off)
+    monkeypatch.setattr(Wisconsin, "fill", break_off)
     with pytest.raises(KeyboardInterrupt):
         Wisconsin("onek", 10_000).load(connection)
     assert connection.execute("SELECT count(*) FROM onek").fetchone() == (1_000,)

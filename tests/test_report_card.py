@@ -331,7 +331,7 @@ def test_a_section_that_hangs_or_is_refused_loses_nothing_of_the_others(
 def test_what_has_no_time_left_says_so(owner, tmp_path, only):
     only(endless, finished)
     outcome = report_card.Outcome(sections.SECTIONS[1], 5)
-    report_card._run(outcome, None, 0.3)
+    report_card.run_section(outcome, None, 0.3)
     assert "No time was left" in outcome.reason and not outcome.pieces
 
 
@@ -518,18 +518,18 @@ def test_words_of_somebodys_server_are_no_markup():
     outcome = report_card.Outcome(
         small_section(finished), 5, reason="<b>*x*</b> `y` postgresql://u:pw@h"
     )
-    text = page._section(outcome)
+    text = page.section_html(outcome)
     assert "<b>" not in text and "<em>" not in text and "*x*" in text and "pw" not in text
 
 
 def test_an_interval_survives_the_markdown():
-    assert "1.3 [1.2, 1.4]" in page._prose("It is 1.3 [1.2, 1.4] times.")
+    assert "1.3 [1.2, 1.4]" in page.prose("It is 1.3 [1.2, 1.4] times.")
 
 
 @pytest.mark.parametrize(
     "name", ["a\n\n![p](http://a.test/x.png)", "a`![p](x)`b", "``", "<img src=x>", "a\x1b[2Jb"]
 )
 def test_a_table_s_name_is_never_markup(name):
-    text = page._prose(f"Most are {sections.named(name)}'s, of all.")
+    text = page.prose(f"Most are {sections.named(name)}'s, of all.")
     soup = BeautifulSoup(text, "html.parser")
     assert [tag.name for tag in soup.find_all(True)] == ["p", "code"] and "\x1b" not in text

@@ -107,7 +107,7 @@ def test_an_exception_keeps_what_was_finished_and_the_same_key_resumes():
 def test_another_key_moves_the_unfinished_run_aside(folder):
     run = start()
     observe(run, 0)
-    run._release()
+    run.release()
     with start(key="other") as other:
         assert other.finished("ladder") == set() and "moved aside" in other.notes[0]
         observe(other, 5)
@@ -128,12 +128,13 @@ def test_an_older_record_stays_until_the_new_one_is_complete():
 def test_a_crash_inside_the_swap_leaves_the_older_record(folder):
     finished_run(values=[1])
     final = folder / "mine" / "tp1"
-    final.rename(runs._superseded(final))  # the state between the two renames
+    final.rename(runs.superseded_folder(final))  # the state between the two renames
     assert runs.load("mine").observations.value[0] == 1
     assert runs.chapters("mine") == ["tp1"]
     finished_run(values=[2])
     assert (
-        runs.load("mine", "tp1").observations.value[0] == 2 and not runs._superseded(final).exists()
+        runs.load("mine", "tp1").observations.value[0] == 2
+        and not runs.superseded_folder(final).exists()
     )
 
 
@@ -210,7 +211,7 @@ def test_a_disk_that_fills_up_while_closing_keeps_the_observations(folder, monke
         raise OSError(28, "No space left on device", str(path))
 
     with monkeypatch.context() as patch, pytest.raises(RecordError, match="No space left"):
-        patch.setattr(runs, "_write_text", full)
+        patch.setattr(runs, "write_text", full)
         run.close()
     assert [p.name for p in (folder / "mine").iterdir()] == [
         "tp1.partial"
@@ -237,10 +238,10 @@ def test_a_tiny_tmpfs_fills_up_for_real(tmp_path, monkeypatch):
         kept = len(run.finished("ladder"))
         with pytest.raises(RecordError, match="kept"):
             run.close()
-        run._release()
+        run.release()
         again = start()
         assert len(again.finished("ladder")) == kept > 10
-        again._release()
+        again.release()
     finally:
         subprocess.run(["umount", "-l", disk], check=True)
 
@@ -269,7 +270,7 @@ def test_a_damaged_journal_is_refused_with_file_line_and_way_out(folder, line, t
     run = start()
     for block in range(3):
         observe(run, block)
-    run._release()
+    run.release()
     journal = folder / "mine" / "tp1.partial" / runs.JOURNAL
     lines = journal.read_text().splitlines()
     lines[line - 1] = text
@@ -323,8 +324,8 @@ def test_a_record_with_other_columns_is_refused(folder):
     )
     Path(f"{path}.new").replace(path)
     sums = {
-        runs.OBSERVATIONS: runs._digest(path),
-        runs.VERDICTS: runs._digest(path.with_name(runs.VERDICTS)),
+        runs.OBSERVATIONS: runs.digest_of(path),
+        runs.VERDICTS: runs.digest_of(path.with_name(runs.VERDICTS)),
     }
     rewrite_head(path.with_name(runs.ENVIRONMENT), sha256=sums)
     with pytest.raises(RecordError, match="value, worth"):

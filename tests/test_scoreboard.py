@@ -225,9 +225,9 @@ def test_simulated_and_measured_share_no_mark():
     ],
 )
 def test_any_numbers_have_a_place_in_their_order(values):
-    place = scoreboard._axis(values)
+    place = scoreboard.axis_place(values)
     at = [place(x) for x in sorted(values)]
-    assert all(0 < x < scoreboard._WIDTH for x in at) and at == sorted(at)
+    assert all(0 < x < scoreboard.WIDTH for x in at) and at == sorted(at)
 
 
 def contrast(a, b):
@@ -267,7 +267,7 @@ def test_then_and_now_has_both_ends_of_every_measured_ratio(record):
 
 def test_an_effect_printed_below_one_is_turned_round_with_its_interval():
     claim = planted(IDS[0], Predicate.RATIO, 0.4)
-    then, now = scoreboard._ends(Judgement(claim, Verdict.HOLDS, Interval(0.5, 0.4, 0.8, 7)))
+    then, now = scoreboard.ends(Judgement(claim, Verdict.HOLDS, Interval(0.5, 0.4, 0.8, 7)))
     assert then["value"] == 1 / claim.printed and (now["low"], now["value"], now["high"]) == (
         1.25,
         2.0,

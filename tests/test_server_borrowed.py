@@ -411,7 +411,7 @@ def test_another_hosts_path_isnt_taken_for_the_servers(owner, url):
             )
         )
         with pytest.raises(OSError):
-            guest._local_backend(far)
+            guest.local_backend(far)
 
 
 def test_the_shared_fixture_is_somebodys_server(borrowed_url):

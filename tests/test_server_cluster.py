@@ -232,13 +232,13 @@ def test_tools_run_as_the_servers_account_and_never_as_root(cluster):
 @pytest.mark.parametrize("found", [None, "/bin/false"])
 def test_without_setpriv_tools_run_as_that_account_all_the_same(cluster, monkeypatch, found):
     monkeypatch.setattr(private.shutil, "which", lambda name: found)
-    private._setpriv.cache_clear()
+    private.setpriv.cache_clear()
     try:
         command, how = private.as_account(private.account(), ["true"])
         assert command == ["true"] and how["user"] == private.account().uid
         assert cluster.tool("psql", "-Atc", "SELECT 1").stdout == "1\n"
     finally:
-        private._setpriv.cache_clear()
+        private.setpriv.cache_clear()
 
 
 def test_scripts_and_logs_pass_through_scratch_whatever_the_umask(cluster):
@@ -336,7 +336,7 @@ def test_programs_for_a_stopped_servers_files(base):
             "pg_resetwal", "-x", "65536"
         )  # the first of a page of the commit log, which then needn't be there
         server.start()
-        assert server._fetch("SELECT pg_current_xact_id()::text::bigint >= 65536")[0]
+        assert server.fetch("SELECT pg_current_xact_id()::text::bigint >= 65536")[0]
 
 
 def test_crash_restart_pin_and_evict(base):
@@ -349,7 +349,7 @@ def test_crash_restart_pin_and_evict(base):
         doomed = [process for process in psutil.process_iter() if process.pid in pids]
         assert len(doomed) > 3
         server.crash()
-        assert all(private._ended(process) for process in doomed) and server.pids() == {}
+        assert all(private.has_ended(process) for process in doomed) and server.pids() == {}
         server.start()
         assert "was not properly shut down" in server.log()
         assert server.tool("psql", "-Atc", "SELECT count(*) FROM t").stdout == "100000\n"
@@ -426,7 +426,7 @@ def test_it_destroys_only_what_carries_its_mark(base):
     (home / private.MARKER).rename(home / "elsewhere")
     with pytest.raises(ServerError, match="so it stays"):
         server.close()
-    assert server.data_directory.exists() and private._ended(postmaster)
+    assert server.data_directory.exists() and private.has_ended(postmaster)
     (home / "elsewhere").rename(home / private.MARKER)
     server.close()
     assert list(base.iterdir()) == []
@@ -439,7 +439,7 @@ def test_a_forked_childs_exit_leaves_its_parents_cluster_alone(cluster):
     pid = os.fork()
     if pid == 0:
         cluster.close()
-        private._close_all()
+        private.close_all()
         os._exit(0)
     os.waitpid(pid, 0)
     assert show(cluster, "port") == "5432"
@@ -495,11 +495,11 @@ def test_programs_where_the_account_cant_go_are_copied_once(base):
             assert server.tool("psql", "-Atc", "SELECT 1").stdout == "1\n"
             server.extension("pageinspect")
             assert len(list(base.glob(private.PREFIX + "*"))) == 2, "the cluster and one copy"
-    copy = private._copies.pop(top)
+    copy = private.copies.pop(top)
     for program in [
-        p for p, found in private._reachable.items() if found.is_relative_to(copy.path)
+        p for p, found in private.reachable_copies.items() if found.is_relative_to(copy.path)
     ]:
-        del private._reachable[program]
+        del private.reachable_copies[program]
     copy.close()
     assert [entry.name for entry in base.iterdir()] == ["closed"]
 

@@ -130,7 +130,7 @@ class Owner:
 
     def left(self) -> list:
         """What is left of its cluster."""
-        alive = [process for process in self.servers if not private._ended(process)]
+        alive = [process for process in self.servers if not private.has_ended(process)]
         return alive + list(self.place.iterdir())
 
 
@@ -237,7 +237,7 @@ def test_sweep_removes_what_a_killed_run_left_and_spares_a_live_one(base):
         assert [path.parent for path in sweep()] == [base]
         assert shared.left() == []
         assert not any(
-            process.is_running() and not private._ended(process) for process in leftover.servers
+            process.is_running() and not private.has_ended(process) for process in leftover.servers
         )
         assert live.servers[0].is_running()
         assert [entry.name for entry in base.glob("pgrerun-*")] == ["pgrerun-alivealv"]
@@ -280,7 +280,7 @@ print((server.data_directory / "postmaster.pid").read_text().split()[0], flush=T
     owner.process.kill()
     owner.finish()
     wait_until_nothing_is_left(owner)
-    assert private._ended(backend) and shared.left() == []
+    assert private.has_ended(backend) and shared.left() == []
 
 
 def fake_leftover(base: Path, name: str, marker: dict | str) -> Path:
@@ -291,13 +291,13 @@ def fake_leftover(base: Path, name: str, marker: dict | str) -> Path:
 
 
 def test_sweep_goes_by_lock_boot_and_start_time_not_by_process_id_alone(base):
-    boot, me = private._boot_id(), os.getpid()
+    boot, me = private.boot_id(), os.getpid()
     reused = fake_leftover(base, "pgrerun-reused01", {"pid": me, "started": "1", "boot": boot})
     reboot = fake_leftover(
-        base, "pgrerun-reboot01", {"pid": me, "started": private._started(me), "boot": "another"}
+        base, "pgrerun-reboot01", {"pid": me, "started": private.started_at(me), "boot": "another"}
     )
     alive = fake_leftover(
-        base, "pgrerun-alive001", {"pid": me, "started": private._started(me), "boot": boot}
+        base, "pgrerun-alive001", {"pid": me, "started": private.started_at(me), "boot": boot}
     )
     damaged = fake_leftover(base, "pgrerun-damaged1", "{")
     unmarked = base / "pgrerun-unmarked"
@@ -311,7 +311,7 @@ def test_a_directory_whose_maker_was_killed_before_marking_it_goes_with_the_next
     left = base / "pgrerun-unmarked"
     left.mkdir()
     (left / (private.MARKER + ".new")).touch()
-    with private._making(base):  # somebody is about to mark one, for all we know this
+    with private.while_making(base):  # somebody is about to mark one, for all we know this
         assert sweep() == []
     assert sweep() == [left] and not left.exists()
 

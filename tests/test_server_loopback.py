@@ -83,7 +83,10 @@ def test_another_account_of_this_machine_is_refused(own):
             os.setgid(1)
             os.setuid(1)
             doors = 0
-            for host, port in ((ADDRESS, face.port), (own._parameters()["host"], face.port)):
+            for host, port in (
+                (ADDRESS, face.port),
+                (own.connection_parameters()["host"], face.port),
+            ):
                 try:
                     psycopg.connect(
                         host=host,
@@ -108,19 +111,19 @@ def test_an_error_in_the_block_closes_the_port_and_shows_no_password(own):
         face.connect() as connection,
     ):
         shown = f"{face!r} {face.name} {face.conninfo()} {face.environment()} {connection!r}"
-        assert face._secret not in shown
+        assert face.secret not in shown
         _ = 1 / 0
     assert_closed(own, face.port)
     shown = "".join(
         traceback.TracebackException.from_exception(caught.value, capture_locals=True).format()
     )
-    assert "own = <Cluster" in shown and face._secret not in shown and face._secret not in own.log()
+    assert "own = <Cluster" in shown and face.secret not in shown and face.secret not in own.log()
     with pytest.raises(ServerError) as late:
         face.connect()
     shown = "".join(
         traceback.TracebackException.from_exception(late.value, capture_locals=True).format()
     )
-    assert "refused" in shown and face._secret not in shown
+    assert "refused" in shown and face.secret not in shown
 
 
 def test_after_a_crash_in_the_block_no_start_listens_again(base):
@@ -138,16 +141,16 @@ def test_a_port_that_is_taken_meanwhile_is_tried_again_or_told(own, monkeypatch)
         squatter.bind((ADDRESS, 0))
         squatter.listen()
         taken, found = squatter.getsockname()[1], []
-        free = room._free_port
+        free = room.free_port
 
         def first_taken() -> int:
             found.append(free() if found else taken)
             return found[-1]
 
-        monkeypatch.setattr(room, "_free_port", first_taken)
+        monkeypatch.setattr(room, "free_port", first_taken)
         with own.listening() as face:
             assert face.port == found[1] != taken
-        monkeypatch.setattr(room, "_free_port", lambda: taken)
+        monkeypatch.setattr(room, "free_port", lambda: taken)
         with pytest.raises(ServerError, match="could listen on no port"), own.listening():
             pytest.fail("somebody else has the port")
     assert_closed(own, taken)
@@ -155,7 +158,7 @@ def test_a_port_that_is_taken_meanwhile_is_tried_again_or_told(own, monkeypatch)
 
 def test_a_refused_setting_is_not_taken_for_a_taken_port(own, monkeypatch):
     tried = []
-    monkeypatch.setattr(room, "_free_port", lambda: tried.append(0) or 70_000)
+    monkeypatch.setattr(room, "free_port", lambda: tried.append(0) or 70_000)
     with pytest.raises(ServerError, match="70000"), own.listening():
         pytest.fail("there is no such port")
     assert len(tried) == 1

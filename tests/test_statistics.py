@@ -244,7 +244,7 @@ CLIENTS = np.repeat([1, 2, 4, 8, 16, 32], 3)
 
 
 def throughput(sigma, kappa, seed=0):
-    exact = statistics._usl(CLIENTS.astype(float), 1000, sigma, kappa)
+    exact = statistics.usl(CLIENTS.astype(float), 1000, sigma, kappa)
     return exact * np.exp(np.random.default_rng(seed).normal(0, SPREAD, CLIENTS.size))
 
 

@@ -61,3 +61,37 @@ def test_a_long_function_and_a_skipped_line_are_found(tmp_path):
         (tmp_path / f"{word}.py").write_text(f"ONE = 1\nTWO  =  2  # fmt: {word}\n")
     assert too_long(tmp_path) == [f"inner/long.py:{LONGEST + 2}: decorated, {LONGEST + 1} lines"]
     assert skipped(tmp_path) == ["off.py:2", "skip.py:2"]
+
+
+def private(source: str) -> list[str]:
+    """What a test module takes or replaces of the package that is the package's own business."""
+    tree = ast.parse(source)
+    found = [
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and not (isinstance(node.value, ast.Name) and node.value.id in ("self", "os"))
+    ]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("pgrerun"):
+            found += [one.name for one in node.names]
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "setattr":
+            texts = [one.value for one in node.args[:2] if isinstance(one, ast.Constant)]
+            found += [str(text).rpartition(".")[2] for text in texts]
+    own = re.compile(r"_(?!_)\w*(?<!_)")
+    return sorted({name for name in found if own.fullmatch(name)} - NAMED_TUPLES)
+
+
+NAMED_TUPLES = {"_replace", "_fields"}  # public, with an underscore to be no field
+
+
+def test_tests_call_public_functions():
+    modules = sorted((ROOT / "tests").rglob("*.py"))
+    found = {path.name: private(path.read_text("utf-8")) for path in modules}
+    assert {name: names for name, names in found.items() if names} == {}
+
+
+def test_a_private_function_in_a_test_is_found():
+    calls = "from pgrerun.lab import _one\nlab._two()\nmonkeypatch.setattr(lab, '_three', 1)\n"
+    calls += "monkeypatch.setattr('pgrerun.lab._four', 1)\nlab.five._repr_markdown_(self._six)\n"
+    assert private(calls) == ["_four", "_one", "_three", "_two"]

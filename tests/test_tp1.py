@@ -304,7 +304,7 @@ def test_of_somebodys_server_no_machine_is_told(chapter, monkeypatch):
     ]
     unknown = ["2 (Z80), where this page was made", "", "", f"{own:,d} pages"]
     for borrowed, said in ((None, known), (server, unknown)):
-        monkeypatch.setattr(chapter, "_borrowed", borrowed)
+        monkeypatch.setattr(chapter, "guest", borrowed)
         told = variants.apparatus(chapter).frame.set_index("")["this run"]
         assert told[["processors", "memory", "disk", "buffer pool"]].tolist() == said
 

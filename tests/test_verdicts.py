@@ -238,12 +238,12 @@ def test_each_part_is_judged_by_its_own_print():
     assert subject.printed is None
 
 
-ORDERED = st.sampled_from(sorted(verdicts._RANK, key=verdicts._RANK.__getitem__))
+ORDERED = st.sampled_from(sorted(verdicts.RANK, key=verdicts.RANK.__getitem__))
 
 
 @given(st.lists(ORDERED, min_size=1, max_size=5), st.data())
 def test_a_better_part_never_makes_a_worse_claim(words, data):
-    rank = verdicts._RANK.__getitem__
+    rank = verdicts.RANK.__getitem__
     combined = verdicts.combined(words)
     assert min(map(rank, words)) <= rank(combined) <= max(map(rank, words))
     n = data.draw(st.integers(0, len(words) - 1))
@@ -541,7 +541,7 @@ def test_an_old_record_is_judged_by_the_rules_of_today(predicate, kept, verdict,
     monkeypatch.setattr(claims, "ledger", lambda: {subject.id: subject})
     word, evidence, note = kept
     row = OLD | {"predicate": str(predicate), "verdict": word, "note": note}
-    row["evidence"] = verdicts._plain(evidence)
+    row["evidence"] = verdicts.plain(evidence)
     assert Judgement.from_dict(row).verdict is verdict and verdicts.word(row) == verdict
 
 

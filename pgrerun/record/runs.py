@@ -199,13 +199,13 @@ class Run:
             run._acquire()
             run._resume()
         except OSError as error:
-            run._release()
+            run.release()
             raise RecordError(
                 f"The run record {folder} can't be written: {error.strerror or error}. Mend that,"
                 " or set PGRERUN_RUNS to another folder."
             ) from None
         except BaseException:
-            run._release()
+            run.release()
             raise
         return run
 
@@ -235,9 +235,9 @@ class Run:
                     return
             except FileNotFoundError:
                 pass
-            self._release()  # a lock of a folder that has gone; try the new one
+            self.release()  # a lock of a folder that has gone; try the new one
 
-    def _release(self) -> None:
+    def release(self) -> None:
         for name in ("_journal", "_lock"):
             if (descriptor := getattr(self, name)) >= 0:
                 os.close(descriptor)
@@ -251,7 +251,7 @@ class Run:
                 f"{self.chapter}.aside-{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
             )
             self._folder.rename(aside)
-            self._release()
+            self.release()
             self._acquire()
             self._note(
                 "An unfinished run with other parameters, code or server was in the way: its"
@@ -508,7 +508,7 @@ class Run:
             if building:
                 shutil.rmtree(building, ignore_errors=True)
         shutil.rmtree(self._folder, ignore_errors=True)
-        self._release()
+        self.release()
         return self._final
 
     @property
@@ -525,7 +525,7 @@ class Run:
                 f"COPY (SELECT {columns} FROM frame) TO '{target}' (FORMAT parquet, COMPRESSION"
                 " zstd)"
             )
-        _write_text(
+        write_text(
             folder / VERDICTS, json.dumps(self.verdicts, ensure_ascii=False, indent=1) + "\n"
         )
         head = {
@@ -537,10 +537,10 @@ class Run:
             "finished_at": _now(),
             "rows": len(frame),
             "notes": self.notes,
-            "sha256": {name: _digest(folder / name) for name in (OBSERVATIONS, VERDICTS)},
+            "sha256": {name: digest_of(folder / name) for name in (OBSERVATIONS, VERDICTS)},
             "environment": self.environment,
         }
-        _write_text(
+        write_text(
             folder / ENVIRONMENT,
             json.dumps(scrub(head), ensure_ascii=False, indent=1, sort_keys=True) + "\n",
         )
@@ -560,14 +560,14 @@ class Run:
         if kind is None:
             self.close()
         else:
-            self._release()
+            self.release()
 
 
-def _write_text(path: Path, text: str) -> None:
+def write_text(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def _digest(path: Path) -> str:
+def digest_of(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
@@ -582,13 +582,13 @@ def _sync(path: Path) -> None:
 _sync_folder = _sync
 
 
-def _superseded(final: Path) -> Path:
+def superseded_folder(final: Path) -> Path:
     return final.with_name(f".{final.name}.superseded")
 
 
 def _swap(building: Path, final: Path) -> None:
     """Put a complete folder in the place of another; see `_current` for a crash in between."""
-    old = _superseded(final)
+    old = superseded_folder(final)
     if final.exists():
         shutil.rmtree(old, ignore_errors=True)
         final.rename(old)
@@ -599,7 +599,7 @@ def _swap(building: Path, final: Path) -> None:
 
 def _current(final: Path) -> Path:
     """The finished record: the older one, if a crash hit between the two renames of a swap."""
-    old = _superseded(final)
+    old = superseded_folder(final)
     return old if old.exists() and not final.exists() else final
 
 

@@ -385,7 +385,7 @@ class USL:
 
         NaN where the law was not fitted.
         """
-        return _usl(
+        return usl(
             np.asarray(clients, float),
             self.scale.estimate,
             self.sigma.estimate,
@@ -393,12 +393,12 @@ class USL:
         )
 
 
-def _usl(n: Array, scale: float, sigma: float, kappa: float) -> Array:
+def usl(n: Array, scale: float, sigma: float, kappa: float) -> Array:
     return scale * n / (1 + sigma * (n - 1) + kappa * n * (n - 1))
 
 
 def _log_usl(n: Array, scale: float, sigma: float, kappa: float) -> Array:
-    return np.log(_usl(n, scale, sigma, kappa))
+    return np.log(usl(n, scale, sigma, kappa))
 
 
 def _fit_usl(clients: Array, throughput: Array) -> tuple[float, float, float, float]:
@@ -464,7 +464,7 @@ def _resampled_usl(
     clients: Array, throughput: Array, best: Array, seed: int, resamples: int
 ) -> tuple[Array, int]:
     """Fits to resampled throughputs, a row each like `best`, and how many others failed."""
-    fitted = _usl(clients, *best[:3])
+    fitted = usl(clients, *best[:3])
     # as logarithms, so that no throughput comes out below nothing
     residuals = np.log(throughput / fitted)
     # The fit eats three degrees of freedom, which makes raw residuals too small.

@@ -208,15 +208,15 @@ class Judgement:
             "predicate": str(self.claim.predicate),
             "basis": str(self.claim.basis),
             "printed": {name: list(size) for name, size in self.claim.sizes.items()},
-            "evidence": _plain(self.evidence),
+            "evidence": plain(self.evidence),
             "note": self.note,
             "reason": self.reason,
             "capability": self.capability,
             "beside": {
-                words: {"verdict": str(other.verdict), "evidence": _plain(other.evidence)}
+                words: {"verdict": str(other.verdict), "evidence": plain(other.evidence)}
                 for words, other in self.beside.items()
             },
-            "regime": {name: _plain(value) for name, value in self.regime.items()},
+            "regime": {name: plain(value) for name, value in self.regime.items()},
         }
 
     @classmethod
@@ -273,7 +273,7 @@ def word(kept: Mapping[str, Any]) -> str:
 
 
 def _restored(evidence: Any) -> Any:
-    """The inverse of `_plain`; numbers that JSON can't hold are kept as texts."""
+    """The inverse of `plain`; numbers that JSON can't hold are kept as texts."""
     if not isinstance(evidence, Mapping):
         return evidence
     if {"estimate", "low", "high"} <= set(evidence):
@@ -284,18 +284,18 @@ def _restored(evidence: Any) -> Any:
     return {name: _restored(value) for name, value in evidence.items()}
 
 
-def _plain(evidence: Any) -> Any:
+def plain(evidence: Any) -> Any:
     if isinstance(evidence, Interval):
         kept = ("estimate", "low", "high", "n", "confidence", "method")
         return {name: getattr(evidence, name) for name in kept}
     if isinstance(evidence, Part):
         return {
-            "value": _plain(evidence.value),
+            "value": plain(evidence.value),
             "essential": evidence.essential,
             "opposite": evidence.opposite,
         }
     if isinstance(evidence, Mapping):
-        return {name: _plain(value) for name, value in evidence.items()}
+        return {name: plain(value) for name, value in evidence.items()}
     return evidence
 
 
@@ -449,7 +449,7 @@ def _part(value: Any, claim: Claim) -> Part:
     return Part(_interval(value, claim))
 
 
-_RANK = {
+RANK = {
     Verdict.REVERSED: 0,
     Verdict.GONE: 1,
     Verdict.NOT_REPRODUCED: 2,
@@ -466,12 +466,12 @@ def combined(words: Iterable[Verdict]) -> Verdict:
         return found.pop()
     if Verdict.INCONCLUSIVE in found:
         return Verdict.INCONCLUSIVE
-    ranks = {_RANK[word] for word in found}
-    if min(ranks) >= _RANK[Verdict.HOLDS]:
+    ranks = {RANK[word] for word in found}
+    if min(ranks) >= RANK[Verdict.HOLDS]:
         return Verdict.HOLDS
-    if max(ranks) >= _RANK[Verdict.WEAKER]:
+    if max(ranks) >= RANK[Verdict.WEAKER]:
         return Verdict.WEAKER
-    return max(found, key=_RANK.__getitem__)
+    return max(found, key=RANK.__getitem__)
 
 
 def _facts(claim: Claim, given: Any) -> tuple[Verdict, Evidence, str]:

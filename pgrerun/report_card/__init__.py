@@ -124,7 +124,7 @@ def _make(card: Card, server: str, out: Path, longest: float) -> None:
             with _visits(guest, card.schema) as visits:
                 for outcome in sorted(card.outcomes, key=lambda o: not o.section.undisturbed):
                     left = started + 60 * card.minutes * (1 - SPARE) - time.monotonic()
-                    _run(outcome, visits, min(outcome.limit, left))
+                    run_section(outcome, visits, min(outcome.limit, left))
         finally:
             _put(out, page.drawn(card, time.monotonic() - started))
 
@@ -162,7 +162,7 @@ def _visits(guest: Borrowed, schema: str) -> Iterator[_Visits]:
             visit.close()
 
 
-def _run(outcome: Outcome, visits: _Visits, seconds: float) -> None:
+def run_section(outcome: Outcome, visits: _Visits, seconds: float) -> None:
     """Run one section for so many seconds at most, and note what came of it."""
     if seconds < 1:
         outcome.reason = "No time was left for it; give the card more minutes."

@@ -76,9 +76,9 @@ def drawn(card: "Card", seconds: float) -> str:
     name = card.server.get("server", "a server")
     parts = [
         f"<h1>Report card</h1><p class=lead>{html.escape(runs.scrub(name))}</p>",
-        _prose(_about(card, seconds)),
+        prose(_about(card, seconds)),
         _summary(card),
-        *(_section(outcome) for outcome in card.outcomes),
+        *(section_html(outcome) for outcome in card.outcomes),
         _provenance(card, seconds),
     ]
     return html_page(f"Report card of {runs.scrub(name)}", "\n".join(parts))
@@ -103,7 +103,7 @@ def _summary(card: "Card") -> str:
         rows.append(
             "<li><a"
             f' href="#{outcome.section.name}">{html.escape(outcome.section.title)}</a>'
-            f"{_prose(finding)}</li>"
+            f"{prose(finding)}</li>"
         )
     return f'<ul class="summary">{"".join(rows)}</ul>'
 
@@ -117,7 +117,7 @@ def _plain(text: str) -> str:
     return re.sub(r"([\\*_`$|\[\]<>#])", r"\\\1", runs.scrub(text))
 
 
-def _section(outcome: "Outcome") -> str:
+def section_html(outcome: "Outcome") -> str:
     section = outcome.section
     took = (
         f"It touches {section.touches}. It took {narrate.number(outcome.seconds, 0)} s; its limit"
@@ -141,10 +141,10 @@ def _piece(piece: object) -> str:
         return _figure(piece)
     if isinstance(piece, tables.Table):
         return piece._repr_html_()
-    return _prose(str(piece))
+    return prose(str(piece))
 
 
-def _prose(text: str) -> str:
+def prose(text: str) -> str:
     return _PROSE.render(runs.scrub(text))
 
 

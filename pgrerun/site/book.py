@@ -170,7 +170,7 @@ class Book:
         environment = {RUN_NAME: name} if name else {}
         keep_address = keep_address or passwords.keeps_address()
         environment |= {passwords.KEEP_ADDRESS: "1"} if keep_address else {}
-        with self._alone() as scratch:
+        with self.alone() as scratch:
             started = time.monotonic()
             try:
                 executed = execute(
@@ -195,12 +195,12 @@ class Book:
                 running.unlink(missing_ok=True)
                 running.with_suffix(".log").unlink(missing_ok=True)
                 raise
-            record = self._keep_page(state, running, name)
+            record = self.keep_page(state, running, name)
             target = out or self.result(chapter)
             self._deliver(running, target, record)
             if out is None:
-                _copy(record, self.record(chapter))
-                self._write_stamp(state, seconds)
+                copy_folder(record, self.record(chapter))
+                self.write_stamp(state, seconds)
         return target
 
     def _deliver(self, executed: Path, target: Path, record: Path) -> None:
@@ -213,7 +213,7 @@ class Book:
                 f" notebook can't be written to {target}: {error.strerror}. It is in {executed}."
             ) from None
 
-    def _keep_page(self, state: State, executed: Path, name: str) -> Path:
+    def keep_page(self, state: State, executed: Path, name: str) -> Path:
         """Put the executed page into the record that its run has written, and return the record's
         folder.
         """
@@ -248,7 +248,7 @@ class Book:
         _write(_transplanted(source, executed), running)
         self._gate(state.chapter, running)
         shutil.move(running, self.result(state.chapter))
-        self._write_stamp(state, None)
+        self.write_stamp(state, None)
 
     def refresh(self, chapter: str) -> Path:
         """Run the committed notebook as it is and write its facts back into it.
@@ -260,7 +260,7 @@ class Book:
 
         source = self.notebook(chapter)
         running = self.build / "running" / f"{chapter}.ipynb"
-        with self._alone() as scratch:
+        with self.alone() as scratch:
             try:
                 execute(source, running, {}, title=chapter, scratch=scratch)
                 # papermill adds to the notebook's metadata; the committed one keeps its own.
@@ -279,7 +279,7 @@ class Book:
             {
                 "code": inputs.code(notebook),
                 "prose": inputs.prose(notebook),
-                "PostgreSQL": _server(parameters),
+                "PostgreSQL": server_version(parameters),
             }
             | {f"parameter {name}": value for name, value in parameters.model_dump().items()}
             | inputs.environment(self.root)
@@ -304,7 +304,7 @@ class Book:
         except (FileNotFoundError, json.JSONDecodeError):
             return {}
 
-    def _write_stamp(self, state: State, seconds: float | None) -> None:
+    def write_stamp(self, state: State, seconds: float | None) -> None:
         stamp = self._stamp(state.chapter)
         measured = {} if seconds is None else {state.parameters.profile: round(seconds, 1)}
         stamp = {
@@ -332,7 +332,7 @@ class Book:
         return error
 
     @contextmanager
-    def _alone(self) -> Iterator[Path]:
+    def alone(self) -> Iterator[Path]:
         """Refuse a second run, as two at once would measure each other; a folder for this one.
 
         What is in the folder goes also if this process is killed, at once or with the next run.
@@ -410,7 +410,7 @@ class Book:
         stamp.unlink(missing_ok=True)
         built_from = self._site_inputs(run)
         self.proofread()
-        self._sphinx("site", self._lay_out(run))
+        self.sphinx("site", self.lay_out(run))
         gates.check_site(self.site)
         stamp.write_text(json.dumps(built_from, indent=1) + "\n", "utf-8")
         return self.site / "index.html"
@@ -436,13 +436,13 @@ class Book:
 
         shutil.rmtree(self.printed, ignore_errors=True)  # whatever lies there would be packed
         self.proofread()
-        source = self._lay_out(run)
-        self._sphinx("ePub", source, "--builder", "custom", "--custom-builder", "print")
+        source = self.lay_out(run)
+        self.sphinx("ePub", source, "--builder", "custom", "--custom-builder", "print")
         [epub] = self.printed.glob("*.epub")
         gates.check_epub(epub, source)
         return epub
 
-    def _sphinx(self, what: str, source: Path, *options: str) -> None:
+    def sphinx(self, what: str, source: Path, *options: str) -> None:
         # All pages: Sphinx itself sees no change in the extensions or in the data that they read.
         command = "from jupyter_book.cli.main import main; main()"
         build = subprocess.run(
@@ -475,7 +475,7 @@ class Book:
                 f" {log}.\n{_complaints(log.read_text('utf-8'))}"
             )
 
-    def _lay_out(self, run: str) -> Path:
+    def lay_out(self, run: str) -> Path:
         """A copy of the site's sources with their contents and the chapters, and return its folder.
 
         The chapters are as they were executed last, or with `run` as that run found them. One that
@@ -504,7 +504,7 @@ class Book:
                 self._lay_out_recorded(chapter, run, results)
             elif self.result(chapter).exists():
                 shutil.copy(self.result(chapter), results)
-                _copy(self.record(chapter), results / chapter)
+                copy_folder(self.record(chapter), results / chapter)
         return place / "book"
 
     def _lay_out_recorded(self, chapter: str, run: str, results: Path) -> None:
@@ -514,7 +514,7 @@ class Book:
             record = runs.folder(name) / chapter
             if (record / runs.ENVIRONMENT).is_file():
                 page = self._page(chapter, record, published=name == PUBLISHED)
-                _copy(record, results / chapter)
+                copy_folder(record, results / chapter)
                 break
         else:
             page = _told_not_run(nbformat.read(self.notebook(chapter), as_version=4))
@@ -629,7 +629,7 @@ def _require_writable(out: Path) -> None:
         raise ParameterError(f"The executed notebook can't be written to {out}: {problem}.")
 
 
-def _server(parameters: ChapterParameters) -> str:
+def server_version(parameters: ChapterParameters) -> str:
     """The PostgreSQL version a run would use. A borrowed server is not asked: its address stands
     for it.
     """
@@ -841,7 +841,7 @@ def _write(notebook: nbformat.NotebookNode, path: Path) -> None:
     os.replace(beside, path)
 
 
-def _copy(record: Path, target: Path) -> None:
+def copy_folder(record: Path, target: Path) -> None:
     """Put a record's copy in the place of an older one; none where there is no record.
 
     Only what a record consists of, without the page that it stands beside, and never a file that

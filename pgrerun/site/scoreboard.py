@@ -118,7 +118,7 @@ def then_and_now(found: Mapping[str, runs.Record]) -> charts.Figure | None:
         f" {more or 'none'} significantly larger."
     )
     return charts.compare(
-        [row for j in drawn for row in _ends(j)],
+        [row for j in drawn for row in ends(j)],
         charts.Words(
             question="What has become of the published effects?",
             caption=(
@@ -152,7 +152,7 @@ def _claimed(j: Judgement) -> Interval:
     return j.evidence.inverse() if j.claim.printed < 1 else j.evidence
 
 
-def _ends(j: Judgement) -> Iterator[dict]:
+def ends(j: Judgement) -> Iterator[dict]:
     words = j.claim.quantity.removeprefix("ratio of the ").removeprefix("ratio of ")
     name = textwrap.shorten(f"{j.claim.id}: {words}", _LONGEST, placeholder="…")
     yield charts.row(name, "printed", _effect_of(j.claim))
@@ -360,7 +360,7 @@ def _printed(claim: Claim) -> str:
 
 # ---- an effect, drawn small
 
-_WIDTH, _EDGE, _LANE = 132.0, 8.0, 12.0
+WIDTH, _EDGE, _LANE = 132.0, 8.0, 12.0
 _MOST_LANES = 8
 
 
@@ -378,14 +378,14 @@ def effect(j: Judgement) -> str:
 
 
 def _picture(label: str, height: float, body: str) -> str:
-    size = f'width="{_WIDTH:g}" height="{height:g}" viewBox="0 0 {_WIDTH:g} {height:g}"'
+    size = f'width="{WIDTH:g}" height="{height:g}" viewBox="0 0 {WIDTH:g} {height:g}"'
     return f'<svg role="img" aria-label="{html.escape(label)}" {size}>{body}</svg>'
 
 
 def _squares(j: Judgement, facts: Mapping[str, Part]) -> str:
     """Facts as claimed are filled, unresolved ones dashed, supporting ones small."""
     colour = charts.MARKS["measured"].colour
-    step = min(14.0, (_WIDTH - 2) / len(facts))
+    step = min(14.0, (WIDTH - 2) / len(facts))
     body = ""
     for n, part in enumerate(facts.values()):
         size = (step - 4) * (1 if part.essential else 0.6)
@@ -402,7 +402,7 @@ def _squares(j: Judgement, facts: Mapping[str, Part]) -> str:
 def _intervals(j: Judgement, several: list[Interval]) -> str:
     none = [1.0] if j.claim.predicate in claims.WITH_MARGIN else []
     print_ = sorted({end for size in j.claim.sizes.values() for end in size})
-    place = _axis(
+    place = axis_place(
         [x for interval in several for x in (interval.low, interval.high)] + print_ + none
     )
     height = max(_LANE * len(several), _LANE) + 4
@@ -440,7 +440,7 @@ def _mark(found: Interval, place: Callable[[float], float], y: float) -> str:
     return rule + f'<circle cx="{middle:.1f}" cy="{y:g}" r="3.6" fill="{mark.colour}"/>'
 
 
-def _axis(values: list[float]) -> Callable[[float], float]:
+def axis_place(values: list[float]) -> Callable[[float], float]:
     """From a number to its place: logarithmic where all are positive, wide enough that nothing lies
     on the edge.
     """
@@ -460,7 +460,7 @@ def _axis(values: list[float]) -> Callable[[float], float]:
             if math.isfinite(x) and not (logarithmic and x <= 0)
             else float(x > 0)
         )
-        return _EDGE + (_WIDTH - 2 * _EDGE) * min(max(share, 0.0), 1.0)
+        return _EDGE + (WIDTH - 2 * _EDGE) * min(max(share, 0.0), 1.0)
 
     return place
 

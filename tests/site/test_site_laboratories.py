@@ -316,7 +316,7 @@ def building(folder: Path, builder: str = "html") -> SimpleNamespace:
 
 
 def test_nothing_is_fetched_to_be_printed(extension, tmp_path, monkeypatch):
-    monkeypatch.setattr(extension, "_fetch", lambda *_: pytest.fail("fetched"))
+    monkeypatch.setattr(extension, "fetch", lambda *_: pytest.fail("fetched"))
     extension.vendor(app := building(tmp_path, "print"))
     assert "wasn't built before" in app.laboratories["missing"]
 
@@ -360,7 +360,7 @@ def test_what_is_recorded_is_kept_for_the_next_build(extension, tmp_path):
         patch.setattr(
             extension.hashlib, "sha256", lambda data: SimpleNamespace(hexdigest=lambda: digest)
         )
-        patch.setattr(extension, "_fetch", lambda *_: pytest.fail("fetched again"))
+        patch.setattr(extension, "fetch", lambda *_: pytest.fail("fetched again"))
         extension.vendor(app)
     assert app.laboratories["postgresql"] == "18.6" and app.config.html_static_path == [
         str(kept / "static")

@@ -70,7 +70,7 @@ def vendor(app) -> None:
         if not (kept / "recorded.json").exists() and app.builder.name == "print":
             raise Missing("its site, where PostgreSQL runs in the page, wasn't built before.")
         if not (kept / "recorded.json").exists():
-            _fetch(cache, kept)
+            fetch(cache, kept)
         size = sum(path.stat().st_size for path in (kept / "static").rglob("*") if path.is_file())
         app.laboratories = json.loads((kept / "recorded.json").read_text("utf-8")) | {
             "megabytes": size / 1e6
@@ -81,7 +81,7 @@ def vendor(app) -> None:
         app.laboratories = {"missing": str(reason)}
 
 
-def _fetch(cache: Path, kept: Path) -> None:
+def fetch(cache: Path, kept: Path) -> None:
     for program in ("npm", "node"):
         if shutil.which(program) is None:
             raise Missing(f"{program} wasn't found. With Node.js installed, build the book again.")

@@ -178,7 +178,7 @@ def stacks(
         _run(cluster, statements, settings, cluster.scratch / stem, options, program)
         names: dict[str, dict[str, str]] = {"ob": {}, "fl": {}, "fn": {}}
         frames = [
-            _stacked(_read(text, names), group)
+            stacked(_read(text, names), group)
             for group, text in _dumps(cluster, stem, groups, unreported)
         ]
         return pd.concat(frames, ignore_index=True)[STACKS]
@@ -212,7 +212,7 @@ def _dumps(
         yield name, part.read_text(errors="replace")
 
 
-def _stacked(frame: pd.DataFrame, group: str) -> pd.DataFrame:
+def stacked(frame: pd.DataFrame, group: str) -> pd.DataFrame:
     """Callgrind's names of separated functions, "callee'caller'caller's caller", as stacks.
 
     A number in between counts a recursion and is no name.

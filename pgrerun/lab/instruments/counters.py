@@ -487,7 +487,7 @@ class Counters:
                 for name, sql in self._statements.items()
             }
         [moment] = rows.pop("moment")
-        frames = {name: _numbers(found, _KEYS[name]) for name, found in rows.items()}
+        frames = {name: numbers(found, _KEYS[name]) for name, found in rows.items()}
         reading = _Reading(moment["now"], moment["lsn"], frames)
         if self._learned_at is None:
             self._stale(reading)
@@ -568,7 +568,7 @@ class Counters:
         return frame.sort_values(["read", "hit"], ascending=False, ignore_index=True)
 
 
-def _numbers(rows: list[DictRow], keys: list[str]) -> pd.DataFrame:
+def numbers(rows: list[DictRow], keys: list[str]) -> pd.DataFrame:
     """Rows as a frame of numbers indexed by the key columns; times of reset left out."""
     # column by column: to let pandas find out the types would take longer than many a measured
     # block

@@ -155,13 +155,13 @@ def _readings(server: Server | None) -> tuple[float, float, float]:
 def _tree_seconds() -> float:
     """CPU seconds of this process and its descendants, those that have ended included."""
     spent = 0.0
-    for pid in (os.getpid(), *_descendants(os.getpid())):
+    for pid in (os.getpid(), *descendants(os.getpid())):
         with suppress(psutil.Error, OSError):  # it may end meanwhile
-            spent += _cpu_seconds(pid)
+            spent += cpu_seconds(pid)
     return spent
 
 
-def _cpu_seconds(pid: int) -> float:
+def cpu_seconds(pid: int) -> float:
     """CPU seconds of a process and of those of its children that it has reaped."""
     if not sys.platform.startswith("linux"):
         return sum(psutil.Process(pid).cpu_times()[:4])
@@ -169,10 +169,10 @@ def _cpu_seconds(pid: int) -> float:
     return sum(map(int, process_stat(pid)[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
-def _descendants(pid: int) -> Iterator[int]:
+def descendants(pid: int) -> Iterator[int]:
     for child in children(pid):
         yield child
-        yield from _descendants(child)
+        yield from descendants(child)
 
 
 def _distribution() -> str | None:

@@ -14,17 +14,17 @@ from pgrerun.errors import CannotMeasure
 from pgrerun.lab.instruments import symbols
 from pgrerun.lab.server import Programs, private
 
-_X86_64, _AARCH64 = 62, 183  # ELF e_machine
+X86_64, AARCH64 = 62, 183  # ELF e_machine
 
 
-def _code(machine: int, answer: int) -> bytes:
+def machine_code(machine: int, answer: int) -> bytes:
     """Machine code of `return answer;` by both platforms' calling conventions.
 
     0 <= answer < 65536.
     """
-    if machine == _X86_64:  # mov eax, answer; ret
+    if machine == X86_64:  # mov eax, answer; ret
         return b"\xb8" + struct.pack("<I", answer) + b"\xc3"
-    if machine == _AARCH64:  # movz w0, answer; ret
+    if machine == AARCH64:  # movz w0, answer; ret
         return struct.pack("<II", 0x52800000 | answer << 5, 0xD65F03C0)
     raise CannotMeasure("symbols", "a routine can be replaced on x86-64 and AArch64 only")
 
@@ -41,7 +41,7 @@ def answering(programs: Programs, routine: str, answer: int) -> Iterator[Path]:
     offset = symbols.file_offset(original, routine)
     image = bytearray(original.read_bytes())
     (machine,) = struct.unpack_from("<H", image, 0x12)
-    code = _code(machine, answer)
+    code = machine_code(machine, answer)
     image[offset : offset + len(code)] = code
     home = private.PrivateDirectory(private.base_directory(), who)
     try:

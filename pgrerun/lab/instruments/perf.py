@@ -68,7 +68,7 @@ def sample(pids: Iterable[int], seconds: float, *, frequency: int = 999) -> pd.D
         # one line a function, its fields separated by bars, without call chains
         shape = ("--stdio", "-q", "-t", "|", "-n", "--no-children", "-g", "none")
         report = perf("report", "-i", data, "--sort", "comm,dso,symbol", *shape)
-    return _read(report.stdout)
+    return read_samples(report.stdout)
 
 
 @contextmanager
@@ -134,7 +134,7 @@ def perf(*arguments: object) -> subprocess.CompletedProcess[str]:
     )
 
 
-def _read(report: str) -> pd.DataFrame:
+def read_samples(report: str) -> pd.DataFrame:
     """perf's report with "|" between fields: overhead, samples, comm, dso, symbol."""
     rows = []
     for line in report.splitlines():

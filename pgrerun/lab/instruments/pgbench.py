@@ -117,7 +117,7 @@ def run(
             arguments += ["-D", f"{name}={value}"]
         if log:
             arguments += ["-l", f"--log-prefix={scratch.log}"]
-        if _knows(server, "--exit-on-abort"):
+        if knows(server, "--exit-on-abort"):
             arguments += ["--exit-on-abort"]
         # a weight, so that an @ in the path isn't taken for one
         arguments += ["-b", builtin] if builtin else ["-f", f"{scratch.write(_text(script))}@1"]
@@ -164,7 +164,7 @@ def _check(
 _help: WeakKeyDictionary[Server, str] = WeakKeyDictionary()  # a server's programs never change
 
 
-def _knows(server: Server, option: str) -> bool:
+def knows(server: Server, option: str) -> bool:
     """Whether this server's pgbench has an option; asked once per server."""
     if server not in _help:
         _help[server] = server.tool("pgbench", "--help").stdout

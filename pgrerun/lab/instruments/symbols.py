@@ -26,7 +26,7 @@ from pgrerun.errors import CannotMeasure
 COLUMNS = ["routine", "file", "before", "after"]
 
 # ELF-64 Object File Format, version 1.5, figures 3, 8 and 14 to 17
-_SYMTAB, _FUNC, _OBJECT, _FILE = 2, 2, 1, 4
+SYMTAB, _FUNC, _OBJECT, _FILE = 2, 2, 1, 4
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 
@@ -96,7 +96,7 @@ def _symbols(image: bytes, program: Path) -> tuple[list[tuple[int, ...]], list[_
     (start,) = struct.unpack_from("<Q", image, 0x28)
     size, count = struct.unpack_from("<HH", image, 0x3A)
     sections = [_SECTION.unpack_from(image, start + number * size) for number in range(count)]
-    table = next((section for section in sections if section[1] == _SYMTAB), None)
+    table = next((section for section in sections if section[1] == SYMTAB), None)
     if table is None:
         raise CannotMeasure(
             "symbols",

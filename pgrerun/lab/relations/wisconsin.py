@@ -53,7 +53,7 @@ MOST_TUPLES = 10**8
 
 # (largest N, primitive root g, prime p). Order 1 is the table of 1993; order 2 is ours: the
 # next prime above p, and the primitive root near 0.382 p with the least serial correlation.
-_CYCLES = {
+CYCLES = {
     1: (
         (10**3, 279, 1_009),
         (10**4, 2_969, 10_007),
@@ -75,7 +75,7 @@ _CYCLES = {
 # Steps of a cycle that are generated at once; at least the square root of the largest prime.
 _BLOCK = 2**16
 # Up to so many values of a cycle that exceed N are located by discrete logarithm.
-_FEW = 1_000
+FEW = 1_000
 
 
 def unique1(n: int, start: int = 0, order: int = 1) -> np.ndarray:
@@ -94,11 +94,11 @@ def unique1_of(n: int, first: int, count: int, start: int = 0, order: int = 1) -
 
     Costs count * (p - 1) / n steps of the cycle (about 10 ns each) and memory for one
     block of 65 536 steps beside the result, plus once per n and order the table of
-    `_kept_before`: at most some 10 ms if n is just below a power of ten, otherwise one
+    `kept_before`: at most some 10 ms if n is just below a power of ten, otherwise one
     walk around the whole cycle (10 ms at 1e6, 1 s at 1e8).
     """
     g, p = _generator(n, order)
-    before = _kept_before(n, g, p)
+    before = kept_before(n, g, p)
     result = np.empty(count, np.int32)
     done = 0
     while done < count:
@@ -113,9 +113,9 @@ def unique1_of(n: int, first: int, count: int, start: int = 0, order: int = 1) -
 def _generator(n: int, order: int) -> tuple[int, int]:
     if not 1 <= n <= MOST_TUPLES:
         raise ParameterError(f"A Wisconsin relation has 1 to {MOST_TUPLES} tuples, not {n}.")
-    if order not in _CYCLES:
+    if order not in CYCLES:
         raise ParameterError(f"A Wisconsin relation has order 1 or 2, not {order}.")
-    return next((g, p) for largest, g, p in _CYCLES[order] if n <= largest)
+    return next((g, p) for largest, g, p in CYCLES[order] if n <= largest)
 
 
 @lru_cache(maxsize=4)
@@ -142,13 +142,13 @@ def _kept(block: int, n: int, g: int, p: int) -> np.ndarray:
 
 
 @lru_cache(maxsize=8)
-def _kept_before(n: int, g: int, p: int) -> np.ndarray:
+def kept_before(n: int, g: int, p: int) -> np.ndarray:
     """How many tuples precede each block, and their number at the end: int64, shape (blocks + 1,).
 
     The rule skips seeds above n, so a tuple's place in the cycle depends on the skips before it.
     """
     blocks = -(-(p - 1) // _BLOCK)
-    if p - 1 - n <= _FEW:
+    if p - 1 - n <= FEW:
         lengths = np.full(blocks, _BLOCK)
         lengths[-1] = p - 1 - (blocks - 1) * _BLOCK
         places = [_place(seed, g, p) for seed in range(n + 1, p)]
@@ -266,14 +266,14 @@ class Wisconsin:
         count = self.n - first if count is None else count
         columns = {name: np.empty(count, np.int32) for name in self.integers}
         columns |= {name: np.full((count, _WIDTH), self._filler, np.uint8) for name in self.texts}
-        self._fill(columns, first, count)
+        self.fill(columns, first, count)
         return columns | {name: columns[name].view(f"S{_WIDTH}").ravel() for name in self.texts}
 
     @property
     def _filler(self) -> int:
         return ord("X" if self.strings == "bitton1983" else "x")
 
-    def _fill(self, out: Mapping[str, np.ndarray] | np.ndarray, first: int, count: int) -> None:
+    def fill(self, out: Mapping[str, np.ndarray] | np.ndarray, first: int, count: int) -> None:
         """Write the tuples into arrays (or fields of a record array) whose strings hold the filler
         already.
         """
@@ -352,7 +352,7 @@ class Wisconsin:
             chunk[name] = self._filler
         for first in track(range(0, self.n, _CHUNK), f"loading {self.name}"):
             part = chunk[: self.n - first]
-            self._fill(part, first, len(part))
+            self.fill(part, first, len(part))
             yield part
 
     def _record(self) -> np.dtype:

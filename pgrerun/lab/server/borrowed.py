@@ -326,7 +326,7 @@ class Borrowed(Server):
 
     # -- what the base asks for --
 
-    def _parameters(self) -> dict[str, str]:
+    def connection_parameters(self) -> dict[str, str]:
         ours = " ".join(f"-c {name}={value}" for name, value in self._settings.items())
         options = f"{self._given_options} {ours}".strip()
         return self._where | {"application_name": APPLICATION, "options": options}
@@ -361,7 +361,7 @@ class Borrowed(Server):
             )
             # stands in titles: "postgres: 17/main: checkpointer"
             named = f"{cluster}: " if cluster else ""
-            for process in self._local_backend(connection).parent().children():
+            for process in self.local_backend(connection).parent().children():
                 with contextlib.suppress(psutil.Error):  # it has just ended
                     roles[process.pid] = role(" ".join(process.cmdline()).replace(named, "", 1))
         if not roles:
@@ -372,7 +372,7 @@ class Borrowed(Server):
             pid: name for pid, name in roles.items() if name not in ("client backend", "starting")
         }
 
-    def _missing(self, capability: str) -> str | None:
+    def missing(self, capability: str) -> str | None:
         if capability in self._abstains:
             return f"It would be felt by everybody on {self.name}, so it isn't made use of."
         kind, _, name = capability.partition(":")
@@ -417,7 +417,7 @@ class Borrowed(Server):
             folder = Path(value(connection, str, "SHOW data_directory"))
             # The same path may exist on this host by chance; its postmaster must be this one's.
             postmaster = int((folder / "postmaster.pid").read_text().split()[0])
-            if self._local_backend(connection).ppid() == postmaster:
+            if self.local_backend(connection).ppid() == postmaster:
                 return None
         return reason
 
@@ -426,11 +426,11 @@ class Borrowed(Server):
             self.connect() as connection,
             contextlib.suppress(psycopg.Error, psutil.Error, OSError),
         ):
-            self._local_backend(connection).io_counters()
+            self.local_backend(connection).io_counters()
             return None
         return f"The processes of {self.name} can't be watched from here."
 
-    def _local_backend(self, connection: psycopg.Connection) -> psutil.Process:
+    def local_backend(self, connection: psycopg.Connection) -> psutil.Process:
         """The process that serves `connection`; OSError unless it runs on this host."""
         process = psutil.Process(connection.info.backend_pid)
         here = connection.info.host.startswith("/") or connection.info.hostaddr in (

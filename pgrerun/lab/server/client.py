@@ -113,7 +113,7 @@ class Server:
 
     # -- connections --
 
-    def _parameters(self) -> dict[str, str]:
+    def connection_parameters(self) -> dict[str, str]:
         """libpq keywords that reach the database, complete, without a password."""
         raise NotImplementedError
 
@@ -155,7 +155,7 @@ class Server:
 
     def conninfo(self) -> str:
         """A libpq connection string, never with a password in it."""
-        return make_conninfo(**self._parameters())
+        return make_conninfo(**self.connection_parameters())
 
     def connect(self, autocommit: bool = True, **instead: str) -> psycopg.Connection:
         """A new connection whose search_path is `schema`. ServerError if there is none.
@@ -175,7 +175,7 @@ class Server:
     def _open(self, autocommit: bool, **instead: str) -> psycopg.Connection:
         password = self._password()
         secret = {"password": password} if password else {}
-        whole = make_conninfo(**self._parameters() | secret | instead)
+        whole = make_conninfo(**self.connection_parameters() | secret | instead)
         with _libpq_undisturbed():
             return psycopg.connect(whole, autocommit=autocommit, cursor_factory=sent.Cursor)
 
@@ -184,13 +184,13 @@ class Server:
         for connection in list(self._connections):
             connection.close()
 
-    def _fetch(self, query: str, *arguments: object) -> tuple[Any, ...] | None:
+    def fetch(self, query: str, *arguments: object) -> tuple[Any, ...] | None:
         with self.connect() as connection:
             return connection.execute(query, arguments or None).fetchone()
 
     def _holds(self, condition: str, *arguments: object) -> bool:
         """Whether a condition, an SQL expression, is true there; of no row it isn't."""
-        found = self._fetch(f"SELECT {condition}", *arguments)
+        found = self.fetch(f"SELECT {condition}", *arguments)
         return found is not None and bool(found[0])
 
     # -- tools --
@@ -201,7 +201,9 @@ class Server:
         The user's own PG* variables aren't in it, nor is a password: `tool` adds that.
         """
         ours = {
-            VARIABLES[key]: value for key, value in self._parameters().items() if key in VARIABLES
+            VARIABLES[key]: value
+            for key, value in self.connection_parameters().items()
+            if key in VARIABLES
         }
         return without_libpq(dict(os.environ)) | ours | {"LC_ALL": "C", "PSQLRC": os.devnull}
 
@@ -297,14 +299,14 @@ class Server:
         "restart", "superuser", "checkpoint", "files" (its data directory is readable here),
         "processes" (they can be watched from here), "contrib:NAME", "jit".
         """
-        return self._missing(capability) is None
+        return self.missing(capability) is None
 
     def require(self, capability: str) -> None:
         """Raise CannotMeasure with the reason unless `can(capability)`."""
-        if reason := self._missing(capability):
+        if reason := self.missing(capability):
             raise CannotMeasure(capability, reason)
 
-    def _missing(self, capability: str) -> str | None:
+    def missing(self, capability: str) -> str | None:
         """Why the capability isn't there; None if it is. ValueError for an unknown one."""
         raise NotImplementedError
 

@@ -415,7 +415,7 @@ class Cluster(Server):
         doors.chmod(0o644)
         refusals: list[str] = []
         while len(refusals) < attempts:
-            self._port = _free_port()
+            self._port = free_port()
             try:
                 self.restart({"listen_addresses": ADDRESS, "hba_file": str(doors)})
                 return
@@ -575,7 +575,7 @@ class Cluster(Server):
 
     # -- what the base asks for --
 
-    def _parameters(self) -> dict[str, str]:
+    def connection_parameters(self) -> dict[str, str]:
         return {
             "host": str(self._socket),
             "port": str(self._port),
@@ -634,7 +634,7 @@ class Cluster(Server):
     def _executable(self, name: str) -> Path:
         return private.reachable(self._programs.path(name), self._account)
 
-    def _missing(self, capability: str) -> str | None:
+    def missing(self, capability: str) -> str | None:
         kind, _, name = capability.partition(":")
         if kind == "contrib":
             if reason := releases.without_contrib(self._programs.number, name):
@@ -651,7 +651,7 @@ class Cluster(Server):
         raise ValueError(f"unknown capability {capability!r}")
 
 
-def _free_port() -> int:
+def free_port() -> int:
     """A port of the loopback address that the kernel chose among those that nobody listens on just
     now.
     """

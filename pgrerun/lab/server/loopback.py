@@ -27,7 +27,7 @@ class Loopback(Server):
     def __init__(self, cluster: Server, port: int):
         super().__init__()
         self._cluster, self.port = cluster, port
-        self._secret = secrets.token_urlsafe(32)
+        self.secret = secrets.token_urlsafe(32)
         self._programs, self._account = cluster._programs, cluster._account
         self.version, self.version_text = cluster.version, cluster.version_text
         self.schema, self.scratch = cluster.schema, cluster.scratch
@@ -39,7 +39,7 @@ class Loopback(Server):
         It holds a SCRAM verifier: neither the server nor its log sees the password.
         """
         verifier = connection.pgconn.encrypt_password(
-            self._secret.encode(), b"postgres", b"scram-sha-256"
+            self.secret.encode(), b"postgres", b"scram-sha-256"
         )
         return sql.SQL("ALTER ROLE postgres PASSWORD {}").format(verifier.decode())
 
@@ -59,11 +59,11 @@ class Loopback(Server):
     def environment(self) -> dict[str, str]:
         return super().environment() | {"HOME": str(self.scratch)}
 
-    def _parameters(self) -> dict[str, str]:
-        return self._cluster._parameters() | {"host": ADDRESS, "port": str(self.port)}
+    def connection_parameters(self) -> dict[str, str]:
+        return self._cluster.connection_parameters() | {"host": ADDRESS, "port": str(self.port)}
 
     def _password(self) -> str:
-        return self._secret
+        return self.secret
 
     def _await_death(self, said: str) -> None:
         self._cluster._await_death(said)
@@ -74,5 +74,5 @@ class Loopback(Server):
     def _executable(self, name: str) -> Path:
         return self._cluster._executable(name)
 
-    def _missing(self, capability: str) -> str | None:
-        return self._cluster._missing(capability)
+    def missing(self, capability: str) -> str | None:
+        return self._cluster.missing(capability)

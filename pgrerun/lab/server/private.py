@@ -107,12 +107,12 @@ def as_account(who: Account | None, command: list[str]) -> tuple[list[str], AsAc
     milliseconds for that. setpriv, where there is one, changes it after a start that copies
     nothing.
     """
-    prefix = _setpriv(who)
+    prefix = setpriv(who)
     return ([*prefix, *command], {}) if prefix else (command, drop(who))
 
 
 @cache
-def _setpriv(who: Account | None) -> tuple[str, ...]:
+def setpriv(who: Account | None) -> tuple[str, ...]:
     """What goes before a command to run it as `who`.
 
     Empty where that can't be had (busybox has a setpriv without users).
@@ -133,7 +133,7 @@ def base_directory() -> Path:
 # -- who owns a directory ---------------------------------------------------------
 
 
-def _boot_id() -> str:
+def boot_id() -> str:
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -150,7 +150,7 @@ def process_stat(pid: int) -> list[str]:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
-def _started(pid: int) -> str | None:
+def started_at(pid: int) -> str | None:
     """When process `pid` started, in the kernel's own units; None if there is none."""
     try:
         # Field 22 of proc_pid_stat(5), in clock ticks since boot: unlike a wall-clock
@@ -181,7 +181,7 @@ class PrivateDirectory:
         _watch_signals()
         self._marked = False
         with contextlib.ExitStack() as making:
-            making.enter_context(_making(base))
+            making.enter_context(while_making(base))
             try:
                 self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
             except OSError as error:
@@ -219,7 +219,7 @@ class PrivateDirectory:
         self._lock = os.open(draft, os.O_CREAT | os.O_RDWR | os.O_EXCL, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         pid = os.getpid()
-        owner = {"pid": pid, "started": _started(pid), "boot": _boot_id()}
+        owner = {"pid": pid, "started": started_at(pid), "boot": boot_id()}
         os.write(self._lock, json.dumps(owner).encode())
         draft.rename(self.path / MARKER)
         self._marked = True
@@ -359,7 +359,7 @@ def children(pid: int) -> list[int]:
         return []
     # a child that ends while the kernel walks its list may hide the next one: only two equal
     # readings count
-    readings = (_listed_children(pid) for _ in range(20))
+    readings = (listed_children(pid) for _ in range(20))
     latest = next(readings)
     for reading in readings:
         if reading == latest:
@@ -368,7 +368,7 @@ def children(pid: int) -> list[int]:
     return latest
 
 
-def _listed_children(pid: int) -> list[int]:
+def listed_children(pid: int) -> list[int]:
     found: list[int] = []
     with contextlib.suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):
@@ -423,14 +423,14 @@ def await_end(running: list[psutil.Process], patience: float) -> list[psutil.Pro
     A zombie has ended: in a container whose process 1 reaps none it stays one for ever.
     """
     deadline = time.monotonic() + patience
-    while running := [process for process in running if not _ended(process)]:
+    while running := [process for process in running if not has_ended(process)]:
         if time.monotonic() > deadline:
             break
         time.sleep(0.005)
     return running
 
 
-def _ended(process: psutil.Process) -> bool:
+def has_ended(process: psutil.Process) -> bool:
     try:
         return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -517,8 +517,8 @@ def _dynamic_segments(control: Path) -> list[Path]:
 
 # -- programs in places that the account can't enter --------------------------------
 
-_copies: dict[Path, PrivateDirectory] = {}
-_reachable: dict[Path, Path] = {}
+copies: dict[Path, PrivateDirectory] = {}
+reachable_copies: dict[Path, Path] = {}
 
 
 def reachable(program: Path, who: Account | None) -> Path:
@@ -530,15 +530,13 @@ def reachable(program: Path, who: Account | None) -> Path:
     """
     if who is None:
         return program
-    if program not in _reachable:
+    if program not in reachable_copies:
         if _runs(program, who):
-            _reachable[program] = program
+            reachable_copies[program] = program
         else:
             top = _installation(program)
             copy = (
-                _copies[top]
-                if top in _copies
-                else _copies.setdefault(top, _copy(top, program, who))
+                copies[top] if top in copies else copies.setdefault(top, _copy(top, program, who))
             )
             found = copy.path / program.relative_to(top)
             if not _runs(found, who):
@@ -547,16 +545,16 @@ def reachable(program: Path, who: Account | None) -> Path:
                     f" {copy.path.parent} (mounted noexec?). Name another directory in"
                     " PGRERUN_TMPDIR."
                 )
-            _reachable[program] = found
-    return _reachable[program]
+            reachable_copies[program] = found
+    return reachable_copies[program]
 
 
 def forget_copy(top: Path) -> None:
     """Remove the copy of an installation, if there is one, before this process ends."""
-    if copy := _copies.pop(top, None):
+    if copy := copies.pop(top, None):
         copy.close()
-    for program in [program for program in _reachable if program.is_relative_to(top)]:
-        del _reachable[program]
+    for program in [program for program in reachable_copies if program.is_relative_to(top)]:
+        del reachable_copies[program]
 
 
 def _runs(program: Path, who: Account) -> bool:
@@ -610,7 +608,7 @@ def _copy(top: Path, program: Path, who: Account) -> PrivateDirectory:
 
 
 @contextlib.contextmanager
-def _making(base: Path) -> Iterator[None]:
+def while_making(base: Path) -> Iterator[None]:
     """While a directory below `base` is made and not marked yet, no sweep takes it away.
 
     The lock is gone with whoever is killed meanwhile. Where `base` can't be locked, so that a sweep
@@ -683,7 +681,7 @@ def _sweep_one(directory: Path) -> bool:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         owner = json.loads(os.read(lock, 4096) or b"{}")
-        alive = owner.get("boot") == _boot_id() and _started(owner["pid"]) == owner["started"]
+        alive = owner.get("boot") == boot_id() and started_at(owner["pid"]) == owner["started"]
         if alive:  # the lock was free all the same: a file system without locks
             return False
         _remove(directory)
@@ -762,7 +760,7 @@ def before_exit(act: Callable[[], None], forget: bool = False) -> None:
 
 
 @atexit.register
-def _close_all() -> None:
+def close_all() -> None:
     for act in reversed(_last_acts[:]):
         act()
     for directory in list(_open):
@@ -786,5 +784,5 @@ def _watch_signals() -> None:
 def _die_tidily(number: int, frame: object) -> None:
     # Not SystemExit: a notebook's kernel would catch that and live on.
     signal.signal(number, signal.SIG_DFL)
-    _close_all()
+    close_all()
     os.kill(os.getpid(), number)

@@ -20,13 +20,13 @@ two is null.
 """
 
 
-def _per_page(attribute_bytes: int, fillfactor: float = 100) -> int:
+def per_page(attribute_bytes: int, fillfactor: float = 100) -> int:
     """Tuples that a page of a table takes until its fillfactor is reached."""
     reserved = int(_PAGE * (100 - fillfactor) / 100)
     return (_PAGE - _PAGE_HEADER - reserved) // (_TUPLE_HEADER + attribute_bytes + _LINE_POINTER)
 
 
-def _tree(tuples: int) -> tuple[int, int, int, int]:
+def tree(tuples: int) -> tuple[int, int, int, int]:
     """Of a B-tree built over so many integers: leaves, those of them that are full, and the same of
     the level above.
     """
@@ -59,10 +59,10 @@ def _growth() -> pd.DataFrame:
         tuples = int(per_scale * scale)
         t.loc[key, "tuples"] = tuples
         if row.kind == "table":
-            full = _per_page(attribute_bytes, fillfactor if row["name"] == "accounts" else 100)
+            full = per_page(attribute_bytes, fillfactor if row["name"] == "accounts" else 100)
             t.loc[key, ["per_page", "recomputed_initial"]] = full, -(-tuples // full)
         else:
-            leaves, full_leaves, inner, full_inner = _tree(tuples)
+            leaves, full_leaves, inner, full_inner = tree(tuples)
             above = inner + (inner > 1) if leaves > 1 else 0  # a root above several pages
             t.loc[key, ["recomputed_initial", "one_split_each"]] = (
                 1 + leaves + above,
@@ -192,7 +192,7 @@ def _check_growth_without_hot() -> list[Check]:
     reduced = growth.loc["reduced_accounts"]
     reduced_pkey = growth.loc["reduced_accounts_pkey"]
     head = throughput.loc["reduced_head"]
-    crowded = _per_page(_PGBENCH["accounts"][1])
+    crowded = per_page(_PGBENCH["accounts"][1])
     return [
         Check(
             "message 1, accounts_pkey without HOT",

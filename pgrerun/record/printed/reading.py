@@ -170,7 +170,7 @@ def second_entry(name: str) -> pd.DataFrame:
 
 
 @cache
-def _table(name: str) -> pd.DataFrame:
+def read_table(name: str) -> pd.DataFrame:
     frame = _read(_path(name))
     for column in frame:
         filled = frame[column][frame[column] != ""]
@@ -190,14 +190,14 @@ def table(name: str) -> pd.DataFrame:
 
     `frame.attrs` holds `source` (in words) and `note`. RecordError where there is no such table.
     """
-    frame = _table(name).copy()
+    frame = read_table(name).copy()
     frame.attrs = {"source": str(source(name)), "note": source(name).note}
     return frame
 
 
 def cell(name: str, key: str, column: str) -> float:
     """One printed number. RecordError where the table has no such cell or no number in it."""
-    frame = _table(name)
+    frame = read_table(name)
     if key not in frame.index or column not in frame.columns:
         raise RecordError(
             f"Table {name} has no cell {key}.{column}. Rows: {', '.join(frame.index)}; columns:"

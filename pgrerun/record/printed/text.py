@@ -110,9 +110,9 @@ def missing_from_text(name: str, folder: Path) -> list[str]:
             if column == "printed":
                 found = "".join(value.lower().split()) in solid
             elif "printed" in frame and column == "value":
-                found = _states(row["printed"].lower(), float(value)) or _states(text, float(value))
+                found = states(row["printed"].lower(), float(value)) or states(text, float(value))
             elif re.fullmatch(r"[\d:.]+", value):
-                found = value in text if ":" in value else _states(text, float(value), value)
+                found = value in text if ":" in value else states(text, float(value), value)
             else:
                 continue
             if not found:
@@ -120,7 +120,7 @@ def missing_from_text(name: str, folder: Path) -> list[str]:
     return missing
 
 
-def _states(text: str, number: float, numeral: str = "") -> bool:
+def states(text: str, number: float, numeral: str = "") -> bool:
     """Whether the text has this number, as a numeral, behind an option's letter ("-c10"), in
     thousands ("10-K", "2,142"), or as a word.
     """

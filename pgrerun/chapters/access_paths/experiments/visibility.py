@@ -111,7 +111,7 @@ def _step(connection: psycopg.Connection, step: str, statement: str, expected: s
 
 # ---- crashes
 
-_CHURN_SECONDS = 0.3
+CHURN_SECONDS = 0.3
 
 
 @experiment(claims=["haas-031"])
@@ -146,7 +146,7 @@ def _churn_and_kill(cluster: Cluster, seed: int) -> None:
     ]
     for job in jobs:
         job.start()
-    threading.Event().wait(_CHURN_SECONDS)
+    threading.Event().wait(CHURN_SECONDS)
     cluster.crash()
     for job in jobs:
         job.join()
