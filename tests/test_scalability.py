@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from servers import small_chapter, unless_disturbed
 
-from pgrerun.chapters.scalability import charts, evidence, model, sentences
+from pgrerun.chapters.scalability import charts, evidence, sentences
 from pgrerun.chapters.scalability.experiments import (
     clients,
     commits,
@@ -20,6 +20,7 @@ from pgrerun.errors import CannotMeasure
 from pgrerun.lab.disk import Disk
 from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import sessions
+from pgrerun.lab.models import lookups as model
 from pgrerun.lab.models.contention import play
 from pgrerun.record import claims, printed, statistics, verdicts
 

@@ -7,8 +7,9 @@ import pandas as pd
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.scalability import evidence
 from pgrerun.chapters.scalability.experiments import clients, commits, large_machines
-from pgrerun.chapters.scalability.model import AFTER, BEFORE, TALK
+from pgrerun.chapters.scalability.experiments.large_machines import TALK
 from pgrerun.lab.models import group_commit
+from pgrerun.lab.models.lookups import AFTER, BEFORE
 from pgrerun.page import charts, narrate
 from pgrerun.record import printed
 

@@ -9,7 +9,6 @@ from dataclasses import replace
 import pandas as pd
 
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.scalability import model
 from pgrerun.chapters.scalability.experiments import (
     clients,
     commits,
@@ -19,6 +18,7 @@ from pgrerun.chapters.scalability.experiments import (
     wal,
 )
 from pgrerun.chapters.scalability.experiments.large_machines import PROCESSORS
+from pgrerun.lab.models import lookups as model
 from pgrerun.record import statistics
 from pgrerun.record.statistics import Interval
 from pgrerun.record.verdicts import Part, greater, less, supporting
@@ -240,7 +240,7 @@ def insertion(chapter: Chapter) -> dict[str, bool | None | Part]:
 
 def validation(swept: pd.DataFrame) -> str:
     """How to call the simulation, which fails where no line cost gives the talk's gain."""
-    if large_machines.gains_by_line(swept).max() >= model.TALK["gain"]:
+    if large_machines.gains_by_line(swept).max() >= large_machines.TALK["gain"]:
         return "in the simulation"
     return "in the simulation, which fails its validation"
 

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.scalability import evidence, model
+from pgrerun.chapters.scalability import evidence
 from pgrerun.chapters.scalability.experiments import (
     clients,
     commits,
@@ -251,7 +251,7 @@ def line(chapter: Chapter, swept: pd.DataFrame) -> narrate.Sentence:
     """What a cache line costs here, and what it must have cost there."""
     gains, there = large_machines.gains_by_line(swept), large_machines.talks_line(swept)
     measured = [costs.line * 1e9 for costs in large_machines.calibrated(chapter)]
-    talks = model.TALK["gain"]
+    talks = large_machines.TALK["gain"]
     reached = "" if gains.max() >= talks else " No line that was tried reaches the talk's."
     return narrate.Sentence(
         f"Here a line takes {narrate.interval(statistics.median(measured), 'ns')}. The simulated"

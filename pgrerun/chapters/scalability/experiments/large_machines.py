@@ -1,4 +1,4 @@
-"""What processors cost each other here, and machines with more of them, simulated (`model.py`)."""
+"""What processors cost each other here, and larger machines, simulated (`lab.models`)."""
 
 import os
 from collections.abc import Iterable
@@ -10,12 +10,15 @@ from multiprocessing import get_context
 import pandas as pd
 
 from pgrerun.chapter import Chapter, experiment
-from pgrerun.chapters.scalability import model
 from pgrerun.chapters.scalability.experiments import locks
 from pgrerun.chapters.scalability.experiments.load import by_clients, one_per_processor
-from pgrerun.chapters.scalability.model import AFTER, BEFORE, RELEASES, TALK, Costs, Point
 from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import cachelines, switching
+from pgrerun.lab.models import lookups as model
+from pgrerun.lab.models.lookups import AFTER, BEFORE, RELEASES, Costs, Point
+from pgrerun.record import printed
+
+TALK = printed.table("scalability_read").value
 
 PROCESSORS, SMALL = int(TALK["cores"]), int(TALK["cores_small"])
 SWEEP = (1, 8, 16, 20, 24, 32, 64)  # clients

@@ -1,7 +1,7 @@
-"""The talk's releases as the simulation plays their lookups, on costs that are measured here.
+"""Lookups by PostgreSQL 9.1, 9.2 and the first patch between them, on costs that are measured.
 
 What a lookup does is counted in the sources of the releases (`lookup`), what it costs is measured
-on the machine at hand (`Costs`), how locks meet is `lab.models.contention`'s.
+on the machine at hand (`Costs`), how locks meet is `contention`'s.
 """
 
 from dataclasses import astuple, dataclass
@@ -10,15 +10,13 @@ import numpy as np
 
 from pgrerun.lab.models import contention
 from pgrerun.lab.models.contention import Machine, Transaction, Visit
-from pgrerun.record import printed
-
-TALK = printed.table("scalability_read").value
 
 BEFORE, FIRST, AFTER = "9.1", "first patch", "9.2"
 RELEASES = (BEFORE, FIRST, AFTER)
 
 # the lightweight lock, the hash bucket, the lock, and the two ends of its list of holders
 LOCK_LINES = 5
+AGAIN = 32  # clients for which as many transactions are played again: few for each do
 PARTITIONS = 16  # of the lock table and of the buffer table, lock.h and lwlock.h of 9.1
 
 
@@ -107,6 +105,6 @@ class Point:
             machine(self.processors, self.costs),
             played,
             self.clients,
-            transactions=round(transactions * (1 + self.clients / TALK["cores"])),
+            transactions=round(transactions * (1 + self.clients / AGAIN)),
             seed=seed + self.block,
         ).throughput
