@@ -31,13 +31,14 @@ from pgrerun.chapters.hot.variants import (
     relations,
     run_in_server,
     run_pgbench,
-    snapshot,
     updates,
     vacuum,
 )
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.experiment import Variant
 from pgrerun.lab.instruments.counters import counts
+from pgrerun.lab.instruments.pages import longest_chain
+from pgrerun.lab.instruments.sessions import snapshot
 from pgrerun.lab.instruments.sizes import pages
 from pgrerun.lab.relations.pgbench import ACCOUNTS, BRANCHES, TELLERS, Pgbench
 from pgrerun.record import claims, printed, verdicts
@@ -170,7 +171,7 @@ def test_a_chain_that_was_not_shortened_is_noticed(states):
     ],
 )
 def test_the_longest_chain(rows, length):
-    assert page.longest_chain(chained(*rows)) == length
+    assert longest_chain(chained(*rows)) == length
 
 
 def test_updates_prune_when_less_than_a_tenth_of_the_page_is_free(chapter):

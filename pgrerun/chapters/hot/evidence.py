@@ -8,7 +8,7 @@ import pandas as pd
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.hot.experiments.eligibility import BRIN_INDEX, BTREE, ROWS
 from pgrerun.chapters.hot.experiments.growth import UNPRUNED_VACUUMED
-from pgrerun.chapters.hot.experiments.page import Defragmented, longest_chain
+from pgrerun.chapters.hot.experiments.page import Defragmented
 from pgrerun.chapters.hot.experiments.side_effects import (
     CLUSTERED,
     FULL_VACUUM,
@@ -37,6 +37,7 @@ from pgrerun.chapters.hot.variants import (
     UPDATES,
     VARIANTS,
 )
+from pgrerun.lab.instruments import pages
 from pgrerun.lab.models.heap_growth import PAGE, PAGES_PER_PARENT
 from pgrerun.record import printed, statistics, verdicts
 from pgrerun.record.claims import MARGIN
@@ -58,7 +59,7 @@ def summary(states: pd.DataFrame) -> pd.DataFrame:
         row = {"step": title}
         row |= {state: counts.get(state, 0) for state in ("normal", "redirect", "dead", "unused")}
         row |= {"heap_only": page["heap_only"].sum(), "index_entries": page["entries"].sum()}
-        rows.append(row | {"longest_chain": longest_chain(page)})
+        rows.append(row | {"longest_chain": pages.longest_chain(page)})
     return pd.DataFrame(rows)
 
 

@@ -6,8 +6,6 @@ suits short runs only: of a tuple that is updated often every lookup visits all 
 """
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pandas as pd
@@ -180,19 +178,6 @@ def run_in_server(
         variables=relations.variables | variables,
         seed=seed,
     )
-
-
-@contextmanager
-def snapshot(server: Server, held: bool = True) -> Iterator[psycopg.Connection | None]:
-    """A session that goes on seeing what was committed before (REPEATABLE READ), if `held`."""
-    if not held:
-        yield None
-        return
-    with server.connect(autocommit=False) as session:
-        session.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-        session.execute("SELECT 1")
-        yield session
-        session.rollback()
 
 
 def vacuum(

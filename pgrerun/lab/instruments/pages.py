@@ -161,6 +161,39 @@ def heap_page(conn: psycopg.Connection, relation: str, block: int) -> pd.DataFra
     return pd.DataFrame(rows).astype(numbers) if rows else pd.DataFrame(rows)
 
 
+def linked(connection: psycopg.Connection, relation: str, block: int) -> pd.DataFrame:
+    """`heap_page` with what links its line pointers.
+
+    Further columns: to (line pointer of a redirect's target or of the next version on this page),
+    heap_only, old (a later version was committed).
+    """
+    page = heap_page(connection, relation, block)
+    places = page["ctid"].str.extract(r"\((\d+),(\d+)\)").astype("Int64")
+    elsewhere = (places[0] != block).fillna(False).astype(bool)
+    onward = ~elsewhere & (places[1] != page["line_pointer"]).fillna(False).astype(bool)
+    page["to"] = page["points_to"].fillna(places[1].where(onward))
+    page["heap_only"] = page["flags"].map(lambda flags: "HEAP_ONLY_TUPLE" in flags)
+    page["old"] = page["xmax"].fillna(0).gt(0) & (page["to"].notna() | elsewhere)
+    return page
+
+
+def longest_chain(page: pd.DataFrame) -> int:
+    """Versions of one tuple that can be reached from one line pointer of the page, itself included.
+
+    `page` has line_pointer, state and to as in `linked`.
+    """
+    onward = page.dropna(subset="to").set_index("line_pointer")["to"].to_dict()
+    normal = set(page.loc[page["state"] == "normal", "line_pointer"])
+    longest = 0
+    for pointer in page["line_pointer"]:
+        seen: list[int] = []
+        while pointer is not None and pointer not in seen:
+            seen.append(pointer)
+            pointer = onward.get(pointer)
+        longest = max(longest, len(normal.intersection(seen)))
+    return longest
+
+
 def _flags(infomask: int | None, infomask2: int | None) -> list[str]:
     """Names of the bits that are set; none where a line pointer has no tuple."""
     bits = [*enumerate(_INFOMASK)] if infomask is not None else []

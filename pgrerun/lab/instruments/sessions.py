@@ -90,6 +90,19 @@ def repeating(server: Server, commands: Sequence[str]) -> Iterator[int]:
         working.result()
 
 
+@contextmanager
+def snapshot(server: Server, held: bool = True) -> Iterator[psycopg.Connection | None]:
+    """A session that goes on seeing what was committed before (REPEATABLE READ), if `held`."""
+    if not held:
+        yield None
+        return
+    with server.connect(autocommit=False) as session:
+        session.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        session.execute("SELECT 1")
+        yield session
+        session.rollback()
+
+
 def await_wait(
     connection: psycopg.Connection, pid: int, wait_type: str, over: Callable[[], bool]
 ) -> None:

@@ -17,9 +17,9 @@ from pgrerun.chapters.hot.variants import (
     load,
     relations,
     run_in_server,
-    snapshot,
 )
 from pgrerun.lab.instruments import counters, server_load, sizes
+from pgrerun.lab.instruments.sessions import snapshot
 from pgrerun.lab.models.heap_growth import LINE_POINTER, PAGE, PAGE_HEADER, aligned
 from pgrerun.lab.relations.pgbench import Pgbench
 from pgrerun.lab.server import releases

@@ -27,11 +27,11 @@ from pgrerun.chapters.hot.variants import (
     relations,
     run_in_server,
     run_pgbench,
-    snapshot,
     updates,
     vacuum,
 )
 from pgrerun.lab.instruments import counters
+from pgrerun.lab.instruments.sessions import snapshot
 from pgrerun.lab.instruments.sizes import pages_of
 from pgrerun.lab.models import heap_growth
 from pgrerun.lab.relations.pgbench import Pgbench

@@ -49,52 +49,19 @@ def states(chapter: Chapter) -> pd.DataFrame:
     """The line pointers of the page after every step of `STEPS`: a row each.
 
     Columns: page (number and title of the step), line_pointer, state, tuple ("A v2"), to,
-    heap_only, old (see `linked`), entries (of the primary key's index that point here).
+    heap_only, old (see `pages.linked`), entries (of the primary key's index that point here).
     """
     found = []
     with one_page(chapter) as connection:
         for number, (title, statement, row) in enumerate(STEPS, start=1):
             if statement:
                 SQL.run(connection, statement, **({"row": row} if row else {}))
-            page = linked(connection, "page", 0).assign(page=f"{number} {title}")
+            page = pages.linked(connection, "page", 0).assign(page=f"{number} {title}")
             page["tuple"] = [name for (name,) in SQL.run(connection, "page.tuples")]
             pointers = [pointer for (pointer,) in SQL.run(connection, "page.entries")]
             page["entries"] = [pointers.count(pointer) for pointer in page["line_pointer"]]
             found.append(page[list(COLUMNS)])
     return pd.concat(found, ignore_index=True)
-
-
-def linked(connection: psycopg.Connection, relation: str, block: int) -> pd.DataFrame:
-    """`pages.heap_page` with what links its line pointers.
-
-    Further columns: to (line pointer of a redirect's target or of the next version on this page),
-    heap_only, old (a later version was committed).
-    """
-    page = pages.heap_page(connection, relation, block)
-    places = page["ctid"].str.extract(r"\((\d+),(\d+)\)").astype("Int64")
-    elsewhere = (places[0] != block).fillna(False).astype(bool)
-    onward = ~elsewhere & (places[1] != page["line_pointer"]).fillna(False).astype(bool)
-    page["to"] = page["points_to"].fillna(places[1].where(onward))
-    page["heap_only"] = page["flags"].map(lambda flags: "HEAP_ONLY_TUPLE" in flags)
-    page["old"] = page["xmax"].fillna(0).gt(0) & (page["to"].notna() | elsewhere)
-    return page
-
-
-def longest_chain(page: pd.DataFrame) -> int:
-    """Versions of one tuple that can be reached from one line pointer of the page, itself included.
-
-    `page` has line_pointer, state and to as in `states`.
-    """
-    onward = page.dropna(subset="to").set_index("line_pointer")["to"].to_dict()
-    normal = set(page.loc[page["state"] == "normal", "line_pointer"])
-    longest = 0
-    for pointer in page["line_pointer"]:
-        seen: list[int] = []
-        while pointer is not None and pointer not in seen:
-            seen.append(pointer)
-            pointer = onward.get(pointer)
-        longest = max(longest, len(normal.intersection(seen)))
-    return longest
 
 
 @experiment(claims=["hot-018"])

@@ -6,7 +6,6 @@ import pandas as pd
 import psycopg
 
 from pgrerun.chapter import Chapter, experiment
-from pgrerun.chapters.hot.experiments.page import linked, longest_chain
 from pgrerun.chapters.hot.variants import (
     ACCOUNTS,
     HOT,
@@ -17,10 +16,10 @@ from pgrerun.chapters.hot.variants import (
     relations,
     run_in_server,
     run_pgbench,
-    snapshot,
     updates,
 )
-from pgrerun.lab.instruments import plans, waits
+from pgrerun.lab.instruments import pages, plans, waits
+from pgrerun.lab.instruments.sessions import snapshot
 from pgrerun.lab.instruments.sizes import pages_of
 from pgrerun.lab.relations.pgbench import Pgbench
 
@@ -49,7 +48,7 @@ def long_transaction(chapter: Chapter) -> pd.DataFrame:
             for number in LOOKS:
                 run_in_server(connection, ours, "update_first", number - done, 0)
                 done = number
-                chain = longest_chain(linked(connection, "accounts", 0))
+                chain = pages.longest_chain(pages.linked(connection, "accounts", 0))
                 rows.append((variant, number, chain, _pages_of_lookup(connection)))
     return pd.DataFrame(rows, columns=["variant", "updates", "chain", "pages"])
 
@@ -183,7 +182,7 @@ def rewrites(chapter: Chapter) -> pd.DataFrame:
                 [new_sees] = SQL.run(connection, "snapshots.count").fetchone()
             heap_only = 0
             if pages_of(connection, ["versions"])["versions"]:
-                heap_only = linked(connection, "versions", 0)["heap_only"].sum()
+                heap_only = pages.linked(connection, "versions", 0)["heap_only"].sum()
             rows.append((name, before, old_sees, new_sees, heap_only))
     return pd.DataFrame(rows, columns=["command", "committed", "old_sees", "new_sees", "heap_only"])
 

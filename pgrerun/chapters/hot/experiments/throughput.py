@@ -30,7 +30,6 @@ from pgrerun.chapters.hot.variants import (
     relations,
     run_in_server,
     run_pgbench,
-    snapshot,
     timed,
     updates,
 )
@@ -38,6 +37,7 @@ from pgrerun.errors import CannotMeasure
 from pgrerun.lab.disk import Disk, Slowed
 from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import counters
+from pgrerun.lab.instruments.sessions import snapshot
 from pgrerun.lab.instruments.sizes import pages_of
 from pgrerun.lab.models.heap_growth import PAGE
 from pgrerun.lab.relations.pgbench import Pgbench

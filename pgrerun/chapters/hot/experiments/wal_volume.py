@@ -13,10 +13,10 @@ from pgrerun.chapters.hot.variants import (
     load,
     relations,
     run_in_server,
-    snapshot,
     updates,
 )
 from pgrerun.lab.instruments import wal
+from pgrerun.lab.instruments.sessions import snapshot
 
 IMAGES, TABLES, PRUNED, ENTRIES, REMOVED, COMMITS, REST = (
     "full page images",
