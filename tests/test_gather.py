@@ -126,7 +126,7 @@ def test_few_machines_say_nothing(few, scratch):
 def test_the_order_of_the_sources_and_the_number_of_processes_change_nothing(
     place, gathered, scratch, monkeypatch
 ):
-    monkeypatch.setattr(gather, "_processes", lambda: 1)
+    monkeypatch.setattr(gather, "processes", lambda: 1)
     names = sorted(map(str, place.iterdir()), reverse=True)
     assert gather.gather(names, scratch) == gathered
 

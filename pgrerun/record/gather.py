@@ -135,13 +135,13 @@ def gather(given: Sequence[str], scratch: Path) -> Gathered:
 
 def _outcomes(found: Iterator[Found | Refused]) -> Iterator[_Read | Refused]:
     first = list(islice(found, _ALONE))
-    if len(first) < _ALONE or _processes() == 1:
+    if len(first) < _ALONE or processes() == 1:
         yield from _in_turn(first)
         yield from _in_turn(found)
         return
     # forking a process that has threads, as DuckDB's and Arrow's, may lock up
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(_processes(), context, _begin) as pool:
+    with ProcessPoolExecutor(processes(), context, _begin) as pool:
         try:
             yield from _shared_out(pool, first, found)
         except BrokenProcessPool:
@@ -153,7 +153,7 @@ def _outcomes(found: Iterator[Found | Refused]) -> Iterator[_Read | Refused]:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _processes() -> int:
+def processes() -> int:
     return min(len(os.sched_getaffinity(0)), _MOST_PROCESSES)
 
 
@@ -177,7 +177,7 @@ def _shared_out(
     for chunk in _chunks(first, rest):
         yield from (one for one in chunk if isinstance(one, Refused))
         waiting.add(pool.submit(read, [one for one in chunk if isinstance(one, Found)]))
-        while len(waiting) > 3 * _processes():
+        while len(waiting) > 3 * processes():
             done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
             for future in done:
                 yield from future.result()

@@ -71,7 +71,11 @@ class Disk:
         times = {"reads": self.read, "writes": self.write, "flushes": self.flush}
         if self.read and len(set(times.values())) == 1:
             times = {"requests": self.read}
-        many = lambda rate: f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"
-        rates = [f"{many(1 / taken)} {kind}/s" for kind, taken in times.items() if taken]
+        rates = [f"{_per_second(taken)} {kind}/s" for kind, taken in times.items() if taken]
         place = f" of {self.only.strip('/')}" if self.only else ""
         return f"disk slowed to {' and '.join(rates)}{place}" if rates else ""
+
+
+def _per_second(seconds: float) -> str:
+    """How often something of so many seconds fits into one."""
+    return f"{1 / seconds:,.0f}" if seconds <= 0.01 else f"{1 / seconds:.3g}"
