@@ -82,6 +82,12 @@ def copied(cluster: Cluster) -> Iterator[Cluster]:
 
 def _enable_checksums(cluster: Cluster) -> None:
     """As PostgreSQL has them by default since 18; CannotMeasure for programs that can't."""
+    if not cluster.programs.has("pg_checksums"):
+        raise CannotMeasure(
+            "pg_checksums",
+            "data checksums can't be switched on here: there is no program `pg_checksums` in"
+            f" {cluster.programs.source}",
+        )
     try:
         cluster.offline("pg_checksums", "--enable")
     except ServerError as error:

@@ -87,7 +87,7 @@ class Cluster(Server):
         super().__init__()
         private.sweep()
         self.disk = disk
-        self._programs = programs or bundled()
+        self.programs = programs or bundled()
         self._account = account()
         self._postmaster: subprocess.Popen[bytes] | None = None
         self._altered: dict[str, str] = {}  # beside the settings, where ALTER SYSTEM is missing
@@ -95,10 +95,10 @@ class Cluster(Server):
         self._was_ready = False  # since its last start
         self._port = PORT
         self._directories: list[PrivateDirectory] = []
-        releases.require_settings(self._programs.number, settings or {})
+        releases.require_settings(self.programs.number, settings or {})
         self.settings: dict[str, str] = {name: value for name, (value, _) in DEFAULTS.items()}
         self.settings.update(_as_text(settings))
-        self.name = f"our own PostgreSQL {self._programs.version} from {self._programs.source}"
+        self.name = f"our own PostgreSQL {self.programs.version} from {self.programs.source}"
         try:
             self._home = self._private(private.base_directory())
             self.data_directory = self._home.path / "data"
@@ -287,7 +287,7 @@ class Cluster(Server):
             raise CannotMeasure(
                 "io_method = sync", "what is asked for by io_uring never passes another disk"
             )
-        return self._programs.synchronous_io
+        return self.programs.synchronous_io
 
     @property
     def _configuration(self) -> Path:
@@ -339,7 +339,7 @@ class Cluster(Server):
         as well if the server has died on its own, CannotMeasure for settings that the release
         doesn't know.
         """
-        releases.require_settings(self._programs.number, settings or {})
+        releases.require_settings(self.programs.number, settings or {})
         before = dict(self.settings)
         self.stop()
         self.settings.update(_as_text(settings))
@@ -389,7 +389,7 @@ class Cluster(Server):
         can be had.
         """
         # no older password check is safe enough for a port
-        releases.require(self._programs.number, "password check by SCRAM")
+        releases.require(self.programs.number, "password check by SCRAM")
         self._require_here()
         before = dict(self.settings)
         try:
@@ -632,20 +632,20 @@ class Cluster(Server):
         return self._failed(what, f"{said.strip()}\nThe server's last words:\n{self._log_tail()}")
 
     def _executable(self, name: str) -> Path:
-        return private.reachable(self._programs.path(name), self._account)
+        return private.reachable(self.programs.path(name), self._account)
 
     def missing(self, capability: str) -> str | None:
         kind, _, name = capability.partition(":")
         if kind == "contrib":
-            if reason := releases.without_contrib(self._programs.number, name):
+            if reason := releases.without_contrib(self.programs.number, name):
                 return reason
-            if name in self._programs.contrib:
+            if name in self.programs.contrib:
                 return None
-            return f"{self._programs.source} doesn't bring the extension {name}."
+            return f"{self.programs.source} doesn't bring the extension {name}."
         if capability == "jit":
-            if self._programs.jit:
+            if self.programs.jit:
                 return None
-            return f"{self._programs.source} is built without LLVM JIT; Debian's packages have it."
+            return f"{self.programs.source} is built without LLVM JIT; Debian's packages have it."
         if capability in ("restart", "superuser", "checkpoint", "files", "processes"):
             return None
         raise ValueError(f"unknown capability {capability!r}")
