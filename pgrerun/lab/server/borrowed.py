@@ -65,7 +65,7 @@ class Borrowed(Server):
         self._where = parse(spec)
         self._settings: dict[str, str | int] = {"search_path": SCHEMA, **(settings or {})}
         self._abstains = frozenset(abstains)
-        self._programs = bundled()
+        self.programs = bundled()
         self._lock_holder: psycopg.Connection | None = None
         self._mark: str | None = None
         self._home: PrivateDirectory | None = None

@@ -219,7 +219,7 @@ class Server:
         return command, {"env": environment, "cwd": self.scratch, **how}
 
     def _executable(self, name: str) -> Path:
-        return self._programs.path(name)
+        return self.programs.path(name)
 
     def tool(
         self,

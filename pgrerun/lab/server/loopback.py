@@ -28,7 +28,7 @@ class Loopback(Server):
         super().__init__()
         self._cluster, self.port = cluster, port
         self.secret = secrets.token_urlsafe(32)
-        self._programs, self._account = cluster._programs, cluster._account
+        self.programs, self._account = cluster.programs, cluster._account
         self.version, self.version_text = cluster.version, cluster.version_text
         self.schema, self.scratch = cluster.schema, cluster.scratch
         self.name = f"{cluster.name}, over TCP"
