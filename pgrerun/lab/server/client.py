@@ -81,7 +81,7 @@ class Server:
     schema: str
     name: str
     scratch: Path
-    _programs: Programs
+    programs: Programs
     _account: Account | None = None
 
     def __init__(self) -> None:
