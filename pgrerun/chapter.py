@@ -669,7 +669,22 @@ def _commit() -> str:
 
 
 def _rows(values: Mapping[str, Any], heading: str) -> pd.DataFrame:
-    return pd.DataFrame({"what": list(values), heading: [str(value) for value in values.values()]})
+    """What and its value, in units that are read: names end on their unit, as in "memory_bytes"."""
+    rows = []
+    for name, value in values.items():
+        plain, _, unit = name.rpartition("_")
+        if unit == "bytes" and isinstance(value, int):
+            name, said = plain, f"{narrate.number(value / 2**30, 1)} GiB"
+        elif unit == "seconds" and isinstance(value, int | float):
+            power = 0 if value >= 1 else 1 if value >= 1e-3 else 2 if value >= 1e-6 else 3
+            name = plain
+            said = f"{narrate.number(value * 1000**power)} {('s', 'ms', 'µs', 'ns')[power]}"
+        elif isinstance(value, list):
+            said = ", ".join(narrate.number(x) if isinstance(x, float) else str(x) for x in value)
+        else:
+            said = narrate.number(value) if isinstance(value, float) else str(value)
+        rows.append((name.replace("_", " "), said))
+    return pd.DataFrame(rows, columns=["what", heading])
 
 
 def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
