@@ -151,3 +151,11 @@ def test_every_page_forbids_other_hosts_and_scripts_that_are_not_the_theme_s(toy
         assert "script-src 'self'" in policy["content"]
         assert "'unsafe-inline'" not in policy["content"].partition("script-src")[2]
     assert len(built) > 20
+
+
+def test_every_page_says_what_a_link_to_it_should_tell(toy_site):
+    for page in ("index.html", "results/tp1.html"):
+        head = soup(toy_site, page).head
+        said = {tag["property"]: tag["content"] for tag in head.select("meta[property]")}
+        assert said["og:title"] and 0 < len(said["og:description"]) <= 202
+        assert ((toy_site / page).parent / said["og:image"]).exists()
