@@ -259,7 +259,7 @@ class Chapter:
     def _keep_account(self, measure: Callable[..., Any], account: sent.Sent) -> None:
         """Keep what an experiment sent in the record, from where its page shows it."""
         known = self.run.environment.setdefault("sent", {})
-        name = experiment_name(measure)
+        name = sent.name_of(measure)
         name = name if name not in known else f"{name}, {len(known) + 1}"
         statements = account.statements()
         known[name] = {
@@ -623,15 +623,10 @@ class Chapter:
         }
 
 
-def experiment_name(measure: Callable[..., Any]) -> str:
-    """An experiment's name: of its module, and of its function in there."""
-    return f"{measure.__module__.rpartition('.')[2]}.{measure.__name__}"
-
-
 def _require_asked_for(measure: Callable[..., Any]) -> None:
     """CannotMeasure for an experiment that isn't among those that the reader asked for."""
     asked = os.environ.get(ONLY, "")
-    if asked and experiment_name(measure) not in asked.split(","):
+    if asked and sent.name_of(measure) not in asked.split(","):
         raise CannotMeasure(WHOLE, "another experiment was asked for alone")
 
 

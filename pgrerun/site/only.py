@@ -11,8 +11,8 @@ from typing import Any
 
 import nbformat
 
-from pgrerun.chapter import experiment_name
 from pgrerun.errors import ParameterError
+from pgrerun.lab import sent
 from pgrerun.page import narrate
 from pgrerun.parameters import nearest
 from pgrerun.record import runs
@@ -56,7 +56,7 @@ def experiments(notebook: nbformat.NotebookNode) -> dict[str, list[str]]:
         for call in ast.walk(statement):
             if isinstance(call, ast.Call) and ast.unparse(call.func) == "chapter.attempt":
                 measure = eval(compile(ast.Expression(call.args[0]), "name", "eval"), known)
-                name = experiment_name(measure)
+                name = sent.name_of(measure)
                 given = {one for part in call.args[1:] for one in _names(part)}
                 before = [e for e in found if any(e in made.get(one, ()) for one in given)]
                 declared = getattr(getattr(measure, "declared", None), "after", ())
