@@ -76,7 +76,10 @@ class Disk:
         times = {"reads": self.read, "writes": self.write, "flushes": self.flush}
         if self.read and len(set(times.values())) == 1:
             times = {"requests": self.read}
-        many = lambda rate: f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"
-        rates = [f"{many(1 / taken)} {kind}/s" for kind, taken in times.items() if taken]
+        per_second = {kind: 1 / taken for kind, taken in times.items() if taken}
+        rates = [
+            f"{rate:,.0f} {kind}/s" if rate >= 100 else f"{rate:.3g} {kind}/s"
+            for kind, rate in per_second.items()
+        ]
         place = f" of {self.only.strip('/')}" if self.only else ""
         return f"disk slowed to {' and '.join(rates)}{place}" if rates else ""
