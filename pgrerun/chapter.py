@@ -61,6 +61,11 @@ _TELLING = (
     *(f"chapters/*/{part}*" for part in ("charts", "sentences", "evidence")),
 )
 _MEASURING = {".py", ".sql", ".pgbench", ".toml"}  # of a chapter that is none of the book's
+ONLY = "PGRERUN_ONLY"
+"""The environment's variable that names the experiments to attempt, where not all are."""
+WHOLE = "a run of the whole chapter"
+"""What claims lack whose experiments were not asked for."""
+
 _NOT_GIVEN = object()
 _MOST, _LONGEST = 60, 4000  # statements that a record keeps of an experiment, characters of each
 
@@ -71,14 +76,16 @@ class Declaration:
 
     claims  ids of the claims that can't be judged without it
     needs   what it can't run without, in the words of `Server.require`
+    after   experiments whose observations it goes on from, as "module.function"
     """
 
-    claims: tuple[str, ...]
-    needs: tuple[str, ...]
+    claims: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
 
 
 def experiment(
-    *, claims: Iterable[str] = (), needs: Iterable[str] = ()
+    *, claims: Iterable[str] = (), needs: Iterable[str] = (), after: Iterable[str] = ()
 ) -> Callable[[Measure], Measure]:
     """Declare a function of a chapter as an experiment, which `Chapter.attempt` runs.
 
@@ -88,7 +95,8 @@ def experiment(
     """
 
     def declare(measure: Measure) -> Measure:
-        measure.declared = Declaration(tuple(claims), tuple(needs))  # type: ignore[attr-defined]
+        declared = Declaration(tuple(claims), tuple(needs), tuple(after))
+        measure.declared = declared  # type: ignore[attr-defined]
         return measure
 
     return declare
@@ -164,6 +172,7 @@ class Chapter:
         self.reasons: dict[str, CannotMeasure] = {}
         self._last_reason: CannotMeasure | None = None
         self._settings: dict[str, str] = {}
+        self._asked: list[str] = []  # settings of the servers that an experiment asks for
 
     # ---- servers -------------------------------------------------------------------
 
@@ -207,6 +216,7 @@ class Chapter:
     def beside(self, programs: Programs, **settings: str | int) -> Cluster:
         """A throwaway cluster of any release, for what the server under test can't do."""
         wanted = (programs.bindir, frozenset(settings.items()))
+        self._asked.append(_assignments(settings))
         if wanted not in self.clusters:
             self.clusters[wanted] = Cluster(programs, settings)
             other = "" if programs == self.programs else f" ({programs.source})"
@@ -221,8 +231,10 @@ class Chapter:
         Where this machine, server or release can't show it, or what it goes on from was set aside,
         say why, set its claims aside and return None.
         """
-        declared = getattr(measure, "declared", Declaration((), ()))
+        declared = getattr(measure, "declared", Declaration())
         try:
+            _require_asked_for(measure)
+            self._asked.clear()
             with self._telling_of_death(), sent.recorded() as account:
                 for capability in declared.needs:
                     self.server.require(capability)
@@ -243,7 +255,7 @@ class Chapter:
     def _keep_account(self, measure: Callable[..., Any], account: sent.Sent) -> None:
         """Keep what an experiment sent in the record, from where its page shows it."""
         known = self.run.environment.setdefault("sent", {})
-        name = f"{measure.__module__.rpartition('.')[2]}.{measure.__name__}"
+        name = sent.name_of(measure)
         name = name if name not in known else f"{name}, {len(known) + 1}"
         statements = account.statements()
         known[name] = {
@@ -252,6 +264,7 @@ class Chapter:
             "left_out": max(0, len(statements) - _MOST),
             "loads": [asdict(load) | {"times": n} for load, n in account.loads.items()],
             "function": inspect.getsource(measure),
+            "settings": "; ".join(dict.fromkeys(filter(None, self._asked))),
         }
 
     def _say_set_aside(self, what: Callable[..., Any], reason: CannotMeasure) -> None:
@@ -469,6 +482,8 @@ class Chapter:
                 others = {words: made(what) for words, what in (beside or {}).items()}
                 measured = {name: made(what) for name, what in (regime or {}).items()}
         except _SetAside as missing:
+            if os.environ.get(ONLY):
+                return
             raise BookError(
                 f"Claim {claim} has no evidence: {missing} was never measured, and no experiment"
                 " that names the claim was set aside. Name it where that experiment is declared."
@@ -523,6 +538,8 @@ class Chapter:
     def close(self) -> None:
         """End the servers and finish the run record; RerunError if a claim was left unjudged."""
         try:
+            for claim in self.evidence.unjudged() if os.environ.get(ONLY) else ():
+                self.evidence.set_aside(claim, CannotMeasure(WHOLE, "it was not asked for"))
             self.evidence.close()
             self.run.environment["settings"] = self._set()
             self.run.close()
@@ -627,6 +644,13 @@ class Chapter:
         }
 
 
+def _require_asked_for(measure: Callable[..., Any]) -> None:
+    """CannotMeasure for an experiment that isn't among those that the reader asked for."""
+    asked = os.environ.get(ONLY, "")
+    if asked and sent.name_of(measure) not in asked.split(","):
+        raise CannotMeasure(WHOLE, "another experiment was asked for alone")
+
+
 def _run_name(given: parameters.ChapterParameters) -> str:
     return os.environ.get("PGRERUN_RUN") or given.profile
 
@@ -661,7 +685,22 @@ def _commit() -> str:
 
 
 def _rows(values: Mapping[str, Any], heading: str) -> pd.DataFrame:
-    return pd.DataFrame({"what": list(values), heading: [str(value) for value in values.values()]})
+    """What and its value, in units that are read: names end on their unit, as in "memory_bytes"."""
+    rows = []
+    for name, value in values.items():
+        plain, _, unit = name.rpartition("_")
+        if unit == "bytes" and isinstance(value, int):
+            name, said = plain, f"{narrate.number(value / 2**30, 1)} GiB"
+        elif unit == "seconds" and isinstance(value, int | float):
+            power = 0 if value >= 1 else 1 if value >= 1e-3 else 2 if value >= 1e-6 else 3
+            name = plain
+            said = f"{narrate.number(value * 1000**power)} {('s', 'ms', 'µs', 'ns')[power]}"
+        elif isinstance(value, list):
+            said = ", ".join(narrate.number(x) if isinstance(x, float) else str(x) for x in value)
+        else:
+            said = narrate.number(value) if isinstance(value, float) else str(value)
+        rows.append((name.replace("_", " "), said))
+    return pd.DataFrame(rows, columns=["what", heading])
 
 
 def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -159,6 +159,10 @@ def run(
         Path,
         typer.Option(metavar="PATH", help="Write the executed notebook here, not into the book."),
     ] = _NO_PATH,
+    only: Annotated[
+        str,
+        typer.Option(metavar="EXPERIMENT", help="One experiment, and what it goes on from."),
+    ] = "",
     name: Annotated[
         str, typer.Option(metavar="RUN", help="Name of the run record; the profile's unless given.")
     ] = "",
@@ -193,9 +197,32 @@ def run(
     if programs and not fetched.is_named(programs):  # the notebook runs in another folder
         given["programs"] = os.path.abspath(os.path.expanduser(programs))
     states = [book.state(one, given) for one in (book.chapters() if all else [chapter])]
+    where = None if out == _NO_PATH else out.resolve()
+    if only:
+        _run_only(book, states, only, where, name, keep_address)
+        return
     for state in states:
-        where = None if out == _NO_PATH else out.resolve()
         _run(book, state, out=where, name=name, keep_address=keep_address)
+
+
+def _run_only(
+    book: Book, states: Sequence[State], only: str, out: Path | None, name: str, keep: bool
+) -> None:
+    """Run one experiment; its record has a name of its own, and the book stays as it is."""
+    from pgrerun.site.only import needed, verdicts
+
+    if len(states) > 1:
+        raise ParameterError("--only names an experiment of one chapter, so it goes without --all.")
+    [state] = states
+    wanted = needed(book.notebook(state.chapter), only)
+    name = name or "only-" + re.sub(r"[^A-Za-z0-9]+", "-", wanted[0])
+    folder = book.build / "only"
+    folder.mkdir(parents=True, exist_ok=True)
+    out = out or folder / f"{state.chapter}-{name}.ipynb"
+    _tell(f"{state.chapter}: running {', '.join(reversed(wanted))} alone.")
+    _tell(f"{state.chapter}: {book.run(state, out=out, name=name, keep_address=keep, only=wanted)}")
+    rows = verdicts(name, state.chapter)
+    _rows(rows) if rows else _tell("It decides about no claim.")
 
 
 def _check_name(name: str, replace: bool) -> None:

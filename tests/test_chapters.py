@@ -6,6 +6,7 @@ outputs would test nothing. Each rule is tried on a broken notebook, too.
 
 import ast
 import copy
+import re
 from pathlib import Path
 
 import nbformat
@@ -40,7 +41,18 @@ def faults(notebook: nbformat.NotebookNode, ci: dict, judged: set[str]) -> list[
             for fault in _of_the_cell(cell)
         ),
         *_of_the_claims(notebook, judged),
+        *_of_the_predictions(notebook, judged),
     ]
+
+
+def _of_the_predictions(notebook, judged):
+    """Each names the claims that decide about it, so that the page can tell its outcome."""
+    for cell in notebook.cells:
+        for named in re.findall(r"\*\*Prediction\*{0,2}(.{0,80})", cell.source):
+            found = re.match(r"\*{0,2} \(([^)]+)\)\.", named)
+            words = {one.split()[-1] for one in found.group(1).split(", ")} if found else {"none"}
+            if unknown := words - judged:
+                yield f"a prediction names no claim of the chapter: {sorted(unknown)}"
 
 
 def _of_the_file(notebook):

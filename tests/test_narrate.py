@@ -327,3 +327,26 @@ def test_a_chart_is_described_row_by_row():
 def test_sentences_join_with_a_space():
     both = narrate.Sentence("One.") + narrate.Sentence("Two.")
     assert both == "One. Two." and isinstance(both, narrate.Sentence)
+
+
+@pytest.mark.parametrize("foretold", [True, False])
+@pytest.mark.parametrize("verdict", list(Verdict))
+def test_what_became_of_a_prediction_is_true_for_every_verdict(verdict, foretold):
+    judged = {"a-001": verdicts.Judgement(claim(Predicate.FACTS), verdict, None, "", "")}
+    said = narrate.outcome({"a-001": foretold}, judged)
+    held = {Verdict.HOLDS, Verdict.STRONGER, Verdict.STILL_THERE}
+    refuted = {Verdict.NOT_REPRODUCED, Verdict.GONE, Verdict.REVERSED, Verdict.FIXED}
+    expected = {Verdict.WEAKER: "Came true in part", Verdict.INCONCLUSIVE: "Undecided"}
+    expected[Verdict.NOT_TESTABLE] = "Not testable here"
+    expected |= dict.fromkeys(held, "Came true" if foretold else "Failed")
+    expected |= dict.fromkeys(refuted, "Failed" if foretold else "Came true")
+    assert said.startswith(f"{expected[verdict]}: a-001")
+
+
+def test_a_prediction_about_several_claims_is_told_by_outcome():
+    judged = {
+        "a-001": verdicts.set_aside(claim(Predicate.FACTS), "x", "y"),
+        "a-002": verdicts.Judgement(claim(Predicate.FACTS), Verdict.GONE, None),
+    }
+    said = narrate.outcome({"a-001": True, "a-002": True, "a-003": True}, judged)
+    assert re.fullmatch(r"Not testable here: a-001; failed: a-002; not run: a-003\.", said)

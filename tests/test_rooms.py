@@ -76,6 +76,7 @@ MAY_USE |= {
     "site.scaffold": {"parameters", "record.claims"},
     "site.scoreboard": set(RECORD) | {"page.charts", "page.narrate", "parameters"},
     "site.all_runs": set(RECORD) | {"page.charts", "page.narrate", "site.scoreboard"},
+    "site.only": set(RECORD) | {"lab.sent", "page.narrate", "parameters", "site.scoreboard"},
     "site.book": MEASURING
     | {f"site.{room}" for room in ("inputs", "gates", "execution", "executed_pages", "contents")},
     # chapters' experiments on somebody's server, outside of any notebook

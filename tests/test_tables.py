@@ -10,11 +10,11 @@ from pgrerun.page.tables import Table, table
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (12345, "12\u202f345"),
+        (12345, "12,345"),
         (7, "7"),
         (0.123456, "0.1235"),
         (3.0, "3"),
-        (123456.7, "123\u202f457"),
+        (123456.7, "123,457"),
         (float("nan"), ""),
         (None, ""),
         (pd.NA, ""),

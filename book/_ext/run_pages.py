@@ -4,17 +4,20 @@ built.
 Directives, each without arguments: `headline`, `findings`, `then-and-now`, `scoreboard`,
 `disagreements`, `your-run`, and those of the page about all runs. The records lie beside the
 executed chapters (see `pgrerun/site/book.py`); the words and pictures come from
-`pgrerun.site.scoreboard` and `all_runs`. Each chapter
-opens with what was found. Below a cell that attempts an experiment stands what was run, and every
-sentence with a verdict is folded below one line, which the scoreboard links to. Each chapter ends
-with what it was made from and what can be downloaded.
+`pgrerun.site.scoreboard` and `all_runs`. Each chapter opens with what was found. A cell that
+attempts an experiment shows the SQL that it runs, with all the rest of what was done folded below,
+and every sentence with a verdict is folded below one line, which the scoreboard links to. Long
+tables are folded below their captions. Each chapter ends with what it was made from and what can be
+downloaded.
 """
 
+import html
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 import nbformat
+from bs4 import BeautifulSoup
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
@@ -26,7 +29,9 @@ from pgrerun.site import all_runs, executed_pages, scoreboard
 
 _ATTEMPT = re.compile(r"\battempt\(\s*(?:\w+\.)*(\w+)")  # an experiment in a cell's code
 _MOST, _LONGEST = 15, 600  # statements that a page shows of an experiment, characters of each
-_OPEN = 12  # lines of SQL that a page shows before the reader unfolds the rest
+_OPEN = 8  # lines of SQL that a page shows before the reader unfolds the rest
+_ROWS, _WORDS = 12, 50  # of a table that a page shows without being asked
+_FORETOLD = re.compile(r"Prediction \(([^)]*)\)")  # claims, those not to hold behind a "not"
 _JUDGED = re.compile(r"; ([a-z]+-\d{3})\): ")  # as `narrate.judgement` writes it
 
 
@@ -44,8 +49,10 @@ def setup(app):
     for name in PAGES:
         app.add_directive(name, Computed)
     app.connect("builder-inited", read_records)
+    app.connect("doctree-read", close_predictions)
     app.connect("doctree-read", fold_verdicts)
     app.connect("doctree-read", show_what_was_run)
+    app.connect("doctree-read", fold_tables)
     app.connect("doctree-read", tell_what_was_found)
     app.connect("doctree-resolved", fill)
     app.connect("doctree-resolved", add_record)
@@ -77,6 +84,29 @@ def fold_verdicts(app, doctree) -> None:
             app.env.verdict_pages[found.group(1)] = docname
 
 
+def close_predictions(app, doctree) -> None:
+    """After the last verdict on what a prediction names, or else below it, what became of it."""
+    record = app.env.run_records.get(app.env.docname.removeprefix("results/"))
+    judged = scoreboard.judgements({app.env.docname: record} if record else {})
+    paragraphs = list(doctree.findall(nodes.paragraph))
+    places = {}
+    for sentence in paragraphs:
+        if found := _JUDGED.search(sentence.astext()):
+            places.setdefault(found.group(1), (len(places), sentence))
+    for paragraph in paragraphs:
+        found = _FORETOLD.search(paragraph.astext())
+        if not record or not found:
+            continue
+        words = [one.split() for one in found.group(1).split(", ")]
+        foretold = {word[-1]: word[0] != "not" for word in words}
+        reached = [places[claim] for claim in foretold if claim in places]
+        last = max(reached, key=lambda place: place[0])[1] if reached else paragraph
+        said = nodes.paragraph("", "", classes=["outcome"])
+        said += nodes.strong("", "Prediction. ")
+        said += nodes.Text(narrate.outcome(foretold, judged))
+        last.parent.insert(last.parent.index(last) + 1, said)
+
+
 def tell_what_was_found(app, doctree) -> None:
     """Open each chapter with its answer, below the title."""
     record = app.env.run_records.get(app.env.docname.removeprefix("results/"))
@@ -88,41 +118,90 @@ def tell_what_was_found(app, doctree) -> None:
 
 
 def show_what_was_run(app, doctree) -> None:
-    """Below each cell that attempts an experiment its SQL, and all the rest that was sent, folded.
+    """In place of each cell that attempts an experiment its SQL, and all the rest folded.
 
     The record has experiments in the order in which they were attempted, as "module.function".
+    Statements that the page has shown already are folded, too.
     """
-    record = app.env.run_records.get(app.env.docname.removeprefix("results/"))
+    chapter = app.env.docname.removeprefix("results/")
+    record = app.env.run_records.get(chapter)
     left = dict(record.environment.get("sent", {})) if record else {}
+    shown: set[str] = set()
     for code in list(doctree.findall(nodes.literal_block)):
         if "cell_input" not in code.parent.get("classes", []):
+            shown.add(code.astext().strip())
             continue
-        for function in _ATTEMPT.findall(code.astext()):
-            name = next((n for n in left if re.match(rf"\w*\.{function}(,|$)", n)), None)
-            if name:
-                code.parent.extend(_what_was_run(left.pop(name)))
+        names = [
+            next((n for n in left if re.match(rf"\w*\.{function}(,|$)", n)), None)
+            for function in _ATTEMPT.findall(code.astext())
+        ]
+        accounts = {name: left.pop(name) for name in dict.fromkeys(names) if name}
+        if accounts:
+            cell = code.parent
+            cell.remove(code)
+            cell.extend(_what_was_run(chapter, accounts, code, shown))
+            cell["classes"].append("what-was-run")
 
 
-def _what_was_run(account) -> list[nodes.Node]:
-    files = "\n\n".join(f"-- {file}\n{text}" for file, text in account["files"].items())
-    lines = files.splitlines()
+def _what_was_run(chapter, accounts, code, shown: set[str]) -> list[nodes.Node]:
+    """The first lines of the SQL of a cell's experiments, and, folded, how each was done."""
+    files = {file: text.strip() for one in accounts.values() for file, text in one["files"].items()}
+    new = "\n".join(text for text in sorted(files.values(), key=_rank) if text not in shown)
+    shown.update(files.values())
+    first = [_code("\n".join(new.splitlines()[:_OPEN]), "postgresql")] if new else []
+    raw = lambda text: nodes.raw("", text, format="html")
+    folded = [_said("The cell:"), code]
+    for name, account in accounts.items():
+        folded += _how(chapter, name.partition(",")[0], account)
     begin = '<details class="what-was-run"><summary>How this was done</summary>'
-    folded = [_said(narrate.run(account))]
-    if len(lines) > _OPEN:
-        folded += [_said("As it stands in the chapter's files:"), _code(files, "postgresql")]
+    return [*first, raw(begin), *folded, raw("</details>")]
+
+
+def _rank(statements: str) -> int:
+    """What makes relations first, then what changes them, then what looks at them."""
+    kinds = ("CREATE", "COPY", "INSERT", "UPDATE", "DELETE", "BEGIN", "VACUUM", "EXPLAIN")
+    found = [place for place, kind in enumerate(kinds) if kind in statements]
+    return min(found, default=len(kinds))
+
+
+def _how(chapter: str, name: str, account) -> list[nodes.Node]:
+    """How to run one experiment again, what it sent, and the function that does it."""
+    told = [
+        _said(narrate.run(account)),
+        _said("To run it again:"),
+        _code(f"pgrerun run {chapter} --only {name}", "text"),
+    ]
+    if account["files"]:
+        files = "\n\n".join(f"-- {file}\n{text}" for file, text in account["files"].items())
+        told += [_said("As it stands in the chapter's files:"), _code(files, "postgresql")]
     for load in account["loads"]:
         how = f"{load['clients']} clients, protocol {load['protocol']}, {load['length']}"
-        folded += [_said(f"pgbench, {how}:"), _code(load["script"], "postgresql")]
-    shown = [text[:_LONGEST].strip() for text, _ in account["statements"][:_MOST]]
+        told += [_said(f"pgbench, {how}:"), _code(load["script"], "postgresql")]
+    kept = [text[:_LONGEST].strip() for text, _ in account["statements"][:_MOST]]
     times = [number for _, number in account["statements"]]
-    sent = "\n".join(f"{text};  -- {number} times" for text, number in zip(shown, times))
+    sent = "\n".join(f"{text};  -- {number} times" for text, number in zip(kept, times))
     if sent:  # without colours, which would weigh more than the words
         words = "What was sent, with how often it was (the run record has them whole):"
-        folded += [_said(words), _code(sent, "text")]
-    folded += [_said("The function that does it:"), _code(account["function"], "text")]
-    first = [_code("\n".join(lines[:_OPEN]), "postgresql")] if lines else []
-    raw = lambda text: nodes.raw("", text, format="html")
-    return [*first, raw(begin), *folded, raw("</details>")]
+        told += [_said(words), _code(sent, "text")]
+    if account.get("settings"):
+        told.append(_said(f"Settings that differ from PostgreSQL's: {account['settings']}."))
+    return [*told, _said("The function that does it:"), _code(account["function"], "text")]
+
+
+def fold_tables(app, doctree) -> None:
+    """Put each long table below its caption."""
+    for place in list(doctree.findall(nodes.raw)):
+        text = place.astext()
+        if place.get("format") != "html" or not text.startswith('<div class="result-table"'):
+            continue
+        table = BeautifulSoup(text, "html.parser")
+        rows, caption = len(table.select("tbody tr")), table.find("caption")
+        if rows > _ROWS or len(table.get_text(" ").split()) > _WORDS:
+            said = html.escape(caption.get_text() if caption else "Table")
+            rows = narrate.count(rows, "row")
+            begin = f'<details class="long-table"><summary>{said} ({rows})</summary>'
+            folded = nodes.raw("", f"{begin}{text}</details>", format="html")
+            place.replace_self(folded)
 
 
 def _said(words: str) -> nodes.paragraph:

@@ -8,7 +8,7 @@ are `unrecorded`, so that keeping account costs them nothing.
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -54,6 +54,11 @@ class Sent:
 
 
 _now: Sent | None = None  # a module's variable: of one experiment at a time, in one process
+
+
+def name_of(measure: Callable[..., Any]) -> str:
+    """An experiment's name in accounts: of its module, and of its function in there."""
+    return f"{measure.__module__.rpartition('.')[2]}.{measure.__name__}"
 
 
 @contextmanager

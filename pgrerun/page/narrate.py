@@ -481,6 +481,33 @@ def run(account: Mapping[str, Any]) -> Sentence:
     return Sentence(f"What was run: {'; '.join([said, *dict.fromkeys(loads)])}.")
 
 
+_CAME_TRUE = {Verdict.HOLDS, Verdict.STRONGER, Verdict.STILL_THERE}
+_FAILED = {Verdict.NOT_REPRODUCED, Verdict.GONE, Verdict.REVERSED, Verdict.FIXED}
+
+
+def outcome(foretold: Mapping[str, bool], judged: Mapping[str, Judgement]) -> Sentence:
+    """What became of a prediction: `foretold` says of each claim whether it was to hold or not.
+
+    True for every verdict: what isn't decided, or wasn't run, has failed no prediction.
+    """
+    groups: dict[str, list[str]] = {}
+    for claim, holds in foretold.items():
+        j = judged.get(claim)
+        verdict = j.verdict if j else None
+        if verdict in _CAME_TRUE | _FAILED:
+            word = "came true" if (verdict in _CAME_TRUE) is holds else "failed"
+        elif verdict is Verdict.WEAKER:
+            word = "came true in part"
+        elif verdict is Verdict.NOT_TESTABLE:
+            word = "not testable here"
+        else:
+            word = "undecided" if j else "not run"
+        found = evidence(j) if j and word not in ("not run", "not testable here") else ""
+        groups.setdefault(word, []).append(f"{claim} ({found})" if found else claim)
+    said = "; ".join(f"{word}: {', '.join(claims)}" for word, claims in groups.items())
+    return Sentence(f"{_capital(said)}.")
+
+
 def set_aside(name: str, reason: CannotMeasure) -> Sentence:
     """Why an experiment did not run; `name` may be the name of its function."""
     return Sentence(

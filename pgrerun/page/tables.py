@@ -60,15 +60,15 @@ def _words(column: object) -> str:
 
 
 def _text(value: object) -> str:
-    """Whole numbers in full with thin thousands, others to four digits, nothing for nothing."""
+    """Whole numbers in full, commas for thousands as in prose, others to four digits, no None."""
     if value is None or value is pd.NA or (isinstance(value, float) and pd.isna(value)):
         return ""
     if isinstance(value, bool) or str(type(value)) == "<class 'numpy.bool'>":
         return "yes" if value else "no"
     if isinstance(value, Integral):
-        return f"{value:,}".replace(",", "\u202f")
+        return f"{value:,}"
     if isinstance(value, Real):
-        return f"{value:,.0f}".replace(",", "\u202f") if abs(value) >= 1000 else f"{value:.4g}"
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
     if isinstance(value, (list, tuple)):
         return ", ".join(map(str, value))
     return str(value)

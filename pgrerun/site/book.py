@@ -46,6 +46,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RUN_NAME = (  # the kernel finds the name of the run record here, where the reader gave one
     "PGRERUN_RUN"
 )
+ONLY = "PGRERUN_ONLY"  # as `chapter.ONLY`
 
 PUBLISHED = "published"  # as `runs.PUBLISHED`, whose module takes long to import
 
@@ -152,14 +153,21 @@ class Book:
         return State(chapter, given, parameters, now, reasons, seconds)
 
     def run(
-        self, state: State, *, out: Path | None = None, name: str = "", keep_address: bool = False
+        self,
+        state: State,
+        *,
+        out: Path | None = None,
+        name: str = "",
+        keep_address: bool = False,
+        only: Sequence[str] = (),
     ) -> Path:
         """Execute a chapter and return the executed notebook's path.
 
         It lands in book/results with its stamp, or only at `out`. What fails, is
         stopped, or doesn't pass the gate replaces nothing; a failed copy stays
         under _build/failed, where it can't be published. Where somebody's server is stands in it
-        and in its record only if `keep_address` says so, or the environment (passwords.py).
+        and in its record only if `keep_address` says so, or the environment (passwords.py). `only`
+        names the experiments to attempt, where not all are.
         """
         from pgrerun.site.execution import execute
 
@@ -170,6 +178,7 @@ class Book:
         environment = {RUN_NAME: name} if name else {}
         keep_address = keep_address or passwords.keeps_address()
         environment |= {passwords.KEEP_ADDRESS: "1"} if keep_address else {}
+        environment |= {ONLY: ",".join(only)} if only else {}
         with self.alone() as scratch:
             started = time.monotonic()
             try:
@@ -681,31 +690,25 @@ def _show_what_was_given(notebook: nbformat.NotebookNode) -> None:
 
 
 def _fold(notebook: nbformat.NotebookNode) -> None:
-    """Fold on the page the code of cells that only draw, judge or say, and the provenance."""
+    """Fold on the page all code but parameters and cells in another language, and the provenance.
+
+    Cells that attempt an experiment are left to the page, which shows what they run.
+    """
     for cell in notebook.cells:
-        called = _called(cell.source) if cell.cell_type == "code" else []
-        if called and set(called) <= _TELLING:
-            tags = [tag for tag in cell.metadata.get("tags", []) if tag not in _FOLDING]
-            last = [_OUTPUT_FOLDED] if "chapter.provenance" in called else []
-            cell.metadata.tags = [*tags, _FOLDED, *last]
+        if cell.cell_type != "code" or not _folds(cell):
+            continue
+        tags = [tag for tag in cell.metadata.get("tags", []) if tag not in _FOLDING]
+        last = [_OUTPUT_FOLDED] if "chapter.provenance(" in cell.source else []
+        cell.metadata.tags = [*tags, _FOLDED, *last]
 
 
 _FOLDING = {_FOLDED, _OUTPUT_FOLDED}
-_TELLING = {f"chapter.{name}" for name in ("show", "judge", "verdicts", "close", "provenance")}
 
 
-def _called(source: str) -> list[str]:
-    """What a cell calls, if it consists of nothing but calls; else nothing."""
-    try:
-        statements = ast.parse(source).body
-    except SyntaxError:  # a magic
-        return []
-    calls = [
-        ast.unparse(one.value.func)
-        for one in statements
-        if isinstance(one, ast.Expr) and isinstance(one.value, ast.Call)
-    ]
-    return calls if len(calls) == len(statements) else []
+def _folds(cell: nbformat.NotebookNode) -> bool:
+    kept = {"parameters", _INJECTED, _HIDDEN}
+    tells = not cell.source.startswith("%%") and "chapter.attempt(" not in cell.source
+    return tells and not kept & set(cell.metadata.get("tags", []))
 
 
 def _assigned(source: str) -> dict[str, object]:

@@ -82,16 +82,29 @@ def test_the_scoreboard_has_every_claim_and_leads_to_its_verdict(toy_site):
     assert not [src for src in scripts(toy_site, "index.html") if "scoreboard.js" in src]
 
 
-def test_what_was_run_stands_below_the_cell_that_ran_it(toy_site):
+def test_what_was_run_stands_where_the_cell_ran_it(toy_site):
     page = soup(toy_site, "results/tp1.html")
     first, second = page.select("details.what-was-run")
     sql, *_ = first.parent.select(".highlight-postgresql")
-    assert sql.get_text().count("CREATE TABLE bank (n int <b>);") == 11  # of twelve lines
+    assert sql.get_text().count("CREATE TABLE bank (n int <b>);") == 8
     whole = first.get_text()
     assert whole.count("CREATE TABLE bank") == 20 and "SELECT 7;  -- 40 times" in whole
     assert "pgbench, 4 clients, protocol simple, 3 s:" in whole and "def load(chapter):" in whole
+    assert "pgrerun run tp1 --only bank.load" in whole
+    assert "Settings that differ from PostgreSQL's: jit = off." in whole
     assert "CREATE" not in second.parent.get_text() and "SELECT 7" in second.get_text()
     assert not page.select("details.what-was-run details")
+    for cell in page.select(".cell_input.what-was-run"):
+        assert "chapter.attempt" in cell.details.get_text()
+        cell.details.decompose()
+        assert "chapter.attempt" not in cell.get_text()
+
+
+def test_only_long_tables_are_folded(toy_site):
+    page = soup(toy_site, "results/tp1.html")
+    assert not page.find("caption", string="Parameters").find_parent("details")
+    long = page.find("caption", string="Thirteen rows").find_parent("details")
+    assert long.summary.get_text() == "Thirteen rows (13 rows)" and not long.get("open")
 
 
 def test_the_front_page_has_the_tally_and_one_chart(toy_site):
@@ -138,3 +151,11 @@ def test_every_page_forbids_other_hosts_and_scripts_that_are_not_the_theme_s(toy
         assert "script-src 'self'" in policy["content"]
         assert "'unsafe-inline'" not in policy["content"].partition("script-src")[2]
     assert len(built) > 20
+
+
+def test_every_page_says_what_a_link_to_it_should_tell(toy_site):
+    for page in ("index.html", "results/tp1.html"):
+        head = soup(toy_site, page).head
+        said = {tag["property"]: tag["content"] for tag in head.select("meta[property]")}
+        assert said["og:title"] and 0 < len(said["og:description"]) <= 202
+        assert ((toy_site / page).parent / said["og:image"]).exists()

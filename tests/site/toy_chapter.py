@@ -178,6 +178,7 @@ def chapter() -> nbformat.NotebookNode:
         ),
         _code("parameters = {'profile': 'ci'}", [], tags=["parameters"]),
         _code("parameter_table()", [_table()], tags=["remove-input"]),
+        _code("long_table()", [_long_table()]),
         new_markdown_cell(
             "## Apparatus\n\nWith service demand $D_{\\max}$ and $n$ clients, throughput is"
             " bounded:\n\n$$\nX(n) \\le \\min\\left(\\frac{n}{D + Z},"
@@ -252,6 +253,7 @@ def record(folder) -> None:
         "left_out": 0,
         "loads": [load],
         "function": "def load(chapter):\n    ...",
+        "settings": "jit = off",
     }
     environment = {
         "parameters": {"profile": "ci"},
@@ -274,6 +276,12 @@ def record(folder) -> None:
 def _code(source: str, outputs: list, tags: tuple | list = ()) -> nbformat.NotebookNode:
     metadata = {"tags": list(tags), "papermill": {"status": "completed", "exception": False}}
     return new_code_cell(source, outputs=outputs, execution_count=1, metadata=metadata)
+
+
+def _long_table() -> nbformat.NotebookNode:
+    frame = pd.DataFrame({"n": range(13)})
+    data = {"text/html": tables.Table(frame, "Thirteen rows")._repr_html_(), "text/plain": "n"}
+    return new_output("display_data", data=data)
 
 
 def _table() -> nbformat.NotebookNode:

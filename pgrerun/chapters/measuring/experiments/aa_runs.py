@@ -95,7 +95,7 @@ def drawn_intervals(ratios: Sequence[float], pairs: int, experiments: int, seed:
     return np.array([(x.low, x.high) for x in found])
 
 
-@experiment()
+@experiment(after=["aa_runs.planted_differences"])
 def power(chapter: Chapter, sizes: Sequence[int] = PAIRS) -> pd.DataFrame:
     """How often an experiment of so many pairs finds an effect, by effect and pairs.
 
@@ -139,7 +139,7 @@ def spoilt(factor: float) -> str:
     return f"{100 * (factor - 1):.0f} % off"
 
 
-@experiment(claims=["haas-071"])
+@experiment(claims=["haas-071"], after=["aa_runs.planted_differences"])
 def spoilt_runs(chapter: Chapter) -> pd.DataFrame:
     """Shares of spoilt runs that are noticed among so many repeats drawn from the equal runs.
 

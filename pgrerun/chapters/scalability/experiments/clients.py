@@ -188,7 +188,7 @@ def pool(name: str) -> tuple[str, str]:
 METRICS = (*switches.PER_TRANSACTION, "messages")
 
 
-@experiment()
+@experiment(after=["clients.lookups", "clients.writers"])
 def switches_per_transaction(chapter: Chapter, sweep: str) -> pd.DataFrame:
     """Switches and messages per transaction of a sweep (`SWEEPS`), by its numbers of clients.
 

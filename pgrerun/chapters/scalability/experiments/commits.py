@@ -132,7 +132,7 @@ def _sweep(
 FLUSHES = (1e-4, 1e-3, 5e-3, 1e-2)  # seconds: from a good solid-state disk to a rotating one
 
 
-@experiment()
+@experiment(after=["commits.sweep", "large_machines.handoffs"])
 def simulate(chapter: Chapter) -> pd.DataFrame:
     """Single inserts on the talk's commit machine, as PostgreSQL 9.1 and as 9.2 flush.
 

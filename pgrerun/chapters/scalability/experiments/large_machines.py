@@ -100,7 +100,7 @@ def _play(chapter: Chapter, points: Iterable[Point]) -> pd.DataFrame:
     return frame.assign(throughput=throughput)
 
 
-@experiment()
+@experiment(after=["clients.lookups", "locks.costs", "large_machines.handoffs"])
 def by_line(chapter: Chapter) -> pd.DataFrame:
     """Lookups on the talk's machine with a dearer and dearer cache line, all else as measured.
 

@@ -1,0 +1,98 @@
+"""One experiment of a chapter, with those that it goes on from, as its notebook attempts them.
+
+An experiment goes on from another if it is given what came of it, or names it in `after` where it
+is declared. `Chapter.attempt` leaves out all that the environment's `PGRERUN_ONLY` doesn't name.
+"""
+
+import ast
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+from pgrerun.errors import ParameterError
+from pgrerun.lab import sent
+from pgrerun.page import narrate
+from pgrerun.parameters import nearest
+from pgrerun.record import runs
+from pgrerun.record.verdicts import Verdict
+from pgrerun.site import scoreboard
+
+
+def needed(notebook: Path, name: str) -> list[str]:
+    """An experiment and all that it goes on from, "module.function"; ParameterError if unknown.
+
+    `name` may leave the module out where no other experiment has the same function's name.
+    """
+    found = experiments(nbformat.read(notebook, as_version=4))
+    same = [one for one in found if name in (one, one.partition(".")[2])]
+    if len(same) != 1:
+        many = "Several experiments" if same else "No experiment"
+        words = same or [*found]
+        raise ParameterError(
+            f"{many} of chapter {notebook.stem!r} {'have' if same else 'has'} the name {name!r};"
+            f" {nearest(name, words)}."
+        )
+    wanted, left = [], same
+    while left:
+        one, *left = left
+        if one not in wanted:
+            wanted.append(one)
+            left += found.get(one, [])
+    return wanted
+
+
+def experiments(notebook: nbformat.NotebookNode) -> dict[str, list[str]]:
+    """Experiments that a notebook attempts, in its order, and which others each goes on from."""
+    known: dict[str, Any] = {}
+    made: dict[str, set[str]] = {}  # experiments behind each variable
+    found: dict[str, list[str]] = {}
+    for statement in _statements(notebook):
+        if _names_a_module(statement, known):
+            exec(compile(ast.Module([statement], []), "names", "exec"), known)  # of our notebook
+            continue
+        behind = {one for name in _names(statement) for one in made.get(name, ())}
+        for call in ast.walk(statement):
+            if isinstance(call, ast.Call) and ast.unparse(call.func) == "chapter.attempt":
+                measure = eval(compile(ast.Expression(call.args[0]), "name", "eval"), known)
+                name = sent.name_of(measure)
+                given = {one for part in call.args[1:] for one in _names(part)}
+                before = [e for e in found if any(e in made.get(one, ()) for one in given)]
+                declared = getattr(getattr(measure, "declared", None), "after", ())
+                found.setdefault(name, [*before, *declared])
+                behind.add(name)
+        if isinstance(statement, ast.Assign):
+            made |= {one: behind for target in statement.targets for one in _names(target)}
+    return found
+
+
+def verdicts(run: str, chapter: str) -> list[dict[str, str]]:
+    """What a run of some experiments alone decides: claim, verdict and what was found."""
+    judged = scoreboard.judgements({chapter: runs.load(run, chapter)}).values()
+    return [
+        {"claim": j.claim.id, "verdict": str(j.verdict), "found": narrate.evidence(j)}
+        for j in judged
+        if j.verdict is not Verdict.NOT_TESTABLE
+    ]
+
+
+def _statements(notebook: nbformat.NotebookNode) -> Iterator[ast.stmt]:
+    for cell in notebook.cells:
+        if cell.cell_type == "code" and not cell.source.startswith("%%"):
+            yield from ast.parse(cell.source).body
+
+
+def _names_a_module(statement: ast.stmt, known: Mapping[str, Any]) -> bool:
+    """Whether it imports something, or gives something imported a shorter name."""
+    if isinstance(statement, ast.Assign):
+        parts = list(ast.walk(statement.value))
+        plain = all(
+            isinstance(one, ast.Attribute | ast.Name | ast.Tuple | ast.Load) for one in parts
+        )
+        return plain and _names(statement.value) <= set(known)
+    return isinstance(statement, ast.Import | ast.ImportFrom)
+
+
+def _names(tree: ast.AST) -> set[str]:
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
