@@ -314,6 +314,13 @@ def test_a_caption_begins_with_the_result_and_its_number():
     assert charts.compare(rows, words, charts.Axis("time")).caption == "All 1. A caption."
 
 
+def test_a_caption_tells_rows_apart_that_share_an_index():
+    rows = pd.DataFrame([charts.row(name, "measured", n) for n, name in enumerate("abc", 1)])
+    rows.index = [0, 0, 0]
+    drawn = charts.compare(rows, SAID, charts.Axis("time", "s"))
+    assert drawn.caption.startswith("In this run, time: from 1 s (a) to 3 s (c).")
+
+
 def test_lines_have_colours_of_their_own_and_the_published_run_stays_grey():
     rows = [
         {"x": x, "value": x + n, "kind": kind, "series": name}
