@@ -46,8 +46,7 @@ def commands(chapter: Chapter) -> None:
     units = {f"messages {run}": "per command" for run in TIMES}
     units |= {f"cpu {run}": "s of CPU per command" for run in TIMES}
     with wire.Line(chapter.server) as line:
-        for setting in STATEMENTS.each("benchmark.as_ingres"):
-            line.run(setting, 1, tuples=0)
+        STATEMENTS.run(line.connection, "benchmark.as_ingres")
         chapter.compare("commands", [Variant("here", partial(_commands, line))], units)
 
 
