@@ -141,7 +141,7 @@ def test_a_borrowed_server_is_left_as_found_and_its_limits_are_told(
         claim for claim, verdict in verdicts.items() if verdict["verdict"] == "not testable here"
     }
     # What needs no other settings, no crash and no extension is measured on anybody's server.
-    assert verdicts.keys() - aside == {"lai-048", "lai-051", "lai-055", "lai-060", "lai-085"}
+    assert verdicts.keys() - aside == {"lai-048", "lai-051", "lai-060"}
     assert all(verdicts[claim]["capability"] for claim in aside)
     page = nbformat.read(tmp_path / "mine.ipynb", as_version=4)
     told = [

@@ -256,7 +256,7 @@ def test_reuse_that_costs_nothing_and_saves_space_reverses_the_claim(
         return statistics.exact(ratios.get(metric, 1.0))
 
     monkeypatch.setattr(type(chapter), "ratio", ratio)
-    claim = claims.ledger()["lai-055"]
+    claim = claims.ledger()["lai-055"].model_copy(update={"basis": claims.Basis.COUNTED})
     assert verdicts.judge(claim, evidence.reuse_facts(chapter)).verdict is word
 
 

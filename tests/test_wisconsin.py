@@ -361,10 +361,21 @@ def test_an_update_is_judged_by_what_it_touches_and_logs(key, word):
     assert judged("lai-039", evidence.of_changes(frame, "q32", "q31")) is word
 
 
-@pytest.mark.parametrize(("plain", "word"), [(190, Verdict.HOLDS), (50, Verdict.GONE)])
-def test_a_tenth_by_index_is_judged_by_the_scan_of_1990(plain, word):
-    counted = pd.Series({contenders.SEQUENTIAL: 100, contenders.PLAIN: plain})
-    assert judged("lai-032", evidence.tenth_by_index(counted)) is word
+@pytest.mark.parametrize(
+    ("plain", "less", "word"), [(1.9, False, Verdict.HOLDS), (0.5, True, Verdict.GONE)]
+)
+def test_a_tenth_by_index_is_judged_by_the_scan_of_1990(chapter, monkeypatch, plain, less, word):
+    monkeypatch.setattr(type(chapter), "ratio", lambda *given: statistics.exact(plain))
+    assert judged("lai-032", evidence.tenth_by_index(chapter)) is word
+    counted = pd.Series({contenders.SEQUENTIAL: 100, contenders.PLAIN: 100 * plain})
+    assert list(evidence.in_instructions(counted).values()) == [not less]
+
+
+def test_a_server_without_memory_waits_for_reads(measured):
+    measured.attempt(experiments.two_machines)
+    assert 0 < evidence.waiting(measured).estimate < 1
+    assert evidence.without_memory(measured, ["q5"], ["q3"]).estimate > 0
+    assert len(evidence.tenth_by_index(measured)) == 1
 
 
 # ---- what is said

@@ -20,6 +20,7 @@ The statements are sent by whoever holds a connection; this module only finds an
 import re
 from collections.abc import Mapping
 from functools import cache
+from itertools import dropwhile
 from pathlib import Path
 
 import psycopg
@@ -121,8 +122,12 @@ def filled(source: str, values: Mapping[str, Value], where: str = "a statement")
 
 def split(text: str) -> list[str]:
     """The statements of a text, one each, without semicolons and comments before them."""
-    parts = [sqlparse.format(part, strip_comments=False).strip() for part in sqlparse.split(text)]
-    return [part.rstrip(";").rstrip() for part in parts if _says_something(part)]
+    return [_bare(part) for part in sqlparse.split(text) if _says_something(part)]
+
+
+def _bare(part: str) -> str:
+    comment = lambda line: not line.strip() or line.lstrip().startswith("--")
+    return "\n".join(dropwhile(comment, part.splitlines())).strip().rstrip(";").rstrip()
 
 
 def _says_something(part: str) -> bool:

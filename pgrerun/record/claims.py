@@ -100,6 +100,14 @@ OUT_OF_REACH: Mapping[str, str] = {
         "it takes relations that are stored by hashing, and PostgreSQL has none: a hash index leads"
         " to a tuple's page"
     ),
+    "relation of the slides' size": (
+        "it is about some percent of the time to read a relation of thirty thousand pages, of which"
+        " the pages at stake are a thousandth, so it takes such a relation and many runs of it"
+    ),
+    "the thread's disk": (
+        "whether missing the pool means waiting is decided by the disk and the memory beside it,"
+        " and the thread's can't be had"
+    ),
     "release before 9.2": (
         "it compares PostgreSQL 9.2 with what came before, and no release of before can be"
         " installed here"

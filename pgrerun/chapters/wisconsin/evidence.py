@@ -174,18 +174,35 @@ def denied(found: bool | None) -> bool | None:
     return None if found is None else not found
 
 
-def tenth_by_index(counted: pd.Series, scan: str = PLAIN) -> dict[str, bool]:
-    """Whether a tenth by an index that isn't clustered takes no less than a full scan.
+def without_memory(chapter: Chapter, above: Sequence[str], below: Sequence[str]) -> Interval:
+    """`within`, where reads are waited for."""
+    found = [
+        mean(
+            pd.DataFrame(
+                {k: chapter.table(experiments.MACHINES, k)[experiments.UNCACHED] for k in keys}
+            )
+        )
+        for keys in (above, below)
+    ]
+    return statistics.ratio(*found, seed=chapter.parameters.seed)
 
-    In instructions, of `instructions`; what is within a twentieth is the same.
+
+def waiting(chapter: Chapter) -> Interval:
+    """Share of waiting for reads, of a tenth by an index that isn't clustered."""
+    return chapter.median(experiments.WAITING, "share", PLAIN)
+
+
+def tenth_by_index(chapter: Chapter, name: str = experiments.FORCED_READS) -> dict:
+    """Whether a tenth by an index that isn't clustered takes no less time than a full scan.
+
+    What is within a twentieth is the same.
     """
+    return {NO_LESS: denied(less(chapter.ratio(name, "q6", PLAIN, SEQUENTIAL), margin=ABOUT))}
+
+
+def in_instructions(counted: pd.Series, scan: str = PLAIN) -> dict[str, bool]:
+    """The same in instructions, of `instructions`."""
     return {NO_LESS: counted[scan] >= counted[SEQUENTIAL] / (1 + ABOUT)}
-
-
-def tenth_in_time(chapter: Chapter, n: int) -> dict[str, bool | None]:
-    """The same in time: whether the plain index scan takes no less."""
-    ratio = chapter.ratio(experiments.forced_at(n), "q6", PLAIN, SEQUENTIAL)
-    return {NO_LESS: denied(less(ratio, margin=ABOUT))}
 
 
 def tenth_otherwise(chapter: Chapter, counted: pd.Series, touched: pd.DataFrame) -> dict:
@@ -194,10 +211,13 @@ def tenth_otherwise(chapter: Chapter, counted: pd.Series, touched: pd.DataFrame)
     of_plain, of_full = (pages[f"{label('q6')}, {scan}"] for scan in (PLAIN, SEQUENTIAL))
     largest = experiments.all_sizes(chapter)[-1]
     return {
-        "by a bitmap scan, which is what PostgreSQL chooses": tenth_by_index(counted, BITMAP),
+        "in instructions": in_instructions(counted),
+        "in instructions, by a bitmap scan": in_instructions(counted, BITMAP),
         "in pages": {NO_LESS: of_plain >= of_full},
-        "in time": tenth_in_time(chapter, SPECIFIED),
-        f"in time, at {largest:,} tuples": tenth_in_time(chapter, largest),
+        "in memory": tenth_by_index(chapter, experiments.forced_at(SPECIFIED)),
+        f"in memory, at {largest:,} tuples": tenth_by_index(
+            chapter, experiments.forced_at(largest)
+        ),
     }
 
 

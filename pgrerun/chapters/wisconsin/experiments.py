@@ -18,12 +18,15 @@ from pgrerun.lab.experiment import Block, Variant, interleave
 from pgrerun.lab.instruments import callgrind, machine, plans, sizes
 from pgrerun.lab.quel import Translator, read, tree
 from pgrerun.lab.relations import Wisconsin
+from pgrerun.lab.server import Cluster, Server
 from pgrerun.record import printed
 
 REPORT = "queries at the report's size"
 MACHINES = "two machines"
 SEEN, CHECKED = "all visible", "versions to check"
 UNCACHED = "a machine without memory"
+FORCED_READS = "forced scans without memory"
+WAITING = "waiting for reads"
 
 COUNTED = SPECIFIED // 10  # tuples of the large relations where the miniature's pages are counted
 PASSES = 7  # blocks, at most, at the largest size, where a block takes long
@@ -33,7 +36,7 @@ BETWEEN = 5
 PATIENCE = 0.05
 SCANS = (contenders.SEQUENTIAL, contenders.PLAIN, contenders.BITMAP)
 CHANGES = ("q26", "q29", "q27", "q30", "q28", "q31", "q32", "plain")
-CONVERTED = ("q1", "q3", "q6", "q7", "q18", "q27", "q30")
+CONVERTED = ("q1", "q3", "q4", "q5", "q6", "q7", "q18", "q27", "q30")
 
 
 def all_sizes(chapter: Chapter) -> list[int]:
@@ -112,7 +115,7 @@ def _lap(
     return seconds
 
 
-AT_REPORT_SIZE = ["lai-028", "lai-031", "lai-033", "lai-034", "lai-035", "lai-036"]
+AT_REPORT_SIZE = ["lai-028", "lai-031", "lai-034", "lai-035", "lai-036"]
 
 
 @experiment(claims=[*AT_REPORT_SIZE, "lai-037", "lai-038"])
@@ -130,7 +133,7 @@ def larger(chapter: Chapter) -> None:
         race(chapter, at(n), n, competing, pairs=min(passes, chapter.parameters.pairs))
 
 
-@experiment(claims=["lai-032"])
+@experiment()
 def forced_scans(chapter: Chapter) -> None:
     """Queries 5 and 6 by each scan in turn, at the report's size and at the largest."""
     among = [BY_KEY["q5"], BY_KEY["q6"]]
@@ -139,24 +142,40 @@ def forced_scans(chapter: Chapter) -> None:
         race(chapter, forced_at(n), n, forced, among, warmup=1)
 
 
-@experiment(claims=["lai-044"])
+@experiment(claims=["lai-032", "lai-033", "lai-044"])
 def two_machines(chapter: Chapter) -> None:
     """Queries on this machine, and on one that differs in nothing but memory.
 
     Its pool has one megabyte, and files are read past the operating system's cache.
     """
+    poor = _without_memory(chapter)
+    competing = [PostgreSQL(chapter.server), PostgreSQL(poor, UNCACHED)]
+    race(chapter, MACHINES, SPECIFIED, competing, [BY_KEY[key] for key in CONVERTED])
+    forced = [PostgreSQL(poor, scan) for scan in (contenders.SEQUENTIAL, contenders.PLAIN)]
+    race(chapter, FORCED_READS, SPECIFIED, forced, [BY_KEY["q6"]], warmup=1)
+    waited = [Variant(contenders.PLAIN, partial(_waited, poor))]
+    chapter.compare(WAITING, waited, {"share": "of the time"}, warmup=0)
+
+
+def _waited(poor: Server, block: Block) -> dict[str, float]:
+    """Share of its time that a tenth of a relation by an index not clustered waits for reads."""
+    with PostgreSQL(poor, contenders.PLAIN) as contender:
+        contender.execute("SET track_io_timing = on")
+        found = plan(contender, "q6", execute=True, stored=False)
+    return {"share": found.read_ms / found.execution_ms}
+
+
+def _without_memory(chapter: Chapter) -> Cluster:
     if not machine.direct_io(chapter.cluster().scratch):
         raise CannotMeasure(
             "direct I/O",
             "the file system of the server's data can't be read past its cache, so memory can't be"
             " taken away",
         )
-    poor = chapter.cluster(debug_io_direct="data", shared_buffers="1MB")
-    competing = [PostgreSQL(chapter.server), PostgreSQL(poor, UNCACHED)]
-    race(chapter, MACHINES, SPECIFIED, competing, [BY_KEY[key] for key in CONVERTED])
+    return chapter.cluster(debug_io_direct="data", shared_buffers="1MB")
 
 
-@experiment(claims=["lai-032", "lai-041"])
+@experiment(claims=["lai-041"])
 def instructions(chapter: Chapter) -> pd.Series:
     """Instructions of scans at the report's size, by name; nothing is stored.
 

@@ -39,11 +39,14 @@ def a_tuple(counted: pd.DataFrame, query: str = "c") -> float:
 
 
 def more_complex(counted: pd.DataFrame) -> dict[str, Part]:
-    """Whether the gain grows with the qualification: none, three comparisons, arithmetic."""
-    gain = gains(counted, "b_3360", "c_3360", "d_3360")
+    """Whether the gain grows with the qualification: none, three comparisons, arithmetic.
+
+    Of the arithmetic nothing can be said: the logarithm is one instruction of Python's machine.
+    """
+    gain = gains(counted, "b_3360", "c_3360")
     return {
-        f"{more} gains more than {than}": fact(gain[more] > gain[than], gain[more] < gain[than])
-        for than, more in ("bc", "cd")
+        "c gains more than b": fact(gain["c"] > gain["b"], gain["c"] < gain["b"]),
+        "d gains more than c": Part(None),
     }
 
 

@@ -12,6 +12,7 @@ READING = "pread|FileStartReadV|mdstartreadv|pgaio_io_perform_synchronously"
 COPYING = "memcpy|memmove"
 LOGARITHM = r"^dlog1$|log_fma$|^log(?:@|$)"
 SCANNING = r"^Exec(?:Seq|Index|IndexOnly|BitmapHeap)Scan"
+DISPOSING = "^(?:Copy|copy_)"  # of a command's answer, into a file
 INTERPRETING = "^ExecInterpExpr$"
 TRANSLATING = r"^pg_(?:parse_query|analyze_and_rewrite(?:_fixedparams)?|plan_query)$"
 
@@ -26,6 +27,14 @@ def share(
     rows = found[found["run"].isin(runs)]
     these = rows["function"].str.contains(functions)
     return float(rows.loc[these, account].sum() / rows["exclusive"].sum())
+
+
+def one_variable(found: pd.DataFrame) -> float:
+    """The share of what INGRES's OVQP did: scans with all that they call, and disposing of output.
+
+    COPY's own routines, without the types' that write a value.
+    """
+    return share(found, SCANNING, account="inclusive") + share(found, DISPOSING)
 
 
 def by_function(found: pd.DataFrame) -> pd.Series:

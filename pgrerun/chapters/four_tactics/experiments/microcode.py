@@ -71,7 +71,8 @@ def profile(chapter: Chapter) -> pd.DataFrame:
 
 def _line(name: str, **values: str) -> str:
     """A statement on one line, as a single-user backend takes it."""
-    return " ".join(STATEMENTS.text(name, **values).split()).rstrip(";")
+    [statement] = STATEMENTS.each(name, **values)
+    return " ".join(statement.split())
 
 
 # ---- checksums
