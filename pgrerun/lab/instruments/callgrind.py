@@ -245,8 +245,8 @@ def _run(
     ]
     given = [word for name, value in (settings or {}).items() for word in ("-c", f"{name}={value}")]
     # single-user mode ends a statement at the newline
-    if any("--" in statement for statement in statements):
-        raise ValueError("a comment would end the one line that a single-user backend takes")
+    if any("--" in line for one in statements for line in one.strip().splitlines()[:-1]):
+        raise ValueError("a comment would swallow the lines after it: a backend is given one")
     lines = "".join(" ".join(statement.split()) + "\n" for statement in statements)
     _raise_if_failed(
         cluster.single_user(
