@@ -480,6 +480,7 @@ class Chapter:
             if reason is None:
                 found, said = made(evidence), made(note)
                 others = {words: made(what) for words, what in (beside or {}).items()}
+                others = {words: one for words, one in others.items() if one is not None}
                 measured = {name: made(what) for name, what in (regime or {}).items()}
         except _SetAside as missing:
             if os.environ.get(ONLY):

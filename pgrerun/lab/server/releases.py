@@ -149,6 +149,7 @@ WRITTEN_SINCE = {
     "CALL": (110000, r"CALL\s"),
     "COMMIT in PL/pgSQL": (110000, r"cannot begin/end transactions in PL/pgSQL"),
     "partitions' indexes": (110000, r"cannot create index on partitioned table"),
+    "statistics of most common values": (120000, r'statistics kind "mcv"'),
     "AS MATERIALIZED": (120000, r"AS\s+(NOT\s+)?MATERIALIZED"),
     "deduplicate_items of an index": (130000, r'"deduplicate_items"'),
     "statistics on expressions": (

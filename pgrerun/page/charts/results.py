@@ -28,7 +28,7 @@ def told(words: Words, frame: pd.DataFrame, axis: Axis, x_axis: Axis | None = No
 
 
 def _found(frame: pd.DataFrame, axis: Axis, x_axis: Axis | None) -> str:
-    kind = next(kind for kind in _TOLD if (frame["kind"] == kind).any())
+    kind = next((kind for kind in _TOLD if (frame["kind"] == kind).any()), "")
     # parts of a chart may come with the same labels in their indexes
     rows = frame[(frame["kind"] == kind) & frame["value"].notna()].reset_index(drop=True)
     if rows.empty:
