@@ -31,6 +31,8 @@ def lead_to_source(app, config) -> None:
 
 
 def describe(app, pagename, templatename, context, doctree) -> None:
+    if app.builder.name != "html":
+        return  # nobody links to a page of an ePub, whose XHTML closes every tag
     paragraphs = BeautifulSoup(context.get("body") or "", "html.parser").select("section > p")
     said = " ".join(paragraphs[0].get_text().split()) if paragraphs else app.config.project
     if len(said) > _LONGEST:

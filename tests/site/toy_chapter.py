@@ -4,6 +4,7 @@ Stands in for the measured chapters, so that what is tested here is the site alo
 """
 
 import shutil
+from dataclasses import replace
 
 import nbformat
 import pandas as pd
@@ -211,9 +212,7 @@ def chapter() -> nbformat.NotebookNode:
 
 
 TP1 = [claim for claim in claims.ledger().values() if claim.chapter == "tp1" and claim.scored]
-RATIO = next(
-    c for c in TP1 if c.predicate is Predicate.RATIO and not c.regime and (c.printed or 0) > 1
-)
+RATIO = next(c for c in TP1 if c.predicate is Predicate.RATIO and (c.printed or 0) > 1)
 SET_ASIDE = next(claim for claim in TP1 if claim is not RATIO)
 
 
@@ -221,8 +220,10 @@ def judged() -> list[verdicts.Judgement]:
     """Verdicts of a few claims of the toy that stands in for TP1."""
     facts = next(c for c in TP1 if c.predicate is Predicate.FACTS and c is not SET_ASIDE)
     found = {"a committed change survives": True, "an open one <does>": False}
+    ratio = verdicts.judge(RATIO, statistics.Interval(1.4, 1.3, 1.6, 7))
+    reached = {name: statistics.exact(0.9) for name in RATIO.regimes}
     return [
-        verdicts.judge(RATIO, statistics.Interval(1.4, 1.3, 1.6, 7)),
+        replace(ratio, regime=reached),
         verdicts.judge(facts, found),
         verdicts.set_aside(SET_ASIDE, "two processors", "there is only one"),
     ]
