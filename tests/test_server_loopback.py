@@ -70,7 +70,8 @@ def test_only_the_password_opens_the_port_and_only_in_the_block(own):
         assert "no password supplied" in refused(face.port)
         assert "password authentication failed" in refused(face.port, password="postgres")
         assert "no pg_hba.conf entry" in refused(face.port, user="root")
-        assert face.pids() == own.pids()
+        # the same server: its backends come and go, and one that was refused may still be ending
+        assert next(iter(face.pids())) == next(iter(own.pids()))
     assert_closed(own, face.port)
 
 

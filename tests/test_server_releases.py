@@ -104,6 +104,7 @@ WRITTEN = {
     "COMMIT in PL/pgSQL": "DO 'BEGIN COMMIT; END'",
     "partitions' indexes": "CREATE TABLE parts (a int) PARTITION BY RANGE (a);"
     " CREATE INDEX ON parts (a)",
+    "statistics of most common values": "CREATE STATISTICS of_values (mcv) ON a, b FROM written",
     "AS MATERIALIZED": "WITH x AS MATERIALIZED (SELECT 1) SELECT * FROM x",
     "deduplicate_items of an index": "CREATE INDEX ON written (a) WITH (deduplicate_items = off)",
     "statistics on expressions": "CREATE STATISTICS of_sums ON (a + b), (a - b) FROM written",
