@@ -130,7 +130,8 @@ def test_what_is_written_is_read_from_the_release_on_that_the_table_names(server
     lacking = error and releases.lacking(server.version, error)
     if server.version >= first:
         # there is no such procedure, and from 15 on the start of a backup has another name
-        assert lacking is None and (error is None or name == "CALL" or "backup" in name)
+        assert error is None or name == "CALL" or "backup" in name
+        assert lacking is None or name not in str(lacking)  # 9.6 lacks another thing for a backup
     else:
         assert lacking is not None and lacking.capability.startswith("PostgreSQL ")
         assert releases.lacking(first, error) is None  # it isn't blamed on one that has it

@@ -131,7 +131,7 @@ WRITTEN_SINCE = {
     "TABLESAMPLE": (90500, r"TABLESAMPLE"),
     "SKIP LOCKED": (90500, r"SKIP\s+LOCKED"),
     "CREATE INDEX IF NOT EXISTS": (90500, r"INDEX\s+IF\s+NOT"),
-    "ALTER OPERATOR ... SET": (90500, r"ALTER\s+OPERATOR[^;]*SET\s*\("),
+    "ALTER OPERATOR ... SET": (90600, r"ALTER\s+OPERATOR[^;]*SET\s*\("),
     "access method brin": (90500, r'"brin"'),
     "current_setting of one that may be missing": (
         90600,
