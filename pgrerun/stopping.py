@@ -21,9 +21,9 @@ def stoppable(waiting_for: str) -> Iterator[None]:
 
     A second one would otherwise leave behind what the first has begun to put away; the reader is
     told that `waiting_for` is still to be done. Whatever another exception the first one causes in
-    a library that it happens to hit leaves here as KeyboardInterrupt, too. One that hits a finalizer
-    is told to nobody by Python, so it is sent again. In a thread other than the main one, which
-    alone may handle signals, nothing is changed.
+    a library that it happens to hit leaves here as KeyboardInterrupt, too. One that hits a
+    finalizer is told to nobody by Python, so it is sent again. In a thread other than the main
+    one, which alone may handle signals, nothing is changed.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

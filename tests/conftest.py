@@ -17,7 +17,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
-# What `make quick` runs: no server of its own to start and stop, no chapter, no built site.
+# What `make quick` runs: no server of its own to start and stop, no chapter, no built site. The
+# tests there of several hundred made-up cases have the mark themselves.
 QUICK = {
     *("test_charts", "test_claims", "test_experiment", "test_ingres", "test_models"),
     *("test_models_group_commit", "test_models_heap_growth", "test_models_replacement"),

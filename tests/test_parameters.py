@@ -332,6 +332,7 @@ VALUES = st.one_of(
 NAMES = st.one_of(st.sampled_from(["profile", "server", "programs", "seed", "pairs"]), st.text())
 
 
+@pytest.mark.slow
 @settings(max_examples=700)
 @given(st.sampled_from([*chapters(), "nowhere", ""]), st.dictionaries(NAMES, VALUES, max_size=3))
 def test_whatever_is_given_is_taken_or_refused_in_a_paragraph(chapter, given):

@@ -277,6 +277,7 @@ ANYTHING = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(data=st.data(), name=st.sampled_from([ENVIRONMENT, VERDICTS]), value=ANYTHING)
 @settings(max_examples=200, deadline=None)
 def test_any_value_in_any_place_is_read_or_refused(in_order, data, name, value):
@@ -290,6 +291,7 @@ def test_any_value_in_any_place_is_read_or_refused(in_order, data, name, value):
         refused_or_read(folder)
 
 
+@pytest.mark.slow
 @given(flips=st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(1, 255))))
 @settings(max_examples=200, deadline=None)
 def test_parquet_with_any_bytes_flipped_is_read_or_refused(in_order, flips):
