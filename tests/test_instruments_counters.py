@@ -6,7 +6,7 @@ import pytest
 
 from pgrerun.errors import CannotMeasure, RerunError, ServerError
 from pgrerun.lab.instruments import counters, pgbench, wal
-from pgrerun.lab.instruments.counters import Counters
+from pgrerun.lab.instruments.counters import Counters, Delta
 from pgrerun.lab.server import Cluster, installed
 
 
@@ -103,6 +103,13 @@ def test_commits_that_wait_are_flushes_and_timed_where_the_server_times_them(tin
         with probe.measured(conn, settle=0) as delta:
             conn.execute("SELECT 1")
         assert delta.wal_flushes == (0, 0)
+
+
+def test_flushes_of_a_release_that_does_not_count_them_are_a_missing_capability():
+    before_14 = Delta(missing=["pg_stat_wal"], version=110022)
+    with pytest.raises(CannotMeasure, match="14 or later") as missing:
+        _ = before_14.wal_flushes
+    assert missing.value.capability == "PostgreSQL 14"
 
 
 def test_a_backend_that_stays_is_named_and_an_open_transaction_refused(tiny, probe):

@@ -1,6 +1,7 @@
 """The scalability chapter on small servers and on made-up observations."""
 
 import os
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -566,6 +567,20 @@ def test_sweeps_without_counts_are_set_aside(recorded):
     record(recorded, "read", {load.by_clients(1): {"throughput": 1.0}})
     assert recorded.attempt(clients.switches_per_transaction, "read") is None
     assert recorded.show(charts.switches) is None
+
+
+def test_a_load_that_was_over_before_it_could_be_watched_is_a_reason(recorded):
+    watched = {"voluntary": 1.0, "involuntary": 0.0, "messages": 1.0, "throughput": 1.0}
+    unseen = {"messages": 1.0, "throughput": 1.0}
+    record(recorded, "read", {load.by_clients(2): watched, load.by_clients(1): unseen})
+    with pytest.raises(CannotMeasure, match="with 1 client the load was over"):
+        clients.switches_per_transaction(recorded, "read")
+
+
+def test_a_second_server_is_not_asked_for_settings_that_its_release_lacks(monkeypatch):
+    monkeypatch.setattr(load, "server", lambda chapter: SimpleNamespace(version=110022))
+    with pytest.raises(CannotMeasure, match="track_wal_io_timing"):
+        load.second_server(None, track_wal_io_timing="on")
 
 
 def test_call_chains_become_causes_and_the_postmasters_are_left_out():

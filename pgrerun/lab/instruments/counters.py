@@ -215,7 +215,7 @@ class Delta:
     wal, checkpointer, bgwriter, database: mappings of column to change. The
     database's commits may contain a handful of the probe's own; count transactions
     where they are made.
-    What the release doesn't offer is None, and named in `missing`.
+    What the release doesn't offer is None, and named in `missing`; `version` is the release's.
     `usage` is the process table's account of the same window (`processes.Usage`),
     None if the server's processes can't be seen. `seconds` is the block's own length;
     the window is longer by the time that background processes get to report.
@@ -237,6 +237,7 @@ class Delta:
     usage: processes.Usage | None = None
     missing: list[str] = field(default_factory=list)
     unsettled: list[int] = field(default_factory=list)
+    version: int = 0
 
     @property
     def wal_records(self) -> float | None:
@@ -249,7 +250,12 @@ class Delta:
 
     @property
     def wal_flushes(self) -> tuple[int, float]:
-        """Flushes of the WAL by whomever, and their seconds (0 without track_wal_io_timing)."""
+        """Flushes of the WAL by whomever, and their seconds (0 without track_wal_io_timing).
+
+        CannotMeasure before PostgreSQL 14, which doesn't count them.
+        """
+        if _VIEWS["wal"][0] in self.missing:
+            releases.require(self.version, _VIEWS["wal"][0])
         counts = _there(self.wal)
         if "wal_sync" in counts:
             return int(counts["wal_sync"]), counts["wal_sync_time"] / 1000
@@ -394,7 +400,7 @@ class Counters:
         and do nothing, so nobody waits for them.
         """
         settle = self._settle if settle is None else settle
-        delta = Delta(missing=list(self.missing))
+        delta = Delta(missing=list(self.missing), version=self._version)
         self._flush(connections)
         time.sleep(settle)
         before = self._read()

@@ -27,6 +27,7 @@ from pgrerun.chapters.scalability.experiments.load import (
     server,
     waits_of,
 )
+from pgrerun.errors import CannotMeasure
 from pgrerun.lab.experiment import Variant
 from pgrerun.lab.instruments import perf, sessions, sleeps, switches
 from pgrerun.lab.server import Cluster
@@ -193,10 +194,16 @@ def switches_per_transaction(chapter: Chapter, sweep: str) -> pd.DataFrame:
     """Switches and messages per transaction of a sweep (`SWEEPS`), by its numbers of clients.
 
     Columns: clients, and as intervals voluntary, involuntary, messages. CannotMeasure where the
-    kernel's counts can't be had.
+    kernel's counts can't be had, or a load was over before its backends could be watched.
     """
     server(chapter).require("processes")
     tables = {metric: chapter.table(sweep, metric) for metric in METRICS}
+    if unseen := set(tables["messages"]) - set(tables["voluntary"]):
+        raise CannotMeasure(
+            "longer loads",
+            f"with {', '.join(sorted(unseen))} the load was over before its backends could be"
+            " watched; `-p transactions` makes it longer",
+        )
     medians = {
         metric: [statistics.median(values.dropna()) for _, values in table.items()]
         for metric, table in tables.items()

@@ -14,7 +14,7 @@ from pgrerun.lab.disk import Slowed
 from pgrerun.lab.experiment import Block
 from pgrerun.lab.instruments import pgbench, switches, waits
 from pgrerun.lab.relations.pgbench import BRANCHES, TELLERS, Pgbench
-from pgrerun.lab.server import Cluster, Server
+from pgrerun.lab.server import Cluster, Server, releases
 
 # ---- servers
 
@@ -51,8 +51,9 @@ def second_server(chapter: Chapter, disk: Slowed | None = None, **settings: str 
     On the machine's own disk, or on another that can be slowed.
 
     There is one: it is restarted when it is asked for with other settings, or was stopped, which
-    takes less than making another.
+    takes less than making another. CannotMeasure for settings that the release doesn't know.
     """
+    releases.require_settings(server(chapter).version, settings)
     second = chapter.cluster(
         max_connections=connections(chapter),
         max_locks_per_transaction=SLOTS,
