@@ -25,7 +25,7 @@ from typing import Any
 
 import nbformat
 
-from pgrerun import parameters
+from pgrerun import cells, parameters
 from pgrerun.chapter import Chapter, Declaration
 from pgrerun.errors import BookError
 
@@ -66,20 +66,23 @@ def steps(chapter: str, claims: Collection[str]) -> list[Step]:
     them, and, backwards from there, whatever assigns a name that one of those uses. BookError if
     the notebook judges a claim nowhere.
     """
-    body = [_bare(one) for one in _statements(NOTEBOOKS / f"{chapter}.ipynb")]
-    known = _names_known_before(body)
+    notebook = nbformat.read(NOTEBOOKS / f"{chapter}.ipynb", as_version=4)
+    body = [_bare(one) for one in cells.statements(notebook)]
+    known: dict[str, Any] = {}
+    for statement in body:
+        cells.learn(statement, known)
     needed: set[str] = set()
     kept: list[Step] = []
     missing = set(claims)
     for statement in reversed(body):
         claim = _judges(statement)
-        assigned = _names(statement, ast.Store)
+        assigned = cells.names(statement, ast.Store)
         declared = set(claims).intersection(_declared_for(statement, known))
         imports = isinstance(statement, ast.Import | ast.ImportFrom)
         if claim in missing or assigned & needed or declared or imports or _prepares(statement):
-            needed = (needed - assigned) | _names(statement, ast.Load)
+            needed = (needed - assigned) | cells.names(statement, ast.Load)
             missing.discard(claim)
-            kept.append(Step(ast.unparse(statement), claim, _compiled(statement)))
+            kept.append(Step(ast.unparse(statement), claim, cells.compiled(statement)))
     if missing:
         raise BookError(f"Chapter {chapter!r} judges {', '.join(sorted(missing))} nowhere.")
     return kept[::-1]
@@ -112,25 +115,6 @@ def judged(
                 began = now
     finally:
         opened.leave()
-
-
-def _statements(notebook: Path) -> Iterator[ast.stmt]:
-    """The statements of a notebook's code cells, but for the parameters and the opening."""
-    for cell in nbformat.read(notebook, as_version=4).cells:
-        magic = cell.source.lstrip().startswith("%")
-        if cell.cell_type != "code" or magic or "parameters" in cell.metadata.get("tags", []):
-            continue
-        for statement in ast.parse(cell.source).body:
-            if "chapter" not in _names(statement, ast.Store):
-                yield statement
-
-
-def _names(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
-    return {
-        found.id
-        for found in ast.walk(node)
-        if isinstance(found, ast.Name) and isinstance(found.ctx, context)
-    }
 
 
 def _asked(statement: ast.stmt) -> ast.Call | None:
@@ -166,36 +150,12 @@ def _judges(statement: ast.stmt) -> str:
     return str(ast.literal_eval(call.args[0]))
 
 
-def _declared_for(statement: ast.stmt, known: Mapping[str, Any]) -> tuple[str, ...]:
+def _declared_for(statement: ast.stmt, known: dict[str, Any]) -> tuple[str, ...]:
     """The claims that the experiment which a statement attempts is declared for."""
     call = _asked(statement)
     if call is None or call.func.attr != "attempt":  # type: ignore[attr-defined]
         return ()
-    measure = eval(compile(ast.Expression(call.args[0]), "<notebook>", "eval"), dict(known))
-    return getattr(measure, "declared", Declaration((), ())).claims
-
-
-def _names_known_before(body: list[ast.stmt]) -> dict[str, Any]:
-    """What the imports of a notebook, and its shorter names for modules, stand for."""
-    known: dict[str, Any] = {}
-    for statement in body:
-        value = getattr(statement, "value", None)
-        alias = isinstance(statement, ast.Assign) and _is_path(value)
-        if isinstance(statement, ast.Import | ast.ImportFrom) or alias:
-            with contextlib.suppress(NameError, AttributeError):  # of a result, known only later
-                exec(_compiled(statement), known)
-    return known
-
-
-def _is_path(node: ast.AST | None) -> bool:
-    """Whether it is a name, or names joined by dots, or several of those."""
-    if isinstance(node, ast.Tuple):
-        return all(map(_is_path, node.elts))
-    return isinstance(node, ast.Name) or (isinstance(node, ast.Attribute) and _is_path(node.value))
-
-
-def _compiled(statement: ast.stmt) -> CodeType:
-    return compile(ast.Module([statement], []), "<notebook>", "exec")
+    return getattr(cells.value(call.args[0], known), "declared", Declaration((), ())).claims
 
 
 def answers(

@@ -61,8 +61,9 @@ MAY_USE: dict[str, set[str]] = {
 MEASURING = set(MAY_USE)
 MAY_USE |= {
     "chapter": MEASURING,
+    "cells": set(),
     # a chapter's own cells, executed elsewhere
-    "replay": MEASURING | {"chapter"},
+    "replay": MEASURING | {"cells", "chapter"},
     "chapters": MEASURING | {"chapter", "replay"},
     # executing notebooks from outside: none of it may reach into a chapter
     "site.inputs": {"record.reached"},
@@ -76,7 +77,8 @@ MAY_USE |= {
     "site.scaffold": {"parameters", "record.claims"},
     "site.scoreboard": set(RECORD) | {"page.charts", "page.narrate", "parameters"},
     "site.all_runs": set(RECORD) | {"page.charts", "page.narrate", "site.scoreboard"},
-    "site.only": set(RECORD) | {"lab.sent", "page.narrate", "parameters", "site.scoreboard"},
+    "site.only": set(RECORD)
+    | {"cells", "lab.sent", "page.narrate", "parameters", "site.scoreboard"},
     "site.book": MEASURING
     | {f"site.{room}" for room in ("inputs", "gates", "execution", "executed_pages", "contents")},
     # chapters' experiments on somebody's server, outside of any notebook

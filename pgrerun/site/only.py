@@ -5,12 +5,12 @@ is declared. `Chapter.attempt` leaves out all that the environment's `PGRERUN_ON
 """
 
 import ast
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import nbformat
 
+from pgrerun import cells
 from pgrerun.errors import ParameterError
 from pgrerun.lab import sent
 from pgrerun.page import narrate
@@ -48,22 +48,21 @@ def experiments(notebook: nbformat.NotebookNode) -> dict[str, list[str]]:
     known: dict[str, Any] = {}
     made: dict[str, set[str]] = {}  # experiments behind each variable
     found: dict[str, list[str]] = {}
-    for statement in _statements(notebook):
-        if _names_a_module(statement, known):
-            exec(compile(ast.Module([statement], []), "names", "exec"), known)  # of our notebook
+    for statement in cells.statements(notebook):
+        if cells.learn(statement, known):
             continue
-        behind = {one for name in _names(statement) for one in made.get(name, ())}
+        behind = {one for name in cells.names(statement) for one in made.get(name, ())}
         for call in ast.walk(statement):
             if isinstance(call, ast.Call) and ast.unparse(call.func) == "chapter.attempt":
-                measure = eval(compile(ast.Expression(call.args[0]), "name", "eval"), known)
+                measure = cells.value(call.args[0], known)
                 name = sent.name_of(measure)
-                given = {one for part in call.args[1:] for one in _names(part)}
+                given = {one for part in call.args[1:] for one in cells.names(part)}
                 before = [e for e in found if any(e in made.get(one, ()) for one in given)]
                 declared = getattr(getattr(measure, "declared", None), "after", ())
                 found.setdefault(name, [*before, *declared])
                 behind.add(name)
         if isinstance(statement, ast.Assign):
-            made |= {one: behind for target in statement.targets for one in _names(target)}
+            made |= {one: behind for target in statement.targets for one in cells.names(target)}
     return found
 
 
@@ -75,24 +74,3 @@ def verdicts(run: str, chapter: str) -> list[dict[str, str]]:
         for j in judged
         if j.verdict is not Verdict.NOT_TESTABLE
     ]
-
-
-def _statements(notebook: nbformat.NotebookNode) -> Iterator[ast.stmt]:
-    for cell in notebook.cells:
-        if cell.cell_type == "code" and not cell.source.startswith("%%"):
-            yield from ast.parse(cell.source).body
-
-
-def _names_a_module(statement: ast.stmt, known: Mapping[str, Any]) -> bool:
-    """Whether it imports something, or gives something imported a shorter name."""
-    if isinstance(statement, ast.Assign):
-        parts = list(ast.walk(statement.value))
-        plain = all(
-            isinstance(one, ast.Attribute | ast.Name | ast.Tuple | ast.Load) for one in parts
-        )
-        return plain and _names(statement.value) <= set(known)
-    return isinstance(statement, ast.Import | ast.ImportFrom)
-
-
-def _names(tree: ast.AST) -> set[str]:
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
