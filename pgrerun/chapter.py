@@ -480,7 +480,6 @@ class Chapter:
             if reason is None:
                 found, said = made(evidence), made(note)
                 others = {words: made(what) for words, what in (beside or {}).items()}
-                others = {words: one for words, one in others.items() if one is not None}
                 measured = {name: made(what) for name, what in (regime or {}).items()}
         except _SetAside as missing:
             if os.environ.get(ONLY):
@@ -493,11 +492,12 @@ class Chapter:
             reason = missing
         if reason is None:
             measured |= self._processors(claim)
-            judgement = self.evidence.judge(claim, found, said, beside=others, regime=measured)
+            judgement = self.evidence.judge(
+                claim, found, said, beside=_present(others), regime=measured
+            )
         else:
-            shown = beside if evidence is _NOT_GIVEN and beside else {}
-            others = {words: what for words, what in shown.items() if what is not None}
-            judgement = self.evidence.set_aside(claim, reason, beside=others)
+            others = dict(beside or {}) if evidence is _NOT_GIVEN else {}
+            judgement = self.evidence.set_aside(claim, reason, beside=_present(others))
         display(narrate.judgement(judgement))
 
     def verdicts(self) -> Table:
@@ -650,6 +650,11 @@ def _require_asked_for(measure: Callable[..., Any]) -> None:
     asked = os.environ.get(ONLY, "")
     if asked and sent.name_of(measure) not in asked.split(","):
         raise CannotMeasure(WHOLE, "another experiment was asked for alone")
+
+
+def _present(beside: Mapping[str, Any]) -> dict[str, Any]:
+    """What stands beside a verdict, without what couldn't be measured."""
+    return {words: evidence for words, evidence in beside.items() if evidence is not None}
 
 
 def _run_name(given: parameters.ChapterParameters) -> str:

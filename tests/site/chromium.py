@@ -5,7 +5,6 @@ and every uncaught exception. Playwright would be a driver of its own beside the
 a browser of its own; these tests are for the one that the system has that day.
 """
 
-import base64
 import json
 import os
 import subprocess
@@ -218,7 +217,3 @@ class Page:
             "every transition is over",
         )
         return self
-
-    def screenshot(self, path: Path, *, full: bool = True) -> None:
-        answer = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=full)
-        path.write_bytes(base64.b64decode(answer["data"]))

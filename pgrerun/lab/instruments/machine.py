@@ -1,6 +1,5 @@
 """The machine under the server: what it is, how fast its disk flushes, who else is using it."""
 
-import math
 import os
 import platform
 import statistics
@@ -49,15 +48,6 @@ def describe(path: str | Path | None = None) -> dict[str, object]:
         "load_average": list(os.getloadavg()),
         "python": platform.python_version(),
     }
-
-
-def megahertz() -> float:
-    """Cycles of the processor in a microsecond; NaN where the system doesn't say."""
-    try:
-        frequency = psutil.cpu_freq()
-    except (OSError, NotImplementedError):
-        frequency = None
-    return frequency.current if frequency and frequency.current > 0 else math.nan
 
 
 def filesystem(path: str | Path) -> dict[str, str] | None:

@@ -35,7 +35,6 @@ from pgrerun.lab.server import Server, row, value
 
 AMOUNT = 10.0  # what every transaction adds, in Figure 2.3
 _TEXT = 100 - 4 - 8  # letters
-_HISTORY_TEXT = "x" * 30
 
 # Relation, its key, and the variable that draws it; in the order of Figure 2.2.
 _KEYS = {"branch": "bid", "teller": "tid", "account": "aid"}
