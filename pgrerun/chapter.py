@@ -23,6 +23,7 @@ import subprocess
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -34,7 +35,7 @@ from pgrerun import parameters
 from pgrerun.errors import BookError, CannotMeasure, RerunError, ServerError
 from pgrerun.lab import sent
 from pgrerun.lab.disk import Slowed
-from pgrerun.lab.experiment import Variant, interleave
+from pgrerun.lab.experiment import Block, Variant, interleave
 from pgrerun.lab.instruments import machine
 from pgrerun.lab.server import (
     Cluster,
@@ -48,9 +49,9 @@ from pgrerun.lab.server import (
 from pgrerun.lab.server.cluster import DEFAULTS
 from pgrerun.page import charts, narrate
 from pgrerun.page.tables import Table, table
-from pgrerun.record import claims, runs, statistics, verdicts
+from pgrerun.record import claims, runs, sequential, statistics, verdicts
 from pgrerun.record.reached import digest, key_of
-from pgrerun.record.schema import disks
+from pgrerun.record.schema import disks, looks
 
 T = TypeVar("T")
 Measure = TypeVar("Measure", bound=Callable[..., Any])
@@ -172,6 +173,7 @@ class Chapter:
         self.reasons: dict[str, CannotMeasure] = {}
         self._last_reason: CannotMeasure | None = None
         self._settings: dict[str, str] = {}
+        self._claims: tuple[str, ...] = ()  # those of the experiment that runs
         self._asked: list[str] = []  # settings of the servers that an experiment asks for
 
     # ---- servers -------------------------------------------------------------------
@@ -235,6 +237,7 @@ class Chapter:
         try:
             _require_asked_for(measure)
             self._asked.clear()
+            self._claims = declared.claims
             with self._telling_of_death(), sent.recorded() as account:
                 for capability in declared.needs:
                     self.server.require(capability)
@@ -298,21 +301,36 @@ class Chapter:
         pairs: int = 0,
         warmup: int = 1,
         positive: Collection[str] = (),
+        answer: Callable[[Block], object] | None = None,
+        fixed: bool = False,
+        against: str = "",
     ) -> pd.DataFrame:
         """Interleave the variants in `pairs` blocks (default: the parameter); tidy observations.
 
-        A value below 0, or of the metrics in `positive` 0 itself, can't be: see `interleave`.
+        In fewer, if the words of the claims that the experiment was declared with are plain before,
+        by comparing each two variants or all others with `against` (see `sequential`), unless the
+        number of blocks is `fixed`. A value below 0, or of the metrics in `positive` 0 itself,
+        can't be, and answers must be equal: see `interleave`.
         """
+        pairs = pairs or self.parameters.pairs
+        planned = (pairs,) if fixed or len(variants) < 2 else sequential.looks(pairs)
+        known = claims.ledger(self._ledger)
+        bounds = sequential.bounds(known[claim] for claim in self._claims if claim in known)
         with self._telling_of_death():
             return interleave(
                 self.run,
                 name,
                 variants,
-                pairs=pairs or self.parameters.pairs,
+                pairs=pairs,
                 units=units,
                 seed=self.parameters.seed,
                 warmup=warmup,
+                answer=answer,
                 positive=positive,
+                looks=planned,
+                settled=partial(
+                    sequential.settled, planned=planned, bounds=bounds, against=against
+                ),
             )
 
     def keep(
@@ -662,11 +680,17 @@ def _run_name(given: parameters.ChapterParameters) -> str:
 
 
 def wide(observations: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Tidy observations of one metric as a row per block and a column per variant."""
+    """Tidy observations of one metric as a row per block and a column per variant.
+
+    Of an experiment that could end early it knows at which look it did, as intervals must.
+    """
     if observations.empty:
         return observations
     chosen = observations[observations["metric"] == metric]
-    return chosen.pivot(index="block", columns="variant", values="value").sort_index()
+    found = chosen.pivot(index="block", columns="variant", values="value").sort_index()
+    if planned := looks(chosen):
+        found.attrs[statistics.SHARE] = sequential.share(planned, int(chosen["block"].max()) + 1)
+    return found
 
 
 def _assignments(settings: Mapping[str, Any]) -> str:

@@ -83,7 +83,7 @@ profiles = { ci = 0.5, laptop = 0.5, overnight = 1.0 }
     )
     assert chapters()[-1] == "toy"
     given = chapter_parameters("toy", {"rows": 3}, "laptop")
-    assert (given.rows, given.share, given.pairs) == (3, 0.5, 11)
+    assert (given.rows, given.share, given.pairs) == (3, 0.5, 15)
     with pytest.raises(ParameterError, match=r"rows must be a whole number from 1 to 10 \(rows\)"):
         chapter_parameters("toy", {"rows": 2.0})
 

@@ -38,6 +38,7 @@ RECORD: dict[str, set[str]] = {
     "record.runs": {"record.statistics", "record.schema", "record.reader"},
     "record.claims": {"record.printed"},
     "record.verdicts": {"record.statistics", "record.claims"},
+    "record.sequential": {"record.statistics", "record.claims", "record.verdicts"},
     "record.sources": {"record.schema", "record.reader"},
     "record.gather": {
         f"record.{room}" for room in ("schema", "reader", "sources", "claims", "verdicts")

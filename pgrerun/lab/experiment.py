@@ -31,6 +31,7 @@ from pgrerun.progress import track
 
 BUSY = 0.10  # share of the machine used by others above which an observation is flagged
 DISK = "disk"  # the flag of what was measured on another disk than the machine's: which
+LOOKS = "looks"  # the flag of what could have ended early: after how many pairs one looked
 CHECKPOINTS = "checkpoints"  # the metric that becomes a flag instead
 ATTEMPTS = 3  # at one measurement, if it is disturbed and the experiment's budget lasts
 
@@ -103,8 +104,14 @@ def interleave(
     server: Any = None,
     positive: Collection[str] = (),
     budget: int | None = None,
+    looks: Sequence[int] = (),
+    settled: Callable[[pd.DataFrame], bool] = lambda observations: False,
 ) -> pd.DataFrame:
     """Measure all variants in `pairs` interleaved blocks; the experiment's observations.
+
+    Or in fewer: `looks` are numbers of blocks, rising to `pairs`, after which the experiment ends
+    if the observations so far are `settled`. They are planned and kept with each observation, since
+    intervals have to be wider for them (see `record/sequential.py`).
 
     `run` is the open record. `units` gives the unit of every metric. `answer`, called after each
     measurement, returns what must be equal for all variants of a block (row counts, checksums);
@@ -120,35 +127,28 @@ def interleave(
 
     Flags stored with an observation: "warmup" (blocks discarded before), "other_load" (share of
     the machine; and "busy" if it is above 0.10), "checkpoint" (how many fell into the window),
-    "answer" (digest), "disk" (in words, if it was slowed); if disturbed also "attempt" (from 1)
-    and "budget".
+    "answer" (digest), "disk" (in words, if it was slowed), "looks" (if there are several); if
+    disturbed also "attempt" (from 1) and "budget".
     """
     budget = pairs if budget is None else budget
-    _check(variants, pairs, warmup, budget)
-    finished, left_out = run.finished(experiment), run.left_out(experiment)
-    todo = [
-        (Block(index, _seed(seed, index), position), variant)
-        for index in range(pairs)
-        for position, variant in enumerate(_order(variants, index))
-        if (index, variant.name) not in finished and index not in left_out
-    ]
-    if todo:
-        _warm_up(variants, warmup, seed)
-    answers = _stored_answers(run, experiment) if answer and finished else {}
+    looks = tuple(looks) or (pairs,)
+    _check(variants, pairs, warmup, budget, looks)
+    answers = _stored_answers(run, experiment) if answer and run.finished(experiment) else {}
     measuring = _Measuring(
-        run, experiment, units, positive, warmup, answer, answers, server, budget
+        run, experiment, units, positive, warmup, answer, answers, server, budget, looks
     )
-    with sent.unrecorded() if warmup else nullcontext():
-        for block, variant in track(todo, experiment):
-            if block.index not in left_out and not measuring.store(block, variant):
-                left_out.add(block.index)
-    if left_out.issuperset(range(pairs)):
-        raise CannotMeasure(
-            "undisturbed measurements",
-            f"every block of {experiment!r} was disturbed: {run.disturbances(experiment)}"
-            " measurements gave values that can't be",
-        )
-    return run.observations(experiment)
+    warm = False
+    for end in looks:
+        todo = _todo(run, experiment, variants, end, seed)
+        if todo and not warm:
+            _warm_up(variants, warmup, seed)
+            warm = True
+        measuring.store_all(todo)
+        found = run.observations(experiment)
+        # of a run that was interrupted there may be later blocks than those looked at
+        if end < pairs and settled(found[found["block"] < end]):
+            break
+    return found
 
 
 @dataclass
@@ -164,6 +164,21 @@ class _Measuring:
     answers: dict[int, dict[str, str]]
     server: Any
     budget: int
+    looks: tuple[int, ...]
+
+    def store_all(self, todo: Sequence[tuple[Block, Variant]]) -> None:
+        """Measure what is to do, up to a block's being left out; CannotMeasure if all are."""
+        left_out: set[int] = set()
+        with sent.unrecorded() if self.warmup else nullcontext():
+            for block, variant in track(todo, self.experiment):
+                if block.index not in left_out and not self.store(block, variant):
+                    left_out.add(block.index)
+        if self.run.observations(self.experiment).empty:
+            raise CannotMeasure(
+                "undisturbed measurements",
+                f"every block of {self.experiment!r} was disturbed:"
+                f" {self.run.disturbances(self.experiment)} measurements gave values that can't be",
+            )
 
     def store(self, block: Block, variant: Variant) -> bool:
         """Measure, again if disturbed; False if the budget is spent and the block is left out."""
@@ -204,6 +219,8 @@ class _Measuring:
         with machine.other_load(self.server) as load, disk.told() as slowed:
             metrics = dict(variant.measure(block))
         flags: dict[str, Any] = {"warmup": self.warmup} | _load_flags(load)
+        if len(self.looks) > 1:
+            flags[LOOKS] = list(self.looks)
         if slowed:
             flags[DISK] = "; ".join(sorted(slowed))
         if count := metrics.pop(CHECKPOINTS, 0):
@@ -227,18 +244,35 @@ class _Measuring:
         )
 
 
-def _check(variants: Sequence[Variant], pairs: int, warmup: int, budget: int) -> None:
+def _check(
+    variants: Sequence[Variant], pairs: int, warmup: int, budget: int, looks: tuple[int, ...]
+) -> None:
     if pairs < 1 or warmup < 0 or budget < 0:
         raise ParameterError(
             "An experiment needs at least one pair, and no fewer than 0 warm-up blocks and"
             f" repeats, not {pairs}, {warmup} and {budget}."
         )
+    if sorted(set(looks)) != list(looks) or looks[0] < 1 or looks[-1] != pairs:
+        raise ParameterError(f"Looks rise to the last of {pairs} pairs, and are not {looks}.")
     names = [variant.name for variant in variants]
     if len(set(names)) != len(names) or not names:
         raise ParameterError(
             "The variants of an experiment need names that differ, not"
             f" {', '.join(names) or 'none at all'}."
         )
+
+
+def _todo(
+    run: OpenRun, experiment: str, variants: Sequence[Variant], blocks: int, seed: int
+) -> list[tuple[Block, Variant]]:
+    """What the run doesn't hold yet of so many blocks, in the order in which it is measured."""
+    finished, left_out = run.finished(experiment), run.left_out(experiment)
+    return [
+        (Block(index, _seed(seed, index), position), variant)
+        for index in range(blocks)
+        for position, variant in enumerate(_order(variants, index))
+        if (index, variant.name) not in finished and index not in left_out
+    ]
 
 
 def _order(variants: Sequence[Variant], index: int) -> list[Variant]:

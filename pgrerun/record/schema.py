@@ -40,6 +40,10 @@ DISK = "disk"
 """Flag: on which disk it was measured, in words ("disk slowed to 40 requests/s"), if not on the
 machine's own."""
 
+LOOKS = "looks"
+"""Flag: after how many pairs one looked whether they are enough, where that was more than once;
+the last number is the most there might have been."""
+
 NAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}"
 """Names of runs and chapters: of folders, with room for our own prefixes and suffixes."""
 
@@ -54,6 +58,12 @@ def disks(frame: pd.DataFrame) -> pd.Series:
     marked = frame.index[frame["flags"].str.contains(f'"{DISK}"', regex=False)]
     words[marked] = frame.loc[marked, "flags"].map(lambda flags: json.loads(flags).get(DISK, ""))
     return words
+
+
+def looks(frame: pd.DataFrame) -> list[int]:
+    """After how many pairs one looked at an experiment; empty where that was once, at the end."""
+    first = frame["flags"].iloc[0] if len(frame) else ""
+    return list(json.loads(first)[LOOKS]) if f'"{LOOKS}"' in first else []
 
 
 def undisturbed(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

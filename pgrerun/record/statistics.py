@@ -17,6 +17,10 @@ Sheather ("Confidence intervals based on interpolated order statistics", 1986) r
 binomial distribution alone and covers 94-96 % from 6 pairs on. Each end is the outer one of the
 two.
 
+A sample whose `attrs` have a `SHARE` comes from an experiment that could end early (pandas hands
+them on from a frame to what is made of it). Of the error of its interval it gets that share, so
+that the interval is right as often as it says wherever the experiment ended (see `sequential`).
+
 A measured value that can't be (not finite; or zero or negative, where a ratio is taken) stops
 nothing: what rests on it is an interval without ends and with `n` 0, whose method is "disturbed",
 so that it is never `enough` for a verdict.
@@ -25,12 +29,15 @@ so that it is never `enough` for a verdict.
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, stats
 
 Array = NDArray[np.float64]
+Estimate = TypeVar("Estimate", bound=Callable[..., Any])
 
 ENOUGH = 5
 """Pairs below which an interval is shown, but no verdict is given."""
@@ -40,6 +47,8 @@ EXACT = "exact"
 SIMULATED = "simulated"
 SLOWED = "disk slowed"
 DISTURBED = "disturbed"
+SHARE = "share"
+"""In the `attrs` of a sample: which share of the error belongs to the look that it was taken at."""
 
 
 @dataclass(frozen=True)
@@ -163,13 +172,13 @@ def _disturbed(possible: Array, low: float = 0.0, confidence: float = 0.95) -> I
     return Interval(estimate, low, np.inf, 0, confidence, DISTURBED)
 
 
-def _order_statistics(x: Array, confidence: float) -> tuple[float, float]:
+def order_statistics(x: Array, confidence: float) -> tuple[float, float]:
     """Interpolated order-statistic interval of a median (Hettmansperger & Sheather 1986).
 
-    Where the whole range of so few values, whose coverage is 1 - 2^(1-n), is less sure than
+    Where the whole range of so few values, whose coverage is 1 - 2^(1-n), is no surer than
     `confidence` (up to 5 values at 95 %), it is that range: there scipy fails or reads past it.
     """
-    if 1 - 2.0 ** (1 - x.size) < confidence:
+    if 1 - 2.0 ** (1 - x.size) < confidence + 1e-9:
         return float(x.min()), float(x.max())
     low, high = stats.mstats.median_cihs(x, alpha=1 - confidence)
     return float(low), float(high)
@@ -199,6 +208,30 @@ def _bootstrap(
     raise ArithmeticError("the bootstrap gave no interval")
 
 
+def _divided(estimate: Estimate) -> Estimate:
+    """The same estimate, with the share of the error that its samples say."""
+
+    @wraps(estimate)
+    def divided(*given: Any, confidence: float = 0.95, **more: Any) -> Any:
+        share = min((getattr(x, "attrs", {}).get(SHARE, 1.0) for x in given), default=1.0)
+        if share == 1:
+            return estimate(*given, confidence=confidence, **more)
+        found = estimate(*given, confidence=1 - (1 - confidence) * share, **more)
+        if isinstance(found, Interval):
+            return _at_a_look(found, confidence)
+        names = ("scale", "sigma", "kappa", "peak")
+        parts = {name: _at_a_look(getattr(found, name), confidence) for name in names}
+        return replace(found, **parts)
+
+    return cast(Estimate, divided)
+
+
+def _at_a_look(found: Interval, confidence: float) -> Interval:
+    method = found.method if found.disturbed else f"{found.method}, corrected for looks"
+    return replace(found, confidence=confidence, method=method)
+
+
+@_divided
 def median(x: ArrayLike, *, seed: int = 0, confidence: float = 0.95) -> Interval:
     """Median of `x` (same unit as `x`), the wider of a bootstrap and an order-statistic interval.
 
@@ -214,7 +247,7 @@ def median(x: ArrayLike, *, seed: int = 0, confidence: float = 0.95) -> Interval
     if np.ptp(x) == 0:
         return Interval(centre, centre, centre, x.size, confidence, "none needed: all values equal")
     low, high, method = _bootstrap((x,), np.median, seed, confidence)
-    outer_low, outer_high = _order_statistics(x, confidence)
+    outer_low, outer_high = order_statistics(x, confidence)
     if outer_low < low or outer_high > high:
         method += ", widened to order statistics"
     return Interval(
@@ -227,6 +260,7 @@ def median(x: ArrayLike, *, seed: int = 0, confidence: float = 0.95) -> Interval
     )
 
 
+@_divided
 def mean(x: ArrayLike, *, confidence: float = 0.95) -> Interval:
     """Mean of `x` with a t interval: the bootstrap of a mean is too narrow for few values.
 
@@ -242,6 +276,7 @@ def mean(x: ArrayLike, *, confidence: float = 0.95) -> Interval:
     return Interval(centre, centre - half, centre + half, x.size, confidence, "t")
 
 
+@_divided
 def ratio(a: ArrayLike, b: ArrayLike, seed: int = 0, *, confidence: float = 0.95) -> Interval:
     """Median of the paired ratios a[i] / b[i], dimensionless.
 
@@ -259,6 +294,7 @@ def ratio(a: ArrayLike, b: ArrayLike, seed: int = 0, *, confidence: float = 0.95
     return found
 
 
+@_divided
 def ratio_of_medians(
     a: ArrayLike, b: ArrayLike, seed: int = 0, *, confidence: float = 0.95
 ) -> Interval:
@@ -417,6 +453,7 @@ def _fit_usl(clients: Array, throughput: Array) -> tuple[float, float, float, fl
     return scale, sigma, kappa, np.sqrt((1 - sigma) / kappa) if kappa > 1e-6 else np.inf
 
 
+@_divided
 def scalability(
     clients: ArrayLike,
     throughput: ArrayLike,
@@ -480,6 +517,7 @@ def _resampled_usl(
     return np.array(found), failed
 
 
+@_divided
 def exponent(sizes: ArrayLike, times: ArrayLike, *, confidence: float = 0.95) -> Interval:
     """Growth exponent p of time ~ size^p: the slope of a least-squares line in logarithms.
 

@@ -379,12 +379,9 @@ def growth(chapter: Chapter, what: str) -> statistics.Interval:
 def exponent(chapter: Chapter, what: str) -> statistics.Interval:
     """p of time ~ tuples^p over the sizes, every repetition a point."""
     times = chapter.table("size-up", "time")
-    tuples, values = [], []
-    for size in relations.sizes(chapter):
-        if size_up.variant(what, size) in times:
-            values += list(times[size_up.variant(what, size)])
-            tuples += [size] * len(times)
-    return statistics.exponent(tuples, values)
+    variants = {size_up.variant(what, size): size for size in relations.sizes(chapter)}
+    every = times.filter(list(variants)).melt()
+    return statistics.exponent(every["variant"].map(variants), every["value"])
 
 
 def lookups(chapter: Chapter, plans: pd.DataFrame) -> Facts:

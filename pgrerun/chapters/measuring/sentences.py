@@ -39,7 +39,7 @@ def apparatus(chapter: Chapter) -> Table:
         (
             "repeats",
             f"about {said.repeats:g}",
-            f"{given.pairs} pairs, {given.blocks} for the noise floor",
+            f"up to {given.pairs} pairs, {given.blocks} for the noise floor",
         ),
         ("one flush of 8 kB", "not said", f"{flush:.0f} µs"),
         ("time to run", "", time_to_run("measuring")),
@@ -66,8 +66,8 @@ def needed(chapter: Chapter, power: pd.DataFrame) -> narrate.Sentence:
     return narrate.Sentence(
         f"To be found in {_percent(aa_runs.POWER)} of experiments on this machine today, with runs"
         f" of this length, an effect of {', one of '.join(said)}. A comparison of"
-        f" {narrate.count(given.pairs, 'pair')}, as this chapter makes below, finds effects from"
-        f" {100 * (reach - 1):.0f} % on so often."
+        f" {narrate.count(given.pairs, 'pair')}, the most that this chapter makes below, finds"
+        f" effects from {100 * (reach - 1):.0f} % on so often."
     )
 
 

@@ -157,7 +157,7 @@ def apparatus(chapter: Chapter) -> pd.DataFrame:
         ("relations that are joined", small, f"the same, and {large}"),
         ("alternatives", "forced by internal flags", "forced by planner settings (enable_…)"),
         ("results", "stored in a relation", stored),
-        ("repeats", "not said", f"{given.pairs} blocks, methods in turn"),
+        ("repeats", "not said", f"up to {given.pairs} blocks, methods in turn"),
         ("processes at work on a statement", "one", "one (parallel plans are switched off)"),
     ]
     return pd.DataFrame(rows, columns=["what", "1990", "here"])

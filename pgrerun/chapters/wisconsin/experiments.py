@@ -14,7 +14,7 @@ from pgrerun.chapters.wisconsin.contenders import SQL, Contender, DuckDB, Miniat
 from pgrerun.chapters.wisconsin.queries import BY_KEY, SPECIFIED, Query
 from pgrerun.errors import CannotMeasure, RerunError
 from pgrerun.lab import ingres
-from pgrerun.lab.experiment import Block, Variant, interleave
+from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import callgrind, machine, plans, sizes
 from pgrerun.lab.quel import Translator, read, tree
 from pgrerun.lab.relations import Wisconsin
@@ -80,14 +80,12 @@ def race(
         for contender in competing:
             open_ones.enter_context(contender).load(n)
         lap = partial(_lap, n=n, among=among, answers=answers, repeats=chapter.parameters.repeats)
-        interleave(
-            chapter.run,
+        chapter.compare(
             name,
             [Variant(contender.name, partial(lap, contender)) for contender in competing],
-            pairs=pairs,
-            units={query.key: "s" for query in among},
-            seed=chapter.parameters.seed,
-            warmup=warmup,
+            {query.key: "s" for query in among},
+            pairs,
+            warmup,
             answer=lambda block: sorted(answers.items()),
         )
 

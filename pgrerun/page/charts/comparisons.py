@@ -255,7 +255,7 @@ def _with_kind(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _medians(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     def one(values: pd.Series) -> dict[str, float]:
-        interval = statistics.median(values.to_numpy())
+        interval = statistics.median(values)
         return {"value": interval.estimate, "low": interval.low, "high": interval.high}
 
     groups = rows.groupby(by, sort=False)

@@ -63,7 +63,7 @@ def planted_differences(chapter: Chapter) -> None:
         for name, tuples in VARIANTS.items()
     ]
     # no warm-up: the load was tried out just now
-    chapter.compare("twins", variants, TIME, pairs=given.blocks, warmup=0)
+    chapter.compare("twins", variants, TIME, pairs=given.blocks, warmup=0, fixed=True)
 
 
 def equal_runs(chapter: Chapter) -> pd.DataFrame:
@@ -185,7 +185,7 @@ def neighbour(chapter: Chapter) -> pd.DataFrame:
         Variant(name, partial(load.times, many), prepare=before) for name in (FIRST, SECOND)
     ]
     try:
-        chapter.compare("neighbour", variants, TIME, pairs=NEIGHBOUR_BLOCKS, warmup=0)
+        chapter.compare("neighbour", variants, TIME, pairs=NEIGHBOUR_BLOCKS, warmup=0, fixed=True)
     finally:
         for process in awake:
             process.kill()
