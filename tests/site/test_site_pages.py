@@ -107,6 +107,18 @@ def test_only_long_tables_are_folded(toy_site):
     assert long.summary.get_text() == "Thirteen rows (13 rows)" and not long.get("open")
 
 
+def test_what_supports_is_folded_below_its_verdicts(toy_site):
+    page = soup(toy_site, "results/tp1.html")
+    found, since = page.select("details.supporting")
+    assert found.summary.get_text() == "How this was found: 1 table" and not found.get("open")
+    assert "Only who doubts reads on." in found.get_text() and found.select_one(".result-table")
+    lines = [line["id"] for line in found.parent.select(":scope > .verdict-line")]
+    assert lines == [one.claim.id for one in toy_chapter.judged()]
+    assert not page.select("details.supporting .verdict-line")
+    assert since.summary.get_text() == "Release by release" and "Often." not in since.get_text()
+    assert "<!-- supporting" not in str(page)
+
+
 def test_the_front_page_has_the_tally_and_one_chart(toy_site):
     page = soup(toy_site, "index.html")
     numbers = {

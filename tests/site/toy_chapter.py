@@ -239,8 +239,10 @@ def verdict_cells() -> list[nbformat.NotebookNode]:
         new_markdown_cell("## What was run"),
         _code("chapter.attempt(toy.bank.load)", []),
         _code("again = chapter.attempt(toy.bank.load)", []),
-        new_markdown_cell("## Verdicts"),
+        new_markdown_cell("## Verdicts\n\n<!-- supporting -->\n\nOnly who doubts reads on."),
         _code("chapter.judge(...)", sentences),
+        _code("beside()", [_table()]),
+        new_markdown_cell("## Since\n\nOften.\n\n<!-- supporting: Release by release -->\n\nNow."),
         new_markdown_cell("## Provenance"),
     ]
 
