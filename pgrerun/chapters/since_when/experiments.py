@@ -18,6 +18,7 @@ from pgrerun.lab import statements
 from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import counters, pgbench, plans, sizes, wal
 from pgrerun.lab.relations.pgbench import Index, Pgbench
+from pgrerun.lab.relations.wisconsin import Wisconsin
 from pgrerun.lab.server import Cluster, bundled, fetched, releases
 from pgrerun.progress import track
 from pgrerun.record import claims
@@ -344,13 +345,19 @@ def counted(chapter: Chapter, programs: str, block: Block) -> dict[str, float]:
 
 # ---- throughput
 
-READ, MIXED, UNINDEXED, INDEXED = (
-    "lookups",
-    "TPC-B-like",
-    "updates, heap-only",
-    "updates, with an index on the balance",
+INDEXED, JOINS = "updates, with an index on the balance", "Wisconsin joins"
+LOADS = {
+    "lookups": "lookup",
+    "TPC-B-like": "transaction",
+    "updates, heap-only": "update",
+    INDEXED: "update",
+    JOINS: "joins",
+}
+LONGER = 100  # times as long as a transaction of the others takes one of the joins, about
+JOINED = (
+    *(Wisconsin("tenktup1", 10_000), Wisconsin("tenktup2", 10_000, order=2)),
+    *(Wisconsin("bprime", 1_000), Wisconsin("onektup", 1_000, order=2)),
 )
-LOADS = {READ: "lookup", MIXED: "transaction", UNINDEXED: "update", INDEXED: "update"}
 BALANCE = Index("accounts", "balance", "(abalance)")
 
 
@@ -382,6 +389,8 @@ def throughput(chapter: Chapter) -> None:
     for server in servers.values():
         plain.load(server, fillfactor={"accounts": 90})
         indexed.load(server, fillfactor={"accounts": 90}, indexes=[BALANCE])
+        for relation in JOINED:
+            relation.load(server)
     variants = [
         Variant(name, partial(_transactions, chapter, server, (plain, indexed)))
         for name, server in servers.items()
@@ -393,13 +402,13 @@ def throughput(chapter: Chapter) -> None:
 def _transactions(
     chapter: Chapter, server: Cluster, relations: tuple[Pgbench, Pgbench], block: Block
 ) -> dict[str, float]:
-    found = {}
+    found, many = {}, chapter.parameters.transactions
     for what, script in LOADS.items():
         bank = relations[what == INDEXED]
         done = pgbench.run(
             server,
             SQL.script(script).replace("pgbench_", bank.prefix),
-            transactions=chapter.parameters.transactions,
+            transactions=max(5, many // LONGER) if what == JOINS else many,
             variables=bank.variables,
             protocol="prepared",
             seed=block.seed,
