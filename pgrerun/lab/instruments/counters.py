@@ -153,19 +153,20 @@ def _offered(version: int, functions: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def counts(connection: psycopg.Connection, relation: str) -> dict[str, int | None]:
-    """What was counted of one table or index since it was made, the session's own work included.
+def counts(connection: psycopg.Connection, *relations: str) -> dict[str, int | None]:
+    """What was counted of tables or indexes since they were made, the session's own work included.
 
+    Of several the sum; asked for at once they cost an old release one wait (see `force_flush`).
     Keys: fetched and hit (pages), scans, tuples_returned, tuples_fetched, inserted, updated,
     deleted, hot_updated, and newpage_updated, which is None before PostgreSQL 16.
-    `relation` is a name as SQL writes it; psycopg's UndefinedTable if it isn't there.
+    A relation is a name as SQL writes it; psycopg's UndefinedTable if it isn't there.
     """
     force_flush(connection)
     known = _offered(connection.info.server_version, _OF_RELATION)
-    calls = ", ".join(f"{function}(oid)" for function in known.values())
-    query = f"SELECT {calls} FROM (SELECT %s::text::regclass::oid AS oid) AS relation"
+    calls = ", ".join(f"sum({function}(oid))::bigint" for function in known.values())
+    query = f"SELECT {calls} FROM unnest(%s::text[]::regclass[]::oid[]) AS oid"
     found: dict[str, int | None] = dict.fromkeys(_OF_RELATION)
-    return found | dict(zip(known, row(connection, query, [relation]), strict=True))
+    return found | dict(zip(known, row(connection, query, [list(relations)]), strict=True))
 
 
 def checkpoints(connection: psycopg.Connection) -> int:

@@ -95,8 +95,8 @@ def cases(chapter: Chapter) -> pd.DataFrame:
                 SQL.run(connection, f"eligibility.{case.index}")
             for row in range(1, ROWS + 1):
                 SQL.run(connection, f"eligibility.{case.update}", row=row)
-            counted = pd.DataFrame([counters.counts(connection, part) for part in parts]).sum()
-        updated, hot, newpage = counted[["updated", "hot_updated", "newpage_updated"]]
+            counted = counters.counts(connection, *parts)
+        updated, hot, newpage = map(counted.get, ("updated", "hot_updated", "newpage_updated"))
         placed = (hot, updated - hot - newpage, newpage, ROWS - updated)
         rows.append((case.name, *placed))
     places = ["heap_only", "same_page", "other_page", "other_partition"]
