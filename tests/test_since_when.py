@@ -1,6 +1,7 @@
 """Claims judged on other releases: by the cells of their chapters, and compared with the notes."""
 
 import ast
+import csv
 import json
 
 import pandas as pd
@@ -54,8 +55,10 @@ def test_steps_leave_out_what_other_claims_need():
     assert len(few) < len(replay.steps("hot", ["hot-006", "hot-027"]))
 
 
-def test_notes_name_claims_that_there_are():
+def test_notes_name_claims_that_there_are_and_where_their_words_were_read():
     ledger = claims.ledger()
+    with evidence.NOTES.open(encoding="utf-8", newline="") as lines:
+        assert all(row["read_in"] for row in csv.DictReader(lines))
     for note in evidence.notes():
         assert set(note.claims) <= set(ledger), note
         assert note.words and note.section and experiments.number(note.release) > 90300
