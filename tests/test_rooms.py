@@ -26,6 +26,7 @@ LAB: dict[str, set[str]] = {
     "lab.ingres": {"lab.quel"},
     "lab.models": set(),
     "lab.relations": {"lab.server"},
+    "lab.spark": {"lab.server", "lab.relations"},
     "lab.instruments": {"lab.sent", "lab.server"},
     "lab.experiment": {"lab.sent", "lab.server", "lab.instruments", "lab.disk"},
 }
@@ -94,6 +95,7 @@ HOMES = {
     "altair": {"page.charts"},
     "vl_convert": {"page.charts"},
     "lark": {"lab.quel"},
+    "pyspark": {"lab.spark"},
     "simpy": {"lab.models"},
     "sqlparse": {"lab.statements"},
     "duckdb": {"lab.relations", "lab.ingres", "record.runs", "record.reader", "record.sources"},

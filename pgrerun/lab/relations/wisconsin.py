@@ -159,6 +159,22 @@ def kept_before(n: int, g: int, p: int) -> np.ndarray:
     return np.concatenate(([0], np.cumsum(kept)))
 
 
+def cycle_blocks(n: int, order: int = 1) -> tuple[int, int, list[tuple[int, int, int]]]:
+    """The random order for whoever walks it elsewhere: generator, prime, and its blocks.
+
+    A block is (tuples before it, seed it begins with, steps): multiply the seed by powers 0, 1, ...
+    of the generator modulo the prime, leave out what exceeds n, and `unique1` is what is left, less
+    one. ParameterError as for `unique1`.
+    """
+    g, p = _generator(n, order)
+    before = kept_before(n, g, p)
+    blocks = [
+        (int(kept), pow(g, number * _BLOCK + 2, p), min(_BLOCK, p - 1 - number * _BLOCK))
+        for number, kept in enumerate(before[:-1])
+    ]
+    return g, p, blocks
+
+
 def _place(seed: int, g: int, p: int) -> int:
     """The step of the cycle at which `seed` occurs: its discrete logarithm, by baby and giant
     steps.
@@ -235,6 +251,11 @@ class Wisconsin:
         return _INTEGERS[self.attributes]
 
     @property
+    def moduli(self) -> Mapping[str, int]:
+        """The attributes that are unique1 modulo a number, and that number."""
+        return _MODULI[self.attributes]
+
+    @property
     def texts(self) -> tuple[str, ...]:
         """The char(52) attributes, in order."""
         return _STRINGS
@@ -285,7 +306,7 @@ class Wisconsin:
         u2 = np.arange(first, first + count, dtype=np.int32)
         out["unique1"][:] = u1
         out["unique2"][:] = u2
-        for name, modulus in _MODULI[self.attributes].items():
+        for name, modulus in self.moduli.items():
             out[name][:] = u1 % modulus
         percent = u1 % 100 * 2
         if self.attributes == "1993":

@@ -377,14 +377,14 @@ def listed_children(pid: int) -> list[int]:
     return found
 
 
-# a program that valgrind runs has the name of the tool
+# a program that valgrind runs has the name of the tool; Spark's executors are Java's
 _PROGRAM = re.compile(
-    r"(postgres|initdb|psql|pgbench|pg_\w+|valgrind(\.bin)?|callgrind-\w+|memcheck-\w+|vgdb)$"
+    r"(postgres|initdb|psql|pgbench|pg_\w+|valgrind(\.bin)?|callgrind-\w+|memcheck-\w+|vgdb|java)$"
 )
 
 
 def processes(directory: Path) -> list[psutil.Process]:
-    """PostgreSQL's processes, server and tools, that work in `directory`.
+    """PostgreSQL's processes, server and tools, and Spark's, that work in `directory`.
 
     A server's processes all stand in their data directory, also those whose postmaster
     is dead, and tools in `scratch`. Neither holds for anybody else's: the directory is
@@ -402,13 +402,16 @@ def processes(directory: Path) -> list[psutil.Process]:
 def end_processes(directory: Path) -> None:
     """End the server processes in `directory`: immediate shutdown, then SIGKILL.
 
-    SIGQUIT first, because a postmaster that ends itself also returns its shared memory.
+    SIGQUIT first, because a postmaster that ends itself also returns its shared memory. Java takes
+    it for a question, and has nothing to return.
     """
     found = processes(directory)
     ids = {process.pid for process in found}
     for process in found:
         with contextlib.suppress(psutil.Error):
-            if process.ppid() not in ids:
+            if process.name() == "java":
+                process.kill()
+            elif process.ppid() not in ids:
                 process.send_signal(signal.SIGQUIT)
     alive = await_end(found, patience=8)
     for process in alive:

@@ -1,0 +1,63 @@
+"""The Wisconsin relations as a query of Spark's: nothing is shipped but numbers.
+
+The random order is a walk around a cycle (`relations.wisconsin`), cut into blocks. What an
+executor must know of a block is where the walk enters it and how many tuples come before it. From
+these two numbers it makes the block's tuples, whatever the others do. The blocks are rows of the
+query, spread over its partitions.
+"""
+
+from pgrerun.errors import ParameterError
+from pgrerun.lab.relations import Wisconsin
+from pgrerun.lab.relations.wisconsin import cycle_blocks
+
+_LOW = 256  # powers of the generator that are listed; any other is the product of two
+_LETTERS = 7
+
+
+def wisconsin_sql(relation: Wisconsin, partitions: int) -> str:
+    """A SELECT of the relation's tuples, each with all attributes, in so many partitions.
+
+    ParameterError for other attributes than those of 1993, other strings than unique ones, or a
+    start elsewhere in the random order.
+    """
+    if (relation.attributes, relation.strings, relation.roll) != ("1993", "unique", 0):
+        raise ParameterError("Spark makes the relations of 1993 with unique strings only.")
+    generator, prime, blocks = cycle_blocks(relation.n, relation.order)
+    low, high = (
+        ", ".join(f"{pow(generator, step * power, prime)}L" for power in range(_LOW))
+        for step in (1, _LOW)
+    )
+    listed = ", ".join(f"({before}L, {enters}L, {steps})" for before, enters, steps in blocks)
+    seed = f"low[i & {_LOW - 1}] * high[i div {_LOW}] % {prime} * enters % {prime}"
+    walk = f"filter(transform(sequence(0, steps - 1), i -> {seed}), s -> s <= {relation.n})"
+    numbers = (
+        f"SELECT CAST(before + place AS INT) AS unique2, CAST(seed - 1 AS INT) AS unique1 FROM"
+        f" (SELECT /*+ REPARTITION_BY_RANGE({partitions}, before) */ before, enters, steps,"
+        f" array({low}) AS low, array({high}) AS high"
+        f" FROM VALUES {listed} AS blocks(before, enters, steps))"
+        f" LATERAL VIEW posexplode({walk}) walked AS place, seed"
+    )
+    return f"SELECT {', '.join(_attributes(relation))} FROM ({numbers})"
+
+
+def _attributes(relation: Wisconsin) -> list[str]:
+    rules = {name: f"unique1 % {modulus}" for name, modulus in relation.moduli.items()}
+    rules |= {
+        "unique1": "unique1",
+        "unique2": "unique2",
+        "unique3": "unique1",
+        "evenonepercent": "unique1 % 100 * 2",
+        "oddonepercent": "unique1 % 100 * 2 + 1",
+        "stringu1": _letters("unique1"),
+        "stringu2": _letters("unique2"),
+        "string4": "rpad(array('AAAA', 'HHHH', 'OOOO', 'VVVV')[unique2 % 4], 52, 'x')",
+    }
+    return [f"{rules[name]} AS {name}" for name in (*relation.integers, *relation.texts)]
+
+
+def _letters(value: str) -> str:
+    """Seven base-26 digits A..Z, right-justified, and the filler."""
+    digits = ", ".join(
+        f"chr({ord('A')} + {value} div {26**power} % 26)" for power in reversed(range(_LETTERS))
+    )
+    return f"rpad(concat({digits}), 52, 'x')"

@@ -1,0 +1,217 @@
+"""Spark from outside: what it is told, what it answers, what is left of it.
+
+Where pyspark or Java is missing the tests with executors are skipped with that reason.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+from pgrerun.errors import CannotMeasure, ParameterError, ServerError
+from pgrerun.lab.quel import Translator, read
+from pgrerun.lab.relations import Wisconsin
+from pgrerun.lab.relations.duck import Duck
+from pgrerun.lab.relations.wisconsin import cycle_blocks, unique1
+from pgrerun.lab.server.private import await_end
+from pgrerun.lab.spark import Spark, require, spark_sql, wisconsin_sql
+
+
+def missing() -> str:
+    try:
+        require(2)
+    except CannotMeasure as reason:
+        return f"{reason.capability}: {reason}"
+    return ""
+
+
+with_executors = pytest.mark.skipif(bool(missing()), reason=missing())
+
+
+# ---- without Spark
+
+
+def test_a_query_that_stores_its_result_stores_parquet():
+    [statement] = read("retrieve into tmp (a.x) where a.y >= 1 and a.y <= 2")
+    assert spark_sql(Translator().sql(statement)).startswith("CREATE TABLE tmp USING parquet AS ")
+
+
+def test_a_name_that_is_reserved_stands_in_backticks():
+    assert spark_sql('SELECT a."order" FROM a') == "SELECT a.`order` FROM a"
+
+
+@pytest.mark.parametrize("n, order", [(1000, 1), (20_000, 2), (70_000, 1)])
+def test_each_block_of_the_random_order_is_computed_alone(n, order):
+    generator, prime, blocks = cycle_blocks(n, order)
+    whole = unique1(n, order=order)
+    for before, enters, steps in reversed(blocks):
+        seeds, seed = [], enters
+        for _ in range(steps):
+            seeds.append(seed)
+            seed = seed * generator % prime
+        kept = [seed - 1 for seed in seeds if seed <= n]
+        assert np.array_equal(kept, whole[before : before + len(kept)])
+
+
+def test_other_relations_than_those_of_1993_are_refused():
+    with pytest.raises(ParameterError, match="1993"):
+        wisconsin_sql(Wisconsin("a", 1000, attributes="1990"), 2)
+
+
+def java(folder: Path, version: str) -> None:
+    """A JAVA_HOME whose java says that it is of this version."""
+    program = folder / "bin" / "java"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
+    program.chmod(0o755)
+
+
+@pytest.mark.parametrize("version", ["1.8.0_402", "11.0.22"])
+def test_an_old_java_is_named(tmp_path, monkeypatch, version):
+    java(tmp_path, version)
+    (tmp_path / "pyspark").mkdir()
+    (tmp_path / "pyspark" / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(CannotMeasure, match=f"the one here is {version}") as found:
+        require(2)
+    assert found.value.capability == "Java"
+
+
+def test_without_pyspark_the_reason_says_what_brings_it(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(CannotMeasure, match="requirements-cluster.txt"):
+        require(2)
+
+
+def test_a_master_that_nobody_answers_for_is_an_error_at_once(base):
+    with socket.socket() as taken:  # bound and never listening: nobody else gets the port
+        taken.bind(("127.0.0.1", 0))
+        master = f"spark://127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(ServerError, match=f"No master of a Spark cluster answers at {master}"):
+            Spark(2, master, "file:///nowhere")
+    assert list(base.iterdir()) == []
+
+
+# ---- with executors in processes of their own
+
+
+@pytest.fixture(scope="module")
+def spark():
+    with Spark(2) as session:
+        yield session
+
+
+def below(pid: int) -> list[psutil.Process]:
+    return [one for one in psutil.Process(pid).children(recursive=True) if one.name() == "java"]
+
+
+def executors(of: list[psutil.Process]) -> list[psutil.Process]:
+    return [one for one in of if "CoarseGrainedExecutorBackend" in " ".join(one.cmdline())]
+
+
+@with_executors
+@pytest.mark.parametrize("n, order", [(1000, 1), (1000, 2), (20_000, 1), (70_000, 2)])
+def test_relations_made_inside_are_those_that_duckdb_is_sent(spark, n, order):
+    relation = Wisconsin("made", n, order=order)
+    spark.load(relation)
+    with Duck() as duck:
+        duck.load(relation)
+        assert spark.execute(spark_sql(relation.checksum_sql)) == duck.execute(
+            relation.checksum_sql
+        )
+
+
+@with_executors
+def test_another_application_reads_the_same_files_and_leaves_its_place_as_it_was(spark, base):
+    spark.load(Wisconsin("shared", 1000))
+    place = base / "given"
+    place.mkdir()
+    with Spark(1, storage=f"file://{place}") as other:
+        other.attach("shared", spark.place("shared"))
+        other.execute("CREATE TABLE mine USING parquet AS SELECT unique1 FROM shared")
+        assert list(place.rglob("*.parquet"))
+        assert other.execute("SELECT count(*) FROM mine") == [(1000,)]
+    assert list(place.iterdir()) == []
+    assert spark.bytes("shared") > 0
+
+
+@with_executors
+def test_what_executors_move_is_counted(spark):
+    spark.load(Wisconsin("moving", 1000))
+    before = spark.moved()
+    spark.execute("SELECT onepercent, sum(unique1) FROM moving GROUP BY onepercent")
+    assert spark.moved() > before
+
+
+@with_executors
+def test_executors_are_processes_that_listen_on_loopback_alone(spark):
+    assert spark.version
+    found = below(os.getpid())
+    assert len(executors(found)) >= 2
+    listening = [
+        connection.laddr.ip.removeprefix("::ffff:")
+        for one in found
+        for connection in one.net_connections()
+        if connection.status == psutil.CONN_LISTEN
+    ]
+    assert listening and set(listening) <= {"127.0.0.1", "::1"}
+
+
+@with_executors
+def test_what_spark_cannot_do_is_one_sentence(spark):
+    with pytest.raises(ServerError) as found:
+        spark.execute("SELECT nothing FROM nowhere")
+    assert "nowhere" in str(found.value) and "\n" not in str(found.value)
+
+
+OWNER = """
+import sys
+from pgrerun.lab.spark import Spark
+session = Spark(2)
+print(session.version, flush=True)
+sys.stdin.readline()
+"""
+
+
+@with_executors
+def test_nothing_is_left_of_an_owner_that_is_killed(base):
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert owner.stdout.readline().strip()
+    found = below(owner.pid)
+    assert len(executors(found)) == 2
+    owner.kill()
+    owner.communicate()
+    assert await_end(found, patience=60) == []
+    await_removed(base)
+
+
+def await_removed(base: Path) -> None:
+    """Its guardian removes the scratch folder, a moment after the processes have ended."""
+    ended = threading.Event()
+    for _ in range(600):
+        if not list(base.iterdir()):
+            return
+        ended.wait(0.1)
+    raise AssertionError(f"left: {list(base.iterdir())}")
+
+
+@with_executors
+def test_a_driver_that_is_killed_is_told_and_takes_its_executors_along(base):
+    with Spark(1) as session:
+        assert session.version
+        found = below(session.pid)
+        os.kill(session.pid, signal.SIGKILL)
+        with pytest.raises(ServerError, match="its driver ended"):
+            session.execute("SELECT 1")
+    assert found and await_end(found, patience=60) == []
+    assert list(base.iterdir()) == []
