@@ -120,7 +120,9 @@ class Parameter(BaseModel):
     """A table `[parameters.NAME]` of a chapter.toml.
 
     `range` are the least and the greatest value; two whole numbers make it a whole number.
-    `profiles` has a value for each profile. What every chapter has needs nothing but `profiles`.
+    A text has a `pattern` instead, and `allowed` says in words what fits it; such a text is an
+    address, which is kept out of records like a server's. `profiles` has a value for each profile.
+    What every chapter has needs nothing but `profiles`.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -128,10 +130,24 @@ class Parameter(BaseModel):
     description: str = ""
     unit: str = ""
     range: list[int | float] | None = Field(default=None, min_length=2, max_length=2)
+    pattern: str = ""
+    allowed: str = ""
     profiles: dict[str, Any]
+
+    @property
+    def own(self) -> bool:
+        """Whether it is the chapter's own."""
+        return self.range is not None or bool(self.pattern)
 
     def field(self) -> tuple[type, Any]:
         """Type and field of the chapter's model."""
+        if self.pattern:
+            words = {"allowed": self.allowed}
+            return str, Field(
+                pattern=f"^(?:{self.pattern})$",
+                description=self.description,
+                json_schema_extra=words,
+            )
         least, greatest = self.range or (0, 0)
         kind = int if isinstance(least, int) and isinstance(greatest, int) else float
         extra = {"unit": self.unit} if self.unit else {}
@@ -208,8 +224,10 @@ def info(chapter: str) -> Info:
                 raise ValueError(f"{name} needs a value for each of {', '.join(PROFILES)}")
         for name, parameter in found.parameters.items():
             known = name in ChapterParameters.model_fields
-            if not name.isidentifier() or (parameter.range is None) != known:
-                raise ValueError(f"parameter {name} needs a range if it is the chapter's own")
+            if not name.isidentifier() or parameter.own == known:
+                raise ValueError(
+                    f"parameter {name} needs a range or a pattern if it is the chapter's own"
+                )
     except (OSError, ValueError) as error:
         raise BookError(f"{file} can't be used: {error}") from None
     return found
@@ -229,7 +247,7 @@ def nearest(word: str, words: Sequence[str]) -> str:
 def chapter_model(chapter: str) -> type[ChapterParameters]:
     """The model of a chapter's parameters; ParameterError for a name that is no chapter."""
     found = info(chapter)
-    own = {name: one.field() for name, one in found.parameters.items() if one.range is not None}
+    own = {name: one.field() for name, one in found.parameters.items() if one.own}
     return create_model(chapter, __base__=ChapterParameters, __doc__=found.about, **own)
 
 
@@ -262,11 +280,21 @@ def chapter_parameters(
 
 
 def recorded(given: ChapterParameters) -> dict[str, Any]:
-    """The values as a run record keeps them: a server's URL only where the reader wants it kept."""
+    """The values as a run record keeps them: addresses only where the reader wants them kept."""
     values = given.model_dump()
-    if given.server and not passwords.keeps_address():
-        values["server"] = passwords.LEFT_OUT
+    if not passwords.keeps_address():
+        values |= dict.fromkeys(addresses(given), passwords.LEFT_OUT)
     return values
+
+
+def addresses(given: ChapterParameters) -> dict[str, str]:
+    """The parameters that name somebody's server or storage, where they aren't empty."""
+    schema = type(given).model_json_schema()["properties"]
+    return {
+        name: value
+        for name, value in given.model_dump().items()
+        if value and (name == "server" or "pattern" in schema[name])
+    }
 
 
 def from_namespace(chapter: str, namespace: Mapping[str, Any]) -> ChapterParameters:
@@ -329,7 +357,8 @@ def _fault(model: type[ChapterParameters], fault: Mapping[str, Any]) -> str:
         return f"there is no parameter {name!r}; {nearest(name, list(model.model_fields))}"
     if fault["type"] == "value_error":
         return str(fault["ctx"]["error"])
-    given = "" if name == "server" else f"; {fault['input']!r} was given"
+    secret = name == "server" or fault["type"] == "string_pattern_mismatch"
+    given = "" if secret else f"; {fault['input']!r} was given"
     return f"{name} must be {_expected(model, name)}{given}"
 
 
@@ -338,6 +367,8 @@ def _expected(model: type[ChapterParameters], name: str) -> str:
     schema = model.model_json_schema()["properties"][name]
     if "enum" in schema:
         return "one of " + ", ".join(schema["enum"])
+    if "pattern" in schema:
+        return str(schema["allowed"])
     kind = {
         "integer": "a whole number",
         "number": "a number",

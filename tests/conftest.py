@@ -24,7 +24,14 @@ QUICK = {
     *("test_models_group_commit", "test_models_heap_growth", "test_models_replacement"),
     *("test_narrate", "test_parameters", "test_printed", "test_project", "test_quel"),
     *("test_reached", "test_reader", "test_relations_parts", "test_rooms", "test_runs"),
-    *("test_scoreboard", "test_statements", "test_statistics", "test_style", "test_tables"),
+    *(
+        "test_scaling",
+        "test_scoreboard",
+        "test_statements",
+        "test_statistics",
+        "test_style",
+        "test_tables",
+    ),
 }
 
 

@@ -14,6 +14,7 @@ from pgrerun.errors import BookError, ParameterError
 from pgrerun.lab.server import passwords
 from pgrerun.parameters import (
     PROFILES,
+    addresses,
     assignments,
     at,
     chapter_parameters,
@@ -21,6 +22,7 @@ from pgrerun.parameters import (
     from_namespace,
     info,
     profile_values,
+    recorded,
     table,
     time_to_run,
 )
@@ -349,3 +351,28 @@ def test_whatever_is_assigned_is_read_or_refused(words):
         assert set(assignments(words)) <= {word.partition("=")[0] for word in words}
     except ParameterError as error:
         assert str(error).strip()
+
+
+TEXT = """
+[parameters.place]
+description = "Where"
+pattern = "([a-z0-9]+://[^@ ]+)?"
+allowed = "an address without a password, or empty"
+profiles = { ci = "", laptop = "", overnight = "" }
+"""
+
+
+def test_a_text_that_fits_is_taken_and_kept_out_of_records(elsewhere, monkeypatch):
+    monkeypatch.delenv("PGRERUN_KEEP_ADDRESS", raising=False)
+    elsewhere(TOML + TEXT)
+    given = chapter_parameters("toy", {"place": "s3a://bucket"})
+    assert addresses(given) == {"place": "s3a://bucket"}
+    assert "s3a" not in str(recorded(given))
+
+
+def test_a_text_that_does_not_fit_is_told_what_may_be_and_not_repeated(elsewhere):
+    elsewhere(TOML + TEXT)
+    with pytest.raises(ParameterError) as error:
+        chapter_parameters("toy", {"place": "s3a://key:secret@bucket"})
+    assert "place must be an address without a password, or empty" in str(error.value)
+    assert "secret" not in str(error.value)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgrerun.errors import ParameterError, ServerError
-from pgrerun.lab.relations import Wisconsin, checksum_sql, wisconsin
+from pgrerun.lab.relations import Wisconsin, checksum_sql, citus, wisconsin
 from pgrerun.lab.relations.checksum import checksum, weights
 from pgrerun.lab.relations.wisconsin import unique1, unique1_of
 
@@ -445,3 +445,26 @@ def test_checksum_of_the_widest_tuple_does_not_overflow(connection, engine):
         assert run(checksum_sql(source, names)).fetchone() == (1, expected)
     with pytest.raises(ValueError, match="at most 32"):
         checksum_sql("t", [*names, "one_more"])
+
+
+# ---- servers that spread relations
+
+STAND_IN = """
+CREATE SCHEMA spread;
+CREATE TABLE spread.asked (relation text, attribute text);
+CREATE FUNCTION spread.create_distributed_table(relation regclass, attribute text) RETURNS void
+LANGUAGE sql AS 'INSERT INTO spread.asked VALUES ($1::text, $2)'
+"""
+
+
+def test_a_relation_is_spread_where_the_server_can(cluster):
+    """A stand-in for Citus: what is said to it, not what it does."""
+    with cluster.connect() as connection:
+        assert not citus.spread(connection, "pg_class", "oid")
+        connection.execute(STAND_IN)
+        connection.execute("SET search_path = public, spread")
+        Wisconsin("spreading", 10).load(connection)
+        assert citus.spread(connection, "spreading", "unique2")
+        asked = connection.execute("SELECT * FROM spread.asked").fetchall()
+        connection.execute("DROP TABLE spreading; DROP SCHEMA spread CASCADE")
+    assert asked == [("spreading", "unique2")]

@@ -32,6 +32,7 @@ LAB: dict[str, set[str]] = {
 }
 RECORD: dict[str, set[str]] = {
     "record.statistics": set(),
+    "record.scaling": {"record.statistics"},
     "record.printed": set(),
     "record.reached": set(),
     "record.schema": set(),

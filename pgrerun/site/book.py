@@ -31,6 +31,7 @@ from pgrerun.lab.server import passwords
 from pgrerun.lab.server.private import PrivateDirectory, base_directory
 from pgrerun.parameters import (
     ChapterParameters,
+    addresses,
     chapter_parameters,
     chapters,
     folder,
@@ -192,7 +193,8 @@ class Book:
                 )
                 seconds = time.monotonic() - started
                 if not keep_address:
-                    executed = _without_address(executed, state.parameters.server)
+                    for address in addresses(state.parameters).values():
+                        executed = _without_address(executed, address)
                 _write(_presentable(executed), running)
                 self._gate(chapter, running)
             except RerunError as error:
@@ -663,9 +665,7 @@ def _presentable(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 
 def _without_address(notebook: nbformat.NotebookNode, server: str) -> nbformat.NotebookNode:
-    """The notebook with something else in the place of a server's URL, wherever it stands."""
-    if not server:
-        return notebook
+    """The notebook with something else in the place of an address, wherever it stands."""
     text = nbformat.writes(notebook)
     # as JSON has it, and as Python and then JSON have it
     for quoted in (json.dumps(json.dumps(server)[1:-1])[1:-1], json.dumps(server)[1:-1]):

@@ -74,6 +74,7 @@ def _carry_out(session: Any, asked: dict[str, Any]) -> list[list[Any]]:
             return [[files.delete(path, True)]]
         return [[files.getContentSummary(path).getLength()]]
     if "moved" in asked:
+        session._jsc.sc().listenerBus().waitUntilEmpty()  # counts follow the tasks' ends
         return [[sum(one.totalShuffleWrite() for one in _executors(session))]]
     return [list(row) for row in session.sql(asked["sql"]).collect()]
 

@@ -198,6 +198,7 @@ class Spark:
             "spark.sql.warehouse.dir": self.storage,
             "spark.sql.shuffle.partitions": str(2 * self.executors),
             "spark.ui.enabled": "false",
+            "spark.ui.liveUpdate.period": "0",  # counts of executors are never older than a task
             "spark.ui.showConsoleProgress": "false",
             "spark.log.level": "ERROR",
         }

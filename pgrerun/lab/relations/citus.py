@@ -1,0 +1,19 @@
+"""PostgreSQL that is spread over several servers, where the one at hand can do that."""
+
+import psycopg
+from psycopg import sql
+
+
+def spreads(connection: psycopg.Connection) -> bool:
+    """Whether the server has Citus: the function that spreads a relation is known."""
+    row = connection.execute("SELECT to_regproc('create_distributed_table') IS NOT NULL").fetchone()
+    return bool(row and row[0])
+
+
+def spread(connection: psycopg.Connection, relation: str, attribute: str) -> bool:
+    """Distribute a relation that is filled by an attribute; False, and nothing, without Citus."""
+    if not spreads(connection):
+        return False
+    command = sql.SQL("SELECT create_distributed_table({}, {})")
+    connection.execute(command.format(sql.Literal(relation), sql.Literal(attribute)))
+    return True
