@@ -44,6 +44,14 @@ from pgrerun.record import claims, printed, verdicts
 from tests.servers import small_chapter
 
 BALANCED = (BRANCHES, TELLERS, ACCOUNTS)
+# versions beside each tuple's first, heap-only ones, and chains that leave their page
+ON_PAGES = """
+SELECT count(*) FILTER (WHERE lp_flags = 1) - %s,
+       count(*) FILTER (WHERE t_infomask2 & 32768 <> 0),
+       count(*) FILTER (WHERE t_xmax <> '0' AND (t_ctid::text::point)[0] <> block)
+FROM generate_series(0, pg_relation_size('accounts') / 8192 - 1) AS block,
+     LATERAL heap_page_items(get_raw_page('accounts', block::int))
+"""
 TINY = {"pairs": 5, "clients": 2, "accounts": 300, "timed_accounts": 50, "rounds": 1}
 
 
@@ -252,8 +260,16 @@ def test_a_fillfactor_decides_for_one_statement_as_arithmetic_says(chapter):
 
 
 def test_counters_agree_with_the_pages(chapter):
-    found = eligibility.reconciled(chapter)
-    assert (found["counted"] == found["on the pages"]).all() and (found["counted"] > 0).all()
+    ours, server = Pgbench(1, 300, prefix=""), chapter.server
+    server.extension("pageinspect")
+    load(ours, server)
+    # an old snapshot keeps every version where it is, so that all can be found
+    with server.connect() as connection, snapshot(server):
+        run_in_server(connection, ours, "update_shuffled", 400, 0, step=7919)
+        counted = counts(connection, "accounts")
+        on_pages = connection.execute(ON_PAGES, (ours.accounts,)).fetchone()
+    kinds = ("updated", "hot_updated", "newpage_updated")
+    assert tuple(counted[kind] for kind in kinds) == on_pages and min(on_pages) > 0
 
 
 def test_changing_widths_cost_few_hot_updates(chapter):
@@ -424,7 +440,7 @@ def test_small_tables_between_two_vacuums(chapter):
     alike = found.assign(after=found["before"] + 5)
     assert judged("hot-013", evidence.small_growth(alike)) == "gone"
     said = sentences.small_growth(found)
-    assert "59.54 s" in said and "were deleted again" in said
+    assert "were deleted again" in said
     swollen = found.assign(after=found["after"].mask(found["relation"] == "branches_pkey", 600))
     assert judged("hot-014", evidence.small_index_facts(swollen)) == "weaker"
     assert "not deleted in time" in sentences.small_growth(swollen)
@@ -463,13 +479,14 @@ def written(chapter):
 
 
 def test_the_wal_of_a_transaction(written):
-    per_variant = evidence.per_variant(written).set_index("variant")
-    entries, removed = per_variant[wal_volume.ENTRIES], per_variant[wal_volume.REMOVED]
+    later = written[written["phase"] == wal_volume.LATER]
+    records = later.pivot(index="variant", columns="part", values="records")
+    entries, removed = records[wal_volume.ENTRIES], records[wal_volume.REMOVED]
     assert entries[HOT] == 0
     assert entries[NO_HOT] == pytest.approx(1, abs=0.15)
     assert entries[INDEXED] == pytest.approx(2, abs=0.3)
     assert removed[NO_HOT] > 0 == removed[UNPRUNED]
-    assert per_variant.at[UNPRUNED, wal_volume.PRUNED] == 0
+    assert records.at[UNPRUNED, wal_volume.PRUNED] == 0
 
 
 @pytest.mark.parametrize(

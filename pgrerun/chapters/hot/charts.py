@@ -7,7 +7,7 @@ from pgrerun.chapters.hot.evidence import times
 from pgrerun.chapters.hot.experiments import eligibility
 from pgrerun.chapters.hot.experiments.growth import UNPRUNED_VACUUMED, VACUUMED
 from pgrerun.chapters.hot.experiments.side_effects import OLD_SNAPSHOT
-from pgrerun.chapters.hot.experiments.throughput import PAVAN, pavans
+from pgrerun.chapters.hot.experiments.throughput import pavans
 from pgrerun.chapters.hot.variants import (
     ACCOUNTS,
     FULL,
@@ -37,9 +37,8 @@ def the_print() -> charts.Figure:
         charts.Words(
             question="What did the patch do to throughput in 2007?",
             caption=(
-                "Transactions per second as the thread prints them. Pavan runs ninety clients; his"
-                " reduced script updates accounts and inserts into history. The lines that name an"
-                " index, on abalance, are Merlin's, who ran some of them twice."
+                "As the thread prints them. Pavan's reduced script updates accounts and inserts"
+                " into history; the lines that name an index, on abalance, are Merlin's."
             ),
             name="hot-print",
         ),
@@ -55,10 +54,9 @@ def page_by_page(states: pd.DataFrame) -> charts.Figure:
         charts.Words(
             question="What becomes of a page while its tuples are updated, read and vacuumed?",
             caption=(
-                "One page of a small table after each step, a box for each line pointer. An arrow"
-                " leads from a version to the next, and from a redirect to where it leads; a dashed"
-                " box is a heap-only tuple; a triangle marks a line pointer that the primary key"
-                " points to."
+                "One page after each step, a box for each line pointer. Arrows lead from a version"
+                " to the next and from a redirect to its target; a dashed box is a heap-only tuple;"
+                " a triangle marks a line pointer that the primary key points to."
             ),
             name="hot-page",
             description=" ".join(
@@ -91,6 +89,7 @@ PLACES = {
 def by_case(cases: pd.DataFrame) -> charts.Figure:
     """Where the new version went, by kind of update."""
     placed = cases.set_index("case")[list(PLACES)].rename(columns=PLACES)
+    whole = (placed[PLACES["heap_only"]] == eligibility.ROWS).sum()
     frame = placed.rename_axis(columns="part").stack().reset_index(name="value")
     return charts.stacked(
         frame[frame["value"] > 0].rename(columns={"case": "label"}).assign(kind="measured"),
@@ -99,6 +98,7 @@ def by_case(cases: pd.DataFrame) -> charts.Figure:
             caption=(
                 f"Where the new versions of {eligibility.ROWS} updates went, by what was updated."
             ),
+            result=lambda _: f"Of {len(placed)} kinds of update {whole} are heap-only throughout.",
             name="hot-ways",
         ),
         charts.Axis("updates"),
@@ -271,31 +271,13 @@ def throughput(chapter: Chapter) -> charts.Figure:
             caption=(
                 "Ratios of throughput of the reduced and the full script: median over interleaved"
                 f" pairs, with intervals, measured on a {chapter.disk('throughput')}. “Neither” is"
-                " without HOT and pruning; “no room left” is at the stock fillfactor. In print,"
-                " “without” is the server before the patch, which neither had HOT nor pruned."
+                " without HOT and pruning, as the printed server was before the patch; “no room"
+                " left” is at the stock fillfactor."
             ),
             name="hot-throughput",
         ),
         charts.Axis("ratio of throughputs", log=True),
         reference=charts.Reference(1, "no difference"),
-    )
-
-
-def every_run(chapter: Chapter) -> charts.Figure:
-    """Every repetition of Pavan's reduced script."""
-    # the variants' names in the record are too long for a phone
-    short = {pavans(script, variant): variant for script, variant in PAVAN}
-    return charts.observations(
-        chapter.repetitions("throughput", "throughput", short),
-        charts.Words(
-            question="How much do runs of the same variant differ?",
-            caption=(
-                "Throughput of every repetition of the reduced script, with the median of each"
-                " variant and its interval."
-            ),
-            name="hot-repetitions",
-        ),
-        charts.Axis("throughput", "transactions/s", zero=True),
     )
 
 
@@ -320,9 +302,9 @@ def long_chains(chains: pd.DataFrame) -> charts.Figure:
                 " follow?"
             ),
             caption=(
-                "One account is updated again and again. The chain is what its line pointer on the"
-                " first page leads to; the pages are those that a lookup of it touches. Beside an"
-                " old snapshot the pages are drawn once where they are the same without HOT."
+                "One account is updated again and again; the pages are those that a lookup of it"
+                " touches. Beside an old snapshot they are drawn once where they are the same"
+                " without HOT."
             ),
             name="hot-chains",
         ),
@@ -341,8 +323,8 @@ def waiting(waits: pd.DataFrame) -> charts.Figure:
         charts.Words(
             question="What do backends wait for when all of them update and read one page?",
             caption=(
-                "Samples of the backends that were at work on a table of ten tuples, by what they"
-                " waited for; logarithmic, as the waits of interest are few."
+                "Samples of the backends that were at work on one page, by what they waited for;"
+                " logarithmic, as the waits of interest are few."
             ),
             name="hot-waiting",
         ),

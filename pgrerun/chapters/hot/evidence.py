@@ -20,11 +20,7 @@ from pgrerun.chapters.hot.experiments.side_effects import (
 from pgrerun.chapters.hot.experiments.throughput import AGAIN, DATA, FITS, POOLED, pavans
 from pgrerun.chapters.hot.experiments.wal_volume import (
     AT_EVERY_VISIT,
-    ENTRIES,
-    FRESH,
     LATER,
-    PRUNED,
-    REMOVED,
     WITHOUT_ROOM,
 )
 from pgrerun.chapters.hot.variants import (
@@ -35,7 +31,6 @@ from pgrerun.chapters.hot.variants import (
     REDUCED,
     UNPRUNED,
     UPDATES,
-    VARIANTS,
 )
 from pgrerun.lab.instruments import pages
 from pgrerun.lab.models.heap_growth import PAGE, PAGES_PER_PARENT
@@ -206,12 +201,12 @@ def times(sizes: pd.DataFrame, variant: str, relation: str) -> float:
 def constant(sizes: pd.DataFrame) -> Facts:
     """Whether accounts keeps its size with HOT, and doesn't with neither HOT nor pruning."""
     hot, without = (times(sizes, variant, "accounts") for variant in (HOT, UNPRUNED))
-    in_print = printed.derived("hot_growth").at["reduced_accounts", "times_head"]
+    then = printed.derived("hot_growth").at["reduced_accounts", "times_head"]
     return {
         "with HOT accounts keeps its size": verdicts.about(hot, 1, MARGIN),
         "with neither HOT nor pruning it grows": verdicts.greater(without, margin=MARGIN),
-        "without any vacuum it grows as far as in print": supporting(
-            verdicts.about(without, in_print, MARGIN)
+        "without any vacuum it grows as far as printed": supporting(
+            verdicts.about(without, then, MARGIN)
         ),
     }
 
@@ -319,20 +314,6 @@ def queue_facts(queue: pd.DataFrame) -> Facts:
 def bytes_of(written: pd.DataFrame, variant: str, phase: str = LATER) -> float:
     """Bytes of WAL per transaction of a variant in a phase."""
     return written.groupby(["variant", "phase"])["bytes"].sum()[variant, phase]
-
-
-def per_variant(written: pd.DataFrame) -> pd.DataFrame:
-    """In short: bytes of WAL per transaction in each phase, those later over HOT's, and records."""
-    later = written[written["phase"] == LATER]
-    records = later.pivot(index="variant", columns="part", values="records")
-    rows = []
-    for variant in VARIANTS:
-        row = {"variant": variant}
-        row |= {f"bytes {phase}": bytes_of(written, variant, phase) for phase in (FRESH, LATER)}
-        row["bytes later, HOT = 1"] = row[f"bytes {LATER}"] / bytes_of(written, HOT)
-        row["records"] = records.loc[variant].sum()
-        rows.append(row | records.loc[variant, [PRUNED, ENTRIES, REMOVED]].to_dict())
-    return pd.DataFrame(rows)
 
 
 def eager_over_lazy(pruning: pd.DataFrame) -> float:

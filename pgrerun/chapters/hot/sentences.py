@@ -4,7 +4,6 @@ import pandas as pd
 
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.hot.evidence import aa_runs, pick, times
-from pgrerun.chapters.hot.experiments.growth import NAPTIME
 from pgrerun.chapters.hot.experiments.side_effects import (
     LOOKS,
     OLD_SNAPSHOT,
@@ -51,13 +50,13 @@ def not_merely_hot(sizes: pd.DataFrame) -> narrate.Sentence:
 
 
 def index_split(sizes: pd.DataFrame) -> narrate.Sentence:
-    """The print's doubled index, and this run's."""
-    in_print = printed.derived("hot_growth").loc["reduced_accounts_pkey"]
+    """The printed index, which doubled, and this run's."""
+    then = printed.derived("hot_growth").loc["reduced_accounts_pkey"]
     now = pick(sizes, UNPRUNED, "accounts_pkey")
     return narrate.Sentence(
-        f"In print the index grows by {narrate.number(in_print['increase_head'])} pages, exactly as"
-        " many as there are when each full leaf and each full page above splits once"
-        f" ({narrate.number(in_print['one_split_each'])}). Here {narrate.number(now['before'])}"
+        f"The thread's index grew by {narrate.number(then['increase_head'])} pages; if each full"
+        " leaf and each full page above splits once, it grows by"
+        f" {narrate.number(then['one_split_each'])}. Here {narrate.number(now['before'])}"
         f" pages become {narrate.number(now['after'])}."
     )
 
@@ -78,8 +77,8 @@ def index_without_hot(scattered: pd.DataFrame) -> narrate.Sentence:
     return narrate.Sentence(
         f"By {narrate.count(grown.iloc[0]['updates'], 'update')} per account the index has grown,"
         f" in the end from {narrate.number(first['accounts_pkey'])} to"
-        f" {narrate.count(last['accounts_pkey'], 'page')}: {pages}, and the deletion before a split"
-        f" looks at no more than {narrate.number(DELETES_FROM)} of them."
+        f" {narrate.count(last['accounts_pkey'], 'page')}: {pages}. Before a split entries are"
+        f" deleted for at most {narrate.count(DELETES_FROM, 'page')} of the table."
     )
 
 
@@ -94,20 +93,14 @@ def pool(chapter: Chapter) -> narrate.Sentence:
 
 
 def small_growth(small: pd.DataFrame) -> narrate.Sentence:
-    """What branches' growth in print amounts to, and what holds its index here."""
-    branches = printed.derived("hot_growth").loc["full_branches"]
-    tps = printed.cell("hot_throughput", "full_head", "tps_including")
-    seconds = branches["increase_head"] * branches["per_page"] / tps
+    """What keeps the index of branches small here."""
     without = small[small["variant"] == NO_HOT].set_index("relation")
     updates, now = without.at["branches", "updated"], without.loc["branches_pkey"]
     leaves = updates / ENTRIES_PER_LEAF
     kept = now["after"] - now["before"] < leaves / 2
     end = "deleted again when their leaf was full" if kept else "not deleted in time"
     return narrate.Sentence(
-        f"In print branches gains {narrate.count(branches['increase_head'], 'page')}, which is what"
-        f" {narrate.number(seconds)} s of transactions leave at the printed throughput; autovacuum"
-        f" came every {narrate.number(NAPTIME)} s."
-        f" Without HOT each update makes an index entry, here {narrate.number(updates)} of"
+        f"Without HOT each update makes an index entry, here {narrate.number(updates)} of"
         f" them, which would fill {narrate.count(round(leaves), 'leaf', 'leaves')}; branches\\_pkey"
         f" went from {narrate.number(now['before'])} to {narrate.count(now['after'], 'page')}: the"
         f" entries of dead versions were {end}."

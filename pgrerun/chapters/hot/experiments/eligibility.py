@@ -1,7 +1,7 @@
 """What lets an update be heap-only and what doesn't: indexes, room on the page, width of tuples.
 
 Everything here is counted in one session with throwaway tables, so every run finds the same
-numbers. The counters are PostgreSQL's own; `reconciled` holds them against the pages.
+numbers. The counters are PostgreSQL's own; a test holds them against the pages.
 """
 
 from dataclasses import dataclass
@@ -170,36 +170,3 @@ def widths(chapter: Chapter, rows: int = 1000, rounds: int = 3) -> pd.DataFrame:
             found.append((title, hot, newpage, before, sizes.pages(connection, "wide")))
     columns = ["new_width", "hot", "newpage", "pages_before", "pages_after"]
     return pd.DataFrame(found, columns=columns)
-
-
-# ---- do the counters tell the truth?
-
-
-@experiment()
-def reconciled(chapter: Chapter, updates: int = 400) -> pd.DataFrame:
-    """Counters of updates beside what lies on the pages: finding, counted, on the pages.
-
-    Another session's old snapshot keeps every version where it is, so that all can be found.
-    """
-    server, ours = chapter.server, Pgbench(1, 300, prefix="")
-    server.extension("pageinspect")
-    load(ours, server)
-    with server.connect() as connection, snapshot(server):
-        releases.require(connection.info.server_version, NEWPAGE)
-        run_in_server(connection, ours, "update_shuffled", updates, 0, step=7919)
-        counted = counters.counts(connection, "accounts")
-        on_pages = SQL.run(connection, "eligibility.on_pages", accounts=ours.accounts).fetchone()
-    findings = {
-        "updates; versions beside the first": "updated",
-        "HOT updates (n_tup_hot_upd); heap-only tuples": "hot_updated",
-        "updates to another page (n_tup_newpage_upd); chains that leave their page": (
-            "newpage_updated"
-        ),
-    }
-    return pd.DataFrame(
-        {
-            "what": list(findings),
-            "counted": [counted[column] for column in findings.values()],
-            "on the pages": on_pages,
-        }
-    )

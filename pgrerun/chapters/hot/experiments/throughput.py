@@ -109,14 +109,14 @@ def full(chapter: Chapter) -> None:
     if accounts < VACUUMED_IN_TIME:
         raise CannotMeasure(
             f"timed_accounts = {VACUUMED_IN_TIME}",
-            "in print the pool holds the tables of tellers and branches, which are vacuumed often;"
+            "in the thread the pool holds tellers and branches, which are vacuumed often;"
             f" with {accounts:,} accounts of each branch a pool of the thread's share is too small"
             " for them, and a run over before autovacuum comes",
         )
     _compare(chapter, "full", timed(chapter, clients), SMALL_IN_POOL, FILLFACTOR)
     _compare(chapter, "merlin", timed(chapter, clients), ((FULL, HOT), (FULL, NO_HOT)), 100)
     if clients != TEN:
-        reason = f"the print ran ten clients, and this run {clients}"
+        reason = f"the thread's run has ten clients, and this run {clients}"
         chapter.set_aside(CannotMeasure(f"clients = {TEN}", reason), ["hot-024"])
 
 

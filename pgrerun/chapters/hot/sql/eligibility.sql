@@ -56,11 +56,3 @@ UPDATE cases SET v = v + 100 WHERE id = :row;
 -- name: layout
 -- tuples on the first page of accounts, and the width of one
 SELECT count(*), max(pg_column_size(a.*)) FROM accounts AS a WHERE ctid < '(1,0)';
-
--- name: on_pages
--- what lies on the pages of accounts, to hold against the counters
-SELECT count(*) FILTER (WHERE lp_flags = 1) - :accounts AS versions,
-       count(*) FILTER (WHERE t_infomask2 & 32768 <> 0) AS heap_only,
-       count(*) FILTER (WHERE t_xmax <> '0' AND (t_ctid::text::point)[0] <> block) AS moved
-FROM generate_series(0, pg_relation_size('accounts') / 8192 - 1) AS block,
-     LATERAL heap_page_items(get_raw_page('accounts', block::int));
