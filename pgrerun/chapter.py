@@ -51,7 +51,7 @@ from pgrerun.page import charts, narrate
 from pgrerun.page.tables import Table, table
 from pgrerun.record import claims, runs, sequential, statistics, verdicts
 from pgrerun.record.reached import digest, key_of
-from pgrerun.record.schema import disks, looks
+from pgrerun.record.schema import busy, disks, looks
 
 T = TypeVar("T")
 Measure = TypeVar("Measure", bound=Callable[..., Any])
@@ -327,6 +327,7 @@ class Chapter:
                 warmup=warmup,
                 answer=answer,
                 positive=positive,
+                quiet=self.run.name in runs.published(),
                 looks=planned,
                 settled=partial(
                     sequential.settled, planned=planned, bounds=bounds, against=against
@@ -551,6 +552,11 @@ class Chapter:
         rows |= {
             f"settings of {name}": words or "none further" for name, words in self._set().items()
         }
+        marked, of, where = busy(self.run.observations())
+        rows["measured while others used more than a tenth of the machine"] = (
+            f"{narrate.number(marked)} of {narrate.count(of, 'measurement')}"
+            + (f" ({', '.join(where)})" if where else "")
+        )
         rows |= {f"note {number}": note for number, note in enumerate(self.run.notes, start=1)}
         return table(_rows(rows, "value"), "Provenance of this page")
 

@@ -232,10 +232,10 @@ def _check_name(name: str, replace: bool) -> None:
             "A run's name is made of letters, digits, - and _, begins with a letter or a digit, and"
             f" is at most a hundred characters long; {name[:120]!r} is not."
         )
-    if name == PUBLISHED and not replace:
+    if re.fullmatch(rf"{PUBLISHED}(-[2-9])?", name) and not replace:
         raise ParameterError(
-            "The published run is committed and stands beside every other. Give this run another"
-            " name, or say --replace to put it in the published one's place."
+            "A published run is committed and stands beside every other. Give this run another"
+            " name, or say --replace to put it in that one's place."
         )
 
 
@@ -414,12 +414,23 @@ def list_parameters(chapter: Chapter) -> None:
 def compare(
     mine: Annotated[str, typer.Argument(help="Name of a run record, or its path.")],
     published: Annotated[str, typer.Argument(help="The other one.")] = "published",
+    others: Annotated[list[str] | None, typer.Argument(help="Yet others.")] = None,
 ) -> None:
     """Put two run records side by side: which numbers differ, which verdicts changed, and what may
-    explain it.
+    explain it. Of more than two: how often all give claims the same verdict, and where they don't.
     """
-    from pgrerun.record import runs, verdicts
+    from pgrerun.record import agreement, runs, verdicts
 
+    if others:
+        found = agreement.words({name: runs.load(name) for name in [mine, published, *others]})
+        if found.empty:
+            raise RecordError(
+                "There is no claim that all of these runs have judged and one of them could test."
+                " Compare runs of the same chapters."
+            )
+        _frame(agreement.by_basis(found), "")
+        differing = found[~agreement.agreed(found)].rename_axis("claim").reset_index()
+        return _frame(differing, "All runs give each claim the same verdict.")
     ours, theirs = runs.load(mine), runs.load(published)
     sides = runs.compare(ours, theirs).rename(columns={"a": mine, "b": published}).reset_index()
     other = _other_parameters(ours, theirs)

@@ -3,6 +3,7 @@
 import json
 import time
 from collections import Counter
+from contextlib import contextmanager
 
 import pandas as pd
 import pytest
@@ -357,3 +358,46 @@ def test_a_finished_observation_is_on_disk_at_once(opened):
 
         go(run, [Variant("A", measure)], pairs=3, warmup=0)
     assert seen == [0, 1, 2]
+
+
+def loads(monkeypatch, *shares):
+    """Others use these shares of the machine, one measurement after the other, then nothing."""
+    coming = iter(shares)
+
+    @contextmanager
+    def other_load(server):
+        yield Load(next(coming, 0.0), 1.0)
+
+    monkeypatch.setattr(experiment.machine, "other_load", other_load)
+
+
+def test_a_busy_measurement_is_made_again_only_for_a_quiet_run(opened, monkeypatch):
+    loads(monkeypatch, 0.5, 0.0)
+    with opened() as run:
+        frame = go(run, Tape("A").variants, pairs=2, warmup=0)
+        assert run.disturbances("ladder") == 0
+    assert [json.loads(flags).get("busy") for flags in frame["flags"]] == [True, None]
+    loads(monkeypatch, 0.5, 0.0)
+    with Run.open("quiet", "tp1", key="k", environment={}) as run:
+        frame = go(run, Tape("A").variants, pairs=2, warmup=0, quiet=True)
+        assert "others used 50 % of the machine" in run.notes[0]
+    assert len(frame) == 2 and not frame["flags"].str.contains("busy").any()
+    kept = runs.load("quiet", "tp1")
+    assert len(kept.disturbed) == 1 and len(kept.observations) == 2
+
+
+def test_the_last_try_and_what_the_budget_no_longer_covers_stay_as_they_are(opened, monkeypatch):
+    loads(monkeypatch, *[0.5] * experiment.ATTEMPTS, 0.5)
+    with opened() as run:
+        frame = go(run, Tape("A").variants, pairs=3, warmup=0, quiet=True, budget=2)
+        assert run.disturbances("ladder") == 2 and not run.left_out("ladder")
+    assert [json.loads(flags).get("busy") for flags in frame["flags"]] == [True, True, None]
+
+
+def test_a_measurement_that_cannot_be_is_left_out_of_a_quiet_run_too(opened, monkeypatch):
+    loads(monkeypatch, *[0.5] * 9)
+    broken = Variant("A", lambda block: {"tps": -1.0 if block.index == 0 else 1.0})
+    with opened() as run:
+        frame = go(run, [broken], pairs=2, warmup=0, quiet=True, budget=5)
+        assert run.left_out("ladder") == {0}
+    assert set(frame["block"]) == {1}

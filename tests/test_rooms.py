@@ -45,6 +45,7 @@ RECORD: dict[str, set[str]] = {
     "record.gather": {
         f"record.{room}" for room in ("schema", "reader", "sources", "claims", "verdicts")
     },
+    "record.agreement": {"record.claims", "record.runs", "record.verdicts"},
     "record.machines": {"record.statistics", "record.verdicts", "record.gather"},
 }
 PAGE: dict[str, set[str]] = {
@@ -80,6 +81,7 @@ MAY_USE |= {
     "site.scaffold": {"parameters", "record.claims"},
     "site.scoreboard": set(RECORD) | {"page.charts", "page.narrate", "parameters"},
     "site.all_runs": set(RECORD) | {"page.charts", "page.narrate", "site.scoreboard"},
+    "site.published_runs": set(RECORD) | {"page.narrate", "site.scoreboard"},
     "site.only": set(RECORD)
     | {"cells", "lab.sent", "page.narrate", "parameters", "site.scoreboard"},
     "site.book": MEASURING

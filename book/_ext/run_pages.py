@@ -2,13 +2,13 @@
 built.
 
 Directives, each without arguments: `headline`, `findings`, `then-and-now`, `scoreboard`,
-`disagreements`, `your-run`, and those of the page about all runs. The records lie beside the
-executed chapters (see `pgrerun/site/book.py`); the words and pictures come from
-`pgrerun.site.scoreboard` and `all_runs`. Each chapter opens with what was found. A cell that
-attempts an experiment shows the SQL that it runs, with all the rest of what was done folded below,
-and every sentence with a verdict is folded below one line, which the scoreboard links to. Long
-tables are folded below their captions. Each chapter ends with what it was made from and what can be
-downloaded.
+`disagreements`, `your-run`, `agreement`, `quietness`, and those of the page about all runs. The
+records lie beside the executed chapters (see `pgrerun/site/book.py`); the words and pictures come
+from `pgrerun.site.scoreboard`, `all_runs` and `published_runs`. Each chapter opens with what was
+found. A cell that attempts an experiment shows the SQL that it runs, with all the rest of what was
+done folded below, and every sentence with a verdict is folded below one line, which the scoreboard
+links to. Long tables are folded below their captions. Each chapter ends with what it was made from
+and what can be downloaded.
 """
 
 import html
@@ -25,7 +25,7 @@ from pgrerun.page import narrate
 from pgrerun.record import claims
 from pgrerun.record.gather import Gathered
 from pgrerun.record.machines import findings
-from pgrerun.site import all_runs, executed_pages, scoreboard
+from pgrerun.site import all_runs, executed_pages, published_runs, scoreboard
 
 _ATTEMPT = re.compile(r"\battempt\(\s*(?:\w+\.)*(\w+)")  # an experiment in a cell's code
 _MOST, _LONGEST = 15, 600  # statements that a page shows of an experiment, characters of each
@@ -304,6 +304,8 @@ PAGES = {
     "scoreboard": _scoreboard,
     "disagreements": _disagreements,
     "your-run": _your_run,
+    "agreement": lambda app, docname: published_runs.agreeing(),
+    "quietness": lambda app, docname: published_runs.quiet(),
     "all-runs": _all_runs,
     "all-runs-dependences": _all_runs_part(all_runs.dependences),
     "all-runs-words": _all_runs_part(all_runs.board, with_findings=False),

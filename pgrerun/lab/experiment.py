@@ -104,6 +104,7 @@ def interleave(
     server: Any = None,
     positive: Collection[str] = (),
     budget: int | None = None,
+    quiet: bool = False,
     looks: Sequence[int] = (),
     settled: Callable[[pd.DataFrame], bool] = lambda observations: False,
 ) -> pd.DataFrame:
@@ -123,7 +124,8 @@ def interleave(
     metric is in `positive`. It is kept as disturbed and repeated at once, `ATTEMPTS` times at
     most, and while the experiment has fewer than `budget` disturbed ones (default: `pairs`).
     Then its block is left out, so that claims rest on fewer pairs. CannotMeasure if that leaves
-    none. What is returned holds neither disturbed measurements nor blocks left out.
+    none. With `quiet` what is flagged as "busy" is repeated likewise, but the last try is kept.
+    What is returned holds neither disturbed measurements nor blocks left out.
 
     Flags stored with an observation: "warmup" (blocks discarded before), "other_load" (share of
     the machine; and "busy" if it is above 0.10), "checkpoint" (how many fell into the window),
@@ -135,7 +137,7 @@ def interleave(
     _check(variants, pairs, warmup, budget, looks)
     answers = _stored_answers(run, experiment) if answer and run.finished(experiment) else {}
     measuring = _Measuring(
-        run, experiment, units, positive, warmup, answer, answers, server, budget, looks
+        run, experiment, units, positive, warmup, answer, answers, server, budget, quiet, looks
     )
     warm = False
     for end in looks:
@@ -164,6 +166,7 @@ class _Measuring:
     answers: dict[int, dict[str, str]]
     server: Any
     budget: int
+    quiet: bool
     looks: tuple[int, ...]
 
     def store_all(self, todo: Sequence[tuple[Block, Variant]]) -> None:
@@ -185,7 +188,7 @@ class _Measuring:
         for attempt in range(1, ATTEMPTS + 1):
             started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
             metrics, flags = self._measure(block, variant)
-            disturbed = self._impossible(metrics)
+            disturbed = self._impossible(metrics) or self._busy(flags, attempt)
             leaves_out = False
             if disturbed:
                 flags |= {"attempt": attempt, "budget": self.budget}
@@ -231,6 +234,13 @@ class _Measuring:
                 " which no unit is given."
             )
         return metrics, flags
+
+    def _busy(self, flags: Mapping[str, Any], attempt: int) -> str:
+        """In words how much others used, if that is to be measured again; else empty."""
+        spent = self.run.disturbances(self.experiment) >= self.budget
+        if not self.quiet or "busy" not in flags or attempt == ATTEMPTS or spent:
+            return ""
+        return f"others used {100 * flags['other_load']:.0f} % of the machine"
 
     def _impossible(self, metrics: Mapping[str, float]) -> str:
         """In words which values can't be; empty if all can.

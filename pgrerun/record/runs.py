@@ -68,12 +68,13 @@ __all__ = [
     "explanations",
     "folder",
     "load",
+    "published",
     "root",
     "scrub",
     "verdict_changes",
 ]
 
-PUBLISHED = "published"  # the name of the committed run
+PUBLISHED = "published"  # the name of the committed run; others of the same are published-2, ...
 
 log = logging.getLogger(__name__)
 
@@ -624,6 +625,7 @@ class Record:
     disturbed: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(COLUMNS)))
     started: str = ""  # ISO 8601; of the chapter that was started first, empty in records of old
     finished: str = ""  # of the chapter that was finished last
+    given: Mapping[str, list[str]] = field(default_factory=dict)  # words of several runs, by claim
 
     @property
     def chapters(self) -> list[str]:
@@ -666,6 +668,13 @@ def folder(name_or_path: str | Path) -> Path:
     except (OSError, ValueError) as error:  # too long, or with a null character
         reason = error.strerror if isinstance(error, OSError) else error
         raise RecordError(f"{str(given)!r:.120} can't name a run: {reason}.") from None
+
+
+def published() -> list[str]:
+    """The names of the committed runs, the first of which the pages are made from."""
+    found = {one.name for place in (root(), CHECKOUT) for one in place.glob(f"{PUBLISHED}-*")}
+    others = [name for name in found if re.fullmatch(rf"{PUBLISHED}-[2-9]", name)]
+    return [PUBLISHED, *sorted(others)]
 
 
 def load(name_or_path: str | Path, chapter: str | None = None) -> Record:

@@ -40,6 +40,9 @@ DISK = "disk"
 """Flag: on which disk it was measured, in words ("disk slowed to 40 requests/s"), if not on the
 machine's own."""
 
+BUSY = "busy"
+"""Flag: others used more of the machine meanwhile than a measurement should bear."""
+
 LOOKS = "looks"
 """Flag: after how many pairs one looked whether they are enough, where that was more than once;
 the last number is the most there might have been."""
@@ -58,6 +61,15 @@ def disks(frame: pd.DataFrame) -> pd.Series:
     marked = frame.index[frame["flags"].str.contains(f'"{DISK}"', regex=False)]
     words[marked] = frame.loc[marked, "flags"].map(lambda flags: json.loads(flags).get(DISK, ""))
     return words
+
+
+def busy(frame: pd.DataFrame) -> tuple[int, int, list[str]]:
+    """How many measurements were made while others used the machine, of how many, and the
+    experiments that they belong to.
+    """
+    each = frame.drop_duplicates(["chapter", "experiment", "block", "variant"])
+    marked = each[each["flags"].str.contains(f'"{BUSY}"', regex=False)]
+    return len(marked), len(each), list(dict.fromkeys(marked["experiment"]))
 
 
 def looks(frame: pd.DataFrame) -> list[int]:

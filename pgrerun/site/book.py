@@ -581,6 +581,11 @@ class Book:
             }
             | inputs.files(self.data, "data", skip=("runs",))
             | inputs.files(self.data / "runs" / PUBLISHED, "published run")
+            | {
+                name: digest
+                for other in sorted((self.data / "runs").glob(f"{PUBLISHED}-[2-9]"))
+                for name, digest in inputs.files(other, f"{other.name} run").items()
+            }
             | (
                 {"gathered runs": inputs.digest(self.gathered.read_bytes())}
                 if self.gathered.exists()

@@ -12,13 +12,14 @@ import math
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 import pandas as pd
 
 from pgrerun.page import charts, narrate
-from pgrerun.record import claims, printed, runs, verdicts
+from pgrerun.record import agreement, claims, printed, runs, verdicts
 from pgrerun.record.claims import Basis, Claim, Predicate
 from pgrerun.record.statistics import Interval
 from pgrerun.record.verdicts import Judgement, Part, Verdict
@@ -42,19 +43,32 @@ Link = Callable[[Claim], str]
 def records(results: Path) -> dict[str, runs.Record]:
     """The run record beside each executed chapter, by chapter. RecordError where one is damaged."""
     return {
-        folder.parent.name: runs.load(folder.parent)
+        folder.parent.name: _with_others(runs.load(folder.parent))
         for folder in sorted(results.glob(f"*/{runs.ENVIRONMENT}"))
     }
 
 
+def _with_others(record: runs.Record) -> runs.Record:
+    """A record of the published run with the words of all published runs."""
+    if record.name != runs.PUBLISHED or len(runs.published()) == 1:
+        return record
+    others = agreement.published(record.chapters[0]) | {record.name: record}
+    return replace(record, given=agreement.words(others).T.to_dict("list"))
+
+
 def judgements(found: Mapping[str, runs.Record]) -> dict[str, Judgement]:
     """The verdicts of the records by claim; one that the ledger has changed its mind about counts
-    as not run.
+    as not run. Of the published run those that all published runs give together.
     """
     kept = (
         Judgement.from_dict(verdict) for record in found.values() for verdict in record.verdicts
     )
-    return {judgement.claim.id: judgement for judgement in kept if judgement}
+    judged = {judgement.claim.id: judgement for judgement in kept if judgement}
+    given = [record.given for record in found.values()]
+    return {
+        claim: agreement.together(one, next((each[claim] for each in given if claim in each), []))
+        for claim, one in judged.items()
+    }
 
 
 def verdict(judged: Judgements, claim: str) -> str:
@@ -579,7 +593,8 @@ def your_run(found: Mapping[str, runs.Record], address: Callable[[str], str]) ->
 def published_records() -> dict[str, runs.Record]:
     """The committed run, by chapter."""
     return {
-        chapter: runs.load(runs.PUBLISHED, chapter) for chapter in runs.chapters(runs.PUBLISHED)
+        chapter: _with_others(runs.load(runs.PUBLISHED, chapter))
+        for chapter in runs.chapters(runs.PUBLISHED)
     }
 
 

@@ -1,0 +1,61 @@
+"""Whether several runs give claims the same words, and which word they give together."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pandas as pd
+
+from pgrerun.record import claims, runs, verdicts
+from pgrerun.record.runs import Record
+from pgrerun.record.verdicts import Judgement, Verdict
+
+GOAL = 0.95  # the share of claims that all published runs should give the same word
+
+
+def words(records: Mapping[str, Record]) -> pd.DataFrame:
+    """The words that runs give, by today's rules: a row per claim, a column per run by its name.
+
+    Claims that are left out: those that not all runs have judged, and those that none could test.
+    """
+    columns = {
+        name: {kept["claim"]: verdicts.word(kept) for kept in record.verdicts}
+        for name, record in records.items()
+    }
+    found = pd.DataFrame(columns).reindex(list(claims.ledger())).dropna()
+    return found[(found != Verdict.NOT_TESTABLE).any(axis=1)]
+
+
+def agreed(found: pd.DataFrame) -> pd.Series:
+    """Of `words`, by claim whether all runs give the same."""
+    return found.nunique(axis=1) == 1
+
+
+def by_basis(found: pd.DataFrame) -> pd.DataFrame:
+    """How often runs give the same word, by what it rests on.
+
+    Columns: basis, claims, agreed (numbers), share; the last row is of all of them.
+    """
+    ledger, same = claims.ledger(), agreed(found)
+    basis = pd.Series([str(ledger[claim].basis) for claim in found.index], found.index, dtype=str)
+    counted = same.groupby(basis, sort=False).agg(["size", "sum"])
+    counted.loc["all"] = [len(same), same.sum()]
+    rows = counted.astype(int).reset_index(names="basis")
+    rows.columns = ["basis", "claims", "agreed"]
+    return rows.assign(share=rows["agreed"] / rows["claims"].where(rows["claims"] > 0))
+
+
+def published(chapter: str) -> dict[str, Record]:
+    """The published runs' records of a chapter, by the run's name."""
+    return {
+        name: runs.load(name, chapter)
+        for name in runs.published()
+        if chapter in runs.chapters(name)
+    }
+
+
+def together(judgement: Judgement, given: Sequence[str]) -> Judgement:
+    """The judgement that runs give together which gave these words: theirs, or inconclusive."""
+    if len(set(given)) < 2:
+        return judgement
+    reason = f"of {len(given)} runs, each gave its own word: {', '.join(given)}"
+    return replace(judgement, verdict=Verdict.INCONCLUSIVE, reason=reason)
