@@ -49,7 +49,7 @@ from pgrerun.lab.server import (
 from pgrerun.lab.server.cluster import DEFAULTS
 from pgrerun.page import charts, narrate
 from pgrerun.page.tables import Table, table
-from pgrerun.record import claims, runs, sequential, statistics, verdicts
+from pgrerun.record import claims, lives, runs, sequential, statistics, verdicts
 from pgrerun.record.reached import digest, key_of
 from pgrerun.record.schema import busy, disks, looks
 
@@ -537,6 +537,32 @@ class Chapter:
             pd.DataFrame(rows, columns=columns),
             f"{narrate.summary(self.evidence.judgements)} A star marks a headline claim.",
         )
+
+    def changes(self) -> Table | narrate.Sentence:
+        """Which of the chapter's claims change their verdict from release to release.
+
+        By the record of chapter `since_when`, this run's or the published one.
+        """
+        if (found := lives.recorded(self.run.name)) is None:
+            return narrate.Sentence(
+                "No claim has been judged on other releases here: `pgrerun releases fetch` brings"
+                " them, and `pgrerun run since_when` judges."
+            )
+        everything, finished = found
+        own = everything[everything["chapter"] == self.name]
+        releases = sorted(set(everything["release"]), key=lives.place)
+        changed = lives.changes(own)
+        said = narrate.lives(own["claim"].nunique(), len(changed), releases, finished)
+        rows = pd.DataFrame(
+            {
+                "claim": changed["claim"],
+                "what it says": changed["what_it_says"],
+                "until": changed["until"] + ": " + changed["before"],
+                "since": changed["since"] + ": " + changed["after"],
+                "release notes": changed["notes"],
+            }
+        )
+        return table(rows, said) if len(rows) else said
 
     def provenance(self) -> Table:
         """Parameters, server and its settings, machine, versions: one row each."""

@@ -41,6 +41,7 @@ RECORD: dict[str, set[str]] = {
     "record.claims": {"record.printed"},
     "record.verdicts": {"record.statistics", "record.claims"},
     "record.sequential": {"record.statistics", "record.claims", "record.verdicts"},
+    "record.lives": {f"record.{room}" for room in ("claims", "printed", "runs", "verdicts")},
     "record.sources": {"record.schema", "record.reader"},
     "record.gather": {
         f"record.{room}" for room in ("schema", "reader", "sources", "claims", "verdicts")

@@ -11,7 +11,7 @@ from pgrerun import replay
 from pgrerun.chapters.since_when import evidence, experiments
 from pgrerun.errors import BookError, CannotMeasure
 from pgrerun.page import charts
-from pgrerun.record import claims
+from pgrerun.record import claims, lives
 from pgrerun.record.claims import Basis
 
 CHOSEN = experiments.judged()
@@ -57,12 +57,12 @@ def test_steps_leave_out_what_other_claims_need():
 
 def test_notes_name_claims_that_there_are_and_where_their_words_were_read():
     ledger = claims.ledger()
-    with evidence.NOTES.open(encoding="utf-8", newline="") as lines:
+    with lives.NOTES.open(encoding="utf-8", newline="") as lines:
         assert all(row["read_in"] for row in csv.DictReader(lines))
-    for note in evidence.notes():
+    for note in lives.notes():
         assert set(note.claims) <= set(ledger), note
         assert note.words and note.section and experiments.number(note.release) > 90300
-    quoted = {note.words for note in evidence.notes()}
+    quoted = {note.words for note in lives.notes()}
     own = [claim for claim in ledger.values() if claim.chapter == "since_when"]
     assert {claim.quote for claim in own} <= quoted
     for claim in own:  # and each count says the release that its claim's section says
@@ -115,7 +115,7 @@ def test_a_change_elsewhere_than_the_notes_say_is_a_disagreement():
     words = {"hot-014": {"9.3": "holds", "9.5": "gone", "18": "gone"}}
     [row] = evidence.changes(Recorded(words)).to_dict("records")
     assert row["agrees"] == "no" and "14" in row["notes"]
-    assert evidence.compared_with_notes("hot-006", "9.3", "18")[0] == ""
+    assert lives.compared_with_notes("hot-006", "9.3", "18")[0] == ""
 
 
 def test_the_chart_has_a_row_for_each_claim_and_a_column_for_each_release():

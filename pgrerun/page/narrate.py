@@ -12,7 +12,7 @@ number an interval ends on.
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -107,6 +107,23 @@ def _plural(noun: str) -> str:
     if re.search("[^aeiou]y$", noun):
         return noun[:-1] + "ies"
     return noun + ("es" if re.search("(s|x|z|ch|sh)$", noun) else "s")
+
+
+def lives(judged: int, changed: int, releases: Sequence[str], finished: str) -> Sentence:
+    """How many of a chapter's claims have another verdict on another of these releases.
+
+    `finished` is when the run ended that judged them, in ISO 8601.
+    """
+    where = (
+        f"{count(len(releases), 'release')}, {releases[0]} to {releases[-1]}, by the chapter “Since"
+        f" when?” in its run of {finished[:10]}"
+    )
+    if not judged:
+        return Sentence(f"No claim of this chapter was judged on {where}.")
+    return Sentence(
+        f"{count(judged, 'claim')} of this chapter were judged on {where};"
+        f" {count(changed, 'verdict')} changed from one to the next."
+    )
 
 
 def count(n: float, noun: str, plural: str = "") -> Sentence:

@@ -298,6 +298,8 @@ class Book:
             | inputs.claims(self.data, chapter)
             | inputs.files(self.data / "printed", "data")
             | inputs.files(self.data / "runs" / PUBLISHED / chapter, "published run")
+            # whose record every chapter's section on what changed is written from
+            | inputs.files(self.data / "runs" / PUBLISHED / "since_when", "published releases")
         )
 
     def _last_given(self, chapter: str, stamp: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,40 +1,15 @@
 """What the experiments say: lives of claims, where a word changes, and counts by release."""
 
-import csv
-import json
-from dataclasses import dataclass
-from functools import cache
-
 import pandas as pd
 
 from pgrerun.chapter import Chapter, wide
 from pgrerun.chapters.since_when.experiments import COUNTS, Count, number
 from pgrerun.errors import CannotMeasure
-from pgrerun.record import claims, printed
+from pgrerun.record import claims
+from pgrerun.record import lives as record
 from pgrerun.record.verdicts import Verdict
 
-NOTES = printed.DATA.parent / "release_notes.csv"
 _BY_ID = {one.claim: one for one in COUNTS if one.claim}
-
-
-@dataclass(frozen=True)
-class Note:
-    """What the notes of a release say, in their words, and the claims that it explains."""
-
-    release: str
-    section: str
-    words: str
-    claims: tuple[str, ...]
-
-
-@cache
-def notes() -> tuple[Note, ...]:
-    """The sentences of PostgreSQL's release notes that this chapter compares with."""
-    with NOTES.open(encoding="utf-8", newline="") as lines:
-        return tuple(
-            Note(row["release"], row["section"], row["words"], tuple(row["claims"].split()))
-            for row in csv.DictReader(lines)
-        )
 
 
 def observed(chapter: Chapter, experiment: str) -> pd.DataFrame:
@@ -56,28 +31,8 @@ def observed(chapter: Chapter, experiment: str) -> pd.DataFrame:
 
 
 def lives(chapter: Chapter) -> pd.DataFrame:
-    """A row for each claim on each release, by document, the releases from the oldest.
-
-    Columns: claim, says, document, release, word, why (of what could not be tested).
-    """
-    found = observed(chapter, "lives")
-    words = found[found["metric"] == "word"]
-    ledger, rows = claims.ledger(), []
-    for release, flags in zip(words["variant"], words["flags"].map(json.loads), strict=True):
-        claim = ledger.get(flags["claim"])
-        if claim is not None:
-            aside = flags["verdict"] == Verdict.NOT_TESTABLE
-            why = flags["note"] or flags["reason"] if aside else ""
-            rows.append((claim.id, claim.claim, claim.document, release, flags["verdict"], why))
-    frame = pd.DataFrame(rows, columns=["claim", "says", "document", "release", "word", "why"])
-    places = {claim: place for place, claim in enumerate(ledger)}
-    order = frame["document"].map({one: place for place, one in enumerate(_documents())}) * 1e9
-    order = order + frame["claim"].map(places) * 1e6 + frame["release"].map(number)
-    return frame.loc[order.sort_values().index].reset_index(drop=True)
-
-
-def _documents() -> list[str]:
-    return list(dict.fromkeys(claim.document for claim in claims.ledger().values()))
+    """A row for each claim on each release: see `record.lives.read`."""
+    return record.read(observed(chapter, record.EXPERIMENT))
 
 
 def by_claim(chapter: Chapter) -> pd.DataFrame:
@@ -92,33 +47,8 @@ def by_claim(chapter: Chapter) -> pd.DataFrame:
 
 
 def changes(chapter: Chapter) -> pd.DataFrame:
-    """Where a claim's word differs from the release before on which it could be tested.
-
-    Columns: claim, what_it_says, before, until (the last release with that word), since (the first
-    with the next), after, notes (what we know release notes to say of that claim), agrees.
-    """
-    rows = []
-    for claim, own in lives(chapter).groupby("claim", sort=False):
-        tested = own[own["word"] != Verdict.NOT_TESTABLE]
-        for before, after in zip(tested.iloc[:-1].itertuples(), tested.iloc[1:].itertuples()):
-            if before.word != after.word:
-                said, agrees = compared_with_notes(str(claim), before.release, after.release)
-                rows.append(
-                    (claim, before.says, before.word, before.release, after.release, after.word)
-                    + (said, agrees)
-                )
-    columns = ["claim", "what_it_says", "before", "until", "since", "after", "notes", "agrees"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def compared_with_notes(claim: str, until: str, since: str) -> tuple[str, str]:
-    """What the notes that explain a claim say, and whether they name a release of that span."""
-    known = [note for note in notes() if claim in note.claims]
-    if not known:
-        return "", "no sentence of theirs is linked with it"
-    said = "; ".join(f"{note.release}, {note.section}: “{note.words}”" for note in known)
-    within = any(number(until) < number(note.release) <= number(since) for note in known)
-    return said, "yes" if within else "no"
+    """Where a claim's word differs from the release before: see `record.lives.changes`."""
+    return record.changes(lives(chapter))
 
 
 def beside(chapter: Chapter, document: str, release: str) -> pd.DataFrame:
