@@ -3,11 +3,13 @@
 import ast
 import csv
 import json
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
 from pgrerun import replay
+from pgrerun.chapter import Chapter
 from pgrerun.chapters.since_when import evidence, experiments
 from pgrerun.errors import BookError, CannotMeasure
 from pgrerun.page import charts
@@ -132,3 +134,18 @@ def test_the_chart_has_a_row_for_each_claim_and_a_column_for_each_release():
 def test_without_any_run_on_releases_the_reason_is_given():
     with pytest.raises(CannotMeasure, match="none is published"):
         evidence.lives(Recorded({}))
+
+
+@pytest.mark.parametrize(("chapter", "told"), [("hot", "1 verdict changed"), ("tp1", "No claim")])
+def test_a_chapter_tells_of_its_own_claims_changes(monkeypatch, chapter, told):
+    found = lives.read(pd.DataFrame(Recorded(WORDS).rows)), "2026-11-22T10:00:00"
+    monkeypatch.setattr(lives, "recorded", lambda run: found)
+    said = Chapter.changes(SimpleNamespace(name=chapter, run=SimpleNamespace(name="mine")))
+    assert told in repr(said) and "3 releases, 9.3 to 18" in repr(said)
+
+
+def test_without_a_record_of_releases_a_chapter_says_how_to_get_one(monkeypatch):
+    monkeypatch.setattr(lives.runs, "PUBLISHED", "nothing")
+    assert lives.recorded("nothing either") is None
+    said = Chapter.changes(SimpleNamespace(name="hot", run=SimpleNamespace(name="nothing either")))
+    assert "pgrerun run since_when" in said
