@@ -380,7 +380,7 @@ def exponent(chapter: Chapter, what: str) -> statistics.Interval:
     """p of time ~ tuples^p over the sizes, every repetition a point."""
     times = chapter.table("size-up", "time")
     variants = {size_up.variant(what, size): size for size in relations.sizes(chapter)}
-    every = times.filter(list(variants)).melt()
+    every = times.filter(list(variants)).melt(var_name="variant")
     return statistics.exponent(every["variant"].map(variants), every["value"])
 
 
