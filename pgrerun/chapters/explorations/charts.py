@@ -56,7 +56,7 @@ def slowdowns(chapter: Chapter) -> charts.Figure:
         pool: (f"{pool}: {buffer_pool.DIRTY}", f"{pool}: {buffer_pool.CLEAN}")
         for pool in buffer_pool.SHARES
     }
-    measured = chapter.ratios("pools", "time", pairs)
+    measured = chapter.ratios(buffer_pool.SWEEP, "time", pairs)
     frame = charts.together([in_print.assign(kind="printed"), measured], order=buffer_pool.SHARES)
     return charts.compare(
         frame.replace({"label": {"1.00": "1.00 (its size)"}}),

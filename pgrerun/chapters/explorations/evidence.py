@@ -9,7 +9,6 @@ from pgrerun.chapters.explorations.experiments import (
     clock_sweep,
     planner,
     size_up,
-    slow_disk,
 )
 from pgrerun.record import printed, statistics, verdicts
 from pgrerun.record.claims import MARGIN
@@ -21,21 +20,16 @@ Facts = dict[str, bool | None | Part]
 # ---- Experiment 1, times
 
 
-def slowdown(chapter: Chapter, pool: str) -> statistics.Interval:
-    """Time to read after an update over that after a read, in one pool, on the slowed disk."""
+def slowdown(chapter: Chapter, pool: str, name: str = buffer_pool.SWEEP) -> statistics.Interval:
+    """Time to read after an update over that after a read, in one pool, by default in memory."""
     dirty, clean = (f"{pool}: {how}" for how in (buffer_pool.DIRTY, buffer_pool.CLEAN))
-    return chapter.ratio(slow_disk.NAME, "time", dirty, clean)
+    return chapter.ratio(name, "time", dirty, clean)
 
 
 def beyond_twice(chapter: Chapter) -> dict[str, statistics.Interval]:
     """The slow-downs in pools above twice the relation."""
-    above = [pool for pool in slow_disk.pools() if buffer_pool.SHARES[pool] > 2]
+    above = [pool for pool in buffer_pool.timed(chapter) if buffer_pool.SHARES[pool] > 2]
     return {pool: slowdown(chapter, pool) for pool in above}
-
-
-def reader_waiting(chapter: Chapter, *compared: str) -> statistics.Interval:
-    """Share of its time that the reader in the smallest pool waits for reads, after a read."""
-    return chapter.median(slow_disk.NAME, "reading", f"{buffer_pool.BELOW}: {buffer_pool.CLEAN}")
 
 
 def printed_slowdowns() -> pd.DataFrame:
@@ -192,9 +186,10 @@ def swapped_in(provisions: pd.DataFrame) -> Facts:
     """Whether another strategy can be swapped in, and by whom."""
     names = provisions.set_index("way")["found"]
     return {
-        "an extension can take the choice of a victim over": names[clock_sweep.HOOK] != "",
-        "a setting chooses": names[clock_sweep.SETTING] != "",
-        "the choice is a function of its own, so that another can be compiled in": supporting(
+        "an extension or a setting takes the choice of a victim over": (
+            names[clock_sweep.HOOK] != "" or names[clock_sweep.SETTING] != ""
+        ),
+        "the choice is a function of its own, so that another can be compiled in": (
             names[clock_sweep.FUNCTION] != ""
         ),
     }

@@ -18,14 +18,12 @@ from pgrerun.chapters.explorations.experiments.buffer_pool import (
     printed_pool,
 )
 from pgrerun.chapters.explorations.relations import SQL
-from pgrerun.errors import CannotMeasure
 from pgrerun.lab.disk import Disk, Slowed
 from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import clock
 from pgrerun.lab.relations import loading
 from pgrerun.lab.server import Cluster
 from pgrerun.record import statistics
-from pgrerun.record.printed.explorations import TUPLES
 
 RATE = 8000  # pages per second, read or written
 NAME = "pools, slowed disk"
@@ -37,13 +35,11 @@ def pools() -> tuple[str, ...]:
     return BELOW, EQUAL, printed_pool("mb500"), ABOVE
 
 
-@experiment(claims=["expl-002", "expl-004"], needs=["restart"])
+@experiment(needs=["restart"])
 def readers(chapter: Chapter) -> None:
     """Time to read miltup1 after reading miltup2 and after updating it, each page for itself.
 
-    Only what the reader asks the disk for takes time: the update before it runs at full speed. What
-    is written is a ring of pages, of a small relation a larger share than of the slides': with
-    fewer tuples than theirs the sizes of the slow-down are set aside.
+    Only what the reader asks the disk for takes time: the update before it runs at full speed.
     """
     variants = []
     for pool in pools():
@@ -54,13 +50,6 @@ def readers(chapter: Chapter) -> None:
                 Variant(f"{pool}: {variant}", read, partial(_prepared, server, variant))
             )
     chapter.compare(NAME, variants, UNITS, pairs=statistics.ENOUGH, warmup=0)
-    if chapter.parameters.slowed_tuples < TUPLES["miltup"]:
-        reason = (
-            f"the slow-down's size depends on the relation's, which has {TUPLES['miltup']:,} tuples"
-            f" in print and {chapter.parameters.slowed_tuples:,} in this run"
-        )
-        larger = CannotMeasure(f"slowed_tuples = {TUPLES['miltup']}", reason)
-        chapter.set_aside(larger, ["expl-002", "expl-004"])
 
 
 def _cluster(chapter: Chapter, pool: str) -> tuple[Cluster, Slowed]:

@@ -26,7 +26,7 @@ def run_time_plans(chosen: pd.DataFrame, joined: pd.DataFrame) -> dict[str, bool
         "planned at run time, the path depends on the constant and its statistics": (
             paths[WITH_CONSTANT] > 1
         ),
-        "the join follows the size of a partial result that nobody foresaw": (
+        "the join follows the size of a partial result that nobody foresaw": supporting(
             unforeseen == foreseen
         ),
         "planned ahead, the path depends on the constant": supporting(paths[WITHOUT_CONSTANT] > 1),

@@ -53,7 +53,6 @@ PAVAN = ((REDUCED, HOT), (REDUCED, AGAIN), (REDUCED, NO_HOT), (REDUCED, UNPRUNED
 SMALL_IN_POOL = ((REDUCED, NO_HOT), (FULL, HOT), (FULL, NO_HOT))
 PAVANS = 5  # clients: each needs pages of the pool, and more would but queue longer
 VACUUMED_IN_TIME = 20_000  # accounts of a branch: fewer, and a run is over before autovacuum comes
-TEN = 10  # clients of Merlin's runs that aren't of one
 PINS = 4  # pages that a backend may hold at once
 # A disk of pages that come one at a time. WAL passes it by, as on a disk of its own.
 RATE = 12000  # requests per second
@@ -99,7 +98,7 @@ def throughput(chapter: Chapter) -> None:
     _compare(chapter, "throughput", timed(chapter, PAVANS), PAVAN, FILLFACTOR)
 
 
-@experiment(claims=["hot-012", "hot-021", "hot-024", "hot-035"], needs=["restart"])
+@experiment(claims=["hot-012", "hot-035"], needs=["restart"])
 def full(chapter: Chapter) -> None:
     """The same with the full script, and Merlin's runs of it at the stock fillfactor.
 
@@ -115,9 +114,6 @@ def full(chapter: Chapter) -> None:
         )
     _compare(chapter, "full", timed(chapter, clients), SMALL_IN_POOL, FILLFACTOR)
     _compare(chapter, "merlin", timed(chapter, clients), ((FULL, HOT), (FULL, NO_HOT)), 100)
-    if clients != TEN:
-        reason = f"the thread's run has ten clients, and this run {clients}"
-        chapter.set_aside(CannotMeasure(f"clients = {TEN}", reason), ["hot-024"])
 
 
 def _compare(
