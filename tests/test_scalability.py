@@ -486,6 +486,7 @@ def test_waits_become_facts_only_where_there_are_waits():
 def test_wakeups_are_added_up_over_processes_and_averaged_over_windows():
     rates = {0: [1.0, 2.0], 1: [2.0, 2.0], 2: [0.0, 2.0]}
     woken = pd.DataFrame({"role": ["checkpointer", "walwriter"]} | rates)
+    woken.attrs["seconds"] = 30.0
     assert evidence.wakeup_rate(woken).estimate == pytest.approx(3)
     assert "checkpointer" in charts.wakeups(woken).description
 

@@ -324,3 +324,23 @@ def test_a_share_has_wilsons_interval():
     assert statistics.share(0, 20).low == 0 and statistics.share(20, 20).high == 1
     with pytest.raises(ValueError):
         statistics.share(3, 2)
+
+
+@pytest.mark.parametrize("per_second, seconds", [(0.4, 30), (0.4, 1200), (11.5, 60)])
+def test_a_rate_covers_what_a_poisson_process_was_planted_with(per_second, seconds):
+    rng = np.random.default_rng(int(seconds * per_second))
+    counts = rng.poisson(per_second * seconds / 5, (1000, 5))
+    found = [statistics.rate(row, seconds) for row in counts]
+    assert np.mean([x.low <= per_second <= x.high for x in found]) >= 0.95
+    assert all(x.n == seconds and x.enough for x in found)
+
+
+def test_a_rate_of_nothing_and_of_bursts_is_known_as_far_as_it_can_be():
+    none = statistics.rate([0, 0, 0, 0, 0], 1200)
+    assert none.low == none.estimate == 0 and none.high == pytest.approx(3.689 / 1200, rel=1e-3)
+    even, bursts = statistics.rate([24] * 5, 60), statistics.rate([0, 120, 0, 0, 0], 60)
+    assert even.estimate == bursts.estimate == 2
+    assert bursts.high - bursts.low > 2 * (even.high - even.low)
+    assert statistics.rate([1, np.nan], 60).disturbed and statistics.rate([1, -1], 60).disturbed
+    with pytest.raises(ValueError, match="positive"):
+        statistics.rate([1, 2], 0)

@@ -555,6 +555,28 @@ def share(found: int, of: int, *, confidence: float = 0.95) -> Interval:
     )
 
 
+def rate(counts: ArrayLike, seconds: float, *, confidence: float = 0.95) -> Interval:
+    """Events per second, of counts in windows of equal length that last `seconds` together.
+
+    Each end is the outer one of two: the exact interval of a Poisson process (Garwood 1936), and t
+    over the windows, since what comes in bursts scatters more than that process. `n` is whole
+    seconds. Disturbed if a count can't be; ValueError without windows, or if they have no length.
+    """
+    x = _values(counts, "counts")
+    if seconds <= 0:
+        raise ValueError("events are counted over a time that is positive")
+    if not (np.isfinite(x) & (x >= 0)).all():
+        return _disturbed(np.array([]), confidence=confidence)
+    total, tail = float(x.sum()), (1 - confidence) / 2
+    low = float(stats.chi2.ppf(tail, 2 * total) / 2) if total else 0.0
+    high = float(stats.chi2.isf(tail, 2 * total + 2) / 2)
+    if x.size > 1:
+        windows = mean(x, confidence=confidence).times(x.size)
+        low, high = max(0.0, min(low, windows.low)), max(high, windows.high)
+    ends = (total / seconds, low / seconds, high / seconds)
+    return Interval(*ends, int(seconds), confidence, "Poisson, widened to t over windows")
+
+
 # ---- whether groups differ
 
 

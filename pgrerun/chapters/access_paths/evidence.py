@@ -435,9 +435,10 @@ def sorting_only(times: pd.DataFrame) -> pd.DataFrame:
     """Times of all variants, a column each, without the time to read the rows.
 
     That is the least there was: on a busy machine a single block may read more slowly than another
-    sorts.
+    sorts. NaN where a sort took no longer: two such would make a ratio that looks possible.
     """
-    return times.drop(columns=sorting.UNSORTED) - times[sorting.UNSORTED].min()
+    found = times.drop(columns=sorting.UNSORTED) - times[sorting.UNSORTED].min()
+    return found.where(found > 0)
 
 
 def fewer_instructions(executed: pd.Series) -> float:

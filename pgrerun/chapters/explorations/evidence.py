@@ -306,7 +306,10 @@ def optimal(chapter: Chapter, regrets: pd.DataFrame) -> Facts:
     pairs = chapter.table("grouping", "time").shape[0]
     return {
         f"with {row.work_mem} the picked plan isn't slower than the other": verdicts.less(
-            statistics.Interval(row.ratio, row.low, row.high, pairs), 1 + MARGIN
+            statistics.Interval(row.ratio, row.low, row.high, pairs)
+            if row.ratio > 0
+            else statistics.nothing(),
+            1 + MARGIN,
         )
         for row in regrets[regrets["work_mem"] != AMPLE].itertuples()
     }

@@ -4,8 +4,6 @@ Where a parameter is called `simulated` it is a frame of `experiments.large_mach
 interval made of it is marked as simulated.
 """
 
-from dataclasses import replace
-
 import pandas as pd
 
 from pgrerun.chapter import Chapter
@@ -290,5 +288,5 @@ def falling(simulated: pd.DataFrame) -> dict[str, bool | None]:
 
 def wakeup_rate(woken: pd.DataFrame) -> Interval:
     """Wake-ups per second of all auxiliary processes together, of what `wakeups` measured."""
-    mean = statistics.mean(woken.drop(columns="role").sum())
-    return replace(mean, low=max(0.0, mean.low))
+    each, seconds = woken.drop(columns="role").sum(), woken.attrs["seconds"]
+    return statistics.rate(each * seconds / len(each), seconds)

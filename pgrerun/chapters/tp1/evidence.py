@@ -56,7 +56,8 @@ def short_of_perfect(chapter: Chapter, measured: str = slow_disk.LADDER) -> Inte
     """Throughput under perfect overlap, predicted from one backend, over that of several."""
     throughput, share = chapter.table(measured, "throughput"), chapter.table(measured, "processor")
     predicted = []
-    for rate, busy in zip(throughput[LONE], share[LONE].clip(upper=1), strict=True):
+    rates = throughput[LONE].where(throughput[LONE] > 0)  # of no transactions nothing is predicted
+    for rate, busy in zip(rates, share[LONE].clip(upper=1), strict=True):
         demands = {"processor": busy / rate, "disk": (1 - busy) / rate}
         solution = closed_network.perfect_overlap(demands, chapter.parameters.clients)
         predicted.append(solution.throughput)

@@ -26,7 +26,8 @@ def reading(roles: Mapping[int, str]) -> Reading:
 def rates(readings: Sequence[Reading]) -> pd.DataFrame:
     """Wake-ups per second by role: role, and a column (0, 1, ...) for each two readings in turn.
 
-    Only of auxiliary processes: the postmaster and client backends are left out.
+    Only of auxiliary processes: the postmaster and client backends are left out. How long they were
+    watched, in seconds, stands in `attrs`.
     """
     columns = {}
     for k, ((began, before), (ended, after)) in enumerate(itertools.pairwise(readings)):
@@ -34,4 +35,6 @@ def rates(readings: Sequence[Reading]) -> pd.DataFrame:
     frame = pd.DataFrame(columns)
     frame.insert(0, "role", readings[0][1]["role"])
     auxiliary = frame[~frame["role"].isin(["postmaster", "client backend"])]
-    return auxiliary.groupby("role", as_index=False).sum()
+    found = auxiliary.groupby("role", as_index=False).sum()
+    found.attrs["seconds"] = readings[-1][0] - readings[0][0]
+    return found

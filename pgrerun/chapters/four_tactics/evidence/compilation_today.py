@@ -101,7 +101,7 @@ def jit_break_even(chapter: Chapter, query: str = "c") -> Interval | None:
     a_tuple = chapter.table("evaluating", f"tuple {query}")
     compiling = chapter.table("evaluating", f"compiling {query}")[JITTED]
     saved = a_tuple[INTERPRETED] - a_tuple[JITTED]
-    tuples = compiling.median() / saved[saved > 0]
+    tuples = compiling.median() / saved.where(saved > 0)  # disturbed where a block saves nothing
     return statistics.median(tuples, seed=chapter.parameters.seed)
 
 

@@ -91,8 +91,8 @@ def noise_floor(chapter: Chapter) -> statistics.NoiseFloor:
 def crossing(selectivity: np.ndarray, difference: np.ndarray) -> float:
     """Where a scan's time begins to exceed the sequential scan's, on a line through differences.
 
-    1 where it never does, 0 where it always has. The line is Theil and Sen's, the median of all
-    slopes, so that a few disturbed times don't pull it.
+    1 where it never does, 0 where it always has, NaN where a time can't be. The line is Theil and
+    Sen's, the median of all slopes, so that a few disturbed times don't pull it.
     """
     one, other = np.triu_indices(len(selectivity), 1)
     rises = (difference[other] - difference[one]) / (selectivity[other] - selectivity[one])
@@ -106,7 +106,8 @@ def crossing(selectivity: np.ndarray, difference: np.ndarray) -> float:
 def crossings(chapter: Chapter, seconds: pd.DataFrame, method: str) -> Interval:
     """The selectivity from which on the sequential scan was faster than `method`."""
     at = np.array(scans.timed_at(chapter))
-    differences = (seconds[method] - seconds[SEQUENTIAL]).to_numpy()
+    possible = seconds.where((seconds > 0) & (seconds < np.inf))
+    differences = (possible[method] - possible[SEQUENTIAL]).to_numpy()
     each = [crossing(at, difference) for difference in differences]
     return statistics.median(each, seed=chapter.parameters.seed)
 

@@ -7,11 +7,13 @@ from dataclasses import replace
 from functools import partial
 from multiprocessing import get_context
 
+import numpy as np
 import pandas as pd
 
 from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.scalability.experiments import locks
 from pgrerun.chapters.scalability.experiments.load import by_clients, one_per_processor
+from pgrerun.errors import CannotMeasure
 from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import cachelines, switching
 from pgrerun.lab.models import lookups as model
@@ -43,18 +45,24 @@ def calibrated(chapter: Chapter) -> list[Costs]:
     A visit is half of what taking and releasing a lock costs a session alone. Two sessions that
     want the same lock take turns, so the lock is passed on four times while each takes and releases
     it once; what that takes longer than four visits is the fetching of the lock's cache lines.
-    A lookup's work is what every processor does for it, pgbench's part included.
+    A lookup's work is what every processor does for it, pgbench's part included. A block where one
+    of these differences isn't positive has no costs; CannotMeasure if none has.
     """
     loops, lookups = chapter.table("lock costs", "time"), chapter.table("read", "throughput")
     switch, rouse = (
         chapter.table("handoff", metric)["handoff"] * 1e-6 for metric in ("processor", "elapsed")
     )
-    visit = (loops[locks.ALONE] - loops[locks.EMPTY]).clip(lower=1) / 2
-    line = (loops[locks.SAME] / 4 - visit).clip(lower=1) / model.LOCK_LINES
+    visit = (loops[locks.ALONE] - loops[locks.EMPTY]) / 2
+    line = (loops[locks.SAME] / 4 - visit) / model.LOCK_LINES
     busy = one_per_processor(chapter)
     work = busy / lookups[by_clients(busy)]
     columns = [work, visit * 1e-9, line * 1e-9, switch, rouse]
     measured = pd.concat(columns, axis=1, join="inner")
+    measured = measured[((measured > 0) & (measured < np.inf)).all(axis=1)]
+    if measured.empty:
+        raise CannotMeasure(
+            "undisturbed measurements", "in no block taking a lock took longer than not taking it"
+        )
     return [Costs(*row) for row in measured.itertuples(index=False)]
 
 

@@ -75,7 +75,9 @@ def ladder(chapter: Chapter) -> None:
     for name in set(FITTED.values()):
         slow.fit(name)
     variants = [Variant(name, partial(slow.climb, name)) for name in CLIMBED]
-    chapter.compare(LADDER, variants, UNITS, pairs=fewer(chapter), warmup=0)
+    chapter.compare(
+        LADDER, variants, UNITS, fewer(chapter), warmup=0, positive=["throughput"], against=ALONE
+    )
     if chapter.parameters.clients != 2:
         reason = f"the report ran two backends, and this run {chapter.parameters.clients}"
         chapter.set_aside(CannotMeasure("clients = 2", reason), BACKEND_CLAIMS)

@@ -7,6 +7,7 @@ from typing import Any
 
 from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.tp1.variants import (
+    ALONE,
     REPORT_BATCH,
     RUNGS,
     SQL,
@@ -55,7 +56,15 @@ def ladder(chapter: Chapter) -> None:
         for name in RUNGS
     ]
     # each block starts its servers anew, so nothing stays warm
-    chapter.compare("ladder", compared, UNITS, pairs=fewer(chapter), warmup=0)
+    chapter.compare(
+        "ladder",
+        compared,
+        UNITS,
+        fewer(chapter),
+        warmup=0,
+        positive=["throughput"],
+        against=ALONE,
+    )
 
 
 def climb(chapter: Chapter, driver: "Driver", name: str, block: Block) -> dict[str, float]:
