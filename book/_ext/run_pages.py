@@ -13,7 +13,7 @@ and what can be downloaded.
 
 import html
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import nbformat
@@ -27,7 +27,7 @@ from pgrerun.record.gather import Gathered
 from pgrerun.record.machines import findings
 from pgrerun.site import all_runs, executed_pages, published_runs, scoreboard
 
-_ATTEMPT = re.compile(r"\battempt\(\s*(?:\w+\.)*(\w+)")  # an experiment in a cell's code
+_ATTEMPT = re.compile(r"\battempt\(\s*((?:\w+\.)*\w+)")  # an experiment in a cell's code
 _MOST, _LONGEST = 15, 600  # statements that a page shows of an experiment, characters of each
 _OPEN = 8  # lines of SQL that a page shows before the reader unfolds the rest
 _ROWS, _WORDS = 12, 50  # of a table that a page shows without being asked
@@ -131,16 +131,25 @@ def show_what_was_run(app, doctree) -> None:
         if "cell_input" not in code.parent.get("classes", []):
             shown.add(code.astext().strip())
             continue
-        names = [
-            next((n for n in left if re.match(rf"\w*\.{function}(,|$)", n)), None)
-            for function in _ATTEMPT.findall(code.astext())
-        ]
+        names = [_attempted(called, left) for called in _ATTEMPT.findall(code.astext())]
         accounts = {name: left.pop(name) for name in dict.fromkeys(names) if name}
         if accounts:
             cell = code.parent
             cell.remove(code)
             cell.extend(_what_was_run(chapter, accounts, code, shown))
             cell["classes"].append("what-was-run")
+
+
+def _attempted(called: str, left: Mapping[str, object]) -> str | None:
+    """The first experiment left whose module and function are called so, else whose function is.
+
+    Two modules of a chapter may have functions of the same name, and a chapter its own names for
+    modules.
+    """
+    dotted = [(name, f".{name.partition(',')[0]}") for name in left]
+    whole = [name for name, full in dotted if f".{called}".endswith(full)]
+    function = "." + called.rpartition(".")[2]
+    return next(iter(whole or [name for name, full in dotted if full.endswith(function)]), None)
 
 
 def _what_was_run(chapter, accounts, code, shown: set[str]) -> list[nodes.Node]:

@@ -84,7 +84,7 @@ def test_the_scoreboard_has_every_claim_and_leads_to_its_verdict(toy_site):
 
 def test_what_was_run_stands_where_the_cell_ran_it(toy_site):
     page = soup(toy_site, "results/tp1.html")
-    first, second = page.select("details.what-was-run")
+    first, second, third = page.select("details.what-was-run")
     sql, *_ = first.parent.select(".highlight-postgresql")
     assert sql.get_text().count("CREATE TABLE bank (n int <b>);") == 8
     whole = first.get_text()
@@ -93,6 +93,7 @@ def test_what_was_run_stands_where_the_cell_ran_it(toy_site):
     assert "pgrerun run tp1 --only bank.load" in whole
     assert "Settings that differ from PostgreSQL's: jit = off." in whole
     assert "CREATE" not in second.parent.get_text() and "SELECT 7" in second.get_text()
+    assert "--only till.load" in third.get_text() and "VACUUM till" in third.parent.get_text()
     assert not page.select("details.what-was-run details")
     for cell in page.select(".cell_input.what-was-run"):
         assert "chapter.attempt" in cell.details.get_text()

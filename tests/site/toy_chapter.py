@@ -239,6 +239,7 @@ def verdict_cells() -> list[nbformat.NotebookNode]:
         new_markdown_cell("## What was run"),
         _code("chapter.attempt(toy.bank.load)", []),
         _code("again = chapter.attempt(toy.bank.load)", []),
+        _code("chapter.attempt(toy.till.load)", []),
         new_markdown_cell("## Verdicts\n\n<!-- supporting -->\n\nOnly who doubts reads on."),
         _code("chapter.judge(...)", sentences),
         _code("beside()", [_table()]),
@@ -260,7 +261,11 @@ def record(folder) -> None:
     }
     environment = {
         "parameters": {"profile": "ci"},
-        "sent": {"bank.load": sent, "bank.load, 2": sent | {"files": {}, "loads": []}},
+        "sent": {
+            "till.load": sent | {"files": {"till.load": "VACUUM till;"}, "loads": []},
+            "bank.load": sent,
+            "bank.load, 2": sent | {"files": {}, "loads": []},
+        },
         "server": {"name": "the wheel", "version": "18.6"},
         "commit": "",
         "machine": {
