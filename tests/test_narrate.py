@@ -277,8 +277,8 @@ def test_summary_counts_every_verdict_and_what_stands_apart():
     well_formed(said)
     assert said.startswith(f"Of {scored} claims")
     assert said.endswith(
-        "Outside of the score: 1 machine, 1 simulated, 1 recomputed, 1 release notes, 1 by design,"
-        " 1 opinion."
+        "Outside of the score: 1 timed on this machine without a server, 1 simulated, 1 recomputed"
+        " from print, 1 known from release notes, 1 true by how the experiment is built, 1 opinion."
     )
     assert narrate.summary([]) == "No claim was judged."
 

@@ -399,16 +399,18 @@ _WORDS: Mapping[Predicate, Mapping[Verdict, str]] = {
     },
 }
 
+_OUTSIDE = ", so outside of the score"
+
 BASES: Mapping[Basis, str] = {
     Basis.TIMED: "timed",
     Basis.COUNTED: "counted",
     Basis.OBSERVED: "observed",
-    Basis.MACHINE: "timed on this machine without a server, so outside of the score",
-    Basis.SIMULATED: "simulated, so outside of the score",
-    Basis.RECOMPUTED: "recomputed from print, so outside of the score",
-    Basis.RELEASE_NOTES: "known from release notes, so outside of the score",
-    Basis.BY_DESIGN: "true by how the experiment is built, so outside of the score",
-    Basis.OPINION: "an opinion, so outside of the score",
+    Basis.MACHINE: f"timed on this machine without a server{_OUTSIDE}",
+    Basis.SIMULATED: f"simulated{_OUTSIDE}",
+    Basis.RECOMPUTED: f"recomputed from print{_OUTSIDE}",
+    Basis.RELEASE_NOTES: f"known from release notes{_OUTSIDE}",
+    Basis.BY_DESIGN: f"true by how the experiment is built{_OUTSIDE}",
+    Basis.OPINION: f"an opinion{_OUTSIDE}",
 }
 """What a verdict rests on, as it stands in parentheses after the word."""
 
@@ -559,7 +561,8 @@ def summary(judgements: Iterable[Judgement]) -> Sentence:
     if not parts:
         said = "No claim here is one that a server can answer."
     if apart:
-        names = {Basis.OPINION: "opinion" if apart[Basis.OPINION] == 1 else "opinions"}
-        words = ", ".join(f"{apart[b]} {names.get(b, b)}" for b in Basis if apart[b])
-        said += f" Outside of the score: {words}."
+        words = {b: BASES[b].removesuffix(_OUTSIDE) for b in Basis}
+        words[Basis.OPINION] = "opinion" if apart[Basis.OPINION] == 1 else "opinions"
+        told = ", ".join(f"{apart[b]} {words[b]}" for b in Basis if apart[b])
+        said += f" Outside of the score: {told}."
     return Sentence(said)
