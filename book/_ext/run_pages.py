@@ -28,6 +28,7 @@ from pgrerun.record.machines import findings
 from pgrerun.site import all_runs, executed_pages, published_runs, scoreboard
 
 _ATTEMPT = re.compile(r"\battempt\(\s*((?:\w+\.)*\w+)")  # an experiment in a cell's code
+_PARAMETER = re.compile(r"\bparameters\.(\w+)")  # which a function reads
 _MOST, _LONGEST = 15, 600  # statements that a page shows of an experiment, characters of each
 _OPEN = 8  # lines of SQL that a page shows before the reader unfolds the rest
 _ROWS, _WORDS = 12, 50  # of a table that a page shows without being asked
@@ -179,6 +180,7 @@ def _how(chapter: str, name: str, account) -> list[nodes.Node]:
         _said(narrate.run(account)),
         _said("To run it again:"),
         _code(f"pgrerun run {chapter} --only {name}", "text"),
+        _said(f"To make a variant of it: {_to_change(chapter, account)}. Then run it again."),
     ]
     if account["files"]:
         files = "\n\n".join(f"-- {file}\n{text}" for file, text in account["files"].items())
@@ -196,6 +198,18 @@ def _how(chapter: str, name: str, account) -> list[nodes.Node]:
     if account.get("settings"):
         told.append(_said(f"Settings that differ from PostgreSQL's: {account['settings']}."))
     return [*told, _said("The function that does it:"), _code(account["function"], "text")]
+
+
+def _to_change(chapter: str, account) -> str:
+    """Where what an experiment runs is written: its parameters, its statements, or else itself."""
+    of_all = ", ".join(dict.fromkeys(_PARAMETER.findall(account["function"])))
+    files = ", ".join(dict.fromkeys(name.partition(".")[0] for name in account["files"]))
+    ways = []
+    if of_all:
+        ways.append(f"give another value in the notebook's first cell ({of_all})")
+    if files:
+        ways.append(f"edit its statements in pgrerun/chapters/{chapter}/sql ({files})")
+    return ", or ".join(ways) or f"edit its function below pgrerun/chapters/{chapter}"
 
 
 def fold_tables(app, doctree) -> None:

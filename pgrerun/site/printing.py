@@ -65,8 +65,8 @@ def readable(body: str, page: str, book: Path) -> str:
     """The HTML of a page's body as XHTML for a reader without scripts.
 
     `page` is the page's address in the book ("results/tp1.xhtml"), `book` the folder of all pages,
-    which gets the charts' pictures as files below `_images`. Folded parts are unfolded, and links
-    follow the pages' new names.
+    which gets the charts' pictures as files below `_images`. Folded parts are unfolded, but marked
+    as `folded` for the PDF, which has their one line only. Links follow the pages' new names.
     """
     soup = BeautifulSoup(body, "html5lib")  # which knows that SVG's names have capitals
     for comment in soup.find_all(string=lambda text: isinstance(text, Comment)):
@@ -77,6 +77,8 @@ def readable(body: str, page: str, book: Path) -> str:
         tag.decompose()
     for folded in soup.find_all("details"):
         folded.name = "div"
+        if not folded.has_attr("open"):
+            folded["class"] = [*folded.get("class", []), "folded"]
         del folded["open"]
     for summary in soup.find_all("summary"):
         summary.name, summary["class"] = "p", "summary"

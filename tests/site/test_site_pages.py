@@ -91,6 +91,8 @@ def test_what_was_run_stands_where_the_cell_ran_it(toy_site):
     assert whole.count("CREATE TABLE bank") == 20 and "SELECT 7;  -- 40 times" in whole
     assert "pgbench, 4 clients, protocol simple, 3 s:" in whole and "def load(chapter):" in whole
     assert "pgrerun run tp1 --only bank.load" in whole
+    assert "another value in the notebook's first cell (scale), or edit its statements in" in whole
+    assert "pgrerun/chapters/tp1/sql (bank). Then run it again." in whole
     assert "Settings that differ from PostgreSQL's: jit = off." in whole
     assert "CREATE" not in second.parent.get_text() and "SELECT 7" in second.get_text()
     assert "--only till.load" in third.get_text() and "VACUUM till" in third.parent.get_text()

@@ -256,7 +256,7 @@ def record(folder) -> None:
         "statements": [["SELECT 7", 40]],
         "left_out": 0,
         "loads": [load],
-        "function": "def load(chapter):\n    ...",
+        "function": "def load(chapter):\n    fill(chapter.parameters.scale)",
         "settings": "jit = off",
     }
     environment = {
