@@ -453,8 +453,8 @@ def test_costs_are_calibrated_on_what_was_measured(recorded):
 
 def test_a_gain_that_no_line_reaches_is_said_to_be_out_of_reach(recorded):
     calibrate(recorded)
-    assert "No line" in sentences.line(recorded, swept({1e-8: 1.5, 1e-7: 2.1}))
-    assert "No line" not in sentences.line(recorded, swept({1e-8: 1.5, 1e-7: 3.4}))
+    assert "No time" in sentences.line(recorded, swept({1e-8: 1.5, 1e-7: 2.1}))
+    assert "No time" not in sentences.line(recorded, swept({1e-8: 1.5, 1e-7: 3.4}))
 
 
 # ---- writers
@@ -522,7 +522,7 @@ def sampled(waiting):
     [
         ((1, 1, 1.5), (0, 0, 0), "the others are waits inside PostgreSQL"),
         ((1, 1, 0.9), (0, 0, 0.6), "the processor is taken from backends"),
-        ((0.1, 0.4, 1.0), (0.9, 0.6, 0.0), "switches are no more than the messages"),
+        ((0.1, 0.4, 1.0), (0.9, 0.6, 0.0), "no more switches than messages"),
     ],
 )
 def test_switches_beyond_the_messages_name_the_cause(recorded, voluntary, involuntary, said):
@@ -553,9 +553,9 @@ def test_more_than_linear_throughput_is_told_with_what_the_switches_say(
     [
         (1, 0.0, "no active backend waits inside PostgreSQL then. Neither"),
         (1, 0.1, "3.2 % of the active backends"),
-        (1, 1.0, "few and long"),
+        (1, 1.0, "few waits, but long"),
         (2, 1.0, "Both name"),
-        (2, 0.1, "many and short"),
+        (2, 0.1, "many short"),
     ],
 )
 def test_wait_events_are_told_beside_the_switches(recorded, sleeps, waiting, said):

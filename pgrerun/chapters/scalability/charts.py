@@ -91,10 +91,9 @@ def many_processors(simulated: pd.DataFrame) -> charts.Figure:
         charts.Words(
             question="What would the talk's releases do on its machine of 32 processors?",
             caption=(
-                "Simulated throughput over that of one client. The costs of a lookup, a lock and a"
-                " sleep are those of the reader's machine, that of a cache line is the one that"
-                " comes nearest to the talk's gain with 32 clients. Which locks are taken is the"
-                " releases'."
+                "Throughput over that of one client. The costs of a lookup, a lock and a sleep are"
+                " measured here, that of a cache line is the one that comes nearest to the talk's"
+                " gain."
             ),
             name="scalability-processors",
         ),
@@ -115,9 +114,8 @@ def by_line(swept: pd.DataFrame) -> charts.Figure:
         charts.Words(
             question="Does the simulation reach the talk's gain?",
             caption=(
-                "Simulated on 32 processors with as many clients, over the time that a cache line"
-                " takes from one processor to another; all other costs are measured here. The"
-                " talk's gain is drawn as printed."
+                "On 32 processors with as many clients, over the time that a cache line takes from"
+                " one processor to another; all other costs are measured here."
             ),
             name="scalability-line-cost",
         ),
@@ -190,8 +188,8 @@ COMPARED = {
         charts.Words(
             question="From which distance do two processors leave each other alone?",
             caption=(
-                "Two processes add to words so many bytes apart; and one scans a word of each of"
-                " many structures while the other changes their neighbours."
+                "Two processes add to words so many bytes apart; and one scans a word of many"
+                " structures while the other changes their neighbours."
             ),
             name="scalability-lines",
         ),
@@ -257,9 +255,8 @@ def switches(chapter: Chapter) -> charts.Figure:
         charts.Words(
             question="How often does a backend give up its processor in a transaction?",
             caption=(
-                "Voluntary context switches (sleeps) and involuntary ones (preemptions) per"
-                " transaction, as the kernel counts them while the sweeps are timed: medians with"
-                " intervals."
+                "Voluntary context switches (sleeps) and involuntary ones (preemptions), as the"
+                " kernel counts them while the sweeps are timed."
             ),
             name="scalability-switches",
         ),

@@ -176,16 +176,15 @@ def _beyond(last: pd.Series) -> tuple[bool, str]:
     usual = BEYOND * last["messages"].estimate
     often = last["voluntary"].low > usual
     if often:
-        said = "sleeps are more than the messages: the others are waits inside PostgreSQL."
+        said = "there are more sleeps than messages: the others are waits inside PostgreSQL."
     elif last["voluntary"].low + last["involuntary"].low > usual:
         said = (
-            "sleeps are no more than the messages, but switches are: the processor is taken from"
+            "there are no more sleeps than messages, but more switches: the processor is taken from"
             " backends that could go on."
         )
     else:
         said = (
-            "switches are no more than the messages: sleeps for anything but the next message are"
-            " few."
+            "there are no more switches than messages: backends sleep for little but the next one."
         )
     return often, f"With the most clients {said}"
 
@@ -200,11 +199,11 @@ def _inside(waits: pd.DataFrame, often: bool) -> str:
     share = inside["backends"].sum() / rows["backends"].sum()
     cause = {
         (True, True): "Both name the same cause.",
-        (True, False): "So these waits are many and short.",
-        (False, True): "So these waits are few and long.",
+        (True, False): "So a backend has many short waits.",
+        (False, True): "So a backend has few waits, but long ones.",
         (False, False): (
-            "Neither shows much of a wait inside PostgreSQL: what backends have to wait for is"
-            " their client, or a processor."
+            "Neither shows much waiting inside PostgreSQL: backends wait for their client, or for a"
+            " processor."
         ),
     }[often, bool(share >= LONG)]
     if inside.empty:
@@ -252,11 +251,13 @@ def line(chapter: Chapter, swept: pd.DataFrame) -> narrate.Sentence:
     gains, there = large_machines.gains_by_line(swept), large_machines.talks_line(swept)
     measured = [costs.line * 1e9 for costs in large_machines.calibrated(chapter)]
     talks = large_machines.TALK["gain"]
-    reached = "" if gains.max() >= talks else " No line that was tried reaches the talk's."
+    reached = "" if gains.max() >= talks else " No time that was tried reaches the talk's gain."
     return narrate.Sentence(
-        f"Here a line takes {narrate.interval(statistics.median(measured), 'ns')}. The simulated"
-        f" gain comes nearest to the talk's {narrate.number(talks)} where a line takes"
-        f" {narrate.number(there * 1e9)} ns: it is {narrate.number(gains[there], 1)} then.{reached}"
+        "Fetching a cache line from another processor takes"
+        f" {narrate.interval(statistics.median(measured), 'ns')} here. With"
+        f" {narrate.number(there * 1e9)} ns, which is used from here on, the simulated gain is"
+        f" {narrate.number(gains[there], 1)}, nearest to the talk's"
+        f" {narrate.number(talks)}.{reached}"
     )
 
 
@@ -320,8 +321,7 @@ def hurried(watched: idle.Watch) -> narrate.Sentence:
             " it was watched."
         )
     return narrate.Sentence(
-        "A background writer looks at every buffer once before it lies down, which takes it"
-        " two minutes. This run has no such time, so the idle server's"
-        " was told to look at none; everything else is PostgreSQL's default. A run"
-        " that watches it for longer measures the default."
+        "A background writer looks at every buffer once before it sleeps, which takes longer than"
+        " this run watches, so the idle server's was told to look at none; everything else is"
+        " PostgreSQL's default."
     )
