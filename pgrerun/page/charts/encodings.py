@@ -11,8 +11,8 @@ from pgrerun.page.charts.figure import CATEGORIES, GREY, MARKS, Mark, Reference
 
 _LABEL_WIDTH = 22  # characters; keeps the plot readable on a phone
 _MANY, _ONE_LINE = 12, 200  # rows from which on a label has one line, of so many characters
-TALLEST = 700  # pixels of a whole chart: what a reader sees at once
-_AROUND, _HEADING = 96, 62  # of which legend and axis take, and each panel's heading and axis
+TALLEST = 700  # pixels of a whole chart with its words: what a reader sees at once
+_AROUND, _HEADING = 240, 62  # of which words, legend and axis take, and each panel's heading
 
 # how a field is called where a reader sees it
 _SPOKEN = {"label": "case", "series": "case", "provenance": "origin"}
