@@ -179,15 +179,15 @@ def test_the_simulated_disk_gives_query_e_its_printed_time_and_tracks_nearly_the
     requested = experiments.files.requests()
     found = evidence.files.simulated(requested)
     e = found.loc["e_3360"]
-    assert e["unix"] == pytest.approx(e["unix in print"], rel=1e-3)
+    assert e["unix"] == pytest.approx(e["printed unix"], rel=1e-3)
     assert found["requests"]["e_3360"] == 605
     # no constant was set by the times on tracks
-    near = (found["tracks"] / found["tracks in print"] - 1).abs()
+    near = (found["tracks"] / found["printed tracks"] - 1).abs()
     assert near[["e_3360", "g_3360", "h_3360", "i_3360"]].max() < 0.05
     assert "ms, so that query e" in four.sentences.simulated(requested)
     # the print's gain lies between what the disks that others have set foretell
     joins, scans = sorted(evidence.files.foretold(requested).values())
-    assert 1 < joins < e["gain in print"] < scans
+    assert 1 < joins < e["printed gain"] < scans
     assert 0.5 < evidence.files.by_contiguous_tracks(requested) < 1
     assert four.sentences.requests(requested).frame.shape[0] == 8
 

@@ -1,4 +1,4 @@
-"""The charts of the chapter: frames from the print, the published run and this run."""
+"""The charts of the chapter: printed numbers, the published run and this run."""
 
 import pandas as pd
 
@@ -29,18 +29,18 @@ def published() -> charts.Figure:
         "mangos_cpu": "operating system, CPU",
     }
     rows = []
-    for table, panel in tactics.items():
+    for table, tactic in tactics.items():
         for run, gain in printed.derived(f"four_tactics_{table}").speed_up.items():
             if run.endswith(("_0", "_3360")):
-                rows.append(charts.row(_words(run), "printed", gain, panel=panel))
+                rows.append(charts.row(f"query {run[0]}", "printed", gain, series=tactic))
     return charts.compare(
         rows,
         charts.Words(
             question="What did three of the four tactics gain in 1981?",
             caption=(
-                "Time without the tactic over time with it, for the shortest command and for those"
-                " on all tuples. For microcode the memorandum prints estimates only; those for the"
-                " operating system are estimates, too."
+                "Time without the tactic over time with it, of the shortest command (a) and of the"
+                " others on all tuples. Those of the operating system are estimates; for microcode"
+                " nothing else is printed."
             ),
             name="four-tactics-print",
         ),
@@ -63,9 +63,9 @@ def compiled(chapter: Chapter, counted: pd.DataFrame) -> charts.Figure:
         charts.Words(
             question="What does compiling a qualification gain?",
             caption=(
-                "Interpreted over compiled, for each run of the print's Table 1: response time of"
-                " INGRES in print, instructions of the miniature, simulated, and response time of"
-                " PostgreSQL, whose interpreter is threaded code already, over that with its JIT."
+                "Interpreted over compiled: response time of INGRES (printed), instructions of the"
+                " miniature (simulated), and response time of PostgreSQL, whose interpreter is"
+                " threaded code already, over that with its JIT."
             ),
             name="four-tactics-compiled",
         ),
@@ -75,12 +75,12 @@ def compiled(chapter: Chapter, counted: pd.DataFrame) -> charts.Figure:
 
 
 def file_systems(chapter: Chapter, requested: files.Requested) -> charts.Figure:
-    """UNIX over tracks: in print, on the simulated disk, and what stands for both here."""
+    """UNIX over tracks: printed, on the simulated disk, and what stands for both here."""
     found = files.simulated(requested)
     rows, measured = [], []
     for run in LONG:
         label = f"query {run[0]}"
-        rows.append(charts.row(label, "printed", found["gain in print"][run]))
+        rows.append(charts.row(label, "printed", found["printed gain"][run]))
         rows.append(charts.row(label, "simulated", found["gain"][run]))
         measured.append(chapter.ratios("file systems", f"wall {run}", {label: (UNIX, RAW)}))
     return charts.compare(
@@ -89,8 +89,8 @@ def file_systems(chapter: Chapter, requested: files.Requested) -> charts.Figure:
             question="Does reading a track at a time still beat the operating system's files?",
             caption=(
                 "Response time on the operating system's files over that of raw reads a track at a"
-                " time, with nothing cached: INGRES in print, INGRES's requests on a simulated"
-                " disk, and PostgreSQL here."
+                " time, with nothing cached: INGRES (printed), its requests on a simulated disk,"
+                " and PostgreSQL here."
             ),
             name="four-tactics-files",
         ),
@@ -119,21 +119,17 @@ def fetched_ahead(found: pd.DataFrame) -> charts.Figure:
 
 def profiled(found: pd.DataFrame, most: int = 8) -> charts.Figure:
     """The functions that take most, beside the routines of Table 3."""
-    shares = {
-        "INGRES": printed.table("four_tactics_profile").percent,
-        "PostgreSQL": 100 * microcode.by_function(found).head(most),
-    }
+    shares = 100 * microcode.by_function(found).head(most)
     return charts.compare(
         [
-            *charts.rows(shares["INGRES"], "printed", panel="INGRES"),
-            *charts.rows(shares["PostgreSQL"], "measured", panel="PostgreSQL"),
+            *charts.rows(printed.table("four_tactics_profile").percent, "printed"),
+            *charts.rows(shares, "measured"),
         ],
         charts.Words(
             question="Where does a database system spend its time?",
             caption=(
-                "Share of CPU time by routine in the print's Table 3, and share of the instructions"
-                " outside of the kernel by function of PostgreSQL, for the benchmark's long"
-                " commands."
+                "Routines of INGRES by share of CPU time, and functions of PostgreSQL by share of"
+                " the instructions outside of the kernel, for the benchmark's long commands."
             ),
             name="four-tactics-profile",
         ),
@@ -144,15 +140,15 @@ def profiled(found: pd.DataFrame, most: int = 8) -> charts.Figure:
 def raw(chapter: Chapter) -> charts.Figure:
     """Ways to read a cold file."""
     labels = {name: name for name in READINGS}
+    medians = chapter.medians("raw files", {"wall": "response", "cpu": "CPU"}, labels)
     return charts.compare(
-        chapter.medians("raw files", {"wall": "response", "cpu": "CPU"}, labels),
+        medians.rename(columns={"panel": "series"}),
         charts.Words(
             question="What do order, block size and copying cost?",
             caption="Time for a MB of a file that is read whole, cold if not from the cache.",
             name="four-tactics-raw",
         ),
-        charts.Axis("time", "ms per MB", zero=True),
-        own_scales=True,
+        charts.Axis("time", "ms per MB", log=True),
     )
 
 
@@ -202,10 +198,7 @@ def costs(chapter: Chapter) -> charts.Figure:
                 "How far are task switches and messages from what a special operating system"
                 " promised?"
             ),
-            caption=(
-                "Cost of a task switch and of a message, on a logarithmic scale: UNIX on a VAX, the"
-                " estimate for MANGOS, and here."
-            ),
+            caption=("On a logarithmic scale: UNIX on a VAX, the estimate for MANGOS, and here."),
             name="four-tactics-costs",
         ),
         charts.Axis("cost", "microseconds", log=True),
@@ -228,8 +221,8 @@ def connections(chapter: Chapter) -> charts.Figure:
             question="How many messages and task switches does a command take?",
             caption=(
                 "For a command that looks up one tuple: calls that hand over commands or answers,"
-                " and switches of client and server together. For INGRES, queries b, c and d on a"
-                " relation of one tuple, with a task switch for each read."
+                " and switches of client and server together. For INGRES with a task switch for"
+                " each read."
             ),
             name="four-tactics-ways",
         ),

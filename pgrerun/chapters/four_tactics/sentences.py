@@ -66,8 +66,8 @@ def reads_agree(found: pd.DataFrame) -> narrate.Sentence:
     within = off.abs() <= 2
     rest = ", ".join(f"{run} {narrate.number(value, 1)} %" for run, value in off[~within].items())
     return narrate.Sentence(
-        f"{within.sum()} of {narrate.count(len(off), 'run')} agree with the print within two"
-        f" percent{f'; off are {rest}' if rest else ''}."
+        f"The pages read in {within.sum()} of {narrate.count(len(off), 'run')} agree with the"
+        f" printed ones within two percent{f'; off are {rest}' if rest else ''}."
     )
 
 
@@ -106,9 +106,6 @@ def vectors(chapter: Chapter) -> narrate.Sentence:
     return said + "Both run on one processor and find the relation in memory."
 
 
-# ---- microcode
-
-
 # ---- files
 
 
@@ -119,12 +116,11 @@ def jumps(found: pd.DataFrame) -> narrate.Sentence:
         "A jump makes it start over, as in UNIX."
         if files.read_ahead(found)["jumps away and back end that"]
         else "It doesn't remember one place per file, as UNIX did: it marks a page of what it has"
-        " fetched ahead, and whoever comes to the mark sets off the next fetch, wherever the"
-        " reader was in between."
+        " fetched ahead, and a read of that page sets off the next fetch."
     )
     return narrate.Sentence(
         f"Of {narrate.count(int(reads[ROW]), 'block')} in a row the kernel fetched {more[ROW]} kB"
-        f" more than it had been asked for by then, and {more[JUMPS]} kB more with the jumps. {why}"
+        f" ahead, and {more[JUMPS]} kB with the jumps. {why}"
     )
 
 
@@ -132,7 +128,7 @@ def simulated(requested: files.Requested) -> narrate.Sentence:
     """How the disk was set, and how far what it gives is from what is printed."""
     found, seek = files.simulated(requested), files.seek_time(requested)
     off = {
-        what: 100 * (found[what] / found[f"{what} in print"] - 1).drop(files.CALIBRATED)
+        what: 100 * (found[what] / found[f"printed {what}"] - 1).drop(files.CALIBRATED)
         for what in ("unix", "tracks")
     }
     ranges = {
@@ -140,19 +136,19 @@ def simulated(requested: files.Requested) -> narrate.Sentence:
         for what, value in off.items()
     }
     return narrate.Sentence(
-        f"A request takes {narrate.number(1000 * seek, 1)} ms, so that query e takes on UNIX files"
-        " what it took in print, and a track one turn of the disk more. By that, the times of the"
-        f" other commands differ from the print by {ranges['tracks']} on tracks (query e:"
-        f" {narrate.number(100 * (found['tracks'] / found['tracks in print'] - 1)['e_3360'], 1)} %)"
-        f" and by {ranges['unix']} on UNIX files."
+        f"A request is set to {narrate.number(1000 * seek, 1)} ms, so that query e takes the"
+        " printed time on UNIX files, and a track to one turn of the disk more. The other commands"
+        f" then differ from the printed times by {ranges['tracks']} on tracks and by"
+        f" {ranges['unix']} on UNIX files, and query e on tracks by"
+        f" {narrate.number(100 * (found['tracks'] / found['printed tracks'] - 1)['e_3360'], 1)} %."
     )
 
 
 def requests(requested: files.Requested) -> tables.Table:
     """Requests and response times on the simulated disk, beside the print."""
-    columns = {"gain": "UNIX over tracks, simulated", "gain in print": "UNIX over tracks, in print"}
+    columns = {"gain": "UNIX over tracks, simulated", "printed gain": "UNIX over tracks, printed"}
     columns |= {"requests": "requests on UNIX files", "tracks": "tracks (s)", "unix": "UNIX (s)"}
-    columns |= {"tracks in print": "tracks, in print (s)", "unix in print": "UNIX, in print (s)"}
+    columns |= {"printed tracks": "tracks, printed (s)", "printed unix": "UNIX, printed (s)"}
     frame = files.simulated(requested).rename(columns=columns).round(2)
     frame.insert(0, "query", frame.index.str[0])
     return tables.table(frame.reset_index(drop=True), "The benchmark on a simulated disk of 1981")

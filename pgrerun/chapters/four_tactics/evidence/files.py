@@ -81,7 +81,7 @@ def simulated(requested: Requested) -> pd.DataFrame:
     """Response times of all long runs on that disk, beside Table 5.
 
     Indexed by run. Columns: requests on UNIX and by tracks; unix, tracks (s, simulated); unix,
-    tracks in print; gain (old over new), simulated and in print.
+    tracks as printed; gain (old over new), simulated and printed.
     """
     seek, wall = seek_time(requested), printed.table("four_tactics_files_wall")
     rows = []
@@ -90,8 +90,8 @@ def simulated(requested: Requested) -> pd.DataFrame:
         then = wall.loc[run, ["ingres", "fs"]].to_list()
         asked = [len(by[files].trace) for files in (PAGES, TRACKS)]
         rows.append((run, *asked, unix, tracks, *then, unix / tracks, then[0] / then[1]))
-    columns = ["run", "requests", "requests by tracks", "unix", "tracks", "unix in print"]
-    columns += ["tracks in print", "gain", "gain in print"]
+    columns = ["run", "requests", "requests by tracks", "unix", "tracks", "printed unix"]
+    columns += ["printed tracks", "gain", "printed gain"]
     return pd.DataFrame(rows, columns=columns).set_index("run")
 
 
