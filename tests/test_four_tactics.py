@@ -210,7 +210,7 @@ def test_a_jump_away_and_back_is_told_from_one_that_starts_over():
         }
     )
     assert list(essential(evidence.files.read_ahead(found))) == [True, False]
-    assert "664 kB more with the jumps. It doesn't" in four.sentences.jumps(found)
+    assert "664 kB with the jumps. It doesn't" in four.sentences.jumps(found)
     over = found.assign(fetched=[4, 20, 824, 200])
     assert all(essential(evidence.files.read_ahead(over)))
     assert "start over" in four.sentences.jumps(over)
