@@ -21,7 +21,7 @@ CHOSEN = experiments.judged()
 
 def test_claims_are_chosen_that_counts_or_plans_decide():
     ledger = claims.ledger()
-    assert len(CHOSEN) >= 60 and len(experiments.judged(thorough=False)) >= 40
+    assert len(CHOSEN) >= 60 and len(experiments.judged(thorough=False)) >= 35
     for id, chapter in CHOSEN.items():
         claim = ledger[id]
         assert claim.chapter == chapter and claim.basis in (Basis.COUNTED, Basis.OBSERVED), id
