@@ -8,6 +8,7 @@ from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import overlap
 from pgrerun.lab.models import closed_network
 from pgrerun.lab.server.private import PrivateDirectory, base_directory
+from pgrerun.record import statistics
 
 SERVICE, QUEUE = "a slowed request", "queue of a slowed disk"
 SET = (0.0005, 0.002, 0.010)  # seconds of a request
@@ -39,7 +40,8 @@ def service(chapter: Chapter) -> None:
             return {"over set": ran.request / seconds}
 
         variants = [Variant(as_set(seconds), partial(requests, seconds)) for seconds in SET]
-        chapter.compare(SERVICE, variants, {"over set": ""}, warmup=0)
+        # a median of requests whose times are set: as many blocks as an interval needs
+        chapter.compare(SERVICE, variants, {"over set": ""}, statistics.ENOUGH, warmup=0)
 
 
 @experiment()
@@ -63,7 +65,7 @@ def queue(chapter: Chapter) -> None:
 
         units = dict.fromkeys(("measured", "predicted"), "cycles/s")
         variants = [Variant(programs(number), partial(cycle, number)) for number in PROGRAMS]
-        chapter.compare(QUEUE, variants, units, warmup=0)
+        chapter.compare(QUEUE, variants, units, statistics.ENOUGH, warmup=0)
 
 
 def _cycles(chapter: Chapter, seconds: float) -> int:
