@@ -75,6 +75,8 @@ SETTINGS_SINCE = {
     "wal_compression": 90500,
     "max_parallel_workers_per_gather": 90600,
     "max_parallel_workers": 100000,
+    "min_parallel_table_scan_size": 100000,
+    "min_parallel_index_scan_size": 100000,
     "enable_parallel_append": 110000,
     "enable_parallel_hash": 110000,
     "enable_partitionwise_join": 110000,

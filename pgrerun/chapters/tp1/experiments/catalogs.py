@@ -14,7 +14,7 @@ from pgrerun.chapters.tp1 import variants
 from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import counters, pages, sizes
 from pgrerun.lab.relations import loading
-from pgrerun.lab.server import Cluster
+from pgrerun.lab.server import Cluster, releases
 
 SQL = variants.SQL
 POOLS = {
@@ -120,7 +120,9 @@ def stocked(chapter: Chapter, buffers: int, more: int = 0) -> Cluster:
         SQL.run(connection, "catalogs.more_relations", more=more)
         # of the catalogs alone: each of the tables would be a transaction of its own
         [catalogs] = SQL.run(connection, "catalogs.all").fetchone()
-        connection.execute(f"VACUUM (ANALYZE) {catalogs}")
+        together = releases.has(cluster.version, "VACUUM of several tables")
+        for some in [catalogs] if together else catalogs.split(", "):
+            connection.execute(f"VACUUM (ANALYZE) {some}")
     return cluster
 
 

@@ -51,7 +51,8 @@ def appended_versions(chapter: Chapter) -> pd.DataFrame:
     bank.load(chapter.server)
     with chapter.server.connect() as connection:
         full = sizes.pages(connection, "account")
-        SQL.run(connection, "heap.one_of_each_page")
+        for [chosen] in SQL.run(connection, "heap.one_of_each_page").fetchall():
+            SQL.run(connection, "heap.replace_one", aid=chosen)
         found = SQL.run(connection, "heap.appended", full=full).fetchall()
     return pd.DataFrame(found, columns=["page", "tuples"])
 

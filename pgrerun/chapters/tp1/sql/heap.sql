@@ -1,14 +1,10 @@
 -- Tuples of a full page each, so that every new version has to go elsewhere.
 
 -- name: one_of_each_page
-DO $$
-DECLARE chosen int4;
-BEGIN
-    FOR chosen IN SELECT min(aid) FROM account GROUP BY (ctid::text::point)[0] LOOP
-        UPDATE account SET balance = balance + 10.0 WHERE aid = chosen;
-        COMMIT;
-    END LOOP;
-END $$;
+SELECT min(aid) FROM account GROUP BY (ctid::text::point)[0] ORDER BY min(aid);
+
+-- name: replace_one
+UPDATE account SET balance = balance + 10.0 WHERE aid = :aid;
 
 -- name: appended
 SELECT (ctid::text::point)[0]::int AS page, count(*) AS tuples FROM account
