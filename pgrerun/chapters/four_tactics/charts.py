@@ -46,6 +46,7 @@ def published() -> charts.Figure:
         ),
         charts.Axis("old time over new"),
         reference=charts.Reference(1, "no gain"),
+        joined=True,
     )
 
 
@@ -149,6 +150,7 @@ def raw(chapter: Chapter) -> charts.Figure:
             name="four-tactics-raw",
         ),
         charts.Axis("time", "ms per MB", log=True),
+        joined=True,
     )
 
 
