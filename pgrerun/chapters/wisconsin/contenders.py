@@ -74,7 +74,7 @@ def population(role: str, n: int, state: str = "none") -> Wisconsin:
     return Wisconsin(queries.relation(role, state), size, order=2 if role == "tenk2" else 1)
 
 
-class _Sql:
+class Sql:
     """What contenders share that take SQL."""
 
     name: str
@@ -106,7 +106,7 @@ class _Sql:
         self.run_quel(instance.after)
 
 
-class PostgreSQL(_Sql):
+class PostgreSQL(Sql):
     """PostgreSQL as one of `SETTINGS`, on relations that several contenders share.
 
     Any other name is PostgreSQL as it chooses, on another server.
@@ -153,7 +153,7 @@ class PostgreSQL(_Sql):
             SQL.run(self.connection, "relations.index", **index)
 
 
-class DuckDB(_Sql):
+class DuckDB(Sql):
     """DuckDB on a file of its own. It has no indices: its zone maps are the same in every state."""
 
     name = DUCKDB
@@ -171,16 +171,16 @@ class DuckDB(_Sql):
         self._duck.execute(SQL.text("relations.bprime_in_duckdb", tuples=n // 10))
 
     def execute(self, sql: str) -> list[tuple]:
-        return self._duck.execute(_without_states(sql))
+        return self._duck.execute(without_states(sql))
 
     def answer(self, instance: Instance) -> tuple[int, int]:
         # planning a checksum of thirty terms takes DuckDB several times as long as giving away what
         # it is made of
-        columns = self._duck.columns(_without_states(instance.answer.columns_sql))
+        columns = self._duck.columns(without_states(instance.answer.columns_sql))
         return instance.answer.checksum(columns.__getitem__)
 
 
-def _without_states(sql: str) -> str:
+def without_states(sql: str) -> str:
     """One copy of a relation stands for all its states."""
     return re.sub(r"\b(tenk1|tenk2|onek|bprime)_(clustered|nonclustered|with)\b", r"\1", sql)
 
