@@ -6,8 +6,12 @@ from psycopg import sql
 
 def spreads(connection: psycopg.Connection) -> bool:
     """Whether the server has Citus: the function that spreads a relation is known."""
-    row = connection.execute("SELECT to_regproc('create_distributed_table') IS NOT NULL").fetchone()
-    return bool(row and row[0])
+    return bool(
+        connection.execute(
+            "SELECT 1 FROM pg_proc WHERE proname = 'create_distributed_table'"
+            " AND pg_function_is_visible(oid)"
+        ).fetchone()
+    )
 
 
 def spread(connection: psycopg.Connection, relation: str, attribute: str) -> bool:

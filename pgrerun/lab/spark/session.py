@@ -211,7 +211,8 @@ class Spark:
         return settings | {
             "spark.master": f"local-cluster[{self.executors},1,{EXECUTOR}]",
             "spark.executor.memory": f"{EXECUTOR}m",
-            "spark.executor.extraJavaOptions": options,
+            # one core is one core, for its garbage collection and compiler, too
+            "spark.executor.extraJavaOptions": f"{options} -XX:ActiveProcessorCount=1",
             "spark.driver.bindAddress": _LOOPBACK,
             "spark.driver.host": _LOOPBACK,
             "spark.authenticate": "true",

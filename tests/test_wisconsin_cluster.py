@@ -1,0 +1,167 @@
+"""The chapter on a cluster: what it makes of times, and what it refuses.
+
+On real executors it runs as every chapter does: for the book, and under nbval.
+"""
+
+import pandas as pd
+import pytest
+
+from pgrerun.chapter import Chapter
+from pgrerun.chapters import wisconsin_cluster
+from pgrerun.chapters.wisconsin_cluster.evidence import Seen
+from pgrerun.chapters.wisconsin_cluster.experiments import (
+    COMPARED,
+    DUCKDB,
+    POSTGRESQL,
+    QUESTIONS,
+    at,
+    moved,
+    sizes,
+    spark_with,
+)
+from pgrerun.errors import CannotMeasure, ParameterError
+from pgrerun.parameters import chapter_parameters
+from pgrerun.record import scaling
+
+evidence, sentences = wisconsin_cluster.evidence, wisconsin_cluster.sentences
+
+
+@pytest.fixture
+def open_one(tmp_path):
+    """Opens the chapter with parameters, its record in a folder of its own."""
+    opened = []
+
+    def make(**given) -> Chapter:
+        chapter = Chapter(
+            "wisconsin_cluster",
+            chapter_parameters("wisconsin_cluster", given),
+            records=tmp_path / "runs",
+        )
+        opened.append(chapter)
+        return chapter
+
+    yield make
+    for chapter in opened:
+        chapter.leave()
+
+
+def observe(chapter: Chapter, seconds: dict[str, float]) -> None:
+    """Five blocks in which every question takes so long, one a bit more than the other."""
+    for block in range(5):
+        for position, (name, value) in enumerate(seconds.items()):
+            metrics = dict.fromkeys(QUESTIONS, value * (1 + block / 1000))
+            if name.startswith("Spark"):
+                metrics |= {moved(key): 1000.0 for key in QUESTIONS}
+            chapter.run.observe(
+                COMPARED,
+                name,
+                block,
+                metrics,
+                units=dict.fromkeys(metrics, "s"),
+                seed=1,
+                position=position,
+                started_at="",
+                flags={},
+            )
+    chapter.keep("stored", "Parquet", {"size": 30.0}, "bytes/tuple")
+
+
+ONE, MANY = spark_with(1), spark_with(2)
+# two executors are 1.6 times as fast, and on twice the tuples as fast as one
+TIMES = {
+    at(ONE, 1000): 1.6,
+    at(MANY, 1000): 1.0,
+    at(MANY, 2000): 1.6,
+    at(DUCKDB, 1000): 0.1,
+    at(DUCKDB, 2000): 0.2,
+    at(POSTGRESQL, 1000): 1.0,
+    at(POSTGRESQL, 2000): 2.0,
+}
+
+
+def test_the_metrics_are_what_was_put_in(open_one):
+    chapter = open_one(tuples=1000, largest=2000)
+    observe(chapter, TIMES)
+    seen = evidence.seen(chapter)[-1]
+    assert (seen.executors, seen.sizes) == (2, [1000, 2000])
+    found = seen.metrics("q10")
+    assert found["speed-up"].estimate == pytest.approx(1.6)
+    assert found["scale-up"].estimate == pytest.approx(1.0)
+    assert found["size-up"].estimate == pytest.approx(1.6)
+    amdahl, gustafson = seen.serial("q10")
+    assert (amdahl.estimate, gustafson.estimate) == pytest.approx((0.25, 0.0), abs=1e-9)
+
+
+def test_where_lines_cross_is_said_in_words(open_one):
+    chapter = open_one(tuples=1000, largest=2000)
+    observe(chapter, TIMES)
+    seen = evidence.seen(chapter)[-1]
+    assert seen.crossing("q2", DUCKDB).estimate == scaling.NEVER
+    # Spark: 0.4 + 0.0006 n, PostgreSQL: 0.001 n
+    assert seen.crossing("q2", POSTGRESQL).estimate == pytest.approx(1000)
+    words = sentences.crossings(chapter).frame
+    of_duckdb = words[words["faster than"] == DUCKDB]["from"]
+    assert set(of_duckdb) == {"never here"}
+    assert words[words["faster than"] == POSTGRESQL]["from"].str.startswith("1,000 [").all()
+
+
+def test_the_claims_number_is_taken_at_the_largest_size(open_one):
+    chapter = open_one(tuples=1000, largest=2000)
+    observe(chapter, TIMES)
+    assert evidence.over_one_thread(chapter).estimate == pytest.approx(8.0)
+
+
+def test_the_plan_follows_the_lines(open_one):
+    chapter = open_one(tuples=1000, largest=2000)
+    observe(chapter, TIMES)
+    found = evidence.planned(chapter)
+    assert found["seconds"].tolist() == pytest.approx([0.4 + 0.0006e9] * 3, rel=0.01)
+    assert found["bytes_moved"].tolist() == pytest.approx([0.5e9] * 3)
+    assert "30 GB" in str(sentences.plan(chapter))
+
+
+def test_of_times_that_do_not_grow_nothing_is_concluded(open_one):
+    chapter = open_one(tuples=1000, largest=2000)
+    observe(chapter, TIMES | {at(MANY, 2000): 0.9})
+    assert "too small" in str(sentences.plan(chapter))
+    assert set(sentences.crossings(chapter).frame["from"].str.slice(0, 14)) == {"not to be told"}
+
+
+def test_charts_and_tables_are_drawn_of_any_run(open_one):
+    chapter = open_one(tuples=1000, largest=2000)
+    observe(chapter, TIMES)
+    for what in (wisconsin_cluster.charts.metrics, wisconsin_cluster.charts.growth):
+        assert chapter.show(what) is not None
+    shown = chapter.show(sentences.metrics).frame
+    assert isinstance(shown, pd.DataFrame) and len(shown) == len(QUESTIONS)
+
+
+def test_a_run_is_read_whatever_its_sizes_are():
+    names = [at(spark_with(16), 500), at(spark_with(1), 500), at(DUCKDB, 500)]
+    seen = Seen("published", pd.DataFrame({"variant": names}))
+    assert (seen.executors, seen.sizes, seen.spark) == (16, [500], "Spark, 16 executors")
+
+
+@pytest.mark.parametrize(
+    "given, words",
+    [
+        ({"spark": "sprk://host:7077"}, "spark must be empty, spark://host:7077"),
+        ({"spark": "local[2]"}, "spark must be empty"),
+        ({"storage": "s3a://key:secret@bucket"}, "without a password"),
+    ],
+)
+def test_an_address_that_is_none_starts_nothing(given, words):
+    with pytest.raises(ParameterError) as error:
+        chapter_parameters("wisconsin_cluster", given)
+    assert words in str(error.value) and "secret" not in str(error.value)
+    assert "Nothing was started" in str(error.value)
+
+
+def test_the_largest_relation_is_at_least_that_of_all_executors(open_one):
+    assert sizes(open_one(tuples=5000, largest=2000)) == [5000, 10_000]
+
+
+def test_executors_elsewhere_need_a_place_that_they_can_write(open_one):
+    chapter = open_one(spark="spark://127.0.0.1:7077")
+    with pytest.raises(CannotMeasure, match="`storage` names a folder"):
+        wisconsin_cluster.experiments.compared(chapter)
