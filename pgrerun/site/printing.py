@@ -39,7 +39,7 @@ _LIVE = "script, style, template, noscript, form, button, input, a.headerlink, .
 _PAPER = """
 @page {
   size: A4;
-  margin: 22mm 20mm 24mm;
+  margin: 13mm 14mm 15mm;
   @bottom-center { content: counter(page); font: 9pt sans-serif; color: #555; }
 }
 @page :first { @bottom-center { content: none; } }
