@@ -335,7 +335,7 @@ def growth(chapter: Chapter, variant: str) -> statistics.Interval:
     """Exponent of the time over the size of the large table."""
     sizes = joins.large_relations(chapter)
     times = [chapter.table(f"join_{size}", "seconds")[variant] for size in sizes]
-    rows = np.repeat(sizes, [len(one) for one in times])
+    rows = np.repeat(list(sizes), [len(one) for one in times])
     return statistics.exponent(rows, pd.concat(times))
 
 
