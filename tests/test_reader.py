@@ -369,5 +369,7 @@ def test_a_folder_that_can_be_no_chapter_is_named(record):
 @pytest.mark.parametrize("chapter", sorted(path.name for path in PUBLISHED.iterdir()))
 def test_the_published_records_are_read(chapter):
     found = runs.load(PUBLISHED, chapter)
-    assert found.chapters == [chapter] and found.verdicts and found.disturbed.empty
+    assert found.chapters == [chapter] and found.verdicts
+    # of what was measured anew because others used the machine the first try is kept as well
+    assert all(json.loads(flags).get("busy") for flags in found.disturbed["flags"])
     assert len(found.observations) > 0 or chapter == "hot"
