@@ -308,6 +308,8 @@ class _Member(tarfile.TarInfo):
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        if len(buf) < tarfile.BLOCKSIZE:  # which tarfile takes for the end, mark or no mark
+            raise ValueError("it ends in the middle")
         found = super().frombuf(buf, encoding, errors)
         if found.type in _BEFORE_A_FILE and found.size > MAX_NAME:
             raise ValueError(f"something in it has a name of more than {MAX_NAME} bytes")

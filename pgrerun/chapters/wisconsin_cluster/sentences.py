@@ -71,7 +71,7 @@ def plan(chapter: Chapter) -> narrate.Sentence:
         return narrate.Sentence(
             "The relations of this run are too small for it: the times of Spark don't grow beyond"
             " their noise between the smallest and the largest, and a line through them would say"
-            " nothing. Larger relations (`tuples`, `largest`) give one."
+            " nothing. Larger relations, which two parameters give, have one."
         )
     size = evidence.stored(chapter) * evidence.BILLION
     slow = found.loc[found["seconds"].idxmax()]
