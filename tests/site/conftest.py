@@ -85,6 +85,18 @@ def toy_epub(toy_book) -> Path:
 
 
 @pytest.fixture(scope="session")
+def real_epub(real_site) -> Path:
+    """The whole book as it is built here, printed anew; its PDF lies beside it if there is a
+    Chromium.
+    """
+    done = subprocess.run(
+        [sys.executable, "-m", "pgrerun.cli", "print"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0 or not printing.browser(), done.stderr[-3000:]
+    return ROOT / "_build" / "print" / "postgres-rerun.epub"
+
+
+@pytest.fixture(scope="session")
 def real_site() -> Path:
     site = ROOT / "_build" / "html"
     if not (site / "index.html").exists():
