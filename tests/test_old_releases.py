@@ -26,9 +26,6 @@ RELEASES = ["9.3", "11", "14", *([NEWEST] if NEWEST != OWN else [])]
 # `since_when` compares releases itself, whatever programs it is given; `wisconsin_cluster` asks
 # PostgreSQL for three of the queries of `wisconsin`, and takes its time for Spark.
 CHAPTERS = [one for one in chapters() if one not in ("since_when", "wisconsin_cluster")]
-# TP1 asks for thousands of checkpoints, and before release 12 a backend looks ten times a second
-# whether its own has ended: six minutes and more.
-POLLING = 12
 _EACH = 6  # of so many chapters one runs on a release that isn't the oldest
 # What a reason must not show: a place on this machine, a statement, an error of the code.
 _RAW = re.compile(r"/(tmp|var|home|root)/|LINE \d+:|Traceback|Error\b")
@@ -43,19 +40,16 @@ def smallest(chapter: str) -> dict[str, int | float]:
 
 def chosen(chapter: str, release: str, here: list[str]) -> bool:
     """Whether a chapter runs on a release of those that are `here`, in the order of `RELEASES`."""
-    if os.environ.get("PGRERUN_ALL_RELEASES"):
-        return True
-    if chapter == "tp1":
-        return release == next((one for one in here if float(one) >= POLLING), here[0])
-    return here.index(release) in (0, CHAPTERS.index(chapter) % _EACH)
+    place = here.index(release)
+    turn = CHAPTERS.index(chapter) % _EACH
+    return place == 0 or turn == place or bool(os.environ.get("PGRERUN_ALL_RELEASES"))
 
 
 def test_each_chapter_is_tried_on_the_oldest_release_and_each_release_on_some(monkeypatch):
     monkeypatch.delenv("PGRERUN_ALL_RELEASES", raising=False)
     here = RELEASES[1:]
     tried = {one: [chapter for chapter in CHAPTERS if chosen(chapter, one, here)] for one in here}
-    assert tried["11"] == [one for one in CHAPTERS if one != "tp1"] and "tp1" in tried["14"]
-    assert all(0 < len(some) < 4 for some in list(tried.values())[1:])
+    assert tried["11"] == CHAPTERS and all(0 < len(some) < 4 for some in list(tried.values())[1:])
     monkeypatch.setenv("PGRERUN_ALL_RELEASES", "1")
     assert all(chosen(chapter, one, here) for chapter in CHAPTERS for one in here)
 
