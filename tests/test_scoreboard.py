@@ -147,7 +147,7 @@ def test_every_claim_is_on_the_board_with_its_verdict_and_its_place():
         assert (
             claim.claim in cells[0]
             and cells[1].startswith(claim.published_value)
-            and cells[4] == row["data-verdict"] + narrate.BASES[claim.basis]
+            and cells[4] == row["data-verdict"] + narrate.basis_in_words(claim)
             and row["data-basis"] == claim.basis
         )
         assert ("★" in cells[0]) == claim.headline

@@ -399,20 +399,23 @@ _WORDS: Mapping[Predicate, Mapping[Verdict, str]] = {
     },
 }
 
-_OUTSIDE = ", so outside of the score"
-
 BASES: Mapping[Basis, str] = {
     Basis.TIMED: "timed",
     Basis.COUNTED: "counted",
     Basis.OBSERVED: "observed",
-    Basis.MACHINE: f"timed on this machine without a server{_OUTSIDE}",
-    Basis.SIMULATED: f"simulated{_OUTSIDE}",
-    Basis.RECOMPUTED: f"recomputed from print{_OUTSIDE}",
-    Basis.RELEASE_NOTES: f"known from release notes{_OUTSIDE}",
-    Basis.BY_DESIGN: f"true by how the experiment is built{_OUTSIDE}",
-    Basis.OPINION: f"an opinion{_OUTSIDE}",
+    Basis.MACHINE: "timed on this machine without a server",
+    Basis.SIMULATED: "simulated",
+    Basis.RECOMPUTED: "recomputed from print",
+    Basis.RELEASE_NOTES: "known from release notes",
+    Basis.BY_DESIGN: "true by how the experiment is built",
+    Basis.OPINION: "an opinion",
 }
-"""What a verdict rests on, as it stands in parentheses after the word."""
+"""What a verdict rests on, in words."""
+
+
+def basis_in_words(claim: Claim) -> str:
+    """What the claim's verdict rests on, and that it is outside of the score where it is."""
+    return BASES[claim.basis] + ("" if claim.scored else ", so outside of the score")
 
 
 def basis(j: Judgement) -> str:
@@ -429,13 +432,13 @@ def _disks(j: Judgement) -> list[str]:
 
 def _concluded(j: Judgement) -> str:
     """What the evidence makes of the claim."""
-    basis = f" ({', '.join([BASES[j.claim.basis], *_disks(j)])})"
+    rests_on = f" ({', '.join([basis_in_words(j.claim), *_disks(j)])})"
     remarks = f": {_escape(j.remarks)}" if j.remarks else ""
     if j.verdict is Verdict.INCONCLUSIVE:
-        return f"This run can't decide, so the claim is **inconclusive**{basis}{remarks}."
+        return f"This run can't decide, so the claim is **inconclusive**{rests_on}{remarks}."
     assert j.claim.predicate is not None  # nothing is judged without one
     words = _WORDS[j.claim.predicate][j.verdict].format(margin=_percent(j.claim.margin))
-    return f"{words}{basis}{remarks}."
+    return f"{words}{rests_on}{remarks}."
 
 
 def _claimed(claim: Claim) -> str:
@@ -561,8 +564,8 @@ def summary(judgements: Iterable[Judgement]) -> Sentence:
     if not parts:
         said = "No claim here is one that a server can answer."
     if apart:
-        words = {b: BASES[b].removesuffix(_OUTSIDE) for b in Basis}
-        words[Basis.OPINION] = "opinion" if apart[Basis.OPINION] == 1 else "opinions"
+        opinions = "opinion" if apart[Basis.OPINION] == 1 else "opinions"
+        words = {**BASES, Basis.OPINION: opinions}
         told = ", ".join(f"{apart[b]} {words[b]}" for b in Basis if apart[b])
         said += f" Outside of the score: {told}."
     return Sentence(said)

@@ -219,8 +219,9 @@ def _divided(estimate: Estimate) -> Estimate:
         found = estimate(*given, confidence=1 - (1 - confidence) * share, **more)
         if isinstance(found, Interval):
             return _at_a_look(found, confidence)
-        names = ("scale", "sigma", "kappa", "peak")
-        parts = {name: _at_a_look(getattr(found, name), confidence) for name in names}
+        parts = {
+            n: _at_a_look(x, confidence) for n, x in vars(found).items() if isinstance(x, Interval)
+        }
         return replace(found, **parts)
 
     return cast(Estimate, divided)

@@ -349,7 +349,7 @@ def _row(
         effect(judged) if judged else "",
         (
             f'<a class="verdict" style="--verdict:{COLOURS[name]}" href="{html.escape(address)}"'
-            f' aria-label="{name}: {claim.id}">{name}</a>{_aside(narrate.BASES[claim.basis])}'
+            f' aria-label="{name}: {claim.id}">{name}</a>{_aside(narrate.basis_in_words(claim))}'
         ),
     ]
     return f' id="{claim.id}"{data}', cells
