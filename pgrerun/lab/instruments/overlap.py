@@ -1,29 +1,27 @@
 """The report's small program: read, compute, write, in one copy or several at once.
 
 The 1990 report (section 3.2.2) wrote it to see how much of one process's waiting for the
-disk another process's computation can fill, without a database system in between. This
-module is that program (`python -m pgrerun.lab.instruments.overlap`, one copy) and the verb
-that runs copies of it side by side on one processor.
+disk another process's computation can fill, without a database system in between. One copy
+of that program is `overlap_program.py`; here is the verb that runs copies of it side by side on
+one processor.
 """
 
-import hashlib
 import json
-import mmap
 import os
 import statistics
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pgrerun.errors import CannotMeasure
+from pgrerun.lab.instruments import overlap_program
+from pgrerun.lab.instruments.overlap_program import PAGE, PAGES
 from pgrerun.lab.server.cluster import OtherDisk
 
-PAGE = 8192
-PAGES = 256  # of each copy's file
+# By its path and without `site`: to import this package would take ten times as long as many a run.
+PROGRAM = (sys.executable, "-I", "-S", overlap_program.__file__)
 
 
 @dataclass(frozen=True)
@@ -92,7 +90,7 @@ def run(
             file.write_bytes(os.urandom(PAGES * PAGE))
             running.append(
                 subprocess.Popen(
-                    [sys.executable, "-m", __name__, json.dumps(given | {"file": str(file)})],
+                    [*PROGRAM, json.dumps(given | {"file": str(file)})],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     text=True,
@@ -129,43 +127,3 @@ def _go(copy: subprocess.Popen[str]) -> None:
     if copy.stdin:
         copy.stdin.write("go\n")
         copy.stdin.flush()
-
-
-def _program(given: Mapping[str, Any]) -> None:
-    os.sched_setaffinity(0, {given["cpu"]})
-    # O_DIRECT: the disk, not the system's cache; O_DSYNC: a write counts once it is there.
-    flags = os.O_RDWR | (os.O_DIRECT | os.O_DSYNC if given["direct"] else 0)
-    try:
-        descriptor = os.open(given["file"], flags)
-    except OSError as error:
-        folder = Path(given["file"]).parent
-        print(
-            f"a file in {folder} can't be written past the system's cache ({error.strerror})",
-            flush=True,
-        )
-        return
-    content = mmap.mmap(-1, PAGE)  # O_DIRECT wants an aligned buffer
-    rounds, think = range(given["rounds"]), given["think"]
-    print("ready", flush=True)
-    sys.stdin.readline()
-    page, work = memoryview(content), bytes(1024)
-    requests, clock = [], time.monotonic
-    start, cpu_start = clock(), time.process_time()
-    for cycle in range(given["cycles"]):
-        place = (cycle * 97 % PAGES) * PAGE
-        read = clock()
-        os.preadv(descriptor, [page], place)
-        requests.append(clock() - read)
-        for _ in rounds:
-            hashlib.sha256(work)
-        if think:
-            time.sleep(think)
-        written = clock()
-        os.pwritev(descriptor, [page], place)
-        requests.append(clock() - written)
-    took = {"start": start, "end": clock(), "cpu": time.process_time() - cpu_start}
-    print(json.dumps(took | {"requests": requests}), flush=True)
-
-
-if __name__ == "__main__":
-    _program(json.loads(sys.argv[1]))
