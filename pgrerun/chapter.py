@@ -169,6 +169,7 @@ class Chapter:
             records=records,
         )
         self._ledger = ledger
+        self._published: pd.DataFrame | None = None
         self.evidence = verdicts.Judge(name, self.run, file=ledger)
         self.reasons: dict[str, CannotMeasure] = {}
         self._last_reason: CannotMeasure | None = None
@@ -399,8 +400,9 @@ class Chapter:
         """The committed run's observations of an experiment; empty where this run replaces it."""
         if self.run.name == runs.PUBLISHED or self.name not in runs.chapters(runs.PUBLISHED):
             return pd.DataFrame()
-        observations = runs.load(runs.PUBLISHED, self.name).observations
-        return observations[observations["experiment"] == name]
+        if self._published is None:  # read once: charts ask for it many times
+            self._published = runs.load(runs.PUBLISHED, self.name).observations
+        return self._published[self._published["experiment"] == name]
 
     def by_provenance(self, name: str) -> list[tuple[str, pd.DataFrame]]:
         """Observations of an experiment as charts draw them: the published run's, then this run's.

@@ -108,10 +108,8 @@ def _imported(tree: ast.Module, inside: tuple[str, ...]) -> Iterator[str]:
 
 def _imports_by_name(tree: ast.Module) -> bool:
     names = {"import_module", "__import__"}
-    return any(
-        isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in names
-        for node in ast.walk(tree)
-    )
+    called = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return any(getattr(of, "attr", getattr(of, "id", "")) in names for of in called)
 
 
 def _files_of(root: Path, name: str) -> Iterator[Path]:
