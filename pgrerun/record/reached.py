@@ -9,10 +9,13 @@ is taken up again only by the same code; the site compares the digests file by f
 import ast
 import hashlib
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from pathlib import Path
 
 PACKAGE = "pgrerun"
+_BY_NAME = {"import_module", "__import__"}
 
 
 def digest(content: bytes | str) -> str:
@@ -52,18 +55,19 @@ def library(root: Path, sources: Iterable[str]) -> dict[str, str]:
     A label is "library lab/experiment.py". A module that imports by a name made up at run
     time (`import_module`) reaches all modules of its folder.
     """
-    reached: dict[Path, ast.Module] = {}
-    waiting = [name for source in sources for name in _imported(ast.parse(source), ())]
+    reached: dict[Path, str] = {}
+    waiting = [name for source in sources for name in _read(source.encode(), ()).imported]
     while waiting:
         for path in _files_of(root, waiting.pop()):
             if path not in reached:
-                reached[path] = _tree(path)
                 inside = path.parent.relative_to(root).parts
-                waiting += _imported(reached[path], inside)
-                if _imports_by_name(reached[path]):
+                module = _read(path.read_bytes(), inside)
+                reached[path] = module.digest
+                waiting += module.imported
+                if module.imports_by_name:
                     siblings = path.parent.glob("*.py")
                     waiting += [".".join((*inside, sibling.stem)) for sibling in siblings]
-    found = {path: digest(ast.dump(tree)) for path, tree in reached.items()}
+    found = dict(reached)
     for folder in {path.parent for path in reached}:
         found |= {path: digest(path.read_bytes()) for path in _data_files(folder)}
     return {
@@ -81,35 +85,43 @@ def _data_files(folder: Path) -> Iterator[Path]:
             yield from _data_files(path)
 
 
-def _tree(path: Path) -> ast.Module:
-    """A module's syntax without its docstrings."""
-    tree = ast.parse(path.read_bytes())
-    for node in ast.walk(tree):
+@dataclass(frozen=True)
+class _Module:
+    """A module's digest, without docstrings and layout, the dotted names that it imports, of which
+    some name a function rather than a module, and whether it imports by names made up at run time.
+    """
+
+    digest: str
+    imported: tuple[str, ...]
+    imports_by_name: bool
+
+
+@lru_cache(maxsize=2048)  # the site asks chapter after chapter, and each reaches the same library
+def _read(content: bytes, inside: tuple[str, ...]) -> _Module:
+    """What counts of a module of package `inside`."""
+    tree = ast.parse(content)
+    nodes = list(ast.walk(tree))
+    for node in nodes:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[0] if node.body else None
             if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
                 del node.body[0]
-    return tree
+    called = (node.func for node in nodes if isinstance(node, ast.Call))
+    return _Module(
+        digest(ast.dump(tree)),
+        tuple(_imported(nodes, inside)),
+        any(getattr(of, "attr", getattr(of, "id", "")) in _BY_NAME for of in called),
+    )
 
 
-def _imported(tree: ast.Module, inside: tuple[str, ...]) -> Iterator[str]:
-    """Dotted names that a module of package `inside` imports.
-
-    Some name a function rather than a module.
-    """
-    for node in ast.walk(tree):
+def _imported(nodes: Iterable[ast.AST], inside: tuple[str, ...]) -> Iterator[str]:
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             above = inside[: len(inside) - node.level + 1] if node.level else ()
             base = ".".join((*above, *filter(None, [node.module])))
             yield from (f"{base}.{alias.name}" for alias in node.names)
-
-
-def _imports_by_name(tree: ast.Module) -> bool:
-    names = {"import_module", "__import__"}
-    called = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
-    return any(getattr(of, "attr", getattr(of, "id", "")) in names for of in called)
 
 
 def _files_of(root: Path, name: str) -> Iterator[Path]:
