@@ -61,6 +61,8 @@ def io(chapter: Chapter) -> None:
             if cluster not in counting:
                 counter = counters.Counters(cluster, settle=0.02)
                 counting[cluster] = stack.enter_context(counter)
+                # the same pages are written, and nobody waits until a disk has them
+                stack.enter_context(cluster.reloaded(fsync="off"))
             if fresh.prepare(name, block):
                 # the counter reads catalogs to learn of new relations: before the pool is filled
                 counting[cluster].idle_noise()
