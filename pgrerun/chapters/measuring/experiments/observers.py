@@ -19,7 +19,7 @@ from pgrerun.lab.server.private import PrivateDirectory, base_directory
 
 NO_LOG, FULL_LOG = "no log", "log of all (-l)"
 LOGS = {NO_LOG: [], FULL_LOG: ["-l"]}
-LONGER, LEAST = 6, 1000  # times as long as other runs, and milliseconds at least
+LONGER, LEAST = 6, 600  # times as long as other runs, and milliseconds at least
 
 
 @experiment(claims=["haas-073"], needs=["processes"])
