@@ -17,6 +17,7 @@ Executing notebooks from the outside, gates and the site are `pgrerun/site/`'s.
 import importlib.metadata
 import importlib.util
 import inspect
+import json
 import os
 import platform
 import subprocess
@@ -25,14 +26,14 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any, TypeVar
 
 import pandas as pd
 from IPython.display import display
 
 from pgrerun import parameters
-from pgrerun.errors import BookError, CannotMeasure, RerunError, ServerError
+from pgrerun.errors import BookError, CannotMeasure, ParameterError, RerunError, ServerError
 from pgrerun.lab import sent
 from pgrerun.lab.disk import Slowed
 from pgrerun.lab.experiment import Block, Variant, interleave
@@ -64,6 +65,8 @@ _TELLING = (
 _MEASURING = {".py", ".sql", ".pgbench", ".toml"}  # of a chapter that is none of the book's
 ONLY = "PGRERUN_ONLY"
 """The environment's variable that names the experiments to attempt, where not all are."""
+GIVEN = "given"
+"""The flag of what was measured with arguments that the reader changed: which."""
 WHOLE = "a run of the whole chapter"
 """What claims lack whose experiments were not asked for."""
 
@@ -175,6 +178,7 @@ class Chapter:
         self._last_reason: CannotMeasure | None = None
         self._settings: dict[str, str] = {}
         self._claims: tuple[str, ...] = ()  # those of the experiment that runs
+        self._changed: dict[str, Any] = {}  # its arguments that the reader changed
         self._asked: list[str] = []  # settings of the servers that an experiment asks for
 
     # ---- servers -------------------------------------------------------------------
@@ -228,8 +232,12 @@ class Chapter:
 
     # ---- experiments ---------------------------------------------------------------
 
-    def attempt(self, measure: Callable[..., T], *given: Any) -> T | None:
+    def attempt(self, measure: Callable[..., T], *given: Any, **changed: Any) -> T | None:
         """Run one experiment with results of earlier ones, and return what it returns.
+
+        `changed` are arguments of the experiment's that a reader may change. A value that isn't the
+        experiment's own is kept with its observations, and those of another value are dropped.
+        ParameterError for an argument that it doesn't have.
 
         Where this machine, server or release can't show it, or what it goes on from was set aside,
         say why, set its claims aside and return None.
@@ -238,11 +246,11 @@ class Chapter:
         try:
             _require_asked_for(measure)
             self._asked.clear()
-            self._claims = declared.claims
+            self._claims, self._changed = declared.claims, _changed(measure, changed)
             with self._telling_of_death(), sent.recorded() as account:
                 for capability in declared.needs:
                     self.server.require(capability)
-                found = self._call(measure, given)
+                found = self._call(measure, given, changed)
             self._keep_account(measure, account)
             return found
         except _SetAside:
@@ -269,7 +277,7 @@ class Chapter:
             "loads": [asdict(load) | {"times": n} for load, n in account.loads.items()],
             "function": inspect.getsource(measure),
             "settings": "; ".join(dict.fromkeys(filter(None, self._asked))),
-        }
+        } | ({GIVEN: self._changed} if self._changed else {})
 
     def _say_set_aside(self, what: Callable[..., Any], reason: CannotMeasure) -> None:
         # The gates must know why a chart is missing, whatever the sentence's words.
@@ -315,6 +323,7 @@ class Chapter:
         """
         pairs = pairs or self.parameters.pairs
         planned = (pairs,) if fixed or len(variants) < 2 else sequential.looks(pairs)
+        self._drop_others(name)
         known = claims.ledger(self._ledger)
         bounds = sequential.bounds(known[claim] for claim in self._claims if claim in known)
         with self._telling_of_death():
@@ -333,6 +342,7 @@ class Chapter:
                 settled=partial(
                     sequential.settled, planned=planned, bounds=bounds, against=against
                 ),
+                flags={GIVEN: self._changed} if self._changed else {},
             )
 
     def keep(
@@ -346,6 +356,7 @@ class Chapter:
 
         A count has neither block nor clock. `units` is a unit by metric, or one for all.
         """
+        self._drop_others(name)
         finished = self.run.finished(name)
         if (0, variant) not in finished:
             self.run.observe(
@@ -357,8 +368,14 @@ class Chapter:
                 seed=self.parameters.seed,
                 position=len(finished),
                 started_at="",
-                flags={},
+                flags={GIVEN: self._changed} if self._changed else {},
             )
+
+    def _drop_others(self, name: str) -> None:
+        """Drop what was observed with other arguments than the experiment has now."""
+        flags = self.run.observations(name)["flags"]
+        if any(json.loads(one).get(GIVEN, {}) != self._changed for one in flags.unique()):
+            self.run.drop(name)
 
     def table(self, name: str, metric: str) -> pd.DataFrame:
         """This run's observations of one metric: a row per block, a column per variant.
@@ -608,7 +625,12 @@ class Chapter:
 
     # ---- inside --------------------------------------------------------------------
 
-    def _call(self, function: Callable[..., T], given: Sequence[Any]) -> T:
+    def _call(
+        self,
+        function: Callable[..., T],
+        given: Sequence[Any],
+        changed: Mapping[str, Any] = MappingProxyType({}),
+    ) -> T:
         """Call it with `given`, before it the chapter if it takes one; _SetAside if one is None.
 
         CannotMeasure if the release under test can't read what it is asked.
@@ -617,7 +639,8 @@ class Chapter:
             raise _SetAside(function.__name__)
         first = next(iter(inspect.signature(function).parameters), "")
         try:
-            return function(self, *given) if first == "chapter" else function(*given)
+            taken = (self, *given) if first == "chapter" else given
+            return function(*taken, **changed)
         except (CannotMeasure, _SetAside):
             raise
         except Exception as error:
@@ -702,6 +725,22 @@ def _require_asked_for(measure: Callable[..., Any]) -> None:
     asked = os.environ.get(ONLY, "")
     if asked and sent.name_of(measure) not in asked.split(","):
         raise CannotMeasure(WHOLE, "another experiment was asked for alone")
+
+
+def _changed(measure: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments whose value isn't the experiment's own; ParameterError for an unknown one."""
+    own = {
+        name: one.default
+        for name, one in inspect.signature(measure).parameters.items()
+        if one.default is not inspect.Parameter.empty
+    }
+    for name in given:
+        if name not in own:
+            known = parameters.nearest(name, [*own]) if own else "it has none"
+            raise ParameterError(
+                f"Experiment {sent.name_of(measure)} has no argument {name!r}: {known}."
+            )
+    return runs.scrub({name: value for name, value in given.items() if value != own[name]})
 
 
 def _present(beside: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
@@ -107,6 +108,7 @@ def interleave(
     quiet: bool = False,
     looks: Sequence[int] = (),
     settled: Callable[[pd.DataFrame], bool] = lambda observations: False,
+    flags: Mapping[str, Any] = MappingProxyType({}),
 ) -> pd.DataFrame:
     """Measure all variants in `pairs` interleaved blocks; the experiment's observations.
 
@@ -129,16 +131,15 @@ def interleave(
 
     Flags stored with an observation: "warmup" (blocks discarded before), "other_load" (share of
     the machine; and "busy" if it is above 0.10), "checkpoint" (how many fell into the window),
-    "answer" (digest), "disk" (in words, if it was slowed), "looks" (if there are several); if
-    disturbed also "attempt" (from 1) and "budget".
+    "answer" (digest), "disk" (in words, if it was slowed), "looks" (if there are several), and
+    whatever `flags` has; if disturbed also "attempt" (from 1) and "budget".
     """
     budget = pairs if budget is None else budget
     looks = tuple(looks) or (pairs,)
     _check(variants, pairs, warmup, budget, looks)
     answers = _stored_answers(run, experiment) if answer and run.finished(experiment) else {}
-    measuring = _Measuring(
-        run, experiment, units, positive, warmup, answer, answers, server, budget, quiet, looks
-    )
+    told = run, experiment, units, positive, warmup, answer, answers, server
+    measuring = _Measuring(*told, budget, quiet, looks, flags)
     warm = False
     for end in looks:
         todo = _todo(run, experiment, variants, end, seed)
@@ -168,6 +169,7 @@ class _Measuring:
     budget: int
     quiet: bool
     looks: tuple[int, ...]
+    flags: Mapping[str, Any]
 
     def store_all(self, todo: Sequence[tuple[Block, Variant]]) -> None:
         """Measure what is to do, up to a block's being left out; CannotMeasure if all are."""
@@ -221,7 +223,7 @@ class _Measuring:
             variant.prepare(block)
         with machine.other_load(self.server) as load, disk.told() as slowed:
             metrics = dict(variant.measure(block))
-        flags: dict[str, Any] = {"warmup": self.warmup} | _load_flags(load)
+        flags: dict[str, Any] = {"warmup": self.warmup, **self.flags} | _load_flags(load)
         if len(self.looks) > 1:
             flags[LOOKS] = list(self.looks)
         if slowed:

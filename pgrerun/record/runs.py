@@ -425,6 +425,24 @@ class Run:
         self._append(entry)
         self._remember(entry)
 
+    def drop(self, experiment: str) -> None:
+        """Take back all that was observed of an experiment, which is to be run in another way."""
+        head = (self._folder / JOURNAL).read_text("utf-8").splitlines()[0]
+        kept = [entry for entry in self._entries if entry["experiment"] != experiment]
+        beside = self._folder / f"{JOURNAL}.new"
+        write_text(beside, "".join(f"{line}\n" for line in (head, *map(_json, kept))))
+        _sync(beside)
+        os.close(self._journal)
+        beside.rename(self._folder / JOURNAL)
+        self._journal = os.open(self._folder / JOURNAL, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        for known in (self._finished, self._left_out, self._disturbances):
+            known.pop(experiment, None)
+        dropped, self._entries = len(self._entries) - len(kept), kept
+        self._note(
+            f"{experiment} was run again with other arguments: {dropped} of its observations were"
+            " dropped."
+        )
+
     def finished(self, experiment: str) -> set[tuple[int, str]]:
         """The (block, variant) pairs of this experiment on the disk, disturbed ones left out."""
         return set(self._finished.get(experiment, ()))

@@ -214,7 +214,7 @@ def on_this_machine(chapter: Chapter) -> bool:
 
 
 @experiment()
-def answers(chapter: Chapter) -> pd.DataFrame:
+def answers(chapter: Chapter, tuples: int = SPECIFIED) -> pd.DataFrame:
     """Every query as specified, run by PostgreSQL and DuckDB: query, tuples, checksum.
 
     RerunError if the two disagree.
@@ -223,9 +223,9 @@ def answers(chapter: Chapter) -> pd.DataFrame:
     with PostgreSQL(chapter.server) as postgresql, DuckDB() as duckdb:
         both = (postgresql, duckdb)
         for contender in both:
-            contender.load(SPECIFIED)
+            contender.load(tuples)
         for query in queries.QUERIES:
-            instance, given = queries.instance(query, SPECIFIED), {}
+            instance, given = queries.instance(query, tuples), {}
             for contender in both:
                 contender.run(instance)
                 given[contender.name] = contender.answer(instance)
@@ -240,35 +240,40 @@ def answers(chapter: Chapter) -> pd.DataFrame:
 
 
 @experiment()
-def chosen_plans(chapter: Chapter) -> pd.DataFrame:
+def chosen_plans(chapter: Chapter, tuples: int = SPECIFIED) -> pd.DataFrame:
     """The plans at the report's size: query, as_it_chooses, nested_loops_only.
 
     The last is empty where it is the same.
     """
     rows, server = [], chapter.server
     with PostgreSQL(server) as free, PostgreSQL(server, contenders.CONFINED) as confined:
-        free.load(SPECIFIED)
+        free.load(tuples)
         for key in queries.KEYS:
-            chosen, other = (plan(contender, key).shape() for contender in (free, confined))
+            chosen, other = (plan(contender, key, tuples).shape() for contender in (free, confined))
             rows.append((queries.label(key), chosen, other if other != chosen else ""))
     return pd.DataFrame(rows, columns=["query", "as_it_chooses", "nested_loops_only"])
 
 
 def plan(
-    contender: PostgreSQL, key: str, *, execute: bool = False, stored: bool = True
+    contender: PostgreSQL,
+    key: str,
+    n: int = SPECIFIED,
+    *,
+    execute: bool = False,
+    stored: bool = True,
 ) -> plans.Plan:
-    """The plan of a query as specified; unless `stored`, of one that shows its result."""
-    statement = queries.instance(BY_KEY[key], SPECIFIED).statement if stored else _shown(key)
+    """The plan of a query over `n` tuples; unless `stored`, of one that shows its result."""
+    statement = queries.instance(BY_KEY[key], n).statement if stored else _shown(key, n)
     return plans.explain(contender.connection, Translator().sql(statement), execute=execute)
 
 
-def _shown(key: str) -> tree.Statement:
-    """A query as specified, showing its result instead of storing it."""
-    return read(queries.instance(BY_KEY[key], SPECIFIED).text.replace("into tmp ", ""))[0]
+def _shown(key: str, n: int = SPECIFIED) -> tree.Statement:
+    """A query over `n` tuples, showing its result instead of storing it."""
+    return read(queries.instance(BY_KEY[key], n).text.replace("into tmp ", ""))[0]
 
 
 @experiment()
-def pairs_compared(chapter: Chapter) -> pd.DataFrame:
+def pairs_compared(chapter: Chapter, tuples: int = SPECIFIED) -> pd.DataFrame:
     """Pairs of tuples that a nested loop looked at and found not to match.
 
     At the report's size, without an index and with a clustered one. Columns: query, rejected,
@@ -276,10 +281,10 @@ def pairs_compared(chapter: Chapter) -> pd.DataFrame:
     """
     rows = []
     with PostgreSQL(chapter.server, contenders.CONFINED) as confined:
-        confined.load(SPECIFIED)
+        confined.load(tuples)
         # a restricted relation is its first tenth, so that joinABprime counts as joinAselB
         for key in ("q9", "q11", "q12", "q14"):
-            executed = plan(confined, key, execute=True)
+            executed = plan(confined, key, tuples, execute=True)
             rejected = 0
             for node in executed.walk():
                 per_loop = node.properties.get("Rows Removed by Join Filter", 0)
@@ -289,7 +294,7 @@ def pairs_compared(chapter: Chapter) -> pd.DataFrame:
 
 
 @experiment(claims=["lai-040"])
-def pages_touched(chapter: Chapter) -> pd.DataFrame:
+def pages_touched(chapter: Chapter, tuples: int = SPECIFIED) -> pd.DataFrame:
     """Pages of heap and index that selections and MIN touch at the report's size.
 
     Columns: query, scan, pages, tuples.
@@ -298,24 +303,24 @@ def pages_touched(chapter: Chapter) -> pd.DataFrame:
     rows = []
     for name, key in [*chosen, *((scan, "q6") for scan in SCANS)]:
         with PostgreSQL(chapter.server, name) as contender:
-            contender.load(SPECIFIED)
-            found = plan(contender, key, execute=True, stored=False)
+            contender.load(tuples)
+            found = plan(contender, key, tuples, execute=True, stored=False)
         label = queries.label(key) + (f", {name}" if name in SCANS else "")
         rows.append((label, found.node_type, found.page_accesses, int(found.rows_actual)))
     return pd.DataFrame(rows, columns=["query", "scan", "pages", "tuples"])
 
 
 @experiment(claims=["lai-039"])
-def changes(chapter: Chapter) -> pd.DataFrame:
+def changes(chapter: Chapter, tuples: int = SPECIFIED) -> pd.DataFrame:
     """Pages touched and WAL records of the single-tuple queries, at the report's size.
 
     Columns: query, found_by, pages, wal_records.
     """
     rows = []
     with PostgreSQL(chapter.server) as contender:
-        contender.load(SPECIFIED)
+        contender.load(tuples)
         for key in CHANGES:
-            instance = queries.instance(BY_KEY[key], SPECIFIED)
+            instance = queries.instance(BY_KEY[key], tuples)
             contender.run_quel(instance.before)
             sql = contender.sql(instance)
             with contender.connection.transaction(force_rollback=True):
@@ -330,7 +335,7 @@ def changes(chapter: Chapter) -> pd.DataFrame:
 
 
 @experiment()
-def miniature_pages(chapter: Chapter) -> pd.DataFrame:
+def miniature_pages(chapter: Chapter, tuples: int = COUNTED) -> pd.DataFrame:
     """Pages of 1024 bytes that the miniature of INGRES touches and reads.
 
     Read are those that its cache hasn't, which is empty before each query. Columns: query, touched,
@@ -339,9 +344,9 @@ def miniature_pages(chapter: Chapter) -> pd.DataFrame:
     in_print, rows = printed.table("wisconsin_figure_3_11").ingres, []
     # pages don't depend on the engine, and this one is the fastest
     with Miniature("", ingres.INLINE) as miniature:
-        miniature.load(COUNTED)
+        miniature.load(tuples)
         for key in queries.KEYS:
-            touched, read_in = miniature.pages(queries.instance(BY_KEY[key], COUNTED))
+            touched, read_in = miniature.pages(queries.instance(BY_KEY[key], tuples))
             rows.append((queries.label(key), touched, read_in, in_print[key]))
     return pd.DataFrame(rows, columns=["query", "touched", "read", "seconds_1990"])
 

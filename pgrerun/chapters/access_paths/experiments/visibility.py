@@ -43,15 +43,15 @@ class MapSize:
 
 
 @experiment(claims=["haas-029"])
-def map_size(chapter: Chapter) -> MapSize:
+def map_size(chapter: Chapter, pages: int = PROBED) -> MapSize:
     """Grow an unlogged table to just below and just above what one page of the map covers."""
     chapter.server.extension("pageinspect")
     with chapter.server.connect() as connection:
         build(connection, "wide", "visibility.wide")
-        rows = [_lengthen(connection, PROBED)]
+        rows = [_lengthen(connection, pages)]
         [(page,)] = SQL.run(connection, "visibility.first_map_page").fetchall()
         # behind the page's header; all of the table is frozen, so every bit it has is set
-        bits = sum(byte.bit_count() for byte in page[24:]) / PROBED
+        bits = sum(byte.bit_count() for byte in page[24:]) / pages
         covered = in_print.map_coverage(bits)
         rows += [_lengthen(connection, int(covered) // PAGE + more) for more in (0, 1)]
         SQL.run(connection, "visibility.drop_wide")
@@ -212,7 +212,7 @@ def skipping(chapter: Chapter) -> pd.DataFrame:
 
 
 @experiment()
-def skipped(chapter: Chapter) -> pd.DataFrame:
+def skipped(chapter: Chapter, every: tuple[int, ...] = EVERY) -> pd.DataFrame:
     """Pages that VACUUM scans when every nth page of a table has changed.
 
     Columns: every (n), changed and scanned (pages), computed (pages scanned by the rule that only
@@ -222,11 +222,11 @@ def skipped(chapter: Chapter) -> pd.DataFrame:
     with chapter.server.connect() as connection:
         build(connection, "sparse", "visibility.sparse")
         pages = sizes.pages(connection, "sparse")
-        for every in EVERY:
-            SQL.run(connection, "visibility.change_every", every=every)
-            computed = model.pages_scanned(pages, every)
+        for number in every:
+            SQL.run(connection, "visibility.change_every", every=number)
+            computed = model.pages_scanned(pages, number)
             scanned = _scanned(connection, "visibility.vacuum_sparse")
-            rows.append((every, -(-pages // every), scanned, computed))
+            rows.append((number, -(-pages // number), scanned, computed))
     return pd.DataFrame(rows, columns=["every", "changed", "scanned", "computed"])
 
 

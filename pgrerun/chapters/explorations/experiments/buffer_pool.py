@@ -231,7 +231,7 @@ WAITED = "update, wait"
 
 
 @experiment(claims=["expl-006"])
-def writers(chapter: Chapter) -> pd.DataFrame:
+def writers(chapter: Chapter, seconds: float = 0.7) -> pd.DataFrame:
     """Pages written during updates in a small pool and a checkpoint, by kind of process.
 
     Columns: background_writer ("as by default", "off"), and one for each of `WRITERS`.
@@ -242,7 +242,7 @@ def writers(chapter: Chapter) -> pd.DataFrame:
             with server.reloaded(**settings), server.connect() as connection:
                 SQL.run(connection, "buffer_pool.settle")
                 with counter.measured(connection) as delta:
-                    end = time.perf_counter() + 0.7  # three rounds of the background writer
+                    end = time.perf_counter() + seconds  # three rounds of the background writer
                     while time.perf_counter() < end:
                         SQL.run(connection, VARIANTS[DIRTY])
                         SQL.run(connection, "buffer_pool.vacuum")

@@ -210,7 +210,7 @@ def model(chapter: Chapter, width: int = 121) -> pd.DataFrame:
 
 
 @experiment()
-def scattered(chapter: Chapter) -> pd.DataFrame:
+def scattered(chapter: Chapter, rounds: int = 6) -> pd.DataFrame:
     """Without HOT and vacuum, where the entries of a leaf lead: a row per number of updates.
 
     Columns: updates (per account), accounts, accounts_pkey (pages), per_leaf (pages of accounts to
@@ -220,7 +220,7 @@ def scattered(chapter: Chapter) -> pd.DataFrame:
     server.extension("pageinspect")
     load(ours, server, NO_HOT)
     with server.connect() as connection:
-        for number in range(7):
+        for number in range(rounds + 1):
             if number:
                 seed = chapter.parameters.seed + number
                 run_in_server(connection, ours, "update_account", ours.accounts, seed)

@@ -68,7 +68,7 @@ def _four(connection: psycopg.Connection, where: str) -> pd.DataFrame:
 
 
 @experiment()
-def sweep(chapter: Chapter) -> pd.DataFrame:
+def sweep(chapter: Chapter, width: int = 2) -> pd.DataFrame:
     """A one-tuple range moved through the relation, with the fault where it can be put back.
 
     Columns: fault, bound, rows, cost.
@@ -79,7 +79,7 @@ def sweep(chapter: Chapter) -> pd.DataFrame:
         for name in (NONE, MULTIPLIED) if able and not chapter.borrowed else (NONE,):
             with variants.fault(connection, name):
                 for lower in range(100, queries.large_tuples() - 1, 400):
-                    bounds = {"attribute": "unique2", "lower": lower, "upper": lower + 2}
+                    bounds = {"attribute": "unique2", "lower": lower, "upper": lower + width}
                     query = SQL.text("queries.range", relation=REPORT, **bounds)
                     plan = plans.explain(connection, query)
                     rows.append((name, lower, plan.rows_estimated, plan.total_cost))
@@ -166,17 +166,20 @@ EXTENDED = {"dependencies": "dependencies", "most common values": "mcv"}
 
 
 @experiment(claims=["lai-083"])
-def two_attributes(chapter: Chapter) -> pd.DataFrame:
+def two_attributes(
+    chapter: Chapter, more_conditions: tuple[tuple[str, tuple[str, ...]], ...] = ()
+) -> pd.DataFrame:
     """Conditions on two attributes that go together.
 
-    Columns: condition, rows, and the rows estimated without and with extended statistics.
+    `more_conditions` are a reader's, each with its attributes. Columns: condition, rows, and the
+    rows estimated without and with extended statistics.
     """
     found = []
     with (
         variants.session(chapter.server) as connection,
         connection.transaction(force_rollback=True),
     ):
-        for where, attributes in CONDITIONS.items():
+        for where, attributes in (CONDITIONS | dict(more_conditions)).items():
             row: dict[str, object] = {"condition": where}
             row["rows"] = actual(connection, REPORT, where)
             row[PLAIN] = estimated(connection, REPORT, where)

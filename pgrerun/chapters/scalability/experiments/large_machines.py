@@ -29,11 +29,11 @@ LINES = tuple(nanoseconds * 1e-9 for nanoseconds in (10, 40, 80, 120, 150))
 
 
 @experiment()
-def handoffs(chapter: Chapter) -> None:
+def handoffs(chapter: Chapter, rounds: int = 400) -> None:
     """What one process pays to wake another on the next processor, in microseconds."""
 
     def measure(block: Block) -> dict[str, float]:
-        cost = switching.handoff(rounds=400)
+        cost = switching.handoff(rounds=rounds)
         return {"elapsed": cost.elapsed * 1e6, "processor": cost.processor * 1e6}
 
     chapter.compare("handoff", [Variant("handoff", measure)], {"elapsed": "µs", "processor": "µs"})
@@ -74,7 +74,7 @@ ROUNDS = 1500
 
 
 @experiment(claims=["haas-016"])
-def cache_lines(chapter: Chapter) -> None:
+def cache_lines(chapter: Chapter, rounds: int = ROUNDS) -> None:
     """Nanoseconds for a word that another process may change beside.
 
     Two processes add to words that lie so many bytes apart, and one scans a word of each of many
@@ -83,10 +83,10 @@ def cache_lines(chapter: Chapter) -> None:
     cachelines.require()
 
     def add(distance: int, block: Block) -> dict[str, float]:
-        return {"time": cachelines.beside(distance, ROUNDS)}
+        return {"time": cachelines.beside(distance, rounds)}
 
     def scan(name: str, block: Block) -> dict[str, float]:
-        return {"time": cachelines.scanned(name == PACKED, ROUNDS, name == UNDISTURBED)}
+        return {"time": cachelines.scanned(name == PACKED, rounds, name == UNDISTURBED)}
 
     names = zip((SAME_LINE, MIDDLE, OTHER_LINE), DISTANCES, strict=True)
     variants = [Variant(name, partial(add, distance)) for name, distance in names]

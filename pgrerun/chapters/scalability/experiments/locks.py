@@ -143,23 +143,23 @@ LOOPS = 50_000
 
 
 @experiment(claims=["haas-003"])
-def costs(chapter: Chapter) -> None:
+def costs(chapter: Chapter, loops: int = LOOPS) -> None:
     """Nanoseconds to take and give back a lock through the lock table, in a loop in the server.
 
     Alone, and with a second session. Advisory locks in shared mode never wait for each other and
     have no fast path, as relation locks had none in PostgreSQL 9.1.
     """
-    first, second = (SQL.text("locks.lock_loop", key=key, loops=LOOPS) for key in (1, 2))
+    first, second = (SQL.text("locks.lock_loop", key=key, loops=loops) for key in (1, 2))
     together = {
-        EMPTY: [SQL.text("locks.loop", loops=LOOPS)],
+        EMPTY: [SQL.text("locks.loop", loops=loops)],
         ALONE: [first],
         SAME: [first, first],
         OTHER: [first, second],
     }
 
-    def measure(loops: list[str], block: Block) -> dict[str, float]:
-        taken = sessions.at_once(server(chapter), loops)
-        return {"time": 1e9 * sum(taken) / len(taken) / LOOPS}
+    def measure(together: list[str], block: Block) -> dict[str, float]:
+        taken = sessions.at_once(server(chapter), together)
+        return {"time": 1e9 * sum(taken) / len(taken) / loops}
 
     variants = [Variant(name, partial(measure, loops)) for name, loops in together.items()]
     chapter.compare("lock costs", variants, {"time": "ns"}, warmup=0)

@@ -37,7 +37,7 @@ ROWS = 5_000
 
 
 @experiment(claims=["haas-023"])
-def copy(chapter: Chapter) -> pd.DataFrame:
+def copy(chapter: Chapter, tuples: int = ROWS) -> pd.DataFrame:
     """Bytes of WAL for the same rows, by COPY and by single INSERTs in one transaction.
 
     Columns: way, bytes, bytes_per_row.
@@ -50,11 +50,11 @@ def copy(chapter: Chapter) -> pd.DataFrame:
             with wal.written(connection) as log:
                 if way == COPIED:
                     with connection.cursor().copy(SQL.text("wal.copy").rstrip(";")) as copied:
-                        for number in range(1, ROWS + 1):
+                        for number in range(1, tuples + 1):
                             copied.write_row((number, "some words"))
                 else:
-                    SQL.run(connection, "wal.single_inserts", rows=ROWS)
-            rows.append((way, log.bytes, log.bytes / ROWS))
+                    SQL.run(connection, "wal.single_inserts", rows=tuples)
+            rows.append((way, log.bytes, log.bytes / tuples))
     return pd.DataFrame(rows, columns=["way", "bytes", "bytes_per_row"])
 
 
@@ -62,14 +62,14 @@ RECORDS = 20_000
 
 
 @experiment(claims=["haas-081"])
-def insertion(chapter: Chapter) -> None:
+def insertion(chapter: Chapter, records: int = RECORDS) -> None:
     """Records inserted into the WAL per second, by one session and by one per processor."""
     tested = server(chapter)
-    statement = SQL.text("wal.insert_records", records=RECORDS)
+    statement = SQL.text("wal.insert_records", records=records)
 
     def measure(number: int, block: Block) -> dict[str, float]:
         seconds = sessions.at_once(tested, [statement] * number)
-        return {"records": number * RECORDS / max(seconds)}
+        return {"records": number * records / max(seconds)}
 
     variants = [Variant(by_clients(number), partial(measure, number)) for number in (1, several())]
     chapter.compare("insertion", variants, {"records": "records/s"}, warmup=0)
@@ -170,7 +170,7 @@ TUPLES = 2_000
 
 
 @experiment(claims=["haas-021"])
-def index_scans(chapter: Chapter) -> pd.DataFrame:
+def index_scans(chapter: Chapter, tuples: int = TUPLES) -> pd.DataFrame:
     """How often three index scans ask the commit log for tuples of as many transactions.
 
     The first has a snapshot from before them. In 9.1 it asked for each whether it was dead, in
@@ -183,12 +183,12 @@ def index_scans(chapter: Chapter) -> pd.DataFrame:
         old.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         SQL.run(old, "commit_log.prepare_index_scan")
         SQL.run(old, "commit_log.index_scan")
-        SQL.run(connection, "commit_log.insert_fresh", tuples=TUPLES)
-        rows.append(("old snapshot", TUPLES, _asked_by(old, connection)))
+        SQL.run(connection, "commit_log.insert_fresh", tuples=tuples)
+        rows.append(("old snapshot", tuples, _asked_by(old, connection)))
     for scan in ("first", "second"):
         with tested.connect() as connection:
             SQL.run(connection, "commit_log.prepare_index_scan")
-            rows.append((scan, TUPLES, _asked_by(connection, connection)))
+            rows.append((scan, tuples, _asked_by(connection, connection)))
     return pd.DataFrame(rows, columns=["scan", "tuples", "lookups"])
 
 

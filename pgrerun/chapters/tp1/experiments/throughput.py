@@ -152,7 +152,7 @@ def _state(server: Server) -> dict[str, float]:
 
 
 @experiment(claims=["lai-055"])
-def reuse(chapter: Chapter) -> None:
+def reuse(chapter: Chapter, transactions: int = REUSE_BATCH) -> None:
     """What the transaction costs with dead versions' space reused within pages, and without.
 
     Reuse is prevented without touching the statements or the indexes: another session holds an old
@@ -174,7 +174,7 @@ def reuse(chapter: Chapter) -> None:
                 server,
                 SQL.script(TRANSACTION),
                 clients=clients,
-                transactions=REUSE_BATCH,
+                transactions=transactions,
                 variables=given,
                 seed=block.seed,
             )
