@@ -71,7 +71,7 @@ MAY_USE |= {
     "replay": MEASURING | {"cells", "chapter"},
     "chapters": MEASURING | {"chapter", "replay"},
     # executing notebooks from outside: none of it may reach into a chapter
-    "site.inputs": {"record.reached"},
+    "site.inputs": {"cells", "record.reached"},
     "site.gates": set(),
     "site.execution": set(),
     "site.executed_pages": {"page.charts", "page.tables", "record.runs"},

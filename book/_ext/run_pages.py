@@ -5,12 +5,13 @@ Directives, each without arguments: `headline`, `findings`, `then-and-now`, `sco
 `disagreements`, `your-run`, `agreement`, `quietness`, and those of the page about all runs. The
 records lie beside the executed chapters (see `pgrerun/site/book.py`); the words and pictures come
 from `pgrerun.site.scoreboard`, `all_runs` and `published_runs`. Each chapter opens with what was
-found. A cell that attempts an experiment shows the SQL that it runs, with all the rest of what was
-done folded below, and every sentence with a verdict is folded below one line, which the scoreboard
-links to. Long tables are folded below their captions. Each chapter ends with what it was made from
-and what can be downloaded.
+found. A cell that attempts an experiment shows the SQL that it runs and the line that a reader
+changes, with all the rest of what was done folded below, and every sentence with a verdict is
+folded below one line, which the scoreboard links to. Long tables are folded below their captions.
+Each chapter ends with what it was made from and what can be downloaded.
 """
 
+import ast
 import html
 import re
 from collections.abc import Callable, Mapping
@@ -27,6 +28,7 @@ from pgrerun.record.gather import Gathered
 from pgrerun.record.machines import findings
 from pgrerun.site import all_runs, executed_pages, published_runs, scoreboard
 
+_CHANGE = re.compile("# Change ")
 _ATTEMPT = re.compile(r"\battempt\(\s*((?:\w+\.)*\w+)")  # an experiment in a cell's code
 _PARAMETER = re.compile(r"\bparameters\.(\w+)")  # which a function reads
 _MOST, _LONGEST = 15, 600  # statements that a page shows of an experiment, characters of each
@@ -154,17 +156,31 @@ def _attempted(called: str, left: Mapping[str, object]) -> str | None:
 
 
 def _what_was_run(chapter, accounts, code, shown: set[str]) -> list[nodes.Node]:
-    """The first lines of the SQL of a cell's experiments, and, folded, how each was done."""
+    """The first lines of the SQL of a cell's experiments, the lines of the cell that a reader
+    changes, and, folded, how each was done.
+    """
     files = {file: text.strip() for one in accounts.values() for file, text in one["files"].items()}
     new = "\n".join(text for text in sorted(files.values(), key=_rank) if text not in shown)
     shown.update(files.values())
     first = [_code("\n".join(new.splitlines()[:_OPEN]), "postgresql")] if new else []
+    first += [_code(lines, "python") for lines in [_open_lines(code.astext())] if lines]
     raw = lambda text: nodes.raw("", text, format="html")
     folded = [_said("The cell:"), code]
     for name, account in accounts.items():
         folded += _how(chapter, name.partition(",")[0], account)
     begin = '<details class="what-was-run"><summary>How this was done</summary>'
     return [*first, raw(begin), *folded, raw("</details>")]
+
+
+def _open_lines(cell: str) -> str:
+    """What a cell says to change, and the statements below that which attempt the experiments."""
+    lines = cell.splitlines()
+    found = []
+    for statement in ast.parse(cell).body:
+        first, last = statement.lineno - 1, statement.end_lineno
+        if first and _CHANGE.match(lines[first - 1]):
+            found += lines[first - 1 : last]
+    return "\n".join(found)
 
 
 def _rank(statements: str) -> int:
@@ -176,7 +192,9 @@ def _rank(statements: str) -> int:
 
 def _how(chapter: str, name: str, account) -> list[nodes.Node]:
     """How to run one experiment again, what it sent, and the function that does it."""
+    given = ", ".join(f"{name} = {value}" for name, value in account.get("given", {}).items())
     told = [
+        *([_said(f"It ran with {given}.")] if given else []),
         _said(narrate.run(account)),
         _said("To run it again:"),
         _code(f"pgrerun run {chapter} --only {name}", "text"),

@@ -550,7 +550,7 @@ class Book:
         if not published and not _among_ours(record):
             return _told_by_record(source, record)
         page = nbformat.read(kept, as_version=4)
-        same = inputs.code(source) == inputs.code(_without_injected(page))
+        same = inputs.same_code(source, _without_injected(page))
         if not published and not (same and executed_pages.is_plain(page)):
             return _told_by_record(source, record)
         page = executed_pages.redrawn(page)

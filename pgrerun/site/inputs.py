@@ -6,7 +6,9 @@ that the difference between two such mappings is itself the reason for a rerun.
 `book.py` stores the mappings and acts on the difference.
 """
 
+import ast
 import csv
+import inspect
 import platform
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import Any
 
 import nbformat
 
+from pgrerun import cells
 from pgrerun.record import reached
 from pgrerun.record.reached import digest
 
@@ -37,8 +40,51 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 
 def code(notebook: nbformat.NotebookNode) -> str:
-    """Digest of what is executed: code cells in order, without outputs."""
-    return digest("\0".join(cell.source for cell in notebook.cells if cell.cell_type == "code"))
+    """Digest of what is executed: code cells in order, without comments and outputs."""
+    return digest(_executed(notebook))
+
+
+def same_code(source: nbformat.NotebookNode, executed: nbformat.NotebookNode) -> bool:
+    """Whether a page was executed from a chapter's notebook, whose code is our own.
+
+    The notebook may show arguments of experiments that the page's lacks, with the values that they
+    have anyway. Nothing of the page is executed: it may be anybody's.
+    """
+    try:
+        return _executed(executed) in (_executed(source), _executed(source, shorter=True))
+    except SyntaxError:
+        return False
+
+
+def _executed(notebook: nbformat.NotebookNode, shorter: bool = False) -> str:
+    """The code without comments, and if `shorter` without arguments that change nothing."""
+    known: dict[str, Any] = {}
+    parts = []
+    for cell in notebook.cells:
+        if cell.cell_type == "code" and not cell.source.lstrip().startswith("%"):
+            tree = ast.parse(plain(cell.source))
+            for statement in tree.body if shorter else ():
+                cells.learn(statement, known)
+                _shorten(statement, known)
+            parts.append(ast.unparse(tree))
+        elif cell.cell_type == "code":
+            parts.append(cell.source)
+    return "\0".join(parts)
+
+
+def _shorten(statement: ast.stmt, known: Mapping[str, Any]) -> None:
+    """Leave out the arguments of experiments whose values are the experiments' own."""
+    for call in ast.walk(statement):
+        if not isinstance(call, ast.Call) or not call.keywords:
+            continue
+        if ast.unparse(call.func) != "chapter.attempt":
+            continue
+        own = inspect.signature(cells.value(call.args[0], dict(known))).parameters
+        call.keywords = [
+            one
+            for one in call.keywords
+            if one.arg not in own or own[one.arg].default != ast.literal_eval(one.value)
+        ]
 
 
 def prose(notebook: nbformat.NotebookNode) -> str:
