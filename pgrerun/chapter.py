@@ -151,12 +151,14 @@ class Chapter:
         guest: Server | None = None,
         records: Path | None = None,
         ledger: Path = claims.LEDGER,
+        resumed: bool = True,
     ):
         """Open the run record and sweep up what killed runs left.
 
         `guest` is somebody's server that the caller has opened and will close, in place of the one
         that `given` names; `records` the folder of the run record, if it isn't to stand among the
-        reader's; `ledger` the file with the chapter's claims.
+        reader's; `ledger` the file with the chapter's claims. A record that nobody keeps can't be
+        `resumed`, and needs no key of all code that it rests on, which takes a second to make.
         """
         self.name, self.parameters = name, given
         sweep()
@@ -167,7 +169,7 @@ class Chapter:
         self.run = runs.Run.open(
             _run_name(given),
             name,
-            key=self._key(),
+            key=self._key() if resumed else "",
             environment=self._environment(),
             records=records,
         )

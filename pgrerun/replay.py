@@ -8,17 +8,20 @@ the way goes nowhere.
 
 import ast
 import contextlib
+import importlib
 import io
 import json
-import queue
+import multiprocessing
+import multiprocessing.connection
+import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Collection, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
+from multiprocessing.synchronize import Lock
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -28,6 +31,7 @@ import nbformat
 from pgrerun import cells, parameters
 from pgrerun.chapter import Chapter, Declaration
 from pgrerun.errors import BookError
+from pgrerun.lab.server import private
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
 _ASKED = frozenset({"attempt", "judge"})  # the methods of a chapter that matter here
@@ -101,7 +105,9 @@ def judged(
     is judged as not testable, as on the chapter's page.
     """
     parts = steps(chapter, claims)
-    opened = Chapter(chapter, parameters.chapter_parameters(chapter, given), records=records)
+    opened = Chapter(
+        chapter, parameters.chapter_parameters(chapter, given), records=records, resumed=False
+    )
     namespace: dict[str, Any] = {"chapter": opened}
     try:
         began = time.monotonic()
@@ -161,65 +167,87 @@ def _declared_for(statement: ast.stmt, known: dict[str, Any]) -> tuple[str, ...]
 def answers(
     requests: Mapping[str, Mapping[str, Any]], at_once: int
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Name and answer, as they come, of requests that `_main` understands, by their names.
+    """Name and answer, as they come, of requests by their names, so many chapters at a time.
 
-    Each has a process of its own, some of them at a time. They end with the iterator.
+    A request: {"release": what `programs` takes, "pairs": blocks, "chapters": {NAME: {"parameters":
+    {...}, "claims": [...]}}}. An answer is a judgement with `verdict` and `seconds`, or, with
+    `failed`, what became of the `chapter` instead. All that runs for them ends with the iterator.
     """
-    told: queue.Queue[tuple[str, dict[str, Any]] | None] = queue.Queue()
-    processes: list[subprocess.Popen[str]] = []
-    stopped = threading.Event()
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    command = [sys.executable, "-m", "pgrerun.replay"]
+    process = subprocess.Popen(command, text=True, stderr=subprocess.DEVNULL, **pipes)
+    assert process.stdin and process.stdout
+    try:
+        with process.stdin as pipe:
+            json.dump({"at_once": at_once, "requests": requests}, pipe)
+        for line in process.stdout:
+            name, answer = json.loads(line)
+            yield name, answer
+        if process.wait() != 0:
+            yield "all releases", _failed("", f"it ended with status {process.returncode}")
+    finally:  # also when the notebook is stopped
+        process.terminate()
+        process.wait()
 
-    def ask(name: str, request: Mapping[str, Any]) -> None:
-        try:
-            if stopped.is_set():
-                return
-            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-            command = [sys.executable, "-m", "pgrerun.replay"]
-            process = subprocess.Popen(command, text=True, stderr=subprocess.DEVNULL, **pipes)
-            processes.append(process)
-            assert process.stdin and process.stdout
-            with process.stdin as pipe:
-                json.dump(request, pipe)
-            for line in process.stdout:
-                told.put((name, json.loads(line)))
-            if process.wait() != 0:
-                died = {"chapter": "", "failed": f"it ended with status {process.returncode}"}
-                told.put((name, died))
-        finally:
-            told.put(None)
 
-    with ThreadPoolExecutor(at_once) as pool:
-        try:
-            jobs = [pool.submit(ask, name, request) for name, request in requests.items()]
-            for _ in jobs:
-                while (answer := told.get()) is not None:
-                    yield answer
-            for job in jobs:
-                job.result()
-        finally:  # also when the notebook is stopped
-            stopped.set()
-            for process in processes:
-                process.terminate()
+def _failed(chapter: str, why: str) -> dict[str, Any]:
+    return {"chapter": chapter, "failed": why}
+
+
+def _tell(lock: Lock, name: str, answer: Mapping[str, Any]) -> None:
+    with lock:  # a line longer than a pipe's buffer isn't written at once
+        print(json.dumps([name, answer]), flush=True)
+
+
+def _judge(lock: Lock, name: str, chapter: str, request: Mapping[str, Any]) -> None:
+    """Tell the judgements of one chapter of a request, in a process of its own."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # instead of `_main`'s
+    wanted = request["chapters"][chapter]
+    given = wanted["parameters"] | {"programs": request["release"], "pairs": request["pairs"]}
+    try:
+        with tempfile.TemporaryDirectory(prefix="pgrerun-replay-") as records:
+            for done in judged(chapter, wanted["claims"], given, Path(records)):
+                _tell(lock, name, {"verdict": done.verdict, "seconds": done.seconds})
+    except Exception as error:  # of one chapter; the others go on
+        _tell(lock, name, _failed(chapter, f"{type(error).__name__}: {error}"))
+    finally:
+        private.close_all()  # a process that was forked ends without `atexit`
 
 
 def _main() -> None:
-    """Judge what standard input asks for, in JSON; a line of JSON for each claim.
+    """Do what `answers` asks for on standard input: a line of JSON for each answer.
 
-    Input: {"release": what `programs` takes, "pairs": blocks, "chapters": {NAME: {"parameters":
-    {...}, "claims": [...]}}}. A chapter that fails gives a line with `chapter` and `failed`.
+    What chapters import, which takes seconds, is imported once, and each process begins with it.
     """
     asked = json.load(sys.stdin)
-    for name, wanted in asked["chapters"].items():
-        given = wanted["parameters"] | {"programs": asked["release"], "pairs": asked["pairs"]}
-        try:
-            with tempfile.TemporaryDirectory(prefix="pgrerun-replay-") as records:
-                for done in judged(name, wanted["claims"], given, Path(records)):
-                    print(
-                        json.dumps({"verdict": done.verdict, "seconds": done.seconds}), flush=True
-                    )
-        except Exception as error:  # of one chapter; the others go on
-            failed = {"chapter": name, "failed": f"{type(error).__name__}: {error}"}
-            print(json.dumps(failed), flush=True)
+    requests = asked["requests"]
+    chapters = list(dict.fromkeys(name for one in requests.values() for name in one["chapters"]))
+    for chapter in chapters:
+        importlib.import_module(f"pgrerun.chapters.{chapter}")
+    context = multiprocessing.get_context("fork")
+    lock = context.Lock()
+    running: dict[int, tuple[str, str, BaseProcess]] = {}
+
+    def end(*_: Any) -> None:
+        for *_, process in running.values():
+            process.terminate()
+        sys.exit(128 + signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, end)
+    waiting = [
+        (name, one) for one in chapters for name in requests if one in requests[name]["chapters"]
+    ]
+    while waiting or running:
+        while waiting and len(running) < asked["at_once"]:
+            name, chapter = waiting.pop(0)
+            process = context.Process(target=_judge, args=(lock, name, chapter, requests[name]))
+            process.start()
+            running[process.sentinel] = (name, chapter, process)
+        for sentinel in multiprocessing.connection.wait(list(running)):
+            name, chapter, process = running.pop(sentinel)
+            process.join()
+            if process.exitcode:
+                _tell(lock, name, _failed(chapter, f"it ended with status {process.exitcode}"))
 
 
 if __name__ == "__main__":

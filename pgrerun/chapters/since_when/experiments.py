@@ -27,7 +27,7 @@ from pgrerun.record.verdicts import Verdict
 
 SQL = statements.beside(__file__)
 WORDS = list(map(str, Verdict))
-# Releases whose claims are judged side by side: what is counted doesn't mind, and old releases,
+# Chapters whose claims are judged side by side: what is counted doesn't mind, and old releases,
 # which hand in their counts late, mostly wait.
 AT_ONCE = 4
 
@@ -111,12 +111,17 @@ def lives(chapter: Chapter) -> None:
 
 
 def _request(programs: str, wanted: list[str]) -> dict[str, Any]:
-    """What `replay` is asked for: claims by chapter, with the parameters of claims.toml."""
-    asked: dict[str, dict[str, Any]] = {}
-    for claim in wanted:
-        name = judged()[claim]
-        given = _asked()[name]["parameters"]
-        asked.setdefault(name, {"parameters": given, "claims": []})["claims"].append(claim)
+    """What `replay` is asked for: claims by chapter, in the order and with the parameters of
+    claims.toml.
+    """
+    chapters = {
+        name: {
+            "parameters": given["parameters"],
+            "claims": [claim for claim in wanted if judged()[claim] == name],
+        }
+        for name, given in _asked().items()
+    }
+    asked = {name: one for name, one in chapters.items() if one["claims"]}
     return {"release": programs, "pairs": ENOUGH, "chapters": asked}
 
 
