@@ -89,8 +89,10 @@ def force_flush(*connections: psycopg.Connection) -> None:
     """Make sessions hand in what they have counted; whoever looks afterwards sees it.
 
     From PostgreSQL 15 on this is one call. Before, a session sends its counts to the
-    statistics collector at most every half second and after a statement, and the collector
-    writes them down when it is asked: both are waited for, which takes about a second.
+    statistics collector at most every half second and after a statement, which is waited for. The
+    collector writes them down for whoever asks, unless it did so less than half a second ago:
+    nobody asks while the first wait lasts, so that the second takes no time, and before 9.5,
+    where it couldn't be seen to end, there is none.
     None may be inside a transaction (ServerError).
     """
     for connection in connections:
@@ -111,7 +113,7 @@ def force_flush(*connections: psycopg.Connection) -> None:
         statement = "SELECT 1" if connection in old else "SELECT pg_stat_force_next_flush()"
         connection.execute(statement)
         _end(connection)
-    if old:
+    if old and releases.has(old[-1].info.server_version, "pg_stat_get_snapshot_timestamp"):
         _await_collector(old[-1])
 
 
@@ -156,17 +158,34 @@ def _offered(version: int, functions: Mapping[str, str]) -> dict[str, str]:
 def counts(connection: psycopg.Connection, *relations: str) -> dict[str, int | None]:
     """What was counted of tables or indexes since they were made, the session's own work included.
 
-    Of several the sum; asked for at once they cost an old release one wait (see `force_flush`).
-    Keys: fetched and hit (pages), scans, tuples_returned, tuples_fetched, inserted, updated,
-    deleted, hot_updated, and newpage_updated, which is None before PostgreSQL 16.
-    A relation is a name as SQL writes it; psycopg's UndefinedTable if it isn't there.
+    Of several the sum. Keys: fetched and hit (pages), scans, tuples_returned, tuples_fetched,
+    inserted, updated, deleted, hot_updated, and newpage_updated, which is None before PostgreSQL
+    16. A relation is a name as SQL writes it; psycopg's UndefinedTable if it isn't there.
+    """
+    each = counts_each(connection, *relations).values()
+    unknown = {name for one in each for name, count in one.items() if count is None}
+    return {
+        name: None if name in unknown else sum(one[name] or 0 for one in each)
+        for name in _OF_RELATION
+    }
+
+
+def counts_each(
+    connection: psycopg.Connection, *relations: str
+) -> dict[str, dict[str, int | None]]:
+    """The same of each relation: asked for at once, they cost an old release one wait.
+
+    See `force_flush`.
     """
     force_flush(connection)
     known = _offered(connection.info.server_version, _OF_RELATION)
-    calls = ", ".join(f"sum({function}(oid))::bigint" for function in known.values())
-    query = f"SELECT {calls} FROM unnest(%s::text[]::regclass[]::oid[]) AS oid"
+    calls = ", ".join(f"{function}(name::regclass)" for function in known.values())
+    query = f"SELECT name, {calls} FROM unnest(%s::text[]) AS name"
     found: dict[str, int | None] = dict.fromkeys(_OF_RELATION)
-    return found | dict(zip(known, row(connection, query, [list(relations)]), strict=True))
+    return {
+        name: found | dict(zip(known, counted, strict=True))
+        for name, *counted in connection.execute(query, [list(relations)])
+    }
 
 
 def checkpoints(connection: psycopg.Connection) -> int:
@@ -370,11 +389,7 @@ class Counters:
         if releases.knows(self._version, "stats_fetch_consistency"):
             self._run("SET stats_fetch_consistency = snapshot")
         self._statements = self._prepare()
-        self._learn_relations()
-        for _ in range(2):  # planning reads catalogs: let that be over before anything is measured
-            self._flush([])
-            self._wait_for_leavers("infinity", [])
-            self._read()
+        self.learn()
 
     def __enter__(self) -> Self:
         return self
@@ -384,6 +399,18 @@ class Counters:
 
     def close(self) -> None:
         self._conn.close()
+
+    def learn(self) -> None:
+        """Learn which relations there are, and plan, so that no later reading looks into catalogs.
+
+        What is measured does so by itself where relations have come or gone since; to have it done
+        before is for whoever has filled a small pool.
+        """
+        self._flush([])
+        self._learn_relations()
+        for _ in range(2):  # planning reads catalogs, too
+            self._wait_for_leavers("infinity", [])
+            self._read()
 
     @contextmanager
     def measured(
@@ -413,10 +440,9 @@ class Counters:
         clock = time.perf_counter()
         yield delta
         delta.seconds = time.perf_counter() - clock
-        self._flush(connections)
         delta.unsettled = self._wait_for_leavers(before.now, [*connections, *idle])
         time.sleep(settle)
-        self._flush([])
+        self._flush(connections)
         if used_before is not None:
             delta.usage = processes.usage(self._server) - used_before
         after = self._read()

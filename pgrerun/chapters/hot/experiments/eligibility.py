@@ -7,16 +7,13 @@ numbers. The counters are PostgreSQL's own; a test holds them against the pages.
 from dataclasses import dataclass
 
 import pandas as pd
-import psycopg
 
 from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.hot.variants import (
     FILLFACTOR,
     SQL,
     create,
-    load,
     relations,
-    run_in_server,
 )
 from pgrerun.lab.instruments import counters, server_load, sizes
 from pgrerun.lab.instruments.sessions import snapshot
@@ -117,26 +114,25 @@ def fillfactors(chapter: Chapter) -> pd.DataFrame:
     pattern); at_once (all in one statement), at_once_expected (room over tuples).
     """
     ours = Pgbench(1, relations(chapter).accounts, prefix="")
-    rows = []
+    variables, rows = ours.variables | {"step": PRIME}, []
     with chapter.server.connect() as connection:
         connection.execute("SET synchronous_commit = off")
         for fillfactor in FILLFACTORS:
-            load(ours, connection, fillfactor=fillfactor)
-            tuples, width = SQL.run(connection, "eligibility.layout").fetchone()
+            single, whole = f"accounts_{fillfactor}", f"accounts_{fillfactor}_at_once"
+            for name in (single, whole):
+                ours.load_accounts(connection, name, fillfactor=fillfactor)
+            tuples, width = SQL.run(connection, "eligibility.layout", table=single).fetchone()
             room = (PAGE - PAGE_HEADER) // (aligned(width) + LINE_POINTER) - tuples
-            run_in_server(connection, ours, "update_shuffled", ours.accounts, 0, step=PRIME)
-            one_by_one = _hot_share(connection)
-            load(ours, connection, fillfactor=fillfactor)
-            connection.execute("UPDATE accounts SET abalance = abalance + 1")
-            at_once, expected = _hot_share(connection), min(1.0, room / tuples)
-            rows.append((fillfactor, tuples, room, one_by_one, at_once, expected))
+            script = SQL.script("update_shuffled").replace("UPDATE accounts", f"UPDATE {single}")
+            server_load.run(connection, script, ours.accounts, variables=variables, seed=0)
+            connection.execute(f"UPDATE {whole} SET abalance = abalance + 1")
+            rows.append((fillfactor, tuples, room, single, whole, min(1.0, room / tuples)))
+        names = [name for row in rows for name in row[3:5]]
+        counted = counters.counts_each(connection, *names)
+    share = {name: one["hot_updated"] / one["updated"] for name, one in counted.items()}
     columns = ["fillfactor", "tuples", "room", "one_by_one", "at_once", "at_once_expected"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def _hot_share(connection: psycopg.Connection) -> float:
-    counted = counters.counts(connection, "accounts")
-    return counted["hot_updated"] / counted["updated"]
+    found = pd.DataFrame(rows, columns=columns)
+    return found.assign(**{way: found[way].map(share) for way in columns[3:5]})
 
 
 WIDTHS = {

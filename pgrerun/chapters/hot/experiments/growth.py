@@ -67,11 +67,10 @@ def sizes(chapter: Chapter) -> pd.DataFrame:
 
 def _sizes(connection: psycopg.Connection, before: dict[str, int]) -> list[dict]:
     """For each relation: before, after (pages), updated, hot_updated."""
-    rows = []
+    rows, counted = [], counters.counts_each(connection, *before)
     for relation, after in pages_of(connection, list(before)).items():
-        counted = counters.counts(connection, relation)
         row = {"relation": relation, "before": before[relation], "after": after}
-        rows.append(row | {name: counted[name] for name in ("updated", "hot_updated")})
+        rows.append(row | {name: counted[relation][name] for name in ("updated", "hot_updated")})
     return rows
 
 

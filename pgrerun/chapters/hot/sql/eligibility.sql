@@ -54,5 +54,5 @@ UPDATE cases SET pad = repeat('y', 3000) WHERE id = :row;
 UPDATE cases SET v = v + 100 WHERE id = :row;
 
 -- name: layout
--- tuples on the first page of accounts, and the width of one
-SELECT count(*), max(pg_column_size(a.*)) FROM accounts AS a WHERE ctid < '(1,0)';
+-- tuples on the first page, and the width of one
+SELECT count(*), max(pg_column_size(a.*)) FROM :"table" AS a WHERE ctid < '(1,0)';

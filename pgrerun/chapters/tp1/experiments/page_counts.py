@@ -64,8 +64,7 @@ def io(chapter: Chapter) -> None:
                 # the same pages are written, and nobody waits until a disk has them
                 stack.enter_context(cluster.reloaded(fsync="off"))
             if fresh.prepare(name, block):
-                # the counter reads catalogs to learn of new relations: before the pool is filled
-                counting[cluster].idle_noise()
+                counting[cluster].learn()  # which reads catalogs: before the pool is filled
             return per_transaction(chapter, name, cluster, counting[cluster], block)
 
         variants = [Variant(name, partial(count, name)) for name in COUNTED_RUNGS]
