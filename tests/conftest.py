@@ -35,10 +35,18 @@ QUICK = {
 }
 
 
+# The files that take longest, which `make test` starts with (and which xdist would put anywhere, as
+# they have few tests), so that no process is still busy with one when the others have finished.
+LONGEST = ("test_old_releases", "test_site_accessibility", "test_site_print", "test_site_browser")
+
+
+@pytest.hookimpl(trylast=True)  # when pytest has put those together that share a fixture
 def pytest_collection_modifyitems(items):
     for item in items:
         if item.path.stem not in QUICK:
             item.add_marker(pytest.mark.slow)
+    places = {stem: place for place, stem in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path.stem, len(LONGEST)))
 
 
 @pytest.fixture(scope="session")

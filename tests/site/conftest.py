@@ -1,81 +1,63 @@
-"""A small site, built once, from the real configuration, extensions and pages."""
+"""Two small checkouts in which the book is built once: one of toys, one of the real chapters.
 
+Nothing here needs or touches the book that a reader has built in this checkout.
+"""
+
+import fcntl
+import os
 import shutil
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
+import checkouts
 import chromium
-import nbformat
 import pytest
-import toy_chapter
 
-from pgrerun import parameters
-from pgrerun.site import contents, printing
+from pgrerun.site import printing
 
-ROOT = Path(__file__).resolve().parents[2]
+# What no test changes in its copy of a site, and what makes most of its bytes.
+_LARGE = {".wasm", ".data", ".gz", ".js"}
 
 
 @pytest.fixture(scope="session")
-def toy_book(tmp_path_factory) -> Path:
+def made_once(tmp_path_factory, worker_id) -> Callable[[str, Callable[[Path], None]], Path]:
+    """A function that returns the folder of a name, which another function fills: once, however
+    many processes share the tests.
+    """
+    own = tmp_path_factory.getbasetemp()
+    shared = own if worker_id == "master" else own.parent
+
+    def folder(name: str, fill: Callable[[Path], None]) -> Path:
+        place, filled = shared / name, shared / f"{name}.filled"
+        with open(shared / f"{name}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not filled.exists():
+                shutil.rmtree(place, ignore_errors=True)  # of another process that failed
+                place.mkdir()
+                fill(place)
+                filled.touch()
+        return place
+
+    return folder
+
+
+@pytest.fixture(scope="session")
+def pglite(made_once) -> Path:
+    """A folder with `.pglite` in it, or without where it can't be had."""
+    return made_once("pglite", checkouts.fetch_pglite)
+
+
+@pytest.fixture(scope="session")
+def toy_book(made_once, pglite) -> Path:
     """The book with the toy in place of each chapter, printed and as a site; the folder holds
     `_build/print` and `_build/html`.
     """
-    root = tmp_path_factory.mktemp("book")
-    shutil.copy(ROOT / "_config.yml", root)
-    shutil.copytree(
-        ROOT / "book", root / "book", ignore=shutil.ignore_patterns("results", "__pycache__")
-    )
-    results = root / "book" / "results"
-    results.mkdir()
-    contents.write(root / "book", parameters.chapters())
-    for name in (f"results/{chapter}" for chapter in parameters.chapters()):
-        toy = toy_chapter.chapter()
-        for cell in toy.cells:  # an equation has one label in a whole book
-            cell.source = (
-                cell.source
-                if name == "results/tp1"
-                else cell.source.replace("usl", name.rpartition("/")[2].replace("_", "-"))
-            )
-        toy.cells += toy_chapter.verdict_cells() if name == "results/tp1" else []
-        nbformat.write(toy, root / "book" / f"{name}.ipynb")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PGRERUN_RUNS", str(root / "runs"))
-        toy_chapter.record(results / "tp1")
-    fetched = ROOT / "_build" / ".pglite"  # by the book's own build: not again for each test
-    if fetched.exists():
-        shutil.copytree(fetched, root / "_build" / ".pglite")
-    build(root, "--builder", "custom", "--custom-builder", "print")
-    if printing.browser():
-        printing.pdf(next((root / "_build" / "print").glob("*.epub")))
-    build(root)
-    return root
-
-
-def build(root: Path, *options: str) -> None:
-    command = "from jupyter_book.cli.main import main; main()"
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            command,
-            "build",
-            "book",
-            "--all",
-            "-W",
-            "-n",
-            "--keep-going",
-            *options,
-        ],
-        cwd=root,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return made_once("toys", lambda root: checkouts.build_toys(root, pglite))
 
 
 @pytest.fixture(scope="session")
 def toy_site(toy_book) -> Path:
+    """For all tests: who changes something there takes `copied_site`."""
     return toy_book / "_build" / "html"
 
 
@@ -84,30 +66,51 @@ def toy_epub(toy_book) -> Path:
     return toy_book / "_build" / "print" / "postgres-rerun.epub"
 
 
-@pytest.fixture(scope="session")
-def real_epub(real_site) -> Path:
-    """The whole book as it is built here, printed anew; its PDF lies beside it if there is a
-    Chromium.
-    """
-    done = subprocess.run(
-        [sys.executable, "-m", "pgrerun.cli", "print"], cwd=ROOT, capture_output=True, text=True
-    )
-    assert done.returncode == 0 or not printing.browser(), done.stderr[-3000:]
-    return ROOT / "_build" / "print" / "postgres-rerun.epub"
+@pytest.fixture
+def copied_site(toy_site, tmp_path) -> Path:
+    """A copy of the toys' site, to be changed."""
+
+    def copied(source: str, target: str) -> None:
+        (os.link if Path(source).suffix in _LARGE else shutil.copyfile)(source, target)
+
+    return shutil.copytree(toy_site, tmp_path / "html", copy_function=copied)
 
 
 @pytest.fixture(scope="session")
-def real_site() -> Path:
-    site = ROOT / "_build" / "html"
-    if not (site / "index.html").exists():
-        pytest.skip("the book is not built here (make book)")
-    return site
+def real_book(made_once, pglite) -> Path:
+    """A checkout with the book of all chapters, as `pgrerun book` has built it."""
+    return made_once("real", lambda root: checkouts.build_book(root, pglite))
+
+
+@pytest.fixture(scope="session")
+def real_site(real_book) -> Path:
+    return real_book / "_build" / "html"
+
+
+@pytest.fixture(scope="session")
+def real_epub(made_once, real_book) -> Path:
+    """The same, printed; its PDF lies beside it."""
+    if printing.browser() is None:
+        pytest.skip("Chromium prints the PDF, and there is none on PATH")
+    made_once("printed", lambda _: checkouts.command(real_book, "print"))
+    return real_book / "_build" / "print" / "postgres-rerun.epub"
 
 
 @pytest.fixture(scope="session", params=["toy", "real"])
 def site(request) -> Path:
     """Both sites, one after the other."""
     return request.getfixturevalue(f"{request.param}_site")
+
+
+@pytest.fixture(scope="session", params=["toy", "real"])
+def looked_at(request) -> list[Path]:
+    """Every page of the real site, and those of the toys' that are not as there: one of them has a
+    record, and the others are the same.
+    """
+    if request.param == "real":
+        return checkouts.pages(request.getfixturevalue("real_site"))
+    toys = ("index", "scoreboard", "disagreements", "results/tp1", "results/hot")
+    return [request.getfixturevalue("toy_site") / f"{name}.html" for name in toys]
 
 
 @pytest.fixture(scope="session")

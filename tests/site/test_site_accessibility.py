@@ -6,7 +6,6 @@ import importlib.resources
 import json
 
 import pytest
-from test_site_browser import pages
 
 pytestmark = pytest.mark.browser
 
@@ -27,10 +26,10 @@ def violations(page) -> list[dict]:
 @pytest.mark.parametrize(
     "width, dark", [(1440, False), (360, True)], ids=["wide and light", "phone and dark"]
 )
-def test_no_page_has_a_serious_violation(browser, site, width, dark):
+def test_no_page_has_a_serious_violation(browser, looked_at, width, dark):
     found = {}
     with browser.page(width=width, dark=dark) as page:
-        for path in pages(site):
+        for path in looked_at:
             found[path.name] = violations(page.open(path).drawn())
     assert not any(found.values()), json.dumps(
         {name: one for name, one in found.items() if one}, indent=1

@@ -2,10 +2,10 @@
 
 import base64
 import json
-from pathlib import Path
 
 import pytest
 import toy_chapter
+from checkouts import pages
 
 from pgrerun.record import claims
 
@@ -13,14 +13,6 @@ pytestmark = pytest.mark.browser
 
 # The theme says so itself on the first page of a fresh profile, before it has a stored choice.
 HARMLESS = ("Got invalid theme mode",)
-
-
-def pages(site: Path) -> list[Path]:
-    return sorted(
-        page
-        for page in site.rglob("*.html")
-        if "_static" not in page.parts and "genindex" not in page.name
-    )
 
 
 def quiet(page) -> None:
@@ -32,9 +24,9 @@ def quiet(page) -> None:
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_every_page_is_quiet_complete_and_fits_a_phone(browser, site, dark):
+def test_every_page_is_quiet_complete_and_fits_a_phone(browser, looked_at, dark):
     with browser.page(width=360, height=740, dark=dark) as page:
-        for path in pages(site):
+        for path in looked_at:
             page.open(path).drawn()
             quiet(page)
             width = page.run("document.documentElement.scrollWidth")
@@ -95,17 +87,16 @@ def test_charts_fill_a_wide_page_and_follow_its_width(browser, toy_site):
         quiet(page)
 
 
-def test_a_folded_chart_is_drawn_at_its_width_when_it_is_unfolded(browser, toy_site, request):
-    source = (toy_site / "results" / "tp1.html").read_text()
+def test_a_folded_chart_is_drawn_at_its_width_when_it_is_unfolded(browser, copied_site):
+    page_file = copied_site / "results" / "tp1.html"
+    source = page_file.read_text()
     folded = source.replace(
         '<figure class="vl-figure"', '<details class="fold"><figure class="vl-figure"'
     ).replace("</figure>", "</figure></details>")
-    copy = toy_site / "results" / "folded.html"
-    request.addfinalizer(lambda: copy.unlink(missing_ok=True))
-    copy.write_text(folded)
+    page_file.write_text(folded)
     charts = "[...document.querySelectorAll('.fold .vl-chart')]"
     with browser.page(width=1440) as page:
-        page.open(copy)
+        page.open(page_file)
         page.until("document.readyState === 'complete'", "the page is there")
         assert page.run(f"{charts}.length") > 0
         page.resize(700, 900)
@@ -183,44 +174,35 @@ def test_table_and_download_hold_the_charts_data(browser, toy_site):
         quiet(page)
 
 
-def test_a_chart_that_cannot_be_drawn_leaves_its_picture(browser, toy_site, tmp_path):
+def test_a_chart_that_cannot_be_drawn_leaves_its_picture(browser, copied_site):
     # the same page without the bundle: a reader whose copy is incomplete
-    page_file = toy_site / "results" / "tp1.html"
-    broken = page_file.with_name("broken.html")
-    text = page_file.read_text()
+    broken = copied_site / "results" / "tp1.html"
+    text = broken.read_text()
     start = text.index("<script", text.index("vega-bundle") - 80)
     broken.write_text(text[:start] + text[text.index("</script>", start) + 9 :])
-    try:
-        with browser.page() as page:
-            page.open(broken)
-            page.until(
-                "document.querySelectorAll('.vl-chart.vl-failed > img').length === 5",
-                "pictures are kept",
-            )
-            assert (
-                page.run("getComputedStyle(document.querySelector('.vl-chart > img')).opacity")
-                == "1"
-            )
-    finally:
-        broken.unlink()
+    with browser.page() as page:
+        page.open(broken)
+        page.until(
+            "document.querySelectorAll('.vl-chart.vl-failed > img').length === 5",
+            "pictures are kept",
+        )
+        assert (
+            page.run("getComputedStyle(document.querySelector('.vl-chart > img')).opacity") == "1"
+        )
 
 
-def test_what_a_record_could_smuggle_onto_a_page_neither_runs_nor_fetches(browser, toy_site):
-    page_file = toy_site / "results" / "tp1.html"
-    forged = page_file.with_name("forged.html")
+def test_what_a_record_could_smuggle_onto_a_page_neither_runs_nor_fetches(browser, copied_site):
+    forged = copied_site / "results" / "tp1.html"
     smuggled = (
         "<script>window.ran = 1</script><img src='missing.png' onerror='window.ran = 2'>"
         "<img src='http://127.0.0.1:9/x.png'></article>"
     )
-    forged.write_text(page_file.read_text().replace("</article>", smuggled, 1))
-    try:
-        with browser.page() as page:
-            page.open(forged).drawn()
-            assert page.run("window.ran ?? 0") == 0
-            refused = [one for one in page.complaints if "Content Security Policy" in one]
-            assert len(refused) >= 3, page.complaints
-    finally:
-        forged.unlink()
+    forged.write_text(forged.read_text().replace("</article>", smuggled, 1))
+    with browser.page() as page:
+        page.open(forged).drawn()
+        assert page.run("window.ran ?? 0") == 0
+        refused = [one for one in page.complaints if "Content Security Policy" in one]
+        assert len(refused) >= 3, page.complaints
 
 
 SHOWN = (

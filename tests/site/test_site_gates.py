@@ -1,6 +1,5 @@
 """Each gate lets a good book through and stops each kind of bad one."""
 
-import shutil
 from pathlib import Path
 
 import nbformat
@@ -205,12 +204,6 @@ def test_the_chapters_hold_the_rule():
 # --- the built site
 
 
-@pytest.fixture
-def site(toy_site, tmp_path) -> Path:
-    """A copy of the built site, to be damaged."""
-    return shutil.copytree(toy_site, tmp_path / "html")
-
-
 def change(page: Path, old: str, new: str, count: int = 1) -> None:
     text = page.read_text()
     assert old in text
@@ -327,21 +320,25 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_site_is_refused(site, damage):
+def test_a_damaged_site_is_refused(copied_site, damage):
     page, old, new, complaint = DAMAGES[damage]
-    change(site / page, old, new)
+    change(copied_site / page, old, new)
     with pytest.raises(BookError) as error:
-        gates.check_site(site)
+        gates.check_site(copied_site)
     assert complaint in str(error.value) and page in str(error.value)
 
 
-def test_a_style_that_fetches_a_font_is_refused(site):
-    (site / "_static" / "pgrerun.css").write_text('@import "https://fonts.test/css?family=X";')
+def test_a_style_that_fetches_a_font_is_refused(copied_site):
+    (copied_site / "_static" / "pgrerun.css").write_text(
+        '@import "https://fonts.test/css?family=X";'
+    )
     with pytest.raises(BookError, match="pgrerun.css: fetches https://fonts.test"):
-        gates.check_site(site)
+        gates.check_site(copied_site)
 
 
-def test_a_long_list_of_findings_is_cut_and_says_so(site):
-    change(site / "index.html", "</article>", '<a href="nowhere.html">x</a>' * 20 + "</article>")
+def test_a_long_list_of_findings_is_cut_and_says_so(copied_site):
+    change(
+        copied_site / "index.html", "</article>", '<a href="nowhere.html">x</a>' * 20 + "</article>"
+    )
     with pytest.raises(BookError, match="and 8 more"):
-        gates.check_site(site)
+        gates.check_site(copied_site)

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from bs4 import BeautifulSoup
-from test_site_browser import pages
+from checkouts import pages
 
 MOST = 2_500_000  # bytes of a page with everything that it loads
 BEFORE = 700_000  # of styles and scripts that a browser must have read before it paints

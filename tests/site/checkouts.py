@@ -1,0 +1,140 @@
+"""What fills the two checkouts of conftest.py: the sources, the toys, the book as it is run."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import nbformat
+import pytest
+import toy_chapter
+
+from pgrerun import parameters
+from pgrerun.site import contents, printing
+from pgrerun.site.book import PUBLISHED, Book
+
+ROOT = Path(__file__).resolve().parents[2]
+# Run as `pgrerun book` runs them, one small and one with most kinds of pieces; the others are shown
+# as they were published. nbval runs every chapter, so that running all here would be once more.
+LIVE = ("profiling", "uuid_keys")
+
+
+def pages(site: Path) -> list[Path]:
+    """The pages of a built site that a reader gets to."""
+    return sorted(
+        page
+        for page in site.rglob("*.html")
+        if "_static" not in page.parts and "genindex" not in page.name
+    )
+
+
+def fetch_pglite(root: Path) -> None:
+    """Put `.pglite` into `root`: this checkout's own, or from where its build would get it; nothing
+    where that can't be had.
+    """
+    here = ROOT / "_build" / ".pglite"
+    if here.exists():
+        shutil.copytree(here, root / ".pglite")
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "book" / "_ext")
+        import laboratories
+
+        laboratories.vendor(
+            SimpleNamespace(
+                outdir=root / "html",
+                builder=SimpleNamespace(name="html"),
+                config=SimpleNamespace(html_static_path=[]),
+            )
+        )
+
+
+def _copy_sources(root: Path, pglite: Path, *names: str) -> None:
+    for name in names:
+        if (ROOT / name).is_dir():
+            left = shutil.ignore_patterns("__pycache__", "results")
+            shutil.copytree(ROOT / name, root / name, ignore=left)
+        else:
+            shutil.copy(ROOT / name, root)
+    if (pglite / ".pglite").exists():
+        shutil.copytree(pglite / ".pglite", root / "_build" / ".pglite")
+
+
+def build_toys(root: Path, pglite: Path) -> None:
+    """The book with the toy in place of each chapter, printed and then as a site."""
+    _copy_sources(root, pglite, "_config.yml", "book")
+    results = root / "book" / "results"
+    results.mkdir()
+    contents.write(root / "book", parameters.chapters())
+    for name in (f"results/{chapter}" for chapter in parameters.chapters()):
+        toy = toy_chapter.chapter()
+        for cell in toy.cells:  # an equation has one label in a whole book
+            cell.source = (
+                cell.source
+                if name == "results/tp1"
+                else cell.source.replace("usl", name.rpartition("/")[2].replace("_", "-"))
+            )
+        toy.cells += toy_chapter.verdict_cells() if name == "results/tp1" else []
+        nbformat.write(toy, root / "book" / f"{name}.ipynb")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PGRERUN_RUNS", str(root / "runs"))
+        toy_chapter.record(results / "tp1")
+    _sphinx(root, "--builder", "custom", "--custom-builder", "print")
+    if printing.browser():
+        printing.pdf(next((root / "_build" / "print").glob("*.epub")))
+    _sphinx(root)
+
+
+def _sphinx(root: Path, *options: str) -> None:
+    command = "from jupyter_book.cli.main import main; main()"
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            command,
+            "build",
+            "book",
+            "--all",
+            "-W",
+            "-n",
+            "--keep-going",
+            *options,
+        ],
+        cwd=root,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+
+
+def build_book(root: Path, pglite: Path) -> None:
+    """A copy of this checkout whose book `pgrerun book` has built, running the chapters in LIVE for
+    it; what it said lies in `said`.
+    """
+    sources = ("book", "data", "notebooks", "pgrerun")
+    _copy_sources(root, pglite, "_config.yml", "requirements.txt", *sources)
+    book = Book(root)
+    (book.lay_out(PUBLISHED) / "results").rename(book.results)
+    for chapter in book.chapters():
+        if chapter in LIVE:
+            book.result(chapter).unlink()
+            shutil.rmtree(book.record(chapter))
+        else:  # as if it had been run here
+            book.write_stamp(book.state(chapter, {}), None)
+    (root / "said").write_text(command(root, "book"))
+
+
+def command(root: Path, *words: str) -> str:
+    """What `pgrerun` says in a checkout, as from a terminal there; it must succeed."""
+    environment = {name: value for name, value in os.environ.items() if name != "PGRERUN_RUNS"}
+    done = subprocess.run(
+        [sys.executable, "-m", "pgrerun", *words],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        env=environment | {"PYTHONPATH": str(root)},
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done.stdout
