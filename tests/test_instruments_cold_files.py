@@ -49,6 +49,16 @@ def test_all_places_are_read_in_either_way(forgettable):
                 os.fstat(file)
 
 
+def test_nothing_is_read_ahead_where_that_is_asked_for(forgettable):
+    fetched = {}
+    for ahead in (True, False):
+        with cold_files.scratch(1) as path:
+            before = proc.fetched()
+            cold_files.read(path, [0, 16384, 32768], 16384, ahead=ahead)
+            fetched[ahead] = proc.fetched() - before
+    assert fetched[False] == 3 * 16384 < fetched[True]
+
+
 def test_a_file_system_without_direct_reads_is_told(base, monkeypatch):
     def refuse(path, flags):
         raise OSError(22, "Invalid argument")

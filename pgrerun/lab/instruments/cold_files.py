@@ -98,14 +98,23 @@ class Spent:
 
 
 def read(
-    path: Path, places: Sequence[int], size: int, *, direct: bool = False, warm: bool = False
+    path: Path,
+    places: Sequence[int],
+    size: int,
+    *,
+    direct: bool = False,
+    warm: bool = False,
+    ahead: bool = True,
 ) -> Spent:
     """Read `size` bytes at each of these places (bytes) of a forgotten file; see `opened`.
 
-    warm: of a file that the operating system has in memory, all of it.
+    warm: of a file that the operating system has in memory, all of it. ahead: whether it may read
+    ahead of what it is asked for, as it does of a file that is read in order.
     """
     # memory of its own is aligned, as direct I/O wants it
     with mmap.mmap(-1, size) as buffer, opened(path, direct=direct) as file:
+        if not ahead:
+            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)
         if warm:
             path.read_bytes()
         waits = proc.waits()
