@@ -280,6 +280,10 @@ def test_summary_counts_every_verdict_and_what_stands_apart():
         "Outside of the score: 1 timed on this machine without a server, 1 simulated, 1 recomputed"
         " from print, 1 known from release notes, 1 true by how the experiment is built, 1 opinion."
     )
+    judged.append(verdicts.judge(claim(Predicate.FACTS, document=claims.OWN), {"a": True}))
+    said = narrate.summary(judged)
+    well_formed(said)
+    assert said.startswith(f"Of {scored} claims") and "score: 1 of no document, 1 timed on" in said
     assert narrate.summary([]) == "No claim was judged."
 
 

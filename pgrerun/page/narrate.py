@@ -19,7 +19,7 @@ import pandas as pd
 
 from pgrerun.errors import CannotMeasure
 from pgrerun.record import printed, statistics
-from pgrerun.record.claims import Basis, Claim, Predicate, Size
+from pgrerun.record.claims import SCORED, Basis, Claim, Predicate, Size
 from pgrerun.record.statistics import Interval, NoiseFloor
 from pgrerun.record.verdicts import Judgement, Part, Verdict, reached
 
@@ -415,7 +415,8 @@ BASES: Mapping[Basis, str] = {
 
 def basis_in_words(claim: Claim) -> str:
     """What the claim's verdict rests on, and that it is outside of the score where it is."""
-    return BASES[claim.basis] + ("" if claim.scored else ", so outside of the score")
+    own = " of what no document claims" if claim.basis in SCORED else ""
+    return BASES[claim.basis] + ("" if claim.scored else f"{own}, so outside of the score")
 
 
 def basis(j: Judgement) -> str:
@@ -565,7 +566,7 @@ def summary(judgements: Iterable[Judgement]) -> Sentence:
         said = "No claim here is one that a server can answer."
     if apart:
         opinions = "opinion" if apart[Basis.OPINION] == 1 else "opinions"
-        words = {**BASES, Basis.OPINION: opinions}
+        words = {**BASES, Basis.OPINION: opinions, **dict.fromkeys(SCORED, "of no document")}
         told = ", ".join(f"{apart[b]} {words[b]}" for b in Basis if apart[b])
         said += f" Outside of the score: {told}."
     return Sentence(said)

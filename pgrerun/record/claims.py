@@ -270,6 +270,8 @@ class Basis(StrEnum):
 
 
 SCORED = frozenset({Basis.TIMED, Basis.COUNTED, Basis.OBSERVED})
+OWN = "practice"
+"""Stands for the document of a claim that none makes: a worked example's."""
 
 
 class Size(NamedTuple):
@@ -362,8 +364,8 @@ class Claim(BaseModel):
 
     @property
     def scored(self) -> bool:
-        """Whether its verdict counts in the score (see `Basis`)."""
-        return self.basis in SCORED
+        """Whether its verdict counts in the score: a server decided, and a document claims it."""
+        return self.basis in SCORED and self.document != OWN
 
     @property
     def capabilities(self) -> tuple[str, ...]:
