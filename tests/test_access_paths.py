@@ -4,6 +4,7 @@ import math
 import os
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -26,8 +27,9 @@ from pgrerun.chapters.access_paths.experiments import (
 from pgrerun.errors import CannotMeasure, RerunError, ServerError
 from pgrerun.lab.instruments import callgrind, plans, sizes
 from pgrerun.lab.models import visibility as model
-from pgrerun.record import claims, printed
+from pgrerun.record import claims, printed, verdicts
 from pgrerun.record.printed import access_paths as in_print
+from pgrerun.record.statistics import Interval
 from pgrerun.record.verdicts import Part
 
 ROWS = 20_000
@@ -516,8 +518,21 @@ def test_evidence_is_made_of_what_was_timed(chapter):
     assert "the largest gain is" in evidence.largest_gain(chapter, executed)
     assert len(evidence.order(chapter)) == 1
     spoiled = pd.DataFrame({"updates": [0, 3], "fetched": [0.0, 0.95], "computed": [0.0, 0.95]})
-    essential = [p for p in evidence.saved(looked_up, spoiled).values() if not isinstance(p, Part)]
-    assert len(essential) == 2
+    suited = evidence.suited(chapter, spoiled)
+    assert sum(not isinstance(part, Part) for part in suited.values()) == 2
+
+
+@pytest.mark.parametrize(
+    ("waiting", "memory", "word"),
+    [((90, 110), (4, 5), "holds"), ((4, 5), (90, 110), "weaker"), ((4, 9), (5, 7), "inconclusive")],
+)
+def test_a_tool_for_data_beyond_memory_gains_more_there(waiting, memory, word):
+    gains = {ranges.FAR: waiting, ranges.ANYWHERE: memory}
+    found = {name: Interval(sum(ends) / 2, *ends, n=7) for name, ends in gains.items()}
+    given = SimpleNamespace(ratio=lambda name, *_: found.get(name.removeprefix("ranges ")))
+    spoiled = pd.DataFrame({"updates": [0, 3], "fetched": [0.0, 0.95], "computed": [0.0, 0.95]})
+    facts = evidence.suited(given, spoiled)
+    assert verdicts.judge(claims.ledger()["haas-042"], facts).verdict == word
 
 
 def test_a_copied_operator_class_sorts_alike_without_sort_support(connection):

@@ -154,10 +154,21 @@ def test_the_summary_counts_what_the_pictures_show(states):
         9,
         9,
     ]
-    assert all(evidence.all_chains_facts(states).values())
 
 
-def test_a_chain_that_was_not_shortened_is_noticed(states):
+def test_an_update_that_finds_its_page_full_shortens_every_chain(chapter, states):
+    full = page.states(chapter, page.UNTIL_FULL)
+    assert chains(states, full) == [True, True, True]
+    roomy = page.states(chapter, [*page.UNTIL_FULL[:2], *page.UNTIL_FULL[3:]])
+    assert chains(states, roomy) == [False, False, True]
+
+
+def chains(states, full):
+    facts = evidence.all_chains_facts(states, full).values()
+    return [one.value if isinstance(one, verdicts.Part) else one for one in facts]
+
+
+def test_a_chain_that_was_not_shortened_is_noticed(chapter, states):
     titles = list(dict.fromkeys(states["page"]))
     untouched = states.copy()
     before = states[states["page"] == titles[3]]
@@ -166,7 +177,8 @@ def test_a_chain_that_was_not_shortened_is_noticed(states):
     )
     untouched["page"] = pd.Categorical(untouched["page"], titles)
     untouched = untouched.sort_values("page", kind="stable").astype({"page": str})
-    assert not any(evidence.all_chains_facts(untouched).values())
+    full = page.states(chapter, page.UNTIL_FULL)
+    assert chains(untouched, full) == [True, True, False]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from pgrerun.chapter import Chapter, wide
-from pgrerun.chapters.access_paths.accounts import AMPLE, DIRECT
+from pgrerun.chapters.access_paths.accounts import DIRECT
 from pgrerun.chapters.access_paths.experiments import (
     arrays,
     covering,
@@ -15,7 +15,7 @@ from pgrerun.chapters.access_paths.experiments import (
     trees,
     visibility,
 )
-from pgrerun.chapters.access_paths.experiments.lookups import COVERING, KEY, variant
+from pgrerun.chapters.access_paths.experiments.lookups import KEY, variant
 from pgrerun.chapters.access_paths.experiments.visibility import MapSize
 from pgrerun.lab.instruments import PAGE
 from pgrerun.page import narrate
@@ -155,19 +155,19 @@ def explained(reads: pd.DataFrame) -> dict[str, bool]:
 # ---- what they gain
 
 
-def saved(lookups: pd.DataFrame, spoiled: pd.DataFrame) -> dict[str, bool | None | Part]:
-    """Where the covering index spares a lookup reads: pages, in every block.
+def suited(chapter: Chapter, spoiled: pd.DataFrame) -> dict[str, bool | None | Part]:
+    """Whether a range of scattered rows gains more where reads are waited for than in memory.
 
-    `lookups` are the experiment's observations, `spoiled` what `ranges.updates` returns.
+    `spoiled` is what `ranges.updates` returns.
     """
-    reads = wide(lookups, "heap_reads") + wide(lookups, "index_reads")
-    short, ample = (
-        statistics.median(reads[variant(where, KEY)] - reads[variant(where, COVERING)])
-        for where in (DIRECT, AMPLE)
-    )
+    gains = _gains(chapter)
+    waiting, memory = gains[ranges.FAR], gains[ranges.ANYWHERE]
+    apart = waiting.low > memory.high or waiting.high < memory.low
     return {
-        "it spares a lookup reads where the table doesn't fit into memory": greater(short, 0.1),
-        "where it does there are none to spare": supporting(ample.high < 0.1),
+        "scattered rows gain more where reads are waited for than where all is in memory": (
+            waiting.estimate > memory.estimate if apart else None
+        ),
+        "in memory they gain nothing": supporting(memory.high < 1.05),
         **updates(spoiled),
     }
 

@@ -324,15 +324,16 @@ def both_better(chapter: Chapter, plans: pd.DataFrame) -> Facts:
             for work_mem in (SMALLEST, DEFAULT)
         ],
     }
-    faster = {
-        f"GROUP BY {attribute} is": verdicts.greater(
-            chapter.ratio("grouping", "time", less.name, more.name), margin=MARGIN
-        )
+    gains = {
+        f"GROUP BY {attribute} is": chapter.ratio("grouping", "time", less.name, more.name)
         for attribute, (less, more) in statements.items()
     }
-    return {
-        f"both are faster with {DEFAULT} than with {SMALLEST}": verdicts.every(faster.values())
-    } | {words: supporting(value) for words, value in faster.items()}
+    faster = {words: verdicts.greater(gain, margin=MARGIN) for words, gain in gains.items()}
+    slower = verdicts.some(verdicts.less(gain, margin=MARGIN) for gain in gains.values())
+    both = verdicts.fact(verdicts.every(faster.values()), slower)
+    return {f"both are faster with {DEFAULT} than with {SMALLEST}": both} | {
+        words: supporting(value) for words, value in faster.items()
+    }
 
 
 def flat(chapter: Chapter, twenty: pd.DataFrame) -> Facts:

@@ -84,22 +84,28 @@ def when_facts(when: pd.DataFrame) -> Facts:
     }
 
 
-def all_chains_facts(states: pd.DataFrame) -> Facts:
-    """Of the first SELECT, which reads another row: whether every chain was shortened by it."""
+def all_chains_facts(states: pd.DataFrame, full: pd.DataFrame) -> Facts:
+    """Whether every chain was shortened by an update that found the page full, and by a SELECT."""
+    roots, inside = _shortened(full, "UPDATE D")
+    return {
+        "an update that finds the page full makes each chain's root a redirect": roots,
+        "the dead versions inside the chains are gone": inside,
+        "a SELECT does both as well": supporting(all(_shortened(states, "SELECT D"))),
+    }
+
+
+def _shortened(states: pd.DataFrame, title: str) -> tuple[bool, bool]:
+    """Of the first step of that title, by another row: of several chains' roots, and inside."""
     titles = list(states["page"].unique())
-    select = next(number for number, title in enumerate(titles) if "SELECT" in title)
+    step = next(number for number, one in enumerate(titles) if title in one)
     by_page = states.set_index(["page", "line_pointer"])
-    before, after = by_page.loc[titles[select - 1]], by_page.loc[titles[select]]
+    before, after = by_page.loc[titles[step - 1]], by_page.loc[titles[step]]
     roots = before.index[before["old"] & ~before["heap_only"]]
     inside = before.index[before["old"] & before["heap_only"]]
-    return {
-        "the first line pointer of every chain became a redirect": (
-            len(roots) > 1 and (after.loc[roots, "state"] == "redirect").all()
-        ),
-        "the dead versions inside the chains are gone": (
-            (after.loc[inside, "state"] == "unused").all()
-        ),
-    }
+    redirected = (after.loc[roots, "state"] == "redirect").all()
+    # an update's own new version may have taken the place of one
+    gone = (after.loc[inside, "tuple"] != before.loc[inside, "tuple"]).all()
+    return len(roots) > 1 and bool(redirected), len(inside) > 0 and bool(gone)
 
 
 def defragmentation(found: Defragmented) -> pd.DataFrame:

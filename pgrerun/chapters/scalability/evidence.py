@@ -207,13 +207,6 @@ def shared_flushes(chapter: Chapter) -> Interval:
     return chapter.ratio("slowed sweep", "per flush", most, two)
 
 
-def over_few(chapter: Chapter, few: int) -> Interval:
-    """Throughput of single inserts by the most clients over that by few, with a slowed flush."""
-    numbers = (commits.sizes(chapter)[-1], few)
-    both = (commits.swept(commits.PLAIN, number) for number in numbers)
-    return chapter.ratio("slowed sweep", "throughput", *both)
-
-
 def copy_saves(copied: pd.DataFrame) -> float:
     """WAL of single INSERTs over that of COPY."""
     written = copied.set_index("way")["bytes"]

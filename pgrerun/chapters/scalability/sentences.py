@@ -7,7 +7,6 @@ from pgrerun.chapters.scalability import evidence
 from pgrerun.chapters.scalability.experiments import (
     clients,
     commits,
-    idle,
     large_machines,
     load,
     locks,
@@ -311,17 +310,3 @@ def off_the_fast_path(chapter: Chapter) -> narrate.Sentence:
         for variant, words in others.items()
     )
     return narrate.Sentence(" ".join(told))
-
-
-def hurried(watched: idle.Watch) -> narrate.Sentence:
-    """How the idle server was made to fall asleep in the time there was."""
-    if not watched.hurried:
-        return narrate.Sentence(
-            "The idle server has PostgreSQL's defaults, and was left alone for a few minutes before"
-            " it was watched."
-        )
-    return narrate.Sentence(
-        "A background writer looks at every buffer once before it sleeps, which takes longer than"
-        " this run watches, so the idle server's was told to look at none; everything else is"
-        " PostgreSQL's default."
-    )

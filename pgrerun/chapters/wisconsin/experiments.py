@@ -310,7 +310,7 @@ def pages_touched(chapter: Chapter, tuples: int = SPECIFIED) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["query", "scan", "pages", "tuples"])
 
 
-@experiment(claims=["lai-039"])
+@experiment()
 def changes(chapter: Chapter, tuples: int = SPECIFIED) -> pd.DataFrame:
     """Pages touched and WAL records of the single-tuple queries, at the report's size.
 

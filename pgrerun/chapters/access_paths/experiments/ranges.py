@@ -111,7 +111,7 @@ RANGES = {
 _RANGE = 2000  # rows
 
 
-@experiment(claims=["haas-038", "haas-046"])
+@experiment(claims=["haas-038", "haas-042", "haas-046"])
 def ranges(chapter: Chapter) -> None:
     """Sum a column over a few thousand neighbours in the index, which lie together or anywhere."""
     rows = chapter.parameters.accounts

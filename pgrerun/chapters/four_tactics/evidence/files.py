@@ -6,13 +6,14 @@ import pandas as pd
 
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.four_tactics.experiments.files import (
-    DIRECT,
+    AHEAD,
     JUMPS,
     LARGE,
-    LARGER,
-    LARGER_DIRECT,
+    LARGE_DIRECT,
     ONE,
     ROW,
+    TRACK,
+    TRACK_DIRECT,
     TWO,
     Requests,
 )
@@ -23,7 +24,6 @@ from pgrerun.chapters.four_tactics.experiments.reading import (
     UNIX,
     WORKER_LARGE,
 )
-from pgrerun.chapters.four_tactics.miniature import LONG
 from pgrerun.lab.ingres.benchmark import PAGES, TRACKS
 from pgrerun.lab.models import read_ahead as disk
 from pgrerun.record import printed, statistics
@@ -176,38 +176,27 @@ def gain(chapter: Chapter, what: str, *runs: str) -> Interval:
     return statistics.ratio(total[UNIX], total[RAW], seed=chapter.parameters.seed)
 
 
-def scans(chapter: Chapter, *runs: str) -> dict[str, Interval | Part]:
-    """CPU and response time of scans together (those of 3360 tuples, without any); beside them
-    how much more CPU than response time gains.
-    """
-    cpu, wall = (
-        sum(chapter.table("file systems", f"{what} {run}") for run in runs or SCANS)
-        for what in ("cpu", "wall")
-    )
-    lesser = statistics.ratio(
-        cpu[UNIX] / cpu[RAW], wall[UNIX] / wall[RAW], seed=chapter.parameters.seed
-    )
+def gains(chapter: Chapter, *runs: str) -> dict[str, Interval]:
+    """CPU and response time of runs together."""
     return {
-        "CPU": gain(chapter, "cpu", *(runs or SCANS)),
-        "response": gain(chapter, "wall", *(runs or SCANS)),
-        "the gain in CPU over that in response": supporting(lesser),
+        name: gain(chapter, what, *runs)
+        for name, what in {"CPU": "cpu", "response": "wall"}.items()
     }
-
-
-def conclusion(chapter: Chapter) -> dict[str, Interval]:
-    """CPU and response time of all long runs together."""
-    names = {"CPU": "cpu", "response": "wall"}
-    return {name: gain(chapter, what, *LONG) for name, what in names.items()}
 
 
 def without_copy(chapter: Chapter) -> dict[str, Part]:
     """CPU time of reads through the kernel's cache over that of reads into user space.
 
-    Of sixteen blocks, which section 4.1 calls a track; larger reads are told.
+    Of sixteen blocks of a kB, which section 4.1 calls a track, each waited for in both ways. Larger
+    reads, and a kernel that reads ahead while the process computes, are told.
     """
-    sizes = {"reads of 128 kB": (LARGE, DIRECT), "reads of 1 MB": (LARGER, LARGER_DIRECT)}
-    found = {name: chapter.ratio("raw files", "cpu", *pair) for name, pair in sizes.items()}
-    return {name: Part(one, essential="kB" in name) for name, one in found.items()}
+    pairs = {
+        "a track, waited for in both ways": (TRACK, TRACK_DIRECT),
+        "reads of 128 kB": (LARGE, LARGE_DIRECT),
+        "a track that the kernel has read ahead": (AHEAD, TRACK_DIRECT),
+    }
+    found = {name: chapter.ratio("raw files", "cpu", *pair) for name, pair in pairs.items()}
+    return {name: Part(one, essential=pairs[name][0] == TRACK) for name, one in found.items()}
 
 
 def waiting(chapter: Chapter, what: str) -> Interval:

@@ -31,11 +31,12 @@ def messages(chapter: Chapter) -> dict[str, bool]:
 def without_messages(chapter: Chapter) -> dict[str, Interval]:
     """CPU time of the short and of the long commands over that without their messages.
 
-    A message costs what it does between two processes, the switch to its receiver included; for
-    other switches there is no reason, as all pages are in the pool. Its cost is the least of the
-    blocks': it is told by the clock, and whatever else ran can only have made it longer.
+    A message costs the backend half of what it does between two processes, the switch to its
+    receiver included; for other switches there is no reason, as all pages are in the pool. Its cost
+    is the least of the blocks': it is told by the clock, and whatever else ran can only have made
+    it longer.
     """
-    cost = 1e-6 * float(chapter.table("costs", "message")["here"].min())
+    cost = 0.5e-6 * float(chapter.table("costs", "message")["here"].min())
     found = {}
     for name, runs in {"short": BRIEF, "long": LONG}.items():
         cpu, sent = (

@@ -76,25 +76,27 @@ def read_ahead(chapter: Chapter, megabytes: int = 4) -> pd.DataFrame:
 
 # ---- raw files
 
-IN_ORDER, SHUFFLED, SMALL, CACHED, LARGE, DIRECT, LARGER, LARGER_DIRECT = (
+IN_ORDER, SHUFFLED, SMALL, CACHED, TRACK, TRACK_DIRECT, LARGE, LARGE_DIRECT, AHEAD = (
     "in order, 8 kB, read ahead by nobody",
     "blocks shuffled, 8 kB, likewise",
     "from the cache, 1 kB",
     "from the cache, 8 kB",
-    "in order, 128 kB",
+    "in order, 16 kB, read ahead by nobody",
     "the same, into user space",
-    "in order, 1 MB",
-    "in order, 1 MB, into user space",
+    "in order, 128 kB, read ahead by nobody",
+    "in order, 128 kB, into user space",
+    "in order, 16 kB, read ahead by the kernel",
 )
 
 
 class Reading(NamedTuple):
-    """How a file is read: so many kB at a time, past the cache or from it."""
+    """How a file is read: so many kB at a time, past the cache or from it, or ahead by it."""
 
     kilobytes: int
     shuffled: bool = False
     direct: bool = False
     warm: bool = False
+    ahead: bool = True
 
 
 READINGS = {
@@ -102,10 +104,11 @@ READINGS = {
     SHUFFLED: Reading(8, shuffled=True, direct=True),
     SMALL: Reading(1, warm=True),
     CACHED: Reading(8, warm=True),
-    LARGE: Reading(128),
-    DIRECT: Reading(128, direct=True),
-    LARGER: Reading(1024),
-    LARGER_DIRECT: Reading(1024, direct=True),
+    TRACK: Reading(16, ahead=False),  # a track was sixteen blocks of a kB (section 4.1)
+    TRACK_DIRECT: Reading(16, direct=True),
+    LARGE: Reading(128, ahead=False),
+    LARGE_DIRECT: Reading(128, direct=True),
+    AHEAD: Reading(16),
 }
 
 
@@ -113,11 +116,14 @@ READINGS = {
 def raw(chapter: Chapter) -> None:
     """One file read whole in several ways; the operating system has forgotten it, or has it all.
 
-    For a MB: milliseconds of wall clock and of CPU; and the share of the time that the process
-    waited.
+    For a MB: milliseconds of wall clock and of CPU, and how often the process waited; and the share
+    of the time that it did.
     """
     megabytes = chapter.parameters.megabytes
-    units = {"wall": "ms per MB", "cpu": "ms per MB", "waiting": "share of the time"}
+    units = dict.fromkeys(("wall", "cpu"), "ms per MB") | {
+        "waits": "per MB",
+        "waiting": "share of the time",
+    }
     with cold_files.scratch(megabytes) as path:
         variants = [
             Variant(name, partial(_read_all, path, megabytes, reading))
@@ -131,9 +137,12 @@ def _read_all(path: Path, megabytes: int, reading: Reading, block: Block) -> dic
     places = list(range(0, megabytes << 20, size))
     if reading.shuffled:
         random.Random(block.seed).shuffle(places)
-    spent = cold_files.read(path, places, size, direct=reading.direct, warm=reading.warm)
+    spent = cold_files.read(
+        path, places, size, direct=reading.direct, warm=reading.warm, ahead=reading.ahead
+    )
     return {
         "wall": 1000 * spent.wall / megabytes,
         "cpu": 1000 * spent.cpu / megabytes,
+        "waits": spent.waits / megabytes,
         "waiting": max(0.0, 1 - spent.cpu / spent.wall),
     }

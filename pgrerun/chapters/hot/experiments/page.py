@@ -3,7 +3,7 @@
 Everything happens in one session without autovacuum, so every run sees the same pages.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -19,6 +19,7 @@ WIDTH = 1080  # characters that pad a tuple: seven tuples fill a page
 
 COLUMNS = ("page", "line_pointer", "state", "tuple", "to", "heap_only", "old", "entries")
 
+Steps = Sequence[tuple[str, str, int]]
 # What happens between one picture of the page and the next: its title, a statement, a row.
 STEPS = (
     ("loaded", "", 0),
@@ -32,6 +33,8 @@ STEPS = (
     ("SELECT D", "page.select", 4),
     ("VACUUM", "page.vacuum", 0),
 )
+# The same until the page is full, and an update of another row that finds it so.
+UNTIL_FULL = (*STEPS[:4], ("UPDATE D", "page.update", 4))
 
 
 @contextmanager
@@ -45,15 +48,15 @@ def one_page(chapter: Chapter) -> Iterator[psycopg.Connection]:
 
 
 @experiment(claims=["hot-019"])
-def states(chapter: Chapter) -> pd.DataFrame:
-    """The line pointers of the page after every step of `STEPS`: a row each.
+def states(chapter: Chapter, steps: Steps = STEPS) -> pd.DataFrame:
+    """The line pointers of the page after every step: a row each.
 
     Columns: page (number and title of the step), line_pointer, state, tuple ("A v2"), to,
     heap_only, old (see `pages.linked`), entries (of the primary key's index that point here).
     """
     found = []
     with one_page(chapter) as connection:
-        for number, (title, statement, row) in enumerate(STEPS, start=1):
+        for number, (title, statement, row) in enumerate(steps, start=1):
             if statement:
                 SQL.run(connection, statement, **({"row": row} if row else {}))
             page = pages.linked(connection, "page", 0).assign(page=f"{number} {title}")

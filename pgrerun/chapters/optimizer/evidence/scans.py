@@ -53,9 +53,17 @@ def linear_facts(planned: pd.DataFrame) -> dict[str, bool | Part]:
     }
 
 
-def planned_clustered(switches: dict[str, float]) -> float:
-    """The planned switch-over by the clustered attribute, in selectivity."""
-    return switches[CLUSTERED]
+def switched(switches: dict[str, float]) -> dict[str, bool | Part]:
+    """Whether the planner leaves the index for a sequential scan by the clustered attribute."""
+    low, high = (
+        printed.cell("optimizer_said", name, "value") for name in ("step", "revised_switch")
+    )
+    return {
+        "there is a selectivity below which it takes the index and above the sequential scan": (
+            0 < switches[CLUSTERED] < 1
+        ),
+        "it lies where Figure 3.14 has it": supporting(high - low <= switches[CLUSTERED] <= high),
+    }
 
 
 # ---- what was timed

@@ -12,9 +12,6 @@ from pgrerun.lab.instruments import wakeups as wakeup_counts
 from pgrerun.lab.server import Borrowed
 
 SETTLE = 15.0  # seconds until the WAL writer has noticed that nothing happens
-# Seconds more on a fresh server: when it is 15 old the background writer logs the running
-# transactions (bgwriter.c), which keeps the WAL writer awake for another ten (walwriter.c).
-FRESH = 12.0
 # Seconds instead, where there is the time: the background writer looks at every buffer once, and
 # autovacuum's first rounds write to the WAL (the talk's server had been idle for a few minutes).
 FEW_MINUTES = 210.0
@@ -24,16 +21,13 @@ WINDOWS = 5
 class Watch:
     """Reads the wake-ups of an idle server's processes once a second, in the background.
 
-    Where there is no time to let the background writer finish its first lap, it is told to do
-    without (bgwriter_lru_maxpages = 0), and `hurried` is true.
+    It is left alone for `settle` seconds before: minutes, where it is watched for as long.
     """
 
     def __init__(self, chapter: Chapter):
-        self.hurried = chapter.parameters.idle_seconds < FEW_MINUTES / 2
-        self.cluster = chapter.cluster(
-            autovacuum="on", **({"bgwriter_lru_maxpages": 0} if self.hurried else {})
-        )
-        self.settle = SETTLE + FRESH if self.hurried else FEW_MINUTES
+        hurried = chapter.parameters.idle_seconds < FEW_MINUTES / 2
+        self.cluster = chapter.cluster(autovacuum="on")
+        self.settle = SETTLE if hurried else FEW_MINUTES
         self.readings: list[wakeup_counts.Reading] = []
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -64,12 +58,17 @@ def watch(chapter: Chapter) -> Watch:
 
 @experiment()
 def wakeups(chapter: Chapter, watched: Watch) -> pd.DataFrame:
-    """Wake-ups per second of each auxiliary process: role, windows of time as columns 0 to 4."""
+    """Wake-ups per second of each auxiliary process: role, windows of time as columns 0 to 4.
+
+    For how many seconds it had been idle before stands in `attrs` as "rested".
+    """
     watched.end(chapter.parameters.idle_seconds)
     last = len(watched.readings) - 1
-    return wakeup_counts.rates(
+    found = wakeup_counts.rates(
         [watched.readings[round(k * last / WINDOWS)] for k in range(WINDOWS + 1)]
     )
+    found.attrs["rested"] = watched.settle
+    return found
 
 
 def glance(server: Borrowed, settle: float, seconds: float) -> pd.DataFrame:
