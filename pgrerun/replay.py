@@ -173,9 +173,13 @@ def answers(
     {...}, "claims": [...]}}}. An answer is a judgement with `verdict` and `seconds`, or, with
     `failed`, what became of the `chapter` instead. All that runs for them ends with the iterator.
     """
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    command = [sys.executable, "-m", "pgrerun.replay"]
-    process = subprocess.Popen(command, text=True, stderr=subprocess.DEVNULL, **pipes)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pgrerun.replay"],
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
     assert process.stdin and process.stdout
     try:
         with process.stdin as pipe:
@@ -226,10 +230,10 @@ def _main() -> None:
         importlib.import_module(f"pgrerun.chapters.{chapter}")
     context = multiprocessing.get_context("fork")
     lock = context.Lock()
-    running: dict[int, tuple[str, str, BaseProcess]] = {}
+    running: dict[Any, tuple[str, str, BaseProcess]] = {}  # by what tells of their end
 
     def end(*_: Any) -> None:
-        for *_, process in running.values():
+        for _name, _chapter, process in running.values():
             process.terminate()
         sys.exit(128 + signal.SIGTERM)
 
@@ -240,9 +244,9 @@ def _main() -> None:
     while waiting or running:
         while waiting and len(running) < asked["at_once"]:
             name, chapter = waiting.pop(0)
-            process = context.Process(target=_judge, args=(lock, name, chapter, requests[name]))
-            process.start()
-            running[process.sentinel] = (name, chapter, process)
+            begun = context.Process(target=_judge, args=(lock, name, chapter, requests[name]))
+            begun.start()
+            running[begun.sentinel] = (name, chapter, begun)
         for sentinel in multiprocessing.connection.wait(list(running)):
             name, chapter, process = running.pop(sentinel)
             process.join()
