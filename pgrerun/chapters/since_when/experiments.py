@@ -289,6 +289,14 @@ COUNTS = (
         "pages that a hash aggregate writes", "pages", spilled, "13", "since-005", lambda n: n > 0
     ),
     Count(
+        "partitions planned for groups",
+        "partitions",
+        lambda c, n: planned(c, "grouped", "tight_memory").properties.get("Planned Partitions"),
+        "18",
+        "",
+        lambda n: n == 0,
+    ),
+    Count(
         "incremental sorts",
         "nodes",
         partial(nodes, "ordered", "Incremental Sort", ""),

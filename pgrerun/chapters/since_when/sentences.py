@@ -3,6 +3,7 @@
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.since_when import evidence
 from pgrerun.chapters.since_when.experiments import COUNTS, LOADS, one_builder
+from pgrerun.errors import CannotMeasure
 from pgrerun.page import narrate
 
 
@@ -43,6 +44,8 @@ def mechanism(chapter: Chapter, what: str) -> narrate.Sentence:
     """One count from the oldest release to the newest, and when it changed."""
     [one] = [one for one in COUNTS if one.what == what]
     row = evidence.counted(chapter).set_index("count").loc[what].drop(["unit", "notes"]).dropna()
+    if row.empty:
+        raise CannotMeasure(what, "no release that ran can show it")
     said = (
         f"{what[0].upper()}{what[1:]}: {narrate.number(float(row.iloc[0]))} on {row.index[0]},"
         f" {narrate.number(float(row.iloc[-1]))} on {row.index[-1]}."

@@ -50,6 +50,11 @@ SELECT other, count(*) FROM numbers GROUP BY other;
 -- name: little_memory
 SELECT set_config('work_mem', '64kB', true), set_config('enable_sort', 'off', true);
 
+-- name: tight_memory
+-- Room for each group, as much as a release takes it to need or a little less.
+SELECT set_config('work_mem', (count(*) * 58 / 1024) || 'kB', true) FROM numbers;
+SELECT set_config(name, '1', true) FROM pg_settings WHERE name = 'hash_mem_multiplier';
+
 -- name: ordered
 SELECT tenth, other FROM numbers ORDER BY tenth, other LIMIT 10;
 
