@@ -118,7 +118,12 @@ _CELLS: tuple[tuple[str, str, list[str]], ...] = (
     ("text", "## The experiment\n\n**Prediction.** What you expect, before you see it.", []),
     ("text", "The variants and the load stand in `sql/variants.sql`:", []),
     ("code", 'print(experiments.SQL.source("variants.second"))', ["fact"]),
-    ("code", "chapter.attempt(experiments.load)", [_IGNORED]),
+    (
+        "code",
+        "# Change rows in the first cell, or first or second in sql/variants.sql\n"
+        "chapter.attempt(experiments.load)",
+        [_IGNORED],
+    ),
     ("code", "chapter.show(experiments.chart)", ["chart", _IGNORED]),
     ("code", "chapter.show(experiments.said)", [_IGNORED]),
     ("code", 'chapter.judge("CLAIM", experiments.second_over_first)', [_IGNORED]),
