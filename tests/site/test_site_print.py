@@ -197,6 +197,8 @@ def test_a_damaged_epub_is_refused(toy_book, toy_epub, tmp_path, damage):
 
 # ---- the PDF
 
+MOST_PAGES = 160
+
 
 @pytest.fixture(scope="module")
 def pdf(real_epub) -> pypdf.PdfReader:
@@ -214,6 +216,10 @@ def outlined(entries, level: int = 1):
             yield from outlined(entry, level + 1)
         else:
             yield level, words(entry.title), entry
+
+
+def test_the_pdf_is_no_longer_than_a_book(pdf):
+    assert 40 < len(pdf.pages) <= MOST_PAGES
 
 
 def test_the_outline_of_the_pdf_leads_to_every_page_and_section(pdf, pages, real_epub):
