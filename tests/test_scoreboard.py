@@ -399,12 +399,12 @@ def test_a_verdict_is_one_line_with_word_number_print_and_basis():
     page = BeautifulSoup(f"{begin}<p>The sentence.</p>{end}", "html.parser")
     line = page.select_one(f"div.verdict-line#{RATIO.id} > details > summary")
     assert line.select_one(".chip").get_text() == "weaker"
-    assert line.select_one(".numbers").get_text() == "1.20 [1.10, 1.30] in print 2"
+    assert line.select_one(".numbers").get_text() == "1.20 [1.10, 1.30]; printed 2"
     assert line.select_one(".basis").get_text() == "timed" and RATIO.claim in line.get_text()
     assert page.details.p.get_text() == "The sentence." and not line.find("a")
     assert page.select_one("div > a")["href"] == f"../scoreboard.html#{RATIO.id}"
     begin, _ = scoreboard.verdict_line(FOUND[BUG.id], "../scoreboard.html")
-    assert "in print" not in begin and "not testable here" in begin
+    assert "printed" not in begin and "not testable here" in begin
 
 
 # ---- what was found, first
@@ -437,7 +437,7 @@ def test_a_chapter_opens_with_what_was_found_also_if_that_is_nothing():
     lines = {line.a["href"]: line for line in page.select("ul.findings > li")}
     assert set(lines) == {f"#{RATIO.id}", f"#{FACTS.id}"}
     line = lines[f"#{RATIO.id}"]
-    assert "1.20 [1.10, 1.30] in print 2" in line.get_text() and line.svg
+    assert "1.20 [1.10, 1.30]; printed 2" in line.get_text() and line.svg
     assert "Of 4 claims that a server can answer" in page.get_text()
     nothing = {BUG.id: FOUND[BUG.id]}
     page = BeautifulSoup(scoreboard.what_we_found(nothing), "html.parser")

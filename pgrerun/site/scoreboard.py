@@ -277,7 +277,7 @@ def board(judged: Judgements, link: Link, titles: Mapping[str, str]) -> str:
     """
     ledger = claims.ledger().values()
     rows = [_row(claim, judged.get(claim.id), link(claim), titles) for claim in ledger]
-    heads = ["claim", "in print", "found here", "effect", "verdict"]
+    heads = ["claim", "printed", "found here", "effect", "verdict"]
     every = table("All claims", heads, rows)
     return f'<div class="scoreboard">{_filters(judged, titles)}{every}</div>'
 
@@ -519,7 +519,9 @@ def disagreement_tables(titles: Mapping[str, str], page: Callable[[str], str]) -
             )
             for _, row in group.iterrows()
         ]
-        tables.append(table(caption, ["where", "in print", "recomputed from print", "how"], lines))
+        tables.append(
+            table(caption, ["where", "printed", "recomputed from other figures", "how"], lines)
+        )
     return said + "".join(tables)
 
 
@@ -732,7 +734,7 @@ def _numbers(j: Judgement) -> str:
     """What was found beside what is printed."""
     found = narrate.evidence(j) if j.evidence is not None else ""
     sizes = [f"{part} {narrate.size(size)}".strip() for part, size in j.claim.sizes.items()]
-    print_ = f" in print {html.escape(', '.join(sizes))}" if sizes and found else ""
+    print_ = f"; printed {html.escape(', '.join(sizes))}" if sizes and found else ""
     return f"<b>{html.escape(found)}</b>{print_}" if found else ""
 
 
