@@ -41,15 +41,15 @@ quick: venv
 	.venv/bin/mypy --no-error-summary
 	.venv/bin/python -m pytest -q -n 2 -m "not slow" --ignore tests/long tests
 
-# Two processes share the tests, and the chapters: what a chapter measures then is not looked at, only
-# its facts, and its record is kept from the reader's own. Chapters are run there and nowhere else
-# (but see tests/site/checkouts.py); the book that was built here is neither needed nor touched.
+# Only what times nothing runs in parallel: a chapter under nbval measures. Its record is kept from
+# the reader's own. Chapters are run there and nowhere else (but see tests/site/checkouts.py); the
+# book that was built here is neither needed nor touched.
 test: venv
 	.venv/bin/ruff format --check --quiet .
 	.venv/bin/ruff check --quiet .
 	.venv/bin/mypy --no-error-summary
 	.venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 25 --ignore tests/long tests
-	PGRERUN_RUNS="$(CURDIR)/_build/runs" .venv/bin/python -m pytest -n 2 --dist loadfile --nbval notebooks
+	PGRERUN_RUNS="$(CURDIR)/_build/runs" .venv/bin/python -m pytest --nbval notebooks
 
 kills: venv
 	.venv/bin/python -m pytest tests/long
