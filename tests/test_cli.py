@@ -376,6 +376,8 @@ def test_doctor_looks_at_this_machine(call):
         "JIT",
         "callgrind",
         "perf",
+        "Spark",
+        "Java",
         "pageinspect",
         "fdatasync",
         "Chromium",
@@ -407,6 +409,17 @@ def test_doctor_names_the_claims_that_a_missing_thing_sets_aside(monkeypatch):
     monkeypatch.setattr(doctor.perf, "unavailable", lambda: None)
     perf = next(finding for finding in doctor.examine() if finding.what == "perf")
     assert perf.claims == []
+
+
+def test_doctor_says_what_brings_executors(monkeypatch, tmp_path):
+    from pgrerun.site import doctor
+
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    found = {finding.capability: finding for finding in doctor._cluster() if finding.missing}
+    assert "requirements-cluster.txt" in found["Spark"].found
+    assert "default-jre-headless" in found["Java"].found
+    assert found["Java"].claims == found["Spark"].claims == ["wcluster-001"]
 
 
 def test_a_need_that_the_doctor_does_not_know_is_shown(monkeypatch):

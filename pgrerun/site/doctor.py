@@ -9,8 +9,8 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pgrerun.errors import ServerError
-from pgrerun.lab import server
+from pgrerun.errors import CannotMeasure, ServerError
+from pgrerun.lab import server, spark
 from pgrerun.lab.instruments import callgrind, machine, perf
 from pgrerun.lab.server import fetched
 from pgrerun.lab.server.private import base_directory
@@ -47,7 +47,7 @@ def examine(address: str = "") -> list[Finding]:
     here.
     """
     of_server = list(_borrowed(address)) if address else list(_programs())
-    findings = [*of_server, *_instruments(), *_hardware()]
+    findings = [*of_server, *_instruments(), *_cluster(), *_hardware()]
     known = {finding.capability for finding in findings}
     unknown = sorted(_needed() - known)
     return findings + [Finding(need, "not looked for", need, missing=False) for need in unknown]
@@ -142,6 +142,15 @@ def _instruments() -> Iterator[Finding]:
     counters = _hardware_counters()
     found = "yes" if counters else "no, so instructions are counted by callgrind"
     yield Finding("hardware counters", found, "hardware counters", missing=not counters)
+
+
+def _cluster() -> Iterator[Finding]:
+    """What the chapter on a cluster starts executors with."""
+    for capability, look in (("Spark", spark.require_pyspark), ("Java", spark.require_java)):
+        try:
+            yield Finding(f"{capability}, for a cluster", look(), capability)
+        except CannotMeasure as reason:
+            yield Finding(f"{capability}, for a cluster", str(reason), capability, missing=True)
 
 
 def _hardware_counters() -> bool:

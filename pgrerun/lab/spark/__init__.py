@@ -7,6 +7,6 @@ another way. Neither pyspark nor Java is needed to import any of it: `require` s
 
 from pgrerun.lab.spark.dialect import spark_sql
 from pgrerun.lab.spark.relations import wisconsin_sql
-from pgrerun.lab.spark.session import Spark, require
+from pgrerun.lab.spark.session import Spark, require, require_java, require_pyspark
 
-__all__ = ["Spark", "require", "spark_sql", "wisconsin_sql"]
+__all__ = ["Spark", "require", "require_java", "require_pyspark", "spark_sql", "wisconsin_sql"]

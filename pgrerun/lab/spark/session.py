@@ -7,6 +7,7 @@ process can't have them. A cluster that exists is named by its master's address.
 """
 
 import contextlib
+import importlib.metadata
 import importlib.util
 import json
 import os
@@ -40,12 +41,31 @@ def require(executors: int) -> str:
 
     `executors` is how many will be running on this machine, 0 for none.
     """
+    require_pyspark()
+    version = require_java()
+    wanted = _RESIDENT * (executors * EXECUTOR + DRIVER) * 2**20
+    if executors and (free := psutil.virtual_memory().available) < wanted:
+        raise CannotMeasure(
+            "memory",
+            f"{executors} executors of Spark may take {wanted / 2**30:.1f} GB, and"
+            f" {free / 2**30:.1f} GB are free",
+        )
+    return version
+
+
+def require_pyspark() -> str:
+    """The version of pyspark; CannotMeasure if it isn't installed."""
     if importlib.util.find_spec("pyspark") is None:
         raise CannotMeasure(
             "Spark",
             "it needs pyspark, which isn't installed: `pip install -r requirements-cluster.txt`"
             " brings it",
         )
+    return importlib.metadata.version("pyspark")
+
+
+def require_java() -> str:
+    """The version of the Java that Spark would take; CannotMeasure if it is none or too old."""
     version, number = _java()
     if number < JAVA:
         found = f"the one here is {version}" if version else "there is none here"
@@ -53,13 +73,6 @@ def require(executors: int) -> str:
             "Java",
             f"Spark needs Java {JAVA} or later, and {found}; on Debian and Ubuntu `apt install"
             " default-jre-headless` brings it, and elsewhere JAVA_HOME names it",
-        )
-    wanted = _RESIDENT * (executors * EXECUTOR + DRIVER) * 2**20
-    if executors and (free := psutil.virtual_memory().available) < wanted:
-        raise CannotMeasure(
-            "memory",
-            f"{executors} executors of Spark may take {wanted / 2**30:.1f} GB, and"
-            f" {free / 2**30:.1f} GB are free",
         )
     return version
 
