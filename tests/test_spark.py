@@ -130,17 +130,40 @@ def test_relations_made_inside_are_those_that_duckdb_is_sent(spark, n, order):
 
 
 @with_executors
-def test_another_application_reads_the_same_files_and_leaves_its_place_as_it_was(spark, base):
-    spark.load(Wisconsin("shared", 1000))
+def test_relations_go_where_they_are_told_and_leave_the_place_as_it_was(base):
     place = base / "given"
     place.mkdir()
-    with Spark(1, storage=f"file://{place}") as other:
-        other.attach("shared", spark.place("shared"))
-        other.execute("CREATE TABLE mine USING parquet AS SELECT unique1 FROM shared")
-        assert list(place.rglob("*.parquet"))
-        assert other.execute("SELECT count(*) FROM mine") == [(1000,)]
+    with Spark(1, storage=f"file://{place}") as session:
+        session.load(Wisconsin("mine", 1000))
+        assert list(place.rglob("*.parquet")) and session.bytes("mine") > 0
+        assert session.execute("SELECT count(*) FROM mine") == [(1000,)]
     assert list(place.iterdir()) == []
-    assert spark.bytes("shared") > 0
+
+
+def worked(session: Spark) -> list[float]:
+    """Seconds of processor that a query of two tasks takes of each executor, from the least."""
+    found = executors(below(session.pid))
+    before = [sum(one.cpu_times()[:2]) for one in found]
+    session.execute("SELECT sum(hash(id)) FROM range(0, 200000000, 1, 2)")
+    return sorted(sum(one.cpu_times()[:2]) - spent for one, spent in zip(found, before))
+
+
+@with_executors
+def test_executors_are_kept_from_work_and_let_go_again(spark):
+    for working in (1, 2, 1):
+        spark.use(working)
+        worked(spark)  # and whatever is new to an executor has been compiled there
+        idle, busy = worked(spark)
+        assert (idle < busy / 4) == (working == 1)
+    spark.use(2)
+
+
+@with_executors
+@pytest.mark.parametrize("change", ["UPDATE kept SET two = 0", "DELETE FROM kept WHERE two = 0"])
+def test_a_table_of_parquet_takes_no_changes(spark, change):
+    spark.load(Wisconsin("kept", 1000))
+    with pytest.raises(ServerError, match="not support"):
+        spark.execute(change)
 
 
 @with_executors

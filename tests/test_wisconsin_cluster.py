@@ -1,28 +1,45 @@
 """The chapter on a cluster: what it makes of times, and what it refuses.
 
-On real executors it runs as every chapter does: for the book, and under nbval.
+On executors of its own it runs as every chapter does: for the book, and under nbval. Here are all
+of its queries on small relations, and the chapter on a cluster that exists. Where pyspark or Java
+is missing these are skipped with that reason.
 """
+
+import importlib.util
+import os
+import re
+import signal
+import subprocess
+import time
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from pgrerun.chapter import Chapter
 from pgrerun.chapters import wisconsin_cluster
+from pgrerun.chapters.wisconsin import queries
 from pgrerun.chapters.wisconsin_cluster.evidence import Seen
 from pgrerun.chapters.wisconsin_cluster.experiments import (
+    ANSWERED,
     COMPARED,
     DUCKDB,
     POSTGRESQL,
     QUESTIONS,
+    READING,
     at,
     moved,
     sizes,
     spark_with,
 )
-from pgrerun.errors import CannotMeasure, ParameterError
+from pgrerun.errors import CannotMeasure, ParameterError, RerunError
+from pgrerun.lab.relations.checksum import Answers
+from pgrerun.lab.spark import require
 from pgrerun.parameters import chapter_parameters
 from pgrerun.record import scaling
 
+experiments = wisconsin_cluster.experiments
 evidence, sentences = wisconsin_cluster.evidence, wisconsin_cluster.sentences
 
 
@@ -165,3 +182,95 @@ def test_executors_elsewhere_need_a_place_that_they_can_write(open_one):
     chapter = open_one(spark="spark://127.0.0.1:7077")
     with pytest.raises(CannotMeasure, match="`storage` names a folder"):
         wisconsin_cluster.experiments.compared(chapter)
+
+
+# ---- with executors in processes of their own
+
+
+def missing() -> str:
+    try:
+        require(2)
+    except CannotMeasure as reason:
+        return f"{reason.capability}: {reason}"
+    return ""
+
+
+with_executors = pytest.mark.skipif(bool(missing()), reason=missing())
+
+
+def test_what_reads_is_every_query_but_those_that_change_relations():
+    asked = {queries.BY_KEY[key].query for key in READING}
+    left = {key for key in queries.KEYS if queries.BY_KEY[key].query not in asked}
+    assert left == {f"q{number}" for number in range(26, 33)}
+
+
+@with_executors
+def test_every_query_that_reads_is_answered_alike_and_a_difference_is_told(open_one):
+    chapter = open_one(tuples=1000, largest=2000)
+    with ExitStack() as opened:
+        seats = list(experiments._seats(chapter, opened))
+        experiments.answers(chapter, seats)
+        spark, duck = seats[:2]
+        duck.execute("UPDATE tenk1 SET unique3 = unique3 + 1 WHERE unique1 = 7")
+        known = Answers()
+        known.compare("22", duck.name, duck.answered("q22", 1990))
+        with pytest.raises(RerunError, match=f"differently: by {duck.name}.*by {spark.name}"):
+            known.compare("22", spark.name, spark.answered("q22", 1990))
+    tuples = chapter.run.observations(ANSWERED).set_index("variant")["value"]
+    assert set(tuples.index) == set(READING)
+    specified = {"q1": 10, "q2": 100, "q7": 1, "q8": 10, "q9": 100, "q10": 100, "q11": 100}
+    assert {key: tuples[key] for key in specified} == specified
+    assert (tuples[["q20", "q22"]] == [1, 100]).all()
+    assert len(sentences.answers(chapter).frame) == len(READING)
+
+
+@contextmanager
+def process(folder: Path, *arguments: str):
+    """A part of a standalone cluster on loopback, and the address that it says it is at."""
+    package = Path(importlib.util.find_spec("pyspark").origin).parent
+    folder.mkdir()
+    log = folder / "log"
+    with log.open("w") as out:
+        started = subprocess.Popen(
+            [package / "bin" / "spark-class", *arguments],
+            stdout=out,
+            stderr=out,
+            cwd=folder,
+            env=os.environ | {"SPARK_HOME": str(package), "SPARK_LOCAL_IP": "127.0.0.1"},
+            start_new_session=True,
+        )
+    try:
+        while not (found := re.search(r"at (spark://\S+:\d+)|(Successfully reg)", log.read_text())):
+            assert started.poll() is None, log.read_text()[-2000:]
+            time.sleep(0.1)
+        yield found.group(1)
+    finally:
+        os.killpg(started.pid, signal.SIGKILL)
+        started.wait()
+
+
+@pytest.fixture
+def standalone(tmp_path):
+    """The address of a cluster of Spark's own kind with two cores, and of its worker's process."""
+    deploy, loopback = "org.apache.spark.deploy", ("--host", "127.0.0.1", "--port", "0")
+    free = (*loopback, "--webui-port", "0")
+    with process(tmp_path / "master", f"{deploy}.master.Master", *free) as master:
+        room = ("--cores", "2", "--memory", "2g", "--work-dir", str(tmp_path / "work"))
+        with process(tmp_path / "worker", f"{deploy}.worker.Worker", *free, *room, master):
+            yield master
+
+
+@with_executors
+@pytest.mark.slow
+def test_the_chapter_runs_on_a_cluster_that_exists(open_one, standalone, tmp_path):
+    place = tmp_path / "storage"
+    place.mkdir()
+    chapter = open_one(
+        spark=standalone, storage=f"file://{place}", tuples=1000, largest=2000, pairs=7
+    )
+    experiments.compared(chapter)
+    assert list(place.iterdir()) == []
+    assert chapter.run.environment["spark"]["executors"] == "of another cluster"
+    assert "another cluster's" in str(chapter.show(sentences.apparatus))
+    seen = evidence.seen(chapter)[-1]
+    assert seen.times("q10", seen.spark).shape == (7, 2)

@@ -48,6 +48,12 @@ def lines(sizes: ArrayLike, times: ArrayLike) -> NDArray[np.float64]:
     return np.array([intercept, slope])
 
 
+def reckoned(sizes: ArrayLike, times: ArrayLike, size: float) -> float:
+    """Seconds at another size, if the medians of (blocks, sizes) follow a straight line."""
+    start, each = lines(sizes, times)
+    return float(start + each * size)
+
+
 def crossing(sizes: ArrayLike, ours: ArrayLike, theirs: ArrayLike, seed: int = 0) -> Interval:
     """The size from which ours takes less time than theirs, if both follow straight lines.
 

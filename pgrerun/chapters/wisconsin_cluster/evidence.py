@@ -102,10 +102,8 @@ def seen(chapter: Chapter) -> list[Seen]:
 
 def three_metrics(chapter: Chapter) -> pd.DataFrame:
     """A row for each question: the metrics and the serial fractions, of the latest run there is."""
-    last, rows = seen(chapter)[-1], []
-    for key in QUESTIONS:
-        values = [*last.metrics(key).values(), *last.serial(key)]
-        rows.append((label(key), *values))
+    last = seen(chapter)[-1]
+    rows = [(label(key), *last.metrics(key).values(), *last.serial(key)) for key in QUESTIONS]
     grown = f"{SIZE_UP} ({last.sizes[-1] / last.sizes[0]:g} times the tuples)"
     speed = f"{SPEED_UP} ({last.executors} executors)"
     laws = ("serial fraction (Amdahl)", "serial fraction (Gustafson)")
@@ -128,10 +126,15 @@ def planned(chapter: Chapter) -> pd.DataFrame:
 
     Columns: question, seconds (of one run), bytes_moved.
     """
-    last, rows = seen(chapter)[-1], []
-    for key in QUESTIONS:
-        start, each = scaling.lines(last.sizes, last.times(key, last.spark))
-        rows.append((label(key), start + each * BILLION, last.moved(key) * BILLION))
+    last = seen(chapter)[-1]
+    rows = [
+        (
+            label(key),
+            scaling.reckoned(last.sizes, last.times(key, last.spark), BILLION),
+            last.moved(key) * BILLION,
+        )
+        for key in QUESTIONS
+    ]
     return pd.DataFrame(rows, columns=["question", "seconds", "bytes_moved"])
 
 

@@ -1,4 +1,4 @@
-"""What is measured: three questions on one executor of Spark, on all, DuckDB and PostgreSQL."""
+"""What is asked: every query that reads, once; three of them for times, on each engine."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -8,21 +8,25 @@ from functools import partial
 
 from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.wisconsin import queries
-from pgrerun.chapters.wisconsin.contenders import Sql, population, without_states
-from pgrerun.errors import CannotMeasure, RerunError
+from pgrerun.chapters.wisconsin.contenders import PostgreSQL, Sql, population, without_states
+from pgrerun.errors import CannotMeasure
 from pgrerun.lab import statements
 from pgrerun.lab.experiment import Block, Variant
-from pgrerun.lab.instruments import clock
 from pgrerun.lab.relations import Wisconsin, citus
+from pgrerun.lab.relations.checksum import Answers
 from pgrerun.lab.relations.duck import Duck
 from pgrerun.lab.spark import Spark, require, spark_sql
+from pgrerun.progress import track
 
 SQL = statements.beside(__file__)
-COMPARED = "the questions on each engine"
+ANSWERED, COMPARED = "every query that reads", "the questions on each engine"
 POSTGRESQL, DUCKDB = "PostgreSQL", "DuckDB, one thread"
 # a selection of a tenth, a join with a relation of a tenth, sums by group: what a
 # cluster does without an exchange, with one of relations, and with one of few sums
 QUESTIONS = ("q2", "q10", "q22")
+# queries that read, each once: where nothing is indexed some are the same but for their number
+_FIRST = {query.query: query.key for query in reversed(queries.QUERIES)}
+READING = tuple(key for query, key in reversed(_FIRST.items()) if query.startswith("retrieve"))
 Send = Callable[[str], list[tuple]]
 
 
@@ -49,39 +53,31 @@ def sizes(chapter: Chapter) -> list[int]:
 
 
 class Seat(Sql):
-    """A contender on relations of one size, whose names say which."""
+    """A contender on relations of one size, whose names say which; on Spark, so many executors."""
 
-    def __init__(self, name: str, n: int, send: Send, spark: Spark | None = None):
-        self.name, self.n, self.spark = at(name, n), n, spark
-        self._send = send
+    def __init__(self, name: str, n: int, send: Send, spark: Spark | None = None, working: int = 0):
+        self.name, self.n, self._send = at(name, n), n, send
+        self.spark, self.working = spark, working
 
     def execute(self, sql: str) -> list[tuple]:
         sized = re.sub(
-            rf"\b(tenk1|tenk2|bprime|{queries.RESULT})\b", rf"\1_{self.n}", without_states(sql)
+            rf"\b(tenk1|tenk2|onek|bprime|{queries.RESULT})\b",
+            rf"\1_{self.n}",
+            without_states(sql),
         )
         return self._send(spark_sql(sized) if self.spark else sized)
 
     def load(self, load: Callable[[Wisconsin], None]) -> None:
-        """Have the relations; `load` brings one of the two large ones."""
-        for role in ("tenk1", "tenk2"):
+        """Have the relations; `load` brings one that is generated."""
+        for role in ("tenk1", "tenk2", "onek"):
             load(replace(population(role, self.n), name=f"{role}_{self.n}"))
         for relation in ("bprime", queries.RESULT):
             self.execute(SQL.text("relations.drop", relation=relation))
-        given = {"relation": "bprime", "source": "tenk2", "tuples": self.n // 10}
-        self.execute(SQL.text("relations.bprime", **given))
+        tenth = {"relation": "bprime", "source": "tenk2", "tuples": self.n // 10}
+        self.execute(SQL.text("relations.bprime", **tenth))
 
-    def attach(self, owner: Spark) -> None:
-        """Have the relations of another application of Spark's."""
-        for role in ("tenk1", "tenk2", "bprime"):
-            name = f"{role}_{self.n}"
-            self.spark.attach(name, owner.place(name))
-
-    def lap(self, answers: dict, block: Block) -> dict[str, float]:
-        """Seconds of each question, and of Spark's the bytes moved.
-
-        Answers are compared in the warm-up and in the first block, since Spark takes longer for a
-        checksum than for what it asks about; RerunError if one differs.
-        """
+    def lap(self, block: Block) -> dict[str, float]:
+        """Seconds of each question, and of Spark's the bytes moved."""
         found = {}
         for key in QUESTIONS:
             instance = queries.instance(queries.BY_KEY[key], self.n, block)
@@ -89,23 +85,29 @@ class Seat(Sql):
             found[key] = self.run(instance)
             if self.spark:
                 found[moved(key)] = self.spark.moved() - before
-            if block.index <= 0:
-                self._check(answers, block, key, self.answer(instance))
             self.tidy(instance)
         return found
 
-    def _check(self, answers: dict, block: Block, key: str, answer: tuple[int, int]) -> None:
-        known = answers.setdefault((self.n, block.index, key), (self.name, answer))
-        if known[1] != answer:
-            raise RerunError(
-                f"{queries.label(key)} is answered differently: by {known[0]} with"
-                f" {known[1]}, by {self.name} with {answer} (tuples, checksum)."
-            )
+    def use(self, block: Block | None = None) -> None:
+        """Have only its own executors at work."""
+        if self.spark:
+            self.spark.use(self.working)
+
+    def answered(self, key: str, seed: int) -> tuple[int, int]:
+        """(tuples, checksum) of a query's answer."""
+        instance = queries.instance(queries.BY_KEY[key], self.n, Block(0, seed, 0))
+        self.run(instance)
+        found = self.answer(instance)
+        self.tidy(instance)
+        return found
 
 
 @experiment(claims=["wcluster-001"])
 def compared(chapter: Chapter) -> None:
-    """The questions on every engine at every size, and on one executor at the smallest."""
+    """Every query that reads, for its answer; then three on every engine, for times.
+
+    Those are asked at each size, and on one executor at the smallest.
+    """
     given = chapter.parameters
     if given.spark and not given.storage:
         raise CannotMeasure(
@@ -116,58 +118,51 @@ def compared(chapter: Chapter) -> None:
     units = dict.fromkeys(QUESTIONS, "s") | {moved(key): "bytes" for key in QUESTIONS}
     with ExitStack() as opened:
         seats = list(_seats(chapter, opened))
-        answers: dict = {}
-        variants = [Variant(seat.name, partial(seat.lap, answers)) for seat in seats]
-        chapter.compare(COMPARED, variants, units)
+        answers(chapter, seats)  # and so everything has run once
+        variants = [Variant(seat.name, seat.lap, seat.use) for seat in seats]
+        chapter.compare(COMPARED, variants, units, warmup=0)
+
+
+def answers(chapter: Chapter, seats: Iterable[Seat]) -> None:
+    """Have all engines answer alike: every query at the smallest size, elsewhere what is timed.
+
+    RerunError if an answer differs.
+    """
+    given, known = chapter.parameters, Answers()
+    for seat in seats:
+        seat.use()
+        every = seat.n == given.tuples and seat.working != 1
+        for key in track(READING if every else QUESTIONS, f"answers of {seat.name}"):
+            found = seat.answered(key, given.seed)
+            known.compare(f"{queries.label(key)}, of {seat.n} tuples,", seat.name, found)
+            chapter.keep(ANSWERED, key, {"tuples": found[0]}, "tuples")
 
 
 def _seats(chapter: Chapter, opened: ExitStack) -> Iterator[Seat]:
     """All contenders with their relations loaded."""
     given = chapter.parameters
-    java = require(0 if given.spark else given.executors + 1)
-    connection = opened.enter_context(chapter.server.connect())
-    connection.prepare_threshold = None  # every statement is planned for its own constants
+    java = require(0 if given.spark else given.executors)
+    postgresql = opened.enter_context(PostgreSQL(chapter.server))
     duck = opened.enter_context(Duck())
     duck.execute(SQL.text("relations.one_thread"))
-    with clock.stopwatch() as started:
-        many, one = (
-            opened.enter_context(Spark(executors, given.spark, given.storage))
-            for executors in (given.executors, 1)
-        )
-        versions = many.version, one.version
-    spread = []
-
-    def load(relation: Wisconsin) -> None:
-        relation.load(connection)
-        spread.append(citus.spread(connection, relation.name, "unique2"))
-
+    spark = opened.enter_context(Spark(given.executors, given.spark, given.storage))
+    spread = partial(citus.load, postgresql.connection, "unique2")
     for n in sizes(chapter):
-        yield from _loaded(
-            (Seat(spark_with(given.executors), n, many.execute, many), many.load),
+        many = Seat(spark_with(given.executors), n, spark.execute, spark, given.executors)
+        for seat, engine in (
+            (many, spark.load),
             (Seat(DUCKDB, n, duck.execute), duck.load),
-            (Seat(POSTGRESQL, n, partial(_fetched, connection)), load),
-        )
+            (Seat(POSTGRESQL, n, postgresql.execute), spread),
+        ):
+            seat.load(engine)
+            yield seat
         if n == given.tuples:
-            alone = Seat(spark_with(1), n, one.execute, one)
-            alone.attach(many)
-            yield alone
-    stored = many.bytes(f"tenk1_{n}") / n
+            yield Seat(spark_with(1), n, spark.execute, spark, 1)
+    stored = spark.bytes(f"tenk1_{n}") / n
     chapter.keep("stored", "Parquet", {"size": stored}, "bytes/tuple")
-    chapter.keep("started", "two applications", {"time": started.seconds}, "s")
     chapter.run.environment["spark"] = {
-        "version": versions[0],
+        "version": spark.version,
         "java": java,
-        "executors": "on this machine" if many.own else "of another cluster",
-        "postgresql": "spread by Citus" if all(spread) else "one server",
+        "executors": "on this machine" if spark.own else "of another cluster",
+        "postgresql": "spread by Citus" if citus.spreads(postgresql.connection) else "one server",
     }
-
-
-def _loaded(*engines: tuple[Seat, Callable[[Wisconsin], None]]) -> Iterable[Seat]:
-    for seat, load in engines:
-        seat.load(load)
-        yield seat
-
-
-def _fetched(connection, sql: str) -> list[tuple]:
-    cursor = connection.execute(sql)
-    return cursor.fetchall() if cursor.description else []

@@ -1,10 +1,12 @@
 """Sentences that only this chapter has."""
 
 import numpy as np
+import pandas as pd
 
 from pgrerun.chapter import Chapter
+from pgrerun.chapters.wisconsin.queries import label
 from pgrerun.chapters.wisconsin_cluster import evidence
-from pgrerun.chapters.wisconsin_cluster.experiments import QUESTIONS
+from pgrerun.chapters.wisconsin_cluster.experiments import ANSWERED, QUESTIONS
 from pgrerun.page import narrate
 from pgrerun.page.tables import Table, table
 from pgrerun.record.scaling import NEVER
@@ -25,12 +27,23 @@ def apparatus(chapter: Chapter) -> narrate.Sentence:
         if told["executors"] == "on this machine"
         else "The executors are another cluster's; DuckDB runs on the machine of this notebook."
     )
-    server = "PostgreSQL is one server."
-    if told["postgresql"] != "one server":
-        server = "PostgreSQL's relations are spread over its servers by unique2."
+    server = (
+        "PostgreSQL is one server."
+        if told["postgresql"] == "one server"
+        else "PostgreSQL's relations are spread over its servers by unique2."
+    )
     return narrate.Sentence(
         f"Spark {told['version']} on Java {told['java']}, with one executor and with"
         f" {run.executors}, of one core each. {place} {server}"
+    )
+
+
+def answers(chapter: Chapter) -> Table | None:
+    """How many tuples each query gave, on all engines alike."""
+    _, frame = chapter.by_provenance(ANSWERED)[-1]
+    return table(
+        pd.DataFrame({"query": frame["variant"].map(label), "tuples": frame["value"]}),
+        "Answers that Spark, DuckDB and PostgreSQL have in common",
     )
 
 
@@ -85,8 +98,10 @@ def plan(chapter: Chapter) -> narrate.Sentence:
         f" {narrate.number(evidence.BILLION / run.sizes[-1])} times the largest measured here. By"
         " straight lines, one run of all questions would take"
         f" {narrate.number(minutes)} minutes on {run.executors} executors like these, and ten"
-        f" minutes on {narrate.number(wanted)}, if scale-up stayed ideal and no disk or network was"
-        f" in the way. The longest is {slow.question}, with {narrate.number(slow.seconds / 60)}"
+        f" minutes on {narrate.number(wanted)}, which is"
+        f" {narrate.number(minutes * run.executors / 60)} hours of a core either way, if scale-up"
+        " stayed ideal and no disk or network was in the way. The longest is"
+        f" {slow.question}, with {narrate.number(slow.seconds / 60)}"
         f" minutes. As measured here, executors would write for each other ({moved})."
         f" {_first_to_break(chapter, size, run.sizes[-1])}"
     )

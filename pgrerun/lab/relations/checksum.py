@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pgrerun.errors import RerunError
+
 # Weights are drawn once by x -> 48271 x mod 2^31 - 1 (Park and Miller 1988) and lie between
 # 2^25 and 2^26: 32 attributes of int4 times such a weight still fit int8, where PostgreSQL would
 # raise, and even small values wrap around the modulus.
@@ -79,3 +81,19 @@ def checksum(
     ):
         hashed = (hashed + np.asarray(values, np.int64) % _MODULUS * weight) % _MODULUS
     return len(hashed), int((hashed * hashed % _MODULUS).sum())
+
+
+class Answers:
+    """What engines answered to the same questions, as (tuples, checksum)."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, tuple[str, tuple[int, int]]] = {}
+
+    def compare(self, question: str, engine: str, answer: tuple[int, int]) -> None:
+        """RerunError, naming both engines, if an earlier one answered the question otherwise."""
+        other, known = self._first.setdefault(question, (engine, answer))
+        if known != answer:
+            raise RerunError(
+                f"{question} is answered differently: by {other} with {known}, by {engine} with"
+                f" {answer} (tuples, checksum)."
+            )

@@ -3,6 +3,8 @@
 import psycopg
 from psycopg import sql
 
+from pgrerun.lab.relations.wisconsin import Wisconsin
+
 
 def spreads(connection: psycopg.Connection) -> bool:
     """Whether the server has Citus: the function that spreads a relation is known."""
@@ -21,3 +23,9 @@ def spread(connection: psycopg.Connection, relation: str, attribute: str) -> boo
     command = sql.SQL("SELECT create_distributed_table({}, {})")
     connection.execute(command.format(sql.Literal(relation), sql.Literal(attribute)))
     return True
+
+
+def load(connection: psycopg.Connection, attribute: str, relation: Wisconsin) -> None:
+    """Create and fill a relation, distributed by an attribute where the server can do that."""
+    relation.load(connection)
+    spread(connection, relation.name, attribute)

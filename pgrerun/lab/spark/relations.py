@@ -6,12 +6,16 @@ these two numbers it makes the block's tuples, whatever the others do. The block
 query, spread over its partitions.
 """
 
+from collections.abc import Iterable
+from string import ascii_uppercase, digits
+
 from pgrerun.errors import ParameterError
 from pgrerun.lab.relations import Wisconsin
 from pgrerun.lab.relations.wisconsin import cycle_blocks
 
 _LOW = 256  # powers of the generator that are listed; any other is the product of two
 _LETTERS = 7
+_DIGITS = (digits + ascii_uppercase)[:26]  # as conv writes them
 
 
 def wisconsin_sql(relation: Wisconsin, partitions: int) -> str:
@@ -24,8 +28,7 @@ def wisconsin_sql(relation: Wisconsin, partitions: int) -> str:
         raise ParameterError("Spark makes the relations of 1993 with unique strings only.")
     generator, prime, blocks = cycle_blocks(relation.n, relation.order)
     low, high = (
-        ", ".join(f"{pow(generator, step * power, prime)}L" for power in range(_LOW))
-        for step in (1, _LOW)
+        _numbers(pow(generator, step * i, prime) for i in range(_LOW)) for step in (1, _LOW)
     )
     listed = ", ".join(f"({before}L, {enters}L, {steps})" for before, enters, steps in blocks)
     seed = f"low[i & {_LOW - 1}] * high[i div {_LOW}] % {prime} * enters % {prime}"
@@ -33,11 +36,16 @@ def wisconsin_sql(relation: Wisconsin, partitions: int) -> str:
     numbers = (
         f"SELECT CAST(before + place AS INT) AS unique2, CAST(seed - 1 AS INT) AS unique1 FROM"
         f" (SELECT /*+ REPARTITION_BY_RANGE({partitions}, before) */ before, enters, steps,"
-        f" array({low}) AS low, array({high}) AS high"
+        f" {low} AS low, {high} AS high"
         f" FROM VALUES {listed} AS blocks(before, enters, steps))"
         f" LATERAL VIEW posexplode({walk}) walked AS place, seed"
     )
     return f"SELECT {', '.join(_attributes(relation))} FROM ({numbers})"
+
+
+def _numbers(values: Iterable[int]) -> str:
+    # one string is one node of a plan; hundreds of numbers take longer to plan than to use
+    return f"CAST(split('{','.join(map(str, values))}', ',') AS ARRAY<BIGINT>)"
 
 
 def _attributes(relation: Wisconsin) -> list[str]:
@@ -57,7 +65,5 @@ def _attributes(relation: Wisconsin) -> list[str]:
 
 def _letters(value: str) -> str:
     """Seven base-26 digits A..Z, right-justified, and the filler."""
-    digits = ", ".join(
-        f"chr({ord('A')} + {value} div {26**power} % 26)" for power in reversed(range(_LETTERS))
-    )
-    return f"rpad(concat({digits}), 52, 'x')"
+    padded = f"lpad(conv({value}, 10, 26), {_LETTERS}, '0')"
+    return f"rpad(translate({padded}, '{_DIGITS}', '{ascii_uppercase}'), 52, 'x')"

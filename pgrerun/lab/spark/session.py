@@ -99,7 +99,8 @@ class Spark:
     storage: a folder that driver and executors can write (s3a://..., hdfs://..., file:///...), in
         which a folder of our own is made and removed again; empty for our scratch on this machine.
 
-    The start takes some seconds; `version` or any other use waits until the executors are there.
+    All of them work until `use` says otherwise. The start takes some seconds; `version` or any
+    other use waits until the executors are there.
     ServerError where the cluster can't be reached or gives no executors.
     """
 
@@ -108,6 +109,7 @@ class Spark:
             _require_reachable(master)
         require(0 if master else executors)
         self.executors, self.own = executors, not master
+        self._working = 0
         self._home = PrivateDirectory(base_directory())
         self._log = self._home.path / "driver.log"
         self.storage = _folder(storage) if storage else f"file://{self._home.path}/storage"
@@ -143,20 +145,21 @@ class Spark:
     def load(self, relation: Wisconsin) -> None:
         """Have the executors make a relation and store it as Parquet, replacing an earlier one."""
         self.execute(f"DROP TABLE IF EXISTS {relation.name}")
-        made = wisconsin_sql(relation, partitions=2 * self.executors)
+        made = wisconsin_sql(relation, partitions=self.executors)
         self.execute(f"CREATE TABLE {relation.name} USING parquet AS {made}")
 
-    def place(self, name: str) -> str:
-        """Where a table's files are, as any application that can read there takes it."""
-        return f"{self.storage}/{name}"
+    def use(self, executors: int) -> None:
+        """Leave the work to so many executors from now on; the others are kept by tasks that sleep.
 
-    def attach(self, name: str, place: str) -> None:
-        """Know another application's table, whose files stay that one's."""
-        self.execute(f"CREATE TABLE {name} USING parquet LOCATION '{place}'")
+        Queries are planned for so many. At once if it is so already.
+        """
+        if executors != self._working:
+            self._ask({"working": executors})
+            self._working = executors
 
     def bytes(self, name: str) -> int:
         """Size of a table's files."""
-        [[size]] = self._ask({"bytes": self.place(name)})
+        [[size]] = self._ask({"bytes": f"{self.storage}/{name}"})
         return int(size)
 
     def moved(self) -> int:
@@ -204,12 +207,14 @@ class Spark:
 
     def _settings(self, master: str) -> dict[str, str]:
         options = f"-Djava.io.tmpdir={self._home.path}/scratch -XX:-UsePerfData"
+        # a driver only plans, and the better compiler would take cores from the executors for
+        # longer than any of its plans lasts
+        quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
         settings = {
             "spark.executor.cores": "1",
             "spark.driver.memory": f"{DRIVER}m",
-            "spark.driver.extraJavaOptions": options,
+            "spark.driver.extraJavaOptions": f"{options} {quick}",
             "spark.sql.warehouse.dir": self.storage,
-            "spark.sql.shuffle.partitions": str(2 * self.executors),
             "spark.ui.enabled": "false",
             "spark.ui.liveUpdate.period": "0",  # counts of executors are never older than a task
             "spark.ui.showConsoleProgress": "false",
