@@ -416,7 +416,7 @@ def test_doctor_says_what_brings_executors(monkeypatch, tmp_path):
 
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    found = {finding.capability: finding for finding in doctor._cluster() if finding.missing}
+    found = {finding.capability: finding for finding in doctor.of_cluster() if finding.missing}
     assert "requirements-cluster.txt" in found["Spark"].found
     assert "default-jre-headless" in found["Java"].found
     assert found["Java"].claims == found["Spark"].claims == ["wcluster-001"]

@@ -208,7 +208,7 @@ def test_what_reads_is_every_query_but_those_that_change_relations():
 def test_every_query_that_reads_is_answered_alike_and_a_difference_is_told(open_one):
     chapter = open_one(tuples=1000, largest=2000)
     with ExitStack() as opened:
-        seats = list(experiments._seats(chapter, opened))
+        seats = list(experiments.all_seats(chapter, opened))
         experiments.answers(chapter, seats)
         spark, duck = seats[:2]
         duck.execute("UPDATE tenk1 SET unique3 = unique3 + 1 WHERE unique1 = 7")

@@ -47,7 +47,7 @@ def examine(address: str = "") -> list[Finding]:
     here.
     """
     of_server = list(_borrowed(address)) if address else list(_programs())
-    findings = [*of_server, *_instruments(), *_cluster(), *_hardware()]
+    findings = [*of_server, *_instruments(), *of_cluster(), *_hardware()]
     known = {finding.capability for finding in findings}
     unknown = sorted(_needed() - known)
     return findings + [Finding(need, "not looked for", need, missing=False) for need in unknown]
@@ -144,7 +144,7 @@ def _instruments() -> Iterator[Finding]:
     yield Finding("hardware counters", found, "hardware counters", missing=not counters)
 
 
-def _cluster() -> Iterator[Finding]:
+def of_cluster() -> Iterator[Finding]:
     """What the chapter on a cluster starts executors with."""
     for capability, look in (("Spark", spark.require_pyspark), ("Java", spark.require_java)):
         try:

@@ -117,7 +117,7 @@ def compared(chapter: Chapter) -> None:
         )
     units = dict.fromkeys(QUESTIONS, "s") | {moved(key): "bytes" for key in QUESTIONS}
     with ExitStack() as opened:
-        seats = list(_seats(chapter, opened))
+        seats = list(all_seats(chapter, opened))
         answers(chapter, seats)  # and so everything has run once
         variants = [Variant(seat.name, seat.lap, seat.use) for seat in seats]
         chapter.compare(COMPARED, variants, units, warmup=0)
@@ -138,7 +138,7 @@ def answers(chapter: Chapter, seats: Iterable[Seat]) -> None:
             chapter.keep(ANSWERED, key, {"tuples": found[0]}, "tuples")
 
 
-def _seats(chapter: Chapter, opened: ExitStack) -> Iterator[Seat]:
+def all_seats(chapter: Chapter, opened: ExitStack) -> Iterator[Seat]:
     """All contenders with their relations loaded."""
     given = chapter.parameters
     java = require(0 if given.spark else given.executors)
