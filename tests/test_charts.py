@@ -301,6 +301,29 @@ def test_no_chart_of_many_panels_is_too_tall():
     assert height(drawn) <= TALLEST
 
 
+def panels_of(count: int, caption: str = "A caption.") -> charts.Figure:
+    rows = [
+        charts.row(f"case {n}", "measured", n + 1.0, panel=f"panel {panel}")
+        for panel in range(count)
+        for n in range(11)
+    ]
+    words = charts.Words("Which?", caption, result=lambda _: "")
+    return charts.compare(rows, words, charts.Axis("share", "percent"))
+
+
+def test_four_panels_stand_two_by_two_and_three_below_each_other():
+    four, three = panels_of(4).spec(), panels_of(3).spec()
+    assert four["columns"] == 2 and four["facet"]["field"] == "panel"
+    assert "columns" not in three and three["facet"]["row"]["field"] == "panel"
+    assert four["spec"]["height"] >= 16 * 11
+    assert float(ET.fromstring(charts.svg(panels_of(4))).get("width")) < 640 * 1.1
+
+
+def test_a_long_caption_takes_its_place_from_the_panels():
+    short, long = (panels_of(2, "Word. " * n).spec()["spec"]["height"] for n in (1, 60))
+    assert short > long >= 14 * 11
+
+
 def height(figure: charts.Figure) -> float:
     return float(re.search(r'height="([0-9.]+)"', charts.svg(figure))[1])
 

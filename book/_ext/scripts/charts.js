@@ -29,6 +29,8 @@
     };
   };
 
+  const TWO_PANELS = 560; // pixels of a chart from which on two panels stand beside each other
+
   const rowsOf = (spec) => Object.values(spec.datasets ?? {})[0] ?? spec.data?.values ?? [];
   const cell = (row, field) => row[field] ?? "";
 
@@ -66,7 +68,7 @@
 
   // A panel's heading doesn't shrink with its panel: broken where it would stick out.
   const fitHeadings = (spec, room) => {
-    const row = spec.facet?.row;
+    const row = spec.facet?.row ?? spec.facet; // below each other, or two beside each other
     if (!row?.header) return;
     const broken = (words) => inLines(words, room, "bold").join("\n");
     for (const one of rowsOf(spec)) one[row.field] = broken(String(one[row.field]));
@@ -166,9 +168,11 @@
       if (old) old.hidden = true;
       const spec = structuredClone(this.spec);
       const room = this.width - labelWidth(rowsOf(spec));
+      if (spec.columns && this.width < TWO_PANELS) spec.columns = 1;
+      const across = spec.columns ?? 1;
       fitLegends(spec.spec ?? spec.layer, room);
-      fitHeadings(spec, room - 20);
-      fitTitles(spec.spec ?? spec.layer ?? spec, Math.max(room - 20, 120));
+      fitHeadings(spec, (room - 20) / across);
+      fitTitles(spec.spec ?? spec.layer ?? spec, Math.max((room - 20) / across, 120));
       const tooltip = { theme: "custom", formatTooltip: said };
       const options = { actions: false, renderer: "svg", config: theme(), tooltip };
       this.result = await vegaEmbed(live, spec, options);
@@ -177,7 +181,7 @@
       for (let attempt = 0; spec.spec && attempt < 4; attempt++) {
         const excess = live.querySelector("svg").getBoundingClientRect().width - this.width;
         if (excess <= 0 && excess > -4) break;
-        spec.spec.width = Math.max(80, Math.floor(spec.spec.width - excess - 1));
+        spec.spec.width = Math.max(80, Math.floor(spec.spec.width - excess / across - 1));
         this.result.finalize();
         this.result = await vegaEmbed(live, spec, options);
       }

@@ -64,9 +64,8 @@ def over_duckdb(chapter: Chapter) -> charts.Figure:
         "time over that of the opponent",
         question="Who wins which query, then and now?",
         caption=(
-            "At the report's size. Printed: POSTGRES over university INGRES. Measured:"
-            " PostgreSQL as it chooses over DuckDB, with 95 % intervals. Right of the rule"
-            " PostgreSQL is the slower one."
+            "Printed: POSTGRES over INGRES. Measured: PostgreSQL over DuckDB, at the report's size;"
+            " right of the rule PostgreSQL is slower."
         ),
         name="wisconsin-duckdb",
     )

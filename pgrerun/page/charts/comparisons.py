@@ -43,6 +43,7 @@ def compare(
     column is missing or a kind unknown.
     """
     frame = together(frame)
+    said = told(words, frame, axis)
     facet = encodings.panel_of(frame)
     quantity, unit = axis.quantity, axis.unit
     rows = encodings.tidy(frame, ["label", "kind", "value"] + ([facet] if facet else []))
@@ -50,10 +51,11 @@ def compare(
     things, lines = rows["lines"].nunique(), encodings.lines_of(rows)
     lanes = max(22, 15 * rows["provenance"].nunique(), 17 * lines)
     wished = lanes * things
-    if encodings.fitting(wished, panels, 0) < wished:
+    more = encodings.X_TITLE if own_scales and quantity else 0
+    if encodings.fitting(wished, panels, 0, said.caption, more) < wished:
         joined = True
     each = max(24, 17 * lines) if joined else lanes
-    height = encodings.fitting(each * things, panels, 14 * things)
+    height = encodings.fitting(each * things, panels, 14 * things, said.caption, more)
     layers = _joined(rows, facet, axis) if joined else _points_and_intervals(rows, axis)
     if reference is not None:
         layers = encodings.rule(reference) + layers
@@ -65,7 +67,7 @@ def compare(
         {facet or "": facet or "", "label": "case", "series": "which", "provenance": "provenance"},
         encodings.measure(quantity, unit),
     )
-    return figure_of(chart, told(words, frame, axis), columns, narrate.described(frame))
+    return figure_of(chart, said, columns, narrate.described(frame))
 
 
 def _said_of(axis: Axis) -> dict[str, str]:
@@ -149,15 +151,16 @@ def stacked(frame: Rows, words: Words, axis: Axis, *, reference: Reference | Non
     top = 1.12 * max(longest, reference.value if reference else 0)
     bars = _bars(rows, segments, axis, top)
     layers = bars + (encodings.rule(reference) if reference else [])
-    cases = rows["lines"].nunique()
-    height = encodings.fitting(34 * cases, rows[facet].nunique() if facet else 1, 16 * cases)
+    cases, panels = rows["lines"].nunique(), rows[facet].nunique() if facet else 1
+    totals = frame.groupby([*by, "label", "kind"], sort=False)["value"].sum().reset_index()
+    said = told(words, totals, axis)
+    height = encodings.fitting(34 * cases, panels, 16 * cases, said.caption)
     chart = encodings.panels(alt.layer(*layers), rows, facet, height)
     headings = {facet or "": facet or "", "label": "case", "part": "part"}
     measure = encodings.measure(axis.quantity, axis.unit)
     columns = encodings.columns(rows, headings | {"provenance": "provenance"}, measure)
     spoken = frame.assign(label=frame["label"].astype(str) + ", " + frame["part"])
-    totals = frame.groupby([*by, "label", "kind"], sort=False)["value"].sum().reset_index()
-    return figure_of(chart, told(words, totals, axis), columns, narrate.described(spoken))
+    return figure_of(chart, said, columns, narrate.described(spoken))
 
 
 def _bars(rows: pd.DataFrame, segments: list[str], axis: Axis, top: float) -> list[alt.Chart]:
@@ -216,13 +219,14 @@ def observations(
     lanes = [f"{kind}, {row}" for kind in kinds for row in ("repetition", "median")]
     chart = _ticks_and_medians(rows, lanes, kinds, axis)
     ticks = len(lanes) * rows["lines"].nunique()
-    height = encodings.fitting(20 * ticks, rows[facet].nunique() if facet else 1, 10 * ticks)
+    said = told(words, medians, axis)
+    panels = rows[facet].nunique() if facet else 1
+    height = encodings.fitting(20 * ticks, panels, 10 * ticks, said.caption)
     headings = {facet or "": facet or "", "label": "case", "provenance": "provenance"}
     measure = encodings.measure(axis.quantity, axis.unit)
     columns = encodings.columns(rows, headings | {"row": "what", "block": "block"}, measure)
-    panels = encodings.panels(chart, rows, facet, height)
-    said = told(words, medians, axis)
-    return figure_of(panels, said, columns, narrate.described(medians))
+    drawn = encodings.panels(chart, rows, facet, height)
+    return figure_of(drawn, said, columns, narrate.described(medians))
 
 
 def _ticks_and_medians(

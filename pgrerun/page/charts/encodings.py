@@ -1,5 +1,6 @@
 """What the charts share: rows, axes, legends, panels, and the marks of provenance."""
 
+import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,7 +13,11 @@ from pgrerun.page.charts.figure import CATEGORIES, GREY, MARKS, Mark, Reference
 _LABEL_WIDTH = 22  # characters; keeps the plot readable on a phone
 _MANY, _ONE_LINE = 12, 200  # rows from which on a label has one line, of so many characters
 TALLEST = 700  # pixels of a whole chart with its words: what a reader sees at once
-_AROUND, _HEADING = 240, 62  # of which words, legend and axis take, and each panel's heading
+# of which title, legend, axis and buttons take, each panel's heading, and a line of the caption
+_AROUND, _HEADING, _LINE = 202, 46, 22
+_LINE_LENGTH = 100  # characters of a caption's line on a wide page
+X_TITLE = 16  # pixels of a title below each panel that has a horizontal axis of its own
+_SIDE_BY_SIDE = 4  # panels from which on two stand beside each other
 
 # how a field is called where a reader sees it
 _SPOKEN = {"label": "case", "series": "case", "provenance": "origin"}
@@ -142,9 +147,19 @@ def lines_of(rows: pd.DataFrame) -> int:
     return int(rows["lines"].str.count("\n").max()) + 1
 
 
-def fitting(wished: float, panels: int, least: float) -> float:
-    """The height of a panel: as wished, or what keeps the chart from being too tall."""
-    room = (TALLEST - _AROUND) / panels - (_HEADING if panels > 1 else 0)
+def across(panels: int) -> int:
+    """How many panels stand beside each other; on a phone the page's script makes it one."""
+    return 2 if panels >= _SIDE_BY_SIDE else 1
+
+
+def fitting(wished: float, panels: int, least: float, caption: str, more: float = 0) -> float:
+    """The height of a panel: as wished, or what keeps the chart from being too tall.
+
+    In pixels; `more` is what a panel takes beside its heading.
+    """
+    words = _LINE * math.ceil(len(caption) / _LINE_LENGTH)
+    each = (TALLEST - _AROUND - words) / math.ceil(panels / across(panels))
+    room = each - (_HEADING if panels > 1 else 0) - more
     return max(min(wished, room), least)
 
 
@@ -216,7 +231,12 @@ def panels(
     header = alt.Header(
         title=None, labelOrient="top", labelAnchor="start", labelFontWeight="bold", labelPadding=4
     )
-    row = alt.Row(f"{facet}:N", sort=list(dict.fromkeys(rows[facet])), header=header)
+    names = list(dict.fromkeys(rows[facet]))
+    if (beside := across(len(names))) > 1:
+        panel = alt.Facet(f"{facet}:N", sort=names, header=header)
+        sized = layers.properties(width=300, height=height)
+        return sized.facet(facet=panel, columns=beside, data=rows)
+    row = alt.Row(f"{facet}:N", sort=names, header=header)
     return layers.properties(width=480, height=height).facet(row=row, data=rows)
 
 

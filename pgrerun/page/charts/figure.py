@@ -260,8 +260,10 @@ def svg(figure: Figure, width: int = _PICTURE_WIDTH, dark: bool = False) -> str:
         spec["width"] = width
     picture = vl_convert.vegalite_to_svg(spec, vl_version=VEGALITE_VERSION)
     if "spec" in spec:  # panels, beside whose own width the axis takes what it takes
-        beside = float(re.search(r'width="([0-9.]+)"', picture)[1]) - spec["spec"]["width"]
-        spec["spec"] = spec["spec"] | {"width": max(_LEAST_PANEL, width - beside)}
+        panels = spec.get("columns", 1)
+        whole = float(re.search(r'width="([0-9.]+)"', picture)[1])
+        beside = whole - panels * spec["spec"]["width"]
+        spec["spec"] = spec["spec"] | {"width": max(_LEAST_PANEL, (width - beside) / panels)}
         picture = vl_convert.vegalite_to_svg(spec, vl_version=VEGALITE_VERSION)
     return picture
 

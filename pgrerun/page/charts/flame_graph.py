@@ -27,7 +27,8 @@ def flame(frame: pd.DataFrame, words: Words, axis: Axis) -> Figure:
     colour = alt.Color("group:N", title=None, scale=shares, legend=legend)
     layers = _frames(colour, f"% {quantity}")
     fit = alt.AutoSizeParams(type="fit-x", contains="padding")
-    height = 18 * int(rows["depth"].max() + 1)
+    deep = int(rows["depth"].max() + 1)
+    height = encodings.fitting(18 * deep, 1, 16 * deep, words.caption)
     chart = alt.layer(*layers).properties(data=rows, width="container", height=height, autosize=fit)
     columns = {"depth": "depth", "function": "function", "group": "part"}
     columns |= {"share": f"% {quantity}", "own": "% its own"}

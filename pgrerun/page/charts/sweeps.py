@@ -13,6 +13,7 @@ from pgrerun.page.charts.rows import Rows, together
 
 _COLOURS = {kind: mark.colour for kind, mark in MARKS.items()}
 _LINES_HEIGHT, _NAME_HEIGHT = 260, 14  # pixels of a panel of lines, and of a name at a line's end
+_LEAST_HEIGHT = 66  # of a panel among many
 _SQUARE, _NARROW, _LETTER = 380, 300, 7.5  # pixels of a scatter, of a panel on a phone, of a letter
 
 
@@ -43,8 +44,8 @@ def lines(
     rows["named"] &= rows["ending"] != ""
     several = rows["series"].nunique() > 1
     rows = encodings.coloured(rows) if several else rows.assign(hue=rows["kind"].map(_COLOURS))
-    height = encodings.fitting(_LINES_HEIGHT, rows[facet].nunique() if facet else 1, 70)
-    rows["lift"] = _lifts(rows, facet, own_scales, axis, x_axis, height)
+    said = told(words, frame, axis, x_axis)
+    height, rows["lift"] = _heights(rows, facet, own_scales, axis, x_axis, said.caption)
     at = sorted(rows["x"].unique())
     ticks = {"values": at} if len(at) <= 10 else {"tickCount": 6}
     ruler = alt.Axis(grid=False, **ticks)
@@ -69,7 +70,6 @@ def lines(
     if own_scales:
         panels = panels.resolve_scale(y="independent")
     columns = encodings.columns(rows, headings, measure)
-    said = told(words, frame, axis, x_axis)
     return figure_of(panels, said, columns, _line_points(frame, x_axis.unit))
 
 
@@ -185,6 +185,38 @@ def _endings(rows: pd.DataFrame, facet: str | None) -> pd.Series:
     return endings
 
 
+def _heights(
+    rows: pd.DataFrame,
+    facet: str | None,
+    own_scales: bool,
+    axis: Axis,
+    x_axis: Axis,
+    caption: str,
+) -> tuple[float, pd.Series]:
+    """A panel's height in pixels, and the lifts of the names, which may stand out above it."""
+    panels = rows[facet].nunique() if facet else 1
+    height = encodings.fitting(_LINES_HEIGHT, panels, _LEAST_HEIGHT, caption)
+    lifts = _lifts(rows, facet, own_scales, axis, x_axis, height)
+    tops = _ups(rows, facet, own_scales, axis, height) + lifts + _NAME_HEIGHT
+    out = tops[rows["named"]].max() - height  # missing where nothing is named
+    if out > 0:
+        height = encodings.fitting(_LINES_HEIGHT, panels, _LEAST_HEIGHT, caption, out)
+        lifts = _lifts(rows, facet, own_scales, axis, x_axis, height)
+    return height, lifts
+
+
+def _ups(
+    rows: pd.DataFrame, facet: str | None, own_scales: bool, axis: Axis, high: float
+) -> pd.Series:
+    """Pixels by which each point lies above the lowest one that shares its scale."""
+    places, ups = _places(rows["value"], axis), pd.Series(0.0, index=rows.index)
+    for _, panel in rows.groupby(facet) if facet else [("", rows)]:
+        seen = places[panel.index] if own_scales else places
+        up = (places[panel.index] - seen.min()) * high / ((seen.max() - seen.min()) or 1)
+        ups[panel.index] = up
+    return ups
+
+
 def _lifts(
     rows: pd.DataFrame, facet: str | None, own_scales: bool, axis: Axis, x_axis: Axis, high: float
 ) -> pd.Series:
@@ -193,11 +225,10 @@ def _lifts(
     `high` is a panel's height in pixels; how wide it will be is taken for the narrowest.
     """
     lifts = pd.Series(0.0, index=rows.index)
-    height = _places(rows["value"], axis)
+    ups = _ups(rows, facet, own_scales, axis, high)
     across = _places(rows["x"], x_axis) * _NARROW
     for _, panel in rows.groupby(facet) if facet else [("", rows)]:
-        seen = height[panel.index] if own_scales else height
-        up = (height[panel.index] - seen.min()) * high / ((seen.max() - seen.min()) or 1)
+        up = ups[panel.index]
         placed: list[tuple[float, float, float]] = []  # left, right and lower edge of a name
         for end in up[panel["named"]].sort_values().index:
             right = across[end]
