@@ -330,7 +330,7 @@ def height(figure: charts.Figure) -> float:
 
 def test_a_caption_begins_with_the_result_and_its_number():
     assert joined().caption.startswith(
-        "In print, throughput: from 1 transactions/s (a) to 3 transactions/s (b)."
+        "As printed, throughput: from 1 transactions/s (a) to 3 transactions/s (b)."
     )
     words = charts.Words("Which?", "A caption.", result=lambda frame: f"All {len(frame)}.")
     rows = [charts.row("a", "measured", 2.0)]
@@ -429,7 +429,7 @@ def test_a_chart_without_words_is_refused(word):
     [
         (
             lambda words: charts.compare(FEW, words, charts.Axis("x")),
-            "In print: a 1. This run: a 2.0 [1.5, 2.5].",
+            "Printed: a 1. This run: a 2.0 [1.5, 2.5].",
         ),
         (
             lambda words: charts.stacked(FEW.assign(part="heap"), words, charts.Axis("x")),
@@ -439,7 +439,7 @@ def test_a_chart_without_words_is_refused(word):
             lambda words: charts.lines(
                 FEW.assign(x=[8, 8], series="s"), words, charts.Axis("x"), charts.Axis("y")
             ),
-            "In print: s at 8 1. This run: s at 8 2.0 [1.5, 2.5].",
+            "Printed: s at 8 1. This run: s at 8 2.0 [1.5, 2.5].",
         ),
         (
             lambda words: charts.observations(FEW, words, charts.Axis("x"), intervals=FEW[1:]),

@@ -401,7 +401,7 @@ def test_the_closing_table_has_each_tactics_own_effect_and_months():
 
 def test_the_chart_of_the_print_has_words_and_data():
     figure = four.charts.published()
-    assert "In print" in figure.description and figure.caption
+    assert "Printed" in figure.description and figure.caption
 
 
 def test_both_file_systems_answer_alike_and_read_past_the_kernel_or_not(chapter):

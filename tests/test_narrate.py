@@ -323,9 +323,9 @@ def test_a_chart_is_described_row_by_row():
         columns=["label", "kind", "value", "low", "high"],
     )
     said = narrate.described(frame)
-    assert said == "In print: one 0.699, two 0.893. This run: one 1.00 [0.95, 1.05]."
+    assert said == "Printed: one 0.699, two 0.893. This run: one 1.00 [0.95, 1.05]."
     panels = narrate.described(frame[["label", "kind", "value"]].assign(panel="reads"))
-    assert panels.startswith("In print, reads: one 0.699") and "[" not in panels
+    assert panels.startswith("Printed, reads: one 0.699") and "[" not in panels
 
 
 def test_sentences_join_with_a_space():

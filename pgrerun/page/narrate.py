@@ -172,11 +172,11 @@ def then_and_now(
     """
     if isinstance(printed, str):
         return Sentence(
-            f"In print the {what} is {_escape(printed)}; here it is {_measured(measured, unit)}."
+            f"The printed {what} is {_escape(printed)}; here it is {_measured(measured, unit)}."
         )
     x = measured if isinstance(measured, Interval) else statistics.exact(measured)
     value = _measured(measured, unit, (printed,))
-    said = f"In print the {what} is {number(printed)}{_spaced(unit)}; here it is {value}"
+    said = f"The printed {what} is {number(printed)}{_spaced(unit)}; here it is {value}"
     if x.n == 1 and not x.exact:
         return Sentence(f"{said}.")
     if x.exact:
@@ -222,7 +222,7 @@ def prediction(text: str, **numbers: Interval | float | str) -> Sentence:
 
 
 KINDS = {
-    "printed": "In print",
+    "printed": "Printed",
     "published": "Published run",
     "measured": "This run",
     "published-slowed": "Published run, slowed disk",
@@ -300,7 +300,7 @@ def _found(j: Judgement) -> str:
             bound = size(claim.sizes[""])
             return f"The {claim.quantity} should be {claim.predicate} {bound}; {here}."
         case _:
-            return f"In print, the {claim.quantity} is {size(claim.sizes[''])}; {here}."
+            return f"The printed {claim.quantity} is {size(claim.sizes[''])}; {here}."
 
 
 def _how(claim: Claim, evidence: object) -> str:
@@ -317,7 +317,7 @@ def _parts_found(j: Judgement, parts: Mapping[str, Part]) -> str:
     told = []
     for name, part in parts.items():
         against = claim.sizes.get(name)
-        print_ = f" (in print {size(against)})" if against else ""
+        print_ = f" (printed: {size(against)})" if against else ""
         beside = "" if part.essential else ", beside the claim"
         value = _measured(part.value, against=_sides(j, name))
         told.append(f"{_escape(name)} {value}{print_}{beside}")
@@ -326,7 +326,7 @@ def _parts_found(j: Judgement, parts: Mapping[str, Part]) -> str:
     said = ""
     if common:
         bound = claim.predicate in (Predicate.AT_MOST, Predicate.AT_LEAST)
-        said = f"should be {claim.predicate} " if bound else "is in print "
+        said = f"should be {claim.predicate} " if bound else "is printed as "
         said = f" {said}{size(common)}"
     return f"The {claim.quantity}{said}; {how} here: {'; '.join(told)}."
 
@@ -348,9 +348,9 @@ def _facts_found(facts: Mapping[str, Part]) -> str:
 
 
 _EFFECT = {
-    Verdict.HOLDS: "The effect is there, in the size of the print: the claim **holds**",
-    Verdict.STRONGER: "The direction is as claimed, the effect larger than in print: **stronger**",
-    Verdict.WEAKER: "The direction is as claimed, the effect smaller than in print: **weaker**",
+    Verdict.HOLDS: "The effect is there, in the printed size: the claim **holds**",
+    Verdict.STRONGER: "The direction is as claimed, the effect larger than printed: **stronger**",
+    Verdict.WEAKER: "The direction is as claimed, the effect smaller than printed: **weaker**",
     Verdict.NOT_REPRODUCED: "The printed effect is **not reproduced**",
     Verdict.GONE: (
         "That is no difference of interest (within {margin} of 1): the effect is **gone**"

@@ -14,7 +14,7 @@ _TOLD = {
     "published": "In the published run",
     "published-slowed": "In the published run, on a slowed disk",
     "simulated": "In the simulation",
-    "printed": "In print",
+    "printed": "As printed",
 }
 _MOST = 3  # panels, or lines, of which each is told
 
