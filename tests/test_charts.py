@@ -337,6 +337,23 @@ def test_a_caption_begins_with_the_result_and_its_number():
     assert charts.compare(rows, words, charts.Axis("time")).caption == "All 1. A caption."
 
 
+def test_a_caption_says_once_between_what_all_of_its_panels_lie():
+    def drawn(*ends: int) -> str:
+        rows = [
+            {"x": x, "value": x, "kind": "measured", "panel": f"panel {end}"}
+            for end in ends
+            for x in (1, end % 10)
+        ]
+        axes = charts.Axis("size", "tuples"), charts.Axis("time", "s")
+        return charts.lines(rows, SAID, *axes).caption
+
+    assert drawn(12, 22).startswith(
+        "In this run, time: panel 12 from 1 s to 2 s; panel 22 from 1 s to 2 s,"
+        " between 1 and 2 tuples."
+    )
+    assert drawn(12, 23).count("between") == 2
+
+
 def test_a_caption_tells_rows_apart_that_share_an_index():
     rows = pd.DataFrame([charts.row(name, "measured", n) for n, name in enumerate("abc", 1)])
     rows.index = [0, 0, 0]

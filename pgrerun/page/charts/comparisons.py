@@ -36,17 +36,17 @@ def compare(
     `frame` has `label` (the rung or case), `kind` (one of `MARKS`), `value`, and
     where there is an interval `low` and `high`; rows are drawn in the order in
     which labels first occur. A column `panel` splits the chart into
-    stacked panels, with `own_scales` each with an axis of its own (panels of
-    different units; their names then say the unit). With `joined` a thing's numbers lie on one
-    line that leads from the least to the greatest, and a column `series` gives them colours and a
-    legend. So they do where a lane for each kind would make the chart too tall. ValueError if a
-    column is missing or a kind unknown.
+    panels below each other (from four on two by two), with `own_scales` each with an axis of its
+    own (panels of different units; their names then say the unit). With `joined` a thing's numbers
+    lie on one line that leads from the least to the greatest, and a column `series` gives them
+    colours and a legend. So they do where a lane for each kind would make the chart too tall.
+    ValueError if a column is missing or a kind unknown.
     """
     frame = together(frame)
-    said = told(words, frame, axis)
     facet = encodings.panel_of(frame)
     quantity, unit = axis.quantity, axis.unit
     rows = encodings.tidy(frame, ["label", "kind", "value"] + ([facet] if facet else []))
+    said = told(words, frame, axis)
     panels = rows[facet].nunique() if facet else 1
     things, lines = rows["lines"].nunique(), encodings.lines_of(rows)
     lanes = max(22, 15 * rows["provenance"].nunique(), 17 * lines)

@@ -17,6 +17,7 @@ _TOLD = {
     "printed": "As printed",
 }
 _MOST = 3  # panels, or lines, of which each is told
+_FROM_TO = ", between "  # which ends of the horizontal axis
 
 
 def told(words: Words, frame: pd.DataFrame, axis: Axis, x_axis: Axis | None = None) -> Words:
@@ -42,7 +43,15 @@ def _found(frame: pd.DataFrame, axis: Axis, x_axis: Axis | None) -> str:
         f"{panel} {one}".strip() for panel, group in groups if (one := tell(group, axis, x_axis))
     ]
     what = f", {axis.quantity}" if axis.quantity else ""
-    return f"{_TOLD[kind]}{what}: {'; '.join(said)}." if said else ""
+    return f"{_TOLD[kind]}{what}: {'; '.join(_once(said))}." if said else ""
+
+
+def _once(said: list[str]) -> list[str]:
+    """The parts, with what all of them say of the horizontal axis said by the last alone."""
+    places = {one.rpartition(_FROM_TO)[2] for one in said if _FROM_TO in one}
+    if len(places) > 1 or not all(_FROM_TO in one for one in said):
+        return said
+    return [*(one.rpartition(_FROM_TO)[0] for one in said[:-1]), said[-1]]
 
 
 def _between(rows: pd.DataFrame, axis: Axis, _: Axis | None) -> str:
@@ -70,4 +79,4 @@ def _along(rows: pd.DataFrame, axis: Axis, x_axis: Axis | None) -> str:
         whose = f" ({name})" if name else ""
         parts.append(f"from {first}{unit} to {last}{unit}{whose}")
     ends = [narrate.number(float(x)) for x in (rows["x"].min(), rows["x"].max())]
-    return f"{', '.join(parts)}, between {' and '.join(ends)} {x_axis.unit or x_axis.quantity}"
+    return f"{', '.join(parts)}{_FROM_TO}{' and '.join(ends)} {x_axis.unit or x_axis.quantity}"
