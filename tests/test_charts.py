@@ -319,6 +319,21 @@ def test_four_panels_stand_two_by_two_and_three_below_each_other():
     assert float(ET.fromstring(charts.svg(panels_of(4))).get("width")) < 640 * 1.1
 
 
+def test_an_upright_title_is_no_longer_than_its_panel_is_high():
+    rows = [
+        {"x": x, "value": x, "kind": "measured", "panel": f"panel {panel}"}
+        for panel in range(2)
+        for x in (1, 2)
+    ]
+    words = charts.Words("Which?", "Word. " * 60)
+    long = charts.Axis("time relative to that of the sequential scan")
+    drawn = charts.lines(rows, words, charts.Axis("clients"), long, own_scales=True).spec()["spec"]
+    titles = [layer["encoding"]["y"]["title"] for layer in drawn["layer"]]
+    assert titles[0] == titles[1] and len(titles[0]) > 1
+    assert " ".join(titles[0]) == long.quantity
+    assert max(map(len, titles[0])) * 6 <= drawn["height"]
+
+
 def test_a_long_caption_takes_its_place_from_the_panels():
     short, long = (panels_of(2, "Word. " * n).spec()["spec"]["height"] for n in (1, 60))
     assert short > long >= 14 * 11

@@ -1,6 +1,7 @@
 """Values over an axis: a sweep, and one number over another."""
 
 import math
+import textwrap
 
 import altair as alt
 import pandas as pd
@@ -13,7 +14,7 @@ from pgrerun.page.charts.rows import Rows, together
 
 _COLOURS = {kind: mark.colour for kind, mark in MARKS.items()}
 _LINES_HEIGHT, _NAME_HEIGHT = 260, 14  # pixels of a panel of lines, and of a name at a line's end
-_LEAST_HEIGHT = 66  # of a panel among many
+_LEAST_HEIGHT, _UPRIGHT = 66, 6.4  # of a panel among many; of a letter of an axis' title
 _SQUARE, _NARROW, _LETTER = 380, 300, 7.5  # pixels of a scatter, of a panel on a phone, of a letter
 
 
@@ -51,7 +52,8 @@ def lines(
     ruler = alt.Axis(grid=False, **ticks)
     x = alt.X("x:Q", title=x_measure, scale=encodings.scale(x_axis.log), axis=ruler)
     scale = encodings.scale(axis.log, axis.zero)
-    y = alt.Y("value:Q", title=measure or None, scale=scale, axis=alt.Axis(tickCount=6))
+    title = _upright(measure, height) if own_scales and facet else measure
+    y = alt.Y("value:Q", title=title or None, scale=scale, axis=alt.Axis(tickCount=6))
     base = alt.Chart().encode(x=x, detail=["series:N", "provenance:N"])
     marks = encodings.by_series(kinds) if several else encodings.provenance(kinds)
     line = {name: marks[name] for name in ("stroke", "strokeDash")}
@@ -60,7 +62,7 @@ def lines(
         y=y, tooltip=encodings.tooltip(rows, _fields(x_axis, axis)), **marks
     )
     named = rows["named"].any()
-    layers = [*_bands(base, rows, measure, scale), paths, points]
+    layers = [*_bands(base, rows, title, scale), paths, points]
     layers += [encodings.key(kinds)] if several else []
     if named:
         layers.append(_names(base, y))
@@ -73,11 +75,19 @@ def lines(
     return figure_of(panels, said, columns, _line_points(frame, x_axis.unit))
 
 
-def _bands(base: alt.Chart, rows: pd.DataFrame, measure: str, scale: alt.Scale) -> list[alt.Chart]:
+def _upright(measure: str, height: float) -> str | list[str]:
+    """An upright title in lines no longer than its panel is high, which would grow with it."""
+    lines = textwrap.wrap(measure, max(12, int(height / _UPRIGHT)), break_long_words=False)
+    return lines if len(lines) > 1 else measure
+
+
+def _bands(
+    base: alt.Chart, rows: pd.DataFrame, title: str | list[str], scale: alt.Scale
+) -> list[alt.Chart]:
     """An area between the ends of the intervals, where there are any."""
     if not {"low", "high"} <= set(rows.columns) or rows["low"].isna().all():
         return []
-    low = alt.Y("low:Q", title=measure or None, scale=scale)
+    low = alt.Y("low:Q", title=title or None, scale=scale)
     colour = alt.Color("hue:N", scale=None, legend=None)  # a scale would swallow the legend
     area = base.transform_filter("isValid(datum.low)").mark_area(opacity=0.16)
     return [area.encode(y=low, y2="high:Q", color=colour)]
