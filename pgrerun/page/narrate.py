@@ -300,7 +300,7 @@ def _found(j: Judgement) -> str:
             bound = size(claim.sizes[""])
             return f"The {claim.quantity} should be {claim.predicate} {bound}; {here}."
         case _:
-            return f"The printed {claim.quantity} is {size(claim.sizes[''])}; {here}."
+            return f"The {claim.quantity} is printed as {size(claim.sizes[''])}; {here}."
 
 
 def _how(claim: Claim, evidence: object) -> str:
