@@ -437,6 +437,7 @@ class Run:
         self._journal = os.open(self._folder / JOURNAL, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         for known in (self._finished, self._left_out, self._disturbances):
             known.pop(experiment, None)
+        self._tidied.clear()
         dropped, self._entries = len(self._entries) - len(kept), kept
         self._note(
             f"{experiment} was run again with other arguments: {dropped} of its observations were"
