@@ -39,6 +39,7 @@ from pgrerun.parameters import (
     nearest,
 )
 from pgrerun.site import inputs
+from pgrerun.stopping import stoppable
 
 if TYPE_CHECKING:
     from pgrerun.record.gather import Gathered
@@ -206,7 +207,8 @@ class Book:
                 running.unlink(missing_ok=True)
                 running.with_suffix(".log").unlink(missing_ok=True)
                 raise
-            record = self.keep_page(state, running, name)
+            with stoppable("the page to be kept"):
+                record = self.keep_page(state, running, name)
             target = out or self.result(chapter)
             self._deliver(running, target, record)
             if out is None:

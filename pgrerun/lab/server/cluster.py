@@ -162,7 +162,8 @@ class Cluster(Server):
 
     def _copy(self, source: Path, folder: Path) -> str:
         """Copy a folder's content into an empty one, as the account; what went wrong, or ""."""
-        command = ["cp", "-Rp", f"{source}/.", str(folder)]
+        program = shutil.which("cp", path=os.defpath) or "cp"  # PATH may have folders of others
+        command = [program, "-Rp", f"{source}/.", str(folder)]
         done = subprocess.run(command, capture_output=True, text=True, **self._server_process())
         return done.stderr or "cp failed" if done.returncode else ""
 

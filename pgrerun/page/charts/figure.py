@@ -331,7 +331,7 @@ def lean(svg: str) -> str:
             lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), attribute[0]
         )
 
-    return _PLACES.sub(rounded, _UNHEARD.sub("", svg))
+    return _PLACES.sub(rounded, _UNHEARD.sub("", svg)).replace(' opacity="1"', "")
 
 
 def picture_of(spec: dict[str, Any]) -> dict[str, Any]:
