@@ -207,8 +207,7 @@ class Book:
                 running.unlink(missing_ok=True)
                 running.with_suffix(".log").unlink(missing_ok=True)
                 raise
-            with stoppable("the page to be kept"):
-                record = self.keep_page(state, running, name)
+            record = self.keep_page(state, running, name)
             target = out or self.result(chapter)
             self._deliver(running, target, record)
             if out is None:
@@ -226,6 +225,7 @@ class Book:
                 f" notebook can't be written to {target}: {error.strerror}. It is in {executed}."
             ) from None
 
+    @stoppable("the page to be kept")
     def keep_page(self, state: State, executed: Path, name: str) -> Path:
         """Put the executed page into the record that its run has written, and return the record's
         folder.
