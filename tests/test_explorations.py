@@ -398,7 +398,38 @@ def test_a_picked_plan_is_regretted_only_if_the_other_is_faster(opened):
     regrets = evidence.regrets(chapter, plans)
     assert regrets["ratio"].tolist() == [0.5, 2, 2]
     assert [*evidence.optimal(chapter, regrets).values()] == [True, False]
-    assert judged("expl-015", evidence.both_better(chapter, plans)) == "reversed"
+
+
+@pytest.mark.parametrize(
+    ("unique", "twenty", "word"),
+    [
+        ((100.0, 50.0), (100.0, 50.0), "holds"),
+        ((50.0, 100.0), (100.0, 100.0), "gone"),
+        ((50.0, 100.0), (50.0, 100.0), "reversed"),
+    ],
+)
+def test_one_statement_that_is_slower_with_more_memory_reverses_nothing(
+    opened, unique, twenty, word
+):
+    chapter, plans = opened(), picks(planner.GROUPED, planner.BY_HASH, planner.BY_HASH)
+    groupings = [planner.timed_as(plans, work_mem) for work_mem in planner.WORK_MEM[:2]]
+    groupings += [
+        planner.Grouping(planner.TWENTY, planner.PICKED, work_mem)
+        for work_mem in planner.WORK_MEM[:2]
+    ]
+    times = zip(groupings, unique + twenty, strict=True)
+    observe(chapter, "grouping", pd.DataFrame({one.name: [time] * 7 for one, time in times}))
+    assert judged("expl-015", evidence.both_better(chapter, plans)) == word
+
+
+def test_settings_that_change_nothing_are_one_variant(opened):
+    chapter, plans = opened(), picks(planner.GROUPED, planner.BY_HASH, planner.BY_HASH)
+    milliseconds = {(planner.ORDERED, "64kB"): 30.0, (planner.ORDERED, "4MB"): 50.0}
+    times = {
+        one.name: [milliseconds.get((one.plan, one.work_mem), 20.0)] * 7 for one in planner.VARIANTS
+    }
+    observe(chapter, "grouping", pd.DataFrame(times))
+    assert evidence.unique_over_twenty(chapter, plans).estimate == 2
 
 
 def test_fewer_pools_are_timed_than_counted_and_the_slides_ends_always_are(opened):
