@@ -181,6 +181,7 @@ class Chapter:
         self._settings: dict[str, str] = {}
         self._claims: tuple[str, ...] = ()  # those of the experiment that runs
         self._changed: dict[str, Any] = {}  # its arguments that the reader changed
+        self._alike: set[str] = set()  # names of what it observed, all with these arguments
         self._asked: list[str] = []  # settings of the servers that an experiment asks for
 
     # ---- servers -------------------------------------------------------------------
@@ -248,6 +249,7 @@ class Chapter:
         try:
             _require_asked_for(measure)
             self._asked.clear()
+            self._alike.clear()
             self._claims, self._changed = declared.claims, _changed(measure, changed)
             with self._telling_of_death(), sent.recorded() as account:
                 for capability in declared.needs:
@@ -279,7 +281,7 @@ class Chapter:
             "loads": [asdict(load) | {"times": n} for load, n in account.loads.items()],
             "function": inspect.getsource(measure),
             "settings": "; ".join(dict.fromkeys(filter(None, self._asked))),
-        } | ({GIVEN: self._changed} if self._changed else {})
+        } | self._given
 
     def _say_set_aside(self, what: Callable[..., Any], reason: CannotMeasure) -> None:
         # The gates must know why a chart is missing, whatever the sentence's words.
@@ -344,7 +346,7 @@ class Chapter:
                 settled=partial(
                     sequential.settled, planned=planned, bounds=bounds, against=against
                 ),
-                flags={GIVEN: self._changed} if self._changed else {},
+                flags=self._given,
             )
 
     def keep(
@@ -370,11 +372,19 @@ class Chapter:
                 seed=self.parameters.seed,
                 position=len(finished),
                 started_at="",
-                flags={GIVEN: self._changed} if self._changed else {},
+                flags=self._given,
             )
+
+    @property
+    def _given(self) -> dict[str, Any]:
+        """The flag of what is measured now, if the reader changed an argument."""
+        return {GIVEN: self._changed} if self._changed else {}
 
     def _drop_others(self, name: str) -> None:
         """Drop what was observed with other arguments than the experiment has now."""
+        if name in self._alike:
+            return
+        self._alike.add(name)
         flags = self.run.observations(name)["flags"]
         if any(json.loads(one).get(GIVEN, {}) != self._changed for one in flags.unique()):
             self.run.drop(name)

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
+from executors import with_executors
 
 from pgrerun.errors import CannotMeasure, ParameterError, ServerError
 from pgrerun.lab.quel import Translator, read
@@ -22,18 +23,6 @@ from pgrerun.lab.relations.duck import Duck
 from pgrerun.lab.relations.wisconsin import cycle_blocks, unique1
 from pgrerun.lab.server.private import await_end
 from pgrerun.lab.spark import Spark, require, spark_sql, wisconsin_sql
-
-
-def missing() -> str:
-    try:
-        require(2)
-    except CannotMeasure as reason:
-        return f"{reason.capability}: {reason}"
-    return ""
-
-
-with_executors = pytest.mark.skipif(bool(missing()), reason=missing())
-
 
 # ---- without Spark
 

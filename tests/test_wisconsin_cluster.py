@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from executors import with_executors
 
 from pgrerun.chapter import Chapter
 from pgrerun.chapters import wisconsin_cluster
@@ -35,7 +36,6 @@ from pgrerun.chapters.wisconsin_cluster.experiments import (
 )
 from pgrerun.errors import CannotMeasure, ParameterError, RerunError
 from pgrerun.lab.relations.checksum import Answers
-from pgrerun.lab.spark import require
 from pgrerun.parameters import chapter_parameters
 from pgrerun.record import scaling
 
@@ -185,17 +185,6 @@ def test_executors_elsewhere_need_a_place_that_they_can_write(open_one):
 
 
 # ---- with executors in processes of their own
-
-
-def missing() -> str:
-    try:
-        require(2)
-    except CannotMeasure as reason:
-        return f"{reason.capability}: {reason}"
-    return ""
-
-
-with_executors = pytest.mark.skipif(bool(missing()), reason=missing())
 
 
 def test_what_reads_is_every_query_but_those_that_change_relations():
