@@ -49,7 +49,7 @@ def claim(predicate, printed=None, margin=0.05, **more):
             "sizes": {} if printed is None else pairs,
             "margin": margin,
             "needs": "",
-            "quantity": "ratio of b to a",
+            "quantity": "size of b relative to that of a",
             **more,
         }
     )

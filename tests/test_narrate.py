@@ -333,6 +333,92 @@ def test_sentences_join_with_a_space():
     assert both == "One. Two." and isinstance(both, narrate.Sentence)
 
 
+# ---- findings
+
+NUMERIC = (1.41, 0.62, 1.0)
+
+
+def scored():
+    return [c for c in claims.ledger().values() if c.scored and c.predicate]
+
+
+def planted(subject):
+    """Evidence that the claim's predicate takes; `finding` is asked for it with every word."""
+    if subject.predicate is Predicate.BUG:
+        return [True]
+    if subject.predicate is Predicate.FACTS:
+        return [
+            {"pages fill up": Part(True), "none is new": Part(value)} for value in (False, None)
+        ]
+    parts = set(subject.sizes) - {""}
+    one = [Interval(x, 0.9 * x, 1.1 * x, 7) for x in NUMERIC] + [statistics.exact(1.0)]
+    return one if not parts else [{name: Part(x) for name in parts} for x in one]
+
+
+def said_numbers(judged):
+    """The numbers of a finding that stand neither in the quantity nor in a part's name."""
+    text = narrate.finding(judged)
+    what, _, other = judged.claim.quantity.rstrip(",").partition(" relative to ")
+    names = judged.evidence if isinstance(judged.evidence, dict) else ()
+    for known in (what, other, judged.capability, *names):
+        text = text.replace(known, "") if known else text
+    return set(re.findall(r"\d[\d.,]*(?<![.,])", text))
+
+
+def known_numbers(judged):
+    given = judged.evidence if isinstance(judged.evidence, dict) else {"": Part(judged.evidence)}
+    values = [part.value for part in given.values() if isinstance(part.value, Interval)]
+    told = [narrate.evidence(judged), *map(narrate.size, judged.claim.sizes.values())]
+    told += [narrate.number(end, 3) for x in values for end in (x.low, x.high, x.estimate)]
+    told += [narrate.number(end, 2) for x in values for end in (x.low, x.high, x.estimate)]
+    return set(re.findall(r"\d[\d.,]*(?<![.,])", " ".join(told)))
+
+
+DIRECTED = re.compile(
+    "larger|smaller|agreement|opposite|claimed|no difference|refuted|confirmed", re.I
+)
+
+
+@pytest.mark.parametrize("subject", scored(), ids=lambda c: c.id)
+def test_every_word_of_every_scored_claim_has_a_finding(subject):
+    for verdict, evidence in (
+        (v, e) for v in sorted(VERDICTS[subject.predicate]) for e in planted(subject)
+    ):
+        judged = verdicts.Judgement(subject, verdict, evidence)
+        if verdict is Verdict.NOT_TESTABLE:
+            judged = verdicts.set_aside(subject, "restart", "the server isn't ours.")
+        said = narrate.finding(judged)
+        well_formed(said)
+        assert len(said.split()) <= 45, said
+        assert said_numbers(judged) <= known_numbers(judged), said
+        if verdict is Verdict.INCONCLUSIVE:
+            own = said.replace(subject.quantity.partition(" relative to ")[0], "")
+            assert said.startswith("Not decided here: ") and not DIRECTED.search(own), said
+
+
+def test_a_finding_begins_with_what_was_measured_and_ends_with_the_print():
+    quantity = {"quantity": "pages of b relative to those of a, both cold,"}
+    ratio = claim(Predicate.RATIO, 1.5).model_copy(update=quantity)
+    weaker = verdicts.judge(ratio, interval(1.21, 1.43))
+    assert narrate.finding(weaker).endswith(" a smaller effect than the printed 1.5.")
+    assert re.match(
+        r"The pages of b are [^ ]+ \[.*\] times those of a, both cold: ", narrate.finding(weaker)
+    )
+    same = verdicts.judge(ratio, 1.0)
+    assert "The pages of b are the same as those of a, both cold: no" in narrate.finding(same)
+    facts = claim(Predicate.FACTS)
+    refuted = verdicts.judge(facts, {"pages fill up": True, "none is new": False})
+    assert narrate.finding(refuted) == "Confirmed: pages fill up. Refuted: none is new."
+    beside = verdicts.judge(facts, {"pages fill up": True, "fast": supporting(False)})
+    assert narrate.finding(beside) == "Confirmed: pages fill up."
+
+
+def test_a_ratio_says_what_it_is_relative_to():
+    for subject in claims.ledger().values():
+        assert not subject.quantity.startswith("ratio of"), subject.id
+        assert subject.quantity.count(" relative to ") <= 1 or not subject.scored, subject.id
+
+
 @pytest.mark.parametrize("foretold", [True, False])
 @pytest.mark.parametrize("verdict", list(Verdict))
 def test_what_became_of_a_prediction_is_true_for_every_verdict(verdict, foretold):

@@ -32,7 +32,7 @@ def planted(id, predicate, size=None, kind="number"):
     """A claim of tp1 that is judged so, whatever the ledger says of it."""
     sizes = {} if size is None else {"": claims.Size(size, size)}
     changes = {"predicate": predicate, "sizes": sizes, "kind": kind, "basis": Basis.TIMED}
-    changes["quantity"] = "ratio of b to a" if sizes else ""
+    changes["quantity"] = "size of b relative to that of a" if sizes else ""
     return LEDGER[id].model_copy(update=changes | {"regime": "", "needs": "", "margin": 0.05})
 
 
@@ -437,7 +437,9 @@ def test_a_chapter_opens_with_what_was_found_also_if_that_is_nothing():
     lines = {line.a["href"]: line for line in page.select("ul.findings > li")}
     assert set(lines) == {f"#{RATIO.id}", f"#{FACTS.id}"}
     line = lines[f"#{RATIO.id}"]
-    assert "1.20 [1.10, 1.30]; printed 2" in line.get_text() and line.svg
+    found, claimed = (one.get_text() for one in line.select("p"))
+    assert found.startswith("The size of b is 1.20 [1.10, 1.30] times that of a: ") and line.svg
+    assert claimed == f"The POSTGRES report of 1990: {RATIO.claim} {RATIO.id}"
     assert "Of 4 claims that a server can answer" in page.get_text()
     nothing = {BUG.id: FOUND[BUG.id]}
     page = BeautifulSoup(scoreboard.what_we_found(nothing), "html.parser")

@@ -490,6 +490,120 @@ def evidence(j: Judgement) -> str:
     return ", ".join(f"{name} {interval(value)}".strip() for name, value in values.items()) + how
 
 
+# ---- findings: what was measured first, then what the document says
+
+_RELATIVE = " relative to "
+_HEAD = re.compile(r"^.*?(?= (?:of|to|that|for|per|with|without|which|if|in|on|than)\b|,|$)")
+_TOLD = 2  # facts of a kind, so that a sentence stays short
+
+_AS_PRINTED: Mapping[Verdict, str] = {
+    Verdict.HOLDS: "in agreement with the printed {size}",
+    Verdict.STRONGER: "a larger effect than the printed {size}",
+    Verdict.WEAKER: "a smaller effect than the printed {size}",
+    Verdict.NOT_REPRODUCED: "a smaller effect than the printed {size}, if any",
+    Verdict.GONE: "no difference of interest, where {size} is printed",
+    Verdict.REVERSED: "the opposite of the printed {size}",
+}
+_BESIDE_PRINT: Mapping[Predicate, Mapping[Verdict, str]] = {
+    Predicate.RATIO: _AS_PRINTED,
+    Predicate.DIRECTION: {
+        Verdict.HOLDS: "as claimed",
+        Verdict.GONE: "no difference of interest",
+        Verdict.REVERSED: "the opposite of what is claimed",
+    },
+    Predicate.BETWEEN: {
+        Verdict.HOLDS: "in agreement with the printed {size}",
+        Verdict.GONE: "not {size} as printed",
+    },
+    Predicate.AT_MOST: {
+        Verdict.HOLDS: "within the claimed bound of {size}",
+        Verdict.GONE: "more than the claimed {size}",
+    },
+    Predicate.AT_LEAST: {
+        Verdict.HOLDS: "at least the claimed {size}",
+        Verdict.GONE: "less than the claimed {size}",
+    },
+    Predicate.EQUALS: {Verdict.HOLDS: "as printed", Verdict.GONE: "not {size} as printed"},
+}
+_OF_PARTS: Mapping[Verdict, str] = {
+    Verdict.HOLDS: "as claimed",
+    Verdict.STRONGER: "a larger effect than claimed",
+    Verdict.WEAKER: "as claimed only in part",
+    Verdict.REVERSED: "the opposite of what is claimed",
+}
+
+
+def finding(j: Judgement) -> Sentence:
+    """What was found of a claim, in a sentence that begins with it and ends with its print.
+
+    For every verdict: one that isn't decided says so first, and states no direction.
+    """
+    if j.verdict is Verdict.NOT_TESTABLE:
+        return Sentence(f"Not testable here: missing is {j.capability}.")
+    if j.claim.predicate is Predicate.BUG:
+        return Sentence(f"The bug is {j.verdict}.")
+    if j.claim.predicate is Predicate.FACTS:
+        return _facts_in_short(j)
+    several = j.evidence if isinstance(j.evidence, Mapping) else {"": Part(j.evidence)}
+    parts = {name: part.value for name, part in several.items() if part.essential}
+    measured = _equation(j, parts)
+    printed_size = ", ".join(size(one) for one in j.claim.sizes.values())
+    if j.verdict is Verdict.INCONCLUSIVE:
+        beside = f"; printed: {printed_size}" if printed_size and len(parts) == 1 else ""
+        return Sentence(f"Not decided here: the {measured}{beside}.")
+    told = "" if len(parts) > 1 else _BESIDE_PRINT[j.claim.predicate].get(j.verdict, "")
+    told = told.format(size=printed_size) or _OF_PARTS.get(j.verdict, "in no part as claimed")
+    return Sentence(f"The {measured}: {told}.")
+
+
+def _equation(j: Judgement, parts: Mapping[str, Interval]) -> str:
+    """ "A relative to B" as "A is 2 times B", with the verb that A's head noun asks for."""
+    what, _, other = j.claim.quantity.partition(_RELATIVE)
+    head = _HEAD.match(what)
+    verb = "are" if head is not None and re.search("[^s]s$", head[0]) else "is"
+    if not other:
+        return f"{what} {verb} {_values(j, parts)}"
+    same = all(value.low == value.estimate == value.high == 1 for value in parts.values())
+    times = "the same as" if same else f"{_values(j, parts)} times"
+    return f"{what} {verb} {times} {other.rstrip(',')}"
+
+
+def _values(j: Judgement, parts: Mapping[str, Interval]) -> str:
+    """The values of essential parts; where there are several each with its name and its print."""
+    told = []
+    for name, value in parts.items():
+        said = interval(value, against=_sides(j, name))
+        against = j.claim.sizes.get(name, j.claim.sizes.get(""))
+        beside = f", printed {size(against)}" if against else ""
+        told.append(f"{said} ({name}{beside})" if len(parts) > 1 else str(said))
+    return _listed(told)
+
+
+def _listed(told: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(told[:-1]), *told[-1:]]))
+
+
+def _facts_in_short(j: Judgement) -> Sentence:
+    """The essential facts by what was found of them; of a verdict that is open, only those."""
+    names: dict[bool | None, list[str]] = {True: [], False: [], None: []}
+    for name, part in j.evidence.items():
+        if part.essential:
+            names[part.value].append(name)
+    if j.verdict is Verdict.INCONCLUSIVE:
+        open_ = names[None] or names[True] + names[False]
+        return Sentence(f"Not decided here: {_some(open_)}.")
+    told = ["The opposite is found."] if j.verdict is Verdict.REVERSED else []
+    told += [f"Confirmed: {_some(names[True])}."] if names[True] else []
+    told += [f"Refuted: {_some(names[False])}."] if names[False] else []
+    return Sentence(" ".join(told))
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first facts, and how many more there are."""
+    more = len(names) - _TOLD
+    return "; ".join(names[:_TOLD]) + (f"; and {more} more" if more > 0 else "")
+
+
 def run(account: Mapping[str, Any]) -> Sentence:
     """What an experiment sent in its untimed pass, counted; `account` as a run record keeps it."""
     statements = account["statements"]

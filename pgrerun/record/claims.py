@@ -20,7 +20,8 @@ Columns beside what the document says (id, document, section, chapter, kind, pub
     basis      what the word rests on, see `Basis`
     regime     in which the claim speaks, see `REGIMES`; several with " and " between them
     needs      a capability of server or machine without which the claim can't be tested, likewise
-    quantity   what the number is, as a phrase that goes after "the"
+    quantity   what the number is, as a phrase that goes after "the" and before "is"; a ratio is
+               "A relative to B", so that a sentence can say that A is so many times B
     note       why it is judged so, where a reader could expect another experiment or another word
 """
 

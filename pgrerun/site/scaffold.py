@@ -91,7 +91,7 @@ def _row(name: str, header: bool) -> str:
         "predicate": "direction",
         "margin": "0.05",
         "basis": "counted",
-        "quantity": "ratio of the size of the second variant to that of the first",
+        "quantity": "size of the second variant relative to that of the first",
     }
     text = io.StringIO()
     writer = csv.DictWriter(text, claims.COLUMNS, lineterminator="\n")

@@ -167,8 +167,7 @@ def _claimed(j: Judgement) -> Interval:
 
 
 def ends(j: Judgement) -> Iterator[dict]:
-    words = j.claim.quantity.removeprefix("ratio of the ").removeprefix("ratio of ")
-    name = textwrap.shorten(f"{j.claim.id}: {words}", _LONGEST, placeholder="…")
+    name = textwrap.shorten(f"{j.claim.id}: {j.claim.quantity}", _LONGEST, placeholder="…")
     yield charts.row(name, "printed", _effect_of(j.claim))
     yield charts.row(name, "measured", _claimed(j))
 
@@ -709,15 +708,18 @@ def _moved(j: Judgement) -> float:
 
 
 def finding_list(found: list[Judgement], link: Link) -> str:
-    """Findings as a list: claim, verdict and numbers, a small picture, a link to the place."""
+    """Findings as a list: what was measured, its verdict, a small picture; then what the document
+    says, and a link to the place.
+    """
     items = []
     for j in found:
         color, word = COLOURS[str(j.verdict)], str(j.verdict)
-        numbers = _numbers(j)
+        source = f"{j.claim.document_name[:1].upper()}{j.claim.document_name[1:]}"
         items.append(
-            f'<li style="--verdict:{color}"><p>{html.escape(j.claim.claim)} <span'
-            f' class="chip">{word}</span>{f" {numbers}" if numbers else ""}'
-            f' <a href="{html.escape(link(j.claim))}">{j.claim.id}</a></p>{effect(j)}</li>'
+            f'<li style="--verdict:{color}"><div><p>{html.escape(narrate.finding(j))} <span'
+            f' class="chip">{word}</span></p><p class="claimed">{html.escape(source)}:'
+            f" {html.escape(j.claim.claim)} <a"
+            f' href="{html.escape(link(j.claim))}">{j.claim.id}</a></p></div>{effect(j)}</li>'
         )
     return f'<ul class="findings">{"".join(items)}</ul>'
 
@@ -725,7 +727,11 @@ def finding_list(found: list[Judgement], link: Link) -> str:
 def what_we_found(judged: Judgements) -> str:
     """The head of a chapter: how its claims fared, and the verdicts worth telling first."""
     told = findings(judged, most=5, of_a_chapter=5)
-    listed = finding_list(told, lambda claim: f"#{claim.id}") if told else ""
+    listed = (
+        finding_list(told, lambda claim: f"#{claim.id}")
+        if told
+        else "<p>No claim of this chapter that a server can answer was decided here.</p>"
+    )
     said = f"<p>{html.escape(narrate.summary(judged.values()))}</p>"
     return f'<div class="what-we-found"><p class="heading">What we found</p>{listed}{said}</div>'
 
