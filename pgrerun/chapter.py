@@ -175,7 +175,7 @@ class Chapter:
         )
         self._ledger = ledger
         self._published: pd.DataFrame | None = None
-        self.evidence = verdicts.Judge(name, self.run, file=ledger)
+        self.evidence = verdicts.Judge(name, self.run, file=ledger, elsewhere=self._elsewhere)
         self.reasons: dict[str, CannotMeasure] = {}
         self._last_reason: CannotMeasure | None = None
         self._settings: dict[str, str] = {}
@@ -522,7 +522,8 @@ class Chapter:
         words that tell it apart) and each of `regime` (what was measured of the claim's regimes,
         see `claims.REGIMES`; the number of processors is known). A claim whose experiment was set
         aside is, too. Without evidence it must be an opinion, or a claim that the ledger says
-        nothing here can reach; `beside` then has values, and what is None is left out.
+        nothing here can reach. Of a claim that is set aside `beside` tells what has values, and
+        what is None is left out.
         """
         reason = self.reasons.get(claim) or self._out_of_reach(claim, evidence)
         made = lambda what: self._call(what, given) if callable(what) else what
@@ -546,7 +547,7 @@ class Chapter:
                 claim, found, said, beside=_present(others), regime=measured
             )
         else:
-            others = dict(beside or {}) if evidence is _NOT_GIVEN else {}
+            others = {words: one for words, one in (beside or {}).items() if not callable(one)}
             judgement = self.evidence.set_aside(claim, reason, beside=_present(others))
         display(narrate.judgement(judgement))
 
@@ -675,6 +676,20 @@ class Chapter:
             f"Claim {claim} has no evidence, and the ledger's `needs` names nothing that is out of"
             f" reach here ({', '.join(claims.OUT_OF_REACH)})."
         )
+
+    def _elsewhere(self, capability: str) -> str:
+        """In which profile what is missing would be there, in words.
+
+        Empty where no profile has it, or where it is missing although this run asks for as much.
+        """
+        if (wanted := claims.parameter(capability)) is None:
+            return ""
+        name, least = wanted
+        found = parameters.reaching(self.name, name, least)
+        if not found or getattr(self.parameters, name) >= least:
+            return ""
+        reached = f"{'profile' if len(found) == 1 else 'profiles'} {' and '.join(found)}"
+        return f"not run in this profile: {reached} {'reaches' if len(found) == 1 else 'reach'} it"
 
     def _processors(self, claim: str) -> dict[str, int]:
         """Of the claim's regimes those that ask for processors, and how many we may use."""

@@ -262,6 +262,12 @@ def profile_values(chapter: str, profile: str) -> dict[str, Any]:
     return {"profile": profile} | common | own
 
 
+def reaching(chapter: str, name: str, least: float) -> list[str]:
+    """The profiles that set a parameter of the chapter to `least` or more."""
+    values = {profile: profile_values(chapter, profile).get(name) for profile in PROFILES}
+    return [profile for profile, value in values.items() if value is not None and value >= least]
+
+
 def chapter_parameters(
     chapter: str, given: Mapping[str, Any], profile: str = "ci"
 ) -> ChapterParameters:

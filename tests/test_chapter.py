@@ -20,7 +20,11 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 from IPython.utils.capture import capture_output
 
+from pgrerun import parameters
 from pgrerun.chapter import Chapter, experiment, wide
+from pgrerun.chapters.hot.experiments import throughput
+from pgrerun.chapters.measuring.experiments import over_time
+from pgrerun.chapters.scalability.experiments import idle
 from pgrerun.chapters.tp1.experiments import slow_disk
 from pgrerun.errors import BookError, CannotMeasure, ServerError
 from pgrerun.lab.disk import Disk
@@ -28,7 +32,7 @@ from pgrerun.lab.experiment import Variant
 from pgrerun.lab.server import Borrowed, passwords
 from pgrerun.page import charts, narrate
 from pgrerun.parameters import chapter_parameters
-from pgrerun.record import claims, runs
+from pgrerun.record import claims, runs, statistics
 
 ROOT = Path(__file__).resolve().parent.parent
 SMALL = {
@@ -448,6 +452,54 @@ def test_a_claim_that_nothing_here_can_reach_needs_no_evidence(records, monkeypa
             opened.judge("haas-002")
     finally:
         opened.run.release()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0.5, "not run in this profile: profile overnight reaches it; "), (60, "")],
+)
+def test_a_regime_that_another_profile_reaches_is_told_at_the_verdict(
+    records, monkeypatch, seconds, said
+):
+    monkeypatch.setattr("pgrerun.chapter.display", lambda said, metadata=None: None)
+    given = chapter_parameters("measuring", {"seconds": float(seconds)})
+    opened = Chapter("measuring", given)
+    try:
+        opened.judge("haas-070", 2.0, regime={"steady state": 0})
+        [judgement] = opened.evidence.judgements
+        assert judgement.reason.startswith(f"{said}it speaks of another regime")
+    finally:
+        opened.run.release()
+
+
+@pytest.mark.parametrize(
+    ("tuples", "said"),
+    [(20_000, "not run in this profile: profile overnight reaches it; it"), (1_000_000, "it")],
+)
+def test_so_is_a_size_that_another_profile_reaches(records, monkeypatch, tuples, said):
+    monkeypatch.setattr("pgrerun.chapter.display", lambda said, metadata=None: None)
+    opened = Chapter("explorations", chapter_parameters("explorations", {"tuples": tuples}))
+    try:
+        opened.set_aside(CannotMeasure("tuples = 1000000", "it is small"), ["expl-002"])
+        beside = {"smaller": statistics.exact(2), "uncalled": lambda: 1 / 0}
+        opened.judge("expl-002", lambda: 1 / 0, beside=beside)
+        [judgement] = opened.evidence.judgements
+        assert judgement.note == f"{said} is small"
+        assert list(judgement.beside) == ["smaller"]
+    finally:
+        opened.run.release()
+
+
+def test_the_parameters_that_regimes_name_are_those_that_experiments_go_by():
+    asked = {name: claims.parameter(name) for name, one in claims.REGIMES.items() if one.parameter}
+    assert asked == {
+        "small tables in the pool": ("timed_accounts", throughput.VACUUMED_IN_TIME),
+        "steady state": ("seconds", over_time.LONG),
+        "idle for minutes": ("idle_seconds", idle.FEW_MINUTES / 2),
+    }
+    for name, wanted in asked.items():
+        own = {claim.chapter for claim in claims.ledger().values() if name in claim.regimes}
+        assert all(parameters.reaching(chapter, *wanted) for chapter in own)
 
 
 def test_an_opinion_needs_no_evidence(records, monkeypatch):

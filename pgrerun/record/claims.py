@@ -166,12 +166,14 @@ class Regime(NamedTuple):
     """Where a claim speaks.
 
     `quantity` is what tells whether a run is there, as a phrase after "the"; it must be `at_least`
-    so much. `reach` says what would reach it.
+    so much. `reach` says what would reach it. Where a parameter of the chapter decides that,
+    `parameter` says which and from what value on, as in "seconds = 60".
     """
 
     quantity: str
     at_least: float
     reach: str
+    parameter: str = ""
 
 
 REGIMES: Mapping[str, Regime] = {
@@ -213,17 +215,20 @@ REGIMES: Mapping[str, Regime] = {
     "small tables in the pool": Regime(
         "number of times that the pool holds the small tables with their keys",
         5,
-        "relations so large that autovacuum comes often enough in a run: the profile overnight",
+        "relations so large that autovacuum comes often enough in a run",
+        "timed_accounts = 20000",
     ),
     "steady state": Regime(
         "number of whole checkpoint cycles watched",
         3,
-        "a run of several checkpoint cycles, minutes long: the profile overnight",
+        "a run of several checkpoint cycles, minutes long",
+        "seconds = 60",
     ),
     "idle for minutes": Regime(
         "number of seconds for which the server had been idle before it was watched",
         180,  # the talk's few minutes
-        "a server left alone for minutes before it is watched: the profile laptop",
+        "a server left alone for minutes before it is watched",
+        "idle_seconds = 105",
     ),
 }
 """Regimes that a run measures; "N processors" is another, which the machine answers."""
@@ -237,6 +242,19 @@ def regime(name: str) -> Regime:
         many = int(found[1])
         return Regime("number of processors", many, f"a machine with at least {many} processors")
     return REGIMES[name]
+
+
+_PARAMETER = re.compile(r"([a-z_]+) = ([\d.]+)")
+
+
+def parameter(capability: str) -> tuple[str, float] | None:
+    """Which parameter a missing capability asks for, and the least value; None where it's none.
+
+    A capability is such a text itself ("tuples = 1000000"), or a regime that names one.
+    """
+    known = REGIMES.get(capability)
+    found = _PARAMETER.fullmatch(known.parameter if known else capability)
+    return (found[1], float(found[2])) if found else None
 
 
 class Predicate(StrEnum):

@@ -564,6 +564,7 @@ class Judge:
 
     `run` (anything with `add_verdict`) gets each judgement; `can` tells whether a capability in
     the ledger's `needs` is there, and a claim that needs a missing one is set aside by itself.
+    `elsewhere` says of what is missing in which profile it would be there, "" if in none.
     """
 
     def __init__(
@@ -572,6 +573,7 @@ class Judge:
         run: Any = None,
         can: Callable[[str], bool] | None = None,
         file: Path = claims.LEDGER,
+        elsewhere: Callable[[str], str] = lambda capability: "",
     ):
         """`file` is the ledger that has the chapter's claims."""
         self.chapter = chapter
@@ -582,7 +584,7 @@ class Judge:
             raise BookError(
                 f"The ledger has no claims of chapter {chapter!r}. Chapters: {', '.join(chapters)}."
             )
-        self._run, self._can = run, can
+        self._run, self._can, self._elsewhere = run, can, elsewhere
         self._judgements: list[Judgement] = []
 
     def _claim(self, id: str) -> Claim:
@@ -632,7 +634,8 @@ class Judge:
         found = judge(claim, evidence, note)
         if outside := out_of_regime(claim, measured):
             others = {"outside of that regime": found} | others
-            found = Judgement(claim, Verdict.NOT_TESTABLE, None, note, outside[0], outside[1])
+            why = self._why(*outside)
+            found = Judgement(claim, Verdict.NOT_TESTABLE, None, note, outside[0], why)
         kept = (found.claim, found.verdict, found.evidence, found.note, found.capability)
         return self._keep(Judgement(*kept, found.reason, others, measured))
 
@@ -642,8 +645,11 @@ class Judge:
         """Record that a claim of this chapter can't be tested here; `beside` as in `judge`."""
         claim = self._claim(id)
         others = {words: _beside(claim, given) for words, given in (beside or {}).items()}
-        found = set_aside(claim, reason.capability, str(reason))
+        found = set_aside(claim, reason.capability, self._why(reason.capability, str(reason)))
         return self._keep(replace(found, beside=others))
+
+    def _why(self, capability: str, reason: str) -> str:
+        return "; ".join(filter(None, (self._elsewhere(capability), reason)))
 
     @property
     def judgements(self) -> list[Judgement]:
