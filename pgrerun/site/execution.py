@@ -248,6 +248,9 @@ def _quiet() -> Iterator[None]:
 def _environment(added: Mapping[str, str]) -> Iterator[None]:
     before = dict(os.environ)
     os.environ.update(added)
+    # Many a container forbids Python to write down what it has compiled. Then each kernel would
+    # compile all packages again, which takes longer than all else at a chapter's opening.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     try:
         yield
     finally:
