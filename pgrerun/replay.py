@@ -30,8 +30,8 @@ import nbformat
 
 from pgrerun import cells, parameters
 from pgrerun.chapter import Chapter, Declaration
-from pgrerun.errors import BookError
-from pgrerun.lab.server import private
+from pgrerun.errors import BookError, RerunError
+from pgrerun.lab.server import Cluster, fetched, private
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
 _ASKED = frozenset({"attempt", "judge"})  # the methods of a chapter that matter here
@@ -218,10 +218,20 @@ def _judge(lock: Lock, name: str, chapter: str, request: Mapping[str, Any]) -> N
         private.close_all()  # a process that was forked ends without `atexit`
 
 
+def _prepare(release: str) -> None:
+    """Make a cluster of a release whose new files all processes copy that are forked from here.
+
+    It ends with this process. One that can't be made is the chapters' to tell of.
+    """
+    with contextlib.suppress(RerunError, OSError):
+        Cluster(fetched.chosen(release)).stop("immediate")
+
+
 def _main() -> None:
     """Do what `answers` asks for on standard input: a line of JSON for each answer.
 
-    What chapters import, which takes seconds, is imported once, and each process begins with it.
+    What chapters import, and what initdb makes of a release, each of which takes seconds, is
+    imported and made once, and each process begins with it.
     """
     asked = json.load(sys.stdin)
     requests = asked["requests"]
@@ -231,6 +241,7 @@ def _main() -> None:
     context = multiprocessing.get_context("fork")
     lock = context.Lock()
     running: dict[Any, tuple[str, str, BaseProcess]] = {}  # by what tells of their end
+    prepared: set[str] = set()
 
     def end(*_: Any) -> None:
         for _name, _chapter, process in running.values():
@@ -244,6 +255,9 @@ def _main() -> None:
     while waiting or running:
         while waiting and len(running) < asked["at_once"]:
             name, chapter = waiting.pop(0)
+            if name not in prepared:  # while the first of the others run
+                prepared.add(name)
+                _prepare(requests[name]["release"])
             begun = context.Process(target=_judge, args=(lock, name, chapter, requests[name]))
             begun.start()
             running[begun.sentinel] = (name, chapter, begun)
