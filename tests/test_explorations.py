@@ -332,9 +332,11 @@ def test_a_checkpoint_leaves_nothing_dirty_after_the_update(chapter):
 def test_provisions_for_another_strategy_are_looked_up_in_the_program(chapter):
     found = clock_sweep.provisions(chapter)
     assert found.set_index("way")["found"][clock_sweep.FUNCTION] == "StrategyGetBuffer"
-    hook = found.assign(found=["", "victim_buffer_hook", ""])
-    for provisions, hooked in ((found, False), (hook, True)):
-        assert list(evidence.swapped_in(provisions).values()) == [hooked, not hooked]
+    hook = found.assign(found=["", "victim_buffer_hook", "", ""])
+    for provisions, hooked, word in ((found, False, "holds"), (hook, True, "gone")):
+        facts = evidence.swapped_in(provisions)
+        assert [*facts.values()][-1].value is hooked
+        assert judged("expl-036", facts) == word
 
 
 def test_the_program_of_a_borrowed_server_is_not_looked_into(borrowed):
@@ -553,6 +555,34 @@ def test_a_lookup_is_judged_by_its_time(opened, slower, word):
     observe(chapter, "size-up", pd.DataFrame(named))
     plans = pd.DataFrame({"attribute": "unique2", "tuples": [small, large], "pages": [3, 4]})
     assert judged("expl-021", evidence.lookups(chapter, plans)) == word
+
+
+@pytest.mark.parametrize(
+    ("slowdowns", "peak", "none_above"),
+    [
+        ((1.03, 1.09, 1.0), "holds", "holds"),
+        ((1.09, 1.03, 1.0), "weaker", "holds"),
+        ((1.0, 1.0, 1.0), "gone", "weaker"),
+        ((1.03, 1.09, 1.2), "weaker", "weaker"),
+    ],
+)
+def test_a_peak_and_its_absence_are_judged_by_the_times_in_each_pool(
+    opened, slowdowns, peak, none_above
+):
+    chapter = opened(timed_pools=3)
+    times = {}
+    for pool, slowdown in zip(buffer_pool.timed(chapter), slowdowns, strict=True):
+        times[f"{pool}: {buffer_pool.CLEAN}"] = [100.0] * 7
+        times[f"{pool}: {buffer_pool.DIRTY}"] = [100.0 * slowdown] * 7
+    observe(chapter, buffer_pool.SWEEP, pd.DataFrame(times))
+    assert judged("expl-003", evidence.peaks(chapter)) == peak
+    assert judged("expl-009", evidence.spared(chapter)) == none_above
+
+
+def test_small_relations_set_every_claim_of_the_slow_down_aside(chapter):
+    buffer_pool.sweep(chapter)
+    reasons = {chapter.reasons[claim].capability for claim in buffer_pool.BY_TIME}
+    assert reasons == {"tuples = 1000000"}
 
 
 def test_every_series_of_the_size_up_has_sizes_enough_for_an_exponent(opened, monkeypatch):

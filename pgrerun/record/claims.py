@@ -107,11 +107,6 @@ OUT_OF_REACH: Mapping[str, str] = {
         "it takes relations that are stored by hashing, and PostgreSQL has none: a hash index leads"
         " to a tuple's page"
     ),
-    "relation of the slides' size": (
-        "it is about some percent of the time to read a relation of thirty thousand pages, of which"
-        " the pages at stake are a thousandth: to tell where that peaks from noise takes hundreds"
-        " of runs in each pool, which no profile of this book makes"
-    ),
     "the message's set-up": (
         "the message prints neither how large its relations and its pool were nor how often they"
         " were vacuumed, and what HOT gains depends on each"
@@ -124,10 +119,6 @@ OUT_OF_REACH: Mapping[str, str] = {
         "a third of the printed time is waiting for reads and the rest computing, on a processor"
         " that took tens of milliseconds for what takes microseconds today: here a relation is in"
         " memory, and nothing waits, or isn't, and nearly everything does"
-    ),
-    "the slides' disk": (
-        "its few milliseconds are a single lookup each and were mostly waits for a network disk,"
-        " about which the slides say nothing"
     ),
     "the thread's disk": (
         "whether missing the pool means waiting is decided by the disk and the memory beside it,"

@@ -10,7 +10,7 @@ from pgrerun.chapters.explorations.experiments import (
     planner,
     size_up,
 )
-from pgrerun.record import printed, statistics, verdicts
+from pgrerun.record import claims, printed, statistics, verdicts
 from pgrerun.record.claims import MARGIN
 from pgrerun.record.printed.explorations import POOLS, TUPLES, heap_pages, megabytes
 from pgrerun.record.verdicts import Part, supporting
@@ -30,6 +30,41 @@ def beyond_twice(chapter: Chapter) -> dict[str, statistics.Interval]:
     """The slow-downs in pools above twice the relation."""
     above = [pool for pool in buffer_pool.timed(chapter) if buffer_pool.SHARES[pool] > 2]
     return {pool: slowdown(chapter, pool) for pool in above}
+
+
+def peaks(chapter: Chapter) -> Facts:
+    """Whether the slow-down is largest where pool and relation are as large, each pool by itself.
+
+    What the slides took for the relation's size is a little less than it, and is told.
+    """
+    times = chapter.table(buffer_pool.SWEEP, "time")
+    ratios = {
+        pool: times[f"{pool}: {buffer_pool.DIRTY}"] / times[f"{pool}: {buffer_pool.CLEAN}"]
+        for pool in buffer_pool.timed(chapter)
+    }
+    equal, facts = ratios.pop(buffer_pool.EQUAL), {}
+    for pool, ratio in ratios.items():
+        more = verdicts.greater(statistics.ratio(equal, ratio, seed=chapter.parameters.seed))
+        told = pool == buffer_pool.printed_pool("mb208")
+        facts[f"the slow-down is larger than in a pool of {pool}"] = Part(more, essential=not told)
+    return facts
+
+
+def spared(chapter: Chapter) -> Facts:
+    """Whether there is a slow-down where pool and relation are as large, and none above twice.
+
+    None is less than the slides' own in their smallest pool.
+    """
+    none = claims.ledger()["expl-004"].tolerance
+    facts: Facts = {
+        "in a pool as large as the relation there is a slow-down": verdicts.greater(
+            slowdown(chapter, buffer_pool.EQUAL)
+        )
+    }
+    return facts | {
+        f"in a pool of {pool} there is none": verdicts.about(ratio, 1, none)
+        for pool, ratio in beyond_twice(chapter).items()
+    }
 
 
 def printed_slowdowns() -> pd.DataFrame:
@@ -183,14 +218,15 @@ def clock(found: clock_sweep.Survivors, replayed: pd.DataFrame) -> Facts:
 
 
 def swapped_in(provisions: pd.DataFrame) -> Facts:
-    """Whether another strategy can be swapped in, and by whom."""
+    """Whether the source provides for another strategy; one that needs no compiling is told."""
     names = provisions.set_index("way")["found"]
     return {
-        "an extension or a setting takes the choice of a victim over": (
-            names[clock_sweep.HOOK] != "" or names[clock_sweep.SETTING] != ""
-        ),
-        "the choice is a function of its own, so that another can be compiled in": (
+        "the choice of a victim is a function of its own, so that another can be compiled in": (
             names[clock_sweep.FUNCTION] != ""
+        ),
+        "whoever asks for a page may name another strategy": names[clock_sweep.CALLER] != "",
+        "an extension or a setting takes the choice over": supporting(
+            names[clock_sweep.HOOK] != "" or names[clock_sweep.SETTING] != ""
         ),
     }
 

@@ -33,10 +33,11 @@ MEMBERS = [f"crowd{number}" for number in range(20)]
 STEP, STEPS = 2, 20
 
 STRATEGIES = {"a clock": Clock, "a list by last use (LRU)": LRU}
-SETTING, HOOK, FUNCTION = (
+SETTING, HOOK, FUNCTION, CALLER = (
     "a setting that chooses",
     "a hook for extensions",
     "a function of its own in the program",
+    "another strategy that a caller may ask for",
 )
 
 Page = tuple[str | int, int, int]
@@ -183,6 +184,7 @@ def provisions(chapter: Chapter) -> pd.DataFrame:
         SETTING: settings,
         HOOK: [name for name in names if hook.search(name)],
         FUNCTION: [name for name in names if name.lstrip("_") == "StrategyGetBuffer"],
+        CALLER: [name for name in names if name.lstrip("_") == "GetAccessStrategy"],
     }
     rows = [(way, ", ".join(symbols)) for way, symbols in found.items()]
     return pd.DataFrame(rows, columns=["way", "found"])
