@@ -8,7 +8,6 @@ pages of an ePub are made anyway, and are finished. `book.py` says which chapter
 `gates.check_epub` what must not be. Nothing is fetched.
 """
 
-import base64
 import os
 import posixpath
 import re
@@ -45,7 +44,7 @@ _PAPER = """
 @page :first { @bottom-center { content: none; } }
 """
 _CONTENTS = "contents"  # the anchor of the table of contents
-_SVG_DATA = "data:image/svg+xml;base64,"
+_SVG_DATA = "data:image/svg+xml,"
 _XHTML, _SVG, _MATHML = (
     "http://www.w3.org/1999/xhtml",
     "http://www.w3.org/2000/svg",
@@ -102,7 +101,7 @@ def _renamed(address: str) -> str:
 
 
 def _into_a_file(picture: Tag, page: str, book: Path) -> None:
-    content = base64.b64decode(picture["src"].removeprefix(_SVG_DATA))
+    content = unquote(picture["src"].removeprefix(_SVG_DATA)).encode()
     file = f"_images/chart-{sha256(content).hexdigest()[:20]}.svg"
     (book / file).parent.mkdir(exist_ok=True)
     (book / file).write_bytes(content)

@@ -33,7 +33,7 @@ def bits_per_page(size: MapSize) -> float:
 
 
 def size_table(size: MapSize) -> pd.DataFrame:
-    """Bits and coverage beside the print, then the sizes. Columns: what, in print, here."""
+    """Bits and coverage beside the print, then the sizes. Columns: what, printed, here."""
     said = printed.table("access_paths_said")["value"]
     covered = size.covered / _MIB
     rows = [
@@ -43,7 +43,7 @@ def size_table(size: MapSize) -> pd.DataFrame:
     for row in size.sizes.itertuples():
         table = f"{row.pages:,} pages of table ({row.pages * PAGE / _MIB:,.0f} MB)"
         rows.append((f"pages of the map at {table}", None, row.map_pages))
-    return pd.DataFrame(rows, columns=["what", "in print", "here"])
+    return pd.DataFrame(rows, columns=["what", "printed", "here"])
 
 
 def map_bits(steps: pd.DataFrame) -> dict[str, bool | Part]:

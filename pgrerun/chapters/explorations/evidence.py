@@ -491,7 +491,7 @@ def rates(chapter: Chapter) -> pd.DataFrame:
     smallest, *_, largest = relations.sizes(chapter)
     in_print = printed.table("explorations_sizeup_averages").loc["average"]
     then = (TUPLES["hundredktup"], in_print["q3"]), (TUPLES["tenmiltup"], in_print["q4"])
-    rows = [("in print", *(_rate(*scan) for scan in then))]
+    rows = [("printed", *(_rate(*scan) for scan in then))]
     for state in ("cold", "warm"):
         medians = [
             chapter.median("cold", f"{state} scan, {words}", "restarted").estimate

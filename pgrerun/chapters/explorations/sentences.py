@@ -183,9 +183,9 @@ def exponents(chapter: Chapter) -> narrate.Sentence:
     return narrate.Sentence(
         f"From {narrate.number(smallest)} to {narrate.number(largest)} tuples the time grows as a"
         f" power of the size: of a lookup with exponent {narrate.interval(found[size_up.LOOKUP])}"
-        f" (in print {then[size_up.LOOKUP]:.2f}), of a scan in one process with"
+        f" (printed: {then[size_up.LOOKUP]:.2f}), of a scan in one process with"
         f" {narrate.interval(found[size_up.SERIAL])}, of a scan as the planner likes it with"
-        f" {narrate.interval(found[size_up.SCAN])} (in print {then[size_up.SCAN]:.2f})."
+        f" {narrate.interval(found[size_up.SCAN])} (printed: {then[size_up.SCAN]:.2f})."
     )
 
 

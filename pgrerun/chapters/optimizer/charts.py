@@ -83,8 +83,8 @@ def costs(planned: pd.DataFrame) -> charts.Figure:
         charts.Words(
             question="What does the planner think that each scan costs?",
             caption=(
-                "Calculated cost over that of the sequential scan, in print (after the corrections)"
-                " and by the server under test, in a relation of the report's size. Above one the"
+                "Calculated cost over that of the sequential scan, as printed (after the"
+                " corrections) and by the server under test, in a relation of the report's size. Above one the"
                 " sequential scan is the cheaper one."
             ),
             name="optimizer-costs",
@@ -141,8 +141,8 @@ def stored(chapter: Chapter) -> charts.Figure:
         charts.Words(
             question="Does a sequential scan take longer when more tuples qualify?",
             caption=(
-                "Time of the sequential scan over that for the narrowest range: in print, where the"
-                " result was stored, and here, where it is stored or made and skipped."
+                "Time of the sequential scan over that for the narrowest range: as printed, where"
+                " the result was stored, and here, where it is stored or made and skipped."
             ),
             name="optimizer-stored",
         ),

@@ -46,7 +46,7 @@ def subsystem_shares(chapter: Chapter) -> charts.Figure:
         charts.Words(
             question="Which parts of the system do the work, then and now?",
             caption=(
-                "Share of each subsystem, of cycles in print (the scans of Figure 3.4, the"
+                "Share of each subsystem, of printed cycles (the scans of Figure 3.4, the"
                 " transactions of Figure 3.6) and of instructions counted. Two of the report's"
                 " figures don't add up to a hundred. Others are commands, catalogs and dispatch,"
                 " which the report's figures don't list."

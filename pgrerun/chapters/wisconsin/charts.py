@@ -161,7 +161,7 @@ def index_effects(chapter: Chapter) -> charts.Figure:
         question="What is an index worth, and to whom?",
         caption=(
             "Times of PostgreSQL in pairs of queries that differ in the index alone, beside the"
-            " same pairs of POSTGRES in print (whose relations had ten thousand tuples in"
+            " same pairs of POSTGRES as printed (whose relations had ten thousand tuples in"
             " either panel). Several queries: their geometric mean."
         ),
         name="wisconsin-indices",

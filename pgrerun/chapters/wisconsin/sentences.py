@@ -130,7 +130,7 @@ def explained(pages: pd.DataFrame) -> narrate.Sentence:
     off = np.log(both["seconds_1990"]) - slope * np.log(both["touched"]) - level
     return narrate.Sentence(
         "The rank correlation between the pages that the miniature touches and the seconds that"
-        f" INGRES took in print is {narrate.number(agreement, 2)} over"
+        f" the report prints for INGRES is {narrate.number(agreement, 2)} over"
         f" {narrate.count(len(both), 'query', 'queries')}. Furthest above what its pages let expect"
         f" lies query {off.idxmax()}; furthest below, query {off.idxmin()}."
     )
