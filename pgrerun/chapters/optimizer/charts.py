@@ -84,8 +84,8 @@ def costs(planned: pd.DataFrame) -> charts.Figure:
             question="What does the planner think that each scan costs?",
             caption=(
                 "Calculated cost over that of the sequential scan, as printed (after the"
-                " corrections) and by the server under test, in a relation of the report's size. Above one the"
-                " sequential scan is the cheaper one."
+                " corrections) and by the server under test, in a relation of the report's size."
+                " Above one the sequential scan is the cheaper one."
             ),
             name="optimizer-costs",
         ),
