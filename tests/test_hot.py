@@ -460,8 +460,9 @@ def test_small_tables_between_two_vacuums(chapter):
 
 def test_a_queue_that_is_vacuumed_stops_growing(chapter):
     found = growth.queue(chapter, jobs=200, batches=20).set_index("variant")
-    assert list(found.index) == [HOT, NO_HOT, growth.UNPRUNED_VACUUMED]
+    assert list(found.index) == [HOT, NO_HOT, growth.UNPRUNED_VACUUMED, growth.BESIDE_OLD]
     ends = found["table_end"]
+    assert ends[growth.BESIDE_OLD] > found.at[growth.BESIDE_OLD, "table_halfway"]
     assert ends[growth.UNPRUNED_VACUUMED] >= ends[HOT] >= found.at[HOT, "table_clustered"]
 
 
@@ -469,12 +470,13 @@ def test_a_queue_that_is_vacuumed_stops_growing(chapter):
 def test_queue_facts(end, word):
     sizes = {"table_halfway": 20, "table_end": end, "table_clustered": 15}
     sizes |= {"index_halfway": 5, "index_end": 5, "index_clustered": 5}
-    variants = [HOT, NO_HOT, growth.UNPRUNED_VACUUMED]
+    variants = [HOT, NO_HOT, growth.UNPRUNED_VACUUMED, growth.BESIDE_OLD]
     frame = pd.DataFrame([{"variant": variant} | sizes for variant in variants])
     assert judged("hot-032", evidence.queue_facts(frame)) == word
     frame.loc[0, "table_end"], frame.loc[2, "table_end"] = 20, 60
-    assert judged("hot-032", evidence.queue_facts(frame)) == "weaker"  # it still gives some back
-    frame.loc[0, "table_clustered"] = 20
+    frame.loc[3, "table_end"] = 60
+    assert judged("hot-032", evidence.queue_facts(frame)) == "weaker"  # not beside what is open
+    frame.loc[3, "table_end"] = 20
     assert judged("hot-032", evidence.queue_facts(frame)) == "holds"
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.hot.experiments.eligibility import BRIN_INDEX, BTREE, ROWS
-from pgrerun.chapters.hot.experiments.growth import UNPRUNED_VACUUMED
+from pgrerun.chapters.hot.experiments.growth import BESIDE_OLD, UNPRUNED_VACUUMED
 from pgrerun.chapters.hot.experiments.page import Defragmented
 from pgrerun.chapters.hot.experiments.side_effects import (
     CLUSTERED,
@@ -295,7 +295,10 @@ def grown_although_vacuumed(measured: pd.DataFrame) -> float:
 
 
 def queue_facts(queue: pd.DataFrame) -> Facts:
-    """Whether a vacuumed queue stops growing with HOT, and CLUSTER has less to give back there."""
+    """Whether a vacuumed queue stops growing with HOT, and CLUSTER has less to give back there.
+
+    Alone, and beside a transaction that stays open, which is what the thread's habit was for.
+    """
     rows = queue.set_index("variant")
     halfway, end, clustered = (
         rows[f"table_{when}"] + rows[f"index_{when}"] for when in ("halfway", "end", "clustered")
@@ -307,7 +310,10 @@ def queue_facts(queue: pd.DataFrame) -> Facts:
             end[UNPRUNED_VACUUMED] > halfway[UNPRUNED_VACUUMED]
         ),
         "CLUSTER then gives less back with HOT": saved[HOT] < saved[UNPRUNED_VACUUMED],
-        "with HOT it gives nothing back": saved[HOT] <= 0,
+        "with HOT they stop growing beside a transaction that stays open, too": (
+            end[BESIDE_OLD] <= halfway[BESIDE_OLD]
+        ),
+        "with HOT CLUSTER gives nothing back": supporting(saved[HOT] <= 0),
         "with pruning but no HOT they end larger than with both": supporting(
             end[NO_HOT] > end[HOT]
         ),

@@ -231,6 +231,8 @@ def scattered(chapter: Chapter, rounds: int = 6) -> pd.DataFrame:
 
 # ---- a queue
 
+BESIDE_OLD = "HOT, a transaction left open"
+
 
 @experiment(claims=["hot-032"])
 def queue(chapter: Chapter, jobs: int = 1000, batches: int = 40) -> pd.DataFrame:
@@ -238,16 +240,17 @@ def queue(chapter: Chapter, jobs: int = 1000, batches: int = 40) -> pd.DataFrame
 
     One batch is a tenth of the queue; as many jobs are deleted as come in. Vacuum runs after every
     second batch, which is when autovacuum would by the thread's scale factor. A row per variant
-    (HOT, NO_HOT, UNPRUNED_VACUUMED); columns: variant, table_halfway, table_end, table_clustered
-    (pages at half the batches, at the end, and after CLUSTER), and the same of its index.
+    (HOT, NO_HOT, UNPRUNED_VACUUMED, and BESIDE_OLD, where a transaction is open from the first
+    batch to the last); columns: variant, table_halfway, table_end, table_clustered (pages at half
+    the batches, at the end, and after CLUSTER, when nothing is open), and the same of its index.
     """
     rows = []
-    for variant in (HOT, NO_HOT, UNPRUNED_VACUUMED):
-        held = variant == UNPRUNED_VACUUMED
+    for variant in (HOT, NO_HOT, UNPRUNED_VACUUMED, BESIDE_OLD):
+        held = variant in (UNPRUNED_VACUUMED, BESIDE_OLD)
         with chapter.server.connect() as connection, snapshot(chapter.server, held) as old:
             connection.execute("SET synchronous_commit = off")
             create(connection, "jobs", "queue.jobs", False, jobs=jobs, fillfactor=FILLFACTOR)
-            if variant != HOT:
+            if variant not in (HOT, BESIDE_OLD):
                 SQL.run(connection, "queue.no_hot")
             pages = []
             for number in range(1, batches + 1):
@@ -255,7 +258,7 @@ def queue(chapter: Chapter, jobs: int = 1000, batches: int = 40) -> pd.DataFrame
                 first = last - jobs // 10 + 1
                 SQL.run(connection, "queue.batch", first=first, last=last, jobs=jobs)
                 if number % 2 == 0:
-                    vacuum(connection, "jobs", old)
+                    vacuum(connection, "jobs", None if variant == BESIDE_OLD else old)
                 pages.append(pages_of(connection, ["jobs", "jobs_pkey"]))
             if old:
                 old.rollback()
