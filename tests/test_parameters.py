@@ -10,8 +10,8 @@ from nbclient import NotebookClient
 from papermill.cli import _resolve_type
 from papermill.parameterize import parameterize_notebook
 
+from pgrerun import credentials
 from pgrerun.errors import BookError, ParameterError
-from pgrerun.lab.server import passwords
 from pgrerun.parameters import (
     PROFILES,
     addresses,
@@ -295,7 +295,7 @@ def test_in_a_live_kernel_after_papermill():
     assert printed == chapter_parameters("tp1", {"pairs": 7}, "laptop").model_dump()
 
 
-@pytest.mark.parametrize("keyword", sorted(passwords.SECRETS))
+@pytest.mark.parametrize("keyword", sorted(credentials.SECRETS))
 def test_every_secret_of_libpq_is_refused(keyword):
     for server in (f"postgresql://127.0.0.1/b?{keyword}=hunter2", f"host=h {keyword}=hunter2"):
         assert "hunter2" not in refusal({"server": server})

@@ -12,7 +12,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "pgrerun"
 
-EVERYWHERE = {"errors", "progress", "stopping"}
+EVERYWHERE = {"credentials", "errors", "progress", "stopping"}
 
 # What each room may import beside itself and EVERYWHERE, lower rooms first. A package whose
 # name stands in FLOORS is a floor: its modules and packages are rooms of their own.
@@ -55,6 +55,7 @@ PAGE: dict[str, set[str]] = {
     "page.charts": {"record.statistics", "record.printed", "record.claims", "page.narrate"},
 }
 MAY_USE: dict[str, set[str]] = {
+    "credentials": set(),
     "errors": set(),
     "progress": set(),
     "stopping": set(),
@@ -105,7 +106,7 @@ HOMES = {
     "duckdb": {"lab.relations", "lab.ingres", "record.runs", "record.reader", "record.sources"},
     "psycopg": {
         *("lab.sent", "lab.server", "lab.statements", "lab.relations", "lab.instruments"),
-        *("parameters", "chapters", "report_card"),
+        *("credentials", "parameters", "chapters", "report_card"),
     },
     "papermill": {"site.execution"},
     "typer": {"cli"},

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from pgrerun import credentials
 from pgrerun.errors import ParameterError, RecordError
 from pgrerun.record import runs
 from pgrerun.record.runs import COLUMNS, Run
@@ -402,6 +403,37 @@ def test_no_password_reaches_the_disk(folder):
     assert secret not in runs.load("mine").observations.to_json()
 
 
+@pytest.mark.parametrize("keyword", sorted(credentials.SECRETS))
+def test_no_value_that_libpq_calls_a_secret_is_stored(keyword):
+    kept = runs.scrub(
+        {
+            keyword: "hunter2",
+            "url": f"postgresql://h/b?{keyword}=hunter2&user=me",
+            "conninfo": f"host=h {keyword} = 'hunter2 x' user=me",
+        }
+    )
+    assert kept == {
+        keyword: "***",
+        "url": f"postgresql://h/b?{keyword}=***&user=me",
+        "conninfo": f"host=h {keyword} = *** user=me",
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "postgresql://u:p/hunter2@h/b",
+        "postgresql://u:12/x#hunter2@h/b",
+        "postgresql://u@x:p@hunter2@h/b",
+        "dbname=postgresql://u:hunter2@h/b",
+        "PGPASSWORD=hunter2",
+        "s3://bucket/runs?s3_secret_access_key=hunter2",
+    ],
+)
+def test_no_password_of_a_text_is_stored(text):
+    assert "hunter2" not in runs.scrub(text) and "***" in runs.scrub(text)
+
+
 def test_scrub_leaves_the_innocent_alone():
     innocent = {
         "passfile": "/x/.pgpass",
@@ -409,6 +441,8 @@ def test_scrub_leaves_the_innocent_alone():
         "b": None,
         "c": True,
         "url": "http://h:5432/x",
+        "guest": "postgresql://me@h:5432/b",
+        "keys": "a token, a key=1",
         "mail": "a@b",
         "n": np.int64(3),
     }

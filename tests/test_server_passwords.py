@@ -2,6 +2,7 @@
 
 import pytest
 
+from pgrerun import credentials
 from pgrerun.errors import ParameterError
 from pgrerun.lab.server import passwords
 from pgrerun.lab.server.passwords import CarriesSecret
@@ -9,7 +10,7 @@ from pgrerun.lab.server.passwords import CarriesSecret
 SECRET = "hunter2"
 
 
-@pytest.mark.parametrize("keyword", sorted(passwords.SECRETS))
+@pytest.mark.parametrize("keyword", sorted(credentials.SECRETS))
 @pytest.mark.parametrize("form", ["postgresql://127.0.0.1/b?{}={}", "host=127.0.0.1 {}={}"])
 def test_every_keyword_that_holds_a_secret_is_refused(keyword, form):
     with pytest.raises(CarriesSecret) as refused:
@@ -23,7 +24,12 @@ def test_every_keyword_that_holds_a_secret_is_refused(keyword, form):
         f"postgresql://u:{SECRET}@127.0.0.1/b",
         f"postgresql://u:p/{SECRET}@127.0.0.1/b",
         f"postgresql://u:12/{SECRET}@127.0.0.1/b",
+        f"postgresql://u:12/x#{SECRET}@127.0.0.1/b",
         f"postgres://u:a?{SECRET}@127.0.0.1/b",
+        f"dbname=postgresql://u:{SECRET}@127.0.0.1/b",
+        f"dbname='host=127.0.0.1 password={SECRET}'",
+        f"postgresql://127.0.0.1/?dbname=postgresql://u:{SECRET}@127.0.0.1/b",
+        f"postgresql://127.0.0.1/?dbname=postgresql%3A%2F%2Fu%3A{SECRET}%40127.0.0.1%2Fb",
         f"postgresql://127.0.0.1:{SECRET}/b",
         f"host=127.0.0.1 port={SECRET}",
         f"postgresql://[{SECRET}",

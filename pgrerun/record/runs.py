@@ -38,6 +38,7 @@ from typing import Any
 import duckdb
 import pandas as pd
 
+from pgrerun import credentials
 from pgrerun.errors import ParameterError, RecordError
 from pgrerun.record import reader, statistics
 from pgrerun.record.schema import (
@@ -103,28 +104,15 @@ def _now() -> str:
 
 # ---- what must not be stored
 
-_SECRET_KEY = re.compile(r"(?i)(password|passwd|passphrase|secret|token)$|^ssl_passphrase_command$")
-_SECRET_IN_TEXT = (
-    (
-        re.compile(r"(?i)(\b[a-z][a-z0-9+.-]*://[^\s:/@]*):[^\s/]*@"),
-        r"\1:***@",
-    ),  # a URL's user:password@
-    (
-        re.compile(r"(?i)\b((?:ssl)?pass(?:word|wd)\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&;,\"']+)"),
-        r"\1***",
-    ),  # conninfo, URL query
-)
-
 
 def scrub(value: Any) -> Any:
-    """The value without passwords, ready for JSON: mappings, lists and texts are searched through.
+    """The value without secrets, ready for JSON: mappings, lists and texts are searched through.
 
-    Values under keys that end in "password" and the like are replaced, as are user:password@ of
-    URLs and password=… of connection strings.
+    What a secret is, `credentials` says.
     """
     if isinstance(value, Mapping):
         return {
-            str(k): "***" if _SECRET_KEY.search(str(k)) and v else scrub(v)
+            str(k): "***" if credentials.names_one(str(k)) and v else scrub(v)
             for k, v in value.items()
         }
     if isinstance(value, (list, tuple, set, frozenset)):
@@ -140,10 +128,7 @@ def scrub(value: Any) -> Any:
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
-    text = str(value)
-    for pattern, replacement in _SECRET_IN_TEXT:
-        text = pattern.sub(replacement, text)
-    return text
+    return credentials.hidden(str(value))
 
 
 def _json(value: Any) -> str:

@@ -25,6 +25,7 @@ from urllib.parse import urlsplit
 
 import duckdb
 
+from pgrerun import credentials
 from pgrerun.errors import ParameterError, RecordError
 from pgrerun.record.reader import MAX_FILE, visible
 from pgrerun.record.schema import ENVIRONMENT, OBSERVATIONS, VERDICTS
@@ -84,7 +85,7 @@ def check(source: str) -> None:
                 f"{source!r:.120} begins with {scheme}://; what DuckDB reads here begins with"
                 f" {', '.join(f'{known}://' for known in (*_LISTED, *_BY_NAME))}."
             )
-        if urlsplit(source).username or urlsplit(source).password:
+        if urlsplit(source).username or credentials.carries_one(source):
             raise ParameterError(
                 "An address must not carry a password, since records and pages would show it. Give"
                 " DuckDB a secret instead (CREATE PERSISTENT SECRET), which it uses by itself."

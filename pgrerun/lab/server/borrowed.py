@@ -21,11 +21,12 @@ import psycopg
 from psycopg import errors, sql
 from psycopg.conninfo import make_conninfo
 
+from pgrerun import credentials
 from pgrerun.errors import CannotMeasure, RerunError, ServerError
 from pgrerun.lab.server import private, releases
 from pgrerun.lab.server.binaries import OLDEST, bundled
 from pgrerun.lab.server.client import APPLICATION, Server, role
-from pgrerun.lab.server.passwords import HOW_TO_GIVE_A_PASSWORD, SECRETS, keeps_address, parse
+from pgrerun.lab.server.passwords import HOW_TO_GIVE_A_PASSWORD, keeps_address, parse
 from pgrerun.lab.server.private import PrivateDirectory
 from pgrerun.lab.server.queries import row, value
 
@@ -110,7 +111,7 @@ class Borrowed(Server):
         info = self._keeper.info
         # Resolved once (service file, environment, defaults), the same for all later sessions
         # and for tools, whatever happens to the environment meanwhile.
-        resolved = {*SECRETS, "service", "servicefile", "passfile"}
+        resolved = {*credentials.SECRETS, "service", "servicefile", "passfile"}
         self._where = {
             key: value for key, value in info.get_parameters().items() if key not in resolved
         }

@@ -2,7 +2,7 @@
 
 papermill stores parameters in the executed notebook, and people publish notebooks. So no
 parameter may carry a secret, by whichever of libpq's keywords, nor in a place where only a
-wrongly written URL has it. The one list of those keywords is here.
+wrongly written URL has it. The one list of those keywords is in `pgrerun.credentials`.
 
 Where a server is (host, port, database, user) is no secret, but nobody else's business either: it
 is left out of run records and their pages unless the reader has it kept.
@@ -10,23 +10,12 @@ is left out of run records and their pages unless the reader has it kept.
 
 import os
 import re
-from urllib.parse import urlsplit
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
+from pgrerun import credentials
 from pgrerun.errors import ParameterError
-
-SECRETS = frozenset(
-    {"password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key"}
-    # and whatever else the libpq at hand says is to be shown as asterisks
-    | {
-        option.keyword.decode()
-        for option in psycopg.pq.Conninfo.get_defaults()
-        if option.dispchar == b"*"
-    }
-)
-"""The connection keywords that hold a secret, as far as libpq 18 or the one at hand knows them."""
 
 HOW_TO_GIVE_A_PASSWORD = (
     "Parameters are stored in the executed notebook, so a password must come another way: "
@@ -70,7 +59,9 @@ def parse(spec: str) -> dict[str, str]:
         where = None
     if where is None:  # raised out here, so that no error that quotes it hangs on this one
         raise ParameterError(_UNREADABLE)
-    if any(where.get(key) for key in SECRETS):
+    named = any(where.get(key) for key in credentials.SECRETS)
+    # a URL or a connection string in the place of a database's name, which libpq may follow
+    if named or any(map(credentials.carries_one, where.values())):
         raise CarriesSecret(f"The server's URL carries a password. {HOW_TO_GIVE_A_PASSWORD}")
     if _path_has_at(spec):
         raise CarriesSecret(_AT + HOW_TO_GIVE_A_PASSWORD)
@@ -83,13 +74,14 @@ def parse(spec: str) -> dict[str, str]:
 
 
 def _path_has_at(spec: str) -> bool:
-    """Whether a URL has an @ behind its authority, where a password with a / leaves it."""
+    """Whether a URL has an @ behind its authority, where a password with a / leaves it.
+
+    Split as libpq does, which knows no fragment: a # is a letter of the path. In what follows the ?
+    an @ is allowed, as some hosts' user names have one.
+    """
     if not re.match(r"postgres(ql)?://", spec):
         return False
-    try:
-        return "@" in urlsplit(spec).path
-    except ValueError:  # of brackets that don't match: libpq has read it all the same
-        return "@" in spec.partition("://")[2].partition("/")[2]
+    return "@" in spec.partition("://")[2].partition("?")[0].partition("/")[2]
 
 
 def _is_port(text: str) -> bool:
