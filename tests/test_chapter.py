@@ -536,13 +536,12 @@ def test_a_chapter_with_claims_left_over_is_not_finished(chapter, records):
     assert not (records / "ci" / "tp1").exists()
 
 
-def test_other_numbers_of_backends_are_not_held_against_the_print(chapter, monkeypatch):
+def test_other_numbers_of_backends_are_not_held_against_the_print(chapter):
     # The report ran two; a chapter with eight must not call its ratio the report's.
     reasons = {}
     chapter.set_aside = lambda reason, ids: reasons.update(dict.fromkeys(ids, reason))
     chapter.compare = lambda *arguments, **words: None
     object.__setattr__(chapter, "parameters", chapter.parameters.model_copy(update={"clients": 8}))
-    monkeypatch.setattr(slow_disk.SlowLadder, "fit", lambda *arguments: None)
     slow_disk.ladder(chapter)
     assert set(reasons) == set(slow_disk.BACKEND_CLAIMS)
 
@@ -618,7 +617,7 @@ def test_what_a_slowed_disk_gave_is_kept_apart(chapter, monkeypatch):
         for c in claims.ledger().values()
         if c.chapter == chapter.name and c.printed and c.basis == "timed"
     )
-    regime = dict.fromkeys(timed.regimes, 1e9)
+    regime = {name: claims.regime(name).at_least for name in timed.regimes}
     judged = chapter.evidence.judge(timed.id, ratio, regime=regime)
     assert slowed.words in judged.as_dict()["evidence"]["method"]
     assert f"(timed, {slowed.words})" in str(narrate.judgement(chapter.evidence.judgements[-1]))

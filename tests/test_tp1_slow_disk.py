@@ -6,7 +6,7 @@ from servers import small_chapter
 from pgrerun.chapters.tp1 import charts
 from pgrerun.chapters.tp1.experiments import slow_disk
 from pgrerun.chapters.tp1.experiments.overlap import COPIES
-from pgrerun.chapters.tp1.variants import ALONE, APPEND, LONE, SQL, STABLE, TOGETHER
+from pgrerun.chapters.tp1.variants import ALONE, APPEND, LONE, PAIR, SQL, STABLE, TOGETHER
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +34,27 @@ def test_the_slowed_ladder_asks_the_disk_for_fewer_and_fewer_requests(chapter):
     assert (tps.median() <= 1.2 * most).all()
     assert chapter.disk(slow_disk.LADDER) == "disk slowed to 2,000 reads/s and 2,000 writes/s"
     assert chapter.disk(slow_disk.LADDER) in charts.slowed_ladder(chapter).caption
-    (rows,) = set(chapter.table(slow_disk.LADDER, "computing")[ALONE])
-    assert rows > 0
+    rows = chapter.table(slow_disk.LADDER, "computing")
+    assert (rows > 0).all().all()  # fitted anew in each block, and the same for all of its rungs
+    assert (rows[PAIR] == rows[LONE]).all() and (rows[STABLE] == rows[APPEND]).all()
+
+
+def test_computing_is_fitted_to_the_printed_share_also_when_the_processor_slows_down():
+    fitted, wanted, slower = slow_disk.Computing(), 0.42, 1.0
+
+    def trial():  # of a transaction that waits 10 ms for the disk and 1 ms for its client
+        computed = 0.001 + 2e-7 * slower * fitted.rows
+        elapsed = computed + 0.011
+        return computed / elapsed, 0.010 / elapsed
+
+    for _ in range(3):
+        fitted.correct(*trial(), wanted)
+    assert trial()[0] == pytest.approx(wanted, rel=0.02)
+    slower = 1.5
+    assert trial()[0] > 1.1 * wanted
+    for _ in range(3):
+        fitted.correct(*trial(), wanted)
+    assert trial()[0] == pytest.approx(wanted, rel=0.02)
 
 
 def test_two_copies_of_the_program_take_the_slowed_disk_twice_as_long_or_less(chapter):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from test_claims import CHAPTERS, claim, interval
 
 from pgrerun.errors import BookError, CannotMeasure, RerunError
-from pgrerun.record import claims, statistics, verdicts
+from pgrerun.record import claims, printed, statistics, verdicts
 from pgrerun.record.claims import Basis, Predicate
 from pgrerun.record.runs import Run, load
 from pgrerun.record.statistics import Interval
@@ -415,6 +415,31 @@ def test_outside_of_its_regime_a_claim_is_not_testable(judge_of):
         judge_of(subject).judge("lai-001", interval(2, 3))
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "word"),
+    [
+        (0.40, 0.45, Verdict.HOLDS),
+        (0.27, 0.34, Verdict.NOT_TESTABLE),  # a backend that computes too little
+        (0.30, 0.45, Verdict.NOT_TESTABLE),
+        (0.40, 0.60, Verdict.NOT_TESTABLE),
+    ],
+)
+def test_a_regime_may_end_above_as_well(judge_of, low, high, word):
+    name = "the report's share of the processor"
+    found = judge_of(claim(Predicate.DIRECTION, regime=name)).judge(
+        "lai-001", interval(2, 3), regime={name: interval(low, high)}
+    )
+    assert found.verdict is word
+    if word is Verdict.NOT_TESTABLE:
+        assert f"should be {claims.regime(name).bounds}" in found.reason
+
+
+def test_the_regime_of_the_reports_processor_is_the_printed_share():
+    wanted = claims.regime("the report's share of the processor")
+    share = printed.cell("tp1_stages", "one", "cpu_percent") / 100
+    assert (wanted.at_least + wanted.at_most) / 2 == pytest.approx(share)
+
+
 def test_what_stands_beside_decides_nothing(judge_of):
     subject = claim(Predicate.RATIO, 1.5)
     others = {
@@ -596,7 +621,7 @@ def test_a_whole_chapter_is_judged_once_and_recorded(tmp_path, monkeypatch):
         assert judge.unjudged() == list(claimed) and judge.table().empty
         judge.set_aside(first, CannotMeasure("restart", "it needs a restart"))
         for id in others:
-            regime = dict.fromkeys(claimed[id].regimes, 1e9)
+            regime = {name: claims.regime(name).at_least for name in claimed[id].regimes}
             judge.judge(id, something(claimed[id]), regime=regime)
         assert judge.unjudged() == []
         judge.close()

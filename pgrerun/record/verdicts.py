@@ -550,11 +550,12 @@ def out_of_regime(claim: Claim, measured: Mapping[str, Interval]) -> tuple[str, 
                 " run is in it. Give `regime` where the claim is judged."
             )
         wanted, found = claims.regime(name), measured[name]
-        if not (found.enough and found.low >= wanted.at_least):
+        inside = wanted.at_least <= found.low and found.high <= wanted.at_most
+        if not (found.enough and inside):
             ends = "" if found.exact else f" [{found.low:.3g}, {found.high:.3g}]"
             return name, (
                 f"it speaks of another regime: the {wanted.quantity} is {found.estimate:.3g}{ends}"
-                f" here and should be at least {wanted.at_least:g}, which takes {wanted.reach}"
+                f" here and should be {wanted.bounds}, which takes {wanted.reach}"
             )
     return None
 

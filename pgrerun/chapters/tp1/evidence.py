@@ -42,9 +42,9 @@ def last_over_first(chapter: Chapter, measured: str = slow_disk.LADDER) -> Inter
     return chapter.ratio(measured, "throughput", STABLE, ALONE)
 
 
-def waiting_for_pages(chapter: Chapter, rung: str = LONE) -> Interval:
-    """Share of its time that a lone backend waits for pages on the slowed disk."""
-    return chapter.median(slow_disk.LADDER, "waiting", rung)
+def lone_share(chapter: Chapter, rung: str = LONE) -> Interval:
+    """Share of its time that a rung's lone backend computes on the slowed disk."""
+    return chapter.median(slow_disk.LADDER, "processor", rung)
 
 
 def short_of_doubling(chapter: Chapter, measured: str = slow_disk.LADDER) -> Interval:

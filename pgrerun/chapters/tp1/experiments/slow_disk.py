@@ -2,8 +2,9 @@
 
 Nothing but a ratio of the report's machine is brought here: on its first rung the processor
 computed for 42 % of the time and waited for the disk otherwise. Here a request takes 1 / `RATE`
-seconds, and each transaction computes so much more that the same holds of this first rung. What
-comes out on the other rungs is measured. Times as such are this machine's and mean nothing.
+seconds, and each transaction computes so much more that the same holds of this first rung. How
+much is fitted anew in each block, as a processor isn't always as fast. What comes out on the other
+rungs is measured. Times as such are this machine's and mean nothing.
 
 The first rung commits by a checkpoint, for which two backends wait together. What a second backend
 gains is compared where they commit as PostgreSQL does, and that one's lone backend is fitted to the
@@ -60,7 +61,9 @@ UNITS = {
     "computing": "rows/transaction",
 }
 _COMPUTING = "SELECT count(*) FROM generate_series(1, {rows});"
-_TRIED = (1, 15_000, 30_000)  # rows, to see what one costs; what comes first is no trial
+_TRIED, _MOST = 20_000, 300_000  # rows: of the first trial that has more than one, and at most
+_NEITHER = 0.1  # share of the time, at most, that neither processor nor disk works for a backend
+_TRIALS = 4  # before the first block; each later one begins with one more
 
 
 @experiment(claims=[*BACKEND_CLAIMS, "lai-059"], needs=["restart"])
@@ -72,8 +75,6 @@ def ladder(chapter: Chapter) -> None:
     backend, on connections that have run some before. The server is held on one processor.
     """
     slow = SlowLadder(chapter)
-    for name in set(FITTED.values()):
-        slow.fit(name)
     variants = [Variant(name, partial(slow.climb, name)) for name in CLIMBED]
     chapter.compare(
         LADDER, variants, UNITS, fewer(chapter), warmup=0, positive=["throughput"], against=ALONE
@@ -84,19 +85,55 @@ def ladder(chapter: Chapter) -> None:
 
 
 @dataclass
+class Computing:
+    """How much a rung's transactions compute, so that its lone backend has the printed share.
+
+    `rows` after each command. What is computed over what the disk works is linear in the rows, and
+    `own` of it isn't theirs.
+    """
+
+    rows: int = 1
+    own: float = 0.0
+    slopes: list[float] = field(default_factory=list)
+
+    def correct(self, processor: float, disk: float, wanted: float) -> None:
+        """Set the rows by one more trial's shares of processor and disk; the last three count.
+
+        A processor is now faster, now slower, so that an early trial isn't for ever. What neither
+        has, the way to the client and back, is no more than `_NEITHER`: what is more is others'.
+        """
+        neither = min(max(0.0, 1 - processor - disk), _NEITHER)
+        found = processor / max(disk, 1e-3)
+        if self.rows == 1:
+            self.own, self.rows = found, _TRIED
+            return
+        self.slopes.append(max(found - self.own, 1e-3) / self.rows)
+        rows = (wanted / (1 - wanted - neither) - self.own) / np.median(self.slopes[-3:])
+        self.rows = min(max(2, round(rows)), _MOST)
+
+
+@dataclass
 class SlowLadder:
     """The rungs' clusters, each on a disk of its own, and how much their transactions compute."""
 
     chapter: Chapter
-    rows: dict[str, int] = field(default_factory=dict)  # that are computed after each command
+    computing: dict[str, Computing] = field(default_factory=dict)  # by the rung it is fitted to
     loaded: dict[Cluster, int] = field(default_factory=dict)  # block: rungs share clusters
+    fitted: int | None = None  # block
 
     def climb(self, name: str, block: Block) -> dict[str, float]:
-        """One observation of a rung, with metrics as in `UNITS`."""
+        """One observation of a rung, in a block for which the computing was fitted."""
+        if self.fitted != block.index:
+            for lone in dict.fromkeys(FITTED.values()):
+                self.fit(lone, block)
+            self.fitted = block.index
+        return self.measured(name, block, self.computing[FITTED[name]].rows)
+
+    def measured(self, name: str, block: Block, rows: int) -> dict[str, float]:
+        """A rung's metrics, as in `UNITS`, with so many rows computed after each command."""
         rung, draws = CLIMBED[name], random.Random(block.seed)
         number = rung.backends or self.chapter.parameters.clients
         cluster, disk = self.prepared(name, block)
-        rows = self.rows[FITTED[name]]
         script = computing(SQL.script(rung.script), rows)
         with ExitStack() as stack:
             backends = [stack.enter_context(cluster.connect()) for _ in range(number)]
@@ -149,22 +186,19 @@ class SlowLadder:
         with ThreadPoolExecutor(len(backends)) as pool:
             list(pool.map(transactions, backends, seeds))
 
-    def fit(self, name: str) -> None:
-        """Let a rung's lone backend compute for the printed share, the disk working for the rest.
+    def fit(self, name: str, block: Block) -> None:
+        """Let a rung's lone backend compute for the printed share, as fast as the machine is now.
 
-        What it computes is linear in the rows: each trial corrects the line through those before.
+        The first block's trials begin with one that plans and compiles and counts for nothing.
         """
-        share = printed.cell("tp1_stages", "one", "cpu_percent") / 100
-        tried, (self.rows[name], *others) = [], _TRIED
-        for trial in range(5):
-            found = self.climb(name, Block(-1, seed=trial, position=0))
-            tried.append((self.rows[name], found["processor"] / found["disk"]))
-            if others:
-                self.rows[name] = others.pop()
-            else:
-                slope, own = np.polyfit(*zip(*tried[1:], strict=True), 1)
-                rows = (share / (1 - share) - own) / max(slope, 1e-12)
-                self.rows[name] = min(max(1, round(rows)), 10 * _TRIED[-1])
+        wanted = printed.cell("tp1_stages", "one", "cpu_percent") / 100
+        new = name not in self.computing
+        found = self.computing.setdefault(name, Computing())
+        if new:
+            self.measured(name, block, found.rows)
+        for _ in range(_TRIALS if new else 1):
+            trial = self.measured(name, block, found.rows)
+            found.correct(trial["processor"], trial["disk"], wanted)
 
 
 def _waited(backends: Sequence[psycopg.Connection]) -> float:
