@@ -51,7 +51,7 @@ PHASE_OF = {
 
 @experiment(
     claims=[
-        *("lai-002", "lai-003", "lai-005", "lai-006", "lai-009", "lai-011"),
+        *("lai-002", "lai-003", "lai-005", "lai-006", "lai-009"),
         *("lai-014", "lai-016", "lai-019", "lai-020", "lai-021", "lai-022", "lai-023", "lai-024"),
         "lai-025",
     ]
