@@ -53,7 +53,7 @@ def linear_facts(planned: pd.DataFrame) -> dict[str, bool | Part]:
     }
 
 
-def switched(switches: dict[str, float]) -> dict[str, bool | Part]:
+def switched(switches: dict[str, float]) -> dict[str, bool]:
     """Whether the planner leaves the index for a sequential scan by the clustered attribute."""
     low, high = (
         printed.cell("optimizer_said", name, "value") for name in ("step", "revised_switch")
@@ -62,7 +62,7 @@ def switched(switches: dict[str, float]) -> dict[str, bool | Part]:
         "there is a selectivity below which it takes the index and above the sequential scan": (
             0 < switches[CLUSTERED] < 1
         ),
-        "it lies where Figure 3.14 has it": supporting(high - low <= switches[CLUSTERED] <= high),
+        "it lies where Figure 3.14 has it": high - low <= switches[CLUSTERED] <= high,
     }
 
 

@@ -64,7 +64,7 @@ def metric(query: int) -> str:
     return f"query {query}"
 
 
-@experiment(claims=["lai-072", "lai-073", "lai-075", "lai-078"])
+@experiment(claims=["lai-078"])
 def instructions(chapter: Chapter) -> pd.DataFrame:
     """What the queries execute at the report's size, by every method that can be forced.
 
@@ -83,7 +83,7 @@ def instructions(chapter: Chapter) -> pd.DataFrame:
     return callgrind.executed(chapter.cluster(), statements).unstack()
 
 
-@experiment()
+@experiment(claims=["lai-072", "lai-073", "lai-075"])
 def timed(chapter: Chapter) -> None:
     """Time the queries under every method that can be forced, at both sizes, and as in print.
 
