@@ -474,7 +474,6 @@ def test_a_release_with_a_compiler_is_found_or_its_lack_told(chapter):
         return
     said, found = evidence.compilation_today, today.compiling(chapter)
     assert all(said.one_compilation(found).values())
-    assert set(said.short_and_long(chapter)) == {"short", "long"}
     counted = pd.DataFrame({"run": ["b_1"], "interpreted": [3], "compiled": [2]})
     assert "PostgreSQL" in four.charts.compiled(chapter, counted).caption
 
@@ -499,3 +498,12 @@ def test_break_even_of_jit_is_its_price_over_what_it_saves(stored, compiled, tup
 def test_in_print_every_long_command_gains_less_response_than_processor_time():
     found = evidence.compilation_today.printed_dilution()
     assert len(found) == 11 and all(found.values())
+
+
+def test_the_closing_table_is_held_against_the_memorandums_own_tables():
+    found = evidence.compilation.concluded()
+    assert found["no short command changes its response time"]
+    assert not found["long ones gain 25 to 100 % of response time"]
+    assert found["long ones gain 25 to 100 % of CPU time"]
+    assert not found["no short command changes its CPU time"]
+    assert evidence.compilation.concluded(margin=0.1)["no short command changes its CPU time"]

@@ -62,6 +62,27 @@ def dramatic() -> dict[str, bool]:
     }
 
 
+def concluded(margin: float = 0.05) -> dict[str, bool]:
+    """Whether by Tables 1 and 2 commands gain what the closing table says, the long ones together.
+
+    A short command has no effect that changes its time by less than the margin.
+    """
+    said, found = printed.table("four_tactics_conclusions").loc["DC"], {}
+    for what, words in (("cpu", "CPU"), ("wall", "response")):
+        times = printed.table(f"four_tactics_compiled_{what}")
+        short, long = times[times["size"] <= 1], times[times["size"] == max(times["size"])]
+        speed_up = short["ingres"] / short["dc"]
+        gain = long["ingres"].sum() / long["dc"].sum()
+        least, most = (1 + said[end] / 100 for end in ("low", "high"))
+        found[f"no short command changes its {words} time"] = bool(
+            speed_up.between(1 / (1 + margin), 1 + margin).all()
+        )
+        found[f"long ones gain {said.low:g} to {said.high:g} % of {words} time"] = bool(
+            least <= gain <= most
+        )
+    return found
+
+
 def joins(counted: pd.DataFrame, margin: float = 0.05) -> dict[str, Part]:
     """Whether each join gains; the opposite is that it takes more compiled."""
     found = gains(counted, "f_3360", "g_3360", "h_3360", "i_3360")

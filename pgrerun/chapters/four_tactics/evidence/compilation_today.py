@@ -1,6 +1,6 @@
 """What planning at run time, folding and JIT say on PostgreSQL."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import pandas as pd
 
@@ -12,7 +12,6 @@ from pgrerun.chapters.four_tactics.experiments.compilation_today import (
     WITH_CONSTANT,
     WITHOUT_CONSTANT,
 )
-from pgrerun.chapters.four_tactics.miniature import BRIEF, LONG
 from pgrerun.record import printed, statistics
 from pgrerun.record.statistics import Interval
 from pgrerun.record.verdicts import Part, supporting
@@ -54,17 +53,6 @@ def conversions(found: pd.DataFrame) -> dict[str, bool | Part]:
 def gain(chapter: Chapter, what: str, run: str) -> Interval:
     """Time interpreted over that compiled, of one run; `what`: "wall" or "cpu"."""
     return chapter.ratio("jit", f"{what} {run}", INTERPRETED, JITTED)
-
-
-def together(chapter: Chapter, runs: Iterable[str], what: str = "wall") -> Interval:
-    """Time interpreted over that compiled, of several runs one after the other."""
-    total = sum(chapter.table("jit", f"{what} {run}") for run in runs)
-    return statistics.ratio(total[INTERPRETED], total[JITTED], seed=chapter.parameters.seed)
-
-
-def short_and_long(chapter: Chapter) -> dict[str, Interval]:
-    """The same of the commands on at most one tuple, and of those on 3360."""
-    return {"short": together(chapter, BRIEF), "long": together(chapter, LONG)}
 
 
 def one_compilation(found: pd.DataFrame) -> dict[str, bool]:
