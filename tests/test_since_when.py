@@ -3,6 +3,7 @@
 import ast
 import csv
 import json
+import re
 from types import SimpleNamespace
 
 import pandas as pd
@@ -129,6 +130,11 @@ def test_the_chart_has_a_row_for_each_claim_and_a_column_for_each_release():
     assert set(spec["encoding"]["y"]["sort"]) == set(WORDS)
     with pytest.raises(ValueError, match="word"):
         charts.lives(frame.drop(columns="word"), charts.Words("Since when?", "A caption."))
+    many = pd.concat([frame.assign(claim=frame["claim"] + f"-{n}") for n in range(80)])
+    many = many[many["claim"].isin(sorted(set(many["claim"]))[:80])]
+    tall = charts.lives(many, charts.Words("Since when?", "A caption."))
+    assert float(re.search(r' height="([0-9.]+)"', charts.svg(tall, 760))[1]) <= 700
+    assert len(next(iter(tall.spec()["datasets"].values()))) == len(many)
 
 
 def test_without_any_run_on_releases_the_reason_is_given():

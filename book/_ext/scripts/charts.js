@@ -30,6 +30,8 @@
   };
 
   const TWO_PANELS = 560; // pixels of a chart from which on two panels stand beside each other
+  const MARGIN = { left: 5, top: 5, bottom: 5, right: 16 }; // for what ends beyond a narrow plot
+  const MOST_FOR_ROWS = 0.45; // of a chart's width, for the names of its rows
 
   const rowsOf = (spec) => Object.values(spec.datasets ?? {})[0] ?? spec.data?.values ?? [];
   const cell = (row, field) => row[field] ?? "";
@@ -74,6 +76,29 @@
     for (const one of rowsOf(spec)) one[row.field] = broken(String(one[row.field]));
     if (Array.isArray(row.sort)) row.sort = row.sort.map(broken);
     row.header.labelExpr = "split(datum.label, '\\n')";
+  };
+
+  // Nor do the names of rows: in two lines where they would take most of the width and the rows
+  // are high enough for that.
+  const fitRows = (spec, width) => {
+    const names = [...new Set(rowsOf(spec).map((row) => row.lines).filter(Boolean))];
+    const high = (spec.spec ?? spec).height / names.length;
+    if (!names.length || !(high >= 28) || labelWidth(rowsOf(spec)) <= MOST_FOR_ROWS * width) return;
+    const half = (name) => {
+      let room = MOST_FOR_ROWS * width;
+      while (inLines(name, room).length > 2) room += 10;
+      return inLines(name, room).join("\n");
+    };
+    const broken = new Map(names.map((name) => [name, name.includes("\n") ? name : half(name)]));
+    for (const row of rowsOf(spec)) row.lines = broken.get(row.lines) ?? row.lines;
+    const sorted = (node) => {
+      if (node === null || typeof node !== "object") return;
+      if (node.field === "lines" && Array.isArray(node.sort)) {
+        node.sort = node.sort.map((name) => broken.get(name) ?? name);
+      }
+      Object.values(node).forEach(sorted);
+    };
+    sorted(spec.spec ?? spec.layer ?? spec);
   };
 
   // What a mark says: nothing of what its datum lacks, a printed number's interval for one.
@@ -167,10 +192,12 @@
       this.place.append(live);
       if (old) old.hidden = true;
       const spec = structuredClone(this.spec);
+      fitRows(spec, this.width);
       const room = this.width - labelWidth(rowsOf(spec));
       if (spec.columns && this.width < TWO_PANELS) spec.columns = 1;
       const across = spec.columns ?? 1;
-      fitLegends(spec.spec ?? spec.layer, room);
+      if (!spec.spec && this.width < TWO_PANELS) spec.padding = MARGIN;
+      fitLegends(spec.spec ?? spec.layer ?? spec, room);
       fitHeadings(spec, (room - 20) / across);
       fitTitles(spec.spec ?? spec.layer ?? spec, Math.max((room - 20) / across, 120));
       const tooltip = { theme: "custom", formatTooltip: said };

@@ -1,5 +1,7 @@
 """What became of claims from release to release: a row is a claim's life."""
 
+import math
+
 import altair as alt
 import pandas as pd
 
@@ -7,6 +9,7 @@ from pgrerun.page.charts import encodings
 from pgrerun.page.charts.figure import VERDICTS, Figure, Words, figure_of
 
 _ROW = 13  # pixels
+_MANY = 40  # rows from which on the second half stands beside the first, lest it be too tall
 
 
 def lives(frame: pd.DataFrame, words: Words) -> Figure:
@@ -18,7 +21,7 @@ def lives(frame: pd.DataFrame, words: Words) -> Figure:
     needed = ["claim", "says", "document", "release", "word"]
     if missing := sorted(set(needed) - set(frame)) or ([] if len(frame) else ["rows"]):
         raise ValueError(f"the frame of a chart lacks {', '.join(missing)}")
-    rows = frame[needed]
+    rows = frame[needed].reset_index(drop=True)
     known = [word for word in VERDICTS if word in set(rows["word"])]
     colours = alt.Scale(domain=known, range=[VERDICTS[word] for word in known])
     claims, releases = (list(dict.fromkeys(rows[name])) for name in ("claim", "release"))
@@ -39,8 +42,20 @@ def lives(frame: pd.DataFrame, words: Words) -> Figure:
             "word:N", scale=colours, title="verdict", legend=encodings.legend("bottom", 4)
         )
     )
-    chart = squares.properties(width="container", height=_ROW * len(claims))
+    chart = _in_halves(squares, rows, claims)
     return figure_of(chart, words, titles, _in_words(rows))
+
+
+def _in_halves(squares: alt.Chart, rows: pd.DataFrame, claims: list[str]) -> alt.TopLevelMixin:
+    """The chart, or one of each half of its claims beside each other."""
+    if len(claims) < _MANY:
+        return squares.properties(width="container", height=_ROW * len(claims))
+    first = set(claims[: math.ceil(len(claims) / 2)])
+    part = rows["claim"].map(lambda claim: 1 if claim in first else 2)
+    panel = alt.Facet("part:O", title=None, header=alt.Header(labels=False))
+    sized = squares.properties(width=300, height=_ROW * len(first))
+    halves = sized.facet(facet=panel, columns=2, data=rows.assign(part=part))
+    return halves.resolve_scale(x="independent", y="independent")
 
 
 def _in_words(rows: pd.DataFrame) -> str:
