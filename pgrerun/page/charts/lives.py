@@ -27,7 +27,7 @@ def lives(frame: pd.DataFrame, words: Words) -> Figure:
     claims, releases = (list(dict.fromkeys(rows[name])) for name in ("claim", "release"))
     titles = {"claim": "claim", "says": "what it says", "document": "document"}
     titles |= {"release": "PostgreSQL", "word": "verdict"}
-    base = alt.Chart(rows).encode(
+    base = alt.Chart().encode(
         x=alt.X(
             "release:N",
             sort=releases,
@@ -49,10 +49,10 @@ def lives(frame: pd.DataFrame, words: Words) -> Figure:
 def _in_halves(squares: alt.Chart, rows: pd.DataFrame, claims: list[str]) -> alt.TopLevelMixin:
     """The chart, or one of each half of its claims beside each other."""
     if len(claims) < _MANY:
-        return squares.properties(width="container", height=_ROW * len(claims))
+        return squares.properties(data=rows, width="container", height=_ROW * len(claims))
     first = set(claims[: math.ceil(len(claims) / 2)])
     part = rows["claim"].map(lambda claim: 1 if claim in first else 2)
-    panel = alt.Facet("part:O", title=None, header=alt.Header(labels=False))
+    panel = alt.Facet("part:O", header=None)
     sized = squares.properties(width=300, height=_ROW * len(first))
     halves = sized.facet(facet=panel, columns=2, data=rows.assign(part=part))
     return halves.resolve_scale(x="independent", y="independent")
