@@ -164,7 +164,7 @@ class Chapter:
         sweep()
         self.programs = fetched.chosen(given.programs)
         self.clusters: dict[tuple[Path, frozenset], Cluster] = {}
-        self._slowed: dict[Cluster, Slowed] = {}
+        self._slowed: dict[tuple[Path, frozenset], Slowed] = {}
         self.guest: Server | None = guest or (open_server(given.server) if given.server else None)
         self.run = runs.Run.open(
             _run_name(given),
@@ -216,19 +216,18 @@ class Chapter:
         It is as fast as the machine's until it is told to be slow. Both are kept to the chapter's
         end. CannotMeasure without a C compiler, or when the chapter runs against somebody's server.
         """
-        cluster = self.cluster(cluster_name="on a disk that can be slowed", **settings)
-        if cluster not in self._slowed:
-            self._slowed[cluster] = Slowed()
-            cluster.disk = self._slowed[cluster]
-            cluster.restart()
-        return cluster, self._slowed[cluster]
+        given = {"cluster_name": "on a disk that can be slowed", **settings}
+        wanted = _wanted(self.programs, given)
+        if not self.guest and wanted not in self._slowed:
+            self._slowed[wanted] = Slowed()
+        return self.cluster(**given), self._slowed[wanted]
 
     def beside(self, programs: Programs, **settings: str | int) -> Cluster:
         """A throwaway cluster of any release, for what the server under test can't do."""
-        wanted = (programs.bindir, frozenset(settings.items()))
+        wanted = _wanted(programs, settings)
         self._asked.append(_assignments(settings))
         if wanted not in self.clusters:
-            self.clusters[wanted] = Cluster(programs, settings)
+            self.clusters[wanted] = Cluster(programs, settings, disk=self._slowed.get(wanted))
             other = "" if programs == self.programs else f" ({programs.source})"
             self._settings[f"throwaway server {len(self.clusters)}{other}"] = _assignments(settings)
         return self.clusters[wanted]
@@ -745,6 +744,11 @@ class Chapter:
             "packages": {name: importlib.metadata.version(name) for name in packages},
             "commit": _commit(),
         }
+
+
+def _wanted(programs: Programs, settings: Mapping[str, str | int]) -> tuple[Path, frozenset]:
+    """What tells a chapter's throwaway clusters apart."""
+    return programs.bindir, frozenset(settings.items())
 
 
 def _require_asked_for(measure: Callable[..., Any]) -> None:
