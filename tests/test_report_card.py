@@ -2,6 +2,8 @@
 server is left as found.
 """
 
+import base64
+import hashlib
 import re
 import signal
 import time
@@ -352,19 +354,31 @@ def terminated(visit):
         raise ValueError("The truth value of a Series is ambiguous.") from None
 
 
+def hung_up(visit):
+    """Is ended by the terminal that it was started from."""
+    signal.raise_signal(signal.SIGHUP)
+
+
 def broken(visit):
     """Has a bug."""
     raise ZeroDivisionError
 
 
-def test_the_page_is_written_whatever_ends_the_card(owner, tmp_path, only):
+def test_the_page_is_written_whatever_ends_the_card(owner, tmp_path, only, base):
     before = everything(owner)
-    ends = {stopped: RerunError, terminated: RerunError, broken: ZeroDivisionError}
-    for end, error in ends.items():
+    word = f"What was finished is in {tmp_path}"
+    ends = {
+        stopped: (RerunError, word),
+        terminated: (RerunError, word),
+        hung_up: (RerunError, word),
+        broken: (ZeroDivisionError, None),
+    }
+    for end, (error, said) in ends.items():
         only(finished, end, finished)
         out = tmp_path / f"{end.__name__}.html"
-        with pytest.raises(error):
+        with pytest.raises(error, match=said and re.escape(said)):
             report_card.write(url_of(owner), "theirs", PLENTY, out)
+        assert not list(base.iterdir())  # the record that the sections share is private
         assert (
             "Something was found." in out.read_text()
             and out.read_text().count("It was not reached.") > 0
@@ -537,3 +551,13 @@ def test_a_table_s_name_is_never_markup(name):
     text = page.prose(f"Most are {sections.named(name)}'s, of all.")
     soup = BeautifulSoup(text, "html.parser")
     assert [tag.name for tag in soup.find_all(True)] == ["p", "code"] and "\x1b" not in text
+
+
+def test_the_page_runs_no_script_and_asks_nobody():
+    soup = BeautifulSoup(page.html_page("x", "<p>y"), "html.parser")
+    policy = soup.head.find("meta", {"http-equiv": "Content-Security-Policy"})["content"]
+    digest = base64.b64encode(hashlib.sha256(soup.style.string.encode()).digest()).decode()
+    allowed = dict(part.split(" ", 1) for part in policy.split("; "))
+    assert allowed.pop("style-src") == f"'sha256-{digest}'"
+    assert allowed.pop("img-src") == "data:" and set(allowed.values()) == {"'none'"}
+    assert "default-src" in allowed

@@ -5,6 +5,7 @@ that fits.
 """
 
 import base64
+import hashlib
 import html
 import re
 from datetime import UTC, datetime
@@ -57,6 +58,7 @@ def html_page(title: str, body: str) -> str:
 <html lang="en">
 <head>
 <meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>{html.escape(title)}</title>
@@ -236,3 +238,10 @@ td.number { text-align: right; white-space: nowrap; }
 @media print { body { font-size: 0.9rem; } section { break-inside: avoid-page; } details { display:
   none; } }
 """
+
+# No script, no request, no style but the page's own: the charts are pictures within it.
+_DIGEST = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+_POLICY = (
+    f"default-src 'none'; img-src data:; style-src 'sha256-{_DIGEST}'; base-uri 'none';"
+    " form-action 'none'"
+)

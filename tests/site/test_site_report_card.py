@@ -73,3 +73,12 @@ def test_the_card_fits_reads_and_fetches_nothing(browser, card, width, dark):
         # letters keep their size: the picture for this width was taken, and is hardly scaled
         assert all(shown / natural > 0.85 for _, natural, shown in drawn), drawn
         assert not (found := violations(page)), json.dumps(found, indent=1)
+
+
+def test_a_script_that_got_into_the_card_would_not_run(browser, card, tmp_path):
+    spoilt = tmp_path / "card.html"
+    script = "<script>document.title = 'ran'</script><img src=x onerror=\"document.title='ran'\">"
+    spoilt.write_text(card.read_text("utf-8").replace("<main>", f"<main>{script}"), "utf-8")
+    with browser.page() as page:
+        page.open(spoilt)
+        assert page.run("document.title") != "ran" and page.complaints
