@@ -297,6 +297,19 @@ def words(found):
     )
 
 
+def test_a_claim_s_name_in_somebody_s_record_is_no_markup(record):
+    mine = scoreboard.records(record("mine", FOUND))["tp1"]
+    record("published", FOUND)
+    name = '<img src="x" onerror="alert()">'
+    verdict = next(kept for kept in mine.verdicts if kept["claim"] == RATIO.id) | {"claim": name}
+    spoilt = dataclasses.replace(
+        mine, finished="2099-01-01T00:00:00+00:00", verdicts=[*mine.verdicts, verdict]
+    )
+    page = words({"tp1": spoilt})
+    assert page.select_one("tbody td").get_text() == name and not page.find_all("img")
+    assert set(page.select_one("tbody a").attrs) == {"href"}
+
+
 def test_verdicts_that_differ_are_told_with_a_reason(record):
     changed = FOUND | {
         RATIO.id: verdicts.judge(RATIO, Interval(90.0, 80.0, 100.0, 7)),
