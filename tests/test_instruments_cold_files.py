@@ -49,6 +49,18 @@ def test_all_places_are_read_in_either_way(forgettable):
                 os.fstat(file)
 
 
+def test_a_link_is_not_followed_nor_a_pipe_waited_for(tmp_path):
+    (tmp_path / "file").write_bytes(b"x")
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("link", "pipe"):
+        with pytest.raises(OSError):
+            cold_files.forget(tmp_path / name)
+        with pytest.raises(OSError), cold_files.opened(tmp_path / name):
+            pass
+    cold_files.forget(tmp_path / "file")
+
+
 def test_nothing_is_read_ahead_where_that_is_asked_for(forgettable):
     fetched = {}
     for ahead in (True, False):

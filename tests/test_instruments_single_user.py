@@ -1,5 +1,6 @@
 """A single-user backend: its answers, and errors that its exit status doesn't tell."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,10 @@ def test_a_backend_that_does_not_start_is_told(stopped):
         settings.write_text(kept)
 
 
-def test_a_copy_has_its_own_pages():
+def test_a_copy_has_its_own_pages(tmp_path, monkeypatch):
+    (tmp_path / "cp").write_text("#!/bin/sh\nexit 1\n")  # another one in the caller's path
+    (tmp_path / "cp").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     with Cluster() as cluster:
         with cluster.connect() as connection:
             connection.execute("CREATE TABLE kept AS SELECT 1 AS one")
@@ -55,6 +59,9 @@ def test_a_copy_has_its_own_pages():
             assert shared == {Path("base", name) for name in single_user.TEMPLATES}
             asked = own.single_user(input="SHOW data_checksums\n", capture_output=True)
             assert 'data_checksums = "on"' in asked.stdout
+            assert {path.stat().st_uid for path in own.data_directory.rglob("*")} == {
+                cluster.data_directory.stat().st_uid
+            }
             (own.data_directory / "PG_VERSION").unlink()
         with cluster.connect() as connection:
             assert connection.execute("SELECT one FROM kept").fetchone() == (1,)

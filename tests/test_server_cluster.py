@@ -6,6 +6,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -456,6 +457,21 @@ def test_a_disk_too_small_for_initdb(small_disk):
     ):
         Cluster()
     assert list(disk.iterdir()) == []
+    # the same with shared memory that nobody else uses
+    program = (
+        "import os\nfrom pathlib import Path\n"
+        "from pgrerun.errors import ServerError\nfrom pgrerun.lab.server import Cluster\n"
+        "try:\n    Cluster()\nexcept ServerError as error:\n    print('full' in str(error))\n"
+        "print(os.listdir('/dev/shm'))\n"
+        "print(len(Path('/proc/sysvipc/shm').read_text().splitlines()) - 1)\n"
+    )
+    mount = 'mount -t tmpfs none /dev/shm && chmod 1777 /dev/shm && exec "$0" -c "$1"'
+    told = subprocess.run(
+        ["unshare", "--mount", "--ipc", "sh", "-c", mount, sys.executable, program],
+        capture_output=True,
+        text=True,
+    )
+    assert told.stdout.split("\n")[:3] == ["True", "[]", "0"], told
 
 
 @as_root

@@ -41,7 +41,8 @@ def copy_room(folder: Path) -> Path:
     (folder / "pgrerun" / "lab").mkdir(parents=True)
     for package in (folder / "pgrerun", folder / "pgrerun" / "lab"):
         (package / "__init__.py").touch()
-    shutil.copy(PACKAGE / "errors.py", folder / "pgrerun")
+    for needed in ("credentials.py", "errors.py"):
+        shutil.copy(PACKAGE / needed, folder / "pgrerun")
     shutil.copy(PACKAGE / "lab" / "sent.py", folder / "pgrerun" / "lab")
     shutil.copytree(
         PACKAGE / "lab" / "server",

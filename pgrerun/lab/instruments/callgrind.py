@@ -16,7 +16,7 @@ import pandas as pd
 
 from pgrerun.errors import CannotMeasure, RerunError
 from pgrerun.lab.instruments import single_user
-from pgrerun.lab.server import Cluster
+from pgrerun.lab.server import Cluster, private
 
 # one call per statement read; it is static, so a stripped program doesn't have the name
 _STATEMENT = "exec_simple_query"
@@ -83,11 +83,9 @@ def profile(
         _run(cluster, statements, settings, cluster.scratch / stem, [f"--dump-after={_STATEMENT}"])
         names: dict[str, dict[str, str]] = {"ob": {}, "fl": {}, "fn": {}}
         parts = [cluster.scratch / f"{stem}.{number + 1}" for number in range(len(statements))]
-        if not all(part.exists() for part in parts):
-            raise _stripped(cluster)
         frames = [
-            _read(part.read_text(errors="replace"), names).assign(statement=i)
-            for i, part in enumerate(parts)
+            _read(text, names).assign(statement=i)
+            for i, text in enumerate(_text(cluster, part) for part in parts)
         ]
         return pd.concat(frames, ignore_index=True)[COLUMNS]
     finally:
@@ -206,10 +204,15 @@ def _dumps(
     CannotMeasure for a stripped program.
     """
     for number, name in enumerate((name for name in groups if name not in unreported), start=1):
-        part = cluster.scratch / f"{stem}.{number}"
-        if not part.exists():
-            raise _stripped(cluster)
-        yield name, part.read_text(errors="replace")
+        yield name, _text(cluster, cluster.scratch / f"{stem}.{number}")
+
+
+def _text(cluster: Cluster, dump: Path) -> str:
+    try:
+        with open(private.opened(dump), errors="replace") as file:
+            return file.read()
+    except FileNotFoundError:
+        raise _stripped(cluster) from None
 
 
 def stacked(frame: pd.DataFrame, group: str) -> pd.DataFrame:

@@ -15,7 +15,7 @@ import psycopg
 
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.instruments import pages, proc
-from pgrerun.lab.server import Cluster
+from pgrerun.lab.server import Cluster, private
 from pgrerun.lab.server.private import PrivateDirectory, base_directory
 
 BLOCK = 4096  # bytes; the kernel's page
@@ -38,7 +38,7 @@ def scratch(megabytes: int) -> Iterator[Path]:
 
 def forget(path: Path) -> None:
     """Have the operating system's cache forget a file, once it is all on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
+    descriptor = private.opened(path)
     try:
         os.fsync(descriptor)
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -54,7 +54,7 @@ def opened(path: Path, *, direct: bool = False) -> Iterator[int]:
     CannotMeasure where files can't be read so.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | (os.O_DIRECT if direct else 0))
+        descriptor = private.opened(path, os.O_DIRECT if direct else 0)
     except OSError as error:
         if not direct:
             raise

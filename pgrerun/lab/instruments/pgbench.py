@@ -230,9 +230,12 @@ class _Scratch:
         """The per-transaction log of all threads, in the order of the transactions' ends."""
         columns = _LOG + (["lag_us"] if rated else [])
         paths = sorted(self._folder.glob(f"{self.log.name}.*"))
-        frames = [
-            pd.read_csv(path, sep=" ", names=columns, usecols=range(len(columns))) for path in paths
-        ]
+        frames = []
+        for path in paths:
+            with open(private.opened(path)) as file:
+                frames.append(
+                    pd.read_csv(file, sep=" ", names=columns, usecols=range(len(columns)))
+                )
         if not frames:
             raise CannotMeasure(
                 "pgbench log", f"pgbench left no log of single transactions in {self._folder}."

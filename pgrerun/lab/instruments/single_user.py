@@ -69,11 +69,11 @@ def copied(cluster: Cluster) -> Iterator[Cluster]:
     source, target = cluster.data_directory, cluster.scratch / f"copy-{uuid.uuid4().hex[:12]}"
     own.data_directory = target
     try:
-        subprocess.run(["cp", "-al", source, target], check=True)  # with owners and rights
+        cluster.copy_files("-al", str(source), str(target))  # with owners and rights
         for folder, shared in ((".", {"base"}), ("base", TEMPLATES)):
             paths = [path for path in (source / folder).iterdir() if path.name not in shared]
-            told = ["cp", "-a", "--remove-destination", *map(str, paths), str(target / folder)]
-            subprocess.run(told, check=True)
+            to = str(target / folder)
+            cluster.copy_files("-a", "--remove-destination", *map(str, paths), to)
         _enable_checksums(own)
         yield own
     finally:

@@ -162,9 +162,13 @@ class Cluster(Server):
 
     def _copy(self, source: Path, folder: Path) -> str:
         """Copy a folder's content into an empty one, as the account; what went wrong, or ""."""
+        return self._cp("-Rp", f"{source}/.", str(folder))
+
+    def _cp(self, *words: str) -> str:
         program = shutil.which("cp", path=os.defpath) or "cp"  # PATH may have folders of others
-        command = [program, "-Rp", f"{source}/.", str(folder)]
-        done = subprocess.run(command, capture_output=True, text=True, **self._server_process())
+        done = subprocess.run(
+            [program, *words], capture_output=True, text=True, **self._server_process()
+        )
         return done.stderr or "cp failed" if done.returncode else ""
 
     def _initdb(self, options: Sequence[str]) -> None:
@@ -490,6 +494,13 @@ class Cluster(Server):
         if done.returncode:
             raise self._failed(program, done.stderr)
 
+    def copy_files(self, *words: str) -> None:
+        """Run the system's cp, with these words, as the server's account, which may replace what
+        lies in its folders by links to others' files. ServerError if it fails.
+        """
+        if said := self._cp(*words):
+            raise self._failed("Copying files", said)
+
     def single_user(
         self,
         *options: str,
@@ -544,8 +555,7 @@ class Cluster(Server):
             )
         for folder, _, names in os.walk(self.data_directory):
             for name in names:
-                path, flags = os.path.join(folder, name), os.O_RDONLY
-                file = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+                file = private.opened(os.path.join(folder, name))
                 try:
                     os.fsync(file)
                     os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)

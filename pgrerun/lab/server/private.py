@@ -13,6 +13,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import errno
 import fcntl
 import json
 import os
@@ -311,6 +312,18 @@ def create(path: Path, text: str, who: Account | None = None) -> None:
         os.fchmod(file, 0o644)
         if who:
             os.fchown(file, who.uid, who.gid)
+
+
+def opened(path: str | Path, flags: int = 0) -> int:
+    """A descriptor for reading a regular file where the account may have put something else.
+
+    A link is not followed, and a pipe is not waited for: OSError for both.
+    """
+    file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | flags)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise OSError(errno.EINVAL, "no regular file", str(path))
+    return file
 
 
 def hand_over(folder: Path, who: Account) -> None:
