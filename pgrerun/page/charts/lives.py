@@ -50,9 +50,12 @@ def _in_halves(squares: alt.Chart, rows: pd.DataFrame, claims: list[str]) -> alt
     """The chart, or one of each half of its claims beside each other."""
     if len(claims) < _MANY:
         return squares.properties(data=rows, width="container", height=_ROW * len(claims))
-    first = set(claims[: math.ceil(len(claims) / 2)])
-    part = rows["claim"].map(lambda claim: 1 if claim in first else 2)
-    panel = alt.Facet("part:O", header=None)
+    middle = math.ceil(len(claims) / 2)
+    first, second = claims[:middle], claims[middle:]
+    names = [f"{half[0]} to {half[-1]}" for half in (first, second)]
+    part = rows["claim"].map(lambda claim: names[claim in second])
+    header = alt.Header(title=None, labelAnchor="start", labelFontWeight="bold")
+    panel = alt.Facet("part:N", sort=names, header=header)
     sized = squares.properties(width=300, height=_ROW * len(first))
     halves = sized.facet(facet=panel, columns=2, data=rows.assign(part=part))
     return halves.resolve_scale(x="independent", y="independent")
