@@ -1,5 +1,8 @@
 """What the table of releases says is what the releases installed here say themselves."""
 
+import ast
+from pathlib import Path
+
 import psycopg
 import pytest
 
@@ -21,6 +24,22 @@ from pgrerun.lab.server import Cluster, bundled, fetched, installed, releases, s
 HERE = {releases.named(programs.number): programs for programs in [*installed(), bundled()]}
 HERE = {release.release: release.programs for release in fetched.here()} | HERE
 ALL = list(dict.fromkeys([*(release.release for release in fetched.table()), *HERE]))
+
+
+def test_nobody_else_compares_a_server_with_a_release_s_number():
+    others = Path(releases.__file__).parents[2].rglob("*.py")
+    found = [
+        f"{path.name}:{node.lineno}"
+        for path in others
+        if path != Path(releases.__file__)
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Compare)
+        and any(
+            isinstance(one, ast.Constant) and type(one.value) is int and 90300 <= one.value < 10**6
+            for one in (node.left, *node.comparators)
+        )
+    ]
+    assert found == []
 
 
 @pytest.fixture(scope="module", params=ALL)

@@ -5,7 +5,7 @@ touching none of them.
 import pandas as pd
 
 from pgrerun.errors import ParameterError
-from pgrerun.lab.server import Server
+from pgrerun.lab.server import Server, releases
 from pgrerun.parameters import nearest
 
 _SCHEMAS = """
@@ -66,11 +66,10 @@ def updates(server: Server, schema: str) -> pd.DataFrame:
     PostgreSQL 16), fillfactor (%), indices (their number), share (of the updates that were
     heap-only).
     """
+    moves = releases.has(server.version, "pg_stat_get_tuples_newpage_updated")
     frame = _read(
         server,
-        _UPDATES.format(
-            newpage="s.n_tup_newpage_upd" if server.version >= 160000 else "NULL::bigint"
-        ),
+        _UPDATES.format(newpage="s.n_tup_newpage_upd" if moves else "NULL::bigint"),
         schema,
     )
     return frame.assign(share=frame["hot"] / frame["updates"])

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.lab.instruments import proc
-from pgrerun.lab.server import Server, value
+from pgrerun.lab.server import Server, releases, value
 
 UNIX, LOOPBACK, NETWORK = "Unix socket", "TCP loopback", "TCP network"
 
@@ -96,7 +96,7 @@ class Line:
 
     def _require_plain(self) -> None:
         encrypted = self.connection.pgconn.ssl_in_use
-        if not encrypted and self._server.version >= 120000:
+        if not encrypted and releases.has(self._server.version, "pg_stat_gssapi"):
             encrypted = value(
                 self.connection,
                 bool,

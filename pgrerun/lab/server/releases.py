@@ -41,6 +41,7 @@ SINCE = {
     "pg_stat_slru": 130000,
     "pg_stat_get_db_sessions": 140000,
     "pg_stat_wal": 140000,
+    "pg_backup_start": 150000,
     "pg_checkpoint": 150000,
     "pg_stat_force_next_flush": 150000,
     "pg_get_wal_records_info": 150000,
@@ -51,6 +52,7 @@ SINCE = {
     "pg_stat_checkpointer": 170000,
     "pg_buffercache_evict_all": 180000,
     "pg_stat_get_backend_io": 180000,
+    "crc32c": 180000,
     "uuidv7": 180000,
     # in words
     "EXPLAIN (SUMMARY)": 100000,
@@ -63,6 +65,7 @@ SINCE = {
     "password check by SCRAM": 100000,
     "ALTER SYSTEM": 90400,
     "commit in a block": 110000,
+    "hash aggregation that spills": 130000,
 }
 
 # Settings that experiments ask for by name, and the first release that knows them.

@@ -21,7 +21,7 @@ from pgrerun.errors import CannotMeasure
 from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import clock, counters, plans, wal
 from pgrerun.lab.relations import loading
-from pgrerun.lab.server import Cluster
+from pgrerun.lab.server import Cluster, releases
 from pgrerun.record import statistics
 from pgrerun.record.printed.explorations import POOLS, TUPLES, heap_pages, shares
 
@@ -290,11 +290,7 @@ def first_reader(chapter: Chapter) -> pd.DataFrame:
     wal_bytes.
     """
     server, rows = cluster(chapter, ABOVE), []
-    if server.version < 130000:
-        raise CannotMeasure(
-            "PostgreSQL 13",
-            f"EXPLAIN counts WAL from PostgreSQL 13 on, and this is {server.version_text}",
-        )
+    releases.require(server.version, "EXPLAIN (WAL)")
     scan = SQL.text("buffer_pool.scan", relation=UPDATED)
     with server.connect() as connection:
         SQL.run(connection, "buffer_pool.settle")
@@ -367,7 +363,7 @@ def _happen(server: Cluster, happen: str | Callable[[Cluster], None]) -> None:
         happen(server)
         server.start()  # which does nothing to one that runs
         return
-    if happen == "base_backup" and server.version < 150000:
+    if happen == "base_backup" and not releases.has(server.version, "pg_backup_start"):
         happen = "base_backup_before_15"
     settings = {"max_wal_size": "32MB"} if happen == "write_wal" else {}
     with server.reloaded(**settings), server.connect() as connection:

@@ -27,7 +27,6 @@ from pgrerun.chapters.explorations.relations import (
     milliseconds,
     name,
 )
-from pgrerun.errors import CannotMeasure
 from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import plans
 from pgrerun.lab.server import releases
@@ -169,12 +168,7 @@ def spills(chapter: Chapter) -> pd.DataFrame:
 
     Columns: work_mem, planned (partitions; missing where none are), batches, disk_kb, memory_kb.
     """
-    if chapter.server.version < 130000:
-        raise CannotMeasure(
-            "PostgreSQL 13",
-            "hash aggregation can spill from PostgreSQL 13 on; before, a hash table that doesn't"
-            f" fit grows beyond work_mem, and this is {chapter.server.version_text}",
-        )
+    releases.require(chapter.server.version, "hash aggregation that spills")
     with chapter.server.connect() as connection:
         rows = [_hashing(connection, UNIQUE, HASHED, work_mem) for work_mem in GRID]
     return pd.DataFrame(rows).drop(columns=["plan", "pages"])

@@ -22,7 +22,7 @@ from pgrerun.lab.disk import Disk, Slowed
 from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import clock
 from pgrerun.lab.relations import loading
-from pgrerun.lab.server import Cluster
+from pgrerun.lab.server import Cluster, releases
 from pgrerun.record import statistics
 
 RATE = 8000  # pages per second, read or written
@@ -73,7 +73,7 @@ def _read(server: Cluster, disk: Slowed, block: Block) -> dict[str, float]:
     scan = SQL.text("buffer_pool.scan", relation=READ).encode()
     with server.connect() as connection:
         connection.execute("SET max_parallel_workers_per_gather = 0")
-        if server.version >= 170000:
+        if releases.knows(server.version, "io_combine_limit"):
             connection.execute("SET io_combine_limit = 1")
         connection.execute(b"EXPLAIN " + scan)  # a new session's catalog lookups aren't timed
         with disk.serving(Disk(1 / RATE, 1 / RATE)) as stretch, clock.stopwatch() as watch:

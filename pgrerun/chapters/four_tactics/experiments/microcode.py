@@ -11,11 +11,10 @@ from pgrerun.chapters.four_tactics.experiments.parts import (
     load_benchmark,
 )
 from pgrerun.chapters.four_tactics.miniature import LONG
-from pgrerun.errors import CannotMeasure
 from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import callgrind, clock
 from pgrerun.lab.relations import Parts
-from pgrerun.lab.server import Server
+from pgrerun.lab.server import Server, releases
 
 TEN_TIMES, EACH = "d_33600", "d_3360, logarithm for every tuple"
 AS_TEXT, PARSED_AHEAD = "a lookup as text", "a lookup parsed ahead, planned when it runs"
@@ -90,10 +89,7 @@ def checksums(chapter: Chapter, kilobytes: int = 256) -> None:
     observation, and that counts. CannotMeasure before PostgreSQL 18, which made functions of both.
     """
     server = chapter.server
-    if server.version < 180000:
-        raise CannotMeasure(
-            "PostgreSQL 18", "The functions crc32 and crc32c came with PostgreSQL 18."
-        )
+    releases.require(server.version, "crc32c")
     variants = [
         Variant(name, partial(_checked, server, function, kilobytes))
         for name, function in CHECKSUMS.items()

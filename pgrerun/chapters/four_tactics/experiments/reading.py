@@ -16,7 +16,6 @@ from pgrerun.chapters.four_tactics.experiments.parts import (
     relation,
 )
 from pgrerun.chapters.four_tactics.miniature import LONG
-from pgrerun.errors import CannotMeasure
 from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.ingres.benchmark import WIDE_QUERIES
 from pgrerun.lab.instruments import (
@@ -30,7 +29,7 @@ from pgrerun.lab.instruments import (
     sizes,
 )
 from pgrerun.lab.relations import Parts
-from pgrerun.lab.server import Cluster, set_session
+from pgrerun.lab.server import Cluster, releases, set_session
 
 SMALL_READS, LARGE_READS = "8kB", "128kB"
 # variant to io_method and io_combine_limit
@@ -83,8 +82,7 @@ def asynchronous(chapter: Chapter) -> None:
 def _evictable(chapter: Chapter, **settings: str) -> Cluster:
     """A cluster whose buffers can be emptied of one relation."""
     cluster = chapter.cluster(track_io_timing="on", **settings)
-    if cluster.version < 180000:
-        raise CannotMeasure("PostgreSQL 18", "Asynchronous I/O came with PostgreSQL 18.")
+    releases.require_settings(cluster.version, ["io_method"])
     cluster.extension("pg_buffercache")
     return cluster
 

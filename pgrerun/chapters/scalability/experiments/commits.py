@@ -24,7 +24,7 @@ from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import sessions
 from pgrerun.lab.instruments.counters import Counters
 from pgrerun.lab.models import group_commit as model
-from pgrerun.lab.server import Server
+from pgrerun.lab.server import Server, releases
 from pgrerun.record import printed
 
 TALK_CLIENTS = int(printed.cell("scalability_write", "commit_clients", "value"))
@@ -65,10 +65,7 @@ def as_it_comes(chapter: Chapter, numbers: Iterable[int]) -> None:
     with tested.connect() as connection:
         query = "SELECT current_setting('fsync'), current_setting('wal_sync_method')"
         fsync, method = connection.execute(query).fetchone()
-    if tested.version < 150000:
-        raise CannotMeasure(
-            "PostgreSQL 15", f"{tested.name} doesn't hand in its counts of flushes in time"
-        )
+    releases.require(tested.version, "pg_stat_force_next_flush")  # else the counts come late
     if fsync == "off" or method.startswith("open"):
         raise CannotMeasure(
             "counted flushes",

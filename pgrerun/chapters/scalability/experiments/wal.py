@@ -28,7 +28,7 @@ from pgrerun.lab import disk
 from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import counters, sessions, wal
 from pgrerun.lab.relations import loading
-from pgrerun.lab.server import Cluster
+from pgrerun.lab.server import Cluster, releases
 
 # ---- the WAL
 
@@ -152,12 +152,7 @@ LARGE_POOL = "1GB"
 @experiment(claims=["haas-019"])
 def buffers(chapter: Chapter) -> pd.DataFrame:
     """Memory for the commit log by the size of the buffer pool: shared_buffers, kilobytes."""
-    if server(chapter).version < 170000:
-        raise CannotMeasure(
-            "PostgreSQL 17",
-            "how much memory the commit log has is a setting, and can be asked for, since"
-            " PostgreSQL 17",
-        )
+    releases.require_settings(server(chapter).version, ["transaction_buffers"])
     rows = []
     for pool in (SMALL_POOL, "", LARGE_POOL):
         tested = second_server(chapter, shared_buffers=pool) if pool else server(chapter)
@@ -221,12 +216,7 @@ def one_slow_page(chapter: Chapter) -> pd.DataFrame:
     slow_page = disk.Disk(read=DELAY, only="pg_xact/0000", offset=SLOW * PAGE)
     with disk.Slowed() as slow:
         tested = second_server(chapter, slow, shared_buffers=SMALL_POOL)
-        if tested.version < 130000:
-            raise CannotMeasure(
-                "PostgreSQL 13",
-                "pages of the commit log are asked for by pg_xact_status, which takes such numbers"
-                " since PostgreSQL 13",
-            )
+        releases.require(tested.version, "xid8")  # by which pg_xact_status asks for a page
         _many_transactions(tested)
         with tested.connect() as filling:
             for page in range(CACHED):
