@@ -80,7 +80,8 @@ def main() -> None:
         status = getattr(error, "exit_code", 2)
     if status == 130:  # typer's own status for a KeyboardInterrupt
         _say(
-            "Stopped. What was measured so far is kept, and the same command carries on from there."
+            "Stopped. What was measured so far is kept, and a chapter that was stopped in the"
+            " middle goes on from there when the same command is given again."
         )
     sys.exit(status if isinstance(status, int) else 0)
 
@@ -104,7 +105,7 @@ def _failed(error: RerunError) -> int:
     if traceback := getattr(error, "traceback", ""):
         # A notebook's traceback is coloured; Text.from_ansi keeps or drops that as the terminal
         # needs.
-        Console(stderr=True).print(Text.from_ansi(traceback))
+        _console(stderr=True).print(Text.from_ansi(traceback))
     _say(str(error))
     return error.exit_status
 
@@ -116,14 +117,19 @@ def _visible(text: str) -> str:
     )
 
 
+def _console(**options: Any) -> Console:
+    """A terminal on which ":bomb:" in somebody's name stays what it is."""
+    return Console(emoji=False, **options)
+
+
 def _say(paragraph: str) -> None:
-    Console(stderr=True).print(
+    _console(stderr=True).print(
         _visible(paragraph), style="bold", markup=False, highlight=False, soft_wrap=True
     )
 
 
 def _tell(line: str) -> None:
-    Console().print(_visible(line), markup=False, highlight=False, soft_wrap=True)
+    _console().print(_visible(line), markup=False, highlight=False, soft_wrap=True)
 
 
 def _rows(rows: Sequence[Mapping[str, Any]]) -> None:
@@ -133,7 +139,7 @@ def _rows(rows: Sequence[Mapping[str, Any]]) -> None:
         table.add_column(escape(_visible(name)), no_wrap=number == 0)
     for row in rows:
         table.add_row(*(escape(_visible(str(value))) for value in row.values()))
-    Console(width=None if sys.stdout.isatty() else 200).print(table)
+    _console(width=None if sys.stdout.isatty() else 200).print(table)
 
 
 def _frame(frame: Any, otherwise: str) -> None:

@@ -45,7 +45,7 @@ def bars() -> Progress:
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(compact=True),
-        console=Console(stderr=True),
+        console=Console(stderr=True, emoji=False),
         transient=True,
     )
 

@@ -473,7 +473,7 @@ def test_a_stopped_run_leaves_nothing_behind(book, tmp_path, signals):
     _, words = running.communicate(timeout=300)
     assert running.returncode == 130, words
     assert "Traceback" not in words and "Task" not in words, words
-    assert "carries on from there" in words
+    assert "goes on from there" in words
     assert not any(psutil.pid_exists(int(pid)) for pid in marker.read_text().split())
     assert list(folder.iterdir()) == []
     assert list((book.build / "running").iterdir()) == []
@@ -546,6 +546,18 @@ def test_a_warning_stops_the_site_and_is_shown(book):
     (book.source / "index.md").write_text("# A book\n\n{numref}`nowhere`\n")
     with pytest.raises(BookError, match="nowhere"):
         book.build_site()
+    assert book.site_reasons() == ["never built"]
+
+
+def test_pages_that_a_gate_refuses_are_not_left_as_the_site(book, gates):
+    def refuse(pages):
+        raise BookError("A page lacks a chart.")
+
+    gates.check_site = refuse
+    for _ in range(2):
+        with pytest.raises(BookError, match=r"lacks a chart\. The pages are in .*refused\."):
+            stamped(book).build_site()
+        assert not book.site.exists() and (book.build / "refused" / "index.html").exists()
     assert book.site_reasons() == ["never built"]
 
 

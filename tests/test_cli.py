@@ -193,9 +193,9 @@ def test_medians_of_runs_with_other_parameters_are_not_put_side_by_side(
 def test_what_a_record_says_is_not_obeyed_by_a_terminal(call, monkeypatch, tmp_path):
     monkeypatch.setenv("PGRERUN_RUNS", str(tmp_path))
     for name in ("mine", "theirs"):
-        observed(name, {"scale": 1}, variant="\x1b]0;title\x07[bold]\u202etxt")
+        observed(name, {"scale": 1}, variant="\x1b]0;title\x07[bold]\u202etxt:bomb:")
     status, out, _ = call("compare", "mine", "theirs")
-    assert status == 0 and "[bold]" in out
+    assert status == 0 and "[bold]" in out and ":bomb:" in out
     assert not {"\x1b", "\x07", "\u202e"} & set(out) and "\\x1b" in out
 
 
@@ -254,7 +254,7 @@ def test_ctrl_c_ends_with_130(call, monkeypatch):
 
     monkeypatch.setattr(Book, "run", stop)
     status, _, err = call("run", "tp1")
-    assert status == 130 and "carries on from there" in err
+    assert status == 130 and "goes on from there" in err
 
 
 def test_a_bug_keeps_its_traceback(monkeypatch):

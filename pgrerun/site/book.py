@@ -417,7 +417,8 @@ class Book:
         its first page.
 
         BookError when a gate or Sphinx finds fault with a page; the site as it was
-        before is gone then, and the stamp with it, so that it isn't taken for current.
+        before is gone then, and the stamp with it, so that it isn't taken for current. Pages that a
+        gate refuses lie where nobody takes them for the site's.
         """
         from pgrerun.site import gates
 
@@ -426,7 +427,13 @@ class Book:
         built_from = self._site_inputs(run)
         self.proofread()
         self.sphinx("site", self.lay_out(run))
-        gates.check_site(self.site)
+        refused = self.build / "refused"
+        shutil.rmtree(refused, ignore_errors=True)
+        try:
+            gates.check_site(self.site)
+        except BookError as fault:
+            self.site.rename(refused)
+            raise BookError(f"{fault} The pages are in {refused}.") from fault
         stamp.write_text(json.dumps(built_from, indent=1) + "\n", "utf-8")
         return self.site / "index.html"
 

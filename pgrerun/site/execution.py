@@ -265,7 +265,7 @@ def _display(title: str, steps: Steps) -> Iterator[Callable[[list, int], None]]:
     A terminal gets two bars, the chapter's cells and the running measurement;
     anything else gets a line whenever a new section begins.
     """
-    console = Console(stderr=True)
+    console = Console(stderr=True, emoji=False)
     if not console.is_terminal:
         told: set[str] = set()
 
