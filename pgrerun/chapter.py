@@ -529,7 +529,9 @@ class Chapter:
         try:
             if reason is None:
                 found, said = made(evidence), made(note)
-                others = {words: made(what) for words, what in (beside or {}).items()}
+                others = {
+                    words: self._if_there(made, what) for words, what in (beside or {}).items()
+                }
                 measured = {name: made(what) for name, what in (regime or {}).items()}
         except _SetAside as missing:
             if os.environ.get(ONLY):
@@ -660,6 +662,14 @@ class Chapter:
             if (lacking := releases.lacking(version, error)) is None:
                 raise
             raise lacking from error
+
+    @staticmethod
+    def _if_there(made: Callable[[Any], Any], what: Any) -> Any:
+        """What stands beside a verdict; None if it was set aside, as it decides nothing."""
+        try:
+            return made(what)
+        except (_SetAside, CannotMeasure):
+            return None
 
     def _out_of_reach(self, claim: str, evidence: Any) -> CannotMeasure | None:
         """Why nothing here can test a claim without evidence; BookError if there is no reason."""

@@ -65,7 +65,7 @@ def index_creation(chapter: Chapter) -> pd.DataFrame:
     return pd.DataFrame(found, columns=["step", "statistics", "rows", "estimated"])
 
 
-@experiment(claims=["lai-089"])
+@experiment(claims=["lai-089", "lai-090"])
 def daemon(chapter: Chapter, patience: float = 30) -> pd.DataFrame:
     """Statistics after loading and after a change, gathered by nobody but the daemon.
 

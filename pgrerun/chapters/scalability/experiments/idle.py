@@ -49,7 +49,7 @@ class Watch:
         self._thread.join()
 
 
-@experiment(claims=["haas-060", "haas-061"])
+@experiment(claims=["haas-060", "haas-061", "haas-062"])
 def watch(chapter: Chapter) -> Watch:
     """Start an idle server and watch it; nobody connects to it from here on."""
     require_own(chapter)
