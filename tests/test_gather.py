@@ -491,6 +491,7 @@ def test_an_address_without_records_is_refused(few, tmp_path, scratch):
         ("ftp://host/runs.zip", "begins with"),
         ("https://host/runs", "names no archive"),
         ("s3://key:hunter2@bucket/runs", "must not carry a password"),
+        ("ftp://key:hunter2@host/runs", "must not carry a password"),
         ("s3://key:hun/ter2@bucket/runs", "must not carry a password"),
         ("s3://bucket/runs?s3_secret_access_key=hunter2", "must not carry a password"),
     ],

@@ -44,3 +44,17 @@ def test_another_failure_of_a_finalizer_is_told_as_always():
         "    Finalized()\n"
     )
     assert done.returncode == 0 and "ValueError: not ours" in done.stderr
+
+
+def test_a_stop_during_imports_is_quiet():
+    done = ended(
+        "import sys\n"
+        "class Stopped:\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name == 'pgrerun.parameters':\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Stopped())\n"
+        "from pgrerun.__main__ import main\n"
+        "main()\n"
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

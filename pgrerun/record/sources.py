@@ -80,15 +80,15 @@ class Refused:
 def check(source: str) -> None:
     """ParameterError, before anything is read, for a source that can't be one."""
     if scheme := _scheme(source):
-        if scheme not in (*_LISTED, *_BY_NAME):
-            raise ParameterError(
-                f"{source!r:.120} begins with {scheme}://; what DuckDB reads here begins with"
-                f" {', '.join(f'{known}://' for known in (*_LISTED, *_BY_NAME))}."
-            )
         if urlsplit(source).username or credentials.carries_one(source):
             raise ParameterError(
                 "An address must not carry a password, since records and pages would show it. Give"
                 " DuckDB a secret instead (CREATE PERSISTENT SECRET), which it uses by itself."
+            )
+        if scheme not in (*_LISTED, *_BY_NAME):
+            raise ParameterError(
+                f"{source!r:.120} begins with {scheme}://; what DuckDB reads here begins with"
+                f" {', '.join(f'{known}://' for known in (*_LISTED, *_BY_NAME))}."
             )
         if scheme in _BY_NAME and not _ARCHIVE.search(urlsplit(source).path):
             raise ParameterError(
