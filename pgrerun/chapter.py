@@ -50,6 +50,7 @@ from pgrerun.lab.server import (
 from pgrerun.lab.server.cluster import DEFAULTS
 from pgrerun.page import charts, narrate
 from pgrerun.page.tables import Table, table
+from pgrerun.parameters import ONLY
 from pgrerun.record import claims, lives, runs, sequential, statistics, verdicts
 from pgrerun.record.reached import digest, key_of
 from pgrerun.record.schema import busy, disks, looks
@@ -63,8 +64,6 @@ _TELLING = (
     *(f"chapters/*/{part}*" for part in ("charts", "sentences", "evidence")),
 )
 _MEASURING = {".py", ".sql", ".pgbench", ".toml"}  # of a chapter that is none of the book's
-ONLY = "PGRERUN_ONLY"
-"""The environment's variable that names the experiments to attempt, where not all are."""
 GIVEN = "given"
 """The flag of what was measured with arguments that the reader changed: which."""
 WHOLE = "a run of the whole chapter"

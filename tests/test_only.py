@@ -7,10 +7,12 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
 from pgrerun import parameters
-from pgrerun.chapter import ONLY, WHOLE, Chapter, experiment
+from pgrerun.chapter import WHOLE, Chapter, experiment
 from pgrerun.chapters import scalability
-from pgrerun.errors import ParameterError
+from pgrerun.errors import BookError, ParameterError
+from pgrerun.parameters import ONLY
 from pgrerun.record.verdicts import Verdict
+from pgrerun.site.execution import execute
 from pgrerun.site.only import experiments, needed
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
@@ -84,3 +86,22 @@ def test_experiments_that_were_not_asked_for_are_left_out(tmp_path, monkeypatch)
     judged = {j.claim.id: j for j in chapter.evidence.judgements}
     assert {j.verdict for j in judged.values()} == {Verdict.NOT_TESTABLE}
     assert judged["lai-048"].capability == WHOLE
+
+
+def test_cells_in_postquel_need_what_was_not_asked_for(tmp_path):
+    cells = [new_code_cell("x = 1"), new_code_cell("%%postquel\nretrieve (t.a)")]
+    nbformat.write(new_notebook(cells=cells), tmp_path / "toy.ipynb")
+
+    def run(environment):
+        return execute(
+            tmp_path / "toy.ipynb",
+            tmp_path / "out.ipynb",
+            {},
+            title="toy",
+            scratch=tmp_path,
+            environment=environment,
+        )
+
+    assert [cell.execution_count for cell in run({ONLY: "toy.one"}).cells] == [1, None]
+    with pytest.raises(BookError, match="postquel"):
+        run({})

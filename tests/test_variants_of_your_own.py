@@ -13,10 +13,11 @@ import nbformat
 import pytest
 
 from pgrerun import cells, parameters
-from pgrerun.chapter import GIVEN, ONLY, Chapter, experiment
+from pgrerun.chapter import GIVEN, Chapter, experiment
 from pgrerun.errors import ParameterError
 from pgrerun.lab import sent
 from pgrerun.lab.experiment import Variant
+from pgrerun.parameters import ONLY
 from pgrerun.record import runs
 from pgrerun.site import inputs
 

@@ -30,6 +30,7 @@ from pgrerun.errors import BookError, ParameterError, RerunError
 from pgrerun.lab.server import passwords
 from pgrerun.lab.server.private import PrivateDirectory, base_directory
 from pgrerun.parameters import (
+    ONLY,
     ChapterParameters,
     addresses,
     chapter_parameters,
@@ -48,7 +49,6 @@ ROOT = Path(__file__).resolve().parents[2]
 RUN_NAME = (  # the kernel finds the name of the run record here, where the reader gave one
     "PGRERUN_RUN"
 )
-ONLY = "PGRERUN_ONLY"  # as `chapter.ONLY`
 
 PUBLISHED = "published"  # as `runs.PUBLISHED`, whose module takes long to import
 

@@ -29,6 +29,7 @@ from traitlets.config import Config
 
 from pgrerun import errors
 from pgrerun.errors import BookError, RerunError
+from pgrerun.parameters import ONLY
 from pgrerun.progress import VARIABLE, Steps, bars
 from pgrerun.stopping import stoppable
 
@@ -108,6 +109,8 @@ class _Engine(NBClientEngine):
         # Its keys and ports, which jupyter_client would leave in $TMPDIR if this process is killed.
         connection = str(scratch / "kernel.json")
         kernel = {"shutdown_wait_time": 2 * _PATIENCE, "connection_file": connection}
+        if ONLY in os.environ:
+            _leave_out_other_languages(nb_man.nb)
         client = _Client(
             nb_man,
             kernel_name=kernel_name,
@@ -139,6 +142,15 @@ def _end(client: _Client) -> None:
             raise
     if process is not None and process.poll() is None:
         process.kill()
+
+
+def _leave_out_other_languages(notebook: nbformat.NotebookNode) -> None:
+    """Have cells in POSTQUEL skipped, whose relations an experiment would load that isn't asked
+    for.
+    """
+    for cell in notebook.cells:
+        if cell.source.startswith("%%"):
+            cell.metadata.tags = [*cell.metadata.get("tags", []), "skip-execution"]  # nbclient's
 
 
 papermill_engines.register("pgrerun", _Engine)

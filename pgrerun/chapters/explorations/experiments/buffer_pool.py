@@ -124,13 +124,14 @@ def sweep(chapter: Chapter) -> None:
     pairs = max(statistics.ENOUGH, 2 * chapter.parameters.pairs // 3)
     units = {"time": "ms"}
     chapter.compare(SWEEP, variants, units, pairs=pairs, warmup=0)  # each is vacuumed first
+    _require_size(chapter, "the slow-down's size depends on the relation's", BY_TIME)
+
+
+def _require_size(chapter: Chapter, why: str, claimed: Sequence[str]) -> None:
+    """Set claims aside which are about relations of the slides' size, if the run's are smaller."""
     if (tuples := chapter.parameters.tuples) < TUPLES["miltup"]:
-        reason = (
-            f"the slow-down's size depends on the relation's, which has {TUPLES['miltup']:,} tuples"
-            f" in print and {tuples:,} in this run"
-        )
-        larger = CannotMeasure(f"tuples = {TUPLES['miltup']}", reason)
-        chapter.set_aside(larger, BY_TIME)
+        reason = f"{why}, which has {TUPLES['miltup']:,} tuples in print and {tuples:,} in this run"
+        chapter.set_aside(CannotMeasure(f"tuples = {TUPLES['miltup']}", reason), claimed)
 
 
 def _prepared(server: Cluster, variant: str, block: Block) -> None:
@@ -258,7 +259,11 @@ def waiting(chapter: Chapter) -> pd.DataFrame:
     (since the update), event, dirty (pages when the reader comes), checkpointer and
     background_writer (pages written from the update on), reader (pages that the reader of miltup1
     writes). The experiment begins anew for each event.
+
+    By its log an update of the slides' relation makes a checkpoint due, and one of fewer tuples
+    doesn't, so that nothing is said about the checkpointer then.
     """
+    _require_size(chapter, "whether a checkpoint is due depends on the relation", ["expl-008"])
     server, rows = cluster(chapter, EQUAL), []
     server.extension("pg_buffercache")
     with (
