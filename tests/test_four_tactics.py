@@ -119,24 +119,45 @@ def test_a_run_of_the_miniature_is_counted_alike_each_time_and_grows_with_its_tu
 
 
 @pytest.mark.parametrize(
-    ("threaded", "order", "gains"),
+    ("threaded", "more", "gains"),
     [
-        ({"b": 90, "c": 50, "d": 20}, [(True, False), (None, None)], True),
-        ({"b": 30, "c": 50, "d": 99}, [(False, True), (None, None)], None),
-        ({"b": 90, "c": 20, "d": 50}, [(True, False), (None, None)], True),
+        ({"b": 90, "c": 50, "d": 20}, True, True),
+        ({"b": 30, "c": 50, "d": 99}, False, None),
+        ({"b": 90, "c": 20, "d": 50}, True, True),
     ],
     ids=["grows", "shrinks", "both"],
 )
-def test_gains_are_compared_step_by_step(threaded, order, gains):
+def test_gains_are_compared_step_by_step(threaded, more, gains):
     rows = [(f"{query}_3360", 100, cost) for query, cost in threaded.items()]
     rows += [(f"{query}_3360", 100, threaded["d"]) for query in "efghi"] + [("c_210", 10, 8)]
     counted = pd.DataFrame(rows, columns=["run", "interpreted", "compiled"])
     said = evidence.compilation
-    parts = said.more_complex(counted).values()
-    assert [(part.value, part.opposite) for part in parts] == order
+    by_print, in_miniature = {}, {}
+    for words, part in said.more_complex(counted).items():
+        (in_miniature if isinstance(part, Part) else by_print)[words] = part
+    assert list(by_print.values()) == [True, True]
+    assert [(part.value, part.essential) for part in in_miniature.values()] == [(more, False)]
     assert said.a_tuple(counted) == 90 / (threaded["c"] - 8)
     joins = {(part.value, part.opposite) for part in said.joins(counted).values()}
     assert joins == {(gains is True, False)}
+
+
+def test_the_closing_table_of_files_is_held_against_tables_5_and_6():
+    assert list(evidence.files.concluded().values()) == [True, True]
+
+
+def test_microcode_gains_are_shares_of_the_new_time():
+    found = evidence.microcode.estimate()
+    together, words, of_the_old = found.values()
+    assert (together, words, of_the_old.value) == (True, True, False)
+
+
+def test_only_cpu_time_decides_how_dramatic_a_gain_is():
+    parts = evidence.compilation.dramatic()
+    assert {words: part.value for words, part in parts.items() if part.essential} == {
+        "query d gains 25 % and more of its CPU time": True,
+        "query e gains 25 % and more of its CPU time": True,
+    }
 
 
 SHOWN_OF_RESULTS = (

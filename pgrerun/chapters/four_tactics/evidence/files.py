@@ -224,3 +224,20 @@ def contention(chapter: Chapter) -> dict[str, bool | None]:
         ratio = statistics.ratio(together[name], alone[name], seed=chapter.parameters.seed)
         facts[f"a scan takes longer beside others ({name.split(',')[0]})"] = greater(ratio)
     return facts
+
+
+def concluded() -> dict[str, bool]:
+    """Whether by Tables 5 and 6 all long commands together gain what section VI says."""
+    said, found = printed.table("four_tactics_conclusions").loc["FS"], {}
+    for what, words, ends in (
+        ("cpu", "CPU", ("low", "high")),
+        ("wall", "response", ("response_low", "response_high")),
+    ):
+        times = printed.table(f"four_tactics_files_{what}")
+        long = times[times["size"] == times["size"].max()]
+        gain = 100 * (long["ingres"].sum() / long["fs"].sum() - 1)
+        least, most = said[list(ends)]
+        found[f"long commands gain {least:g} to {most:g} % of {words} time"] = bool(
+            least <= gain <= most
+        )
+    return found

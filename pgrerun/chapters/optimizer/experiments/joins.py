@@ -83,7 +83,7 @@ def instructions(chapter: Chapter) -> pd.DataFrame:
     return callgrind.executed(chapter.cluster(), statements).unstack()
 
 
-@experiment(claims=["lai-072", "lai-073", "lai-075"])
+@experiment(claims=["lai-072", "lai-073", "lai-075", "lai-078"])
 def timed(chapter: Chapter) -> None:
     """Time the queries under every method that can be forced, at both sizes, and as in print.
 
