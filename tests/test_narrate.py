@@ -223,9 +223,9 @@ def test_ratio_sentence(x, part):
 @pytest.mark.parametrize(
     ("printed", "measured", "part"),
     [
-        (1.28, interval(1.2, 1.4), "agrees with the print"),
-        (1.28, interval(1.3, 1.4), "above the print"),
-        (1.28, interval(1.1, 1.2), "below the print"),
+        (1.28, interval(1.2, 1.4), "which agrees with it"),
+        (1.28, interval(1.3, 1.4), ", above it."),
+        (1.28, interval(1.1, 1.2), ", below it."),
         (6, 6, ", the same."),
         (6, 7.5, "7.5, more."),
         (6, statistics.exact(5), "5 (exact), less."),
@@ -356,8 +356,13 @@ def planted(subject):
 
 
 def said_numbers(judged):
-    """The numbers of a finding that stand neither in the quantity nor in a part's name."""
+    """The numbers of a finding that stand neither in the quantity nor in a part's name.
+
+    Nor in a bug, which the finding repeats.
+    """
     text = narrate.finding(judged)
+    if judged.claim.predicate is Predicate.BUG:
+        text = text.replace(judged.claim.claim.removeprefix("Bug: "), "")
     what, _, other = judged.claim.quantity.rstrip(",").partition(" relative to ")
     names = judged.evidence if isinstance(judged.evidence, dict) else ()
     for known in (what, other, judged.capability, *names):
@@ -411,6 +416,9 @@ def test_a_finding_begins_with_what_was_measured_and_ends_with_the_print():
     assert narrate.finding(refuted) == "Confirmed: pages fill up. Refuted: none is new."
     beside = verdicts.judge(facts, {"pages fill up": True, "fast": supporting(False)})
     assert narrate.finding(beside) == "Confirmed: pages fill up."
+    bug = claim(Predicate.BUG).model_copy(update={"claim": "Bug: a page is lost."})
+    assert narrate.finding(verdicts.judge(bug, False)) == "Fixed: a page is lost."
+    assert narrate.finding(verdicts.judge(bug, True)) == "Still there: a page is lost."
 
 
 def test_a_ratio_says_what_it_is_relative_to():

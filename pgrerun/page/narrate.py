@@ -188,9 +188,9 @@ def then_and_now(
             else "less"
         )
     elif x.low <= printed <= x.high:
-        where = "which agrees with the print"
+        where = "which agrees with it"
     else:
-        where = "above the print" if x.low > printed else "below the print"
+        where = "above it" if x.low > printed else "below it"
     return Sentence(f"{said}, {where}.")
 
 
@@ -198,11 +198,12 @@ def noise(floor: NoiseFloor) -> Sentence:
     """What an A/A comparison allows to be seen."""
     if not math.isfinite(floor.floor):
         return Sentence(
-            "Two variants that do the same were compared too few times to know the noise."
+            "The A/A test compared a variant with itself too few times to know the noise."
         )
-    said = f"Two variants that do the same have the ratio {_measured(floor.ratio, against=(1,))}"
+    measured = _measured(floor.ratio, against=(1,))
+    said = f"In an A/A test, where a variant is compared with itself, the ratio is {measured}"
     alarm = (
-        ", although they can't differ: one comparison in twenty misses 1 by chance, and this is one"
+        ", although nothing differs: one comparison in twenty misses 1 by chance, and this is one"
         if floor.false_alarm
         else ""
     )
@@ -390,7 +391,7 @@ _WORDS: Mapping[Predicate, Mapping[Verdict, str]] = {
     Predicate.FACTS: {
         Verdict.HOLDS: "The claim **holds**",
         Verdict.WEAKER: _IN_PART,
-        Verdict.GONE: "Nothing of the claim is left: it is **gone**",
+        Verdict.GONE: "No part of the claim is confirmed: it is **gone**",
         Verdict.REVERSED: "The opposite of the claim is shown: it is **reversed**",
     },
     Predicate.BUG: {
@@ -405,7 +406,7 @@ BASES: Mapping[Basis, str] = {
     Basis.OBSERVED: "observed",
     Basis.MACHINE: "timed on this machine without a server",
     Basis.SIMULATED: "simulated",
-    Basis.RECOMPUTED: "recomputed from print",
+    Basis.RECOMPUTED: "recomputed from printed numbers",
     Basis.RELEASE_NOTES: "known from release notes",
     Basis.BY_DESIGN: "true by how the experiment is built",
     Basis.OPINION: "an opinion",
@@ -541,7 +542,8 @@ def finding(j: Judgement) -> Sentence:
     if j.verdict is Verdict.NOT_TESTABLE:
         return Sentence(f"Not testable here: missing is {j.capability}.")
     if j.claim.predicate is Predicate.BUG:
-        return Sentence(f"The bug is {j.verdict}.")
+        said = j.claim.claim.removeprefix("Bug: ").rstrip(".")
+        return Sentence(f"{_capital(str(j.verdict))}: {said}.")
     if j.claim.predicate is Predicate.FACTS:
         return _facts_in_short(j)
     several = j.evidence if isinstance(j.evidence, Mapping) else {"": Part(j.evidence)}

@@ -715,11 +715,12 @@ def finding_list(found: list[Judgement], link: Link) -> str:
     for j in found:
         color, word = COLOURS[str(j.verdict)], str(j.verdict)
         source = f"{j.claim.document_name[:1].upper()}{j.claim.document_name[1:]}"
+        if j.claim.predicate is not Predicate.BUG:  # which the finding has told
+            source += f": {j.claim.claim}"
         items.append(
             f'<li style="--verdict:{color}"><div><p>{html.escape(narrate.finding(j))} <span'
-            f' class="chip">{word}</span></p><p class="claimed">{html.escape(source)}:'
-            f" {html.escape(j.claim.claim)} <a"
-            f' href="{html.escape(link(j.claim))}">{j.claim.id}</a></p></div>{effect(j)}</li>'
+            f' class="chip">{word}</span></p><p class="claimed">{html.escape(source)}'
+            f' <a href="{html.escape(link(j.claim))}">{j.claim.id}</a></p></div>{effect(j)}</li>'
         )
     return f'<ul class="findings">{"".join(items)}</ul>'
 
