@@ -79,8 +79,8 @@ OUT_OF_REACH: Mapping[str, str] = {
     "SELinux": "it takes a kernel with SELinux and a server built with sepgsql",
     "query 32 as it was run": (
         "the report doesn't say what query 32 was. The benchmark's specification of 1993 has its"
-        " tuple found by an index, and in print both systems took as long as for a scan: by the"
-        " one the two updates differ in nothing, by the other in how they find a tuple"
+        " tuple found by an index, and by the report's times both systems scanned: by the one the"
+        " two updates differ in nothing, by the other in how they find a tuple"
     ),
     "INGRES": (
         "the numbers of 1983 aren't printed in the report, were measured on another machine, and"

@@ -94,7 +94,7 @@ def _about(card: "Card", seconds: float) -> str:
         f" {narrate.number(seconds, 0)} s of the {narrate.number(60 * card.minutes, 0)} that were"
         " allowed. Intervals cover the true value nineteen times in twenty. Filled blue marks were"
         " measured here; grey ones, if any, are of the run that was published with the book, on"
-        " another machine; hollow diamonds are numbers in print, and what is dashed is a model's."
+        " another machine; hollow diamonds are printed numbers, and what is dashed is a model's."
     )
 
 

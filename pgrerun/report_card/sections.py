@@ -125,12 +125,13 @@ def _sides(planned: dict[str, float], best: pd.DataFrame) -> Sentence:
 def _dearest(visit: Visit) -> Sentence | None:
     """What the worst of the planner's choices costs."""
     plans = scans.planned(visit, TIMED)
-    surely = optimizer.evidence.scans.regret(visit, plans).query("low > 1")
-    if surely.empty:
+    slower = optimizer.evidence.scans.regret(visit, plans).query("low > 1")
+    if slower.empty:
         return Sentence(
-            "At none of the selectivities was the planned scan surely slower than the fastest."
+            "At none of the selectivities was the planned scan significantly slower than the"
+            " fastest."
         )
-    worst = surely.loc[surely["ratio"].idxmax()]
+    worst = slower.loc[slower["ratio"].idxmax()]
     ratio = statistics.Interval(worst.ratio, worst.low, worst.high, n=visit.parameters.pairs)
     return Sentence(
         f"The dearest choice: at a selectivity of {narrate.number(worst.selectivity)} (tuples"
@@ -141,7 +142,7 @@ def _dearest(visit: Visit) -> Sentence | None:
 
 @section("I/O per transaction", "tp1", OWN, share=0.12)
 def accesses(visit: Visit) -> list[Piece]:
-    """Counts the pages that debit-credit transactions look at and read, and the log that they
+    """Counts the pages that debit-credit transactions look at and read, and the WAL that they
     write, against the least that is possible.
     """
     with visit.watchdog.measuring():
@@ -399,7 +400,7 @@ def _most_read(bad: pd.DataFrame) -> Sentence | None:
 @section("Group commit", "scalability", OWN, share=0.14)
 def group_commit(visit: Visit) -> list[Piece]:
     """Commits single inserts by one client, by some and by many, and counts how many commits a
-    flush of the log carries.
+    flush of the WAL carries.
     """
     # clients that this server has room for, up to the parameter's number
     room = scalability.experiments.load.client_counts(visit)[-1]
@@ -412,7 +413,7 @@ def group_commit(visit: Visit) -> list[Piece]:
     gain = visit.ratio("commit sweep", "throughput", most, one)
     return [
         Sentence(
-            f"A flush of the log carries {narrate.interval(few)} commits of one client, and"
+            f"A flush of the WAL carries {narrate.interval(few)} commits of one client, and"
             f" {narrate.interval(many)} with {narrate.count(sizes[-1], 'client')}."
         )
         + narrate.ratio_sentence(
@@ -457,7 +458,7 @@ def _commits(visit: Visit) -> charts.Figure:
     return charts.lines(
         frame,
         charts.Words(
-            question="How many commits does one flush of the log carry?",
+            question="How many commits does one flush of the WAL carry?",
             caption=(
                 "Single inserts over clients, under the server's own settings: medians with"
                 " intervals."
@@ -523,7 +524,7 @@ def _waits(found: pd.DataFrame | None) -> Sentence | None:
     said = (
         f"With {narrate.count(int(found['clients'].max()), 'client')},"
         f" {narrate.number(rows['backends'].sum(), 1)} backends are active on average, and"
-        f" {narrate.number(running, 1)} of them run or would like to"
+        f" {narrate.number(running, 1)} of them are on CPU or runnable"
     )
     most = " and ".join(
         f"{row.type}:{row.event} ({narrate.number(row.backends, 2)})" for row in waits.itertuples()

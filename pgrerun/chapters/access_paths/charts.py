@@ -127,7 +127,7 @@ def gains(chapter: Chapter) -> charts.Figure:
         charts.Words(
             question="What is an index-only scan worth?",
             caption=(
-                "Throughput, or one over time, relative to what has to visit the table. In print:"
+                "Throughput, or one over time, relative to what has to visit the table. Printed are"
                 " the talk's experiment, and the largest gain that it has heard of, whose query"
                 " isn't told."
             ),

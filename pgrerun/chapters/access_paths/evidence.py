@@ -100,7 +100,7 @@ def padding(sizes: pd.DataFrame) -> dict[str, bool]:
     one, two, three = (entry[name] for name in (covering.SINGLE, covering.PAIR, covering.THREE))
     return {
         "entries of one and of two integers have the same length": one == two,
-        "that length is the data's, aligned": one == two == 16,
+        "the length of an entry is the data's, aligned": one == two == 16,
         "a third integer makes them longer": three == 24 > two,
     }
 
@@ -135,7 +135,7 @@ def pages_of_index(reads: pd.DataFrame) -> dict[str, bool]:
         "after an index-only scan the index's pages are in the buffer pool": (
             index[covering.ONLY] > 0
         ),
-        "they are as many as after a plain index scan": (
+        "they are as many pages as after a plain index scan": (
             index[covering.ONLY] == index[covering.PLAIN]
         ),
     }
@@ -147,8 +147,12 @@ def explained(reads: pd.DataFrame) -> dict[str, bool]:
     nodes = ["Index Only Scan", "Index Scan", "Index Only Scan"]
     return {
         "EXPLAIN names an index-only scan": list(reads["node"]) == nodes,
-        "it counts no heap fetches where all pages are all-visible": fetches[covering.ONLY] == 0,
-        "it counts one for every row where none is": fetches[covering.STALE] == covering.RANGE,
+        "EXPLAIN counts no heap fetches where all pages are all-visible": (
+            fetches[covering.ONLY] == 0
+        ),
+        "EXPLAIN counts a heap fetch for every row where no page is all-visible": (
+            fetches[covering.STALE] == covering.RANGE
+        ),
     }
 
 
@@ -302,7 +306,7 @@ def join_plans(shapes: pd.DataFrame) -> dict[str, bool | Part]:
             kinds[joins.PARAMETERIZED] == {"Nested Loop"}
             and "Seq Scan" not in at.at[joins.PARAMETERIZED, "plan"]
         ),
-        "it reads no rows of the large tables but those asked for": (
+        "the nested loop reads no rows of the large tables but those asked for": (
             read[joins.PARAMETERIZED] <= 2 * keys
         ),
         "9.1's plan, forced, merge-joins what it reads": supporting(
@@ -348,7 +352,7 @@ def lists(found: pd.DataFrame) -> dict[str, bool]:
     few = found[found["asked"] == arrays.FEW].pivot(index="keys", columns="way")
     return {
         "a plain index scan looks up a list of keys": (plain["node"] == "Index Scan").all(),
-        "it returns them in order, without a sort": not plain["sorts"].any(),
+        "a plain index scan returns them in order, without a sort": not plain["sorts"].any(),
         "for the first few it touches fewer pages than a bitmap": (
             (few["pages", "indexscan"] < few["pages", "bitmapscan"]).all()
         ),

@@ -82,7 +82,7 @@ def _reads(lookups: pd.DataFrame, name: str) -> float:
 
 
 def reads_per_lookup(chapter: Chapter, lookups: pd.DataFrame) -> narrate.Sentence:
-    """What a lookup reads from the disk in either variant, and what the print implies."""
+    """What a lookup reads from the disk in either variant, and what the talk's numbers imply."""
     key, covering = (_reads(lookups, variant(DIRECT, index)) for index in (KEY, COVERING))
     implied = printed.derived("access_paths_lookups").reads_per_lookup["covering"]
     pool = pool_pages(chapter.parameters.accounts)
@@ -95,8 +95,8 @@ def reads_per_lookup(chapter: Chapter, lookups: pd.DataFrame) -> narrate.Sentenc
     return narrate.Sentence(
         f"In the pool of {narrate.count(pool, 'page')} a lookup reads {narrate.number(key, 2)}"
         f" pages by the primary key and {narrate.number(covering, 2)} by the covering index:"
-        f" {fits}. In print the covering index still cost about {narrate.number(implied, 2)} reads"
-        " per lookup, if the same disk served both runs."
+        f" {fits}. By the talk's numbers the covering index still cost about"
+        f" {narrate.number(implied, 2)} reads per lookup, if the same disk served both runs."
     )
 
 
@@ -239,7 +239,7 @@ def at_the_talks_size(chapter: Chapter) -> narrate.Sentence:
         f"The time of 9.1's plan grows with the table to the power {before}, that of 9.2's to the"
         f" power {after}. If that goes on over three decades, the gain at the talk's size is"
         f" {narrate.number(round(later, -3))}, and {narrate.number(round(first, -2))} over an"
-        " execution in a new session with nothing in the pool. In print:"
+        " execution in a new session with nothing in the pool. The talk has"
         f" {narrate.number(said['later_ms'])} and {narrate.number(said['first_ms'], 0)}."
     )
 

@@ -361,13 +361,13 @@ def both_better(chapter: Chapter, plans: pd.DataFrame) -> Facts:
         ],
     }
     gains = {
-        f"GROUP BY {attribute} is": chapter.ratio("grouping", "time", less.name, more.name)
+        f"GROUP BY {attribute} is faster": chapter.ratio("grouping", "time", less.name, more.name)
         for attribute, (less, more) in statements.items()
     }
     faster = {words: verdicts.greater(gain, margin=MARGIN) for words, gain in gains.items()}
     slower = verdicts.every(verdicts.less(gain, margin=MARGIN) for gain in gains.values())
     both = verdicts.fact(verdicts.every(faster.values()), slower)
-    return {f"both are faster with {DEFAULT} than with {SMALLEST}": both} | {
+    return {f"both queries are faster with {DEFAULT} than with {SMALLEST}": both} | {
         words: supporting(value) for words, value in faster.items()
     }
 
@@ -445,7 +445,9 @@ def close(chapter: Chapter, plans: pd.DataFrame) -> Facts:
     """Whether a sequential scan takes about as long on much data as on little."""
     scans = plans[plans["attribute"] == size_up.NOT_INDEXED]["plan"]
     return {
-        "it takes less than twice as long": verdicts.less(growth(chapter, size_up.SCAN), 2),
+        "a scan of the large relation takes less than twice as long": (
+            verdicts.less(growth(chapter, size_up.SCAN), 2)
+        ),
         "both queries scan sequentially": supporting(scans.str.contains("Seq Scan").all()),
     }
 
@@ -539,7 +541,7 @@ def ignored(grid: pd.DataFrame) -> Facts:
         "on all sizes and attributes of the grid the same join is picked": (
             planner.plan_changes(grid).empty
         ),
-        "on the slides' it is": own["picked"].nunique() == 1,
+        "on the slides' sizes the same join is picked": own["picked"].nunique() == 1,
     }
 
 

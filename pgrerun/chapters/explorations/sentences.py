@@ -196,9 +196,9 @@ def disk_or_memory(chapter: Chapter) -> narrate.Sentence:
     here = evidence.of_metrics(chapter, "cold", "cold scan, large", "warm scan, large")
     pages = heap_pages(TUPLES["tenmiltup"])
     said = (
-        f"In print a hundred times the data took {narrate.number(100 * factor, 0)} times as long,"
-        f" {narrate.number(factor, 1)} times more than in proportion. The ten million tuples fill"
-        f" {narrate.number(megabytes(pages), 0)} MB of a machine with"
+        f"On the slides a hundred times the data takes {narrate.number(100 * factor, 0)} times as"
+        f" long, {narrate.number(factor, 1)} times more than in proportion. The ten million tuples"
+        f" fill {narrate.number(megabytes(pages), 0)} MB of a machine with"
         f" {printed.cell('explorations_setup', 'memory', 'value'):g} GB; the slides' time for them"
         " is that of a slow network disk. "
     )

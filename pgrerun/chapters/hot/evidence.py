@@ -78,7 +78,7 @@ def when_facts(when: pd.DataFrame) -> Facts:
     roomy = when["free"] >= NEARLY_FULL
     return {
         "an update of a page with room to spare prunes nothing": not when["pruned"][roomy].any(),
-        "it prunes only when the new version doesn't fit": (
+        "an update prunes only when the new version doesn't fit": (
             (pruned["free"] < pruned["needed"]).all()
         ),
     }
@@ -449,7 +449,7 @@ def chain_facts(chains: pd.DataFrame) -> Facts:
         "beside an old snapshot a chain is never shortened": (
             beside["chain"].is_monotonic_increasing
         ),
-        "it ends longer than with nobody in the way": end["chain"] > last.at[HOT, "chain"],
+        "a chain ends longer than without an old snapshot": end["chain"] > last.at[HOT, "chain"],
         "a lookup touches no more pages than without HOT": (
             end["pages"] <= last.at[UNPRUNED, "pages"]
         ),

@@ -172,8 +172,8 @@ _UNTOLD = {
         "activity.lightweight_locks",
         90600,
     ),
-    "none shows that a backend spins": ("activity.spins", 130000),
-    "none counts how often a lightweight lock was taken": ("activity.lock_counts", None),
+    "no view shows that a backend spins": ("activity.spins", 130000),
+    "no view counts how often a lightweight lock was taken": ("activity.lock_counts", None),
 }
 _WAIT_EVENTS = 170000  # from here on a view lists all wait events
 

@@ -91,8 +91,8 @@ def constant(broken: pd.DataFrame) -> Sentence:
         plans, costs = rows["planned"].nunique(), rows["cost"].nunique()
         said[fault] = f"{narrate.count(plans, 'plan')} at {narrate.count(costs, 'cost')}"
     return Sentence(
-        f"In print {narrate.count(len(in_print), 'query', 'queries')} have one plan and one cost,"
-        f" {in_print['index_cost'].iloc[0]:g}. PostgreSQL with the fault gives"
+        f"In the report {narrate.count(len(in_print), 'query', 'queries')} have one plan and one"
+        f" cost, {in_print['index_cost'].iloc[0]:g}. PostgreSQL with the fault gives"
         f" {(broken['fault'] == CONSTANT).sum()} queries {said[CONSTANT]}; without it,"
         f" {said[NONE]}."
     )

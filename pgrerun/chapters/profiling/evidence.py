@@ -258,7 +258,7 @@ def phase_facts(chapter: Chapter) -> dict[str, Part]:
 def optimizer_facts(chapter: Chapter) -> dict[str, bool]:
     """Whether the optimizer's share is negligible, by query set."""
     return {
-        f"it takes less than {NEGLIGIBLE} percent of the {workload}": (
+        f"the optimizer takes less than {NEGLIGIBLE} percent of the {workload}": (
             shares(chapter, workload)["optimizer"] < NEGLIGIBLE
         )
         for workload in SETS
@@ -370,8 +370,10 @@ def rule_facts(chapter: Chapter) -> dict[str, Part | bool]:
     at_most = printed.cell("profiling_subsystems", "rule_manager", "second")
     first_ten = routines(chapter, SCANS)["subsystem"].head(10)
     return {
-        "none of its routines is among the first ten": not first_ten.eq("rule_manager").any(),
-        f"its share is no more than the printed {at_most:g} percent": supporting(share <= at_most),
+        "no routine of the rule manager is among the first ten": (
+            not first_ten.eq("rule_manager").any()
+        ),
+        f"the share is no more than the printed {at_most:g} percent": supporting(share <= at_most),
     }
 
 

@@ -19,14 +19,14 @@ def source(chapter: Chapter) -> narrate.Sentence:
 
 
 def leader(chapter: Chapter, workload: str) -> narrate.Sentence:
-    """The routine at the top of a profile, beside the one that led in print."""
+    """The routine at the top of a profile, beside the one that led in 1990."""
     first = evidence.routines(chapter, workload).iloc[0]
     stage = {SCANS: "first", TRANSACTIONS: "transactions"}[workload]
     then = evidence.printed_routines(stage).iloc[0]
     fetches = first["routine"] in subsystems.group("attributes")
     return narrate.Sentence(
         f"At the top of the {workload} is {first['function']} with"
-        f" {narrate.number(first['share'], 1)} % of the instructions. In print it was"
+        f" {narrate.number(first['share'], 1)} % of the instructions. In the report it was"
         f" {then['routine']} with {narrate.number(then['% cycles'], 1)} % of the cycles."
         f"{' It fetches attributes, as fastgetattr did.' if fetches else ''}"
     )

@@ -190,9 +190,7 @@ def wal_writer(chapter: Chapter) -> dict[str, Interval | Part]:
     responsive = (wal.RESPONSIVE, wal.SLUGGISH)
     return {
         "throughput": chapter.ratio("wal writer", "throughput", *responsive),
-        "questions saved of the commit log": supporting(
-            chapter.ratio("wal writer", "lookups", *responsive[::-1])
-        ),
+        "CLOG lookups saved": supporting(chapter.ratio("wal writer", "lookups", *responsive[::-1])),
     }
 
 
@@ -222,7 +220,7 @@ def insertion(chapter: Chapter) -> dict[str, bool | None | Part]:
     return {
         "several sessions insert no more records than one": less(inserted, 1.05),
         "right after a checkpoint throughput is lower": greater(slower),
-        "right after a checkpoint a transaction writes more log": supporting(greater(more)),
+        "right after a checkpoint a transaction writes more WAL": supporting(greater(more)),
     }
 
 

@@ -280,7 +280,7 @@ def accesses_by_hash(chapter: Chapter, lookup: pd.DataFrame) -> dict[str, Any]:
     observations = chapter.run.observations("first transaction")
     if not observations.empty:
         again = wide(observations, "second: catalog pages fetched")
-        what = "catalog pages of a whole transaction, from the backend's hashed caches"
+        what = "catalog pages of a whole transaction whose backend has cached what it needs"
         found[what] = supporting(again.to_numpy().max())
     return found
 

@@ -130,7 +130,7 @@ def only_circumstance() -> dict[str, bool | Part]:
     """Whether the printed column has POSTGRES ahead of INGRES in joins without an index alone."""
     ahead = figure_ratios()[lambda ratio: ratio < 1].index
     return {
-        "whatever POSTGRES wins in print is a join without an index": set(ahead)
+        "whatever POSTGRES wins in the figure is a join without an index": set(ahead)
         <= set(WITHOUT_INDEX),
         "every join without an index is won": supporting(set(WITHOUT_INDEX) <= set(ahead)),
     }

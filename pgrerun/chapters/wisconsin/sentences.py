@@ -122,7 +122,7 @@ def substitution(pages: pd.DataFrame) -> narrate.Sentence:
 def explained(pages: pd.DataFrame) -> narrate.Sentence:
     """How far the miniature's pages order the queries as INGRES's printed seconds do.
 
-    And where the two are furthest apart.
+    And where the two are furthest apart, by the power law that fits them best.
     """
     both = pages.set_index("query")[["touched", "seconds_1990"]]
     agreement = both.rank().corr().iloc[0, 1]
@@ -131,6 +131,7 @@ def explained(pages: pd.DataFrame) -> narrate.Sentence:
     return narrate.Sentence(
         "The rank correlation between the pages that the miniature touches and the seconds that"
         f" the report prints for INGRES is {narrate.number(agreement, 2)} over"
-        f" {narrate.count(len(both), 'query', 'queries')}. Furthest above what its pages let expect"
-        f" lies query {off.idxmax()}; furthest below, query {off.idxmin()}."
+        f" {narrate.count(len(both), 'query', 'queries')}. Compared with a power law fitted to all"
+        f" of them, query {off.idxmax()} took the longest for its pages, and query {off.idxmin()}"
+        " the shortest."
     )

@@ -100,7 +100,7 @@ def product_facts(estimates: pd.DataFrame, multiplied: pd.DataFrame) -> dict[str
     )
     return {
         "a server that multiplies puts the four costs into the printed order": with_fault,
-        "it is the fault that does it: without, they have another order": not without,
+        "without the fault the four costs have another order": not without,
         "the products of the equations are the printed selectivities": supporting(all(right)),
     }
 

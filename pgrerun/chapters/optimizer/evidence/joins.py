@@ -47,7 +47,7 @@ def instructions(executed: pd.DataFrame, query: int) -> dict[str, float]:
 
 
 def stored(chapter: Chapter, query: int, way: str = joins.STORED) -> dict[str, Interval]:
-    """The same in time, with the result stored, as in print, or by another way of timing.
+    """The same in time, with the result stored, as in the report, or by another way of timing.
 
     A loop that takes too long isn't among them.
     """

@@ -192,8 +192,10 @@ def once_facts(
     storing = statistics.ratio_of_medians(stored[most], skipped[most], chapter.parameters.seed)
     costs = planned[planned["method"] == SEQUENTIAL].groupby("layout")["cost"].nunique()
     return {
-        "its calculated cost is the same at every selectivity": (costs == 1).all(),
-        "it touches every page of the relation once, at every selectivity": (
+        "the calculated cost of a sequential scan is the same at every selectivity": (
+            (costs == 1).all()
+        ),
+        "a sequential scan touches every page once, at every selectivity": (
             (touched[SEQUENTIAL] == touched["pages"]).all()
         ),
         "it takes longer the more tuples are stored": supporting(

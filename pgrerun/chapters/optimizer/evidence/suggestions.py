@@ -28,7 +28,7 @@ def daemon_facts(daemon: pd.DataFrame) -> dict[str, bool]:
     known = daemon["greatest value"] == daemon["known to the optimizer"]
     return {
         "the daemon gathers the extremes of a new relation": known[0],
-        "it gathers them again after a change": known[1],
+        "the daemon gathers them again after a change": known[1],
     }
 
 
