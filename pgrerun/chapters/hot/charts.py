@@ -6,7 +6,7 @@ from pgrerun.chapter import Chapter
 from pgrerun.chapters.hot.evidence import times
 from pgrerun.chapters.hot.experiments import eligibility
 from pgrerun.chapters.hot.experiments.growth import UNPRUNED_VACUUMED, VACUUMED
-from pgrerun.chapters.hot.experiments.side_effects import OLD_SNAPSHOT
+from pgrerun.chapters.hot.experiments.side_effects import OLD_SNAPSHOT, WAITS
 from pgrerun.chapters.hot.experiments.throughput import pavans
 from pgrerun.chapters.hot.variants import (
     ACCOUNTS,
@@ -318,6 +318,8 @@ def waiting(waits: pd.DataFrame) -> charts.Figure:
     """What backends wait for on a tiny table."""
     rows = waits[waits["share"] > 0].sort_values("share", ascending=False)
     shares = rows.groupby("waiting", sort=False)["share"].sum() * 100
+    of_page = [WAITS[event] for event in ("LWLock:BufferContent", "BufferPin:BufferPin")]
+    page = narrate.number(shares.reindex(of_page).sum(), 2)
     return charts.compare(
         charts.rows(shares, "measured"),
         charts.Words(
@@ -325,6 +327,10 @@ def waiting(waits: pd.DataFrame) -> charts.Figure:
             caption=(
                 "Samples of the backends that were at work on one page, by what they waited for;"
                 " logarithmic, as the waits of interest are few."
+            ),
+            result=lambda _: (
+                f"In {page} % of the samples a backend waits for the page: for its content lock,"
+                " or for the others to leave it."
             ),
             name="hot-waiting",
         ),
