@@ -239,7 +239,8 @@ def fold_tables(app, doctree) -> None:
         table = BeautifulSoup(text, "html.parser")
         rows, caption = len(table.select("tbody tr")), table.find("caption")
         if rows > _ROWS or len(table.get_text(" ").split()) > _WORDS:
-            said = html.escape(caption.get_text() if caption else "Table")
+            columns = ", ".join(one.get_text() for one in table.select("thead th"))
+            said = html.escape(caption.get_text() if caption else f"Table: {columns}")
             rows = narrate.count(rows, "row")
             begin = f'<details class="long-table"><summary>{said} ({rows})</summary>'
             folded = nodes.raw("", f"{begin}{text}</details>", format="html")
