@@ -167,9 +167,9 @@ def tuning_facts(tuned: pd.DataFrame) -> dict[str, bool | Part]:
     far = by_knob.max() - by_knob.min() >= step
     factors = f"{min(scans.FACTORS):g} to {max(scans.FACTORS):g}"
     return {
-        f"all CPU costs times {factors} move it by {step:.1g}, as the print asks for": far[
-            scans.CPU
-        ],
+        f"all CPU costs times {factors} move the switch by {step:.1g}, as the report asks for": (
+            far[scans.CPU]
+        ),
         "random_page_cost does": supporting(far[scans.RANDOM_PAGE]),
     }
 
