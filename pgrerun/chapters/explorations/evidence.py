@@ -207,7 +207,7 @@ def clock(found: clock_sweep.Survivors, replayed: pd.DataFrame) -> Facts:
     usage, present = often["usage"].to_numpy(), often["kept"].to_numpy() > 0
     return {
         "a page's usage count grows with its uses": usage[0] > once["usage"].iloc[0],
-        "the sweep lowers it": usage[present].min() < usage[0] - 1,
+        "the sweep lowers a page's usage count": usage[present].min() < usage[0] - 1,
         "pages used often outlive pages used once": here
         > stays(found, replayed)[clock_sweep.ONCE].iloc[0],
         "by about as much as under a simulated clock": supporting(
@@ -297,7 +297,9 @@ def inefficient(chapter: Chapter, spills: pd.DataFrame) -> Facts:
         f"with {SMALLEST} hashing puts batches on disk": (
             small["batches"] > 1 and small["disk_kb"] > 0
         ),
-        f"with {AMPLE} it doesn't": large["batches"] == 1 and large["disk_kb"] == 0,
+        f"with {AMPLE} hashing puts none on disk": (
+            large["batches"] == 1 and large["disk_kb"] == 0
+        ),
         "it takes longer with less": supporting(verdicts.greater(slower, margin=MARGIN)),
     }
 
@@ -384,7 +386,7 @@ def flat(chapter: Chapter, twenty: pd.DataFrame) -> Facts:
     )
     return {
         "the plan is the same with every work_mem": twenty["plan"].nunique() == 1,
-        "so are its pages, batches and memory": (
+        "pages, batches and memory are the same with every work_mem": (
             len(twenty.drop(columns=["work_mem", "plan"]).drop_duplicates()) == 1
         ),
         "so is its time": supporting(same),
@@ -551,7 +553,7 @@ def considered(grid: pd.DataFrame, plans: pd.DataFrame) -> Facts:
     groupings = plans[plans["state"] == planner.NEW]
     return {
         "the grouping by unique2 is the same whatever the memory": groupings["plan"].nunique() == 1,
-        "so are the costs of the join": (
+        "the costs of the join are the same whatever the memory": (
             own[planner.HASH].nunique() == own[planner.MERGE].nunique() == 1
         ),
         "so is the join": supporting(own["picked"].nunique() == 1),
@@ -594,7 +596,7 @@ def workers(found: pd.DataFrame) -> Facts:
     by = found.set_index(["max_parallel_workers", "per_gather"])
     return {
         "with one worker for the whole server two are planned": by.at[(1, 2), "planned"] == 2,
-        "of which one is launched": by.at[(1, 2), "launched"] == 1,
+        "of these two one is launched": by.at[(1, 2), "launched"] == 1,
         "with one worker for each Gather two are planned, too": supporting(
             by.at[(8, 1), "planned"] == 2
         ),

@@ -210,7 +210,7 @@ def constant(sizes: pd.DataFrame) -> Facts:
     then = printed.derived("hot_growth").at["reduced_accounts", "times_head"]
     return {
         "with HOT accounts keeps its size": verdicts.about(hot, 1, MARGIN),
-        "with neither HOT nor pruning it grows": verdicts.greater(without, margin=MARGIN),
+        "with neither HOT nor pruning accounts grows": verdicts.greater(without, margin=MARGIN),
         "without any vacuum it grows as far as printed": supporting(
             verdicts.about(without, then, MARGIN)
         ),
@@ -265,7 +265,7 @@ def small_index_facts(small: pd.DataFrame) -> Facts:
     own = grown(small, "branches_pkey")
     return {
         "with HOT branches_pkey doesn't grow": own[HOT] == 0,
-        "with neither HOT nor pruning it does": own[UNPRUNED] > 0,
+        "with neither HOT nor pruning branches_pkey grows": own[UNPRUNED] > 0,
         "with pruning but no HOT it doesn't grow either": supporting(own[NO_HOT] == 0),
     }
 
@@ -306,7 +306,7 @@ def queue_facts(queue: pd.DataFrame) -> Facts:
     saved = end - clustered
     return {
         "with HOT the table and its index stop growing": end[HOT] <= halfway[HOT],
-        "with neither HOT nor pruning they go on": (
+        "with neither HOT nor pruning the table and its index go on growing": (
             end[UNPRUNED_VACUUMED] > halfway[UNPRUNED_VACUUMED]
         ),
         "CLUSTER then gives less back with HOT": saved[HOT] < saved[UNPRUNED_VACUUMED],
@@ -449,7 +449,9 @@ def chain_facts(chains: pd.DataFrame) -> Facts:
         "beside an old snapshot a chain is never shortened": (
             beside["chain"].is_monotonic_increasing
         ),
-        "a chain ends longer than without an old snapshot": end["chain"] > last.at[HOT, "chain"],
+        "beside an old snapshot a chain ends longer than without": (
+            end["chain"] > last.at[HOT, "chain"]
+        ),
         "a lookup touches no more pages than without HOT": (
             end["pages"] <= last.at[UNPRUNED, "pages"]
         ),

@@ -383,7 +383,7 @@ def per_tuple_facts(chapter: Chapter) -> dict[str, bool]:
     few, many, wide_ones = by_variant(chapter, instructions.RULES, three)["rule manager"]
     return {
         "ten times the tuples make the rule manager work more": many > 1.1 * few,
-        "more attributes make it work more": wide_ones > 1.1 * many,
+        "more attributes make the rule manager work more": wide_ones > 1.1 * many,
     }
 
 
@@ -405,5 +405,7 @@ def decisive_facts(asked: pd.DataFrame) -> dict[str, bool]:
         "without a check that decides whether a page must be fetched there is no right answer": (
             answer["StartBufferIO"] != "right"
         ),
-        "without a check that only defends there is": answer["PageIsVerified"] == "right",
+        "without a check that only defends there is a right answer": (
+            answer["PageIsVerified"] == "right"
+        ),
     }

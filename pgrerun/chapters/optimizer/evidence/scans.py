@@ -60,7 +60,7 @@ def switched(switches: dict[str, float]) -> dict[str, bool]:
         for name in ("step", "revised_switch", "best_switch")
     )
     return {
-        "there is a selectivity below which it takes the index and above the sequential scan": (
+        "the planner takes the index below a selectivity and the sequential scan above it": (
             0 < switches[CLUSTERED] < 1
         ),
         "it lies where Figure 3.14 or the text has it": (
