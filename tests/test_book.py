@@ -183,7 +183,9 @@ def test_out_needs_a_folder_before_anything_runs(book, tmp_path):
 def test_a_page_that_cannot_be_delivered_is_named(book, tmp_path):
     folder = tmp_path / "mine"
     folder.mkdir()
-    taken = f"from pathlib import Path\nPath({str(folder)!r}).rmdir()\nPath({str(folder)!r}).touch()"
+    taken = (
+        f"from pathlib import Path\nPath({str(folder)!r}).rmdir()\nPath({str(folder)!r}).touch()"
+    )
     nbformat.write(notebook(taken), book.notebook("toy"))
     with pytest.raises(BookError, match="ran to its end and its record is in .* It is in") as told:
         book.run(book.state("toy"), out=folder / "toy.ipynb")

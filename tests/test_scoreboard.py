@@ -457,3 +457,12 @@ def test_a_chapter_opens_with_what_was_found_also_if_that_is_nothing():
     nothing = {BUG.id: FOUND[BUG.id]}
     page = BeautifulSoup(scoreboard.what_we_found(nothing), "html.parser")
     assert not page.select("li") and "1 is not testable here" in page.get_text()
+
+
+def test_findings_whose_facts_are_the_same_are_told_by_their_claims():
+    one = FOUND[FACTS.id]
+    claim = one.claim.model_copy(update={"id": "toy-999", "claim": "The other grows."})
+    other = dataclasses.replace(one, claim=claim)
+    listed = scoreboard.finding_list([one, other], lambda claim: f"#{claim.id}")
+    lines = [line.p.get_text() for line in BeautifulSoup(listed, "html.parser").select("li")]
+    assert lines[1].startswith("The other grows.") and lines[0].startswith(FACTS.claim)

@@ -88,7 +88,7 @@ def tally(judged: Judgements) -> dict[str, int]:
 
 # ---- the front page
 
-_DRAWN, _LONGEST = 12, 58  # published effects on its chart, and the letters of a name there
+_DRAWN, _LONGEST = 12, 42  # published effects on its chart, and the letters of a name there
 
 
 def headline(judged: Judgements) -> str:
@@ -711,14 +711,17 @@ def finding_list(found: list[Judgement], link: Link) -> str:
     """Findings as a list: what was measured, its verdict, a small picture; then what the document
     says, and a link to the place.
     """
-    items = []
+    items, told = [], Counter(narrate.finding(j) for j in found)
     for j in found:
         color, word = COLOURS[str(j.verdict)], str(j.verdict)
+        sentence = narrate.finding(j)
         source = f"{j.claim.document_name[:1].upper()}{j.claim.document_name[1:]}"
-        if j.claim.predicate is not Predicate.BUG:  # which the finding has told
+        if told[sentence] > 1:  # facts that several claims share tell none of them
+            sentence = narrate.Sentence(j.claim.claim)
+        elif j.claim.predicate is not Predicate.BUG:  # which the finding has told
             source += f": {j.claim.claim}"
         items.append(
-            f'<li style="--verdict:{color}"><div><p>{html.escape(narrate.finding(j))} <span'
+            f'<li style="--verdict:{color}"><div><p>{html.escape(sentence)} <span'
             f' class="chip">{word}</span></p><p class="claimed">{html.escape(source)}'
             f' <a href="{html.escape(link(j.claim))}">{j.claim.id}</a></p></div>{effect(j)}</li>'
         )
