@@ -40,11 +40,13 @@ QUICK = {
 LONGEST = ("test_old_releases", "test_site_accessibility", "test_site_print", "test_site_browser")
 
 
+def pytest_itemcollected(item):
+    if item.path.stem not in QUICK:  # marked before pytest leaves out what `-m` doesn't name
+        item.add_marker(pytest.mark.slow)
+
+
 @pytest.hookimpl(trylast=True)  # when pytest has put those together that share a fixture
 def pytest_collection_modifyitems(items):
-    for item in items:
-        if item.path.stem not in QUICK:
-            item.add_marker(pytest.mark.slow)
     places = {stem: place for place, stem in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path.stem, len(LONGEST)))
 
