@@ -278,7 +278,8 @@ def test_summary_counts_every_verdict_and_what_stands_apart():
     assert said.startswith(f"Of {scored} claims")
     assert said.endswith(
         "Outside of the score: 1 timed on this machine without a server, 1 simulated, 1 recomputed"
-        " from print, 1 known from release notes, 1 true by how the experiment is built, 1 opinion."
+        " from printed numbers, 1 known from release notes, 1 true by how the experiment is built,"
+        " 1 opinion."
     )
     judged.append(verdicts.judge(claim(Predicate.FACTS, document=claims.OWN), {"a": True}))
     said = narrate.summary(judged)

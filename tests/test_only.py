@@ -92,16 +92,16 @@ def test_cells_in_postquel_need_what_was_not_asked_for(tmp_path):
     cells = [new_code_cell("x = 1"), new_code_cell("%%postquel\nretrieve (t.a)")]
     nbformat.write(new_notebook(cells=cells), tmp_path / "toy.ipynb")
 
-    def run(environment):
+    def run(whole):
         return execute(
             tmp_path / "toy.ipynb",
             tmp_path / "out.ipynb",
             {},
             title="toy",
             scratch=tmp_path,
-            environment=environment,
+            whole=whole,
         )
 
-    assert [cell.execution_count for cell in run({ONLY: "toy.one"}).cells] == [1, None]
+    assert [cell.execution_count for cell in run(whole=False).cells] == [1, None]
     with pytest.raises(BookError, match="postquel"):
-        run({})
+        run(whole=True)

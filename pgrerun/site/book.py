@@ -191,11 +191,11 @@ class Book:
                     title=chapter,
                     scratch=scratch,
                     environment=environment,
+                    whole=not only,
                 )
                 seconds = time.monotonic() - started
-                if not keep_address:
-                    for address in addresses(state.parameters).values():
-                        executed = _without_address(executed, address)
+                for address in () if keep_address else addresses(state.parameters).values():
+                    executed = _without_address(executed, address)
                 _write(_presentable(executed), running)
                 self._gate(chapter, running)
             except RerunError as error:

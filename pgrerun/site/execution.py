@@ -29,7 +29,6 @@ from traitlets.config import Config
 
 from pgrerun import errors
 from pgrerun.errors import BookError, RerunError
-from pgrerun.parameters import ONLY
 from pgrerun.progress import VARIABLE, Steps, bars
 from pgrerun.stopping import stoppable
 
@@ -105,11 +104,13 @@ class _Engine(NBClientEngine):
         return keeper.nb
 
     @classmethod
-    def execute_managed_notebook(cls, nb_man, kernel_name, *, on_cell, kernel_log, scratch, **_):
+    def execute_managed_notebook(
+        cls, nb_man, kernel_name, *, on_cell, kernel_log, scratch, whole, **_
+    ):
         # Its keys and ports, which jupyter_client would leave in $TMPDIR if this process is killed.
         connection = str(scratch / "kernel.json")
         kernel = {"shutdown_wait_time": 2 * _PATIENCE, "connection_file": connection}
-        if ONLY in os.environ:
+        if not whole:
             _leave_out_other_languages(nb_man.nb)
         client = _Client(
             nb_man,
@@ -164,13 +165,15 @@ def execute(
     title: str,
     scratch: Path,
     environment: Mapping[str, str] = {},
+    whole: bool = True,
 ) -> nbformat.NotebookNode:
     """Run `source` in its own folder and return the executed notebook, which is also written to
     `target`.
 
     `parameters` go into a cell of their own (none: the notebook runs as it is);
     `environment` is added to the kernel's; `scratch` is an empty folder for what goes with the
-    run and is of no use after it. Raises the chapter's own RerunError
+    run and is of no use after it. Of a notebook that isn't to run as a whole only some experiments
+    are attempted, as the environment says. Raises the chapter's own RerunError
     where a cell raised one, ChapterFailed for any other exception, BookError for a
     kernel that died, and KeyboardInterrupt after Ctrl-C, SIGTERM or SIGHUP, by then
     without the kernel.
@@ -195,6 +198,7 @@ def execute(
                 on_cell=on_cell,
                 kernel_log=kernel_log,
                 scratch=scratch,
+                whole=whole,
             )
         except PapermillExecutionError as error:
             raise _explained(title, target, error) from None
