@@ -161,7 +161,7 @@ COLD_RUNS = {"b_1": 10} | dict.fromkeys((*LONG, *MORE_SCANS), 1)
 """Runs, and how often each, since one of one tuple alone is near the clock's grain."""
 
 
-@experiment(claims=["ston-035", "ston-040", "ston-046", "ston-059"])
+@experiment(claims=["ston-035", "ston-040", "ston-046"])
 def file_systems(chapter: Chapter) -> None:
     """The benchmark's runs on cold relations, on the kernel's files with its reading ahead, or raw.
 
