@@ -121,7 +121,7 @@ OUT_OF_REACH: Mapping[str, str] = {
         " for what takes microseconds today: here storing a result and committing take as long as"
         " what is compared, or longer"
     ),
-    "the report's processor and disk": (
+    "the report's machine": (
         "a third of the printed time is waiting for reads and the rest computing, on a processor"
         " that took tens of milliseconds for what takes microseconds today: here a relation is in"
         " memory, and nothing waits, or isn't, and nearly everything does"
