@@ -232,6 +232,7 @@ def scattered(chapter: Chapter, rounds: int = 6) -> pd.DataFrame:
 # ---- a queue
 
 BESIDE_OLD = "HOT, a transaction left open"
+QUEUES = (HOT, NO_HOT, UNPRUNED_VACUUMED, BESIDE_OLD)
 
 
 @experiment(claims=["hot-032"])
@@ -240,12 +241,12 @@ def queue(chapter: Chapter, jobs: int = 1000, batches: int = 40) -> pd.DataFrame
 
     One batch is a tenth of the queue; as many jobs are deleted as come in. Vacuum runs after every
     second batch, which is when autovacuum would by the thread's scale factor. A row per variant
-    (HOT, NO_HOT, UNPRUNED_VACUUMED, and BESIDE_OLD, where a transaction is open from the first
-    batch to the last); columns: variant, table_halfway, table_end, table_clustered (pages at half
-    the batches, at the end, and after CLUSTER, when nothing is open), and the same of its index.
+    (`QUEUES`; BESIDE_OLD has a transaction open from the first batch to the last); columns:
+    variant, table_halfway, table_end, table_clustered (pages at half the batches, at the end, and
+    after CLUSTER, when nothing is open), and the same of its index.
     """
     rows = []
-    for variant in (HOT, NO_HOT, UNPRUNED_VACUUMED, BESIDE_OLD):
+    for variant in QUEUES:
         held = variant in (UNPRUNED_VACUUMED, BESIDE_OLD)
         with chapter.server.connect() as connection, snapshot(chapter.server, held) as old:
             connection.execute("SET synchronous_commit = off")
