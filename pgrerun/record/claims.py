@@ -107,6 +107,10 @@ OUT_OF_REACH: Mapping[str, str] = {
         "it takes relations that are stored by hashing, and PostgreSQL has none: a hash index leads"
         " to a tuple's page"
     ),
+    "numbers of hashed relations": (
+        "of relations stored by hashing it prints neither a number nor how full their pages were,"
+        " and what a disk of the time makes of them depends on that"
+    ),
     "the message's set-up": (
         "the message prints neither how large its relations and its pool were nor how often they"
         " were vacuumed, and what HOT gains depends on each"

@@ -25,10 +25,10 @@ class Requests(NamedTuple):
     touched: int
 
 
-def requests(hashed: bool = False) -> dict[str, dict[str, Requests]]:
+def requests(filling: float | None = None) -> dict[str, dict[str, Requests]]:
     """Requests of each long run from an empty cache, by the files' kind (PAGES, TRACKS). Exact.
 
-    Those with a key only, if PARTS is `hashed` on it.
+    With a `filling` those with a key only, on PARTS hashed on it, main pages filled to that part.
 
     The miniature's walk through the pages is INGRES's, and so is the list of pages that it asks
     for; only how long it computes meanwhile is Python's, and isn't used.
@@ -36,8 +36,11 @@ def requests(hashed: bool = False) -> dict[str, dict[str, Requests]]:
     found: dict[str, dict[str, Requests]] = {}
     for files in (PAGES, TRACKS):
         with Miniature(files) as mini:
-            base, reads = mini.hashed(1.0) if hashed else mini.base(THREADED), mini.cache.reads
-            for run in [run for run in LONG if run[0] in WIDE_QUERIES or not hashed]:
+            base, runs, reads = mini.base(THREADED), LONG, mini.cache.reads
+            if filling:
+                base = mini.hashed(filling)
+                runs = tuple(run for run in LONG if run[0] in WIDE_QUERIES)
+            for run in runs:
                 mini.run(base, run, warm=False)
                 found.setdefault(run, {})[files] = Requests(reads.trace, reads.touched)
     return found
