@@ -111,6 +111,10 @@ OUT_OF_REACH: Mapping[str, str] = {
         "of relations stored by hashing it prints neither a number nor how full their pages were,"
         " and what a disk of the time makes of them depends on that"
     ),
+    "profilers of 2012": (
+        "it compares perf, sampling by events of the hardware on a machine of 64 processors, with"
+        " gprof, which takes a server that is built for it, and with oprofile as it was in 2012"
+    ),
     "the message's set-up": (
         "the message prints neither how large its relations and its pool were nor how often they"
         " were vacuumed, and what HOT gains depends on each"

@@ -150,7 +150,10 @@ def perf_cost(chapter: Chapter) -> narrate.Sentence:
     said = "; ".join(f"{name}, {narrate.interval(x, against=(1,))}" for name, x in cost.items())
     return (
         narrate.ratio_sentence(
-            perf, "time", "the scan under perf with call graphs", "the scan alone"
+            perf,
+            "time",
+            "the scan under perf with call graphs, by the kernel's timer,",
+            "the scan alone",
         )
         + f"The same ratio for each of the others: {said}."
     )

@@ -85,7 +85,10 @@ PROFILERS = {
 
 @experiment(claims=["haas-075"], needs=["processes"])
 def profilers(chapter: Chapter) -> None:
-    """One scan: plain, and under each of `PROFILERS`."""
+    """One scan: plain, and under each of `PROFILERS`.
+
+    perf samples by the kernel's timer, as virtual machines often lack the hardware's events.
+    """
     perf.require()
     given, server = chapter.parameters, chapter.server
     if not server.owned:
