@@ -38,6 +38,7 @@ from pgrerun.record import statistics
 
 AGAIN = "again"
 TOGETHER = 40  # times what a client of the sweep runs
+EACH = 500  # lookups at least of each of the most clients, so that starting a session is little
 SWEEPS = {"read": "lookups", "write": "writers"}
 
 
@@ -56,12 +57,14 @@ def lookups(chapter: Chapter) -> None:
 def crowd(chapter: Chapter) -> None:
     """Lookups by one client per processor and by the most clients, as many in all for either.
 
-    So that few clients aren't done before their throughput can be told.
+    So many that the few aren't done before their throughput can be told, and each of the most runs
+    `EACH` at least.
     """
-    tested, total = loaded(chapter), TOGETHER * chapter.parameters.transactions
+    tested, few, most = loaded(chapter), one_per_processor(chapter), client_counts(chapter)[-1]
+    total = max(TOGETHER * chapter.parameters.transactions, most * EACH)
     variants = [
         Variant(by_clients(n), Load(chapter, tested, LOOKUP, n, total / n).throughput)
-        for n in (one_per_processor(chapter), client_counts(chapter)[-1])
+        for n in (few, most)
     ]
     chapter.compare("crowd", variants, THROUGHPUT, warmup=0)
 
