@@ -3,8 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from pgrerun.chapter import Chapter, wide
-from pgrerun.chapters.access_paths.accounts import DIRECT
+from pgrerun.chapter import Chapter
 from pgrerun.chapters.access_paths.experiments import (
     arrays,
     covering,
@@ -15,7 +14,6 @@ from pgrerun.chapters.access_paths.experiments import (
     trees,
     visibility,
 )
-from pgrerun.chapters.access_paths.experiments.lookups import KEY, variant
 from pgrerun.chapters.access_paths.experiments.visibility import MapSize
 from pgrerun.lab.instruments import PAGE
 from pgrerun.page import narrate
@@ -223,11 +221,6 @@ def order(chapter: Chapter) -> dict[str, bool | None]:
     ]
     slower = statistics.ratio_of_medians(*times, chapter.parameters.seed)
     return {"an index scan is slower where its rows lie anywhere in the table": greater(slower)}
-
-
-def reading(lookups: pd.DataFrame) -> statistics.Interval:
-    """Share of their time that lookups by the primary key wait for reads, short of memory."""
-    return statistics.median(wide(lookups, "waiting")[variant(DIRECT, KEY)])
 
 
 def more_instructions(executed: pd.Series) -> float:
