@@ -19,7 +19,7 @@ CHAPTERS = {
     "tp1": 20,
     "optimizer": 30,
     "four_tactics": 60,
-    "hot": 35,
+    "hot": 36,
     "explorations": 37,
     "scalability": 40,
     "access_paths": 33,

@@ -55,6 +55,10 @@ OUT_OF_REACH: Mapping[str, str] = {
         "HOT came with PostgreSQL 8.3, and no release from before that can be installed here;"
         " without an index on the updated column the code can't be kept from running"
     ),
+    "VACUUM FULL of 2007": (
+        "it is about a VACUUM FULL that moved tuples within a relation, which 9.0 replaced by one"
+        " that rewrites it, and the oldest release that can be installed here is 9.3"
+    ),
     "patch of March 2007": (
         "it speaks of a design that put new versions into the places of dead ones, which was given"
         " up before the release"

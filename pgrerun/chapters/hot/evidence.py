@@ -490,15 +490,11 @@ def index_bug(found: BrokenChains) -> bool:
     return bool(found.warnings) or not (found.old_finds and found.new_finds)
 
 
-def change_facts(found: BrokenChains, rewrites: pd.DataFrame) -> Facts:
-    """Whether CREATE INDEX and VACUUM FULL treat HOT chains in a way of their own."""
-    heap_only = rewrites.set_index("command")["heap_only"]
+def change_facts(found: BrokenChains) -> Facts:
+    """Whether CREATE INDEX treats HOT chains in a way of its own."""
     return {
         "CREATE INDEX marks an index over broken chains": found.marked,
         "old snapshots are kept from it": not found.old_uses and found.old_finds,
-        "VACUUM FULL, which rewrites the table today, leaves no chain": supporting(
-            heap_only[FULL_VACUUM] == 0
-        ),
     }
 
 

@@ -3,7 +3,8 @@
 import pandas as pd
 
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.tp1.variants import AGAIN, ALONE, TOGETHER, printed_ladder
+from pgrerun.chapters.tp1.experiments import slow_disk
+from pgrerun.chapters.tp1.variants import AGAIN, ALONE, LONE, PAIR, TOGETHER, printed_ladder
 from pgrerun.page import narrate
 from pgrerun.record import printed, statistics
 
@@ -24,6 +25,28 @@ def forced(chapter: Chapter) -> narrate.Sentence:
         f"Checkpoints per forced commit: {narrate.interval(alone)} with one backend and"
         f" {narrate.interval(together)} with several; several backends share {shared}."
     )
+
+
+def reads_of_a_second(chapter: Chapter) -> narrate.Sentence:
+    """Reads per transaction with one backend and with several, on the slowed disk and in print.
+
+    Whether part of what several fall short by is that they read more, and not missing overlap.
+    """
+    lone, pair = (chapter.median(slow_disk.LADDER, "reads", rung) for rung in (LONE, PAIR))
+    ratio = chapter.ratio(slow_disk.LADDER, "reads", PAIR, LONE)
+    stages = printed_ladder().set_index("name")["reads"]
+    one, two = stages[ALONE], stages[TOGETHER]
+    told = (
+        f"Requests to read per transaction on the slowed disk: {narrate.interval(lone)} with one"
+        f" backend and {narrate.interval(pair)} with several, {narrate.interval(ratio)} times as"
+        f" many. In print a second backend brought them from {one:g} to {two:g}."
+    )
+    if ratio.enough and ratio.low > 1 > two / one:
+        told += (
+            " So a part of what several backends fall short by is reading more in a pool that they"
+            " share, which the report's two didn't, and no missing overlap."
+        )
+    return narrate.Sentence(told)
 
 
 def simulation(simulated: pd.DataFrame) -> narrate.Sentence:

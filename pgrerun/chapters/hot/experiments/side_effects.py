@@ -162,7 +162,7 @@ REWRITES = {
 }
 
 
-@experiment(claims=["hot-028", "hot-029"])
+@experiment(claims=["hot-029"])
 def rewrites(chapter: Chapter) -> pd.DataFrame:
     """Change all of a table, rewrite it, and read it by a snapshot from before all that.
 
