@@ -416,6 +416,44 @@ def test_outside_of_its_regime_a_claim_is_not_testable(judge_of):
 
 
 @pytest.mark.parametrize(
+    ("printed", "found", "word"),
+    [
+        (2, interval(1.1, 1.2), Verdict.NOT_TESTABLE),  # 2 may be hidden behind the rest
+        (2, interval(1.9, 2.1), Verdict.NOT_TESTABLE),  # as may be more than 2
+        (2, interval(0.9, 1.2), Verdict.NOT_TESTABLE),
+        (2, interval(3, 4), Verdict.STRONGER),
+        (2, interval(0.7, 0.8), Verdict.REVERSED),
+        (2, interval(0.7, 0.97), Verdict.NOT_REPRODUCED),
+        (0.5, interval(1.3, 1.4), Verdict.REVERSED),
+        (0.5, interval(0.8, 0.9), Verdict.NOT_TESTABLE),
+        (2, interval(0.7, 0.8, n=3), Verdict.NOT_TESTABLE),
+    ],
+)
+def test_what_dilution_can_not_explain_is_judged(judge_of, printed, found, word):
+    regime = "what is compared is most of the time"
+    subject = claim(Predicate.RATIO, printed, regime=regime)
+    diluted, whole = {regime: interval(0.1, 0.2)}, {regime: interval(0.6, 0.7)}
+    judged = judge_of(subject).judge("lai-001", found, regime=diluted)
+    assert judged.verdict is word
+    assert (verdicts.DESPITE in judged.reason) is (word is not Verdict.NOT_TESTABLE)
+    there = judge_of(subject).judge("lai-001", found, regime=whole)
+    assert there.verdict is verdicts.judge(subject, found).verdict
+    assert verdicts.DESPITE not in there.reason
+
+
+@pytest.mark.parametrize(
+    ("other", "word"),
+    [(interval(0.7, 0.8), Verdict.REVERSED), (interval(1.2, 1.3), Verdict.NOT_TESTABLE)],
+)
+def test_every_part_has_to_stand_despite_dilution(judge_of, other, word):
+    regime = "what is compared is most of the time"
+    subject = claim(Predicate.RATIO, {"a": 2, "b": 3}, regime=regime)
+    given = {"a": interval(0.7, 0.8), "b": other}
+    low = {regime: interval(0.1, 0.2)}
+    assert judge_of(subject).judge("lai-001", given, regime=low).verdict is word
+
+
+@pytest.mark.parametrize(
     ("low", "high", "word"),
     [
         (0.40, 0.45, Verdict.HOLDS),

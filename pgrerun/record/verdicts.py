@@ -37,7 +37,9 @@ don't, else the one nearest to the claim.
 
 Whatever the predicate, an interval from too few pairs (see `statistics.ENOUGH`) decides nothing. A
 claim whose experiment can't run here, or whose regime isn't reached, is not testable here; so is
-one that is only an opinion. A simulation decides nothing about a claim of another basis.
+one that is only an opinion. A simulation decides nothing about a claim of another basis. Where what
+is compared is hidden behind something that all variants do, ratios are drawn to one: none is
+testable but those that this can't explain, see `despite_dilution`.
 """
 
 import math
@@ -248,7 +250,8 @@ class Judgement:
         elif set(claim.regimes) - set(kept.get("regime", ())):
             return None
         else:
-            found = judge(claim, evidence, note)
+            regime = {name: _restored(value) for name, value in kept.get("regime", {}).items()}
+            found = _despite(judge(claim, evidence, note), regime)
         if found.reason and note.startswith(found.reason):  # up to format 2 they were one text
             note = note.removeprefix(found.reason).removeprefix("; ")
         return cls(
@@ -538,10 +541,38 @@ def set_aside(claim: Claim, capability: str, reason: str) -> Judgement:
     return Judgement(claim, Verdict.NOT_TESTABLE, None, reason, capability)
 
 
-def out_of_regime(claim: Claim, measured: Mapping[str, Interval]) -> tuple[str, str] | None:
+DESPITE = "what all variants do alike draws the ratio to one, and can't turn it over or enlarge it"
+"""Why a ratio is judged although most of its time is something else."""
+
+
+def despite_dilution(claim: Claim, evidence: Evidence) -> bool:
+    """Whether every essential ratio says what a dilution of the printed effect can't.
+
+    Undiluted it lies farther from one on the same side. So it is told from the printed effect if it
+    is surely on the other side of one, or surely more of the claimed direction than printed.
+    """
+    if claim.predicate is not Predicate.RATIO:
+        return False
+    many = evidence if isinstance(evidence, Mapping) else {"": Part(_interval(evidence, claim))}
+
+    def told(name: str, value: Any) -> bool:
+        size = claim.sizes.get(name, claim.sizes.get(""))
+        if size is None or not value.enough:
+            return False
+        x = value.inverse() if size.high < 1 else value
+        band = reached(claim, size.inverse() if size.high < 1 else size)
+        return bool(x.high < 1 or x.low > band.high)
+
+    return all(told(name, part.value) for name, part in many.items() if part.essential)
+
+
+def out_of_regime(
+    claim: Claim, measured: Mapping[str, Interval], evidence: Evidence = None
+) -> tuple[str, str] | None:
     """The first regime of the claim that isn't shown to be reached, and why; None if all are.
 
-    BookError when one of them wasn't measured.
+    One that only dilutes doesn't matter to `evidence` that stands despite that. BookError when one
+    of them wasn't measured.
     """
     for name in claim.regimes:
         if name not in measured:
@@ -551,13 +582,21 @@ def out_of_regime(claim: Claim, measured: Mapping[str, Interval]) -> tuple[str, 
             )
         wanted, found = claims.regime(name), measured[name]
         inside = wanted.at_least <= found.low and found.high <= wanted.at_most
-        if not (found.enough and inside):
+        stands = wanted.dilutes and evidence is not None and despite_dilution(claim, evidence)
+        if not (found.enough and inside or stands):
             ends = "" if found.exact else f" [{found.low:.3g}, {found.high:.3g}]"
             return name, (
                 f"it speaks of another regime: the {wanted.quantity} is {found.estimate:.3g}{ends}"
                 f" here and should be {wanted.bounds}, which takes {wanted.reach}"
             )
     return None
+
+
+def _despite(found: Judgement, measured: Mapping[str, Interval]) -> Judgement:
+    """The same judgement, whose reason says so where it was judged in spite of its regime."""
+    if found.verdict is Verdict.NOT_TESTABLE or not out_of_regime(found.claim, measured):
+        return found
+    return replace(found, reason="; ".join(filter(None, (found.reason, DESPITE))))
 
 
 class Judge:
@@ -633,10 +672,11 @@ class Judge:
             for name, value in (regime or {}).items()
         }
         found = judge(claim, evidence, note)
-        if outside := out_of_regime(claim, measured):
+        if outside := out_of_regime(claim, measured, found.evidence):
             others = {"outside of that regime": found} | others
             why = self._why(*outside)
             found = Judgement(claim, Verdict.NOT_TESTABLE, None, note, outside[0], why)
+        found = _despite(found, measured)
         kept = (found.claim, found.verdict, found.evidence, found.note, found.capability)
         return self._keep(Judgement(*kept, found.reason, others, measured))
 

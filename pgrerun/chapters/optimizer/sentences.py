@@ -39,6 +39,18 @@ def best_switch(best: pd.DataFrame) -> Sentence:
     return Sentence(" ".join(said))
 
 
+def reading(chapter: Chapter) -> Sentence:
+    """How much of a cold scan's time is reading: whether it computes as the report's did."""
+    told = [
+        f"{narrate.interval(scans.reading_share(chapter, method))} by {method}"
+        for method in (scans.SEQUENTIAL, scans.INDEX)
+    ]
+    return Sentence(
+        "Share of the cold scans' time that reading from storage takes, which they don't take in"
+        f" memory: {' and '.join(told)}."
+    )
+
+
 def planned_and_best(
     planned: dict[str, float], best: pd.DataFrame, layout: str = CLUSTERED
 ) -> Sentence:

@@ -26,6 +26,7 @@ from pgrerun.lab.server.private import PrivateDirectory, base_directory
 
 SQL = statements.beside(__file__)
 POSTGRESQL, AGAIN = "PostgreSQL", "PostgreSQL, again"
+UNSTORED = "PostgreSQL, nothing stored"
 CONFINED, DUCKDB = "nested loops only", "DuckDB"
 SEQUENTIAL, PLAIN, BITMAP = "sequential scan", "plain index scan", "bitmap scan"
 SETTINGS: Mapping[str, Mapping[str, str]] = {
@@ -39,6 +40,7 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
     BITMAP: {"enable_seqscan": "off", "enable_indexscan": "off", "enable_bitmapscan": "on"},
 }
 """What sets the variants of PostgreSQL apart: settings of their sessions."""
+MORE = 1_000_000_000  # tuples than any result has
 
 
 class Contender(AbstractContextManager, Protocol):
@@ -151,6 +153,35 @@ class PostgreSQL(Sql):
         for attribute in queries.STATES[state]:
             index = {"index": f"{name}_{attribute}", "relation": name, "attribute": attribute}
             SQL.run(self.connection, "relations.index", **index)
+
+
+class Finding(PostgreSQL):
+    """PostgreSQL as it chooses, timed without storing the result, of a change without the commit.
+
+    A result is made and skipped, and then stored unmeasured, so that it can be checked.
+    """
+
+    def __init__(self, server: Server):
+        super().__init__(server)
+        self.name = UNSTORED
+
+    def run(self, instance: Instance) -> float:
+        self.run_quel(instance.before)
+        sql = self.sql(instance)
+        if not getattr(instance.statement, "into", ""):
+            with self.connection.transaction(), clock.stopwatch() as watch:
+                self.execute(sql)
+            return watch.seconds
+        with clock.stopwatch() as watch:
+            self.execute(f"{shown(instance)} OFFSET {MORE}")
+        self.execute(sql)
+        return watch.seconds
+
+
+def shown(instance: Instance) -> str:
+    """The SQL of a query that stores its result, showing it instead."""
+    [statement] = read(instance.text.replace("into tmp ", ""))
+    return Translator().sql(statement)
 
 
 class DuckDB(Sql):

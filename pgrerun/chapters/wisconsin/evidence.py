@@ -14,6 +14,7 @@ from pgrerun.chapters.wisconsin.contenders import (
     PLAIN,
     POSTGRESQL,
     SEQUENTIAL,
+    UNSTORED,
 )
 from pgrerun.chapters.wisconsin.queries import KEYS, SPECIFIED, label
 from pgrerun.record import printed, statistics
@@ -61,6 +62,23 @@ def within(
 def larger(chapter: Chapter, above: Sequence[str], below: Sequence[str]) -> Interval:
     """The same at the largest size."""
     return within(chapter, above, below, experiments.all_sizes(chapter)[-1])
+
+
+def not_stored(chapter: Chapter, above: Sequence[str], below: Sequence[str]) -> Interval:
+    """`within`, without storing and committing."""
+    a, b = (mean(times(chapter, UNSTORED, keys, experiments.FINDING)) for keys in (above, below))
+    return statistics.ratio(a, b, seed=chapter.parameters.seed)
+
+
+def compared(chapter: Chapter, above: Sequence[str], below: Sequence[str]) -> Interval:
+    """The share of the time that is neither storing nor committing: the lesser of the two."""
+    shares = []
+    for keys in (above, below):
+        alone, whole = (
+            mean(times(chapter, name, keys, experiments.FINDING)) for name in (UNSTORED, POSTGRESQL)
+        )
+        shares.append(statistics.ratio(alone, whole, seed=chapter.parameters.seed))
+    return min(shares, key=lambda share: share.estimate)
 
 
 # ---- who wins

@@ -27,6 +27,7 @@ SEEN, CHECKED = "all visible", "versions to check"
 UNCACHED = "a machine without memory"
 FORCED_READS = "forced scans without memory"
 WAITING = "waiting for reads"
+FINDING = "with and without storing"
 
 COUNTED = SPECIFIED // 10  # tuples of the large relations where the miniature's pages are counted
 PASSES = 7  # blocks, at most, at the largest size, where a block takes long
@@ -113,13 +114,25 @@ def _lap(
     return seconds
 
 
-AT_REPORT_SIZE = ["lai-028", "lai-031", "lai-034", "lai-035", "lai-036"]
+AT_REPORT_SIZE = ["lai-031", "lai-034", "lai-035", "lai-036", "lai-037", "lai-038"]
+# queries of those claims: what they take without storing and committing is measured as well
+COMPARED = (
+    *("q1", "q3", "q9", "q10", "q11", "q12", "q13", "q14", "q16", "q18", "onek"),
+    *("q26", "q27", "q29", "q30"),
+)
 
 
-@experiment(claims=[*AT_REPORT_SIZE, "lai-037", "lai-038"])
+@experiment(claims=["lai-028", *AT_REPORT_SIZE])
 def at_report_size(chapter: Chapter) -> None:
     """All contenders at the report's size."""
     race(chapter, REPORT, SPECIFIED, contenders.contenders(chapter))
+
+
+@experiment(claims=AT_REPORT_SIZE)
+def without_storing(chapter: Chapter) -> None:
+    """The queries of those claims at the report's size, as they are and without storing."""
+    both = [PostgreSQL(chapter.server), contenders.Finding(chapter.server)]
+    race(chapter, FINDING, SPECIFIED, both, [BY_KEY[key] for key in COMPARED])
 
 
 @experiment()

@@ -55,6 +55,25 @@ def stored(chapter: Chapter, query: int, way: str = joins.STORED) -> dict[str, I
     return {method: over(chapter, query, method, base, way) for method in timed if method != base}
 
 
+def compared(chapter: Chapter, *numbers: int) -> Interval:
+    """The share of the queries' time that isn't storing the result: the least of all methods.
+
+    Both ways are timed in blocks of their own, so that these are no pairs.
+    """
+    shares = []
+    for query in numbers:
+        alone, whole = (
+            chapter.table(joins.name(way), joins.metric(query)).dropna(axis=1)
+            for way in (SMALL, joins.STORED)
+        )
+        for method in whole:
+            share = statistics.ratio_of_medians(
+                alone[method], whole[method], chapter.parameters.seed
+            )
+            shares.append(share)
+    return min(shares, key=lambda share: share.estimate)
+
+
 def times(chapter: Chapter, query: int) -> dict[str, dict[str, Interval]]:
     """The same without storing, at the report's size and between larger relations."""
     ways = {

@@ -1,5 +1,7 @@
 """The first set: where a scan should be left for another, and what planning otherwise costs."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 
@@ -135,9 +137,24 @@ def best_switches(chapter: Chapter) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["layout", "cache", "estimate", "low", "high", "interval"])
 
 
-def best_clustered(best: pd.DataFrame, cache: str = COLD) -> Interval:
+def best_clustered(best: pd.DataFrame, cache: str = WARM) -> Interval:
     """Where the sequential scan became faster than the index scan of the clustered attribute."""
     return best.set_index(["layout", "cache"]).at[(CLUSTERED, cache), "interval"]
+
+
+def reading_share(chapter: Chapter, method: str) -> Interval:
+    """Share of a cold sweep's time by the clustered attribute that reading from storage takes.
+
+    It is what the same sweep takes less in memory.
+    """
+    warm, cold = (times(chapter, CLUSTERED, cache)[method].sum(axis=1) for cache in (WARM, COLD))
+    computing = statistics.ratio_of_medians(warm, cold, chapter.parameters.seed)
+    return replace(
+        computing,
+        estimate=1 - computing.estimate,
+        low=1 - computing.high,
+        high=1 - computing.low,
+    )
 
 
 def regret(chapter: Chapter, planned: pd.DataFrame) -> pd.DataFrame:

@@ -142,14 +142,14 @@ def scanned_pages(chapter: Chapter) -> pd.DataFrame:
 # ---- what is timed
 
 
-@experiment(claims=["lai-070", "lai-094"])
+@experiment(claims=["lai-062", "lai-070", "lai-094"])
 def timed(chapter: Chapter) -> None:
     """Time every forced scan with the relation in memory."""
     for layout in ATTRIBUTES:
         _compare(chapter, layout, WARM, FORCED)
 
 
-@experiment(claims=["lai-062"])
+@experiment()
 def timed_cold(chapter: Chapter) -> None:
     """The same with the relation in neither the buffer pool nor the operating system's cache."""
     server = chapter.cluster()
