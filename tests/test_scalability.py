@@ -1,6 +1,7 @@
 """The scalability chapter on small servers and on made-up observations."""
 
 import os
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pandas as pd
@@ -343,7 +344,7 @@ def test_the_simulated_single_client_is_what_play_comes_to():
     lookup = model.lookup(model.BEFORE, COSTS)
     played = play(model.machine(32, COSTS), lookup, 1, transactions=3000).throughput
     point = model.Point(model.BEFORE, 32, 1, COSTS)
-    assert point.throughput(100, seed=1) == pytest.approx(played, rel=0.01)
+    assert point.play(100, seed=1).throughput == pytest.approx(played, rel=0.01)
 
 
 def swept(gains):
@@ -455,6 +456,36 @@ def test_a_gain_that_no_line_reaches_is_said_to_be_out_of_reach(recorded):
     calibrate(recorded)
     assert "No time" in sentences.line(recorded, swept({1e-8: 1.5, 1e-7: 2.1}))
     assert "No time" not in sentences.line(recorded, swept({1e-8: 1.5, 1e-7: 3.4}))
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ((0.1, 22.4), "with 10 ns, and with 100 ns 22.4 for that of the root page: the gain"),
+        ((0.1, 0.4), "at most 0.4 of 32 ask on average for that of the root page, with 100 ns"),
+    ],
+    ids=["collapses", "does not"],
+)
+def test_a_gain_that_falls_is_traced_to_who_asks_for_a_spinlock(asked, said):
+    gains = swept({1e-8: 2.1, 1e-7: 0.8})
+    after = gains["release"] == model.AFTER
+    gains["spinlock"] = after.map({True: "root page", False: "snapshot"})
+    gains["asking"] = 0.2
+    gains.loc[after, "asking"] = asked
+    words = repr(sentences.asking(gains))
+    assert said in words and ("goes from 2.1 to 0.8" in words) == (max(asked) > 1)
+    assert "0.2 of 32 ask on average for that of the snapshot" in words
+
+
+def test_the_crowd_in_front_of_a_spinlock_is_counted(recorded, monkeypatch):
+    """Where a line is dear most of 9.2's clients ask for one spinlock, and throughput falls."""
+    monkeypatch.setattr(large_machines, "calibrated", lambda chapter: [replace(COSTS, work=35e-6)])
+    played = large_machines.by_line(recorded)
+    after = played[played["release"] == model.AFTER].set_index("line").sort_index()
+    cheap, dear = after.iloc[0], after.iloc[-1]
+    assert cheap["asking"] < 1 < 16 < dear["asking"] < 32 and dear["spinlock"] == "root page"
+    assert dear["throughput"] < cheap["throughput"]
+    assert "root page" in repr(sentences.asking(played))
 
 
 # ---- writers

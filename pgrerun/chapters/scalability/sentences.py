@@ -12,11 +12,13 @@ from pgrerun.chapters.scalability.experiments import (
     locks,
 )
 from pgrerun.lab.models import group_commit
+from pgrerun.lab.models.lookups import AFTER, BEFORE
 from pgrerun.page import narrate, tables
 from pgrerun.parameters import time_to_run
 from pgrerun.record import printed, statistics
 
 BEYOND = 1.1  # switches for each message: fewer are the messages' own
+_CROWD = 0.25  # of the clients: so many more that ask for a spinlock are a collapse
 LONG = 0.1  # share of the active backends in a wait that is worth naming
 
 
@@ -258,6 +260,52 @@ def line(chapter: Chapter, swept: pd.DataFrame) -> narrate.Sentence:
         f" {narrate.number(gains[there], 1)}, nearest to the talk's"
         f" {narrate.number(talks)}.{reached}"
     )
+
+
+def asking(swept: pd.DataFrame) -> narrate.Sentence:
+    """How many clients ask for one spinlock at a time, where the gain over the lines changes."""
+    gains = large_machines.gains_by_line(swept)
+    after, before = (
+        swept[swept["release"] == release].set_index("line").sort_index()
+        for release in (AFTER, BEFORE)
+    )
+    told = [
+        "Each client that asks for a spinlock takes its cache line from the holder, so a spinlock"
+        " that many ask for is held for longer, and more ask."
+    ]
+    step = after["asking"].diff().fillna(0.0)
+    if step.max() >= _CROWD * after["clients"].max():
+        here = step.idxmax()
+        last = after.index[after.index.get_loc(here) - 1]
+        told.append(
+            f"Of 9.2's clients {_crowd(after.loc[last])} with {_nanoseconds(last)}, and with"
+            f" {_nanoseconds(here)} {narrate.number(after.loc[here, 'asking'], 1)} for that of the"
+            f" {after.loc[here, 'spinlock']}: the gain goes from {narrate.number(gains[last], 1)}"
+            f" to {narrate.number(gains[here], 1)}."
+        )
+    else:
+        most = after["asking"].idxmax()
+        told.append(
+            f"Of 9.2's clients at most {_crowd(after.loc[most])}, with {_nanoseconds(most)}."
+        )
+    most = before["asking"].idxmax()
+    told.append(
+        "Of 9.1's, which sleep in front of the lock table before they get there, at most"
+        f" {_crowd(before.loc[most])}, with {_nanoseconds(most)}, where the gain is"
+        f" {narrate.number(gains[most], 1)}."
+    )
+    return narrate.Sentence(" ".join(told))
+
+
+def _crowd(point: pd.Series) -> str:
+    return (
+        f"{narrate.number(point['asking'], 1)} of {point['clients']} ask on average for that of"
+        f" the {point['spinlock']}"
+    )
+
+
+def _nanoseconds(line: float) -> str:
+    return f"{narrate.number(line * 1e9)} ns"
 
 
 def per_flush(chapter: Chapter) -> narrate.Sentence:

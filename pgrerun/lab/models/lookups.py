@@ -9,7 +9,7 @@ from dataclasses import astuple, dataclass
 import numpy as np
 
 from pgrerun.lab.models import contention
-from pgrerun.lab.models.contention import Machine, Transaction, Visit
+from pgrerun.lab.models.contention import Machine, Played, Transaction, Visit
 
 BEFORE, FIRST, AFTER = "9.1", "first patch", "9.2"
 RELEASES = (BEFORE, FIRST, AFTER)
@@ -92,19 +92,19 @@ class Point:
     costs: Costs
     block: int = 0
 
-    def throughput(self, transactions: int, seed: int) -> float:
-        """Lookups per second.
+    def play(self, transactions: int, seed: int) -> Played:
+        """Lookups per second, and how many clients wait for each lock.
 
         With more clients more transactions are played than the given ones: it takes each client a
         few until the curve is where it stays.
         """
         played = lookup(self.release, self.costs)
         if self.clients == 1:
-            return contention.alone(played)
+            return Played(contention.alone(played), {visit.lock: 0.0 for visit in played.visits})
         return contention.play(
             machine(self.processors, self.costs),
             played,
             self.clients,
             transactions=round(transactions * (1 + self.clients / AGAIN)),
             seed=seed + self.block,
-        ).throughput
+        )

@@ -95,17 +95,23 @@ def cache_lines(chapter: Chapter, rounds: int = ROUNDS) -> None:
 
 
 def _play(chapter: Chapter, points: Iterable[Point]) -> pd.DataFrame:
-    """Throughput of simulated points, on all processors.
+    """Simulated points, played on all processors.
 
-    Columns: line (seconds for a cache line), release, processors, clients, block, throughput.
+    Columns: line (seconds for a cache line), release, processors, clients, block, throughput,
+    spinlock (that for which most clients ask at a time), asking (how many, on average).
     """
     given, played = chapter.parameters, list(points)
-    one = partial(Point.throughput, transactions=given.simulated_transactions, seed=given.seed)
+    one = partial(Point.play, transactions=given.simulated_transactions, seed=given.seed)
     with ProcessPoolExecutor(os.cpu_count(), get_context("fork")) as pool:
-        throughput = list(pool.map(one, played))
-    rows = [(p.costs.line, p.release, p.processors, p.clients, p.block) for p in played]
-    frame = pd.DataFrame(rows, columns=["line", "release", "processors", "clients", "block"])
-    return frame.assign(throughput=throughput)
+        outcomes = list(pool.map(one, played))
+    rows = []
+    for p, outcome in zip(played, outcomes, strict=True):
+        spins = [visit.lock for visit in model.lookup(p.release, p.costs).visits if visit.spins]
+        most = max(spins, key=outcome.waiting.__getitem__)
+        point = p.costs.line, p.release, p.processors, p.clients, p.block
+        rows.append((*point, outcome.throughput, most, outcome.waiting[most]))
+    columns = ["line", "release", "processors", "clients", "block"]
+    return pd.DataFrame(rows, columns=[*columns, "throughput", "spinlock", "asking"])
 
 
 @experiment(after=["clients.lookups", "locks.costs", "large_machines.handoffs"])
