@@ -79,14 +79,18 @@ def buffers(tuples: int, pool: str) -> int:
     return round(SHARES[pool] * heap_pages(tuples)) + (64 if pool == ABOVE else 0)
 
 
-def cluster(chapter: Chapter, pool: str) -> Cluster:
-    """A server whose pool has this multiple of the relation's pages, both relations loaded."""
-    pages = buffers(chapter.parameters.tuples, pool)
+def cluster(chapter: Chapter, pool: str, tuples: int = 0) -> Cluster:
+    """A server whose pool has this multiple of the relation's pages, both relations loaded.
+
+    `tuples` are those of a relation; by default the parameter.
+    """
+    tuples = tuples or chapter.parameters.tuples
+    pages = buffers(tuples, pool)
     server = chapter.cluster(shared_buffers=f"{8 * pages}kB")
     with server.connect() as connection:
         for order, relation in enumerate((READ, UPDATED), 1):
             if not loading.is_ours(connection, relation):
-                relations.keyed(connection, relation, chapter.parameters.tuples, order)
+                relations.keyed(connection, relation, tuples, order)
     return server
 
 
@@ -127,11 +131,13 @@ def sweep(chapter: Chapter) -> None:
     _require_size(chapter, "the slow-down's size depends on the relation's", BY_TIME)
 
 
-def _require_size(chapter: Chapter, why: str, claimed: Sequence[str]) -> None:
+def _require_size(
+    chapter: Chapter, why: str, claimed: Sequence[str], parameter: str = "tuples"
+) -> None:
     """Set claims aside which are about relations of the slides' size, if the run's are smaller."""
-    if (tuples := chapter.parameters.tuples) < TUPLES["miltup"]:
+    if (tuples := getattr(chapter.parameters, parameter)) < TUPLES["miltup"]:
         reason = f"{why}, which has {TUPLES['miltup']:,} tuples in print and {tuples:,} in this run"
-        chapter.set_aside(CannotMeasure(f"tuples = {TUPLES['miltup']}", reason), claimed)
+        chapter.set_aside(CannotMeasure(f"{parameter} = {TUPLES['miltup']}", reason), claimed)
 
 
 def _prepared(server: Cluster, variant: str, block: Block) -> None:
@@ -263,8 +269,9 @@ def waiting(chapter: Chapter) -> pd.DataFrame:
     By its log an update of the slides' relation makes a checkpoint due, and one of fewer tuples
     doesn't, so that nothing is said about the checkpointer then.
     """
-    _require_size(chapter, "whether a checkpoint is due depends on the relation", ["expl-008"])
-    server, rows = cluster(chapter, EQUAL), []
+    why = "whether a checkpoint is due depends on the relation"
+    _require_size(chapter, why, ["expl-008"], "waited_tuples")
+    server, rows = cluster(chapter, EQUAL, chapter.parameters.waited_tuples), []
     server.extension("pg_buffercache")
     with (
         server.reloaded(checkpoint_timeout="5min"),
