@@ -88,7 +88,7 @@ def tally(judged: Judgements) -> dict[str, int]:
 
 # ---- the front page
 
-_DRAWN, _LONGEST = 12, 42  # published effects on its chart, and the letters of a name there
+_DRAWN, _LONGEST = 12, 60  # published effects on its chart, and the letters of a name there
 
 
 def headline(judged: Judgements) -> str:

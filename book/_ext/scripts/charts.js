@@ -32,6 +32,11 @@
   const TWO_PANELS = 560; // pixels of a chart from which on two panels stand beside each other
   const MARGIN = { left: 5, top: 5, bottom: 5, right: 16 }; // for what ends beyond a narrow plot
   const MOST_FOR_ROWS = 0.45; // of a chart's width, for the names of its rows
+  // Pixels of a row's name on a wide page, and of a line of it; of more rows no name is broken.
+  const ROW_NAME = 240, LINE = 13, MOST_BROKEN = 12;
+  // Pixels of all panels on a phone; what a heading and an axis of its own add to a panel of rows
+  // or, at least so high, of lines.
+  const PHONE = 600, HEADING = 40, X_TITLE = 40, LEAST_LINES = 90;
 
   const rowsOf = (spec) => Object.values(spec.datasets ?? {})[0] ?? spec.data?.values ?? [];
   const cell = (row, field) => row[field] ?? "";
@@ -61,11 +66,12 @@
     }, [""]).map((line) => line.trim()).filter(Boolean);
 
   // Neither does an axis' title shrink with its plot.
-  const fitTitles = (node, room) => {
+  const fitTitles = (node, room, high) => {
     if (node === null || typeof node !== "object") return;
-    const x = node.encoding?.x;
+    const { x, y } = node.encoding ?? {};
     if (typeof x?.title === "string") x.title = inLines(x.title, room);
-    Object.values(node).forEach((child) => fitTitles(child, room));
+    if (typeof y?.title === "string") y.title = inLines(y.title, high);
+    Object.values(node).forEach((child) => fitTitles(child, room, high));
   };
 
   // A panel's heading doesn't shrink with its panel: broken where it would stick out.
@@ -78,18 +84,34 @@
     row.header.labelExpr = "split(datum.label, '\\n')";
   };
 
-  // Nor do the names of rows: in two lines where they would take most of the width and the rows
-  // are high enough for that.
+  // The height at which no name of a row covers the next one.
+  const rowsHeight = (names) => {
+    const lines = names.map((name) => name.split("\n").length);
+    const most = Math.max(1, ...lines.slice(1).map((one, at) => (one + lines[at]) / 2));
+    return names.length * (LINE * most + 2);
+  };
+
+  // Nor do the names of rows: on a wide page they take the room that there is, on a narrow one two
+  // lines where they would take most of the width. Rows are as high as their names.
   const fitRows = (spec, width) => {
+    const panel = spec.spec ?? spec;
     const names = [...new Set(rowsOf(spec).map((row) => row.lines).filter(Boolean))];
-    const high = (spec.spec ?? spec).height / names.length;
-    if (!names.length || !(high >= 28) || labelWidth(rowsOf(spec)) <= MOST_FOR_ROWS * width) return;
+    const dense = names.length > MOST_BROKEN && panel.height < 2 * LINE * names.length;
+    if (!names.length || dense || !panel.height) return;
+    const wide = width >= TWO_PANELS;
+    const tooWide = labelWidth(rowsOf(spec)) > MOST_FOR_ROWS * width;
     const half = (name) => {
       let room = MOST_FOR_ROWS * width;
       while (inLines(name, room).length > 2) room += 10;
       return inLines(name, room).join("\n");
     };
-    const broken = new Map(names.map((name) => [name, name.includes("\n") ? name : half(name)]));
+    const fitted = (name) => {
+      const most = wide ? ROW_NAME : MOST_FOR_ROWS * width;
+      if (wide || name.includes("\n")) return inLines(name.replaceAll("\n", " "), most).join("\n");
+      return tooWide ? half(name) : name;
+    };
+    const broken = new Map(names.map((name) => [name, fitted(name)]));
+    panel.height = Math.max(panel.height, rowsHeight([...broken.values()]));
     for (const row of rowsOf(spec)) row.lines = broken.get(row.lines) ?? row.lines;
     const sorted = (node) => {
       if (node === null || typeof node !== "object") return;
@@ -99,6 +121,19 @@
       Object.values(node).forEach(sorted);
     };
     sorted(spec.spec ?? spec.layer ?? spec);
+  };
+
+  // Panels that stood beside each other stand below each other on a phone, each as high as leaves
+  // the chart on one screen, if its rows and lines can be told apart then.
+  const fitPanels = (spec) => {
+    const rows = rowsOf(spec);
+    const panels = new Set(rows.map((row) => row[spec.facet.field])).size;
+    const names = [...new Set(rows.map((row) => row.lines).filter(Boolean))];
+    const own = spec.resolve?.scale?.x === "independent";
+    const fair = PHONE / panels - HEADING - (own ? X_TITLE : 0);
+    const least = names.length ? rowsHeight(names) : LEAST_LINES;
+    spec.columns = 1;
+    if (names.length || "x" in rows[0]) spec.spec.height = Math.min(spec.spec.height, Math.max(fair, least));
   };
 
   // What a mark says: nothing of what its datum lacks, a printed number's interval for one.
@@ -194,12 +229,13 @@
       const spec = structuredClone(this.spec);
       fitRows(spec, this.width);
       const room = this.width - labelWidth(rowsOf(spec));
-      if (spec.columns && this.width < TWO_PANELS) spec.columns = 1;
+      if (spec.columns && this.width < TWO_PANELS) fitPanels(spec);
       const across = spec.columns ?? 1;
       if (!spec.spec && this.width < TWO_PANELS) spec.padding = MARGIN;
       fitLegends(spec.spec ?? spec.layer ?? spec, room);
       fitHeadings(spec, (room - 20) / across);
-      fitTitles(spec.spec ?? spec.layer ?? spec, Math.max((room - 20) / across, 120));
+      const high = (spec.spec ?? spec).height ?? Infinity;
+      fitTitles(spec.spec ?? spec.layer ?? spec, Math.max((room - 20) / across, 120), Math.max(high, 80));
       const tooltip = { theme: "custom", formatTooltip: said };
       const options = { actions: false, renderer: "svg", config: theme(), tooltip };
       this.result = await vegaEmbed(live, spec, options);

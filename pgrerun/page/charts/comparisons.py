@@ -56,6 +56,8 @@ def compare(
         joined = True
     each = max(24, 17 * lines) if joined else lanes
     height = encodings.fitting(each * things, panels, 14 * things, said.caption, more)
+    if height < encodings.NAME_LINE * lines * things:  # names in lines would cover each other
+        rows["lines"] = rows["label"]
     layers = _joined(rows, facet, axis) if joined else _points_and_intervals(rows, axis)
     if reference is not None:
         layers = encodings.rule(reference) + layers

@@ -12,6 +12,8 @@ from pgrerun.page.charts.figure import CATEGORIES, GREY, MARKS, Mark, Reference
 
 _LABEL_WIDTH = 22  # characters; keeps the plot readable on a phone
 _MANY, _ONE_LINE = 12, 200  # rows from which on a label has one line, of so many characters
+NAME_LINE = 12  # pixels of a line of a row's name
+LOG_PADDING = 12  # pixels at the ends of a logarithmic axis
 TALLEST = 700  # pixels of a whole chart with its words: what a reader sees at once
 # of which title, legend, axis and buttons take, each panel's heading, and a line of the caption
 _AROUND, _HEADING, _LINE = 202, 46, 22
@@ -179,7 +181,11 @@ def rows_axis(rows: pd.DataFrame, grid: bool = True) -> alt.Y:
 
 
 def scale(log: bool = False, zero: bool = False) -> alt.Scale:
-    return alt.Scale(type="log", nice=False, padding=12) if log else alt.Scale(zero=zero, nice=True)
+    return (
+        alt.Scale(type="log", nice=False, padding=LOG_PADDING)
+        if log
+        else alt.Scale(zero=zero, nice=True)
+    )
 
 
 def x_axis(field: str, quantity: str, unit: str, scale: alt.Scale) -> alt.X:

@@ -13,7 +13,7 @@ from pgrerun.page.charts.results import told
 from pgrerun.page.charts.rows import Rows, together
 
 _COLOURS = {kind: mark.colour for kind, mark in MARKS.items()}
-_LINES_HEIGHT, _NAME_HEIGHT = 260, 14  # pixels of a panel of lines, and of a name at a line's end
+_LINES_HEIGHT, _NAME_HEIGHT = 260, 16  # pixels of a panel of lines, and of a name at a line's end
 _LEAST_HEIGHT, _UPRIGHT = 66, 6.4  # of a panel among many; of a letter of an axis' title
 _SQUARE, _NARROW, _LETTER = 380, 300, 7.5  # pixels of a scatter, of a panel on a phone, of a letter
 
@@ -41,7 +41,7 @@ def lines(
         rows[["low", "high"]] = rows[["low", "high"]].mask(bare, rows["value"], axis=0)
     kinds = encodings.present(rows)
     rows["named"] = _line_ends(rows, [facet] if facet else [])
-    rows["ending"] = _endings(rows, facet)
+    rows["ending"] = _endings(rows, facet, axis)
     rows["named"] &= rows["ending"] != ""
     several = rows["series"].nunique() > 1
     rows = encodings.coloured(rows) if several else rows.assign(hue=rows["kind"].map(_COLOURS))
@@ -178,16 +178,16 @@ def _line_ends(rows: pd.DataFrame, by: list[str]) -> pd.Series:
     return named
 
 
-def _endings(rows: pd.DataFrame, facet: str | None) -> pd.Series:
+def _endings(rows: pd.DataFrame, facet: str | None, axis: Axis) -> pd.Series:
     """What stands at a line's end: its name, or of lines that end in one point all their names."""
     endings = rows["series"].astype(str).where(rows["named"], "")
-    near = 0.002 * (rows["value"].abs().max() or 1)
+    places, near = _places(rows["value"], axis), 0.002
     ends = rows[rows["named"]]
     for _, group in ends.groupby(["x", *([facet] if facet else [])], sort=False):
         left = list(group.index)
         while left:
             first, *others = left
-            same = [n for n in others if abs(rows.at[n, "value"] - rows.at[first, "value"]) <= near]
+            same = [n for n in others if abs(places[n] - places[first]) <= near]
             merged = [first, *same]
             endings[merged] = ""  # the last one is drawn over the others
             endings[merged[-1]] = ", ".join(str(rows.at[n, "series"]) for n in merged)
@@ -219,11 +219,14 @@ def _ups(
     rows: pd.DataFrame, facet: str | None, own_scales: bool, axis: Axis, high: float
 ) -> pd.Series:
     """Pixels by which each point lies above the lowest one that shares its scale."""
-    places, ups = _places(rows["value"], axis), pd.Series(0.0, index=rows.index)
+    ends = [end for end in ("value", "low", "high") if end in rows]  # bands are drawn as well
+    drawn = pd.DataFrame({end: _linear(rows[end], axis) for end in ends})
+    ups = pd.Series(0.0, index=rows.index)
+    high -= 2 * encodings.LOG_PADDING if axis.log else 0
     for _, panel in rows.groupby(facet) if facet else [("", rows)]:
-        seen = places[panel.index] if own_scales else places
-        up = (places[panel.index] - seen.min()) * high / ((seen.max() - seen.min()) or 1)
-        ups[panel.index] = up
+        seen = drawn.loc[panel.index] if own_scales else drawn
+        least, most = _extent(seen.stack(), axis)
+        ups[panel.index] = (drawn.loc[panel.index, "value"] - least) * high / ((most - least) or 1)
     return ups
 
 
@@ -254,8 +257,15 @@ def _lifts(
 
 def _places(values: pd.Series, axis: Axis) -> pd.Series:
     """Where values lie on an axis, in a linear measure; from 0 to 1."""
-    places = values.where(values > 0).map(math.log) if axis.log else values
-    least, most = places.min(), places.max()
-    if axis.zero and not axis.log:
-        least, most = min(least, 0), max(most, 0)
+    places = _linear(values, axis)
+    least, most = _extent(places, axis)
     return (places - least) / ((most - least) or 1)
+
+
+def _linear(values: pd.Series, axis: Axis) -> pd.Series:
+    return values.where(values > 0).map(math.log) if axis.log else values
+
+
+def _extent(places: pd.Series, axis: Axis) -> tuple[float, float]:
+    least, most = places.min(), places.max()
+    return (min(least, 0), max(most, 0)) if axis.zero and not axis.log else (least, most)
