@@ -11,16 +11,12 @@ from pgrerun.record import claims
 
 pytestmark = pytest.mark.browser
 
-# The theme says so itself on the first page of a fresh profile, before it has a stored choice.
-HARMLESS = ("Got invalid theme mode",)
-
 
 def quiet(page) -> None:
-    complaints = [one for one in page.complaints if not one.startswith(HARMLESS)]
     outside = [
         url for url in page.requests if not url.startswith(("file:", "data:", "blob:", "about:"))
     ]
-    assert not complaints and not outside, (complaints, outside)
+    assert not page.complaints and not outside, (page.complaints, outside)
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
