@@ -88,7 +88,7 @@
   const rowsHeight = (names) => {
     const lines = names.map((name) => name.split("\n").length);
     const most = Math.max(1, ...lines.slice(1).map((one, at) => (one + lines[at]) / 2));
-    return names.length * (LINE * most + 2);
+    return names.length * (LINE * most + 5);
   };
 
   // Nor do the names of rows: on a wide page they take the room that there is, on a narrow one two
