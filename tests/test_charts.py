@@ -739,6 +739,33 @@ def test_names_of_lines_that_end_together_stand_apart():
     assert 10 < named["near"] < named["nearer"] < 30
 
 
+@pytest.mark.parametrize(("log", "together"), [(True, False), (False, True)])
+def test_lines_share_a_name_only_if_their_ends_meet_on_the_axis(log, together):
+    ends = {"slow": 100.0, "fast": 1.0}
+    rows = [
+        {"series": name, "x": 1, "value": end, "kind": "measured"} for name, end in ends.items()
+    ]
+    rows.append({"series": "slow", "x": 9, "value": 250_000.0, "kind": "printed"})
+    drawn = charts.lines(pd.DataFrame(rows), SAID, charts.Axis("x"), charts.Axis("y", log=log))
+    (data,) = drawn.spec()["datasets"].values()
+    names = {row["ending"] for row in data if row["named"]}
+    assert names == ({"slow, fast"} if together else {"slow", "fast"})
+
+
+def test_names_of_low_rows_stay_in_one_line():
+    """Ten names of two lines in two panels: rows are too low for both lines."""
+    rows = [
+        {"label": f"{n}: two words and then some", "kind": "measured", "value": n, "panel": panel}
+        for n in range(1, 11)
+        for panel in ("above", "below")
+    ]
+    for panels, broken in ((["above"], True), (["above", "below"], False)):
+        shown = [row for row in rows if row["panel"] in panels]
+        drawn = charts.compare(pd.DataFrame(shown), SAID, charts.Axis("size"))
+        (data,) = drawn.spec()["datasets"].values()
+        assert all(("\n" in row["lines"]) == broken for row in data)
+
+
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("panel", [False, True])
 def test_a_picture_of_its_own_has_the_width_and_the_theme_asked_for(panel, dark):

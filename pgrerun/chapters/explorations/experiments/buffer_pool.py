@@ -136,7 +136,9 @@ def _require_size(
 ) -> None:
     """Set claims aside which are about relations of the slides' size, if the run's are smaller."""
     if (tuples := getattr(chapter.parameters, parameter)) < TUPLES["miltup"]:
-        reason = f"{why}, which has {TUPLES['miltup']:,} tuples in print and {tuples:,} in this run"
+        reason = (
+            f"{why}, which has {TUPLES['miltup']:,} tuples on the slides and {tuples:,} in this run"
+        )
         chapter.set_aside(CannotMeasure(f"{parameter} = {TUPLES['miltup']}", reason), claimed)
 
 
