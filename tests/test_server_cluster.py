@@ -331,6 +331,8 @@ def test_programs_for_a_stopped_servers_files(base):
         with pytest.raises(ServerError, match="Call stop"):
             server.offline("pg_resetwal", "-x", "100000")
         server.stop()
+        with pytest.raises(CannotMeasure, match="came without it"):
+            server.offline("pg_nosuch")
         with pytest.raises(ServerError, match="pg_resetwal"):
             server.offline("pg_resetwal", "-x", "nonsense")
         server.offline(

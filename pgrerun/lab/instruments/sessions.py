@@ -25,13 +25,15 @@ def configured(server: Server, **settings: str | int) -> Iterator[None]:
             f"it needs a server whose settings may be changed, and {server.name} is not ours",
         )
     with server.connect() as connection:
+        # by its name, as before 9.5 CURRENT_USER is no role to this statement
+        [[role]] = connection.execute("SELECT quote_ident(current_user)").fetchall()
         for name, setting in settings.items():
-            connection.execute(f"ALTER ROLE CURRENT_USER SET {name} = '{setting}'")
+            connection.execute(f"ALTER ROLE {role} SET {name} = '{setting}'")
         try:
             yield
         finally:
             for name in settings:
-                connection.execute(f"ALTER ROLE CURRENT_USER RESET {name}")
+                connection.execute(f"ALTER ROLE {role} RESET {name}")
 
 
 def at_once(server: Server, sent: Sequence[str]) -> list[float]:

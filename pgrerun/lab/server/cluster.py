@@ -483,8 +483,14 @@ class Cluster(Server):
 
     def offline(self, program: str, *options: str) -> None:
         """Run one of the server's programs (pg_resetwal, pg_checksums) on the stopped cluster's
-        files. ServerError if it fails.
+        files. ServerError if it fails, CannotMeasure if the release came without it.
         """
+        if not self.programs.has(program):
+            raise CannotMeasure(
+                program,
+                f"it needs {program}, and {self.programs.source} came without it; the bundled"
+                " release or a package of the platform brings it",
+            )
         if self._running():
             raise ServerError(
                 f"{program} works on the files of a stopped server. Call stop() first."
