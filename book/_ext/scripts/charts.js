@@ -107,7 +107,8 @@
     };
     const fitted = (name) => {
       const most = wide ? ROW_NAME : MOST_FOR_ROWS * width;
-      if (wide || name.includes("\n")) return inLines(name.replaceAll("\n", " "), most).join("\n");
+      const whole = name.replaceAll("-\n", "-").replaceAll("\n", " "); // broken after a hyphen, too
+      if (wide || whole !== name) return inLines(whole, most).join("\n");
       return tooWide ? half(name) : name;
     };
     const broken = new Map(names.map((name) => [name, fitted(name)]));
