@@ -601,9 +601,10 @@ def _facts_in_short(j: Judgement) -> Sentence:
 
 
 def _some(names: Sequence[str]) -> str:
-    """The first facts, and how many more there are."""
-    more = len(names) - _TOLD
-    return "; ".join(names[:_TOLD]) + (f"; and {more} more" if more > 0 else "")
+    """The first facts, and how many more there are if that's more than one."""
+    told = names if len(names) == _TOLD + 1 else names[:_TOLD]
+    more = len(names) - len(told)
+    return "; ".join(told) + (f"; and {more} more" if more else "")
 
 
 def run(account: Mapping[str, Any]) -> Sentence:

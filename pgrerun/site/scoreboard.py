@@ -131,13 +131,17 @@ def then_and_now(found: Mapping[str, runs.Record]) -> charts.Figure | None:
         f" {less or 'none'} {'is' if less == 1 else 'are'} significantly smaller today and"
         f" {more or 'none'} significantly larger."
     )
+    shown = (
+        "All of them"
+        if len(drawn) == len(ratios)
+        else (f"{len(drawn)} of them, headline claims and then those that have moved farthest")
+    )
     return charts.compare(
         [row for j in drawn for row in ends(j)],
         charts.Words(
             question="What has become of the published effects?",
             caption=(
-                f"{_DRAWN} of them at most, headline claims and then those that have moved"
-                " farthest: a line leads from the printed effect to the one that this run found,"
+                f"{shown}: a line leads from the printed effect to the one that this run found,"
                 " with its interval. An effect of 1 is none; left of it the claim is turned round."
             ),
             name="then-and-now",
