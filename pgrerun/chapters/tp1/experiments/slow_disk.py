@@ -60,8 +60,11 @@ UNITS = {
     "writes": "requests/transaction",
     "computing": "rows/transaction",
 }
-_COMPUTING = "SELECT count(*) FROM generate_series(1, {rows});"
+# in the select list, where rows are counted as they come: those of a function in FROM are stored
+# first, on the disk from some hundred thousand on
+_COMPUTING = "SELECT count(*) FROM (SELECT generate_series(1, {rows})) AS computed;"
 _TRIED, _MOST = 20_000, 300_000  # rows: of the first trial that has more than one, and at most
+_GROWTH = 4  # times as many rows, at most, from one trial to the next: one may be far off
 _NEITHER = 0.1  # share of the time, at most, that neither processor nor disk works for a backend
 _TRIALS = 4  # before the first block; each later one begins with one more
 
@@ -109,7 +112,7 @@ class Computing:
             return
         self.slopes.append(max(found - self.own, 1e-3) / self.rows)
         rows = (wanted / (1 - wanted - neither) - self.own) / np.median(self.slopes[-3:])
-        self.rows = min(max(2, round(rows)), _MOST)
+        self.rows = min(max(2, round(rows)), _GROWTH * self.rows, _MOST)
 
 
 @dataclass
