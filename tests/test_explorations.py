@@ -297,12 +297,12 @@ def test_an_update_right_after_a_checkpoint_writes_page_images_too(chapter):
     assert fresh > later > 208  # the bytes of a tuple's attributes
 
 
-def outcome(dirty, checkpointer, reader):
+def outcome(dirty, checkpointer, reader, at_once=0):
     return pd.DataFrame(
         {
             "event": [buffer_pool.DIRTY, buffer_pool.WAITED],
             "dirty": [100, dirty],
-            "checkpointer": [0, checkpointer],
+            "checkpointer": [at_once, checkpointer],
             "background_writer": [0, 0],
             "reader": [32, reader],
         }
@@ -311,7 +311,12 @@ def outcome(dirty, checkpointer, reader):
 
 @pytest.mark.parametrize(
     ("found", "word"),
-    [(outcome(100, 0, 32), "gone"), (outcome(60, 0, 0), "weaker"), (outcome(0, 100, 0), "holds")],
+    [
+        (outcome(100, 0, 32), "gone"),
+        (outcome(60, 0, 0), "weaker"),
+        (outcome(60, 50, 0, at_once=100), "weaker"),
+        (outcome(0, 100, 0), "holds"),
+    ],
 )
 def test_a_delay_is_judged_by_who_wrote(found, word):
     assert judged("expl-008", evidence.delay(found)) == word

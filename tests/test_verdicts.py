@@ -416,6 +416,16 @@ def test_outside_of_its_regime_a_claim_is_not_testable(judge_of):
 
 
 @pytest.mark.parametrize(
+    ("waiting", "said"),
+    [(interval(0.1, 0.4), "it speaks of another regime"), (interval(0.4, 0.8), "is open")],
+)
+def test_a_regime_that_may_be_reached_is_not_called_another(judge_of, waiting, said):
+    subject = claim(Predicate.DIRECTION, regime="waiting for reads")
+    judged = judge_of(subject).judge("lai-001", interval(2, 3), regime={subject.regime: waiting})
+    assert judged.verdict is Verdict.NOT_TESTABLE and said in judged.reason
+
+
+@pytest.mark.parametrize(
     ("printed", "found", "word"),
     [
         (2, interval(1.1, 1.2), Verdict.NOT_TESTABLE),  # 2 may be hidden behind the rest

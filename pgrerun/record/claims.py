@@ -136,7 +136,8 @@ OUT_OF_REACH: Mapping[str, str] = {
     "the report's machine": (
         "a third of the printed time is waiting for reads and the rest computing, on a processor"
         " that took tens of milliseconds for what takes microseconds today: here a relation is in"
-        " memory, and nothing waits, or isn't, and nearly everything does"
+        " memory, and nothing waits, or isn't, and nearly everything does; a slowed disk could be"
+        " set to any share between, and what it is set to would decide"
     ),
     "the thread's disk": (
         "whether missing the pool means waiting is decided by the disk and the memory beside it,"

@@ -585,9 +585,12 @@ def out_of_regime(
         stands = wanted.dilutes and evidence is not None and despite_dilution(claim, evidence)
         if not (found.enough and inside or stands):
             ends = "" if found.exact else f" [{found.low:.3g}, {found.high:.3g}]"
+            open_ = wanted.at_least <= found.estimate <= wanted.at_most
+            said = "whether this is its regime is open" if open_ else "it speaks of another regime"
+            takes = ", and more blocks would tell" if open_ else f", which takes {wanted.reach}"
             return name, (
-                f"it speaks of another regime: the {wanted.quantity} is {found.estimate:.3g}{ends}"
-                f" here and should be {wanted.bounds}, which takes {wanted.reach}"
+                f"{said}: the {wanted.quantity} is {found.estimate:.3g}{ends}"
+                f" here and should be {wanted.bounds}{takes}"
             )
     return None
 
