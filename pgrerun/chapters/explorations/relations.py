@@ -15,7 +15,7 @@ from pgrerun.lab import statements
 from pgrerun.lab.instruments import clock, plans
 from pgrerun.lab.relations import loading
 from pgrerun.lab.relations.wisconsin import Wisconsin
-from pgrerun.lab.server import Server, set_session
+from pgrerun.lab.server import Server, releases, set_session
 from pgrerun.page.tables import Table, table
 from pgrerun.record.printed.explorations import TUPLES
 
@@ -25,6 +25,7 @@ SMALL, LARGE = TUPLES["hundredktup"], TUPLES["miltup"]
 #: and the merge join cost about the same
 THIRD = SMALL // 3
 NEVER_VACUUMED = "hundredktup_new"
+ONE_PROCESS = {"max_parallel_workers_per_gather": 0}  # nothing to set before 9.6
 _NAMES = {tuples: name for name, tuples in TUPLES.items()}
 
 
@@ -102,7 +103,10 @@ def with_settings(connection: psycopg.Connection, settings: Settings) -> Iterato
     try:
         yield
     finally:
+        version = connection.info.server_version
         for setting in settings:
+            if not releases.knows(version, setting):
+                continue  # left out above, as what it switches off isn't there
             connection.execute(sql.SQL("RESET {}").format(sql.Identifier(setting)))
 
 

@@ -55,6 +55,7 @@ SINCE = {
     "crc32c": 180000,
     "uuidv7": 180000,
     # in words
+    "EXPLAIN that times planning": 90400,
     "EXPLAIN (SUMMARY)": 100000,
     "EXPLAIN (SETTINGS)": 120000,
     "EXPLAIN (WAL)": 130000,

@@ -16,12 +16,12 @@ import psycopg
 
 from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.explorations import relations
-from pgrerun.chapters.explorations.relations import SQL
+from pgrerun.chapters.explorations.relations import ONE_PROCESS, SQL
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import clock, counters, plans, wal
 from pgrerun.lab.relations import loading
-from pgrerun.lab.server import Cluster, releases
+from pgrerun.lab.server import Cluster, releases, set_session
 from pgrerun.record import statistics
 from pgrerun.record.printed.explorations import POOLS, TUPLES, heap_pages, shares
 
@@ -94,6 +94,12 @@ def cluster(chapter: Chapter, pool: str, tuples: int = 0) -> Cluster:
     return server
 
 
+def settle(connection: psycopg.Connection) -> None:
+    """Free the space of the last update, write every dirty page, and scan by one process."""
+    SQL.run(connection, "buffer_pool.settle")
+    set_session(connection, ONE_PROCESS)
+
+
 def prepare(connection: psycopg.Connection, variant: str, displacing: Sequence[str] = ()) -> None:
     """Begin with a vacuum and a checkpoint, and do what comes before the read.
 
@@ -102,7 +108,7 @@ def prepare(connection: psycopg.Connection, variant: str, displacing: Sequence[s
     """
     for other in 2 * tuple(displacing):
         SQL.run(connection, "buffer_pool.scan", relation=other)
-    SQL.run(connection, "buffer_pool.settle")
+    settle(connection)
     SQL.run(connection, VARIANTS[variant])
 
 
@@ -151,7 +157,7 @@ def _read(server: Cluster, block: Block) -> dict[str, float]:
     """Time one read of miltup1 in a session of its own."""
     scan = SQL.text("buffer_pool.scan", relation=READ).encode()
     with server.connect() as connection:
-        connection.execute("SET max_parallel_workers_per_gather = 0")
+        set_session(connection, ONE_PROCESS)
         connection.execute(b"EXPLAIN " + scan)  # a new session's catalog lookups aren't timed
         with clock.stopwatch() as watch:
             connection.execute(scan).fetchone()
@@ -246,7 +252,7 @@ def writers(chapter: Chapter, seconds: float = 0.7) -> pd.DataFrame:
     with counters.Counters(server) as counter:
         for words, settings in (("as by default", {}), ("off", QUIET)):
             with server.reloaded(**settings), server.connect() as connection:
-                SQL.run(connection, "buffer_pool.settle")
+                settle(connection)
                 with counter.measured(connection) as delta:
                     end = time.perf_counter() + seconds  # three rounds of the background writer
                     while time.perf_counter() < end:
@@ -283,7 +289,7 @@ def waiting(chapter: Chapter) -> pd.DataFrame:
     ):
         dirty_pages(probe)  # planned before it counts
         for event in (DIRTY, WAITED, CHECKPOINTED):
-            SQL.run(connection, "buffer_pool.settle")
+            settle(connection)
             seconds = chapter.parameters.wait if event == WAITED else 0
             with counter.measured(connection, probe) as delta:
                 SQL.run(connection, VARIANTS.get(event, VARIANTS[DIRTY]))
@@ -307,7 +313,7 @@ def first_reader(chapter: Chapter) -> pd.DataFrame:
     releases.require(server.version, "EXPLAIN (WAL)")
     scan = SQL.text("buffer_pool.scan", relation=UPDATED)
     with server.connect() as connection:
-        SQL.run(connection, "buffer_pool.settle")
+        settle(connection)
         SQL.run(connection, VARIANTS[CHECKPOINTED])
         for number in (1, 2, 3):
             plan = plans.explain(connection, scan, execute=True, wal=True)
@@ -327,7 +333,7 @@ def wal_of_an_update(chapter: Chapter) -> pd.DataFrame:
     """
     server, rows = cluster(chapter, ABOVE), []
     with server.connect() as connection:
-        SQL.run(connection, "buffer_pool.settle")
+        settle(connection)
         for when in ("right after a checkpoint", "later"):
             with wal.written(connection) as written:
                 SQL.run(connection, VARIANTS[DIRTY])

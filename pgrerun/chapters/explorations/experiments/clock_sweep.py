@@ -18,10 +18,10 @@ from pgrerun.chapters.explorations.experiments.buffer_pool import (
     cluster,
     look,
 )
-from pgrerun.chapters.explorations.relations import SQL
+from pgrerun.chapters.explorations.relations import ONE_PROCESS, SQL
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.models.replacement import LRU, MAX_USAGE, Clock
-from pgrerun.lab.server import exists
+from pgrerun.lab.server import exists, set_session
 
 RING, CROWD = "one large relation", "many small relations"
 ONCE, OFTEN = "read once", "read six times"
@@ -88,7 +88,7 @@ def survivors(chapter: Chapter) -> Survivors:
         server.restart()  # the watched relations are read last, the hand stands right behind them
         with server.reloaded(**QUIET), server.connect() as connection, server.connect() as probe:
             _held(probe, names), _kept(probe, flood, 0, size)  # planned before they count
-            connection.execute("SET max_parallel_workers_per_gather = 0")
+            set_session(connection, ONE_PROCESS)
             reads = MEMBERS + [
                 WATCHED[history] for history, times in HISTORIES.items() for _ in range(times)
             ]

@@ -8,6 +8,7 @@ import psycopg
 from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.explorations.relations import (
     LARGE,
+    ONE_PROCESS,
     SMALL,
     SQL,
     explained,
@@ -18,6 +19,7 @@ from pgrerun.chapters.explorations.relations import (
 )
 from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import counters, plans
+from pgrerun.lab.server import releases, set_session
 from pgrerun.record import statistics
 
 KEY = 99_999  # the one that the slides look up
@@ -26,7 +28,7 @@ LOOKUPS = 200
 
 LOOKUP, SCAN, SERIAL = "lookup", "scan", "scan, one process"
 #: The scans, and their settings.
-SCANS = {SCAN: {}, SERIAL: {"max_parallel_workers_per_gather": 0}}
+SCANS = {SCAN: {}, SERIAL: ONE_PROCESS}
 
 #: At most: each reads the largest relation from disk, and once more.
 RESTARTS = 7
@@ -135,6 +137,7 @@ def planning(chapter: Chapter) -> None:
 
     In ms, by EXPLAIN ANALYZE, as in print.
     """
+    releases.require(chapter.server.version, "EXPLAIN that times planning")
 
     def one(block: Block) -> dict[str, float]:
         found = {}
@@ -164,7 +167,7 @@ def cold(chapter: Chapter) -> None:
     def one(block: Block) -> dict[str, float]:
         server.cold_restart()
         with server.connect() as connection:
-            connection.execute("SET max_parallel_workers_per_gather = 0")
+            set_session(connection, ONE_PROCESS)
             connection.execute("SET track_io_timing = on")
             query = statement(largest, INDEXED)
             lookups = [

@@ -17,12 +17,12 @@ from pgrerun.chapters.explorations.experiments.buffer_pool import (
     prepare,
     printed_pool,
 )
-from pgrerun.chapters.explorations.relations import SQL
+from pgrerun.chapters.explorations.relations import ONE_PROCESS, SQL
 from pgrerun.lab.disk import Disk, Slowed
 from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import clock
 from pgrerun.lab.relations import loading
-from pgrerun.lab.server import Cluster, releases
+from pgrerun.lab.server import Cluster, releases, set_session
 from pgrerun.record import statistics
 
 RATE = 8000  # pages per second, read or written
@@ -72,7 +72,7 @@ def _read(server: Cluster, disk: Slowed, block: Block) -> dict[str, float]:
     """Read miltup1 once in a session of its own, page by page as release 11 did."""
     scan = SQL.text("buffer_pool.scan", relation=READ).encode()
     with server.connect() as connection:
-        connection.execute("SET max_parallel_workers_per_gather = 0")
+        set_session(connection, ONE_PROCESS)
         if releases.knows(server.version, "io_combine_limit"):
             connection.execute("SET io_combine_limit = 1")
         connection.execute(b"EXPLAIN " + scan)  # a new session's catalog lookups aren't timed

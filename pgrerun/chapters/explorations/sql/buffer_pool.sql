@@ -4,7 +4,6 @@
 -- Free the space of the last update, and write every dirty page.
 VACUUM miltup2;
 CHECKPOINT;
-SET max_parallel_workers_per_gather = 0;
 
 -- name: scan
 -- Reads the heap from end to end: counting tuples could be answered from the key's index alone.
