@@ -104,7 +104,7 @@ def test_runs_of_the_reader_are_no_published_ones():
 def test_what_was_measured_on_a_busy_machine_is_counted_once_a_measurement():
     make("published", 3, 3, 3, busy=3)
     said = published_runs.quiet()
-    assert "Of 4 measurements of the published run 3 were made" in said and "tp1: ladder" in said
+    assert "Of 4 measurements of the published run, 3 were made" in said and "tp1: ladder" in said
     make("published", 3, 3, 3)
     assert "none was made while others used" in published_runs.quiet()
 
@@ -118,5 +118,5 @@ def test_the_page_tells_every_mark_of_the_committed_run(monkeypatch):
             if "busy" in json.loads(row.flags):
                 marked.add((chapter, row.experiment, row.block, row.variant))
     said = published_runs.quiet()
-    assert f"published run {len(marked) or 'none'} " in said
+    assert f"published run, {len(marked) or 'none'} " in said
     assert all(chapter in said for chapter, *_ in marked)

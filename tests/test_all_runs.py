@@ -78,7 +78,8 @@ def test_the_machine_unlike_the_others_is_described(gathered):
 def test_one_machine_alone_says_that_nothing_can_be_said():
     alone = made(1)
     found = machines.findings(alone)
-    assert "1 machine" in page(all_runs.summary(alone)).get_text()
+    said = page(all_runs.summary(alone)).get_text()
+    assert "1 machine" in said and " ms" in said and " GiB" in said
     assert "at least" in all_runs.dependences(alone, found, address)
     assert "none can be told" in all_runs.unlike(alone, found, address)
     assert len(page(all_runs.board(alone, address)).select("tbody tr")) == len(CLAIMS)

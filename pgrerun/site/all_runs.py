@@ -80,7 +80,8 @@ def _spread(gathered: Gathered, name: str) -> str:
     if not known.size:
         return "unknown"
     low, middle, high = (_said(name, x) for x in (known.min(), np.median(known), known.max()))
-    return low if low == high else f"{low}, {middle}, {high}{_unit(name)}"
+    spread = low if low == high else f"{low}, {middle}, {high}"
+    return spread + _unit(name)
 
 
 def _unit(name: str) -> str:

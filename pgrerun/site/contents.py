@@ -4,7 +4,8 @@
 any page. In `_toc.yml` the part called Reruns gets the chapters in their order; in `index.md`
 
 - `<!-- chapters of DOCUMENT -->` becomes links to the chapters that rerun it;
-- `<!-- other documents -->` becomes a row for each document that has no such place yet.
+- `<!-- other documents -->` becomes a row for each document that has no such place yet,
+  the oldest first.
 """
 
 import re
@@ -38,6 +39,7 @@ def _listed(text: str, chapters: list[str]) -> str:
         documents.setdefault(parameters.info(name).document, []).append(name)
     others = [one for one in documents if one not in _CHAPTERS_OF.findall(text)]
     text = _CHAPTERS_OF.sub(lambda found: _links(documents.get(found[1], [])), text)
+    others.sort(key=lambda one: printed.DOCUMENTS[one].year)
     rows = "".join(_row(one, documents[one]) for one in others)
     return _OTHERS.sub(lambda found: rows, text)
 

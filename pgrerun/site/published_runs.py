@@ -51,7 +51,7 @@ def quiet() -> str:
         places = f" ({'; '.join(where)})" if where else ""
         of_run = f"the run {name}" if several else "the published run"
         said.append(
-            f"Of {narrate.count(number, 'measurement')} of {of_run}"
+            f"Of {narrate.count(number, 'measurement')} of {of_run},"
             f" {narrate.number(marked) if marked else 'none'}"
             f" {'was' if marked < 2 else 'were'} made while others used more than a tenth of the"
             f" machine{places}."

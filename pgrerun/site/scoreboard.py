@@ -132,16 +132,16 @@ def then_and_now(found: Mapping[str, runs.Record]) -> charts.Figure | None:
         f" {more or 'none'} significantly larger."
     )
     shown = (
-        "All of them"
-        if len(drawn) == len(ratios)
-        else (f"{len(drawn)} of them, headline claims and then those that have moved farthest")
+        f"Drawn are {len(drawn)} of them: headline claims, then those that have moved farthest. "
+        if len(drawn) < len(ratios)
+        else ""
     )
     return charts.compare(
         [row for j in drawn for row in ends(j)],
         charts.Words(
             question="What has become of the published effects?",
             caption=(
-                f"{shown}: a line leads from the printed effect to the one that this run found,"
+                f"{shown}A line leads from the printed effect to the one that this run found,"
                 " with its interval. An effect of 1 is none; left of it the claim is turned round."
             ),
             name="then-and-now",
@@ -171,7 +171,8 @@ def _claimed(j: Judgement) -> Interval:
 
 
 def ends(j: Judgement) -> Iterator[dict]:
-    name = textwrap.shorten(f"{j.claim.id}: {j.claim.quantity}", _LONGEST, placeholder="…")
+    name = f"{j.claim.id}: {j.claim.quantity}".rstrip(",")
+    name = textwrap.shorten(name, _LONGEST, placeholder="…")
     yield charts.row(name, "printed", _effect_of(j.claim))
     yield charts.row(name, "measured", _claimed(j))
 
@@ -342,13 +343,14 @@ def _row(
         f"{claim.source.removeprefix('the ')}, {claim.kind};"
         f" {titles.get(claim.chapter, claim.chapter)}"
     )
+    quantity = claim.quantity.rstrip(",")  # which some have for the verb after them
     cells = [
         (
             f'<a class="id" href="{html.escape(address)}">{claim.id}</a>{star}'
             f" {html.escape(claim.claim)}{_quoted(claim)}{_aside(where)}"
         ),
         html.escape(claim.published_value) + _aside(_printed(claim)),
-        html.escape(narrate.evidence(judged)) + _aside(claim.quantity) if judged else "",
+        html.escape(narrate.evidence(judged)) + _aside(quantity) if judged else "",
         effect(judged) if judged else "",
         (
             f'<a class="verdict" style="--verdict:{COLOURS[name]}" href="{html.escape(address)}"'

@@ -230,13 +230,14 @@ function chart(found, now, { words, ticks }) {
   const y = (cost) => height - bottom - ((Math.log10(cost) - low) / (high - low)) * (height - top - bottom);
   const ways = [...new Set(found.map((one) => one.way))];
   const ends = ways.map((way) => y(found.findLast((one) => one.way === way).cost) + 4);
-  // names that end together stand below each other
-  let free = -Infinity;
-  for (const n of ways.map((_, n) => n).sort((a, b) => ends[a] - ends[b])) { ends[n] = Math.max(ends[n], free); free = ends[n] + room; }
-  const over = Math.max(0, free - room - (height - bottom + 6));
+  // names that end together stand below each other, and all above the words of the axis
+  const order = ways.map((_, n) => n).sort((a, b) => ends[a] - ends[b]);
+  let free = -Infinity, lowest = height - bottom - 2;
+  for (const n of order) { ends[n] = Math.max(ends[n], free); free = ends[n] + room; }
+  for (const n of order.reverse()) { ends[n] = Math.min(ends[n], lowest); lowest = ends[n] - room; }
   const lines = ways.map((way, n) =>
     `<polyline class="way-${n}" points="${found.filter((one) => one.way === way).map((p) => `${x(p.at).toFixed(1)},${y(p.cost).toFixed(1)}`).join(" ")}"/>` +
-    `<text class="way-${n}" x="${width - right + 8}" y="${(ends[n] - over).toFixed(1)}">${way}</text>`);
+    `<text class="way-${n}" x="${width - right + 8}" y="${ends[n].toFixed(1)}">${way}</text>`);
   const marks = ticks.map(([at, said]) => `<text x="${x(at)}" y="${height - bottom + 18}" text-anchor="middle">${said}</text><line class="tick" x1="${x(at)}" x2="${x(at)}" y1="${height - bottom}" y2="${height - bottom + 5}"/>`);
   const decades = Array.from({ length: Math.max(0, Math.floor(high) - Math.ceil(low) + 1) }, (_, n) => 10 ** (Math.ceil(low) + n));
   const values = decades.length > 1 ? decades : [1, 2, 5, 10, 20, 50].map((one) => one * 10 ** Math.floor(low)).filter((one) => Math.log10(one) >= low && Math.log10(one) <= high);
