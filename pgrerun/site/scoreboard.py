@@ -564,9 +564,11 @@ def your_run(found: Mapping[str, runs.Record], address: Callable[[str], str]) ->
         if chapter in ours and record.finished != ours[chapter].finished
     }
     if not others:
+        published = found and found.keys() <= ours.keys()
         return (
-            "<p>These pages are made from the published run itself, or nothing was published yet"
-            " that they could be compared with.</p>"
+            "<p>These pages are made from the published run itself.</p>"
+            if published
+            else "<p>Nothing was published that these pages could be compared with.</p>"
         )
     rows = [
         (change.Index, change.a, change.b)
