@@ -22,6 +22,8 @@
         labelColor: muted, titleColor: muted, gridColor: faint, tickColor: faint, domainColor: faint,
         labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal",
       },
+      // Vega's own rule lets numbers touch each other where a plot is narrow
+      axisXQuantitative: { labelOverlap: "greedy", labelSeparation: 6 },
       legend: { labelColor: text, titleColor: text, labelFontSize: 12 },
       header: { labelColor: text, labelFontSize: 12 },
       text: { fill: text, fontSize: 12 },
@@ -122,6 +124,13 @@
       Object.values(node).forEach(sorted);
     };
     sorted(spec.spec ?? spec.layer ?? spec);
+  };
+
+  // Of a panel of lines that is lower than this, the grid is all that is seen.
+  const fitLines = (spec) => {
+    const [row] = rowsOf(spec);
+    const lines = spec.facet && row && !row.lines && "x" in row;
+    if (lines) spec.spec.height = Math.max(spec.spec.height, LEAST_LINES);
   };
 
   // Panels that stood beside each other stand below each other on a phone, each as high as leaves
@@ -229,6 +238,7 @@
       if (old) old.hidden = true;
       const spec = structuredClone(this.spec);
       fitRows(spec, this.width);
+      fitLines(spec);
       const room = this.width - labelWidth(rowsOf(spec));
       if (spec.columns && this.width < TWO_PANELS) fitPanels(spec);
       const across = spec.columns ?? 1;
