@@ -205,11 +205,12 @@ def _how(chapter: str, name: str, account) -> list[nodes.Node]:
         # without colours, which would weigh more than the words: the page shows its first lines
         told += [_said("As it stands in the chapter's files:"), _code(files, "text")]
     for load in account["loads"]:
-        how = f"{load['clients']} clients, protocol {load['protocol']}, {load['length']}"
+        clients = narrate.count(load["clients"], "client")
+        how = f"{clients}, protocol {load['protocol']}, {load['length']}"
         told += [_said(f"pgbench, {how}:"), _code(load["script"], "postgresql")]
     kept = [text[:_LONGEST].strip() for text, _ in account["statements"][:_MOST]]
-    times = [number for _, number in account["statements"]]
-    sent = "\n".join(f"{text};  -- {number} times" for text, number in zip(kept, times))
+    times = [narrate.count(number, "time") for _, number in account["statements"]]
+    sent = "\n".join(f"{text};  -- {number}" for text, number in zip(kept, times))
     if sent:
         words = "What was sent, with how often it was (the run record has them whole):"
         told += [_said(words), _code(sent, "text")]
