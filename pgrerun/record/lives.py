@@ -28,7 +28,8 @@ def recorded(run: str) -> tuple[pd.DataFrame, str] | None:
 
     None where neither has judged a claim on releases.
     """
-    for name in dict.fromkeys((run, runs.PUBLISHED)):
+    # the last by its place, for whoever makes a published run in a folder of their own
+    for name in dict.fromkeys((run, runs.PUBLISHED, runs.CHECKOUT / runs.PUBLISHED)):
         if CHAPTER in runs.chapters(name):
             record = runs.load(name, CHAPTER)
             found = record.observations
