@@ -8,6 +8,7 @@ import csv
 import json
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 import pandas as pd
 
@@ -29,7 +30,8 @@ def recorded(run: str) -> tuple[pd.DataFrame, str] | None:
     None where neither has judged a claim on releases.
     """
     # the last by its place, for whoever makes a published run in a folder of their own
-    for name in dict.fromkeys((run, runs.PUBLISHED, runs.CHECKOUT / runs.PUBLISHED)):
+    places: tuple[str | Path, ...] = (run, runs.PUBLISHED, runs.CHECKOUT / runs.PUBLISHED)
+    for name in dict.fromkeys(places):
         if CHAPTER in runs.chapters(name):
             record = runs.load(name, CHAPTER)
             found = record.observations
