@@ -145,6 +145,22 @@ def test_committed_as_refresh_writes_it(path: Path):
     assert text == (written if written.endswith("\n") else written + "\n")
 
 
+QUOTED = re.compile(r"; (\w+-\d+)\): (.*?)(?: In its words: | Of \d|$)", re.DOTALL)
+"""A claim in a sentence of `narrate`: its id, and its text as the ledger had it."""
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_its_outputs_quote_the_ledger_of_today(path: Path):
+    """nbval finds it too, after minutes of running the chapter."""
+    ledger, old = claims.ledger(), []
+    for cell in nbformat.read(path, as_version=4).cells:
+        for output in cell.get("outputs", []):
+            for claim, text in QUOTED.findall(output.get("data", {}).get("text/markdown", "")):
+                if not text.replace("\\", "").startswith(ledger[claim].claim):
+                    old.append(claim)
+    assert not old, f"`pgrerun refresh {path.stem}` writes the ledger's text of {old}"
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_no_number_is_typed_into_prose(path: Path):
     gates.check_prose(path)

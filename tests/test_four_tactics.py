@@ -442,8 +442,11 @@ def test_a_restart_that_is_not_ours_sets_its_claims_aside(tmp_path, borrowed_url
 def test_plans_made_ahead_do_not_look_at_the_constant(chapter):
     said = evidence.compilation_today
     chosen = today.run_time_plans(chapter)
-    joined = today.partial_results(chapter)
-    assert essential(said.run_time_plans(chosen, joined)) == [True]
+    grown, joined = today.growing(chapter), today.partial_results(chapter)
+    assert essential(said.run_time_plans(chosen, grown, joined)) == [True]
+    path = grown.set_index(["when", "relation"])["path"]
+    stale = grown.assign(path=path[today.WITH_CONSTANT, today.SMALL])
+    assert essential(said.run_time_plans(chosen, stale, joined)) == [False]
     assert joined["found"].nunique() == 1 and joined["foreseen"].nunique() == 2
     assert not any(essential(said.conversions(today.conversions(chapter))))
 

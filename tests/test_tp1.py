@@ -1,5 +1,7 @@
 """The chapter `tp1`: how long an observation is, what a page is, what a first transaction reads."""
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 
@@ -263,6 +265,7 @@ def test_reuse_that_costs_nothing_and_saves_space_reverses_the_claim(
 def test_a_crash_loses_nothing_and_what_was_undecided_is_not_seen(chapter):
     found = commit.crash(chapter, transactions=20)
     assert found.committed == found.kept == 20 and found.balanced
+    assert found.uncommitted_on_disk == found.uncommitted_left == found.former_visible > 0
     assert found.uncommitted_visible == 0
     assert not any(evidence.flush_facts(found).values())
     table = evidence.recovery_seen(found).set_index("finding")["value"]
@@ -271,12 +274,12 @@ def test_a_crash_loses_nothing_and_what_was_undecided_is_not_seen(chapter):
 
 def test_wal_holds_more_than_transaction_status(chapter):
     written = commit.wal_by_kind(chapter, transactions=20)
-    recovery = commit.Recovery(20, 20, True, 0, 0, 0)
-    facts = evidence.undo_facts(recovery, written)
-    assert facts == {
-        "recovery undoes nothing": True,
-        "the log holds transaction status and nothing else": verdicts.supporting(False),
-    }
+    recovery = commit.Recovery(20, 20, True, 0, 1000, 1000, 0, 1000)
+    left, unseen, status = evidence.undo_facts(recovery, written).values()
+    assert left and unseen and status == verdicts.supporting(False)
+    undone = replace(recovery, uncommitted_left=0)
+    left, unseen, _ = evidence.undo_facts(undone, written).values()
+    assert not left and unseen
     assert written["bytes"].is_monotonic_decreasing
 
 

@@ -295,8 +295,10 @@ def recovery_seen(recovery: commit.Recovery) -> pd.DataFrame:
         "history tuples after recovery": recovery.kept,
         "balances of the four relations agree": recovery.balanced,
         "pages of relations written before the crash": int(recovery.data_pages_written),
-        "lines of the server's log about an undo": recovery.undo_lines,
-        "changed tuples of the open transaction that are visible": recovery.uncommitted_visible,
+        "the open transaction's versions on the disk at the crash": recovery.uncommitted_on_disk,
+        "of them on the disk after recovery": recovery.uncommitted_left,
+        "of them visible after recovery": recovery.uncommitted_visible,
+        "versions before them that are visible": recovery.former_visible,
     }
     return pd.DataFrame({"finding": rows.keys(), "value": list(rows.values())}, dtype=object)
 
@@ -316,7 +318,13 @@ def undo_facts(recovery: commit.Recovery, written: pd.DataFrame) -> dict[str, bo
     written: of `commit.wal_by_kind`.
     """
     others = written.set_index("resource_manager")["bytes"].drop("Transaction")
+    on_disk = recovery.uncommitted_on_disk
     return {
-        "recovery undoes nothing": recovery.undo_lines == 0 and recovery.uncommitted_visible == 0,
+        "recovery leaves an open transaction's versions where the crash left them": (
+            0 < on_disk == recovery.uncommitted_left
+        ),
+        "none of them is visible, and all that they were to replace are": (
+            recovery.uncommitted_visible == 0 and recovery.former_visible == on_disk
+        ),
         "the log holds transaction status and nothing else": supporting(others.sum() == 0),
     }

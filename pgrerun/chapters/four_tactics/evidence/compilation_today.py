@@ -6,9 +6,12 @@ import pandas as pd
 
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.four_tactics.experiments.compilation_today import (
+    ANALYZED,
+    GROWN,
     INTERPRETED,
     JITTED,
     JOINS,
+    SMALL,
     WITH_CONSTANT,
     WITHOUT_CONSTANT,
 )
@@ -17,12 +20,27 @@ from pgrerun.record.statistics import Interval
 from pgrerun.record.verdicts import Part, supporting
 
 
-def run_time_plans(chosen: pd.DataFrame, joined: pd.DataFrame) -> dict[str, bool | Part]:
-    """Whether a plan follows what is known when it is made, and what is found while it runs."""
+def run_time_plans(
+    chosen: pd.DataFrame, grown: pd.DataFrame, joined: pd.DataFrame
+) -> dict[str, bool | Part]:
+    """Whether a plan follows what is known when it is made, and what is found while it runs.
+
+    Of `experiments.compilation_today`: `run_time_plans`, `growing` and `partial_results`.
+    """
     paths = chosen.groupby("when")["path"].nunique()
+    path = grown.set_index(["when", "relation"])["path"]
     foreseen, unforeseen = joined["join"]
     return {
-        "planned at run time, the path depends on the constant and its statistics": (
+        "planned at run time, the path follows the relation's growth and new statistics": (
+            path[WITH_CONSTANT, SMALL] != path[WITH_CONSTANT, ANALYZED]
+        ),
+        "planned ahead, it keeps its path while the relation grows": supporting(
+            path[WITHOUT_CONSTANT, SMALL] == path[WITHOUT_CONSTANT, GROWN]
+        ),
+        "planned ahead, it keeps its path with new statistics": supporting(
+            path[WITHOUT_CONSTANT, GROWN] == path[WITHOUT_CONSTANT, ANALYZED]
+        ),
+        "planned at run time, the path depends on the constant": supporting(
             paths[WITH_CONSTANT] > 1
         ),
         "the join follows the size of a partial result that nobody foresaw": supporting(

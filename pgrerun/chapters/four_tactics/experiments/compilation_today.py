@@ -28,6 +28,13 @@ PLAN_CACHE_MODES = {
     WITHOUT_CONSTANT: "force_generic_plan",
 }
 
+SMALL, GROWN, ANALYZED = "small", "grown", "grown and analyzed"
+GROWTH = {
+    SMALL: (),
+    GROWN: (STATEMENTS.text("compilation_today.grow"),),
+    ANALYZED: ("ANALYZE growing_parts",),
+}
+
 
 @experiment(claims=["ston-005"])
 def run_time_plans(chapter: Chapter) -> pd.DataFrame:
@@ -52,6 +59,33 @@ def run_time_plans(chapter: Chapter) -> pd.DataFrame:
                 rows.append((color, when, path, counting.fetchone()[0]))
         connection.execute("DEALLOCATE by_color")
     return pd.DataFrame(rows, columns=["constant", "when", "path", "tuples"])
+
+
+@experiment(claims=["ston-005"])
+def growing(chapter: Chapter) -> pd.DataFrame:
+    """The plan of one prepared command before its relation grows, after, and with new statistics.
+
+    Columns: relation (its state), when (the command is planned), path, tuples (of the relation).
+    """
+    rows = []
+    for when, mode in PLAN_CACHE_MODES.items():
+        with chapter.server.connect() as connection:
+            with connection.transaction():
+                create = STATEMENTS.text("compilation_today.growing")
+                loading.replace(connection, "growing_parts", create)
+                STATEMENTS.run(connection, "compilation_today.fill_growing")
+            connection.execute("ANALYZE growing_parts")
+            set_session(connection, {"plan_cache_mode": mode})
+            STATEMENTS.run(connection, "compilation_today.whites")
+            for state, change in GROWTH.items():
+                for statement in change:
+                    connection.execute(statement)
+                execute = STATEMENTS.text("compilation_today.execute_whites")
+                path = plans.explain(connection, execute).node_type
+                tuples = connection.execute("SELECT count(*) FROM growing_parts").fetchone()[0]
+                rows.append((state, when, path, tuples))
+            connection.execute("DEALLOCATE whites")
+    return pd.DataFrame(rows, columns=["relation", "when", "path", "tuples"])
 
 
 @experiment(claims=["ston-005"])

@@ -18,6 +18,25 @@ PREPARE by_color (text) AS SELECT pnum FROM skewed_parts WHERE color = $1;
 -- name: execute
 EXECUTE by_color (:'color');
 
+-- name: growing
+CREATE TABLE growing_parts (pnum int, color text) WITH (autovacuum_enabled = off);
+
+-- name: fill_growing
+INSERT INTO growing_parts SELECT n, CASE WHEN n % 10 > 0 THEN 'gray' ELSE 'white' END
+FROM generate_series(1, 100) AS n;
+CREATE INDEX growing_parts_color ON growing_parts (color);
+
+-- name: whites
+SET max_parallel_workers_per_gather = 0;
+PREPARE whites (text) AS SELECT pnum FROM growing_parts WHERE color = $1;
+
+-- name: execute_whites
+EXECUTE whites ('white');
+
+-- name: grow
+INSERT INTO growing_parts SELECT n, CASE WHEN n % 10 > 0 THEN 'gray' ELSE 'white' END
+FROM generate_series(101, 20000) AS n;
+
 -- name: tuples
 SELECT count(*) FROM skewed_parts WHERE color = :'color';
 

@@ -7,7 +7,10 @@ import pandas as pd
 from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.tp1.variants import REPORT_BATCH, SQL, TRANSACTION, relations
 from pgrerun.lab.instruments import counters, pgbench, wal
+from pgrerun.lab.relations import loading
 from pgrerun.lab.server import Cluster
+
+NEVER_COMMITTED = b"never committed"  # as sql/commit.sql writes it
 
 
 @dataclass(frozen=True)
@@ -18,42 +21,53 @@ class Recovery:
     kept                 history tuples after recovery
     balanced             whether the four relations agree after recovery
     data_pages_written   pages of relations written before the crash, by anyone
-    undo_lines           lines of the server log that speak of an undo pass
-    uncommitted_visible  tuples of the open transaction that recovery let through
+    uncommitted_on_disk  the open transaction's versions in the file of the server that was killed
+    uncommitted_left     those in the file after recovery
+    uncommitted_visible  those that a query finds after recovery
+    former_visible       versions that they were to replace, which a query finds after recovery
     """
 
     committed: int
     kept: int
     balanced: bool
     data_pages_written: float
-    undo_lines: int
+    uncommitted_on_disk: int
+    uncommitted_left: int
     uncommitted_visible: int
+    former_visible: int
 
 
 @experiment(claims=["lai-056", "lai-057"])
 def crash(chapter: Chapter, transactions: int = REPORT_BATCH) -> Recovery:
     """Commit the report's 300 transactions, leave one more open, and kill every server process.
 
-    The pool is PostgreSQL's default, so nothing forces a changed page out before the crash.
+    A checkpoint writes the open transaction's versions, before the others begin. The pool is
+    PostgreSQL's default, so nothing forces one of their pages out before the crash.
     """
     cluster, bank = chapter.cluster(), relations(chapter)
     bank.load(cluster)
     with cluster.connect() as connection:
+        with connection.transaction():
+            loading.replace(connection, "undecided", SQL.text("commit.undecided"))
+            SQL.run(connection, "commit.fill_undecided")
+        [path] = SQL.run(connection, "commit.file").fetchone()
+    undecided = cluster.connect(autocommit=False)
+    SQL.run(undecided, "commit.leave_undecided")
+    with cluster.connect() as connection:
         connection.execute("CHECKPOINT")
     with counters.Counters(cluster) as counter, counter.measured() as delta:
         done = _run(chapter, cluster, transactions)
-    undecided = cluster.connect(autocommit=False)
-    SQL.run(undecided, "commit.undecided")
-    logged = len(cluster.log())
     cluster.crash()
     undecided.close()
+    file = cluster.data_directory / path
+    on_disk = file.read_bytes().count(NEVER_COMMITTED)
     cluster.start()
-    log = cluster.log()[logged:].lower()
+    left = file.read_bytes().count(NEVER_COMMITTED)
     with cluster.connect() as connection:
-        kept, visible = SQL.run(connection, "commit.after_recovery").fetchone()
+        kept, former, visible = SQL.run(connection, "commit.after_recovery").fetchone()
         balanced = bank.check(connection).consistent
-    written, undo = delta.writes.sum(), log.count("undo")
-    return Recovery(done.transactions, kept, balanced, written, undo, visible)
+    written = delta.writes.sum()
+    return Recovery(done.transactions, kept, balanced, written, on_disk, left, visible, former)
 
 
 def _run(chapter: Chapter, cluster: Cluster, transactions: int) -> pgbench.PgbenchResult:
