@@ -142,20 +142,23 @@ def all_seats(chapter: Chapter, opened: ExitStack) -> Iterator[Seat]:
     """All contenders with their relations loaded."""
     given = chapter.parameters
     java = require(0 if given.spark else given.executors)
+    # the others load while Spark starts
+    spark = opened.enter_context(Spark(given.executors, given.spark, given.storage))
     postgresql = opened.enter_context(PostgreSQL(chapter.server))
     duck = opened.enter_context(Duck())
     duck.execute(SQL.text("relations.one_thread"))
-    spark = opened.enter_context(Spark(given.executors, given.spark, given.storage))
     spread = partial(citus.load, postgresql.connection, "unique2")
     for n in sizes(chapter):
-        many = Seat(spark_with(given.executors), n, spark.execute, spark, given.executors)
         for seat, engine in (
-            (many, spark.load),
             (Seat(DUCKDB, n, duck.execute), duck.load),
             (Seat(POSTGRESQL, n, postgresql.execute), spread),
         ):
             seat.load(engine)
             yield seat
+    for n in sizes(chapter):
+        many = Seat(spark_with(given.executors), n, spark.execute, spark, given.executors)
+        many.load(spark.load)
+        yield many
         if n == given.tuples:
             yield Seat(spark_with(1), n, spark.execute, spark, 1)
     stored = spark.bytes(f"tenk1_{n}") / n
