@@ -252,10 +252,10 @@ def _check_microcode() -> list[Check]:
         Check(
             "3.4, net saving after calling the microcode",
             "negative",
-            f"{micro.net_us.min():.1f} to {micro.net_us.max():.1f} us per call",
+            f"{micro.net_us.min():.1f} to {micro.net_us.max():.1f} µs per call",
             agrees=bool((micro.net_us < 0).any()),
             note=(
-                f"Half the branches at {said.fetch_ns:g} ns each, less {said.microstore_us:g} us:"
+                f"Half the branches at {said.fetch_ns:g} ns each, less {said.microstore_us:g} µs:"
                 " positive for both routines, so the last sentence of the section doesn't follow"
                 " from Table 4."
             ),
@@ -359,7 +359,7 @@ def _improvements(name: str) -> Iterator[Check]:
             else ""
         )
         yield Check(
-            f"{_TITLES[name]}, query {row.query} with {row.size:g} tuples",
+            f"{_TITLES[name]}, query {row.query} with {row.size:g} tuple{'s' * (row.size != 1)}",
             f"{row.improvement:g} %",
             f"{row.over_new:.1f} or {row.over_old:.1f} %",
             agrees=False,

@@ -85,8 +85,8 @@ def table_4() -> pd.DataFrame:
     """Table 4 recomputed: a row per routine, microseconds and percent."""
     columns = {
         "percent": "CPU (%)",
-        "saved_us": "saved per call (us)",
-        "net_us": "less the call (us)",
+        "saved_us": "saved per call (µs)",
+        "net_us": "less the call (µs)",
         "recomputed_routine": "gain of the routine (%)",
         "recomputed_overall": "gain of all (%)",
     }
