@@ -267,11 +267,23 @@ def test_then_and_now_has_both_ends_of_every_measured_ratio(record):
 
 def test_an_effect_printed_below_one_is_turned_round_with_its_interval():
     claim = planted(IDS[0], Predicate.RATIO, 0.4)
-    then, now = scoreboard.ends(Judgement(claim, Verdict.HOLDS, Interval(0.5, 0.4, 0.8, 7)))
+    judged = Judgement(claim, Verdict.HOLDS, Interval(0.5, 0.4, 0.8, 7))
+    then, now = scoreboard.ends(judged, "name")
     assert then["value"] == 1 / claim.printed and (now["low"], now["value"], now["high"]) == (
         1.25,
         2.0,
         2.5,
+    )
+
+
+def test_names_that_are_cut_differ_by_more_than_the_id():
+    ledger = claims.ledger()
+    pair = [ledger["expl-016"], ledger["expl-017"]]  # the same, but for their last words
+    names = scoreboard.drawn_names([*pair, RATIO])
+    words = {one: name.removeprefix(one) for one, name in names.items()}
+    assert words["expl-016"] != words["expl-017"]
+    assert all(
+        len(name) < len(f"{one.id}: {one.quantity}") for one in pair for name in [names[one.id]]
     )
 
 

@@ -11,7 +11,7 @@ import html
 import math
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -136,8 +136,9 @@ def then_and_now(found: Mapping[str, runs.Record]) -> charts.Figure | None:
         if len(drawn) < len(ratios)
         else ""
     )
+    names = drawn_names([j.claim for j in drawn])
     return charts.compare(
-        [row for j in drawn for row in ends(j)],
+        [row for j in drawn for row in ends(j, names[j.claim.id])],
         charts.Words(
             question="What has become of the published effects?",
             caption=(
@@ -170,9 +171,21 @@ def _claimed(j: Judgement) -> Interval:
     return j.evidence.inverse() if j.claim.printed < 1 else j.evidence
 
 
-def ends(j: Judgement) -> Iterator[dict]:
-    name = f"{j.claim.id}: {j.claim.quantity}".rstrip(",")
-    name = textwrap.shorten(name, _LONGEST, placeholder="…")
+def drawn_names(drawn: Sequence[Claim]) -> dict[str, str]:
+    """Names by claim: id and quantity, cut at the end, or in the middle if only the ends differ."""
+    whole = {claim.id: f"{claim.id}: {claim.quantity}".rstrip(",") for claim in drawn}
+    short = {one: textwrap.shorten(name, _LONGEST, placeholder="…") for one, name in whole.items()}
+    said = Counter(name.removeprefix(one) for one, name in short.items())
+    half = _LONGEST // 2
+    for one, name in whole.items():
+        if said[short[one].removeprefix(one)] > 1 and len(name) > _LONGEST:
+            begin, end = name[:half].rpartition(" ")[0], name[-half:].partition(" ")[2]
+            short[one] = f"{begin} … {end}"
+    return short
+
+
+def ends(j: Judgement, name: str) -> Iterator[dict]:
+    """A claim's printed and measured effect as a chart's rows."""
     yield charts.row(name, "printed", _effect_of(j.claim))
     yield charts.row(name, "measured", _claimed(j))
 
