@@ -348,7 +348,7 @@ PAGES = {
     "disagreements": _disagreements,
     "your-run": _your_run,
     "agreement": lambda app, docname: published_runs.agreeing(),
-    "quietness": lambda app, docname: published_runs.quiet(),
+    "quietness": lambda app, docname: published_runs.quiet(_titles(app)),
     "all-runs": _all_runs,
     "all-runs-dependences": _all_runs_part(all_runs.dependences),
     "all-runs-words": _all_runs_part(all_runs.board, with_findings=False),

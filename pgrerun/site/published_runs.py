@@ -1,6 +1,7 @@
 """What "How we measure" says of the published runs: how far they agree, and how quiet it was."""
 
 import html
+from collections.abc import Mapping
 
 import pandas as pd
 
@@ -39,16 +40,20 @@ def agreeing() -> str:
     return f"<p>{html.escape(said)}</p>{scoreboard.table('Words by basis', heads, lines)}"
 
 
-def quiet() -> str:
-    """How many measurements of the published runs others disturbed, and in which experiments."""
+def quiet(titles: Mapping[str, str] | None = None) -> str:
+    """How many measurements of the published runs others disturbed, and in which chapters.
+
+    `titles` has what a reader knows the chapters by.
+    """
     said, several = [], len(runs.published()) > 1
     for name in runs.published():
         marked, number, where = 0, 0, []
         for chapter in runs.chapters(name):
-            some, of, experiments = busy(runs.load(name, chapter).observations)
+            some, of, _ = busy(runs.load(name, chapter).observations)
             marked, number = marked + some, number + of
-            where += [f"{chapter}: {', '.join(experiments)}"] if some else []
-        places = f" ({'; '.join(where)})" if where else ""
+            title = (titles or {}).get(chapter, chapter)
+            where += [f"{narrate.number(some)} in the chapter “{title}”"] if some else []
+        places = f": {', '.join(where)}" if where else ""
         of_run = f"the run {name}" if several else "the published run"
         said.append(
             f"Of {narrate.count(number, 'measurement')} of {of_run},"
