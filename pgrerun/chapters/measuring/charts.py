@@ -204,7 +204,10 @@ def asleep(profiles: Mapping[str, lock_waits.Profile]) -> charts.Figure:
 
 def exaggerated(chapter: Chapter) -> charts.Figure:
     """What a row that all update does to pgbench at full speed and to a paced load."""
-    metrics = {"stalls": "waits per thousand transactions", "latency": "latency in ms"}
+    metrics = {
+        "stalls": "waits for the row (per thousand transactions)",
+        "latency": "latency of a transaction (ms)",
+    }
     return charts.compare(
         chapter.medians("loads", metrics),
         charts.Words(
@@ -216,7 +219,7 @@ def exaggerated(chapter: Chapter) -> charts.Figure:
             ),
             name="measuring-artificial",
         ),
-        charts.Axis("waits, ms", zero=True),
+        charts.Axis("", zero=True),
         own_scales=True,
     )
 
