@@ -213,7 +213,7 @@ def test_legend_names_each_kind_once_and_only_those_present():
 
 def test_bars_add_up_and_the_bound_is_named_in_each_panel():
     shown = words(svg(pages()))
-    assert [shown.count(total) for total in ("2.6", "3")] == [2, 2]
+    assert [shown.count(total) for total in ("2.6", "3")] == [4, 4]  # each with its halo
     assert shown.count("least") == 2
     assert [shown.count(panel) for panel in ("read", "written")] == [1, 1]
 
@@ -736,7 +736,29 @@ def test_names_of_lines_that_end_together_stand_apart():
     (data,) = drawn.spec()["datasets"].values()
     named = {row["series"]: row["lift"] for row in data if row["named"]}
     assert named["low"] == 0 == named["far"]
-    assert 10 < named["near"] < named["nearer"] < 30
+    assert 10 < named["near"] < named["nearer"] < 32
+
+
+@pytest.mark.parametrize(("end", "least", "most"), [(1.02, 0, 0), (0.98, 1, 20), (0.8, -40, -1)])
+def test_a_name_lies_over_no_line(end, least, most):
+    """Above the end of its line, and below where the line has fallen to it from far above."""
+    rows = [
+        {"series": name, "x": x, "value": value, "kind": "measured"}
+        for name, values in {"a line's long name": (1, 1, end), "other": (0.2, 0.1, 0)}.items()
+        for x, value in enumerate(values)
+    ]
+    drawn = charts.lines(pd.DataFrame(rows), SAID, charts.Axis("x"), charts.Axis("y"))
+    (data,) = drawn.spec()["datasets"].values()
+    (lift,) = (row["lift"] for row in data if row["named"] and row["series"] != "other")
+    assert least <= lift <= most
+
+
+@pytest.mark.parametrize(("dark", "page"), [(False, "#ffffff"), (True, "#16191d")])
+def test_a_name_has_a_halo_in_the_page_s_colour(dark, page):
+    drawn = ET.fromstring(charts.svg(sweep(("one", "two")), dark=dark))
+    halo, name = (node for node in drawn.iter() if node.text == "one, two")
+    assert halo.get("stroke") == page and halo.get("fill-opacity") == "0"
+    assert name.get("stroke") is None and name.get("fill") == charts.CATEGORIES[1]
 
 
 @pytest.mark.parametrize(("log", "together"), [(True, False), (False, True)])

@@ -28,6 +28,10 @@
       header: { labelColor: text, labelFontSize: 12 },
       text: { fill: text, fontSize: 12 },
       bar: { stroke: page, strokeWidth: 1 },
+      style: {
+        halo: { stroke: page, strokeWidth: 4, strokeJoin: "round", fillOpacity: 0 },
+        apart: { stroke: page, strokeWidth: 1 },
+      },
     };
   };
 

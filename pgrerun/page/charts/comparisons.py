@@ -151,8 +151,9 @@ def stacked(frame: Rows, words: Words, axis: Axis, *, reference: Reference | Non
     rows["order"] = rows["part"].map(segments.index)
     longest = rows.groupby([*by, "label"])["value"].sum().max()
     top = 1.12 * max(longest, reference.value if reference else 0)
-    bars = _bars(rows, segments, axis, top)
-    layers = bars + (encodings.rule(reference) if reference else [])
+    *bars, halos, totals = _bars(rows, segments, axis, top)
+    rule = encodings.rule(reference) if reference else []
+    layers = [*bars, *rule, halos, totals]  # the rule runs behind the totals
     cases, panels = rows["lines"].nunique(), rows[facet].nunique() if facet else 1
     totals = frame.groupby([*by, "label", "kind"], sort=False)["value"].sum().reset_index()
     said = told(words, totals, axis)
@@ -166,7 +167,9 @@ def stacked(frame: Rows, words: Words, axis: Axis, *, reference: Reference | Non
 
 
 def _bars(rows: pd.DataFrame, segments: list[str], axis: Axis, top: float) -> list[alt.Chart]:
-    """Filled bars, washes and outlines of hollow ones, and each bar's total; up to `top`."""
+    """Filled bars, washes and outlines of hollow ones, each bar's total's halo and total; up to
+    `top`.
+    """
     colours = [CATEGORIES[i % len(CATEGORIES)] for i in range(len(segments))]
     colour = alt.Color(
         "part:N",
@@ -194,8 +197,11 @@ def _bars(rows: pd.DataFrame, segments: list[str], axis: Axis, top: float) -> li
     outlines = base.transform_filter(hollow).mark_bar(height=height, filled=False, strokeWidth=1.5)
     dashed = outlines.encode(strokeDash=encodings.dash(encodings.present(rows), named=False))
     total = alt.Text("sum(value):Q", format=",.3~r")
-    totals = alt.Chart().mark_text(align="left", dx=5).encode(y=y, x="sum(value):Q", text=total)
-    return [filled, washes, dashed, totals]
+    halos, totals = (
+        alt.Chart().mark_text(align="left", dx=5, **look).encode(y=y, x="sum(value):Q", text=total)
+        for look in ({"style": "halo"}, {})
+    )
+    return [filled, washes, dashed, halos, totals]
 
 
 def observations(

@@ -406,6 +406,11 @@ LIGHT: dict[str, Any] = {
     "title": {"color": "#1c2024", "fontSize": 14},
     "text": {"fill": "#3d434a", "fontSize": 12},
     "bar": {"stroke": "#ffffff", "strokeWidth": 1},
+    # in the page's colour: what keeps a name readable on lines, and squares apart
+    "style": {
+        "halo": {"stroke": "#ffffff", "strokeWidth": 4, "strokeJoin": "round", "fillOpacity": 0},
+        "apart": {"stroke": "#ffffff", "strokeWidth": 1},
+    },
 }
 
 
@@ -418,11 +423,10 @@ _INVERTED = {
 }
 
 
-DARK: dict[str, Any] = {
-    part: (
-        {name: _INVERTED.get(value, value) for name, value in options.items()}
-        if isinstance(options, dict)
-        else options
-    )
-    for part, options in LIGHT.items()
-}
+def _inverted(option: Any) -> Any:
+    if isinstance(option, dict):
+        return {name: _inverted(value) for name, value in option.items()}
+    return _INVERTED.get(option, option)
+
+
+DARK: dict[str, Any] = _inverted(LIGHT)

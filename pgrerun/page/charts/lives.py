@@ -37,7 +37,7 @@ def lives(frame: pd.DataFrame, words: Words) -> Figure:
         y=alt.Y("claim:N", sort=claims, title=None, axis=alt.Axis(labelOverlap=False)),
         tooltip=[alt.Tooltip(f"{field}:N", title=title) for field, title in titles.items()],
     )
-    squares = base.mark_rect(strokeWidth=1, stroke="#ffffff").encode(
+    squares = base.mark_rect(style="apart").encode(
         color=alt.Color(
             "word:N", scale=colours, title="verdict", legend=encodings.legend("bottom", 4)
         )

@@ -4,6 +4,7 @@ import math
 import textwrap
 
 import altair as alt
+import numpy as np
 import pandas as pd
 
 from pgrerun.page import narrate
@@ -13,7 +14,9 @@ from pgrerun.page.charts.results import told
 from pgrerun.page.charts.rows import Rows, together
 
 _COLOURS = {kind: mark.colour for kind, mark in MARKS.items()}
+_HALO = {"style": "halo"}  # behind a name, in the page's colour: it may lie over lines
 _LINES_HEIGHT, _NAME_HEIGHT = 260, 16  # pixels of a panel of lines, and of a name at a line's end
+_ABOVE, _REACH = 8, 40  # of a name above the end of its line; of how far it may move away
 _LEAST_HEIGHT, _UPRIGHT = 66, 6.4  # of a panel among many; of a letter of an axis' title
 _SQUARE, _NARROW, _LETTER = 380, 300, 7.5  # pixels of a scatter, of a panel on a phone, of a letter
 
@@ -62,10 +65,10 @@ def lines(
         y=y, tooltip=encodings.tooltip(rows, _fields(x_axis, axis)), **marks
     )
     named = rows["named"].any()
-    layers = [*_bands(base, rows, title, scale), paths, points]
+    behind, names = _names(base, y) if named else ([], [])
+    layers = [*_bands(base, rows, title, scale), paths, *behind, points]
     layers += [encodings.key(kinds)] if several else []
-    if named:
-        layers.append(_names(base, y))
+    layers += names
     series = {"series": "series"} if named else {}
     headings = {facet or "": facet or ""} | series | {"provenance": "provenance", "x": x_measure}
     panels = encodings.panels(alt.layer(*layers), rows, facet, height)
@@ -93,12 +96,18 @@ def _bands(
     return [area.encode(y=low, y2="high:Q", color=colour)]
 
 
-def _names(base: alt.Chart, y: alt.Y) -> alt.Chart:
-    """The series' names, each beside the end of its line."""
-    place = {"align": "right", "baseline": "bottom", "dx": 4, "dy": alt.ExprRef("-8 - datum.lift")}
-    text = base.transform_filter("datum.named").mark_text(fontWeight="bold", **place)
+def _names(base: alt.Chart, y: alt.Y) -> tuple[list[alt.Chart], list[alt.Chart]]:
+    """The series' names, each beside the end of its line: their halos, and they themselves."""
+    place = {
+        "align": "right",
+        "baseline": "bottom",
+        "dx": 4,
+        "dy": alt.ExprRef(f"{-_ABOVE} - datum.lift"),
+    }
+    named = base.transform_filter("datum.named").encode(y=y, text="ending:N")
     colour = alt.Color("hue:N", scale=None, legend=None)
-    return text.encode(y=y, text="ending:N", color=colour)
+    text = {"fontWeight": "bold", **place}
+    return [named.mark_text(**_HALO, **text)], [named.mark_text(**text).encode(color=colour)]
 
 
 def scatter(frame: Rows, words: Words, x_axis: Axis, axis: Axis, most: int = 6) -> Figure:
@@ -137,8 +146,9 @@ def scatter(frame: Rows, words: Words, x_axis: Axis, axis: Axis, most: int = 6) 
         "dx": alt.ExprRef("datum.away"),
         "dy": alt.ExprRef("-datum.lift"),
     }
-    names = base.transform_filter("datum.named").mark_text(fontSize=11, **place)
-    layers = alt.layer(line.encode(x=x, y=y), points, names.encode(text="series:N"))
+    named = base.transform_filter("datum.named").encode(text="series:N")
+    halos, names = (named.mark_text(fontSize=11, **look, **place) for look in (_HALO, {}))
+    layers = alt.layer(line.encode(x=x, y=y), halos, points, names)
     chart = encodings.panels(layers, rows, None, _SQUARE)
     columns = encodings.columns(rows, {"label": "case", "x": x_measure}, measure)
     spoken = frame.assign(label=frame["label"].astype(str) + " at " + frame["x"].map("{:g}".format))
@@ -233,7 +243,7 @@ def _ups(
 def _lifts(
     rows: pd.DataFrame, facet: str | None, own_scales: bool, axis: Axis, x_axis: Axis, high: float
 ) -> pd.Series:
-    """Pixels by which each line's name moves up, so that none covers another's.
+    """Pixels by which each line's name moves up, so that it covers no other's and no line.
 
     `high` is a panel's height in pixels; how wide it will be is taken for the narrowest.
     """
@@ -242,17 +252,60 @@ def _lifts(
     across = _places(rows["x"], x_axis) * _NARROW
     for _, panel in rows.groupby(facet) if facet else [("", rows)]:
         up = ups[panel.index]
+        drawn = pd.DataFrame({"across": across[panel.index], "up": up}).sort_values("across")
+        lines = list(drawn.groupby([panel["series"], panel["kind"]]))
         placed: list[tuple[float, float, float]] = []  # left, right and lower edge of a name
         for end in up[panel["named"]].sort_values().index:
-            right = across[end]
-            left, low = right - _LETTER * len(str(rows.at[end, "ending"])), up[end]
-            for other_left, other_right, other_low in sorted(placed, key=lambda one: one[2]):
-                beside = left < other_right and other_left < right
-                if beside and abs(low - other_low) < _NAME_HEIGHT:
-                    low = other_low + _NAME_HEIGHT
-            placed.append((left, right, low))
+            left = across[end] - _LETTER * len(str(rows.at[end, "ending"]))
+            passing = [
+                (*span, series == rows.at[end, "series"])
+                for (series, _), line in lines
+                if (span := _passes(line, left, across[end]))
+            ]
+            beside = [low for first, last, low in placed if left < last and first < across[end]]
+            low = _room(up[end], beside, passing)
+            placed.append((left, across[end], low))
             lifts[end] = low - up[end]
     return lifts
+
+
+def _room(up: float, names: list[float], passing: list[tuple[float, float, bool]]) -> float:
+    """The nearest place of a name above or below the end of its line, off other names and lines.
+
+    `names` are the lower edges of the names beside it, `passing` between which heights each line
+    runs there and whether it is its own. A name moves far only where no other line lies between.
+    Off the other names alone, above, where there is no such place.
+    """
+
+    def apart(low: float) -> bool:
+        return not any(abs(low - other) < _NAME_HEIGHT for other in names)
+
+    rises = [up + step for step in range(_NAME_HEIGHT * 2 * len(names) + 3 * _REACH)]
+    rises = list(filter(apart, rises))
+    falls = [up - _NAME_HEIGHT - _ABOVE - 4 - step for step in range(_REACH)]
+    falls = [low for low in falls if apart(low) and low + _ABOVE >= 0]
+
+    def far(low: float) -> bool:
+        return low > rises[0] + _REACH
+
+    def free(low: float) -> bool:
+        bottom, top = low + _ABOVE - 5, low + _ABOVE + _NAME_HEIGHT - 2  # with half a point
+        return not any(
+            least < top and most > (up if far(low) and not own else bottom)
+            for least, most, own in passing
+        )
+
+    return next(filter(free, sorted(rises + falls, key=far)), rises[0])
+
+
+def _passes(line: pd.DataFrame, left: float, right: float) -> tuple[float, float] | None:
+    """Between which heights a line runs from left to right; None where it isn't there."""
+    at, up = line["across"].to_numpy(), line["up"].to_numpy()
+    left, right = max(left, at[0]), min(right, at[-1])
+    if left > right:
+        return None
+    within = [*up[(at >= left) & (at <= right)], *np.interp([left, right], at, up)]
+    return min(within), max(within)
 
 
 def _places(values: pd.Series, axis: Axis) -> pd.Series:
