@@ -80,3 +80,12 @@ def test_what_was_run_is_a_sentence(left_out):
         f"What was run: {narrate.count(1 + left_out, 'distinct statement')}, sent 40"
         " times; pgbench with 4 clients, protocol simple, 3 s."
     )
+
+
+def test_of_what_sent_nothing_nothing_is_said():
+    load = {"script": "SELECT 1;", "protocol": "simple", "clients": 1, "length": "3 s", "times": 2}
+    nothing = {"statements": [], "left_out": 0, "loads": []}
+    assert narrate.run(nothing) == ""
+    assert narrate.run(nothing | {"loads": [load]}) == (
+        "What was run: pgbench with 1 client, protocol simple, 3 s."
+    )

@@ -193,9 +193,10 @@ def _rank(statements: str) -> int:
 def _how(chapter: str, name: str, account) -> list[nodes.Node]:
     """How to run one experiment again, what it sent, and the function that does it."""
     given = ", ".join(f"{name} = {value}" for name, value in account.get("given", {}).items())
+    ran = narrate.run(account)
     told = [
         *([_said(f"It ran with {given}.")] if given else []),
-        _said(narrate.run(account)),
+        *([_said(ran)] if ran else []),
         _said("To run it again:"),
         _code(f"pgrerun run {chapter} --only {name}", "text"),
         _said(f"To make a variant of it: {_to_change(chapter, account)}. Then run it again."),

@@ -608,17 +608,21 @@ def _some(names: Sequence[str]) -> str:
 
 
 def run(account: Mapping[str, Any]) -> Sentence:
-    """What an experiment sent in its untimed pass, counted; `account` as a run record keeps it."""
+    """What an experiment sent in its untimed pass, counted; `account` as a run record keeps it.
+
+    Empty where none was recorded, as of a model, or of a program that asks servers of its own.
+    """
     statements = account["statements"]
     distinct = len(statements) + account["left_out"]
     sent = sum(times for _, times in statements)
-    said = f"{count(distinct, 'distinct statement')}, sent {count(sent, 'time')}"
+    said = [f"{count(distinct, 'distinct statement')}, sent {count(sent, 'time')}"] if sent else []
     loads = [
         f"pgbench with {count(load['clients'], 'client')}, protocol {load['protocol']},"
         f" {load['length']}"
         for load in account["loads"]
     ]
-    return Sentence(f"What was run: {'; '.join([said, *dict.fromkeys(loads)])}.")
+    told = "; ".join([*said, *dict.fromkeys(loads)])
+    return Sentence(f"What was run: {told}." if told else "")
 
 
 _CAME_TRUE = {Verdict.HOLDS, Verdict.STRONGER, Verdict.STILL_THERE}
@@ -628,7 +632,8 @@ _FAILED = {Verdict.NOT_REPRODUCED, Verdict.GONE, Verdict.REVERSED, Verdict.FIXED
 def outcome(foretold: Mapping[str, bool], judged: Mapping[str, Judgement]) -> Sentence:
     """What became of a prediction: `foretold` says of each claim whether it was to hold or not.
 
-    True for every verdict: what isn't decided, or wasn't run, has failed no prediction.
+    Of a bug, whether it was to be still there or to be fixed. True for every verdict: what isn't
+    decided, or wasn't run, has failed no prediction.
     """
     groups: dict[str, list[str]] = {}
     for claim, holds in foretold.items():
