@@ -442,6 +442,15 @@ def test_what_became_of_a_prediction_is_true_for_every_verdict(verdict, foretold
     assert said.startswith(f"{expected[verdict]}: a-001")
 
 
+@pytest.mark.parametrize(("foretold", "word"), [(True, "Failed"), (False, "Came true")])
+def test_a_prediction_that_a_bug_is_fixed_came_true_if_it_is(foretold, word):
+    bug = claim(Predicate.BUG)
+    judged = {"a-001": verdicts.Judgement(bug, Verdict.FIXED, Part(False))}
+    assert narrate.outcome({"a-001": foretold}, judged) == f"{word}: a-001 (the bug is fixed)."
+    judged = {"a-001": verdicts.Judgement(bug, Verdict.INCONCLUSIVE, None)}
+    assert narrate.outcome({"a-001": foretold}, judged) == "Undecided: a-001."
+
+
 def test_a_prediction_about_several_claims_is_told_by_outcome():
     judged = {
         "a-001": verdicts.set_aside(claim(Predicate.FACTS), "x", "y"),

@@ -647,10 +647,16 @@ def outcome(foretold: Mapping[str, bool], judged: Mapping[str, Judgement]) -> Se
             word = "not testable here"
         else:
             word = "undecided" if j else "not run"
-        found = evidence(j) if j and word not in ("not run", "not testable here") else ""
+        found = _closing(j) if j and word not in ("not run", "not testable here") else ""
         groups.setdefault(word, []).append(f"{claim} ({found})" if found else claim)
     said = "; ".join(f"{word}: {', '.join(claims)}" for word, claims in groups.items())
     return Sentence(f"{_capital(said)}.")
+
+
+def _closing(j: Judgement) -> str:
+    """What closes a prediction: of a bug, which has no number, what became of it."""
+    bug = j.claim.predicate is Predicate.BUG and j.verdict is not Verdict.INCONCLUSIVE
+    return f"the bug is {j.verdict}" if bug else evidence(j)
 
 
 def set_aside(name: str, reason: CannotMeasure) -> Sentence:

@@ -46,6 +46,11 @@ def instructions(executed: pd.DataFrame, query: int) -> dict[str, float]:
     return {method: own[method] / own[base] for method in own.index if method != base}
 
 
+def by_query(executed: pd.DataFrame) -> pd.DataFrame:
+    """The instructions as a table: the query's number, and a column for each method."""
+    return executed.rename_axis("query").reset_index()
+
+
 def stored(chapter: Chapter, query: int, way: str = joins.STORED) -> dict[str, Interval]:
     """The same in time, with the result stored, as in the report, or by another way of timing.
 
