@@ -42,13 +42,8 @@ def over(chapter: Chapter, query: int, method: str, base: str, way: str = SMALL)
 
 def instructions(executed: pd.DataFrame, query: int) -> dict[str, float]:
     """Instructions of each other method that was counted over those of the BASE, by method."""
-    own, base = executed.loc[query].dropna(), BASE[query]
+    own, base = executed.set_index("query").loc[query].dropna(), BASE[query]
     return {method: own[method] / own[base] for method in own.index if method != base}
-
-
-def by_query(executed: pd.DataFrame) -> pd.DataFrame:
-    """The instructions as a table: the query's number, and a column for each method."""
-    return executed.rename_axis("query").reset_index()
 
 
 def stored(chapter: Chapter, query: int, way: str = joins.STORED) -> dict[str, Interval]:
@@ -107,12 +102,13 @@ def other_gains(
     chapter: Chapter, touched: pd.DataFrame, executed: pd.DataFrame
 ) -> dict[str, float | Interval]:
     """The same by what decides nothing: pages, instructions, and time without storing."""
+    counted = executed.set_index("query")[NESTED]
     return {
         "in pages": pages_gain(touched),
         "in pages, nothing kept in memory between scans, as in 1990": pages_gain(
             touched, joins.ANEW
         ),
-        "in instructions, nothing stored": executed.at[5, NESTED] / executed.at[6, NESTED],
+        "in instructions, nothing stored": counted[5] / counted[6],
         "in time, nothing stored": index_gain(chapter, SMALL),
         f"in time, nothing stored, at {queries.sizes(chapter)[LARGE]:,} tuples": index_gain(
             chapter, LARGE

@@ -69,7 +69,7 @@ def instructions(chapter: Chapter) -> pd.DataFrame:
     """What the queries execute at the report's size, by every method that can be forced.
 
     Nothing is stored, and nested loops without an index are left out: a hundred times as much.
-    A row per query, a column per method.
+    A row per query, whose number is in the column query; the other columns are methods.
     """
     statements = {}
     for query in JOIN_QUERIES:
@@ -80,7 +80,8 @@ def instructions(chapter: Chapter) -> pd.DataFrame:
             allowed = dict.fromkeys(JOINS[method], "on")
             statement = queries.discarded(queries.join(chapter, query, SMALL))
             statements[query, method] = (SESSION | allowed | off, statement)
-    return callgrind.executed(chapter.cluster(), statements).unstack()
+    counted = callgrind.executed(chapter.cluster(), statements).unstack()
+    return counted.rename_axis("query").reset_index()
 
 
 @experiment(claims=["lai-072", "lai-073", "lai-075", "lai-078"])
