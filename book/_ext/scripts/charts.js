@@ -58,6 +58,10 @@
     if (node.legend?.columns && Array.isArray(node.scale?.domain)) {
       const columns = Math.floor(room / (widest(node.scale.domain.map(String)) + 38));
       node.legend.columns = Math.min(Math.max(columns, 1), node.scale.domain.length);
+      if (columns < 1) { // nor is a word cut at the edge of a phone
+        const broken = node.scale.domain.map((name) => [name, inLines(String(name), room - 38)]);
+        node.legend.labelExpr = `(${JSON.stringify(Object.fromEntries(broken))})[datum.label]`;
+      }
     }
     Object.values(node).forEach((child) => fitLegends(child, room));
   };
