@@ -77,18 +77,24 @@ _MOST, _LONGEST = 60, 4000  # statements that a record keeps of an experiment, c
 class Declaration:
     """What `experiment` was told about a function.
 
-    claims  ids of the claims that can't be judged without it
-    needs   what it can't run without, in the words of `Server.require`
-    after   experiments whose observations it goes on from, as "module.function"
+    claims    ids of the claims that can't be judged without it
+    needs     what it can't run without, in the words of `Server.require`
+    after     experiments whose observations it goes on from, as "module.function"
+    prepares  whether all later ones of the chapter go on from it, as it loads their relations
     """
 
     claims: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
+    prepares: bool = False
 
 
 def experiment(
-    *, claims: Iterable[str] = (), needs: Iterable[str] = (), after: Iterable[str] = ()
+    *,
+    claims: Iterable[str] = (),
+    needs: Iterable[str] = (),
+    after: Iterable[str] = (),
+    prepares: bool = False,
 ) -> Callable[[Measure], Measure]:
     """Declare a function of a chapter as an experiment, which `Chapter.attempt` runs.
 
@@ -98,7 +104,7 @@ def experiment(
     """
 
     def declare(measure: Measure) -> Measure:
-        declared = Declaration(tuple(claims), tuple(needs), tuple(after))
+        declared = Declaration(tuple(claims), tuple(needs), tuple(after), prepares)
         measure.declared = declared  # type: ignore[attr-defined]
         return measure
 

@@ -47,6 +47,13 @@ def test_what_an_experiment_goes_on_from_comes_with_it(notebook):
     assert needed(notebook, "simulate") == ["commits.simulate", *declared]
 
 
+def test_what_loads_a_chapters_relations_comes_with_each_of_its_experiments():
+    loading = {"scans.prepared", "joins.prepared"}
+    for one, before in experiments(nbformat.read(NOTEBOOKS / "optimizer.ipynb", 4)).items():
+        assert one in loading or loading <= set(before)
+    assert needed(NOTEBOOKS / "optimizer.ipynb", "joins.instructions")[0] == "joins.instructions"
+
+
 def test_an_unknown_name_is_answered_by_the_nearest(notebook):
     with pytest.raises(ParameterError, match="did you mean page.states?"):
         needed(notebook, "page.state")

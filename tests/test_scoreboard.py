@@ -428,6 +428,12 @@ def test_a_verdict_is_one_line_with_word_number_print_and_basis():
     assert line.select_one(".basis").get_text() == "timed" and RATIO.claim in line.get_text()
     assert page.details.p.get_text() == "The sentence." and not line.find("a")
     assert page.select_one("div > a")["href"] == f"../scoreboard.html#{RATIO.id}"
+    same, differing = (
+        scoreboard.verdict_line(FOUND[RATIO.id], "../scoreboard.html", words)[0]
+        for words in (["holds", "holds"], ["holds", "weaker"])
+    )
+    assert same == begin and differing.startswith(begin)
+    assert "Of 2 runs, each gave its own word: holds, weaker." in differing
     begin, _ = scoreboard.verdict_line(FOUND[BUG.id], "../scoreboard.html")
     assert "printed" not in begin and "not testable here" in begin
 

@@ -81,7 +81,8 @@ def fold_verdicts(app, doctree) -> None:
     for sentence in list(doctree.findall(nodes.paragraph)):
         found = _JUDGED.search(sentence.astext())
         if found and found.group(1) in judged:
-            begin, end = scoreboard.verdict_line(judged[found.group(1)], board)
+            given = record.given.get(found.group(1), ())
+            begin, end = scoreboard.verdict_line(judged[found.group(1)], board, given)
             framed = [nodes.raw("", text, format="html") for text in (begin, end)]
             sentence.replace_self([framed[0], sentence.deepcopy(), framed[1]])
             app.env.verdict_pages[found.group(1)] = docname

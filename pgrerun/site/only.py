@@ -1,7 +1,8 @@
 """One experiment of a chapter, with those that it goes on from, as its notebook attempts them.
 
-An experiment goes on from another if it is given what came of it, or names it in `after` where it
-is declared. `Chapter.attempt` leaves out all that the environment's `PGRERUN_ONLY` doesn't name.
+An experiment goes on from another if it is given what came of it, if it names it in `after` where
+it is declared, or if that one is declared to prepare the chapter. `Chapter.attempt` leaves out all
+that the environment's `PGRERUN_ONLY` doesn't name.
 """
 
 import ast
@@ -48,6 +49,7 @@ def experiments(notebook: nbformat.NotebookNode) -> dict[str, list[str]]:
     known: dict[str, Any] = {}
     made: dict[str, set[str]] = {}  # experiments behind each variable
     found: dict[str, list[str]] = {}
+    preparing: list[str] = []
     for statement in cells.statements(notebook):
         if cells.learn(statement, known):
             continue
@@ -58,8 +60,11 @@ def experiments(notebook: nbformat.NotebookNode) -> dict[str, list[str]]:
                 name = sent.name_of(measure)
                 given = {one for part in call.args[1:] for one in cells.names(part)}
                 before = [e for e in found if any(e in made.get(one, ()) for one in given)]
-                declared = getattr(getattr(measure, "declared", None), "after", ())
-                found.setdefault(name, [*before, *declared])
+                declared = getattr(measure, "declared", None)
+                after = getattr(declared, "after", ())
+                found.setdefault(name, [*preparing, *before, *after])
+                if getattr(declared, "prepares", False):
+                    preparing.append(name)
                 behind.add(name)
         if isinstance(statement, ast.Assign):
             made |= {one: behind for target in statement.targets for one in cells.names(target)}

@@ -772,17 +772,24 @@ def _numbers(j: Judgement) -> str:
 # ---- a verdict in its chapter
 
 
-def verdict_line(j: Judgement, board: str) -> tuple[str, str]:
+def verdict_line(j: Judgement, board: str, given: Sequence[str] = ()) -> tuple[str, str]:
     """HTML before and after the sentence about a verdict: its line, below which that is folded.
 
     `board` is the scoreboard's address. The line has word, claim, number beside print, and basis.
+    `given` are the words of several runs, of which the sentence is the first one's.
     """
     claim, name = j.claim, str(j.verdict)
+    several = (
+        f"<p>Of {len(given)} runs, each gave its own word: {html.escape(', '.join(given))}. What"
+        " follows is the first one's.</p>"
+        if len(set(given)) > 1
+        else ""
+    )
     begin = (
         f'<div class="verdict-line" id="{claim.id}" style="--verdict:{COLOURS[name]}"><details>'
         f'<summary><span class="chip">{name}</span> {html.escape(claim.claim)}'
         f' <span class="numbers">{_numbers(j)}</span> <span class="basis">{claim.basis}</span>'
-        "</summary>"
+        f"</summary>{several}"
     )
     end = f'</details><a href="{html.escape(board)}#{claim.id}">{claim.id}</a></div>'
     return begin, end

@@ -16,7 +16,7 @@ from pgrerun.lab.relations import Wisconsin, duck
 from pgrerun.lab.server import value
 
 
-@experiment()
+@experiment(prepares=True)
 def prepared(chapter: Chapter) -> None:
     """Load the relations of both sizes, without indices and with a clustered one on unique2."""
     for size, tuples in queries.sizes(chapter).items():

@@ -40,7 +40,7 @@ def load(server: Server, relation: str, tuples: int, order: int = 1) -> None:
             connection.execute("CHECKPOINT")
 
 
-@experiment()
+@experiment(prepares=True)
 def prepared(chapter: Chapter) -> None:
     """Load both relations."""
     for relation in (REPORT, TIMED):
