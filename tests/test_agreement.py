@@ -104,20 +104,25 @@ def test_runs_of_the_reader_are_no_published_ones():
 def test_what_was_measured_on_a_busy_machine_is_counted_once_a_measurement():
     make("published", 3, 3, 3, busy=3)
     said = published_runs.quiet({"tp1": "The TP1 benchmark"})
-    assert "Of 4 measurements of the published run, 3 were made" in said
-    assert said.endswith(": 3 in the chapter “The TP1 benchmark”.</p>")
+    assert "Of the published run, 3 of 4 measurements were made while others used" in said
+    assert said.endswith(" (all in the chapter “The TP1 benchmark”).</p>")
+    make("published-2", 3, 3, 3, busy=1)
+    assert "; of the run “published-2”, 1 of 4 (all in the" in published_runs.quiet()
     make("published", 3, 3, 3)
-    assert "none was made while others used" in published_runs.quiet()
+    assert "“published”, none of 4 measurements was made while" in published_runs.quiet()
 
 
-def test_the_page_tells_every_mark_of_the_committed_run(monkeypatch):
+def test_the_page_tells_every_mark_of_the_committed_runs(monkeypatch):
     monkeypatch.undo()
     monkeypatch.delenv("PGRERUN_RUNS", raising=False)
-    marked = set()
-    for chapter in runs.chapters(runs.PUBLISHED):
-        for row in runs.load(runs.PUBLISHED, chapter).observations.itertuples():
-            if "busy" in json.loads(row.flags):
-                marked.add((chapter, row.experiment, row.block, row.variant))
     said = published_runs.quiet()
-    assert f"published run, {len(marked) or 'none'} " in said
-    assert all(chapter in said for chapter, *_ in marked)
+    for name in runs.published():
+        marked = {
+            (chapter, row.experiment, row.block, row.variant)
+            for chapter in runs.chapters(name)
+            for row in runs.load(name, chapter).observations.itertuples()
+            if "busy" in json.loads(row.flags)
+        }
+        of_run = f"of the run “{name}”" if len(runs.published()) > 1 else "of the published run"
+        assert f"{of_run}, {len(marked) or 'none'} of ".lower() in said.lower()
+        assert all(chapter in said for chapter, *_ in marked)

@@ -374,6 +374,17 @@ def test_a_caption_says_once_between_what_all_of_its_panels_lie():
     assert drawn(12, 23).count("between") == 2
 
 
+def test_a_caption_says_where_a_line_goes_beyond_its_ends():
+    def drawn(*values: float) -> str:
+        rows = [{"x": x, "value": y, "kind": "measured"} for x, y in enumerate(values, 1)]
+        axes = charts.Axis("clients"), charts.Axis("throughput", "per s")
+        return charts.lines(rows, SAID, *axes).caption
+
+    assert "from 1 per s by way of 9 per s at 2 to 3 per s, between 1 and 3" in drawn(1, 9, 3)
+    assert "by way of 0.5 per s at 3 to" in drawn(2, 3, 0.5, 3)
+    assert "by way of" not in drawn(1, 2, 3) and "by way of" not in drawn(1, 3.2, 3)
+
+
 def test_a_caption_tells_rows_apart_that_share_an_index():
     rows = pd.DataFrame([charts.row(name, "measured", n) for n, name in enumerate("abc", 1)])
     rows.index = [0, 0, 0]

@@ -7,11 +7,12 @@ import re
 from collections import Counter
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from pgrerun.page import charts, narrate
-from pgrerun.record import claims, printed, runs, statistics, verdicts
+from pgrerun.page import charts, narrate, tables
+from pgrerun.record import agreement, claims, printed, runs, statistics, verdicts
 from pgrerun.record.claims import Basis, Predicate
 from pgrerun.record.statistics import Interval
 from pgrerun.record.verdicts import Judgement, Verdict
@@ -53,6 +54,7 @@ FOUND = {
     FACTS.id: verdicts.judge(FACTS, {"it <is>": True, "it was": False}),
     BUG.id: verdicts.set_aside(BUG, "perf", "there is no perf"),
 }
+GIVEN = {RATIO.id: ["weaker", "holds"], FACTS.id: ["weaker", "weaker"]}
 
 
 @pytest.fixture(autouse=True)
@@ -432,10 +434,35 @@ def test_a_verdict_is_one_line_with_word_number_print_and_basis():
         scoreboard.verdict_line(FOUND[RATIO.id], "../scoreboard.html", words)[0]
         for words in (["holds", "holds"], ["holds", "weaker"])
     )
-    assert same == begin and differing.startswith(begin)
-    assert "Of 2 runs, each gave its own word: holds, weaker." in differing
+    assert same == begin and "2 runs gave different words: holds, weaker." in differing
+    basis = BeautifulSoup(differing, "html.parser").select_one("summary .basis")
+    assert basis.get_text() == "timed, runs differ"
     begin, _ = scoreboard.verdict_line(FOUND[BUG.id], "../scoreboard.html")
     assert "printed" not in begin and "not testable here" in begin
+
+
+def test_the_table_of_all_verdicts_has_the_words_of_several_runs():
+    rows = [(RATIO.id, "says", "weaker"), (f"{BUG.id} ★", "says", "not testable here")]
+    own = tables.Table(pd.DataFrame(rows, columns=["claim", "what it says", "verdict"]), "Of one")
+    text = own._repr_html_()
+    together = {id: agreement.together(one, GIVEN.get(id, [])) for id, one in FOUND.items()}
+    page = BeautifulSoup(scoreboard.with_published_words(text, together, GIVEN), "html.parser")
+    words = [row.find_all("td")[-1].get_text() for row in page.select("tbody tr")]
+    assert words == [
+        "inconclusive: 2 runs gave different words: weaker, holds",
+        "not testable here",
+    ]
+    assert page.caption.get_text().startswith(narrate.summary(together.values()))
+    assert page.div["aria-label"] == page.caption.get_text()
+    other = text.replace(">verdict<", ">word<")
+    assert scoreboard.with_published_words(other, together, GIVEN) == other
+    assert scoreboard.with_published_words(text, FOUND, {RATIO.id: ["weaker", "weaker"]}) == text
+
+
+def test_the_board_says_why_a_number_decides_nothing():
+    together = {id: agreement.together(one, GIVEN.get(id, [])) for id, one in FOUND.items()}
+    found = board(together).select_one(f"#{RATIO.id}").select("td")[2].get_text()
+    assert found.endswith("2 runs gave different words: weaker, holds")
 
 
 # ---- what was found, first

@@ -8,14 +8,16 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+from bs4 import BeautifulSoup
 
 from pgrerun import replay
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.since_when import evidence, experiments
+from pgrerun.chapters.since_when import evidence, experiments, sentences
 from pgrerun.errors import BookError, CannotMeasure
 from pgrerun.page import charts
 from pgrerun.record import claims, lives
 from pgrerun.record.claims import Basis
+from pgrerun.site import scoreboard
 
 CHOSEN = experiments.judged()
 
@@ -138,12 +140,36 @@ def test_the_chart_has_a_row_for_each_claim_and_a_column_for_each_release():
     assert all(picture.count(f">{claim}<") == 1 for claim in many["claim"])
 
 
+def test_the_page_opens_with_the_claims_whose_word_changes():
+    observations = pd.DataFrame(Recorded(WORDS).rows)
+    record = SimpleNamespace(observations=observations)
+    page = BeautifulSoup(scoreboard.what_changed(record, "board#{}".format), "html.parser")
+    assert page.p.get_text() == (
+        "3 claims of other chapters were judged on 3 releases, 9.3 to 18. The word of 2 claims"
+        " changes on the way."
+    )
+    told = {item.a.get_text(): item for item in page.select("li")}
+    assert set(told) == {"hot-014", "haas-029"}
+    assert told["hot-014"].select_one(".chip").get_text() == "gone"
+    assert "Since 18; until 13: holds." in told["hot-014"].get_text()
+    assert told["haas-029"].a["href"] == "board#haas-029"
+    record.observations = observations[observations["experiment"] == "other"]
+    assert scoreboard.what_changed(record, str) == ""
+
+
+def test_what_agrees_with_the_notes_is_told_without_zeros():
+    said = str(sentences.unlike_the_notes(Recorded(WORDS)))
+    assert said.startswith("Of 2 changes, ") and " 0" not in said
+
+
 def test_without_any_run_on_releases_the_reason_is_given():
     with pytest.raises(CannotMeasure, match="none is published"):
         evidence.lives(Recorded({}))
 
 
-@pytest.mark.parametrize(("chapter", "told"), [("hot", "1 verdict changed"), ("tp1", "No claim")])
+@pytest.mark.parametrize(
+    ("chapter", "told"), [("hot", "1 verdict changed"), ("tp1", "None of this")]
+)
 def test_a_chapter_tells_of_its_own_claims_changes(monkeypatch, chapter, told):
     found = lives.read(pd.DataFrame(Recorded(WORDS).rows)), "2026-11-22T10:00:00"
     monkeypatch.setattr(lives, "recorded", lambda run: found)

@@ -35,6 +35,7 @@ _MOST, _LONGEST = 15, 600  # statements that a page shows of an experiment, char
 _OPEN = 8  # lines of SQL that a page shows before the reader unfolds the rest
 _ROWS, _WORDS = 12, 50  # of a table that a page shows without being asked
 _FORETOLD = re.compile(r"Prediction \(([^)]*)\)")  # claims, those not to hold behind a "not"
+_TABLE = re.compile('<div [^>]*class="result-table"')
 _JUDGED = re.compile(r"; ([a-z]+-\d{3})\): ")  # as `narrate.judgement` writes it
 
 
@@ -55,6 +56,7 @@ def setup(app):
     app.connect("doctree-read", close_predictions)
     app.connect("doctree-read", fold_verdicts)
     app.connect("doctree-read", show_what_was_run)
+    app.connect("doctree-read", tell_published_words)
     app.connect("doctree-read", fold_tables)
     app.connect("doctree-read", tell_what_was_found)
     app.connect("doctree-resolved", fill)
@@ -117,7 +119,9 @@ def tell_what_was_found(app, doctree) -> None:
     judged = scoreboard.judgements({app.env.docname: record} if record else {})
     title = doctree.next_node(nodes.title)
     if judged and title is not None:
-        text = scoreboard.what_we_found(judged)
+        board = app.builder.get_relative_uri(app.env.docname, "scoreboard")
+        changed = scoreboard.what_changed(record, lambda claim: f"{board}#{claim}")
+        text = scoreboard.what_we_found(judged, changed)
         title.parent.insert(1, nodes.raw("", text, format="html"))
 
 
@@ -233,12 +237,29 @@ def _to_change(chapter: str, account) -> str:
     return ", or ".join(ways) or f"edit its function below pgrerun/chapters/{chapter}"
 
 
+def tell_published_words(app, doctree) -> None:
+    """Give the table of all verdicts, which one run has drawn, the words of all published runs."""
+    record = app.env.run_records.get(app.env.docname.removeprefix("results/"))
+    if not record or not record.given:
+        return
+    judged = scoreboard.judgements({app.env.docname: record})
+    for place in _tables(doctree):
+        text = scoreboard.with_published_words(place.astext(), judged, record.given)
+        place.replace_self(nodes.raw("", text, format="html"))
+
+
+def _tables(doctree) -> list[nodes.raw]:
+    return [
+        place
+        for place in doctree.findall(nodes.raw)
+        if place.get("format") == "html" and _TABLE.match(place.astext())
+    ]
+
+
 def fold_tables(app, doctree) -> None:
     """Put each long table below its caption."""
-    for place in list(doctree.findall(nodes.raw)):
+    for place in _tables(doctree):
         text = place.astext()
-        if place.get("format") != "html" or not text.startswith('<div class="result-table"'):
-            continue
         table = BeautifulSoup(text, "html.parser")
         rows, caption = len(table.select("tbody tr")), table.find("caption")
         if rows > _ROWS or len(table.get_text(" ").split()) > _WORDS:

@@ -46,7 +46,7 @@ def number(x: float, decimals: int | None = None) -> str:
     if decimals is None:
         if x == int(x) and abs(x) < 1e15:
             return f"{int(x):,}"
-        if x != 0 and not 1e-4 <= abs(x) < 1e15:
+        if x != 0 and not 1e-6 <= abs(x) < 1e15:
             return f"{x:.3e}"
         decimals = max(0, 3 - math.floor(math.log10(abs(x))))
         text = f"{x:,.{decimals}f}"
@@ -119,10 +119,10 @@ def lives(judged: int, changed: int, releases: Sequence[str], finished: str) -> 
         f" when?” in its run of {finished[:10]}"
     )
     if not judged:
-        return Sentence(f"No claim of this chapter was judged on {where}.")
+        return Sentence(f"None of this chapter's claims is among those judged on {where}.")
     return Sentence(
-        f"{count(judged, 'claim')} of this chapter were judged on {where};"
-        f" {count(changed, 'verdict')} changed from one to the next."
+        f"{count(judged, 'claim')} of this chapter {'was' if judged == 1 else 'were'} judged on"
+        f" {where}; {count(changed, 'verdict')} changed from one to the next."
     )
 
 
@@ -488,7 +488,8 @@ def evidence(j: Judgement) -> str:
         name: part.value for name, part in several.items() if isinstance(part.value, Interval)
     }
     how = " (simulated)" if all(value.simulated for value in values.values()) else ""
-    return ", ".join(f"{name} {interval(value)}".strip() for name, value in values.items()) + how
+    said = {name: interval(value, against=_sides(j, name)) for name, value in values.items()}
+    return ", ".join(f"{name} {text}".strip() for name, text in said.items()) + how
 
 
 # ---- findings: what was measured first, then what the document says

@@ -57,5 +57,9 @@ def together(judgement: Judgement, given: Sequence[str]) -> Judgement:
     """The judgement that runs give together which gave these words: theirs, or inconclusive."""
     if len(set(given)) < 2:
         return judgement
-    reason = f"of {len(given)} runs, each gave its own word: {', '.join(given)}"
-    return replace(judgement, verdict=Verdict.INCONCLUSIVE, reason=reason)
+    return replace(judgement, verdict=Verdict.INCONCLUSIVE, reason=differing(given))
+
+
+def differing(given: Sequence[str]) -> str:
+    """The words that runs give which don't agree, in the order of the runs."""
+    return f"{len(given)} runs gave different words: {', '.join(given)}"

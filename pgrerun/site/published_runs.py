@@ -31,8 +31,9 @@ def agreeing() -> str:
     goal = "and the goal is" if total.share >= agreement.GOAL else "short of the goal of"
     said = (
         f"{narrate.count(len(names), 'run')} of {narrate.count(len(complete), 'chapter')} are"
-        f" published. They give {narrate.number(total.agreed)} of"
-        f" {narrate.count(total.claims, 'claim')} the same word, {_percent(total.share)}, {goal}"
+        f" published. They give the same word to {narrate.number(total.agreed)} of"
+        f" {narrate.count(total.claims, 'claim')} that any of them could test:"
+        f" {_percent(total.share)}, {goal}"
         f" {_percent(agreement.GOAL)}. The others are published as inconclusive, with the words of"
         " all runs."
     )
@@ -52,16 +53,24 @@ def quiet(titles: Mapping[str, str] | None = None) -> str:
             some, of, _ = busy(runs.load(name, chapter).observations)
             marked, number = marked + some, number + of
             title = (titles or {}).get(chapter, chapter)
-            where += [f"{narrate.number(some)} in the chapter “{title}”"] if some else []
-        places = f": {', '.join(where)}" if where else ""
-        of_run = f"the run {name}" if several else "the published run"
-        said.append(
-            f"Of {narrate.count(number, 'measurement')} of {of_run},"
-            f" {narrate.number(marked) if marked else 'none'}"
-            f" {'was' if marked < 2 else 'were'} made while others used more than a tenth of the"
-            f" machine{places}."
+            where += [(some, f"in the chapter “{title}”")] if some else []
+        places = ", ".join(
+            f"{'all' if len(where) == 1 else narrate.number(some)} {place}" for some, place in where
         )
-    return f"<p>{html.escape(' '.join(said))}</p>"
+        of_run = f"of the run “{name}”" if several else "of the published run"
+        so_many = narrate.number(marked) if marked else "none"
+        what = narrate.number(number) if said else _made(number, marked)
+        said.append(f"{of_run}, {so_many} of {what}{f' ({places})' if places else ''}")
+    told = "; ".join(said)
+    return f"<p>{html.escape(told[:1].upper() + told[1:])}.</p>"
+
+
+def _made(number: int, marked: int) -> str:
+    """Of so many measurements, so many of them, when they were made."""
+    return (
+        f"{narrate.count(number, 'measurement')} {'was' if marked < 2 else 'were'} made while"
+        " others used more than a tenth of the machine"
+    )
 
 
 def _percent(share: float) -> str:

@@ -17,9 +17,10 @@ from datetime import datetime
 from pathlib import Path
 
 import pandas as pd
+from bs4 import BeautifulSoup
 
 from pgrerun.page import charts, narrate
-from pgrerun.record import agreement, claims, printed, runs, verdicts
+from pgrerun.record import agreement, claims, lives, printed, runs, verdicts
 from pgrerun.record.claims import Basis, Claim, Predicate
 from pgrerun.record.statistics import Interval
 from pgrerun.record.verdicts import Judgement, Part, Verdict
@@ -35,6 +36,8 @@ ORDER = (*map(str, Verdict), APART, NOT_RUN)
 COLOURS: Mapping[str, str] = charts.VERDICTS | dict.fromkeys(
     (APART, NOT_RUN), charts.VERDICTS[Verdict.NOT_TESTABLE]
 )
+
+_BOUNDS = (Predicate.AT_MOST, Predicate.AT_LEAST)
 
 Judgements = Mapping[str, Judgement]
 Link = Callable[[Claim], str]
@@ -363,7 +366,7 @@ def _row(
             f" {html.escape(claim.claim)}{_quoted(claim)}{_aside(where)}"
         ),
         html.escape(claim.published_value) + _aside(_printed(claim)),
-        html.escape(narrate.evidence(judged)) + _aside(quantity) if judged else "",
+        _found(judged, quantity) if judged else "",
         effect(judged) if judged else "",
         (
             f'<a class="verdict" style="--verdict:{COLOURS[name]}" href="{html.escape(address)}"'
@@ -377,15 +380,20 @@ def _aside(words: str) -> str:
     return f'<span class="where">{html.escape(words)}</span>' if words else ""
 
 
+def _found(j: Judgement, quantity: str) -> str:
+    """What was found, and why it decides nothing where it doesn't."""
+    open_ = j.verdict is Verdict.INCONCLUSIVE and j.evidence is not None
+    why = _aside(j.reason) if open_ else ""
+    return html.escape(narrate.evidence(j)) + _aside(quantity) + why
+
+
 def _quoted(claim: Claim) -> str:
     return f'<q class="quote">{html.escape(claim.quote)}</q>' if claim.quote else ""
 
 
 def _printed(claim: Claim) -> str:
     """The sizes that the claim is judged against, which the document may print in other words."""
-    bound = (
-        f"{claim.predicate} " if claim.predicate in (Predicate.AT_MOST, Predicate.AT_LEAST) else ""
-    )
+    bound = f"{claim.predicate} " if claim.predicate in _BOUNDS else ""
     sizes = ", ".join(f"{name} {narrate.size(size)}".strip() for name, size in claim.sizes.items())
     return f"judged against {bound}{sizes}" if sizes else ""
 
@@ -749,8 +757,38 @@ def finding_list(found: list[Judgement], link: Link) -> str:
     return f'<ul class="findings">{"".join(items)}</ul>'
 
 
-def what_we_found(judged: Judgements) -> str:
-    """The head of a chapter: how its claims fared, and the verdicts worth telling first."""
+def what_changed(record: runs.Record, link: Callable[[str], str]) -> str:
+    """Which claims have another word on another release, of a record that has claims' lives.
+
+    HTML as `finding_list` makes it, empty where no claim was judged on releases.
+    """
+    seen = record.observations
+    found = lives.read(seen[seen["experiment"] == lives.EXPERIMENT])
+    if found.empty:
+        return ""
+    releases = sorted(set(found["release"]), key=lives.place)
+    changed = lives.changes(found)
+    different = changed["claim"].nunique()
+    said = (
+        f"{narrate.count(found['claim'].nunique(), 'claim')} of other chapters were judged on"
+        f" {narrate.count(len(releases), 'release')}, {releases[0]} to {releases[-1]}. The word of"
+        f" {narrate.count(different, 'claim')} changes on the way."
+    )
+    items = "".join(
+        f'<li style="--verdict:{COLOURS[row.after]}"><div><p>{html.escape(row.what_it_says)} <span'
+        f' class="chip">{row.after}</span></p><p class="claimed">Since {row.since}; until'
+        f' {row.until}: {row.before}. <a href="{html.escape(link(row.claim))}">{row.claim}</a></p>'
+        "</div></li>"
+        for row in changed.itertuples()
+    )
+    return f"<p>{html.escape(said)}</p>" + (f'<ul class="findings">{items}</ul>' if items else "")
+
+
+def what_we_found(judged: Judgements, changed: str = "") -> str:
+    """The head of a chapter: how its claims fared, and the verdicts worth telling first.
+
+    `changed` is what is told before those.
+    """
     told = findings(judged, most=5, of_a_chapter=5)
     listed = (
         finding_list(told, lambda claim: f"#{claim.id}")
@@ -758,14 +796,17 @@ def what_we_found(judged: Judgements) -> str:
         else "<p>No claim of this chapter that a server can answer was decided here.</p>"
     )
     said = f"<p>{html.escape(narrate.summary(judged.values()))}</p>"
-    return f'<div class="what-we-found"><p class="heading">What we found</p>{listed}{said}</div>'
+    head = f'<p class="heading">What we found</p>{changed}'
+    return f'<div class="what-we-found">{head}{listed}{said}</div>'
 
 
 def _numbers(j: Judgement) -> str:
     """What was found beside what is printed."""
     found = narrate.evidence(j) if j.evidence is not None else ""
-    sizes = [f"{part} {narrate.size(size)}".strip() for part, size in j.claim.sizes.items()]
-    print_ = f"; printed {html.escape(', '.join(sizes))}" if sizes and found else ""
+    said = _printed(j.claim)
+    if j.claim.published_value and j.claim.predicate not in _BOUNDS:
+        said = said.replace("judged against", "printed", 1)
+    print_ = f"; {html.escape(said)}" if said and found else ""
     return f"<b>{html.escape(found)}</b>{print_}" if found else ""
 
 
@@ -779,20 +820,44 @@ def verdict_line(j: Judgement, board: str, given: Sequence[str] = ()) -> tuple[s
     `given` are the words of several runs, of which the sentence is the first one's.
     """
     claim, name = j.claim, str(j.verdict)
+    differ = len(set(given)) > 1
     several = (
-        f"<p>Of {len(given)} runs, each gave its own word: {html.escape(', '.join(given))}. What"
-        " follows is the first one's.</p>"
-        if len(set(given)) > 1
+        f"<p>{html.escape(agreement.differing(given))}. What follows is the first run's.</p>"
+        if differ
         else ""
     )
+    # beside a number of one run the word of several would read as a mistake
+    rests_on = f"{claim.basis}, runs differ" if differ else str(claim.basis)
     begin = (
         f'<div class="verdict-line" id="{claim.id}" style="--verdict:{COLOURS[name]}"><details>'
         f'<summary><span class="chip">{name}</span> {html.escape(claim.claim)}'
-        f' <span class="numbers">{_numbers(j)}</span> <span class="basis">{claim.basis}</span>'
+        f' <span class="numbers">{_numbers(j)}</span> <span class="basis">{rests_on}</span>'
         f"</summary>{several}"
     )
     end = f'</details><a href="{html.escape(board)}#{claim.id}">{claim.id}</a></div>'
     return begin, end
+
+
+def with_published_words(text: str, judged: Judgements, given: Mapping[str, Sequence[str]]) -> str:
+    """A chapter's table of all verdicts, as its run drew it, with the words of several runs.
+
+    HTML of any other table is returned as it is. `given` has the words of all runs by claim.
+    """
+    differing = {claim for claim, words in given.items() if len(set(words)) > 1}
+    page = BeautifulSoup(text, "html.parser")
+    heads = [one.get_text() for one in page.select("thead th")]
+    if not differing or (heads[:1], heads[-1:]) != (["claim"], ["verdict"]):
+        return text
+    for row in page.select("tbody tr"):
+        first, *_, last = row.find_all("td")
+        claim = first.get_text().split()[0]
+        if claim in differing & judged.keys():
+            last.string = f"{judged[claim].verdict}: {agreement.differing(given[claim])}"
+    said = narrate.summary(judged.values())
+    for caption in page.select("caption"):
+        caption.string = f"{said} A star marks a headline claim."
+        page.div["aria-label"] = caption.string
+    return str(page)
 
 
 # ---- the end of a chapter

@@ -68,8 +68,8 @@ def sweep(chapter: Chapter, experiment: str, what: str) -> charts.Figure:
         charts.Words(
             question=f"How does the throughput of {what} change with the number of clients?",
             caption=(
-                "Medians with intervals; the dashed line, a model's, is the universal scalability"
-                " law fitted to this run."
+                "Medians with intervals. The dotted line is a model's: the universal scalability"
+                " law, fitted to this run."
             ),
             name=f"scalability-{experiment}",
         ),

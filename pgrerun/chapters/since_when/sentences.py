@@ -33,10 +33,14 @@ def unlike_the_notes(chapter: Chapter) -> narrate.Sentence:
     silent = changed[~changed["agrees"].isin(["yes", "no"])]
     agree = len(changed) - len(apart) - len(silent)
     names = f" ({', '.join(dict.fromkeys(apart['claim']))})" if len(apart) else ""
+    said = {
+        f"the notes of a release between the two tell of {agree}": agree,
+        f"those of another release tell of {len(apart)}{names}": len(apart),
+        f"of {len(silent)} we know no sentence of theirs": len(silent),
+    }
+    told = ", ".join(words for words, number in said.items() if number)
     return narrate.Sentence(
-        f"Of {narrate.count(len(changed), 'change')}, in {agree} the notes of a release"
-        f" between the two tell of it, in {len(apart)} those of another{names}, and in"
-        f" {len(silent)} we know no sentence of theirs."
+        f"Of {narrate.count(len(changed), 'change')}, {told}." if told else "No word changes."
     )
 
 
@@ -46,9 +50,10 @@ def mechanism(chapter: Chapter, what: str) -> narrate.Sentence:
     row = evidence.counted(chapter).set_index("count").loc[what].drop(["unit", "notes"]).dropna()
     if row.empty:
         raise CannotMeasure(what, "no release that ran can show it")
+    unit = "" if one.unit in what else f" ({one.unit})"
     said = (
-        f"{what[0].upper()}{what[1:]}: {narrate.number(float(row.iloc[0]))} on {row.index[0]},"
-        f" {narrate.number(float(row.iloc[-1]))} on {row.index[-1]}."
+        f"{what[0].upper()}{what[1:]}{unit}: {narrate.number(float(row.iloc[0]))} on"
+        f" {row.index[0]}, {narrate.number(float(row.iloc[-1]))} on {row.index[-1]}."
     )
     if one.since:
         until, since = evidence.first_shown(chapter, one)

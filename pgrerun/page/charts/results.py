@@ -18,6 +18,7 @@ _TOLD = {
 }
 _MOST = 3  # panels, or lines, of which each is told
 _FROM_TO = ", between "  # which ends of the horizontal axis
+_BEYOND = 1.1  # times an end, from which on a line is said to rise or fall farther than its ends
 
 
 def told(words: Words, frame: pd.DataFrame, axis: Axis, x_axis: Axis | None = None) -> Words:
@@ -77,6 +78,19 @@ def _along(rows: pd.DataFrame, axis: Axis, x_axis: Axis | None) -> str:
     for name, line in lines:
         first, last = (narrate.number(line["value"].iloc[end]) for end in (0, -1))
         whose = f" ({name})" if name else ""
-        parts.append(f"from {first}{unit} to {last}{unit}{whose}")
+        parts.append(f"from {first}{unit}{_turn(line, unit)} to {last}{unit}{whose}")
     ends = [narrate.number(float(x)) for x in (rows["x"].min(), rows["x"].max())]
     return f"{', '.join(parts)}{_FROM_TO}{' and '.join(ends)} {x_axis.unit or x_axis.quantity}"
+
+
+def _turn(line: pd.DataFrame, unit: str) -> str:
+    """Where a line goes well beyond both of its ends, which alone would hide what it does."""
+    ends = line["value"].iloc[[0, -1]]
+    most, least = (line.loc[line["value"].agg(end)] for end in ("idxmax", "idxmin"))
+    if ends.min() > 0 and most["value"] > _BEYOND * ends.max():
+        far = most
+    elif least["value"] > 0 and least["value"] * _BEYOND < ends.min():
+        far = least
+    else:
+        return ""
+    return f" by way of {narrate.number(far['value'])}{unit} at {narrate.number(float(far['x']))}"
