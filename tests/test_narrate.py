@@ -286,6 +286,11 @@ def test_summary_counts_every_verdict_and_what_stands_apart():
     said = narrate.summary(judged)
     well_formed(said)
     assert said.startswith(f"Of {scored} claims") and "score: 1 of no document, 1 timed on" in said
+    own = [judged[-1], judged[-2]]
+    assert narrate.summary(own) == (
+        "Of 1 claim that no document makes: 1 holds. Outside of the score: 1 opinion."
+    )
+    assert narrate.summary(own[1:]).startswith("No claim here is one that a server can answer. ")
     assert narrate.summary([]) == "No claim was judged."
 
 

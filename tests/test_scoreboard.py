@@ -441,22 +441,25 @@ def test_a_verdict_is_one_line_with_word_number_print_and_basis():
     assert "printed" not in begin and "not testable here" in begin
 
 
-def test_the_table_of_all_verdicts_has_the_words_of_several_runs():
-    rows = [(RATIO.id, "says", "weaker"), (f"{BUG.id} ★", "says", "not testable here")]
-    own = tables.Table(pd.DataFrame(rows, columns=["claim", "what it says", "verdict"]), "Of one")
-    text = own._repr_html_()
+def test_the_table_of_all_verdicts_has_the_words_of_the_rest_of_the_page():
+    ids = [RATIO.id, f"{FACTS.id} ★", BUG.id, "none-001"]
+    columns = ["claim", "what it says", "printed", "found here", "basis", "verdict"]
+    rows = [(id, "says", "", "by one run", "timed", "reversed") for id in ids]
+    text = tables.Table(pd.DataFrame(rows, columns=columns), "Of one run")._repr_html_()
     together = {id: agreement.together(one, GIVEN.get(id, [])) for id, one in FOUND.items()}
-    page = BeautifulSoup(scoreboard.with_published_words(text, together, GIVEN), "html.parser")
-    words = [row.find_all("td")[-1].get_text() for row in page.select("tbody tr")]
-    assert words == [
-        "inconclusive: 2 runs gave different words: weaker, holds",
-        "not testable here",
+    page = BeautifulSoup(scoreboard.redrawn_verdicts(text, together, GIVEN), "html.parser")
+    cells = [[one.get_text() for one in row.find_all("td")] for row in page.select("tbody tr")]
+    assert [row[0] for row in cells] == ids
+    assert [(row[3], row[5]) for row in cells] == [
+        ("1.20 [1.10, 1.30]", "inconclusive: 2 runs gave different words: weaker, holds"),
+        ("1 of 2 facts", "weaker"),
+        ("by one run", "not testable here"),
+        ("by one run", "reversed"),
     ]
     assert page.caption.get_text().startswith(narrate.summary(together.values()))
     assert page.div["aria-label"] == page.caption.get_text()
     other = text.replace(">verdict<", ">word<")
-    assert scoreboard.with_published_words(other, together, GIVEN) == other
-    assert scoreboard.with_published_words(text, FOUND, {RATIO.id: ["weaker", "weaker"]}) == text
+    assert scoreboard.redrawn_verdicts(other, together, GIVEN) == other
 
 
 def test_the_board_says_why_a_number_decides_nothing():
@@ -466,6 +469,15 @@ def test_the_board_says_why_a_number_decides_nothing():
 
 
 # ---- what was found, first
+
+
+def test_a_chapter_of_no_document_tells_what_it_found():
+    own = FACTS.model_copy(update={"document": claims.OWN, "basis": Basis.COUNTED})
+    judged = {own.id: verdicts.judge(own, {"it is so": True})}
+    assert not own.scored
+    page = BeautifulSoup(scoreboard.what_we_found(judged), "html.parser")
+    assert page.li.select_one(".chip").get_text() == "holds"
+    assert not scoreboard.findings(judged | {BUG.id: FOUND[BUG.id]}, most=5, of_a_chapter=5)
 
 
 def test_findings_are_decided_scored_and_headlines_come_first():

@@ -56,7 +56,7 @@ def setup(app):
     app.connect("doctree-read", close_predictions)
     app.connect("doctree-read", fold_verdicts)
     app.connect("doctree-read", show_what_was_run)
-    app.connect("doctree-read", tell_published_words)
+    app.connect("doctree-read", redraw_verdicts)
     app.connect("doctree-read", fold_tables)
     app.connect("doctree-read", tell_what_was_found)
     app.connect("doctree-resolved", fill)
@@ -237,14 +237,14 @@ def _to_change(chapter: str, account) -> str:
     return ", or ".join(ways) or f"edit its function below pgrerun/chapters/{chapter}"
 
 
-def tell_published_words(app, doctree) -> None:
-    """Give the table of all verdicts, which one run has drawn, the words of all published runs."""
+def redraw_verdicts(app, doctree) -> None:
+    """Give the table of all verdicts, which its run has drawn, the words of the page's lines."""
     record = app.env.run_records.get(app.env.docname.removeprefix("results/"))
-    if not record or not record.given:
+    if not record:
         return
     judged = scoreboard.judgements({app.env.docname: record})
     for place in _tables(doctree):
-        text = scoreboard.with_published_words(place.astext(), judged, record.given)
+        text = scoreboard.redrawn_verdicts(place.astext(), judged, record.given)
         place.replace_self(nodes.raw("", text, format="html"))
 
 

@@ -688,14 +688,17 @@ def summary(judgements: Iterable[Judgement]) -> Sentence:
     if not known:
         return Sentence("No claim was judged.")
     scored = Counter(j.verdict for j in known if j.claim.scored)
-    apart = Counter(j.claim.basis for j in known if not j.claim.scored)
-    parts = [f"{scored[v]} {_TALLY[v][scored[v] > 1]}" for v in _TALLY if scored[v]]
-    said = f"Of {count(scored.total(), 'claim')} that a server can answer: {', '.join(parts)}."
+    left = [j for j in known if not j.claim.scored]
+    own = Counter(j.verdict for j in left if j.claim.basis in SCORED)  # of no document
+    told, who = (scored, "a server can answer") if scored else (own, "no document makes")
+    parts = [f"{told[v]} {_TALLY[v][told[v] > 1]}" for v in _TALLY if told[v]]
+    said = f"Of {count(told.total(), 'claim')} that {who}: {', '.join(parts)}."
     if not parts:
         said = "No claim here is one that a server can answer."
+    apart = Counter(j.claim.basis for j in left if scored or j.claim.basis not in SCORED)
     if apart:
         opinions = "opinion" if apart[Basis.OPINION] == 1 else "opinions"
         words = {**BASES, Basis.OPINION: opinions, **dict.fromkeys(SCORED, "of no document")}
-        told = ", ".join(f"{apart[b]} {words[b]}" for b in Basis if apart[b])
-        said += f" Outside of the score: {told}."
+        each = ", ".join(f"{apart[b]} {words[b]}" for b in Basis if apart[b])
+        said += f" Outside of the score: {each}."
     return Sentence(said)

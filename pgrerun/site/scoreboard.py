@@ -37,6 +37,9 @@ COLOURS: Mapping[str, str] = charts.VERDICTS | dict.fromkeys(
     (APART, NOT_RUN), charts.VERDICTS[Verdict.NOT_TESTABLE]
 )
 
+_VERDICTS = ["claim", "what it says", "printed", "found here", "basis", "verdict"]
+"""What heads a chapter's table of all verdicts."""
+
 _BOUNDS = (Predicate.AT_MOST, Predicate.AT_LEAST)
 
 Judgements = Mapping[str, Judgement]
@@ -707,15 +710,15 @@ def findings(
 ) -> list[Judgement]:
     """The verdicts worth telling first, at most so many in all and `of_a_chapter`.
 
-    Only decided ones that are in the score. Headline claims come before others, then those whose
-    verdict surprises more, then those whose effect has moved farther from the printed one. With
-    `numbered` only those that a number decides, which a picture can show beside the printed one.
+    Only decided ones that are in the score, or those of no document where there are no others.
+    Headline claims come before others, then those whose verdict surprises more, then those whose
+    effect has moved farther from the printed one. With `numbered` only those that a number decides,
+    which a picture can show beside the printed one.
     """
-    decided = [
-        j
-        for j in judged.values()
-        if j.claim.scored and j.verdict in _SURPRISE and (not numbered or _numbered(j))
+    answered = [j for j in judged.values() if j.claim.scored] or [
+        j for j in judged.values() if j.claim.basis in claims.SCORED
     ]
+    decided = [j for j in answered if j.verdict in _SURPRISE and (not numbered or _numbered(j))]
     decided.sort(key=lambda j: (not j.claim.headline, -_SURPRISE[j.verdict], -_moved(j)))
     told: Counter[str] = Counter()
     kept = []
@@ -838,25 +841,26 @@ def verdict_line(j: Judgement, board: str, given: Sequence[str] = ()) -> tuple[s
     return begin, end
 
 
-def with_published_words(text: str, judged: Judgements, given: Mapping[str, Sequence[str]]) -> str:
-    """A chapter's table of all verdicts, as its run drew it, with the words of several runs.
+def redrawn_verdicts(text: str, judged: Judgements, given: Mapping[str, Sequence[str]]) -> str:
+    """A chapter's table of all verdicts, as its run drew it, in the words of the rest of its page.
 
-    HTML of any other table is returned as it is. `given` has the words of all runs by claim.
+    HTML of any other table is returned as it is. `given` has the words of several runs by claim.
     """
-    differing = {claim for claim, words in given.items() if len(set(words)) > 1}
     page = BeautifulSoup(text, "html.parser")
-    heads = [one.get_text() for one in page.select("thead th")]
-    if not differing or (heads[:1], heads[-1:]) != (["claim"], ["verdict"]):
+    if [one.get_text() for one in page.select("thead th")] != _VERDICTS:
         return text
     for row in page.select("tbody tr"):
-        first, *_, last = row.find_all("td")
-        claim = first.get_text().split()[0]
-        if claim in differing & judged.keys():
-            last.string = f"{judged[claim].verdict}: {agreement.differing(given[claim])}"
-    said = narrate.summary(judged.values())
-    for caption in page.select("caption"):
-        caption.string = f"{said} A star marks a headline claim."
-        page.div["aria-label"] = caption.string
+        first, *_, found, _, word = row.find_all("td")
+        j = judged.get(first.get_text().split()[0])
+        if j is None:
+            continue
+        if j.evidence is not None:
+            found.string = narrate.evidence(j)
+        words = given.get(j.claim.id, ())
+        why = f": {agreement.differing(words)}" if len(set(words)) > 1 else ""
+        word.string = f"{j.verdict}{why}"
+    page.caption.string = f"{narrate.summary(judged.values())} A star marks a headline claim."
+    page.div["aria-label"] = page.caption.string
     return str(page)
 
 

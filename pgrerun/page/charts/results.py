@@ -80,7 +80,9 @@ def _along(rows: pd.DataFrame, axis: Axis, x_axis: Axis | None) -> str:
         whose = f" ({name})" if name else ""
         parts.append(f"from {first}{unit}{_turn(line, unit)} to {last}{unit}{whose}")
     ends = [narrate.number(float(x)) for x in (rows["x"].min(), rows["x"].max())]
-    return f"{', '.join(parts)}{_FROM_TO}{' and '.join(ends)} {x_axis.unit or x_axis.quantity}"
+    of = x_axis.unit or x_axis.quantity
+    of = f"({of})" if "," in of else of
+    return f"{', '.join(parts)}{_FROM_TO}{' and '.join(ends)} {of}"
 
 
 def _turn(line: pd.DataFrame, unit: str) -> str:
