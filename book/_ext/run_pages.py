@@ -214,7 +214,7 @@ def _how(chapter: str, name: str, account) -> list[nodes.Node]:
         clients = narrate.count(load["clients"], "client")
         how = f"{clients}, protocol {load['protocol']}, {load['length']}"
         told += [_said(f"pgbench, {how}:"), _code(load["script"], "postgresql")]
-    kept = [text[:_LONGEST].strip() for text, _ in account["statements"][:_MOST]]
+    kept = [text[:_LONGEST].strip().rstrip(";") for text, _ in account["statements"][:_MOST]]
     times = [narrate.count(number, "time") for _, number in account["statements"]]
     sent = "\n".join(f"{text};  -- {number}" for text, number in zip(kept, times))
     if sent:

@@ -126,7 +126,7 @@ def test_typed_updates_are_seen_on_the_page(browser, address):
         page.run("document.querySelector('.laboratory form').requestSubmit()")
         page.until(f"{states}.length === 5", "the new version is on the page")
         assert page.run(states)[-1] == "heap-only"
-        assert "1 of them HOT" in page.run(
+        assert "Of these HOT: 1," in page.run(
             "document.querySelector('.laboratory-shown').textContent"
         )
         page.run("document.querySelector('.laboratory textarea').value = 'UPDAT page'")

@@ -68,7 +68,7 @@ async function drawPage(db) {
       `<details><summary>The same as a table</summary>${table(`Page ${block}`, ["line pointer", "state", "row", "made by transaction", "ended by transaction", "leads to"], detail)}</details>`;
   }
   const { n_tup_upd: all, n_tup_hot_upd: hot, n_tup_newpage_upd: elsewhere } = await counters(db);
-  return html + `<p>${all} ${all === 1 ? "update" : "updates"} so far, ${hot} of them HOT, ${elsewhere} to another page.</p>` +
+  return html + `<p>Updates so far: ${all}. Of these HOT: ${hot}, to another page: ${elsewhere}.</p>` +
     `<details><summary>What the indexes hold</summary>${table("Entries of the indexes", ["index", "key", "points to"], await entries(db))}</details>`;
 }
 
