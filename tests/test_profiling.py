@@ -522,3 +522,22 @@ def test_frames_lie_below_their_callers_and_fill_them():
             page_charts.Words(question="q", caption="c", description="d"),
             page_charts.Axis("x"),
         )
+
+
+def test_graphs_of_the_same_groups_draw_them_in_the_same_colours():
+    def colours(*groups):
+        stacks = [f"s{place}" for place in range(len(groups))]
+        values = [float(10 - place) for place in range(len(groups))]
+        figure = page_charts.flame(
+            pd.DataFrame({"stack": stacks, "value": values, "group": groups}),
+            page_charts.Words(question="q", caption="c", name="n", description="d"),
+            page_charts.Axis("of all"),
+            groups=["x", "y", "z"],
+        )
+        frames = figure.chart.to_dict()["layer"][0]
+        scale = frames["encoding"]["color"]["scale"]
+        return dict(zip(scale["domain"], scale["range"], strict=True))
+
+    one, other = colours("z", "x"), colours("y", "z")
+    assert set(one) == {"x", "z"} and set(other) == {"y", "z"} and one["z"] == other["z"]
+    assert len({*one.values(), *other.values()}) == 3

@@ -489,7 +489,9 @@ def evidence(j: Judgement) -> str:
     }
     how = " (simulated)" if all(value.simulated for value in values.values()) else ""
     said = {name: interval(value, against=_sides(j, name)) for name, value in values.items()}
-    return ", ".join(f"{name} {text}".strip() for name, text in said.items()) + how
+    # a name that has a number itself is kept apart from what was found
+    apart = {name: ": " if re.search("[0-9]", name) else " " for name in said}
+    return ", ".join(f"{name}{apart[name]}{text}".strip() for name, text in said.items()) + how
 
 
 # ---- findings: what was measured first, then what the document says

@@ -120,6 +120,7 @@ def flame(chapter: Chapter, workload: str) -> charts.Figure:
             ),
         ),
         charts.Axis("of all instructions"),
+        groups=subsystems.NAMES.values(),
     )
 
 

@@ -1,5 +1,7 @@
 """What calls what, each frame as wide as its share."""
 
+from collections.abc import Iterable
+
 import altair as alt
 import pandas as pd
 
@@ -7,22 +9,24 @@ from pgrerun.page.charts import encodings
 from pgrerun.page.charts.figure import CATEGORIES, Axis, Figure, Words, figure_of
 
 
-def flame(frame: pd.DataFrame, words: Words, axis: Axis) -> Figure:
+def flame(frame: pd.DataFrame, words: Words, axis: Axis, groups: Iterable[str] = ()) -> Figure:
     """A flame graph: what calls what, each frame as wide as its share; a click looks into a frame.
 
     `frame` has a row per stack: `stack` (function names from the outermost on, joined by ";"),
     `value` (its own cost) and `group` (a category, drawn as the colour of the stack's last
     function). Frames are drawn top down, callees in the order of their cost; a frame is as wide as
     itself and all it calls. A second click, or one beside the frames, shows everything again.
+    Graphs that are given the same `groups` draw them in the same colours.
     ValueError if a column is missing.
     """
     quantity = axis.quantity
     if missing := [column for column in ("stack", "value", "group") if column not in frame]:
         raise ValueError(f"the frame of a flame graph lacks {', '.join(missing)}")
     rows = _flame_rows(frame)
-    groups = list(dict.fromkeys(rows.sort_values("share", ascending=False)["group"]))
-    colours = [*CATEGORIES, *["#B4BAC2"] * len(groups)][: len(groups)]
-    shares = alt.Scale(domain=groups, range=colours)
+    known = dict.fromkeys([*groups, *rows.sort_values("share", ascending=False)["group"]])
+    colours = dict(zip(known, [*CATEGORIES, *["#B4BAC2"] * len(known)]))
+    drawn = [group for group in known if (rows["group"] == group).any()]
+    shares = alt.Scale(domain=drawn, range=[colours[group] for group in drawn])
     legend = encodings.legend("bottom", 3)
     colour = alt.Color("group:N", title=None, scale=shares, legend=legend)
     layers = _frames(colour, f"% {quantity}")
