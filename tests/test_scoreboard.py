@@ -267,6 +267,17 @@ def test_then_and_now_has_both_ends_of_every_measured_ratio(record):
     assert scoreboard.then_and_now({}) is None
 
 
+def test_then_and_now_leaves_out_what_the_published_runs_differ_on(record):
+    found = scoreboard.records(record("mine", FOUND))
+    (chapter,) = (name for name, one in found.items() if RATIO.id in str(one.verdicts))
+    split = {RATIO.id: ["weaker", "holds", "holds"]}
+    found[chapter] = dataclasses.replace(found[chapter], given=split)
+    spec = scoreboard.then_and_now(found).spec()
+    rows = next(iter(spec["datasets"].values()))
+    assert rows and not any(row["label"].startswith(RATIO.id) for row in rows)
+    assert "Left out: 1 more" in spec["usermeta"]["caption"]
+
+
 def test_an_effect_printed_below_one_is_turned_round_with_its_interval():
     claim = planted(IDS[0], Predicate.RATIO, 0.4)
     judged = Judgement(claim, Verdict.HOLDS, Interval(0.5, 0.4, 0.8, 7))
@@ -514,6 +525,13 @@ def test_a_chapter_opens_with_what_was_found_also_if_that_is_nothing():
     nothing = {BUG.id: FOUND[BUG.id]}
     page = BeautifulSoup(scoreboard.what_we_found(nothing), "html.parser")
     assert not page.select("li") and "1 is not testable here" in page.get_text()
+    assert "was decided here" in page.get_text()
+    outside = {
+        "toy-001": dataclasses.replace(
+            FOUND[RATIO.id], claim=RATIO.model_copy(update={"basis": Basis.BY_DESIGN})
+        )
+    }
+    assert "decided" not in scoreboard.what_we_found(outside)
 
 
 def test_findings_whose_facts_are_the_same_are_told_by_their_claims():

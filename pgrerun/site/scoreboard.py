@@ -123,9 +123,16 @@ def then_and_now(found: Mapping[str, runs.Record]) -> charts.Figure | None:
 
     None where there is none. Effects are read in the claimed direction, so that 1 is no effect and
     less than 1 the opposite. Drawn are headline claims and those that have moved farthest, as many
-    as a reader takes in at once.
+    as a reader takes in at once; not those on which the published runs differ.
     """
-    ratios = [j for j in judgements(found).values() if _measured_ratio(j)]
+    split = {
+        claim
+        for record in found.values()
+        for claim, given in record.given.items()
+        if len(set(given)) > 1
+    }
+    measured = {claim: j for claim, j in judgements(found).items() if _measured_ratio(j)}
+    ratios = [j for claim, j in measured.items() if claim not in split]
     if not ratios:
         return None
     drawn = sorted(ratios, key=lambda j: (not j.claim.headline, -abs(math.log(_change(j)))))
@@ -137,6 +144,8 @@ def then_and_now(found: Mapping[str, runs.Record]) -> charts.Figure | None:
         f" {less or 'none'} {'is' if less == 1 else 'are'} significantly smaller today and"
         f" {more or 'none'} significantly larger."
     )
+    if apart := len(measured) - len(ratios):
+        result += f" Left out: {apart} more, on which the published runs differ."
     shown = (
         f"Drawn are {len(drawn)} of them: headline claims, then those that have moved farthest. "
         if len(drawn) < len(ratios)
@@ -793,11 +802,9 @@ def what_we_found(judged: Judgements, changed: str = "") -> str:
     `changed` is what is told before those.
     """
     told = findings(judged, most=5, of_a_chapter=5)
-    listed = (
-        finding_list(told, lambda claim: f"#{claim.id}")
-        if told
-        else "<p>No claim of this chapter that a server can answer was decided here.</p>"
-    )
+    listed = finding_list(told, lambda claim: f"#{claim.id}") if told else ""
+    if not told and any(j.claim.scored for j in judged.values()):
+        listed = "<p>No claim of this chapter that a server can answer was decided here.</p>"
     said = f"<p>{html.escape(narrate.summary(judged.values()))}</p>"
     head = f'<p class="heading">What we found</p>{changed}'
     return f'<div class="what-we-found">{head}{listed}{said}</div>'

@@ -54,6 +54,15 @@ def test_no_chapter_has_too_many_screens(browser, real_site):
     assert not long
 
 
+def test_the_table_of_verdicts_says_what_its_page_opens_with(real_site):
+    for path in chapters(real_site):
+        page = article(path)
+        captions = [one.get_text() for one in page.select("caption")]
+        (table,) = [one for one in captions if "A star marks" in one]
+        (opened,) = page.select(".what-we-found > p:last-child")
+        assert table.startswith(opened.get_text()), path.stem
+
+
 def test_what_is_folded_is_not_counted_and_the_rest_is(toy_site):
     counted = words(article(toy_site / "results" / "tp1.html"))
     for added, more in (("<p>two words</p>", 2), ("<details><summary>a</summary>b</details>", 1)):
