@@ -206,6 +206,12 @@ def test_counts(n, noun, text):
     assert narrate.count(3, "index", "indices") == "3 indices"
 
 
+def test_parts_whose_names_have_commas_are_told_apart():
+    parts = {name: Part(statistics.exact(2)) for name in ("tellers", "tellers, pruned")}
+    judged = verdicts.Judgement(claim(Predicate.RATIO, 2.0), Verdict.HOLDS, parts)
+    assert narrate.evidence(judged) == "tellers 2; tellers, pruned 2"
+
+
 @pytest.mark.parametrize(
     ("x", "part"),
     [

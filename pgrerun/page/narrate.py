@@ -491,7 +491,8 @@ def evidence(j: Judgement) -> str:
     said = {name: interval(value, against=_sides(j, name)) for name, value in values.items()}
     # a name that has a number itself is kept apart from what was found
     apart = {name: ": " if re.search("[0-9]", name) else " " for name in said}
-    return ", ".join(f"{name}{apart[name]}{text}".strip() for name, text in said.items()) + how
+    between = "; " if any("," in name for name in said) else ", "
+    return between.join(f"{name}{apart[name]}{text}".strip() for name, text in said.items()) + how
 
 
 # ---- findings: what was measured first, then what the document says
