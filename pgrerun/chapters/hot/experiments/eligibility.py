@@ -147,7 +147,7 @@ def widths(chapter: Chapter, rows: int = 1000, rounds: int = 3) -> pd.DataFrame:
     """Share of HOT updates while tuples keep their width or don't, and the pages afterwards.
 
     Every row is updated three times, at the thread's fillfactor. Columns: new_width, hot (share of
-    the updates), newpage (share), pages_before, pages_after.
+    the updates), other_page (share), pages_before, pages_after.
     """
     found = []
     with chapter.server.connect() as connection:
@@ -159,10 +159,10 @@ def widths(chapter: Chapter, rows: int = 1000, rounds: int = 3) -> pd.DataFrame:
             script = SQL.script("widths")
             server_load.run(connection, script, rounds * rows, variables={"rows": rows})
             counted = counters.counts(connection, "wide")
-            hot, newpage = (
+            hot, other_page = (
                 counted[column] / counted["updated"]
                 for column in ("hot_updated", "newpage_updated")
             )
-            found.append((title, hot, newpage, before, sizes.pages(connection, "wide")))
-    columns = ["new_width", "hot", "newpage", "pages_before", "pages_after"]
+            found.append((title, hot, other_page, before, sizes.pages(connection, "wide")))
+    columns = ["new_width", "hot", "other_page", "pages_before", "pages_after"]
     return pd.DataFrame(found, columns=columns)
