@@ -351,8 +351,9 @@ def plan_diagram(diagram: pd.DataFrame, panel: str = NONE) -> charts.Figure:
         charts.Words(
             question=_DIAGRAMS[panel],
             caption=(
-                f"One plan for each of {len(own):,} pairs of selectivities, planned and not"
-                " executed. Click a region for its tree; the tooltip gives its costs."
+                f"{narrate.count(len(shares), 'plan')} for {len(own):,} pairs of selectivities, the"
+                f" most frequent for {shares.iloc[0]:.0%} of them; none was executed. Click a"
+                " region for its tree; the tooltip gives its costs."
             ),
             name="optimizer-plans" + ("" if panel == NONE else "-1990"),
             description=f"{narrate.count(len(shares), 'plan')}. {'; '.join(words)}.",

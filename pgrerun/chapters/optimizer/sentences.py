@@ -46,8 +46,8 @@ def reading(chapter: Chapter) -> Sentence:
         for method in (scans.SEQUENTIAL, scans.INDEX)
     ]
     return Sentence(
-        "Share of the cold scans' time that reading from storage takes, which they don't take in"
-        f" memory: {' and '.join(told)}."
+        "With the relation in no cache, the share of a scan's time that goes into reading from"
+        f" storage is {' and '.join(told)}."
     )
 
 

@@ -65,7 +65,7 @@ def switched(switches: dict[str, float]) -> dict[str, bool]:
         "the planner takes the index below a selectivity and the sequential scan above it": (
             0 < switches[CLUSTERED] < 1
         ),
-        "it lies where Figure 3.14 or the text has it": (
+        "that selectivity is where Figure 3.14 or the text has it": (
             after - step <= switches[CLUSTERED] <= best
         ),
     }
