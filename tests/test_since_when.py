@@ -12,6 +12,7 @@ from bs4 import BeautifulSoup
 
 from pgrerun import replay
 from pgrerun.chapter import Chapter
+from pgrerun.chapters.since_when import charts as drawn
 from pgrerun.chapters.since_when import evidence, experiments, sentences
 from pgrerun.errors import BookError, CannotMeasure
 from pgrerun.page import charts
@@ -130,6 +131,8 @@ def test_the_chart_has_a_row_for_each_claim_and_a_column_for_each_release():
     spec = figure.spec()
     assert spec["encoding"]["x"]["sort"] == ["9.3", "13", "18"]
     assert set(spec["encoding"]["y"]["sort"]) == set(WORDS)
+    own = drawn.lives(Recorded(WORDS))
+    assert own.caption.startswith("The word of 2 of 3 claims changes from one release to another.")
     with pytest.raises(ValueError, match="word"):
         charts.lives(frame.drop(columns="word"), charts.Words("Since when?", "A caption."))
     many = pd.concat([frame.assign(claim=frame["claim"] + f"-{n}") for n in range(80)])

@@ -1,5 +1,7 @@
 """The chapter's charts."""
 
+from dataclasses import replace
+
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.since_when import evidence
 from pgrerun.chapters.since_when.experiments import LOADS, number
@@ -21,7 +23,12 @@ THROUGHPUT = charts.Words(
 
 def lives(chapter: Chapter) -> charts.Figure:
     """Claims by releases."""
-    return charts.lives(evidence.lives(chapter), LIVES)
+    found, changed = evidence.lives(chapter), evidence.changes(chapter)
+    said = (
+        f"The word of {changed['claim'].nunique()} of {found['claim'].nunique()} claims changes"
+        " from one release to another."
+    )
+    return charts.lives(found, replace(LIVES, caption=f"{said} {LIVES.caption}"))
 
 
 def throughput(chapter: Chapter) -> charts.Figure:
