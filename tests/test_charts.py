@@ -851,3 +851,15 @@ def painted(node, paint=(), x=0.0, y=0.0):
             yield node.tag, node.text, paint, x, y
     for child in node:
         yield from painted(child, paint, x, y)
+
+
+def test_a_name_that_has_no_room_left_of_its_line_goes_on_from_its_end():
+    short = [{"x": x, "value": 9 * x, "series": "ended early"} for x in (0, 1)]
+    long = [{"x": x, "value": 1.0, "series": "goes on"} for x in range(9)]
+    frame = pd.DataFrame(short + long).assign(kind="measured")
+    drawn = charts.lines(frame, SAID, charts.Axis("x"), charts.Axis("y"))
+    (data,) = drawn.spec()["datasets"].values()
+    assert {row["series"]: row["onward"] for row in data if row["named"]} == {
+        "ended early": True,
+        "goes on": False,
+    }

@@ -46,6 +46,7 @@ def lines(
     rows["named"] = _line_ends(rows, [facet] if facet else [])
     rows["ending"] = _endings(rows, facet, axis)
     rows["named"] &= rows["ending"] != ""
+    rows["onward"] = rows["named"] & _onward(rows, x_axis)
     several = rows["series"].nunique() > 1
     rows = encodings.coloured(rows) if several else rows.assign(hue=rows["kind"].map(_COLOURS))
     said = told(words, frame, axis, x_axis)
@@ -99,9 +100,9 @@ def _bands(
 def _names(base: alt.Chart, y: alt.Y) -> tuple[list[alt.Chart], list[alt.Chart]]:
     """The series' names, each beside the end of its line: their halos, and they themselves."""
     place = {
-        "align": "right",
+        "align": alt.ExprRef("datum.onward ? 'left' : 'right'"),
         "baseline": "bottom",
-        "dx": 4,
+        "dx": alt.ExprRef("datum.onward ? -4 : 4"),
         "dy": alt.ExprRef(f"{-_ABOVE} - datum.lift"),
     }
     named = base.transform_filter("datum.named").encode(y=y, text="ending:N")
@@ -123,6 +124,7 @@ def scatter(frame: Rows, words: Words, x_axis: Axis, axis: Axis, most: int = 6) 
     rows["series"] = rows["label"].where(rows.index.isin(far), "")
     rows["named"], rows["ending"] = rows["series"] != "", rows["series"]
     both = Axis("", log=True)
+    rows["onward"] = _places(rows["x"], both) <= 0.4  # where there is room
     rows["lift"] = _lifts(rows, None, False, both, both, _SQUARE)
     scale = encodings.scale(log=True)
     x_measure = encodings.measure(x_axis.quantity, x_axis.unit)
@@ -138,12 +140,10 @@ def scatter(frame: Rows, words: Words, x_axis: Axis, axis: Axis, most: int = 6) 
     points = base.mark_point(size=70, strokeWidth=1.8, opacity=1).encode(
         tooltip=encodings.tooltip(rows, fields), **encodings.provenance(kinds)
     )
-    beside = _places(rows["x"], both) > 0.4  # where there is room
-    rows["side"], rows["away"] = beside.map({True: "right", False: "left"}), beside * -16 + 8
     place = {
-        "align": alt.ExprRef("datum.side"),
+        "align": alt.ExprRef("datum.onward ? 'left' : 'right'"),
         "baseline": "middle",
-        "dx": alt.ExprRef("datum.away"),
+        "dx": alt.ExprRef("datum.onward ? 8 : -8"),
         "dy": alt.ExprRef("-datum.lift"),
     }
     named = base.transform_filter("datum.named").encode(text="series:N")
@@ -205,6 +205,13 @@ def _endings(rows: pd.DataFrame, facet: str | None, axis: Axis) -> pd.Series:
     return endings
 
 
+def _onward(rows: pd.DataFrame, x_axis: Axis) -> pd.Series:
+    """Whether a name goes on from its line's end, for it would begin left of the panel."""
+    across = _places(rows["x"], x_axis) * _NARROW
+    wide = _LETTER * rows["ending"].str.len()
+    return (across < wide) & (across + wide <= _NARROW)
+
+
 def _heights(
     rows: pd.DataFrame,
     facet: str | None,
@@ -256,15 +263,17 @@ def _lifts(
         lines = list(drawn.groupby([panel["series"], panel["kind"]]))
         placed: list[tuple[float, float, float]] = []  # left, right and lower edge of a name
         for end in up[panel["named"]].sort_values().index:
-            left = across[end] - _LETTER * len(str(rows.at[end, "ending"]))
+            wide = _LETTER * len(str(rows.at[end, "ending"]))
+            left = across[end] - (0 if rows.at[end, "onward"] else wide)
+            right = left + wide
             passing = [
                 (*span, series == rows.at[end, "series"])
                 for (series, _), line in lines
-                if (span := _passes(line, left, across[end]))
+                if (span := _passes(line, left, right))
             ]
-            beside = [low for first, last, low in placed if left < last and first < across[end]]
+            beside = [low for first, last, low in placed if left < last and first < right]
             low = _room(up[end], beside, passing)
-            placed.append((left, across[end], low))
+            placed.append((left, right, low))
             lifts[end] = low - up[end]
     return lifts
 
