@@ -80,6 +80,31 @@ def test_others_load_is_told_from_ours_and_the_servers(server, monkeypatch):
     assert others(queries) < idle
 
 
+def test_what_the_kernel_does_itself_is_nobodys(monkeypatch):
+    """As it flushes what a server wrote: in interrupts, and in threads, one of which ends."""
+    nothing = psutil.cpu_times()
+    nothing = nothing._replace(**dict.fromkeys(nothing._fields, 0.0))
+
+    def others(after):
+        worked = nothing._replace(user=4.0, system=3.0, idle=2.0, softirq=1.0)
+        times, threads = iter([nothing, worked]), iter([{3: 50.0, 4: 1.0}, after])
+        monkeypatch.setattr(machine.psutil, "cpu_times", lambda: next(times))
+        monkeypatch.setattr(machine, "kernel_threads", lambda: next(threads))
+        with machine.other_load() as load:
+            time.sleep(0.1)
+        return load.fraction
+
+    assert others({3: 50.0, 4: 1.0}) == pytest.approx(0.7, abs=0.02)
+    assert others({3: 52.0, 4: 1.0, 5: 1.0}) == pytest.approx(0.4, abs=0.02)
+    assert others({4: 2.0}) == pytest.approx(0.6, abs=0.02)
+
+
+def test_the_kernels_threads_have_a_time_and_are_none_of_ours():
+    threads = machine.kernel_threads()  # none in a container
+    assert all(spent >= 0 for spent in threads.values())
+    assert not {os.getpid(), *machine.descendants(os.getpid())} & set(threads)
+
+
 def test_other_load_is_unknown_where_the_server_cant_be_seen():
     class Far:
         owned = False

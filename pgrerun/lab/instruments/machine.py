@@ -18,6 +18,8 @@ from pgrerun.lab.instruments import clock, processes
 from pgrerun.lab.server import Server
 from pgrerun.lab.server.private import children, process_stat
 
+_KTHREADD = 2  # the parent of the kernel's threads on Linux; in a container, any process or none
+
 
 def describe(path: str | Path | None = None) -> dict[str, object]:
     """What a run record says of the machine; every value is JSON, unknown ones are None.
@@ -112,11 +114,12 @@ def other_load(server: Server | None = None) -> Iterator[Load]:
     """Measure around a block how much of the machine others used.
 
     CPU time is counted in ticks of 10 ms, so blocks shorter than about a second
-    are judged roughly; less than 0.1 s not at all (fraction 0).
+    are judged roughly; less than 0.1 s not at all (fraction 0). What the kernel does in interrupts
+    and in threads of its own is nobody's: while a server flushes, most of it is done for that.
     """
     load = Load()
     try:
-        before = _readings(server)
+        before, threads = _readings(server), kernel_threads()
     except CannotMeasure:
         before = None
     started = time.perf_counter()
@@ -125,21 +128,33 @@ def other_load(server: Server | None = None) -> Iterator[Load]:
     if before is None:
         return
     busy, total, ours = (after - earlier for after, earlier in zip(_readings(server), before))
-    load.fraction = (
-        min(1.0, max(0.0, busy - ours) / total) if load.seconds >= 0.1 and total else 0.0
-    )
+    # one that has ended takes its time with it
+    kernel = sum(spent - threads.get(pid, 0.0) for pid, spent in kernel_threads().items())
+    others = max(0.0, busy - ours - kernel)
+    load.fraction = min(1.0, others / total) if load.seconds >= 0.1 and total else 0.0
 
 
 def _readings(server: Server | None) -> tuple[float, float, float]:
-    """CPU seconds so far: busy (stolen included), all, ours."""
+    """CPU seconds so far: busy (stolen included, interrupts not), all, ours."""
     times = psutil.cpu_times()
-    idle = times.idle + getattr(times, "iowait", 0.0)
+    idle = times.idle + sum(getattr(times, name, 0.0) for name in ("iowait", "irq", "softirq"))
     # guest time is part of user time already
     total = sum(times) - getattr(times, "guest", 0.0) - getattr(times, "guest_nice", 0.0)
     ours = _tree_seconds()
     if server is not None and not server.owned:  # an own server's processes are in our tree
         ours += processes.usage(server).cpu_seconds
     return total - idle, total, ours
+
+
+def kernel_threads() -> dict[int, float]:
+    """CPU seconds so far of each of the kernel's own threads; empty where they can't be seen."""
+    spent = {}
+    with suppress(OSError):
+        if Path(f"/proc/{_KTHREADD}/comm").read_text().strip() == "kthreadd":
+            for pid in children(_KTHREADD):
+                with suppress(OSError):
+                    spent[pid] = cpu_seconds(pid)
+    return spent
 
 
 def _tree_seconds() -> float:
