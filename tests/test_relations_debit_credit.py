@@ -2,6 +2,7 @@
 
 import random
 import re
+import time
 
 import pytest
 
@@ -51,6 +52,17 @@ def drive(cluster, relations, script, transactions=100, protocol="simple"):
     path.unlink()
     assert f"actually processed: {transactions}/{transactions}" in done.stdout
     assert "ERROR" not in done.stderr
+    leave(cluster, "pgbench")
+
+
+def leave(cluster, application):
+    """Wait until its backends are gone: they hand in their statistics on their way out."""
+    present = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s"
+    with cluster.connect() as connection:
+        end = time.monotonic() + 60
+        while connection.execute(present, [application]).fetchone() != (0,):
+            assert time.monotonic() < end, f"{application}'s backends are still there"
+            time.sleep(0.01)
 
 
 # --- relations --------------------------------------------------------------------------------
