@@ -423,9 +423,11 @@ def compare(
     others: Annotated[list[str] | None, typer.Argument(help="Yet others.")] = None,
 ) -> None:
     """Put two run records side by side: which numbers differ, which verdicts changed, and what may
-    explain it. Of more than two: how often all give claims the same verdict, and where they don't.
+    explain it. The published verdicts are those that all published runs give together, the numbers
+    the first one's. Of more than two: how often all give claims the same verdict, and where they
+    don't.
     """
-    from pgrerun.record import agreement, runs, verdicts
+    from pgrerun.record import agreement, runs
 
     if others:
         found = agreement.words({name: runs.load(name) for name in [mine, published, *others]})
@@ -438,6 +440,8 @@ def compare(
         differing = found[~agreement.agreed(found)].rename_axis("claim").reset_index()
         return _frame(differing, "All runs give each claim the same verdict.")
     ours, theirs = runs.load(mine), runs.load(published)
+    if ours.name not in runs.published():  # those are compared with each other one by one
+        theirs = agreement.with_others(theirs)
     sides = runs.compare(ours, theirs).rename(columns={"a": mine, "b": published}).reset_index()
     other = _other_parameters(ours, theirs)
     alike = sides[~sides["chapter"].isin(other)]
@@ -449,13 +453,20 @@ def compare(
             " the same thing and not put side by side."
         )
     changed = (
-        runs.verdict_changes(ours, theirs, verdicts.word)
+        runs.verdict_changes(ours, theirs, agreement.word)
         .drop(columns="environment")
+        .assign(b=lambda rows: [_with_words(theirs, claim, b) for claim, b in rows["b"].items()])
         .rename(columns={"a": mine, "b": published})
     )
     _frame(changed.reset_index(), "No verdict differs.")
     around = runs.explanations(ours, theirs).rename(columns={"a": mine, "b": published})
     _frame(around.reset_index(), "Machine, versions and settings are the same.")
+
+
+def _with_words(record: Any, claim: Any, word: str) -> str:
+    """A claim's word, and where several runs gave others, theirs."""
+    given = record.given.get(claim, ())
+    return f"{word} ({', '.join(given)})" if len(set(given)) > 1 else word
 
 
 def _other_parameters(ours: Any, theirs: Any) -> dict[str, str]:

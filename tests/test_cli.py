@@ -10,7 +10,7 @@ import pytest
 
 from pgrerun import cli
 from pgrerun.errors import ServerError
-from pgrerun.record import claims
+from pgrerun.record import claims, runs
 from pgrerun.record.runs import Run
 from pgrerun.site.book import Book
 
@@ -162,6 +162,32 @@ def test_two_records_are_compared_with_what_may_explain_it(call, monkeypatch, tm
     assert "load_average" not in out  # differs between any two runs
     same = call("compare", "mine", "twin")[1]
     assert "No verdict differs." in same and "settings are the same." in same
+
+
+def test_the_published_side_of_a_comparison_is_the_word_of_all_published_runs(
+    call, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("PGRERUN_RUNS", str(tmp_path))
+    monkeypatch.setattr(runs, "CHECKOUT", tmp_path)
+    words = {
+        "published": "holds gone",
+        "published-2": "gone gone",
+        "published-3": "holds gone",
+        "mine": "holds gone",
+    }
+    for name, given in words.items():
+        with Run.open(name, "tp1", key="k", environment={}) as run:
+            for claim, verdict in zip(("lai-059", "lai-055"), given.split(), strict=True):
+                run.add_verdict({"claim": claim, "verdict": verdict})
+    lines = [" ".join(line.split()) for line in call("compare", "mine")[1].splitlines()]
+    assert "lai-059 tp1 holds inconclusive (holds, gone, holds)" in lines
+    assert not any("lai-055" in line for line in lines)
+    # published runs are compared with each other as they are
+    lines = [
+        " ".join(line.split())
+        for line in call("compare", "published-2", "published")[1].splitlines()
+    ]
+    assert "lai-059 tp1 gone holds" in lines
 
 
 def observed(name: str, parameters: dict, variant: str = "one") -> None:

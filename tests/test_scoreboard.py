@@ -369,6 +369,17 @@ def test_verdicts_that_differ_are_told_with_a_reason(record):
     assert "3 verdicts differ" in page.p.get_text()
 
 
+def test_a_run_is_compared_with_the_word_of_all_published_runs(record):
+    other = FOUND | {RATIO.id: verdicts.judge(RATIO, Interval(90.0, 80.0, 100.0, 7))}
+    for name, found in (("published", FOUND), ("published-2", other)):
+        record(name, found)
+    mine = scoreboard.records(record("mine", FOUND))["tp1"]
+    page = words({"tp1": dataclasses.replace(mine, finished="2099-01-01T00:00:00+00:00")})
+    (row,) = page.select("tbody tr")
+    assert row.td.get_text() == RATIO.id and "inconclusive" in row.get_text()
+    assert "2 runs gave different words: weaker, stronger" in row.get_text()
+
+
 def test_the_published_run_is_not_compared_with_itself(record):
     found = scoreboard.records(record("published", FOUND))
     page = words(found)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 
@@ -51,6 +52,23 @@ def published(chapter: str) -> dict[str, Record]:
         for name in runs.published()
         if chapter in runs.chapters(name)
     }
+
+
+def with_others(record: Record) -> Record:
+    """A record of the published run with the words of all published runs, any other as it is."""
+    if record.name != runs.PUBLISHED or len(runs.published()) == 1:
+        return record
+    given: dict[str, list[str]] = {}
+    for chapter in record.chapters:
+        others = published(chapter) | {record.name: record}
+        given |= words(others).T.to_dict("list")
+    return replace(record, given=given)
+
+
+def word(record: Record, kept: Mapping[str, Any]) -> str:
+    """The verdict of what a record kept by today's rules; of several runs, the one they share."""
+    given = record.given.get(kept["claim"], ())
+    return str(Verdict.INCONCLUSIVE) if len(set(given)) > 1 else verdicts.word(kept)
 
 
 def together(judgement: Judgement, given: Sequence[str]) -> Judgement:

@@ -68,6 +68,7 @@ __all__ = [
     "environment_differences",
     "explanations",
     "folder",
+    "is_published",
     "load",
     "published",
     "root",
@@ -683,8 +684,12 @@ def folder(name_or_path: str | Path) -> Path:
 def published() -> list[str]:
     """The names of the committed runs, the first of which the pages are made from."""
     found = {one.name for place in (root(), CHECKOUT) for one in place.glob(f"{PUBLISHED}-*")}
-    others = [name for name in found if re.fullmatch(rf"{PUBLISHED}-[2-9]", name)]
-    return [PUBLISHED, *sorted(others)]
+    return [PUBLISHED, *sorted(name for name in found if is_published(name))]
+
+
+def is_published(name: str) -> bool:
+    """Whether a run of this name counts as one of the published ones."""
+    return re.fullmatch(rf"{PUBLISHED}(-[2-9])?", name) is not None
 
 
 def load(name_or_path: str | Path, chapter: str | None = None) -> Record:
@@ -849,13 +854,13 @@ def _surroundings(record: Record, chapter: str) -> dict[str, Any]:
 def verdict_changes(
     a: Record | str | Path,
     b: Record | str | Path,
-    word: Callable[[Mapping[str, Any]], str] = lambda kept: str(kept["verdict"]),
+    word: Callable[[Record, Mapping[str, Any]], str] = lambda record, kept: str(kept["verdict"]),
 ) -> pd.DataFrame:
     """Claims that two runs judge differently, indexed by claim.
 
     Columns: chapter, a and b (verdicts; empty where a run of that chapter didn't judge it), and
     environment: the differences between machines, versions and settings that may explain it.
-    `word` gives the verdict of what a record kept (`verdicts.word` by the rules of today).
+    `word` gives the verdict of what a record kept (`agreement.word` by the rules of today).
     """
     a, b = _record(a), _record(b)
     differences = explanations(a, b).reset_index()
@@ -865,7 +870,10 @@ def verdict_changes(
     )
     rows = []
     for claim in dict.fromkeys([*left, *right]):
-        was, now = (word(side[claim]) if claim in side else "" for side in (left, right))
+        was, now = (
+            word(record, side[claim]) if claim in side else ""
+            for record, side in ((a, left), (b, right))
+        )
         if was != now:
             chapter = (left.get(claim) or right[claim])["chapter"]
             here = differences[differences["chapter"] == chapter]

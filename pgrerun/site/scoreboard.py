@@ -12,7 +12,6 @@ import math
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -20,7 +19,7 @@ import pandas as pd
 from bs4 import BeautifulSoup
 
 from pgrerun.page import charts, narrate
-from pgrerun.record import agreement, claims, lives, printed, runs, verdicts
+from pgrerun.record import agreement, claims, lives, printed, runs
 from pgrerun.record.claims import Basis, Claim, Predicate
 from pgrerun.record.statistics import Interval
 from pgrerun.record.verdicts import Judgement, Part, Verdict
@@ -49,17 +48,9 @@ Link = Callable[[Claim], str]
 def records(results: Path) -> dict[str, runs.Record]:
     """The run record beside each executed chapter, by chapter. RecordError where one is damaged."""
     return {
-        folder.parent.name: _with_others(runs.load(folder.parent))
+        folder.parent.name: agreement.with_others(runs.load(folder.parent))
         for folder in sorted(results.glob(f"*/{runs.ENVIRONMENT}"))
     }
-
-
-def _with_others(record: runs.Record) -> runs.Record:
-    """A record of the published run with the words of all published runs."""
-    if record.name != runs.PUBLISHED or len(runs.published()) == 1:
-        return record
-    others = agreement.published(record.chapters[0]) | {record.name: record}
-    return replace(record, given=agreement.words(others).T.to_dict("list"))
 
 
 def judgements(found: Mapping[str, runs.Record]) -> dict[str, Judgement]:
@@ -606,7 +597,7 @@ def your_run(found: Mapping[str, runs.Record], address: Callable[[str], str]) ->
     rows = [
         (change.Index, change.a, change.b)
         for chapter, record in others.items()
-        for change in runs.verdict_changes(record, ours[chapter], verdicts.word).itertuples()
+        for change in runs.verdict_changes(record, ours[chapter], agreement.word).itertuples()
     ]
     here, there = judgements(found), judgements(ours)
     judged = sum(claim.chapter in others for claim in claims.ledger().values())
@@ -635,7 +626,7 @@ def your_run(found: Mapping[str, runs.Record], address: Callable[[str], str]) ->
 def published_records() -> dict[str, runs.Record]:
     """The committed run, by chapter."""
     return {
-        chapter: _with_others(runs.load(runs.PUBLISHED, chapter))
+        chapter: agreement.with_others(runs.load(runs.PUBLISHED, chapter))
         for chapter in runs.chapters(runs.PUBLISHED)
     }
 
