@@ -143,6 +143,38 @@ def test_runs_of_one_machine_count_once_with_the_newest(few, scratch):
     assert max(one.finished for one in found.machines) == newer["finished_at"] and head.exists()
 
 
+def test_published_runs_of_one_machine_count_once_with_the_word_that_they_share(few, scratch):
+    names = ("published", "published-2", "published-3")
+    for year, name in enumerate(names, 2031):  # of the same machine, the last of them the newest
+        folder = few / name / "scalability"
+        shutil.copytree(few / "0000" / "scalability", folder)
+        head = json.loads((folder / ENVIRONMENT).read_text())
+        head |= {"run": name, "finished_at": f"{year}-01-01T00:00:00+00:00"}
+        (folder / ENVIRONMENT).write_text(json.dumps(head))
+        rewritten(f"SELECT * REPLACE ('{name}' AS run) FROM o")(folder)
+    alike = gather.gather([str(few / name) for name in names], scratch)
+    assert (len(alike.machines), alike.superseded, alike.differing) == (1, 0, {})
+    kept = json.loads((folder / VERDICTS).read_text())
+    other = next(one for one in kept if one["verdict"] != "not testable here")
+    other |= {"verdict": "not testable here", "capability": "perf", "reason": "none"}
+    other["evidence"] = None
+    (folder / VERDICTS).write_text(json.dumps(kept))
+    reseal(folder)
+    found = gather.gather([str(few / name) for name in reversed(names)], scratch)
+    assert found.records == 3 and found.superseded == 0
+    assert machines.tally(found, other["claim"]) == {"inconclusive": 1}
+    (said,) = found.differing[other["claim"]]
+    assert list(found.differing) == [other["claim"]] and said.endswith(", not testable here")
+    assert said.startswith("3 runs gave different words: ")
+    # a newer run of another name stands for the machine alone
+    newer = json.loads((folder / ENVIRONMENT).read_text())
+    newer |= {"run": "mine", "finished_at": "2040-01-01T00:00:00+00:00"}
+    (folder / ENVIRONMENT).write_text(json.dumps(newer))
+    rewritten("SELECT * REPLACE ('mine' AS run) FROM o")(folder)
+    alone = gather.gather([str(few / name) for name in names], scratch)
+    assert alone.superseded == 2 and not alone.differing
+
+
 def test_words_are_those_of_today_s_rules(few, scratch):
     """What the record calls its verdict doesn't count; its evidence does."""
     for folder in few.glob("*/scalability"):

@@ -43,10 +43,11 @@ RECORD: dict[str, set[str]] = {
     "record.sequential": {"record.statistics", "record.claims", "record.verdicts"},
     "record.lives": {f"record.{room}" for room in ("claims", "printed", "runs", "verdicts")},
     "record.sources": {"record.schema", "record.reader"},
-    "record.gather": {
-        f"record.{room}" for room in ("schema", "reader", "sources", "claims", "verdicts")
-    },
     "record.agreement": {"record.claims", "record.runs", "record.verdicts"},
+    "record.gather": {
+        f"record.{room}"
+        for room in ("schema", "reader", "runs", "sources", "claims", "verdicts", "agreement")
+    },
     "record.machines": {"record.statistics", "record.verdicts", "record.gather"},
 }
 PAGE: dict[str, set[str]] = {

@@ -30,11 +30,11 @@ import numpy as np
 
 from pgrerun.errors import RecordError
 from pgrerun.progress import track
-from pgrerun.record import claims, reader, sources
+from pgrerun.record import agreement, claims, reader, runs, sources
 from pgrerun.record.reader import Conclusions
 from pgrerun.record.schema import OBSERVATIONS, VERDICTS
 from pgrerun.record.sources import Found, Refused
-from pgrerun.record.verdicts import Judgement
+from pgrerun.record.verdicts import Judgement, Verdict
 
 FORMAT = 1
 CHUNK = 40
@@ -68,7 +68,8 @@ class Gathered:
     `words` has for each claim the word of each machine, as its place in `vocabulary` (None where
     it gives none), in the order of `machines`. `records` were counted, of which `superseded` by a
     newer one of the same machine and chapter or handed in twice; `refused` has a line each.
-    `unanswered` verdicts rest on a rule that is no longer the ledger's.
+    `unanswered` verdicts rest on a rule that is no longer the ledger's. `differing` has, by claim,
+    what the published runs of a machine say that don't give it the same word.
     """
 
     machines: list[Machine] = field(default_factory=list)
@@ -79,6 +80,7 @@ class Gathered:
     superseded: int = 0
     unanswered: int = 0
     refused: list[str] = field(default_factory=list)
+    differing: dict[str, list[str]] = field(default_factory=dict)
 
     def save(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -107,6 +109,7 @@ class Gathered:
 class _Read:
     """What is kept of one record."""
 
+    run: str
     chapter: str
     digest: str
     finished: str
@@ -224,6 +227,7 @@ def _kept(record: Conclusions) -> _Read:
     flush = _positive(machine.get("fdatasync_8k_seconds"))
     cores, memory = (_positive(machine.get(key)) for key in ("cpus", "memory_bytes"))
     return _Read(
+        head.run,
         head.chapter,
         head.sha256[OBSERVATIONS] + head.sha256[VERDICTS],
         head.finished_at,
@@ -265,20 +269,19 @@ def release(version: str) -> str:
 class _Gathering:
     def __init__(self) -> None:
         self._found = Gathered()
-        self._newest: dict[tuple[Any, ...], _Read] = {}
+        self._newest: dict[tuple[Any, ...], dict[str, _Read]] = {}
 
     def add(self, outcome: _Read | Refused) -> None:
         if isinstance(outcome, Refused):
             self._found.refused.append(f"{outcome.words}: {outcome.reason}")
             return
         self._found.records += 1
-        key = (*outcome.machine, outcome.chapter)
-        before = self._newest.get(key)
-        if before is not None:
-            self._found.superseded += 1
+        # the published runs count together, any others of one machine by the newest alone
+        run = outcome.run if runs.is_published(outcome.run) else ""
+        kept = self._newest.setdefault((*outcome.machine, outcome.chapter), {})
         # of two of one second always the same one, in whatever order they came
-        if before is None or _age(before) < _age(outcome):
-            self._newest[key] = outcome
+        if run not in kept or _age(kept[run]) < _age(outcome):
+            kept[run] = outcome
 
     def finished(self) -> Gathered:
         found = self._found
@@ -290,13 +293,15 @@ class _Gathering:
                 " with environment.json, observations.parquet and verdicts.json, as pgrerun run"
                 " leaves it in data/runs."
             )
-        by_machine: dict[tuple[Any, ...], list[_Read]] = {}
+        by_machine: dict[tuple[Any, ...], list[list[_Read]]] = {}
         for key in sorted(self._newest, key=repr):
-            by_machine.setdefault(key[:-1], []).append(self._newest[key])
-        words = [
-            {c: w for one in many for c, w in one.words.items()} for many in by_machine.values()
-        ]
-        found.machines = [_machine(key, many) for key, many in by_machine.items()]
+            by_machine.setdefault(key[:-1], []).append(_counting(self._newest[key]))
+        words: list[dict[str, str]] = [{} for _ in by_machine]
+        for given, many in zip(words, by_machine.values()):
+            for several in many:
+                given |= self._together(several)
+        records = [[one for several in many for one in several] for many in by_machine.values()]
+        found.machines = [_machine(key, many) for key, many in zip(by_machine, records)]
         found.vocabulary = sorted({word for given in words for word in given.values()})
         place = {word: number for number, word in enumerate(found.vocabulary)}
         judged = {claim for given in words for claim in given}
@@ -305,9 +310,27 @@ class _Gathering:
             for claim in claims.ledger()
             if claim in judged
         }
-        found.observations = sum(one.rows for one in self._newest.values())
-        found.unanswered = sum(one.unanswered for one in self._newest.values())
+        found.superseded = found.records - sum(map(len, records))
+        found.observations = sum(one.rows for many in records for one in many)
+        found.unanswered = sum(one.unanswered for many in records for one in many)
         return found
+
+    def _together(self, several: list[_Read]) -> dict[str, str]:
+        """The words that records of one machine and chapter give together, by claim."""
+        first, *others = several
+        given = dict(first.words)
+        for claim in given if others else ():
+            said = [one.words[claim] for one in several if claim in one.words]
+            if len(said) == len(several) and len(set(said)) > 1:
+                given[claim] = str(Verdict.INCONCLUSIVE)
+                self._found.differing.setdefault(claim, []).append(agreement.differing(said))
+        return given
+
+
+def _counting(kept: dict[str, _Read]) -> list[_Read]:
+    """Of a machine's records of a chapter those that count: the newest, or all published runs."""
+    newest = max(kept, key=lambda run: _age(kept[run]))
+    return [kept[run] for run in sorted(kept) if run] if newest else [kept[newest]]
 
 
 def _age(record: _Read) -> tuple[str, str]:

@@ -245,7 +245,10 @@ def board(gathered: Gathered, address: Address) -> str:
             cells = [
                 _claim(claim, address),
                 narrate.number(sum(counted.values())),
-                _bar(counted) + _aside(_counted(gathered, claim)),
+                _bar(counted)
+                + _aside(
+                    "; ".join([_counted(gathered, claim), *gathered.differing.get(claim, [])])
+                ),
                 _strips(gathered, claim) if len(counted) > 1 else "",
             ]
             rows.append((f' id="all-{html.escape(claim)}"', cells))

@@ -386,7 +386,9 @@ class Book:
         if self.gathered.exists():
             shutil.copyfile(self.gathered, target)
             return
-        committed = [self.data / "runs" / PUBLISHED, self.data / "submitted"]
+        runs = self.data / "runs"
+        committed = [runs / PUBLISHED, *sorted(runs.glob(f"{PUBLISHED}-[2-9]"))]
+        committed.append(self.data / "submitted")
         places = [str(place) for place in committed if any(place.glob("**/environment.json"))]
         if places:
             self.gather(places).save(target)
