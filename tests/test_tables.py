@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from pgrerun.page.tables import Table, table
+from pgrerun.page.tables import Table, captioned, table
 
 
 @pytest.mark.parametrize(
@@ -46,4 +46,12 @@ def test_data_is_never_markup():
 
 @pytest.mark.parametrize("nothing", [None, pd.DataFrame()])
 def test_nothing_is_shown_for_what_was_set_aside(nothing):
-    assert table(nothing) is None
+    assert table(nothing, "Nothing") is None
+
+
+@pytest.mark.parametrize("before", ["", "Pages & tuples"])
+def test_a_table_is_given_another_caption(before):
+    markup = Table(pd.DataFrame({"pages": [3]}), before)._repr_html_()
+    page = BeautifulSoup(captioned(markup, "Pages < 4"), "html.parser")
+    assert [one.text for one in page.find_all("caption")] == ["Pages < 4"]
+    assert page.div["aria-label"] == "Pages < 4" and page.td.text == "3"

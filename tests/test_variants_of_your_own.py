@@ -204,6 +204,9 @@ QUEUE = "chapter.attempt(hot.experiments.growth.queue{})"
         (QUEUE.format(", jobs=10"), QUEUE.format(""), False),
         (QUEUE.format(""), QUEUE.format(", jobs=1000"), False),
         (QUEUE.format(""), "chapter.attempt(", False),
+        ('table(found, "Pages, by size")', "table(found)", True),
+        ('table(found, "Pages, by size")', 'table(found, "Pages")', True),
+        ('table(found, "Pages")', 'table(other, "Pages")', False),
     ],
 )
 def test_a_page_is_of_the_notebooks_code_whatever_its_comments(said, was, same):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 
 import pandas as pd
+from bs4 import BeautifulSoup
 
 
 @dataclass(frozen=True)
@@ -50,9 +51,18 @@ class Table:
         )
 
 
-def table(frame: pd.DataFrame | None, caption: str = "") -> Table | None:
+def table(frame: pd.DataFrame | None, caption: str) -> Table | None:
     """Show a frame; nothing when there is none, because its experiment was set aside."""
     return None if frame is None or frame.empty else Table(frame, caption)
+
+
+def captioned(markup: str, caption: str) -> str:
+    """The HTML of a `Table`, with this caption instead of what it had."""
+    page = BeautifulSoup(markup, "html.parser")
+    if page.table.caption is None:
+        page.table.insert(0, page.new_tag("caption"))
+    page.table.caption.string = page.div["aria-label"] = caption
+    return str(page)
 
 
 def _words(column: object) -> str:

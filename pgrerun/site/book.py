@@ -755,6 +755,7 @@ def _transplanted(
     )
     for cell, before in pairs:
         cell.outputs, cell.execution_count = before.outputs, before.execution_count
+        _caption(cell)
         cell.metadata.papermill = before.metadata.papermill
     place = next(
         i for i, cell in enumerate(told.cells) if "parameters" in cell.metadata.get("tags", [])
@@ -762,6 +763,18 @@ def _transplanted(
     told.cells[place + 1 : place + 1] = injected
     _fold(told)
     return told
+
+
+def _caption(cell: nbformat.NotebookNode) -> None:
+    """Give the one table of a cell the caption that its code has today."""
+    from pgrerun.page import tables
+
+    shown = [
+        one for one in cell.outputs if "result-table" in one.get("data", {}).get("text/html", "")
+    ]
+    if len(found := inputs.captions(cell.source)) == len(shown) == 1:
+        data = shown[0].data
+        data["text/html"] = tables.captioned(data["text/html"], found[0])
 
 
 def _told_not_run(source: nbformat.NotebookNode) -> nbformat.NotebookNode:

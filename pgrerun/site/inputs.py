@@ -48,16 +48,39 @@ def same_code(source: nbformat.NotebookNode, executed: nbformat.NotebookNode) ->
     """Whether a page was executed from a chapter's notebook, whose code is our own.
 
     The notebook may show arguments of experiments that the page's lacks, with the values that they
-    have anyway. Nothing of the page is executed: it may be anybody's.
+    have anyway, and its tables may have other captions. Nothing of the page is executed: it may be
+    anybody's.
     """
     try:
-        return _executed(executed) in (_executed(source), _executed(source, shorter=True))
+        was = _executed(executed, captions=False)
+        return was in (_executed(source, shorter, captions=False) for shorter in (False, True))
     except SyntaxError:
         return False
 
 
-def _executed(notebook: nbformat.NotebookNode, shorter: bool = False) -> str:
-    """The code without comments, and if `shorter` without arguments that change nothing."""
+def captions(source: str) -> list[str]:
+    """The captions of the tables that a cell's code shows."""
+    return [] if source.lstrip().startswith("%") else _captions(ast.parse(plain(source)))
+
+
+def _captions(tree: ast.Module, take: bool = False) -> list[str]:
+    """The captions in the code; if `take` it loses them."""
+    found = []
+    for call in ast.walk(tree):
+        if isinstance(call, ast.Call) and ast.unparse(call.func) == "table":
+            texts = [one.value for one in call.args[1:] if isinstance(one, ast.Constant)]
+            found += [text for text in texts if isinstance(text, str)]
+            if take and texts:
+                del call.args[1:]
+    return found
+
+
+def _executed(
+    notebook: nbformat.NotebookNode, shorter: bool = False, *, captions: bool = True
+) -> str:
+    """The code without comments, if `shorter` without arguments that change nothing, and without
+    `captions` of tables if so asked.
+    """
     known: dict[str, Any] = {}
     parts = []
     for cell in notebook.cells:
@@ -66,6 +89,8 @@ def _executed(notebook: nbformat.NotebookNode, shorter: bool = False) -> str:
             for statement in tree.body if shorter else ():
                 cells.learn(statement, known)
                 _shorten(statement, known)
+            if not captions:
+                _captions(tree, take=True)
             parts.append(ast.unparse(tree))
         elif cell.cell_type == "code":
             parts.append(cell.source)
