@@ -545,6 +545,19 @@ def test_a_chapter_opens_with_what_was_found_also_if_that_is_nothing():
     assert "decided" not in scoreboard.what_we_found(outside)
 
 
+def test_what_was_found_is_told_before_what_was_only_refuted():
+    denied = planted(IDS[0], Predicate.FACTS, 2.0).model_copy(update={"headline": True})
+    found = planted(IDS[1], Predicate.RATIO, 2.0).model_copy(update={"headline": True})
+    other = planted(IDS[2], Predicate.RATIO, 2.0).model_copy(update={"headline": False})
+    judged = {
+        denied.id: verdicts.judge(denied, {"it grows": False}),
+        found.id: verdicts.judge(found, Interval(2.0, 1.96, 2.04, 7)),
+        other.id: verdicts.judge(other, Interval(2.0, 1.96, 2.04, 7)),
+    }
+    told = scoreboard.findings(judged, most=9, of_a_chapter=9)
+    assert [j.claim.id for j in told] == [found.id, denied.id, other.id]
+
+
 def test_findings_whose_facts_are_the_same_are_told_by_their_claims():
     one = FOUND[FACTS.id]
     claim = one.claim.model_copy(update={"id": "toy-999", "claim": "The other grows."})

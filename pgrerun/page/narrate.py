@@ -589,6 +589,11 @@ def _listed(told: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(told[:-1]), *told[-1:]]))
 
 
+def is_denial(j: Judgement) -> bool:
+    """Whether the finding says of the claim's facts only that they aren't so."""
+    return str(finding(j)).startswith("Refuted")
+
+
 def _facts_in_short(j: Judgement) -> Sentence:
     """The essential facts by what was found of them; of a verdict that is open, only those."""
     names: dict[bool | None, list[str]] = {True: [], False: [], None: []}

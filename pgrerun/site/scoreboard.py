@@ -712,7 +712,8 @@ def findings(
 
     Only decided ones that are in the score, or those of no document where there are no others.
     Headline claims come before others, then those whose verdict surprises more, then those whose
-    effect has moved farther from the printed one. With `numbered` only those that a number decides,
+    effect has moved farther from the printed one; of those that are told, what was found comes
+    before what was only refuted. With `numbered` only those that a number decides,
     which a picture can show beside the printed one.
     """
     answered = [j for j in judged.values() if j.claim.scored] or [
@@ -726,7 +727,7 @@ def findings(
         if len(kept) < most and told[j.claim.chapter] < of_a_chapter:
             told[j.claim.chapter] += 1
             kept.append(j)
-    return kept
+    return sorted(kept, key=lambda j: (not j.claim.headline, narrate.is_denial(j)))
 
 
 def _numbered(j: Judgement) -> bool:
