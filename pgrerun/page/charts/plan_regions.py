@@ -3,7 +3,9 @@
 from typing import Any
 
 import altair as alt
+import numpy as np
 import pandas as pd
+from scipy import ndimage
 
 from pgrerun.page.charts import encodings
 from pgrerun.page.charts.figure import CATEGORIES, Axis, Figure, Words, figure_of
@@ -35,7 +37,8 @@ def plan_diagram(frame: pd.DataFrame, words: Words, x_axis: Axis, y_axis: Axis) 
     return figure_of(chart, words, _columns(names), _plans_in_words(plans))
 
 
-_EDGE = 300  # pixels of the grid's height
+_EDGE, _ACROSS = 300, 580  # pixels of the grid's height, and of its width on a wide page
+_PIXELS, _LETTER = 4, 14  # of what its regions are measured in, and of a letter with some room
 _TICKS = [0, 0.01, 0.05, 0.1, 0.2, 0.5, 1]
 
 
@@ -91,7 +94,9 @@ def _regions(names: dict[str, str], legend: list[str], above: int) -> alt.Chart:
 def _written(clicked: alt.Parameter) -> list[alt.Chart]:
     """The plans' letters on their regions; above the grid a hint, and the plan that was clicked."""
     base = alt.Chart()
-    letters = base.transform_filter("datum.named").mark_text(fontWeight="bold", fill="white")
+    letters = base.transform_filter("datum.named").mark_text(
+        fontWeight="bold", fill="white", fontSize=13
+    )
     place = {"align": "left", "baseline": "top"}
     hint = base.transform_filter("datum.first").mark_text(fontStyle="italic", **place)
     tree = base.transform_filter("datum.first_of_plan").transform_filter(clicked)
@@ -124,19 +129,45 @@ def _plan_rows(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
         )
     plans = _lettered(frame)
     cells = _stacked(_rectangles(frame, at)).join(plans[["title", "letter", "legend"]], on="plan")
-    cells["middle_x"], cells["middle_y"] = (
-        ((cells[a] ** 0.5 + cells[b] ** 0.5) / 2) ** 2
-        for a, b in (("left", "right"), ("bottom", "top"))
-    )
-    area = (cells["right"] ** 0.5 - cells["left"] ** 0.5) * (
-        cells["top"] ** 0.5 - cells["bottom"] ** 0.5
-    )
-    cells["named"] = (area > 0.012) & (area == area.groupby(cells["plan"]).transform("max"))
     cells["first"], cells["first_of_plan"] = cells.index == 0, ~cells.duplicated("letter")
+    middles = _middles(cells)
+    for n, axis in enumerate(("middle_x", "middle_y")):
+        cells[axis] = [middles.get(letter, (None, None))[n] for letter in cells["letter"]]
+    cells["named"] = cells["first_of_plan"] & cells["letter"].isin(list(middles))
     cells["spelt"] = [
         f"{row.letter}: {row.plan}" if row.first_of_plan else "" for row in cells.itertuples()
     ]
     return cells.drop(columns="plan"), plans.reset_index()
+
+
+def _middles(cells: pd.DataFrame) -> dict[str, tuple[float, float]]:
+    """By its letter, where in the largest region of a plan there is most room for that letter.
+
+    Plans whose regions are narrower than a letter are left out.
+    """
+    found = {}
+    for letter, own in cells.groupby("letter"):
+        inside = np.zeros((_EDGE // _PIXELS, _ACROSS // _PIXELS), dtype=bool)
+        for cell in own.itertuples():
+            columns, rows = (
+                slice(*(round(end**0.5 * size) for end in ends))
+                for ends, size in (
+                    ((cell.left, cell.right), inside.shape[1]),
+                    ((cell.bottom, cell.top), inside.shape[0]),
+                )
+            )
+            inside[rows, columns] = True
+        depth = ndimage.distance_transform_cdt(np.pad(inside, 1), "chessboard")[1:-1, 1:-1]
+        if depth.max() * 2 * _PIXELS < _LETTER:
+            continue
+        regions, _ = ndimage.label(depth == depth.max())
+        largest = np.argwhere(regions == np.bincount(regions.ravel())[1:].argmax() + 1)
+        row, column = np.median(largest, axis=0)
+        found[str(letter)] = (
+            float(((column + 0.5) / inside.shape[1]) ** 2),
+            float(((row + 0.5) / inside.shape[0]) ** 2),
+        )
+    return found
 
 
 def _lettered(frame: pd.DataFrame) -> pd.DataFrame:
