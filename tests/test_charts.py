@@ -53,6 +53,40 @@ def ladder(panel: bool = False, own_scales: bool = False, **changes) -> charts.F
     )
 
 
+def marks_of(node, kind: str) -> list[dict]:
+    """The parts of a specification that are drawn as `kind`, at any depth."""
+    if isinstance(node, list):
+        return [found for one in node for found in marks_of(one, kind)]
+    if not isinstance(node, dict):
+        return []
+    mark = node.get("mark", {})
+    own = [node] if isinstance(mark, dict) and mark.get("type") == kind else []
+    return own + [found for one in node.values() for found in marks_of(one, kind)]
+
+
+def test_a_sweep_has_a_level_line_where_it_is_asked_for():
+    frame = pd.DataFrame(
+        {"x": [1, 2], "value": [2.0, 3.0], "kind": "measured", "panel": ["a", "b"]}
+    )
+    drawn = {
+        reference: charts.lines(
+            frame, SAID, charts.Axis("size"), charts.Axis("ratio"), reference=reference
+        ).spec()
+        for reference in (None, charts.Reference(1, "no difference"))
+    }
+    without, with_one = (marks_of(spec, "rule") for spec in drawn.values())
+    assert not without and len(with_one) == 1
+    assert "no difference" in vl_convert.vegalite_to_svg(list(drawn.values())[1])
+
+
+def test_a_legend_of_series_shows_the_marks_of_the_chart():
+    rows = [charts.row("a", "printed", 1.0, series=name) for name in ("with", "without")]
+    spec = charts.compare(rows, SAID, charts.Axis("throughput"), joined=True).spec()
+    (points,) = marks_of(spec, "point")
+    colour, shape = (points["encoding"][channel] for channel in ("color", "shape"))
+    assert [colour["legend"]["symbolType"]] == shape["scale"]["range"] == ["diamond"]
+
+
 def pages() -> charts.Figure:
     frame = pd.DataFrame(
         [
@@ -695,6 +729,23 @@ def test_neighbours_of_one_plan_are_one_rectangle_and_cover_the_grid():
         sorted(set(cells["letter"])) == ["A", "B", "C"]
         and cells.groupby("letter")["first_of_plan"].sum().eq(1).all()
     )
+
+
+def test_each_plan_has_its_letter_once_inside_its_region():
+    (rows,) = plan_grid().spec()["datasets"].values()
+    cells = pd.DataFrame(rows)
+    named = cells[cells["named"]].set_index("letter")
+    assert sorted(named.index) == ["A", "B", "C"]
+    for letter, place in named.iterrows():
+        own = cells[cells["letter"] == letter]
+        across = (own["left"] < place["middle_x"]) & (place["middle_x"] < own["right"])
+        up = (own["bottom"] < place["middle_y"]) & (place["middle_y"] < own["top"])
+        assert (across & up).any()
+
+
+def test_a_region_narrower_than_a_letter_has_none():
+    (rows,) = plan_grid(60).spec()["datasets"].values()
+    assert {row["letter"] for row in rows if row["named"]} == {"A", "B"}
 
 
 def test_a_plan_is_spelt_out_only_where_its_region_is_clicked():

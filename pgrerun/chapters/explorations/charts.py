@@ -344,6 +344,7 @@ def costs(grid: pd.DataFrame) -> charts.Figure:
         charts.Axis("work_mem", "MB", log=True),
         charts.Axis("cost of merge join / hash join"),
         own_scales=True,
+        reference=charts.Reference(1, "same cost"),
     )
 
 

@@ -120,7 +120,10 @@ def _joined(rows: pd.DataFrame, facet: str | None, axis: Axis) -> list[alt.Chart
     if "series" in rows:
         names = list(dict.fromkeys(rows["series"]))
         hues = alt.Scale(domain=names, range=list(CATEGORIES[: len(names)]))
-        named = alt.Color("series:N", title=None, scale=hues, legend=encodings.legend("top", 4))
+        shown = encodings.legend("top", 4)
+        if len(kinds) == 1:  # its marks are those of the chart
+            shown["symbolType"] = encodings.shape_of(kinds[0])
+        named = alt.Color("series:N", title=None, scale=hues, legend=shown)
         marks = {"color": named, "shape": marks["shape"]}
         if len(kinds) == 1:
             marks["shape"].legend = None

@@ -60,6 +60,11 @@ def _by_title(titles: Sequence[str]) -> list[Mark]:
     return [next(mark for mark in MARKS.values() if mark.title == title) for title in titles]
 
 
+def shape_of(kind: str) -> str:
+    """The shape of a kind's marks, by its title."""
+    return _by_title([kind])[0].shape
+
+
 def legend(orient: str, columns: int) -> alt.Legend:
     return alt.Legend(
         orient=orient,
@@ -209,6 +214,19 @@ def tooltip(rows: pd.DataFrame, titles: Mapping[str, str]) -> list[alt.Tooltip]:
         )
 
     return [one(field, title) for field, title in titles.items() if field in rows]
+
+
+def level(reference: Reference | None, y: alt.Y) -> list[alt.Chart]:
+    """The rule from side to side, on the vertical axis `y`, its label at the left end."""
+    if reference is None:
+        return []
+    one = alt.Data(values=[{"value": reference.value}])
+    base = alt.Chart(one).encode(y=y)
+    rule = base.mark_rule(color=GREY, strokeDash=[5, 3], strokeWidth=1.3)
+    place = {"align": "left", "baseline": "bottom", "dx": 4, "dy": -3, "fontSize": 11}
+    words = base.encode(x=alt.value(0), text=alt.value(reference.label))
+    halo, text = (words.mark_text(**look, **place) for look in ({"style": "halo"}, {}))
+    return [rule, halo, text] if reference.label else [rule]
 
 
 def rule(reference: Reference) -> list[alt.Chart]:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from pgrerun.page import narrate
 from pgrerun.page.charts import encodings
-from pgrerun.page.charts.figure import GREY, MARKS, Axis, Figure, Words, figure_of
+from pgrerun.page.charts.figure import GREY, MARKS, Axis, Figure, Reference, Words, figure_of
 from pgrerun.page.charts.results import told
 from pgrerun.page.charts.rows import Rows, together
 
@@ -22,12 +22,19 @@ _SQUARE, _NARROW, _LETTER = 380, 300, 7.5  # pixels of a scatter, of a panel on 
 
 
 def lines(
-    frame: Rows, words: Words, x_axis: Axis, axis: Axis, *, own_scales: bool = False
+    frame: Rows,
+    words: Words,
+    x_axis: Axis,
+    axis: Axis,
+    *,
+    own_scales: bool = False,
+    reference: Reference | None = None,
 ) -> Figure:
     """A sweep: `value` over `x`, one line per `series` and kind, bands where intervals are.
 
     `frame` has `x`, `value`, `kind` (one of `MARKS`), optionally `series`, `low` and `high`; with
-    `own_scales` panels have vertical axes of their own. A series' name stands at the end of its
+    `own_scales` panels have vertical axes of their own. The `reference` is a level line in each
+    panel. A series' name stands at the end of its
     line. Of several series each has a colour, and shape and dash alone tell the kind; of one
     colour tells the kind, as everywhere.
     """
@@ -51,10 +58,7 @@ def lines(
     rows = encodings.coloured(rows) if several else rows.assign(hue=rows["kind"].map(_COLOURS))
     said = told(words, frame, axis, x_axis)
     height, rows["lift"] = _heights(rows, facet, own_scales, axis, x_axis, said.caption)
-    at = sorted(rows["x"].unique())
-    ticks = {"values": at} if len(at) <= 10 else {"tickCount": 6}
-    ruler = alt.Axis(grid=False, **ticks)
-    x = alt.X("x:Q", title=x_measure, scale=encodings.scale(x_axis.log), axis=ruler)
+    x = _horizontal(rows, x_axis)
     scale = encodings.scale(axis.log, axis.zero)
     title = _upright(measure, height) if own_scales and facet else measure
     y = alt.Y("value:Q", title=title or None, scale=scale, axis=alt.Axis(tickCount=6))
@@ -67,9 +71,9 @@ def lines(
     )
     named = rows["named"].any()
     behind, names = _names(base, y) if named else ([], [])
-    layers = [*_bands(base, rows, title, scale), paths, *behind, points]
-    layers += [encodings.key(kinds)] if several else []
-    layers += names
+    below = [*_bands(base, rows, title, scale), *encodings.level(reference, y)]
+    layers = [*below, paths, *behind, points]
+    layers += [*([encodings.key(kinds)] if several else []), *names]
     series = {"series": "series"} if named else {}
     headings = {facet or "": facet or ""} | series | {"provenance": "provenance", "x": x_measure}
     panels = encodings.panels(alt.layer(*layers), rows, facet, height)
@@ -77,6 +81,15 @@ def lines(
         panels = panels.resolve_scale(y="independent")
     columns = encodings.columns(rows, headings, measure)
     return figure_of(panels, said, columns, _line_points(frame, x_axis.unit))
+
+
+def _horizontal(rows: pd.DataFrame, axis: Axis) -> alt.X:
+    """The axis below, with ticks at the points if those are few."""
+    at = sorted(rows["x"].unique())
+    ticks = {"values": at} if len(at) <= 10 else {"tickCount": 6}
+    ruler = alt.Axis(grid=False, **ticks)
+    title = encodings.measure(axis.quantity, axis.unit)
+    return alt.X("x:Q", title=title, scale=encodings.scale(axis.log), axis=ruler)
 
 
 def _upright(measure: str, height: float) -> str | list[str]:
