@@ -54,9 +54,10 @@ def page_by_page(states: pd.DataFrame) -> charts.Figure:
         charts.Words(
             question="What becomes of a page while its tuples are updated, read and vacuumed?",
             caption=(
-                "One page after each step, a box for each line pointer. Arrows lead from a version"
-                " to the next and from a redirect to its target; a dashed box is a heap-only tuple;"
-                " a triangle marks a line pointer that the primary key points to."
+                f"{_pages_result(states)} One page after each step, a box for each line pointer."
+                " Arrows lead from a version to the next and from a redirect to its target; a"
+                " dashed box is a heap-only tuple; a triangle marks a line pointer that the primary"
+                " key points to."
             ),
             name="hot-page",
             description=" ".join(
@@ -64,6 +65,22 @@ def page_by_page(states: pd.DataFrame) -> charts.Figure:
                 for title, page in states.groupby("page", sort=False)
             ),
         ),
+    )
+
+
+def _pages_result(states: pd.DataFrame) -> str:
+    """How many of the new versions are heap-only, and what is left of line pointers at the end."""
+    normal = states[states["state"] == "normal"]
+    first, last = states["page"].iloc[0], states["page"].iloc[-1]
+    loaded = normal.loc[normal["page"] == first, "tuple"]
+    new = normal[~normal["tuple"].isin(loaded)].drop_duplicates("tuple")
+    left = states.loc[states["page"] == last, "state"].value_counts()
+    return (
+        f"Of {narrate.count(len(new), 'new version')}"
+        f" {narrate.number(int(new['heap_only'].sum()))} are heap-only and have no index entry; at"
+        f" the end {narrate.number(int(left.get('unused', 0)))} of"
+        f" {narrate.count(int(left.sum()), 'line pointer')} are free again and"
+        f" {narrate.number(int(left.get('redirect', 0)))} redirect."
     )
 
 
@@ -176,10 +193,32 @@ def steady_state(measured: pd.DataFrame, computed: pd.DataFrame) -> charts.Figur
                 " Simulated is an account of bytes on each page: tuples or entries, line pointers"
                 " and what dead versions leave."
             ),
+            result=lambda _: _steady_result(measured, computed),
             name="hot-steady",
         ),
         charts.Axis("updates", "per account"),
         charts.Axis("size, relative to after loading"),
+    )
+
+
+def _steady_result(measured: pd.DataFrame, computed: pd.DataFrame) -> str:
+    """The sizes at the end by variant, and how far the computed ones lie off at most."""
+    said: dict[str, list[str]] = {}
+    for variant, sizes in measured.groupby("variant", sort=False):
+        ends = sizes[list(_RELATIONS)].iloc[-1] / sizes[list(_RELATIONS)].iloc[0]
+        both = " and ".join(narrate.number(round(end, 2)) for end in ends)
+        after = narrate.count(float(sizes["updates"].iloc[-1]), "update")
+        said.setdefault(f"{both} after {after} per account", []).append(f"“{variant}”")
+    told = "; ".join(f"{', '.join(variants)} {size}" for size, variants in said.items())
+    pairs = measured.merge(computed, on=["variant", "updates"], suffixes=("", " computed"))
+    off = []
+    for relation, name in _RELATIONS.items():
+        by = (pairs[f"{relation} computed"] / pairs[relation] - 1).abs()
+        where = pairs.at[by.idxmax(), "variant"]
+        off.append(f"{narrate.number(100 * by.max(), 1)} % for {name} (“{where}”)")
+    return (
+        f"In this run accounts and its index end at so many times their size: {told}. The computed"
+        f" sizes are off by at most {' and '.join(off)}."
     )
 
 

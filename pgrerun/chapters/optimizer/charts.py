@@ -196,10 +196,24 @@ def regret(found: pd.DataFrame) -> charts.Figure:
                 "Time of the planned scan over that of the fastest one: a ratio of one where the"
                 " planner is right."
             ),
+            result=lambda _: _regret_result(found),
             name="optimizer-regret",
         ),
         charts.Axis("selectivity"),
         charts.Axis("time relative to the fastest scan"),
+        reference=charts.Reference(1),
+    )
+
+
+def _regret_result(found: pd.DataFrame) -> str:
+    """How often the fastest scan was planned, and the costliest choice."""
+    worst = found.loc[found["ratio"].idxmax()]
+    slower = int((found["low"] > 1).sum())
+    return (
+        f"Of {narrate.count(len(found), 'choice')} {narrate.number(slower)} are slower than the"
+        f" fastest scan; the costliest takes {narrate.number(worst['ratio'])} times as long"
+        f" ({worst['layout']}, {worst['cache']}, selectivity"
+        f" {narrate.number(float(worst['selectivity']))})."
     )
 
 

@@ -100,23 +100,27 @@ def flame(chapter: Chapter, workload: str) -> charts.Figure:
     last = stacks.index.str.rpartition(";").get_level_values(2)
     rows = pd.DataFrame({"stack": stacks.index, "value": stacks.to_numpy()})
     rows["group"] = [part_of.get(name, subsystems.NAMES["unknown"]) for name in last]
-    said = ", ".join(
+    told = [
         f"{row.function} {narrate.number(round(row.share, 1))} %"
         for row in evidence.routines(chapter, workload).head(5).itertuples()
-    )
+    ]
+    parts = rows.groupby("group")["value"].sum().sort_values(ascending=False) / rows["value"].sum()
+    shares = [f"{part} {narrate.number(100 * x, 1)} %" for part, x in parts.head(3).items()]
     return charts.flame(
         rows,
         charts.Words(
             question=f"Who calls whom in the {workload}, and what does it cost?",
             caption=(
-                "A frame is as wide as its share of the instructions, with all that it calls. Click"
-                " a frame to look into it, click twice to see all again. Frames too small to be"
-                " seen are drawn as their caller's own."
+                f"Most instructions of the {workload} are in {', '.join(shares)}; the costliest"
+                f" routines by themselves are {', '.join(told[:3])}. A frame is as wide as its"
+                " share of the instructions, with all that it calls. Click a frame to look into it,"
+                " click twice to see all again. Frames too small to be seen are drawn as their"
+                " caller's own."
             ),
             name=f"profiling-flame-{workload}",
             description=(
                 f"A flame graph of the instructions of the {workload}. The routines with most"
-                f" instructions of their own: {said}."
+                f" instructions of their own: {', '.join(told)}."
             ),
         ),
         charts.Axis("of all instructions"),
