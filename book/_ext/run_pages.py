@@ -32,6 +32,7 @@ _CHANGE = re.compile("# Change ")
 _ATTEMPT = re.compile(r"\battempt\(\s*((?:\w+\.)*\w+)")  # an experiment in a cell's code
 _PARAMETER = re.compile(r"\bparameters\.(\w+)")  # which a function reads
 _MOST, _LONGEST = 15, 600  # statements that a page shows of an experiment, characters of each
+_WATCHING = re.compile("pg_stat_activity WHERE application_name = 'pgbench'")
 _OPEN = 8  # lines of SQL that a page shows before the reader unfolds the rest
 _ROWS, _WORDS = 12, 50  # of a table that a page shows without being asked
 _FORETOLD = re.compile(r"Prediction \(([^)]*)\)")  # claims, those not to hold behind a "not"
@@ -165,16 +166,21 @@ def _what_was_run(chapter, accounts, code, shown: set[str]) -> list[nodes.Node]:
     changes, and, folded, how each was done.
     """
     files = {file: text.strip() for one in accounts.values() for file, text in one["files"].items()}
-    new = "\n".join(text for text in sorted(files.values(), key=_rank) if text not in shown)
+    ranked = sorted(files.values(), key=_rank)
+    telling = [text for text in ranked if not _WATCHING.search(text)]
+    unseen = [text for text in ranked if text not in shown]
+    # rather again what the page has shown than what only watches pgbench's sessions
+    first = [text for text in unseen if text in telling] or (unseen and telling) or unseen
+    new = "\n".join(first)
     shown.update(files.values())
-    first = [_code("\n".join(new.splitlines()[:_OPEN]), "postgresql")] if new else []
-    first += [_code(lines, "python") for lines in [_open_lines(code.astext())] if lines]
+    begun = [_code("\n".join(new.splitlines()[:_OPEN]), "postgresql")] if new else []
+    begun += [_code(lines, "python") for lines in [_open_lines(code.astext())] if lines]
     raw = lambda text: nodes.raw("", text, format="html")
     folded = [_said("The cell:"), code]
     for name, account in accounts.items():
         folded += _how(chapter, name.partition(",")[0], account)
     begin = '<details class="what-was-run"><summary>How this was done</summary>'
-    return [*first, raw(begin), *folded, raw("</details>")]
+    return [*begun, raw(begin), *folded, raw("</details>")]
 
 
 def _open_lines(cell: str) -> str:
