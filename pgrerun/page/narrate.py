@@ -589,6 +589,11 @@ def _listed(told: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(told[:-1]), *told[-1:]]))
 
 
+def with_commas(name: str) -> str:
+    """A name whose digits spaces group, as in what older records call variants, with commas."""
+    return re.sub(r"(?<=\d) (?=\d{3}\b)", ",", name)
+
+
 def is_denial(j: Judgement) -> bool:
     """Whether the finding says of the claim's facts only that they aren't so."""
     return str(finding(j)).startswith("Refuted")

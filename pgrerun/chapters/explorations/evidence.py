@@ -477,7 +477,7 @@ def parallel(chapter: Chapter, plans: pd.DataFrame) -> Facts:
     wanted = printed.cell("explorations_plans", "scan_large", "workers")
     return {
         "two workers for the largest relation": planned[relations.sizes(chapter)[-1]] == wanted,
-        "none for 100 000 tuples": planned[relations.SMALL] == 0,
+        f"none for {relations.SMALL:,} tuples": planned[relations.SMALL] == 0,
     }
 
 

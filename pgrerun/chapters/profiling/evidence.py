@@ -14,6 +14,7 @@ from pgrerun.chapters.profiling import queries, subsystems
 from pgrerun.chapters.profiling.experiments import checks, instructions, samples
 from pgrerun.chapters.profiling.queries import SCANS, SETS, TRANSACTIONS
 from pgrerun.lab.instruments.instructions import ERROR_CHECK, TYPE_TEST
+from pgrerun.page import narrate
 from pgrerun.record import printed
 from pgrerun.record.verdicts import Part, fact, supporting
 
@@ -169,9 +170,11 @@ def phase_table(chapter: Chapter) -> pd.DataFrame:
 def rules_table(chapter: Chapter) -> pd.DataFrame:
     """A row per command: instructions of the rule manager and of all."""
     frame = by_variant(chapter, instructions.RULES, list(instructions.RULE_COMMANDS))
-    return frame.rename_axis("one command over").reset_index()[
-        ["one command over", "rule manager", "in all"]
-    ]
+    return (
+        frame.rename(narrate.with_commas)
+        .rename_axis("one command over")
+        .reset_index()[["one command over", "rule manager", "in all"]]
+    )
 
 
 def checks_by_kind(chapter: Chapter) -> pd.DataFrame:

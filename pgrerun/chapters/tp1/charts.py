@@ -22,7 +22,7 @@ from pgrerun.chapters.tp1.variants import (
 )
 from pgrerun.lab.instruments import PAGE
 from pgrerun.lab.models import closed_network
-from pgrerun.page import charts
+from pgrerun.page import charts, narrate
 from pgrerun.record import printed
 
 _WHEN = {"published": "published run", "measured": "now"}
@@ -226,7 +226,7 @@ def catalogs_reached(chapter: Chapter) -> charts.Figure:
     frames = []
     for size in catalogs.MORE:
         labels = {f"{access}, {size}": access for access in (catalogs.BY_INDEX, catalogs.BY_SCAN)}
-        fetched = {"first: catalog pages fetched": size}
+        fetched = {"first: catalog pages fetched": narrate.with_commas(size)}
         frames.append(chapter.medians("catalog access", fetched, labels))
     return charts.compare(
         frames,
