@@ -5,7 +5,6 @@ from typing import Any
 import altair as alt
 import numpy as np
 import pandas as pd
-from scipy import ndimage
 
 from pgrerun.page.charts import encodings
 from pgrerun.page.charts.figure import CATEGORIES, Axis, Figure, Words, figure_of
@@ -141,7 +140,7 @@ def _plan_rows(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _middles(cells: pd.DataFrame) -> dict[str, tuple[float, float]]:
-    """By its letter, where in the largest region of a plan there is most room for that letter.
+    """By its letter, where in the regions of a plan there is most room for that letter.
 
     Plans whose regions are narrower than a letter are left out.
     """
@@ -157,17 +156,28 @@ def _middles(cells: pd.DataFrame) -> dict[str, tuple[float, float]]:
                 )
             )
             inside[rows, columns] = True
-        depth = ndimage.distance_transform_cdt(np.pad(inside, 1), "chessboard")[1:-1, 1:-1]
+        depth = _depths(inside)
         if depth.max() * 2 * _PIXELS < _LETTER:
             continue
-        regions, _ = ndimage.label(depth == depth.max())
-        largest = np.argwhere(regions == np.bincount(regions.ravel())[1:].argmax() + 1)
-        row, column = np.median(largest, axis=0)
+        deepest = np.argwhere(depth == depth.max())
+        far = np.abs(deepest - np.median(deepest, axis=0)).sum(axis=1)
+        row, column = deepest[far.argmin()]
         found[str(letter)] = (
             float(((column + 0.5) / inside.shape[1]) ** 2),
             float(((row + 0.5) / inside.shape[0]) ** 2),
         )
     return found
+
+
+def _depths(inside: np.ndarray) -> np.ndarray:
+    """How many squares each one is away from what isn't inside, the edge included; 0 there."""
+    depth = np.zeros(inside.shape, dtype=int)
+    while inside.any():
+        depth += inside
+        padded = np.pad(inside, 1)
+        across = padded[:, :-2] & padded[:, 1:-1] & padded[:, 2:]
+        inside = across[:-2] & across[1:-1] & across[2:]
+    return depth
 
 
 def _lettered(frame: pd.DataFrame) -> pd.DataFrame:
