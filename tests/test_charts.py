@@ -408,6 +408,41 @@ def test_a_caption_says_once_between_what_all_of_its_panels_lie():
     assert drawn(12, 23).count("between") == 2
 
 
+def test_of_many_panels_a_caption_tells_the_one_whose_numbers_lie_farthest_apart():
+    rows = [
+        charts.row(label, "measured", value, panel=panel)
+        for panel, ends in {"a": (1, 2), "b": (10, 12), "c": (5, 9), "d": (3, 4)}.items()
+        for label, value in zip(("least", "most"), ends)
+    ]
+    seconds = charts.compare(rows, SAID, charts.Axis("time", "s")).caption
+    assert seconds.startswith(
+        "In this run, time: farthest apart of 4 in “c”, from 5 s (least) to 9 s (most)."
+    )
+    # numbers of different units by their shares
+    own = charts.compare(rows, SAID, charts.Axis(""), own_scales=True).caption
+    assert own.startswith("In this run: farthest apart of 4 in “a”, from 1 (least) to 2 (most).")
+
+
+def test_of_many_lines_a_caption_tells_the_one_that_changes_most():
+    rows = [
+        {"x": x, "value": 1 + x * slope, "kind": "measured", "series": f"slope {slope}"}
+        for slope in range(1, 5)
+        for x in (0, 1)
+    ]
+    drawn = charts.lines(rows, SAID, charts.Axis("clients"), charts.Axis("throughput")).caption
+    assert "from 1 to 5 (slope 4, which changes most of 4), between 0 and 1 clients." in drawn
+
+
+def test_a_caption_of_bars_of_one_length_tells_the_part_that_differs():
+    rows = [
+        charts.row(label, "measured", value, part=part)
+        for label, parts in {"first": {"old": 4, "new": 6}, "second": {"old": 10}}.items()
+        for part, value in parts.items()
+    ]
+    drawn = charts.stacked(rows, SAID, charts.Axis("pages")).caption
+    assert "old from 4 (first) to 10 (second); new from 0 (second) to 6 (first)." in drawn
+
+
 def test_a_caption_says_where_a_line_goes_beyond_its_ends():
     def drawn(*values: float) -> str:
         rows = [{"x": x, "value": y, "kind": "measured"} for x, y in enumerate(values, 1)]

@@ -158,8 +158,7 @@ def stacked(frame: Rows, words: Words, axis: Axis, *, reference: Reference | Non
     rule = encodings.rule(reference) if reference else []
     layers = [*bars, *rule, halos, totals]  # the rule runs behind the totals
     cases, panels = rows["lines"].nunique(), rows[facet].nunique() if facet else 1
-    totals = frame.groupby([*by, "label", "kind"], sort=False)["value"].sum().reset_index()
-    said = told(words, totals, axis)
+    said = _told_of_bars(frame, by, words, axis)
     height = encodings.fitting(34 * cases, panels, 16 * cases, said.caption)
     chart = encodings.panels(alt.layer(*layers), rows, facet, height)
     headings = {facet or "": facet or "", "label": "case", "part": "part"}
@@ -167,6 +166,21 @@ def stacked(frame: Rows, words: Words, axis: Axis, *, reference: Reference | Non
     columns = encodings.columns(rows, headings | {"provenance": "provenance"}, measure)
     spoken = frame.assign(label=frame["label"].astype(str) + ", " + frame["part"])
     return figure_of(chart, said, columns, narrate.described(spoken))
+
+
+def _told_of_bars(frame: pd.DataFrame, by: list[str], words: Words, axis: Axis) -> Words:
+    """The caption with the result: of the bars' totals, or of the parts where those are equal."""
+    bars = [*by, "label", "kind"]
+    totals = frame.groupby(bars, sort=False)["value"].sum().reset_index()
+    said = told(words, totals, axis)
+    if said.caption != words.caption:
+        return said
+    # a bar without a part has nothing of it
+    parts = frame.groupby([*bars, "part"], sort=False)["value"].sum().unstack(fill_value=0)
+    rows = parts.stack().rename("value").reset_index()
+    if by:
+        rows["part"] = rows[by[0]].astype(str) + ", " + rows["part"]
+    return told(words, rows.assign(panel=rows["part"]), axis)
 
 
 def _bars(rows: pd.DataFrame, segments: list[str], axis: Axis, top: float) -> list[alt.Chart]:

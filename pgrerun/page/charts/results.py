@@ -16,7 +16,7 @@ _TOLD = {
     "simulated": "In the simulation",
     "printed": "As printed",
 }
-_MOST = 3  # panels, or lines, of which each is told
+_MOST = 3  # panels, or lines, of which each is told; of more only the one that varies most
 _FROM_TO = ", between "  # which ends of the horizontal axis
 _BEYOND = 1.1  # times an end, from which on a line is said to rise or fall farther than its ends
 
@@ -36,15 +36,24 @@ def _found(frame: pd.DataFrame, axis: Axis, x_axis: Axis | None) -> str:
     if rows.empty:
         return ""
     by = "panel" if "panel" in rows and rows["panel"].nunique() > 1 else None
-    groups = rows.groupby(by, sort=False) if by else [("", rows)]
-    if rows[by].nunique() > _MOST if by else False:
-        return ""
+    groups = list(rows.groupby(by, sort=False)) if by else [("", rows)]
+    among = ""
+    if len(groups) > _MOST:
+        among = f"farthest apart of {len(groups)} in "
+        name, widest = max(groups, key=lambda group: _spread(group[1], axis))
+        groups = [(f"“{name}”,", widest)]
     tell = _along if x_axis else _between
     said = [
         f"{panel} {one}".strip() for panel, group in groups if (one := tell(group, axis, x_axis))
     ]
     what = f", {axis.quantity}" if axis.quantity else ""
-    return f"{_TOLD[kind]}{what}: {'; '.join(_once(said))}." if said else ""
+    return f"{_TOLD[kind]}{what}: {among}{'; '.join(_once(said))}." if said else ""
+
+
+def _spread(rows: pd.DataFrame, axis: Axis) -> float:
+    """How far numbers lie apart, as a share where others have another unit."""
+    least, most = rows["value"].min(), rows["value"].max()
+    return (most - least) / (1 if axis.quantity else max(abs(least), abs(most)) or 1)
 
 
 def _once(said: list[str]) -> list[str]:
@@ -71,13 +80,17 @@ def _along(rows: pd.DataFrame, axis: Axis, x_axis: Axis | None) -> str:
     """Where each line begins and ends."""
     series = rows.groupby("series", sort=False) if "series" in rows else [("", rows)]
     lines = [(str(name), line.sort_values("x")) for name, line in series]
-    if len(lines) > _MOST or x_axis is None:
+    if x_axis is None:
         return ""
+    among = ""
+    if len(lines) > _MOST:
+        among = f", which changes most of {len(lines)}"
+        lines = [max(lines, key=lambda line: _spread(line[1], axis))]
     unit = f" {axis.unit}" if axis.unit else ""
     parts = []
     for name, line in lines:
         first, last = (narrate.number(line["value"].iloc[end]) for end in (0, -1))
-        whose = f" ({name})" if name else ""
+        whose = f" ({name}{among})" if name else ""
         parts.append(f"from {first}{unit}{_turn(line, unit)} to {last}{unit}{whose}")
     ends = [narrate.number(float(x)) for x in (rows["x"].min(), rows["x"].max())]
     of = x_axis.unit or x_axis.quantity
