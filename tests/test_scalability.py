@@ -674,7 +674,24 @@ def test_call_chains_become_causes_and_the_postmasters_are_left_out():
         ((float("inf"), 3, float("inf")), "no peak."),
     ],
 )
-def test_a_peak_is_told_as_far_as_its_interval_has_ends(peak, said):
+def test_a_peak_is_told_as_far_as_its_interval_has_ends(recorded, peak, said):
     part = statistics.Interval(0.1, 0.05, 0.2, 4)
     law = statistics.USL(part, sigma=part, kappa=part, peak=statistics.Interval(*peak, 4))
-    assert said in sentences.law(law, "lookups")
+    # the greatest throughput where the law has its peak, or beside it
+    step = {0.5: 1, 4.65: 4, float("inf"): 8}[peak[0]]
+    swept = {n: {"throughput": 200.0 if n == step else 100.0} for n in (1, 2, 4, 8)}
+    record(recorded, "read", {load.by_clients(n): one for n, one in swept.items()})
+    assert said in sentences.law(recorded, law, "read", "lookups")
+
+
+def test_a_law_that_peaks_away_from_the_measured_peak_is_said_not_to_fit(recorded):
+    swept = {1: 100.0, 2: 210.0, 8: 205.0, 16: 200.0, 32: 190.0}
+    record(recorded, "read", {load.by_clients(n): {"throughput": x} for n, x in swept.items()})
+    part = statistics.Interval(0.43, 0.32, 0.61, 5)
+    told = {}
+    for clients_of_peak in (1.4, 8.0, 18.0, float("inf")):
+        peak = statistics.Interval(clients_of_peak, clients_of_peak, clients_of_peak, 5)
+        law = statistics.USL(part, sigma=part, kappa=part, peak=peak)
+        told[clients_of_peak] = sentences.law(recorded, law, "read", "lookups")
+    assert {n for n, said in told.items() if "doesn't fit" in said} == {18.0, float("inf")}
+    assert "greatest with 2 clients" in told[18.0] and "18" not in told[18.0]

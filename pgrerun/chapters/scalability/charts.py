@@ -59,7 +59,10 @@ def print_of_the_talk() -> charts.Figure:
 def sweep(chapter: Chapter, experiment: str, what: str) -> charts.Figure:
     """Throughput over clients, with the law that fits it, if one does."""
     rows = _over_clients(chapter, experiment, {"throughput": ""})
+    fit = "fitted to this run"
     if (law := evidence.law(chapter, experiment)) is not None:
+        if evidence.misses(chapter, law, experiment) is not None:
+            fit = "which doesn't fit this run"
         steps = sorted(rows["x"].unique())
         predicted = dict(zip(steps, law.predict(steps), strict=True))
         rows = charts.together([rows, *charts.points(predicted, "simulated", series="")])
@@ -69,7 +72,7 @@ def sweep(chapter: Chapter, experiment: str, what: str) -> charts.Figure:
             question=f"How does the throughput of {what} change with the number of clients?",
             caption=(
                 "Medians with intervals. The dotted line is a model's: the universal scalability"
-                " law, fitted to this run."
+                f" law, {fit}."
             ),
             name=f"scalability-{experiment}",
         ),

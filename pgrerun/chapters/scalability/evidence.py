@@ -43,6 +43,20 @@ def law(chapter: Chapter, sweep: str) -> statistics.USL | None:
         return None
 
 
+def misses(chapter: Chapter, fitted: statistics.USL, sweep: str) -> int | None:
+    """The number of clients of greatest throughput, where the law's peak isn't near it.
+
+    Near are the numbers up to the next ones that were measured; None if the peak lies among them.
+    """
+    swept = chapter.table(sweep, "throughput").filter(regex="clients?$").median()
+    measured = swept.rename(lambda variant: int(variant.split()[0])).sort_index()
+    steps, most = list(measured.index), int(measured.idxmax())
+    below = max((step for step in steps if step < most), default=0)
+    above = min((step for step in steps if step > most), default=float("inf"))
+    peak = fitted.peak.estimate
+    return most if peak < below or peak > above else None
+
+
 def bend(chapter: Chapter, sweep: str) -> int:
     """The fewest clients that come near the greatest throughput of a sweep."""
     swept = chapter.table(sweep, "throughput").filter(regex="clients?$").median()

@@ -66,8 +66,14 @@ def noise(chapter: Chapter) -> narrate.Sentence:
     )
 
 
-def law(fitted: statistics.USL, what: str) -> narrate.Sentence:
-    """What the universal scalability law makes of a sweep."""
+def law(chapter: Chapter, fitted: statistics.USL, sweep: str, what: str) -> narrate.Sentence:
+    """What the universal scalability law makes of a sweep, or that it doesn't fit it."""
+    if (most := evidence.misses(chapter, fitted, sweep)) is not None:
+        return narrate.Sentence(
+            f"The universal scalability law doesn't fit the {what}: throughput is greatest with"
+            f" {narrate.count(most, 'client')}, and the law's peak lies beyond the next numbers of"
+            " clients that were measured. So its contention and coherence mean nothing here."
+        )
     contention, coherence = (
         narrate.interval(part.times(100), "%") for part in (fitted.sigma, fitted.kappa)
     )
