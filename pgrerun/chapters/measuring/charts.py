@@ -14,8 +14,10 @@ from pgrerun.chapters.measuring.experiments import (
     slow_disk,
 )
 from pgrerun.page import charts, narrate
+from pgrerun.record import statistics
 
 _POINTS = 120  # on a chart over time; longer runs are drawn in wider slots
+_OFTEN = 0.8  # of the experiments: the power that is usually asked for
 _SHARE = charts.Axis("share of experiments", zero=True)
 
 
@@ -51,9 +53,32 @@ def power(found: pd.DataFrame) -> charts.Figure:
                 " equal runs, by the planted effect. For no effect it is the share of false alarms."
             ),
             name="measuring-power",
+            result=lambda _: _needed(found),
         ),
         charts.Axis("pairs", log=True),
         _SHARE,
+    )
+
+
+def _needed(found: pd.DataFrame) -> str:
+    """From how many pairs on each planted effect is found often enough, and the false alarms."""
+    told = []
+    for effect in aa_runs.EFFECTS:
+        drawn = found[found["effect"] == effect].sort_values("pairs")
+        enough, last = drawn[drawn["found"] >= _OFTEN], drawn.iloc[-1]
+        told.append(
+            f"one of {100 * (effect - 1):.0f} % "
+            + (
+                f"from {narrate.count(enough['pairs'].iloc[0], 'pair')} on"
+                if len(enough)
+                else f"not even by {narrate.count(last['pairs'], 'pair')}, which find it in"
+                f" {100 * last['found']:.0f} %"
+            )
+        )
+    alarms = 100 * found.loc[found["effect"] == 1, "found"].max()
+    return (
+        f"In at least {100 * _OFTEN:.0f} % of the experiments an effect is found: {'; '.join(told)}"
+        f". False alarms come in at most {alarms:.0f} %."
     )
 
 
@@ -197,8 +222,25 @@ def asleep(profiles: Mapping[str, lock_waits.Profile]) -> charts.Figure:
                 " active backends in pg_stat_activity."
             ),
             name="measuring-asleep",
+            result=lambda _: _seen(profiles[lock_waits.QUEUED]),
         ),
         charts.Axis("share of the samples"),
+    )
+
+
+def _seen(queued: lock_waits.Profile) -> str:
+    """What each instrument shows of the load that waits for a lock."""
+    waits = queued.events.get(lock_waits.HEAVYWEIGHT, 0.0)
+    code, asleep, waits = (
+        narrate.interval(share.times(100), "%")
+        if isinstance(share, statistics.Interval)
+        else f"{narrate.number(100 * share, 0)} %"
+        for share in (queued.lock_code, queued.asleep, waits)
+    )
+    return (
+        "Where all update the same row, the lock manager's code takes"
+        f" {code} of the CPU samples, while waits for a heavyweight lock are {asleep} of the"
+        f" context switches and {waits} of the wait events."
     )
 
 

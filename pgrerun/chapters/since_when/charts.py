@@ -5,7 +5,7 @@ from dataclasses import replace
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.since_when import evidence
 from pgrerun.chapters.since_when.experiments import LOADS, number
-from pgrerun.page import charts
+from pgrerun.page import charts, narrate
 
 LIVES = charts.Words(
     "Since when does a claim no longer hold?",
@@ -34,6 +34,17 @@ def lives(chapter: Chapter) -> charts.Figure:
 def throughput(chapter: Chapter) -> charts.Figure:
     """Transactions per second over the releases of one builder."""
     rows = chapter.medians("throughput", {name: name for name in LOADS})
-    rows = rows.assign(place=rows["label"].map(number)).sort_values("place", kind="stable")
-    axis = charts.Axis("throughput", "transactions/s", zero=True)
-    return charts.compare(rows.drop(columns="place"), THROUGHPUT, axis, own_scales=True)
+    releases = sorted(rows["label"].unique(), key=number)
+    first, last = releases[0], releases[-1]
+    gains = [
+        f"{name} {narrate.interval(chapter.ratio('throughput', name, last, first))}"
+        for name in LOADS
+    ]
+    said = f"Throughput of {last} over that of {first}: {'; '.join(gains)}."
+    return charts.lines(
+        rows.assign(x=rows["label"].astype(float)).drop(columns="label"),
+        replace(THROUGHPUT, result=lambda _: said),
+        charts.Axis("release"),
+        charts.Axis("throughput", "transactions/s", zero=True),
+        own_scales=True,
+    )

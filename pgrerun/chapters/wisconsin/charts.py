@@ -117,7 +117,8 @@ def pages_and_seconds(pages: pd.DataFrame) -> charts.Figure:
                 "A point for each query, relative to query 1: the printed seconds of university"
                 " INGRES with ten thousand tuples over the pages that the miniature touches with a"
                 " tenth of them. Joins without an index, where every tuple of one relation meets"
-                " every page of another, lie farther left than they would at the report's size."
+                " every page of another, lie farther left than they would at the report's size. The"
+                " points farthest from the line have their queries' numbers."
             ),
             name="wisconsin-miniature",
         ),

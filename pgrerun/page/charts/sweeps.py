@@ -2,6 +2,7 @@
 
 import math
 import textwrap
+from typing import Any
 
 import altair as alt
 import numpy as np
@@ -87,6 +88,8 @@ def _horizontal(rows: pd.DataFrame, axis: Axis) -> alt.X:
     """The axis below, with ticks at the points if those are few."""
     at = sorted(rows["x"].unique())
     ticks = {"values": at} if len(at) <= 10 else {"tickCount": 6}
+    if len(at) <= 10 and not axis.log and any(x % 1 for x in at):
+        ticks["format"] = "~g"  # else 9.6 is rounded to 10, as a step between ticks would be
     ruler = alt.Axis(grid=False, **ticks)
     title = encodings.measure(axis.quantity, axis.unit)
     return alt.X("x:Q", title=title, scale=encodings.scale(axis.log), axis=ruler)
@@ -110,35 +113,43 @@ def _bands(
     return [area.encode(y=low, y2="high:Q", color=colour)]
 
 
-def _names(base: alt.Chart, y: alt.Y) -> tuple[list[alt.Chart], list[alt.Chart]]:
-    """The series' names, each beside the end of its line: their halos, and they themselves."""
-    place = {
+def _beside() -> dict[str, Any]:
+    """Where a name stands beside its point: where `_lifts` takes it to be."""
+    return {
         "align": alt.ExprRef("datum.onward ? 'left' : 'right'"),
         "baseline": "bottom",
         "dx": alt.ExprRef("datum.onward ? -4 : 4"),
         "dy": alt.ExprRef(f"{-_ABOVE} - datum.lift"),
     }
+
+
+def _names(base: alt.Chart, y: alt.Y) -> tuple[list[alt.Chart], list[alt.Chart]]:
+    """The series' names, each beside the end of its line: their halos, and they themselves."""
     named = base.transform_filter("datum.named").encode(y=y, text="ending:N")
     colour = alt.Color("hue:N", scale=None, legend=None)
-    text = {"fontWeight": "bold", **place}
+    text = {"fontWeight": "bold", **_beside()}
     return [named.mark_text(**_HALO, **text)], [named.mark_text(**text).encode(color=colour)]
 
 
 def scatter(frame: Rows, words: Words, x_axis: Axis, axis: Axis, most: int = 6) -> Figure:
     """One number over another, both logarithmic, beside the line on which they are equal.
 
-    `frame` has `label`, `x`, `value` (both positive) and `kind` (one of `MARKS`). The names of the
-    `most` that lie farthest from the line are written; the tooltip and the table have all.
+    `frame` has `label`, `x`, `value` (both positive) and `kind` (one of `MARKS`). Of the
+    `most` that lie farthest from the line the names are written, as far as a colon; the tooltip and
+    the table have all.
     """
     frame = together(frame)
     rows = encodings.tidy(frame, ["label", "x", "value", "kind"])
     kinds = encodings.present(rows)
     far = (rows["value"] / rows["x"]).map(math.log).abs().nlargest(most).index
-    rows["series"] = rows["label"].where(rows.index.isin(far), "")
-    rows["named"], rows["ending"] = rows["series"] != "", rows["series"]
+    short = rows["label"].str.partition(":")[0]  # a whole name would lie over other points
+    rows["ending"] = short.where(rows.index.isin(far), "")
+    rows["named"] = rows["ending"] != ""
     both = Axis("", log=True)
     rows["onward"] = _places(rows["x"], both) <= 0.4  # where there is room
-    rows["lift"] = _lifts(rows, None, False, both, both, _SQUARE)
+    # each point by itself is something that a name must not cover
+    alone = rows.assign(series=rows["label"])
+    rows["lift"] = _lifts(alone, None, False, both, both, _SQUARE)
     scale = encodings.scale(log=True)
     x_measure = encodings.measure(x_axis.quantity, x_axis.unit)
     measure = encodings.measure(axis.quantity, axis.unit)
@@ -153,14 +164,8 @@ def scatter(frame: Rows, words: Words, x_axis: Axis, axis: Axis, most: int = 6) 
     points = base.mark_point(size=70, strokeWidth=1.8, opacity=1).encode(
         tooltip=encodings.tooltip(rows, fields), **encodings.provenance(kinds)
     )
-    place = {
-        "align": alt.ExprRef("datum.onward ? 'left' : 'right'"),
-        "baseline": "middle",
-        "dx": alt.ExprRef("datum.onward ? 8 : -8"),
-        "dy": alt.ExprRef("-datum.lift"),
-    }
-    named = base.transform_filter("datum.named").encode(text="series:N")
-    halos, names = (named.mark_text(fontSize=11, **look, **place) for look in (_HALO, {}))
+    named = base.transform_filter("datum.named").encode(text="ending:N")
+    halos, names = (named.mark_text(fontSize=11, **look, **_beside()) for look in (_HALO, {}))
     layers = alt.layer(line.encode(x=x, y=y), halos, points, names)
     chart = encodings.panels(layers, rows, None, _SQUARE)
     columns = encodings.columns(rows, {"label": "case", "x": x_measure}, measure)
