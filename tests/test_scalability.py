@@ -681,7 +681,7 @@ def test_a_peak_is_told_as_far_as_its_interval_has_ends(recorded, peak, said):
     step = {0.5: 1, 4.65: 4, float("inf"): 8}[peak[0]]
     swept = {n: {"throughput": 200.0 if n == step else 100.0} for n in (1, 2, 4, 8)}
     record(recorded, "read", {load.by_clients(n): one for n, one in swept.items()})
-    assert said in sentences.law(recorded, law, "read", "lookups")
+    assert said in sentences.law(recorded, law, "lookups")
 
 
 def test_a_law_that_peaks_away_from_the_measured_peak_is_said_not_to_fit(recorded):
@@ -692,6 +692,6 @@ def test_a_law_that_peaks_away_from_the_measured_peak_is_said_not_to_fit(recorde
     for clients_of_peak in (1.4, 8.0, 18.0, float("inf")):
         peak = statistics.Interval(clients_of_peak, clients_of_peak, clients_of_peak, 5)
         law = statistics.USL(part, sigma=part, kappa=part, peak=peak)
-        told[clients_of_peak] = sentences.law(recorded, law, "read", "lookups")
+        told[clients_of_peak] = sentences.law(recorded, law, "lookups")
     assert {n for n, said in told.items() if "doesn't fit" in said} == {18.0, float("inf")}
     assert "greatest with 2 clients" in told[18.0] and "18" not in told[18.0]

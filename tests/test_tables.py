@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
+from pgrerun.page import tables
 from pgrerun.page.tables import Table, captioned, table
 
 
@@ -35,7 +36,8 @@ def test_headers_say_what_they_head_and_numbers_are_aligned():
     page = BeautifulSoup(shown._repr_html_(), "html.parser")
     assert [th.text for th in page.find_all("th", scope="col")] == ["page kind", "pages"]
     assert page.caption.text == "Pages of one transaction" == page.div["aria-label"]
-    assert [td.get("class") for td in page.find_all("td")] == [None, ["number"]]
+    for cells in ("td", "th"):
+        assert [cell.get("class") for cell in page.find_all(cells)] == [None, ["number"]]
     assert "heap" in repr(shown) and "Pages of one transaction" in repr(shown)
 
 
@@ -55,3 +57,14 @@ def test_a_table_is_given_another_caption(before):
     page = BeautifulSoup(captioned(markup, "Pages < 4"), "html.parser")
     assert [one.text for one in page.find_all("caption")] == ["Pages < 4"]
     assert page.div["aria-label"] == "Pages < 4" and page.td.text == "3"
+
+
+def test_a_table_of_an_earlier_run_gets_the_heads_of_today():
+    frame = pd.DataFrame({"fpi_bytes": [3, 4], "kind": ["a", "b"]})
+    now = Table(frame, "A & b")._repr_html_()
+    earlier = now.replace('<th scope="col" class="number">', '<th scope="col">')
+    earlier = earlier.replace("bytes of full-page images", "fpi bytes")
+    assert earlier != now and tables.aligned(earlier) == tables.aligned(now)
+    heads = BeautifulSoup(tables.aligned(earlier), "html.parser").find_all("th")
+    assert [one.get("class") for one in heads] == [["number"], None]
+    assert heads[0].text == "bytes of full-page images"

@@ -10,6 +10,8 @@ from numbers import Integral, Real
 import pandas as pd
 from bs4 import BeautifulSoup
 
+_NUMBER = ' class="number"'  # of cells, and of what heads them
+
 
 @dataclass(frozen=True)
 class Table:
@@ -29,15 +31,14 @@ class Table:
         numeric = [
             all(isinstance(value, Real) for value in self.frame[column]) for column in self.frame
         ]
-        head = "".join(f'<th scope="col">{html.escape(_words(column))}</th>' for column in texts)
+        head = "".join(
+            f'<th scope="col"{_NUMBER if number else ""}>{html.escape(_words(column))}</th>'
+            for column, number in zip(texts, numeric)
+        )
         rows = []
         for row in texts.itertuples(index=False):
             cells = (
-                (
-                    f'<td class="number">{html.escape(text)}</td>'
-                    if number
-                    else f"<td>{html.escape(text)}</td>"
-                )
+                f"<td{_NUMBER if number else ''}>{html.escape(text)}</td>"
                 for text, number in zip(row, numeric)
             )
             rows.append(f"<tr>{''.join(cells)}</tr>")
@@ -65,8 +66,23 @@ def captioned(markup: str, caption: str) -> str:
     return str(page)
 
 
+def aligned(markup: str) -> str:
+    """The HTML of a `Table`, with the heads that it would have today."""
+    page = BeautifulSoup(markup, "html.parser")
+    rows = [row.find_all("td") for row in page.select("tbody tr")]
+    for head, *cells in zip(page.select("thead th"), *rows):
+        if cells and all("number" in cell.get("class", []) for cell in cells):
+            head["class"] = ["number"]
+        head.string = _words(head.get_text())
+    return str(page)
+
+
+_HEADS = {"fpi bytes": "bytes of full-page images"}  # names that PostgreSQL abbreviates
+
+
 def _words(column: object) -> str:
-    return str(column).replace("_", " ")
+    words = str(column).replace("_", " ")
+    return _HEADS.get(words, words)
 
 
 def _text(value: object) -> str:

@@ -234,7 +234,8 @@ table { border-collapse: collapse; font-size: 0.86rem; line-height: 1.4; font-va
 caption { text-align: left; font-weight: 600; padding-bottom: 0.4rem; }
 td, th { text-align: left; vertical-align: top; padding: 0.32rem 1rem 0.32rem 0; border-bottom: 1px
   solid var(--line); }
-td.number { text-align: right; white-space: nowrap; }
+:is(td, th).number { text-align: right; }
+td.number { white-space: nowrap; }
 @media print { body { font-size: 0.9rem; } section { break-inside: avoid-page; } details { display:
   none; } }
 """

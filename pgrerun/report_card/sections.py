@@ -495,7 +495,7 @@ def knee(visit: Visit) -> list[Piece]:
             f" second; {narrate.count(bend, 'client')} {'reaches' if bend == 1 else 'reach'}"
             f" {_percent(NEAR)} of that."
         ),
-        scalability.sentences.law(visit, fitted, "read", "lookups") if fitted else None,
+        scalability.sentences.law(visit, fitted, "lookups") if fitted else None,
         _waits(waited),
         Sentence(
             "The clients are pgbench's, on the machine that made this page and its"

@@ -756,6 +756,7 @@ def _transplanted(
     for cell, before in pairs:
         cell.outputs, cell.execution_count = before.outputs, before.execution_count
         _caption(cell)
+        _align(cell)
         cell.metadata.papermill = before.metadata.papermill
     place = next(
         i for i, cell in enumerate(told.cells) if "parameters" in cell.metadata.get("tags", [])
@@ -775,6 +776,16 @@ def _caption(cell: nbformat.NotebookNode) -> None:
     if len(found := inputs.captions(cell.source)) == len(shown) == 1:
         data = shown[0].data
         data["text/html"] = tables.captioned(data["text/html"], found[0])
+
+
+def _align(cell: nbformat.NotebookNode) -> None:
+    """Give the tables of a cell that ran earlier the heads that tables have today."""
+    from pgrerun.page import tables
+
+    for one in cell.outputs:
+        markup = one.get("data", {}).get("text/html", "")
+        if markup.startswith('<div class="result-table"'):
+            one.data["text/html"] = tables.aligned(markup)
 
 
 def _told_not_run(source: nbformat.NotebookNode) -> nbformat.NotebookNode:

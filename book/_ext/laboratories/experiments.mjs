@@ -5,9 +5,19 @@
 
 const escaped = (words) => String(words).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 
-const table = (caption, columns, rows) =>
-  `<div class="laboratory-table"><table><caption>${escaped(caption)}</caption><thead><tr>${columns.map((c) => `<th scope="col">${escaped(c)}</th>`).join("")}</tr></thead>` +
-  `<tbody>${rows.map((row) => `<tr>${row.map((cell) => `<td>${escaped(cell ?? "")}</td>`).join("")}</tr>`).join("")}</tbody></table></div>`;
+/** A number as the book's tables write it: commas for thousands, below them four digits. */
+export const formatted = (x) =>
+  x.toLocaleString("en-US", Number.isInteger(x) ? {} : Math.abs(x) >= 1000 ? { maximumFractionDigits: 0 } : { maximumSignificantDigits: 4 });
+
+/** A table; columns of nothing but numbers are aligned as such. */
+const table = (caption, columns, rows) => {
+  const missing = (cell) => cell === null || cell === undefined;
+  const numeric = columns.map((_, n) => rows.some((row) => !missing(row[n])) && rows.every((row) => missing(row[n]) || typeof row[n] === "number"));
+  const like = (n) => (numeric[n] ? ' class="number"' : "");
+  const spelled = (cell) => (missing(cell) ? "" : typeof cell === "number" ? formatted(cell) : cell);
+  return `<div class="laboratory-table"><table><caption>${escaped(caption)}</caption><thead><tr>${columns.map((c, n) => `<th scope="col"${like(n)}>${escaped(c)}</th>`).join("")}</tr></thead>` +
+    `<tbody>${rows.map((row) => `<tr>${row.map((cell, n) => `<td${like(n)}>${escaped(spelled(cell))}</td>`).join("")}</tr>`).join("")}</tbody></table></div>`;
+};
 
 // ---- heap-only tuples on a page
 
@@ -208,7 +218,7 @@ const nodesOf = (node) => [node, ...(node.Plans ?? []).flatMap(nodesOf)];
 const tree = (node) => {
   const about = ["Index Cond", "Recheck Cond", "Filter", "Hash Cond", "Merge Cond", "Join Filter", "Sort Key"].filter((key) => node[key]).map((key) => `${key}: ${node[key]}`);
   const name = [node["Node Type"], node["Index Name"] && `using ${node["Index Name"]}`, node["Relation Name"] && `on ${node["Relation Name"]}`].filter(Boolean).join(" ");
-  const cost = `cost ${node["Startup Cost"]} to ${node["Total Cost"]}, ${node["Plan Rows"]} tuples expected`;
+  const cost = `cost ${formatted(node["Startup Cost"])} to ${formatted(node["Total Cost"])}, ${formatted(node["Plan Rows"])} tuples expected`;
   return `<li><b>${escaped(name)}</b><br>${escaped(cost)}${about.map((words) => `<br><code>${escaped(words)}</code>`).join("")}${node.Plans ? `<ul>${node.Plans.map(tree).join("")}</ul>` : ""}</li>`;
 };
 const chosenTree = (node) => `<p class="laboratory-label">The plan that PostgreSQL chooses</p><ul class="laboratory-plan">${tree(node)}</ul>`;
@@ -241,7 +251,7 @@ function chart(found, now, { words, ticks }) {
   const marks = ticks.map(([at, said]) => `<text x="${x(at)}" y="${height - bottom + 18}" text-anchor="middle">${said}</text><line class="tick" x1="${x(at)}" x2="${x(at)}" y1="${height - bottom}" y2="${height - bottom + 5}"/>`);
   const decades = Array.from({ length: Math.max(0, Math.floor(high) - Math.ceil(low) + 1) }, (_, n) => 10 ** (Math.ceil(low) + n));
   const values = decades.length > 1 ? decades : [1, 2, 5, 10, 20, 50].map((one) => one * 10 ** Math.floor(low)).filter((one) => Math.log10(one) >= low && Math.log10(one) <= high);
-  const levels = values.map((one) => `<text x="${left - 7}" y="${y(one) + 4}" text-anchor="end">${one}</text><line class="level" x1="${left}" x2="${width - right}" y1="${y(one)}" y2="${y(one)}"/>`);
+  const levels = values.map((one) => `<text x="${left - 7}" y="${y(one) + 4}" text-anchor="end">${formatted(one)}</text><line class="level" x1="${left}" x2="${width - right}" y1="${y(one)}" y2="${y(one)}"/>`);
   const marker = now ? `<line class="now" x1="${x(now)}" x2="${x(now)}" y1="${top}" y2="${height - bottom}"/>` : "";
   return `<p class="laboratory-label">Estimated cost of each way, in the planner's unit, both axes logarithmic</p><svg class="laboratory-chart" viewBox="0 0 ${width} ${height}" role="img" aria-label="Estimated cost of ${ways.join(", ")} over the ${words}; what is chosen stands beside it">` +
     `${levels.join("")}${marks.join("")}${marker}${lines.join("")}<text x="${(left + width - right) / 2}" y="${height - 6}" text-anchor="middle">${words}</text></svg>`;
@@ -411,7 +421,7 @@ export const changed = ({ before, after }) => Object.fromEntries(Object.keys(aft
 
 export const answer = (ran) => {
   const { rows, fields } = ran.result, done = Object.entries(changed(ran)).filter(([, number]) => number);
-  const said = done.map(([what, number]) => `${number} ${number === 1 ? "tuple was" : "tuples were"} ${what}`).join(", ");
-  const shown = fields.length ? table(`Answer, ${rows.length} ${rows.length === 1 ? "row" : "rows"}`, fields.map((f) => f.name), rows.slice(0, 20).map((row) => Object.values(row))) : "";
+  const said = done.map(([what, number]) => `${formatted(number)} ${number === 1 ? "tuple was" : "tuples were"} ${what}`).join(", ");
+  const shown = fields.length ? table(`Answer, ${formatted(rows.length)} ${rows.length === 1 ? "row" : "rows"}`, fields.map((f) => f.name), rows.slice(0, 20).map((row) => Object.values(row).map((value) => value === null ? null : String(value)))) : "";
   return shown + (said || !shown ? `<p>${said ? `Done: ${said}.` : "Done; no tuple was changed."}</p>` : "");
 };

@@ -19,6 +19,7 @@ from pgrerun.record import printed, statistics
 
 BEYOND = 1.1  # switches for each message: fewer are the messages' own
 _CROWD = 0.25  # of the clients: so many more that ask for a spinlock are a collapse
+_SWEEPS = {"lookups": "read", "writers": "write"}  # the experiment of each load
 LONG = 0.1  # share of the active backends in a wait that is worth naming
 
 
@@ -66,9 +67,9 @@ def noise(chapter: Chapter) -> narrate.Sentence:
     )
 
 
-def law(chapter: Chapter, fitted: statistics.USL, sweep: str, what: str) -> narrate.Sentence:
+def law(chapter: Chapter, fitted: statistics.USL, what: str) -> narrate.Sentence:
     """What the universal scalability law makes of a sweep, or that it doesn't fit it."""
-    if (most := evidence.misses(chapter, fitted, sweep)) is not None:
+    if (most := evidence.misses(chapter, fitted, _SWEEPS[what])) is not None:
         return narrate.Sentence(
             f"The universal scalability law doesn't fit the {what}: throughput is greatest with"
             f" {narrate.count(most, 'client')}, and the law's peak lies beyond the next numbers of"
