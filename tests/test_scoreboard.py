@@ -530,7 +530,10 @@ def test_a_chapter_opens_with_what_was_found_also_if_that_is_nothing():
     assert set(lines) == {f"#{RATIO.id}", f"#{FACTS.id}"}
     line = lines[f"#{RATIO.id}"]
     found, claimed = (one.get_text() for one in line.select("p"))
-    assert found.startswith("The size of b is 1.20 [1.10, 1.30] times that of a: ") and line.svg
+    assert found.startswith(
+        "The size of b is 1.20 [1.10, 1.30] times that of a, which is a smaller"
+    )
+    assert line.svg
     assert claimed == f"The POSTGRES report of 1990: {RATIO.claim} {RATIO.id}"
     assert "Of 4 claims that a server can answer" in page.get_text()
     nothing = {BUG.id: FOUND[BUG.id]}

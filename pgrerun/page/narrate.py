@@ -480,9 +480,30 @@ def evidence(j: Judgement) -> str:
         return j.remarks
     if j.claim.predicate is Predicate.BUG:
         return ""
+    if j.claim.basis is Basis.OPINION:
+        return f"an opinion, which nothing decides; beside it {_beside_opinion(j)}"
     if j.claim.predicate is Predicate.FACTS and isinstance(found, Mapping):
         essential = [part.value for part in found.values() if part.essential]
         return f"{essential.count(True)} of {count(len(essential), 'fact')}"
+    return _numbers_in_short(j)
+
+
+def _beside_opinion(j: Judgement) -> str:
+    """What is shown beside an opinion: numbers, or the essential facts by what was found."""
+    if j.claim.predicate is not Predicate.FACTS or not isinstance(j.evidence, Mapping):
+        return _numbers_in_short(j)
+    told = []
+    for truth, words in ((True, "found"), (False, "not found"), (None, "unresolved")):
+        facts = [
+            name for name, part in j.evidence.items() if part.essential and part.value is truth
+        ]
+        told += [f"{words}: {', '.join(facts)}"] if facts else []
+    return "; ".join(told)
+
+
+def _numbers_in_short(j: Judgement) -> str:
+    """The intervals of a judgement, each with its name if it has one."""
+    found = j.evidence
     several = found if isinstance(found, Mapping) else {"": Part(found)}
     values = {
         name: part.value for name, part in several.items() if isinstance(part.value, Interval)
@@ -502,39 +523,39 @@ _HEAD = re.compile(r"^.*?(?= (?:of|to|that|for|per|with|without|which|if|in|on|t
 _TOLD = 2  # facts of a kind, so that a sentence stays short
 
 _AS_PRINTED: Mapping[Verdict, str] = {
-    Verdict.HOLDS: "in agreement with the printed {size}",
-    Verdict.STRONGER: "a larger effect than the printed {size}",
-    Verdict.WEAKER: "a smaller effect than the printed {size}",
-    Verdict.NOT_REPRODUCED: "a smaller effect than the printed {size}, if any",
-    Verdict.GONE: "no difference of interest, where {size} is printed",
-    Verdict.REVERSED: "the opposite of the printed {size}",
+    Verdict.HOLDS: "which agrees with the printed {size}",
+    Verdict.STRONGER: "which is a larger effect than the printed {size}",
+    Verdict.WEAKER: "which is a smaller effect than the printed {size}",
+    Verdict.NOT_REPRODUCED: "which is a smaller effect than the printed {size}, if any",
+    Verdict.GONE: "so there is no difference of interest, though {size} is printed",
+    Verdict.REVERSED: "which is the opposite of the printed {size}",
 }
 _BESIDE_PRINT: Mapping[Predicate, Mapping[Verdict, str]] = {
     Predicate.RATIO: _AS_PRINTED,
     Predicate.DIRECTION: {
         Verdict.HOLDS: "as claimed",
-        Verdict.GONE: "no difference of interest",
-        Verdict.REVERSED: "the opposite of what is claimed",
+        Verdict.GONE: "so there is no difference of interest",
+        Verdict.REVERSED: "which is the opposite of what is claimed",
     },
     Predicate.BETWEEN: {
-        Verdict.HOLDS: "in agreement with the printed {size}",
-        Verdict.GONE: "not {size} as printed",
+        Verdict.HOLDS: "which agrees with the printed {size}",
+        Verdict.GONE: "and not {size} as printed",
     },
     Predicate.AT_MOST: {
-        Verdict.HOLDS: "within the claimed bound of {size}",
-        Verdict.GONE: "more than the claimed {size}",
+        Verdict.HOLDS: "which is within the claimed bound of {size}",
+        Verdict.GONE: "which is more than the claimed {size}",
     },
     Predicate.AT_LEAST: {
-        Verdict.HOLDS: "at least the claimed {size}",
-        Verdict.GONE: "less than the claimed {size}",
+        Verdict.HOLDS: "which is at least the claimed {size}",
+        Verdict.GONE: "which is less than the claimed {size}",
     },
-    Predicate.EQUALS: {Verdict.HOLDS: "as printed", Verdict.GONE: "not {size} as printed"},
+    Predicate.EQUALS: {Verdict.HOLDS: "as printed", Verdict.GONE: "and not {size} as printed"},
 }
 _OF_PARTS: Mapping[Verdict, str] = {
     Verdict.HOLDS: "as claimed",
-    Verdict.STRONGER: "a larger effect than claimed",
-    Verdict.WEAKER: "as claimed only in part",
-    Verdict.REVERSED: "the opposite of what is claimed",
+    Verdict.STRONGER: "which is a larger effect than claimed",
+    Verdict.WEAKER: "which is as claimed only in part",
+    Verdict.REVERSED: "which is the opposite of what is claimed",
 }
 
 
@@ -558,8 +579,10 @@ def finding(j: Judgement) -> Sentence:
         beside = f"; printed: {printed_size}" if printed_size and len(parts) == 1 else ""
         return Sentence(f"Not decided here: the {measured}{beside}.")
     told = "" if len(parts) > 1 else _BESIDE_PRINT[j.claim.predicate].get(j.verdict, "")
-    told = told.format(size=printed_size) or _OF_PARTS.get(j.verdict, "in no part as claimed")
-    return Sentence(f"The {measured}: {told}.")
+    told = told.format(size=printed_size) or _OF_PARTS.get(
+        j.verdict, "which is in no part as claimed"
+    )
+    return Sentence(f"The {measured}, {told}.")
 
 
 def _equation(j: Judgement, parts: Mapping[str, Interval]) -> str:

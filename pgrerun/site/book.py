@@ -708,7 +708,7 @@ def _show_what_was_given(notebook: nbformat.NotebookNode) -> None:
 
 
 def _fold(notebook: nbformat.NotebookNode) -> None:
-    """Fold on the page all code but parameters and cells in another language, and the provenance.
+    """Fold on the page all code but cells in another language, and the provenance.
 
     Cells that attempt an experiment are left to the page, which shows what they run.
     """
@@ -724,9 +724,8 @@ _FOLDING = {_FOLDED, _OUTPUT_FOLDED}
 
 
 def _folds(cell: nbformat.NotebookNode) -> bool:
-    kept = {"parameters", _INJECTED, _HIDDEN}
     tells = not cell.source.startswith("%%") and "chapter.attempt(" not in cell.source
-    return tells and not kept & set(cell.metadata.get("tags", []))
+    return tells and _HIDDEN not in cell.metadata.get("tags", [])
 
 
 def _assigned(source: str) -> dict[str, object]:
