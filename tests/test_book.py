@@ -860,3 +860,11 @@ def test_stamps_are_readable(book):
     stamp = json.loads(stamped(book).result("toy").with_suffix(".json").read_text())
     assert stamp["inputs"]["parameter pairs"] == 7
     assert stamp["inputs"]["PostgreSQL"] == "18.6"
+
+
+def test_all_code_about_a_chapter_is_folded_but_what_is_run():
+    toy = notebook("x = 1", "%%sql\nSELECT 1", "chapter.attempt(f)", "injected = 1")
+    toy.cells[-1].metadata.tags = ["remove-input"]
+    book_module._fold(toy)
+    folded = [cell.source for cell in toy.cells if "hide-input" in cell.metadata.get("tags", [])]
+    assert [source.split()[0] for source in folded] == ["profile", "x"]

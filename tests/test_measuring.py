@@ -411,3 +411,18 @@ def test_a_time_that_cannot_be_is_drawn_from_by_nobody(chapter, monkeypatch):
     monkeypatch.setattr(chapter, "table", lambda experiment, metric: time)
     with pytest.raises(CannotMeasure, match="nothing is drawn"):
         aa_runs.power(chapter)
+
+
+def test_the_caption_of_power_says_how_many_pairs_each_effect_needs():
+    found = pd.DataFrame(
+        [
+            (effect, pairs, share, share - 0.02, share + 0.02)
+            for effect, shares in ((1.0, (0.05, 0.04)), (1.02, (0.1, 0.37)), (1.1, (0.9, 1.0)))
+            for pairs, share in zip((7, 41), shares)
+        ]
+        + [(1.05, 7, 0.4, 0.3, 0.5), (1.05, 41, 0.99, 0.9, 1.0)],
+        columns=["effect", "pairs", "found", "low", "high"],
+    )
+    said = charts.power(found).caption
+    assert "of 2 % not even by 41 pairs, which find it in 37 %; one of 5 % from 41 pairs on" in said
+    assert "of 10 % from 7 pairs on" in said and "False alarms come in at most 5 %" in said

@@ -11,7 +11,7 @@ from test_claims import claim, interval
 from pgrerun.errors import CannotMeasure
 from pgrerun.page import narrate
 from pgrerun.record import claims, statistics, verdicts
-from pgrerun.record.claims import Predicate
+from pgrerun.record.claims import Basis, Predicate
 from pgrerun.record.statistics import Interval
 from pgrerun.record.verdicts import VERDICTS, Part, Verdict, fact, supporting
 
@@ -471,3 +471,14 @@ def test_a_prediction_about_several_claims_is_told_by_outcome():
     }
     said = narrate.outcome({"a-001": True, "a-002": True, "a-003": True}, judged)
     assert re.fullmatch(r"Not testable here: a-001; failed: a-002; not run: a-003\.", said)
+
+
+def test_an_opinion_is_told_as_one_with_what_is_shown_beside_it():
+    subject = claim(Predicate.FACTS, basis=Basis.OPINION)
+    found = {"pages fill up": True, "none is new": False, "fast": supporting(True)}
+    said = narrate.evidence(verdicts.judge(subject, found))
+    assert said == (
+        "an opinion, which nothing decides; beside it found: pages fill up; not found: none is new"
+    )
+    number = verdicts.judge(claim(Predicate.DIRECTION, basis=Basis.OPINION), interval(1.2, 1.4))
+    assert "opinion" in narrate.evidence(number) and "[1.20, 1.40]" in narrate.evidence(number)

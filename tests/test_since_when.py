@@ -18,6 +18,7 @@ from pgrerun.errors import BookError, CannotMeasure
 from pgrerun.page import charts
 from pgrerun.record import claims, lives
 from pgrerun.record.claims import Basis
+from pgrerun.record.statistics import Interval
 from pgrerun.site import scoreboard
 
 CHOSEN = experiments.judged()
@@ -185,3 +186,19 @@ def test_without_a_record_of_releases_a_chapter_says_how_to_get_one(monkeypatch)
     assert lives.recorded("nothing either") is None
     said = Chapter.changes(SimpleNamespace(name="hot", run=SimpleNamespace(name="nothing either")))
     assert "pgrerun run since_when" in said
+
+
+def test_throughput_of_ten_releases_is_no_taller_than_a_screen_and_says_what_changed():
+    releases = ("9.6", *map(str, range(10, 19)))
+    rows = [
+        charts.row(release, "measured", Interval(100.0 + n, 90, 120, 9), panel=load)
+        for load in experiments.LOADS
+        for n, release in enumerate(releases)
+    ]
+    whole = SimpleNamespace(
+        medians=lambda *_: pd.DataFrame(rows),
+        ratio=lambda name, load, last, first: Interval(1.09, 1.01, 1.2, 9),
+    )
+    figure = drawn.throughput(whole)
+    assert float(re.search(r' height="([0-9.]+)"', charts.svg(figure, 760))[1]) <= 600
+    assert figure.caption.startswith("Throughput of 18 over that of 9.6: lookups 1.09 [1.01, 1.20]")

@@ -5,6 +5,7 @@ without it.
 import functools
 import http.server
 import json
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -363,3 +364,17 @@ def test_what_is_recorded_is_kept_for_the_next_build(extension, tmp_path):
     assert app.laboratories["postgresql"] == "18.6" and app.config.html_static_path == [
         str(kept / "static")
     ]
+
+
+def test_numbers_are_written_as_in_the_tables_of_the_book():
+    if shutil.which("node") is None:
+        pytest.skip("there is no Node.js")
+    module = EXTENSIONS / "laboratories" / "experiments.mjs"
+    script = (
+        f"const {{ formatted }} = await import({json.dumps(module.as_uri())});"
+        " console.log([2052.57, 1280, 0.12345, 0].map(formatted).join(' '))"
+    )
+    told = subprocess.run(
+        ["node", "--input-type=module", "-e", script], capture_output=True, text=True, check=True
+    )
+    assert told.stdout.split() == ["2,053", "1,280", "0.1235", "0"]
