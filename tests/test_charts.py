@@ -951,26 +951,6 @@ def test_a_name_that_has_no_room_left_of_its_line_goes_on_from_its_end():
     }
 
 
-def test_a_caption_of_many_panels_or_lines_tells_the_one_that_differs_most():
-    panels = [
-        charts.row(label, "measured", value, panel=f"panel {n}")
-        for n in range(4)
-        for label, value in (("few", 100.0), ("many", 100.0 + 50 * n))
-    ]
-    said = charts.compare(panels, SAID, charts.Axis("", zero=True)).caption
-    assert said.startswith(
-        "In this run, greatest difference of 4 panels: panel 3 from 100 (few) to 250 (many). "
-    )
-    lines = [
-        {"x": x, "value": 10.0 * (1 + n * x), "kind": "measured", "series": f"line {n}"}
-        for n in range(4)
-        for x in (0, 1)
-    ]
-    frame = pd.DataFrame(lines)
-    said = charts.lines(frame, SAID, charts.Axis("clients"), charts.Axis("rate")).caption
-    assert "from 10 to 40 (line 3, which changes most of 4)" in said
-
-
 def test_points_of_a_scatter_have_names_no_longer_than_to_a_colon():
     said = words(charts.svg(scattered_with_numbers()))
     assert "7" in said and not any("select" in one for one in said)
