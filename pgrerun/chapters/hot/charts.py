@@ -189,8 +189,7 @@ def steady_state(measured: pd.DataFrame, computed: pd.DataFrame) -> charts.Figur
                 " predict them?"
             ),
             caption=(
-                "Pages relative to those after loading, with dead versions pruned and without."
-                " Simulated is an account of bytes on each page: tuples or entries, line pointers"
+                "Simulated is an account of bytes on each page: tuples or entries, line pointers,"
                 " and what dead versions leave."
             ),
             result=lambda _: _steady_result(measured, computed),
@@ -207,8 +206,8 @@ def _steady_result(measured: pd.DataFrame, computed: pd.DataFrame) -> str:
     for variant, sizes in measured.groupby("variant", sort=False):
         ends = sizes[list(_RELATIONS)].iloc[-1] / sizes[list(_RELATIONS)].iloc[0]
         both = " and ".join(narrate.number(round(end, 2)) for end in ends)
-        after = narrate.count(float(sizes["updates"].iloc[-1]), "update")
-        said.setdefault(f"{both} after {after} per account", []).append(f"“{variant}”")
+        after = narrate.number(float(sizes["updates"].iloc[-1]))
+        said.setdefault(f"{both} after {after}", []).append(f"“{variant}”")
     told = "; ".join(f"{', '.join(variants)} {size}" for size, variants in said.items())
     pairs = measured.merge(computed, on=["variant", "updates"], suffixes=("", " computed"))
     off = []
@@ -217,8 +216,8 @@ def _steady_result(measured: pd.DataFrame, computed: pd.DataFrame) -> str:
         where = pairs.at[by.idxmax(), "variant"]
         off.append(f"{narrate.number(100 * by.max(), 1)} % for {name} (“{where}”)")
     return (
-        f"In this run accounts and its index end at so many times their size: {told}. The computed"
-        f" sizes are off by at most {' and '.join(off)}."
+        f"In this run accounts and its index end at so many times their size: {told} updates per"
+        f" account. Computed sizes are off by at most {' and '.join(off)}."
     )
 
 

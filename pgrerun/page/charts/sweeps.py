@@ -61,7 +61,7 @@ def lines(
     height, rows["lift"] = _heights(rows, facet, own_scales, axis, x_axis, said.caption)
     x = _horizontal(rows, x_axis)
     scale = encodings.scale(axis.log, axis.zero)
-    title = _upright(measure, height) if own_scales and facet else measure
+    title = _upright(measure, height) if facet else measure
     y = alt.Y("value:Q", title=title or None, scale=scale, axis=alt.Axis(tickCount=6))
     base = alt.Chart().encode(x=x, detail=["series:N", "provenance:N"])
     marks = encodings.by_series(kinds) if several else encodings.provenance(kinds)
