@@ -869,5 +869,5 @@ def test_the_parameters_are_folded_like_other_code_and_what_is_run_is_not(record
     recorded(recording, "mine")
     page, _ = shown(recording, "mine")
     code = [cell for cell in page.cells if cell.cell_type == "code"]
-    folded = {cell.id for cell in code if "hide-input" in cell.metadata.tags}
+    folded = {cell.id for cell in code if "hide-input" in cell.metadata.get("tags", [])}
     assert "parameters" in folded and {cell.id for cell in code} - folded == {"run"}
