@@ -71,6 +71,7 @@ def aligned(markup: str) -> str:
     page = BeautifulSoup(markup, "html.parser")
     rows = [row.find_all("td") for row in page.select("tbody tr")]
     for head, *cells in zip(page.select("thead th"), *rows):
+        del head["class"]
         if cells and all("number" in cell.get("class", []) for cell in cells):
             head["class"] = ["number"]
         head.string = _words(head.get_text())

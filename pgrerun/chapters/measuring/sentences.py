@@ -44,7 +44,7 @@ def apparatus(chapter: Chapter) -> Table:
         ("one flush of 8 kB", "not said", f"{flush:.0f} µs"),
         ("time to run", "", time_to_run("measuring")),
     ]
-    return table(pd.DataFrame(rows, columns=["what", "the talk", "here"]))
+    return table(pd.DataFrame(rows, columns=["what", "the talk", "here"]), "Apparatus then and now")
 
 
 def floor(chapter: Chapter) -> narrate.Sentence:
