@@ -384,7 +384,7 @@ def height(figure: charts.Figure) -> float:
 
 def test_a_caption_begins_with_the_result_and_its_number():
     assert joined().caption.startswith(
-        "As printed, throughput: from 1 transactions/s (a) to 3 transactions/s (b)."
+        "As printed, throughput ranged from 1 transactions/s (a) to 3 transactions/s (b)."
     )
     words = charts.Words("Which?", "A caption.", result=lambda frame: f"All {len(frame)}.")
     rows = [charts.row("a", "measured", 2.0)]
@@ -402,8 +402,8 @@ def test_a_caption_says_once_between_what_all_of_its_panels_lie():
         return charts.lines(rows, SAID, *axes).caption
 
     assert drawn(12, 22).startswith(
-        "In this run, time: panel 12 from 1 s to 2 s; panel 22 from 1 s to 2 s,"
-        " between 1 and 2 tuples."
+        "In this run, time in “panel 12” went from 1 s to 2 s; in “panel 22” from 1 s to 2 s,"
+        " with size between 1 and 2 tuples."
     )
     assert drawn(12, 23).count("between") == 2
 
@@ -416,11 +416,13 @@ def test_of_many_panels_a_caption_tells_the_one_whose_numbers_lie_farthest_apart
     ]
     seconds = charts.compare(rows, SAID, charts.Axis("time", "s")).caption
     assert seconds.startswith(
-        "In this run, time: farthest apart of 4 in “c”, from 5 s (least) to 9 s (most)."
+        "In this run, time in “c”, which varied most of 4, ranged from 5 s (least) to 9 s (most)."
     )
     # numbers of different units by their shares
     own = charts.compare(rows, SAID, charts.Axis(""), own_scales=True).caption
-    assert own.startswith("In this run: farthest apart of 4 in “a”, from 1 (least) to 2 (most).")
+    assert own.startswith(
+        "In this run, a, which varied most of 4, ranged from 1 (least) to 2 (most)."
+    )
 
 
 def test_of_many_lines_a_caption_tells_the_one_that_changes_most():
@@ -440,7 +442,10 @@ def test_a_caption_of_bars_of_one_length_tells_the_part_that_differs():
         for part, value in parts.items()
     ]
     drawn = charts.stacked(rows, SAID, charts.Axis("pages")).caption
-    assert "old from 4 (first) to 10 (second); new from 0 (second) to 6 (first)." in drawn
+    assert (
+        "“old” ranged from 4 (first) to 10 (second); in “new” from 0 (second) to 6 (first)."
+        in drawn
+    )
 
 
 def test_a_caption_says_where_a_line_goes_beyond_its_ends():
@@ -454,11 +459,24 @@ def test_a_caption_says_where_a_line_goes_beyond_its_ends():
     assert "by way of" not in drawn(1, 2, 3) and "by way of" not in drawn(1, 3.2, 3)
 
 
+def test_a_caption_says_of_a_level_line_that_it_stays():
+    rows = [
+        {"x": x, "value": 2 if name == "level" else x, "kind": "measured", "series": name}
+        for name in ("level", "rising (fast)")
+        for x in (1, 3)
+    ]
+    drawn = charts.lines(rows, SAID, charts.Axis("selectivity"), charts.Axis("rows")).caption
+    assert drawn.startswith(
+        "In this run, rows stayed at 2 (level) and went from 1 to 3 (rising, fast), with"
+        " selectivity between 1 and 3."
+    )
+
+
 def test_a_caption_tells_rows_apart_that_share_an_index():
     rows = pd.DataFrame([charts.row(name, "measured", n) for n, name in enumerate("abc", 1)])
     rows.index = [0, 0, 0]
     drawn = charts.compare(rows, SAID, charts.Axis("time", "s"))
-    assert drawn.caption.startswith("In this run, time: from 1 s (a) to 3 s (c).")
+    assert drawn.caption.startswith("In this run, time ranged from 1 s (a) to 3 s (c).")
 
 
 def test_lines_have_colours_of_their_own_and_the_published_run_stays_grey():

@@ -427,7 +427,7 @@ def test_a_finding_begins_with_what_was_measured_and_ends_with_the_print():
     )
     facts = claim(Predicate.FACTS)
     refuted = verdicts.judge(facts, {"pages fill up": True, "none is new": False})
-    assert narrate.finding(refuted) == "Confirmed: pages fill up. Refuted: none is new."
+    assert narrate.finding(refuted) == "Confirmed: pages fill up. Not so: none is new."
     beside = verdicts.judge(facts, {"pages fill up": True, "fast": supporting(False)})
     assert narrate.finding(beside) == "Confirmed: pages fill up."
     bug = claim(Predicate.BUG).model_copy(update={"claim": "Bug: a page is lost."})

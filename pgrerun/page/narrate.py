@@ -120,9 +120,10 @@ def lives(judged: int, changed: int, releases: Sequence[str], finished: str) -> 
     )
     if not judged:
         return Sentence(f"None of this chapter's claims is among those judged on {where}.")
+    verdicts = count(changed, "verdict") if changed or judged > 1 else "its verdict never"
     return Sentence(
         f"{count(judged, 'claim')} of this chapter {'was' if judged == 1 else 'were'} judged on"
-        f" {where}; {count(changed, 'verdict')} changed from one to the next."
+        f" {where}; {verdicts} changed from one to the next."
     )
 
 
@@ -605,10 +606,11 @@ def _values(j: Judgement, parts: Mapping[str, Interval]) -> str:
         against = j.claim.sizes.get(name, j.claim.sizes.get(""))
         beside = f", printed {size(against)}" if against else ""
         told.append(f"{said} ({name}{beside})" if len(parts) > 1 else str(said))
-    return _listed(told)
+    return listed(told)
 
 
-def _listed(told: Sequence[str]) -> str:
+def listed(told: Sequence[str]) -> str:
+    """ "a", "a and b", "a, b and c"."""
     return " and ".join(filter(None, [", ".join(told[:-1]), *told[-1:]]))
 
 
@@ -619,7 +621,7 @@ def with_commas(name: str) -> str:
 
 def is_denial(j: Judgement) -> bool:
     """Whether the finding says of the claim's facts only that they aren't so."""
-    return str(finding(j)).startswith("Refuted")
+    return str(finding(j)).startswith("Not so")
 
 
 def _facts_in_short(j: Judgement) -> Sentence:
@@ -633,7 +635,7 @@ def _facts_in_short(j: Judgement) -> Sentence:
         return Sentence(f"Not decided here: {_some(open_)}.")
     told = ["The opposite is found."] if j.verdict is Verdict.REVERSED else []
     told += [f"Confirmed: {_some(names[True])}."] if names[True] else []
-    told += [f"Refuted: {_some(names[False])}."] if names[False] else []
+    told += [f"Not so: {_some(names[False])}."] if names[False] else []
     return Sentence(" ".join(told))
 
 

@@ -64,13 +64,13 @@ def compiled(chapter: Chapter, counted: pd.DataFrame) -> charts.Figure:
         charts.Words(
             question="What does compiling a qualification gain?",
             caption=(
-                "Interpreted over compiled: response time of INGRES (printed), instructions of the"
+                "The costs are response time of INGRES (printed), instructions of the"
                 " miniature (simulated), and response time of PostgreSQL, whose interpreter is"
                 " threaded code already, over that with its JIT."
             ),
             name="four-tactics-compiled",
         ),
-        charts.Axis("interpreted over compiled", log=True),
+        charts.Axis("cost interpreted over cost compiled", log=True),
         reference=charts.Reference(1, "no gain"),
     )
 
@@ -95,7 +95,7 @@ def file_systems(chapter: Chapter, requested: files.Requested) -> charts.Figure:
             ),
             name="four-tactics-files",
         ),
-        charts.Axis("files over tracks", log=True),
+        charts.Axis("time on files over time on tracks", log=True),
         reference=charts.Reference(1, "the same"),
     )
 
@@ -170,7 +170,7 @@ def asynchronous(chapter: Chapter) -> charts.Figure:
             ),
             name="four-tactics-asynchronous",
         ),
-        charts.Axis("a page a read over this way"),
+        charts.Axis("time of single pages over time of this way"),
         reference=charts.Reference(1, "the same"),
     )
 

@@ -15,7 +15,7 @@ from pgrerun.chapters.wisconsin.contenders import (
     SEQUENTIAL,
 )
 from pgrerun.chapters.wisconsin.queries import KEYS, SPECIFIED, label
-from pgrerun.page import charts
+from pgrerun.page import charts, narrate
 from pgrerun.record import printed, statistics
 
 
@@ -109,6 +109,9 @@ def pages_and_seconds(pages: pd.DataFrame) -> charts.Figure:
     for row in pages.itertuples(index=False):
         seconds, touched = row.seconds_1990 / first.seconds_1990, row.touched / first.touched
         rows.append(charts.row(row.query, "measured", seconds, x=touched))
+    touched_most, took_longest = (
+        narrate.number(max(row[key] for row in rows)) for key in ("x", "value")
+    )
     return charts.scatter(
         rows,
         charts.Words(
@@ -121,6 +124,10 @@ def pages_and_seconds(pages: pd.DataFrame) -> charts.Figure:
                 " points farthest from the line have their queries' numbers."
             ),
             name="wisconsin-miniature",
+            result=lambda _: (
+                f"A query touches at most {touched_most} times the pages of query 1, and took at"
+                f" most {took_longest} times its seconds."
+            ),
         ),
         charts.Axis("pages touched, relative to query 1"),
         charts.Axis("printed seconds, relative to query 1"),

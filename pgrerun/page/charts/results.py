@@ -17,7 +17,6 @@ _TOLD = {
     "printed": "As printed",
 }
 _MOST = 3  # panels, or lines, of which each is told; of more only the one that varies most
-_FROM_TO = ", between "  # which ends of the horizontal axis
 _BEYOND = 1.1  # times an end, from which on a line is said to rise or fall farther than its ends
 
 
@@ -30,6 +29,7 @@ def told(words: Words, frame: pd.DataFrame, axis: Axis, x_axis: Axis | None = No
 
 
 def _found(frame: pd.DataFrame, axis: Axis, x_axis: Axis | None) -> str:
+    """A sentence in the past tense, whose verbs go with one and with many."""
     kind = next((kind for kind in _TOLD if (frame["kind"] == kind).any()), "")
     # parts of a chart may come with the same labels in their indexes
     rows = frame[(frame["kind"] == kind) & frame["value"].notna()].reset_index(drop=True)
@@ -39,15 +39,22 @@ def _found(frame: pd.DataFrame, axis: Axis, x_axis: Axis | None) -> str:
     groups = list(rows.groupby(by, sort=False)) if by else [("", rows)]
     among = ""
     if len(groups) > _MOST:
-        among = f"farthest apart of {len(groups)} in "
-        name, widest = max(groups, key=lambda group: _spread(group[1], axis))
-        groups = [(f"“{name}”,", widest)]
-    tell = _along if x_axis else _between
-    said = [
-        f"{panel} {one}".strip() for panel, group in groups if (one := tell(group, axis, x_axis))
-    ]
-    what = f", {axis.quantity}" if axis.quantity else ""
-    return f"{_TOLD[kind]}{what}: {among}{'; '.join(_once(said))}." if said else ""
+        among = f", which varied most of {len(groups)},"
+        groups = [max(groups, key=lambda group: _spread(group[1], axis))]
+    said, places, before = [], [], ""
+    for panel, group in groups:
+        if one := _along(group, axis) if x_axis else _between(group, axis):
+            verb = one.split(" ")[0]
+            one = one.removeprefix(f"{verb} ") if verb == before else one
+            heading = f"in “{panel}”" if axis.quantity else str(panel)
+            said.append(f"{heading}{among} {one}" if panel else one)
+            places.append(_place(group, x_axis) if x_axis else "")
+            before = verb
+    if len(set(places)) == 1:  # what all panels say of the horizontal axis is said once
+        places = [*("" for _ in places[1:]), places[-1]]
+    what = f"{axis.quantity}{',' if ',' in axis.quantity else ''} " if axis.quantity else ""
+    parts = "; ".join(one + place for one, place in zip(said, places))
+    return f"{_TOLD[kind]}, {what}{parts}." if said else ""
 
 
 def _spread(rows: pd.DataFrame, axis: Axis) -> float:
@@ -56,46 +63,55 @@ def _spread(rows: pd.DataFrame, axis: Axis) -> float:
     return (most - least) / (1 if axis.quantity else max(abs(least), abs(most)) or 1)
 
 
-def _once(said: list[str]) -> list[str]:
-    """The parts, with what all of them say of the horizontal axis said by the last alone."""
-    places = {one.rpartition(_FROM_TO)[2] for one in said if _FROM_TO in one}
-    if len(places) > 1 or not all(_FROM_TO in one for one in said):
-        return said
-    return [*(one.rpartition(_FROM_TO)[0] for one in said[:-1]), said[-1]]
-
-
-def _between(rows: pd.DataFrame, axis: Axis, _: Axis | None) -> str:
+def _between(rows: pd.DataFrame, axis: Axis) -> str:
     """The least and the greatest number, and of what they are."""
     least, most = rows.loc[rows["value"].idxmin()], rows.loc[rows["value"].idxmax()]
     unit = f" {axis.unit}" if axis.unit else ""
     low, high = (narrate.number(end["value"]) for end in (least, most))
     if len(rows) == 1:
-        return f"{low}{unit}"
+        return f"came to {low}{unit}"
     if low == high:
         return ""
-    return f"from {low}{unit} ({least['label']}) to {high}{unit} ({most['label']})"
+    ends = (least["label"], low), (most["label"], high)
+    first, last = (f"{value}{unit} {_aside(label)}" for label, value in ends)
+    return f"ranged from {first} to {last}"
 
 
-def _along(rows: pd.DataFrame, axis: Axis, x_axis: Axis | None) -> str:
+def _aside(name: str) -> str:
+    """In parentheses what may have its own."""
+    return f"({str(name).replace(' (', ', ').replace(')', '')})"
+
+
+def _along(rows: pd.DataFrame, axis: Axis) -> str:
     """Where each line begins and ends."""
     series = rows.groupby("series", sort=False) if "series" in rows else [("", rows)]
     lines = [(str(name), line.sort_values("x")) for name, line in series]
-    if x_axis is None:
-        return ""
     among = ""
     if len(lines) > _MOST:
         among = f", which changes most of {len(lines)}"
         lines = [max(lines, key=lambda line: _spread(line[1], axis))]
     unit = f" {axis.unit}" if axis.unit else ""
-    parts = []
+    parts, before = [], ""
     for name, line in lines:
         first, last = (narrate.number(line["value"].iloc[end]) for end in (0, -1))
-        whose = f" ({name}{among})" if name else ""
-        parts.append(f"from {first}{unit}{_turn(line, unit)} to {last}{unit}{whose}")
-    ends = [narrate.number(float(x)) for x in (rows["x"].min(), rows["x"].max())]
-    of = x_axis.unit or x_axis.quantity
-    of = f"({of})" if "," in of else of
-    return f"{', '.join(parts)}{_FROM_TO}{' and '.join(ends)} {of}"
+        turn = _turn(line, unit)
+        level = first == last and not turn
+        verb = "stayed at" if level else "went from"
+        words = f"{first}{unit}" if level else f"{first}{unit}{turn} to {last}{unit}"
+        whose = f" {_aside(f'{name}{among}')}" if name else ""
+        parts.append(f"{verb.split()[-1] if verb == before else verb} {words}{whose}")
+        before = verb
+    return narrate.listed(parts)
+
+
+def _place(rows: pd.DataFrame, x_axis: Axis) -> str:
+    """Between which ends of the horizontal axis the lines lie."""
+    low, high = (narrate.number(float(x)) for x in (rows["x"].min(), rows["x"].max()))
+    counted = not x_axis.unit and x_axis.quantity.split(" ")[0].endswith("s")  # clients, pairs
+    if counted:
+        return f", between {low} and {high} {x_axis.quantity}"
+    what = f"“{x_axis.quantity}”" if "," in x_axis.quantity else x_axis.quantity
+    return f", with {what} between {low} and {high} {x_axis.unit}".rstrip()
 
 
 def _turn(line: pd.DataFrame, unit: str) -> str:

@@ -139,6 +139,8 @@ def scatter(frame: Rows, words: Words, x_axis: Axis, axis: Axis, most: int = 6) 
     the table have all.
     """
     frame = together(frame)
+    # one of a point's numbers alone is no result
+    said = told(words, frame, axis) if words.result else words
     rows = encodings.tidy(frame, ["label", "x", "value", "kind"])
     kinds = encodings.present(rows)
     far = (rows["value"] / rows["x"]).map(math.log).abs().nlargest(most).index
@@ -170,7 +172,7 @@ def scatter(frame: Rows, words: Words, x_axis: Axis, axis: Axis, most: int = 6) 
     chart = encodings.panels(layers, rows, None, _SQUARE)
     columns = encodings.columns(rows, {"label": "case", "x": x_measure}, measure)
     spoken = frame.assign(label=frame["label"].astype(str) + " at " + frame["x"].map("{:g}".format))
-    return figure_of(chart, told(words, frame, axis), columns, narrate.described(spoken))
+    return figure_of(chart, said, columns, narrate.described(spoken))
 
 
 def _fields(x_axis: Axis, axis: Axis) -> dict[str, str]:
