@@ -295,7 +295,7 @@ def test_extended_statistics_are_gone_afterwards(chapter):
 def test_a_diagram_has_a_plan_at_every_point(chapter):
     found = diagrams.diagram(chapter)
     assert len(found) == 2 * chapter.parameters.grid**2
-    shares = evidence.joins.regions(found).set_index("panel")
+    shares = evidence.joins.regions(found).set_index("selectivity")
     assert shares.at[variants.CONSTANT, "plans"] == 1 < shares.at[variants.NONE, "plans"]
     assert shares.drop(columns="plans").sum(axis=1).tolist() == pytest.approx([1, 1])
 

@@ -101,21 +101,21 @@ def flame(chapter: Chapter, workload: str) -> charts.Figure:
     rows = pd.DataFrame({"stack": stacks.index, "value": stacks.to_numpy()})
     rows["group"] = [part_of.get(name, subsystems.NAMES["unknown"]) for name in last]
     told = [
-        f"{row.function} {narrate.number(round(row.share, 1))} %"
+        f"{row.function} ({narrate.number(round(row.share, 1))} %)"
         for row in evidence.routines(chapter, workload).head(5).itertuples()
     ]
     parts = rows.groupby("group")["value"].sum().sort_values(ascending=False) / rows["value"].sum()
-    shares = [f"{part} {narrate.number(100 * x, 1)} %" for part, x in parts.head(3).items()]
+    shares = [f"{part} ({narrate.number(100 * x, 1)} %)" for part, x in parts.head(3).items()]
     return charts.flame(
         rows,
         charts.Words(
             question=f"Who calls whom in the {workload}, and what does it cost?",
             caption=(
-                f"Most instructions of the {workload} are in {', '.join(shares)}; the costliest"
-                f" routines by themselves are {', '.join(told[:3])}. A frame is as wide as its"
-                " share of the instructions, with all that it calls. Click a frame to look into it,"
-                " click twice to see all again. Frames too small to be seen are drawn as their"
-                " caller's own."
+                f"Most instructions of the {workload} are in {narrate.listed(shares)}; the"
+                f" costliest routines by themselves are {narrate.listed(told[:3])}. A frame is as"
+                " wide as its share of the instructions, with all that it calls. Click a frame to"
+                " look into it, click twice to see all again. Frames too small to be seen are drawn"
+                " as their caller's own."
             ),
             name=f"profiling-flame-{workload}",
             description=(

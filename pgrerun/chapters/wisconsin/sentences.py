@@ -128,10 +128,13 @@ def explained(pages: pd.DataFrame) -> narrate.Sentence:
     agreement = both.rank().corr().iloc[0, 1]
     slope, level = np.polyfit(*np.log(both).to_numpy().T, 1)
     off = np.log(both["seconds_1990"]) - slope * np.log(both["touched"]) - level
+    longest, shortest = (
+        "{} ({})".format(*query.split(": ", 1)) for query in (off.idxmax(), off.idxmin())
+    )
     return narrate.Sentence(
         "The rank correlation between the pages that the miniature touches and the seconds that"
         f" the report prints for INGRES is {narrate.number(agreement, 2)} over"
         f" {narrate.count(len(both), 'query', 'queries')}. Compared with a power law fitted to all"
-        f" of them, query {off.idxmax()} took the longest for its pages, and query {off.idxmin()}"
-        " the shortest."
+        f" of them, query {longest} took the longest for its pages, and query {shortest} the"
+        " shortest."
     )

@@ -159,10 +159,10 @@ def method_facts(scans_planned: pd.DataFrame, joins_planned: pd.DataFrame) -> di
 def regions(diagram: pd.DataFrame) -> pd.DataFrame:
     """How many plans a diagram has, and the share of the grid that each join method takes.
 
-    Columns: panel, plans, one per method.
+    Columns: selectivity (how it is estimated), plans, one per method.
     """
     by_panel = diagram.groupby("panel", sort=False)
     shares = by_panel["title"].value_counts(normalize=True).unstack(fill_value=0.0)
     shares = shares.reindex(columns=[method for method in JOINS if method in shares])
     shares.insert(0, "plans", by_panel["plan"].nunique())
-    return shares.reset_index()
+    return shares.rename_axis("selectivity").reset_index()
