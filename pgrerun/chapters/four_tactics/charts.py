@@ -228,7 +228,7 @@ def connections(chapter: Chapter) -> charts.Figure:
             ),
             name="four-tactics-ways",
         ),
-        charts.Axis("for each command", zero=True),
+        charts.Axis("calls or switches for each command", zero=True),
     )
 
 
