@@ -452,16 +452,20 @@ def test_what_became_of_a_prediction_is_true_for_every_verdict(verdict, foretold
     expected[Verdict.NOT_TESTABLE] = "Not testable here"
     expected |= dict.fromkeys(held, "Came true" if foretold else "Failed")
     expected |= dict.fromkeys(refuted, "Failed" if foretold else "Came true")
-    assert said.startswith(f"{expected[verdict]}: a-001")
+    named = "a-001" if foretold else "not a-001"
+    assert said.startswith(f"{expected[verdict]}: {named}")
 
 
-@pytest.mark.parametrize(("foretold", "word"), [(True, "Failed"), (False, "Came true")])
+@pytest.mark.parametrize(
+    ("foretold", "word"), [(True, "Failed: a-001"), (False, "Came true: not a-001")]
+)
 def test_a_prediction_that_a_bug_is_fixed_came_true_if_it_is(foretold, word):
     bug = claim(Predicate.BUG)
     judged = {"a-001": verdicts.Judgement(bug, Verdict.FIXED, Part(False))}
-    assert narrate.outcome({"a-001": foretold}, judged) == f"{word}: a-001 (the bug is fixed)."
+    assert narrate.outcome({"a-001": foretold}, judged) == f"{word} (the bug is fixed)."
     judged = {"a-001": verdicts.Judgement(bug, Verdict.INCONCLUSIVE, None)}
-    assert narrate.outcome({"a-001": foretold}, judged) == "Undecided: a-001."
+    named = "a-001" if foretold else "not a-001"
+    assert narrate.outcome({"a-001": foretold}, judged) == f"Undecided: {named}."
 
 
 def test_a_prediction_about_several_claims_is_told_by_outcome():

@@ -461,8 +461,12 @@ def test_a_gain_that_no_line_reaches_is_said_to_be_out_of_reach(recorded):
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ((0.1, 22.4), "with 10 ns, and with 100 ns 22.4 for that of the root page: the gain"),
-        ((0.1, 0.4), "at most 0.4 of 32 ask on average for that of the root page, with 100 ns"),
+        ((0.1, 22.4), "with 10 ns, and 22.4 ask for that of the root page with 100 ns: there"),
+        (
+            (0.1, 0.4),
+            "at most 0.4 of 32 clients on average ask for the spinlock of the root page at a time,"
+            " with 100 ns",
+        ),
     ],
     ids=["collapses", "does not"],
 )
@@ -473,8 +477,8 @@ def test_a_gain_that_falls_is_traced_to_who_asks_for_a_spinlock(asked, said):
     gains["asking"] = 0.2
     gains.loc[after, "asking"] = asked
     words = repr(sentences.asking(gains))
-    assert said in words and ("goes from 2.1 to 0.8" in words) == (max(asked) > 1)
-    assert "0.2 of 32 ask on average for that of the snapshot" in words
+    assert said in words and ("falls from 2.1 to 0.8" in words) == (max(asked) > 1)
+    assert "0.2 of 32 clients on average ask for the spinlock of the snapshot" in words
 
 
 def test_the_crowd_in_front_of_a_spinlock_is_counted(recorded, monkeypatch):

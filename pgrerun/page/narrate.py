@@ -687,7 +687,8 @@ def outcome(foretold: Mapping[str, bool], judged: Mapping[str, Judgement]) -> Se
         else:
             word = "undecided" if j else "not run"
         found = _closing(j) if j and word not in ("not run", "not testable here") else ""
-        groups.setdefault(word, []).append(f"{claim} ({found})" if found else claim)
+        named = claim if holds else f"not {claim}"  # as the prediction has it
+        groups.setdefault(word, []).append(f"{named} ({found})" if found else named)
     said = "; ".join(f"{word}: {', '.join(claims)}" for word, claims in groups.items())
     return Sentence(f"{_capital(said)}.")
 

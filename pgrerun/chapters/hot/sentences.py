@@ -42,7 +42,7 @@ def not_merely_hot(sizes: pd.DataFrame) -> narrate.Sentence:
     )
     alone = max(pruned) - 1 < 0.05 * (min(unpruned) - 1)
     conclusion = (
-        "to stay small neither needs its updates to be heap-only"
+        "both stay small even if no update is heap-only"
         if alone
         else "pruning alone doesn't keep the sizes stable"
     )
@@ -54,8 +54,8 @@ def index_split(sizes: pd.DataFrame) -> narrate.Sentence:
     then = printed.derived("hot_growth").loc["reduced_accounts_pkey"]
     now = pick(sizes, UNPRUNED, "accounts_pkey")
     return narrate.Sentence(
-        f"The thread's index grew by {narrate.number(then['increase_head'])} pages; if each full"
-        " leaf and each full page above splits once, it grows by"
+        f"The thread's index grew by {narrate.number(then['increase_head'])} pages. If each of its"
+        " full leaves and full pages above them splits once, that makes"
         f" {narrate.number(then['one_split_each'])}. Here {narrate.number(now['before'])}"
         f" pages become {narrate.number(now['after'])}."
     )
@@ -99,11 +99,13 @@ def small_growth(small: pd.DataFrame) -> narrate.Sentence:
     leaves = updates / ENTRIES_PER_LEAF
     kept = now["after"] - now["before"] < leaves / 2
     end = "deleted again when their leaf was full" if kept else "not deleted in time"
+    after = narrate.count(now["after"], "page")
+    grew = now["after"] != now["before"]
+    went = f"went from {narrate.number(now['before'])} to {after}" if grew else f"kept its {after}"
     return narrate.Sentence(
         f"Without HOT each update makes an index entry, here {narrate.number(updates)} of"
         f" them, which would fill {narrate.count(round(leaves), 'leaf', 'leaves')}; branches\\_pkey"
-        f" went from {narrate.number(now['before'])} to {narrate.count(now['after'], 'page')}: the"
-        f" entries of dead versions were {end}."
+        f" {went}: the entries of dead versions were {end}."
     )
 
 

@@ -285,19 +285,17 @@ def asking(swept: pd.DataFrame) -> narrate.Sentence:
         here = step.idxmax()
         last = after.index[after.index.get_loc(here) - 1]
         told.append(
-            f"Of 9.2's clients {_crowd(after.loc[last])} with {_nanoseconds(last)}, and with"
-            f" {_nanoseconds(here)} {narrate.number(after.loc[here, 'asking'], 1)} for that of the"
-            f" {after.loc[here, 'spinlock']}: the gain goes from {narrate.number(gains[last], 1)}"
-            f" to {narrate.number(gains[here], 1)}."
+            f"In 9.2, {_crowd(after.loc[last])}, with {_nanoseconds(last)}, and"
+            f" {narrate.number(after.loc[here, 'asking'], 1)} ask for that of the"
+            f" {after.loc[here, 'spinlock']} with {_nanoseconds(here)}: there the gain falls from"
+            f" {narrate.number(gains[last], 1)} to {narrate.number(gains[here], 1)}."
         )
     else:
         most = after["asking"].idxmax()
-        told.append(
-            f"Of 9.2's clients at most {_crowd(after.loc[most])}, with {_nanoseconds(most)}."
-        )
+        told.append(f"In 9.2, at most {_crowd(after.loc[most])}, with {_nanoseconds(most)}.")
     most = before["asking"].idxmax()
     told.append(
-        "Of 9.1's, which sleep in front of the lock table before they get there, at most"
+        "In 9.1, whose clients sleep in front of the lock table before they get there, at most"
         f" {_crowd(before.loc[most])}, with {_nanoseconds(most)}, where the gain is"
         f" {narrate.number(gains[most], 1)}."
     )
@@ -305,9 +303,10 @@ def asking(swept: pd.DataFrame) -> narrate.Sentence:
 
 
 def _crowd(point: pd.Series) -> str:
+    asking = narrate.number(point["asking"], 1)
     return (
-        f"{narrate.number(point['asking'], 1)} of {point['clients']} ask on average for that of"
-        f" the {point['spinlock']}"
+        f"{asking} of {point['clients']} clients on average ask for the spinlock of the"
+        f" {point['spinlock']} at a time"
     )
 
 

@@ -28,7 +28,7 @@ def forced(chapter: Chapter) -> narrate.Sentence:
 
 
 def reads_of_a_second(chapter: Chapter) -> narrate.Sentence:
-    """Reads per transaction with one backend and with several, on the slowed disk and in print.
+    """Reads per transaction with one backend and with several, on the slowed disk and as printed.
 
     Whether part of what several fall short by is that they read more, and not missing overlap.
     """
@@ -39,7 +39,7 @@ def reads_of_a_second(chapter: Chapter) -> narrate.Sentence:
     told = (
         f"Requests to read per transaction on the slowed disk: {narrate.interval(lone)} with one"
         f" backend and {narrate.interval(pair)} with several, {narrate.interval(ratio)} times as"
-        f" many. In print a second backend brought them from {one:g} to {two:g}."
+        f" many. In the report a second backend brought them from {one:g} to {two:g}."
     )
     if ratio.enough and ratio.low > 1 > two / one:
         told += (
