@@ -256,11 +256,12 @@ class Chapter:
             self._alike.clear()
             self._claims, self._changed = declared.claims, _changed(measure, changed)
             with self._telling_of_death(), sent.recorded() as account:
-                for capability in declared.needs:
-                    self.server.require(capability)
-                found = self._call(measure, given, changed)
-            self._keep_account(measure, account)
-            return found
+                try:
+                    for capability in declared.needs:
+                        self.server.require(capability)
+                    return self._call(measure, given, changed)
+                finally:  # also of what is set aside: its page shows what it would have run
+                    self._keep_account(measure, account)
         except _SetAside:
             before = self._last_reason or CannotMeasure("an earlier experiment", "it did not run")
             reason = CannotMeasure(

@@ -407,6 +407,8 @@ def test_what_goes_on_from_an_experiment_that_was_set_aside_is_set_aside_too(cha
     [judgement] = chapter.evidence.judgements
     assert judgement.capability == "direct I/O" and "goes on from" in judgement.note
     assert chapter.show(lambda disk: disk / 0, disk) is None
+    functions = [one["function"] for one in chapter.run.environment["sent"].values()]
+    assert ["def no_such_disk" in functions[0], "def goes_on" in functions[1]] == [True, True]
 
 
 @pytest.mark.parametrize(

@@ -140,13 +140,18 @@ def show_what_was_run(app, doctree) -> None:
         if "cell_input" not in code.parent.get("classes", []):
             shown.add(code.astext().strip())
             continue
-        names = [_attempted(called, left) for called in _ATTEMPT.findall(code.astext())]
+        calls = _ATTEMPT.findall(code.astext())
+        names = [_attempted(called, left) for called in calls]
         accounts = {name: left.pop(name) for name in dict.fromkeys(names) if name}
+        cell = code.parent
         if accounts:
-            cell = code.parent
             cell.remove(code)
             cell.extend(_what_was_run(chapter, accounts, code, shown))
             cell["classes"].append("what-was-run")
+        elif calls and record:  # set aside, and not in the record
+            functions = dict.fromkeys(called.rpartition(".")[2] for called in calls)
+            lines = "\n".join(f"pgrerun run {chapter} --only {one}" for one in functions)
+            cell += [_said("To run it:"), _code(lines, "text")]
 
 
 def _attempted(called: str, left: Mapping[str, object]) -> str | None:

@@ -89,9 +89,13 @@ def test_no_experiment_without_its_statements(real_site, chapter):
     assert shown == set(sent)
     notebook = json.loads((real_site / "_sources" / "results" / f"{chapter}.ipynb").read_text())
     run = {name.partition(",")[0].rpartition(".")[2] for name in sent}
+    told = page.get_text()
     for cell in notebook["cells"]:
-        if cell["cell_type"] == "code" and "was set aside" not in json.dumps(cell["outputs"]):
-            assert set(_ATTEMPTED.findall("".join(cell["source"]))) <= run
+        if cell["cell_type"] == "code":
+            attempted = set(_ATTEMPTED.findall("".join(cell["source"])))
+            for name in attempted:
+                assert re.search(rf"pgrerun run {chapter} --only (\w+\.)?{name}\n", told), name
+            assert attempted <= run or "was set aside" in json.dumps(cell["outputs"])
 
 
 def _tells(cell: BeautifulSoup, chapter: str, name: str, account: dict) -> bool:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pandas as pd
 
 from pgrerun.errors import CannotMeasure, RerunError
+from pgrerun.lab import sent
 from pgrerun.lab.instruments import single_user
 from pgrerun.lab.server import Cluster, private
 
@@ -78,6 +79,8 @@ def profile(
     """
     require()
     _require_stopped(cluster)
+    for statement in statements:
+        sent.statement(statement)
     stem = f"callgrind-{uuid.uuid4().hex[:12]}"
     try:
         _run(cluster, statements, settings, cluster.scratch / stem, [f"--dump-after={_STATEMENT}"])

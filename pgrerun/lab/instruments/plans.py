@@ -16,6 +16,7 @@ from typing import Any
 import psycopg
 
 from pgrerun.errors import RerunError
+from pgrerun.lab import sent
 from pgrerun.lab.server import releases
 from pgrerun.lab.server.queries import Parameters
 
@@ -215,10 +216,10 @@ def explain(
     settings = "".join(f", {name} {_option(value)}" for name, value in options.items())
     # literals, because EXPLAIN must see the very statement that a client would send as text
     cursor = psycopg.ClientCursor(conn)
+    statement = f"EXPLAIN (FORMAT JSON{settings}) {sql}"
+    sent.statement(statement)  # which this cursor doesn't report
     with conn.transaction(force_rollback=execute):
-        [[document]] = cursor.execute(
-            f"EXPLAIN (FORMAT JSON{settings}) {sql}", parameters
-        ).fetchall()
+        [[document]] = cursor.execute(statement, parameters).fetchall()
     [top] = document if not isinstance(document, str) else json.loads(document)
     about = {name: value for name, value in top.items() if name != "Plan"}
     return _node(top["Plan"], about)
