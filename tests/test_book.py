@@ -805,8 +805,10 @@ def test_clean_removes_only_what_can_be_built_again(book):
     assert set(book.clean()) == {book.results, book.build}
     assert mine.exists() and published.exists() and book.notebook("toy").exists()
     assert book.clean() == []
+    another = book.data / "runs" / "published-2"  # is committed, too
+    another.mkdir()
     assert book.clean(runs=True) == [book.data / "runs" / "ci"]
-    assert published.exists()
+    assert published.exists() and another.exists()
 
 
 # ---- the committed form

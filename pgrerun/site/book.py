@@ -632,8 +632,10 @@ class Book:
         """
         doomed = [path for path in (self.results, self.build) if path.exists()]
         if runs:
+            from pgrerun.record.runs import is_published
+
             doomed += sorted(
-                path for path in (self.data / "runs").glob("*") if path.name != PUBLISHED
+                path for path in (self.data / "runs").glob("*") if not is_published(path.name)
             )
         for path in doomed:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
