@@ -347,8 +347,9 @@ def test_any_other_exception_is_a_bug_with_a_traceback(book):
 def test_a_kernel_that_dies_is_told_with_its_last_words(book):
     dying = "import os, sys\nos.write(2, b'out of memory\\n')\nos.kill(os.getpid(), 9)"
     nbformat.write(notebook(dying), book.notebook("toy"))
-    with pytest.raises(BookError, match="died in the middle.*out of memory"):
+    with pytest.raises(BookError, match="died in the middle.*out of memory") as died:
         book.run(book.state("toy"))
+    assert "goes on from there" not in str(died.value)  # as nothing is kept
 
 
 def test_a_full_disk_ends_the_kernel_and_keeps_the_last_result(book, monkeypatch):

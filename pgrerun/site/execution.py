@@ -208,8 +208,8 @@ def execute(
             kernel_log.seek(0)
             raise BookError(
                 f"The kernel that ran {title} died in the middle: it was killed, or the machine ran"
-                " out of memory. What was measured so far is kept, and the same command carries on"
-                f" from there. Its last words: {_last_words(kernel_log.read())}"
+                " out of memory. What was measured so far is kept. Its last words:"
+                f" {_last_words(kernel_log.read())}"
             ) from None
     target.with_suffix(".log").unlink(missing_ok=True)
     return executed
