@@ -763,6 +763,15 @@ def test_a_link_in_a_record_is_not_followed(recording, tmp_path, name):
     assert name not in {file.name for file in (tmp_path / "copied").iterdir()}
 
 
+def test_a_damaged_record_is_refused_before_the_site_is_built(recording):
+    """Also one that lies among our own, whose page would be shown."""
+    recorded(recording, "mine")
+    record = recording.data / "runs" / "mine" / "toy"
+    (record / runs.VERDICTS).write_text("[" * 100_000)
+    with pytest.raises(RecordError, match="verdicts.json"):
+        recording.lay_out("mine")
+
+
 def test_a_stranger_s_words_are_text_in_the_tables(recording):
     with runs.Run.open("theirs", "toy", key="k", environment={}) as run:
         run.add_verdict({"claim": "a-1", "verdict": "holds", "note": EVIL})

@@ -509,8 +509,8 @@ class Book:
         from pgrerun.record import runs
         from pgrerun.site import contents
 
-        if run and run != PUBLISHED and not runs.chapters(run):
-            runs.load(run)  # which says what runs there are
+        if run and run != PUBLISHED:
+            runs.load(run)  # which says what runs there are, and what is wrong with this one
         place = self.build / "source"
         shutil.rmtree(place, ignore_errors=True)
         shutil.copytree(
