@@ -429,6 +429,11 @@ def compare(
     """
     from pgrerun.record import agreement, runs
 
+    if len({mine, published, *(others or [])}) < 2 + len(others or []):
+        raise ParameterError(
+            "A run is compared with others, and here one is named twice. The second is the"
+            " published one unless another is named."
+        )
     if others:
         found = agreement.words({name: runs.load(name) for name in [mine, published, *others]})
         if found.empty:

@@ -78,6 +78,8 @@ def nothing_runs(monkeypatch):
         (["refresh", "nothing"], "no chapter"),
         (["book", "--profile", "night"], "did you mean overnight"),
         (["compare"], "'mine'"),
+        (["compare", "published"], "named twice"),
+        (["compare", "a", "b", "a"], "named twice"),
     ],
 )
 def test_a_wrong_word_ends_with_2_and_one_paragraph(call, nothing_runs, words, message):
@@ -133,7 +135,7 @@ def test_a_damaged_record_is_told_in_one_paragraph(call, monkeypatch, tmp_path):
         )
     damaged = tmp_path / "mine" / "tp1" / "environment.json"
     damaged.write_text("{")
-    status, _, err = call("compare", "mine", "mine")
+    status, _, err = call("compare", "mine")
     assert status == 1 and str(damaged.parent) in err and "Restore" in err
     assert "Traceback" not in err and len(err.strip().splitlines()) == 1
 
