@@ -551,7 +551,7 @@ def claims(
     chapters = sorted({claim.chapter for claim in entries})
     if chapter and chapter not in chapters:
         raise ParameterError(
-            f"The ledger has no chapter {chapter!r}; {parameters.nearest(chapter, chapters)}."
+            f"The ledger has no chapter {chapter!r:.100}; {parameters.nearest(chapter, chapters)}."
         )
     if chapter:
         _rows(

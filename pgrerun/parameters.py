@@ -211,7 +211,9 @@ def folder(chapter: str) -> Path:
     """Where a chapter's files lie; ParameterError for a name that is no chapter."""
     found = elsewhere.get(chapter, FOLDER / chapter)
     if not chapter.isidentifier() or not (found / _FILE).is_file():
-        raise ParameterError(f"There is no chapter {chapter!r}; {nearest(chapter, chapters())}.")
+        raise ParameterError(
+            f"There is no chapter {chapter!r:.100}; {nearest(chapter, chapters())}."
+        )
     return found
 
 
@@ -257,7 +259,9 @@ def profile_values(chapter: str, profile: str) -> dict[str, Any]:
     """All parameters of a chapter as a profile sets them."""
     chapter_model(chapter)
     if profile not in PROFILES:
-        raise ParameterError(f"There is no profile {profile!r}; {nearest(str(profile), PROFILES)}.")
+        raise ParameterError(
+            f"There is no profile {profile!r:.100}; {nearest(str(profile), PROFILES)}."
+        )
     column = PROFILES.index(profile)
     common = {name: values[column] for name, values in _EVERYWHERE.items()}
     own = {name: one.profiles[profile] for name, one in info(chapter).parameters.items()}
@@ -362,11 +366,11 @@ def _injected(namespace: Mapping[str, Any]) -> set[str]:
 def _fault(model: type[ChapterParameters], fault: Mapping[str, Any]) -> str:
     name = str(fault["loc"][0])
     if fault["type"] == "extra_forbidden":
-        return f"there is no parameter {name!r}; {nearest(name, list(model.model_fields))}"
+        return f"there is no parameter {name!r:.100}; {nearest(name, list(model.model_fields))}"
     if fault["type"] == "value_error":
         return str(fault["ctx"]["error"])
     secret = name == "server" or fault["type"] == "string_pattern_mismatch"
-    given = "" if secret else f"; {fault['input']!r} was given"
+    given = "" if secret else f"; {fault['input']!r:.100} was given"
     return f"{name} must be {_expected(model, name)}{given}"
 
 
@@ -413,7 +417,7 @@ def assignments(words: Sequence[str]) -> dict[str, Any]:
         name, equals, text = word.partition("=")
         if not equals or not name.isidentifier():
             # What was given is not repeated unless it is one word: it may hold a password.
-            given = f", not as {word!r}" if word.isidentifier() else ""
+            given = f", not as {word!r:.100}" if word.isidentifier() else ""
             raise ParameterError(
                 f"A parameter is given as name=value, for example -p pairs=15{given}."
             )

@@ -328,6 +328,10 @@ def test_the_notebook_s_own_names_are_no_parameters():
         from_namespace("tp1", profile_values("tp1", "ci") | {"In": 9})
 
 
+def is_a_paragraph(text):
+    return text.strip() and "\n" not in text and len(text) < 2000
+
+
 VALUES = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.lists(st.integers())
 )
@@ -341,7 +345,7 @@ def test_whatever_is_given_is_taken_or_refused_in_a_paragraph(chapter, given):
     try:
         chapter_parameters(chapter, given)
     except ParameterError as error:
-        assert str(error).strip()
+        assert is_a_paragraph(str(error))
 
 
 @settings(max_examples=500)
@@ -350,7 +354,7 @@ def test_whatever_is_assigned_is_read_or_refused(words):
     try:
         assert set(assignments(words)) <= {word.partition("=")[0] for word in words}
     except ParameterError as error:
-        assert str(error).strip()
+        assert is_a_paragraph(str(error))
 
 
 TEXT = """

@@ -478,3 +478,5 @@ def test_a_place_is_told_without_a_connection():
     )
     with pytest.raises(ParameterError, match="PGPASSFILE"):
         borrowed.place("postgresql://me:secret@db.example/bench")
+    for odd in ("postgresql:///a\nb\x1b[2J", "service='a\nb\x1b[2J'"):
+        assert borrowed.place(odd).endswith(r"a\nb\x1b[2J")

@@ -44,7 +44,9 @@ def require_schema(server: Server, name: str) -> None:
     with server.connect() as connection:
         names = [found for (found,) in connection.execute(_SCHEMAS)]
     if name not in names:
-        raise ParameterError(f"{server.address} has no schema {name!r}; {nearest(name, names)}.")
+        raise ParameterError(
+            f"{server.address} has no schema {name!r:.100}; {nearest(name, names)}."
+        )
 
 
 def counted_since(server: Server) -> str:

@@ -119,7 +119,7 @@ class Book:
         """Where a chapter's source is; ParameterError for a name that is no chapter."""
         if chapter not in self.chapters():
             raise ParameterError(
-                f"There is no chapter {chapter!r}; {nearest(chapter, self.chapters())}."
+                f"There is no chapter {chapter!r:.100}; {nearest(chapter, self.chapters())}."
             )
         return self.notebooks / f"{chapter}.ipynb"
 

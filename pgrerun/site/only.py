@@ -32,8 +32,8 @@ def needed(notebook: Path, name: str) -> list[str]:
         many = "Several experiments" if same else "No experiment"
         words = same or [*found]
         raise ParameterError(
-            f"{many} of chapter {notebook.stem!r} {'have' if same else 'has'} the name {name!r};"
-            f" {nearest(name, words)}."
+            f"{many} of chapter {notebook.stem!r} {'have' if same else 'has'} the name"
+            f" {name!r:.100}; {nearest(name, words)}."
         )
     wanted, left = [], same
     while left:

@@ -460,16 +460,16 @@ def place(spec: str) -> str:
 
 
 def _people(where: dict[str, str]) -> str:
-    """`where` in few words, for messages."""
+    """`where` in few words and on one line, for messages."""
     if "service" in where:
-        return f"service {where['service']}"
-    host = (
-        where.get("host") or where.get("hostaddr") or os.environ.get("PGHOST", "the default socket")
-    )
-    parts = [host if host.startswith("/") else f"{host}:{where.get('port', '5432')}"]
-    parts += [f"database {where['dbname']}"] if "dbname" in where else []
-    parts += [f"user {where['user']}"] if "user" in where else []
-    return ", ".join(parts)
+        parts = [f"service {where['service']}"]
+    else:
+        host = where.get("host") or where.get("hostaddr")
+        host = host or os.environ.get("PGHOST", "the default socket")
+        parts = [host if host.startswith("/") else f"{host}:{where.get('port', '5432')}"]
+        parts += [f"database {where['dbname']}"] if "dbname" in where else []
+        parts += [f"user {where['user']}"] if "user" in where else []
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in ", ".join(parts))
 
 
 # libpq passes the server's refusals on as text only, without an SQLSTATE.
