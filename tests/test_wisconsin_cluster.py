@@ -149,6 +149,8 @@ def test_charts_and_tables_are_drawn_of_any_run(open_one):
     observe(chapter, TIMES)
     for what in (wisconsin_cluster.charts.metrics, wisconsin_cluster.charts.growth):
         assert chapter.show(what) is not None
+    grown = chapter.show(wisconsin_cluster.charts.growth).caption
+    assert grown.startswith("With 2,000 tuples Spark's time over that of the faster of the other")
     shown = chapter.show(sentences.metrics).frame
     assert isinstance(shown, pd.DataFrame) and len(shown) == len(QUESTIONS)
 

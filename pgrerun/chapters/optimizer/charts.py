@@ -18,6 +18,7 @@ from pgrerun.chapters.optimizer.variants import (
     HASH,
     INDEX,
     MERGE,
+    MULTIPLIED,
     NESTED,
     NONE,
     SEQUENTIAL,
@@ -282,7 +283,7 @@ def moved_range(sweep: pd.DataFrame) -> charts.Figure:
     own = {"bound": "x", "rows": "value", "fault": "series"}
     rows = _points(sweep, own, kind="measured")
     names = {"bound": "x", "product_tuples": "value"}
-    rows += _points(in_print, names, kind="printed", series="")
+    rows += _points(in_print, names, kind="printed", series=MULTIPLIED)
     return charts.lines(
         rows,
         charts.Words(

@@ -158,10 +158,10 @@ def needed(chapter: Chapter) -> charts.Figure:
             question="Which pages does a transaction need when nothing but the catalogs is cached?",
             caption=(
                 "Distinct pages of a transaction that starts with an empty pool (mean over the"
-                f" sample). The bound counts {page_counts.LEAF} and {page_counts.OLD_VERSION}; it"
-                f" takes {page_counts.ROOT} and {page_counts.LAST_PAGE} to stay in the pool, and"
-                " knows no visibility map, no free space map and no WAL of changes. The WAL counts"
-                " as the bytes that a transaction adds to it, in pages."
+                f" sample). The bound counts “{page_counts.LEAF}” and “{page_counts.OLD_VERSION}”;"
+                f" it takes “{page_counts.ROOT}” and “{page_counts.LAST_PAGE}” to stay in the pool,"
+                " and knows no visibility map, no free space map and no WAL of changes. The WAL"
+                " counts as the bytes that a transaction adds to it, in pages."
             ),
             name="tp1-pages",
         ),

@@ -6,7 +6,7 @@ from pgrerun.chapter import Chapter
 from pgrerun.chapters.wisconsin.queries import label
 from pgrerun.chapters.wisconsin_cluster import evidence
 from pgrerun.chapters.wisconsin_cluster.experiments import QUESTIONS
-from pgrerun.page import charts
+from pgrerun.page import charts, narrate
 
 
 def metrics(chapter: Chapter) -> charts.Figure:
@@ -40,6 +40,26 @@ def growth(chapter: Chapter) -> charts.Figure:
         "Median time of each question over the size of its large relations, with intervals, on all"
         " executors of Spark, on one thread of DuckDB and on PostgreSQL.",
         "cluster-growth",
+        result=_at_the_largest,
     )
     size = charts.Axis("large relations", "tuples", log=True)
     return charts.lines(pd.DataFrame(rows), words, size, charts.Axis("time", "s", log=True))
+
+
+def _at_the_largest(frame: pd.DataFrame) -> str:
+    """How Spark's time compares with the shortest of the others', question by question.
+
+    `frame` is that of `growth`; of several runs the last is told, which is the reader's.
+    """
+    run = frame[frame["kind"] == frame["kind"].iloc[-1]]
+    seconds = run[run["x"] == run["x"].max()].pivot(index="panel", columns="series", values="value")
+    spark = seconds.columns.str.startswith("Spark")
+    ratios = (seconds.loc[:, spark].min(axis=1) / seconds.loc[:, ~spark].min(axis=1)).dropna()
+    ratios = ratios.reindex([name for name in run["panel"].unique() if name in ratios])
+    if ratios.empty:
+        return ""
+    told = narrate.listed([f"{narrate.number(x, 1)} ({name})" for name, x in ratios.items()])
+    return (
+        f"With {narrate.count(run['x'].max(), 'tuple')} Spark's time over that of the faster of the"
+        f" other two is {told}."
+    )
