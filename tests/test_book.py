@@ -398,6 +398,17 @@ def test_what_the_gate_refuses_is_not_published(book, gates):
     assert book.state("toy").reasons == ["never run"]
 
 
+def test_one_experiment_alone_is_kept_without_cells_in_other_languages(book, gates, tmp_path):
+    def refuse(*words):
+        raise BookError("A cell was not executed.")
+
+    gates.check_chapter = refuse
+    nbformat.write(notebook("%%postquel\nretrieve (e.all)", "print(pairs)"), book.notebook("toy"))
+    out = book.run(book.state("toy"), out=tmp_path / "one.ipynb", name="one", only=["toy.one"])
+    left_out, told = nbformat.read(out, as_version=4).cells[-2:]
+    assert left_out.execution_count is None and told.outputs
+
+
 DRIVER = """
 import sys
 from pathlib import Path

@@ -169,7 +169,7 @@ class Book:
         stopped, or doesn't pass the gate replaces nothing; a failed copy stays
         under _build/failed, where it can't be published. Where somebody's server is stands in it
         and in its record only if `keep_address` says so, or the environment (passwords.py). `only`
-        names the experiments to attempt, where not all are.
+        names the experiments to attempt, where not all are; such a page isn't gated.
         """
         from pgrerun.site.execution import execute
 
@@ -197,7 +197,7 @@ class Book:
                 for address in () if keep_address else addresses(state.parameters).values():
                     executed = _without_address(executed, address)
                 _write(_presentable(executed), running)
-                self._gate(chapter, running)
+                self._gate(running, whole=not only)
             except RerunError as error:
                 error = self._kept(running, error)
                 if stopped := self.stopped(chapter, name or _run_name(state)):
@@ -259,7 +259,7 @@ class Book:
         running = self.build / "running" / f"{state.chapter}.ipynb"
         running.parent.mkdir(parents=True, exist_ok=True)
         _write(_transplanted(source, executed), running)
-        self._gate(state.chapter, running)
+        self._gate(running)
         shutil.move(running, self.result(state.chapter))
         self.write_stamp(state, None)
 
@@ -332,10 +332,12 @@ class Book:
             json.dumps(stamp, indent=1) + "\n", "utf-8"
         )
 
-    def _gate(self, chapter: str, executed: Path) -> None:
+    def _gate(self, executed: Path, whole: bool = True) -> None:
+        """Refuse what must not be published, which what lacks cells isn't meant for."""
         from pgrerun.site import gates
 
-        gates.check_chapter(executed)
+        if whole:
+            gates.check_chapter(executed)
 
     def _kept(self, running: Path, error: RerunError) -> RerunError:
         """Move a failed copy aside, and let the error name the place it has now."""
