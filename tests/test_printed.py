@@ -282,7 +282,7 @@ def test_print_against_print():
         "pages of a 10-K": "122",
         "pages of branch": "22",
         "CPU time of two": "529 s",
-        "single record": "1200",
+        "single record": "1,200",
     }
     for part, recomputed in expected.items():
         matching = contradictions[contradictions.index.str.contains(part, regex=False)]

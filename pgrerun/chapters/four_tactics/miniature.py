@@ -33,7 +33,7 @@ class Miniature(Benchmark):
 
 _BUILT = {
     "small_pages": "pages of 210 tuples of 34 bytes",
-    "pages": "pages of 3360 tuples of 34 bytes",
+    "pages": "pages of 3,360 tuples of 34 bytes",
     "main_tuples": "tuples of 200 bytes on a page",
     "main_pages": "main pages of the keyed relation",
     "overflow_pages": "its overflow pages",

@@ -158,7 +158,7 @@ def _check_sizes() -> list[Check]:
     access = DERIVED["four_tactics_access"]()
     return [
         Check(
-            "1.5, pages of PARTS with 3360 tuples",
+            "1.5, pages of PARTS with 3,360 tuples",
             f"{relations.value.pages:g}",
             f"{relations.layout.pages:g}",
             agrees=relations.value.pages == relations.layout.pages,
@@ -283,7 +283,7 @@ def _check_file_system() -> list[Check]:
             f"about {said.sequential_cpu:g} %",
             f"{scans.min():g} to {scans.max():g} %",
             agrees=bool(scans.between(7.5, 12.5).all()),
-            note="Queries b, c and d with 3360 tuples in Table 6.",
+            note="Queries b, c and d with 3,360 tuples in Table 6.",
         ),
         Check(
             "4.3, response of simple commands",
@@ -359,7 +359,7 @@ def _improvements(name: str) -> Iterator[Check]:
             else ""
         )
         yield Check(
-            f"{_TITLES[name]}, query {row.query} with {row.size:g} tuple{'s' * (row.size != 1)}",
+            f"{_TITLES[name]}, query {row.query} with {row.size:,g} tuple{'s' * (row.size != 1)}",
             f"{row.improvement:g} %",
             f"{row.over_new:.1f} or {row.over_old:.1f} %",
             agrees=False,

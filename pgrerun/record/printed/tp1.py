@@ -166,7 +166,7 @@ def _check_disk_of_stages() -> list[Check]:
             f"{alone.implied_disk:.1f}",
             agrees=slow <= alone.implied_disk <= fast,
             note=(
-                f"{alone.ios:.0f} requests (one read, one write per iteration) in"
+                f"{alone.ios:,.0f} requests (one read, one write per iteration) in"
                 f" {alone.wait_s:.0f} s that aren't CPU time: faster than the disk, so that many a"
                 " write can't have waited for it."
             ),
@@ -324,8 +324,8 @@ def _check_transactions() -> list[Check]:
         ),
         Check(
             "2.2, “each requiring the fetching of a single record”",
-            f"{transaction.commands_total:g}",
-            f"{transaction.transactions * 4:g}",
+            f"{transaction.commands_total:,g}",
+            f"{transaction.transactions * 4:,g}",
             agrees=False,
             note=(
                 "Of the seven commands of Figure 2.3 four find a tuple through a B-tree: begin, end"
@@ -340,7 +340,7 @@ def _check_transactions() -> list[Check]:
             note=(
                 f"{transaction.cycles / transaction.transactions / 1e6:.2f} million profiled cycles"
                 f" per transaction at {machine.processor:g} MIPS (at about one cycle per"
-                " instruction). The profiler saw user mode only: by the print, most CPU time of a"
+                " instruction). The profiler saw user mode only: as printed, most CPU time of a"
                 " transaction was spent outside it."
             ),
         ),

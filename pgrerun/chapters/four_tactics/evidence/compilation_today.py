@@ -117,7 +117,7 @@ def printed_dilution() -> Mapping[str, bool]:
         printed.derived(f"four_tactics_compiled_{what}").speed_up for what in ("wall", "cpu")
     )
     return {
-        f"query {run[0]} with {run.split('_')[1]} tuples": wall[run] < cpu[run]
+        f"query {run[0]} with {int(run.split('_')[1]):,} tuples": wall[run] < cpu[run]
         for run in wall.index
         if run.endswith(("_210", "_3360"))
     }
