@@ -360,7 +360,7 @@ def test_verdicts_that_differ_are_told_with_a_reason(record):
         "stronger (90 [80, 100])",
         "the measured effects differ",
     ]
-    assert why[OTHER.id][2].startswith("here, no effect of interest can't be excluded")
+    assert why[OTHER.id][2].startswith("here, the interval includes effects too small")
     assert why[BUG.id][2] == "here, perf is missing"
     assert [
         [cell.get_text() for cell in row.find_all("td")]

@@ -368,10 +368,10 @@ def _ratio(claim: Claim, found: Interval, size: Size | None) -> Word:
         if band and x.low > band.high:
             return Verdict.STRONGER, ""
         return (Verdict.WEAKER if band and x.high < band.low else Verdict.HOLDS), ""
-    none = "no effect of interest can't be excluded"
+    none = "the interval includes effects too small to be of interest"
     if band and x.high < band.low:
-        return Verdict.NOT_REPRODUCED, f"{none}, the printed one can"
-    return Verdict.INCONCLUSIVE, f"{none}{', nor can the printed one' if band else ''}"
+        return Verdict.NOT_REPRODUCED, f"{none} and not the printed one"
+    return Verdict.INCONCLUSIVE, f"{none}{' and the printed one' if band else ''}"
 
 
 def _between(claim: Claim, found: Interval, size: Size | None) -> Word:
