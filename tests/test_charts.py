@@ -425,6 +425,16 @@ def test_of_many_panels_a_caption_tells_the_one_whose_numbers_lie_farthest_apart
     )
 
 
+def test_each_release_has_its_own_label_and_each_number_is_written_out():
+    def ticks(*at: float, even: bool = False) -> set[str]:
+        rows = [{"x": x, "value": 1.0, "kind": "measured"} for x in at]
+        drawn = charts.lines(rows, SAID, charts.Axis("place", even=even), charts.Axis("time", "s"))
+        return set(re.findall(r">([^<>]+)</text>", charts.svg(drawn)))
+
+    assert {"9.6", "10", "11", "18"} <= ticks(9.6, 10, 11, 12, 13, 14, 15, 16, 17, 18, even=True)
+    assert {"10", "40", "120"} <= ticks(10.000000000000002, 40, 120)
+
+
 def test_of_many_lines_a_caption_tells_the_one_that_changes_most():
     rows = [
         {"x": x, "value": 1 + x * slope, "kind": "measured", "series": f"slope {slope}"}

@@ -45,7 +45,7 @@ def throughput(chapter: Chapter) -> charts.Figure:
     return charts.lines(
         rows.assign(x=rows["label"].astype(float)).drop(columns="label"),
         replace(THROUGHPUT, result=lambda _: said),
-        charts.Axis("release"),
+        charts.Axis("release", even=True),
         charts.Axis("throughput", "transactions/s", zero=True),
         own_scales=True,
     )

@@ -213,7 +213,7 @@ def _bars(rows: pd.DataFrame, segments: list[str], axis: Axis, top: float) -> li
     washes = base.transform_filter(hollow).mark_bar(height=height, opacity=0.2)
     outlines = base.transform_filter(hollow).mark_bar(height=height, filled=False, strokeWidth=1.5)
     dashed = outlines.encode(strokeDash=encodings.dash(encodings.present(rows), named=False))
-    total = alt.Text("sum(value):Q", format=",.3~r")
+    total = alt.Text("sum(value):Q", format=",.4~r")
     halos, totals = (
         alt.Chart().mark_text(align="left", dx=5, **look).encode(y=y, x="sum(value):Q", text=total)
         for look in ({"style": "halo"}, {})

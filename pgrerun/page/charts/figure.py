@@ -118,15 +118,18 @@ _VAGUE = {"value", "values", "median", "mean", "number", "count", "result", "amo
 class Axis:
     """What a number is: quantity and unit ("" for a ratio) make the title.
 
-    `log` and `zero` choose the scale: logarithmic, or beginning at 0. The quantity is "" where
-    panels have scales of their own and each one's heading says quantity and unit. BookError for a
-    word that names no quantity.
+    `log` and `zero` choose the scale: logarithmic, or beginning at 0. With `even` each number that
+    occurs has a place of its own at the same distance from the next, and its label (for the `x` of
+    `lines`: releases, of which 9.6 and 10 are neighbours). The quantity is "" where panels have
+    scales of their own and each one's heading says quantity and unit. BookError for a word that
+    names no quantity.
     """
 
     quantity: str
     unit: str = ""
     log: bool = False
     zero: bool = False
+    even: bool = False
 
     def __post_init__(self):
         if self.quantity.lower().removeprefix("printed ") in _VAGUE:

@@ -85,13 +85,17 @@ def lines(
 
 
 def _horizontal(rows: pd.DataFrame, axis: Axis) -> alt.X:
-    """The axis below, with ticks at the points if those are few."""
+    """The axis below, with ticks at the points if those are few, and each with its name."""
     at = sorted(rows["x"].unique())
     ticks = {"values": at} if len(at) <= 10 else {"tickCount": 6}
-    if len(at) <= 10 and not axis.log and any(x % 1 for x in at):
-        ticks["format"] = "~g"  # else 9.6 is rounded to 10, as a step between ticks would be
-    ruler = alt.Axis(grid=False, **ticks)
     title = encodings.measure(axis.quantity, axis.unit)
+    if axis.even:
+        every = alt.Axis(grid=False, labelAngle=0, labelOverlap=False)
+        return alt.X("x:O", title=title, scale=alt.Scale(type="point", padding=0.3), axis=every)
+    if len(at) <= 10 and not axis.log and any(x % 1 for x in at):
+        # else numbers are rounded as the step between ticks would be, 0.25 to 0 and 120 to 1.2e+2
+        ticks["format"] = ",.6~r"
+    ruler = alt.Axis(grid=False, **ticks)
     return alt.X("x:Q", title=title, scale=encodings.scale(axis.log), axis=ruler)
 
 
