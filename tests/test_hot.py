@@ -383,6 +383,17 @@ def test_model_and_measurement_agree(chapter):
         assert ((both[relation] - both[f"{relation}_computed"]).abs() <= 1).all()
     agreement = evidence.agreement(measured, computed)
     assert agreement.groupby("relation")["variant"].agg(list).tolist() == 2 * [list(growth.STEADY)]
+    assert evidence.differences(measured, computed)["predicted"].all()
+    assert "predicts the sizes" in charts.steady_state(measured, computed).caption
+    doubled = computed["accounts_pkey"].where(
+        computed["variant"] != NO_HOT, 0.5 * computed.accounts_pkey
+    )
+    missed = charts.steady_state(measured, computed.assign(accounts_pkey=doubled)).caption
+    assert (
+        "does not predict the size of the index of accounts in “no HOT”, which lies 100.0 % off"
+        in missed
+    )
+    assert "leaves out" in missed
     last = measured.groupby("variant")["accounts"].last()
     assert last[HOT] < last[growth.UNPRUNED_VACUUMED] < last[UNPRUNED]
     assert evidence.grown_although_vacuumed(measured) == pytest.approx(1.1, abs=0.1)

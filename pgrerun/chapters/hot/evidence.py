@@ -270,6 +270,24 @@ def small_index_facts(small: pd.DataFrame) -> Facts:
     }
 
 
+def differences(measured: pd.DataFrame, computed: pd.DataFrame) -> pd.DataFrame:
+    """How far the measured sizes lie from the computed ones at most, by relation and variant.
+
+    Columns: relation, variant, pages, share (of the computed pages), predicted: whether all are
+    within the smallest effect of interest, or a page.
+    """
+    both = measured.merge(computed, on=["variant", "updates"], suffixes=("", " computed"))
+    rows = []
+    for relation in ACCOUNTS:
+        for variant, own in both.groupby("variant", sort=False):
+            pages = (own[relation] - own[f"{relation} computed"]).abs()
+            shares = pages / own[f"{relation} computed"]
+            found = {"relation": relation, "variant": variant, "pages": pages.max()}
+            found |= {"share": shares.max(), "predicted": ((shares <= MARGIN) | (pages <= 1)).all()}
+            rows.append(found)
+    return pd.DataFrame(rows)
+
+
 def agreement(measured: pd.DataFrame, computed: pd.DataFrame) -> pd.DataFrame:
     """Measured and computed pages of accounts and its index in each variant.
 

@@ -110,7 +110,7 @@ def full(chapter: Chapter) -> None:
             f"timed_accounts = {VACUUMED_IN_TIME}",
             "in the thread the pool holds tellers and branches, which are vacuumed often;"
             f" with {accounts:,} accounts of each branch a pool of the thread's share is too small"
-            " for them, and a run over before autovacuum comes",
+            " for them, and a run is over before autovacuum comes",
         )
     _compare(chapter, "full", timed(chapter, clients), SMALL_IN_POOL, FILLFACTOR)
     _compare(chapter, "merlin", timed(chapter, clients), ((FULL, HOT), (FULL, NO_HOT)), 100)
