@@ -243,7 +243,7 @@ def spills(found: pd.DataFrame) -> charts.Figure:
 
     `found` is the frame of `experiments.planner.spills`.
     """
-    panels = {"memory_kb": "memory used (MB)", "disk_kb": "written to disk (MB)"}
+    panels = {"memory_kb": "memory used", "disk_kb": "written to disk"}
     sized = found.assign(x=found["work_mem"].map(_megabytes)).rename(columns=panels)
     frame = sized.melt("x", list(panels.values()), "panel")
     return charts.lines(
@@ -378,11 +378,14 @@ def slowed_readers(chapter: Chapter) -> charts.Figure:
     pairs = {pool: (dirty, f"{pool}: {buffer_pool.CLEAN}") for pool, dirty in names.items()}
     written = {dirty: pool for pool, dirty in names.items()}
     return charts.compare(
-        [
-            *charts.rows(then.rename(buffer_pool.printed_pool), "printed", panel=slower),
-            chapter.ratios(slow_disk.NAME, "time", pairs, panel=slower),
-            chapter.medians(slow_disk.NAME, {"writes": counted}, written),
-        ],
+        charts.together(
+            [
+                *charts.rows(then.rename(buffer_pool.printed_pool), "printed", panel=slower),
+                chapter.ratios(slow_disk.NAME, "time", pairs, panel=slower),
+                chapter.medians(slow_disk.NAME, {"writes": counted}, written),
+            ],
+            order=buffer_pool.SHARES,
+        ),
         charts.Words(
             question="What does a reader pay for another's update where a page costs time?",
             caption=(

@@ -175,7 +175,7 @@ def spread(watched: pd.DataFrame) -> charts.Figure:
             name="measuring-length",
         ),
         charts.Axis("length", "s", log=True),
-        charts.Axis("scatter of the mean", "share", log=True),
+        charts.Axis("scatter, as a share of the mean", log=True),
     )
 
 
@@ -193,7 +193,7 @@ def profilers(chapter: Chapter) -> charts.Figure:
             ),
             name="measuring-profilers",
         ),
-        charts.Axis("times slower", log=True),
+        charts.Axis("time over that without a profiler", log=True),
         reference=charts.Reference(1, "free"),
     )
 

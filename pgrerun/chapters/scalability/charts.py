@@ -120,10 +120,22 @@ def by_line(swept: pd.DataFrame) -> charts.Figure:
                 "On 32 processors with as many clients, over the time that a cache line takes from"
                 " one processor to another; all other costs are measured here."
             ),
+            result=lambda _: _reached(gains),
             name="scalability-line-cost",
         ),
         charts.Axis("time for a cache line", "ns"),
         charts.Axis("ratio of throughputs", log=True),
+    )
+
+
+def _reached(gains: pd.Series) -> str:
+    """The greatest simulated gain beside the talk's."""
+    most, talk = gains.max(), TALK["gain"]
+    reached = "reaches" if most >= talk else "does not reach"
+    return (
+        f"The simulation {reached} the talk's gain of {narrate.number(talk)}: its greatest is"
+        f" {narrate.number(most)}, where a cache line takes"
+        f" {narrate.number(float(gains.idxmax()))} ns."
     )
 
 
