@@ -187,6 +187,7 @@ def test_slider_marker_and_query_agree_and_an_edited_query_is_kept(browser, addr
         assert "tuples" in page.run(CHOSEN) and "Seq Scan" not in page.run(CHOSEN)
         put(page, "share", "0")
         page.until(f"{CHOSEN} === 'Seq Scan on tuples'", "all tuples are read in order")
+        assert page.run("document.querySelector('output').textContent") == "100 %"
         edited = "SELECT unique2 FROM tuples WHERE unique2 < 1000 ORDER BY unique2"
         run_typed(page, edited)
         page.until(f"{CHOSEN}.startsWith('Index Only Scan')", "an edited query is explained")

@@ -278,6 +278,8 @@ const WAYS = [
 const ATTRIBUTES = [["unique1", "in random order on disk"], ["unique2", "in the order of the disk"]];
 const SHARES = Array.from({ length: 33 }, (_, n) => 10 ** (-4 + n / 8));
 const BOUND = /\b(unique[12])\s*<\s*\d+/i; // where a query says which tuples it wants
+// two digits; a number again, as all of them would be 1.0e+2 %
+const percent = (share) => `${Number((share * 100).toPrecision(2))} %`;
 const OVER_SHARES = { words: "share of tuples that qualify", ticks: [0.0001, 0.001, 0.01, 0.1, 1].map((one) => [one, `${one * 100} %`]) };
 
 const priced = (price) => ({ random_page_cost: Number(price) });
@@ -298,7 +300,7 @@ const optimizer = {
   controls: [
     { name: "attribute", label: "Attribute", options: ATTRIBUTES.map(([one, words]) => [one, `${one}: ${words}`]), value: "unique1" },
     { name: "price", label: "random_page_cost", number: [0.1, 100, 0.1], value: 4 },
-    { name: "share", label: "Share of tuples that qualify", range: [-4, 0, 0.05], value: -2, spoken: (at) => `${(10 ** at * 100).toPrecision(2)} %`, along: true },
+    { name: "share", label: "Share of tuples that qualify", range: [-4, 0, 0.05], value: -2, spoken: (at) => percent(10 ** at), along: true },
   ],
   /** The query with the controls' values put in where it says which tuples it wants; another where it doesn't. */
   query({ attribute, share }, sql = "") {
@@ -329,7 +331,7 @@ const optimizer = {
     let html = "";
     for (const [attribute, words] of ATTRIBUTES) {
       const found = await optimizer.sweep(db, "", { attribute, price: 4 });
-      const chosen = await switches(db, SHARES, async (share) => scanOf(await plan(db, optimizer.query({ attribute, share: Math.log10(share) }), priced(4))), (share) => `${(share * 100).toPrecision(2)} %`);
+      const chosen = await switches(db, SHARES, async (share) => scanOf(await plan(db, optimizer.query({ attribute, share: Math.log10(share) }), priced(4))), percent);
       html += `<h3>Attribute ${attribute}, ${words}</h3>${optimizer.chart(found)}${table("Where the choice changes", ["from this share of tuples on", "chosen scan", "estimated cost there"], chosen)}`;
     }
     return html;
