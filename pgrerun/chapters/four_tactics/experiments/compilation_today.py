@@ -88,7 +88,7 @@ def growing(chapter: Chapter) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["relation", "when", "path", "tuples"])
 
 
-@experiment(claims=["ston-005"])
+@experiment(claims=["ston-005"], after=["compilation_today.run_time_plans"])
 def partial_results(chapter: Chapter) -> pd.DataFrame:
     """A join of what half of a command finds, once foreseen and once not. Goes on from there.
 
