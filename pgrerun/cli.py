@@ -25,7 +25,7 @@ from typer.exceptions import TyperException
 
 from pgrerun import parameters
 from pgrerun.errors import FetchError, ParameterError, RecordError, RerunError
-from pgrerun.lab.server import fetched, packages
+from pgrerun.lab.server import fetched, packages, passwords
 from pgrerun.site.book import PUBLISHED, Book, State
 
 app = typer.Typer(
@@ -574,7 +574,8 @@ def doctor(
     server: Annotated[str, typer.Option(metavar="URL", help="Look at this server, too.")] = "",
 ) -> None:
     """Say what this machine can measure, and which claims each missing thing sets aside."""
-    parameters.chapter_parameters("tp1", {"server": server})  # the same refusal of a password
+    if server:
+        passwords.parse(server)  # refuses one that carries a password
     from pgrerun.site.doctor import examine
 
     findings = examine(server)
