@@ -1,4 +1,7 @@
-"""The command's way in, so small that Ctrl-C ends it quietly while the rest is imported."""
+"""The command's way in, so small that Ctrl-C ends it quietly while the rest is imported.
+
+In the tenth of a second before, while Python itself starts, nothing of ours can catch it.
+"""
 
 import sys
 
