@@ -244,7 +244,7 @@ def _profiles(found: Info) -> dict[str, dict[str, Any]]:
 def nearest(word: str, words: Sequence[str]) -> str:
     """A clause that names the most similar of `words`, if any is, and then all of them."""
     close = difflib.get_close_matches(word, words, n=1, cutoff=0.5)
-    return (f"did you mean {close[0]}? " if close else "") + "There are: " + ", ".join(words)
+    return (f"did you mean {close[0]}? There" if close else "there") + f" are: {', '.join(words)}"
 
 
 @cache

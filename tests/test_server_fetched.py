@@ -397,7 +397,7 @@ def test_a_release_that_is_not_here_stops_a_chapter_before_it_starts(call, offer
     offer(b"")
     status, _, error = call("run", "tp1", "-p", "programs=13")
     assert status == 2 and "pgrerun releases fetch 13" in error
-    with pytest.raises(ParameterError, match="none for|There are: 13"):
+    with pytest.raises(ParameterError, match="none for|there are: 13"):
         fetched.find(["9.4"])
 
 

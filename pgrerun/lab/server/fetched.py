@@ -131,7 +131,7 @@ def find(names: Iterable[str]) -> list[Release]:
             there = ", ".join(known) or f"none for {this_platform()}"
             raise ParameterError(
                 f"There is no release {name[:40]!r} to be had;"
-                f"{f' did you mean {close[0]}?' if close else ''} There are: {there}."
+                f"{f' did you mean {close[0]}? There' if close else ' there'} are: {there}."
             )
     return [release for name, release in known.items() if name in wanted or not wanted]
 
