@@ -178,7 +178,7 @@ def _what_was_run(chapter, accounts, code, shown: set[str]) -> list[nodes.Node]:
     first = [text for text in unseen if text in telling] or (unseen and telling) or unseen
     new = "\n".join(first)
     shown.update(files.values())
-    begun = [_code("\n".join(new.splitlines()[:_OPEN]), "postgresql")] if new else []
+    begun = [_code(_first_lines(new), "postgresql")] if new else []
     begun += [_code(lines, "python") for lines in [_open_lines(code.astext())] if lines]
     raw = lambda text: nodes.raw("", text, format="html")
     folded = [_said("The cell:"), code]
@@ -186,6 +186,20 @@ def _what_was_run(chapter, accounts, code, shown: set[str]) -> list[nodes.Node]:
         folded += _how(chapter, name.partition(",")[0], account)
     begin = '<details class="what-was-run"><summary>How this was done</summary>'
     return [*begun, raw(begin), *folded, raw("</details>")]
+
+
+def _first_lines(sql: str) -> str:
+    """SQL that is no longer than a page shows, or its first whole statements, and that more follow.
+
+    Of a statement that is longer itself, its first lines.
+    """
+    lines = sql.splitlines()
+    if len(lines) <= _OPEN:
+        return sql
+    room = lines[: _OPEN - 1]
+    # pgbench's own commands end with their line
+    ends = [n for n, line in enumerate(room, 1) if line.endswith(";") or line.startswith("\\")]
+    return "\n".join([*room[: ends[-1] if ends else len(room)], "-- and more, below"])
 
 
 def _open_lines(cell: str) -> str:
