@@ -52,8 +52,9 @@ def subsystem_shares(chapter: Chapter) -> charts.Figure:
                 " which the report's figures don't list."
             ),
             name="profiling-subsystems",
+            result=_largest,
         ),
-        charts.Axis("share", "percent", zero=True),
+        charts.Axis("share", "%", zero=True),
     )
 
 
@@ -78,8 +79,9 @@ def two_instruments(chapter: Chapter) -> charts.Figure:
                 " samples of a live one with their binomial error."
             ),
             name="profiling-instruments",
+            result=_largest,
         ),
-        charts.Axis("share", "percent", zero=True),
+        charts.Axis("share", "%", zero=True),
     )
 
 
@@ -87,6 +89,21 @@ def _by_subsystem(shares: pd.Series, kind: str, panel: str) -> list[dict[str, ob
     """A chart's rows of a share for each subsystem, the kernel left out."""
     shown = shares.drop("kernel", errors="ignore").rename(subsystems.NAMES)
     return charts.rows(shown, kind, panel=panel)
+
+
+def _largest(frame: pd.DataFrame) -> str:
+    """The subsystem with the largest share of each panel, beside what is printed of it."""
+    kind = next((kind for kind in ("measured", "published") if (frame["kind"] == kind).any()), "")
+    said = []
+    for panel, shares in frame[frame["kind"] == kind].groupby("panel", sort=False):
+        largest = shares.loc[shares["value"].idxmax()]
+        then = frame[
+            (frame[["kind", "panel", "label"]] == ["printed", panel, largest["label"]]).all(axis=1)
+        ]
+        numbers = [f"{narrate.number(largest['value'], 1)} %"]
+        numbers += [f"printed {narrate.number(share, 1)} %" for share in then["value"]]
+        said.append(f"{largest['label']} in “{panel}” ({', '.join(numbers)})")
+    return f"The largest shares are those of {narrate.listed(said)}." if said else ""
 
 
 def _in_order(rows: list[dict[str, object]]) -> pd.DataFrame:
