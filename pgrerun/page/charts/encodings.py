@@ -19,7 +19,7 @@ TALLEST = 700  # pixels of a whole chart with its words: what a reader sees at o
 _AROUND, _HEADING, _LINE = 202, 46, 22
 _LINE_LENGTH = 100  # characters of a caption's line on a wide page
 X_TITLE = 16  # pixels of a title below each panel that has a horizontal axis of its own
-_SIDE_BY_SIDE = 4  # panels from which on two stand beside each other
+SIDE_BY_SIDE = 4  # panels from which on two stand beside each other
 
 # how a field is called where a reader sees it
 _SPOKEN = {"label": "case", "series": "case", "provenance": "origin"}
@@ -154,18 +154,25 @@ def lines_of(rows: pd.DataFrame) -> int:
     return int(rows["lines"].str.count("\n").max()) + 1
 
 
-def across(panels: int) -> int:
-    """How many panels stand beside each other; on a phone the page's script makes it one."""
-    return 2 if panels >= _SIDE_BY_SIDE else 1
+def across(panels: int, beside: int) -> int:
+    """How many panels stand next to each other; on a phone the page's script makes it one."""
+    return 2 if panels >= beside else 1
 
 
-def fitting(wished: float, panels: int, least: float, caption: str, more: float = 0) -> float:
+def fitting(
+    wished: float,
+    panels: int,
+    least: float,
+    caption: str,
+    more: float = 0,
+    beside: int = SIDE_BY_SIDE,
+) -> float:
     """The height of a panel: as wished, or what keeps the chart from being too tall.
 
-    In pixels; `more` is what a panel takes beside its heading.
+    In pixels; `more` is what a panel takes beside its heading, `beside` as `panels` takes it.
     """
     words = _LINE * math.ceil(len(caption) / _LINE_LENGTH)
-    each = (TALLEST - _AROUND - words) / math.ceil(panels / across(panels))
+    each = (TALLEST - _AROUND - words) / math.ceil(panels / across(panels, beside))
     room = each - (_HEADING if panels > 1 else 0) - more
     return max(min(wished, room), least)
 
@@ -244,8 +251,13 @@ def rule(reference: Reference) -> list[alt.Chart]:
 
 
 def panels(
-    layers: alt.LayerChart, rows: pd.DataFrame, facet: str | None, height: float
+    layers: alt.LayerChart,
+    rows: pd.DataFrame,
+    facet: str | None,
+    height: float,
+    beside: int = SIDE_BY_SIDE,
 ) -> alt.TopLevelMixin:
+    """A panel of `height` pixels for each value of `facet`, from `beside` panels on in pairs."""
     if facet is None:
         fit = alt.AutoSizeParams(
             type="fit-x", contains="padding"
@@ -256,10 +268,10 @@ def panels(
         title=None, labelOrient="top", labelAnchor="start", labelFontWeight="bold", labelPadding=4
     )
     names = list(dict.fromkeys(rows[facet]))
-    if (beside := across(len(names))) > 1:
+    if (columns := across(len(names), beside)) > 1:
         panel = alt.Facet(f"{facet}:N", sort=names, header=header)
         sized = layers.properties(width=300, height=height)
-        return sized.facet(facet=panel, columns=beside, data=rows)
+        return sized.facet(facet=panel, columns=columns, data=rows)
     row = alt.Row(f"{facet}:N", sort=names, header=header)
     return layers.properties(width=480, height=height).facet(row=row, data=rows)
 

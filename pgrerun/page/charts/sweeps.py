@@ -2,6 +2,7 @@
 
 import math
 import textwrap
+from functools import partial
 from typing import Any
 
 import altair as alt
@@ -18,6 +19,7 @@ _COLOURS = {kind: mark.colour for kind, mark in MARKS.items()}
 _HALO = {"style": "halo"}  # behind a name, in the page's colour: it may lie over lines
 _LINES_HEIGHT, _NAME_HEIGHT = 260, 16  # pixels of a panel of lines, and of a name at a line's end
 _ABOVE, _REACH = 8, 40  # of a name above the end of its line; of how far it may move away
+_SIDE_BY_SIDE = 3  # panels from which on two stand beside each other: lines need height
 _LEAST_HEIGHT, _UPRIGHT = 66, 6.4  # of a panel among many; of a letter of an axis' title
 _SQUARE, _NARROW, _LETTER = 380, 300, 7.5  # pixels of a scatter, of a panel on a phone, of a letter
 
@@ -77,7 +79,7 @@ def lines(
     layers += [*([encodings.key(kinds)] if several else []), *names]
     series = {"series": "series"} if named else {}
     headings = {facet or "": facet or ""} | series | {"provenance": "provenance", "x": x_measure}
-    panels = encodings.panels(alt.layer(*layers), rows, facet, height)
+    panels = encodings.panels(alt.layer(*layers), rows, facet, height, _SIDE_BY_SIDE)
     if own_scales:
         panels = panels.resolve_scale(y="independent")
     columns = encodings.columns(rows, headings, measure)
@@ -95,6 +97,8 @@ def _horizontal(rows: pd.DataFrame, axis: Axis) -> alt.X:
     if len(at) <= 10 and not axis.log and any(x % 1 for x in at):
         # else numbers are rounded as the step between ticks would be, 0.25 to 0 and 120 to 1.2e+2
         ticks["format"] = ",.6~r"
+    if axis.log:  # the names of the ends would reach into the next panel
+        ticks["labelFlush"] = encodings.LOG_PADDING + 1
     ruler = alt.Axis(grid=False, **ticks)
     return alt.X("x:Q", title=title, scale=encodings.scale(axis.log), axis=ruler)
 
@@ -246,12 +250,15 @@ def _heights(
 ) -> tuple[float, pd.Series]:
     """A panel's height in pixels, and the lifts of the names, which may stand out above it."""
     panels = rows[facet].nunique() if facet else 1
-    height = encodings.fitting(_LINES_HEIGHT, panels, _LEAST_HEIGHT, caption)
+    room = partial(
+        encodings.fitting, _LINES_HEIGHT, panels, _LEAST_HEIGHT, caption, beside=_SIDE_BY_SIDE
+    )
+    height = room()
     lifts = _lifts(rows, facet, own_scales, axis, x_axis, height)
     tops = _ups(rows, facet, own_scales, axis, height) + lifts + _NAME_HEIGHT
     out = tops[rows["named"]].max() - height  # missing where nothing is named
     if out > 0:
-        height = encodings.fitting(_LINES_HEIGHT, panels, _LEAST_HEIGHT, caption, out)
+        height = room(out)
         lifts = _lifts(rows, facet, own_scales, axis, x_axis, height)
     return height, lifts
 
