@@ -710,15 +710,18 @@ def findings(
 ) -> list[Judgement]:
     """The verdicts worth telling first, at most so many in all and `of_a_chapter`.
 
-    Only decided ones that are in the score, or those of no document where there are no others.
+    Only decided ones that are in the score, or those of no document where there are no others, or
+    else those that stand apart from both.
     Headline claims come before others, then those whose verdict surprises more, then those whose
     effect has moved farther from the printed one; of those that are told, what was found comes
     before what was only refuted. With `numbered` only those that a number decides,
     which a picture can show beside the printed one.
     """
-    answered = [j for j in judged.values() if j.claim.scored] or [
-        j for j in judged.values() if j.claim.basis in claims.SCORED
-    ]
+    answered = (
+        [j for j in judged.values() if j.claim.scored]
+        or [j for j in judged.values() if j.claim.basis in claims.SCORED]
+        or list(judged.values())
+    )
     decided = [j for j in answered if j.verdict in _SURPRISE and (not numbered or _numbered(j))]
     decided.sort(key=lambda j: (not j.claim.headline, -_SURPRISE[j.verdict], -_moved(j)))
     told: Counter[str] = Counter()
