@@ -165,6 +165,7 @@ class Info(BaseModel):
     document    the ledger's name of the document that the chapter reruns
     place       in the book's contents, from 1
     about       the chapter in a sentence, for the command's lists
+    opens_with  the chart that stands at the head of its page, by name; no chart if empty
     minutes     how long it takes on two processors, by profile
     parameters  what the reader may change, beside what every chapter has
     """
@@ -175,6 +176,7 @@ class Info(BaseModel):
     document: str = Field(min_length=1)
     place: int = Field(ge=1)
     about: str = Field(min_length=1)
+    opens_with: str = ""
     minutes: dict[str, int | float]
     parameters: dict[str, Parameter] = {}
 

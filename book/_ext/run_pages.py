@@ -5,9 +5,10 @@ Directives, each without arguments: `headline`, `findings`, `then-and-now`, `sco
 `disagreements`, `your-run`, `agreement`, `quietness`, and those of the page about all runs. The
 records lie beside the executed chapters (see `pgrerun/site/book.py`); the words and pictures come
 from `pgrerun.site.scoreboard`, `all_runs` and `published_runs`. Each chapter opens with what was
-found. A cell that attempts an experiment shows the SQL that it runs and the line that a reader
-changes, with all the rest of what was done folded below, and every sentence with a verdict is
-folded below one line, which the scoreboard links to. Long tables are folded below their captions.
+found and the chart that shows it. A cell that attempts an experiment shows the SQL that it runs
+and the line that a reader changes, with all the rest of what was done folded below, and every
+sentence with a verdict is folded below one line, which the scoreboard links to. Long tables are
+folded below their captions.
 Each chapter ends with what it was made from and what can be downloaded.
 """
 
@@ -22,6 +23,7 @@ from bs4 import BeautifulSoup
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
+from pgrerun import parameters
 from pgrerun.page import narrate
 from pgrerun.record import claims
 from pgrerun.record.gather import Gathered
@@ -123,7 +125,20 @@ def tell_what_was_found(app, doctree) -> None:
         board = app.builder.get_relative_uri(app.env.docname, "scoreboard")
         changed = scoreboard.what_changed(record, lambda claim: f"{board}#{claim}")
         text = scoreboard.what_we_found(judged, changed)
-        title.parent.insert(1, nodes.raw("", text, format="html"))
+        chart = _taken_out(doctree, parameters.info(record.chapters[0]).opens_with)
+        title.parent.insert(1, [nodes.raw("", text, format="html"), *chart])
+
+
+def _taken_out(doctree, name: str) -> list[nodes.Node]:
+    """The chart of that name, in whose place the page says where it stands; nothing without one."""
+    begin = f'<figure class="vl-figure" id="chart-{name}">'
+    for place in doctree.findall(nodes.raw):
+        figure = place.astext()
+        if name and begin in figure:
+            link = f'<a href="#chart-{name}">The chart that this page opens with</a>'
+            place.replace_self(nodes.raw("", f"<p>{link} is from here.</p>", format="html"))
+            return [nodes.raw("", figure, format="html")]
+    return []
 
 
 def show_what_was_run(app, doctree) -> None:

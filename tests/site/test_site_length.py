@@ -54,6 +54,20 @@ def test_no_chapter_has_too_many_screens(browser, real_site):
     assert not long
 
 
+def test_a_page_opens_with_its_chart_and_says_so_where_that_comes_from(real_site):
+    opened = []
+    for path in chapters(real_site):
+        page, name = article(path), parameters.info(path.stem).opens_with
+        charts = page.select(f"#chart-{name}")
+        at_the_head = page.select(".what-we-found + figure.vl-figure")
+        # a run that set the experiment aside has no chart to open with
+        assert at_the_head == charts and len(charts) <= 1, path.stem
+        links = page.select(f'p > a[href="#chart-{name}"]')
+        assert len(links) == len(charts), path.stem
+        opened += charts
+    assert len(opened) > len(parameters.chapters()) / 2
+
+
 def test_the_table_of_verdicts_says_what_its_page_opens_with(real_site):
     for path in chapters(real_site):
         page = article(path)
