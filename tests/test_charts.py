@@ -391,6 +391,18 @@ def test_a_caption_begins_with_the_result_and_its_number():
     assert charts.compare(rows, words, charts.Axis("time")).caption == "All 1. A caption."
 
 
+@pytest.mark.parametrize(
+    "unit, said", [("pools", "came to 1 pool."), ("ms", "came to 1 ms."), ("", "came to 1.")]
+)
+def test_the_only_number_of_a_caption_is_told_with_its_unit(unit, said):
+    drawn = charts.compare(
+        [charts.row("a", "measured", 1.0)],
+        charts.Words("Q?", "What it is.", "one"),
+        charts.Axis("read", unit),
+    )
+    assert drawn.caption.startswith(f"In this run, read {said}")
+
+
 def test_a_caption_says_once_between_what_all_of_its_panels_lie():
     def drawn(*ends: int) -> str:
         rows = [

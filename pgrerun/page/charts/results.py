@@ -1,5 +1,6 @@
 """What a chart's caption says first: the result, with its numbers."""
 
+import re
 from dataclasses import replace
 
 import pandas as pd
@@ -69,7 +70,9 @@ def _between(rows: pd.DataFrame, axis: Axis) -> str:
     unit = f" {axis.unit}" if axis.unit else ""
     low, high = (narrate.number(end["value"]) for end in (least, most))
     if len(rows) == 1:
-        return f"came to {low}{unit}"
+        # pages, not ms
+        one = re.sub(r"(?<=\w{3})s$", "", unit) if low == "1" else unit
+        return f"came to {low}{one}"
     if low == high:
         return ""
     ends = (least["label"], low), (most["label"], high)
