@@ -520,7 +520,12 @@ def test_without_a_browser_the_epub_is_told_before_the_error(call, monkeypatch, 
 
 def test_several_records_are_compared_by_their_words(call, monkeypatch, tmp_path):
     monkeypatch.setenv("PGRERUN_RUNS", str(tmp_path))
-    for name, words in (("a", "holds gone"), ("b", "holds gone"), ("c", "holds holds")):
+    for name, words in (
+        ("a", "holds gone"),
+        ("b", "holds gone"),
+        ("c", "holds holds"),
+        ("d", "holds gone"),
+    ):
         with Run.open(name, "tp1", key="k", environment={}) as run:
             for claim, verdict in zip(("lai-059", "lai-055"), words.split(), strict=True):
                 # without evidence today's rules don't apply, and the kept word counts
@@ -528,4 +533,4 @@ def test_several_records_are_compared_by_their_words(call, monkeypatch, tmp_path
     status, out, _ = call("compare", "a", "b", "c")
     lines = [" ".join(line.split()) for line in out.splitlines()]
     assert status == 0 and "all 2 1 0.5" in lines and "lai-055 gone gone holds" in lines
-    assert "All runs give each claim the same verdict." in call("compare", "a", "b", "a")[1]
+    assert "All runs give each claim the same verdict." in call("compare", "a", "b", "d")[1]

@@ -22,7 +22,7 @@ SPINNING = [sys.executable, "-c", f"import time\nwhile time.process_time() < {SP
 
 @pytest.fixture(scope="module")
 def server():
-    with Cluster() as cluster:
+    with Cluster(settings={"autovacuum": "off"}) as cluster:  # whose workers come when they like
         with cluster.connect() as conn:
             conn.execute("CREATE TABLE t AS SELECT g AS id FROM generate_series(1, 1000) g")
             conn.execute("VACUUM ANALYZE t")
@@ -227,8 +227,11 @@ def test_what_a_process_starts_is_recorded_exactly_while_perf_is_told_to_count(s
         pytest.skip(reason)
     postmaster = next(pid for pid, role in server.pids().items() if role == "postmaster")
     busy = "SELECT sum(g) FROM generate_series(1, 1000000) g"
+    alone = set(server.pids())
     with perf.attached(postmaster, tmp_path / "data", "-e", "cpu-clock", "-F", "1999") as counting:
         server.tool("psql", "-c", busy)
+        while set(server.pids()) - alone:  # a backend goes after its client
+            time.sleep(0.01)
         with counting():
             server.tool("psql", "-c", busy)
         server.tool("psql", "-c", busy)

@@ -497,7 +497,8 @@ def test_pages_are_held_against_the_print():
     )
     assert "is 1.00 over 32 queries" in sentences.explained(frame)
     frame.loc[4, "seconds_1990"] = 500.0
-    longest = f"query {queries.label('q5')} took the longest for its pages"
+    number, name = queries.label("q5").split(": ")
+    longest = f"query {number} ({name}) took the longest for its pages"
     assert longest in sentences.explained(frame)
     assert "touch 30 pages without an index" in sentences.substitution(
         frame
