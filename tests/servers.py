@@ -32,6 +32,14 @@ def running(server: Server, *command: str) -> Iterator[Future]:
         yield beside.submit(server.tool, *command, check=False)
 
 
+def leave(server: Cluster) -> None:
+    """Wait until the server's client backends are gone, which they are some time after clients."""
+    end = time.monotonic() + 60
+    while "client backend" in server.pids().values():
+        assert time.monotonic() < end, "a client backend is still there"
+        time.sleep(0.01)
+
+
 def admit(server: Cluster, *lines: str) -> None:
     """Make these lines the server's pg_hba.conf; returns when it lets in by them."""
 

@@ -14,7 +14,7 @@ from pgrerun.errors import CannotMeasure, RerunError, ServerError
 from pgrerun.lab.instruments import callgrind, clock, machine, perf, pgbench
 from pgrerun.lab.server import Cluster, installed, private
 from pgrerun.lab.server.private import children
-from tests.servers import running
+from tests.servers import leave, running
 
 SPENT = 3  # seconds of processor time
 SPINNING = [sys.executable, "-c", f"import time\nwhile time.process_time() < {SPENT}: pass"]
@@ -227,11 +227,9 @@ def test_what_a_process_starts_is_recorded_exactly_while_perf_is_told_to_count(s
         pytest.skip(reason)
     postmaster = next(pid for pid, role in server.pids().items() if role == "postmaster")
     busy = "SELECT sum(g) FROM generate_series(1, 1000000) g"
-    alone = set(server.pids())
     with perf.attached(postmaster, tmp_path / "data", "-e", "cpu-clock", "-F", "1999") as counting:
         server.tool("psql", "-c", busy)
-        while set(server.pids()) - alone:  # a backend goes after its client
-            time.sleep(0.01)
+        leave(server)
         with counting():
             server.tool("psql", "-c", busy)
         server.tool("psql", "-c", busy)

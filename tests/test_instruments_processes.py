@@ -13,6 +13,7 @@ from pgrerun.errors import ServerError
 from pgrerun.lab.instruments import pgbench, processes
 from pgrerun.lab.instruments.counters import PAGE, Counters
 from pgrerun.lab.server import Cluster
+from tests.servers import leave
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +39,7 @@ def test_a_backend_that_ended_is_counted_with_the_postmaster(server):
         # asynchronous reads are the I/O workers', though PostgreSQL counts them for the backend
         readers = alive.processes["role"].isin(["client backend", "io worker"])
         assert alive.processes.loc[readers, "rchar"].sum() > 1000 * PAGE
+    leave(server)
     gone = processes.usage(server) - before
     assert "client backend" not in set(gone.processes["role"])
     assert gone.processes["rchar"].sum() >= alive.processes["rchar"].sum()
