@@ -42,15 +42,13 @@ def _found(frame: pd.DataFrame, axis: Axis, x_axis: Axis | None) -> str:
     if len(groups) > _MOST:
         among = f", which varied most of {len(groups)},"
         groups = [max(groups, key=lambda group: _spread(group[1], axis))]
-    said, places, before = [], [], ""
-    for panel, group in groups:
-        if one := _along(group, axis) if x_axis else _between(group, axis):
-            verb = one.split(" ")[0]
-            one = one.removeprefix(f"{verb} ") if verb == before else one
-            heading = f"in “{panel}”" if axis.quantity else str(panel)
-            said.append(f"{heading}{among} {one}" if panel else one)
-            places.append(_place(group, x_axis) if x_axis else "")
-            before = verb
+    tell = _along if x_axis else _between
+    kept = [(panel, group, one) for panel, group in groups if (one := tell(group, axis))]
+    said, places = [], []
+    for (panel, group, _), one in zip(kept, _elided([one for *_, one in kept])):
+        heading = f"in “{panel}”" if axis.quantity else str(panel)
+        said.append(f"{heading}{among} {one}" if panel else one)
+        places.append(_place(group, x_axis) if x_axis else "")
     if len(set(places)) == 1:  # what all panels say of the horizontal axis is said once
         places = [*("" for _ in places[1:]), places[-1]]
     what = f"{axis.quantity}{',' if ',' in axis.quantity else ''} " if axis.quantity else ""
@@ -80,6 +78,15 @@ def _between(rows: pd.DataFrame, axis: Axis) -> str:
     return f"ranged from {first} to {last}"
 
 
+def _elided(parts: list[str]) -> list[str]:
+    """Each part without its verb, which is its first word, where the one before has the same."""
+    verbs = [part.split(" ")[0] for part in parts]
+    return [
+        part.removeprefix(f"{verb} ") if verb == before else part
+        for part, verb, before in zip(parts, verbs, ["", *verbs])
+    ]
+
+
 def _aside(name: str) -> str:
     """In parentheses what may have its own."""
     return f"({str(name).replace(' (', ', ').replace(')', '')})"
@@ -94,17 +101,15 @@ def _along(rows: pd.DataFrame, axis: Axis) -> str:
         among = f", which changes most of {len(lines)}"
         lines = [max(lines, key=lambda line: _spread(line[1], axis))]
     unit = f" {axis.unit}" if axis.unit else ""
-    parts, before = [], ""
+    parts = []
     for name, line in lines:
         first, last = (narrate.number(line["value"].iloc[end]) for end in (0, -1))
         turn = _turn(line, unit)
         level = first == last and not turn
-        verb = "stayed at" if level else "went from"
-        words = f"{first}{unit}" if level else f"{first}{unit}{turn} to {last}{unit}"
+        way = f"went from {first}{unit}{turn} to {last}{unit}"
         whose = f" {_aside(f'{name}{among}')}" if name else ""
-        parts.append(f"{verb.split()[-1] if verb == before else verb} {words}{whose}")
-        before = verb
-    return narrate.listed(parts)
+        parts.append(f"{f'stayed at {first}{unit}' if level else way}{whose}")
+    return narrate.listed(_elided(parts))
 
 
 def _place(rows: pd.DataFrame, x_axis: Axis) -> str:
