@@ -273,8 +273,8 @@ def small_index_facts(small: pd.DataFrame) -> Facts:
 def differences(measured: pd.DataFrame, computed: pd.DataFrame) -> pd.DataFrame:
     """How far the measured sizes lie from the computed ones at most, by relation and variant.
 
-    Columns: relation, variant, pages, share (of the computed pages), predicted: whether all are
-    within the smallest effect of interest, or a page.
+    Columns: relation, variant, share (of the computed pages), predicted: whether all are within
+    the smallest effect of interest, or a page.
     """
     both = measured.merge(computed, on=["variant", "updates"], suffixes=("", " computed"))
     rows = []
@@ -282,10 +282,9 @@ def differences(measured: pd.DataFrame, computed: pd.DataFrame) -> pd.DataFrame:
         for variant, own in both.groupby("variant", sort=False):
             pages = (own[relation] - own[f"{relation} computed"]).abs()
             shares = pages / own[f"{relation} computed"]
-            found = {"relation": relation, "variant": variant, "pages": pages.max()}
-            found |= {"share": shares.max(), "predicted": ((shares <= MARGIN) | (pages <= 1)).all()}
-            rows.append(found)
-    return pd.DataFrame(rows)
+            predicted = ((shares <= MARGIN) | (pages <= 1)).all()
+            rows.append((relation, variant, shares.max(), predicted))
+    return pd.DataFrame(rows, columns=["relation", "variant", "share", "predicted"])
 
 
 def agreement(measured: pd.DataFrame, computed: pd.DataFrame) -> pd.DataFrame:
@@ -294,6 +293,7 @@ def agreement(measured: pd.DataFrame, computed: pd.DataFrame) -> pd.DataFrame:
     Columns: relation, variant, updates, initial_pages, pages, computed (at the end),
     largest_difference (at any time, as a share of the computed pages).
     """
+    shares = differences(measured, computed).set_index(["relation", "variant"])["share"]
     rows = []
     for relation in ACCOUNTS:
         for variant, own in measured.groupby("variant", sort=False):
@@ -302,7 +302,7 @@ def agreement(measured: pd.DataFrame, computed: pd.DataFrame) -> pd.DataFrame:
             row = {"relation": relation, "variant": variant, "updates": pages.index[-1]}
             row |= {"initial_pages": pages.iloc[0], "pages": pages.iloc[-1]}
             row["computed"] = model.iloc[-1]
-            rows.append(row | {"largest_difference": f"{(pages / model - 1).abs().max():.1%}"})
+            rows.append(row | {"largest_difference": f"{shares[relation, variant]:.1%}"})
     return pd.DataFrame(rows)
 
 
