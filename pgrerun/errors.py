@@ -7,6 +7,11 @@ Anything that is not a `RerunError` is a bug of ours and keeps its traceback.
 """
 
 
+def printable(text: str) -> str:
+    """Somebody's text on one line, with an escape for each character that can't be printed."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
 class RerunError(Exception):
     """Base of everything that is reported to the reader without a traceback."""
 

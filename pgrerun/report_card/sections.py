@@ -19,7 +19,7 @@ from pgrerun.chapters.optimizer.experiments import scans
 from pgrerun.chapters.optimizer.variants import CLUSTERED, TIMED, WARM
 from pgrerun.chapters.scalability.experiments import clients, commits, idle
 from pgrerun.chapters.tp1.experiments import page_counts
-from pgrerun.errors import CannotMeasure
+from pgrerun.errors import CannotMeasure, printable
 from pgrerun.page import charts, narrate, tables
 from pgrerun.page.narrate import Sentence
 from pgrerun.record import printed, statistics
@@ -84,7 +84,7 @@ def named(name: str) -> str:
     Code in Markdown ends at a run of backticks as long as the one before it, or with its
     paragraph; control characters are shown as their escapes.
     """
-    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in name)
+    shown = printable(name)
     runs_inside = [len(run) for run in re.findall("`+", shown)]
     fence = "`" * (max(runs_inside, default=0) + 1)
     return f"{fence} {shown} {fence}" if runs_inside else f"`{shown}`"

@@ -22,7 +22,7 @@ from psycopg import errors, sql
 from psycopg.conninfo import make_conninfo
 
 from pgrerun import credentials
-from pgrerun.errors import CannotMeasure, RerunError, ServerError
+from pgrerun.errors import CannotMeasure, RerunError, ServerError, printable
 from pgrerun.lab.server import private, releases
 from pgrerun.lab.server.binaries import OLDEST, bundled
 from pgrerun.lab.server.client import APPLICATION, Server, role
@@ -469,7 +469,7 @@ def _people(where: dict[str, str]) -> str:
         parts = [host if host.startswith("/") else f"{host}:{where.get('port', '5432')}"]
         parts += [f"database {where['dbname']}"] if "dbname" in where else []
         parts += [f"user {where['user']}"] if "user" in where else []
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in ", ".join(parts))
+    return printable(", ".join(parts))
 
 
 # libpq passes the server's refusals on as text only, without an SQLSTATE.
