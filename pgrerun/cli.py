@@ -550,9 +550,7 @@ def claims(
     entries = list(ledger().values())
     chapters = sorted({claim.chapter for claim in entries})
     if chapter and chapter not in chapters:
-        raise ParameterError(
-            f"The ledger has no chapter {chapter!r:.100}; {parameters.nearest(chapter, chapters)}."
-        )
+        raise ParameterError(f"The ledger has no chapter {parameters.unknown(chapter, chapters)}.")
     if chapter:
         _rows(
             [

@@ -213,9 +213,7 @@ def folder(chapter: str) -> Path:
     """Where a chapter's files lie; ParameterError for a name that is no chapter."""
     found = elsewhere.get(chapter, FOLDER / chapter)
     if not chapter.isidentifier() or not (found / _FILE).is_file():
-        raise ParameterError(
-            f"There is no chapter {chapter!r:.100}; {nearest(chapter, chapters())}."
-        )
+        raise ParameterError(f"There is no chapter {unknown(chapter, chapters())}.")
     return found
 
 
@@ -243,6 +241,11 @@ def _profiles(found: Info) -> dict[str, dict[str, Any]]:
     return {f"parameters.{name}": one.profiles for name, one in found.parameters.items()}
 
 
+def unknown(word: object, words: Sequence[str]) -> str:
+    """A word that is none of `words`, quoted and not at any length, and which there are."""
+    return f"{word!r:.100}; {nearest(str(word), words)}"
+
+
 def nearest(word: str, words: Sequence[str]) -> str:
     """A clause that names the most similar of `words`, if any is, and then all of them."""
     close = difflib.get_close_matches(word, words, n=1, cutoff=0.5)
@@ -261,9 +264,7 @@ def profile_values(chapter: str, profile: str) -> dict[str, Any]:
     """All parameters of a chapter as a profile sets them."""
     chapter_model(chapter)
     if profile not in PROFILES:
-        raise ParameterError(
-            f"There is no profile {profile!r:.100}; {nearest(str(profile), PROFILES)}."
-        )
+        raise ParameterError(f"There is no profile {unknown(profile, PROFILES)}.")
     column = PROFILES.index(profile)
     common = {name: values[column] for name, values in _EVERYWHERE.items()}
     own = {name: one.profiles[profile] for name, one in info(chapter).parameters.items()}
@@ -368,7 +369,7 @@ def _injected(namespace: Mapping[str, Any]) -> set[str]:
 def _fault(model: type[ChapterParameters], fault: Mapping[str, Any]) -> str:
     name = str(fault["loc"][0])
     if fault["type"] == "extra_forbidden":
-        return f"there is no parameter {name!r:.100}; {nearest(name, list(model.model_fields))}"
+        return f"there is no parameter {unknown(name, list(model.model_fields))}"
     if fault["type"] == "value_error":
         return str(fault["ctx"]["error"])
     secret = name == "server" or fault["type"] == "string_pattern_mismatch"

@@ -6,7 +6,7 @@ import pandas as pd
 
 from pgrerun.errors import ParameterError
 from pgrerun.lab.server import Server, releases
-from pgrerun.parameters import nearest
+from pgrerun.parameters import unknown
 
 _SCHEMAS = """
     SELECT nspname FROM pg_namespace
@@ -44,9 +44,7 @@ def require_schema(server: Server, name: str) -> None:
     with server.connect() as connection:
         names = [found for (found,) in connection.execute(_SCHEMAS)]
     if name not in names:
-        raise ParameterError(
-            f"{server.address} has no schema {name!r:.100}; {nearest(name, names)}."
-        )
+        raise ParameterError(f"{server.address} has no schema {unknown(name, names)}.")
 
 
 def counted_since(server: Server) -> str:

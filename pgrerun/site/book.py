@@ -37,7 +37,7 @@ from pgrerun.parameters import (
     chapters,
     folder,
     info,
-    nearest,
+    unknown,
 )
 from pgrerun.site import inputs
 from pgrerun.stopping import stoppable
@@ -118,9 +118,7 @@ class Book:
     def notebook(self, chapter: str) -> Path:
         """Where a chapter's source is; ParameterError for a name that is no chapter."""
         if chapter not in self.chapters():
-            raise ParameterError(
-                f"There is no chapter {chapter!r:.100}; {nearest(chapter, self.chapters())}."
-            )
+            raise ParameterError(f"There is no chapter {unknown(chapter, self.chapters())}.")
         return self.notebooks / f"{chapter}.ipynb"
 
     def result(self, chapter: str) -> Path:

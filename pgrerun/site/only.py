@@ -15,7 +15,7 @@ from pgrerun import cells
 from pgrerun.errors import ParameterError
 from pgrerun.lab import sent
 from pgrerun.page import narrate
-from pgrerun.parameters import nearest
+from pgrerun.parameters import unknown
 from pgrerun.record import runs
 from pgrerun.record.verdicts import Verdict
 from pgrerun.site import scoreboard
@@ -33,7 +33,7 @@ def needed(notebook: Path, name: str) -> list[str]:
         words = same or [*found]
         raise ParameterError(
             f"{many} of chapter {notebook.stem!r} {'have' if same else 'has'} the name"
-            f" {name!r:.100}; {nearest(name, words)}."
+            f" {unknown(name, words)}."
         )
     wanted, left = [], same
     while left:
