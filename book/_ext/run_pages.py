@@ -134,7 +134,7 @@ def _taken_out(doctree, name: str) -> list[nodes.Node]:
     begin = f'<figure class="vl-figure" id="chart-{name}">'
     for place in doctree.findall(nodes.raw):
         figure = place.astext()
-        if name and begin in figure:
+        if begin in figure:
             link = f'<a href="#chart-{name}">The chart that this page opens with</a>'
             place.replace_self(nodes.raw("", f"<p>{link} is from here.</p>", format="html"))
             return [nodes.raw("", figure, format="html")]
