@@ -330,14 +330,23 @@ def test_no_chart_of_many_cases_is_too_tall(kinds, cases):
     assert height(charts.compare(rows, SAID, charts.Axis("time", "s"))) <= TALLEST
 
 
-def test_no_chart_of_many_panels_is_too_tall():
+def lines_of(panels: int) -> charts.Figure:
     rows = [
         {"x": x, "value": x, "kind": "measured", "series": "", "panel": f"panel {panel}"}
-        for panel in range(4)
+        for panel in range(panels)
         for x in (1, 2)
     ]
-    drawn = charts.lines(rows, SAID, charts.Axis("clients"), charts.Axis("time", "s"))
-    assert height(drawn) <= TALLEST
+    return charts.lines(rows, SAID, charts.Axis("clients"), charts.Axis("time", "s"))
+
+
+@pytest.mark.parametrize("panels", [4, 5])
+def test_no_chart_of_many_panels_is_too_tall(panels):
+    assert height(lines_of(panels)) <= TALLEST
+
+
+@pytest.mark.parametrize(("panels", "axes"), [(3, 3), (4, 2), (5, 5)])
+def test_no_axis_stands_below_a_place_without_a_panel(panels, axes):
+    assert charts.svg(lines_of(panels)).count(">clients<") == axes
 
 
 def panels_of(count: int, caption: str = "A caption.") -> charts.Figure:

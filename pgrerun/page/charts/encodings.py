@@ -17,6 +17,7 @@ LOG_PADDING = 12  # pixels at the ends of a logarithmic axis
 TALLEST = 700  # pixels of a whole chart with its words: what a reader sees at once
 # of which title, legend, axis and buttons take, each panel's heading, and a line of the caption
 _AROUND, _HEADING, _LINE = 202, 46, 22
+_AXIS = 38  # of a horizontal axis with its title, which the last row's are in _AROUND
 _LINE_LENGTH = 100  # characters of a caption's line on a wide page
 X_TITLE = 16  # pixels of a title below each panel that has a horizontal axis of its own
 SIDE_BY_SIDE = 4  # panels from which on two stand beside each other
@@ -172,7 +173,10 @@ def fitting(
     In pixels; `more` is what a panel takes beside its heading, `beside` as `panels` takes it.
     """
     words = _LINE * math.ceil(len(caption) / _LINE_LENGTH)
-    each = (TALLEST - _AROUND - words) / math.ceil(panels / across(panels, beside))
+    columns = across(panels, beside)
+    rows = math.ceil(panels / columns)
+    axes = _AXIS * (rows - 1) if panels % columns else 0
+    each = (TALLEST - _AROUND - words - axes) / rows
     room = each - (_HEADING if panels > 1 else 0) - more
     return max(min(wished, room), least)
 
@@ -271,7 +275,9 @@ def panels(
     if (columns := across(len(names), beside)) > 1:
         panel = alt.Facet(f"{facet}:N", sort=names, header=header)
         sized = layers.properties(width=300, height=height)
-        return sized.facet(facet=panel, columns=columns, data=rows)
+        chart = sized.facet(facet=panel, columns=columns, data=rows)
+        # Shared axes stand below the last row, one of them below a place that no panel takes.
+        return chart.resolve_axis(x="independent") if len(names) % columns else chart
     row = alt.Row(f"{facet}:N", sort=names, header=header)
     return layers.properties(width=480, height=height).facet(row=row, data=rows)
 
