@@ -300,6 +300,12 @@ def test_names_that_are_cut_differ_by_more_than_the_id():
     )
 
 
+def test_a_long_name_is_cut_before_what_it_is_relative_to():
+    long = claims.ledger()["ston-040"]
+    assert long.quantity.split(" relative")[0] in scoreboard.drawn_names([long])["ston-040"]
+    assert scoreboard.drawn_names([long])["ston-040"].endswith("files…")
+
+
 def test_the_disagreements_are_all_there():
     rows = scoreboard.disagreements()
     assert len(rows) == sum(len(printed.disagreements(chapter)) for chapter in printed.CHAPTERS)

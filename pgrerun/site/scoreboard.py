@@ -85,7 +85,7 @@ def tally(judged: Judgements) -> dict[str, int]:
 
 # ---- the front page
 
-_DRAWN, _LONGEST = 12, 60  # published effects on its chart, and the letters of a name there
+_DRAWN, _LONGEST = 12, 76  # published effects on its chart, and the letters of a name there
 
 
 def headline(judged: Judgements) -> str:
@@ -178,9 +178,11 @@ def _claimed(j: Judgement) -> Interval:
 
 
 def drawn_names(drawn: Sequence[Claim]) -> dict[str, str]:
-    """Names by claim: id and quantity, cut at the end, or in the middle if only the ends differ."""
+    """Names by claim: id and quantity, cut before what it is relative to, in the middle if only the
+    ends differ.
+    """
     whole = {claim.id: f"{claim.id}: {claim.quantity}".rstrip(",") for claim in drawn}
-    short = {one: textwrap.shorten(name, _LONGEST, placeholder="…") for one, name in whole.items()}
+    short = {one: _cut(name) for one, name in whole.items()}
     said = Counter(name.removeprefix(one) for one, name in short.items())
     half = _LONGEST // 2
     for one, name in whole.items():
@@ -188,6 +190,13 @@ def drawn_names(drawn: Sequence[Claim]) -> dict[str, str]:
             begin, end = name[:half].rpartition(" ")[0], name[-half:].partition(" ")[2]
             short[one] = f"{begin} … {end}"
     return short
+
+
+def _cut(name: str) -> str:
+    if len(name) <= _LONGEST:
+        return name
+    head = textwrap.shorten(name, _LONGEST, placeholder="")
+    return f"{head.partition(' relative')[0].rstrip(',')}…"
 
 
 def ends(j: Judgement, name: str) -> Iterator[dict]:
