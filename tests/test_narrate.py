@@ -209,7 +209,7 @@ def test_counts(n, noun, text):
 def test_parts_whose_names_have_commas_are_told_apart():
     parts = {name: Part(statistics.exact(2)) for name in ("tellers", "tellers, pruned")}
     judged = verdicts.Judgement(claim(Predicate.RATIO, 2.0), Verdict.HOLDS, parts)
-    assert narrate.evidence(judged) == "tellers 2; tellers, pruned 2"
+    assert narrate.evidence(judged) == "tellers 2; tellers, pruned 2 times"
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def test_summary_counts_every_verdict_and_what_stands_apart():
     said = narrate.summary(judged)
     well_formed(said)
     scored = len(EVIDENCE) + 1
-    assert said.startswith(f"Of {scored} claims that a server can answer: 7 hold, 1 is stronger, ")
+    assert said.startswith(f"Of {scored} claims that are put to a server: 7 hold, 1 is stronger, ")
     assert "1 is not testable here" in said and "Outside" not in said
     assert sum(map(int, re.findall(r"\b(\d+) (?:hold|is|are)", said))) == scored
     for basis in claims.Basis:
@@ -296,7 +296,7 @@ def test_summary_counts_every_verdict_and_what_stands_apart():
     assert narrate.summary(own) == (
         "Of 1 claim that no document makes: 1 holds. Outside of the score: 1 opinion."
     )
-    assert narrate.summary(own[1:]).startswith("No claim here is one that a server can answer. ")
+    assert narrate.summary(own[1:]).startswith("No claim here is put to a server. ")
     assert narrate.summary([]) == "No claim was judged."
 
 
@@ -309,15 +309,27 @@ def test_the_basis_stands_beside_every_word_and_the_quote_beside_our_words():
         assert narrate.BASES[basis] in said or basis is claims.Basis.OPINION
 
 
-def test_what_stands_beside_is_told_and_whether_it_depends():
+def test_a_share_is_told_in_percent_as_documents_print_it():
+    share = claim(Predicate.BETWEEN, 0.3).model_copy(update={"quantity": "share of the reads"})
+    judged = verdicts.judge(share, interval(0.25, 0.35))
+    assert narrate.evidence(judged) == "30 [25, 35] %"
+    assert "is 30 [25, 35] %" in narrate.finding(judged)
+    said = narrate.judgement(judged)
+    assert "The share of the reads should be about 30 %" in said and "it is 30 [25, 35] %" in said
+
+
+def test_the_range_that_counts_as_a_printed_number_is_told():
+    near = claim(Predicate.BETWEEN, 0.7).model_copy(update={"tolerance": 0.1})
+    assert narrate.judged_size(near, near.sizes[""]) == "0.7, taken as 0.63 to 0.77"
+
+
+def test_what_stands_beside_is_told():
     subject = claim(Predicate.RATIO, 1.5)
     here = verdicts.judge(subject, interval(1.41, 1.63))
     there = {"at 100,000 tuples": verdicts.judge(subject, interval(0.71, 0.83))}
     said = narrate.judgement(dataclasses.replace(here, beside=there))
     well_formed(said)
-    assert "At 100,000 tuples, it would be reversed (0.77 [0.71, 0.83]). So it depends." in said
-    same = {"at 100,000 tuples": verdicts.judge(subject, interval(1.41, 1.63))}
-    assert "depends" not in narrate.judgement(dataclasses.replace(here, beside=same))
+    assert "At 100,000 tuples, it would be reversed (0.77 [0.71, 0.83] times)." in said
 
 
 def test_document_words_are_no_markup():
@@ -386,7 +398,10 @@ def said_numbers(judged):
 def known_numbers(judged):
     given = judged.evidence if isinstance(judged.evidence, dict) else {"": Part(judged.evidence)}
     values = [part.value for part in given.values() if isinstance(part.value, Interval)]
-    told = [narrate.evidence(judged), *map(narrate.size, judged.claim.sizes.values())]
+    told = [
+        narrate.evidence(judged),
+        *(narrate.size(judged.claim, one) for one in judged.claim.sizes.values()),
+    ]
     told += [narrate.number(end, 3) for x in values for end in (x.low, x.high, x.estimate)]
     told += [narrate.number(end, 2) for x in values for end in (x.low, x.high, x.estimate)]
     return set(re.findall(r"\d[\d.,]*(?<![.,])", " ".join(told)))
@@ -427,7 +442,7 @@ def test_a_finding_begins_with_what_was_measured_and_ends_with_the_print():
     )
     facts = claim(Predicate.FACTS)
     refuted = verdicts.judge(facts, {"pages fill up": True, "none is new": False})
-    assert narrate.finding(refuted) == "Confirmed: pages fill up. Not so: none is new."
+    assert narrate.finding(refuted) == "Confirmed: pages fill up. Refuted: none is new."
     beside = verdicts.judge(facts, {"pages fill up": True, "fast": supporting(False)})
     assert narrate.finding(beside) == "Confirmed: pages fill up."
     bug = claim(Predicate.BUG).model_copy(update={"claim": "Bug: a page is lost."})
@@ -452,20 +467,20 @@ def test_what_became_of_a_prediction_is_true_for_every_verdict(verdict, foretold
     expected[Verdict.NOT_TESTABLE] = "Not testable here"
     expected |= dict.fromkeys(held, "Came true" if foretold else "Failed")
     expected |= dict.fromkeys(refuted, "Failed" if foretold else "Came true")
-    named = "a-001" if foretold else "not a-001"
+    decided = verdict not in (Verdict.INCONCLUSIVE, Verdict.NOT_TESTABLE)
+    named = "a-001" if foretold or not decided else "that a-001 doesn't hold"
     assert said.startswith(f"{expected[verdict]}: {named}")
 
 
 @pytest.mark.parametrize(
-    ("foretold", "word"), [(True, "Failed: a-001"), (False, "Came true: not a-001")]
+    ("foretold", "word"), [(True, "Failed: a-001"), (False, "Came true: a-001")]
 )
 def test_a_prediction_that_a_bug_is_fixed_came_true_if_it_is(foretold, word):
     bug = claim(Predicate.BUG)
     judged = {"a-001": verdicts.Judgement(bug, Verdict.FIXED, Part(False))}
     assert narrate.outcome({"a-001": foretold}, judged) == f"{word} (the bug is fixed)."
     judged = {"a-001": verdicts.Judgement(bug, Verdict.INCONCLUSIVE, None)}
-    named = "a-001" if foretold else "not a-001"
-    assert narrate.outcome({"a-001": foretold}, judged) == f"Undecided: {named}."
+    assert narrate.outcome({"a-001": foretold}, judged) == "Undecided: a-001."
 
 
 def test_a_prediction_about_several_claims_is_told_by_outcome():
@@ -482,7 +497,7 @@ def test_an_opinion_is_told_as_one_with_what_is_shown_beside_it():
     found = {"pages fill up": True, "none is new": False, "fast": supporting(True)}
     said = narrate.evidence(verdicts.judge(subject, found))
     assert said == (
-        "an opinion, which nothing decides; beside it found: pages fill up; not found: none is new"
+        "an opinion, which nothing decides; beside it found: pages fill up; refuted: none is new"
     )
     number = verdicts.judge(claim(Predicate.DIRECTION, basis=Basis.OPINION), interval(1.2, 1.4))
     assert "opinion" in narrate.evidence(number) and "[1.20, 1.40]" in narrate.evidence(number)

@@ -120,7 +120,7 @@ def test_the_tally_has_every_claim_once_and_the_score_only_what_a_server_answers
 def test_the_headline_counts_in_words_and_bars():
     page = BeautifulSoup(scoreboard.headline(FOUND), "html.parser")
     assert page.p.get_text() == (
-        "Of 4 claims that a server can answer: 2 are weaker, 1 is inconclusive, 1 is not testable"
+        "Of 4 claims that are put to a server: 2 are weaker, 1 is inconclusive, 1 is not testable"
         f" here. {len(LEDGER) - 4} claims of {len(LEDGER)} have not been run here."
     )
     assert [bar.get_text() for bar in page.find_all("li")] == [
@@ -156,7 +156,7 @@ def test_every_claim_is_on_the_board_with_its_verdict_and_its_place():
     printed, found = (cell.get_text() for cell in page.select_one(f"#{RATIO.id}").select("td")[1:3])
     assert (
         printed == f"{RATIO.published_value}judged against {RATIO.printed:.4g}"
-        and found == f"1.20 [1.10, 1.30]{RATIO.quantity}"
+        and found == f"1.20 [1.10, 1.30] times{RATIO.quantity}"
     )
     assert page.select_one(f"#{BUG.id}").select("td")[2].get_text() == "there is no perf"
 
@@ -362,8 +362,8 @@ def test_verdicts_that_differ_are_told_with_a_reason(record):
     }
     assert set(why) == {RATIO.id, OTHER.id, BUG.id}
     assert why[RATIO.id] == [
-        "weaker (1.20 [1.10, 1.30])",
-        "stronger (90 [80, 100])",
+        "weaker (1.20 [1.10, 1.30] times)",
+        "stronger (90 [80, 100] times)",
         "the measured effects differ",
     ]
     assert why[OTHER.id][2].startswith("here, the interval includes effects too small")
@@ -454,7 +454,7 @@ def test_a_verdict_is_one_line_with_word_number_print_and_basis():
     page = BeautifulSoup(f"{begin}<p>The sentence.</p>{end}", "html.parser")
     line = page.select_one(f"div.verdict-line#{RATIO.id} > details > summary")
     assert line.select_one(".chip").get_text() == "weaker"
-    assert line.select_one(".numbers").get_text() == "1.20 [1.10, 1.30]; printed 2"
+    assert line.select_one(".numbers").get_text() == "1.20 [1.10, 1.30] times; printed 2"
     assert line.select_one(".basis").get_text() == "timed" and RATIO.claim in line.get_text()
     assert page.details.p.get_text() == "The sentence." and not line.find("a")
     assert page.select_one("div > a")["href"] == f"../scoreboard.html#{RATIO.id}"
@@ -479,7 +479,7 @@ def test_the_table_of_all_verdicts_has_the_words_of_the_rest_of_the_page():
     cells = [[one.get_text() for one in row.find_all("td")] for row in page.select("tbody tr")]
     assert [row[0] for row in cells] == ids
     assert [(row[3], row[5]) for row in cells] == [
-        ("1.20 [1.10, 1.30]", "inconclusive: 2 runs gave different words: weaker, holds"),
+        ("1.20 [1.10, 1.30] times", "inconclusive: 2 runs gave different words: weaker, holds"),
         ("1 of 2 facts", "weaker"),
         ("by one run", "not testable here"),
         ("by one run", "reversed"),
@@ -541,7 +541,7 @@ def test_a_chapter_opens_with_what_was_found_also_if_that_is_nothing():
     )
     assert line.svg
     assert claimed == f"The POSTGRES report of 1990: {RATIO.claim} {RATIO.id}"
-    assert "Of 4 claims that a server can answer" in page.get_text()
+    assert "Of 4 claims that are put to a server" in page.get_text()
     nothing = {BUG.id: FOUND[BUG.id]}
     page = BeautifulSoup(scoreboard.what_we_found(nothing), "html.parser")
     assert not page.select("li") and "1 is not testable here" in page.get_text()

@@ -266,10 +266,43 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def size(printed_size: Size) -> str:
-    """A printed number, or a printed range."""
-    low, high = printed_size
-    return number(low) if low == high else f"{number(low)} to {number(high)}"
+def size(claim: Claim, printed_size: Size) -> str:
+    """A printed number, or a printed range; shares in percent."""
+    low, high = (_scale(claim) * end for end in printed_size)
+    said = number(low) if low == high else f"{number(low)} to {number(high)}"
+    return said + _spaced(_unit(claim))
+
+
+def judged_size(claim: Claim, printed_size: Size) -> str:
+    """A printed number, and the range that counts as it where the word is about a range."""
+    counts = reached(claim, printed_size)
+    taken = claim.predicate is Predicate.BETWEEN and counts != printed_size
+    return size(claim, printed_size) + (f", taken as {size(claim, counts)}" if taken else "")
+
+
+def _unit(claim: Claim) -> str:
+    return "%" if claim.quantity.startswith("share ") and _RELATIVE not in claim.quantity else ""
+
+
+def _scale(claim: Claim) -> float:
+    return 100 if _unit(claim) else 1
+
+
+def _as_told(j: Judgement, part: str, x: Interval | float) -> tuple[Interval | float, str, list]:
+    """A number in the unit of the claim's, that unit, and what it is held against."""
+    scale = _scale(j.claim)
+    told = x.times(scale) if isinstance(x, Interval) else scale * x
+    return told, _unit(j.claim), [scale * side for side in _sides(j, part)]
+
+
+def _said_to_be(claim: Claim) -> str:
+    return "is printed as" if claim.published_value else "should be about"
+
+
+def _the(quantity: str) -> str:
+    """A quantity with its article, but for one that begins with somebody's name."""
+    named = re.match(r"[A-Z]\w*'s ", quantity)
+    return quantity if named else f"the {quantity}"
 
 
 def _sides(j: Judgement, part: str) -> list[float]:
@@ -291,18 +324,19 @@ def _found(j: Judgement) -> str:
         return _facts_found(evidence)
     if isinstance(evidence, Mapping):
         return _parts_found(j, evidence)
-    value = _measured(evidence, against=_sides(j, ""))
+    value = _measured(*_as_told(j, "", evidence))
     how = _how(claim, evidence)
     here = f"{how} here it is {value}"
     match claim.predicate:
         case Predicate.DIRECTION:
-            said = f"{how} here, the {claim.quantity} is {value}"
+            said = f"{how} here, {_the(claim.quantity)} is {value}"
             return f"{_capital(said)}; 1 would be no difference."
         case Predicate.AT_MOST | Predicate.AT_LEAST:
-            bound = size(claim.sizes[""])
-            return f"The {claim.quantity} should be {claim.predicate} {bound}; {here}."
+            bound = size(claim, claim.sizes[""])
+            return f"{_capital(_the(claim.quantity))} should be {claim.predicate} {bound}; {here}."
         case _:
-            return f"The {claim.quantity} is printed as {size(claim.sizes[''])}; {here}."
+            against = f"{_said_to_be(claim)} {judged_size(claim, claim.sizes[''])}"
+            return f"{_capital(_the(claim.quantity))} {against}; {here}."
 
 
 def _how(claim: Claim, evidence: object) -> str:
@@ -319,18 +353,19 @@ def _parts_found(j: Judgement, parts: Mapping[str, Part]) -> str:
     told = []
     for name, part in parts.items():
         against = claim.sizes.get(name)
-        print_ = f" (printed: {size(against)})" if against else ""
+        print_ = f" (printed: {size(claim, against)})" if against else ""
         beside = "" if part.essential else ", beside the claim"
-        value = _measured(part.value, against=_sides(j, name))
+        value = _measured(*_as_told(j, name, part.value))
         told.append(f"{_escape(name)} {value}{print_}{beside}")
     how = _how(claim, next(iter(parts.values())).value)
     common = claim.sizes.get("")
     said = ""
     if common:
         bound = claim.predicate in (Predicate.AT_MOST, Predicate.AT_LEAST)
-        said = f"should be {claim.predicate} " if bound else "is printed as "
-        said = f" {said}{size(common)}"
-    return f"The {claim.quantity}{said}; {how} here: {'; '.join(told)}."
+        said = f"should be {claim.predicate}" if bound else _said_to_be(claim)
+        said = f" {said} {size(claim, common)}"
+    what = _capital(_the(claim.quantity.rstrip(",")))
+    return f"{what}{said}; {how} here: {'; '.join(told)}."
 
 
 def _facts_found(facts: Mapping[str, Part]) -> str:
@@ -417,7 +452,7 @@ BASES: Mapping[Basis, str] = {
 
 def basis_in_words(claim: Claim) -> str:
     """What the claim's verdict rests on, and that it is outside of the score where it is."""
-    own = " of what no document claims" if claim.basis in SCORED else ""
+    own = "; no document claims it" if claim.basis in SCORED else ""
     return BASES[claim.basis] + ("" if claim.scored else f"{own}, so outside of the score")
 
 
@@ -459,9 +494,7 @@ def _beside(j: Judgement) -> str:
         found = f" ({value})" if value else ""
         would = "hold" if other.verdict is Verdict.HOLDS else f"be {other.verdict}"
         told.append(f"{_capital(_escape(words))}, it would {would}{found}.")
-    differing = {other.verdict for other in j.beside.values()} - {j.verdict, Verdict.INCONCLUSIVE}
-    depends = differing and j.verdict not in (Verdict.NOT_TESTABLE, Verdict.INCONCLUSIVE)
-    return " ".join([*told, *(["So it depends."] if depends else [])])
+    return " ".join(told)
 
 
 def judgement(j: Judgement) -> Sentence:
@@ -494,7 +527,7 @@ def _beside_opinion(j: Judgement) -> str:
     if j.claim.predicate is not Predicate.FACTS or not isinstance(j.evidence, Mapping):
         return _numbers_in_short(j)
     told = []
-    for truth, words in ((True, "found"), (False, "not found"), (None, "unresolved")):
+    for truth, words in ((True, "found"), (False, "refuted"), (None, "unresolved")):
         facts = [
             name for name, part in j.evidence.items() if part.essential and part.value is truth
         ]
@@ -510,11 +543,13 @@ def _numbers_in_short(j: Judgement) -> str:
         name: part.value for name, part in several.items() if isinstance(part.value, Interval)
     }
     how = " (simulated)" if all(value.simulated for value in values.values()) else ""
-    said = {name: interval(value, against=_sides(j, name)) for name, value in values.items()}
+    said = {name: interval(*_as_told(j, name, value)) for name, value in values.items()}
     # a name that has a number itself is kept apart from what was found
     apart = {name: ": " if re.search("[0-9]", name) else " " for name in said}
     between = "; " if any("," in name for name in said) else ", "
-    return between.join(f"{name}{apart[name]}{text}".strip() for name, text in said.items()) + how
+    told = between.join(f"{name}{apart[name]}{text}".strip() for name, text in said.items())
+    times = " times" if told and _RELATIVE in j.claim.quantity else ""
+    return f"{told}{times}{how}"
 
 
 # ---- findings: what was measured first, then what the document says
@@ -575,7 +610,7 @@ def finding(j: Judgement) -> Sentence:
     several = j.evidence if isinstance(j.evidence, Mapping) else {"": Part(j.evidence)}
     parts = {name: part.value for name, part in several.items() if part.essential}
     measured = _equation(j, parts)
-    printed_size = ", ".join(size(one) for one in j.claim.sizes.values())
+    printed_size = ", ".join(size(j.claim, one) for one in j.claim.sizes.values())
     if j.verdict is Verdict.INCONCLUSIVE:
         beside = f"; printed: {printed_size}" if printed_size and len(parts) == 1 else ""
         return Sentence(f"Not decided here: the {measured}{beside}.")
@@ -602,9 +637,9 @@ def _values(j: Judgement, parts: Mapping[str, Interval]) -> str:
     """The values of essential parts; where there are several each with its name and its print."""
     told = []
     for name, value in parts.items():
-        said = interval(value, against=_sides(j, name))
+        said = interval(*_as_told(j, name, value))
         against = j.claim.sizes.get(name, j.claim.sizes.get(""))
-        beside = f", printed {size(against)}" if against else ""
+        beside = f", printed {size(j.claim, against)}" if against else ""
         told.append(f"{said} ({name}{beside})" if len(parts) > 1 else str(said))
     return listed(told)
 
@@ -620,8 +655,8 @@ def with_commas(name: str) -> str:
 
 
 def is_denial(j: Judgement) -> bool:
-    """Whether the finding says of the claim's facts only that they aren't so."""
-    return str(finding(j)).startswith("Not so")
+    """Whether the finding says of the claim's facts only that they are refuted."""
+    return str(finding(j)).startswith("Refuted")
 
 
 def _facts_in_short(j: Judgement) -> Sentence:
@@ -635,7 +670,7 @@ def _facts_in_short(j: Judgement) -> Sentence:
         return Sentence(f"Not decided here: {_some(open_)}.")
     told = ["The opposite is found."] if j.verdict is Verdict.REVERSED else []
     told += [f"Confirmed: {_some(names[True])}."] if names[True] else []
-    told += [f"Not so: {_some(names[False])}."] if names[False] else []
+    told += [f"Refuted: {_some(names[False])}."] if names[False] else []
     return Sentence(" ".join(told))
 
 
@@ -686,8 +721,10 @@ def outcome(foretold: Mapping[str, bool], judged: Mapping[str, Judgement]) -> Se
             word = "not testable here"
         else:
             word = "undecided" if j else "not run"
-        found = _closing(j) if j and word not in ("not run", "not testable here") else ""
-        named = claim if holds else f"not {claim}"  # as the prediction has it
+        decided = word in ("came true", "came true in part", "failed")
+        found = _closing(j) if j and decided else ""
+        denied = not holds and j and decided and j.claim.predicate is not Predicate.BUG
+        named = f"that {claim} doesn't hold" if denied else claim
         groups.setdefault(word, []).append(f"{named} ({found})" if found else named)
     said = "; ".join(f"{word}: {', '.join(claims)}" for word, claims in groups.items())
     return Sentence(f"{_capital(said)}.")
@@ -729,11 +766,11 @@ def summary(judgements: Iterable[Judgement]) -> Sentence:
     scored = Counter(j.verdict for j in known if j.claim.scored)
     left = [j for j in known if not j.claim.scored]
     own = Counter(j.verdict for j in left if j.claim.basis in SCORED)  # of no document
-    told, who = (scored, "a server can answer") if scored else (own, "no document makes")
+    told, who = (scored, "are put to a server") if scored else (own, "no document makes")
     parts = [f"{told[v]} {_TALLY[v][told[v] > 1]}" for v in _TALLY if told[v]]
     said = f"Of {count(told.total(), 'claim')} that {who}: {', '.join(parts)}."
     if not parts:
-        said = "No claim here is one that a server can answer."
+        said = "No claim here is put to a server."
     apart = Counter(j.claim.basis for j in left if scored or j.claim.basis not in SCORED)
     if apart:
         opinions = "opinion" if apart[Basis.OPINION] == 1 else "opinions"

@@ -406,7 +406,9 @@ def _quoted(claim: Claim) -> str:
 def _printed(claim: Claim) -> str:
     """The sizes that the claim is judged against, which the document may print in other words."""
     bound = f"{claim.predicate} " if claim.predicate in _BOUNDS else ""
-    sizes = ", ".join(f"{name} {narrate.size(size)}".strip() for name, size in claim.sizes.items())
+    sizes = ", ".join(
+        f"{name} {narrate.judged_size(claim, size)}".strip() for name, size in claim.sizes.items()
+    )
     return f"judged against {bound}{sizes}" if sizes else ""
 
 
@@ -808,7 +810,7 @@ def what_we_found(judged: Judgements, changed: str = "") -> str:
     told = findings(judged, most=5, of_a_chapter=5)
     listed = finding_list(told, lambda claim: f"#{claim.id}") if told else ""
     if not told and any(j.claim.scored for j in judged.values()):
-        listed = "<p>No claim of this chapter that a server can answer was decided here.</p>"
+        listed = "<p>No claim of this chapter that is put to a server was decided here.</p>"
     said = f"<p>{html.escape(narrate.summary(judged.values()))}</p>"
     head = f'<p class="heading">What we found</p>{changed}'
     return f'<div class="what-we-found">{head}{listed}{said}</div>'
