@@ -423,7 +423,7 @@ def test_a_caption_says_once_between_what_all_of_its_panels_lie():
         return charts.lines(rows, SAID, *axes).caption
 
     assert drawn(12, 22).startswith(
-        "In this run, time in “panel 12” went from 1 s to 2 s; in “panel 22” from 1 s to 2 s,"
+        "In this run, time in “panel 12” went from 1 to 2 s; in “panel 22” from 1 to 2 s,"
         " with size between 1 and 2 tuples."
     )
     assert drawn(12, 23).count("between") == 2
@@ -437,12 +437,12 @@ def test_of_many_panels_a_caption_tells_the_one_whose_numbers_lie_farthest_apart
     ]
     seconds = charts.compare(rows, SAID, charts.Axis("time", "s")).caption
     assert seconds.startswith(
-        "In this run, time in “c”, which varied most of 4, ranged from 5 s (least) to 9 s (most)."
+        "In this run, time in “c”, the panel of 4 that varies most, ranged from 5 s (least) to 9 s (most)."
     )
     # numbers of different units by their shares
     own = charts.compare(rows, SAID, charts.Axis(""), own_scales=True).caption
     assert own.startswith(
-        "In this run, a, which varied most of 4, ranged from 1 (least) to 2 (most)."
+        "In this run, a, the panel of 4 that varies most, ranged from 1 (least) to 2 (most)."
     )
 
 
@@ -463,7 +463,9 @@ def test_of_many_lines_a_caption_tells_the_one_that_changes_most():
         for x in (0, 1)
     ]
     drawn = charts.lines(rows, SAID, charts.Axis("clients"), charts.Axis("throughput")).caption
-    assert "from 1 to 5 (slope 4, which changes most of 4), between 0 and 1 clients." in drawn
+    assert (
+        "from 1 to 5 (slope 4, the line of 4 that changes most), between 0 and 1 clients." in drawn
+    )
 
 
 def test_a_caption_of_bars_of_one_length_tells_the_part_that_differs():
@@ -485,9 +487,9 @@ def test_a_caption_says_where_a_line_goes_beyond_its_ends():
         axes = charts.Axis("clients"), charts.Axis("throughput", "per s")
         return charts.lines(rows, SAID, *axes).caption
 
-    assert "from 1 per s by way of 9 per s at 2 to 3 per s, between 1 and 3" in drawn(1, 9, 3)
-    assert "by way of 0.5 per s at 3 to" in drawn(2, 3, 0.5, 3)
-    assert "by way of" not in drawn(1, 2, 3) and "by way of" not in drawn(1, 3.2, 3)
+    assert "rose from 1 to 9 at 2, and fell to 3 per s, between 1 and 3" in drawn(1, 9, 3)
+    assert "fell from 2 to 0.5 at 3, and rose to 3 per s" in drawn(2, 3, 0.5, 3)
+    assert "went from 1 to 3 per s" in drawn(1, 2, 3) and "went from 1 to 3" in drawn(1, 3.2, 3)
 
 
 def test_a_caption_says_of_a_level_line_that_it_stays():

@@ -40,7 +40,7 @@ def _found(frame: pd.DataFrame, axis: Axis, x_axis: Axis | None) -> str:
     groups = list(rows.groupby(by, sort=False)) if by else [("", rows)]
     among = ""
     if len(groups) > _MOST:
-        among = f", which varied most of {len(groups)},"
+        among = f", the panel of {len(groups)} that varies most,"
         groups = [max(groups, key=lambda group: _spread(group[1], axis))]
     tell = _along if x_axis else _between
     kept = [(panel, group, one) for panel, group in groups if (one := tell(group, axis))]
@@ -98,17 +98,18 @@ def _along(rows: pd.DataFrame, axis: Axis) -> str:
     lines = [(str(name), line.sort_values("x")) for name, line in series]
     among = ""
     if len(lines) > _MOST:
-        among = f", which changes most of {len(lines)}"
+        among = f", the line of {len(lines)} that changes most"
         lines = [max(lines, key=lambda line: _spread(line[1], axis))]
     unit = f" {axis.unit}" if axis.unit else ""
     parts = []
     for name, line in lines:
         first, last = (narrate.number(line["value"].iloc[end]) for end in (0, -1))
-        turn = _turn(line, unit)
-        level = first == last and not turn
-        way = f"went from {first}{unit}{turn} to {last}{unit}"
-        whose = f" {_aside(f'{name}{among}')}" if name else ""
-        parts.append(f"{f'stayed at {first}{unit}' if level else way}{whose}")
+        way = f"stayed at {first}{unit}" if first == last else f"went from {first} to {last}{unit}"
+        if turn := _turn(line):
+            rose, there = turn
+            out, back = ("rose", "fell") if rose else ("fell", "rose")
+            way = f"{out} from {first} to {there}, and {back} to {last}{unit}"
+        parts.append(f"{way} {_aside(f'{name}{among}')}" if name else way)
     return narrate.listed(_elided(parts))
 
 
@@ -122,14 +123,15 @@ def _place(rows: pd.DataFrame, x_axis: Axis) -> str:
     return f", with {what} between {low} and {high} {x_axis.unit}".rstrip()
 
 
-def _turn(line: pd.DataFrame, unit: str) -> str:
-    """Where a line goes well beyond both of its ends, which alone would hide what it does."""
+def _turn(line: pd.DataFrame) -> tuple[bool, str] | tuple[()]:
+    """How a line goes well beyond both of its ends, which alone would hide what it does: upwards?
+
+    And to which number, and where; () if it doesn't.
+    """
     ends = line["value"].iloc[[0, -1]]
     most, least = (line.loc[line["value"].agg(end)] for end in ("idxmax", "idxmin"))
-    if ends.min() > 0 and most["value"] > _BEYOND * ends.max():
-        far = most
-    elif least["value"] > 0 and least["value"] * _BEYOND < ends.min():
-        far = least
-    else:
-        return ""
-    return f" by way of {narrate.number(far['value'])}{unit} at {narrate.number(float(far['x']))}"
+    rose = ends.min() > 0 and most["value"] > _BEYOND * ends.max()
+    if not rose and not (least["value"] > 0 and least["value"] * _BEYOND < ends.min()):
+        return ()
+    far = most if rose else least
+    return rose, f"{narrate.number(far['value'])} at {narrate.number(float(far['x']))}"
