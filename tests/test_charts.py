@@ -437,7 +437,8 @@ def test_of_many_panels_a_caption_tells_the_one_whose_numbers_lie_farthest_apart
     ]
     seconds = charts.compare(rows, SAID, charts.Axis("time", "s")).caption
     assert seconds.startswith(
-        "In this run, time in “c”, the panel of 4 that varies most, ranged from 5 s (least) to 9 s (most)."
+        "In this run, time in “c”, the panel of 4 that varies most, ranged from 5 s (least) to 9 s"
+        " (most)."
     )
     # numbers of different units by their shares
     own = charts.compare(rows, SAID, charts.Axis(""), own_scales=True).caption

@@ -318,6 +318,16 @@ def test_a_share_is_told_in_percent_as_documents_print_it():
     assert "The share of the reads should be about 30 %" in said and "it is 30 [25, 35] %" in said
 
 
+def test_what_a_cost_is_printed_as_is_told_as_its_share():
+    cost = claims.ledger()["lai-009"]
+    judged = verdicts.judge(cost, statistics.exact(1.25))
+    assert narrate.finding(judged).startswith(
+        "The share of the run that goes into the rule manager, where no rule exists, is 20 %,"
+    )
+    assert narrate.evidence(judged) == "20 %"
+    assert narrate.size(cost, cost.sizes[""]) == "15.64 %"  # as the report prints it
+
+
 def test_the_range_that_counts_as_a_printed_number_is_told():
     near = claim(Predicate.BETWEEN, 0.7).model_copy(update={"tolerance": 0.1})
     assert narrate.judged_size(near, near.sizes[""]) == "0.7, taken as 0.63 to 0.77"

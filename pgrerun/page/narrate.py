@@ -13,6 +13,8 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -266,9 +268,34 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+# what somebody's cost is printed as, and what it would gain if it were none
+_COST = re.compile(r"speed-up (?:of (?P<of>.+?) )?if (?P<what>.+) cost nothing(?P<where>, .+)?$")
+
+
+def quantity(claim: Claim) -> str:
+    """What a claim is about; of what would be gained without a cost, the cost's share."""
+    cost = _COST.match(claim.quantity)
+    if cost is None:
+        return claim.quantity
+    whole = cost["of"] or "the run"
+    return f"share of {whole} that goes into {cost['what']}{cost['where'] or ''}"
+
+
+def _unit(claim: Claim) -> str:
+    share = quantity(claim).startswith("share ") and _RELATIVE not in claim.quantity
+    return "%" if share else ""
+
+
+def _in_unit(claim: Claim, x: float) -> float:
+    """A number of the claim's as a reader is told it: a share in percent."""
+    if _COST.match(claim.quantity):
+        return 100 * (1 - 1 / x)
+    return 100 * x if _unit(claim) else x
+
+
 def size(claim: Claim, printed_size: Size) -> str:
-    """A printed number, or a printed range; shares in percent."""
-    low, high = (_scale(claim) * end for end in printed_size)
+    """A printed number, or a printed range, in its unit."""
+    low, high = (_in_unit(claim, end) for end in printed_size)
     said = number(low) if low == high else f"{number(low)} to {number(high)}"
     return said + _spaced(_unit(claim))
 
@@ -280,29 +307,24 @@ def judged_size(claim: Claim, printed_size: Size) -> str:
     return size(claim, printed_size) + (f", taken as {size(claim, counts)}" if taken else "")
 
 
-def _unit(claim: Claim) -> str:
-    return "%" if claim.quantity.startswith("share ") and _RELATIVE not in claim.quantity else ""
-
-
-def _scale(claim: Claim) -> float:
-    return 100 if _unit(claim) else 1
-
-
 def _as_told(j: Judgement, part: str, x: Interval | float) -> tuple[Interval | float, str, list]:
     """A number in the unit of the claim's, that unit, and what it is held against."""
-    scale = _scale(j.claim)
-    told = x.times(scale) if isinstance(x, Interval) else scale * x
-    return told, _unit(j.claim), [scale * side for side in _sides(j, part)]
+    told = partial(_in_unit, j.claim)
+    if isinstance(x, Interval):
+        x = replace(x, estimate=told(x.estimate), low=told(x.low), high=told(x.high))
+    else:
+        x = told(x)
+    return x, _unit(j.claim), [told(side) for side in _sides(j, part)]
 
 
 def _said_to_be(claim: Claim) -> str:
     return "is printed as" if claim.published_value else "should be about"
 
 
-def _the(quantity: str) -> str:
-    """A quantity with its article, but for one that begins with somebody's name."""
-    named = re.match(r"[A-Z]\w*'s ", quantity)
-    return quantity if named else f"the {quantity}"
+def _the(claim: Claim) -> str:
+    """What a claim is about, with an article, but for what begins with somebody's name."""
+    what = quantity(claim)
+    return what if re.match(r"[A-Z]\w*'s ", what) else f"the {what}"
 
 
 def _sides(j: Judgement, part: str) -> list[float]:
@@ -329,14 +351,14 @@ def _found(j: Judgement) -> str:
     here = f"{how} here it is {value}"
     match claim.predicate:
         case Predicate.DIRECTION:
-            said = f"{how} here, {_the(claim.quantity)} is {value}"
+            said = f"{how} here, {_the(claim)} is {value}"
             return f"{_capital(said)}; 1 would be no difference."
         case Predicate.AT_MOST | Predicate.AT_LEAST:
             bound = size(claim, claim.sizes[""])
-            return f"{_capital(_the(claim.quantity))} should be {claim.predicate} {bound}; {here}."
+            return f"{_capital(_the(claim))} should be {claim.predicate} {bound}; {here}."
         case _:
             against = f"{_said_to_be(claim)} {judged_size(claim, claim.sizes[''])}"
-            return f"{_capital(_the(claim.quantity))} {against}; {here}."
+            return f"{_capital(_the(claim))} {against}; {here}."
 
 
 def _how(claim: Claim, evidence: object) -> str:
@@ -364,7 +386,7 @@ def _parts_found(j: Judgement, parts: Mapping[str, Part]) -> str:
         bound = claim.predicate in (Predicate.AT_MOST, Predicate.AT_LEAST)
         said = f"should be {claim.predicate}" if bound else _said_to_be(claim)
         said = f" {said} {size(claim, common)}"
-    what = _capital(_the(claim.quantity.rstrip(",")))
+    what = _capital(_the(claim).rstrip(","))
     return f"{what}{said}; {how} here: {'; '.join(told)}."
 
 
@@ -623,7 +645,7 @@ def finding(j: Judgement) -> Sentence:
 
 def _equation(j: Judgement, parts: Mapping[str, Interval]) -> str:
     """ "A relative to B" as "A is 2 times B", with the verb that A's head noun asks for."""
-    what, _, other = j.claim.quantity.partition(_RELATIVE)
+    what, _, other = quantity(j.claim).partition(_RELATIVE)
     head = _HEAD.match(what)
     verb = "are" if head is not None and re.search("[^s]s$", head[0]) else "is"
     if not other:
