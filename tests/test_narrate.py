@@ -410,7 +410,7 @@ def known_numbers(judged):
     values = [part.value for part in given.values() if isinstance(part.value, Interval)]
     told = [
         narrate.evidence(judged),
-        *(narrate.size(judged.claim, one) for one in judged.claim.sizes.values()),
+        *(narrate.judged_size(judged.claim, one) for one in judged.claim.sizes.values()),
     ]
     told += [narrate.number(end, 3) for x in values for end in (x.low, x.high, x.estimate)]
     told += [narrate.number(end, 2) for x in values for end in (x.low, x.high, x.estimate)]

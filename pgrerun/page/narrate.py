@@ -302,7 +302,7 @@ def size(claim: Claim, printed_size: Size) -> str:
 
 def judged_size(claim: Claim, printed_size: Size) -> str:
     """A printed number, and the range that counts as it where the word is about a range."""
-    counts = reached(claim, printed_size)
+    counts = Size(*(float(f"{end:.3g}") for end in reached(claim, printed_size)))
     taken = claim.predicate is Predicate.BETWEEN and counts != printed_size
     return size(claim, printed_size) + (f", taken as {size(claim, counts)}" if taken else "")
 
@@ -634,7 +634,8 @@ def finding(j: Judgement) -> Sentence:
     measured = _equation(j, parts)
     printed_size = ", ".join(size(j.claim, one) for one in j.claim.sizes.values())
     if j.verdict is Verdict.INCONCLUSIVE:
-        beside = f"; printed: {printed_size}" if printed_size and len(parts) == 1 else ""
+        sizes = ", ".join(judged_size(j.claim, one) for one in j.claim.sizes.values())
+        beside = f"; printed: {sizes}" if sizes and len(parts) == 1 else ""
         return Sentence(f"Not decided here: the {measured}{beside}.")
     told = "" if len(parts) > 1 else _BESIDE_PRINT[j.claim.predicate].get(j.verdict, "")
     told = told.format(size=printed_size) or _OF_PARTS.get(
@@ -661,7 +662,9 @@ def _values(j: Judgement, parts: Mapping[str, Interval]) -> str:
     for name, value in parts.items():
         said = interval(*_as_told(j, name, value))
         against = j.claim.sizes.get(name, j.claim.sizes.get(""))
-        beside = f", printed {size(j.claim, against)}" if against else ""
+        bound = j.claim.predicate in (Predicate.AT_MOST, Predicate.AT_LEAST)
+        held_against = f"claimed: {j.claim.predicate}" if bound else "printed"
+        beside = f", {held_against} {size(j.claim, against)}" if against else ""
         told.append(f"{said} ({name}{beside})" if len(parts) > 1 else str(said))
     return listed(told)
 
