@@ -325,7 +325,7 @@ def test_what_a_cost_is_printed_as_is_told_as_its_share():
         "The share of the run that goes into the rule manager, where no rule exists, is 20 %,"
     )
     assert narrate.evidence(judged) == "20 %"
-    assert narrate.size(cost, cost.sizes[""]) == "15.64 %"  # as the report prints it
+    assert narrate.claimed_size(cost, cost.sizes[""]) == "15.64 %"  # as the report prints it
 
 
 def test_the_range_that_counts_as_a_printed_number_is_told():

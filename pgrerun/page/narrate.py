@@ -293,18 +293,25 @@ def _in_unit(claim: Claim, x: float) -> float:
     return 100 * x if _unit(claim) else x
 
 
-def size(claim: Claim, printed_size: Size) -> str:
-    """A printed number, or a printed range, in its unit."""
-    low, high = (_in_unit(claim, end) for end in printed_size)
-    said = number(low) if low == high else f"{number(low)} to {number(high)}"
-    return said + _spaced(_unit(claim))
+def size(printed_size: Size) -> str:
+    """A printed number, or a printed range."""
+    low, high = printed_size
+    return number(low) if low == high else f"{number(low)} to {number(high)}"
+
+
+def claimed_size(claim: Claim, printed_size: Size) -> str:
+    """A claim's printed number, or its range, in its unit."""
+    ends = sorted(_in_unit(claim, end) for end in printed_size)
+    return size(Size(*ends)) + _spaced(_unit(claim))
 
 
 def judged_size(claim: Claim, printed_size: Size) -> str:
     """A printed number, and the range that counts as it where the word is about a range."""
     counts = Size(*(float(f"{end:.3g}") for end in reached(claim, printed_size)))
     taken = claim.predicate is Predicate.BETWEEN and counts != printed_size
-    return size(claim, printed_size) + (f", taken as {size(claim, counts)}" if taken else "")
+    return claimed_size(claim, printed_size) + (
+        f", taken as {claimed_size(claim, counts)}" if taken else ""
+    )
 
 
 def _as_told(j: Judgement, part: str, x: Interval | float) -> tuple[Interval | float, str, list]:
@@ -354,7 +361,7 @@ def _found(j: Judgement) -> str:
             said = f"{how} here, {_the(claim)} is {value}"
             return f"{_capital(said)}; 1 would be no difference."
         case Predicate.AT_MOST | Predicate.AT_LEAST:
-            bound = size(claim, claim.sizes[""])
+            bound = claimed_size(claim, claim.sizes[""])
             return f"{_capital(_the(claim))} should be {claim.predicate} {bound}; {here}."
         case _:
             against = f"{_said_to_be(claim)} {judged_size(claim, claim.sizes[''])}"
@@ -375,7 +382,7 @@ def _parts_found(j: Judgement, parts: Mapping[str, Part]) -> str:
     told = []
     for name, part in parts.items():
         against = claim.sizes.get(name)
-        print_ = f" (printed: {size(claim, against)})" if against else ""
+        print_ = f" (printed: {claimed_size(claim, against)})" if against else ""
         beside = "" if part.essential else ", beside the claim"
         value = _measured(*_as_told(j, name, part.value))
         told.append(f"{_escape(name)} {value}{print_}{beside}")
@@ -385,7 +392,7 @@ def _parts_found(j: Judgement, parts: Mapping[str, Part]) -> str:
     if common:
         bound = claim.predicate in (Predicate.AT_MOST, Predicate.AT_LEAST)
         said = f"should be {claim.predicate}" if bound else _said_to_be(claim)
-        said = f" {said} {size(claim, common)}"
+        said = f" {said} {claimed_size(claim, common)}"
     what = _capital(_the(claim).rstrip(","))
     return f"{what}{said}; {how} here: {'; '.join(told)}."
 
@@ -632,7 +639,7 @@ def finding(j: Judgement) -> Sentence:
     several = j.evidence if isinstance(j.evidence, Mapping) else {"": Part(j.evidence)}
     parts = {name: part.value for name, part in several.items() if part.essential}
     measured = _equation(j, parts)
-    printed_size = ", ".join(size(j.claim, one) for one in j.claim.sizes.values())
+    printed_size = ", ".join(claimed_size(j.claim, one) for one in j.claim.sizes.values())
     if j.verdict is Verdict.INCONCLUSIVE:
         sizes = ", ".join(judged_size(j.claim, one) for one in j.claim.sizes.values())
         beside = f"; printed: {sizes}" if sizes and len(parts) == 1 else ""
@@ -664,7 +671,7 @@ def _values(j: Judgement, parts: Mapping[str, Interval]) -> str:
         against = j.claim.sizes.get(name, j.claim.sizes.get(""))
         bound = j.claim.predicate in (Predicate.AT_MOST, Predicate.AT_LEAST)
         held_against = f"claimed: {j.claim.predicate}" if bound else "printed"
-        beside = f", {held_against} {size(j.claim, against)}" if against else ""
+        beside = f", {held_against} {claimed_size(j.claim, against)}" if against else ""
         told.append(f"{said} ({name}{beside})" if len(parts) > 1 else str(said))
     return listed(told)
 
