@@ -22,6 +22,7 @@ from pgrerun.errors import CannotMeasure
 from pgrerun.lab.disk import Disk
 from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import sessions
+from pgrerun.lab.models import group_commit
 from pgrerun.lab.models import lookups as model
 from pgrerun.lab.models.contention import play
 from pgrerun.record import claims, printed, statistics, verdicts
@@ -186,12 +187,37 @@ def test_a_law_is_fitted_to_four_numbers_of_clients_and_not_to_three(recorded):
     assert evidence.bend(recorded, "read") == 32
 
 
-def test_waits_for_the_client_are_no_knee_inside_postgresql():
-    rows = [("CPU", "running", 1.0), ("Client", "ClientRead", 5.0), ("LWLock", "LockManager", 0.1)]
-    waits = pd.DataFrame(rows, columns=["type", "event", "backends"])
-    assert "number of processors" in sentences.knee(waits)
-    waits.loc[2, "backends"] = 3.0
-    assert "inside PostgreSQL" in sentences.knee(waits)
+@pytest.mark.parametrize(
+    ("running", "inside", "said"),
+    [
+        (2.0, 0.1, "the knee is the number of processors"),
+        (0.3, 0.1, "the knee lies outside of it"),
+        (1.0, 3.0, "the knee is a wait inside PostgreSQL"),
+    ],
+)
+def test_the_knee_is_told_by_what_the_most_clients_do(monkeypatch, running, inside, said):
+    monkeypatch.setattr(load, "processors", lambda: 2)
+    rows = [
+        (2, "LWLock", "LockManager", 9.0),
+        (32, "CPU", "running", running),
+        (32, "Client", "ClientRead", 5.0),
+        (32, "LWLock", "LockManager", inside),
+    ]
+    waits = pd.DataFrame(rows, columns=["clients", "type", "event", "backends"])
+    told = sentences.knee(waits)
+    assert told.startswith("With 32 clients") and said in told
+
+
+def test_a_caption_of_throughput_says_where_it_is_greatest_and_what_is_left(recorded):
+    throughput = {1: 100.0, 2: 190.0, 8: 50.0}
+    swept = {load.by_clients(n): {"throughput": x} for n, x in throughput.items()}
+    record(recorded, "read", swept)
+    said = charts.sweep(recorded, "read", "lookups").caption
+    peak, left = said.index("to its greatest, 190"), said.index("with 8 clients.")
+    assert 0 < peak < left and "transactions/s with 2 clients, to 50" in said
+    swept[load.by_clients(8)] = {"throughput": 300.0}
+    record(recorded, "write", swept)
+    assert "greatest" not in charts.sweep(recorded, "write", "writers").caption
 
 
 # ---- locks
@@ -317,6 +343,56 @@ def test_a_flush_carries_one_commit_of_one_client_and_more_of_many(chapter):
     assert 0 < alone.estimate <= 1
 
 
+@pytest.mark.parametrize(("reached", "said"), [(7.0, "One of"), (2.0, "None of")])
+def test_simulated_commits_say_where_the_new_way_is_slower_and_if_the_talks_gain_is_there(
+    reached, said
+):
+    played = {(0.001, 4): 1.0, (0.001, commits.TALK_CLIENTS): reached, (0.01, 4): 0.6}
+    played[0.01, commits.TALK_CLIENTS] = 1.04
+    rows = [
+        (flush, number, way, gain if way == group_commit.TOGETHER else 1.0, 1.0)
+        for (flush, number), gain in played.items()
+        for way in (group_commit.QUEUE, group_commit.TOGETHER)
+    ]
+    columns = ["flush", "clients", "way", "throughput", "per_flush"]
+    frame = pd.DataFrame(rows, columns=columns)
+    caption = charts.many_commits(frame).caption
+    assert f"{said} these flushes gives the talk's 6 to 8 times" in caption
+    assert "falls behind 9.1 with a flush of 10 ms (down to 0.6 times)." in caption
+    assert ("leaves something out" in sentences.queue(frame)) == (reached < 6)
+
+
+def test_commits_of_both_flushes_are_told(recorded):
+    for sweep, most in (("commit sweep", 5.0), ("slowed sweep", 7.0)):
+        observed = {
+            commits.swept(commits.PLAIN, number): {"per flush": carried, "throughput": 100.0}
+            for number, carried in ((1, 1.0), (8, most))
+        }
+        record(recorded, sweep, observed)
+    said = charts.commits_over_clients(recorded).caption
+    assert "between 1 and 8 clients, commits per flush go from 1" in said
+    assert said.index("to 5") < said.index("(as it comes)") < said.index("to 7")
+
+
+@pytest.mark.parametrize(
+    ("off", "said"), [(50.0, "which is a cost"), (200.0, "costs nothing"), (None, "from noise")]
+)
+def test_what_being_off_the_fast_path_costs_is_told_from_noise(recorded, off, said):
+    def measured(fast):
+        def observe(block):
+            uneven = 1.0 + (block.index % 2 - 0.5) / 5  # of the two by turns
+            return {"throughput": 100.0 if fast else off or 100.0 * uneven}
+
+        return observe
+
+    variants = [
+        Variant(name, measured(name == locks.FAST))
+        for name in (locks.FAST, locks.TABLE, locks.HELD)
+    ]
+    recorded.compare("locks", variants, {"throughput": "transactions/s"}, warmup=0)
+    assert charts.compared(recorded, "locks").caption.count(said) == 2
+
+
 # ---- simulated machines
 
 
@@ -385,7 +461,11 @@ def test_gain_and_peak_are_marked_as_simulated():
     assert gain.estimate == pytest.approx(3) and gain.simulated and gain.enough
     assert peak.estimate == pytest.approx(32 / 20) and peak.simulated
     assert not statistics.median([1.0, 2.0, 3.0]).simulated
-    assert "9.2" in charts.many_processors(frame).description
+    drawn = charts.many_processors(frame)
+    assert "9.2" in drawn.description
+    # of one client's, of two releases in the middle block
+    assert f"{model.BEFORE} reaches 12 times with 20 clients and has 9.8 times" in drawn.caption
+    assert f"{model.AFTER} reaches 31 times with 64 clients." in drawn.caption
 
 
 def test_a_fall_beyond_the_processors_is_told_from_a_flat_curve():
@@ -512,7 +592,10 @@ def test_waits_become_facts_only_where_there_are_waits():
     assert list(evidence.process_array(written).values()) == [False, False]
     snapshots = written.replace("XactSLRU", "ProcArray")
     assert list(evidence.process_array(snapshots).values()) == [True, False]
-    assert "asynchronous commits, LWLock: XactSLRU" in charts.waits(read, written).description
+    drawn = charts.waits(read, written)
+    assert "asynchronous commits, LWLock: XactSLRU" in drawn.description
+    assert "lookups, 8 clients, on CPU or runnable (91 %)" in drawn.caption
+    assert "synchronous commits, IO: WalSync (100 %)" in drawn.caption
 
 
 # ---- an idle server
@@ -523,7 +606,9 @@ def test_wakeups_are_added_up_over_processes_and_averaged_over_windows():
     woken = pd.DataFrame({"role": ["checkpointer", "walwriter"]} | rates)
     woken.attrs["seconds"] = 30.0
     assert evidence.wakeup_rate(woken).estimate == pytest.approx(3)
-    assert "checkpointer" in charts.wakeups(woken).description
+    drawn = charts.wakeups(woken)
+    assert "checkpointer" in drawn.description and "all together 3" in drawn.description
+    assert "times per second, all together; 0.4 is printed for 9.2" in drawn.caption
 
 
 def test_a_watch_counts_the_wakeups_of_a_live_server(monkeypatch, chapter):
@@ -558,8 +643,8 @@ def counted(chapter, voluntary, involuntary, throughput=(1.0, 2.0, 2.05)):
 
 
 def sampled(waiting):
-    rows = [("CPU", "running", 3.0), ("Lock", "tuple", waiting)][: 2 if waiting else 1]
-    return pd.DataFrame(rows, columns=["type", "event", "backends"])
+    rows = [(8, "CPU", "running", 3.0), (8, "Lock", "tuple", waiting)][: 2 if waiting else 1]
+    return pd.DataFrame(rows, columns=["clients", "type", "event", "backends"])
 
 
 @pytest.mark.parametrize(
@@ -567,7 +652,8 @@ def sampled(waiting):
     [
         ((1, 1, 1.5), (0, 0, 0), "the others are waits inside PostgreSQL"),
         ((1, 1, 0.9), (0, 0, 0.6), "the processor is taken from backends"),
-        ((0.1, 0.4, 1.0), (0.9, 0.6, 0.0), "no more switches than messages"),
+        ((0.1, 0.4, 0.9), (0.9, 0.6, 0.0), "no more sleeps than messages, and few"),
+        ((0.1, 0.4, 1.05), (0.9, 0.6, 0.0), "hardly more sleeps than messages, and few"),
     ],
 )
 def test_switches_beyond_the_messages_name_the_cause(recorded, voluntary, involuntary, said):
@@ -607,6 +693,19 @@ def test_wait_events_are_told_beside_the_switches(recorded, sleeps, waiting, sai
     switches = counted(recorded, (1, 1, sleeps), (0, 0, 0))
     sentence = sentences.switched(recorded, "read", switches, sampled(waiting))
     assert said in sentence and ("Lock:tuple" in sentence) == bool(waiting)
+
+
+def test_writers_that_wait_for_their_flush_are_not_those_of_the_sweep(recorded):
+    switches = counted(recorded, (1, 1, 1), (0, 0, 0))
+    rows = [
+        (clients.ASYNCHRONOUS, "CPU", "running", 3.0),
+        (clients.ASYNCHRONOUS, "Lock", "transactionid", 1.0),
+        (clients.SYNCHRONOUS, "LWLock", "WALWrite", 90.0),
+    ]
+    waits = pd.DataFrame(rows, columns=["load", "type", "event", "backends"])
+    said = sentences.switched(recorded, "read", switches, waits)
+    assert "25.0 % of the active backends" in said and "Lock:transactionid" in said
+    assert "WALWrite" not in said
 
 
 def test_sweeps_without_counts_are_set_aside(recorded):

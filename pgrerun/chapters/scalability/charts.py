@@ -1,19 +1,21 @@
 """The charts of the chapter: print, simulation, the published run and this run, and their words."""
 
+import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pandas as pd
 
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.scalability import evidence
-from pgrerun.chapters.scalability.experiments import clients, commits, large_machines
+from pgrerun.chapters.scalability.experiments import clients, commits, large_machines, locks
 from pgrerun.chapters.scalability.experiments.large_machines import TALK
-from pgrerun.lab.models import group_commit
 from pgrerun.lab.models.lookups import AFTER, BEFORE
 from pgrerun.page import charts, narrate
-from pgrerun.record import printed
+from pgrerun.record import printed, statistics
 
 CLIENTS = charts.Axis("clients", log=True)
+SLOWED = "slowed flush"
 
 
 def _over_clients(chapter: Chapter, experiment: str, metrics: Mapping[str, str]) -> pd.DataFrame:
@@ -75,10 +77,44 @@ def sweep(chapter: Chapter, experiment: str, what: str) -> charts.Figure:
                 f" law, {fit}."
             ),
             name=f"scalability-{experiment}",
+            result=_peak,
         ),
         CLIENTS,
         charts.Axis("throughput", "transactions/s", zero=True),
     )
+
+
+def _own(frame: pd.DataFrame) -> tuple[str, pd.DataFrame]:
+    """The observations that a caption tells of, this run's before the published one's.
+
+    With the words for whose they are.
+    """
+    kinds = set(frame["kind"])
+    mine = kinds & {"measured", "slowed"}
+    chosen = mine or kinds & {"published", "published-slowed"}
+    return "In this run" if mine else "In the published run", frame[frame["kind"].isin(chosen)]
+
+
+def _peak(frame: pd.DataFrame) -> str:
+    """How throughput goes over clients: its greatest, and what is left with the most clients."""
+    run, rows = _own(frame)
+    line = rows.sort_values("x")
+    top, last = int(line["value"].to_numpy().argmax()), len(line) - 1
+    ends = [(0, "from"), *([(top, "to its greatest,")] if 0 < top < last else []), (last, "to")]
+    told = [
+        f"{way} {_value(line.iloc[at], 'transactions/s')} with"
+        f" {narrate.count(line['x'].iloc[at], 'client')}"
+        for at, way in ends
+    ]
+    return f"{run}, throughput goes {', '.join(told)}."
+
+
+def _value(row: pd.Series, unit: str = "") -> str:
+    """A chart's row as prose has it: with its interval, if it has one."""
+    low, high = row.get("low", math.nan), row.get("high", math.nan)
+    if low <= row["value"] <= high:
+        return narrate.interval(statistics.Interval(row["value"], low, high, n=0), unit)
+    return narrate.interval(row["value"], unit)
 
 
 def many_processors(simulated: pd.DataFrame) -> charts.Figure:
@@ -99,21 +135,32 @@ def many_processors(simulated: pd.DataFrame) -> charts.Figure:
                 " gain."
             ),
             name="scalability-processors",
+            result=_releases,
         ),
         CLIENTS,
         charts.Axis("throughput relative to one client", zero=True),
     )
 
 
+def _releases(frame: pd.DataFrame) -> str:
+    """How far each release comes with more clients, and what is left with the most."""
+    told = []
+    for release, line in frame.sort_values("x").groupby("series", sort=False):
+        top, last = line.loc[line["value"].idxmax()], line.iloc[-1]
+        most, rest = (
+            f"{narrate.number(row['value'])} times with {narrate.count(row['x'], 'client')}"
+            for row in (top, last)
+        )
+        left = f" and has {rest}" if top["x"] < last["x"] else ""
+        told.append(f"{release} reaches {most}{left}")
+    return f"In the simulation, compared with one client, {'; '.join(told)}."
+
+
 def by_line(swept: pd.DataFrame) -> charts.Figure:
     """The gain of 9.2 over 9.1 over the cost of a cache line."""
     gains = large_machines.gains_by_line(swept).rename(lambda seconds: seconds * 1e9)
-    talk = dict.fromkeys((gains.index[0], gains.index[-1]), TALK["gain"])
     return charts.lines(
-        [
-            *charts.points(gains, "simulated", series="9.2 over 9.1"),
-            *charts.points(talk, "printed", series="9.2 over 9.1"),
-        ],
+        charts.points(gains, "simulated"),
         charts.Words(
             question="Does the simulation reach the talk's gain?",
             caption=(
@@ -124,7 +171,8 @@ def by_line(swept: pd.DataFrame) -> charts.Figure:
             name="scalability-line-cost",
         ),
         charts.Axis("time for a cache line", "ns"),
-        charts.Axis("ratio of throughputs", log=True),
+        charts.Axis("throughput of 9.2 over that of 9.1", log=True),
+        reference=charts.Reference(TALK["gain"], "the talk's gain"),
     )
 
 
@@ -141,23 +189,51 @@ def _reached(gains: pd.Series) -> str:
 
 def many_commits(simulated: pd.DataFrame) -> charts.Figure:
     """Group commit, simulated, by the time of a flush."""
-    ways = simulated.pivot_table(index=["flush", "clients"], columns="way", values="throughput")
-    gains = ways[group_commit.TOGETHER] / ways[group_commit.QUEUE]
+    gains = evidence.queue_gains(simulated)
     rows = []
     for flush in gains.index.unique(0):
-        rows += charts.points(gains[flush], "simulated", series=f"a flush takes {flush * 1e3:g} ms")
+        rows += charts.points(gains[flush], "simulated", series=_milliseconds(flush))
     return charts.lines(
         rows,
         charts.Words(
             question="What does it cost to let those who wait for a flush go on one by one?",
             caption=(
-                "Simulated single inserts on the talk's commit machine: 9.1 lets waiting commits go"
-                " on in line, 9.2 all at once. How long its disk took to flush isn't said."
+                "Simulated single inserts on the talk's commit machine, a line for each time that"
+                " a flush takes: 9.1 lets waiting commits go on in line, 9.2 all at once. How long"
+                " its disk took to flush isn't said."
             ),
             name="scalability-commit-simulated",
+            result=lambda _: _queued(gains),
         ),
         CLIENTS,
         charts.Axis(f"throughput of {AFTER} over that of {BEFORE}"),
+        reference=charts.Reference(1),
+    )
+
+
+def _milliseconds(flush: float) -> str:
+    return f"{narrate.number(flush * 1e3)} ms"
+
+
+def _queued(gains: pd.Series) -> str:
+    """The greatest gain for each time of a flush, where 9.2 falls behind, and the talk's gain."""
+    most = [
+        f"{narrate.number(of_flush.max())} times with a flush of {_milliseconds(flush)}"
+        for flush, of_flush in gains.groupby(level="flush")
+    ]
+    behind = [
+        f"{_milliseconds(flush)} (down to {narrate.number(of_flush.min())} times)"
+        for flush, of_flush in gains.groupby(level="flush")
+        if of_flush.min() < 1
+    ]
+    slower = f" It falls behind 9.1 with a flush of {narrate.listed(behind)}." if behind else ""
+    crowd = gains.xs(commits.TALK_CLIENTS, level="clients")
+    reached = "One" if crowd.max() >= evidence.COMMIT_GAIN.low else "None"
+    return (
+        f"In the simulation, 9.2 does at most so many times as much as 9.1: {narrate.listed(most)}."
+        f"{slower} {reached} of these flushes gives the talk's"
+        f" {narrate.size(evidence.COMMIT_GAIN)} times with"
+        f" {narrate.count(commits.TALK_CLIENTS, 'client')}."
     )
 
 
@@ -165,7 +241,7 @@ def commits_over_clients(chapter: Chapter) -> charts.Figure:
     """Commits per flush and throughput over clients, with the flush as it comes and slowed."""
     panels = {"per flush": "commits per flush", "throughput": "throughput (transactions/s)"}
     as_it_comes = _over_clients(chapter, "commit sweep", panels)
-    slowed = _over_clients(chapter, "slowed sweep", panels).assign(series="slowed flush")
+    slowed = _over_clients(chapter, "slowed sweep", panels).assign(series=SLOWED)
     as_it_comes = as_it_comes[as_it_comes["series"] == commits.PLAIN]
     return charts.lines(
         charts.together([as_it_comes, slowed]).sort_values(["panel", "series", "kind", "x"]),
@@ -176,11 +252,29 @@ def commits_over_clients(chapter: Chapter) -> charts.Figure:
                 " library that waits in front of it."
             ),
             name="scalability-commits",
+            result=_carried,
         ),
         CLIENTS,
         charts.Axis("", log=True),
         own_scales=True,
     )
+
+
+def _carried(frame: pd.DataFrame) -> str:
+    """Commits of a flush and throughput, with the fewest and the most clients, of both flushes."""
+    run, rows = _own(frame)
+    told = []
+    for panel, what, unit in (
+        ("commits per flush", "commits per flush go", ""),
+        ("throughput (transactions/s)", "throughput goes", " transactions/s"),
+    ):
+        ways = []
+        for name, line in rows[rows["panel"] == panel].groupby("series", sort=False):
+            first, last = (_value(line.sort_values("x").iloc[end]) for end in (0, -1))
+            ways.append(f"from {first} to {last}{unit} ({name})")
+        told.append(f"{what} {narrate.listed(ways)}")
+    few, most = (narrate.number(end) for end in (rows["x"].min(), rows["x"].max()))
+    return f"{run}, between {few} and {most} clients, {', and '.join(told)}."
 
 
 # by experiment: metric, axis, question and caption of a chart of all its variants
@@ -217,7 +311,30 @@ def compared(chapter: Chapter, experiment: str) -> charts.Figure:
     metric, axis, words = COMPARED[experiment]
     [(_, observed), *_] = chapter.by_provenance(experiment)
     order = {variant: variant for variant in observed["variant"]}
+    if experiment == "locks":
+        words = replace(words, result=lambda _: _cost_of_overflow(chapter))
     return charts.compare(chapter.medians(experiment, metric, order), words, axis)
+
+
+def _cost_of_overflow(chapter: Chapter) -> str:
+    """Whether throughput on the fast path is higher than off it."""
+    off = {
+        "with most locks in the lock table": locks.TABLE,
+        "beside a strong lock": locks.HELD,
+    }
+    pairs = {words: (locks.FAST, variant) for words, variant in off.items()}
+    run, rows = _own(chapter.ratios("locks", "throughput", pairs))
+    told = []
+    for _, row in rows.iterrows():
+        cost = (
+            "which is a cost"
+            if row["low"] > 1
+            else "so being off it costs nothing"
+            if row["high"] < 1
+            else "so no cost can be told from noise"
+        )
+        told.append(f"{_value(row)} times that {row['label']}, {cost}")
+    return f"{run}, throughput on the fast path is {'; and '.join(told)}."
 
 
 SHOWN, OTHERS = 6, "other waits"  # kinds of wait that have a colour of their own, and the rest
@@ -232,11 +349,12 @@ def waits(read: pd.DataFrame, written: pd.DataFrame) -> charts.Figure:
     rows = pd.concat(by_load, ignore_index=True).rename(columns={"backends": "value"})
     rows["part"] = rows["type"] + ": " + rows["event"]
     rows["part"] = rows["part"].mask(rows["type"] == "CPU", "on CPU or runnable")
-    shares = rows["value"] / rows.groupby("label")["value"].transform("sum")
-    most = list(shares.groupby(rows["part"]).max().nlargest(SHOWN).index)
+    share = rows["value"] / rows.groupby("label")["value"].transform("sum")
+    most = list(share.groupby(rows["part"]).max().nlargest(SHOWN).index)
     rows["part"] = rows["part"].where(rows["part"].isin(most), OTHERS)
+    shares = _shares(rows, [*most, OTHERS])
     return charts.stacked(
-        _shares(rows, [*most, OTHERS]),
+        shares,
         charts.Words(
             question="What do active backends do at each step of the sweeps?",
             caption=(
@@ -244,9 +362,20 @@ def waits(read: pd.DataFrame, written: pd.DataFrame) -> charts.Figure:
                 " nothing that PostgreSQL knows. Commits are those of the most clients."
             ),
             name="scalability-waits",
+            result=lambda _: _most_of_each(shares),
         ),
         charts.Axis("share of active backends"),
     )
+
+
+def _most_of_each(stacked: pd.DataFrame) -> str:
+    """The largest part of each bar of shares."""
+    most = stacked.loc[stacked.groupby("label", sort=False)["value"].idxmax()]
+    told = (
+        f"{row.label}, {row.part} ({narrate.number(100 * row.value, 0)} %)"
+        for row in most.itertuples()
+    )
+    return f"In this run, the largest part of each bar: {'; '.join(told)}."
 
 
 def _shares(rows: pd.DataFrame, parts: list[str]) -> pd.DataFrame:
@@ -285,8 +414,9 @@ def call_chains(chains: pd.DataFrame) -> charts.Figure:
     """What backends were waiting for when they were switched out, as shares."""
     rows = chains.rename(columns={"load": "label", "cause": "part", "switches": "value"})
     causes = rows.groupby("part")["value"].sum().sort_values(ascending=False).index
+    shares = _shares(rows, list(causes))
     return charts.stacked(
-        _shares(rows, list(causes)),
+        shares,
         charts.Words(
             question="What do backends wait for when they give up their processor?",
             caption=(
@@ -294,6 +424,7 @@ def call_chains(chains: pd.DataFrame) -> charts.Figure:
                 " innermost function of the call chain that says what is waited for."
             ),
             name="scalability-chains",
+            result=lambda _: _most_of_each(shares),
         ),
         charts.Axis("share of context switches"),
     )
@@ -302,25 +433,27 @@ def call_chains(chains: pd.DataFrame) -> charts.Figure:
 def wakeups(woken: pd.DataFrame) -> charts.Figure:
     """Wake-ups per second, then, and by process now."""
     in_print = printed.table("scalability_idle").value
-    labels = {
-        "wakeups_before": "9.1, all",
-        "wakeups_after": "9.2, all",
-        "demanded": "to be demanded",
-    }
-    rates = woken.set_index("role").mean(axis=1)
+    everybody, together = "all together", evidence.wakeup_rate(woken)
+    said = {"wakeups_after": everybody, "demanded": "to be demanded"}
+    of_old = narrate.number(in_print["wakeups_before"])
+    now, then = narrate.interval(together), narrate.number(in_print["wakeups_after"])
     return charts.compare(
         [
-            *charts.rows(in_print[list(labels)].rename(labels), "printed"),
-            *charts.rows(rates, "measured"),
-            charts.row("all", "measured", rates.sum()),
+            charts.row(everybody, "measured", together),
+            *charts.rows(in_print[list(said)].rename(said), "printed"),
+            *charts.rows(woken.set_index("role").mean(axis=1), "measured"),
         ],
         charts.Words(
             question="How often does an idle server wake up?",
             caption=(
                 "Voluntary context switches per second of an idle server's processes, as the kernel"
-                " counts them."
+                f" counts them. The talk's {of_old} of 9.1 isn't drawn."
             ),
             name="scalability-idle",
+            result=lambda _: (
+                f"In this run, the processes of an idle server wake up {now} times per second, all"
+                f" together; {then} is printed for 9.2, and {of_old} for 9.1."
+            ),
         ),
         charts.Axis("wake-ups per second", zero=True),
     )
