@@ -252,6 +252,27 @@ def test_bars_add_up_and_the_bound_is_named_in_each_panel():
     assert [shown.count(panel) for panel in ("read", "written")] == [1, 1]
 
 
+@pytest.mark.parametrize(("whole", "shown"), [(1.0, 0), (2.0, 4)])
+def test_bars_of_shares_have_no_totals(whole, shown):
+    rows = [
+        charts.row(label, "measured", share * whole, part=part)
+        for label, first in (("a", 0.3), ("b", 0.45))
+        for part, share in (("run", first), ("wait", 1 - first))
+    ]
+    drawn = words(svg(charts.stacked(rows, SAID, charts.Axis("share of the time"))))
+    assert drawn.count("2") == shown  # of two bars, each with its halo
+
+
+def test_a_line_is_broken_between_its_pieces():
+    frame = pd.DataFrame({"x": [1, 2, 3, 4], "value": [1, 2, 3, 4], "kind": "measured"})
+
+    def paths(frame: pd.DataFrame) -> int:
+        drawn = charts.lines(frame, SAID, charts.Axis("time", "s"), charts.Axis("throughput"))
+        return charts.svg(drawn).count("mark-line")
+
+    assert [paths(frame), paths(frame.assign(piece=[0, 0, 1, 1]))] == [1, 2]
+
+
 def test_hollow_bars_are_outlined_and_filled_ones_are_not():
     layers = pages().spec()["spec"]["layer"]
     filled, wash, outline = (layer["transform"][0]["filter"] for layer in layers[:3])

@@ -84,20 +84,9 @@ def sweep(chapter: Chapter, experiment: str, what: str) -> charts.Figure:
     )
 
 
-def _own(frame: pd.DataFrame) -> tuple[str, pd.DataFrame]:
-    """The observations that a caption tells of, this run's before the published one's.
-
-    With the words for whose they are.
-    """
-    kinds = set(frame["kind"])
-    mine = kinds & {"measured", "slowed"}
-    chosen = mine or kinds & {"published", "published-slowed"}
-    return "In this run" if mine else "In the published run", frame[frame["kind"].isin(chosen)]
-
-
 def _peak(frame: pd.DataFrame) -> str:
     """How throughput goes over clients: its greatest, and what is left with the most clients."""
-    run, rows = _own(frame)
+    run, rows = charts.own(frame)
     line = rows.sort_values("x")
     top, last = int(line["value"].to_numpy().argmax()), len(line) - 1
     ends = [(0, "from"), *([(top, "to its greatest,")] if 0 < top < last else []), (last, "to")]
@@ -262,7 +251,7 @@ def commits_over_clients(chapter: Chapter) -> charts.Figure:
 
 def _carried(frame: pd.DataFrame) -> str:
     """Commits of a flush and throughput, with the fewest and the most clients, of both flushes."""
-    run, rows = _own(frame)
+    run, rows = charts.own(frame)
     told = []
     for panel, what, unit in (
         ("commits per flush", "commits per flush go", ""),
@@ -323,7 +312,7 @@ def _cost_of_overflow(chapter: Chapter) -> str:
         "beside a strong lock": locks.HELD,
     }
     pairs = {words: (locks.FAST, variant) for words, variant in off.items()}
-    run, rows = _own(chapter.ratios("locks", "throughput", pairs))
+    run, rows = charts.own(chapter.ratios("locks", "throughput", pairs))
     told = []
     for _, row in rows.iterrows():
         cost = (

@@ -143,8 +143,9 @@ def stacked(frame: Rows, words: Words, axis: Axis, *, reference: Reference | Non
     `frame` has `label` (the bar: "report's bound", "PostgreSQL 18"), `part` (the segment:
     "accounts: index leaf"), `value` and `kind` (one of `MARKS`; a bar has one); a column `panel`
     splits the chart into stacked panels ("read", "written"). Segments stack in the order in which
-    they first occur; the total stands at the bar's end. Printed and simulated bars are outlined
-    (simulated: dashed), measured ones are filled. `reference` draws a labelled rule.
+    they first occur; the total stands at the bar's end, unless each bar is a whole of shares.
+    Printed and simulated bars are outlined (simulated: dashed), measured ones are filled.
+    `reference` draws a labelled rule.
     """
     frame = together(frame)
     facet = encodings.panel_of(frame)
@@ -156,7 +157,8 @@ def stacked(frame: Rows, words: Words, axis: Axis, *, reference: Reference | Non
     top = 1.12 * max(longest, reference.value if reference else 0)
     *bars, halos, totals = _bars(rows, segments, axis, top)
     rule = encodings.rule(reference) if reference else []
-    layers = [*bars, *rule, halos, totals]  # the rule runs behind the totals
+    ends = [] if _shares(rows, by) else [halos, totals]
+    layers = [*bars, *rule, *ends]  # the rule runs behind the totals
     cases, panels = rows["lines"].nunique(), rows[facet].nunique() if facet else 1
     said = _told_of_bars(frame, by, words, axis)
     height = encodings.fitting(34 * cases, panels, 16 * cases, said.caption)
@@ -166,6 +168,12 @@ def stacked(frame: Rows, words: Words, axis: Axis, *, reference: Reference | Non
     columns = encodings.columns(rows, headings | {"provenance": "provenance"}, measure)
     spoken = frame.assign(label=frame["label"].astype(str) + ", " + frame["part"])
     return figure_of(chart, said, columns, narrate.described(spoken))
+
+
+def _shares(rows: pd.DataFrame, by: list[str]) -> bool:
+    """Whether the parts of each bar are shares, which add up to 1."""
+    totals = rows.groupby([*by, "label", "kind"])["value"].sum()
+    return bool((totals.sub(1).abs() < 1e-6).all())
 
 
 def _told_of_bars(frame: pd.DataFrame, by: list[str], words: Words, axis: Axis) -> Words:

@@ -38,6 +38,17 @@ def together(rows: Rows, order: Iterable[str] = ()) -> pd.DataFrame:
     return frame.loc[by_place].reset_index(drop=True)
 
 
+def own(frame: pd.DataFrame) -> tuple[str, pd.DataFrame]:
+    """The observations that a caption tells of, and words for whose they are.
+
+    This run's, or without any the published one's; those of a slowed disk are among them.
+    """
+    mine = frame["kind"].isin(["measured", "slowed"])
+    if mine.any():
+        return "In this run", frame[mine]
+    return "In the published run", frame[frame["kind"].isin(["published", "published-slowed"])]
+
+
 def _one_frame(parts: Iterable[pd.DataFrame | Mapping[str, Any]]) -> pd.DataFrame:
     frames: list[pd.DataFrame] = []
     for framed, grouped in groupby(parts, lambda part: isinstance(part, pd.DataFrame)):

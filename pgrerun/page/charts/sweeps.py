@@ -37,9 +37,9 @@ def lines(
 
     `frame` has `x`, `value`, `kind` (one of `MARKS`), optionally `series`, `low` and `high`; with
     `own_scales` panels have vertical axes of their own. The `reference` is a level line in each
-    panel. A series' name stands at the end of its
-    line. Of several series each has a colour, and shape and dash alone tell the kind; of one
-    colour tells the kind, as everywhere.
+    panel. A column `piece` breaks a line between its values. A series' name stands at its line's
+    end. Of several series each has a colour, and shape and dash alone tell the kind; of one colour
+    tells the kind, as everywhere.
     """
     frame = together(frame)
     facet = encodings.panel_of(frame)
@@ -65,7 +65,7 @@ def lines(
     scale = encodings.scale(axis.log, axis.zero)
     title = _upright(measure, height) if facet else measure
     y = alt.Y("value:Q", title=title or None, scale=scale, axis=alt.Axis(tickCount=6))
-    base = alt.Chart().encode(x=x, detail=["series:N", "provenance:N"])
+    base = alt.Chart().encode(x=x, detail=_apart(rows))
     marks = encodings.by_series(kinds) if several else encodings.provenance(kinds)
     line = {name: marks[name] for name in ("stroke", "strokeDash")}
     paths = base.mark_line(strokeWidth=1.6).encode(y=y, **line)
@@ -84,6 +84,11 @@ def lines(
         panels = panels.resolve_scale(y="independent")
     columns = encodings.columns(rows, headings, measure)
     return figure_of(panels, said, columns, _line_points(frame, x_axis.unit))
+
+
+def _apart(rows: pd.DataFrame) -> list[str]:
+    """What each line has of its own."""
+    return ["series:N", "provenance:N", *(["piece:N"] if "piece" in rows else [])]
 
 
 def _horizontal(rows: pd.DataFrame, axis: Axis) -> alt.X:
