@@ -248,7 +248,7 @@ REGIMES: Mapping[str, Regime] = {
         "timed_accounts = 20000",
     ),
     "steady state": Regime(
-        "number of whole checkpoint cycles watched",
+        "number of whole checkpoint cycles of PostgreSQL's own length that were watched",
         3,
         "a run of several checkpoint cycles, minutes long",
         "seconds = 60",
