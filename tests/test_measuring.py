@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.measuring import charts, evidence
+from pgrerun.chapters.measuring import charts, evidence, sentences
 from pgrerun.chapters.measuring.experiments import (
     aa_runs,
     load,
@@ -19,7 +20,7 @@ from pgrerun.chapters.measuring.experiments import (
     workloads,
 )
 from pgrerun.errors import CannotMeasure, ServerError
-from pgrerun.lab.experiment import Block
+from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import counters, perf, pgbench, sleeps
 from pgrerun.lab.instruments.pgbench import PgbenchResult
 from pgrerun.lab.models import repeated_runs
@@ -426,3 +427,107 @@ def test_the_caption_of_power_says_how_many_pairs_each_effect_needs():
     said = charts.power(found).caption
     assert "of 2 % not even by 41 pairs, which find it in 37 %; one of 5 % from 41 pairs on" in said
     assert "of 10 % from 7 pairs on" in said and "False alarms come in at most 5 %" in said
+
+
+# ---- what captions say
+
+
+@pytest.fixture
+def recorded(tmp_path) -> Iterator[Chapter]:
+    """A small chapter whose observations are made up."""
+    with small_chapter("measuring", tmp_path, **TINY) as chapter:
+        yield chapter
+
+
+def record(chapter: Chapter, experiment: str, medians: dict[str, float], noise: float) -> None:
+    """Times of variants: the first one's as given, the others' above and below by turns."""
+
+    def measure(median: float, turn: int, block: Block) -> dict[str, float]:
+        return {"time": median * (1 + noise * bool(turn)) ** (1 if block.index % 2 else -1)}
+
+    variants = [
+        Variant(name, partial(measure, median, turn))
+        for turn, (name, median) in enumerate(medians.items())
+    ]
+    chapter.compare(experiment, variants, {"time": "ms"}, pairs=8, warmup=0, fixed=True)
+
+
+@pytest.mark.parametrize(
+    ("noise", "said"),
+    [
+        (0.0, "all planted differences are found"),
+        (0.07, "what is found is 10 % more tuples, and not 2 % more tuples and 5 % more tuples"),
+        (0.2, "none of the planted differences is found"),
+    ],
+)
+def test_the_caption_of_planted_differences_says_which_are_found(recorded, noise, said):
+    planted = (1.0, 1.0, *aa_runs.EFFECTS)
+    record(recorded, "twins", dict(zip(aa_runs.VARIANTS, planted, strict=True)), noise)
+    caption = charts.told_apart(recorded).caption
+    assert f"In this run, with 8 pairs, {said}" in caption and "where there is none" not in caption
+
+
+def test_a_difference_that_is_told_where_there_is_none_is_owned_up_to(recorded):
+    planted = (1.0, 1.2, *aa_runs.EFFECTS)
+    record(recorded, "twins", dict(zip(aa_runs.VARIANTS, planted, strict=True)), 0.0)
+    assert "told where there is none" in charts.told_apart(recorded).caption
+
+
+@pytest.mark.parametrize(
+    ("slowed", "said"),
+    [
+        (3.0, "outside of the interval of the runs compared one after the other;"),
+        (1.0, "both intervals include the truth;"),
+    ],
+)
+def test_the_caption_of_the_neighbour_says_which_comparison_misses_the_truth(
+    recorded, slowed, said
+):
+    half = aa_runs.NEIGHBOUR_BLOCKS // 2
+    slower = np.repeat([1.0, slowed], half)
+    uneven = 1 + 0.01 * np.tile([1, -1], half)
+    time = pd.DataFrame({aa_runs.FIRST: slower * uneven, aa_runs.SECOND: slower / uneven})
+    assert said in charts.neighbour(recorded, time).caption
+
+
+def test_the_caption_of_repeats_tells_the_advised_number():
+    rows = [
+        ("25 % off", repeats, rule, share)
+        for rule, share in ((repeated_runs.BY_DIXON, 0.125), (repeated_runs.BY_NOISE, 0.5))
+        for repeats, share in ((2, 0.0), (evidence.repeats(), share))
+    ]
+    noticed = pd.DataFrame(rows, columns=["spoilt", "repeats", "rule", "share"])
+    said = charts.spoilt(noticed).caption
+    assert "With 3 repeats" in said
+    assert "25 % off, 12.5 % by Dixon's test and 50 % by the known noise." in said
+
+
+def test_throughput_over_time_breaks_between_runs_and_says_which_load_swings_more():
+    def runs(spread: float) -> pd.DataFrame:
+        rng = np.random.default_rng(1)
+        one = {"time": SLOT * np.arange(100), "checkpoint": False, "wal": 100.0}
+        frames = [
+            pd.DataFrame(one | {"throughput": 1000 * rng.lognormal(0, spread, 100)})
+            for _ in range(3)
+        ]
+        return over_time.end_to_end(frames, SLOT)
+
+    def drawn(reads: float, writes: float) -> charts.charts.Figure:
+        loads = {over_time.READS: reads, over_time.WRITES: writes}
+        frames = [runs(spread).assign(load=load) for load, spread in loads.items()]
+        return charts.throughput(pd.concat(frames, ignore_index=True))
+
+    figure = drawn(0.3, 0.1)
+    assert "reads swing more" in figure.caption and "in slots of 0.15 s" in figure.caption
+    assert "writes swing more" in drawn(0.1, 0.3).caption
+    [rows] = figure.spec()["datasets"].values()
+    pieces = pd.DataFrame(rows).groupby("panel")["piece"].value_counts()
+    assert set(pieces) == {34} and len(pieces) == 9  # three runs of three panels
+
+
+def test_what_the_fix_gains_is_told_in_times(recorded):
+    medians = dict(zip(mechanisms.FIXES, (10.0, 1.0, 2.0), strict=True))
+    record(recorded, "fixes", medians, 0.001)
+    said = sentences.faster(recorded)
+    assert "is 10" in said and "with an index on the expressions" in said
+    assert "with statistics on the expressions and no index" in said

@@ -1,5 +1,6 @@
 """The charts of the chapter: what is recorded and what is drawn from it, and their words."""
 
+import math
 from collections.abc import Mapping
 
 import pandas as pd
@@ -33,16 +34,40 @@ def told_apart(chapter: Chapter) -> charts.Figure:
                 " interval. An interval that keeps off 1 has told a difference."
             ),
             name="measuring-twins",
+            result=lambda frame: _told(chapter, frame),
         ),
         charts.Axis("time, relative to the first scan"),
         reference=charts.Reference(1, "no difference"),
     )
 
 
+def _told(chapter: Chapter, ratios: pd.DataFrame) -> str:
+    """Which planted differences the intervals tell, of how many pairs, and whether equality is."""
+    run, rows = charts.own(ratios)
+    _, observed = chapter.by_provenance("twins")[-1]
+    equal, planted = rows[rows["label"] == aa_runs.OTHER], rows[rows["label"] != aa_runs.OTHER]
+    found = list(planted.loc[planted["low"] > 1, "label"])
+    missed = list(planted.loc[planted["low"] <= 1, "label"])
+    each = narrate.count(observed["block"].nunique(), "pair")
+    if not found:
+        said = "none of the planted differences is found, as no interval lies above 1"
+    elif not missed:
+        said = "all planted differences are found"
+    else:
+        said = f"what is found is {narrate.listed(found)}, and not {narrate.listed(missed)}"
+    alarm = not (equal["low"] <= 1).all() or not (equal["high"] >= 1).all()
+    return f"{run}, with {each}, {said}." + (
+        " A difference is told where there is none, by the interval of the same scan."
+        if alarm
+        else ""
+    )
+
+
 def power(found: pd.DataFrame) -> charts.Figure:
     """How often a difference is found, over the number of pairs."""
-    planted = {effect: f"{100 * (effect - 1):.0f} %" for effect in aa_runs.EFFECTS}
-    series = found["effect"].map({1.0: "no effect"} | planted)
+    # "no effect" would find no place below the lines that end above it
+    planted = {effect: f"{100 * (effect - 1):.0f} %" for effect in (1.0, *aa_runs.EFFECTS)}
+    series = found["effect"].map(planted)
     frame = found.rename(columns={"pairs": "x", "found": "value"})
     return charts.lines(
         frame[["x", "value", "low", "high"]].assign(kind="simulated", series=series),
@@ -50,7 +75,8 @@ def power(found: pd.DataFrame) -> charts.Figure:
             question="How many pairs does it take to find an effect in this machine's noise?",
             caption=(
                 "Share of experiments whose interval excludes 1, drawn from the recorded pairs of"
-                " equal runs, by the planted effect. For no effect it is the share of false alarms."
+                " equal runs, by the planted effect. Where that is none, it is the share of false"
+                " alarms."
             ),
             name="measuring-power",
             result=lambda _: _needed(found),
@@ -72,14 +98,18 @@ def _needed(found: pd.DataFrame) -> str:
                 f"from {narrate.count(enough['pairs'].iloc[0], 'pair')} on"
                 if len(enough)
                 else f"not even by {narrate.count(last['pairs'], 'pair')}, which find it in"
-                f" {100 * last['found']:.0f} %"
+                f" {_percent(last['found'])}"
             )
         )
-    alarms = 100 * found.loc[found["effect"] == 1, "found"].max()
+    alarms = _percent(found.loc[found["effect"] == 1, "found"].max())
     return (
         f"In at least {100 * _OFTEN:.0f} % of the experiments an effect is found: {'; '.join(told)}"
-        f". False alarms come in at most {alarms:.0f} %."
+        f". False alarms come in at most {alarms}."
     )
+
+
+def _percent(share: float) -> str:
+    return f"{narrate.number(100 * share, 1)} %".replace(".0 %", " %")
 
 
 def spoilt(noticed: pd.DataFrame) -> charts.Figure:
@@ -94,9 +124,25 @@ def spoilt(noticed: pd.DataFrame) -> charts.Figure:
                 " off."
             ),
             name="measuring-repeats",
+            result=lambda _: _named(noticed),
         ),
         charts.Axis("repeats"),
         _SHARE,
+    )
+
+
+def _named(noticed: pd.DataFrame) -> str:
+    """How often so many repeats as the talk advises name the run that is off, by either rule."""
+    many = evidence.repeats()
+    rows = noticed[noticed["repeats"] == many]
+    told = (
+        f"{off}, "
+        + narrate.listed([f"{_percent(row.share)} {row.rule}" for row in of_one.itertuples()])
+        for off, of_one in rows.groupby("spoilt", sort=False)
+    )
+    return (
+        f"With {narrate.count(many, 'repeat')}, a spoilt run is named in these shares of the"
+        f" experiments: {'; '.join(told)}."
     )
 
 
@@ -112,36 +158,54 @@ def neighbour(chapter: Chapter, time: pd.DataFrame) -> charts.Figure:
                 " variant had run before the neighbour woke up and the other after."
             ),
             name="measuring-neighbour",
+            result=lambda _: _misled(found),
         ),
         charts.Axis("time, relative to the same scan"),
         reference=charts.Reference(1, "the truth"),
     )
 
 
+def _misled(found: Mapping[str, statistics.Interval]) -> str:
+    """Which of the comparisons misses the truth, and how wide their intervals are."""
+    misses = [name for name, x in found.items() if not x.low <= 1 <= x.high]
+    pairs, series = (math.log(x.high / x.low) for x in found.values())
+    said = (
+        f"the truth lies outside of the interval of the runs compared {narrate.listed(misses)}"
+        if misses
+        else "both intervals include the truth"
+    )
+    wide = "wider" if series > pairs else "no wider"
+    return (
+        f"In this run, {said}; that of the runs compared one after the other is {wide} than that"
+        " of the pairs."
+    )
+
+
 def throughput(watched: pd.DataFrame) -> charts.Figure:
     """Throughput of reads and writes over time, and the WAL of the writes."""
-    panels, said = [], []
-    for load, frame in watched.groupby("load", sort=False):
-        panels.append(_drawn(frame, "throughput", f"throughput, {load}"))
-        began = int(frame["checkpoint"].sum())
-        relative = frame["throughput"] / frame["throughput"].mean()
-        said.append(
-            f"{load.capitalize()}: from {relative.min():.2f} to {relative.max():.2f} times their"
-            f" mean; {narrate.count(began, 'checkpoint')} began."
-        )
+    together = -(-int(watched["load"].value_counts().max()) // _POINTS)
+    panels = {
+        load: _drawn(frame, "throughput", f"throughput, {load}", together)
+        for load, frame in watched.groupby("load", sort=False)
+    }
     writes = watched[watched["load"] == over_time.WRITES]
-    panels.append(_drawn(writes, "wal", f"WAL, {over_time.WRITES}"))
+    wal = _drawn(writes, "wal", f"WAL, {over_time.WRITES}", together)
+    slot = narrate.number(together * float(watched["time"].iloc[1]))
+    began = narrate.count(int(writes["checkpoint"].sum()), "checkpoint")
+    found = _swings(panels)
     return charts.lines(
-        charts.together(panels).assign(kind="measured"),
+        charts.together([*panels.values(), wal]).assign(kind="measured"),
         charts.Words(
             question="How does throughput move during a run?",
             caption=(
-                "The runs of each load, one after the other: transactions in slots, and the WAL"
-                " that a write leaves, as a share of the mean. Cycles of checkpoints were made as"
-                f" short as the runs are. {' '.join(said)}"
+                "The runs of each load, one after the other, each a line of its own: transactions"
+                f" in slots of {slot} s, and the WAL that a write leaves, as a share of the mean."
+                f" In the runs of writes {began} began. Where runs are short, cycles of"
+                " checkpoints were made as short as they are."
             ),
             name="measuring-time",
-            description=" ".join(said),
+            description=found,
+            result=lambda _: found,
         ),
         charts.Axis("time", "s"),
         charts.Axis("share of the mean", zero=True),
@@ -149,12 +213,28 @@ def throughput(watched: pd.DataFrame) -> charts.Figure:
     )
 
 
-def _drawn(frame: pd.DataFrame, column: str, panel: str) -> pd.DataFrame:
-    """A column over time as a share of its mean, in slots wide enough for a chart."""
-    together = -(-len(frame) // _POINTS)
-    slot = frame.reset_index(drop=True).index.to_numpy() // together
-    drawn = frame.groupby(slot).agg(x=("time", "first"), value=(column, "mean"))
-    return drawn.assign(panel=panel, value=drawn["value"] / frame[column].mean())
+def _drawn(frame: pd.DataFrame, column: str, panel: str, together: int) -> pd.DataFrame:
+    """A column over time as a share of its mean, so many slots of a run together."""
+    slots = frame.groupby("run").cumcount() // together
+    drawn = frame.groupby(["run", slots]).agg(x=("time", "first"), value=(column, "mean"))
+    value = drawn["value"] / frame[column].mean()
+    return drawn.assign(panel=panel, value=value, piece=drawn.index.get_level_values("run"))
+
+
+def _swings(drawn: Mapping[str, pd.DataFrame]) -> str:
+    """Between what the throughput of each load lies, as drawn, and which of them swings more."""
+    told = [
+        f"{load} lie between {frame['value'].min():.2f} and {frame['value'].max():.2f} times their"
+        " mean"
+        for load, frame in drawn.items()
+    ]
+    swing = {load: over_time.swing(frame["value"].to_numpy()) for load, frame in drawn.items()}
+    most = max(swing, key=swing.__getitem__)
+    least = min(swing, key=swing.__getitem__)
+    return (
+        f"In this run, {narrate.listed(told)}: {most} swing more, by a standard deviation of"
+        f" {_percent(swing[most])} of the mean, {least} by {_percent(swing[least])}."
+    )
 
 
 def spread(watched: pd.DataFrame) -> charts.Figure:

@@ -51,19 +51,29 @@ def pairs_and_series(chapter: Chapter, time: pd.DataFrame) -> dict[str, Interval
 ENOUGH = 0.8  # the share of spoilt runs that should be noticed
 
 
+def repeats() -> int:
+    """How many repeats the talk advises."""
+    return int(printed.cell("measuring_said", "repeats", "value"))
+
+
 def repeat_facts(chapter: Chapter, noticed: pd.DataFrame) -> dict[str, bool | None | Part]:
     """The advice to repeat about three times, so that a run that is off shows."""
-    said = int(printed.cell("measuring_said", "repeats", "value"))
+    said = repeats()
     middle = noticed[noticed["spoilt"] == aa_runs.spoilt(aa_runs.SPOILT[1])]
     shares, drawn = middle.set_index(["rule", "repeats"])["share"], aa_runs.drawn(chapter)
 
     def named(rule: str, repeats: int) -> bool | None:
         return greater(statistics.share(round(shares[rule, repeats] * drawn), drawn), ENOUGH)
 
+    often = f"at least {100 * ENOUGH:.0f} % of experiments"
     return {
-        "so many repeats say which run is off, once the noise is known": named(BY_NOISE, said),
-        "so many repeats say it by themselves": named(BY_DIXON, said),
-        "one repeat fewer says it": supporting(named(BY_NOISE, said - 1)),
+        f"{said} repeats name the spoilt run in {often} where the noise is known": (
+            named(BY_NOISE, said)
+        ),
+        f"{said} repeats name it in {often} by themselves": named(BY_DIXON, said),
+        f"{said - 1} repeats name it in {often} where the noise is known": supporting(
+            named(BY_NOISE, said - 1)
+        ),
     }
 
 
@@ -168,12 +178,12 @@ def profile_facts(profiles: dict[str, lock_waits.Profile]) -> dict[str, bool | N
 # What no user-visible tool tells: the query that counts the tools that do, and the release from
 # which on they do (None where the query can be asked of any).
 _UNTOLD = {
-    "no view names the lightweight lock that a backend waits for": (
+    "views hide which lightweight lock a backend waits for": (
         "activity.lightweight_locks",
         90600,
     ),
-    "no view shows that a backend spins": ("activity.spins", 130000),
-    "no view counts how often a lightweight lock was taken": ("activity.lock_counts", None),
+    "views hide that a backend spins": ("activity.spins", 130000),
+    "views hide how often a lightweight lock was taken": ("activity.lock_counts", None),
 }
 _WAIT_EVENTS = 170000  # from here on a view lists all wait events
 

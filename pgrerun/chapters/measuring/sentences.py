@@ -6,7 +6,7 @@ import pandas as pd
 
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.measuring import evidence
-from pgrerun.chapters.measuring.experiments import aa_runs, observers, over_time
+from pgrerun.chapters.measuring.experiments import aa_runs, mechanisms, observers, over_time
 from pgrerun.page import narrate
 from pgrerun.page.tables import Table, table
 from pgrerun.parameters import time_to_run
@@ -67,7 +67,8 @@ def needed(chapter: Chapter, power: pd.DataFrame) -> narrate.Sentence:
         f"To be found in {_percent(aa_runs.POWER)} of experiments on this machine today, with runs"
         f" of this length, an effect of {', one of '.join(said)}. A comparison of"
         f" {narrate.count(given.pairs, 'pair')}, the most that this chapter makes below, finds"
-        f" effects from {100 * (reach - 1):.0f} % on so often."
+        f" effects of {100 * (reach - 1):.0f} % or more in {_percent(aa_runs.POWER)} of"
+        " experiments."
     )
 
 
@@ -95,6 +96,23 @@ def beside_neighbour(chapter: Chapter, time: pd.DataFrame) -> narrate.Sentence:
     return narrate.Sentence(f"The same scan seems to take, {said} as long as itself.")
 
 
+def faster(chapter: Chapter) -> narrate.Sentence:
+    """How many times the query took before each of the fixes."""
+    told = [
+        narrate.ratio_sentence(
+            chapter.ratio("fixes", "time", mechanisms.BEFORE, fix),
+            "time",
+            f"the query {mechanisms.BEFORE}",
+            f"the query with {words}",
+        )
+        for fix, words in (
+            (mechanisms.INDEXED, mechanisms.INDEXED),
+            (mechanisms.STATISTICS, "statistics on the expressions and no index"),
+        )
+    ]
+    return narrate.Sentence(" ".join(told))
+
+
 def dips(watched: pd.DataFrame) -> narrate.Sentence:
     """Writes after a checkpoint began."""
     found = evidence.after_checkpoints(watched)
@@ -102,12 +120,13 @@ def dips(watched: pd.DataFrame) -> narrate.Sentence:
     seconds = narrate.number(evidence.AFTER * float(watched["time"].iloc[1]))
     if not math.isfinite(found["throughput"]):
         return narrate.Sentence(
-            f"In the runs shown {began} began, and nothing can be said of what follows one."
+            f"In the runs of writes {began} began, and nothing can be said of what follows one."
         )
     return narrate.Sentence(
-        f"In the runs shown {began} began; in the {seconds} s after each, a"
+        f"In the runs of writes {began} began; in the {seconds} s after each, a"
         f" transaction writes {narrate.number(found['wal'], 2)} times as much WAL as at all other"
-        f" times, and throughput is {narrate.number(found['throughput'], 2)} times as high."
+        f" times, and throughput is {narrate.number(found['throughput'], 2)} times as high,"
+        " where a fall was foretold."
     )
 
 
