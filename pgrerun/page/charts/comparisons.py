@@ -154,11 +154,11 @@ def stacked(frame: Rows, words: Words, axis: Axis, *, reference: Reference | Non
     segments = list(dict.fromkeys(rows["part"]))
     rows["order"] = rows["part"].map(segments.index)
     longest = rows.groupby([*by, "label"])["value"].sum().max()
-    top = 1.12 * max(longest, reference.value if reference else 0)
+    shares = _shares(rows, by)
+    top = (1 if shares else 1.12) * max(longest, reference.value if reference else 0)
     *bars, halos, totals = _bars(rows, segments, axis, top)
     rule = encodings.rule(reference) if reference else []
-    ends = [] if _shares(rows, by) else [halos, totals]
-    layers = [*bars, *rule, *ends]  # the rule runs behind the totals
+    layers = [*bars, *rule, *([] if shares else [halos, totals])]  # the rule runs behind the totals
     cases, panels = rows["lines"].nunique(), rows[facet].nunique() if facet else 1
     said = _told_of_bars(frame, by, words, axis)
     height = encodings.fitting(34 * cases, panels, 16 * cases, said.caption)
