@@ -10,7 +10,7 @@ import pytest
 
 from pgrerun.chapter import Chapter
 from pgrerun.chapters import profiling
-from pgrerun.chapters.profiling import evidence, queries, sentences, subsystems
+from pgrerun.chapters.profiling import charts, evidence, queries, sentences, subsystems
 from pgrerun.chapters.profiling.experiments import (
     checks,
     instructions,
@@ -391,7 +391,7 @@ def test_samples_of_the_published_run_are_called_so(chapter):
     assert chapter.show(sentences.kernel) is None
     keep(chapter, samples.SAMPLES, rows, "samples")
     own = chapter.show(sentences.kernel)
-    assert "50 % of the scans (of 100 samples" in own and "published run" not in own
+    assert "50 % of the scans (40 to 60 %, by 100 samples)" in own and "published run" not in own
     published = chapter.run.observations(samples.SAMPLES).assign(experiment="published")
     chapter.published_run = lambda experiment: published
     assert "published run" not in chapter.show(sentences.kernel)
@@ -416,8 +416,37 @@ def test_shares_and_gains_add_up_to_the_whole_of_a_profile(chapter):
     assert evidence.share_of(chapter, SCANS, "subsystem", ["utilities"]) == 30
     top = evidence.top_routines(chapter, SCANS)
     assert top["file"].tolist() == ["heaptuple.c", "int.c", "libc.so.6"]
+    keep(chapter, instructions.FLAME, {SCANS: {"slot_getattr": 90.0, "slot_getattr;int4lt": 10.0}})
+    said = charts.flame(chapter, SCANS).caption  # frames too small are their caller's, shares not
+    assert "access methods (50.0 %), utilities (30.0 %) and system functions (20.0 %)" in said
+    assert "slot_getattr.isra.0 (50 %)" in said
     assert "slot_getattr.isra.0 with 50.0 %" in sentences.leader(chapter, SCANS)
     assert TRANSACTIONS not in set(chapter.run.observations(instructions.CALLS)["variant"])
+
+
+@pytest.mark.parametrize(
+    ("sampled", "words"),
+    [
+        ({SCANS: (60.0, 40.0), TRANSACTIONS: (55.0, 45.0)}, "agree for both sets"),
+        ({SCANS: (40.0, 60.0), TRANSACTIONS: (60.0, 40.0)}, "agree for the transactions alone"),
+        ({SCANS: (30.0, 70.0), TRANSACTIONS: (20.0, 80.0)}, "agree for neither set"),
+    ],
+)
+def test_where_instructions_and_time_disagree_is_said(chapter, sampled, words):
+    place = "execMain.c | executor | {} | postgres"
+    names = [f"f | {place.format('executor')}", f"g | {place.format('utilities')}"]
+    counted = {workload: dict(zip(names, (70.0, 30.0))) for workload in SETS}
+    for name in (instructions.INSTRUCTIONS, instructions.CALLS):
+        chapter.run.drop(name)
+        keep(chapter, name, counted)
+    taken = {
+        workload: {"f | executor": f, "g | utilities": g, "h | kernel": 100.0}
+        for workload, (f, g) in sampled.items()
+    }
+    chapter.run.drop(samples.SAMPLES)
+    keep(chapter, samples.SAMPLES, taken, "samples")
+    said = sentences.apart(chapter)
+    assert words in said and "with 30.0 % of the instructions and" in said
 
 
 def judged(id, evidence):

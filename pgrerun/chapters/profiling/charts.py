@@ -28,7 +28,7 @@ def the_print() -> charts.Figure:
             ),
             name="profiling-print",
         ),
-        charts.Axis("cycles", "millions", zero=True),
+        charts.Axis("cycles", "million", zero=True),
     )
 
 
@@ -121,15 +121,17 @@ def flame(chapter: Chapter, workload: str) -> charts.Figure:
         f"{row.function} ({narrate.number(round(row.share, 1))} %)"
         for row in evidence.routines(chapter, workload).head(5).itertuples()
     ]
-    parts = rows.groupby("group")["value"].sum().sort_values(ascending=False) / rows["value"].sum()
-    shares = [f"{part} ({narrate.number(100 * x, 1)} %)" for part, x in parts.head(3).items()]
+    # of all routines, and not of the frames: those too small to be drawn are their callers'
+    parts = evidence.shares(chapter, workload).nlargest(3)
+    shares = [f"{subsystems.NAMES[part]} ({narrate.number(x, 1)} %)" for part, x in parts.items()]
     return charts.flame(
         rows,
         charts.Words(
             question=f"Who calls whom in the {workload}, and what does it cost?",
             caption=(
-                f"Most instructions of the {workload} are in {narrate.listed(shares)}; the"
-                f" costliest routines by themselves are {narrate.listed(told[:3])}. A frame is as"
+                f"By their routines' own instructions the largest shares of the {workload} are"
+                f" those of {narrate.listed(shares)}; the costliest routines by themselves are"
+                f" {narrate.listed(told[:3])}. A frame is as"
                 " wide as its share of the instructions, with all that it calls. Click a frame to"
                 " look into it, click twice to see all again. Frames too small to be seen are drawn"
                 " as their caller's own."

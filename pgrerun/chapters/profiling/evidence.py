@@ -132,14 +132,17 @@ def printed_routines(stage: str) -> pd.DataFrame:
 
 
 def top_routines(chapter: Chapter, workload: str) -> pd.DataFrame:
-    """The first ten routines of a query set with the report's columns."""
+    """The first ten routines of a query set with the report's columns, but for the shares' sum.
+
+    A library stands for its file; of the program's own, some files the symbol table doesn't tell.
+    """
     frame = routines(chapter, workload).head(10).astype({"instructions": int, "calls": int})
-    frame["file"] = frame["file"].where(frame["file"] != "", frame["object"])
+    library = frame["object"].where(frame["subsystem"] == "system_functions", "not told")
+    frame["file"] = frame["file"].where(frame["file"] != "", library)
     frame["subsystem"] = frame["subsystem"].map(subsystems.NAMES)
     columns = {
         "instructions": "instructions",
         "share": "% instructions",
-        "cumulative": "cum %",
         "per_call": "instructions/call",
         "calls": "calls",
         "function": "routine",
@@ -243,19 +246,31 @@ def _low(ratio: float, than: str) -> dict[str, Part]:
     return {f"parsing and planning take less than half of {than}": fact(ratio < 0.5, ratio > 1)}
 
 
+def planning_over_data(chapter: Chapter) -> float:
+    """Figure 2.3: own instructions of parser and optimizer over those of the subsystems that
+    process data.
+    """
+    own = shares(chapter, TRANSACTIONS)
+    data = own[["executor", "access_methods", "storage_manager"]].sum()
+    return own[["parser", "optimizer"]].sum() / data
+
+
+def planning_over_executing(chapter: Chapter) -> float:
+    """The same of the phases of a command, with all that each calls."""
+    phases = recorded(chapter, instructions.PHASES, TRANSACTIONS)
+    return phases[["parse", "plan"]].sum() / phases["execute"]
+
+
 def planning_facts(chapter: Chapter) -> dict[str, Part]:
     """Whether the parser's and the optimizer's own routines are little beside those that process
     data, in Figure 2.3's commands.
     """
-    own = shares(chapter, TRANSACTIONS)
-    data = own[["executor", "access_methods", "storage_manager"]].sum()
-    return _low(own[["parser", "optimizer"]].sum() / data, "processing data")
+    return _low(planning_over_data(chapter), "processing data")
 
 
 def phase_facts(chapter: Chapter) -> dict[str, Part]:
     """The same of the phases of a command, with all that each calls."""
-    phases = recorded(chapter, instructions.PHASES, TRANSACTIONS)
-    return _low(phases[["parse", "plan"]].sum() / phases["execute"], "executing")
+    return _low(planning_over_executing(chapter), "executing")
 
 
 def optimizer_facts(chapter: Chapter) -> dict[str, bool]:

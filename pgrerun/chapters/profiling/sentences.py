@@ -67,13 +67,38 @@ def kernel(chapter: Chapter) -> narrate.Sentence:
     for workload in SETS:
         row = evidence.sampled_shares(chapter, workload).loc["kernel"]
         said.append(
-            f"{narrate.number(row.value, 0)} % of the {workload} (of {row.samples:,.0f} samples,"
-            f" give or take {narrate.number(row.high - row.value, 0)})"
+            f"{narrate.number(row.value, 0)} % of the {workload} ({narrate.number(row.low, 0)} to"
+            f" {narrate.number(row.high, 0)} %, by {row.samples:,.0f} samples)"
         )
     where = " of the published run" if kind == "published" else ""
     return narrate.Sentence(
         f"Neither pixie nor callgrind sees the kernel. Of the time that a live backend{where}"
         f" spends on a processor, it has {' and '.join(said)}."
+    )
+
+
+def apart(chapter: Chapter) -> narrate.Sentence:
+    """Whether instructions and samples agree on the subsystem that has most, and where they differ
+    most.
+    """
+    agreed, said = [], []
+    for workload in SETS:
+        counted = evidence.shares(chapter, workload).drop("kernel")
+        sampled = evidence.sampled_shares(chapter, workload, user_only=True)["value"]
+        agreed.append(counted.idxmax() == sampled.idxmax())
+        most = (counted / counted.sum() * 100 - sampled).abs().idxmax()
+        said.append(
+            f"for {subsystems.NAMES[most]} in the {workload}, with"
+            f" {narrate.number(counted[most], 1)} % of the instructions and"
+            f" {narrate.number(sampled[most], 1)} % of the time"
+        )
+    if all(agreed) or not any(agreed):
+        found = "agree for both sets" if all(agreed) else "agree for neither set"
+    else:
+        found = f"agree for the {SETS[agreed.index(True)]} alone"
+    return narrate.Sentence(
+        f"On the subsystem with the largest share instructions and time {found}. They lie farthest"
+        f" apart {narrate.listed(said)}."
     )
 
 
@@ -89,7 +114,18 @@ def before_executing(chapter: Chapter) -> narrate.Sentence:
     return narrate.Sentence(
         "The share of the instructions that parsing and planning take, with all that they call,"
         f" is {' and '.join(said)}. A planner that cost nothing could save no more than its part of"
-        " that."
+        f" that. {_planning(chapter)}"
+    )
+
+
+def _planning(chapter: Chapter) -> str:
+    """The two ratios that the verdicts on parsing and planning rest on."""
+    own, phases = evidence.planning_over_data(chapter), evidence.planning_over_executing(chapter)
+    return (
+        "In the transactions the parser's and the optimizer's own routines take"
+        f" {narrate.number(own, 2)} times the instructions of executor, access methods and storage"
+        f" manager; parsing and planning with all that they call take {narrate.number(phases, 2)}"
+        " times those of executing."
     )
 
 

@@ -8,6 +8,8 @@ import pandas as pd
 from pgrerun.page.charts import encodings
 from pgrerun.page.charts.figure import CATEGORIES, Axis, Figure, Words, figure_of
 
+_FILL = 0.42  # of a frame, so that the text on it can be read in both themes
+
 
 def flame(frame: pd.DataFrame, words: Words, axis: Axis, groups: Iterable[str] = ()) -> Figure:
     """A flame graph: what calls what, each frame as wide as its share; a click looks into a frame.
@@ -27,7 +29,9 @@ def flame(frame: pd.DataFrame, words: Words, axis: Axis, groups: Iterable[str] =
     colours = dict(zip(known, [*CATEGORIES, *["#B4BAC2"] * len(known)]))
     drawn = [group for group in known if (rows["group"] == group).any()]
     shares = alt.Scale(domain=drawn, range=[colours[group] for group in drawn])
+    # as pale as the frames, or nobody finds them by it
     legend = encodings.legend("bottom", 3)
+    legend["symbolOpacity"], legend["symbolStrokeWidth"] = _FILL, 0
     colour = alt.Color("group:N", title=None, scale=shares, legend=legend)
     layers = _frames(colour, f"% {quantity}")
     fit = alt.AutoSizeParams(type="fit-x", contains="padding")
@@ -70,9 +74,8 @@ def _frames(colour: alt.Color, measure: str) -> list[alt.Chart]:
         alt.Tooltip("share:Q", title=measure, format=".3~g"),
         alt.Tooltip("own:Q", title="% its own", format=".3~g"),
     ]
-    # without strokes and half filled, so that the text on it can be read in both themes
     frames = (
-        base.mark_rect(fillOpacity=0.42, stroke=None, cursor="pointer")
+        base.mark_rect(fillOpacity=_FILL, stroke=None, cursor="pointer")
         .encode(x=x, x2="right:Q", y=y, color=colour, tooltip=tooltip)
         .add_params(look)
     )
