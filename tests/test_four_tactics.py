@@ -203,7 +203,7 @@ def test_nothing_is_shown_of_what_did_not_run(empty, shown):
 
 
 def test_a_tactic_that_did_not_run_is_left_out_of_the_closing_table(empty):
-    effort = evidence.tactics.effort(empty)
+    effort = evidence.tactics.effort(empty, None)
     assert effort == {}
     assert (four.sentences.closing(effort).frame.iloc[:, -1] == "not measured").all()
 
@@ -218,6 +218,34 @@ def test_the_ranking_turns_with_the_gains():
     unsure = dict(zip(tactics, [interval(1.3, 0.2)] * 4))
     assert set(essential(evidence.tactics.ranking(unsure))) == {None}
     assert evidence.tactics.ranking({}) is None
+
+
+@pytest.mark.parametrize(
+    ("gain", "words"),
+    [
+        (interval(1.5), "a gain of a quarter and more"),
+        (interval(1.1), "a gain of less than a quarter"),
+        (interval(1.03), "a gain of less than a twentieth"),
+        (interval(1.25), "a gain, perhaps of a quarter"),
+        (interval(0.8), "a loss"),
+        (interval(1.0), "no sure gain, and less than a quarter"),
+        (interval(1.1, 0.3), "which may be a gain or none"),
+        (1.0, "no sure gain, and less than a quarter"),
+        (1.086, "a gain of less than a quarter"),
+    ],
+)
+def test_what_a_tactic_gains_is_said_as_far_as_it_is_sure(empty, gain, words):
+    assert evidence.tactics.pays(gain) == words
+    drawn = four.charts.closing(empty, {evidence.tactics.MICROCODE: gain})
+    assert words in drawn.caption and "Printed" in drawn.description
+
+
+def test_the_closing_chart_has_response_time_beside_response_time(empty):
+    drawn = four.charts.closing(empty, {}).chart.to_dict()
+    [rows] = drawn["datasets"].values()
+    ends = {row["label"]: (row["low"], row["high"]) for row in rows}
+    assert ends[evidence.tactics.FILES] == pytest.approx((1.05, 1.5))
+    assert ends[evidence.tactics.COMPILATION] == pytest.approx((1.25, 2))
 
 
 def test_the_simulated_disk_gives_query_e_its_printed_time_and_tracks_nearly_theirs():
@@ -432,7 +460,7 @@ def test_a_restart_that_is_not_ours_sets_its_claims_aside(tmp_path, borrowed_url
         guest.judge("ston-045")
         assert guest.attempt(experiments.operating_system.commands) is None
         guest.judge("ston-053", evidence.operating_system.without_messages)
-        of_two = evidence.tactics.ranking(evidence.tactics.effort(guest))
+        of_two = evidence.tactics.ranking(evidence.tactics.effort(guest, None))
         guest.judge("ston-057", beside={"of two tactics": of_two})
         words = {str(judgement.verdict) for judgement in guest.evidence.judgements}
         assert words == {str(Verdict.NOT_TESTABLE)}
@@ -459,12 +487,13 @@ def test_both_checksums_are_timed(chapter):
 
 
 def test_the_closing_table_has_each_tactics_own_effect_and_months():
-    rows = four.sentences.closing({"compilation (query d)": interval(2.0)}).frame
+    rows = four.sentences.closing({evidence.tactics.COMPILATION: interval(2.0)}).frame
     rows = rows.set_index("tactic")
     said = [
         ("compilation", "25-100%", "4"),
-        ("file system", "5-40%", "2"),
+        ("file system", "5-40% CPU time, 5-50% response", "2"),
         ("microcode", "2.3-6.9%", "more than 6"),
+        ("operating system", "1-4%", "6 to 12"),
         ("operating system", "1-4%", "6 to 12"),
     ]
     for (tactic, effect, months), (name, row) in zip(said, rows.iterrows(), strict=True):
@@ -543,6 +572,46 @@ def test_break_even_of_jit_is_its_price_over_what_it_saves(stored, compiled, tup
     found = said.jit_break_even(stored)
     assert found is tuples is None or found.estimate == pytest.approx(tuples)
     assert said.least_break_even(stored).estimate == pytest.approx(0.05 / 4e-8)
+
+
+def test_the_page_says_on_which_release_jit_was_measured(stored):
+    runs = four.miniature.RUNS
+    seconds = {f"wall {run}": [1.0] * 5 for run in (*runs, today.LARGE)}
+    observe(stored, "jit", {today.INTERPRETED: seconds, today.JITTED: seconds})
+    a_tuple = {"tuple c": [4e-8] * 5, "compiling c": [0.05] * 5}
+    faster = a_tuple | {"tuple c": [3e-8] * 5}
+    observe(stored, "evaluating", {today.INTERPRETED: a_tuple, today.JITTED: faster})
+    said = evidence.compilation_today
+    counted = pd.DataFrame({"run": ["b_1"], "interpreted": [3], "compiled": [2]})
+    assert said.elsewhere(stored) == said.note(stored, "d") == ""
+    assert "has no LLVM" not in four.charts.compiled(stored, counted).caption
+    stored.run.environment[today.ELSEWHERE] = {"name": "the spare one", "version": "15.99"}
+    own = stored.run.environment["server"]["version"]
+    for text in (
+        four.sentences.jit(stored),
+        four.charts.compiled(stored, counted).caption,
+        four.charts.closing(stored, {evidence.tactics.COMPILATION: interval(0.1)}).caption,
+    ):
+        assert "PostgreSQL 15.99 (the spare one)" in text and f"PostgreSQL {own}, has no" in text
+    assert said.gain(stored, "wall", *four.miniature.LONG).estimate == 1
+
+
+def test_a_break_even_has_an_interval_though_a_block_saves_nothing(stored):
+    tuples = [3e-8, 3.1e-8, 4.1e-8, 3e-8, 2.9e-8, 3e-8, 3.1e-8, 3e-8, 3e-8]
+    values = {
+        today.INTERPRETED: {"tuple c": [4e-8] * 9, "compiling c": [0.0] * 9},
+        today.JITTED: {"tuple c": tuples, "compiling c": [0.05] * 9},
+    }
+    observe(stored, "evaluating", values)
+    found = evidence.compilation_today.jit_break_even(stored)
+    assert found.low < found.estimate == pytest.approx(5_000_000) and found.high < 1e7
+
+
+def test_without_checksums_is_what_an_instruction_could_gain_at_most():
+    run = four.miniature.LONG[0]
+    rows = [(run, "pg_checksum_page", 10), (run, "ExecScan", 90), ("other", "ExecScan", 900)]
+    found = pd.DataFrame(rows, columns=["run", "function", "exclusive"])
+    assert evidence.microcode.without_checksums(found) == pytest.approx(100 / 90)
 
 
 def test_in_print_every_long_command_gains_less_response_than_processor_time():

@@ -1,23 +1,24 @@
 """The charts of the chapter: printed numbers, the published run and this run."""
 
+from collections.abc import Mapping
+
 import pandas as pd
 
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.four_tactics.evidence import files, microcode, operating_system
-from pgrerun.chapters.four_tactics.evidence.tactics import PRINTED
+from pgrerun.chapters.four_tactics.evidence import (
+    compilation_today,
+    files,
+    microcode,
+    operating_system,
+)
+from pgrerun.chapters.four_tactics.evidence.tactics import COMPILATION, FILES, PRINTED, pays
 from pgrerun.chapters.four_tactics.experiments.compilation_today import INTERPRETED, JITTED
 from pgrerun.chapters.four_tactics.experiments.files import READINGS
 from pgrerun.chapters.four_tactics.experiments.reading import METHODS, RAW, SYNC_ONE, UNIX
-from pgrerun.chapters.four_tactics.miniature import LONG, RUNS
+from pgrerun.chapters.four_tactics.miniature import LONG, RUNS, in_words
 from pgrerun.page import charts, narrate
 from pgrerun.record import printed
 from pgrerun.record.statistics import Interval
-
-
-def _words(run: str) -> str:
-    """ "c_210" as a reader says it."""
-    query, size = run.split("_")
-    return query if size == "0" else f"{query}, {narrate.count(int(size), 'tuple')}"
 
 
 def published() -> charts.Figure:
@@ -53,12 +54,13 @@ def published() -> charts.Figure:
 def compiled(chapter: Chapter, counted: pd.DataFrame) -> charts.Figure:
     """Interpreted over compiled, run by run: Table 1, the miniature, PostgreSQL's JIT."""
     gains = printed.derived("four_tactics_compiled_wall").speed_up
-    rows = charts.rows(gains.rename(_words), "printed")
-    ran = counted.set_index("run").rename(_words)
+    rows = charts.rows(gains.rename(in_words), "printed")
+    ran = counted.set_index("run").rename(in_words)
     rows += charts.rows(ran["interpreted"] / ran["compiled"], "simulated")
     measured = [
-        chapter.ratios("jit", f"wall {run}", {_words(run): (INTERPRETED, JITTED)}) for run in RUNS
+        chapter.ratios("jit", f"wall {run}", {in_words(run): (INTERPRETED, JITTED)}) for run in RUNS
     ]
+    elsewhere = compilation_today.elsewhere(chapter)
     return charts.compare(
         [*rows, *measured],
         charts.Words(
@@ -67,6 +69,7 @@ def compiled(chapter: Chapter, counted: pd.DataFrame) -> charts.Figure:
                 "The costs are response time of INGRES (printed), instructions of the"
                 " miniature (simulated), and response time of PostgreSQL, whose interpreter is"
                 " threaded code already, over that with its JIT."
+                f"{f' {elsewhere}.' if elsewhere else ''}"
             ),
             name="four-tactics-compiled",
         ),
@@ -90,8 +93,8 @@ def file_systems(chapter: Chapter, requested: files.Requested) -> charts.Figure:
             question="Does reading a track at a time still beat the operating system's files?",
             caption=(
                 "Response time on the operating system's files over that of raw reads a track at a"
-                " time, with nothing cached: INGRES (printed), its requests on a simulated disk,"
-                " and PostgreSQL here."
+                " time, with nothing cached: INGRES (printed), its requests on a disk that is"
+                " simulated so that query e takes the printed time on files, and PostgreSQL here."
             ),
             name="four-tactics-files",
         ),
@@ -127,15 +130,27 @@ def profiled(found: pd.DataFrame, most: int = 8) -> charts.Figure:
             *charts.rows(shares, "measured"),
         ],
         charts.Words(
-            question="Where does a database system spend its time?",
+            question="Which routines of a database system do most of the work?",
             caption=(
-                "Routines of INGRES by share of CPU time, and functions of PostgreSQL by share of"
-                " the instructions outside of the kernel, for the benchmark's long commands."
+                "Routines of INGRES by share of CPU time, as far as they are printed, and the"
+                f" {most} functions of PostgreSQL with the largest share of the instructions"
+                " outside of the kernel, for the benchmark's long commands."
             ),
             name="four-tactics-profile",
+            result=_hottest,
         ),
         charts.Axis("share", "%", zero=True),
     )
+
+
+def _hottest(frame: pd.DataFrame) -> str:
+    """The largest share in print and the largest of this run."""
+    first = frame.loc[frame.groupby("kind")["value"].idxmax()].set_index("kind")
+    now, then = (
+        f"{first.at[kind, 'label']} ({narrate.number(first.at[kind, 'value'], 1)} %)"
+        for kind in ("measured", "printed")
+    )
+    return f"The largest share in this run is that of {now}, in print that of {then}."
 
 
 def raw(chapter: Chapter) -> charts.Figure:
@@ -185,11 +200,11 @@ def costs(chapter: Chapter) -> charts.Figure:
         "message, MANGOS": said.mangos_message_us,
     }
     names = {
-        "switch": "task switch, today",
+        "switch": "switch of processes, today",
         "message": "message, today",
         "call": "call into the kernel, today",
         "pointer": "pointer on a list, today",
-        "task": "switch of tasks, today",
+        "task": "switch inside one process, today",
     }
     rows = charts.rows(in_print, "printed")
     measured = [chapter.medians("costs", name, {"here": label}) for name, label in names.items()]
@@ -200,10 +215,13 @@ def costs(chapter: Chapter) -> charts.Figure:
                 "How far are task switches and messages from what a special operating system"
                 " promised?"
             ),
-            caption=("On a logarithmic scale: UNIX on a VAX, the estimate for MANGOS, and here."),
+            caption=(
+                "On a logarithmic scale: UNIX on a VAX, the estimate for MANGOS, and here, where"
+                " the kernel switches processes, and a language its own tasks inside one."
+            ),
             name="four-tactics-costs",
         ),
-        charts.Axis("cost", "microseconds", log=True),
+        charts.Axis("cost", "µs", log=True),
     )
 
 
@@ -232,23 +250,40 @@ def connections(chapter: Chapter) -> charts.Figure:
     )
 
 
-def closing(effort: dict[str, Interval]) -> charts.Figure:
+def closing(chapter: Chapter, effort: Mapping[str, Interval | float]) -> charts.Figure:
     """The closing table, then and now (`evidence.tactics.effort`)."""
     table = printed.table("four_tactics_conclusions")
     rows = []
     for tactic, key in PRINTED.items():
-        low, high = (1 + percent / 100 for percent in table.loc[key, ["low", "high"]])
+        # response time where that is printed beside CPU time
+        ends = ["low", "high"] if tactic != FILES else ["response_low", "response_high"]
+        low, high = (1 + percent / 100 for percent in table.loc[key, ends])
         rows.append(charts.row(tactic, "printed", (low + high) / 2, low=low, high=high))
+    elsewhere = chapter.show(compilation_today.elsewhere) if COMPILATION in effort else ""
     return charts.compare(
         [*rows, *charts.rows(effort, "measured")],
         charts.Words(
             question="Which tactics pay?",
             caption=(
-                "Time without a tactic over time with it: the range that the memorandum concludes"
-                " with, and what stands for the tactic here."
+                "What commands take without a tactic over what they take with it, beside the range"
+                " that the memorandum concludes with. Compilation (here PostgreSQL's JIT) and file"
+                " system are response time, the operating system is CPU time without what messages"
+                " cost, and microcode all instructions over those without checksums, more than"
+                " an instruction of their own could gain."
+                f"{f' {elsewhere}.' if elsewhere else ''}"
             ),
             name="four-tactics-closing",
+            result=lambda _: _which_pay(effort),
         ),
         charts.Axis("gain", log=True),
         reference=charts.Reference(1, "no gain"),
     )
+
+
+def _which_pay(effort: Mapping[str, Interval | float]) -> str:
+    """What became of each tactic, in the order of the memorandum's gains."""
+    said = [
+        f"{tactic.replace(' (', ', ').rstrip(')')}: {narrate.interval(gain)}, {pays(gain)}"
+        for tactic, gain in effort.items()
+    ]
+    return f"In this run, {'; '.join(said)}." if said else ""

@@ -6,13 +6,24 @@ from pgrerun.lab.ingres import INTERPRETER, THREADED
 from pgrerun.lab.ingres.benchmark import PAGES, WIDE_QUERIES, Benchmark, texts
 from pgrerun.lab.relations import Parts
 from pgrerun.lab.server.private import PrivateDirectory, base_directory
-from pgrerun.page import tables
+from pgrerun.page import narrate, tables
 from pgrerun.record import printed
 
 # the runs of the tables: query and number of tuples, as "c_210"
 RUNS = tuple(printed.table("four_tactics_compiled_wall").index)
 BRIEF = ("a_0", "b_1", "c_1", "d_1")
 LONG = tuple(run for run in RUNS if run.endswith("_3360"))
+
+
+def in_words(run: str) -> str:
+    """ "c_210" as a reader says it."""
+    query, size = run.split("_")
+    return query if size == "0" else f"{query}, {narrate.count(int(size), 'tuple')}"
+
+
+def named(found: pd.DataFrame) -> pd.DataFrame:
+    """A table by runs with their names in words, as the charts have them."""
+    return found.assign(run=found["run"].map(in_words))
 
 
 class Miniature(Benchmark):

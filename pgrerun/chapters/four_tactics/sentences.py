@@ -1,5 +1,7 @@
 """Tables and sentences that only this chapter says; judgements are put into words by `narrate`."""
 
+from collections.abc import Mapping
+
 import pandas as pd
 
 from pgrerun.chapter import Chapter
@@ -9,6 +11,7 @@ from pgrerun.chapters.four_tactics.experiments.compilation_today import (
     LARGE,
     TUPLEWISE,
     VECTORWISE,
+    stand_in,
 )
 from pgrerun.chapters.four_tactics.experiments.connections import (
     ALONE,
@@ -17,6 +20,8 @@ from pgrerun.chapters.four_tactics.experiments.connections import (
     pipelined,
 )
 from pgrerun.chapters.four_tactics.experiments.files import JUMPS, ROW
+from pgrerun.chapters.four_tactics.miniature import in_words
+from pgrerun.errors import CannotMeasure
 from pgrerun.page import narrate, tables
 from pgrerun.parameters import time_to_run
 from pgrerun.record import printed
@@ -34,7 +39,7 @@ def apparatus(chapter: Chapter) -> tables.Table:
             "system",
             "INGRES on UNIX",
             "a miniature of INGRES in Python; PostgreSQL"
-            f" {chapter.run.environment['server']['version']}",
+            f" {chapter.run.environment['server']['version']}{_stand_in(chapter)}",
         ),
         ("disk", "not said", f"{1 / flush:,.0f} flushed writes per second" if flush else "unknown"),
         (
@@ -59,12 +64,23 @@ def apparatus(chapter: Chapter) -> tables.Table:
     return tables.table(frame, "Apparatus then and now")
 
 
+def _stand_in(chapter: Chapter) -> str:
+    """Of the apparatus: the other release that JIT will be measured on, if any."""
+    try:
+        other = stand_in(chapter)
+    except CannotMeasure:
+        return ""
+    return f"; for its JIT PostgreSQL {other.version}" if other else ""
+
+
 def reads_agree(found: pd.DataFrame) -> narrate.Sentence:
     """How far the miniature's reads are from Table 8 (`miniature.reads`)."""
-    labels = found["run"].str[0] + found["run"].str[1:].str.replace("_", " ")
+    labels = found["run"].map(in_words)
     off = 100 * (found["read"] / found["printed, less catalogs"] - 1).set_axis(labels)
     within = off.abs() <= 2
-    rest = ", ".join(f"{run} {narrate.number(value, 1)} %" for run, value in off[~within].items())
+    rest = "; ".join(
+        f"{run}, by {narrate.number(value, 1)} %" for run, value in off[~within].items()
+    )
     return narrate.Sentence(
         f"The pages read in {within.sum()} of {narrate.count(len(off), 'run')} agree with the"
         f" printed ones within two percent{f'; off are {rest}' if rest else ''}."
@@ -93,9 +109,10 @@ def jit(chapter: Chapter) -> narrate.Sentence:
         else "That the compiled form is quicker isn't sure here, so no number of tuples makes up"
         " for that."
     )
+    elsewhere = compilation_today.elsewhere(chapter)
     return narrate.Sentence(
         f"{said} While query c is being compiled, {narrate.interval(least)} tuples could be"
-        f" interpreted. {pays}"
+        f" interpreted. {pays}{f' {elsewhere}.' if elsewhere else ''}"
     )
 
 
@@ -177,7 +194,7 @@ def connection_times(chapter: Chapter) -> narrate.Sentence:
 # ---- the closing table
 
 
-def closing(effort: dict[str, Interval]) -> tables.Table:
+def closing(effort: Mapping[str, Interval | float]) -> tables.Table:
     """The memorandum's closing table, with its man-months, beside what stands for each here."""
     said = printed.table("four_tactics_conclusions")
     rows = []
@@ -190,6 +207,8 @@ def closing(effort: dict[str, Interval]) -> tables.Table:
         else:
             months = f"more than {row.months_low:g}"
         gain = narrate.interval(effort[tactic]) if tactic in effort else "not measured"
-        rows.append((tactic, row.effect, months, gain))
-    columns = ["tactic", "published effect", "published man-months", "old time over new, here"]
+        response = f"{row.response_low:g}-{row.response_high:g}% response time"
+        effect = f"{row.effect}, {response}" if row.response_low > 0 else row.effect
+        rows.append((tactic, effect, months, gain))
+    columns = ["tactic", "published effect", "published man-months", "old over new, here"]
     return tables.table(pd.DataFrame(rows, columns=columns), "Effects and efforts")

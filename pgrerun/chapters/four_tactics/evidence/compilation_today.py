@@ -7,6 +7,7 @@ import pandas as pd
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.four_tactics.experiments.compilation_today import (
     ANALYZED,
+    ELSEWHERE,
     GROWN,
     INTERPRETED,
     JITTED,
@@ -15,7 +16,7 @@ from pgrerun.chapters.four_tactics.experiments.compilation_today import (
     WITH_CONSTANT,
     WITHOUT_CONSTANT,
 )
-from pgrerun.record import printed, statistics
+from pgrerun.record import printed, runs, statistics
 from pgrerun.record.statistics import Interval
 from pgrerun.record.verdicts import Part, supporting
 
@@ -68,9 +69,10 @@ def conversions(found: pd.DataFrame) -> dict[str, bool | Part]:
 # ---- JIT
 
 
-def gain(chapter: Chapter, what: str, run: str) -> Interval:
-    """Time interpreted over that compiled, of one run; `what`: "wall" or "cpu"."""
-    return chapter.ratio("jit", f"{what} {run}", INTERPRETED, JITTED)
+def gain(chapter: Chapter, what: str, *runs: str) -> Interval:
+    """Time interpreted over that compiled, of runs together; `what`: "wall" or "cpu"."""
+    total = sum(chapter.table("jit", f"{what} {run}") for run in runs)
+    return statistics.ratio(total[INTERPRETED], total[JITTED], seed=chapter.parameters.seed)
 
 
 def one_compilation(found: pd.DataFrame) -> dict[str, bool]:
@@ -82,8 +84,31 @@ def one_compilation(found: pd.DataFrame) -> dict[str, bool]:
     }
 
 
+def elsewhere(chapter: Chapter) -> str:
+    """On which release JIT was measured if not on the one under test, without a period; else "".
+
+    Of this run's timings, or of the published one's if this run has none.
+    """
+    own = "measured" in dict(chapter.by_provenance("jit"))
+    run = chapter.run if own else runs.load(runs.PUBLISHED, chapter.name)
+    if (other := run.environment.get(ELSEWHERE)) is None:
+        return ""
+    return (
+        f"PostgreSQL's JIT was measured{'' if own else ', in the published run,'} on PostgreSQL"
+        f" {other['version']} ({other['name']}), as the server under test, PostgreSQL"
+        f" {run.environment['server']['version']}, has no LLVM"
+    )
+
+
+def note(chapter: Chapter, *_: object) -> str:
+    """`elsewhere`, behind a verdict."""
+    return elsewhere(chapter)
+
+
 def cheaper_tuple(chapter: Chapter, query: str = "c") -> Interval:
-    """Time for one more tuple in threaded code over that in machine code, without compiling."""
+    """Time for one more tuple in threaded code over that in machine code, not counting the time to
+    compile.
+    """
     return chapter.ratio("evaluating", f"tuple {query}", INTERPRETED, JITTED)
 
 
@@ -102,13 +127,12 @@ def jit_break_even(chapter: Chapter, query: str = "c") -> Interval | None:
 
     None if the compiled form isn't quicker for certain: then there is no such number.
     """
-    if cheaper_tuple(chapter, query).low <= 1:
-        return None
     a_tuple = chapter.table("evaluating", f"tuple {query}")
     compiling = chapter.table("evaluating", f"compiling {query}")[JITTED]
     saved = a_tuple[INTERPRETED] - a_tuple[JITTED]
-    tuples = compiling.median() / saved.where(saved > 0)  # disturbed where a block saves nothing
-    return statistics.median(tuples, seed=chapter.parameters.seed)
+    # the other way round, as a block may save nothing
+    share = statistics.median(saved / compiling.median(), seed=chapter.parameters.seed)
+    return share.inverse() if share.low > 0 else None
 
 
 def printed_dilution() -> Mapping[str, bool]:

@@ -12,6 +12,7 @@ READING = "pread|FileStartReadV|mdstartreadv|pgaio_io_perform_synchronously"
 COPYING = "memcpy|memmove"
 LOGARITHM = r"^dlog1$|log_fma$|^log(?:@|$)"
 SCANNING = r"^Exec(?:Seq|Index|IndexOnly|BitmapHeap)Scan"
+CHECKSUMMING = "pg_checksum|crc32"  # of data pages, and of whatever else has one
 DISPOSING = "^(?:Copy|copy_)"  # of a command's answer, into a file
 INTERPRETING = "^ExecInterpExpr$"
 TRANSLATING = r"^pg_(?:parse_query|analyze_and_rewrite(?:_fixedparams)?|plan_query)$"
@@ -61,6 +62,13 @@ def reading_and_copying(found: pd.DataFrame) -> dict[str, float]:
 def parsed_each_time(found: pd.DataFrame, runs: tuple[str, ...] = LONG) -> float:
     """Instructions of these runs over those without parsing, analyzing and planning."""
     return 1 / (1 - share(found, TRANSLATING, runs, "inclusive"))
+
+
+def without_checksums(found: pd.DataFrame) -> float:
+    """Instructions of the long runs over those without checksums: what an instruction for them
+    could gain at most.
+    """
+    return 1 / (1 - share(found, CHECKSUMMING))
 
 
 def _over(found: pd.DataFrame, run: str, base: str) -> float:

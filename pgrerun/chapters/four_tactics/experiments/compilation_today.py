@@ -18,7 +18,7 @@ from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import clock, plans, proc
 from pgrerun.lab.relations import Parts, loading
 from pgrerun.lab.relations.duck import in_memory
-from pgrerun.lab.server import Server, installed, set_session
+from pgrerun.lab.server import Programs, Server, installed, set_session
 
 QUERY_D = STATEMENTS.text("commands.query_d")
 
@@ -171,25 +171,39 @@ COMPILED = ("d_1", "d_210", "d_3360", *JOINS)
 EVALUATIONS = 1_000_000
 
 
+ELSEWHERE = "server with JIT"
+"""What the run's environment calls the release that JIT was measured on if it isn't the one under
+test: its name and version."""
+
+
+def stand_in(chapter: Chapter) -> Programs | None:
+    """The installed release that JIT is measured on because the one under test has no LLVM.
+
+    None if that has it, or is borrowed. CannotMeasure if no release with LLVM is installed.
+    """
+    if chapter.borrowed or chapter.programs.jit:
+        return None
+    candidates = [programs for programs in installed() if programs.jit]
+    if not candidates:
+        raise CannotMeasure(
+            "jit",
+            "no PostgreSQL with LLVM is at hand: the server under test has none, and none is"
+            " installed beside it (on Debian: apt install postgresql)",
+        )
+    return max(candidates, key=lambda programs: programs.major)
+
+
 def _with_jit(chapter: Chapter) -> Server:
     """A server whose release brings LLVM: the borrowed one, the chapter's own, or one installed.
 
     The benchmark's relations are in it. CannotMeasure if there is none.
     """
-    if chapter.borrowed:
-        chapter.server.require("jit")  # its settings are the session's
-        server = chapter.server
-    elif chapter.programs.jit:
-        server = chapter.cluster()
+    if other := stand_in(chapter):
+        chapter.run.environment[ELSEWHERE] = {"name": other.source, "version": other.version}
+        server = chapter.beside(other)
     else:
-        candidates = [programs for programs in installed() if programs.jit]
-        if not candidates:
-            raise CannotMeasure(
-                "jit",
-                "no PostgreSQL with LLVM is at hand: the server under test has none, and none is"
-                " installed beside it (on Debian: apt install postgresql)",
-            )
-        server = chapter.beside(max(candidates, key=lambda programs: programs.major))
+        chapter.server.require("jit")  # a borrowed one may lack it; its settings are the session's
+        server = chapter.server
     load_benchmark(server)
     load(chapter, server)
     return server
