@@ -133,7 +133,9 @@ def test_the_chart_has_a_row_for_each_claim_and_a_column_for_each_release():
     assert spec["encoding"]["x"]["sort"] == ["9.3", "13", "18"]
     assert set(spec["encoding"]["y"]["sort"]) == set(WORDS)
     own = drawn.lives(Recorded(WORDS))
-    assert own.caption.startswith("The word of 2 of 3 claims changes from one release to another.")
+    assert own.caption.startswith(
+        "The verdict on 2 of 3 claims changes from one release to another."
+    )
     with pytest.raises(ValueError, match="word"):
         charts.lives(frame.drop(columns="word"), charts.Words("Since when?", "A caption."))
     many = pd.concat([frame.assign(claim=frame["claim"] + f"-{n}") for n in range(80)])
@@ -149,8 +151,8 @@ def test_the_page_opens_with_the_claims_whose_word_changes():
     record = SimpleNamespace(observations=observations)
     page = BeautifulSoup(scoreboard.what_changed(record, "board#{}".format), "html.parser")
     assert page.p.get_text() == (
-        "3 claims of other chapters were judged on 3 releases, 9.3 to 18. The word of 2 claims"
-        " changes on the way."
+        "3 claims of other chapters were judged on 3 releases, 9.3 to 18. The verdict on 2"
+        " claims changes on the way."
     )
     told = {item.a.get_text(): item for item in page.select("li")}
     assert set(told) == {"hot-014", "haas-029"}
@@ -202,4 +204,46 @@ def test_throughput_of_ten_releases_is_no_taller_than_a_screen_and_says_what_cha
     )
     figure = drawn.throughput(whole)
     assert float(re.search(r' height="([0-9.]+)"', charts.svg(figure, 760))[1]) <= 600
-    assert figure.caption.startswith("Throughput of 18 over that of 9.6: lookups 1.09 [1.01, 1.20]")
+    assert figure.caption.startswith(
+        "Throughput of release 18 over that of 9.6; faster: lookups 1.09 [1.01, 1.20]"
+    )
+    told = sentences.hardly(whole)
+    assert told.startswith(
+        "Hardly a difference was expected. 18 is surely faster than 9.6 for look"
+    )
+    whole.ratio = lambda name, load, last, first: Interval(1.09, 0.9, 1.2, 9)
+    assert sentences.hardly(whole).endswith("expected, and none is sure.")
+
+
+def test_which_loads_a_newer_release_does_faster_is_said_as_far_as_it_is_sure():
+    found = (1.2, 1.1, 1.3), (0.8, 0.7, 0.96), (1.0, 0.9, 1.1), (1.01, 0.99, 1.02)
+    ratios = dict(zip("abcd", (Interval(*ends, 9) for ends in found)))
+    assert evidence.faster(ratios) == {
+        "faster": ["a"],
+        "slower": ["b"],
+        "alike within a twentieth": ["d"],
+        "not sure": ["c"],
+    }
+
+
+def test_a_step_lies_between_the_releases_that_ran():
+    one = next(one for one in experiments.COUNTS if one.what == experiments.LOG)
+    rows = [
+        {"experiment": "counts", "variant": release, "block": 0, "metric": one.what, "value": value}
+        for release, value in {"18": 320.0, "9.3": 451.0, "9.5": 323.0}.items()
+    ]
+
+    class Counted(Recorded):
+        def observations(self, name):
+            return pd.DataFrame(rows).assign(flags="{}")
+
+    said = sentences.mechanism(Counted({}), one.what)
+    assert said.endswith("The largest step lies between 9.3 and 9.5; the notes name 9.4.")
+    assert evidence.between("9.3", "11") == ["9.3", "9.4", "9.5", "9.6", "10", "11"]
+    rows[1:] = []
+    assert "step" not in sentences.mechanism(Counted({}), one.what)
+
+
+def test_verdicts_that_change_are_counted_by_release():
+    said = sentences.summary(Recorded(WORDS))
+    assert "The verdict on 2 changes, first seen with 18 (2)." in said

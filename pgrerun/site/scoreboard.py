@@ -789,8 +789,8 @@ def what_changed(record: runs.Record, link: Callable[[str], str]) -> str:
     different = changed["claim"].nunique()
     said = (
         f"{narrate.count(found['claim'].nunique(), 'claim')} of other chapters were judged on"
-        f" {narrate.count(len(releases), 'release')}, {releases[0]} to {releases[-1]}. The word of"
-        f" {narrate.count(different, 'claim')} changes on the way."
+        f" {narrate.count(len(releases), 'release')}, {releases[0]} to {releases[-1]}. The"
+        f" verdict on {narrate.count(different, 'claim')} changes on the way."
     )
     items = "".join(
         f'<li style="--verdict:{COLOURS[row.after]}"><div><p>{html.escape(row.what_it_says)} <span'

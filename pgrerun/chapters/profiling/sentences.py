@@ -88,9 +88,9 @@ def apart(chapter: Chapter) -> narrate.Sentence:
         agreed.append(counted.idxmax() == sampled.idxmax())
         most = (counted / counted.sum() * 100 - sampled).abs().idxmax()
         said.append(
-            f"for {subsystems.NAMES[most]} in the {workload}, with"
-            f" {narrate.number(counted[most], 1)} % of the instructions and"
-            f" {narrate.number(sampled[most], 1)} % of the time"
+            f"for {subsystems.NAMES[most]} in the {workload}"
+            f" ({narrate.number(counted[most], 1)} % of the instructions,"
+            f" {narrate.number(sampled[most], 1)} % of the time)"
         )
     if all(agreed) or not any(agreed):
         found = "agree for both sets" if all(agreed) else "agree for neither set"

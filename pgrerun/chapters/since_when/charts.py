@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.since_when import evidence
-from pgrerun.chapters.since_when.experiments import LOADS, number
+from pgrerun.chapters.since_when import evidence, sentences
+from pgrerun.chapters.since_when.experiments import LOADS
 from pgrerun.page import charts, narrate
 
 LIVES = charts.Words(
-    "Since when does a claim no longer hold?",
+    "Which verdicts changed, and with which release?",
     "Each row is a claim's life from the oldest release that ran to the newest, judged by its own"
     " chapter's experiment at the smallest size; the rows are sorted by document.",
     "lives",
@@ -25,8 +25,8 @@ def lives(chapter: Chapter) -> charts.Figure:
     """Claims by releases."""
     found, changed = evidence.lives(chapter), evidence.changes(chapter)
     said = (
-        f"The word of {changed['claim'].nunique()} of {found['claim'].nunique()} claims changes"
-        " from one release to another."
+        f"The verdict on {changed['claim'].nunique()} of"
+        f" {narrate.count(found['claim'].nunique(), 'claim')} changes from one release to another."
     )
     return charts.lives(found, replace(LIVES, caption=f"{said} {LIVES.caption}"))
 
@@ -34,14 +34,7 @@ def lives(chapter: Chapter) -> charts.Figure:
 def throughput(chapter: Chapter) -> charts.Figure:
     """Transactions per second over the releases of one builder."""
     rows = chapter.medians("throughput", {name: name for name in LOADS})
-    # the rows are the published run's, too, which may have more releases
-    releases = sorted(chapter.table("throughput", next(iter(LOADS))), key=number)
-    first, last = releases[0], releases[-1]
-    gains = [
-        f"{name} {narrate.interval(chapter.ratio('throughput', name, last, first))}"
-        for name in LOADS
-    ]
-    said = f"Throughput of {last} over that of {first}: {'; '.join(gains)}."
+    said = sentences.faster(chapter)
     return charts.lines(
         rows.assign(x=rows["label"].astype(float)).drop(columns="label"),
         replace(THROUGHPUT, result=lambda _: said),

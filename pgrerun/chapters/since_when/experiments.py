@@ -157,7 +157,7 @@ class Count:
              nothing of the kind
     since    the release whose notes tell of a change, "" if none that we know does
     claim    the ledger's claim about that
-    shows    whether a number is one from after that change
+    shows    whether a number is one from after that change; None where no number tells by itself
     """
 
     what: str
@@ -165,7 +165,7 @@ class Count:
     count: Callable[[psycopg.Connection, int], float | None]
     since: str
     claim: str
-    shows: Callable[[float], bool]
+    shows: Callable[[float], bool] | None
 
 
 def updated(server: Cluster, tuples: int, seed: int) -> dict[str, float]:
@@ -260,7 +260,7 @@ def fast_path(connection: psycopg.Connection, tuples: int) -> float:
 
 COUNTS = (
     Count(GAINED, "pages", lambda c, n: None, "14", "since-001", lambda n: n == 0),
-    Count(LOG, "bytes", lambda c, n: None, "", "", lambda n: False),
+    Count(LOG, "bytes", lambda c, n: None, "9.4", "", None),
     Count(
         "parallel nodes",
         "nodes",

@@ -1,28 +1,32 @@
 """Sentences that only this chapter says."""
 
+import pandas as pd
+
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.since_when import evidence
-from pgrerun.chapters.since_when.experiments import COUNTS, LOADS, one_builder
+from pgrerun.chapters.since_when.experiments import COUNTS, compared, number
 from pgrerun.errors import CannotMeasure
+from pgrerun.lab.server import fetched
 from pgrerun.page import narrate
+from pgrerun.page.tables import Table, table
 
 
 def summary(chapter: Chapter) -> narrate.Sentence:
-    """How many claims changed their word, and with which releases."""
-    table, changed = evidence.by_claim(chapter), evidence.changes(chapter)
-    releases = list(table.columns[2:])
+    """How many claims changed their verdict, and with which releases."""
+    judged, changed = evidence.by_claim(chapter), evidence.changes(chapter)
+    releases = list(judged.columns[2:])
     different = changed["claim"].nunique()
     found = (
-        f"{narrate.count(len(table), 'claim')} were judged on"
+        f"{narrate.count(len(judged), 'claim')} were judged on"
         f" {narrate.count(len(releases), 'release')} of PostgreSQL, {releases[0]} to"
-        f" {releases[-1]}. {len(table) - different} have one word wherever they could be tested."
+        f" {releases[-1]}. {len(judged) - different} have one verdict wherever they could be"
+        " tested."
     )
     if different:
-        since = changed["since"].value_counts()
-        found += (
-            f" The word of {different} changes; most changes"
-            f" ({since.iloc[0]}) are first seen with {since.index[0]}."
-        )
+        many = changed["since"].value_counts()
+        first = {since: many[since] for since in sorted(many.index, key=number)}
+        by_release = ", ".join(f"{since} ({times})" for since, times in first.items())
+        found += f" The verdict on {different} changes, first seen with {by_release}."
     return narrate.Sentence(found)
 
 
@@ -40,14 +44,14 @@ def unlike_the_notes(chapter: Chapter) -> narrate.Sentence:
     }
     told = ", ".join(words for words, number in said.items() if number)
     return narrate.Sentence(
-        f"Of {narrate.count(len(changed), 'change')}, {told}." if told else "No word changes."
+        f"Of {narrate.count(len(changed), 'change')}, {told}." if told else "No verdict changes."
     )
 
 
 def mechanism(chapter: Chapter, what: str) -> narrate.Sentence:
     """One count from the oldest release to the newest, and when it changed."""
     [one] = [one for one in COUNTS if one.what == what]
-    row = evidence.counted(chapter).set_index("count").loc[what].drop(["unit", "notes"]).dropna()
+    row = evidence.by_release(chapter, what)
     if row.empty:
         raise CannotMeasure(what, "no release that ran can show it")
     unit = "" if one.unit in what else f" ({one.unit})"
@@ -55,7 +59,11 @@ def mechanism(chapter: Chapter, what: str) -> narrate.Sentence:
         f"{what[0].upper()}{what[1:]}{unit}: {narrate.number(float(row.iloc[0]))} on"
         f" {row.index[0]}, {narrate.number(float(row.iloc[-1]))} on {row.index[-1]}."
     )
-    if one.since:
+    if one.shows is None:
+        until, since = evidence.largest_step(chapter, what)
+        said += f" The largest step lies between {until} and {since}" if since else ""
+        said += f"; the notes name {one.since}." if since else ""
+    else:
         until, since = evidence.first_shown(chapter, one)
         if since and until:
             said += f" The change lies between {until} and {since}; the notes name {one.since}."
@@ -63,20 +71,47 @@ def mechanism(chapter: Chapter, what: str) -> narrate.Sentence:
             said += f" Every release that ran shows the change that the notes of {one.since} name."
         else:
             said += f" No release that ran shows the change that the notes of {one.since} name."
-    else:
-        ratios = row.astype(float).pct_change().abs()
-        said += f" The largest step comes with {ratios.idxmax()}."
     return narrate.Sentence(said)
 
 
 def faster(chapter: Chapter) -> narrate.Sentence:
-    """The newest release over the oldest of one builder, load by load."""
-    names = list(one_builder(chapter))
-    parts = [
-        f"{what} {narrate.interval(chapter.ratio('throughput', what, names[-1], names[0]))}"
-        for what in LOADS
+    """The newest release over the oldest of one builder: which loads are faster, and all ratios."""
+    newest, oldest, ratios = evidence.newest_over_oldest(chapter)
+    said = [
+        f"{how}: {', '.join(f'{x} {narrate.interval(ratios[x])}' for x in loads)}"
+        for how, loads in evidence.faster(ratios).items()
     ]
     return narrate.Sentence(
-        f"Throughput on {names[-1]} over that on {names[0]}, both by one builder:"
-        f" {'; '.join(parts)}."
+        f"Throughput of release {newest} over that of {oldest}; {'; '.join(said)}."
     )
+
+
+def hardly(chapter: Chapter) -> narrate.Sentence:
+    """What became of the expectation that releases hardly differ."""
+    newest, oldest, ratios = evidence.newest_over_oldest(chapter)
+    found = evidence.faster(ratios)
+    sure = [
+        f"{newest} is surely {how} than {oldest} for {narrate.listed(found[how])}"
+        for how in ("faster", "slower")
+        if how in found
+    ]
+    told = f". {'; '.join(sure)}" if sure else ", and none is sure"
+    return narrate.Sentence(f"Hardly a difference was expected{told}.")
+
+
+def releases(chapter: Chapter) -> Table | None:
+    """The releases that this run compares, and which it can't; None without any."""
+    try:
+        chosen = compared(chapter)
+    except CannotMeasure:
+        return None
+    builders = {one.release: one.builder for one in fetched.here()}
+    rows = []
+    for name, spec in chosen.items():
+        programs = fetched.chosen(spec)
+        rows.append((name, programs.version, builders.get(name, programs.source)))
+    between = sorted(evidence.between(min(chosen, key=number), max(chosen, key=number)), key=number)
+    missing = [name for name in between if name not in chosen]
+    not_run = f"; not run: {', '.join(missing)}" if missing else ""
+    frame = pd.DataFrame(rows, columns=["release", "version", "compiled by"])
+    return table(frame, f"The releases of this run{not_run}")
