@@ -14,6 +14,7 @@ import time
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from executors import with_executors
@@ -38,6 +39,7 @@ from pgrerun.errors import CannotMeasure, ParameterError, RerunError
 from pgrerun.lab.relations.checksum import Answers
 from pgrerun.parameters import chapter_parameters
 from pgrerun.record import scaling
+from pgrerun.record.statistics import Interval
 
 experiments = wisconsin_cluster.experiments
 evidence, sentences = wisconsin_cluster.evidence, wisconsin_cluster.sentences
@@ -118,8 +120,39 @@ def test_where_lines_cross_is_said_in_words(open_one):
     assert seen.crossing("q2", POSTGRESQL).estimate == pytest.approx(1000)
     words = sentences.crossings(chapter).frame
     of_duckdb = words[words["faster than"] == DUCKDB]["from"]
-    assert set(of_duckdb) == {"never here"}
+    assert set(of_duckdb) == {"at no size"}
     assert words[words["faster than"] == POSTGRESQL]["from"].str.startswith("1,000 [").all()
+
+
+@pytest.mark.parametrize(
+    ("crossing", "words"),
+    [
+        (Interval(384_886_732, 10_941_062, np.inf, 9), "some 380,000,000 [11,000,000, no size]"),
+        (Interval(np.inf, 48_207_745, np.inf, 9), "at no size; 48,000,000 can't be excluded"),
+        (Interval(1234, 1199, 1299, 9), "1,200 [1,200, 1,300]"),
+        (Interval(0, 0, 0, 9), "at any size"),
+    ],
+)
+def test_a_crossing_has_no_more_digits_than_a_straight_line(open_one, monkeypatch, crossing, words):
+    chapter = open_one(tuples=1000, largest=2000)
+    observe(chapter, TIMES)
+    monkeypatch.setattr(Seen, "crossing", lambda *_: crossing)
+    assert sentences.crossings(chapter).frame["from"].str.endswith(words).all()
+
+
+def test_executors_that_make_a_question_slower_are_said_to(open_one):
+    chapter = open_one(tuples=1000, largest=2000)
+    observe(chapter, TIMES | {at(MANY, 1000): 2.0})
+    said = chapter.show(sentences.speed_up)
+    assert "slower than one for 2: " in said and "faster" not in said
+    assert "0.8" in wisconsin_cluster.charts.metrics(chapter).caption
+
+
+def test_statements_have_short_lines_and_all_clauses():
+    for key in QUESTIONS:
+        said = sentences.statement(key)
+        assert max(map(len, said.splitlines())) <= 80 and "\nFROM " in said
+        assert said.startswith("-- ") and ";" in said
 
 
 def test_the_claims_number_is_taken_at_the_largest_size(open_one):
@@ -149,6 +182,7 @@ def test_charts_and_tables_are_drawn_of_any_run(open_one):
     observe(chapter, TIMES)
     for what in (wisconsin_cluster.charts.metrics, wisconsin_cluster.charts.growth):
         assert chapter.show(what) is not None
+    assert "2 executors are faster than one for 2: " in chapter.show(sentences.speed_up)
     grown = chapter.show(wisconsin_cluster.charts.growth).caption
     assert grown.startswith("With 2,000 tuples Spark's time over that of the faster of the other")
     shown = chapter.show(sentences.metrics).frame

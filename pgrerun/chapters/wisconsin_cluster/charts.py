@@ -4,7 +4,7 @@ import pandas as pd
 
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.wisconsin.queries import label
-from pgrerun.chapters.wisconsin_cluster import evidence
+from pgrerun.chapters.wisconsin_cluster import evidence, sentences
 from pgrerun.chapters.wisconsin_cluster.experiments import QUESTIONS
 from pgrerun.page import charts, narrate
 
@@ -18,14 +18,15 @@ def metrics(chapter: Chapter) -> charts.Figure:
         for key in QUESTIONS
     ]
     words = charts.Words(
-        "What does a second executor bring?",
+        "What do more executors bring?",
         "Speed-up: time of one executor over that of all on the same relation. Scale-up: time of"
         " one executor over that of all on a relation as many times as large. Right of the rule"
         " there is a gain of speed; a scale-up reaches it at best.",
         "cluster-metrics",
+        result=lambda _: sentences.speed_up(chapter),
     )
     axis = charts.Axis("ratio of times", zero=True)
-    return charts.compare(rows, words, axis, reference=charts.Reference(1))
+    return charts.compare(rows, words, axis, reference=charts.Reference(1, "as one executor"))
 
 
 def growth(chapter: Chapter) -> charts.Figure:

@@ -1,16 +1,22 @@
 """Sentences that only this chapter has."""
 
+import re
+
 import numpy as np
 import pandas as pd
 
 from pgrerun.chapter import Chapter
+from pgrerun.chapters.wisconsin import queries
 from pgrerun.chapters.wisconsin.queries import label
 from pgrerun.chapters.wisconsin_cluster import evidence
 from pgrerun.chapters.wisconsin_cluster.experiments import ANSWERED, QUESTIONS
+from pgrerun.lab.quel import Translator
+from pgrerun.lab.spark import spark_sql
 from pgrerun.page import narrate
 from pgrerun.page.tables import Table, table
 from pgrerun.record.scaling import NEVER
 from pgrerun.record.statistics import Interval
+from pgrerun.record.verdicts import greater, less
 
 
 def apparatus(chapter: Chapter) -> narrate.Sentence:
@@ -47,6 +53,34 @@ def answers(chapter: Chapter) -> Table | None:
     )
 
 
+def statement(key: str) -> str:
+    """A question's statement for Spark, in lines, and of a long list of columns the first two."""
+    query = queries.instance(queries.BY_KEY[key], queries.SPECIFIED)
+    sql = spark_sql(Translator().sql(query.statement))
+    head, columns, rest = re.fullmatch(r"(.*?SELECT )(.*?)( FROM .*)", sql, re.DOTALL).groups()
+    first, second, *more = [*columns.split(", "), ""]
+    shown = f"{first}, {second}, …" if len(more) > 2 else columns
+    lines = re.sub(r" (?=(?:SELECT|FROM|WHERE|AND|GROUP BY) )", "\n", f"{head}{shown}{rest}")
+    return f"-- {label(key)}\n{lines};\n"
+
+
+def speed_up(chapter: Chapter) -> narrate.Sentence:
+    """Which questions all executors answer faster than one does, and which gains most."""
+    run = evidence.seen(chapter)[-1]
+    found = {key: run.metrics(key)[evidence.SPEED_UP] for key in QUESTIONS}
+    how: dict[str, list[str]] = {}
+    for key, ratio in found.items():
+        slower = "slower than one" if less(ratio) else "not sure beside one"
+        words = "faster than one" if greater(ratio) else slower
+        how.setdefault(words, []).append(f"{label(key)} {narrate.interval(ratio)}")
+    told = "; ".join(f"{words} for {narrate.listed(asked)}" for words, asked in how.items())
+    most = max(found, key=lambda key: found[key].estimate)
+    return narrate.Sentence(
+        f"By speed-up {narrate.count(run.executors, 'executor')} are {told}. What gains most, or"
+        f" loses least, is {label(most)}."
+    )
+
+
 def metrics(chapter: Chapter) -> Table | None:
     """The three metrics and the fractions with their intervals."""
     found = evidence.three_metrics(chapter)
@@ -65,16 +99,22 @@ def crossings(chapter: Chapter) -> Table | None:
 
 
 def _from(x: Interval, largest: int) -> str:
+    """A crossing in words, with no more digits than a straight line has."""
+    some = lambda tuples: narrate.number(float(f"{tuples:.2g}"))
     if np.isnan(x.estimate):
         return "not to be told: Spark's times don't grow beyond their noise here"
     if x.estimate == NEVER:
-        least = f" (perhaps from {narrate.number(x.low)})" if np.isfinite(x.low) else ""
-        return f"never here{least}"
+        least = f"; {some(x.low)} can't be excluded" if np.isfinite(x.low) else ""
+        return f"at no size{least}"
     if x.estimate == 0:
         return "at any size"
-    high = narrate.number(x.high) if np.isfinite(x.high) else "never"
-    beyond = ", farther than was measured" if x.estimate > largest else ""
-    return f"{narrate.number(x.estimate)} [{narrate.number(x.low)}, {high}]{beyond}"
+    high = some(x.high) if np.isfinite(x.high) else "no size"
+    if x.estimate <= largest:
+        return f"{some(x.estimate)} [{some(x.low)}, {high}]"
+    return (
+        f"beyond the {narrate.number(largest)} that were measured: some {some(x.estimate)}"
+        f" [{some(x.low)}, {high}]"
+    )
 
 
 def plan(chapter: Chapter) -> narrate.Sentence:
