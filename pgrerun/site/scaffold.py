@@ -129,6 +129,7 @@ _CELLS: tuple[tuple[str, str, list[str]], ...] = (
     ("code", 'chapter.judge("CLAIM", experiments.second_over_first)', [_IGNORED]),
     ("text", "## Verdicts", []),
     ("code", "chapter.verdicts()", [_IGNORED]),
+    ("text", "## Provenance", []),
     ("code", "chapter.close()\nchapter.provenance()", [_IGNORED]),
 )
 

@@ -148,7 +148,7 @@ async function watched(db) {
   const scan = scanOf(row["QUERY PLAN"][0].Plan);
   const fetched = scan["Heap Fetches"] ?? 0, found = scan["Actual Rows"] * scan["Actual Loops"];
   const seen = pages.filter((page) => page.all_visible).length;
-  return { pages, line: [`${seen} of ${pages.length}`, found, fetched, `${((100 * fetched) / found).toFixed(1)} %`] };
+  return { pages, line: [`${seen} of ${pages.length}`, found, fetched, `${((100 * fetched) / found).toFixed(1)}\u00a0%`] };
 }
 
 const WATCHED = ["after", "tuples updated", "pages all-visible", "rows of the scan", "heap fetches", "share"];
