@@ -244,6 +244,19 @@ def test_a_step_lies_between_the_releases_that_ran():
     assert "step" not in sentences.mechanism(Counted({}), one.what)
 
 
+def test_the_releases_of_a_run_have_their_versions_and_gaps(monkeypatch):
+    monkeypatch.setattr(sentences, "compared", lambda chapter: {"16": "", "18": ""})
+    told = sentences.releases(None)
+    assert told.caption.endswith("not run: 17")
+    assert told.frame["version"].str.match(r"\d+\.\d+").all() and len(told.frame) == 2
+
+    def none(chapter):
+        raise CannotMeasure("releases side by side", "none was fetched")
+
+    monkeypatch.setattr(sentences, "compared", none)
+    assert "No other release" in sentences.releases(None)
+
+
 def test_verdicts_that_change_are_counted_by_release():
     said = sentences.summary(Recorded(WORDS))
     assert "The verdict on 2 changes, first seen with 18 (2)." in said

@@ -99,12 +99,12 @@ def hardly(chapter: Chapter) -> narrate.Sentence:
     return narrate.Sentence(f"Hardly a difference was expected{told}.")
 
 
-def releases(chapter: Chapter) -> Table | None:
-    """The releases that this run compares, and which it can't; None without any."""
+def releases(chapter: Chapter) -> Table | narrate.Sentence | None:
+    """The releases that this run compares, and which of those between it doesn't."""
     try:
         chosen = compared(chapter)
     except CannotMeasure:
-        return None
+        return narrate.Sentence("No other release is on this machine; the published run has some.")
     builders = {one.release: one.builder for one in fetched.here()}
     rows = []
     for name, spec in chosen.items():
