@@ -822,6 +822,22 @@ def plan_grid(points: int = 4, **changes) -> charts.Figure:
     )
 
 
+def test_keyed_lines_are_named_in_a_legend_and_nowhere_else():
+    rows = [
+        charts.row("", "measured", value, x=x, series=series, low=value - 0.1, high=value + 0.1)
+        for series, more in (("one line", 0), ("another line", 1))
+        for x, value in ((1, 1.0 + more), (2, 2.0 + more))
+    ]
+    frame = pd.DataFrame(rows).drop(columns="label")
+    axes = charts.Axis("clients"), charts.Axis("throughput")
+    plain, keyed = (charts.lines(frame, SAID, *axes, keyed=keyed) for keyed in (False, True))
+    assert "one line" in words(svg(plain)) and "one line" in words(svg(keyed))
+    assert not any(row["named"] for rows in keyed.spec()["datasets"].values() for row in rows)
+    layers = [layer["encoding"] for layer in keyed.spec()["layer"] if "color" in layer["encoding"]]
+    scales = [layer["color"]["scale"] for layer in layers if layer["color"]["scale"]]
+    assert [scale["domain"] for scale in scales] == [["one line", "another line"]]
+
+
 def test_neighbours_of_one_plan_are_one_rectangle_and_cover_the_grid():
     (rows,) = plan_grid().spec()["datasets"].values()
     cells = pd.DataFrame(rows)

@@ -150,6 +150,18 @@ def key(kinds: list[str]) -> alt.Chart:
     return alt.Chart().mark_point(opacity=0).encode(**provenance(kinds, grey=True))
 
 
+def series_key(rows: pd.DataFrame) -> alt.Chart:
+    """What the colours of `coloured` mean, as a legend of points that nobody sees."""
+    named = rows.drop_duplicates("series").set_index("series")["hue"]
+    # a published run's points are grey where another's have the colour
+    named.update(rows[rows["hue"] != GREY].drop_duplicates("series").set_index("series")["hue"])
+    scale = alt.Scale(domain=list(named.index), range=list(named))
+    shown = legend("top", 2)
+    shown["symbolType"] = "stroke"
+    colour = alt.Color("series:N", title=None, scale=scale, legend=shown)
+    return alt.Chart().mark_point(opacity=0).encode(color=colour)
+
+
 def lines_of(rows: pd.DataFrame) -> int:
     """The lines of the longest label."""
     return int(rows["lines"].str.count("\n").max()) + 1

@@ -19,6 +19,8 @@ _COLOURS = {kind: mark.colour for kind, mark in MARKS.items()}
 _HALO = {"style": "halo"}  # behind a name, in the page's colour: it may lie over lines
 _LINES_HEIGHT, _NAME_HEIGHT = 260, 16  # pixels of a panel of lines, and of a name at a line's end
 _ABOVE, _REACH = 8, 40  # of a name above the end of its line; of how far it may move away
+# of a point; a hollow one shows where it lies on a filled one
+_SIZE = "datum.kind === 'printed' ? 150 : 60"
 _SIDE_BY_SIDE = 3  # panels from which on two stand beside each other: lines need height
 _LEAST_HEIGHT, _UPRIGHT = 66, 6.4  # of a panel among many; of a letter of an axis' title
 _SQUARE, _NARROW, _LETTER = 380, 300, 7.5  # pixels of a scatter, of a panel on a phone, of a letter
@@ -32,14 +34,16 @@ def lines(
     *,
     own_scales: bool = False,
     reference: Reference | None = None,
+    keyed: bool = False,
 ) -> Figure:
     """A sweep: `value` over `x`, one line per `series` and kind, bands where intervals are.
 
     `frame` has `x`, `value`, `kind` (one of `MARKS`), optionally `series`, `low` and `high`; with
     `own_scales` panels have vertical axes of their own. The `reference` is a level line in each
-    panel. A column `piece` breaks a line between its values. A series' name stands at its line's
-    end. Of several series each has a colour, and shape and dash alone tell the kind; of one colour
-    tells the kind, as everywhere.
+    panel. A column `piece` breaks a line between its values. A series' name stands at the end of
+    its line, or if `keyed` in a legend, for lines that leave no room for names. Of several series
+    each has a colour, and shape and dash alone tell the kind; of one colour tells the kind, as
+    everywhere.
     """
     frame = together(frame)
     facet = encodings.panel_of(frame)
@@ -53,11 +57,12 @@ def lines(
         bare = ~rows["low"].notna().groupby(rows[facet]).transform("any")
         rows[["low", "high"]] = rows[["low", "high"]].mask(bare, rows["value"], axis=0)
     kinds = encodings.present(rows)
-    rows["named"] = _line_ends(rows, [facet] if facet else [])
+    several = rows["series"].nunique() > 1
+    keyed = keyed and several
+    rows["named"] = _line_ends(rows, [facet] if facet else []) & (not keyed)
     rows["ending"] = _endings(rows, facet, axis)
     rows["named"] &= rows["ending"] != ""
     rows["onward"] = rows["named"] & _onward(rows, x_axis)
-    several = rows["series"].nunique() > 1
     rows = encodings.coloured(rows) if several else rows.assign(hue=rows["kind"].map(_COLOURS))
     said = told(words, frame, axis, x_axis)
     height, rows["lift"] = _heights(rows, facet, own_scales, axis, x_axis, said.caption)
@@ -69,7 +74,7 @@ def lines(
     marks = encodings.by_series(kinds) if several else encodings.provenance(kinds)
     line = {name: marks[name] for name in ("stroke", "strokeDash")}
     paths = base.mark_line(strokeWidth=1.6).encode(y=y, **line)
-    points = base.mark_point(size=60, strokeWidth=1.8, opacity=1).encode(
+    points = base.mark_point(size=alt.ExprRef(_SIZE), strokeWidth=1.8, opacity=1).encode(
         y=y, tooltip=encodings.tooltip(rows, _fields(x_axis, axis)), **marks
     )
     named = rows["named"].any()
@@ -77,7 +82,8 @@ def lines(
     below = [*_bands(base, rows, title, scale), *encodings.level(reference, y)]
     layers = [*below, paths, *behind, points]
     layers += [*([encodings.key(kinds)] if several else []), *names]
-    series = {"series": "series"} if named else {}
+    layers += [encodings.series_key(rows)] if keyed else []
+    series = {"series": "series"} if named or keyed else {}
     headings = {facet or "": facet or ""} | series | {"provenance": "provenance", "x": x_measure}
     panels = encodings.panels(alt.layer(*layers), rows, facet, height, _SIDE_BY_SIDE)
     if own_scales:
@@ -121,8 +127,8 @@ def _bands(
     if not {"low", "high"} <= set(rows.columns) or rows["low"].isna().all():
         return []
     low = alt.Y("low:Q", title=title or None, scale=scale)
-    colour = alt.Color("hue:N", scale=None, legend=None)  # a scale would swallow the legend
-    area = base.transform_filter("isValid(datum.low)").mark_area(opacity=0.16)
+    colour = alt.Color("hue:N", scale=None)  # "no legend" would take that of the series away
+    area = base.transform_filter("isValid(datum.low)").mark_area(fillOpacity=0.16)
     return [area.encode(y=low, y2="high:Q", color=colour)]
 
 
