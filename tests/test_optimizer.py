@@ -22,7 +22,7 @@ from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.lab.instruments import callgrind, plans
 from pgrerun.lab.quel import figures
 from pgrerun.lab.relations import Wisconsin, duck
-from pgrerun.record import printed
+from pgrerun.record import printed, statistics
 from pgrerun.record.printed.optimizer import interpolated
 from pgrerun.record.verdicts import Part
 
@@ -403,6 +403,68 @@ def test_on_a_borrowed_server_faults_are_set_aside(borrowed_url, tmp_path, monke
                 verb(chapter)
     finally:
         chapter.server.close()
+
+
+def _moved(clustered: float, scattered: float) -> pd.DataFrame:
+    """What `scans.tuned` returns, if all CPU costs move the switch-over so far in each relation."""
+    ends = {
+        (variants.CLUSTERED, scans.RANDOM_PAGE): (0.9, 0.3),
+        (variants.CLUSTERED, scans.CPU): (0.7, 0.7 + clustered),
+        (variants.SHUFFLED, scans.RANDOM_PAGE): (1, 0.1),
+        (variants.SHUFFLED, scans.CPU): (0.1, 0.1 + scattered),
+    }
+    rows = [(*key, factor, at) for key, both in ends.items() for factor, at in zip((0.1, 8), both)]
+    return pd.DataFrame(rows, columns=["layout", "knob", "factor", "switch"])
+
+
+def test_cpu_costs_are_judged_in_the_clustered_relation_alone():
+    for clustered in (0.01, 0.2):
+        facts = evidence.scans.tuning_facts(_moved(clustered, scattered=0.5))
+        (words, found), *beside = facts.items()
+        assert found == (clustered == 0.2) and words.startswith("in the clustered relation all CPU")
+        assert [part.value for _, part in beside] == [True, True, True]
+        assert not any(part.essential for _, part in beside)
+
+
+def test_the_chart_of_costs_tells_of_both_relations_how_far_each_cost_goes():
+    best = pd.DataFrame(
+        [
+            (layout, variants.WARM, at, statistics.Interval(at, at - 0.01, at + 0.01, n=9))
+            for layout, at in ((variants.CLUSTERED, 0.8), (variants.SHUFFLED, 0.05))
+        ],
+        columns=["layout", "cache", "estimate", "interval"],
+    )
+    drawn = charts.tuned(_moved(0.01, 0.5), best)
+    clustered, scattered = drawn.caption.split("Where the relation is ")[1:]
+    assert clustered.startswith(
+        "clustered, the planned switch-over goes with random_page_cost from"
+    )
+    assert "with all CPU costs from 0.70 to 0.71" in clustered
+    assert "within reach of random_page_cost (warm)." in clustered
+    assert "with all CPU costs from 0.10 to 0.60" in scattered
+    assert "within reach of neither (warm)." in scattered
+    switches = {variants.CLUSTERED: 0.7, variants.SHUFFLED: 0.4}
+    assert charts.switch_overs(switches, best).caption.startswith(
+        "Where the relation is clustered, the sequential scan is planned from a selectivity of 0.70"
+        " on, and is the faster one from 0.800 [0.790, 0.810] (warm) on. Where the relation is not"
+    )
+
+
+def test_the_legend_of_plans_tells_apart_what_only_the_scans_differ_in():
+    join = "Hash Join\n· {} {}\n· Hash\n· · Bitmap Heap Scan tenk2\n· · · Bitmap Index Scan using i"
+    grid = pd.DataFrame(
+        [
+            (x, y, join.format(scan, "tenk1"), "hash join", 1.0, variants.NONE)
+            for x, scan in ((0.1, "Seq Scan"), (0.2, "Index Scan"))
+            for y in (0.1, 0.2)
+        ],
+        columns=["x", "y", "plan", "title", "cost", "panel"],
+    )
+    (rows,) = charts.plan_diagram(grid).spec()["datasets"].values()
+    assert {row["legend"] for row in rows} == {
+        "A: hash join, tenk1 full, tenk2 bitmap",
+        "B: hash join, tenk1 index, tenk2 bitmap",
+    }
 
 
 def test_duckdb_names_its_joins():

@@ -86,13 +86,14 @@ def costs(planned: pd.DataFrame) -> charts.Figure:
             caption=(
                 "Calculated cost over that of the sequential scan, as printed (after the"
                 " corrections) and by the server under test, in a relation of the report's size."
-                " Above one the sequential scan is the cheaper one."
+                " Above the dashed line, at one, the sequential scan is the cheaper one."
             ),
             name="optimizer-costs",
         ),
         charts.Axis("selectivity"),
         charts.Axis("cost relative to the sequential scan", zero=True),
         own_scales=True,
+        reference=charts.Reference(1),
     )
 
 
@@ -117,14 +118,15 @@ def scan_times(chapter: Chapter, cache: str) -> charts.Figure:
             question=f"How long does each scan really take, {about}?",
             caption=(
                 f"Time of each scan, {about}, over that of the sequential scan: median and interval"
-                " over the blocks. Above one the sequential scan is the faster one. Here the"
-                " result isn't stored, which takes the same time after any scan."
+                " over the blocks. Above the dashed line, at one, the sequential scan is the faster"
+                " one. Here the result isn't stored, which takes the same time after any scan."
             ),
             name=f"optimizer-scans-{cache}",
         ),
         charts.Axis("selectivity"),
         charts.Axis("time relative to the sequential scan", log=True),
         own_scales=True,
+        reference=charts.Reference(1),
     )
 
 
@@ -176,10 +178,27 @@ def switch_overs(planned: dict[str, float], best: pd.DataFrame) -> charts.Figure
                 " the faster one: against the index scan where the relation is clustered, else"
                 " against the bitmap scan."
             ),
+            result=lambda _: _switches_result(planned, best),
             name="optimizer-switch",
         ),
         charts.Axis("selectivity", zero=True),
     )
+
+
+def _switches_result(planned: dict[str, float], best: pd.DataFrame) -> str:
+    """Where the planner switches in each relation, and where that would be right."""
+    told = []
+    for layout, switch in planned.items():
+        right = [
+            f"{narrate.interval(row.interval)} ({row.cache})"
+            for row in best[best["layout"] == layout].itertuples()
+        ]
+        told.append(
+            f"Where the relation is {layout}, the sequential scan is planned from a selectivity of"
+            f" {narrate.number(switch, 2)} on"
+            + (f", and is the faster one from {narrate.listed(right)} on." if right else ".")
+        )
+    return " ".join(told)
 
 
 def regret(found: pd.DataFrame) -> charts.Figure:
@@ -234,10 +253,40 @@ def tuned(moved: pd.DataFrame, best: pd.DataFrame) -> charts.Figure:
                 " everything that a processor does. Level lines with bands are where the sequential"
                 " scan was measured to become the faster one."
             ),
+            result=lambda _: _tuned_result(moved, best),
             name="optimizer-tuned",
         ),
         charts.Axis("factor on the costs", log=True),
         charts.Axis("switch-over, in selectivity", zero=True),
+        keyed=True,
+    )
+
+
+def _tuned_result(moved: pd.DataFrame, best: pd.DataFrame) -> str:
+    """How far each cost moves the switch-over in each relation, and whether as far as the best."""
+    told = []
+    for layout, rows in moved.sort_values("factor").groupby("layout", sort=False):
+        paths = {knob: own["switch"] for knob, own in rows.groupby("knob", sort=False)}
+        went = [
+            f"with {knob} from {narrate.number(path.iloc[0], 2)} to"
+            f" {narrate.number(path.iloc[-1], 2)}"
+            for knob, path in paths.items()
+        ]
+        within = [
+            f"of {_reaching(paths, row.estimate) or 'neither'} ({row.cache})"
+            for row in best[best["layout"] == layout].itertuples()
+        ]
+        told.append(
+            f"Where the relation is {layout}, the planned switch-over goes {narrate.listed(went)};"
+            f" the best one is within reach {narrate.listed(within)}."
+        )
+    return " ".join(told)
+
+
+def _reaching(paths: dict[str, pd.Series], target: float) -> str:
+    """The costs by which a switch-over can be brought to the target."""
+    return narrate.listed(
+        [knob for knob, path in paths.items() if path.min() <= target <= path.max()]
     )
 
 
@@ -254,7 +303,8 @@ def join_times(chapter: Chapter) -> charts.Figure:
                 "Time over that of the hash join for the four joins by equality; queries 2 and 4"
                 " have B-trees, queries 3 and 4 a restriction. The printed numbers, of relations of"
                 " a thousand tuples whose join was stored, stand in both panels; that of query 3's"
-                " nested loop is a lower bound. Here nothing is stored."
+                " nested loop is a lower bound. Here nothing is stored, and at the larger size no"
+                " nested loop without an index was run."
             ),
             name="optimizer-joins",
         ),
@@ -353,6 +403,25 @@ _DIAGRAMS = {
 }
 
 
+_SCANS = {
+    "Seq Scan": "full",
+    "Index Scan": "index",
+    "Index Only Scan": "index",
+    "Bitmap Heap Scan": "bitmap",
+}
+
+
+def _scans(plan: str) -> str:
+    """By which scan a plan's tree reads each relation: ", tenk1 full, tenk2 bitmap"."""
+    told = []
+    for line in plan.replace(diagrams.INDENT, "").splitlines():
+        node = next((node for node in _SCANS if line.startswith(f"{node} ")), None)
+        if node:
+            relation = line.removeprefix(f"{node} ").partition(" using ")[0]
+            told.append(f", {relation} {_SCANS[node]}")
+    return "".join(told)
+
+
 def plan_diagram(diagram: pd.DataFrame, panel: str = NONE) -> charts.Figure:
     """The plans over the grid, as the server is or with the constant selectivity of 1990."""
     own = diagram[diagram["panel"] == panel]
@@ -362,12 +431,14 @@ def plan_diagram(diagram: pd.DataFrame, panel: str = NONE) -> charts.Figure:
         for plan, share in shares.items()
     ]
     return charts.plan_diagram(
-        own,
+        own.assign(title=own["title"] + own["plan"].map(_scans)),
         charts.Words(
             question=_DIAGRAMS[panel],
             caption=(
                 f"{narrate.count(len(shares), 'plan')} for {len(own):,} pairs of selectivities, the"
-                f" most frequent for {shares.iloc[0]:.0%} of them; none was executed. Click a"
+                f" most frequent for {shares.iloc[0]:.0%} of them; none was executed. The legend"
+                " names each relation with the scan that reads it, second the one that is hashed or"
+                " that a nested loop comes back to. Both axes are of the square root. Click a"
                 " region for its tree; the tooltip gives its costs."
             ),
             name="optimizer-plans" + ("" if panel == NONE else "-1990"),
