@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import nbformat
@@ -25,6 +26,7 @@ from pgrerun.site import inputs
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = ROOT / "notebooks"
 SAID = re.compile(r"# Change (.+)")
+PARAMETER = re.compile(r"\b(?:parameters|given)\.(\w+)")
 
 
 def attempts(chapter: str):
@@ -45,18 +47,31 @@ def attempts(chapter: str):
                     yield call, measure, above and above.group(1)
 
 
+def named_in(function) -> set[str]:
+    """The dotted names of other things in the code of a function or class, none of its words."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    local = {one.arg for one in ast.walk(tree) if isinstance(one, ast.arg)}
+    stored = (one for one in ast.walk(tree) if isinstance(one, ast.Name))
+    local |= {one.id for one in stored if isinstance(one.ctx, ast.Store)}
+    found = {
+        ast.unparse(one) for one in ast.walk(tree) if isinstance(one, ast.Name | ast.Attribute)
+    }
+    plain = (one for one in found if re.fullmatch(r"[a-zA-Z_][\w.]*", one))
+    return {one for one in plain if one.split(".")[0] not in local or PARAMETER.search(one)}
+
+
 def reads(measure) -> set[str]:
-    """Names of parameters in the source of a function and of whatever of its chapter it names."""
+    """Names of parameters in the code of a function and of whatever of its chapter it names."""
     found, seen, left = set(), set(), [measure]
     while left:
         function = left.pop()
         if function in seen:
             continue
         seen.add(function)
-        source = inspect.getsource(function)
-        found |= set(re.findall(r"\b(?:parameters|given)\.(\w+)", source))
+        names = named_in(function)
+        found |= {one[1] for name in names if (one := PARAMETER.search(name))}
         known = inspect.getmodule(function).__dict__
-        for name in re.findall(r"\b[a-zA-Z_][\w.]*", source):
+        for name in names:
             owner, _, member = name.partition(".")
             one = known.get(owner)
             if inspect.ismodule(one) and one.__name__.startswith("pgrerun.chapters"):
@@ -88,6 +103,9 @@ def test_every_experiment_says_what_to_change(chapter):
                 before = [named[one] for one in measure.declared.after]
                 assert set(names) <= set().union(*map(reads, [measure, *before])), f"{name}: {way}"
                 assert set(names) <= set(parameters.profile_values(chapter, "ci")), name
+            elif place.endswith(".py"):
+                code = (sql.parent / place).read_text("utf-8")
+                assert set(names) <= set(re.findall(r"(?m)^(\w+) = ", code)), f"{name}: {way}"
             else:
                 file = sql / (place or words).removeprefix("sql/")
                 assert file.is_file(), f"{name}: {way}"
