@@ -82,6 +82,14 @@ def test_line_pointers_after_a_hot_update_and_its_pruning(conn):
     assert page.loc[page["points_to"][0] - 1, "state"] == "normal"
 
 
+def test_two_bits_that_mean_one_thing_together_are_told_as_that(conn):
+    conn.execute("VACUUM (FREEZE) account")
+    page = pages.heap_page(conn, "account", 0)
+    flags = page.loc[page["state"] == "normal", "flags"].iloc[0]
+    assert "HEAP_XMIN_FROZEN" in flags
+    assert not {"HEAP_XMIN_COMMITTED", "HEAP_XMIN_INVALID"} & set(flags)
+
+
 def test_free_space_follows_the_fill_factor(conn):
     space = pages.free_space(conn, "account")
     assert 3000 < space["actual"].median() < 5000

@@ -35,13 +35,19 @@ _BTREE_PAGES = {
     "e": "btree deleted",
 }
 # The bits of a tuple's infomask and infomask2, src/include/access/htup_details.h, from the lowest
-# on. heap_tuple_infomask_flags says the same, from 13 on.
+# on, and pairs of bits that mean something else than either. heap_tuple_infomask_flags says the
+# same, from 13 on.
 _INFOMASK = (
     *("HEAP_HASNULL", "HEAP_HASVARWIDTH", "HEAP_HASEXTERNAL", "HEAP_HASOID_OLD"),
     *("HEAP_XMAX_KEYSHR_LOCK", "HEAP_COMBOCID", "HEAP_XMAX_EXCL_LOCK", "HEAP_XMAX_LOCK_ONLY"),
     *("HEAP_XMIN_COMMITTED", "HEAP_XMIN_INVALID", "HEAP_XMAX_COMMITTED", "HEAP_XMAX_INVALID"),
     *("HEAP_XMAX_IS_MULTI", "HEAP_UPDATED", "HEAP_MOVED_OFF", "HEAP_MOVED_IN"),
 )
+_COMBINED = {
+    "HEAP_XMAX_SHR_LOCK": ("HEAP_XMAX_KEYSHR_LOCK", "HEAP_XMAX_EXCL_LOCK"),
+    "HEAP_XMIN_FROZEN": ("HEAP_XMIN_COMMITTED", "HEAP_XMIN_INVALID"),
+    "HEAP_MOVED": ("HEAP_MOVED_OFF", "HEAP_MOVED_IN"),
+}
 _INFOMASK_2 = {13: "HEAP_KEYS_UPDATED", 14: "HEAP_HOT_UPDATED", 15: "HEAP_ONLY_TUPLE"}
 _COLUMNS = ["relation", "fork", "block", "kind", "dirty", "usagecount"]
 
@@ -195,9 +201,13 @@ def longest_chain(page: pd.DataFrame) -> int:
 
 
 def _flags(infomask: int | None, infomask2: int | None) -> list[str]:
-    """Names of the bits that are set; none where a line pointer has no tuple."""
+    """Names of the bits that are set, a pair's own in its first's place; none without a tuple."""
     bits = [*enumerate(_INFOMASK)] if infomask is not None else []
     low = [name for bit, name in bits if (infomask or 0) >> bit & 1]
+    for both, (first, second) in _COMBINED.items():
+        if {first, second} <= set(low):
+            low[low.index(first)] = both
+            low.remove(second)
     return low + [name for bit, name in _INFOMASK_2.items() if (infomask2 or 0) >> bit & 1]
 
 
