@@ -401,6 +401,19 @@ def test_summaries_are_compared(values, said):
     assert said in sentence and isinstance(sentence, narrate.Sentence)
 
 
+def test_the_first_chart_says_who_wins_at_which_size():
+    first, *_ = printed.wisconsin.summaries()
+    frame = pd.DataFrame(
+        [("POSTGRES over INGRES, 1990", 10_000, 3.0)]
+        + [("PostgreSQL over DuckDB", n, ratio) for n, ratio in ((10_000, 0.5), (600_000, 2.5))],
+        columns=["pair", "tuples", first],
+    )
+    assert sentences.who_wins(frame).endswith(
+        "at 10,000 tuples PostgreSQL takes 0.50 times as long as DuckDB and at 600,000 tuples"
+        " PostgreSQL takes 2.50 times as long as DuckDB."
+    )
+
+
 @pytest.mark.parametrize(("records", "said"), [(5, "no room"), (1, "found room")])
 def test_an_update_without_an_index_is_told_as_it_was(records, said):
     labels = [queries.label("q29"), queries.label("plain")]
@@ -496,6 +509,7 @@ def test_pages_are_held_against_the_print():
         }
     )
     assert "is 1.00 over 32 queries" in sentences.explained(frame)
+    assert "seconds is 1.00, where one" in charts.pages_and_seconds(frame).caption
     frame.loc[4, "seconds_1990"] = 500.0
     number, name = queries.label("q5").split(": ")
     longest = f"query {number} ({name}) took the longest for its pages"

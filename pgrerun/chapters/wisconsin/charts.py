@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from pgrerun.chapter import Chapter, wide
-from pgrerun.chapters.wisconsin import evidence, experiments
+from pgrerun.chapters.wisconsin import evidence, experiments, sentences
 from pgrerun.chapters.wisconsin.contenders import (
     BITMAP,
     CONFINED,
@@ -19,9 +19,12 @@ from pgrerun.page import charts, narrate
 from pgrerun.record import printed, statistics
 
 
-def _ratios(rows: charts.Rows, axis: str, question: str, caption: str, name: str) -> charts.Figure:
+def _ratios(
+    rows: charts.Rows, axis: str, question: str, caption: str, name: str, result: str = ""
+) -> charts.Figure:
     """Ratios on a logarithmic scale, with a rule where both sides are equal."""
-    words = charts.Words(question=question, caption=caption, name=name)
+    told = {"result": lambda _: result} if result else {}
+    words = charts.Words(question=question, caption=caption, name=name, **told)
     return charts.compare(rows, words, charts.Axis(axis, log=True), reference=charts.Reference(1))
 
 
@@ -68,7 +71,14 @@ def over_duckdb(chapter: Chapter) -> charts.Figure:
             " right of the rule PostgreSQL is slower."
         ),
         name="wisconsin-duckdb",
+        result=_who_wins(chapter),
     )
+
+
+def _who_wins(chapter: Chapter) -> str:
+    """Who wins at each size; nothing where only the report's size was measured, or none."""
+    summaries = chapter.show(evidence.summaries)
+    return "" if summaries is None else sentences.who_wins(summaries)
 
 
 def joins(chapter: Chapter) -> charts.Figure:
@@ -109,9 +119,7 @@ def pages_and_seconds(pages: pd.DataFrame) -> charts.Figure:
     for row in pages.itertuples(index=False):
         seconds, touched = row.seconds_1990 / first.seconds_1990, row.touched / first.touched
         rows.append(charts.row(row.query, "measured", seconds, x=touched))
-    touched_most, took_longest = (
-        narrate.number(max(row[key] for row in rows)) for key in ("x", "value")
-    )
+    agreement = sentences.agreement(pages)
     return charts.scatter(
         rows,
         charts.Words(
@@ -120,13 +128,14 @@ def pages_and_seconds(pages: pd.DataFrame) -> charts.Figure:
                 "A point for each query, relative to query 1: the printed seconds of university"
                 " INGRES with ten thousand tuples over the pages that the miniature touches with a"
                 " tenth of them. Joins without an index, where every tuple of one relation meets"
-                " every page of another, lie farther left than they would at the report's size. The"
-                " points farthest from the line have their queries' numbers."
+                " every page of another, lie farther left than they would at the report's size. On"
+                " the dashed line seconds would grow as pages do; the points farthest from it have"
+                " their queries' numbers."
             ),
             name="wisconsin-miniature",
             result=lambda _: (
-                f"A query touches at most {touched_most} times the pages of query 1, and took at"
-                f" most {took_longest} times its seconds."
+                "The rank correlation between the pages that a query touches here and its printed"
+                f" seconds is {narrate.number(agreement, 2)}, where one would be the same order."
             ),
         ),
         charts.Axis("pages touched, relative to query 1"),
