@@ -426,7 +426,8 @@ class Chapter:
         found = self.published_run(name) if own.empty else own
         if variants and len(found):
             found = found[found["variant"].isin(variants)]
-        return " and ".join(sorted(set(disks(found)) - {""})) if len(found) else ""
+        kept = " and ".join(sorted(set(disks(found)) - {""})) if len(found) else ""
+        return statistics.told_disk(kept)
 
     # ---- what was printed, published, found ------------------------------------------
 

@@ -394,6 +394,8 @@ def test_model_and_measurement_agree(chapter):
         in missed
     )
     assert "leaves out" in missed
+    assert f"accounts grows most in “{UNPRUNED}”, to" in missed
+    assert "both keep their sizes" in missed and "“HOT”" in missed
     last = measured.groupby("variant")["accounts"].last()
     assert last[HOT] < last[growth.UNPRUNED_VACUUMED] < last[UNPRUNED]
     assert evidence.grown_although_vacuumed(measured) == pytest.approx(1.1, abs=0.1)

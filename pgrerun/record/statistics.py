@@ -85,7 +85,7 @@ class Interval:
     @property
     def disk(self) -> str:
         """On which disk it was measured, in words; "" for the machine's own (see `on_disk`)."""
-        _, found, rest = self.method.partition(f", {SLOWED}")
+        _, found, rest = told_disk(self.method).partition(f", {SLOWED}")
         return f"{SLOWED}{rest}" if found else ""
 
     @property
@@ -138,6 +138,11 @@ def simulated(found: Interval) -> Interval:
         found.confidence,
         f"{SIMULATED}, {found.method}",
     )
+
+
+def told_disk(words: str) -> str:
+    """Words that records keep of a disk, as a reader understands them: base is a folder."""
+    return words.replace("/s of base", "/s of relations' pages")
 
 
 def on_disk(found: Interval, words: str) -> Interval:

@@ -21,6 +21,7 @@ from pgrerun.chapters.hot.variants import (
     FULL,
     HOT,
     NO_HOT,
+    PAVANS,
     REDUCED,
     SCRIPTS,
     SQL,
@@ -51,7 +52,6 @@ SMALL_TABLES = ("tellers", "tellers_pkey", "branches", "branches_pkey")
 AGAIN = "HOT, again"
 PAVAN = ((REDUCED, HOT), (REDUCED, AGAIN), (REDUCED, NO_HOT), (REDUCED, UNPRUNED))
 SMALL_IN_POOL = ((REDUCED, NO_HOT), (FULL, HOT), (FULL, NO_HOT))
-PAVANS = 4  # clients: each needs pages of the pool, and more would but queue longer
 VACUUMED_IN_TIME = 20_000  # accounts of a branch: fewer, and a run is over before autovacuum comes
 PINS = 4  # pages that a backend may hold at once
 # A disk of pages that come one at a time. WAL passes it by, as on a disk of its own.
