@@ -14,10 +14,13 @@ from pgrerun.chapters.tp1.experiments import (
 from pgrerun.chapters.tp1.variants import (
     AGAIN,
     ALONE,
+    APPEND,
+    ENLARGED,
     LONE,
     PAIR,
     RUNGS,
     STABLE,
+    TOGETHER,
     printed_ladder,
 )
 from pgrerun.lab.instruments import PAGE
@@ -112,7 +115,8 @@ def reads_by_place(chapter: Chapter) -> charts.Figure:
     kind, frame = chapter.by_provenance("io")[-1]
     for place in page_counts.PLACES:
         means = wide(frame, f"reads of {place}").mean()
-        rows += charts.rows(means.rename(lambda name: f"{name}, {_WHEN[kind]}"), kind, part=place)
+        part = f"index of {place.removesuffix('_index')}" if place.endswith("_index") else place
+        rows += charts.rows(means.rename(lambda name: f"{name}, {_WHEN[kind]}"), kind, part=part)
     rows = [row for row in rows if row["value"] > 0]
     labels = [f"{name}, {when}" for name in RUNGS for when in ("1990", _WHEN[kind])]
     return charts.stacked(
@@ -123,8 +127,9 @@ def reads_by_place(chapter: Chapter) -> charts.Figure:
                 " possible?"
             ),
             caption=(
-                "Pages read into the buffer pool per transaction, by relation and index. The line"
-                " is the report's bound for a steady state."
+                "Pages read into the buffer pool per transaction, by relation and index: means,"
+                " whose parts add up, where verdicts have medians. The line is the report's bound"
+                " for a steady state."
             ),
             name="tp1-reads",
         ),
@@ -288,18 +293,39 @@ def slowed_ladder(chapter: Chapter) -> charts.Figure:
     return charts.compare(
         charts.together(parts, order=slow_disk.CLIMBED),
         charts.Words(
-            question="What does the ladder look like where backends wait for a disk?",
-            caption=(
-                f"The rungs on a {chapter.disk(slow_disk.LADDER)}, in a queue of one. The first,"
-                " and the one of one backend that commits as PostgreSQL does, compute for the"
-                " printed share of their time; all else is measured. Where a rung has no diamond,"
-                " the report prints no number."
+            question=(
+                "How much did each of the report's changes gain, where backends wait for a disk?"
             ),
+            caption=(
+                f"A rung is one state of the report's work, down to “{STABLE}” each with the"
+                f" changes of those above it. They are climbed on a"
+                f" {chapter.disk(slow_disk.LADDER)}, in a queue of one."
+                f" On two rungs, “{ALONE}” and “{LONE}”, computing was set so that its share is the"
+                " printed one; all else is measured. Where a rung has no diamond, the report prints"
+                " no number."
+            ),
+            result=lambda frame: _climbed(frame[frame["panel"] == throughput_panel]),
             name="tp1-slowed-ladder",
         ),
         charts.Axis("", zero=True),
         own_scales=True,
     )
+
+
+def _climbed(rows: pd.DataFrame) -> str:
+    """What the rungs gain over the first, in print and here."""
+    slowed = rows[rows["kind"].isin(["slowed", "published-slowed"])]
+    told = []
+    for said, kind in (("as printed", "printed"), ("here", slowed["kind"].max())):
+        own = rows[rows["kind"] == kind].set_index("label")["value"]
+        steps = [
+            f"{narrate.number(own[name], 2)} with “{name}”"
+            for name in (TOGETHER, ENLARGED, APPEND, STABLE)
+            if name in own
+        ]
+        if steps:
+            told.append(f"{said} it is {narrate.listed(steps)}")
+    return f"Throughput relative to “{ALONE}”: {'; '.join(told)}."
 
 
 def slowed_program(chapter: Chapter) -> charts.Figure:

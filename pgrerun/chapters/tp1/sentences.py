@@ -37,9 +37,10 @@ def reads_of_a_second(chapter: Chapter) -> narrate.Sentence:
     stages = printed_ladder().set_index("name")["reads"]
     one, two = stages[ALONE], stages[TOGETHER]
     told = (
-        f"Requests to read per transaction on the slowed disk: {narrate.interval(lone)} with one"
-        f" backend and {narrate.interval(pair)} with several, {narrate.interval(ratio)} times as"
-        f" many. In the report a second backend brought them from {one:g} to {two:g}."
+        f"Requests to read per transaction on the slowed disk, on the rungs “{LONE}” and “{PAIR}”:"
+        f" {narrate.interval(lone)} with one backend and {narrate.interval(pair)} with several,"
+        f" {narrate.interval(ratio)} times as many. In the report a second backend brought"
+        f" them from {one:g} to {two:g}."
     )
     if ratio.enough and ratio.low > 1 > two / one:
         told += (

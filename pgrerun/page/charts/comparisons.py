@@ -21,6 +21,8 @@ from pgrerun.page.charts.results import told
 from pgrerun.page.charts.rows import Rows, together
 from pgrerun.record import statistics
 
+_NARROWEST, _TOTAL = 190, 7.5  # pixels of bars on a phone, and of a letter of their totals
+
 
 def compare(
     frame: Rows,
@@ -155,7 +157,8 @@ def stacked(frame: Rows, words: Words, axis: Axis, *, reference: Reference | Non
     rows["order"] = rows["part"].map(segments.index)
     longest = rows.groupby([*by, "label"])["value"].sum().max()
     shares = _shares(rows, by)
-    top = (1 if shares else 1.12) * max(longest, reference.value if reference else 0)
+    room = 0 if shares else _TOTAL * len(f"{longest:.4g} ") / _NARROWEST
+    top = max(longest / (1 - room), 1.12 * reference.value if reference else 0)
     *bars, halos, totals = _bars(rows, segments, axis, top)
     rule = encodings.rule(reference) if reference else []
     layers = [*bars, *rule, *([] if shares else [halos, totals])]  # the rule runs behind the totals
