@@ -50,8 +50,7 @@ def lines(
     measure = encodings.measure(axis.quantity, axis.unit)
     x_measure = encodings.measure(x_axis.quantity, x_axis.unit)
     rows = encodings.tidy(frame, ["x", "value", "kind"] + ([facet] if facet else []))
-    if "series" not in rows:
-        rows["series"] = ""
+    rows["series"] = rows.get("series", "")
     if own_scales and facet and {"low", "high"} <= set(rows.columns):
         # bands without a point in a panel would leave that panel's own scale without an extent
         bare = ~rows["low"].notna().groupby(rows[facet]).transform("any")
@@ -59,10 +58,7 @@ def lines(
     kinds = encodings.present(rows)
     several = rows["series"].nunique() > 1
     keyed = keyed and several
-    rows["named"] = _line_ends(rows, [facet] if facet else []) & (not keyed)
-    rows["ending"] = _endings(rows, facet, axis)
-    rows["named"] &= rows["ending"] != ""
-    rows["onward"] = rows["named"] & _onward(rows, x_axis)
+    rows = _with_names(rows, facet, axis, x_axis, none=keyed)
     rows = encodings.coloured(rows) if several else rows.assign(hue=rows["kind"].map(_COLOURS))
     said = told(words, frame, axis, x_axis)
     height, rows["lift"] = _heights(rows, facet, own_scales, axis, x_axis, said.caption)
@@ -72,17 +68,17 @@ def lines(
     y = alt.Y("value:Q", title=title or None, scale=scale, axis=alt.Axis(tickCount=6))
     base = alt.Chart().encode(x=x, detail=_apart(rows))
     marks = encodings.by_series(kinds) if several else encodings.provenance(kinds)
-    line = {name: marks[name] for name in ("stroke", "strokeDash")}
-    paths = base.mark_line(strokeWidth=1.6).encode(y=y, **line)
+    paths = base.mark_line(strokeWidth=1.6).encode(
+        y=y, stroke=marks["stroke"], strokeDash=marks["strokeDash"]
+    )
     points = base.mark_point(size=alt.ExprRef(_SIZE), strokeWidth=1.8, opacity=1).encode(
         y=y, tooltip=encodings.tooltip(rows, _fields(x_axis, axis)), **marks
     )
-    named = rows["named"].any()
-    behind, names = _names(base, y) if named else ([], [])
+    behind, names = _names(base, y) if (named := rows["named"].any()) else ([], [])
     below = [*_bands(base, rows, title, scale), *encodings.level(reference, y)]
-    layers = [*below, paths, *behind, points]
-    layers += [*([encodings.key(kinds)] if several else []), *names]
-    layers += [encodings.series_key(rows)] if keyed else []
+    keys = [encodings.key(kinds)] if several else []
+    keys += [encodings.series_key(rows)] if keyed else []
+    layers = [*below, paths, *behind, points, *keys, *names]
     series = {"series": "series"} if named or keyed else {}
     headings = {facet or "": facet or ""} | series | {"provenance": "provenance", "x": x_measure}
     panels = encodings.panels(alt.layer(*layers), rows, facet, height, _SIDE_BY_SIDE)
@@ -95,6 +91,17 @@ def lines(
 def _apart(rows: pd.DataFrame) -> list[str]:
     """What each line has of its own."""
     return ["series:N", "provenance:N", *(["piece:N"] if "piece" in rows else [])]
+
+
+def _with_names(
+    rows: pd.DataFrame, facet: str | None, axis: Axis, x_axis: Axis, none: bool
+) -> pd.DataFrame:
+    """The rows with what name stands beside which, and whether it goes on from there."""
+    rows["named"] = _line_ends(rows, [facet] if facet else []) & (not none)
+    rows["ending"] = _endings(rows, facet, axis)
+    rows["named"] &= rows["ending"] != ""
+    rows["onward"] = rows["named"] & _onward(rows, x_axis)
+    return rows
 
 
 def _horizontal(rows: pd.DataFrame, axis: Axis) -> alt.X:
