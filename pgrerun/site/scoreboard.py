@@ -309,6 +309,11 @@ def board(judged: Judgements, link: Link, titles: Mapping[str, str]) -> str:
     """
     ledger = claims.ledger().values()
     rows = [_row(claim, judged.get(claim.id), link(claim), titles) for claim in ledger]
+    alone = _only_apart(judged)
+    rows = [
+        (attributes + _findable_by(verdict(judged, claim.id), alone), cells)
+        for claim, (attributes, cells) in zip(ledger, rows)
+    ]
     heads = ["claim", "printed", "found here", "effect", "verdict"]
     every = table("All claims", heads, rows)
     return f'<div class="scoreboard">{_filters(judged, titles)}{every}</div>'
@@ -321,7 +326,7 @@ def _filters(judged: Judgements, titles: Mapping[str, str]) -> str:
         "chapter": {c.chapter: titles.get(c.chapter, c.chapter) for c in ledger},
         "kind": {c.kind: c.kind for c in ledger},
         "basis": {str(c.basis): str(c.basis) for c in sorted(ledger, key=_basis_order)},
-        "verdict": {name: name for name in tally(judged)},
+        "verdict": {name: name for name in [*tally(judged), *_only_apart(judged)]},
     }
     selects = "".join(
         f'<label>{name}<select name="{name}"><option value="">all</option>'
@@ -342,6 +347,18 @@ def _filters(judged: Judgements, titles: Mapping[str, str]) -> str:
         f'<form class="filters" hidden>{selects}{search}{only}<p class="shown"'
         ' role="status"></p></form>'
     )
+
+
+def _only_apart(judged: Judgements) -> list[str]:
+    """Words that only claims outside of the score have."""
+    counted = tally(judged)
+    given = {verdict(judged, claim) for claim in claims.ledger()}
+    return [name for name in ORDER if name in given and name not in counted]
+
+
+def _findable_by(word: str, alone: Sequence[str]) -> str:
+    """The attribute by which the filter finds a word of those that stand `alone`."""
+    return f' data-word="{html.escape(word)}"' if word in alone else ""
 
 
 def _basis_order(claim: Claim) -> int:
@@ -375,28 +392,36 @@ def _row(
     cells = [
         (
             f'<a class="id" href="{html.escape(address)}">{claim.id}</a>{star}'
-            f" {html.escape(claim.claim)}{_quoted(claim)}{_aside(where)}"
+            f" {html.escape(claim.claim)}{_quoted(claim)}{aside(where)}"
         ),
-        html.escape(claim.published_value) + _aside(_printed(claim)),
+        html.escape(claim.published_value) + aside(_printed(claim)),
         _found(judged, quantity) if judged else "",
         effect(judged) if judged else "",
         (
             f'<a class="verdict" style="--verdict:{COLOURS[name]}" href="{html.escape(address)}"'
-            f' aria-label="{name}: {claim.id}">{name}</a>{_aside(narrate.basis_in_words(claim))}'
+            f' aria-label="{name}: {claim.id}">{name}</a>{aside(narrate.basis_in_words(claim))}'
         ),
     ]
     return f' id="{claim.id}"{data}', cells
 
 
-def _aside(words: str) -> str:
+def aside(words: str) -> str:
     return f'<span class="where">{html.escape(words)}</span>' if words else ""
 
 
 def _found(j: Judgement, quantity: str) -> str:
-    """What was found, and why it decides nothing where it doesn't."""
+    """What was found, and why it decides nothing where it doesn't; without a find, the reason."""
+    if j.evidence is None and j.remarks:
+        return not_tested(j)
     open_ = j.verdict is Verdict.INCONCLUSIVE and j.evidence is not None
-    why = _aside(j.reason) if open_ else ""
-    return html.escape(narrate.evidence(j)) + _aside(quantity) + why
+    why = aside(j.reason) if open_ else ""
+    return html.escape(narrate.evidence(j)) + aside(quantity) + why
+
+
+def not_tested(j: Judgement) -> str:
+    """Why nothing was found, as a sentence that says so itself."""
+    why = j.remarks.rstrip(".")
+    return f'<span class="untested">Not tested: {html.escape(why)}.</span>'
 
 
 def _quoted(claim: Claim) -> str:

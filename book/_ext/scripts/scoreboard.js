@@ -16,7 +16,7 @@
     let count = 0;
     rows.forEach((row, number) => {
       const fits =
-        exact.every(([name, value]) => row.dataset[name] === value) && words.every((word) => texts[number].includes(word));
+        exact.every(([name, value]) => row.dataset[name] === value || (name === "verdict" && row.dataset.word === value)) && words.every((word) => texts[number].includes(word));
       row.hidden = !fits;
       count += fits;
     });
