@@ -176,6 +176,23 @@ def test_the_filters_offer_what_there_is():
     assert page.form.has_attr("hidden")  # nothing can filter without the script
 
 
+def test_a_word_that_stands_outside_of_the_score_alone_has_a_filter():
+    apart = dataclasses.replace(FOUND[RATIO.id], claim=APART)
+    for word, offered in (("weaker", False), ("reversed", True)):
+        page = board(FOUND | {APART.id: dataclasses.replace(apart, verdict=Verdict(word))})
+        options = [one["value"] for one in page.select("select[name=verdict] option")]
+        assert (options.count(word), options[-1] == word) == (1, offered)
+        marked = [row["id"] for row in page.select(f'tr[data-word="{word}"]')]
+        assert marked == [APART.id] * offered
+
+
+def test_small_pictures_have_their_marks_explained():
+    [said] = BeautifulSoup(scoreboard.marks(list(FOUND.values())), "html.parser").select(".marks")
+    assert "a diamond is the printed number" in said.get_text() and "fact" in said.get_text()
+    assert "simulated" not in said.get_text()
+    assert scoreboard.marks([FOUND[BUG.id]]) == ""
+
+
 def places(picture, kind):
     mark = {
         "measured": r'cx="([\d.]+)"',

@@ -451,8 +451,7 @@ def effect(j: Judgement) -> str:
         return _squares(j, j.evidence)
     if j.claim.predicate is Predicate.BUG or j.evidence is None:
         return ""
-    several = j.evidence if isinstance(j.evidence, Mapping) else {"": Part(j.evidence)}
-    values = [part.value for part in several.values() if isinstance(part.value, Interval)]
+    values = [part.value for part in _parts(j).values() if isinstance(part.value, Interval)]
     return _intervals(j, values[:_MOST_LANES])
 
 
@@ -770,8 +769,7 @@ def findings(
 
 
 def _numbered(j: Judgement) -> bool:
-    several = j.evidence if isinstance(j.evidence, Mapping) else {"": Part(j.evidence)}
-    return any(isinstance(part.value, Interval) for part in several.values())
+    return any(isinstance(part.value, Interval) for part in _parts(j).values())
 
 
 def _moved(j: Judgement) -> float:
@@ -779,9 +777,36 @@ def _moved(j: Judgement) -> float:
     return abs(math.log(j.evidence.estimate / j.claim.printed)) if _measured_ratio(j) else 0.0
 
 
+def marks(found: Sequence[Judgement]) -> str:
+    """What the marks mean that are in the small pictures of these; "" where there is no picture."""
+    values = [part.value for j in found for part in _parts(j).values()]
+    intervals = [value for value in values if isinstance(value, Interval)]
+    facts = [j for j in found if j.claim.predicate is Predicate.FACTS and effect(j)]
+    told = [
+        (any(j.claim.sizes and _numbered(j) for j in found), "a diamond is the printed number"),
+        (
+            any(not one.simulated for one in intervals),
+            "a dot is the measured one, with its interval",
+        ),
+        (any(one.simulated for one in intervals), "a dashed square is a simulated one"),
+        (
+            any(j.claim.predicate in claims.WITH_MARGIN and _numbered(j) for j in found),
+            "the dashed line is no effect",
+        ),
+        (facts, "a square is a fact, filled if it is as claimed, small if it only supports that"),
+    ]
+    said = "; ".join(words for holds, words in told if holds)
+    return f'<p class="marks">In the small pictures: {said}.</p>' if said else ""
+
+
+def _parts(j: Judgement) -> Mapping[str, Part]:
+    """The parts of the evidence by name; what has none is one part."""
+    return j.evidence if isinstance(j.evidence, Mapping) else {"": Part(j.evidence)}
+
+
 def finding_list(found: list[Judgement], link: Link) -> str:
     """Findings as a list: what was measured, its verdict, a small picture; then what the document
-    says, and a link to the place.
+    says, and a link to the place. Above it is what the pictures' marks are.
     """
     items, told = [], Counter(narrate.finding(j) for j in found)
     for j in found:
@@ -797,7 +822,7 @@ def finding_list(found: list[Judgement], link: Link) -> str:
             f' class="chip">{word}</span></p><p class="claimed">{html.escape(source)}'
             f' <a href="{html.escape(link(j.claim))}">{j.claim.id}</a></p></div>{effect(j)}</li>'
         )
-    return f'<ul class="findings">{"".join(items)}</ul>'
+    return f'{marks(found)}<ul class="findings">{"".join(items)}</ul>'
 
 
 def what_changed(record: runs.Record, link: Callable[[str], str]) -> str:
