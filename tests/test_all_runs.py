@@ -90,6 +90,16 @@ def test_one_machine_alone_says_that_nothing_can_be_said():
     assert "at least" in all_runs.dependences(alone, found, address)
     assert "none can be told" in all_runs.unlike(alone, found, address)
     assert len(page(all_runs.board(alone, address)).select("tbody tr")) == len(CLAIMS)
+    assert "80 records (a chapter's run each) of 80 machines were" in all_runs.summary(made(80))
+
+
+@pytest.mark.parametrize(("number", "compared"), [(2, False), (3, True)])
+def test_words_of_few_machines_are_folded_and_not_drawn_over_circumstances(number, compared):
+    board = page(all_runs.board(made(number), address))
+    heads = [one.get_text() for one in board.select("thead th")]
+    assert heads[:3] == ["claim", "machines", "words"] and len(heads) == 3 + compared
+    assert bool(board.details) is not compared
+    assert ("Of the small pictures" in board.get_text()) is compared
 
 
 def test_a_machine_that_says_nothing_is_no_stumbling_block():

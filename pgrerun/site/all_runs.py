@@ -47,8 +47,8 @@ def summary(gathered: Gathered) -> str:
     """How much was gathered, from what machines, and what was refused."""
     many = len(gathered.machines)
     said = [
-        f"{narrate.count(gathered.records, 'record')} of a chapter from"
-        f" {narrate.count(many, 'machine')} were read, with"
+        f"{narrate.count(gathered.records, 'record')} (a chapter's run each) of"
+        f" {narrate.count(many, 'machine')} {'was' if gathered.records == 1 else 'were'} read, with"
         f" {narrate.count(gathered.observations, 'observation')}."
     ]
     if gathered.superseded:
@@ -235,9 +235,20 @@ def _range(name: str, place: Bin) -> str:
 
 # ---- every claim
 
+_COMPARED = 3  # machines from which on it is drawn what they have in common
+_STRIPS = (
+    "Of the small pictures the first is for processors, then come the release, the time of a flush,"
+    " and memory, each growing from left to right; a column is a group of machines, and its parts"
+    " are the words that they give."
+)
+
 
 def board(gathered: Gathered, address: Address) -> str:
-    """All claims that were judged: the words, and how they lie over each circumstance."""
+    """All claims that were judged: the words, and how they lie over each circumstance.
+
+    Of too few machines to compare, the words alone, folded: the scoreboard has them, too.
+    """
+    compared = len(gathered.machines) >= _COMPARED
     rows = []
     for claim in gathered.words:
         counted = machines.tally(gathered, claim)
@@ -246,19 +257,20 @@ def board(gathered: Gathered, address: Address) -> str:
                 _claim(claim, address),
                 narrate.number(sum(counted.values())),
                 _bar(counted)
-                + _aside(
+                + scoreboard.aside(
                     "; ".join([_counted(gathered, claim), *gathered.differing.get(claim, [])])
                 ),
-                _strips(gathered, claim) if len(counted) > 1 else "",
             ]
+            if compared:
+                cells.append(_strips(gathered, claim) if len(counted) > 1 else "")
             rows.append((f' id="all-{html.escape(claim)}"', cells))
     heads = ["claim", "machines", "words", "by processors, release, flush, memory"]
-    table = scoreboard.table("How many machines give which word", heads, rows)
-    return f'<div class="all-runs">{table}</div>'
-
-
-def _aside(words: str) -> str:
-    return f'<span class="where">{html.escape(words)}</span>'
+    table = scoreboard.table("How many machines give which word", heads[: 3 + compared], rows)
+    whole = f'<div class="all-runs">{table}</div>'
+    if compared:
+        return f"{whole}<p>{_STRIPS}</p>"
+    said = f"How many machines give which word ({narrate.count(len(rows), 'row')})"
+    return f'<details class="long-table"><summary>{said}</summary>{whole}</details>'
 
 
 def _bar(counted: dict[str, int]) -> str:
