@@ -48,7 +48,7 @@ from pgrerun.lab.server import (
     sweep,
 )
 from pgrerun.lab.server.cluster import DEFAULTS
-from pgrerun.page import charts, narrate
+from pgrerun.page import charts, narrate, provenance
 from pgrerun.page.tables import Table, table
 from pgrerun.parameters import ONLY
 from pgrerun.record import claims, lives, runs, sequential, statistics, verdicts
@@ -624,7 +624,7 @@ class Chapter:
             + (f" ({', '.join(where)})" if where else "")
         )
         rows |= {f"note {number}": note for number, note in enumerate(self.run.notes, start=1)}
-        return table(_rows(rows, "value"), "Provenance of this page")
+        return table(_rows(rows, "value"), provenance.CAPTION)
 
     def close(self) -> None:
         """End the servers and finish the run record; RerunError if a claim was left unjudged."""
@@ -851,7 +851,7 @@ def _rows(values: Mapping[str, Any], heading: str) -> pd.DataFrame:
         else:
             said = narrate.number(value) if isinstance(value, float) else str(value)
         rows.append((name.replace("_", " "), said))
-    return pd.DataFrame(rows, columns=["what", heading])
+    return pd.DataFrame(provenance.named(dict(rows)).items(), columns=["what", heading])
 
 
 def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -52,6 +52,7 @@ RECORD: dict[str, set[str]] = {
 }
 PAGE: dict[str, set[str]] = {
     "page.tables": set(),
+    "page.provenance": set(),
     "page.narrate": {"record.statistics", "record.printed", "record.claims", "record.verdicts"},
     "page.charts": {"record.statistics", "record.printed", "record.claims", "page.narrate"},
 }
@@ -82,7 +83,9 @@ MAY_USE |= {
     "site.doctor": MEASURING,
     "site.template": MEASURING | {"chapter"},
     "site.scaffold": {"parameters", "record.claims"},
-    "site.scoreboard": set(RECORD) | {"page.charts", "page.narrate", "parameters"},
+    "site.scoreboard": set(RECORD)
+    | {"page.charts", "page.narrate", "page.provenance", "parameters"},
+    "site.layout": set(RECORD) | {"page.narrate", "page.provenance", "site.scoreboard"},
     "site.all_runs": set(RECORD) | {"page.charts", "page.narrate", "site.scoreboard"},
     "site.published_runs": set(RECORD) | {"page.narrate", "site.scoreboard"},
     "site.only": set(RECORD)

@@ -11,12 +11,12 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from pgrerun.page import charts, narrate, tables
+from pgrerun.page import charts, narrate, provenance, tables
 from pgrerun.record import agreement, claims, printed, runs, statistics, verdicts
 from pgrerun.record.claims import Basis, Predicate
 from pgrerun.record.statistics import Interval
 from pgrerun.record.verdicts import Judgement, Verdict
-from pgrerun.site import scoreboard
+from pgrerun.site import layout, scoreboard
 from pgrerun.site.scoreboard import NOT_RUN
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -390,7 +390,7 @@ def test_verdicts_that_differ_are_told_with_a_reason(record):
     assert [
         [cell.get_text() for cell in row.find_all("td")]
         for row in surroundings.tbody.find_all("tr")
-    ] == [["machine: cpus", "64", "2", "all"]]
+    ] == [["machine: logical processors", "64", "2", "all"]]
     assert "3 verdicts differ" in page.p.get_text()
 
 
@@ -424,7 +424,7 @@ def test_a_page_says_what_it_was_made_from(record):
         "PostgreSQL 18.6 (the wheel)",
         "A CPU with 2 processors and 8.0 GiB",
         "commit cccccccccc.",
-        found.finished,
+        provenance.when(found.finished),
     ):
         assert word in said
     assert page.a["href"] == "tp1-charts.zip" and page.a.has_attr("download")
@@ -491,22 +491,29 @@ def test_a_verdict_is_one_line_with_word_number_print_and_basis():
 def test_the_table_of_all_verdicts_has_the_words_of_the_rest_of_the_page():
     ids = [RATIO.id, f"{FACTS.id} ★", BUG.id, "none-001"]
     columns = ["claim", "what it says", "printed", "found here", "basis", "verdict"]
-    rows = [(id, "says", "", "by one run", "timed", "reversed") for id in ids]
+    rows = [(id, "says", "so much", "by one run", "timed", "reversed") for id in ids]
     text = tables.Table(pd.DataFrame(rows, columns=columns), "Of one run")._repr_html_()
     together = {id: agreement.together(one, GIVEN.get(id, [])) for id, one in FOUND.items()}
-    page = BeautifulSoup(scoreboard.redrawn_verdicts(text, together, GIVEN), "html.parser")
-    cells = [[one.get_text() for one in row.find_all("td")] for row in page.select("tbody tr")]
-    assert [row[0] for row in cells] == ids
-    assert [(row[3], row[5]) for row in cells] == [
-        ("1.20 [1.10, 1.30] times", "inconclusive: 2 runs gave different words: weaker, holds"),
-        ("1 of 2 facts", "weaker"),
-        ("by one run", "not testable here"),
-        ("by one run", "reversed"),
+    page = BeautifulSoup(layout.verdicts(text, together), "html.parser")
+    cells = [row.find_all("td") for row in page.select("tbody tr")]
+    assert [row[1].b.get_text() for row in cells] == ids
+    chips = [row[0].select_one(".chip") for row in cells]
+    assert [one.get_text() for one in chips] == [
+        "inconclusive",
+        "weaker",
+        "not testable here",
+        "reversed",
     ]
-    assert page.caption.get_text().startswith(narrate.summary(together.values()))
+    assert all(scoreboard.COLOURS[one.get_text()] in one["style"] for one in chips)
+    found = ["1.20 [1.10, 1.30] times", "1 of 2 facts", "", "by one run"]
+    assert [row[3].get_text() for row in cells] == found
+    assert "2 runs gave different words: weaker, holds." in cells[0][1].get_text()
+    assert cells[2][1].get_text().endswith("Not tested: there is no perf.")
+    assert cells[1][1].get_text() == f"{FACTS.id} ★ says" and cells[1][2].get_text() == "so much"
+    assert page.caption.get_text() == "All 4 claims; a star marks a headline claim"
     assert page.div["aria-label"] == page.caption.get_text()
     other = text.replace(">verdict<", ">word<")
-    assert scoreboard.redrawn_verdicts(other, together, GIVEN) == other
+    assert layout.verdicts(other, together) == other
 
 
 def test_the_board_says_why_a_number_decides_nothing():

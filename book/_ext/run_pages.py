@@ -28,7 +28,7 @@ from pgrerun.page import narrate
 from pgrerun.record import claims
 from pgrerun.record.gather import Gathered
 from pgrerun.record.machines import findings
-from pgrerun.site import all_runs, executed_pages, published_runs, scoreboard
+from pgrerun.site import all_runs, executed_pages, layout, published_runs, scoreboard
 
 _CHANGE = re.compile("# Change ")
 _ATTEMPT = re.compile(r"\battempt\(\s*((?:\w+\.)*\w+)")  # an experiment in a cell's code
@@ -38,7 +38,7 @@ _WATCHING = re.compile("pg_stat_activity WHERE application_name = 'pgbench'")
 _OPEN = 8  # lines of SQL that a page shows before the reader unfolds the rest
 _ROWS, _WORDS = 12, 50  # of a table that a page shows without being asked
 _FORETOLD = re.compile(r"Prediction \(([^)]*)\)")  # claims, those not to hold behind a "not"
-_TABLE = re.compile('<div [^>]*class="result-table"')
+_TABLE = re.compile('<div [^>]*class="result-table[ "]')
 _JUDGED = re.compile(r"; ([a-z]+-\d{3})\): ")  # as `narrate.judgement` writes it
 
 
@@ -59,9 +59,11 @@ def setup(app):
     app.connect("doctree-read", close_predictions)
     app.connect("doctree-read", fold_verdicts)
     app.connect("doctree-read", show_what_was_run)
-    app.connect("doctree-read", redraw_verdicts)
+    app.connect("doctree-read", redraw_tables)
     app.connect("doctree-read", fold_tables)
     app.connect("doctree-read", tell_what_was_found)
+    app.connect("doctree-read", join_code)
+    app.connect("doctree-read", keep_units, priority=700)
     app.connect("doctree-resolved", fill)
     app.connect("doctree-resolved", add_record)
     app.connect("build-finished", write_archives)
@@ -277,14 +279,13 @@ def _to_change(chapter: str, account) -> str:
     return ", or ".join(ways) or f"edit its function below pgrerun/chapters/{chapter}"
 
 
-def redraw_verdicts(app, doctree) -> None:
-    """Give the table of all verdicts, which its run has drawn, the words of the page's lines."""
+def redraw_tables(app, doctree) -> None:
+    """Lay out the tables as their run has drawn them, verdicts in the words of the page's lines."""
     record = app.env.run_records.get(app.env.docname.removeprefix("results/"))
-    if not record:
-        return
-    judged = scoreboard.judgements({app.env.docname: record})
+    judged = scoreboard.judgements({app.env.docname: record} if record else {})
     for place in _tables(doctree):
-        text = scoreboard.redrawn_verdicts(place.astext(), judged, record.given)
+        text = layout.verdicts(place.astext(), judged)
+        text = layout.stacked(layout.provenance_in_words(text))
         place.replace_self(nodes.raw("", text, format="html"))
 
 
@@ -304,11 +305,48 @@ def fold_tables(app, doctree) -> None:
         rows, caption = len(table.select("tbody tr")), table.find("caption")
         if rows > _ROWS or len(table.get_text(" ").split()) > _WORDS:
             columns = ", ".join(one.get_text() for one in table.select("thead th"))
-            said = html.escape(caption.get_text() if caption else f"Table: {columns}")
-            rows = narrate.count(rows, "row")
-            begin = f'<details class="long-table"><summary>{said} ({rows})</summary>'
+            words = caption.get_text() if caption else f"Table: {columns}"
+            if str(rows) not in words.split():  # of claims the caption has counted them
+                words += f" ({narrate.count(rows, 'row')})"
+            begin = f'<details class="long-table"><summary>{html.escape(words)}</summary>'
             folded = nodes.raw("", f"{begin}{text}</details>", format="html")
             place.replace_self(folded)
+
+
+def join_code(app, doctree) -> None:
+    """Make one fold of code cells that stand below one another and show nothing."""
+    for cell in [one for one in doctree.findall(nodes.container) if _is_folded_code(one)]:
+        place = cell.parent.index(cell)
+        before = [one for one in cell.parent.children[:place] if not _is_empty_cell(one)]
+        if before and _is_folded_code(before[-1]):
+            before[-1].children[0].extend(cell.children[0].children)
+            cell.parent.remove(cell)
+
+
+def _is_folded_code(node: nodes.Node) -> bool:
+    """Whether a page shows of a cell only that it has code."""
+    folded = isinstance(node, nodes.container) and node.get("hide_mode") == "input"
+    return folded and [one.get("nb_element") for one in node.children] == ["cell_code_source"]
+
+
+def _is_empty_cell(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.container) and "nb_element" in node and not node.children
+
+
+def keep_units(app, doctree) -> None:
+    """Let no line end between a number and its unit, in sentences and in tables."""
+    for text in list(doctree.findall(nodes.Text)):
+        parent = text.parent
+        if isinstance(parent, nodes.raw):
+            if parent.get("format") == "html":
+                parent.replace(text, nodes.Text(_with_units(text.astext())))
+        elif not isinstance(parent, (nodes.FixedTextElement, nodes.literal, nodes.math)):
+            parent.replace(text, nodes.Text(layout.unparted(text.astext())))
+
+
+def _with_units(text: str) -> str:
+    """HTML whose numbers stay with their units; charts and scripts hold data."""
+    return text if "<script" in text or "<figure" in text else layout.unparted_markup(text)
 
 
 def _said(words: str) -> nodes.paragraph:
@@ -323,7 +361,7 @@ def _code(text: str, language: str) -> nodes.literal_block:
 def fill(app, doctree, docname) -> None:
     for place in list(doctree.findall(computed)):
         text = PAGES[place["kind"]](app, docname)
-        place.replace_self(nodes.raw("", text, format="html"))
+        place.replace_self(nodes.raw("", _with_units(text), format="html"))
 
 
 # ---- the pages

@@ -710,7 +710,7 @@ def _show_what_was_given(notebook: nbformat.NotebookNode) -> None:
 
 
 def _fold(notebook: nbformat.NotebookNode) -> None:
-    """Fold on the page all code but cells in another language, and the provenance.
+    """Fold on the page all code but cells in another language.
 
     Cells that attempt an experiment are left to the page, which shows what they run.
     """
@@ -718,8 +718,7 @@ def _fold(notebook: nbformat.NotebookNode) -> None:
         if cell.cell_type != "code" or not _folds(cell):
             continue
         tags = [tag for tag in cell.metadata.get("tags", []) if tag not in _FOLDING]
-        last = [_OUTPUT_FOLDED] if "chapter.provenance(" in cell.source else []
-        cell.metadata.tags = [*tags, _FOLDED, *last]
+        cell.metadata.tags = [*tags, _FOLDED]
 
 
 _FOLDING = {_FOLDED, _OUTPUT_FOLDED}

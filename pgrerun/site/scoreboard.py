@@ -16,9 +16,8 @@ from datetime import datetime
 from pathlib import Path
 
 import pandas as pd
-from bs4 import BeautifulSoup
 
-from pgrerun.page import charts, narrate
+from pgrerun.page import charts, narrate, provenance
 from pgrerun.record import agreement, claims, lives, printed, runs
 from pgrerun.record.claims import Basis, Claim, Predicate
 from pgrerun.record.statistics import Interval
@@ -35,9 +34,6 @@ ORDER = (*map(str, Verdict), APART, NOT_RUN)
 COLOURS: Mapping[str, str] = charts.VERDICTS | dict.fromkeys(
     (APART, NOT_RUN), charts.VERDICTS[Verdict.NOT_TESTABLE]
 )
-
-_VERDICTS = ["claim", "what it says", "printed", "found here", "basis", "verdict"]
-"""What heads a chapter's table of all verdicts."""
 
 _BOUNDS = (Predicate.AT_MOST, Predicate.AT_LEAST)
 
@@ -720,9 +716,11 @@ def _surroundings(others: Mapping[str, runs.Record], ours: Mapping[str, runs.Rec
 
 
 def _spoken(entry: str) -> str:
-    """ "machine.cpu_model" as "machine: cpu model"."""
+    """ "machine.filesystem_type" as "machine: file system"."""
+    words = entry.replace(".", " ").replace("_", " ")
     first, _, rest = entry.partition(".")
-    return f"{first}: {rest.replace('.', ' ').replace('_', ' ')}" if rest else first
+    said = provenance.name(words)
+    return said if said != words or not rest else f"{first}: {words.removeprefix(first).strip()}"
 
 
 # ---- what was found, first
@@ -904,29 +902,6 @@ def verdict_line(j: Judgement, board: str, given: Sequence[str] = ()) -> tuple[s
     return begin, end
 
 
-def redrawn_verdicts(text: str, judged: Judgements, given: Mapping[str, Sequence[str]]) -> str:
-    """A chapter's table of all verdicts, as its run drew it, in the words of the rest of its page.
-
-    HTML of any other table is returned as it is. `given` has the words of several runs by claim.
-    """
-    page = BeautifulSoup(text, "html.parser")
-    if [one.get_text() for one in page.select("thead th")] != _VERDICTS:
-        return text
-    for row in page.select("tbody tr"):
-        first, *_, found, _, word = row.find_all("td")
-        j = judged.get(first.get_text().split()[0])
-        if j is None:
-            continue
-        if j.evidence is not None:
-            found.string = narrate.evidence(j)
-        words = given.get(j.claim.id, ())
-        why = f": {agreement.differing(words)}" if len(set(words)) > 1 else ""
-        word.string = f"{j.verdict}{why}"
-    page.caption.string = f"{narrate.summary(judged.values())} A star marks a headline claim."
-    page.div["aria-label"] = page.caption.string
-    return str(page)
-
-
 # ---- the end of a chapter
 
 
@@ -937,8 +912,9 @@ def page_record(record: runs.Record, downloads: Mapping[str, str]) -> str:
     commit = environment.get("commit", "")
     took = f" after {narrate.number(_seconds(record), 0)} s" if record.started else ""
     said = (
-        f"This page shows the run “{record.name}” (profile {given['profile']}), finished"
-        f" {record.finished}{took}, on PostgreSQL {server['version']} ({server['name']}),"
+        f"This page shows the run “{record.name}” (profile {given['profile']}), finished on"
+        f" {provenance.when(record.finished)}{took}, on PostgreSQL {server['version']}"
+        f" ({server['name']}),"
         f" {machine['cpu_model'] or machine['architecture']} with"
         f" {narrate.count(machine['cpus'], 'processor')} and"
         f" {narrate.number(machine['memory_bytes'] / 2**30, 1)} GiB,"
