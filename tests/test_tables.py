@@ -68,3 +68,6 @@ def test_a_table_of_an_earlier_run_gets_the_heads_of_today():
     heads = BeautifulSoup(tables.aligned(earlier), "html.parser").find_all("th")
     assert [one.get("class") for one in heads] == [["number"], None]
     assert heads[0].text == "bytes of full-page images"
+    markup = Table(pd.DataFrame({"work_mem": [1], "disk_kb": [2]}))._repr_html_()
+    heads = BeautifulSoup(tables.aligned(markup), "html.parser").find_all("th")
+    assert [one.text for one in heads] == ["work_mem", "kB on disk"]  # also of today's

@@ -78,7 +78,17 @@ def aligned(markup: str) -> str:
     return str(page)
 
 
-_HEADS = {"fpi bytes": "bytes of full-page images"}  # names that PostgreSQL abbreviates
+_HEADS = {  # names that PostgreSQL abbreviates, or that lack their unit
+    "fpi bytes": "bytes of full-page images",
+    "wal fpi": "full-page images",
+    "wal records": "WAL records",
+    "wal bytes": "bytes of WAL",
+    "temp written": "temporary pages written",
+    "disk kb": "kB on disk",
+    "memory kb": "kB in memory",
+    "work mem": "work_mem",
+    "max parallel workers": "max_parallel_workers",
+}
 
 
 def _words(column: object) -> str:
