@@ -90,7 +90,8 @@ def test_what_was_run_stands_where_the_cell_ran_it(toy_site):
     assert sql.get_text().strip().endswith("-- and more, below")
     whole = first.get_text()
     assert whole.count("CREATE TABLE bank") == 20 and "SELECT 7;  -- 40 times" in whole
-    assert "pgbench, 4 clients, protocol simple, 3 s:" in whole and "def load(chapter):" in whole
+    assert "pgbench, 4 clients, protocol simple, 3\u00a0s:" in whole
+    assert "def load(chapter):" in whole
     assert "pgrerun run tp1 --only bank.load" in whole
     assert "another value in the notebook's first cell (scale), or edit its statements in" in whole
     assert "pgrerun/chapters/tp1/sql (bank). Then run it again." in whole
