@@ -283,6 +283,7 @@ class Chapter:
             "files": {file: text[:_LONGEST] for file, text in account.sources.items()},
             "statements": [[text[:_LONGEST], times] for text, times in statements[:_MOST]],
             "left_out": max(0, len(statements) - _MOST),
+            "times": account.times,
             "loads": [asdict(load) | {"times": n} for load, n in account.loads.items()],
             "function": inspect.getsource(measure),
             "settings": "; ".join(dict.fromkeys(filter(None, self._asked))),

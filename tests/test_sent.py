@@ -71,14 +71,51 @@ def test_loads_and_files_are_told(cluster, tmp_path):
     }
 
 
-@pytest.mark.parametrize("left_out", [0, 3])
-def test_what_was_run_is_a_sentence(left_out):
+def test_statements_of_one_kind_are_one():
+    texts = [("SELECT 1", 2), ("DO $$ FOR i IN 1..100", 1), ("SELECT  22", 3)]
+    texts += [("DO $$ FOR i IN 101..2000", 4), ("SELECT a1", 1), ("SELECT a2", 1)]
+    assert sent.distinct(texts) == [
+        *(("SELECT 1", 5), ("DO $$ FOR i IN 1..100", 5), ("SELECT a1", 1), ("SELECT a2", 1))
+    ]
+
+
+def test_also_what_is_not_kept_is_counted(cluster, monkeypatch):
+    monkeypatch.setattr(sent, "MOST", 2)
+    with cluster.connect() as connection, sent.recorded() as account:
+        for name in "abcaab":
+            connection.execute(f"SELECT '{name}'")
+    assert account.statements() == [("SELECT 'a'", 3), ("SELECT 'b'", 2)] and account.times == 6
+
+
+@pytest.mark.parametrize(
+    ("left_out", "times", "counted"),
+    [
+        (0, {}, "2 distinct statements, sent 41 times"),
+        (0, {"times": 41}, "2 distinct statements, sent 41 times"),
+        (3, {"times": 90}, "5 distinct statements, sent 90 times"),
+        (3, {}, "5 distinct statements, of which the first 2 were sent 41 times"),
+    ],
+)
+def test_what_was_run_is_a_sentence(left_out, times, counted):
     load = {"script": "SELECT 1;", "protocol": "simple", "clients": 4, "length": "3 s", "times": 2}
-    account = {"statements": [["SELECT 1", 40]], "left_out": left_out, "loads": [load]}
-    said = narrate.run(account)
-    assert said == (
-        f"What was run: {narrate.count(1 + left_out, 'distinct statement')}, sent 40"
-        " times; pgbench with 4 clients, protocol simple, 3 s."
+    statements = [["SELECT 1", 40], ["VACUUM", 1]]
+    account = {"statements": statements, "left_out": left_out, "loads": [load]} | times
+    assert narrate.run(account) == (
+        f"What was run: {counted}; pgbench with 4 clients, protocol simple, 3 s."
+    )
+
+
+def test_loads_that_differ_in_one_thing_are_told_once():
+    def told(*loads):
+        keys = ("clients", "protocol", "length")
+        return narrate.loads(dict(zip(keys, load, strict=True)) for load in loads)
+
+    each = "transactions of each client"
+    assert told((1, "simple", f"5 {each}"), (1, "simple", f"40 {each}"), (1, "simple", "3 s")) == (
+        f"1 client, protocol simple, 5 and 40 {each} and 3 s"
+    )
+    assert told((1, "simple", "3 s"), (8, "simple", "3 s"), (8, "prepared", "3 s")) == (
+        "1 and 8 clients, protocol simple, 3 s; 8 clients, protocol prepared, 3 s"
     )
 
 

@@ -8,7 +8,7 @@ are `unrecorded`, so that keeping account costs them nothing.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +17,7 @@ import psycopg
 from psycopg import sql
 
 MOST = 5000  # distinct texts that are kept, long before numbers in them are looked at
-_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?!\w)")
+_NUMBER = re.compile(r"(?:(?<![\w.])|(?<=\.\.))\d+(?:\.\d+)?(?!\w)")  # also in 1..100
 
 
 @dataclass(frozen=True)
@@ -35,25 +35,39 @@ class Load:
 
 @dataclass
 class Sent:
-    """The account. `sources` are statements as they stand in their files, by their name there."""
+    """The account. `sources` are statements as they stand in their files, by their name there.
+
+    `times` is how many statements were sent, also of texts that aren't kept.
+    """
 
     texts: Counter[str] = field(default_factory=Counter)
     loads: Counter[Load] = field(default_factory=Counter)
     sources: dict[str, str] = field(default_factory=dict)
+    times: int = 0
     paused: bool = False
 
     def statements(self) -> list[tuple[str, int]]:
         """Distinct statements in the order they were first sent, and how often each was."""
-        first: dict[str, str] = {}
-        counted: Counter[str] = Counter()
-        for text, times in self.texts.items():
-            kind = _NUMBER.sub("0", " ".join(text.split()))
-            first.setdefault(kind, text)
-            counted[kind] += times
-        return [(text, counted[kind]) for kind, text in first.items()]
+        return distinct(self.texts.items())
 
 
 _now: Sent | None = None  # a module's variable: of one experiment at a time, in one process
+
+
+def kind(text: str) -> str:
+    """A statement without its numbers, by which those that differ in nothing else are one."""
+    return _NUMBER.sub("0", text)
+
+
+def distinct(statements: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
+    """The first of each kind of statements, and how often that kind was sent."""
+    first: dict[str, str] = {}
+    counted: Counter[str] = Counter()
+    for text, times in statements:
+        one = kind(" ".join(text.split()))
+        first.setdefault(one, text)
+        counted[one] += times
+    return [(text, counted[one]) for one, text in first.items()]
 
 
 def name_of(measure: Callable[..., Any]) -> str:
@@ -88,11 +102,14 @@ def unrecorded() -> Iterator[None]:
 
 def statement(query: Any, connection: psycopg.Connection[Any] | None = None) -> None:
     """A statement is sent: text, bytes, or one that psycopg composed."""
-    if _now is None or _now.paused or len(_now.texts) >= MOST:
+    if _now is None or _now.paused:
         return
+    _now.times += 1
     if isinstance(query, sql.Composable):
         query = query.as_string(connection)
-    _now.texts[query.decode() if isinstance(query, bytes) else str(query)] += 1
+    text = query.decode() if isinstance(query, bytes) else str(query)
+    if text in _now.texts or len(_now.texts) < MOST:
+        _now.texts[text] += 1
 
 
 def source(name: str, text: str) -> None:

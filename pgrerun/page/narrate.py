@@ -718,17 +718,36 @@ def run(account: Mapping[str, Any]) -> Sentence:
 
     Empty where none was recorded, as of a model, or of a program that asks servers of its own.
     """
-    statements = account["statements"]
-    distinct = len(statements) + account["left_out"]
-    sent = sum(times for _, times in statements)
-    said = [f"{count(distinct, 'distinct statement')}, sent {count(sent, 'time')}"] if sent else []
-    loads = [
-        f"pgbench with {count(load['clients'], 'client')}, protocol {load['protocol']},"
-        f" {load['length']}"
-        for load in account["loads"]
-    ]
-    told = "; ".join([*said, *dict.fromkeys(loads)])
-    return Sentence(f"What was run: {told}." if told else "")
+    statements, left_out = account["statements"], account["left_out"]
+    kept = sum(times for _, times in statements)
+    said = [f"{count(len(statements) + left_out, 'distinct statement')}"] if kept else []
+    if kept and left_out and "times" not in account:  # of those left out nothing is known
+        said[0] += f", of which the first {len(statements)} were sent {count(kept, 'time')}"
+    elif kept:
+        said[0] += f", sent {count(account.get('times', kept), 'time')}"
+    said += [f"pgbench with {loads(account['loads'])}"] if account["loads"] else []
+    return Sentence(f"What was run: {'; '.join(said)}." if said else "")
+
+
+def loads(called: Iterable[Mapping[str, Any]]) -> str:
+    """Clients, protocol and length of pgbench's loads, once where loads differ in one of them."""
+    lengths: dict[tuple[str, int], dict[str, None]] = {}
+    for load in called:
+        lengths.setdefault((load["protocol"], load["clients"]), {})[load["length"]] = None
+    alike: dict[tuple[str, tuple[str, ...]], list[int]] = {}
+    for (protocol, clients), long in lengths.items():
+        alike.setdefault((protocol, tuple(long)), []).append(clients)
+    told = []
+    for (protocol, long), clients in alike.items():
+        units: dict[str, list[str]] = {}
+        for length in long:
+            amount, _, unit = length.partition(" ")
+            units.setdefault(unit, []).append(amount)
+        each = listed([f"{listed(amounts)} {unit}" for unit, amounts in units.items()])
+        *others, last = clients
+        who = listed([*map(number, others), count(last, "client")])
+        told.append(f"{who}, protocol {protocol}, {each}")
+    return "; ".join(told)
 
 
 _CAME_TRUE = {Verdict.HOLDS, Verdict.STRONGER, Verdict.STILL_THERE}
