@@ -18,6 +18,7 @@ from pgrerun.chapters.profiling.experiments import (
 )
 from pgrerun.chapters.profiling.queries import SCANS, SETS, TRANSACTIONS
 from pgrerun.errors import CannotMeasure, RerunError
+from pgrerun.lab import sent
 from pgrerun.lab.instruments import callgrind, patching, symbols
 from pgrerun.lab.instruments import instructions as kinds_of_instruction
 from pgrerun.lab.server import Cluster, bundled
@@ -228,7 +229,10 @@ def test_groups_are_counted_apart_and_twice_the_same():
             callgrind.stacks(cluster, groups, callers=callers).groupby("group")["exclusive"].sum()
             for callers in (0, 30)
         )
-        forgotten = callgrind.stacks(cluster, groups, callers=0, unreported={"warm-up", "few"})
+        with sent.recorded() as account:
+            forgotten = callgrind.stacks(cluster, groups, callers=0, unreported={"warm-up", "few"})
+        told = dict(account.statements())
+        assert told["SELECT 1"] == 1 and told[groups["few"][0]] == 2  # many differs in its number
         assert (
             set(forgotten["group"]) == {"many"}
             and abs(forgotten["exclusive"].sum() / first["many"] - 1) < 0.01

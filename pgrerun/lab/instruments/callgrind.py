@@ -79,8 +79,6 @@ def profile(
     """
     require()
     _require_stopped(cluster)
-    for statement in statements:
-        sent.statement(statement)
     stem = f"callgrind-{uuid.uuid4().hex[:12]}"
     try:
         _run(cluster, statements, settings, cluster.scratch / stem, [f"--dump-after={_STATEMENT}"])
@@ -253,6 +251,9 @@ def _run(
     # single-user mode ends a statement at the newline
     if any("--" in line for one in statements for line in one.strip().splitlines()[:-1]):
         raise ValueError("a comment would swallow the lines after it: a backend is given one")
+    for statement in statements:
+        if not statement.startswith(_SWITCH.partition("{")[0]):  # it names where a program is
+            sent.statement(statement)
     lines = "".join(" ".join(statement.split()) + "\n" for statement in statements)
     _raise_if_failed(
         cluster.single_user(

@@ -9,6 +9,7 @@ from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.profiling import queries
 from pgrerun.chapters.profiling.queries import SETS
 from pgrerun.errors import CannotMeasure
+from pgrerun.lab import sent
 from pgrerun.lab.instruments import callgrind, instructions, patching, single_user
 from pgrerun.lab.server import Cluster
 
@@ -76,6 +77,7 @@ def _ask(
     chapter: Chapter, cluster: Cluster, patch: tuple[str, str, int]
 ) -> tuple[str, str, str, str]:
     check, routine, answer = patch
+    sent.statement(_QUERY)
     with single_user.copied(cluster) as own:
         if routine:
             with patching.answering(chapter.programs, routine, answer) as program:
