@@ -81,6 +81,7 @@ MAY_USE |= {
     "site.contents": {"parameters", "record.printed"},
     "site.printing": set(),
     "site.doctor": MEASURING,
+    "site.excerpts": {"lab.sent"},
     "site.template": MEASURING | {"chapter"},
     "site.scaffold": {"parameters", "record.claims"},
     "site.scoreboard": set(RECORD)

@@ -28,7 +28,14 @@ from pgrerun.page import narrate
 from pgrerun.record import claims
 from pgrerun.record.gather import Gathered
 from pgrerun.record.machines import findings
-from pgrerun.site import all_runs, executed_pages, layout, published_runs, scoreboard
+from pgrerun.site import (
+    all_runs,
+    excerpts,
+    executed_pages,
+    layout,
+    published_runs,
+    scoreboard,
+)
 
 _CHANGE = re.compile("# Change ")
 _ATTEMPT = re.compile(r"\battempt\(\s*((?:\w+\.)*\w+)")  # an experiment in a cell's code
@@ -146,16 +153,18 @@ def _taken_out(doctree, name: str) -> list[nodes.Node]:
 def show_what_was_run(app, doctree) -> None:
     """In place of each cell that attempts an experiment its SQL, and all the rest folded.
 
-    The record has experiments in the order in which they were attempted, as "module.function".
-    Statements that the page has shown already are folded, too.
+    The record has experiments as "module.function"; one that was attempted before has a number
+    behind, by which they are in the order in which they were attempted. Statements that the page
+    has shown already are folded, too.
     """
     chapter = app.env.docname.removeprefix("results/")
     record = app.env.run_records.get(chapter)
-    left = dict(record.environment.get("sent", {})) if record else {}
-    shown: set[str] = set()
+    accounts = record.environment.get("sent", {}) if record else {}
+    left = {name: accounts[name] for name in sorted(accounts, key=_turn)}
+    shown: list[str] = []
     for code in list(doctree.findall(nodes.literal_block)):
         if "cell_input" not in code.parent.get("classes", []):
-            shown.add(code.astext().strip())
+            shown.append(code.astext())
             continue
         calls = _ATTEMPT.findall(code.astext())
         names = [_attempted(called, left) for called in calls]
@@ -171,6 +180,11 @@ def show_what_was_run(app, doctree) -> None:
             cell += [_said("To run it:"), _code(lines, "text")]
 
 
+def _turn(name: str) -> tuple[str, int]:
+    one, _, number = name.partition(", ")
+    return one, int(number or 0)
+
+
 def _attempted(called: str, left: Mapping[str, object]) -> str | None:
     """The first experiment left whose module and function are called so, else whose function is.
 
@@ -183,19 +197,15 @@ def _attempted(called: str, left: Mapping[str, object]) -> str | None:
     return next(iter(whole or [name for name, full in dotted if full.endswith(function)]), None)
 
 
-def _what_was_run(chapter, accounts, code, shown: set[str]) -> list[nodes.Node]:
+def _what_was_run(chapter, accounts, code, shown: list[str]) -> list[nodes.Node]:
     """The first lines of the SQL of a cell's experiments, the lines of the cell that a reader
     changes, and, folded, how each was done.
+
+    `shown` are the texts that the page has shown, to which these files are added.
     """
-    files = {file: text.strip() for one in accounts.values() for file, text in one["files"].items()}
-    ranked = sorted(files.values(), key=_rank)
-    telling = [text for text in ranked if not _WATCHING.search(text)]
-    unseen = [text for text in ranked if text not in shown]
-    # rather again what the page has shown than what only watches pgbench's sessions
-    first = [text for text in unseen if text in telling] or (unseen and telling) or unseen
-    new = "\n".join(first)
-    shown.update(files.values())
-    begun = [_code(_first_lines(new), "postgresql")] if new else []
+    begun = [_code(text, "postgresql") for text in [_first_lines(accounts, shown)] if text]
+    for account in accounts.values():
+        shown += account["files"].values()
     begun += [_code(lines, "python") for lines in [_open_lines(code.astext())] if lines]
     raw = lambda text: nodes.raw("", text, format="html")
     folded = [_said("The cell:"), code]
@@ -205,18 +215,20 @@ def _what_was_run(chapter, accounts, code, shown: set[str]) -> list[nodes.Node]:
     return [*begun, raw(begin), *folded, raw("</details>")]
 
 
-def _first_lines(sql: str) -> str:
-    """SQL that is no longer than a page shows, or its first whole statements, and that more follow.
+def _first_lines(accounts, shown: list[str]) -> str:
+    """The first statements of a cell's experiments that the page hasn't shown, as they were sent.
 
-    Of a statement that is longer itself, its first lines.
+    Of those that only watch pgbench's sessions none, unless there are no others.
     """
-    lines = sql.splitlines()
-    if len(lines) <= _OPEN:
-        return sql
-    room = lines[: _OPEN - 1]
-    # pgbench's own commands end with their line
-    ends = [n for n, line in enumerate(room, 1) if line.endswith(";") or line.startswith("\\")]
-    return "\n".join([*room[: ends[-1] if ends else len(room)], "-- and more, below"])
+    files: dict[str, str] = {}
+    for account in accounts.values():
+        own = {name: text.strip() for name, text in account["files"].items()}
+        scripts = [load["script"] for load in account["loads"]]
+        order = excerpts.in_order(own, [text for text, _ in account["statements"]], scripts)
+        files |= {name: own[name] for name in order if name not in files}
+    telling = [name for name, text in files.items() if not _WATCHING.search(text)]
+    above = {name for name, text in files.items() if any(text in one for one in shown)}
+    return excerpts.excerpt(files, telling or list(files), above, _OPEN)
 
 
 def _open_lines(cell: str) -> str:
@@ -228,13 +240,6 @@ def _open_lines(cell: str) -> str:
         if first and _CHANGE.match(lines[first - 1]):
             found += lines[first - 1 : last]
     return "\n".join(found)
-
-
-def _rank(statements: str) -> int:
-    """What makes relations first, then what changes them, then what looks at them."""
-    kinds = ("CREATE", "COPY", "INSERT", "UPDATE", "DELETE", "BEGIN", "VACUUM", "EXPLAIN")
-    found = [place for place, kind in enumerate(kinds) if kind in statements]
-    return min(found, default=len(kinds))
 
 
 def _how(chapter: str, name: str, account) -> list[nodes.Node]:
