@@ -24,6 +24,7 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 
 from pgrerun import parameters
+from pgrerun.lab import sent
 from pgrerun.page import narrate
 from pgrerun.record import claims
 from pgrerun.record.gather import Gathered
@@ -41,6 +42,10 @@ _CHANGE = re.compile("# Change ")
 _ATTEMPT = re.compile(r"\battempt\(\s*((?:\w+\.)*\w+)")  # an experiment in a cell's code
 _PARAMETER = re.compile(r"\bparameters\.(\w+)")  # which a function reads
 _MOST, _LONGEST = 15, 600  # statements that a page shows of an experiment, characters of each
+_ENGINE = re.compile("(duckdb|spark)", re.IGNORECASE)  # beside PostgreSQL, in names of its own
+_ENGINES = {"duckdb": "DuckDB", "spark": "Spark"}
+# how an experiment calls what gives statements to a backend without a client
+_SINGLE_USER = re.compile(r"\b(?:callgrind|single_user)\.")
 _WATCHING = re.compile("pg_stat_activity WHERE application_name = 'pgbench'")
 _OPEN = 8  # lines of SQL that a page shows before the reader unfolds the rest
 _ROWS, _WORDS = 12, 50  # of a table that a page shows without being asked
@@ -206,9 +211,12 @@ def _what_was_run(chapter, accounts, code, shown: list[str]) -> list[nodes.Node]
     begun = [_code(text, "postgresql") for text in [_first_lines(accounts, shown)] if text]
     for account in accounts.values():
         shown += account["files"].values()
-    begun += [_code(lines, "python") for lines in [_open_lines(code.astext())] if lines]
+    cell = code.astext().strip()
+    lines, rest = _divided(cell)
+    begun += [_code(lines, "python")] if lines else []
     raw = lambda text: nodes.raw("", text, format="html")
-    folded = [_said("The cell:"), code]
+    folded = [_said("The rest of the cell:" if lines else "The cell:"), _code(rest, "python")]
+    folded = folded if rest else []
     for name, account in accounts.items():
         folded += _how(chapter, name.partition(",")[0], account)
     begin = '<details class="what-was-run"><summary>How this was done</summary>'
@@ -231,24 +239,28 @@ def _first_lines(accounts, shown: list[str]) -> str:
     return excerpts.excerpt(files, telling or list(files), above, _OPEN)
 
 
-def _open_lines(cell: str) -> str:
-    """What a cell says to change, and the statements below that which attempt the experiments."""
+def _divided(cell: str) -> tuple[str, str]:
+    """What a cell says to change with the statements below that which attempt the experiments, and
+    the rest of it.
+    """
     lines = cell.splitlines()
-    found = []
+    found: list[int] = []
     for statement in ast.parse(cell).body:
-        first, last = statement.lineno - 1, statement.end_lineno
+        first = statement.lineno - 1
         if first and _CHANGE.match(lines[first - 1]):
-            found += lines[first - 1 : last]
-    return "\n".join(found)
+            found += range(first - 1, statement.end_lineno)
+    rest = [line for number, line in enumerate(lines) if number not in found]
+    return "\n".join(lines[number] for number in found), "\n".join(rest).strip("\n")
 
 
 def _how(chapter: str, name: str, account) -> list[nodes.Node]:
     """How to run one experiment again, what it sent, and the function that does it."""
     given = ", ".join(f"{name} = {value}" for name, value in account.get("given", {}).items())
-    ran = narrate.run(account)
+    account = account | {"statements": sent.distinct(account["statements"])}
+    ran = [narrate.run(account), _elsewhere(account)]
     told = [
         *([_said(f"It ran with {given}.")] if given else []),
-        *([_said(ran)] if ran else []),
+        *([_said(" ".join(filter(None, ran)))] if any(ran) else []),
         _said("To run it again:"),
         _code(f"pgrerun run {chapter} --only {name}", "text"),
         _said(f"To make a variant of it: {_to_change(chapter, account)}. Then run it again."),
@@ -257,19 +269,55 @@ def _how(chapter: str, name: str, account) -> list[nodes.Node]:
         files = "\n\n".join(f"-- {file}\n{text}" for file, text in account["files"].items())
         # without colours, which would weigh more than the words: the page shows its first lines
         told += [_said("As it stands in the chapter's files:"), _code(files, "text")]
-    for load in account["loads"]:
-        clients = narrate.count(load["clients"], "client")
-        how = f"{clients}, protocol {load['protocol']}, {load['length']}"
-        told += [_said(f"pgbench, {how}:"), _code(load["script"], "postgresql")]
-    kept = [text[:_LONGEST].strip().rstrip(";") for text, _ in account["statements"][:_MOST]]
-    times = [narrate.count(number, "time") for _, number in account["statements"]]
-    sent = "\n".join(f"{text};  -- {number}" for text, number in zip(kept, times))
-    if sent:
-        words = "What was sent, with how often it was (the run record has them whole):"
-        told += [_said(words), _code(sent, "text")]
+    told += [*_scripts(account), *_statements(account)]
     if account.get("settings"):
         told.append(_said(f"Settings that differ from PostgreSQL's: {account['settings']}."))
     return [*told, _said("The function that does it:"), _code(account["function"], "text")]
+
+
+def _elsewhere(account) -> str:
+    """What else was asked that the account doesn't have."""
+    names = " ".join([*account["files"], account["function"]])
+    engines = sorted({_ENGINES[found.lower()] for found in _ENGINE.findall(names)})
+    said = [f"{narrate.listed(engines)} answered, too; counted is what PostgreSQL was sent."]
+    # a record that tells how many statements were sent has those as well
+    alone = "times" not in account and _SINGLE_USER.search(account["function"])
+    words = (
+        f"{'That prepared it. ' if account['statements'] else ''}What was measured ran in a"
+        " single-user backend, which reads its statements without a client: the function below"
+        " gives them."
+    )
+    return " ".join([*(said if engines else []), *([words] if alone else [])])
+
+
+def _scripts(account) -> list[nodes.Node]:
+    """Each of pgbench's scripts and how it was run, once; of one that is a file, how alone."""
+    names = {text.strip(): name for name, text in account["files"].items()}
+    told = []
+    for script in dict.fromkeys(load["script"] for load in account["loads"]):
+        how = narrate.loads([load for load in account["loads"] if load["script"] == script])
+        if name := names.get(script.strip()):
+            told.append(_said(f"pgbench ran {name}: {how}."))
+        else:
+            told += [_said(f"pgbench, {how}:"), _code(script, "postgresql")]
+    return told
+
+
+def _statements(account) -> list[nodes.Node]:
+    """The first of the distinct statements, and how often each was sent."""
+    first, kept = account["statements"][:_MOST], len(account["statements"])
+    told = "\n".join(f"{_whole(text)}  -- {narrate.count(n, 'time')}" for text, n in first)
+    where = f"has the first {kept}" if account["left_out"] else "has them all"
+    most = kept + account["left_out"]
+    cut = f" (the first {len(first)} of {most}; the run record {where})"
+    words = f"What was sent, and how often{cut if len(first) < most else ''}:"
+    return [_said(words), _code(told, "text")] if first else []
+
+
+def _whole(text: str) -> str:
+    """A statement with its semicolon; of a long one the beginning, without."""
+    text = text.strip()
+    return f"{text.rstrip(';')};" if len(text) <= _LONGEST else f"{text[:_LONGEST].rstrip()} …"
 
 
 def _to_change(chapter: str, account) -> str:

@@ -99,10 +99,44 @@ def test_what_was_run_stands_where_the_cell_ran_it(toy_site):
     assert "CREATE" not in second.parent.get_text() and "SELECT 7" in second.get_text()
     assert "--only till.load" in third.get_text() and "VACUUM till" in third.parent.get_text()
     assert not page.select("details.what-was-run details")
-    for cell in page.select(".cell_input.what-was-run"):
-        assert "chapter.attempt" in cell.details.get_text()
-        cell.details.decompose()
+    for folded in (first, third):  # their cells say of nothing that it is to be changed
+        cell = folded.parent
+        assert "chapter.attempt" in folded.get_text()
+        folded.decompose()
         assert "chapter.attempt" not in cell.get_text()
+
+
+def test_what_is_not_all_that_was_sent_says_so(toy_site):
+    *_, till = soup(toy_site, "results/tp1.html").select("details.what-was-run")
+    told = [part.get_text().strip() for part in till.find_all(["p", "div"], recursive=False)]
+    said = (
+        "What was run: 21 distinct statements, of which the first 17 were sent 33 times; pgbench"
+        " with 4 clients, protocol simple, 3 and 9 s. DuckDB answered, too; counted is what"
+        " PostgreSQL was sent. That prepared it. What was measured ran in a single-user backend,"
+        " which reads its statements without a client: the function below gives them."
+    )
+    assert said in told
+    scripts = told.index("pgbench ran till.pgbench: 4 clients, protocol simple, 3 and 9 s.")
+    assert told[scripts + 1 : scripts + 3] == [
+        *("pgbench, 4 clients, protocol simple, 3 s:", "SELECT 2;")
+    ]
+    heading, listed = told[scripts + 3 : scripts + 5]
+    where = "the first 15 of 21; the run record has the first 17"
+    assert heading == f"What was sent, and how often ({where}):"
+    long, *others = listed.splitlines()
+    assert long.endswith("xxx …  -- 1 time") and len(others) == 14
+    assert others[-1] == "SELECT a13;  -- 2 times"
+
+
+def test_a_cell_is_not_shown_twice(toy_site):
+    first, again, third = soup(toy_site, "results/tp1.html").select("details.what-was-run")
+    assert "The cell:" in first.get_text() and "The cell:" in third.get_text()
+    [change] = again.parent.select(":scope > .highlight-python")
+    assert change.get_text().strip().splitlines() == [
+        *("# Change scale in the first cell", "again = chapter.attempt(toy.bank.load)")
+    ]
+    assert "The cell:" not in again.get_text() and "toy.bank.load" not in again.get_text()
+    assert "The rest of the cell:" in again.get_text() and "table(again)" in again.get_text()
 
 
 def test_only_long_tables_are_folded(toy_site):

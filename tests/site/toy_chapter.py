@@ -216,6 +216,12 @@ RATIO = next(c for c in TP1 if c.predicate is Predicate.RATIO and (c.printed or 
 SET_ASIDE = next(claim for claim in TP1 if claim is not RATIO)
 
 
+SENT = range(16)
+AGAIN = """# Change scale in the first cell
+again = chapter.attempt(toy.bank.load)
+table(again)"""
+
+
 def judged() -> list[verdicts.Judgement]:
     """Verdicts of a few claims of the toy that stands in for TP1."""
     facts = next(c for c in TP1 if c.predicate is Predicate.FACTS and c is not SET_ASIDE)
@@ -238,7 +244,7 @@ def verdict_cells() -> list[nbformat.NotebookNode]:
     return [
         new_markdown_cell("## What was run"),
         _code("chapter.attempt(toy.bank.load)", []),
-        _code("again = chapter.attempt(toy.bank.load)", []),
+        _code(AGAIN, []),
         _code("chapter.attempt(toy.till.load)", []),
         new_markdown_cell("## Verdicts\n\n<!-- supporting -->\n\nOnly who doubts reads on."),
         _code("chapter.judge(...)", sentences),
@@ -262,7 +268,14 @@ def record(folder) -> None:
     environment = {
         "parameters": {"profile": "ci"},
         "sent": {
-            "till.load": sent | {"files": {"till.load": "VACUUM till;"}, "loads": []},
+            "till.load": sent
+            | {
+                "files": {"till.load": "VACUUM till;", "till.pgbench": load["script"]},
+                "statements": [[f"SELECT '{'x' * 700}'", 1], *([f"SELECT a{n}", 2] for n in SENT)],
+                "left_out": 4,
+                "loads": [load, load | {"length": "9 s"}, load | {"script": "SELECT 2;"}],
+                "function": "def load(chapter):\n    callgrind.profile(DuckDB())",
+            },
             "bank.load": sent,
             "bank.load, 2": sent | {"files": {}, "loads": []},
         },
