@@ -384,7 +384,7 @@ def _row(
         f"{claim.source.removeprefix('the ')}, {claim.kind};"
         f" {titles.get(claim.chapter, claim.chapter)}"
     )
-    quantity = claim.quantity.rstrip(",")  # which some have for the verb after them
+    quantity = narrate.quantity(claim).rstrip(",")  # which some have for the verb after them
     cells = [
         (
             f'<a class="id" href="{html.escape(address)}">{claim.id}</a>{star}'
