@@ -3,6 +3,7 @@
 import contextlib
 import re
 
+import numpy as np
 import pandas as pd
 import pytest
 from servers import small_chapter
@@ -656,6 +657,69 @@ def test_both_releases_are_compared_by_statement(opened):
             times[f"{words}: {release.name}"] = [float(number)] * 7
     observe(chapter, "releases", pd.DataFrame(times))
     said = sentences.between_releases(chapter)
-    assert "The time of “scan” of PostgreSQL 11.10 is 0.5 times" in said
-    assert "The time of “join” of PostgreSQL 11.10 is 0.5 times" in said
-    assert "PostgreSQL 11.10 1" in charts.two_releases(chapter).description
+    assert said.frame.to_numpy().tolist() == [["join", "0.5", 7], ["scan", "0.5", 7]]
+    assert said.caption.startswith("Time on PostgreSQL 11.10 over that on PostgreSQL 18")
+    drawn = charts.two_releases(chapter)
+    assert "PostgreSQL 11.10 1" in drawn.description
+    found = "PostgreSQL 18.* takes less time than PostgreSQL 11.10 for none of 2 statements and"
+    assert re.match(f"{found} more for 2: from 2.00 times as much", drawn.caption)
+
+
+@pytest.mark.parametrize(
+    ("slowdowns", "words"),
+    [
+        (
+            (0.9, 1, 1),
+            "No slow-down is found: every interval includes one, and none reaches beyond",
+        ),
+        ((1.5, 1, 1), r"the read takes 1.50 .* in a pool of 0.54 \(128 MB\); the other intervals"),
+        ((1.5, 1.5, 0.5), r"(times as long in a pool of .*){3}\. Time to read"),
+    ],
+)
+def test_the_lead_chart_says_whether_there_is_a_slow_down(opened, slowdowns, words):
+    chapter, times = opened(), {}
+    spread = np.linspace(-0.2, 0.2, 7)
+    for pool, slowdown in zip(buffer_pool.timed(chapter), slowdowns, strict=True):
+        times[f"{pool}: {buffer_pool.CLEAN}"] = [1.0] * 7
+        times[f"{pool}: {buffer_pool.DIRTY}"] = slowdown + spread
+    observe(chapter, buffer_pool.SWEEP, pd.DataFrame(times))
+    assert re.search(words, charts.slowdowns(chapter).caption)
+
+
+@pytest.mark.parametrize(
+    ("pages", "words"),
+    [
+        ((26, 32, 0), "for 26 to 32 of its 90 pages, but in a pool of 4.00 for none; after a read"),
+        ((32, 32, 32), "for 32 of its 90 pages; after a read"),
+        ((0, 0, 0), "for none of its 90 pages, whatever the pool; after a read"),
+    ],
+)
+@pytest.mark.parametrize(("otherwise", "few"), [(0, "for none."), (3, "for 3 at most.")])
+def test_the_pages_written_first_are_those_after_an_update(pages, words, otherwise, few):
+    rows = [
+        (pool, variant, n if variant == buffer_pool.DIRTY else otherwise, 80, 10)
+        for pool, n in zip((buffer_pool.BELOW, buffer_pool.EQUAL, buffer_pool.ABOVE), pages)
+        for variant in buffer_pool.VARIANTS
+    ]
+    written = pd.DataFrame(rows, columns=["pool", "variant", "written", "read", "hit"])
+    said = charts.reader_writes(written).caption
+    assert words in said and few in said
+
+
+@pytest.mark.parametrize(
+    ("at_once", "waited", "words"),
+    [
+        ((132, 1500, 4316), (0, 5049, 2756), "helps: the reader writes 132 pages at once and no"),
+        ((32, 10, 10), (32, 10, 12), "doesn't help: the reader writes 32 pages at once and 32"),
+    ],
+)
+def test_what_waiting_does_is_told_of_all_who_write(at_once, waited, words):
+    columns = ["reader", "background_writer", "checkpointer"]
+    found = pd.DataFrame([at_once, waited, (0, 0, 99)], columns=columns)
+    found["event"] = [buffer_pool.DIRTY, buffer_pool.WAITED, buffer_pool.CHECKPOINTED]
+    said = charts.waiting(found.assign(seconds=[0, 5, 0], dirty=1)).caption
+    assert words in said
+    for column, who in zip(columns[1:], ("background writer", "checkpointer"), strict=True):
+        before, after = (dict(zip(columns, one))[column] for one in (at_once, waited))
+        many = f"{abs(after - before):,} page" if before != after else "as many"
+        assert f"the {who} wrote {many}" in said

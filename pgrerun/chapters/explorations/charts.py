@@ -1,5 +1,7 @@
 """The charts of the chapter: frames from the print, the published run and this run, and words."""
 
+import math
+
 import pandas as pd
 
 from pgrerun.chapter import Chapter
@@ -11,8 +13,8 @@ from pgrerun.chapters.explorations.experiments import (
     size_up,
     slow_disk,
 )
-from pgrerun.page import charts
-from pgrerun.record import printed
+from pgrerun.page import charts, narrate
+from pgrerun.record import printed, statistics
 from pgrerun.record.printed.explorations import POOLS, TUPLES
 
 # ---- Experiment 1
@@ -50,14 +52,12 @@ def printed_readings() -> charts.Figure:
 
 def slowdowns(chapter: Chapter) -> charts.Figure:
     """The slow-down by size of the pool: the slides' rounds as pairs, and what was measured."""
-    in_print = evidence.printed_slowdowns().rename(buffer_pool.printed_pool, axis="index")
-    in_print = in_print.rename_axis("label").reset_index().rename(columns={"median": "value"})
     pairs = {
         pool: (f"{pool}: {buffer_pool.DIRTY}", f"{pool}: {buffer_pool.CLEAN}")
         for pool in buffer_pool.SHARES
     }
     measured = chapter.ratios(buffer_pool.SWEEP, "time", pairs)
-    frame = charts.together([in_print.assign(kind="printed"), measured], order=buffer_pool.SHARES)
+    frame = charts.together([_printed_slowdowns(), measured], order=buffer_pool.SHARES)
     return charts.compare(
         frame.replace({"label": {"1.00": "1.00 (its size)"}}),
         charts.Words(
@@ -72,10 +72,41 @@ def slowdowns(chapter: Chapter) -> charts.Figure:
                 " The printed marks are the medians of the slides' five pairs, with their range."
             ),
             name="explorations-slowdown",
+            result=_slower,
         ),
         charts.Axis("slow-down", log=True),
         reference=charts.Reference(1, "none"),
     )
+
+
+def _slower(frame: pd.DataFrame) -> str:
+    """In which pools there is a slow-down, by the intervals; where there is none, how sure that is.
+
+    `frame` is that of a chart of slow-downs by pool.
+    """
+    rows = charts.own(frame)[1].dropna(subset=["low", "high"])
+    if rows.empty:
+        return "Too few pairs were timed for an interval."
+    slower, faster = rows[rows["low"] > 1], rows[rows["high"] < 1]
+    if slower.empty and faster.empty:
+        most = math.ceil(100 * rows["high"].max()) / 100
+        return (
+            "No slow-down is found: every interval includes one, and none reaches beyond"
+            f" {narrate.number(most)}."
+        )
+    said = f"After an update the read takes {_times(pd.concat([slower, faster]))}"
+    rest = "; the other intervals include one" if len(slower) + len(faster) < len(rows) else ""
+    return f"{said}{rest}."
+
+
+def _times(rows: pd.DataFrame) -> str:
+    """How many times as long it takes, pool by pool."""
+    told = []
+    for row in rows.itertuples():
+        ratio = statistics.Interval(row.value, row.low, row.high, n=0)
+        times = narrate.interval(ratio, against=(1,))
+        told.append(f"{times} times as long in a pool of {row.label}")
+    return narrate.listed(told)
 
 
 def reader_writes(written: pd.DataFrame) -> charts.Figure:
@@ -109,9 +140,29 @@ def reader_writes(written: pd.DataFrame) -> charts.Figure:
                 " background writer off. Bars are pools, as multiples of the relation."
             ),
             name="explorations-written",
+            result=lambda _: _written_first(written),
         ),
         charts.Axis("pages"),
     )
+
+
+def _written_first(written: pd.DataFrame) -> str:
+    """For how many of its pages the reader writes one first, after an update and otherwise."""
+    after = written["variant"] == buffer_pool.DIRTY
+    dirty, otherwise = written[after], written[~after]["written"].max()
+    pages = narrate.number((dirty["read"] + dirty["hit"]).max())
+    some = dirty[dirty["written"] > 0]
+    if some.empty:
+        said = f"After an update the reader does for none of its {pages} pages, whatever the pool"
+    else:
+        least, most = (narrate.number(some["written"].agg(end)) for end in ("min", "max"))
+        many = most if least == most else f"{least} to {most}"
+        said = f"After an update the reader does for {many} of its {pages} pages"
+        if len(some) < len(dirty):
+            none = narrate.listed(dirty[dirty["written"] == 0]["pool"].tolist())
+            said += f", but in a pool of {none} for none"
+    few = "none" if otherwise == 0 else f"{narrate.number(otherwise)} at most"
+    return f"{said}; after a read, or an update and a checkpoint, for {few}."
 
 
 def usage_counts(survivors: clock_sweep.Survivors) -> charts.Figure:
@@ -189,9 +240,35 @@ def waiting(found: pd.DataFrame) -> charts.Figure:
                 " delay, or after a checkpoint."
             ),
             name="explorations-waiting",
+            result=lambda _: _what_waiting_does(found),
         ),
         charts.Axis("pages", zero=True),
         own_scales=True,
+    )
+
+
+def _what_waiting_does(found: pd.DataFrame) -> str:
+    """What the reader writes after a delay and at once, and who wrote how much more meanwhile."""
+    at = found.set_index("event")
+    once, waited = at.loc[buffer_pool.DIRTY], at.loc[buffer_pool.WAITED]
+    now, later = (narrate.count(one["reader"], "page") for one in (once, waited))
+    helps = "helps" if waited["reader"] < once["reader"] else "doesn't help"
+    more = {
+        who: waited[writer] - once[writer]
+        for who, writer in (
+            ("background writer", "background_writer"),
+            ("checkpointer", "checkpointer"),
+        )
+    }
+    said = [
+        f"the {who} wrote "
+        + (f"{narrate.count(abs(n), 'page')} {'more' if n > 0 else 'fewer'}" if n else "as many")
+        for who, n in more.items()
+    ]
+    return (
+        f"Waiting {helps}: the reader writes {now} at once and {later} after"
+        f" {narrate.count(waited['seconds'], 'second')}. Compared with the read at once,"
+        f" {narrate.listed(said)}."
     )
 
 
@@ -230,7 +307,8 @@ def grouping_times(chapter: Chapter) -> charts.Figure:
             question="What is more memory worth to a grouping, and which plan is the fast one?",
             caption=(
                 "Time of CREATE TEMP TABLE AS with the grouping, by plan and work_mem. The slides'"
-                " averages stand with the plans that they were measured on."
+                " averages stand with the plans that they were measured on. The index order, which"
+                " needs no memory, is timed with the two smaller settings alone."
             ),
             name="explorations-grouping",
         ),
@@ -297,10 +375,31 @@ def size_up_times(chapter: Chapter) -> charts.Figure:
                 " per decade."
             ),
             name="explorations-sizeup",
+            result=lambda _: _growth(chapter, measured),
         ),
         charts.Axis("size", "tuples", log=True),
         charts.Axis("time", "ms", log=True),
     )
+
+
+def _growth(chapter: Chapter, measured: pd.DataFrame) -> str:
+    """How many times as long the largest size takes as the smallest, for a lookup and for a scan.
+
+    `measured` has the medians by size.
+    """
+    sizes = charts.own(measured)[1]["x"]
+    least, most = sizes.min(), sizes.max()
+    whats = (size_up.LOOKUP, size_up.SCAN)
+    pairs = {what: tuple(size_up.variant(what, x) for x in (most, least)) for what in whats}
+    found = charts.own(chapter.ratios("size-up", "time", pairs))[1].set_index("label")
+    times = [narrate.interval(statistics.Interval(*found.loc[what, _ENDS], n=0)) for what in whats]
+    return (
+        f"With {narrate.number(most / least)} times the tuples a lookup takes {times[0]} times as"
+        f" long and a scan {times[1]} times."
+    )
+
+
+_ENDS = ["value", "low", "high"]
 
 
 # ---- Experiment 4
@@ -363,38 +462,73 @@ def two_releases(chapter: Chapter) -> charts.Figure:
                 "Time of the slides' statements on two releases on this machine, measured in turns."
             ),
             name="explorations-releases",
+            result=lambda _: _by_release(chapter, charts.own(frame)[1]),
         ),
         charts.Axis("time", "ms", zero=True),
         own_scales=True,
     )
 
 
+def _by_release(chapter: Chapter, medians: pd.DataFrame) -> str:
+    """How many of the statements take less time on one release than on the other, and how much.
+
+    `medians` has a row for each statement (its panel) and release (its label).
+    """
+    other, one = sorted(medians["label"].unique())
+    pairs = {words: (f"{words}: {one}", f"{words}: {other}") for words in medians["panel"].unique()}
+    found = charts.own(chapter.ratios("releases", "time", pairs))[1].sort_values("value")
+    less, more = found[found["high"] < 1], found[found["low"] > 1]
+    least, most = (
+        f"{narrate.number(row['value'], 2)} times as much for “{row['label']}”"
+        for _, row in found.iloc[[0, -1]].iterrows()
+    )
+    return (
+        f"{one} takes less time than {other} for {len(less) or 'none'} of"
+        f" {narrate.count(len(found), 'statement')} and more for {len(more) or 'none'}: from"
+        f" {least} to {most}."
+    )
+
+
 def slowed_readers(chapter: Chapter) -> charts.Figure:
-    """The reader after an update on a slowed disk: its time over the clean one, and its writes."""
-    averages = printed.table("explorations_pool_averages")
-    slower, counted = "time after an update over after a read", "pages that the reader writes"
-    then = averages.loc["dirty", list(POOLS)] / averages.loc["clean", list(POOLS)]
-    names = {pool: f"{pool}: {buffer_pool.DIRTY}" for pool in slow_disk.pools()}
-    pairs = {pool: (dirty, f"{pool}: {buffer_pool.CLEAN}") for pool, dirty in names.items()}
-    written = {dirty: pool for pool, dirty in names.items()}
+    """The slow-down by size of the pool on a slowed disk, in the pools that are timed there."""
+    dirty = {pool: f"{pool}: {buffer_pool.DIRTY}" for pool in slow_disk.pools()}
+    pairs = {pool: (name, f"{pool}: {buffer_pool.CLEAN}") for pool, name in dirty.items()}
+    in_print = _printed_slowdowns()
+    written = charts.own(
+        chapter.medians(slow_disk.NAME, "writes", {name: pool for pool, name in dirty.items()})
+    )[1]
     return charts.compare(
         charts.together(
             [
-                *charts.rows(then.rename(buffer_pool.printed_pool), "printed", panel=slower),
-                chapter.ratios(slow_disk.NAME, "time", pairs, panel=slower),
-                chapter.medians(slow_disk.NAME, {"writes": counted}, written),
+                in_print[in_print["label"].isin(slow_disk.pools())],
+                chapter.ratios(slow_disk.NAME, "time", pairs),
             ],
             order=buffer_pool.SHARES,
         ),
         charts.Words(
             question="What does a reader pay for another's update where a page costs time?",
             caption=(
-                "By the pool's size, in relations: time to read one relation after an update of the"
-                " other, over the time after a read of it, and the pages that the reader had to"
-                f" write first. Measured on a {chapter.disk(slow_disk.NAME)}, page by page."
+                "Time to read one relation after an update of the other, over the time after a"
+                " read of it, by the pool's size in relations. Measured on a"
+                f" {chapter.disk(slow_disk.NAME)}, page by page. The printed marks are the medians"
+                " of the slides' five pairs, with their range."
             ),
             name="explorations-slowed-readers",
+            result=lambda frame: f"{_slower(frame)} {_pages_first(written)}",
         ),
-        charts.Axis("", zero=True),
-        own_scales=True,
+        charts.Axis("slow-down", log=True),
+        reference=charts.Reference(1, "none"),
     )
+
+
+def _pages_first(written: pd.DataFrame) -> str:
+    """The pages that the reader writes first, by pool; `written` has their medians."""
+    told = [f"{narrate.number(row.value)} in a pool of {row.label}" for row in written.itertuples()]
+    return f"Pages that the reader wrote first: {narrate.listed(told)}."
+
+
+def _printed_slowdowns() -> pd.DataFrame:
+    """The slides' rounds as pairs: rows by pool, the medians with their range."""
+    found = evidence.printed_slowdowns().rename(buffer_pool.printed_pool, axis="index")
+    found = found.rename_axis("label").reset_index().rename(columns={"median": "value"})
+    return found.assign(kind="printed")

@@ -13,7 +13,7 @@ from pgrerun.chapters.explorations.experiments import (
     size_up,
     two_releases,
 )
-from pgrerun.page import narrate
+from pgrerun.page import narrate, tables
 from pgrerun.record import printed, statistics
 from pgrerun.record.printed.explorations import TUPLES, heap_pages, megabytes
 
@@ -270,14 +270,14 @@ def shared_memory(found: pd.DataFrame) -> narrate.Sentence:
     return narrate.Sentence(f"{said}, with {' and '.join(same.index)} no fewer{why}.")
 
 
-def between_releases(chapter: Chapter) -> narrate.Sentence:
-    """Each statement's time on one release over that on the other."""
+def between_releases(chapter: Chapter) -> tables.Table:
+    """Each statement's time on one release over that on the other, a row per statement."""
     statements = [variant.split(": ")[0] for variant in chapter.table("releases", "time")]
     under_test, beside = (release.name for release in two_releases.both(chapter))
-    sentences = []
+    rows = []
     for words in dict.fromkeys(statements):
-        one, base = f"{words}: {under_test}", f"{words}: {beside}"
-        ratio = chapter.ratio("releases", "time", one, base)
-        said = narrate.ratio_sentence(ratio, f"time of “{words}”", under_test, beside)
-        sentences.append(said)
-    return narrate.Sentence(" ".join(sentences))
+        ratio = chapter.ratio("releases", "time", f"{words}: {under_test}", f"{words}: {beside}")
+        rows.append((words, narrate.interval(ratio, against=(1,)), ratio.n))
+    frame = pd.DataFrame(rows, columns=["statement", "time, relative", "pairs"])
+    caption = f"Time on {under_test} over that on {beside}, with its interval"
+    return tables.Table(frame, caption)
