@@ -108,7 +108,9 @@ def test_what_was_run_stands_where_the_cell_ran_it(toy_site):
 
 def test_what_is_not_all_that_was_sent_says_so(toy_site):
     *_, till = soup(toy_site, "results/tp1.html").select("details.what-was-run")
-    told = [part.get_text().strip() for part in till.find_all(["p", "div"], recursive=False)]
+    parts = till.find_all(["p", "div"], recursive=False)
+    # a number and its unit stay on one line
+    told = [part.get_text().replace("\N{NO-BREAK SPACE}", " ").strip() for part in parts]
     said = (
         "What was run: 21 distinct statements, of which the first 17 were sent 33 times; pgbench"
         " with 4 clients, protocol simple, 3 and 9 s. DuckDB answered, too; counted is what"

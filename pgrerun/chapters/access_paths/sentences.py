@@ -235,14 +235,20 @@ def at_the_talks_size(chapter: Chapter) -> narrate.Sentence:
         for plan in (joins.BEFORE, joins.PARAMETERIZED)
     )
     times = in_print.accounts() / chapter.parameters.accounts
-    first, later = (gain.estimate * times for gain in evidence.speedups(chapter).values())
     said = printed.derived("access_paths_join").before_over
+    told = [
+        f"{narrate.interval(gain.times(times))} {where} (the talk has {narrate.number(size, 0)})"
+        for gain, where, size in zip(
+            evidence.speedups(chapter).values(),
+            ("over an execution in a new session with nothing in the pool", "over a later one"),
+            (said["first_ms"], said["later_ms"]),
+        )
+    ]
     return narrate.Sentence(
         f"The time of 9.1's plan grows with the table to the power {before}, that of 9.2's to the"
-        f" power {after}. If that goes on over three decades, the gain at the talk's size is"
-        f" {narrate.number(round(later, -3))}, and {narrate.number(round(first, -2))} over an"
-        " execution in a new session with nothing in the pool. The talk has"
-        f" {narrate.number(said['later_ms'])} and {narrate.number(said['first_ms'], 0)}."
+        f" power {after}. Were the one in proportion to the table and the other not to grow at all,"
+        f" the gain that was measured short of memory would be, with {narrate.number(times, 0)}"
+        f" times the rows, {narrate.listed(told)}."
     )
 
 
