@@ -40,7 +40,7 @@ from pgrerun.lab.instruments.pages import longest_chain
 from pgrerun.lab.instruments.sessions import snapshot
 from pgrerun.lab.instruments.sizes import pages
 from pgrerun.lab.relations.pgbench import ACCOUNTS, BRANCHES, TELLERS, Pgbench
-from pgrerun.record import claims, printed, verdicts
+from pgrerun.record import claims, printed, statistics, verdicts
 from tests.servers import small_chapter
 
 BALANCED = (BRANCHES, TELLERS, ACCOUNTS)
@@ -572,7 +572,7 @@ def test_each_run_says_how_long_it_waited_and_on_which_disk(other_chapter, monke
     for judge in (evidence.over, evidence.waiting, evidence.larger, evidence.fits):
         found = judge(other_chapter, *compared)
         assert found.n == other_chapter.parameters.pairs
-        assert found.disk == throughput.SLOW.words
+        assert found.disk == statistics.told_disk(throughput.SLOW.words)
 
 
 def test_reading_touches_more_pages_where_versions_stay(chapter):
