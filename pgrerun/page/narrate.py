@@ -21,7 +21,7 @@ import pandas as pd
 
 from pgrerun.errors import CannotMeasure
 from pgrerun.record import printed, statistics
-from pgrerun.record.claims import SCORED, Basis, Claim, Predicate, Size
+from pgrerun.record.claims import BOUNDS, SCORED, Basis, Claim, Predicate, Size
 from pgrerun.record.statistics import Interval, NoiseFloor
 from pgrerun.record.verdicts import Judgement, Part, Verdict, reached
 
@@ -390,7 +390,7 @@ def _parts_found(j: Judgement, parts: Mapping[str, Part]) -> str:
     common = claim.sizes.get("")
     said = ""
     if common:
-        bound = claim.predicate in (Predicate.AT_MOST, Predicate.AT_LEAST)
+        bound = claim.predicate in BOUNDS
         said = f"should be {claim.predicate}" if bound else _said_to_be(claim)
         said = f" {said} {claimed_size(claim, common)}"
     what = _capital(_the(claim).rstrip(","))
@@ -491,8 +491,7 @@ def basis(j: Judgement) -> str:
 
 
 def _disks(j: Judgement) -> list[str]:
-    given = j.evidence if isinstance(j.evidence, Mapping) else {"": Part(j.evidence)}
-    values = [part.value for part in given.values() if isinstance(part, Part)]
+    values = [part.value for part in j.parts.values() if isinstance(part, Part)]
     words = [value.disk for value in values if isinstance(value, Interval) and value.disk]
     return list(dict.fromkeys(words))
 
@@ -566,10 +565,8 @@ def _beside_opinion(j: Judgement) -> str:
 
 def _numbers_in_short(j: Judgement) -> str:
     """The intervals of a judgement, each with its name if it has one."""
-    found = j.evidence
-    several = found if isinstance(found, Mapping) else {"": Part(found)}
     values = {
-        name: part.value for name, part in several.items() if isinstance(part.value, Interval)
+        name: part.value for name, part in j.parts.items() if isinstance(part.value, Interval)
     }
     how = " (simulated)" if all(value.simulated for value in values.values()) else ""
     said = {name: interval(*_as_told(j, name, value)) for name, value in values.items()}
@@ -636,8 +633,7 @@ def finding(j: Judgement) -> Sentence:
         return Sentence(f"{_capital(str(j.verdict))}: {said}.")
     if j.claim.predicate is Predicate.FACTS:
         return _facts_in_short(j)
-    several = j.evidence if isinstance(j.evidence, Mapping) else {"": Part(j.evidence)}
-    parts = {name: part.value for name, part in several.items() if part.essential}
+    parts = {name: part.value for name, part in j.parts.items() if part.essential}
     measured = _equation(j, parts)
     printed_size = ", ".join(claimed_size(j.claim, one) for one in j.claim.sizes.values())
     if j.verdict is Verdict.INCONCLUSIVE:
@@ -669,7 +665,7 @@ def _values(j: Judgement, parts: Mapping[str, Interval]) -> str:
     for name, value in parts.items():
         said = interval(*_as_told(j, name, value))
         against = j.claim.sizes.get(name, j.claim.sizes.get(""))
-        bound = j.claim.predicate in (Predicate.AT_MOST, Predicate.AT_LEAST)
+        bound = j.claim.predicate in BOUNDS
         held_against = f"claimed: {j.claim.predicate}" if bound else "printed"
         beside = f", {held_against} {claimed_size(j.claim, against)}" if against else ""
         told.append(f"{said} ({name}{beside})" if len(parts) > 1 else str(said))

@@ -308,6 +308,7 @@ WITH_PRINTED = frozenset(
         Predicate.EQUALS,
     }
 )
+BOUNDS = frozenset({Predicate.AT_MOST, Predicate.AT_LEAST})
 WITH_MARGIN = frozenset({Predicate.RATIO, Predicate.DIRECTION})
 WITH_TOLERANCE = frozenset({Predicate.RATIO, Predicate.BETWEEN})
 

@@ -201,6 +201,11 @@ class Judgement:
         """What the word alone doesn't say."""
         return "; ".join(filter(None, (self.reason, self.note)))
 
+    @property
+    def parts(self) -> "Mapping[str, Part]":
+        """The parts of the evidence by name; what has none is one part, called ""."""
+        return self.evidence if isinstance(self.evidence, Mapping) else {"": Part(self.evidence)}
+
     def as_dict(self) -> dict[str, Any]:
         """For the run record: plain values."""
         return {

@@ -42,9 +42,8 @@ def verdicts(text: str, judged: Judgements) -> str:
         name, says, print_, found, basis, word = (one.get_text() for one in row.find_all("td"))
         j, why = judged.get(name.split()[0]), ""
         if j:
-            found, basis, word = narrate.evidence(j), narrate.basis(j), str(j.verdict)
-            why = _why(j)
-            found = "" if j.evidence is None else found
+            found = "" if j.evidence is None else narrate.evidence(j)
+            basis, word, why = narrate.basis(j), str(j.verdict), _why(j)
         colour = COLOURS.get(word, COLOURS[scoreboard.NOT_RUN])
         chip = f'<span class="chip" style="--verdict:{colour}">{html.escape(word)}</span>'
         claim = f'<b class="id">{html.escape(name)}</b> {html.escape(says)}{why}'

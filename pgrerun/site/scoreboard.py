@@ -35,8 +35,6 @@ COLOURS: Mapping[str, str] = charts.VERDICTS | dict.fromkeys(
     (APART, NOT_RUN), charts.VERDICTS[Verdict.NOT_TESTABLE]
 )
 
-_BOUNDS = (Predicate.AT_MOST, Predicate.AT_LEAST)
-
 Judgements = Mapping[str, Judgement]
 Link = Callable[[Claim], str]
 
@@ -426,7 +424,7 @@ def _quoted(claim: Claim) -> str:
 
 def _printed(claim: Claim) -> str:
     """The sizes that the claim is judged against, which the document may print in other words."""
-    bound = f"{claim.predicate} " if claim.predicate in _BOUNDS else ""
+    bound = f"{claim.predicate} " if claim.predicate in claims.BOUNDS else ""
     sizes = ", ".join(
         f"{name} {narrate.judged_size(claim, size)}".strip() for name, size in claim.sizes.items()
     )
@@ -447,7 +445,7 @@ def effect(j: Judgement) -> str:
         return _squares(j, j.evidence)
     if j.claim.predicate is Predicate.BUG or j.evidence is None:
         return ""
-    values = [part.value for part in _parts(j).values() if isinstance(part.value, Interval)]
+    values = [part.value for part in j.parts.values() if isinstance(part.value, Interval)]
     return _intervals(j, values[:_MOST_LANES])
 
 
@@ -767,7 +765,7 @@ def findings(
 
 
 def _numbered(j: Judgement) -> bool:
-    return any(isinstance(part.value, Interval) for part in _parts(j).values())
+    return any(isinstance(part.value, Interval) for part in j.parts.values())
 
 
 def _moved(j: Judgement) -> float:
@@ -777,7 +775,7 @@ def _moved(j: Judgement) -> float:
 
 def marks(found: Sequence[Judgement]) -> str:
     """What the marks mean that are in the small pictures of these; "" where there is no picture."""
-    values = [part.value for j in found for part in _parts(j).values()]
+    values = [part.value for j in found for part in j.parts.values()]
     intervals = [value for value in values if isinstance(value, Interval)]
     facts = [j for j in found if j.claim.predicate is Predicate.FACTS and effect(j)]
     told = [
@@ -795,11 +793,6 @@ def marks(found: Sequence[Judgement]) -> str:
     ]
     said = "; ".join(words for holds, words in told if holds)
     return f'<p class="marks">In the small pictures: {said}.</p>' if said else ""
-
-
-def _parts(j: Judgement) -> Mapping[str, Part]:
-    """The parts of the evidence by name; what has none is one part."""
-    return j.evidence if isinstance(j.evidence, Mapping) else {"": Part(j.evidence)}
 
 
 def finding_list(found: list[Judgement], link: Link) -> str:
@@ -868,7 +861,7 @@ def _numbers(j: Judgement) -> str:
     """What was found beside what is printed."""
     found = narrate.evidence(j) if j.evidence is not None else ""
     said = _printed(j.claim)
-    if j.claim.published_value and j.claim.predicate not in _BOUNDS:
+    if j.claim.published_value and j.claim.predicate not in claims.BOUNDS:
         said = said.replace("judged against", "printed", 1)
     print_ = f"; {html.escape(said)}" if said and found else ""
     return f"<b>{html.escape(found)}</b>{print_}" if found else ""
