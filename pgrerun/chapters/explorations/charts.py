@@ -14,7 +14,7 @@ from pgrerun.chapters.explorations.experiments import (
     slow_disk,
 )
 from pgrerun.page import charts, narrate
-from pgrerun.record import printed, statistics
+from pgrerun.record import printed
 from pgrerun.record.printed.explorations import POOLS, TUPLES
 
 # ---- Experiment 1
@@ -102,10 +102,9 @@ def _slower(frame: pd.DataFrame) -> str:
 def _times(rows: pd.DataFrame) -> str:
     """How many times as long it takes, pool by pool."""
     told = []
-    for row in rows.itertuples():
-        ratio = statistics.Interval(row.value, row.low, row.high, n=0)
-        times = narrate.interval(ratio, against=(1,))
-        told.append(f"{times} times as long in a pool of {row.label}")
+    for _, row in rows.iterrows():
+        times = narrate.interval(charts.value_of(row), against=(1,))
+        told.append(f"{times} times as long in a pool of {row['label']}")
     return narrate.listed(told)
 
 
@@ -392,14 +391,11 @@ def _growth(chapter: Chapter, measured: pd.DataFrame) -> str:
     whats = (size_up.LOOKUP, size_up.SCAN)
     pairs = {what: tuple(size_up.variant(what, x) for x in (most, least)) for what in whats}
     found = charts.own(chapter.ratios("size-up", "time", pairs))[1].set_index("label")
-    times = [narrate.interval(statistics.Interval(*found.loc[what, _ENDS], n=0)) for what in whats]
+    times = [narrate.interval(charts.value_of(found.loc[what])) for what in whats]
     return (
         f"With {narrate.number(most / least)} times the tuples a lookup takes {times[0]} times as"
         f" long and a scan {times[1]} times."
     )
-
-
-_ENDS = ["value", "low", "high"]
 
 
 # ---- Experiment 4

@@ -1,6 +1,5 @@
 """The charts of the chapter: print, simulation, the published run and this run, and their words."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -12,7 +11,7 @@ from pgrerun.chapters.scalability.experiments import clients, commits, large_mac
 from pgrerun.chapters.scalability.experiments.large_machines import TALK
 from pgrerun.lab.models.lookups import AFTER, BEFORE
 from pgrerun.page import charts, narrate
-from pgrerun.record import printed, statistics
+from pgrerun.record import printed
 
 CLIENTS = charts.Axis("clients", log=True)
 SLOWED = "slowed flush"
@@ -91,19 +90,11 @@ def _peak(frame: pd.DataFrame) -> str:
     top, last = int(line["value"].to_numpy().argmax()), len(line) - 1
     ends = [(0, "from"), *([(top, "to its greatest,")] if 0 < top < last else []), (last, "to")]
     told = [
-        f"{way} {_value(line.iloc[at], 'transactions/s')} with"
+        f"{way} {narrate.interval(charts.value_of(line.iloc[at]), 'transactions/s')} with"
         f" {narrate.count(line['x'].iloc[at], 'client')}"
         for at, way in ends
     ]
     return f"{run}, throughput goes {', '.join(told)}."
-
-
-def _value(row: pd.Series, unit: str = "") -> str:
-    """A chart's row as prose has it: with its interval, if it has one."""
-    low, high = row.get("low", math.nan), row.get("high", math.nan)
-    if low <= row["value"] <= high:
-        return narrate.interval(statistics.Interval(row["value"], low, high, n=0), unit)
-    return narrate.interval(row["value"], unit)
 
 
 def many_processors(simulated: pd.DataFrame) -> charts.Figure:
@@ -259,7 +250,8 @@ def _carried(frame: pd.DataFrame) -> str:
     ):
         ways = []
         for name, line in rows[rows["panel"] == panel].groupby("series", sort=False):
-            first, last = (_value(line.sort_values("x").iloc[end]) for end in (0, -1))
+            ends = line.sort_values("x").iloc[[0, -1]]
+            first, last = (narrate.interval(charts.value_of(end)) for _, end in ends.iterrows())
             ways.append(f"from {first} to {last}{unit} ({name})")
         told.append(f"{what} {narrate.listed(ways)}")
     few, most = (narrate.number(end) for end in (rows["x"].min(), rows["x"].max()))
@@ -322,7 +314,7 @@ def _cost_of_overflow(chapter: Chapter) -> str:
             if row["high"] < 1
             else "so no cost can be told from noise"
         )
-        told.append(f"{_value(row)} times that {row['label']}, {cost}")
+        told.append(f"{narrate.interval(charts.value_of(row))} times that {row['label']}, {cost}")
     return f"{run}, throughput on the fast path is {'; and '.join(told)}."
 
 

@@ -1,5 +1,6 @@
 """The rows that a chart is drawn from, made of numbers and of frames of them."""
 
+import math
 from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import Any, TypeAlias
@@ -36,6 +37,12 @@ def together(rows: Rows, order: Iterable[str] = ()) -> pd.DataFrame:
         return frame
     by_place = frame["label"].map(place).sort_values(kind="stable").index
     return frame.loc[by_place].reset_index(drop=True)
+
+
+def value_of(row: pd.Series) -> Interval | float:
+    """The number of a chart's row, with its interval if it has one, without the count of pairs."""
+    low, high = row.get("low", math.nan), row.get("high", math.nan)
+    return Interval(row["value"], low, high, n=0) if low <= row["value"] <= high else row["value"]
 
 
 def own(frame: pd.DataFrame) -> tuple[str, pd.DataFrame]:
