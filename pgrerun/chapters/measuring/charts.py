@@ -14,6 +14,7 @@ from pgrerun.chapters.measuring.experiments import (
     over_time,
     slow_disk,
 )
+from pgrerun.chapters.measuring.sentences import percent
 from pgrerun.page import charts, narrate
 from pgrerun.record import statistics
 
@@ -98,18 +99,14 @@ def _needed(found: pd.DataFrame) -> str:
                 f"from {narrate.count(enough['pairs'].iloc[0], 'pair')} on"
                 if len(enough)
                 else f"not even by {narrate.count(last['pairs'], 'pair')}, which find it in"
-                f" {_percent(last['found'])}"
+                f" {percent(last['found'])}"
             )
         )
-    alarms = _percent(found.loc[found["effect"] == 1, "found"].max())
+    alarms = percent(found.loc[found["effect"] == 1, "found"].max())
     return (
         f"In at least {100 * _OFTEN:.0f} % of the experiments an effect is found: {'; '.join(told)}"
         f". False alarms come in at most {alarms}."
     )
-
-
-def _percent(share: float) -> str:
-    return f"{narrate.number(100 * share, 1)} %".replace(".0 %", " %")
 
 
 def spoilt(noticed: pd.DataFrame) -> charts.Figure:
@@ -137,7 +134,7 @@ def _named(noticed: pd.DataFrame) -> str:
     rows = noticed[noticed["repeats"] == many]
     told = (
         f"{off}, "
-        + narrate.listed([f"{_percent(row.share)} {row.rule}" for row in of_one.itertuples()])
+        + narrate.listed([f"{percent(row.share)} {row.rule}" for row in of_one.itertuples()])
         for off, of_one in rows.groupby("spoilt", sort=False)
     )
     return (
@@ -233,7 +230,7 @@ def _swings(drawn: Mapping[str, pd.DataFrame]) -> str:
     least = min(swing, key=swing.__getitem__)
     return (
         f"In this run, {narrate.listed(told)}: {most} swing more, by a standard deviation of"
-        f" {_percent(swing[most])} of the mean, {least} by {_percent(swing[least])}."
+        f" {percent(swing[most])} of the mean, {least} by {percent(swing[least])}."
     )
 
 

@@ -13,7 +13,8 @@ from pgrerun.parameters import time_to_run
 from pgrerun.record import printed, statistics
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
+    """A share in percent, with a decimal place if that says anything."""
     return f"{narrate.number(100 * share, 1)} %".replace(".0 %", " %")
 
 
@@ -64,10 +65,10 @@ def needed(chapter: Chapter, power: pd.DataFrame) -> narrate.Sentence:
     ratios = aa_runs.equal_ratios(chapter)
     reach = aa_runs.smallest(ratios, given.pairs, given.resamples, given.seed)
     return narrate.Sentence(
-        f"To be found in {_percent(aa_runs.POWER)} of experiments on this machine today, with runs"
+        f"To be found in {percent(aa_runs.POWER)} of experiments on this machine today, with runs"
         f" of this length, an effect of {', one of '.join(said)}. A comparison of"
         f" {narrate.count(given.pairs, 'pair')}, the most that this chapter makes below, finds"
-        f" effects of {100 * (reach - 1):.0f} % or more in {_percent(aa_runs.POWER)} of"
+        f" effects of {100 * (reach - 1):.0f} % or more in {percent(aa_runs.POWER)} of"
         " experiments."
     )
 
@@ -77,15 +78,15 @@ def alarms(power: pd.DataFrame) -> narrate.Sentence:
     nothing = power[power["effect"] == 1].set_index("pairs")
     few = int(nothing.index.min())
     often = ", ".join(
-        f"{_percent(share)} with {pairs} pairs" for pairs, share in nothing["found"].items()
+        f"{percent(share)} with {pairs} pairs" for pairs, share in nothing["found"].items()
     )
     return narrate.Sentence(
         f"Where there is no effect, the interval excludes 1 in {often}; at most one in twenty is"
         f" intended. With {few} pairs nothing narrower than the whole range of the ratios is an"
         " interval at all, and it misses 1 whenever all ratios fall on one side:"
-        f" {_percent(evidence.unavoidable(few))} of the time, whatever the noise. A verdict needs"
+        f" {percent(evidence.unavoidable(few))} of the time, whatever the noise. A verdict needs"
         " more than that, an interval outside the margin of interest: that happens in"
-        f" {_percent(nothing['verdict'].max())} of these experiments at most."
+        f" {percent(nothing['verdict'].max())} of these experiments at most."
     )
 
 
@@ -138,7 +139,7 @@ def lengths(chapter: Chapter) -> narrate.Sentence:
     )
     return narrate.Sentence(
         "By the scatter within a run, its mean throughput would be within"
-        f" {_percent(over_time.WITHIN)} of the truth after {said} (medians over"
+        f" {percent(over_time.WITHIN)} of the truth after {said} (medians over"
         f" {found[over_time.READS].n} runs of each). That is a lower bound: swings slower than the"
         " run itself don't show in it."
     )
@@ -149,7 +150,7 @@ def counting(watched: pd.DataFrame) -> narrate.Sentence:
     mean = watched.groupby("load", sort=False)["throughput"].mean()
     slot = float(watched["time"].iloc[1])  # of runs put end to end
     said = " and ".join(
-        f"{_percent((throughput * slot) ** -0.5)} ({load})" for load, throughput in mean.items()
+        f"{percent((throughput * slot) ** -0.5)} ({load})" for load, throughput in mean.items()
     )
     return narrate.Sentence(
         f"Throughput is counted in slots of {narrate.number(slot)} s. Transactions that"

@@ -110,7 +110,7 @@ def releases(chapter: Chapter) -> Table | narrate.Sentence | None:
     for name, spec in chosen.items():
         programs = fetched.chosen(spec)
         rows.append((name, programs.version, builders.get(name, programs.source)))
-    between = sorted(evidence.between(min(chosen, key=number), max(chosen, key=number)), key=number)
+    between = evidence.between(min(chosen, key=number), max(chosen, key=number))
     missing = [name for name in between if name not in chosen]
     not_run = f"; not run: {', '.join(missing)}" if missing else ""
     frame = pd.DataFrame(rows, columns=["release", "version", "compiled by"])
