@@ -552,14 +552,19 @@ def test_twenty_groups_take_the_same_with_any_memory(grouped, opened):
     assert judged("expl-018", evidence.flat(timed, more)) == "gone"
 
 
-@pytest.mark.parametrize(("slower", "word"), [(2.0, "holds"), (1.0, "weaker"), (40.0, "weaker")])
-def test_a_lookup_is_judged_by_its_time(opened, slower, word):
+@pytest.mark.parametrize(
+    ("slower", "many", "word"),
+    [(2.0, 4, "holds"), (1.0, 4, "holds"), (2.0, 3, "weaker"), (40.0, 4, "weaker")],
+)
+def test_a_lookup_has_more_to_do_by_its_pages_and_far_less_so_by_its_time(
+    opened, slower, many, word
+):
     chapter = opened(largest=1_000_000)
     small, *_, large = relations.sizes(chapter)
     times = {small: [1.0] * 7, large: [slower] * 7}
     named = {size_up.variant(size_up.LOOKUP, size): own for size, own in times.items()}
     observe(chapter, "size-up", pd.DataFrame(named))
-    plans = pd.DataFrame({"attribute": "unique2", "tuples": [small, large], "pages": [3, 4]})
+    plans = pd.DataFrame({"attribute": "unique2", "tuples": [small, large], "pages": [3, many]})
     assert judged("expl-021", evidence.lookups(chapter, plans)) == word
 
 
