@@ -78,11 +78,15 @@ def ours(branches: int, accounts: int) -> Pgbench:
 
 
 def record(chapter: Chapter, experiment: str, **values: Iterable[float]) -> None:
-    """Put throughputs into a chapter's record, a value per block of each variant."""
+    """Put throughputs into a chapter's record, a value per block of each variant.
+
+    A value may be a pair, of a throughput and of how many times the pool the data is.
+    """
     variants = []
     for name, series in values.items():
-        following = iter(series)
-        run = lambda block, it=following: {"throughput": next(it), throughput.DATA: 9.0}
+        pairs = [one if isinstance(one, tuple) else (one, 9.0) for one in series]
+        following = iter(dict(zip(("throughput", throughput.DATA), pair)) for pair in pairs)
+        run = lambda block, it=following: next(it)
         variants.append(Variant(name, run))
     units = throughput.UNITS | {throughput.DATA: "times"}
     chapter.compare(experiment, variants, units, pairs=7, warmup=0)
@@ -531,6 +535,23 @@ def test_an_unresolved_ratio_is_no_fact(other_chapter, written, hot, jump, alike
     facts = evidence.jump_facts(other_chapter, written)
     assert facts["there is a jump"] is jump
     assert facts["where sizes are stable without HOT, HOT isn't faster"] is alike
+
+
+@pytest.mark.parametrize("late, faster", [(0, False), (2, False), (3, None), (7, None)])
+def test_blocks_with_a_late_vacuum_say_nothing_about_stable_sizes(
+    other_chapter, written, late, faster
+):
+    record(
+        other_chapter,
+        "throughput",
+        **{
+            throughput.pavans(REDUCED, HOT): [150] * 7,
+            throughput.pavans(REDUCED, NO_HOT): [(80, 12.0)] * late + [(100, 9.2)] * (7 - late),
+            throughput.pavans(REDUCED, UNPRUNED): [(70, 13.0)] * 7,
+        },
+    )
+    facts = evidence.jump_facts(other_chapter, written)
+    assert facts["where sizes are stable without HOT, HOT isn't faster"] is faster
 
 
 @pytest.mark.parametrize(
