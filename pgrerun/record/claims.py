@@ -111,10 +111,10 @@ OUT_OF_REACH: Mapping[str, str] = {
         "it takes relations that are stored by hashing, and PostgreSQL has none: a hash index leads"
         " to a tuple's page"
     ),
-    "the laptop's memory": (
-        "where reads take nearly all of the time the ratio is how many pages a lookup reads either"
-        " way, and with the covering index that is how much of the index memory held already: at"
-        " the printed rate the laptop still read it, and the talk doesn't say how much it held"
+    "how much of the index was in memory": (
+        "where lookups wait for reads, what an index gains is a count: pages that are read without"
+        " it and with it. Those read with it depend on how much of it memory held already, and the"
+        " talk doesn't say that"
     ),
     "numbers of hashed relations": (
         "of relations stored by hashing it prints neither a number nor how full their pages were,"

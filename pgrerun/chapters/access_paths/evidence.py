@@ -198,7 +198,7 @@ def spread(chapter: Chapter, executed: pd.Series) -> dict[str, bool | None | Par
         "somewhere an index-only scan is more than twice as fast": (
             some(greater(gain, 2) for gain in gains)
         ),
-        f"somewhere it gains {most:g} times, to a tenth, or more": supporting(
+        f"somewhere it gains {most:g} times, less a tenth, or more": supporting(
             some(greater(gain, most / 1.1) for gain in gains)
         ),
     }
@@ -238,8 +238,8 @@ def updates(found: pd.DataFrame) -> dict[str, bool | Part]:
     """Whether updates make an index-only scan visit the table again for nearly every row."""
     fetched = found["fetched"]
     return {
-        f"{found['updates'].iloc[-1]:g} updates per page after a vacuum nine rows in ten have to be"
-        " looked up in the table": fetched.iloc[-1] > 0.9,
+        f"{found['updates'].iloc[-1]:g} updates per page after a vacuum, more than nine rows in ten"
+        " have to be looked up in the table": fetched.iloc[-1] > 0.9,
         "right after it none has to be": supporting(fetched.iloc[0] == 0),
         "they are as many as there are rows on pages hit at random": supporting(
             ((fetched - found["computed"]).abs() < 0.05).all()
