@@ -38,7 +38,8 @@ def learn(statement: ast.stmt, known: dict[str, Any]) -> bool:
     Whether it does; nothing else is executed.
     """
     if isinstance(statement, ast.Assign):
-        found = _is_path(statement.value) and names(statement.value) <= set(known)
+        named = all(map(_is_path, [statement.value, *statement.targets]))
+        found = named and names(statement, ast.Load) <= set(known)
     else:
         found = isinstance(statement, ast.Import | ast.ImportFrom)
     if found:

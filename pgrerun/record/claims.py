@@ -226,6 +226,12 @@ REGIMES: Mapping[str, Regime] = {
         "transactions that compute for the printed share while their disk works for the rest",
         at_most=1.2 * 0.42,
     ),
+    "reads of a second backend": Regime(
+        "ratio of requests to read per transaction, of two backends to one",
+        0,
+        "a pool in which two backends read no more than one, as in the report",
+        at_most=1.1,
+    ),
     "waiting for flushes": Regime(
         "share of its time that a lone client's transaction waits for the flush of WAL",
         0.5,

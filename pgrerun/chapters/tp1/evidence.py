@@ -52,6 +52,11 @@ def short_of_doubling(chapter: Chapter, measured: str = slow_disk.LADDER) -> Int
     return chapter.ratio(measured, "throughput", LONE, PAIR).times(2)
 
 
+def reads_of_a_second(chapter: Chapter) -> Interval:
+    """Requests to read per transaction on the slowed disk, of several backends over one's."""
+    return chapter.ratio(slow_disk.LADDER, "reads", PAIR, LONE)
+
+
 def short_of_perfect(chapter: Chapter, measured: str = slow_disk.LADDER) -> Interval:
     """Throughput under perfect overlap, predicted from one backend, over that of several."""
     throughput, share = chapter.table(measured, "throughput"), chapter.table(measured, "processor")

@@ -3,6 +3,7 @@
 import pandas as pd
 
 from pgrerun.chapter import Chapter
+from pgrerun.chapters.tp1 import evidence
 from pgrerun.chapters.tp1.experiments import slow_disk
 from pgrerun.chapters.tp1.variants import AGAIN, ALONE, LONE, PAIR, TOGETHER, printed_ladder
 from pgrerun.page import narrate
@@ -33,7 +34,7 @@ def reads_of_a_second(chapter: Chapter) -> narrate.Sentence:
     Whether part of what several fall short by is that they read more, and not missing overlap.
     """
     lone, pair = (chapter.median(slow_disk.LADDER, "reads", rung) for rung in (LONE, PAIR))
-    ratio = chapter.ratio(slow_disk.LADDER, "reads", PAIR, LONE)
+    ratio = evidence.reads_of_a_second(chapter)
     stages = printed_ladder().set_index("name")["reads"]
     one, two = stages[ALONE], stages[TOGETHER]
     told = (
