@@ -65,7 +65,7 @@ def crowd(chapter: Chapter) -> None:
         Variant(by_clients(n), Load(chapter, tested, LOOKUP, n, each).throughput)
         for n in (few, most)
     ]
-    chapter.compare("crowd", variants, THROUGHPUT, warmup=0)
+    chapter.compare("crowd", variants, THROUGHPUT, 2 * chapter.parameters.pairs, warmup=0)
 
 
 @experiment()

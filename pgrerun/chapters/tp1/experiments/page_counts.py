@@ -30,7 +30,7 @@ from pgrerun.lab.server import Cluster, set_session
 
 COUNTED_RUNGS = (ALONE, TOGETHER, ENLARGED, APPEND, STABLE, LONE)
 JUDGED_RUNGS = {APPEND, STABLE, LONE}  # against a printed number, so more exactly
-MORE_EXACTLY = 5  # times as many transactions
+MORE_EXACTLY = 10  # times as many transactions
 OURS = (*RELATIONS, *INDEXES)
 PLACES = (*OURS, "catalogs", "other relations")
 UNITS = {
