@@ -136,8 +136,9 @@ def count(n: float, noun: str, plural: str = "") -> Sentence:
     return Sentence(f"{'no' if n == 0 else number(n)} {plural or _plural(noun)}")
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %"
+def percent(share: float) -> str:
+    """A share in percent, to a tenth; of less than a hundredth to two digits."""
+    return f"{100 * share:.2g} %" if share < 0.01 else f"{number(round(100 * share, 1))} %"
 
 
 # ---- measured values
@@ -156,7 +157,7 @@ def ratio_sentence(x: Interval, what: str, a: str, b: str, margin: float = 0.05)
         )
     if statistics.equivalent(x, margin):
         return Sentence(
-            f"The {what} of {a} and that of {b} are equal within {_percent(margin)}: their ratio is"
+            f"The {what} of {a} and that of {b} are equal within {percent(margin)}: their ratio is"
             f" {value}."
         )
     if x.low <= 1 <= x.high:
@@ -211,7 +212,7 @@ def noise(floor: NoiseFloor) -> Sentence:
         else ""
     )
     return Sentence(
-        f"{said}{alarm}; an effect below {_percent(floor.floor - 1)} can't be told from noise in"
+        f"{said}{alarm}; an effect below {percent(floor.floor - 1)} can't be told from noise in"
         " this run."
     )
 
@@ -503,7 +504,7 @@ def _concluded(j: Judgement) -> str:
     if j.verdict is Verdict.INCONCLUSIVE:
         return f"This run can't decide, so the claim is **inconclusive**{rests_on}{remarks}."
     assert j.claim.predicate is not None  # nothing is judged without one
-    words = _WORDS[j.claim.predicate][j.verdict].format(margin=_percent(j.claim.margin))
+    words = _WORDS[j.claim.predicate][j.verdict].format(margin=percent(j.claim.margin))
     return f"{words}{rests_on}{remarks}."
 
 

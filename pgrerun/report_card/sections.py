@@ -21,7 +21,7 @@ from pgrerun.chapters.scalability.experiments import clients, commits, idle
 from pgrerun.chapters.tp1.experiments import page_counts
 from pgrerun.errors import CannotMeasure, printable
 from pgrerun.page import charts, narrate, tables
-from pgrerun.page.narrate import Sentence
+from pgrerun.page.narrate import Sentence, percent
 from pgrerun.record import printed, statistics
 from pgrerun.report_card import catalogs
 from pgrerun.report_card.visit import Visit
@@ -254,7 +254,7 @@ def hot_share(visit: Visit) -> list[Piece]:
     every = found["updates"].sum()
     said = (
         f"Of {narrate.count(every, 'update')} of {narrate.count(len(found), 'table')} in this"
-        f" schema, {_percent(found['hot'].sum() / every)} were heap-only."
+        f" schema, {percent(found['hot'].sum() / every)} were heap-only."
     )
     worst = found.iloc[0]
     most = (
@@ -287,10 +287,6 @@ def hot_share(visit: Visit) -> list[Piece]:
     ]
 
 
-def _percent(share: float) -> str:
-    return f"{narrate.number(round(100 * share, 1))} %"
-
-
 def _kept_from_it(found: pd.DataFrame) -> Sentence | None:
     """Whether room or an indexed attribute is what heap-only updates lacked."""
     others = (found["updates"] - found["hot"]).sum()
@@ -298,7 +294,7 @@ def _kept_from_it(found: pd.DataFrame) -> Sentence | None:
         return None
     moved = found["moved"].sum()
     return Sentence(
-        f"Of the updates that weren't, {_percent(moved / others)} found no room on their page,"
+        f"Of the updates that weren't, {percent(moved / others)} found no room on their page,"
         " which a lower fillfactor or more frequent vacuum would give them; the others stayed on"
         " it and changed an attribute that is indexed."
     )
@@ -349,7 +345,7 @@ def index_only(visit: Visit) -> list[Piece]:
     return [
         Sentence(
             f"{narrate.count(len(bad), 'table')} of {len(by_table)} whose indices are scanned"
-            f" {'has' if len(bad) == 1 else 'have'} less than {_percent(ENOUGH)} of the pages"
+            f" {'has' if len(bad) == 1 else 'have'} less than {percent(ENOUGH)} of the pages"
             " marked as visible to all: for every tuple on another page an index-only scan goes to"
             " the heap, like any index scan."
         ),
@@ -392,7 +388,7 @@ def _most_read(bad: pd.DataFrame) -> Sentence | None:
         else "was never vacuumed"
     )
     return Sentence(
-        f"Most entries were returned for {named(worst.table)}, of which {_percent(worst.visible)}"
+        f"Most entries were returned for {named(worst.table)}, of which {percent(worst.visible)}"
         f" are marked; it {when}."
     )
 
@@ -493,7 +489,7 @@ def knee(visit: Visit) -> list[Piece]:
             "Throughput of primary key lookups is greatest with"
             f" {narrate.count(swept.idxmax(), 'client')}, {narrate.number(swept.max(), 0)} per"
             f" second; {narrate.count(bend, 'client')} {'reaches' if bend == 1 else 'reach'}"
-            f" {_percent(NEAR)} of that."
+            f" {percent(NEAR)} of that."
         ),
         scalability.sentences.law(visit, fitted, "lookups") if fitted else None,
         _waits(waited),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from pgrerun.page import narrate
+from pgrerun.page.narrate import percent
 from pgrerun.record import agreement, runs
 from pgrerun.record.schema import busy
 from pgrerun.site import scoreboard
@@ -24,7 +25,7 @@ def agreeing() -> str:
         )
     rows = agreement.by_basis(pd.concat([agreement.words(found) for found in complete]))
     lines = [
-        ("", [html.escape(basis), narrate.number(claims), narrate.number(same), _percent(share)])
+        ("", [html.escape(basis), narrate.number(claims), narrate.number(same), percent(share)])
         for basis, claims, same, share in rows.itertuples(index=False)
     ]
     *_, total = rows.itertuples(index=False)
@@ -33,8 +34,8 @@ def agreeing() -> str:
         f"{narrate.count(len(names), 'run')} of {narrate.count(len(complete), 'chapter')} are"
         f" published. They give the same word to {narrate.number(total.agreed)} of"
         f" {narrate.count(total.claims, 'claim')} that any of them could test:"
-        f" {_percent(total.share)}, {goal}"
-        f" {_percent(agreement.GOAL)}. The others are published as inconclusive, with the words of"
+        f" {percent(total.share)}, {goal}"
+        f" {percent(agreement.GOAL)}. The others are published as inconclusive, with the words of"
         " all runs."
     )
     heads = ["basis", "claims", "same word in all runs", "share"]
@@ -71,7 +72,3 @@ def _made(number: int, marked: int) -> str:
         f"{narrate.count(number, 'measurement')} {'was' if marked < 2 else 'were'} made while"
         " others used more than a tenth of the machine"
     )
-
-
-def _percent(share: float) -> str:
-    return f"{narrate.number(100 * share, 1)} %"

@@ -14,8 +14,8 @@ from pgrerun.chapters.measuring.experiments import (
     over_time,
     slow_disk,
 )
-from pgrerun.chapters.measuring.sentences import percent
 from pgrerun.page import charts, narrate
+from pgrerun.page.narrate import percent
 from pgrerun.record import statistics
 
 _POINTS = 120  # on a chart over time; longer runs are drawn in wider slots

@@ -8,14 +8,10 @@ from pgrerun.chapter import Chapter
 from pgrerun.chapters.measuring import evidence
 from pgrerun.chapters.measuring.experiments import aa_runs, mechanisms, observers, over_time
 from pgrerun.page import narrate
+from pgrerun.page.narrate import percent
 from pgrerun.page.tables import Table, table
 from pgrerun.parameters import time_to_run
 from pgrerun.record import printed, statistics
-
-
-def percent(share: float) -> str:
-    """A share in percent, with a decimal place if that says anything."""
-    return f"{narrate.number(100 * share, 1)} %".replace(".0 %", " %")
 
 
 def apparatus(chapter: Chapter) -> Table:
