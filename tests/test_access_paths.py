@@ -489,7 +489,7 @@ def test_keys_are_spread_over_the_table():
 def test_a_list_is_read_in_order_and_neighbours_in_one_descent(chapter):
     found = arrays.lists(chapter)
     assert all(evidence.lists(found).values())
-    plain = found[found["way"] == "indexscan"].set_index(["keys", "asked"])["searches"]
+    plain = found[found["way"] == arrays.PLAIN].set_index(["keys", "asked"])["searches"]
     assert plain["neighbouring keys", arrays.ALL] == 1 < plain["keys far apart", arrays.ALL]
 
 

@@ -222,6 +222,7 @@ def costs(found: pd.DataFrame) -> charts.Figure:
         ),
         charts.Axis("pages that pg_class claims to be all-visible", "%"),
         charts.Axis("estimated cost", zero=True),
+        keyed=True,  # a line would go through another's name
     )
 
 

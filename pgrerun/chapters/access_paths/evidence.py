@@ -343,16 +343,16 @@ def growth(chapter: Chapter, variant: str) -> statistics.Interval:
 
 def lists(found: pd.DataFrame) -> dict[str, bool]:
     """Whether a list of keys can be looked up by a plain index scan, in order, and its use."""
-    plain = found[found["way"] == "indexscan"]
+    plain = found[found["way"] == arrays.PLAIN]
     few = found[found["asked"] == arrays.FEW].pivot(index="keys", columns="way")
     return {
         "a plain index scan looks up a list of keys": (plain["node"] == "Index Scan").all(),
         "a plain index scan returns them in order, without a sort": not plain["sorts"].any(),
         "for the first few a plain index scan touches fewer pages than a bitmap": (
-            (few["pages", "indexscan"] < few["pages", "bitmapscan"]).all()
+            (few["pages", arrays.PLAIN] < few["pages", arrays.BITMAP]).all()
         ),
         "for the first few the planner prefers the plain index scan": (
-            (few["node", "either"] == "Index Scan").all()
+            (few["node", arrays.EITHER] == "Index Scan").all()
         ),
     }
 

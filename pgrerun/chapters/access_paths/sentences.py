@@ -86,7 +86,8 @@ def reads_per_lookup(chapter: Chapter, lookups: pd.DataFrame) -> narrate.Sentenc
     key, covering = (_reads(lookups, variant(DIRECT, index)) for index in (KEY, COVERING))
     implied = printed.derived("access_paths_lookups").reads_per_lookup["covering"]
     pool = pool_pages(chapter.parameters.accounts)
-    waiting = narrate.interval(chapter.median("lookups", "waiting", variant(DIRECT, KEY)))
+    waited = chapter.median("lookups", "waiting", variant(DIRECT, KEY))
+    waiting = narrate.interval(waited.times(100), "%")
     if covering < _FITS < key:
         fits = "its working set fits, that of the other doesn't"
     elif key < _FITS:

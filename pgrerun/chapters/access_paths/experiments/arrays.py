@@ -18,10 +18,11 @@ from pgrerun.lab.instruments import plans
 _KEYS = 500
 ALL, FEW = "all of them", "the first few in order"
 ASKED = {ALL: "arrays.all_of_list", FEW: "arrays.first_of_list"}
+PLAIN, BITMAP, EITHER = "index scan", "bitmap scan", "either of both"
 WAYS = {
-    "indexscan": ("indexscan",),
-    "bitmapscan": ("bitmapscan",),
-    "either": ("indexscan", "bitmapscan"),
+    PLAIN: ("indexscan",),
+    BITMAP: ("bitmapscan",),
+    EITHER: ("indexscan", "bitmapscan"),
 }
 
 
