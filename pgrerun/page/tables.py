@@ -88,6 +88,10 @@ _HEADS = {  # names that PostgreSQL abbreviates, or that lack their unit
     "memory kb": "kB in memory",
     "work mem": "work_mem",
     "max parallel workers": "max_parallel_workers",
+    "per gather": "max_parallel_workers_per_gather",
+    "tuple bytes": "bytes of an index tuple",
+    "density": "% of a leaf filled",
+    "fragmentation": "% of leaves out of order",
 }
 
 

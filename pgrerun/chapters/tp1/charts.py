@@ -313,10 +313,10 @@ def slowed_ladder(chapter: Chapter) -> charts.Figure:
 
 
 def _climbed(rows: pd.DataFrame) -> str:
-    """What the rungs gain over the first, in print and here."""
+    """What the rungs gain over the first, as printed and as measured."""
     slowed = rows[rows["kind"].isin(["slowed", "published-slowed"])]
     told = []
-    for said, kind in (("as printed", "printed"), ("here", slowed["kind"].max())):
+    for said, kind in (("as printed", "printed"), ("as measured", slowed["kind"].max())):
         own = rows[rows["kind"] == kind].set_index("label")["value"]
         steps = [
             f"{narrate.number(own[name], 2)} with “{name}”"

@@ -111,7 +111,7 @@ def _counts(release: Release) -> dict[str, str]:
         **by_work_mem,
         **_counted_from_13_on(release),
         "join of hundredktup with miltup": planner.over_memory(planner.printed_range(grid)),
-        "joins of the grid that memory alone changes": (
+        "joins of the grid, here of fewer sizes, that memory alone changes": (
             f"{len(planner.plan_changes(grid))} of {combinations}"
         ),
     }
