@@ -80,6 +80,22 @@ def test_others_load_is_told_from_ours_and_the_servers(server, monkeypatch):
     assert others(queries) < idle
 
 
+def test_the_time_of_a_child_that_ends_while_it_is_read_is_not_lost(monkeypatch):
+    """As a backend's that is still leaving when its block ends."""
+    reading, ended = machine.cpu_seconds, []
+
+    def leaving(pid):
+        if pid == child.pid and not ended:  # after its parent was read
+            ended.append(child.wait())
+        return reading(pid)
+
+    monkeypatch.setattr(machine, "cpu_seconds", leaving)
+    before = reading(os.getpid())
+    with subprocess.Popen(SPINNING) as child:
+        assert machine._tree_seconds() >= before + SPENT
+    assert ended == [0]
+
+
 def test_what_the_kernel_does_itself_is_nobodys(monkeypatch):
     """As it flushes what a server wrote: in interrupts, and in threads, one of which ends."""
     nothing = psutil.cpu_times()

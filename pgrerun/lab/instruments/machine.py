@@ -18,6 +18,7 @@ from pgrerun.lab.instruments import clock, processes
 from pgrerun.lab.server import Server
 from pgrerun.lab.server.private import children, process_stat
 
+_READINGS = 10  # of processes that come and go meanwhile
 _KTHREADD = 2  # the parent of the kernel's threads on Linux; in a container, any process or none
 
 
@@ -158,12 +159,23 @@ def kernel_threads() -> dict[int, float]:
 
 
 def _tree_seconds() -> float:
-    """CPU seconds of this process and its descendants, those that have ended included."""
-    spent = 0.0
-    for pid in (os.getpid(), *descendants(os.getpid())):
-        with suppress(psutil.Error, OSError):  # it may end meanwhile
-            spent += cpu_seconds(pid)
-    return spent
+    """CPU seconds of this process and its descendants, those that have ended included.
+
+    One that ends while they are read would be missed, time and all: its parent was read before it
+    took that over. So they are read until none has come or gone. What is read can only lack time,
+    so where they never rest the most that was seen is nearest.
+    """
+    most, before = 0.0, [os.getpid(), *descendants(os.getpid())]
+    for _ in range(_READINGS):
+        spent = 0.0
+        for pid in before:
+            with suppress(psutil.Error, OSError):
+                spent += cpu_seconds(pid)
+        most, after = max(most, spent), [os.getpid(), *descendants(os.getpid())]
+        if after == before:
+            break
+        before = after
+    return most
 
 
 def cpu_seconds(pid: int) -> float:
