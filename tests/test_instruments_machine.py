@@ -92,7 +92,7 @@ def test_the_time_of_a_child_that_ends_while_it_is_read_is_not_lost(monkeypatch)
     monkeypatch.setattr(machine, "cpu_seconds", leaving)
     before = reading(os.getpid())
     with subprocess.Popen(SPINNING) as child:
-        assert machine._tree_seconds() >= before + SPENT
+        assert machine.tree_seconds() >= before + SPENT
     assert ended == [0]
 
 

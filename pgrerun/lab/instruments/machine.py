@@ -141,7 +141,7 @@ def _readings(server: Server | None) -> tuple[float, float, float]:
     idle = times.idle + sum(getattr(times, name, 0.0) for name in ("iowait", "irq", "softirq"))
     # guest time is part of user time already
     total = sum(times) - getattr(times, "guest", 0.0) - getattr(times, "guest_nice", 0.0)
-    ours = _tree_seconds()
+    ours = tree_seconds()
     if server is not None and not server.owned:  # an own server's processes are in our tree
         ours += processes.usage(server).cpu_seconds
     return total - idle, total, ours
@@ -158,7 +158,7 @@ def kernel_threads() -> dict[int, float]:
     return spent
 
 
-def _tree_seconds() -> float:
+def tree_seconds() -> float:
     """CPU seconds of this process and its descendants, those that have ended included.
 
     One that ends while they are read would be missed, time and all: its parent was read before it
