@@ -16,7 +16,11 @@ from pgrerun import parameters
 WORDS, SCREENS = 4500, 18
 WIDTH, HEIGHT = 1400, 900
 _ATTEMPTED = re.compile(r"\battempt\(\s*(?:\w+\.)*(\w+)")
-_UNSEEN = "script, style, template, noscript, svg, .vl-tools, .vl-table, a.headerlink"
+# the last is what the line of a folded cell says once it is unfolded
+_UNSEEN = (
+    "script, style, template, noscript, svg, .vl-tools, .vl-table, a.headerlink,"
+    " details.hide:not([open]) > summary > p.expanded"
+)
 
 
 def chapters(site: Path) -> list[Path]:
