@@ -9,7 +9,7 @@
   // the same options as `_LIGHT` in pgrerun/charts.py
   const face = () =>
     getComputedStyle(document.documentElement).getPropertyValue("--pst-font-family-heading") || "sans-serif";
-  const theme = () => {
+  const theme = (width) => {
     const text = colour("--pst-color-text-base");
     const muted = colour("--pst-color-text-muted");
     const faint = colour("--chart-grid");
@@ -24,7 +24,11 @@
       },
       // Vega's own rule lets numbers touch each other where a plot is narrow
       axisXQuantitative: { labelOverlap: "greedy", labelSeparation: 6 },
-      legend: { labelColor: text, titleColor: text, labelFontSize: 12 },
+      legend: {
+        labelColor: text, titleColor: text, labelFontSize: 12,
+        // two legends stand below each other on a phone, where each takes the width
+        ...(width < TWO_PANELS && { layout: { top: STACKED, bottom: STACKED } }),
+      },
       header: { labelColor: text, labelFontSize: 12 },
       text: { fill: text, fontSize: 12 },
       bar: { stroke: page, strokeWidth: 1 },
@@ -36,6 +40,7 @@
   };
 
   const TWO_PANELS = 560; // pixels of a chart from which on two panels stand beside each other
+  const STACKED = { direction: "vertical", anchor: "start", margin: 8 };
   const MARGIN = { left: 5, top: 5, bottom: 5, right: 16 }; // for what ends beyond a narrow plot
   const MOST_FOR_ROWS = 0.45; // of a chart's width, for the names of its rows
   // Pixels of a row's name on a wide page, and of a line of it; of more rows no name is broken.
@@ -256,7 +261,7 @@
       const high = (spec.spec ?? spec).height ?? Infinity;
       fitTitles(spec.spec ?? spec.layer ?? spec, Math.max((room - 20) / across, 120), Math.max(high, 80));
       const tooltip = { theme: "custom", formatTooltip: said };
-      const options = { actions: false, renderer: "svg", config: theme(), tooltip };
+      const options = { actions: false, renderer: "svg", config: theme(this.width), tooltip };
       this.result = await vegaEmbed(live, spec, options);
       // Panels can't fill a container: see how much too wide they came out, and draw again.
       // Words that stick out don't shrink with the panel, so one correction may not do.
