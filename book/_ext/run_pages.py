@@ -70,6 +70,7 @@ def setup(app):
     app.connect("builder-inited", read_records)
     app.connect("doctree-read", close_predictions)
     app.connect("doctree-read", fold_verdicts)
+    app.connect("doctree-read", colour_printed_statements)
     app.connect("doctree-read", show_what_was_run)
     app.connect("doctree-read", redraw_tables)
     app.connect("doctree-read", fold_tables)
@@ -153,6 +154,13 @@ def _taken_out(doctree, name: str) -> list[nodes.Node]:
             place.replace_self(nodes.raw("", f"<p>{link} is from here.</p>", format="html"))
             return [nodes.raw("", figure, format="html")]
     return []
+
+
+def colour_printed_statements(app, doctree) -> None:
+    """What a notebook prints are statements and scripts of its chapter."""
+    for code in doctree.findall(nodes.literal_block):
+        if "stream" in code.get("classes", []):
+            code["language"], code["force"] = "postgresql", True
 
 
 def show_what_was_run(app, doctree) -> None:

@@ -130,6 +130,17 @@ def test_what_is_not_all_that_was_sent_says_so(toy_site):
     assert others[-1] == "SELECT a13;  -- 2 times"
 
 
+def test_statements_that_a_notebook_prints_are_coloured(real_site):
+    printed = [
+        block
+        for page in (real_site / "results").glob("*.html")
+        for block in soup(real_site, f"results/{page.name}").select(".output.stream")
+    ]
+    assert len(printed) > 10
+    for block in printed:
+        assert "highlight-postgresql" in block["class"] and block.select(".k, .kt, .kc")
+
+
 def test_a_cell_is_not_shown_twice(toy_site):
     first, again, third = soup(toy_site, "results/tp1.html").select("details.what-was-run")
     assert "The cell:" in first.get_text() and "The cell:" in third.get_text()
