@@ -35,7 +35,9 @@ def article(path: Path) -> BeautifulSoup:
 
 def words(page: BeautifulSoup) -> int:
     """Of what a reader sees before unfolding anything: of a folded part, its one line."""
-    for folded in page.select("details:not([open]) > :not(summary), .dropdown > :not(p)"):
+    for folded in page.select(
+        "details:not([open]) > :not(summary), .dropdown > :not(.admonition-title)"
+    ):
         folded.extract()
     for unseen in page.select(_UNSEEN):
         unseen.extract()
