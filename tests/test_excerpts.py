@@ -52,6 +52,15 @@ def test_what_is_one_stays_whole(text, wholes):
     assert excerpts.units(text) == wholes
 
 
+def test_what_a_text_begins_with_ends_with_a_statement():
+    text = f"SELECT 1;\n\n{BLOCK}\nSELECT 2;"
+    lines = len([line for line in BLOCK.splitlines() if line.strip()])
+    assert excerpts.begin(text, lines) == "SELECT 1;"
+    assert excerpts.begin(text, lines + 1) == f"SELECT 1;\n\n{BLOCK}"
+    assert excerpts.begin(text, lines + 2) == text
+    assert excerpts.begin(BLOCK, lines - 1) == ""
+
+
 def test_an_excerpt_ends_between_statements():
     files = {"a": "SELECT 1;\n" * 4, "b": f"{BLOCK}\n" * 3}
     shown = excerpts.excerpt(files, ["a", "b"], set(), 8)

@@ -48,6 +48,7 @@ _ENGINES = {"duckdb": "DuckDB", "spark": "Spark"}
 _SINGLE_USER = re.compile(r"\b(?:callgrind|single_user)\.")
 _WATCHING = re.compile("pg_stat_activity WHERE application_name = 'pgbench'")
 _OPEN = 8  # lines of SQL that a page shows before the reader unfolds the rest
+_PRINTED = 12  # and of statements that a notebook prints
 _ROWS, _WORDS = 12, 50  # of a table that a page shows without being asked
 _FORETOLD = re.compile(r"Prediction \(([^)]*)\)")  # claims, those not to hold behind a "not"
 _TABLE = re.compile('<div [^>]*class="result-table[ "]')
@@ -72,6 +73,7 @@ def setup(app):
     app.connect("doctree-read", fold_verdicts)
     app.connect("doctree-read", colour_printed_statements)
     app.connect("doctree-read", show_what_was_run)
+    app.connect("doctree-read", fold_printed_statements)
     app.connect("doctree-read", redraw_tables)
     app.connect("doctree-read", fold_tables)
     app.connect("doctree-read", tell_what_was_found)
@@ -161,6 +163,29 @@ def colour_printed_statements(app, doctree) -> None:
     for code in doctree.findall(nodes.literal_block):
         if "stream" in code.get("classes", []):
             code["language"], code["force"] = "postgresql", True
+
+
+def fold_printed_statements(app, doctree) -> None:
+    """Of what a notebook prints, the first statements; of a statement that is too long for that,
+    none.
+    """
+    for code in list(doctree.findall(nodes.literal_block)):
+        text = code.astext().strip("\n")
+        if "stream" not in code.get("classes", []) or len(text.splitlines()) <= _PRINTED:
+            continue
+        begun = excerpts.begin(text, _PRINTED)
+        rest = text[len(begun) :].strip("\n")
+        said = f"{len(rest.splitlines())} {'more ' if begun else ''}lines"
+        begin = f'<details class="supporting"><summary>{said}</summary>'
+        folded = [nodes.raw("", begin, format="html"), _part(code, rest)]
+        folded += [nodes.raw("", "</details>", format="html")]
+        place = code.parent.index(code)  # `replace_self` would give the fold the block's classes
+        code.parent[place : place + 1] = [*([_part(code, begun)] if begun else []), *folded]
+
+
+def _part(code: nodes.literal_block, text: str) -> nodes.literal_block:
+    """Some lines of a block, shown as the whole was."""
+    return nodes.literal_block(text, text, **code.attributes)
 
 
 def show_what_was_run(app, doctree) -> None:

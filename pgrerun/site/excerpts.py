@@ -107,6 +107,14 @@ def excerpt(
     return _cut(parts, most)
 
 
+def begin(text: str, most: int) -> str:
+    """The statements that a text begins with, in no more than so many lines; empty if the first one
+    takes more.
+    """
+    ends = [text.index(unit) + len(unit) for unit in units(text)]
+    return next((part for end in reversed(ends) if _lines(part := text[:end]) <= most), "")
+
+
 def _above(names: Sequence[str]) -> str:
     more = len(names) - _NAMED
     told = ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")

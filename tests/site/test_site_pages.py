@@ -1,6 +1,7 @@
 """What is in the built pages, read without a browser."""
 
 import json
+import re
 import zipfile
 
 import toy_chapter
@@ -139,6 +140,10 @@ def test_statements_that_a_notebook_prints_are_coloured(real_site):
     assert len(printed) > 10
     for block in printed:
         assert "highlight-postgresql" in block["class"] and block.select(".k, .kt, .kc")
+        folded = block.find_parent("details")
+        assert folded or len(block.get_text().strip().splitlines()) <= 12
+    (probing,) = [block for block in printed if "account_page_1" in block.get_text()]
+    assert re.fullmatch(r"\d+ lines", probing.find_parent("details").summary.get_text())
 
 
 def test_a_cell_is_not_shown_twice(toy_site):
