@@ -26,8 +26,12 @@ _SEPARATOR, _SEPARATING = "DISCARD PLANS", "DiscardCommand"
 # the same for a group that nobody asks for: told apart by their callers, the routines of a first
 # command of each kind make a long dump
 _FORGET, _FORGETTING = "UNLISTEN *", "Async_UnlistenAll"
-# run by the backend itself, whose process it names: valgrind's own command, limited in time
-_SWITCH = "COPY (SELECT 1) TO PROGRAM 'timeout 60 {vgdb} --pid=$PPID instrumentation on'"
+# run by the backend itself, whose process it names: valgrind's own command, limited in time. What
+# the backend sends is read first, since a pipe that nobody reads any more is an error to it.
+_SWITCH = (
+    "COPY (SELECT 1) TO PROGRAM"
+    " 'cat >/dev/null; exec timeout 60 {vgdb} --pid=$PPID instrumentation on'"
+)
 _Place = tuple[str, str]  # a program or library, and a function in it
 COLUMNS = ["statement", "function", "file", "object", "inclusive", "exclusive", "calls"]
 STACKS = ["group", "stack", "function", "file", "object", "exclusive", "calls"]
