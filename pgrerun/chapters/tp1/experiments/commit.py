@@ -51,12 +51,13 @@ def crash(chapter: Chapter, transactions: int = REPORT_BATCH) -> Recovery:
             loading.replace(connection, "undecided", SQL.text("commit.undecided"))
             SQL.run(connection, "commit.fill_undecided")
         [path] = SQL.run(connection, "commit.file").fetchone()
-    undecided = cluster.connect(autocommit=False)
-    SQL.run(undecided, "commit.leave_undecided")
-    with cluster.connect() as connection:
-        connection.execute("CHECKPOINT")
-    with counters.Counters(cluster) as counter, counter.measured() as delta:
-        done = _run(chapter, cluster, transactions)
+    with counters.Counters(cluster) as counter:
+        undecided = cluster.connect(autocommit=False)
+        SQL.run(undecided, "commit.leave_undecided")
+        with cluster.connect() as connection:
+            connection.execute("CHECKPOINT")
+        with counter.measured(idle=[undecided]) as delta:
+            done = _run(chapter, cluster, transactions)
     cluster.crash()
     undecided.close()
     file = cluster.data_directory / path
