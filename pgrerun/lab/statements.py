@@ -19,7 +19,7 @@ The statements are sent by whoever holds a connection; this module only finds an
 
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from itertools import dropwhile
 from pathlib import Path
 
@@ -122,7 +122,14 @@ def filled(source: str, values: Mapping[str, Value], where: str = "a statement")
 
 def split(text: str) -> list[str]:
     """The statements of a text, one each, without semicolons and comments before them."""
-    return [_bare(part) for part in sqlparse.split(text) if _says_something(part)]
+    return list(_split(text))
+
+
+@lru_cache(
+    1000
+)  # the same are sent in every block, and to parse them takes longer than many a statement
+def _split(text: str) -> tuple[str, ...]:
+    return tuple(_bare(part) for part in sqlparse.split(text) if _says_something(part))
 
 
 def _bare(part: str) -> str:

@@ -148,7 +148,21 @@ def process_stat(pid: int) -> list[str]:
 
     The name (field 2) may hold spaces and brackets.
     """
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return read_proc(f"{pid}/stat").rpartition(")")[2].split()
+
+
+def read_proc(name: str) -> str:
+    """A file of the kernel's about processes, whole; OSError if there is none.
+
+    All of a tree's are read around each measurement: so without Python's layers, which take three
+    times as long as the kernel.
+    """
+    file = os.open(f"/proc/{name}", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        parts = iter(lambda: os.read(file, 1 << 16), b"")
+        return b"".join(parts).decode(errors="surrogateescape")
+    finally:
+        os.close(file)
 
 
 def started_at(pid: int) -> str | None:
@@ -386,7 +400,7 @@ def listed_children(pid: int) -> list[int]:
     with contextlib.suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):
             with contextlib.suppress(OSError):
-                found += map(int, Path(f"/proc/{pid}/task/{task}/children").read_text().split())
+                found += map(int, read_proc(f"{pid}/task/{task}/children").split())
     return found
 
 
