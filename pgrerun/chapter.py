@@ -312,6 +312,11 @@ class Chapter:
             self._say_set_aside(what, reason)
             return None
 
+    @property
+    def fewer_pairs(self) -> int:
+        """Blocks where each takes seconds: two thirds of the pairs, but enough for a verdict."""
+        return max(statistics.ENOUGH, 2 * self.parameters.pairs // 3)
+
     def compare(
         self,
         name: str,

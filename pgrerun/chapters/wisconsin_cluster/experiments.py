@@ -120,7 +120,7 @@ def compared(chapter: Chapter) -> None:
         seats = list(all_seats(chapter, opened))
         answers(chapter, seats)  # and so everything has run once
         variants = [Variant(seat.name, seat.lap, seat.use) for seat in seats]
-        chapter.compare(COMPARED, variants, units, warmup=0)
+        chapter.compare(COMPARED, variants, units, chapter.fewer_pairs, warmup=0)
 
 
 def answers(chapter: Chapter, seats: Iterable[Seat]) -> None:

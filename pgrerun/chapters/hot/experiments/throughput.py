@@ -132,12 +132,7 @@ def _compare(
         ]
         # no warming up: every run loads its relations
         units = UNITS | {DATA: "times", FITS: "times"}
-        chapter.compare(name, variants, units, pairs=fewer(chapter), warmup=0)
-
-
-def fewer(chapter: Chapter) -> int:
-    """Blocks where each takes seconds: two thirds of the pairs, but enough for a verdict."""
-    return max(statistics.ENOUGH, 2 * chapter.parameters.pairs // 3)
+        chapter.compare(name, variants, units, pairs=chapter.fewer_pairs, warmup=0)
 
 
 def _run(

@@ -32,7 +32,7 @@ from pgrerun.lab.experiment import Variant
 from pgrerun.lab.instruments import perf, sessions, sleeps, switches
 from pgrerun.lab.server import Cluster
 from pgrerun.lab.server.private import PrivateDirectory, base_directory
-from pgrerun.record import statistics
+from pgrerun.record import sequential, statistics
 
 # ---- sweeps
 
@@ -65,7 +65,9 @@ def crowd(chapter: Chapter) -> None:
         Variant(by_clients(n), Load(chapter, tested, LOOKUP, n, each).throughput)
         for n in (few, most)
     ]
-    chapter.compare("crowd", variants, THROUGHPUT, 2 * chapter.parameters.pairs, warmup=0)
+    pairs = chapter.parameters.pairs
+    more = 2 * max(0, pairs - sequential.FIRST)  # beyond a first look, which may be the last
+    chapter.compare("crowd", variants, THROUGHPUT, pairs + more, warmup=0)
 
 
 @experiment()

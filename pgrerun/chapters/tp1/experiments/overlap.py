@@ -3,7 +3,6 @@
 from functools import partial
 
 from pgrerun.chapter import Chapter, experiment
-from pgrerun.chapters.tp1.experiments.throughput import fewer
 from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import overlap
 from pgrerun.lab.server.private import base_directory
@@ -28,4 +27,4 @@ def read_compute_write(chapter: Chapter) -> None:
 
     variants = [Variant(name, partial(copies, number)) for number, name in enumerate(COPIES, 1)]
     # a run takes a second, and the calibration has warmed it up
-    chapter.compare("overlap", variants, UNITS, fewer(chapter), warmup=0)
+    chapter.compare("overlap", variants, UNITS, chapter.fewer_pairs, warmup=0)

@@ -24,7 +24,7 @@ import psycopg
 
 from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.tp1.experiments.overlap import COPIES
-from pgrerun.chapters.tp1.experiments.throughput import WAITED, fewer
+from pgrerun.chapters.tp1.experiments.throughput import WAITED
 from pgrerun.chapters.tp1.variants import (
     ALONE,
     APPEND,
@@ -80,7 +80,13 @@ def ladder(chapter: Chapter) -> None:
     slow = SlowLadder(chapter)
     variants = [Variant(name, partial(slow.climb, name)) for name in CLIMBED]
     chapter.compare(
-        LADDER, variants, UNITS, fewer(chapter), warmup=0, positive=["throughput"], against=ALONE
+        LADDER,
+        variants,
+        UNITS,
+        chapter.fewer_pairs,
+        warmup=0,
+        positive=["throughput"],
+        against=ALONE,
     )
     if chapter.parameters.clients != 2:
         reason = f"the report ran two backends, and this run {chapter.parameters.clients}"
@@ -244,4 +250,4 @@ def read_compute_write(chapter: Chapter) -> None:
 
         units = {"processor": UNITS["processor"], "elapsed": "s", "disk": UNITS["disk"]}
         variants = [Variant(name, partial(copies, number)) for number, name in enumerate(COPIES, 1)]
-        chapter.compare(PROGRAM, variants, units, pairs=fewer(chapter), warmup=0)
+        chapter.compare(PROGRAM, variants, units, pairs=chapter.fewer_pairs, warmup=0)

@@ -18,7 +18,6 @@ from pgrerun.chapters.tp1.variants import (
 from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import counters, pgbench, processes
 from pgrerun.lab.server import Cluster, Server, value
-from pgrerun.record import statistics
 
 REUSE_BATCH = REPORT_BATCH  # transactions of each client
 TRIED = 10  # transactions of each backend that try out a variant, and the least of an observation
@@ -39,11 +38,6 @@ REUSE_UNITS = {
 }
 
 
-def fewer(chapter: Chapter) -> int:
-    """Blocks where each takes seconds: two thirds of the pairs, but enough for a verdict."""
-    return max(statistics.ENOUGH, 2 * chapter.parameters.pairs // 3)
-
-
 @experiment()
 def ladder(chapter: Chapter) -> None:
     """Rerun the report's ladder: each rung in each block, on a server started for the block.
@@ -60,7 +54,7 @@ def ladder(chapter: Chapter) -> None:
         "ladder",
         compared,
         UNITS,
-        fewer(chapter),
+        chapter.fewer_pairs,
         warmup=0,
         positive=["throughput"],
         against=ALONE,
