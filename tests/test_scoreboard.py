@@ -484,6 +484,12 @@ def test_a_verdict_is_one_line_with_word_number_print_and_basis():
     assert same == begin and "2 runs gave different words: holds, weaker." in differing
     basis = BeautifulSoup(differing, "html.parser").select_one("summary .basis")
     assert basis.get_text() == "timed, runs differ"
+    value = statistics.on_disk(Interval(1.2, 1.1, 1.3, 7), "disk slowed to 9 reads/s")
+    slowed = verdicts.judge(RATIO, value)
+    begin, _ = scoreboard.verdict_line(slowed, "../scoreboard.html")
+    assert '<span class="basis">timed, slowed disk</span>' in begin
+    listed = [scoreboard.finding_list([j], lambda c: "#") for j in (FOUND[RATIO.id], slowed)]
+    assert ["slowed disk" in one for one in listed] == [False, True]
     begin, _ = scoreboard.verdict_line(FOUND[BUG.id], "../scoreboard.html")
     assert "printed" not in begin and "not testable here" in begin
 

@@ -491,6 +491,11 @@ def basis(j: Judgement) -> str:
     return ", ".join([str(j.claim.basis), *_disks(j)])
 
 
+def slowed(j: Judgement) -> list[str]:
+    """A word for a basis that is not the machine's own disk; none where it is."""
+    return ["slowed disk"] if _disks(j) else []
+
+
 def _disks(j: Judgement) -> list[str]:
     values = [part.value for part in j.parts.values() if isinstance(part, Part)]
     words = [value.disk for value in values if isinstance(value, Interval) and value.disk]

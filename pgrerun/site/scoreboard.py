@@ -808,9 +808,11 @@ def finding_list(found: list[Judgement], link: Link) -> str:
             sentence = narrate.Sentence(j.claim.claim)
         elif j.claim.predicate is not Predicate.BUG:  # which the finding has told
             source += f": {j.claim.claim}"
+        slowed = "".join(f' <span class="basis">{one}</span>' for one in narrate.slowed(j))
         items.append(
             f'<li style="--verdict:{color}"><div><p>{html.escape(sentence)} <span'
-            f' class="chip">{word}</span></p><p class="claimed">{html.escape(source)}'
+            f' class="chip">{word}</span>{slowed}</p>'
+            f'<p class="claimed">{html.escape(source)}'
             f' <a href="{html.escape(link(j.claim))}">{j.claim.id}</a></p></div>{effect(j)}</li>'
         )
     return f'{marks(found)}<ul class="findings">{"".join(items)}</ul>'
@@ -884,7 +886,7 @@ def verdict_line(j: Judgement, board: str, given: Sequence[str] = ()) -> tuple[s
         else ""
     )
     # beside a number of one run the word of several would read as a mistake
-    rests_on = f"{claim.basis}, runs differ" if differ else str(claim.basis)
+    rests_on = ", ".join([claim.basis, *narrate.slowed(j), *(["runs differ"] if differ else [])])
     begin = (
         f'<div class="verdict-line" id="{claim.id}" style="--verdict:{COLOURS[name]}"><details>'
         f'<summary><span class="chip">{name}</span> {html.escape(claim.claim)}'
