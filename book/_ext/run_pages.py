@@ -175,7 +175,7 @@ def fold_printed_statements(app, doctree) -> None:
             continue
         begun = excerpts.begin(text, _PRINTED)
         rest = text[len(begun) :].strip("\n")
-        said = f"{len(rest.splitlines())} {'more ' if begun else ''}lines"
+        said = f"{len(rest.splitlines())} {'more ' if begun else ''}lines of SQL"
         begin = f'<details class="supporting"><summary>{said}</summary>'
         folded = [nodes.raw("", begin, format="html"), _part(code, rest)]
         folded += [nodes.raw("", "</details>", format="html")]

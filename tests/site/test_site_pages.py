@@ -143,7 +143,7 @@ def test_statements_that_a_notebook_prints_are_coloured(real_site):
         folded = block.find_parent("details")
         assert folded or len(block.get_text().strip().splitlines()) <= 12
     (probing,) = [block for block in printed if "account_page_1" in block.get_text()]
-    assert re.fullmatch(r"\d+ lines", probing.find_parent("details").summary.get_text())
+    assert re.fullmatch(r"\d+ lines of SQL", probing.find_parent("details").summary.get_text())
 
 
 def test_a_cell_is_not_shown_twice(toy_site):
