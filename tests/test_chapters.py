@@ -13,6 +13,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from pgrerun.page import tables
 from pgrerun.parameters import chapters, profile_values
 from pgrerun.record import claims
 from pgrerun.site import gates, inputs
@@ -148,6 +149,7 @@ def test_committed_as_refresh_writes_it(path: Path):
 
 QUOTED = re.compile(r"; (\w+-\d+)\): (.*?)(?: In its words: | Of \d|$)", re.DOTALL)
 """A claim in a sentence of `narrate`: its id, and its text as the ledger had it."""
+HEAD = re.compile(r"<th[^>]*>([^<]*)</th>")
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -160,6 +162,17 @@ def test_its_outputs_quote_the_ledger_of_today(path: Path):
                 if not html.unescape(text.replace("\\", "")).startswith(ledger[claim].claim):
                     old.append(claim)
     assert not old, f"`pgrerun refresh {path.stem}` writes the ledger's text of {old}"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_its_stored_tables_are_headed_as_tables_are_today(path: Path):
+    """nbval finds it too, after minutes of running the chapter."""
+    old = []
+    for cell in nbformat.read(path, as_version=4).cells:
+        for output in cell.get("outputs", []):
+            stored = output.get("data", {}).get("text/html", "")
+            old += [head for head in HEAD.findall(stored) if tables.head(head) != head]
+    assert not old, f"`pgrerun refresh {path.stem}` heads {old} as tables do today"
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

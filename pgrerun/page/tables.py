@@ -31,8 +31,8 @@ class Table:
         numeric = [
             all(isinstance(value, Real) for value in self.frame[column]) for column in self.frame
         ]
-        head = "".join(
-            f'<th scope="col"{_NUMBER if number else ""}>{html.escape(_words(column))}</th>'
+        heads = "".join(
+            f'<th scope="col"{_NUMBER if number else ""}>{html.escape(head(column))}</th>'
             for column, number in zip(texts, numeric)
         )
         rows = []
@@ -48,7 +48,7 @@ class Table:
         return (
             '<div class="result-table" tabindex="0" role="region"'
             f' aria-label="{html.escape(self.caption or "table")}">'
-            f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+            f"<table>{caption}<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
         )
 
 
@@ -70,11 +70,11 @@ def aligned(markup: str) -> str:
     """The HTML of a `Table`, with the heads that it would have today."""
     page = BeautifulSoup(markup, "html.parser")
     rows = [row.find_all("td") for row in page.select("tbody tr")]
-    for head, *cells in zip(page.select("thead th"), *rows):
-        del head["class"]
+    for first, *cells in zip(page.select("thead th"), *rows):
+        del first["class"]
         if cells and all("number" in cell.get("class", []) for cell in cells):
-            head["class"] = ["number"]
-        head.string = _words(head.get_text())
+            first["class"] = ["number"]
+        first.string = head(first.get_text())
     return str(page)
 
 
@@ -95,7 +95,10 @@ _HEADS = {  # names that PostgreSQL abbreviates, or that lack their unit
 }
 
 
-def _words(column: object) -> str:
+def head(column: object) -> str:
+    """What a column is headed with; a head stays as it is."""
+    if column in _HEADS.values():
+        return str(column)
     words = str(column).replace("_", " ")
     return _HEADS.get(words, words)
 
