@@ -206,7 +206,11 @@ class Spark:
             )
 
     def _settings(self, master: str) -> dict[str, str]:
-        options = f"-Djava.io.tmpdir={self._home.path}/scratch -XX:-UsePerfData"
+        # verifying classes, which are pyspark's own, takes a fifth of a short run's processor time
+        options = (
+            f"-Djava.io.tmpdir={self._home.path}/scratch -XX:-UsePerfData"
+            " -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+        )
         # a driver only plans, and the better compiler would take cores from the executors for
         # longer than any of its plans lasts
         quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
