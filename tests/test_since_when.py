@@ -209,7 +209,7 @@ def test_throughput_of_ten_releases_is_no_taller_than_a_screen_and_says_what_cha
     )
     told = sentences.hardly(whole)
     assert told.startswith(
-        "Hardly a difference was expected. 18 is surely faster than 9.6 for look"
+        "Hardly a difference was expected. 18 is significantly faster than 9.6 for look"
     )
     whole.ratio = lambda name, load, last, first: Interval(1.09, 0.9, 1.2, 9)
     assert sentences.hardly(whole).endswith("expected, and none is sure.")

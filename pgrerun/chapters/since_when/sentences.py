@@ -91,7 +91,7 @@ def hardly(chapter: Chapter) -> narrate.Sentence:
     newest, oldest, ratios = evidence.newest_over_oldest(chapter)
     found = evidence.faster(ratios)
     sure = [
-        f"{newest} is surely {how} than {oldest} for {narrate.listed(found[how])}"
+        f"{newest} is significantly {how} than {oldest} for {narrate.listed(found[how])}"
         for how in ("faster", "slower")
         if how in found
     ]
