@@ -125,9 +125,8 @@ def split(text: str) -> list[str]:
     return list(_split(text))
 
 
-@lru_cache(
-    1000
-)  # the same are sent in every block, and to parse them takes longer than many a statement
+# the same are sent in every block, and to parse them takes longer than many a statement
+@lru_cache(1000)
 def _split(text: str) -> tuple[str, ...]:
     return tuple(_bare(part) for part in sqlparse.split(text) if _says_something(part))
 
