@@ -423,6 +423,16 @@ def test_a_regime_that_may_be_reached_is_not_called_another(judge_of, waiting, s
     subject = claim(Predicate.DIRECTION, regime="waiting for reads")
     judged = judge_of(subject).judge("lai-001", interval(2, 3), regime={subject.regime: waiting})
     assert judged.verdict is Verdict.NOT_TESTABLE and said in judged.reason
+    words = "if this is that regime" if "open" in said else "outside of that regime"
+    assert list(judged.beside) == [words]
+
+
+def test_a_regime_that_is_not_reached_goes_before_one_that_may_be(judge_of):
+    """More blocks would tell nothing then."""
+    subject = claim(Predicate.DIRECTION, regime="waiting for reads and 16 processors")
+    there = {"waiting for reads": interval(0.4, 0.8), "16 processors": 2}
+    judged = judge_of(subject).judge("lai-001", interval(2, 3), regime=there)
+    assert judged.capability == "16 processors" and "another regime" in judged.reason
 
 
 @pytest.mark.parametrize(

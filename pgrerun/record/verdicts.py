@@ -48,7 +48,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -571,14 +571,28 @@ def despite_dilution(claim: Claim, evidence: Evidence) -> bool:
     return all(told(name, part.value) for name, part in many.items() if part.essential)
 
 
+class Outside(NamedTuple):
+    """A regime that isn't shown to be reached: its name, whether that is open, and why."""
+
+    name: str
+    open: bool
+    why: str
+
+    @property
+    def beside(self) -> str:
+        """What the verdict is called that the claim would have had."""
+        return "if this is that regime" if self.open else "outside of that regime"
+
+
 def out_of_regime(
     claim: Claim, measured: Mapping[str, Interval], evidence: Evidence = None
-) -> tuple[str, str] | None:
-    """The first regime of the claim that isn't shown to be reached, and why; None if all are.
+) -> Outside | None:
+    """A regime of the claim that isn't shown to be reached, and why; None if all are.
 
-    One that only dilutes doesn't matter to `evidence` that stands despite that. BookError when one
-    of them wasn't measured.
+    The first that isn't reached, before one of which that is open. One that only dilutes doesn't
+    matter to `evidence` that stands despite that. BookError when one of them wasn't measured.
     """
+    unmet = []
     for name in claim.regimes:
         if name not in measured:
             raise BookError(
@@ -589,15 +603,22 @@ def out_of_regime(
         inside = wanted.at_least <= found.low and found.high <= wanted.at_most
         stands = wanted.dilutes and evidence is not None and despite_dilution(claim, evidence)
         if not (found.enough and inside or stands):
-            ends = "" if found.exact else f" [{found.low:.3g}, {found.high:.3g}]"
-            open_ = wanted.at_least <= found.estimate <= wanted.at_most
-            said = "whether this is its regime is open" if open_ else "it speaks of another regime"
-            takes = ", and more blocks would tell" if open_ else f", which takes {wanted.reach}"
-            return name, (
-                f"{said}: the {wanted.quantity} is {found.estimate:.3g}{ends}"
-                f" here and should be {wanted.bounds}{takes}"
-            )
-    return None
+            unmet.append(_outside(name, found))
+    return min(unmet, key=lambda one: one.open, default=None)
+
+
+def _outside(name: str, found: Interval) -> Outside:
+    wanted = claims.regime(name)
+    ends = "" if found.exact else f" [{found.low:.3g}, {found.high:.3g}]"
+    open_ = wanted.at_least <= found.estimate <= wanted.at_most
+    said = "whether this is its regime is open" if open_ else "it speaks of another regime"
+    takes = ", and more blocks would tell" if open_ else f", which takes {wanted.reach}"
+    return Outside(
+        name,
+        open_,
+        f"{said}: the {wanted.quantity} is {found.estimate:.3g}{ends} here and should be"
+        f" {wanted.bounds}{takes}",
+    )
 
 
 def _despite(found: Judgement, measured: Mapping[str, Interval]) -> Judgement:
@@ -681,9 +702,9 @@ class Judge:
         }
         found = judge(claim, evidence, note)
         if outside := out_of_regime(claim, measured, found.evidence):
-            others = {"outside of that regime": found} | others
-            why = self._why(*outside)
-            found = Judgement(claim, Verdict.NOT_TESTABLE, None, note, outside[0], why)
+            others = {outside.beside: found} | others
+            why = self._why(outside.name, outside.why)
+            found = Judgement(claim, Verdict.NOT_TESTABLE, None, note, outside.name, why)
         found = _despite(found, measured)
         kept = (found.claim, found.verdict, found.evidence, found.note, found.capability)
         return self._keep(Judgement(*kept, found.reason, others, measured))
