@@ -272,8 +272,10 @@ QUOTES = str.maketrans("“”‘’`", "\"\"''" + "'")
 
 
 def solid(text):
-    """Text without what typesetting and text recognition add: spaces, hyphens, kinds of quotes."""
-    return re.sub(r"[\s\-\u2010-\u2015\u00ad]", "", text.lower().translate(QUOTES))
+    """Text without what typesetting and text recognition add: spaces and lines of a table, hyphens,
+    kinds of quotes, and the marks of bold and italic type.
+    """
+    return re.sub(r"<br>|[\s*\-\u2010-\u2015\u00ad]", "", text.lower().translate(QUOTES))
 
 
 def test_quotes_are_short_and_only_numbers_have_none():
