@@ -148,6 +148,13 @@ def test_executors_that_make_a_question_slower_are_said_to(open_one):
     assert "0.8" in wisconsin_cluster.charts.metrics(chapter).caption
 
 
+def test_from_which_size_on_spark_is_ahead_is_said(open_one):
+    chapter = open_one(tuples=1000, largest=2000)
+    observe(chapter, TIMES | {at(DUCKDB, 2000): 3.0})
+    said = wisconsin_cluster.charts.growth(chapter).caption
+    assert "less time than both others from 2,000 tuples on (2: " in said
+
+
 def test_statements_have_short_lines_and_all_clauses():
     for key in QUESTIONS:
         said = sentences.statement(key)
@@ -167,14 +174,25 @@ def test_the_plan_follows_the_lines(open_one):
     found = evidence.planned(chapter)
     assert found["seconds"].tolist() == pytest.approx([0.4 + 0.0006e9] * 3, rel=0.01)
     assert found["bytes_moved"].tolist() == pytest.approx([0.5e9] * 3)
-    assert "30 GB" in str(sentences.plan(chapter))
+    said = str(sentences.plan(chapter))
+    assert "30 GB" in said and "one run of all questions" in said and "does not grow" not in said
 
 
 def test_of_times_that_do_not_grow_nothing_is_concluded(open_one):
     chapter = open_one(tuples=1000, largest=2000)
     observe(chapter, TIMES | {at(MANY, 2000): 0.9})
-    assert "too small" in str(sentences.plan(chapter))
+    said = str(sentences.plan(chapter))
+    assert "too small" in said and "Spark's time does not grow beyond its noise for 2: " in said
     assert set(sentences.crossings(chapter).frame["from"].str.slice(0, 14)) == {"not to be told"}
+
+
+def test_a_plan_is_made_of_the_questions_whose_times_grow(open_one, monkeypatch):
+    chapter = open_one(tuples=1000, largest=2000)
+    observe(chapter, TIMES)
+    monkeypatch.setattr(Seen, "grows", lambda _, *keys: keys != ("q10",))
+    said = str(sentences.plan(chapter))
+    assert "time grows for 2: " in said and "not grow beyond its noise for 10: " in said
+    assert "one run of those that grow" in said and "The join breaks first" not in said
 
 
 def test_charts_and_tables_are_drawn_of_any_run(open_one):
@@ -184,7 +202,10 @@ def test_charts_and_tables_are_drawn_of_any_run(open_one):
         assert chapter.show(what) is not None
     assert "2 executors are faster than one for 2: " in chapter.show(sentences.speed_up)
     grown = chapter.show(wisconsin_cluster.charts.growth).caption
-    assert grown.startswith("With 2,000 tuples Spark's time over that of the faster of the other")
+    assert grown.startswith("At the largest size that was measured Spark takes less time than both")
+    assert (
+        "With 2,000 tuples its time over that of the faster of the other two is 8.0 (2: " in grown
+    )
     shown = chapter.show(sentences.metrics).frame
     assert isinstance(shown, pd.DataFrame) and len(shown) == len(QUESTIONS)
 

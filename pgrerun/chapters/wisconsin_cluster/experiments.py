@@ -23,7 +23,8 @@ ANSWERED, COMPARED = "every query that reads", "the questions on each engine"
 POSTGRESQL, DUCKDB = "PostgreSQL", "DuckDB, one thread"
 # a selection of a tenth, a join with a relation of a tenth, sums by group: what a
 # cluster does without an exchange, with one of relations, and with one of few sums
-QUESTIONS = ("q2", "q10", "q22")
+JOIN = "q10"
+QUESTIONS = ("q2", JOIN, "q22")
 # queries that read, each once: where nothing is indexed some are the same but for their number
 _FIRST = {query.query: query.key for query in reversed(queries.QUERIES)}
 READING = tuple(key for query, key in reversed(_FIRST.items()) if query.startswith("retrieve"))

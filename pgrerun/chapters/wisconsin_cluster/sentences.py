@@ -9,7 +9,7 @@ from pgrerun.chapter import Chapter
 from pgrerun.chapters.wisconsin import queries
 from pgrerun.chapters.wisconsin.queries import label
 from pgrerun.chapters.wisconsin_cluster import evidence
-from pgrerun.chapters.wisconsin_cluster.experiments import ANSWERED, QUESTIONS
+from pgrerun.chapters.wisconsin_cluster.experiments import ANSWERED, JOIN, QUESTIONS
 from pgrerun.lab.quel import Translator
 from pgrerun.lab.spark import spark_sql
 from pgrerun.page import narrate
@@ -70,7 +70,7 @@ def speed_up(chapter: Chapter) -> narrate.Sentence:
     found = {key: run.metrics(key)[evidence.SPEED_UP] for key in QUESTIONS}
     how: dict[str, list[str]] = {}
     for key, ratio in found.items():
-        slower = "slower than one" if less(ratio) else "not sure beside one"
+        slower = "slower than one" if less(ratio) else "not significantly faster or slower than one"
         words = "faster than one" if greater(ratio) else slower
         how.setdefault(words, []).append(f"{label(key)} {narrate.interval(ratio)}")
     told = "; ".join(f"{words} for {narrate.listed(asked)}" for words, asked in how.items())
@@ -99,61 +99,88 @@ def crossings(chapter: Chapter) -> Table | None:
 
 
 def _from(x: Interval, largest: int) -> str:
-    """A crossing in words, with no more digits than a straight line has."""
-    some = lambda tuples: narrate.number(float(f"{tuples:.2g}"))
+    """A crossing in words."""
     if np.isnan(x.estimate):
         return "not to be told: Spark's times don't grow beyond their noise here"
     if x.estimate == NEVER:
-        least = f"; {some(x.low)} can't be excluded" if np.isfinite(x.low) else ""
+        least = f"; {_some(x.low)} can't be excluded" if np.isfinite(x.low) else ""
         return f"at no size{least}"
     if x.estimate == 0:
         return "at any size"
-    high = some(x.high) if np.isfinite(x.high) else "no size"
+    high = _some(x.high) if np.isfinite(x.high) else "no size"
     if x.estimate <= largest:
-        return f"{some(x.estimate)} [{some(x.low)}, {high}]"
+        return f"{_some(x.estimate)} [{_some(x.low)}, {high}]"
     return (
-        f"beyond the {narrate.number(largest)} that were measured: some {some(x.estimate)}"
-        f" [{some(x.low)}, {high}]"
+        f"beyond the {narrate.number(largest)} that were measured: some {_some(x.estimate)}"
+        f" [{_some(x.low)}, {high}]"
     )
+
+
+def _some(x: float) -> str:
+    """A number with no more digits than a straight line has."""
+    return narrate.number(float(f"{x:.2g}"))
 
 
 def plan(chapter: Chapter) -> narrate.Sentence:
     """What a billion tuples would take, from bytes and seconds measured here."""
     found, run = evidence.planned(chapter), evidence.seen(chapter)[-1]
-    if not run.grows(*QUESTIONS):
+    growing = [key for key in QUESTIONS if run.grows(key)]
+    told = _growth(run, growing)
+    if not growing:
         return narrate.Sentence(
-            "The relations of this run are too small for it: the times of Spark don't grow beyond"
-            " their noise between the smallest and the largest, and a line through them would say"
-            " nothing. Larger relations, which two parameters give, have one."
+            f"The relations of this run are too small for it. {told} Larger relations, which two"
+            " parameters give, have a line."
         )
+    found = found[found["question"].isin(map(label, growing))]
     size = evidence.stored(chapter) * evidence.BILLION
     slow = found.loc[found["seconds"].idxmax()]
     minutes = float(found["seconds"].sum()) / 60
     wanted = int(np.ceil(minutes * run.executors / 10))
     moved = "; ".join(
-        f"{one.question}: {narrate.number(one.bytes_moved / 1e9)} GB" for one in found.itertuples()
+        f"{one.question}: {_some(one.bytes_moved / 1e9)} GB" for one in found.itertuples()
     )
+    asked = "all questions" if len(growing) == len(QUESTIONS) else "those that grow"
+    breaks = f" {_first_to_break(chapter, size, run.sizes[-1])}" if JOIN in growing else ""
     return narrate.Sentence(
-        f"A billion tuples are {narrate.number(size / 1e9)} GB of Parquet for each large relation,"
+        f"{told} A billion tuples are {_some(size / 1e9)} GB of Parquet for each large relation,"
         f" {narrate.number(evidence.BILLION / run.sizes[-1])} times the largest measured here. By"
-        " straight lines, one run of all questions would take"
-        f" {narrate.number(minutes)} minutes on {run.executors} executors like these, and ten"
-        f" minutes on {narrate.number(wanted)}, which is"
-        f" {narrate.number(minutes * run.executors / 60)} hours of a core either way, if scale-up"
+        f" straight lines, one run of {asked} would take"
+        f" some {_some(minutes)} minutes on {run.executors} executors like these, and ten"
+        f" minutes on {_some(wanted)}, which is"
+        f" some {_some(minutes * run.executors / 60)} hours of a core either way, if scale-up"
         " stayed ideal and no disk or network was in the way. The longest is"
-        f" {slow.question}, with {narrate.number(slow.seconds / 60)}"
-        f" minutes. As measured here, executors would write for each other ({moved})."
-        f" {_first_to_break(chapter, size, run.sizes[-1])}"
+        f" {slow.question}, with some {_some(slow.seconds / 60)}"
+        f" minutes. As measured here, executors would write for each other ({moved}).{breaks}"
     )
+
+
+def _growth(run: evidence.Seen, growing: list[str]) -> str:
+    """For which questions Spark's time grows with the relation, and for which it isn't known to."""
+    least, most = (narrate.number(n) for n in (run.sizes[0], run.sizes[-1]))
+
+    def times(keys: list[str]) -> str:
+        grown = (run.metrics(key)[evidence.SIZE_UP] for key in keys)
+        return narrate.listed(
+            [
+                f"{label(key)} ({narrate.interval(ratio, 'times', against=(1,))})"
+                for key, ratio in zip(keys, grown, strict=True)
+            ]
+        )
+
+    flat = [key for key in QUESTIONS if key not in growing]
+    told = [f"grows for {times(growing)}"] if growing else []
+    told += [f"does not grow beyond its noise for {times(flat)}"] if flat else []
+    nothing = " A line through times that don't grow would say nothing." if flat else ""
+    return f"From {least} to {most} tuples Spark's time {', and '.join(told)}.{nothing}"
 
 
 def _first_to_break(chapter: Chapter, size: float, largest: int) -> str:
     """What becomes of the join, whose plan depends on sizes."""
     until = evidence.broadcast_until(chapter)
-    both = narrate.number(1.1 * size / 1e9)
+    both = _some(1.1 * size / 1e9)
     beyond = "Nothing of that was measured here, so" if largest < until else "So"
     return (
-        f"The join breaks first: up to some {narrate.number(until)} tuples Spark sends the small"
+        f"The join breaks first: up to some {_some(until)} tuples Spark sends the small"
         " relation whole to every executor, and from there on both relations are moved between"
         f" them, {both} GB for a billion tuples, which wait on the executors' disks and cross the"
         f" network. {beyond} its line is the least to be trusted."
