@@ -177,6 +177,14 @@ def test_a_ring_bounds_what_its_reader_writes_and_a_reader_without_one_pays_for_
     assert not found.drop(buffer_pool.DIRTY, level="variant")["written"].any()
 
 
+def test_no_other_process_reads_for_the_reader(chapter):
+    """Handed to I/O workers, each page of a small ring would wait for another process."""
+    server = buffer_pool.cluster(chapter, buffer_pool.EQUAL)
+    with server.connect() as connection:
+        methods = connection.execute("SELECT setting FROM pg_settings WHERE name = 'io_method'")
+        assert [method for (method,) in methods] in ([], ["sync"])  # none before PostgreSQL 18
+
+
 def test_what_the_reader_writes_is_no_longer_dirty(chapter):
     server = buffer_pool.cluster(chapter, buffer_pool.EQUAL)
     server.extension("pg_buffercache")

@@ -86,7 +86,10 @@ def cluster(chapter: Chapter, pool: str, tuples: int = 0) -> Cluster:
     """
     tuples = tuples or chapter.parameters.tuples
     pages = buffers(tuples, pool)
-    server = chapter.cluster(shared_buffers=f"{8 * pages}kB")
+    # a reader fetches each page itself, as in the slides' release: handed to I/O workers, the pages
+    # of a small ring take as long as two processes need to wake each other, however many it writes
+    own_reads = chapter.programs.synchronous_io
+    server = chapter.cluster(shared_buffers=f"{8 * pages}kB", **own_reads)
     with server.connect() as connection:
         for order, relation in enumerate((READ, UPDATED), 1):
             if not loading.is_ours(connection, relation):
