@@ -431,6 +431,7 @@ def test_without_hot_an_index_deletes_entries_until_they_are_scattered(other_cha
     assert said.startswith(
         "By 5 updates per account the index has grown, in the end from 11 to 19 pages"
     )
+    assert f"and accounts from {found['accounts'].iloc[0]} to" in said
 
 
 @pytest.fixture(scope="module")
@@ -446,7 +447,8 @@ def test_growth_as_in_2007_without_hot_and_pruning(sizes):
     never = sizes.assign(after=sizes["before"])
     assert judged("hot-002", evidence.constant(never)) == "weaker"
     assert judged("hot-003", evidence.index_facts(never)) == "weaker"
-    assert "stay small even if no update is heap-only" in sentences.not_merely_hot(sizes)
+    said = sentences.not_merely_hot(sizes)
+    assert f"after {UPDATES:g} updates per account both stay small even if" in said
     all_grown = sizes.assign(after=sizes["before"] * (1 + (sizes["variant"] != HOT)))
     assert "pruning alone doesn't" in sentences.not_merely_hot(all_grown)
 
@@ -576,6 +578,43 @@ def test_throughput_is_judged_where_the_work_waits_for_pages(other_chapter, wait
     other_chapter.judge("hot-001", evidence.over, *evidence.JUMP, "throughput", regime=regime)
     [judgement] = other_chapter.evidence.judgements
     assert str(judgement.verdict) == word
+
+
+def test_the_chart_of_throughput_tells_its_result_beside_the_print(other_chapter):
+    runs = {HOT: 200.0, throughput.AGAIN: 200.0, NO_HOT: 160.0, UNPRUNED: 100.0}
+    values = {"waiting": 0.5, "writing": 0.25, "reads": 2.0, throughput.DATA: 9.0}
+    variants = [
+        Variant(
+            throughput.pavans(REDUCED, variant),
+            lambda block, tps=tps: {"throughput": tps} | values,
+        )
+        for variant, tps in runs.items()
+    ]
+    units = throughput.UNITS | {throughput.DATA: "times"}
+    other_chapter.compare("throughput", variants, units, pairs=7, warmup=0)
+    assert charts.throughput(other_chapter).caption.startswith(
+        "In this run the throughput of the reduced script with HOT is 2 times that with neither HOT"
+        " nor pruning (printed: 1.991) and 1.25 times that with pruning alone."
+    )
+    assert "wait for pages 75 % of their time" in sentences.noise(other_chapter)
+
+
+@pytest.mark.parametrize(
+    "content, pin, said",
+    [
+        (
+            0.007,
+            0.0,
+            "In 0.70 % of the samples a backend waits for the page's content lock; in none",
+        ),
+        (0.0, 0.0, "In none of the samples a backend waits for the page's content lock; in none"),
+    ],
+)
+def test_waits_for_a_page_are_told_by_their_reason(content, pin, said):
+    names = [side_effects.WAITS[event] for event in ("LWLock:BufferContent", "BufferPin:BufferPin")]
+    shares = {"not waiting": 1 - content - pin} | dict(zip(names, (content, pin)))
+    frame = pd.DataFrame({"waiting": list(shares), "share": list(shares.values())})
+    assert charts.waiting(frame).caption.startswith(said)
 
 
 def test_the_full_script_is_left_out_where_its_small_tables_outgrow_the_pool(other_chapter):

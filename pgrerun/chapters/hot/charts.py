@@ -21,6 +21,7 @@ from pgrerun.chapters.hot.variants import (
 from pgrerun.page import charts, narrate
 from pgrerun.record import printed
 from pgrerun.record.claims import MARGIN
+from pgrerun.record.statistics import Interval
 
 
 def the_print() -> charts.Figure:
@@ -337,10 +338,30 @@ def throughput(chapter: Chapter) -> charts.Figure:
                 f" left” is at the stock fillfactor.{lacking}"
             ),
             name="hot-throughput",
+            result=lambda frame: _throughput_result(
+                frame, f"{reduced} neither", f"{reduced} {NO_HOT}"
+            ),
         ),
         charts.Axis("ratio of throughputs", log=True),
         reference=charts.Reference(1, "no difference"),
     )
+
+
+def _throughput_result(frame: pd.DataFrame, neither: str, pruned: str) -> str:
+    """How many times as fast the reduced script is with HOT, with the print's number."""
+    whose, rows = charts.own(frame)
+    measured = rows.set_index("label")
+    printed_ = frame[frame["kind"] == "printed"].set_index("label")["value"]
+    told = []
+    for label, words in ((neither, "neither HOT nor pruning"), (pruned, "pruning alone")):
+        if label in measured.index:
+            row = measured.loc[label]
+            value = narrate.interval(Interval(row["value"], row["low"], row["high"], n=0))
+            beside = f" (printed: {narrate.number(printed_[label])})" if label in printed_ else ""
+            told.append(f"{value} times that with {words}{beside}")
+    if not told:
+        return ""
+    return f"{whose} the throughput of the reduced script with HOT is {narrate.listed(told)}."
 
 
 def long_chains(chains: pd.DataFrame) -> charts.Figure:
@@ -381,7 +402,6 @@ def waiting(waits: pd.DataFrame) -> charts.Figure:
     rows = waits[waits["share"] > 0].sort_values("share", ascending=False)
     shares = rows.groupby("waiting", sort=False)["share"].sum() * 100
     of_page = [WAITS[event] for event in ("LWLock:BufferContent", "BufferPin:BufferPin")]
-    page = narrate.number(shares.reindex(of_page).sum(), 2)
     return charts.compare(
         charts.rows(shares, "measured"),
         charts.Words(
@@ -390,18 +410,17 @@ def waiting(waits: pd.DataFrame) -> charts.Figure:
                 "Samples of the backends that were at work on one page, by what they waited for;"
                 " logarithmic, as the waits of interest are few."
             ),
-            result=lambda _: _waiting_result(page, shares.reindex(of_page)),
+            result=lambda _: _waiting_result(*shares.reindex(of_page, fill_value=0)),
             name="hot-waiting",
         ),
         charts.Axis("share of samples", "%", log=True),
     )
 
 
-def _waiting_result(page: str, shares: pd.Series) -> str:
-    """How often backends wait for the page, and for which of its two reasons."""
-    never = [words for words, share in shares.items() if not share > 0]
-    beside = f"; none {narrate.listed(never)}" if 0 < len(never) < len(shares) else ""
+def _waiting_result(lock: float, pin: float) -> str:
+    """How often backends wait for the page, for each of its two reasons, in percent."""
+    lock_in, pin_in = (f"{narrate.number(one, 2)} %" if one > 0 else "none" for one in (lock, pin))
     return (
-        f"In {page} % of the samples a backend waits for the page: for its content lock, or for"
-        f" the others to leave it{beside}."
+        f"In {lock_in} of the samples a backend waits for the page's content lock; in {pin_in} for"
+        " other backends to leave the page."
     )

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from pgrerun.chapter import Chapter
-from pgrerun.chapters.hot.evidence import aa_runs, pick, times
+from pgrerun.chapters.hot.evidence import JUMP, aa_runs, pick, times, waiting
 from pgrerun.chapters.hot.experiments.side_effects import (
     LOOKS,
     OLD_SNAPSHOT,
@@ -14,6 +14,7 @@ from pgrerun.chapters.hot.variants import (
     HOT,
     NO_HOT,
     UNPRUNED,
+    UPDATES,
 )
 from pgrerun.lab.models.heap_growth import ENTRIES_PER_LEAF
 from pgrerun.page import narrate
@@ -24,9 +25,13 @@ DELETES_FROM = 6
 
 
 def noise(chapter: Chapter) -> narrate.Sentence:
-    """The noise floor from the variant that ran twice."""
+    """The noise floor from the variant that ran twice, and how long the work waits for pages."""
     both = aa_runs(chapter)
-    return narrate.noise(statistics.noise_floor(*(both[variant] for variant in both)))
+    waits = waiting(chapter, None, JUMP[1], "throughput").times(100)
+    return narrate.noise(statistics.noise_floor(*(both[variant] for variant in both))) + (
+        "With neither HOT nor pruning backends wait for pages"
+        f" {narrate.interval(waits, '%')} of their time."
+    )
 
 
 def not_merely_hot(sizes: pd.DataFrame) -> narrate.Sentence:
@@ -42,7 +47,8 @@ def not_merely_hot(sizes: pd.DataFrame) -> narrate.Sentence:
     )
     alone = max(pruned) - 1 < 0.05 * (min(unpruned) - 1)
     conclusion = (
-        "both stay small even if no update is heap-only"
+        f"after {narrate.number(UPDATES)} updates per account both stay small even if no update is"
+        " heap-only"
         if alone
         else "pruning alone doesn't keep the sizes stable"
     )
@@ -69,6 +75,12 @@ def index_without_hot(scattered: pd.DataFrame) -> narrate.Sentence:
         f"the entries of a leaf lead to {narrate.count(first['per_leaf'], 'page')} of accounts"
         f" after loading and to {narrate.number(last['per_leaf'])} at the end"
     )
+    table = (
+        f", and accounts from {narrate.number(first['accounts'])} to"
+        f" {narrate.number(last['accounts'])}"
+        if last["accounts"] > first["accounts"]
+        else ""
+    )
     if grown.empty:
         return narrate.Sentence(
             f"In {narrate.count(last['updates'], 'update')} per account the index keeps its"
@@ -77,8 +89,8 @@ def index_without_hot(scattered: pd.DataFrame) -> narrate.Sentence:
     return narrate.Sentence(
         f"By {narrate.count(grown.iloc[0]['updates'], 'update')} per account the index has grown,"
         f" in the end from {narrate.number(first['accounts_pkey'])} to"
-        f" {narrate.count(last['accounts_pkey'], 'page')}: {pages}. Before a split entries are"
-        f" deleted for at most {narrate.count(DELETES_FROM, 'page')} of the table."
+        f" {narrate.count(last['accounts_pkey'], 'page')}{table}: {pages}. Before a split"
+        f" entries are deleted for at most {narrate.count(DELETES_FROM, 'page')} of the table."
     )
 
 
