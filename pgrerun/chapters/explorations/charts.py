@@ -1,6 +1,7 @@
 """The charts of the chapter: frames from the print, the published run and this run, and words."""
 
 import math
+from collections.abc import Mapping
 
 import pandas as pd
 
@@ -14,8 +15,10 @@ from pgrerun.chapters.explorations.experiments import (
     slow_disk,
 )
 from pgrerun.page import charts, narrate
-from pgrerun.record import printed
+from pgrerun.record import claims, printed
+from pgrerun.record.claims import MARGIN
 from pgrerun.record.printed.explorations import POOLS, TUPLES
+from pgrerun.record.statistics import Interval
 
 # ---- Experiment 1
 
@@ -45,9 +48,22 @@ def printed_readings() -> charts.Figure:
                 " readings with their median."
             ),
             name="explorations-print",
+            result=lambda _: _printed_medians(frame),
         ),
         charts.Axis("time", "ms", log=True),
     )
+
+
+def _printed_medians(readings: pd.DataFrame) -> str:
+    """The median reading after an update and otherwise, pool by pool."""
+    told = []
+    for pool, rows in readings.groupby("panel", sort=False):
+        dirty, clean = (
+            rows[rows["label"] == how]["value"].median()
+            for how in (buffer_pool.DIRTY, buffer_pool.CLEAN)
+        )
+        told.append(f"{narrate.number(dirty)} and {narrate.number(clean)} ms in a {pool}")
+    return f"The median readings after an update and after a read are {narrate.listed(told)}."
 
 
 def slowdowns(chapter: Chapter) -> charts.Figure:
@@ -80,30 +96,57 @@ def slowdowns(chapter: Chapter) -> charts.Figure:
 
 
 def _slower(frame: pd.DataFrame) -> str:
-    """In which pools there is a slow-down, by the intervals; where there is none, how sure that is.
+    """In which pools there is a slow-down, by the intervals, in which there is none, and of which
+    neither can be told. `frame` is that of a chart of slow-downs by pool.
 
-    `frame` is that of a chart of slow-downs by pool.
+    Either is as the claims have it: a slow-down is by more than expl-002's margin, none is less
+    than what expl-004 counts as none.
     """
     rows = charts.own(frame)[1].dropna(subset=["low", "high"])
     if rows.empty:
         return "Too few pairs were timed for an interval."
-    slower, faster = rows[rows["low"] > 1], rows[rows["high"] < 1]
-    if slower.empty and faster.empty:
-        most = math.ceil(100 * rows["high"].max()) / 100
-        return (
-            "No slow-down is found: every interval includes one, and none reaches beyond"
-            f" {narrate.number(most)}."
+    margin, none = 1 + _claim("expl-002").margin, 1 + _claim("expl-004").tolerance
+    changed = rows[(rows["low"] > margin) | (rows["high"] < 1 / margin)]
+    rest = rows.drop(changed.index)
+    without, open_ = rest[rest["high"] < none], rest[rest["high"] >= none]
+    said = []
+    if len(changed):
+        said.append(f"After an update the read takes {_times(changed)}.")
+    if len(without):
+        pools = "any pool" if len(without) == len(rows) else _pools(without)
+        said.append(f"In {pools} no slow-down of {narrate.percent(none - 1)} is found.")
+    if len(open_):
+        of = "Whether there is a slow-down" + (
+            "" if len(open_) == len(rows) else f" in {_pools(open_)}"
         )
-    said = f"After an update the read takes {_times(pd.concat([slower, faster]))}"
-    rest = "; the other intervals include one" if len(slower) + len(faster) < len(rows) else ""
-    return f"{said}{rest}."
+        said.append(f"{of} can't be told: {_reach(open_)}.")
+    return " ".join(said)
+
+
+def _claim(name: str) -> claims.Claim:
+    """A claim of the ledger, for what it declares."""
+    return claims.ledger()[name]
+
+
+def _pools(rows: pd.DataFrame) -> str:
+    """ "a pool of 0.54 (128 MB)", "pools of 1.00 and 4.00"."""
+    return f"{'a pool' if len(rows) == 1 else 'pools'} of {narrate.listed(rows['label'].tolist())}"
+
+
+def _reach(rows: pd.DataFrame) -> str:
+    """From where to where intervals reach, rounded outwards."""
+    low = math.floor(100 * rows["low"].min()) / 100
+    high = math.ceil(100 * rows["high"].max()) / 100
+    which = "its interval reaches" if len(rows) == 1 else "the intervals reach"
+    return f"{which} from {narrate.number(low, 2)} to {narrate.number(high, 2)} times"
 
 
 def _times(rows: pd.DataFrame) -> str:
     """How many times as long it takes, pool by pool."""
     told = []
     for _, row in rows.iterrows():
-        times = narrate.interval(charts.value_of(row), against=(1,))
+        against = (1, 1 + _claim("expl-002").margin)
+        times = narrate.interval(charts.value_of(row), against=against)
         told.append(f"{times} times as long in a pool of {row['label']}")
     return narrate.listed(told)
 
@@ -188,10 +231,29 @@ def usage_counts(survivors: clock_sweep.Survivors) -> charts.Figure:
                 " Where a line ends, the last of its pages was displaced."
             ),
             name="explorations-clock",
+            result=lambda _: _survival(survivors),
         ),
         charts.Axis("pages read since", "pools"),
         charts.Axis("usage count", zero=True),
     )
+
+
+def _survival(survivors: clock_sweep.Survivors) -> str:
+    """When nothing is left of either relation, or how much is at the end, by flood."""
+    told = []
+    for flood, pages in survivors.pages.groupby("flood", sort=False):
+        left = [f"{_left(rows)} of those {what}" for what, rows in pages.groupby("history")]
+        told.append(f"in a flood of {flood}, {narrate.listed(left)}")
+    return f"Of the pages that lay in the pool there remain, {'; '.join(told)}."
+
+
+def _left(pages: pd.DataFrame) -> str:
+    """What is left of one relation, and after how many pools."""
+    gone = pages[pages["kept"] == 0]["pages_read"]
+    if len(gone):
+        return f"none after {narrate.number(gone.min(), 1)} pools"
+    last = pages.loc[pages["pages_read"].idxmax()]
+    return f"{narrate.percent(last['kept'])} after {narrate.number(last['pages_read'], 1)} pools"
 
 
 def strategies(stays: pd.DataFrame) -> charts.Figure:
@@ -211,8 +273,22 @@ def strategies(stays: pd.DataFrame) -> charts.Figure:
                 " the server's pool held."
             ),
             name="explorations-strategies",
+            result=lambda _: _who_stays(stays),
         ),
         charts.Axis("pages read", "pools", zero=True),
+    )
+
+
+def _who_stays(stays: pd.DataFrame) -> str:
+    """How long half of either relation's pages stay, by strategy."""
+    told = []
+    for _, row in stays.iterrows():
+        often, once = (narrate.number(row[how], 1) for how in (clock_sweep.OFTEN, clock_sweep.ONCE))
+        where = "under" if row["kind"] == "simulated" else "on"
+        told.append(f"{often} and {once} pools {where} {row['label']}")
+    return (
+        f"Half of the pages {clock_sweep.OFTEN}, and of those {clock_sweep.ONCE}, stay for"
+        f" {narrate.listed(told)}."
     )
 
 
@@ -391,11 +467,21 @@ def _growth(chapter: Chapter, measured: pd.DataFrame) -> str:
     whats = (size_up.LOOKUP, size_up.SCAN)
     pairs = {what: tuple(size_up.variant(what, x) for x in (most, least)) for what in whats}
     found = charts.own(chapter.ratios("size-up", "time", pairs))[1].set_index("label")
-    times = [narrate.interval(charts.value_of(found.loc[what])) for what in whats]
+    lookup, scan = (_longer(charts.value_of(found.loc[what])) for what in whats)
     return (
-        f"With {narrate.number(most / least)} times the tuples a lookup takes {times[0]} times as"
-        f" long and a scan {times[1]} times."
+        f"With {narrate.number(most / least)} times the tuples a lookup takes {lookup}; a scan"
+        f" takes {scan}."
     )
+
+
+def _longer(times: Interval | float) -> str:
+    """How many times as long, and whether that is more than the smallest effect of interest."""
+    least = 1 + MARGIN
+    said = f"{narrate.interval(times, against=(1, least))} times as long"
+    if not isinstance(times, Interval) or times.low > least:
+        return said
+    within = "is" if times.high <= least else "may be"
+    return f"{said}, which {within} no more than {narrate.percent(MARGIN)} longer"
 
 
 # ---- Experiment 4
@@ -435,12 +521,41 @@ def costs(grid: pd.DataFrame) -> charts.Figure:
                 " below."
             ),
             name="explorations-costs",
+            result=lambda _: _cheaper(panels),
         ),
         charts.Axis("work_mem", "MB", log=True),
         charts.Axis("cost of merge join / hash join"),
         own_scales=True,
         reference=charts.Reference(1, "same cost"),
     )
+
+
+def _cheaper(panels: Mapping[str, pd.DataFrame]) -> str:
+    """Which join is the cheaper one at which work_mem, in each panel."""
+    told = []
+    for panel, rows in panels.items():
+        gap = rows[planner.MERGE] - rows[planner.HASH]
+        which = gap.map(lambda x: "hash" if x > 0 else "merge" if x < 0 else "neither")
+        stretches = [
+            (one.iloc[0], rows.loc[one.index, "work_mem"])
+            for _, one in which.groupby((which != which.shift()).cumsum())
+        ]
+        if len(stretches) == 1:
+            said = f"at every setting {_join(stretches[0][0])}"
+        else:
+            said = narrate.listed([f"{_join(w)} {_stretch(mem)}" for w, mem in stretches])
+        told.append(f"in “{panel}” {said}")
+    return f"The cheaper one is {'; '.join(told)}."
+
+
+def _join(which: str) -> str:
+    return which if which == "neither" else f"the {which} join"
+
+
+def _stretch(work_mem: pd.Series) -> str:
+    """ "with 4MB", "from 64kB to 4MB"."""
+    first, last = work_mem.iloc[0], work_mem.iloc[-1]
+    return f"with {first}" if first == last else f"from {first} to {last}"
 
 
 # ---- another release
