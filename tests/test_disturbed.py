@@ -110,9 +110,11 @@ def test_nothing_is_predicted_from_a_backend_that_did_nothing():
     shares = columns(**{LONE: 0.4, PAIR: 0.8})
     rates = columns(**{LONE: 10.0, PAIR: 18.0})
     told = Told({"throughput": rates, "processor": shares})
-    assert tp1.short_of_perfect(told).enough
+    [found] = tp1.short_of_perfect(told).values()
+    assert found.enough
     rates.loc[1, LONE] = 0.0
-    assert tp1.short_of_perfect(told).disturbed
+    [found] = tp1.short_of_perfect(told).values()
+    assert found.disturbed
 
 
 def test_compiling_that_saves_nothing_in_some_blocks_leaves_the_break_even_open():

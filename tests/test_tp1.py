@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from pgrerun.chapters import tp1
-from pgrerun.chapters.tp1 import evidence, variants
+from pgrerun.chapters.tp1 import evidence, sentences, variants
 from pgrerun.chapters.tp1.experiments import catalogs, commit, heap, page_counts, throughput
 from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import pgbench
@@ -318,3 +318,19 @@ def test_the_rungs_differ_as_their_table_says(chapter):
     assert frame.loc[variants.TOGETHER, "backends"] == TINY["clients"]
     assert frame.loc[variants.STABLE, "settings"] == "synchronous_commit = off"
     assert set(frame["script"]) == {"probing.pgbench", "flushing.pgbench", "transaction.pgbench"}
+
+
+def test_the_simulation_is_told_by_its_number_of_backends():
+    names = list(variants.printed_ladder()["name"])
+    last = variants.STABLE
+
+    def simulated(several: float, one: float) -> pd.DataFrame:
+        rows = [(names[0], 1, 0.0), (variants.TOGETHER, 2, 0.1), (last, 2, several), (last, 1, one)]
+        return pd.DataFrame(rows, columns=["name", "backends", "off"])
+
+    said = sentences.simulation(simulated(0.14, -0.16))
+    assert "10% to 14% above with 2 backends and 16% below with 1 backend." in said
+    assert "What the simulation leaves out" in said
+    said = sentences.simulation(simulated(-0.14, 0.02))
+    assert "from 14% below to 10% above with 2 backends and 2% above with 1 backend." in said
+    assert "What the simulation leaves out" not in said

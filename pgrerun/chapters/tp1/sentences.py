@@ -45,8 +45,8 @@ def reads_of_a_second(chapter: Chapter) -> narrate.Sentence:
     )
     if ratio.enough and ratio.low > 1 > two / one:
         told += (
-            " So a part of what several backends fall short by is reading more in a pool that they"
-            " share, which the report's two didn't, and no missing overlap."
+            " So a part of what several backends fall short by comes from reading more in the"
+            " shared pool, not from missing overlap; the report's two didn't read more."
         )
     return narrate.Sentence(told)
 
@@ -56,7 +56,9 @@ def simulation(simulated: pd.DataFrame) -> narrate.Sentence:
     stages, machine = printed_ladder(), printed.table("tp1_machine")["value"]
     later = simulated[simulated["name"] != simulated["name"].iloc[0]]
     best = later.loc[later["off"].abs().groupby(later["name"]).idxmin()]
-    worst, from_above = best["off"].abs().max(), (best["off"] > 0).all()
+    off = dict(iter(later.groupby("backends")["off"]))
+    told = [f"{_aside(off[n])} with {narrate.count(n, 'backend')}" for n in sorted(off)[::-1]]
+    many = max(off)
     unsaid = best[best["name"].isin(stages.loc[stages["backends"].isna(), "name"])]
     rate, slower = stages.at["one", "implied_disk"], "within"
     if rate < machine["disk_low"]:
@@ -66,13 +68,13 @@ def simulation(simulated: pd.DataFrame) -> narrate.Sentence:
     sentences = [
         f"The first stage implies a disk of {rate:.1f} requests per second, {slower} the"
         f" {machine['disk_low']:g} to {machine['disk_high']:g} that the report gives for it.",
-        f"With that disk the simulation comes within {worst:.0%} of every later printed throughput"
-        + (", always from above." if from_above else "."),
+        "With that disk the later throughputs are, against the printed ones,"
+        f" {narrate.listed(told)}.",
     ]
-    if from_above:
+    if many > 1 and (off[many] > 0).all():
         sentences.append(
-            "What it leaves out would slow it down: the paging that the report saw with two"
-            " processes, and waiting for locks."
+            "What the simulation leaves out would slow several backends down: the paging that the"
+            " report saw with two processes, and waiting for locks."
         )
     if unsaid["backends"].nunique() == 1:
         sentences.append(
@@ -80,3 +82,12 @@ def simulation(simulated: pd.DataFrame) -> narrate.Sentence:
             f" is nearer with {narrate.count(int(unsaid['backends'].iloc[0]), 'backend')}."
         )
     return narrate.Sentence(" ".join(sentences))
+
+
+def _aside(off: pd.Series) -> str:
+    """On which side of the print simulated throughputs lie, and how far."""
+    low, high = off.min(), off.max()
+    if low < 0 < high:
+        return f"from {-low:.0%} below to {high:.0%} above"
+    ends = dict.fromkeys(f"{abs(end):.0%}" for end in (low, high))
+    return f"{' to '.join(ends)} {'below' if low < 0 else 'above'}"
