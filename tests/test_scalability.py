@@ -217,7 +217,29 @@ def test_a_caption_of_throughput_says_where_it_is_greatest_and_what_is_left(reco
     assert 0 < peak < left and "transactions/s with 2 clients, to 50" in said
     swept[load.by_clients(8)] = {"throughput": 300.0}
     record(recorded, "write", swept)
-    assert "greatest" not in charts.sweep(recorded, "write", "writers").caption
+    written = charts.sweep(recorded, "write", "writers").caption
+    assert "to its greatest" not in written
+    assert "reached with 8 clients, and by lookups with 2 clients" in written
+
+
+def test_a_sweep_says_what_its_short_runs_make_of_a_crowd(recorded):
+    few, most = load.one_per_processor(recorded), load.client_counts(recorded)[-1]
+    throughput = {load.by_clients(few): 50.0, load.by_clients(most): 100.0, clients.AGAIN: 200.0}
+    record(recorded, "read", {name: {"throughput": x} for name, x in throughput.items()})
+    said = charts.sweep(recorded, "read", "lookups").caption
+    assert "is 0.5 times that with" in said and "and 2 times where the" in said
+    assert "an experiment of its own" in said
+
+
+def test_words_that_keep_off_each_other_are_told_by_their_distance(recorded):
+    same, middle, other = 16.0, 4.0, 4.0
+    lines = large_machines
+    names = (lines.SAME_LINE, lines.MIDDLE, lines.OTHER_LINE, lines.SPREAD, lines.UNDISTURBED)
+    times = zip(names, (same, middle, other, 20.0, 10.0), strict=True)
+    record(recorded, "cache lines", {name: {"time": x} for name, x in times}, "ns")
+    said = charts.compared(recorded, "cache lines").caption
+    assert "a word takes 4 times as long 8 bytes apart and 1 times as long 64" in said
+    assert "Scanning words takes 2 times as long beside" in said
 
 
 # ---- locks

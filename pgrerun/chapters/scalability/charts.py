@@ -7,7 +7,13 @@ import pandas as pd
 
 from pgrerun.chapter import Chapter
 from pgrerun.chapters.scalability import evidence
-from pgrerun.chapters.scalability.experiments import clients, commits, large_machines, locks
+from pgrerun.chapters.scalability.experiments import (
+    clients,
+    commits,
+    large_machines,
+    load,
+    locks,
+)
 from pgrerun.chapters.scalability.experiments.large_machines import TALK
 from pgrerun.lab.models.lookups import AFTER, BEFORE
 from pgrerun.page import charts, narrate
@@ -60,6 +66,7 @@ def print_of_the_talk() -> charts.Figure:
 def sweep(chapter: Chapter, experiment: str, what: str) -> charts.Figure:
     """Throughput over clients, with the law that fits it, if one does."""
     rows = _over_clients(chapter, experiment, {"throughput": ""})
+    beside = {"read": _again, "write": _bends}[experiment]
     fit = "fitted to this run"
     if (law := evidence.law(chapter, experiment)) is not None:
         if evidence.misses(chapter, law, experiment) is not None:
@@ -76,7 +83,7 @@ def sweep(chapter: Chapter, experiment: str, what: str) -> charts.Figure:
                 f" law, {fit}."
             ),
             name=f"scalability-{experiment}",
-            result=_peak,
+            result=lambda frame: _peak(frame) + beside(chapter),
         ),
         CLIENTS,
         charts.Axis("throughput", "transactions/s", zero=True),
@@ -95,6 +102,52 @@ def _peak(frame: pd.DataFrame) -> str:
         for at, way in ends
     ]
     return f"{run}, throughput goes {', '.join(told)}."
+
+
+def _again(chapter: Chapter) -> str:
+    """What the sweep makes of the crowd, with the few clients and with as many again.
+
+    That is why the claim about a crowd has an experiment of its own.
+    """
+    few, most = load.one_per_processor(chapter), load.client_counts(chapter)[-1]
+    pairs = {name: (name, load.by_clients(most)) for name in (load.by_clients(few), clients.AGAIN)}
+    found = chapter.ratios("read", "throughput", pairs)
+    if few == most or len(found) < len(pairs):
+        return ""
+    first, again = (
+        narrate.interval(charts.value_of(row), "times", against=(1,))
+        for _, row in charts.own(found)[1].iterrows()
+    )
+    return (
+        f" In these runs throughput with {narrate.count(few, 'client')} is {first} that with"
+        f" {narrate.count(most, 'client')}, and {again} where the {few} are measured once more. The"
+        " verdict on a crowd rests on an experiment of its own, whose runs are up to four times as"
+        " long."
+    )
+
+
+def _bends(chapter: Chapter) -> str:
+    """Where the throughput of either load comes near its greatest, which was expected alike."""
+    runs, at = zip(
+        *(_bend(_over_clients(chapter, name, {"throughput": ""})) for name in ("read", "write")),
+        strict=True,
+    )
+    if runs[0] != runs[1]:
+        return ""
+    lookups, writers = (narrate.count(number, "client") for number in at)
+    near = f"{100 * evidence.NEAR:.0f} % of the greatest is reached with"
+    if lookups == writers:
+        return f" By medians {near} {writers}, and so it is by lookups, as expected."
+    return (
+        f" By medians {near} {writers}, and by lookups with {lookups}, where the same number was"
+        " expected."
+    )
+
+
+def _bend(rows: pd.DataFrame) -> tuple[str, int]:
+    """Whose run it is, and the fewest clients near the greatest throughput."""
+    run, line = charts.own(rows)
+    return run, int(line.loc[line["value"] >= evidence.NEAR * line["value"].max(), "x"].min())
 
 
 def many_processors(simulated: pd.DataFrame) -> charts.Figure:
@@ -292,8 +345,8 @@ def compared(chapter: Chapter, experiment: str) -> charts.Figure:
     metric, axis, words = COMPARED[experiment]
     [(_, observed), *_] = chapter.by_provenance(experiment)
     order = {variant: variant for variant in observed["variant"]}
-    if experiment == "locks":
-        words = replace(words, result=lambda _: _cost_of_overflow(chapter))
+    results = {"locks": _cost_of_overflow, "cache lines": _apart}
+    words = replace(words, result=lambda _: results[experiment](chapter))
     return charts.compare(chapter.medians(experiment, metric, order), words, axis)
 
 
@@ -316,6 +369,23 @@ def _cost_of_overflow(chapter: Chapter) -> str:
         )
         told.append(f"{narrate.interval(charts.value_of(row))} times that {row['label']}, {cost}")
     return f"{run}, throughput on the fast path is {'; and '.join(told)}."
+
+
+def _apart(chapter: Chapter) -> str:
+    """What a word costs at each distance over what it costs at the farthest."""
+    *near, far = (f"{distance} bytes apart" for distance in large_machines.DISTANCES)
+    pairs = {name: (name, far) for name in near}
+    pairs["scan"] = large_machines.SPREAD, large_machines.UNDISTURBED
+    run, rows = charts.own(chapter.ratios("cache lines", "time", pairs))
+    times = {
+        row["label"]: narrate.interval(charts.value_of(row), "times", against=(1,))
+        for _, row in rows.iterrows()
+    }
+    told = narrate.listed([f"{times[name]} as long {name}" for name in near])
+    return (
+        f"{run}, a word takes {told} as {far}. Scanning words takes {times['scan']} as long beside"
+        " a process that changes their neighbours as beside one that does nothing."
+    )
 
 
 SHOWN, OTHERS = 6, "other waits"  # kinds of wait that have a colour of their own, and the rest
@@ -384,11 +454,27 @@ def switches(chapter: Chapter) -> charts.Figure:
                 " kernel counts them while the sweeps are timed."
             ),
             name="scalability-switches",
+            result=_switched,
         ),
         CLIENTS,
         charts.Axis("switches per transaction", zero=True),
         own_scales=True,
     )
+
+
+def _switched(frame: pd.DataFrame) -> str:
+    """Sleeps and preemptions of a transaction, with the fewest and the most clients."""
+    run, rows = charts.own(frame)
+    told = []
+    for panel, of_load in rows.groupby("panel", sort=False):
+        ways = []
+        for way, line in of_load.groupby("series", sort=False):
+            ends = line.sort_values("x").iloc[[0, -1]]
+            first, last = (narrate.interval(charts.value_of(end)) for _, end in ends.iterrows())
+            ways.append(f"{way} from {first} to {last}")
+        few, most = (narrate.number(end) for end in (of_load["x"].min(), of_load["x"].max()))
+        told.append(f"{panel}, {few} to {most} clients, {' and '.join(ways)}")
+    return f"{run}, per transaction of {'; of '.join(told)}."
 
 
 def call_chains(chains: pd.DataFrame) -> charts.Figure:
