@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from servers import small_chapter, url_of
 
-from pgrerun.chapters.access_paths import accounts, evidence, sentences
+from pgrerun.chapters.access_paths import accounts, charts, evidence, sentences
 from pgrerun.chapters.access_paths.experiments import (
     arrays,
     covering,
@@ -390,14 +390,58 @@ def test_an_index_only_scan_pays_where_intervals_say_so(tmp_path, ratios, said):
     assert said in found and ("asks the map in vain" in found) == (ratios[0] > 1)
 
 
-def observe(chapter, experiment: str, variant: str, block: int, seconds: float) -> None:
-    """Put one observation into the chapter's record."""
+def test_the_chart_of_gains_tells_the_largest_and_the_losses(tmp_path):
+    """Lookups gain threefold, ranges nothing, all of a table eightfold or lose a fifth."""
+    took = {(100, ranges.ONLY): 1.0, (100, ranges.PLAIN): 8.0}
+    took |= {(0, ranges.ONLY): 1.25, (0, ranges.PLAIN): 1.0}
+    timed = {
+        (f"fractions_{percent}", ranges.marked(percent, scan)): seconds
+        for (percent, scan), seconds in took.items()
+    }
+    for name in ranges.RANGES:
+        timed |= {
+            (f"ranges {name}", f"{scan}, {name}"): 1.0 for scan in (ranges.PLAIN, ranges.ONLY)
+        }
+    for place in accounts.PLACES:
+        for index, tps in ((lookups.COVERING, 3.0), (lookups.KEY, 1.0)):
+            timed["lookups", lookups.variant(place, index)] = tps
+    with small_chapter("access_paths", tmp_path, accounts=ROWS) as chapter:
+        for (experiment, variant), value in timed.items():
+            metric = "throughput" if experiment == "lookups" else "seconds"
+            for block in range(7):
+                observe(chapter, experiment, variant, block, {metric: value})
+        caption = charts.gains(chapter).caption
+    assert caption.startswith(
+        "In this run an index-only scan gains most, 8 times, in “whole table, 100 % of its pages"
+        " all-visible”. It loses in “whole table, 0 % of its pages all-visible” (0.8 times). In"
+        f" “lookups, {accounts.DIRECT}” it gains 3 times (printed: 4.794)."
+    )
+
+
+@pytest.mark.parametrize(("again", "within"), [(2.0, True), (1.15, False)])
+def test_a_gain_below_the_noise_is_told_as_such(tmp_path, again, within):
+    tps = {lookups.AGAIN: again}
+    for place in accounts.PLACES:
+        tps[lookups.variant(place, lookups.COVERING)] = 1.2
+        tps[lookups.variant(place, lookups.KEY)] = 1.0
+    with small_chapter("access_paths", tmp_path, accounts=ROWS) as chapter:
+        for variant, value in tps.items():
+            for block in range(7):
+                values = {"throughput": value, "heap_reads": 1.0}
+                observe(chapter, "lookups", variant, block, values)
+        said = sentences.kernels_cache(chapter, chapter.run.observations("lookups"))
+    assert ("within the noise" in said) is within
+
+
+def observe(chapter, experiment: str, variant: str, block: int, found: float | dict) -> None:
+    """Put seconds, or what was measured at once by metric, into the chapter's record."""
+    values = found if isinstance(found, dict) else {"seconds": found}
     chapter.run.observe(
         experiment,
         variant,
         block,
-        {"seconds": seconds},
-        units={"seconds": "s"},
+        values,
+        units=dict.fromkeys(values, "s"),
         seed=1,
         position=0,
         started_at="2026-01-01T00:00:00.000",

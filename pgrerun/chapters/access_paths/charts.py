@@ -20,9 +20,10 @@ from pgrerun.chapters.access_paths.experiments.ranges import (
 )
 from pgrerun.chapters.access_paths.experiments.sorting import KEYS, SUPPORTED, UNSUPPORTED
 from pgrerun.chapters.access_paths.experiments.sorting import variant as sorting_variant
-from pgrerun.page import charts
+from pgrerun.page import charts, narrate
 from pgrerun.record import printed, statistics
 from pgrerun.record.printed import access_paths as in_print
+from pgrerun.record.statistics import Interval
 
 
 def lookups_in_print() -> charts.Figure:
@@ -132,10 +133,29 @@ def gains(chapter: Chapter) -> charts.Figure:
                 " isn't told."
             ),
             name="access-paths-gains",
+            result=lambda frame: _gains_result(frame, f"lookups, {DIRECT}"),
         ),
-        charts.Axis("gain", log=True),
+        charts.Axis("gain", "times", log=True),
         reference=charts.Reference(1, "no gain"),
     )
+
+
+def _gains_result(frame: pd.DataFrame, talks: str) -> str:
+    """Where an index-only scan gains most, where it loses, and the talk's case by its print."""
+    whose, rows = charts.own(frame)
+    if rows.empty:
+        return ""
+    gains = {row.label: Interval(row.value, row.low, row.high, n=0) for row in rows.itertuples()}
+    told = {label: f"{narrate.interval(gain)} times" for label, gain in gains.items()}
+    most = max(gains, key=lambda label: gains[label].estimate)
+    said = f"{whose} an index-only scan gains most, {told[most]}, in “{most}”."
+    loses = [f"“{label}” ({told[label]})" for label, gain in gains.items() if gain.high < 1]
+    said += f" It loses in {narrate.listed(loses)}." if loses else ""
+    if talks in told:
+        size = frame.loc[(frame["kind"] == "printed") & (frame["label"] == talks), "value"]
+        beside = f" (printed: {narrate.number(size.iloc[0])})" if len(size) else ""
+        said += f" In “{talks}” it gains {told[talks]}{beside}."
+    return said
 
 
 def every_run(chapter: Chapter) -> charts.Figure:
@@ -216,7 +236,7 @@ def costs(found: pd.DataFrame) -> charts.Figure:
             caption=(
                 "Estimated cost of three ways to read a tenth of the rows, which lie in random"
                 " order, while pg_class claims ever more pages to be all-visible. The table stays"
-                " the same."
+                " the same. A bitmap scan, which the planner may choose as well, isn't drawn."
             ),
             name="access-paths-costs",
         ),
@@ -249,7 +269,7 @@ def join_growth(chapter: Chapter) -> charts.Figure:
             question="How does the time of the talk's join grow with its large table?",
             caption=(
                 "A table joined to itself, and that to ten keys spread over it, by 9.1's plan and"
-                " by 9.2's. Both axes are logarithmic."
+                " by 9.2's, where memory isn't short. Both axes are logarithmic."
             ),
             name="access-paths-join",
         ),

@@ -52,9 +52,12 @@ def _size(rows: int) -> str:
 
 def noise(chapter: Chapter) -> narrate.Sentence:
     """The noise floor from the variant that ran twice."""
+    return narrate.noise(_floor(chapter))
+
+
+def _floor(chapter: Chapter) -> statistics.NoiseFloor:
     throughput = chapter.table("lookups", "throughput")
-    floor = statistics.noise_floor(throughput[variant(AMPLE, COVERING)], throughput[AGAIN])
-    return narrate.noise(floor)
+    return statistics.noise_floor(throughput[variant(AMPLE, COVERING)], throughput[AGAIN])
 
 
 def vacuum_skips(found: pd.DataFrame) -> narrate.Sentence:
@@ -105,12 +108,15 @@ def reads_per_lookup(chapter: Chapter, lookups: pd.DataFrame) -> narrate.Sentenc
 
 def kernels_cache(chapter: Chapter, lookups: pd.DataFrame) -> narrate.Sentence:
     """What the kernel's cache makes of the same experiment."""
+    gain = chapter.ratio("lookups", "throughput", variant(KERNEL, COVERING), variant(KERNEL, KEY))
     same = narrate.ratio_sentence(
-        chapter.ratio("lookups", "throughput", variant(KERNEL, COVERING), variant(KERNEL, KEY)),
+        gain,
         "throughput",
         "lookups by the covering index",
         "lookups by the primary key, both in the small pool over the kernel's cache",
     )
+    if max(gain.estimate, 1 / gain.estimate) < _floor(chapter).floor:
+        same += "That is within the noise of this run."
     misses = wide(lookups, "heap_reads").median()
     cached, direct = (narrate.number(misses[variant(where, KEY)], 2) for where in (KERNEL, DIRECT))
     return same + (
