@@ -22,9 +22,9 @@ from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.lab.instruments import callgrind, plans
 from pgrerun.lab.quel import figures
 from pgrerun.lab.relations import Wisconsin, duck
-from pgrerun.record import printed, statistics
+from pgrerun.record import claims, printed, statistics, verdicts
 from pgrerun.record.printed.optimizer import interpolated
-from pgrerun.record.verdicts import Part
+from pgrerun.record.verdicts import Part, supporting
 
 # ---- the print
 
@@ -421,7 +421,8 @@ def test_cpu_costs_are_judged_in_the_clustered_relation_alone():
     for clustered in (0.01, 0.2):
         facts = evidence.scans.tuning_facts(_moved(clustered, scattered=0.5))
         (words, found), *beside = facts.items()
-        assert found == (clustered == 0.2) and words.startswith("in the clustered relation all CPU")
+        assert found == (clustered == 0.2)
+        assert f"of the clustered relation, from 0.70 to {0.7 + clustered:.2f}," in words
         assert [part.value for _, part in beside] == [True, True, True]
         assert not any(part.essential for _, part in beside)
 
@@ -534,3 +535,25 @@ def test_what_was_timed_in_memory_alone_is_drawn_and_told(tmp_path):
         facts = small.show(evidence.scans.once_facts, planned, scans.scanned_pages(small))
         assert all(essential(facts).values())
         assert len(small.show(evidence.suggestions.harm, suggestions.assumed(small))) == 2
+
+
+def test_the_printed_best_switch_over_stands_beside_both_measured_ones():
+    best = pd.DataFrame(
+        [
+            (variants.CLUSTERED, state, statistics.Interval(0.5, 0.4, 0.6, n=9))
+            for state in ("warm", "cold")
+        ],
+        columns=["layout", "cache", "interval"],
+    )
+    said = charts.switch_overs({variants.CLUSTERED: 0.7}, best).description
+    assert "Printed, clustered: planned 0.6, best, warm 0.7, best, cold 0.7." in said
+
+
+def test_of_the_claim_that_a_nested_loop_is_best_the_fastest_other_method_decides():
+    rows = {"query": [1, 4], "nested loop": [9.0, 1.0], "hash join": [1.0, 1.2]}
+    counted = pd.DataFrame(rows | {"merge join": [2.0, 0.4]})
+    found = evidence.joins.instructions(counted, 4)
+    assert found["merge join"] == 0.4 and found["hash join"] == supporting(1.2)
+    judged = verdicts.judge(claims.ledger()["lai-075"], found)
+    assert judged.verdict is verdicts.Verdict.REVERSED
+    assert evidence.joins.instructions(counted, 1) == {"nested loop": 9, "merge join": 2}

@@ -214,8 +214,7 @@ REGIMES: Mapping[str, Regime] = {
         "a pool smaller than what is read, on storage that makes a backend wait",
     ),
     "what is compared is most of the time": Regime(
-        "share of the time that is neither storing a result nor committing, the least of what is"
-        " compared,",
+        "share of the time that storing a result and committing leave, where that is least,",
         0.5,
         "a processor that takes longer to find tuples, relative to storing them",
         dilutes=True,

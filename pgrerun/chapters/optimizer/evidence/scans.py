@@ -61,12 +61,13 @@ def switched(switches: dict[str, float]) -> dict[str, bool]:
         printed.cell("optimizer_said", name, "value")
         for name in ("step", "revised_switch", "best_switch")
     )
+    here = switches[CLUSTERED]
     return {
         "the planner takes the index below a selectivity and the sequential scan above it": (
-            0 < switches[CLUSTERED] < 1
+            0 < here < 1
         ),
-        "that selectivity is where Figure 3.14 or the text has it": (
-            after - step <= switches[CLUSTERED] <= best
+        f"that selectivity, {here:.2f}, is where Figure 3.14 or the text has it": (
+            after - step <= here <= best
         ),
     }
 
@@ -188,9 +189,13 @@ def tuning_facts(tuned: pd.DataFrame) -> dict[str, bool | Part]:
     switches = tuned.groupby(["layout", "knob"])["switch"]
     far = switches.max() - switches.min() >= step
     factors = f"{min(scans.FACTORS):g} to {max(scans.FACTORS):g}"
+    own = tuned.set_index(["layout", "knob"]).loc[[(CLUSTERED, scans.CPU)]].sort_values("factor")
+    start, end = own["switch"].iloc[[0, -1]]
     return {
-        f"in the clustered relation all CPU costs times {factors} move the switch by {step:.1g}, as"
-        " the report asks for": far[CLUSTERED, scans.CPU],
+        f"all CPU costs times {factors} move the switch of the clustered relation, from"
+        f" {start:.2f} to {end:.2f}, by the {step:.1g} that the report needs": (
+            far[CLUSTERED, scans.CPU]
+        ),
         "in the clustered relation random_page_cost alone does": supporting(
             far[CLUSTERED, scans.RANDOM_PAGE]
         ),

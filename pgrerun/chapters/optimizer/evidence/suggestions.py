@@ -39,10 +39,10 @@ def clustering_facts(laid_out: pd.DataFrame) -> dict[str, bool | Part]:
         state: about(cost[state, CLUSTERED], cost[state, SHUFFLED], 0.05)
         for state in (ANALYZED, NEVER)
     }
+    one, other = (f"{cost[ANALYZED, layout]:,.0f}" for layout in (CLUSTERED, SHUFFLED))
     return {
-        "once analyzed, a range costs the same in a clustered relation as in a shuffled one": same[
-            ANALYZED
-        ],
+        f"once analyzed, a range costs the same in a clustered relation ({one}) as in a shuffled"
+        f" one ({other})": same[ANALYZED],
         "it does before it is analyzed": supporting(same[NEVER]),
     }
 
