@@ -240,6 +240,27 @@ def test_what_a_tactic_gains_is_said_as_far_as_it_is_sure(empty, gain, words):
     assert words in drawn.caption and "Printed" in drawn.description
 
 
+def test_captions_say_what_was_found_beside_the_print(stored):
+    metrics = ("switch", "message", "call", "pointer", "task")
+    observe(stored, "costs", {"here": {name: [2.0] * 5 for name in metrics}})
+    said = four.charts.costs(stored).caption
+    assert said.startswith("In this run, in µs: switch of processes 2, message 2, call into")
+    assert "In print: task switch, UNIX 270, " in said
+    ways = {"messages": [2.0] * 5, "client": [1.0] * 5, "server": [1.0] * 5}
+    observe(stored, "ways", {"Unix socket": ways})
+    said = four.charts.connections(stored).caption
+    assert said.startswith(
+        "In this run a command takes 2 messages and 2 task switches (Unix socket)"
+    )
+    assert "In print it takes 4 messages and" in said
+
+
+def test_a_loss_is_told_as_so_many_times_as_much(empty):
+    drawn = four.charts.closing(empty, {evidence.tactics.COMPILATION: interval(0.04, 0.001)})
+    assert "compilation, long commands: a loss, 25.0 [" in drawn.caption
+    assert "times as much with it as without" in drawn.caption
+
+
 def test_the_closing_chart_has_response_time_beside_response_time(empty):
     drawn = four.charts.closing(empty, {}).chart.to_dict()
     [rows] = drawn["datasets"].values()

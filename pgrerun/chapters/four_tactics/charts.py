@@ -1,6 +1,7 @@
 """The charts of the chapter: printed numbers, the published run and this run."""
 
 from collections.abc import Mapping
+from functools import partial
 
 import pandas as pd
 
@@ -11,7 +12,7 @@ from pgrerun.chapters.four_tactics.evidence import (
     microcode,
     operating_system,
 )
-from pgrerun.chapters.four_tactics.evidence.tactics import COMPILATION, FILES, PRINTED, pays
+from pgrerun.chapters.four_tactics.evidence.tactics import COMPILATION, FILES, LOSS, PRINTED, pays
 from pgrerun.chapters.four_tactics.experiments.compilation_today import INTERPRETED, JITTED
 from pgrerun.chapters.four_tactics.experiments.files import READINGS
 from pgrerun.chapters.four_tactics.experiments.reading import METHODS, RAW, SYNC_ONE, UNIX
@@ -72,10 +73,40 @@ def compiled(chapter: Chapter, counted: pd.DataFrame) -> charts.Figure:
                 f"{f' {elsewhere}.' if elsewhere else ''}"
             ),
             name="four-tactics-compiled",
+            result=partial(_quicker, new="with JIT"),
         ),
         charts.Axis("cost interpreted over cost compiled", log=True),
         reference=charts.Reference(1, "no gain"),
     )
+
+
+def _quicker(frame: pd.DataFrame, new: str) -> str:
+    """How many commands are quicker in the new way and how many slower, and by how much in print.
+
+    `frame` has the old cost over the new one, by command.
+    """
+    whose, rows = charts.own(frame)
+    told = []
+    if len(rows):
+        quick, slow = ((rows["low"] > 1).sum(), (rows["high"] < 1).sum())
+        many = narrate.count(rows["label"].nunique(), "command")
+        told.append(
+            f"{whose} {quick or 'none'} of {many} {'is' if quick == 1 else 'are'} quicker {new} and"
+            f" {slow or 'none'} slower: the ratios go {_ends(rows)}."
+        )
+    told.append(f"In print they go {_ends(frame[frame['kind'] == 'printed'])}.")
+    return " ".join(told)
+
+
+def _ends(rows: pd.DataFrame) -> str:
+    """The least and the greatest number, each with what it is of."""
+    ends = (rows.loc[rows["value"] == rows["value"].agg(end)].iloc[0] for end in ("min", "max"))
+    least, most = (f"{narrate.number(row['value'])} (query {_query(row['label'])})" for row in ends)
+    return f"from {least} to {most}"
+
+
+def _query(label: str) -> str:
+    return label.removeprefix("query ")
 
 
 def file_systems(chapter: Chapter, requested: files.Requested) -> charts.Figure:
@@ -97,6 +128,7 @@ def file_systems(chapter: Chapter, requested: files.Requested) -> charts.Figure:
                 " simulated so that query e takes the printed time on files, and PostgreSQL here."
             ),
             name="four-tactics-files",
+            result=partial(_quicker, new="by tracks"),
         ),
         charts.Axis("time on files over time on tracks", log=True),
         reference=charts.Reference(1, "the same"),
@@ -220,9 +252,23 @@ def costs(chapter: Chapter) -> charts.Figure:
                 " the kernel switches processes, and a language its own tasks inside one."
             ),
             name="four-tactics-costs",
+            result=_what_they_cost,
         ),
         charts.Axis("cost", "µs", log=True),
     )
+
+
+def _what_they_cost(frame: pd.DataFrame) -> str:
+    """Each cost here, beside the print's of the same."""
+    whose, rows = charts.own(frame)
+    now = rows.set_index("label")["value"].map(narrate.number)
+    told = narrate.listed(
+        [f"{label.removesuffix(', today')} {cost}" for label, cost in now.items()]
+    )
+    then = frame[frame["kind"] == "printed"].set_index("label")["value"].map(narrate.number)
+    before = narrate.listed([f"{label} {cost}" for label, cost in then.items()])
+    here = f"{whose}, in µs: {told}. " if told else ""
+    return f"{here}In print: {before}."
 
 
 def connections(chapter: Chapter) -> charts.Figure:
@@ -245,9 +291,28 @@ def connections(chapter: Chapter) -> charts.Figure:
                 " each read."
             ),
             name="four-tactics-ways",
+            result=_by_way,
         ),
         charts.Axis("calls or switches for each command", zero=True),
     )
+
+
+def _by_way(frame: pd.DataFrame) -> str:
+    """What a command takes by each way; task switches only where they could be watched."""
+    whose, rows = charts.own(frame)
+    here, then = (_each_way(some) for some in (rows, frame[frame["kind"] == "printed"]))
+    said = [f"{whose} a command takes {'; '.join(here)}."] if here else []
+    return " ".join([*said, f"In print it takes {'; '.join(then)}."])
+
+
+def _each_way(rows: pd.DataFrame) -> list[str]:
+    """ "2 messages and 2 task switches (Unix socket)", way by way."""
+    told = []
+    for way, both in rows.groupby("label", sort=False):
+        costs = both.set_index("panel")["value"]
+        each = [f"{narrate.number(cost)} {what}" for what, cost in costs.items()]
+        told.append(f"{narrate.listed(each)} ({way})")
+    return told
 
 
 def closing(chapter: Chapter, effort: Mapping[str, Interval | float]) -> charts.Figure:
@@ -275,7 +340,7 @@ def closing(chapter: Chapter, effort: Mapping[str, Interval | float]) -> charts.
             name="four-tactics-closing",
             result=lambda _: _which_pay(effort),
         ),
-        charts.Axis("gain", log=True),
+        charts.Axis("gain", "times", log=True),
         reference=charts.Reference(1, "no gain"),
     )
 
@@ -283,7 +348,15 @@ def closing(chapter: Chapter, effort: Mapping[str, Interval | float]) -> charts.
 def _which_pay(effort: Mapping[str, Interval | float]) -> str:
     """What became of each tactic, in the order of the memorandum's gains."""
     said = [
-        f"{tactic.replace(' (', ', ').rstrip(')')}: {narrate.interval(gain)}, {pays(gain)}"
+        f"{tactic.replace(' (', ', ').rstrip(')')}: {_gained(gain)}"
         for tactic, gain in effort.items()
     ]
     return f"In this run, {'; '.join(said)}." if said else ""
+
+
+def _gained(gain: Interval | float) -> str:
+    """A gain in times, or how many times as much it takes where it's a loss."""
+    if pays(gain) != LOSS:
+        return f"{narrate.interval(gain)} times, {pays(gain)}"
+    inverse = gain.inverse() if isinstance(gain, Interval) else 1 / gain
+    return f"{LOSS}, {narrate.interval(inverse)} times as much with it as without"

@@ -33,6 +33,7 @@ PRINTED = {
 }
 PAYS, HARDLY = 1.25, 1.05
 """From which gain on a tactic is said to pay, and up to which it is hardly one."""
+LOSS = "a loss"
 
 
 def effort(chapter: Chapter, profiled: pd.DataFrame | None) -> dict[str, Interval | float]:
@@ -58,7 +59,7 @@ def pays(gain: Interval | float) -> str:
     if greater(gain, PAYS):
         return "a gain of a quarter and more"
     if less(gain, 1):
-        return "a loss"
+        return LOSS
     if greater(gain, 1) and less(gain, HARDLY):
         return "a gain of less than a twentieth"
     if greater(gain, 1) and less(gain, PAYS):
