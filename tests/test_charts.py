@@ -503,14 +503,17 @@ def test_a_caption_of_bars_of_one_length_tells_the_part_that_differs():
     )
 
 
-def test_a_caption_says_where_a_line_goes_beyond_its_ends():
+def test_a_caption_says_where_a_line_turns():
     def drawn(*values: float) -> str:
         rows = [{"x": x, "value": y, "kind": "measured"} for x, y in enumerate(values, 1)]
         axes = charts.Axis("clients"), charts.Axis("throughput", "per s")
         return charts.lines(rows, SAID, *axes).caption
 
     assert "rose from 1 to 9 at 2, and fell to 3 per s, between 1 and 3" in drawn(1, 9, 3)
-    assert "fell from 2 to 0.5 at 3, and rose to 3 per s" in drawn(2, 3, 0.5, 3)
+    assert "rose from 2 to 3 at 2, fell to 0.5 at 3, and rose to 3 per s" in drawn(2, 3, 0.5, 3)
+    assert "fell from 2 to 1 at 2, rose to 1.8 at 4, and fell to 1.2" in drawn(2, 1, 1.7, 1.8, 1.2)
+    # of more turns than two the farthest
+    assert "rose from 1 to 9 at 4, and fell to 5 per s" in drawn(1, 2, 1.7, 9, 8, 8.9, 5)
     assert "went from 1 to 3 per s" in drawn(1, 2, 3) and "went from 1 to 3" in drawn(1, 3.2, 3)
 
 

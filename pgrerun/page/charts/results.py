@@ -18,7 +18,8 @@ _TOLD = {
     "printed": "As printed",
 }
 _MOST = 3  # panels, or lines, of which each is told; of more only the one that varies most
-_BEYOND = 1.1  # times an end, from which on a line is said to rise or fall farther than its ends
+_BEYOND = 1.1  # times what a line has reached, from which on it is said to turn
+_TURNS = 2
 
 
 def told(words: Words, frame: pd.DataFrame, axis: Axis, x_axis: Axis | None = None) -> Words:
@@ -105,10 +106,11 @@ def _along(rows: pd.DataFrame, axis: Axis) -> str:
     for name, line in lines:
         first, last = (narrate.number(line["value"].iloc[end]) for end in (0, -1))
         way = f"stayed at {first}{unit}" if first == last else f"went from {first} to {last}{unit}"
-        if turn := _turn(line):
-            rose, there = turn
-            out, back = ("rose", "fell") if rose else ("fell", "rose")
-            way = f"{out} from {first} to {there}, and {back} to {last}{unit}"
+        if turns := _turns(line):
+            ways = [f"{'rose' if rose else 'fell'} to {there}" for rose, there in turns]
+            back = "fell" if turns[-1][0] else "rose"
+            ways[0] = ways[0].replace(" to ", f" from {first} to ", 1)
+            way = ", ".join([*ways, f"and {back} to {last}{unit}"])
         parts.append(f"{way} {_aside(f'{name}{among}')}" if name else way)
     return narrate.listed(_elided(parts))
 
@@ -123,15 +125,30 @@ def _place(rows: pd.DataFrame, x_axis: Axis) -> str:
     return f", with {what} between {low} and {high} {x_axis.unit}".rstrip()
 
 
-def _turn(line: pd.DataFrame) -> tuple[bool, str] | tuple[()]:
-    """How a line goes well beyond both of its ends, which alone would hide what it does: upwards?
+def _turns(line: pd.DataFrame) -> list[tuple[bool, str]]:
+    """Where a line turns, at most twice: if it rises until there, and the number with its place.
 
-    And to which number, and where; () if it doesn't.
+    Turns by less than `_BEYOND` are none; of more than two the smaller ones are left out, too.
     """
-    ends = line["value"].iloc[[0, -1]]
-    most, least = (line.loc[line["value"].agg(end)] for end in ("idxmax", "idxmin"))
-    rose = ends.min() > 0 and most["value"] > _BEYOND * ends.max()
-    if not rose and not (least["value"] > 0 and least["value"] * _BEYOND < ends.min()):
-        return ()
-    far = most if rose else least
-    return rose, f"{narrate.number(far['value'])} at {narrate.number(float(far['x']))}"
+    points = list(zip(line["x"], line["value"]))
+    if line["value"].min() <= 0:
+        return []
+    beyond, ends = _BEYOND, points
+    while len(ends := _legs(ends, beyond)) > _TURNS + 2:
+        beyond *= _BEYOND
+    return [
+        (y > before, f"{narrate.number(y)} at {narrate.number(float(x))}")
+        for (_, before), (x, y) in zip(ends, ends[1:-1])
+    ]
+
+
+def _legs(points: list[tuple[float, float]], beyond: float) -> list[tuple[float, float]]:
+    """The first point, and each at which a rise or a fall of more than `beyond` times ends."""
+    kept = points[:1]
+    for x, y in points[1:]:
+        last = kept[-1][1]
+        if len(kept) > 1 and (y > last) == (last > kept[-2][1]):
+            kept[-1] = (x, y)
+        elif max(y / last, last / y) > beyond:
+            kept.append((x, y))
+    return kept
