@@ -571,7 +571,7 @@ class Chapter:
             (
                 f"{j.claim.id}{' ★' if j.claim.headline else ''}",
                 j.claim.claim,
-                j.claim.published_value,
+                narrate.printed_value(j.claim),
                 narrate.evidence(j),
                 narrate.basis(j),
                 str(j.verdict),

@@ -410,6 +410,7 @@ def known_numbers(judged):
     values = [part.value for part in given.values() if isinstance(part.value, Interval)]
     told = [
         narrate.evidence(judged),
+        narrate.printed_value(judged.claim),
         *(narrate.judged_size(judged.claim, one) for one in judged.claim.sizes.values()),
     ]
     told += [narrate.number(end, 3) for x in values for end in (x.low, x.high, x.estimate)]
@@ -458,6 +459,26 @@ def test_a_finding_begins_with_what_was_measured_and_ends_with_the_print():
     bug = claim(Predicate.BUG).model_copy(update={"claim": "Bug: a page is lost."})
     assert narrate.finding(verdicts.judge(bug, False)) == "Fixed: a page is lost."
     assert narrate.finding(verdicts.judge(bug, True)) == "Still there: a page is lost."
+
+
+def test_a_direction_is_told_beside_the_size_that_is_printed():
+    ours = {"published_value": "1007.451264 -> 20000; 206.86 on 9.2.24", "quantity": "pages"}
+    said = narrate.finding(
+        verdicts.judge(claim(Predicate.DIRECTION).model_copy(update=ours), interval(2, 3))
+    )
+    print_ = "1,007 → 20,000; 206.86 on 9.2.24"
+    assert said.endswith(f", in the claimed direction (printed: {print_}).")
+    parts = {"small": interval(2, 3), "large": interval(4, 5)}
+    bare = verdicts.judge(claim(Predicate.DIRECTION), parts)
+    assert narrate.finding(bare).endswith(", in the claimed direction.")
+
+
+def test_a_share_that_is_gone_is_called_too_small():
+    cost = claim(Predicate.RATIO, 1.1).model_copy(update={"quantity": "speed-up if x cost nothing"})
+    gone = verdicts.judge(cost, interval(1.001, 1.002))
+    assert gone.verdict is Verdict.GONE
+    assert "%, which is too small a share to matter, though" in narrate.finding(gone)
+    assert "too small to matter (it would be from 4.8 % on)" in narrate.judgement(gone)
 
 
 def test_a_ratio_says_what_it_is_relative_to():

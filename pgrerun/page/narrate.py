@@ -300,6 +300,19 @@ def size(printed_size: Size) -> str:
     return number(low) if low == high else f"{number(low)} to {number(high)}"
 
 
+def printed_value(claim: Claim) -> str:
+    """What the document prints, as the ledger has it, its numbers in the form of all others."""
+    long = re.compile(r"(?<![\w.,])\d+(?:\.\d+)?(?![\w.]*\d)")
+    said = long.sub(lambda found: _shortened(found[0]), claim.published_value)
+    return said.replace("->", "→")
+
+
+def _shortened(digits: str) -> str:
+    """A number of more digits than are read; "2007" and "206.86" stay what they are."""
+    whole, _, decimals = digits.partition(".")
+    return number(float(digits)) if len(whole) > 4 or len(whole + decimals) > 5 else digits
+
+
 def claimed_size(claim: Claim, printed_size: Size) -> str:
     """A claim's printed number, or its range, in its unit."""
     ends = sorted(_in_unit(claim, end) for end in printed_size)
@@ -339,7 +352,7 @@ def _sides(j: Judgement, part: str) -> list[float]:
     """The numbers that decided about a part, so that rounding doesn't blur them."""
     claim = j.claim
     sides = []
-    if claim.predicate in (Predicate.RATIO, Predicate.DIRECTION):
+    if claim.predicate in _COMPARING:
         sides = [1.0, 1 + claim.margin, 1 / (1 + claim.margin)]
     against = claim.sizes.get(part, claim.sizes.get(""))
     return sides if against is None else [*sides, *against, *reached(claim, against)]
@@ -424,6 +437,7 @@ _EFFECT = {
     ),
     Verdict.REVERSED: "That is the opposite of what was claimed: the effect is **reversed**",
 }
+_COMPARING = (Predicate.RATIO, Predicate.DIRECTION)
 _IN_PART = "The claim holds only in part: it is **weaker**"
 _WORDS: Mapping[Predicate, Mapping[Verdict, str]] = {
     Predicate.RATIO: _EFFECT,
@@ -510,6 +524,9 @@ def _concluded(j: Judgement) -> str:
         return f"This run can't decide, so the claim is **inconclusive**{rests_on}{remarks}."
     assert j.claim.predicate is not None  # nothing is judged without one
     words = _WORDS[j.claim.predicate][j.verdict].format(margin=percent(j.claim.margin))
+    if j.verdict is Verdict.GONE and j.claim.predicate in _COMPARING and _unit(j.claim):
+        least = percent(1 - 1 / (1 + j.claim.margin))
+        words = f"That share is too small to matter (it would be from {least} on): it is **gone**"
     return f"{words}{rests_on}{remarks}."
 
 
@@ -590,20 +607,21 @@ _RELATIVE = " relative to "
 _HEAD = re.compile(r"^.*?(?= (?:of|to|that|for|per|with|without|which|if|in|on|than)\b|,|$)")
 _TOLD = 2  # facts of a kind, so that a sentence stays short
 
+_NO_DIFFERENCE = "so there is no difference of interest"
 _AS_PRINTED: Mapping[Verdict, str] = {
     Verdict.HOLDS: "which agrees with the printed {size}",
     Verdict.STRONGER: "which is a larger effect than the printed {size}",
     Verdict.WEAKER: "which is a smaller effect than the printed {size}",
     Verdict.NOT_REPRODUCED: "which is a smaller effect than the printed {size}, if any",
-    Verdict.GONE: "so there is no difference of interest, though {size} is printed",
+    Verdict.GONE: f"{_NO_DIFFERENCE}, though {{size}} is printed",
     Verdict.REVERSED: "which is the opposite of the printed {size}",
 }
 _BESIDE_PRINT: Mapping[Predicate, Mapping[Verdict, str]] = {
     Predicate.RATIO: _AS_PRINTED,
     Predicate.DIRECTION: {
-        Verdict.HOLDS: "as claimed",
-        Verdict.GONE: "so there is no difference of interest",
-        Verdict.REVERSED: "which is the opposite of what is claimed",
+        Verdict.HOLDS: "in the claimed direction{size}",
+        Verdict.GONE: f"{_NO_DIFFERENCE}{{size}}",
+        Verdict.REVERSED: "which is the opposite of what is claimed{size}",
     },
     Predicate.BETWEEN: {
         Verdict.HOLDS: "which agrees with the printed {size}",
@@ -646,7 +664,13 @@ def finding(j: Judgement) -> Sentence:
         sizes = ", ".join(judged_size(j.claim, one) for one in j.claim.sizes.values())
         beside = f"; printed: {sizes}" if sizes and len(parts) == 1 else ""
         return Sentence(f"Not decided here: the {measured}{beside}.")
-    told = "" if len(parts) > 1 else _BESIDE_PRINT[j.claim.predicate].get(j.verdict, "")
+    direction = j.claim.predicate is Predicate.DIRECTION
+    if direction:  # a size is printed for some of which only the direction is judged
+        printed_size = f" (printed: {printed_value(j.claim)})" if j.claim.published_value else ""
+    alone = len(parts) == 1 or direction and j.verdict is Verdict.HOLDS
+    told = _BESIDE_PRINT[j.claim.predicate].get(j.verdict, "") if alone else ""
+    if j.verdict is Verdict.GONE and _unit(j.claim):
+        told = told.replace(_NO_DIFFERENCE, "which is too small a share to matter")
     told = told.format(size=printed_size) or _OF_PARTS.get(
         j.verdict, "which is in no part as claimed"
     )
