@@ -71,7 +71,7 @@ def test_every_claim_has_its_words_counted_and_drawn(gathered):
 
 def test_words_of_published_runs_that_differ_stand_beside_the_one_that_they_share():
     several = made(1)
-    several.differing = {CLAIMS[0]: ["3 runs gave different words: holds, gone, holds"]}
+    several.differing = {CLAIMS[0]: ["3 runs gave different verdicts: holds, gone, holds"]}
     first, second, *_ = page(all_runs.board(several, address)).select("tbody tr")
     assert "holds, gone, holds" in first.get_text() and "runs" not in second.get_text()
 

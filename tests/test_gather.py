@@ -165,7 +165,7 @@ def test_published_runs_of_one_machine_count_once_with_the_word_that_they_share(
     assert machines.tally(found, other["claim"]) == {"inconclusive": 1}
     (said,) = found.differing[other["claim"]]
     assert list(found.differing) == [other["claim"]] and said.endswith(", not testable here")
-    assert said.startswith("3 runs gave different words: ")
+    assert said.startswith("3 runs gave different verdicts: ")
     # a newer run of another name stands for the machine alone
     newer = json.loads((folder / ENVIRONMENT).read_text())
     newer |= {"run": "mine", "finished_at": "2040-01-01T00:00:00+00:00"}

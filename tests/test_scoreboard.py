@@ -148,7 +148,7 @@ def test_every_claim_is_on_the_board_with_its_verdict_and_its_place():
         cells = [cell.get_text() for cell in row.select("td")]
         assert (
             claim.claim in cells[0]
-            and cells[1].startswith(claim.published_value)
+            and cells[1].startswith(narrate.printed_value(claim))
             and cells[4] == row["data-verdict"] + narrate.basis_in_words(claim)
             and row["data-basis"] == claim.basis
         )
@@ -402,7 +402,7 @@ def test_a_run_is_compared_with_the_word_of_all_published_runs(record):
     page = words({"tp1": dataclasses.replace(mine, finished="2099-01-01T00:00:00+00:00")})
     (row,) = page.select("tbody tr")
     assert row.td.get_text() == RATIO.id and "inconclusive" in row.get_text()
-    assert "2 runs gave different words: weaker, stronger" in row.get_text()
+    assert "2 runs gave different verdicts: weaker, stronger" in row.get_text()
 
 
 def test_the_published_run_is_not_compared_with_itself(record):
@@ -481,7 +481,7 @@ def test_a_verdict_is_one_line_with_word_number_print_and_basis():
         scoreboard.verdict_line(FOUND[RATIO.id], "../scoreboard.html", words)[0]
         for words in (["holds", "holds"], ["holds", "weaker"])
     )
-    assert same == begin and "2 runs gave different words: holds, weaker." in differing
+    assert same == begin and "2 runs gave different verdicts: holds, weaker." in differing
     basis = BeautifulSoup(differing, "html.parser").select_one("summary .basis")
     assert basis.get_text() == "timed, runs differ"
     value = statistics.on_disk(Interval(1.2, 1.1, 1.3, 7), "disk slowed to 9 reads/s")
@@ -513,7 +513,7 @@ def test_the_table_of_all_verdicts_has_the_words_of_the_rest_of_the_page():
     assert all(scoreboard.COLOURS[one.get_text()] in one["style"] for one in chips)
     found = ["1.20 [1.10, 1.30] times", "1 of 2 facts", "", "by one run"]
     assert [row[3].get_text() for row in cells] == found
-    assert "2 runs gave different words: weaker, holds." in cells[0][1].get_text()
+    assert "2 runs gave different verdicts: weaker, holds." in cells[0][1].get_text()
     assert cells[2][1].get_text().endswith("Not tested: there is no perf.")
     assert cells[1][1].get_text() == f"{FACTS.id} ★ says" and cells[1][2].get_text() == "so much"
     assert page.caption.get_text() == "All 4 claims; a star marks a headline claim"
@@ -525,7 +525,7 @@ def test_the_table_of_all_verdicts_has_the_words_of_the_rest_of_the_page():
 def test_the_board_says_why_a_number_decides_nothing():
     together = {id: agreement.together(one, GIVEN.get(id, [])) for id, one in FOUND.items()}
     found = board(together).select_one(f"#{RATIO.id}").select("td")[2].get_text()
-    assert found.endswith("2 runs gave different words: weaker, holds")
+    assert found.endswith("2 runs gave different verdicts: weaker, holds")
 
 
 # ---- what was found, first

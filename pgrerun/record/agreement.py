@@ -79,5 +79,5 @@ def together(judgement: Judgement, given: Sequence[str]) -> Judgement:
 
 
 def differing(given: Sequence[str]) -> str:
-    """The words that runs give which don't agree, in the order of the runs."""
-    return f"{len(given)} runs gave different words: {', '.join(given)}"
+    """The verdicts of runs that don't agree, in the order of the runs."""
+    return f"{len(given)} runs gave different verdicts: {', '.join(given)}"

@@ -59,7 +59,7 @@ def verdicts(text: str, judged: Judgements) -> str:
 def _why(j: Judgement) -> str:
     """Why there is nothing to be found, or why it decides nothing."""
     if j.evidence is None:
-        return f'<span class="where">{scoreboard.not_tested(j)}</span>' if j.remarks else ""
+        return f'<span class="where">{scoreboard.untold(j)}</span>' if j.remarks else ""
     open_ = j.verdict is Verdict.INCONCLUSIVE and j.reason
     return aside(f"{j.reason.rstrip('.')}.") if open_ else ""
 

@@ -122,12 +122,13 @@ def then_and_now(found: Mapping[str, runs.Record]) -> charts.Figure | None:
         return None
     drawn = sorted(ratios, key=lambda j: (not j.claim.headline, -abs(math.log(_change(j)))))
     drawn = sorted(drawn[:_DRAWN], key=_change)
-    less = sum(_claimed(j).high < _effect_of(j.claim) for j in ratios)
+    turned = sum(j.verdict is Verdict.REVERSED for j in ratios)
+    less = sum(_claimed(j).high < _effect_of(j.claim) for j in ratios) - turned
     more = sum(_claimed(j).low > _effect_of(j.claim) for j in ratios)
     result = (
-        f"Of {narrate.count(len(ratios), 'published effect')} that were measured again,"
-        f" {less or 'none'} {'is' if less == 1 else 'are'} significantly smaller today and"
-        f" {more or 'none'} significantly larger."
+        f"Of {narrate.count(len(ratios), 'effect')} judged by their printed size,"
+        f" {less or 'none'} {'is' if less == 1 else 'are'} significantly smaller today,"
+        f" {turned or 'none'} reversed and {more or 'none'} significantly larger."
     )
     if apart := len(measured) - len(ratios):
         result += f" Left out: {apart} more, on which the published runs differ."
@@ -388,7 +389,7 @@ def _row(
             f'<a class="id" href="{html.escape(address)}">{claim.id}</a>{star}'
             f" {html.escape(claim.claim)}{_quoted(claim)}{aside(where)}"
         ),
-        html.escape(claim.published_value) + aside(_printed(claim)),
+        html.escape(narrate.printed_value(claim)) + aside(_printed(claim)),
         _found(judged, quantity) if judged else "",
         effect(judged) if judged else "",
         (
@@ -406,16 +407,17 @@ def aside(words: str) -> str:
 def _found(j: Judgement, quantity: str) -> str:
     """What was found, and why it decides nothing where it doesn't; without a find, the reason."""
     if j.evidence is None and j.remarks:
-        return not_tested(j)
+        return untold(j)
     open_ = j.verdict is Verdict.INCONCLUSIVE and j.evidence is not None
     why = aside(j.reason) if open_ else ""
     return html.escape(narrate.evidence(j)) + aside(quantity) + why
 
 
-def not_tested(j: Judgement) -> str:
-    """Why nothing was found, as a sentence that says so itself."""
+def untold(j: Judgement) -> str:
+    """Why there is nothing to tell: it wasn't tested, or several runs found different things."""
     why = j.remarks.rstrip(".")
-    return f'<span class="untested">Not tested: {html.escape(why)}.</span>'
+    said = why if j.verdict is Verdict.INCONCLUSIVE else f"Not tested: {why}"
+    return f'<span class="untested">{html.escape(said)}.</span>'
 
 
 def _quoted(claim: Claim) -> str:
