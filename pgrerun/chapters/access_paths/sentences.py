@@ -243,10 +243,12 @@ def at_the_talks_size(chapter: Chapter) -> narrate.Sentence:
     )
     times = in_print.accounts() / chapter.parameters.accounts
     said = printed.derived("access_paths_join").before_over
+    gains = evidence.speedups(chapter).values()
+    measured = " and ".join(map(narrate.interval, gains))
     told = [
         f"{narrate.interval(gain.times(times))} {where} (the talk has {narrate.number(size, 0)})"
         for gain, where, size in zip(
-            evidence.speedups(chapter).values(),
+            gains,
             ("over an execution in a new session with nothing in the pool", "over a later one"),
             (said["first_ms"], said["later_ms"]),
         )
@@ -254,8 +256,8 @@ def at_the_talks_size(chapter: Chapter) -> narrate.Sentence:
     return narrate.Sentence(
         f"The time of 9.1's plan grows with the table to the power {before}, that of 9.2's to the"
         f" power {after}. Were the one in proportion to the table and the other not to grow at all,"
-        f" the gain that was measured short of memory would be, with {narrate.number(times, 0)}"
-        f" times the rows, {narrate.listed(told)}."
+        f" the gain that was measured short of memory, {measured} times, would be, with"
+        f" {narrate.number(times, 0)} times the rows, {narrate.listed(told)}."
     )
 
 
