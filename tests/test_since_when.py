@@ -134,7 +134,7 @@ def test_the_chart_has_a_row_for_each_claim_and_a_column_for_each_release():
     assert set(spec["encoding"]["y"]["sort"]) == set(WORDS)
     own = drawn.lives(Recorded(WORDS))
     assert own.caption.startswith(
-        "The verdict on 2 of 3 claims changes from one release to another."
+        "The verdict on 2 of 3 claims changes from one release to another; these are drawn."
     )
     with pytest.raises(ValueError, match="word"):
         charts.lives(frame.drop(columns="word"), charts.Words("Since when?", "A caption."))
@@ -260,3 +260,28 @@ def test_the_releases_of_a_run_have_their_versions_and_gaps(monkeypatch):
 def test_verdicts_that_change_are_counted_by_release():
     said = sentences.summary(Recorded(WORDS))
     assert "The verdict on 2 changes, first seen with 18 (2)." in said
+
+
+def test_beside_a_change_stand_the_notes_of_its_span_alone():
+    [row] = evidence.changes(Recorded({"expl-011": {"17": "holds", "18": "gone"}})).itertuples()
+    assert row.agrees == "yes" and row.notes.startswith("18, ") and "13, " not in row.notes
+    [row] = evidence.changes(Recorded({"expl-011": {"9.6": "holds", "10": "gone"}})).itertuples()
+    assert row.agrees == "no" and row.notes.startswith("13, ") and "; 18, " in row.notes
+
+
+def test_what_a_count_shows_is_told_with_its_numbers():
+    one = next(one for one in experiments.COUNTS if one.claim == "since-001")
+    table = pd.DataFrame([{"9.3": 55.0, "13": 54.0, "14": 0.0, "18": 0.0}])
+    counted = SimpleNamespace(table=lambda experiment, what: table if what == one.what else None)
+    assert evidence.shown_since(counted, "since-001") == {
+        f"each release that ran shows it from 14 on, as its notes say ({one.what}: 0)": True,
+        "none before it does (54 to 55)": True,
+    }
+
+
+def test_only_claims_whose_verdict_changes_are_drawn_if_any_does():
+    drawn_ones = drawn.lives(Recorded(WORDS)).spec()["encoding"]["y"]["sort"]
+    assert [words.partition(":")[0] for words in drawn_ones] == ["hot-014", "haas-029"]
+    assert all(words.endswith("…") for words in drawn_ones)
+    same = {claim: {"9.3": "holds", "18": "holds"} for claim in WORDS}
+    assert set(drawn.lives(Recorded(same)).spec()["encoding"]["y"]["sort"]) == set(WORDS)

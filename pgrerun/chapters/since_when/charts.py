@@ -1,5 +1,6 @@
 """The chapter's charts."""
 
+import textwrap
 from dataclasses import replace
 
 from pgrerun.chapter import Chapter
@@ -21,14 +22,26 @@ THROUGHPUT = charts.Words(
 )
 
 
+_LABEL = 38  # letters of a claim's id and words
+
+
 def lives(chapter: Chapter) -> charts.Figure:
-    """Claims by releases."""
+    """Claims by releases: those whose verdict changes, or all where none does."""
     found, changed = evidence.lives(chapter), evidence.changes(chapter)
     said = (
         f"The verdict on {changed['claim'].nunique()} of"
-        f" {narrate.count(found['claim'].nunique(), 'claim')} changes from one release to another."
+        f" {narrate.count(found['claim'].nunique(), 'claim')} changes from one release to another"
     )
-    return charts.lives(found, replace(LIVES, caption=f"{said} {LIVES.caption}"))
+    drawn = found
+    if len(changed):
+        drawn = found[found["claim"].isin(changed["claim"])]
+        words = (drawn["claim"] + ": " + drawn["says"]).map(_shortened)
+        drawn, said = drawn.assign(claim=words), f"{said}; these are drawn"
+    return charts.lives(drawn, replace(LIVES, caption=f"{said}. {LIVES.caption}"))
+
+
+def _shortened(words: str) -> str:
+    return textwrap.shorten(words, _LABEL, placeholder="…")
 
 
 def throughput(chapter: Chapter) -> charts.Figure:

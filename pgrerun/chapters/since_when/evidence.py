@@ -1,12 +1,14 @@
 """What the experiments say: lives of claims, where a verdict changes, and counts by release."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
 
 from pgrerun.chapter import Chapter, wide
 from pgrerun.chapters.since_when.experiments import COUNTS, LOADS, Count, number
 from pgrerun.errors import CannotMeasure
+from pgrerun.page import narrate
 from pgrerun.record import claims
 from pgrerun.record import lives as record
 from pgrerun.record.statistics import Interval, equivalent
@@ -51,8 +53,20 @@ def by_claim(chapter: Chapter) -> pd.DataFrame:
 
 
 def changes(chapter: Chapter) -> pd.DataFrame:
-    """Where a claim's verdict differs from the release before: see `record.lives.changes`."""
-    return record.changes(lives(chapter))
+    """Where a claim's verdict differs from the release before: see `record.lives.changes`.
+
+    Where the notes of a release of that span explain the claim, only those stand beside it.
+    """
+    found = record.changes(lives(chapter))
+    return found.assign(notes=[_notes_of(row) for row in found.itertuples()])
+
+
+def _notes_of(change: Any) -> str:
+    """Of the notes that explain a claim those of the change's span, or all where none is."""
+    notes = [note for note in record.notes() if change.claim in note.claims]
+    since, until = record.place(change.since), record.place(change.until)
+    within = [note for note in notes if until < record.place(note.release) <= since]
+    return "; ".join(f"{note.release}, {note.section}: “{note.words}”" for note in within or notes)
 
 
 def beside(chapter: Chapter, document: str, release: str) -> pd.DataFrame:
@@ -115,10 +129,20 @@ def shown_since(chapter: Chapter, claim: str) -> dict[str, bool]:
             f"it needs a release before {one.since} and one from then on; `pgrerun releases fetch`"
             " brings them",
         )
+    earlier, later = (
+        values[[(number(str(name)) >= first) is so for name in values.index]]
+        for so in (False, True)
+    )
     return {
-        "each release that ran, from the one on whose notes tell of it, shows it": all(after),
-        "none before it does": not any(before),
+        f"each release that ran shows it from {one.since} on, as its notes say ({one.what}:"
+        f" {_spread(later)})": all(after),
+        f"none before it does ({_spread(earlier)})": not any(before),
     }
+
+
+def _spread(values: pd.Series) -> str:
+    """The least and the greatest of some counts."""
+    return " to ".join(dict.fromkeys(map(narrate.number, (values.min(), values.max()))))
 
 
 def by_release(chapter: Chapter, what: str) -> pd.Series:
