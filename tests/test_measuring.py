@@ -85,8 +85,24 @@ def test_pairs_needed_is_missing_where_nothing_suffices():
     found = pd.DataFrame(
         {"effect": [1.0, 1.02, 1.1, 1.1], "pairs": [5, 5, 5, 7], "found": [0.9, 0.1, 0.85, 0.9]}
     )
-    needed = evidence.pairs_needed(found).set_index("effect")["pairs"]
-    assert needed[1.1] == 5 and pd.isna(needed[1.02]) and pd.isna(needed[1.05])
+    needed = evidence.pairs_needed(found).set_index("effect")
+    assert needed.loc[1.1].tolist() == [0, 5] and needed.loc[[1.02, 1.05]].isna().all(axis=None)
+
+
+def test_an_effect_is_found_by_a_number_of_pairs_and_not_by_the_next_smaller_one(recorded):
+    found = pd.DataFrame(
+        {"effect": [1.0, 1.02, 1.1, 1.1], "pairs": [5, 5, 5, 7], "found": [0.1, 0.1, 0.7, 0.9]}
+    )
+    assert evidence.pairs_needed(found).set_index("effect").loc[1.1].tolist() == [5, 7]
+    assert (
+        "one of 10 % by 7 pairs, and not by 5"
+        in charts.power(found.assign(low=0.0, high=1.0)).caption
+    )
+    scans = dict.fromkeys(aa_runs.VARIANTS, 1.0)
+    record(recorded, "twins", scans, 0.05)
+    said = sentences.needed(recorded, found)
+    assert "one of 10 % takes more than 5 pairs and at most 7." in said
+    assert "an effect of 2 % takes more than 7 pairs;" in said
 
 
 # ---- repeats
@@ -425,8 +441,8 @@ def test_the_caption_of_power_says_how_many_pairs_each_effect_needs():
         columns=["effect", "pairs", "found", "low", "high"],
     )
     said = charts.power(found).caption
-    assert "of 2 % not even by 41 pairs, which find it in 37 %; one of 5 % from 41 pairs on" in said
-    assert "of 10 % from 7 pairs on" in said and "False alarms come in at most 5 %" in said
+    assert "of 2 % not even by 41 pairs, which find it in 37 %; one of 5 % by 41 pairs" in said
+    assert "of 10 % by 7 pairs" in said and "False alarms come in at most 5 %" in said
 
 
 # ---- what captions say
@@ -474,20 +490,21 @@ def test_a_difference_that_is_told_where_there_is_none_is_owned_up_to(recorded):
 
 
 @pytest.mark.parametrize(
-    ("slowed", "said"),
+    ("slowed", "said", "shown"),
     [
-        (3.0, "outside of the interval of the runs compared one after the other;"),
-        (1.0, "both intervals include the truth;"),
+        (3.0, "outside of the interval of the runs compared one after the other;", "is for this."),
+        (1.0, "both intervals include the truth;", "this run doesn't show"),
     ],
 )
 def test_the_caption_of_the_neighbour_says_which_comparison_misses_the_truth(
-    recorded, slowed, said
+    recorded, slowed, said, shown
 ):
     half = aa_runs.NEIGHBOUR_BLOCKS // 2
     slower = np.repeat([1.0, slowed], half)
     uneven = 1 + 0.01 * np.tile([1, -1], half)
     time = pd.DataFrame({aa_runs.FIRST: slower * uneven, aa_runs.SECOND: slower / uneven})
     assert said in charts.neighbour(recorded, time).caption
+    assert shown in sentences.beside_neighbour(recorded, time)
 
 
 def test_the_caption_of_repeats_tells_the_advised_number():
@@ -518,7 +535,7 @@ def test_throughput_over_time_breaks_between_runs_and_says_which_load_swings_mor
         return charts.throughput(pd.concat(frames, ignore_index=True))
 
     figure = drawn(0.3, 0.1)
-    assert "reads swing more" in figure.caption and "in slots of 0.15 s" in figure.caption
+    assert "reads swing more" in figure.caption and "in slots of 0.15 s (3 of" in figure.caption
     assert "writes swing more" in drawn(0.1, 0.3).caption
     [rows] = figure.spec()["datasets"].values()
     pieces = pd.DataFrame(rows).groupby("panel")["piece"].value_counts()

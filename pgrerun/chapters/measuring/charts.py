@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from pgrerun.chapter import Chapter
+from pgrerun.chapter import Chapter, wide
 from pgrerun.chapters.measuring import evidence
 from pgrerun.chapters.measuring.experiments import (
     aa_runs,
@@ -19,7 +19,6 @@ from pgrerun.page.narrate import percent
 from pgrerun.record import statistics
 
 _POINTS = 120  # on a chart over time; longer runs are drawn in wider slots
-_OFTEN = 0.8  # of the experiments: the power that is usually asked for
 _SHARE = charts.Axis("share of experiments", zero=True)
 
 
@@ -90,21 +89,21 @@ def power(found: pd.DataFrame) -> charts.Figure:
 def _needed(found: pd.DataFrame) -> str:
     """From how many pairs on each planted effect is found often enough, and the false alarms."""
     told = []
-    for effect in aa_runs.EFFECTS:
-        drawn = found[found["effect"] == effect].sort_values("pairs")
-        enough, last = drawn[drawn["found"] >= _OFTEN], drawn.iloc[-1]
-        told.append(
-            f"one of {100 * (effect - 1):.0f} % "
-            + (
-                f"from {narrate.count(enough['pairs'].iloc[0], 'pair')} on"
-                if len(enough)
-                else f"not even by {narrate.count(last['pairs'], 'pair')}, which find it in"
-                f" {percent(last['found'])}"
+    for effect, fewer, pairs in evidence.pairs_needed(found).itertuples(index=False):
+        one = f"one of {100 * (effect - 1):.0f} %"
+        last = found[found["effect"] == effect].sort_values("pairs").tail(1)
+        if pd.notna(pairs):
+            least = f", and not by {fewer:.0f}" if fewer else ""
+            told.append(f"{one} by {narrate.count(int(pairs), 'pair')}{least}")
+        elif len(last):
+            most, share = last["pairs"].iloc[0], last["found"].iloc[0]
+            told.append(
+                f"{one} not even by {narrate.count(most, 'pair')}, which find it in"
+                f" {percent(share)}"
             )
-        )
     alarms = percent(found.loc[found["effect"] == 1, "found"].max())
     return (
-        f"In at least {100 * _OFTEN:.0f} % of the experiments an effect is found: {'; '.join(told)}"
+        f"In at least {100 * aa_runs.POWER:.0f} % of the experiments an effect is found: {'; '.join(told)}"
         f". False alarms come in at most {alarms}."
     )
 
@@ -187,7 +186,8 @@ def throughput(watched: pd.DataFrame) -> charts.Figure:
     }
     writes = watched[watched["load"] == over_time.WRITES]
     wal = _drawn(writes, "wal", f"WAL, {over_time.WRITES}", together)
-    slot = narrate.number(together * float(watched["time"].iloc[1]))
+    slot = f"{narrate.number(together * float(watched['time'].iloc[1]))} s"
+    slot += f" ({together} of those in which it is counted)" if together > 1 else ""
     began = narrate.count(int(writes["checkpoint"].sum()), "checkpoint")
     found = _swings(panels)
     return charts.lines(
@@ -196,7 +196,7 @@ def throughput(watched: pd.DataFrame) -> charts.Figure:
             question="How does throughput move during a run?",
             caption=(
                 "The runs of each load, one after the other, each a line of its own: transactions"
-                f" in slots of {slot} s, and the WAL that a write leaves, as a share of the mean."
+                f" in slots of {slot}, and the WAL that a write leaves, as a share of the mean."
                 f" In the runs of writes {began} began. Where runs are short, cycles of"
                 " checkpoints were made as short as they are."
             ),
@@ -379,6 +379,20 @@ def queue_of_one(chapter: Chapter) -> charts.Figure:
                 " Simulated: mean value analysis of one disk that serves one at a time."
             ),
             name="measuring-slowed-queue",
+            result=lambda _: _queued(chapter),
         ),
         charts.Axis("throughput", "cycles/s", zero=True),
     )
+
+
+def _queued(chapter: Chapter) -> str:
+    """Measured throughput over that of theory, by the number of programs."""
+    kind, observed = chapter.by_provenance(slow_disk.QUEUE)[-1]
+    run, _ = charts.own(pd.DataFrame({"kind": [kind]}))
+    measured, theory = (wide(observed, metric) for metric in ("measured", "predicted"))
+    told = []
+    for number in slow_disk.PROGRAMS:
+        name = slow_disk.programs(number)
+        ratio = statistics.ratio(measured[name], theory[name], seed=chapter.parameters.seed)
+        told.append(f"{narrate.interval(ratio, against=(1,))} times with {name}")
+    return f"{run}, on a slowed disk, throughput over that of theory is {narrate.listed(told)}."

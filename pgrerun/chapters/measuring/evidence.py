@@ -1,5 +1,7 @@
 """What the experiments say about the claims, and what charts and sentences say of them."""
 
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 
@@ -23,13 +25,16 @@ from pgrerun.record.verdicts import Part, greater, less, supporting
 
 
 def pairs_needed(power: pd.DataFrame) -> pd.DataFrame:
-    """For each effect the least number of pairs that finds it with `POWER`; missing if none does.
+    """For each effect the least number of pairs tried that finds it with `POWER`.
 
-    Columns: effect, pairs.
+    Columns: effect, fewer (the next smaller number that was tried, which doesn't; 0 if none was),
+    pairs. Missing if no number does.
     """
     reached = power[(power["found"] >= aa_runs.POWER) & (power["effect"] > 1)]
     least = reached.groupby("effect")["pairs"].min().reindex(aa_runs.EFFECTS)
-    return least.rename("pairs").reset_index()
+    tried = sorted(set(power["pairs"]))
+    fewer = {pairs: below for below, pairs in pairwise([0, *tried])}
+    return pd.DataFrame({"fewer": least.map(fewer), "pairs": least}).reset_index()
 
 
 def unavoidable(pairs: int) -> float:
@@ -66,12 +71,11 @@ def repeat_facts(chapter: Chapter, noticed: pd.DataFrame) -> dict[str, bool | No
         return greater(statistics.share(round(shares[rule, repeats] * drawn), drawn), ENOUGH)
 
     often = f"at least {100 * ENOUGH:.0f} % of experiments"
+    off = f"a run that is {aa_runs.spoilt(aa_runs.SPOILT[1])}"
     return {
-        f"{said} repeats name the spoilt run in {often} where the noise is known": (
-            named(BY_NOISE, said)
-        ),
-        f"{said} repeats name it in {often} by themselves": named(BY_DIXON, said),
-        f"{said - 1} repeats name it in {often} where the noise is known": supporting(
+        f"{said} repeats name {off} in {often} where the noise is known": named(BY_NOISE, said),
+        f"{said} repeats name {off} in {often} by themselves": named(BY_DIXON, said),
+        f"{said - 1} repeats name {off} in {often} where the noise is known": supporting(
             named(BY_NOISE, said - 1)
         ),
     }

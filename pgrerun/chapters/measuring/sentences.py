@@ -54,17 +54,23 @@ def needed(chapter: Chapter, power: pd.DataFrame) -> narrate.Sentence:
     """How many pairs it takes to find each effect, and what this chapter's own number finds."""
     least, most = evidence.pairs_needed(power), narrate.count(power["pairs"].max(), "pair")
     said = []
-    for effect, pairs in least.itertuples(index=False):
-        takes = f"more than {most}" if pd.isna(pairs) else narrate.count(int(pairs), "pair")
+    for effect, fewer, pairs in least.itertuples(index=False):
+        if pd.isna(pairs):
+            takes = f"more than {most}"
+        elif fewer:
+            takes = f"more than {fewer:.0f} pairs and at most {pairs:.0f}"
+        else:
+            takes = f"at most {narrate.count(int(pairs), 'pair')}"
         said.append(f"{100 * (effect - 1):.0f} % takes {takes}")
     given = chapter.parameters
     ratios = aa_runs.equal_ratios(chapter)
     reach = aa_runs.smallest(ratios, given.pairs, given.resamples, given.seed)
+    reach = math.ceil(1000 * (reach - 1)) / 1000  # rounded up, so that it is found
     return narrate.Sentence(
         f"To be found in {percent(aa_runs.POWER)} of experiments on this machine today, with runs"
-        f" of this length, an effect of {', one of '.join(said)}. A comparison of"
+        f" of this length, an effect of {'; one of '.join(said)}. A comparison of"
         f" {narrate.count(given.pairs, 'pair')}, the most that this chapter makes below, finds"
-        f" effects of {100 * (reach - 1):.0f} % or more in {percent(aa_runs.POWER)} of"
+        f" effects of {percent(reach)} or more in {percent(aa_runs.POWER)} of"
         " experiments."
     )
 
@@ -89,8 +95,19 @@ def alarms(power: pd.DataFrame) -> narrate.Sentence:
 def beside_neighbour(chapter: Chapter, time: pd.DataFrame) -> narrate.Sentence:
     """What pairs and series make of the same runs."""
     found = evidence.pairs_and_series(chapter, time)
-    said = " and, ".join(f"compared {how}, {narrate.interval(x)} times" for how, x in found.items())
-    return narrate.Sentence(f"The same scan seems to take, {said} as long as itself.")
+    said = " and, ".join(
+        f"compared {how}, {narrate.interval(x, against=(1,))} times" for how, x in found.items()
+    )
+    pairs, series = (x.low <= 1 <= x.high for x in found.values())
+    if series:
+        shown = (
+            "The series includes the truth, 1, so this run doesn't show what interleaving is for."
+        )
+    elif pairs:
+        shown = "The pairs include the truth, 1, and the series doesn't: interleaving is for this."
+    else:
+        shown = "Neither includes the truth, 1, so this run doesn't show what interleaving is for."
+    return narrate.Sentence(f"The same scan seems to take, {said} as long as itself. {shown}")
 
 
 def faster(chapter: Chapter) -> narrate.Sentence:
