@@ -148,15 +148,16 @@ async function watched(db) {
   const scan = scanOf(row["QUERY PLAN"][0].Plan);
   const fetched = scan["Heap Fetches"] ?? 0, found = scan["Actual Rows"] * scan["Actual Loops"];
   const seen = pages.filter((page) => page.all_visible).length;
-  return { pages, line: [`${seen} of ${pages.length}`, found, fetched, `${((100 * fetched) / found).toFixed(1)}\u00a0%`] };
+  return { pages, line: [`${seen} of ${pages.length}`, `${formatted(fetched)} of ${formatted(found)}`, `${((100 * fetched) / found).toFixed(1)}\u00a0%`] };
 }
 
-const WATCHED = ["after", "tuples updated", "pages all-visible", "rows of the scan", "heap fetches", "share"];
+// few and short, so that they fit on a phone
+const WATCHED = ["after", "updated", "all-visible", "heap fetches", "share"];
 
 async function drawMap(db, history = [["loading", 0]]) {
   const { pages, line } = await watched(db);
-  history.at(-1).splice(2, 4, ...line);
-  return map(pages) + `<p class="laboratory-label">The scan: <code>${escaped(COUNTING)}</code></p>` + table("What the index-only scan had to fetch from the table", WATCHED, history);
+  history.at(-1).splice(2, 3, ...line);
+  return map(pages) + `<p class="laboratory-label">The scan: <code>${escaped(COUNTING)}</code></p>` + table("Tuples updated, pages all-visible, and rows that the index-only scan fetched from the table", WATCHED, history);
 }
 
 const visibility = {
