@@ -275,11 +275,11 @@ def phase_facts(chapter: Chapter) -> dict[str, Part]:
 
 def optimizer_facts(chapter: Chapter) -> dict[str, bool]:
     """Whether the optimizer's share is negligible, by query set."""
+    found = {workload: shares(chapter, workload)["optimizer"] for workload in SETS}
     return {
-        f"the optimizer takes less than {NEGLIGIBLE} percent of the {workload}": (
-            shares(chapter, workload)["optimizer"] < NEGLIGIBLE
-        )
-        for workload in SETS
+        f"the optimizer takes less than {NEGLIGIBLE} percent of the {workload}"
+        f" ({narrate.number(share, 1)} %)": share < NEGLIGIBLE
+        for workload, share in found.items()
     }
 
 

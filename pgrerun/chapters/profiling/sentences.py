@@ -4,8 +4,9 @@ from pgrerun.chapter import Chapter
 from pgrerun.chapters.profiling import evidence, subsystems
 from pgrerun.chapters.profiling.experiments import checks, instructions, samples
 from pgrerun.chapters.profiling.queries import SCANS, SETS, TRANSACTIONS
-from pgrerun.lab.instruments.instructions import ERROR_CHECK
+from pgrerun.lab.instruments.instructions import ERROR_CHECK, TYPE_TEST
 from pgrerun.page import narrate
+from pgrerun.record import printed
 
 
 def source(chapter: Chapter) -> narrate.Sentence:
@@ -144,13 +145,23 @@ def fetching(chapter: Chapter) -> narrate.Sentence:
 
 
 def checks_per_tuple(chapter: Chapter) -> narrate.Sentence:
-    """How many error checks a tuple of a scan costs."""
+    """How many error checks a tuple of a scan costs, and what checks take beside the report's."""
     # tuples of the same run as the checks: it may have another scale
     kind, _ = evidence.latest(chapter, checks.KINDS)
     calls = evidence.routines(chapter, SCANS, kind).groupby("function")["calls"].sum()
-    executed = evidence.checks_by_kind(chapter).set_index(["query set", "kind"])["executed"]
-    per_tuple = executed[SCANS, ERROR_CHECK] / calls["ExecStoreBufferHeapTuple"]
+    found = evidence.checks_by_kind(chapter).set_index(["query set", "kind"]).loc[SCANS]
+    per_tuple = found.at[ERROR_CHECK, "executed"] / calls["ExecStoreBufferHeapTuple"]
+    speedup = printed.table("profiling_totals")["speedup"]
+    told = [
+        f"{kind}s take {narrate.percent(found.at[kind, '% instructions'] / 100)} of the scans'"
+        f" instructions; the report gained {narrate.number(speedup[stage], 1)} % by leaving out"
+        f" {which}"
+        for kind, stage, which in (
+            (TYPE_TEST, "third", "those whose answer is known"),
+            (ERROR_CHECK, "fourth", "assertions"),
+        )
+    ]
     return narrate.Sentence(
         f"That is {narrate.number(per_tuple, 1)} error checks for each tuple that the scans look"
-        " at."
+        f" at. {'. '.join(words[:1].upper() + words[1:] for words in told)}."
     )
