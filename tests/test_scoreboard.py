@@ -550,12 +550,13 @@ def test_findings_are_decided_scored_and_headlines_come_first():
             judged(IDS[0], 2.0, 2.0),
             judged(IDS[1], 2.0, 0.5),
             judged(IDS[2], 2.0, 1.6),
+            judged(IDS[6], 1.9, 1.6),  # the same numbers are told once
             judged(IDS[3], 2.0, 1.3),
-            judged(IDS[4], 2.0, 2.0, headline=True),
+            judged(IDS[4], 2.0, 2.01, headline=True),
             judged(IDS[5], 2.0, 0.5, basis=Basis.BY_DESIGN),
         ]
     )
-    found[IDS[6]] = verdicts.set_aside(LEDGER[IDS[6]], "perf", "there is none")
+    found[IDS[7]] = verdicts.set_aside(LEDGER[IDS[7]], "perf", "there is none")
     order = [j.claim.id for j in scoreboard.findings(found, most=9, of_a_chapter=9)]
     assert order == [IDS[4], IDS[1], IDS[3], IDS[2], IDS[0]]
     assert len(scoreboard.findings(found, most=9, of_a_chapter=2)) == 2
@@ -594,7 +595,7 @@ def test_what_was_found_is_told_before_what_was_only_refuted():
     judged = {
         denied.id: verdicts.judge(denied, {"it grows": False}),
         found.id: verdicts.judge(found, Interval(2.0, 1.96, 2.04, 7)),
-        other.id: verdicts.judge(other, Interval(2.0, 1.96, 2.04, 7)),
+        other.id: verdicts.judge(other, Interval(2.0, 1.97, 2.03, 7)),
     }
     told = scoreboard.findings(judged, most=9, of_a_chapter=9)
     assert [j.claim.id for j in told] == [found.id, denied.id, other.id]

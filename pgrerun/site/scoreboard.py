@@ -747,8 +747,8 @@ def findings(
     else those that stand apart from both.
     Headline claims come before others, then those whose verdict surprises more, then those whose
     effect has moved farther from the printed one; of those that are told, what was found comes
-    before what was only refuted. With `numbered` only those that a number decides,
-    which a picture can show beside the printed one.
+    before what was only refuted. Of several that rest on the same numbers the first is told. With
+    `numbered` only those that a number decides, which a picture can show beside the printed one.
     """
     answered = (
         [j for j in judged.values() if j.claim.scored]
@@ -760,7 +760,8 @@ def findings(
     told: Counter[str] = Counter()
     kept = []
     for j in decided:
-        if len(kept) < most and told[j.claim.chapter] < of_a_chapter:
+        room = len(kept) < most and told[j.claim.chapter] < of_a_chapter
+        if room and not any(_same_numbers(j, other) for other in kept):
             told[j.claim.chapter] += 1
             kept.append(j)
     return sorted(kept, key=lambda j: (not j.claim.headline, narrate.is_denial(j)))
@@ -768,6 +769,17 @@ def findings(
 
 def _numbered(j: Judgement) -> bool:
     return any(isinstance(part.value, Interval) for part in j.parts.values())
+
+
+def _same_numbers(one: Judgement, other: Judgement) -> bool:
+    """Whether both rest on the same measured numbers; counts may be the same by chance."""
+    ours, theirs = _measured_ends(one), _measured_ends(other)
+    return bool(ours) and ours == theirs
+
+
+def _measured_ends(j: Judgement) -> set[tuple[float, float, float]]:
+    values = [part.value for part in j.parts.values()]
+    return {(x.low, x.estimate, x.high) for x in values if isinstance(x, Interval) and not x.exact}
 
 
 def _moved(j: Judgement) -> float:
@@ -838,21 +850,25 @@ def what_changed(record: runs.Record, link: Callable[[str], str]) -> str:
         f" verdict on {narrate.count(different, 'claim')} changes on the way."
     )
     items = "".join(
-        f'<li style="--verdict:{COLOURS[row.after]}"><div><p>{html.escape(row.what_it_says)} <span'
-        f' class="chip">{row.after}</span></p><p class="claimed">Since {row.since}; until'
-        f' {row.until}: {row.before}. <a href="{html.escape(link(row.claim))}">{row.claim}</a></p>'
-        "</div></li>"
+        f'<li style="--verdict:{COLOURS[row.after]}"><div><p>Since {row.since}:'
+        f' {html.escape(row.what_it_says)} <span class="chip">{row.after}</span></p>'
+        f'<p class="claimed">Until {row.until}: {row.before}.'
+        f' <a href="{html.escape(link(row.claim))}">{row.claim}</a></p></div></li>'
         for row in changed.itertuples()
     )
     return f"<p>{html.escape(said)}</p>" + (f'<ul class="findings">{items}</ul>' if items else "")
 
 
+_FOUND = 5  # findings at the head of a chapter
+
+
 def what_we_found(judged: Judgements, changed: str = "") -> str:
     """The head of a chapter: how its claims fared, and the verdicts worth telling first.
 
-    `changed` is what is told before those.
+    `changed` is what is told before those, of which there are then fewer.
     """
-    told = findings(judged, most=5, of_a_chapter=5)
+    most = max(1, _FOUND - changed.count("<li "))
+    told = findings(judged, most, of_a_chapter=most)
     listed = finding_list(told, lambda claim: f"#{claim.id}") if told else ""
     if not told and any(j.claim.scored for j in judged.values()):
         listed = "<p>No claim of this chapter that is put to a server was decided here.</p>"
