@@ -517,3 +517,15 @@ def test_pages_are_held_against_the_print():
     assert "touch 30 pages without an index" in sentences.substitution(
         frame
     ) and "a factor of 1" in sentences.substitution(frame)
+
+
+def test_whether_an_index_scan_is_worth_it_is_told_by_its_interval():
+    faster, open_ = statistics.Interval(0.5, 0.4, 0.6, n=9), statistics.Interval(1, 0.9, 1.1, n=9)
+    rows = [
+        charts.charts.row(charts.PLAIN, "printed", 3.0, panel="1 %"),
+        charts.charts.row(charts.PLAIN, "measured", faster, panel="1 %"),
+        charts.charts.row(charts.BITMAP, "measured", open_, panel="1 %"),
+    ]
+    said = charts._worth(pd.DataFrame(rows))
+    assert "for 1 %, 0.50 [0.40, 0.60] by a plain index scan (faster) and 1.00" in said
+    assert said.endswith("(not resolved).") and charts._worth(pd.DataFrame(rows[:1])) == ""

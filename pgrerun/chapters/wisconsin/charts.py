@@ -202,4 +202,24 @@ def three_scans(chapter: Chapter) -> charts.Figure:
             " queries 5 and 6 over 1 and 2."
         ),
         name="wisconsin-scans",
+        result=_worth(charts.together(rows)),
     )
+
+
+def _worth(frame: pd.DataFrame) -> str:
+    """Whether each index scan takes less time than the sequential one, by selectivity.
+
+    Nothing where only the print is drawn.
+    """
+    run, rows = charts.own(frame)
+    told = []
+    for panel, scans in rows.groupby("panel", sort=False):
+        each = []
+        for _, row in scans.iterrows():
+            beyond = "faster" if row["high"] < 1 else "slower" if row["low"] > 1 else "not resolved"
+            value = narrate.interval(charts.value_of(row), against=(1,))
+            each.append(f"{value} by a {row['label']} ({beyond})")
+        told.append(f"{panel}, {narrate.listed(each)}")
+    if not told:
+        return ""
+    return f"{run}, the time over that of a sequential scan is, for {'; for '.join(told)}."
