@@ -103,8 +103,8 @@ def _needed(found: pd.DataFrame) -> str:
             )
     alarms = percent(found.loc[found["effect"] == 1, "found"].max())
     return (
-        f"In at least {100 * aa_runs.POWER:.0f} % of the experiments an effect is found: {'; '.join(told)}"
-        f". False alarms come in at most {alarms}."
+        f"In at least {100 * aa_runs.POWER:.0f} % of the experiments an effect is found:"
+        f" {'; '.join(told)}. False alarms come in at most {alarms}."
     )
 
 
