@@ -380,7 +380,7 @@ def test_simulated_commits_say_where_the_new_way_is_slower_and_if_the_talks_gain
     frame = pd.DataFrame(rows, columns=columns)
     caption = charts.many_commits(frame).caption
     assert f"{said} these flushes gives the talk's 6 to 8 times" in caption
-    assert "falls behind 9.1 with a flush of 10 ms (down to 0.6 times)." in caption
+    assert "falls behind 9.1 with a flush of 10 ms (down to 0.60 times)." in caption
     assert ("leaves something out" in sentences.queue(frame)) == (reached < 6)
 
 
@@ -486,7 +486,7 @@ def test_gain_and_peak_are_marked_as_simulated():
     drawn = charts.many_processors(frame)
     assert "9.2" in drawn.description
     # of one client's, of two releases in the middle block
-    assert f"{model.BEFORE} reaches 12 times with 20 clients and has 9.8 times" in drawn.caption
+    assert f"{model.BEFORE} reaches 12.0 times with 20 clients and has 9.8 times" in drawn.caption
     assert f"{model.AFTER} reaches 31 times with 64 clients." in drawn.caption
 
 

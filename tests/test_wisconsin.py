@@ -526,6 +526,6 @@ def test_whether_an_index_scan_is_worth_it_is_told_by_its_interval():
         charts.charts.row(charts.PLAIN, "measured", faster, panel="1 %"),
         charts.charts.row(charts.BITMAP, "measured", open_, panel="1 %"),
     ]
-    said = charts._worth(pd.DataFrame(rows))
+    said = charts.worth(pd.DataFrame(rows))
     assert "for 1 %, 0.50 [0.40, 0.60] by a plain index scan (faster) and 1.00" in said
-    assert said.endswith("(not resolved).") and charts._worth(pd.DataFrame(rows[:1])) == ""
+    assert said.endswith("(not resolved).") and charts.worth(pd.DataFrame(rows[:1])) == ""

@@ -181,7 +181,7 @@ def _releases(frame: pd.DataFrame) -> str:
     for release, line in frame.sort_values("x").groupby("series", sort=False):
         top, last = line.loc[line["value"].idxmax()], line.iloc[-1]
         most, rest = (
-            f"{narrate.number(row['value'])} times with {narrate.count(row['x'], 'client')}"
+            f"{narrate.number(row['value'], 1)} times with {narrate.count(row['x'], 'client')}"
             for row in (top, last)
         )
         left = f" and has {rest}" if top["x"] < last["x"] else ""
@@ -215,7 +215,7 @@ def _reached(gains: pd.Series) -> str:
     reached = "reaches" if most >= talk else "does not reach"
     return (
         f"The simulation {reached} the talk's gain of {narrate.number(talk)}: its greatest is"
-        f" {narrate.number(most)}, where a cache line takes"
+        f" {narrate.number(most, 2)}, where a cache line takes"
         f" {narrate.number(float(gains.idxmax()))} ns."
     )
 
@@ -251,11 +251,11 @@ def _milliseconds(flush: float) -> str:
 def _queued(gains: pd.Series) -> str:
     """The greatest gain for each time of a flush, where 9.2 falls behind, and the talk's gain."""
     most = [
-        f"{narrate.number(of_flush.max())} times with a flush of {_milliseconds(flush)}"
+        f"{narrate.number(of_flush.max(), 2)} times with a flush of {_milliseconds(flush)}"
         for flush, of_flush in gains.groupby(level="flush")
     ]
     behind = [
-        f"{_milliseconds(flush)} (down to {narrate.number(of_flush.min())} times)"
+        f"{_milliseconds(flush)} (down to {narrate.number(of_flush.min(), 2)} times)"
         for flush, of_flush in gains.groupby(level="flush")
         if of_flush.min() < 1
     ]

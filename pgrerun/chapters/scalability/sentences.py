@@ -345,7 +345,7 @@ def queue(simulated: pd.DataFrame) -> narrate.Sentence:
     """At which of the simulated flush times the talk's gain comes out, if at any."""
     gains = evidence.queue_gains(simulated).xs(commits.TALK_CLIENTS, level="clients")
     each = ", ".join(
-        f"{narrate.number(gain)} where a flush takes {narrate.number(flush * 1e3)} ms"
+        f"{narrate.number(gain, 2)} where a flush takes {narrate.number(flush * 1e3)} ms"
         for flush, gain in gains.items()
     )
     if gains.max() >= evidence.COMMIT_GAIN[0]:

@@ -202,11 +202,11 @@ def three_scans(chapter: Chapter) -> charts.Figure:
             " queries 5 and 6 over 1 and 2."
         ),
         name="wisconsin-scans",
-        result=_worth(charts.together(rows)),
+        result=worth(charts.together(rows)),
     )
 
 
-def _worth(frame: pd.DataFrame) -> str:
+def worth(frame: pd.DataFrame) -> str:
     """Whether each index scan takes less time than the sequential one, by selectivity.
 
     Nothing where only the print is drawn.
