@@ -487,7 +487,7 @@ def test_gain_and_peak_are_marked_as_simulated():
     assert "9.2" in drawn.description
     # of one client's, of two releases in the middle block
     assert f"{model.BEFORE} reaches 12.0 times with 20 clients and has 9.8 times" in drawn.caption
-    assert f"{model.AFTER} reaches 31 times with 64 clients." in drawn.caption
+    assert f"{model.AFTER} reaches 31.0 times with 64 clients." in drawn.caption
 
 
 def test_a_fall_beyond_the_processors_is_told_from_a_flat_curve():
