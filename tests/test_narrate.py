@@ -340,6 +340,10 @@ def test_what_stands_beside_is_told():
     said = narrate.judgement(dataclasses.replace(here, beside=there))
     well_formed(said)
     assert "At 100,000 tuples, it would be reversed (0.77 [0.71, 0.83] times)." in said
+    thought = subject.model_copy(update={"basis": Basis.OPINION})
+    there = {"of two tactics": verdicts.judge(thought, interval(1.41, 1.63))}
+    said = narrate.judgement(dataclasses.replace(here, beside=there))
+    assert "Of two tactics: an opinion, which nothing decides; beside it 1.52 [1.41, 1.63]" in said
 
 
 def test_document_words_are_no_markup():

@@ -5,8 +5,8 @@ from `verdicts` and intervals from `statistics`; this module only finds words, o
 verdict that can occur. Pictures are drawn by `charts`.
 
 Numbers carry the digits that their interval supports: the width's first two digits if it starts
-with 1, 2 or 3, else its first one, and more where rounding would hide which side of a printed
-number an interval ends on.
+with 1, 2 or 3, else its first one, four significant ones at most, and more where rounding would
+hide which side of a printed number an interval ends on.
 """
 
 import math
@@ -38,6 +38,8 @@ class Sentence(str):
 
 # ---- numbers
 
+_DIGITS = 4  # significant ones of a number, and the most of one with an interval
+
 
 def number(x: float, decimals: int | None = None) -> str:
     """A number for prose: four significant digits, or so many `decimals`; commas for thousands."""
@@ -50,7 +52,7 @@ def number(x: float, decimals: int | None = None) -> str:
             return f"{int(x):,}"
         if x != 0 and not 1e-6 <= abs(x) < 1e15:
             return f"{x:.3e}"
-        decimals = max(0, 3 - math.floor(math.log10(abs(x))))
+        decimals = max(0, _DIGITS - 1 - math.floor(math.log10(abs(x))))
         text = f"{x:,.{decimals}f}"
         return text.rstrip("0").rstrip(".") if "." in text else text
     text = f"{round(x, decimals):,.{max(decimals, 0)}f}"
@@ -64,6 +66,8 @@ def _decimals(x: Interval, against: Iterable[float] = ()) -> int | None:
         return None
     place = math.floor(math.log10(width))
     decimals = -place + (1 if width / 10**place < 3.5 else 0)
+    if most := max(abs(x.low), abs(x.high)):  # no more than a lone number has
+        decimals = min(decimals, max(0, _DIGITS - 1 - math.floor(math.log10(most))))
     least = decimals
     for end in (x.low, x.high):
         for other in against:
@@ -542,6 +546,9 @@ def _beside(j: Judgement) -> str:
     told = []
     for words, other in j.beside.items():
         value = evidence(other)
+        if other.claim.basis is Basis.OPINION:
+            told.append(f"{_capital(_escape(words))}: {value}.")
+            continue
         found = f" ({value})" if value else ""
         would = "hold" if other.verdict is Verdict.HOLDS else f"be {other.verdict}"
         told.append(f"{_capital(_escape(words))}, it would {would}{found}.")
