@@ -30,7 +30,7 @@ class Release:
 
     def __init__(self, chapter: Chapter, programs: Programs):
         least = {"largest": relations.LARGE, "per_decade": 1}
-        self._chapter, self._programs = chapter, programs
+        self._chapter, self.programs = chapter, programs
         self.parameters = chapter.parameters.model_copy(update=least)
         self.name = f"PostgreSQL {programs.version}"
 
@@ -41,7 +41,7 @@ class Release:
 
     def cluster(self, **settings: str | int) -> Cluster:
         """As `Chapter.cluster`."""
-        return self._chapter.beside(self._programs, **settings)
+        return self._chapter.beside(self.programs, **settings)
 
 
 def other(chapter: Chapter) -> Programs:
