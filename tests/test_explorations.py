@@ -671,6 +671,8 @@ def test_what_pip_installed_stands_beside_the_release_under_test(opened):
     assert beside.name == f"PostgreSQL {bundled().version}"
     assert beside.cluster(work_mem="1MB") is chapter.beside(bundled(), work_mem="1MB")
     assert relations.sizes(beside)[-1] == relations.LARGE
+    for release in (under_test, beside):
+        assert buffer_pool.cluster(release, buffer_pool.EQUAL).programs is release.programs
 
 
 def test_both_releases_are_compared_by_statement(opened):
