@@ -227,7 +227,7 @@ def test_updates_spoil_an_index_only_scan_until_a_vacuum(browser, address):
     with browser.page(width=360, height=740) as page:
         started(page, address, "visibility")
         [loaded] = page.run(rows)
-        assert loaded[2] == "100 of 100" and loaded[4] == "0"
+        assert loaded[2] == "100 of 100" and loaded[3].startswith("0 of ")
         put(page, "where", "neighbours")
         page.run("document.querySelector('[data-n=\"0\"]').click()")
         page.until(f"{rows}.length === 2", "what the update spoils is seen")
@@ -235,9 +235,9 @@ def test_updates_spoil_an_index_only_scan_until_a_vacuum(browser, address):
         page.until(f"{rows}.length === 3", "what a vacuum gives back is seen")
         _, updated, vacuumed = page.run(rows)
         # as many rows as there are pages, beside each other: those of a few pages
-        assert updated[1] == "100" and updated[4] == "100"
+        assert updated[1] == "100" and updated[3].startswith("100 of ")
         assert int(updated[2].split()[0]) < 100
-        assert vacuumed[2] == "100 of 100" and vacuumed[4] == "0"
+        assert vacuumed[2] == "100 of 100" and vacuumed[3].startswith("0 of ")
         assert page.run("document.documentElement.scrollWidth") <= 360
         local(page, address)
 
