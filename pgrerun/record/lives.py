@@ -106,10 +106,13 @@ def notes() -> tuple[Note, ...]:
 
 
 def compared_with_notes(claim: str, until: str, since: str) -> tuple[str, str]:
-    """What the notes that explain a claim say, and whether they name a release of that span."""
+    """What the notes that explain a claim say, and whether they name a release of that span.
+
+    Those of a release of the span, or all where there is none.
+    """
     known = [note for note in notes() if claim in note.claims]
     if not known:
         return "", "no sentence of theirs is linked with it"
-    said = "; ".join(f"{note.release}, {note.section}: “{note.words}”" for note in known)
-    within = any(place(until) < place(note.release) <= place(since) for note in known)
+    within = [note for note in known if place(until) < place(note.release) <= place(since)]
+    said = "; ".join(f"{note.release}, {note.section}: “{note.words}”" for note in within or known)
     return said, "yes" if within else "no"

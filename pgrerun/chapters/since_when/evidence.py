@@ -1,7 +1,6 @@
 """What the experiments say: lives of claims, where a verdict changes, and counts by release."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import pandas as pd
 
@@ -53,20 +52,8 @@ def by_claim(chapter: Chapter) -> pd.DataFrame:
 
 
 def changes(chapter: Chapter) -> pd.DataFrame:
-    """Where a claim's verdict differs from the release before: see `record.lives.changes`.
-
-    Where the notes of a release of that span explain the claim, only those stand beside it.
-    """
-    found = record.changes(lives(chapter))
-    return found.assign(notes=[_notes_of(row) for row in found.itertuples()])
-
-
-def _notes_of(change: Any) -> str:
-    """Of the notes that explain a claim those of the change's span, or all where none is."""
-    notes = [note for note in record.notes() if change.claim in note.claims]
-    since, until = record.place(change.since), record.place(change.until)
-    within = [note for note in notes if until < record.place(note.release) <= since]
-    return "; ".join(f"{note.release}, {note.section}: “{note.words}”" for note in within or notes)
+    """Where a claim's verdict differs from the release before: see `record.lives.changes`."""
+    return record.changes(lives(chapter))
 
 
 def beside(chapter: Chapter, document: str, release: str) -> pd.DataFrame:
