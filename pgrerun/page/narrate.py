@@ -52,11 +52,16 @@ def number(x: float, decimals: int | None = None) -> str:
             return f"{int(x):,}"
         if x != 0 and not 1e-6 <= abs(x) < 1e15:
             return f"{x:.3e}"
-        decimals = max(0, _DIGITS - 1 - math.floor(math.log10(abs(x))))
+        decimals = _most_decimals(x)
         text = f"{x:,.{decimals}f}"
         return text.rstrip("0").rstrip(".") if "." in text else text
     text = f"{round(x, decimals):,.{max(decimals, 0)}f}"
     return text.removeprefix("-") if not re.search("[1-9]", text) else text  # no "-0.00"
+
+
+def _most_decimals(x: float) -> int:
+    """Decimal places of a lone number that has `_DIGITS` significant digits, if they fit."""
+    return max(0, _DIGITS - 1 - math.floor(math.log10(abs(x))))
 
 
 def _decimals(x: Interval, against: Iterable[float] = ()) -> int | None:
@@ -67,7 +72,7 @@ def _decimals(x: Interval, against: Iterable[float] = ()) -> int | None:
     place = math.floor(math.log10(width))
     decimals = -place + (1 if width / 10**place < 3.5 else 0)
     if most := max(abs(x.low), abs(x.high)):  # no more than a lone number has
-        decimals = min(decimals, max(0, _DIGITS - 1 - math.floor(math.log10(most))))
+        decimals = min(decimals, _most_decimals(most))
     least = decimals
     for end in (x.low, x.high):
         for other in against:

@@ -23,7 +23,6 @@ from pgrerun.chapters.access_paths.experiments.sorting import variant as sorting
 from pgrerun.page import charts, narrate
 from pgrerun.record import printed, statistics
 from pgrerun.record.printed import access_paths as in_print
-from pgrerun.record.statistics import Interval
 
 
 def lookups_in_print() -> charts.Figure:
@@ -145,11 +144,12 @@ def _gains_result(frame: pd.DataFrame, talks: str) -> str:
     whose, rows = charts.own(frame)
     if rows.empty:
         return ""
-    gains = {row.label: Interval(row.value, row.low, row.high, n=0) for row in rows.itertuples()}
-    told = {label: f"{narrate.interval(gain)} times" for label, gain in gains.items()}
-    most = max(gains, key=lambda label: gains[label].estimate)
+    told = {
+        row["label"]: narrate.interval(charts.value_of(row), "times") for _, row in rows.iterrows()
+    }
+    most = rows.sort_values("value")["label"].iloc[-1]
     said = f"{whose} an index-only scan gains most, {told[most]}, in “{most}”."
-    loses = [f"“{label}” ({told[label]})" for label, gain in gains.items() if gain.high < 1]
+    loses = [f"“{label}” ({told[label]})" for label in rows.loc[rows["high"] < 1, "label"]]
     said += f" It loses in {narrate.listed(loses)}." if loses else ""
     if talks in told:
         size = frame.loc[(frame["kind"] == "printed") & (frame["label"] == talks), "value"]

@@ -21,7 +21,6 @@ from pgrerun.chapters.hot.variants import (
 from pgrerun.page import charts, narrate
 from pgrerun.record import printed
 from pgrerun.record.claims import MARGIN
-from pgrerun.record.statistics import Interval
 
 
 def the_print() -> charts.Figure:
@@ -355,8 +354,7 @@ def _throughput_result(frame: pd.DataFrame, neither: str, pruned: str) -> str:
     told = []
     for label, words in ((neither, "neither HOT nor pruning"), (pruned, "pruning alone")):
         if label in measured.index:
-            row = measured.loc[label]
-            value = narrate.interval(Interval(row["value"], row["low"], row["high"], n=0))
+            value = narrate.interval(charts.value_of(measured.loc[label]))
             beside = f" (printed: {narrate.number(printed_[label])})" if label in printed_ else ""
             told.append(f"{value} times that with {words}{beside}")
     if not told:
