@@ -388,11 +388,10 @@ def queue_of_one(chapter: Chapter) -> charts.Figure:
 def _queued(chapter: Chapter) -> str:
     """Measured throughput over that of theory, by the number of programs."""
     kind, observed = chapter.by_provenance(slow_disk.QUEUE)[-1]
-    run, _ = charts.own(pd.DataFrame({"kind": [kind]}))
     measured, theory = (wide(observed, metric) for metric in ("measured", "predicted"))
     told = []
     for number in slow_disk.PROGRAMS:
         name = slow_disk.programs(number)
         ratio = statistics.ratio(measured[name], theory[name], seed=chapter.parameters.seed)
         told.append(f"{narrate.interval(ratio, against=(1,))} times with {name}")
-    return f"{run}, on a slowed disk, throughput over that of theory is {narrate.listed(told)}."
+    return f"{charts.WHOSE[kind]}, throughput over that of theory is {narrate.listed(told)}."

@@ -44,6 +44,7 @@ from pgrerun.page.charts.flame_graph import flame
 from pgrerun.page.charts.lives import lives
 from pgrerun.page.charts.page_layout import heap_pages
 from pgrerun.page.charts.plan_regions import plan_diagram
+from pgrerun.page.charts.results import WHOSE
 from pgrerun.page.charts.rows import Rows, own, points, row, rows, together, value_of
 from pgrerun.page.charts.sweeps import lines, scatter
 
@@ -58,6 +59,7 @@ __all__ = [
     "VEGALITE_MIME",
     "VEGALITE_VERSION",
     "VERDICTS",
+    "WHOSE",
     "Words",
     "compare",
     "enable",

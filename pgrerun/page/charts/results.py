@@ -9,7 +9,7 @@ from pgrerun.page import narrate
 from pgrerun.page.charts.figure import Axis, Words
 
 # whose numbers are told, if it has any: the reader's own before others
-_TOLD = {
+WHOSE = {
     "measured": "In this run",
     "slowed": "In this run, on a slowed disk",
     "published": "In the published run",
@@ -32,7 +32,7 @@ def told(words: Words, frame: pd.DataFrame, axis: Axis, x_axis: Axis | None = No
 
 def _found(frame: pd.DataFrame, axis: Axis, x_axis: Axis | None) -> str:
     """A sentence in the past tense, whose verbs go with one and with many."""
-    kind = next((kind for kind in _TOLD if (frame["kind"] == kind).any()), "")
+    kind = next((kind for kind in WHOSE if (frame["kind"] == kind).any()), "")
     # parts of a chart may come with the same labels in their indexes
     rows = frame[(frame["kind"] == kind) & frame["value"].notna()].reset_index(drop=True)
     if rows.empty:
@@ -54,7 +54,7 @@ def _found(frame: pd.DataFrame, axis: Axis, x_axis: Axis | None) -> str:
         places = [*("" for _ in places[1:]), places[-1]]
     what = f"{axis.quantity}{',' if ',' in axis.quantity else ''} " if axis.quantity else ""
     parts = "; ".join(one + place for one, place in zip(said, places))
-    return f"{_TOLD[kind]}, {what}{parts}." if said else ""
+    return f"{WHOSE[kind]}, {what}{parts}." if said else ""
 
 
 def _spread(rows: pd.DataFrame, axis: Axis) -> float:
@@ -107,9 +107,12 @@ def _along(rows: pd.DataFrame, axis: Axis) -> str:
         first, last = (narrate.number(line["value"].iloc[end]) for end in (0, -1))
         way = f"stayed at {first}{unit}" if first == last else f"went from {first} to {last}{unit}"
         if turns := _turns(line):
-            ways = [f"{'rose' if rose else 'fell'} to {there}" for rose, there in turns]
+            begins = [f" from {first}", *("" for _ in turns[1:])]
+            ways = [
+                f"{'rose' if rose else 'fell'}{begin} to {there}"
+                for begin, (rose, there) in zip(begins, turns)
+            ]
             back = "fell" if turns[-1][0] else "rose"
-            ways[0] = ways[0].replace(" to ", f" from {first} to ", 1)
             way = ", ".join([*ways, f"and {back} to {last}{unit}"])
         parts.append(f"{way} {_aside(f'{name}{among}')}" if name else way)
     return narrate.listed(_elided(parts))
