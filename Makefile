@@ -48,7 +48,7 @@ test: venv
 	.venv/bin/ruff format --check --quiet .
 	.venv/bin/ruff check --quiet .
 	.venv/bin/mypy --no-error-summary
-	.venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 25 --ignore tests/long tests
+	.venv/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --durations 25 --ignore tests/long tests
 	PGRERUN_RUNS="$(CURDIR)/_build/runs" .venv/bin/python -m pytest --nbval notebooks
 
 kills: venv
