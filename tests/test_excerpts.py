@@ -37,6 +37,25 @@ def test_what_was_not_sent_comes_last_and_then_what_pgbench_ran():
 
 
 @pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("SELECT count(*) FROM pg_stat_activity;", -1),
+        ("SELECT 1 FROM pg_class JOIN pg_index ON true;\nSELECT lp FROM heap_page_items('x');", -1),
+        ("SELECT set_config(name, 'off', false) FROM pg_settings;", 0),
+        ("SELECT pg_buffercache_evict(bufferid) FROM pg_buffercache;", 0),
+        ("SELECT 1 FROM pg_class JOIN accounts ON true;", 0),
+        ("SELECT 1;", 0),
+        ("UPDATE accounts SET aid = 1 FROM pg_class;", 0),
+    ],
+)
+def test_what_only_measures_comes_after_what_is_measured(text, place):
+    files = {"measures": text, **FILES}
+    sent = [*text.split("\n"), *SENT]
+    order = excerpts.in_order(files, sent, [FILES["c.pgbench"]])
+    assert order.index("measures") == place % len(files)
+
+
+@pytest.mark.parametrize(
     ("text", "wholes"),
     [
         ("SELECT 1;\n\n-- two\nSELECT 2;", ["SELECT 1;", "-- two\nSELECT 2;"]),

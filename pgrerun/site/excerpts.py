@@ -21,6 +21,9 @@ _BOUNDARY = re.compile(r"(?:begin|end|commit|start transaction|rollback)\s*;?", 
 _BEGINS = re.compile(r"(?:begin|start transaction)\s*;", re.IGNORECASE)
 _ENDS = re.compile(r"(?:end|commit|rollback)\s*;", re.IGNORECASE)
 _QUOTE = re.compile(r"\$\w*\$")
+_READ_FROM = re.compile(r"\b(?:from|join)\s+(?!lateral\b|\()(\w+)", re.IGNORECASE)
+_OF_THE_SYSTEM = re.compile(r"pg_|pgstat|heap_page|bt_", re.IGNORECASE)
+_CHANGES = re.compile(r"set_config|_evict|_reset|prewarm", re.IGNORECASE)
 
 
 def in_order(
@@ -28,25 +31,40 @@ def in_order(
 ) -> list[str]:
     """The names of files in the order in which the first statement of each was sent.
 
-    `scripts` are what pgbench ran, in their order: they come last, and before them the files of
+    `scripts` are what pgbench ran, in their order: they follow, and before them the files of
     which nothing is among `statements`. A script that the server ran itself is among those.
+    Files that only ask the system about itself come last: a reader looks for what is measured
+    before what measures it.
     """
     ran = [script.strip() for script in scripts]
     said = [_SPACE.sub(" ", sent.kind(_COMMENT.sub("", text))) for text in statements]
 
-    def place(name: str) -> tuple[int, int]:
+    def place(name: str) -> tuple[bool, int, int]:
         text = files[name].strip()
         if text in ran:
-            return len(said), 1 + ran.index(text)
+            return False, len(said), 1 + ran.index(text)
         found = (
             number
             for pattern in map(_pattern, _bare(text))
             for number, one in enumerate(said)
             if pattern.search(one)
         )
-        return next(found, len(said)), 0
+        return _measures(text), next(found, len(said)), 0
 
     return sorted(files, key=place)
+
+
+def _measures(text: str) -> bool:
+    """Whether every statement of a file reads nothing but the system's own relations, and doesn't
+    change what it reads of.
+    """
+    return all(
+        statement.lower().startswith("select")
+        and not _CHANGES.search(statement)
+        and (read := _READ_FROM.findall(statement))
+        and all(_OF_THE_SYSTEM.match(one) for one in read)
+        for statement in _bare(text)
+    )
 
 
 def _bare(text: str) -> Iterator[str]:
