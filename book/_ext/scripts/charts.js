@@ -103,11 +103,11 @@
   const rowsHeight = (names) => {
     const lines = names.map((name) => name.split("\n").length);
     const most = Math.max(1, ...lines.slice(1).map((one, at) => (one + lines[at]) / 2));
-    return names.length * (LINE * most + 5);
+    return names.length * (LINE * most + 8);
   };
 
-  // Nor do the names of rows: on a wide page they take the room that there is, on a narrow one two
-  // lines where they would take most of the width. Rows are as high as their names.
+  // Nor do the names of rows: on a wide page they take the room that there is, on a narrow one
+  // three lines where they would take most of the width. Rows are as high as their names.
   const fitRows = (spec, width) => {
     const panel = spec.spec ?? spec;
     const names = [...new Set(rowsOf(spec).map((row) => row.lines).filter(Boolean))];
@@ -115,16 +115,16 @@
     if (!names.length || dense || !panel.height) return;
     const wide = width >= TWO_PANELS;
     const tooWide = labelWidth(rowsOf(spec)) > MOST_FOR_ROWS * width;
-    const half = (name) => {
+    const third = (name) => {
       let room = MOST_FOR_ROWS * width;
-      while (inLines(name, room).length > 2) room += 10;
+      while (inLines(name, room).length > 3) room += 10;
       return inLines(name, room).join("\n");
     };
     const fitted = (name) => {
       const most = wide ? ROW_NAME : MOST_FOR_ROWS * width;
       const whole = name.replaceAll("-\n", "-").replaceAll("\n", " "); // broken after a hyphen, too
       if (wide || whole !== name) return inLines(whole, most).join("\n");
-      return tooWide ? half(name) : name;
+      return tooWide ? third(name) : name;
     };
     const broken = new Map(names.map((name) => [name, fitted(name)]));
     panel.height = Math.max(panel.height, rowsHeight([...broken.values()]));
