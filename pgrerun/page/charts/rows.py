@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 
+from pgrerun.page.charts.results import WHOSE
 from pgrerun.record.statistics import Interval
 
 # A chart's frame, or its parts in the order in which they are drawn: rows, and frames of rows.
@@ -52,8 +53,8 @@ def own(frame: pd.DataFrame) -> tuple[str, pd.DataFrame]:
     """
     mine = frame["kind"].isin(["measured", "slowed"])
     if mine.any():
-        return "In this run", frame[mine]
-    return "In the published run", frame[frame["kind"].isin(["published", "published-slowed"])]
+        return WHOSE["measured"], frame[mine]
+    return WHOSE["published"], frame[frame["kind"].isin(["published", "published-slowed"])]
 
 
 def _one_frame(parts: Iterable[pd.DataFrame | Mapping[str, Any]]) -> pd.DataFrame:
