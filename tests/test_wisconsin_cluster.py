@@ -250,9 +250,21 @@ def test_what_reads_is_every_query_but_those_that_change_relations():
     assert left == {f"q{number}" for number in range(26, 33)}
 
 
+@pytest.mark.parametrize(
+    "number, keys",
+    [
+        (3, QUESTIONS),
+        (6, ("q1", "q2", "q9", "q10", "q18", "q22")),  # selections, joins, a projection, sums
+        (len(READING), READING),
+    ],
+)
+def test_where_time_is_short_some_queries_of_each_kind_are_answered(open_one, number, keys):
+    assert experiments.answered(open_one(answered=number)) == keys
+
+
 @with_executors
 def test_every_query_that_reads_is_answered_alike_and_a_difference_is_told(open_one):
-    chapter = open_one(tuples=1000, largest=2000)
+    chapter = open_one(tuples=1000, largest=2000, answered=len(READING))
     with ExitStack() as opened:
         seats = list(experiments.all_seats(chapter, opened))
         experiments.answers(chapter, seats)

@@ -1,10 +1,12 @@
-"""What is asked: every query that reads, once; three of them for times, on each engine."""
+"""What is asked: queries that read, once; three of them for times, on each engine."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
+
+import numpy as np
 
 from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.wisconsin import queries
@@ -68,9 +70,12 @@ class Seat(Sql):
         )
         return self._send(spark_sql(sized) if self.spark else sized)
 
-    def load(self, load: Callable[[Wisconsin], None]) -> None:
-        """Have the relations; `load` brings one that is generated."""
-        for role in ("tenk1", "tenk2", "onek"):
+    def load(self, load: Callable[[Wisconsin], None], onek: bool) -> None:
+        """Have the relations; `load` brings one that is generated.
+
+        onek: whether also the small one, which only queries that aren't timed ask of.
+        """
+        for role in ("tenk1", "tenk2", *(["onek"] if onek else [])):
             load(replace(population(role, self.n), name=f"{role}_{self.n}"))
         for relation in ("bprime", queries.RESULT):
             self.execute(SQL.text("relations.drop", relation=relation))
@@ -105,7 +110,7 @@ class Seat(Sql):
 
 @experiment(claims=["wcluster-001"])
 def compared(chapter: Chapter) -> None:
-    """Every query that reads, for its answer; then three on every engine, for times.
+    """Queries that read, for their answers; then three on every engine, for times.
 
     Those are asked at each size, and on one executor at the smallest.
     """
@@ -124,8 +129,21 @@ def compared(chapter: Chapter) -> None:
         chapter.compare(COMPARED, variants, units, chapter.fewer_pairs, warmup=0)
 
 
+def answered(chapter: Chapter) -> tuple[str, ...]:
+    """The queries that are answered at the smallest size: what is timed, and others of all kinds.
+
+    Those stand in the order of their kinds (selections, joins, projections, aggregates), so that
+    every so-many-th is one of each.
+    """
+    others = [key for key in READING if key not in QUESTIONS]
+    places = np.linspace(0, len(others), chapter.parameters.answered - len(QUESTIONS), False)
+    taken = {*QUESTIONS, *(others[int(place)] for place in places)}
+    return tuple(key for key in READING if key in taken)
+
+
 def answers(chapter: Chapter, seats: Iterable[Seat]) -> None:
-    """Have all engines answer alike: every query at the smallest size, elsewhere what is timed.
+    """Have all engines answer alike: what `answered` says at the smallest size, elsewhere what is
+    timed.
 
     RerunError if an answer differs.
     """
@@ -133,7 +151,7 @@ def answers(chapter: Chapter, seats: Iterable[Seat]) -> None:
     for seat in seats:
         seat.use()
         every = seat.n == given.tuples and seat.working != 1
-        for key in track(READING if every else QUESTIONS, f"answers of {seat.name}"):
+        for key in track(answered(chapter) if every else QUESTIONS, f"answers of {seat.name}"):
             found = seat.answered(key, given.seed)
             known.compare(f"{queries.label(key)}, of {seat.n} tuples,", seat.name, found)
             chapter.keep(ANSWERED, key, {"tuples": found[0]}, "tuples")
@@ -154,11 +172,11 @@ def all_seats(chapter: Chapter, opened: ExitStack) -> Iterator[Seat]:
             (Seat(DUCKDB, n, duck.execute), duck.load),
             (Seat(POSTGRESQL, n, postgresql.execute), spread),
         ):
-            seat.load(engine)
+            seat.load(engine, onek=n == given.tuples)
             yield seat
     for n in sizes(chapter):
         many = Seat(spark_with(given.executors), n, spark.execute, spark, given.executors)
-        many.load(spark.load)
+        many.load(spark.load, onek=n == given.tuples)
         yield many
         if n == given.tuples:
             yield Seat(spark_with(1), n, spark.execute, spark, 1)
