@@ -115,7 +115,7 @@
     if (!names.length || dense || !panel.height) return;
     const wide = width >= TWO_PANELS;
     const tooWide = labelWidth(rowsOf(spec)) > MOST_FOR_ROWS * width;
-    const third = (name) => {
+    const inThreeLines = (name) => {
       let room = MOST_FOR_ROWS * width;
       while (inLines(name, room).length > 3) room += 10;
       return inLines(name, room).join("\n");
@@ -124,7 +124,7 @@
       const most = wide ? ROW_NAME : MOST_FOR_ROWS * width;
       const whole = name.replaceAll("-\n", "-").replaceAll("\n", " "); // broken after a hyphen, too
       if (wide || whole !== name) return inLines(whole, most).join("\n");
-      return tooWide ? third(name) : name;
+      return tooWide ? inThreeLines(name) : name;
     };
     const broken = new Map(names.map((name) => [name, fitted(name)]));
     panel.height = Math.max(panel.height, rowsHeight([...broken.values()]));
