@@ -162,16 +162,17 @@ def tree_seconds() -> float:
     """CPU seconds of this process and its descendants, those that have ended included.
 
     One that ends while they are read would be missed, time and all: its parent was read before it
-    took that over. So they are read until none has come or gone. What is read can only lack time,
-    so where they never rest the most that was seen is nearest.
+    took that over. So they are read until none has come or gone, which also finds one that
+    another's end hid from a single reading. What is read can only lack time, so where they never
+    rest the most that was seen is nearest.
     """
-    most, before = 0.0, [os.getpid(), *descendants(os.getpid())]
+    most, before = 0.0, _tree()
     for _ in range(_READINGS):
         spent = 0.0
         for pid in before:
             with suppress(psutil.Error, OSError):
                 spent += cpu_seconds(pid)
-        most, after = max(most, spent), [os.getpid(), *descendants(os.getpid())]
+        most, after = max(most, spent), _tree()
         if after == before:
             break
         before = after
@@ -186,10 +187,20 @@ def cpu_seconds(pid: int) -> float:
     return sum(map(int, process_stat(pid)[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
-def descendants(pid: int) -> Iterator[int]:
-    for child in children(pid):
+def _tree() -> list[int]:
+    """This process and its descendants: a reading, to be compared with the next one.
+
+    To settle each process's children first would read the files of all of its threads twice as
+    often.
+    """
+    return [os.getpid(), *descendants(os.getpid(), settled=False)]
+
+
+def descendants(pid: int, settled: bool = True) -> Iterator[int]:
+    """Ids of the processes below one; see `children`."""
+    for child in children(pid, settled):
         yield child
-        yield from descendants(child)
+        yield from descendants(child, settled)
 
 
 def _distribution() -> str | None:

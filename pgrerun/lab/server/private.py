@@ -372,11 +372,14 @@ def advice(place: Path) -> str:
 # -- processes and shared memory ---------------------------------------------------
 
 
-def children(pid: int) -> list[int]:
+def children(pid: int, settled: bool = True) -> list[int]:
     """Ids of the processes that one has started and not yet reaped, oldest first.
 
     As the kernel lists them, thread by thread. psutil would read the whole process table,
     which costs more than many a measurement.
+
+    settled: whether to read until two readings are equal, which only who compares them itself may
+        leave out.
     """
     if not os.path.exists(
         f"/proc/{pid}/task/{pid}/children"
@@ -384,6 +387,8 @@ def children(pid: int) -> list[int]:
         with contextlib.suppress(psutil.Error):
             return [child.pid for child in psutil.Process(pid).children()]
         return []
+    if not settled:
+        return listed_children(pid)
     # a child that ends while the kernel walks its list may hide the next one: only two equal
     # readings count
     readings = (listed_children(pid) for _ in range(20))
