@@ -166,13 +166,13 @@ def tree_seconds() -> float:
     another's end hid from a single reading. What is read can only lack time, so where they never
     rest the most that was seen is nearest.
     """
-    most, before = 0.0, _tree()
+    most, before = 0.0, [os.getpid(), *descendants(os.getpid())]
     for _ in range(_READINGS):
         spent = 0.0
         for pid in before:
             with suppress(psutil.Error, OSError):
                 spent += cpu_seconds(pid)
-        most, after = max(most, spent), _tree()
+        most, after = max(most, spent), [os.getpid(), *descendants(os.getpid())]
         if after == before:
             break
         before = after
@@ -187,20 +187,15 @@ def cpu_seconds(pid: int) -> float:
     return sum(map(int, process_stat(pid)[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
-def _tree() -> list[int]:
-    """This process and its descendants: a reading, to be compared with the next one.
+def descendants(pid: int) -> Iterator[int]:
+    """Ids of the processes below one, by a single reading: compare it with the next one.
 
     To settle each process's children first would read the files of all of its threads twice as
     often.
     """
-    return [os.getpid(), *descendants(os.getpid(), settled=False)]
-
-
-def descendants(pid: int, settled: bool = True) -> Iterator[int]:
-    """Ids of the processes below one; see `children`."""
-    for child in children(pid, settled):
+    for child in children(pid, settled=False):
         yield child
-        yield from descendants(child, settled)
+        yield from descendants(child)
 
 
 def _distribution() -> str | None:
