@@ -6,8 +6,6 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 
-import numpy as np
-
 from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.wisconsin import queries
 from pgrerun.chapters.wisconsin.contenders import PostgreSQL, Sql, population, without_states
@@ -136,8 +134,8 @@ def answered(chapter: Chapter) -> tuple[str, ...]:
     every so-many-th is one of each.
     """
     others = [key for key in READING if key not in QUESTIONS]
-    places = np.linspace(0, len(others), chapter.parameters.answered - len(QUESTIONS), False)
-    taken = {*QUESTIONS, *(others[int(place)] for place in places)}
+    most = chapter.parameters.answered - len(QUESTIONS)
+    taken = {*QUESTIONS, *(others[place * len(others) // most] for place in range(most))}
     return tuple(key for key in READING if key in taken)
 
 
