@@ -18,14 +18,6 @@ FOUND = """axe.run({exclude: [['.vl-live svg']]}, {resultTypes: ['violations']})
     where: one.nodes.slice(0, 3).map(node => node.html.slice(0, 200))})))"""
 
 
-# What is folded differs between the themes in its colours alone, and a theme's are the same on all
-# pages: so in the dark one a chapter's folds stand for the others', which are most of a page's
-# elements and of the time that axe takes.
-WITH_FOLDS = "hot"
-EMPTY_FOLDS = """document.querySelectorAll('details:not([open]) > :not(summary)')
-  .forEach(one => one.remove())"""
-
-
 def violations(page) -> list[dict]:
     page.at_rest().run(AXE.read_text() + ";0")
     return page.run(FOUND)
@@ -38,10 +30,7 @@ def test_no_page_has_a_serious_violation(browser, looked_at, width, dark):
     found = {}
     with browser.page(width=width, dark=dark) as page:
         for path in looked_at:
-            page.open(path).drawn()
-            if dark and path.stem != WITH_FOLDS:
-                page.run(EMPTY_FOLDS)
-            found[path.name] = violations(page)
+            found[path.name] = violations(page.open(path).drawn())
     assert not any(found.values()), json.dumps(
         {name: one for name, one in found.items() if one}, indent=1
     )
