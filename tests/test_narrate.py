@@ -326,6 +326,7 @@ def test_what_a_cost_is_printed_as_is_told_as_its_share():
     )
     assert narrate.evidence(judged) == "20 %"
     assert narrate.claimed_size(cost, cost.sizes[""]) == "15.64 %"  # as the report prints it
+    assert narrate.printed_value(cost) == "15.64 %"  # where the ledger has the number alone
 
 
 def test_the_range_that_counts_as_a_printed_number_is_told():

@@ -87,6 +87,11 @@ def board(judged):
     )
 
 
+def test_a_size_that_is_what_is_printed_is_told_once():
+    told = {id: scoreboard._more_than_printed(CLAIMS[id]) for id in ("lai-009", "lai-013")}
+    assert told == {"lai-009": "", "lai-013": "judged against 20.75 %"}
+
+
 def test_a_record_gives_back_the_judgements_that_went_in(record):
     found = scoreboard.records(record("mine", FOUND))
     assert list(found) == ["tp1"] and scoreboard.judgements(found) == FOUND

@@ -310,10 +310,24 @@ def size(printed_size: Size) -> str:
 
 
 def printed_value(claim: Claim) -> str:
-    """What the document prints, as the ledger has it, its numbers in the form of all others."""
+    """What the document prints, as the ledger has it, its numbers in the form of all others.
+
+    With its unit where it is no more than the number that the claim is judged against.
+    """
     long = re.compile(r"(?<![\w.,])\d+(?:\.\d+)?(?![\w.]*\d)")
     said = long.sub(lambda found: _shortened(found[0]), claim.published_value)
-    return said.replace("->", "→")
+    return said.replace("->", "→") + (_spaced(_unit(claim)) if prints_its_size(claim) else "")
+
+
+def prints_its_size(claim: Claim) -> bool:
+    """Whether what the document prints is the number that the claim is judged against."""
+    size = claim.printed
+    try:
+        return size is not None and math.isclose(
+            float(claim.published_value), _in_unit(claim, size)
+        )
+    except ValueError:  # more than a number
+        return False
 
 
 def _shortened(digits: str) -> str:
