@@ -765,7 +765,7 @@ class Chapter:
             "machine": machine.describe(),
             "python": platform.python_version(),
             "packages": {name: importlib.metadata.version(name) for name in packages},
-            "commit": _commit(),
+            "commit": commit(Path(__file__).parent),
         }
 
 
@@ -826,19 +826,27 @@ def _assignments(settings: Mapping[str, Any]) -> str:
     )
 
 
-def _commit() -> str:
-    """The commit of this checkout, marked if files differ from it; "" outside of one."""
-    git = ["git", "-C", str(Path(__file__).parent)]
+def commit(folder: Path) -> str:
+    """The commit of the checkout that `folder` lies in, marked if files differ from it; "" outside
+    of one.
+
+    Records don't count: those of chapters that are published one after the other differ, and
+    nothing is measured by them.
+    """
+    git = ["git", "-C", str(folder)]
     try:
-        commit = subprocess.run(
+        head = subprocess.run(
             [*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True
         ).stdout.strip()
+        measuring = [":/", ":(top,exclude)data/runs"]
         changed = subprocess.run(
-            [*git, "status", "--porcelain", "-uno"], capture_output=True, text=True
+            [*git, "status", "--porcelain", "-uno", "--", *measuring],
+            capture_output=True,
+            text=True,
         ).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return ""
-    return f"{commit} with changes" if changed else commit
+    return f"{head} with changes" if changed else head
 
 
 def _rows(values: Mapping[str, Any], heading: str) -> pd.DataFrame:

@@ -21,7 +21,7 @@ from IPython.display import display
 from IPython.utils.capture import capture_output
 
 from pgrerun import parameters
-from pgrerun.chapter import Chapter, experiment, wide
+from pgrerun.chapter import Chapter, commit, experiment, wide
 from pgrerun.chapters.hot.experiments import throughput
 from pgrerun.chapters.measuring.experiments import over_time
 from pgrerun.chapters.scalability.experiments import idle
@@ -662,3 +662,20 @@ def test_a_chapter_on_a_server_that_is_open_already_leaves_it_open_and_records_e
     assert not records.exists() and [
         path.name for path in (tmp_path / "apart" / "ci").iterdir()
     ] == ["tp1"]
+
+
+def test_a_checkout_that_differs_in_its_records_alone_is_that_commit(tmp_path):
+    git = partial(subprocess.run, cwd=tmp_path, check=True, capture_output=True, text=True)
+    record, code = tmp_path / "data/runs/published/run.json", tmp_path / "pgrerun/chapter.py"
+    for file in (record, code):
+        file.parent.mkdir(parents=True)
+        file.write_text("first")
+    git(["git", "init", "-q"])
+    git(["git", "add", "."])
+    who = ["-c", "user.name=A reader", "-c", "user.email=reader@example.org"]
+    git(["git", *who, "commit", "-q", "-m", "First"])
+    head = git(["git", "rev-parse", "HEAD"]).stdout.strip()
+    record.write_text("published since")
+    assert commit(code.parent) == head
+    code.write_text("changed")
+    assert commit(code.parent) == f"{head} with changes"
