@@ -230,7 +230,7 @@ def test_ratio_sentence(x, part):
 @pytest.mark.parametrize(
     ("printed", "measured", "part"),
     [
-        (1.28, interval(1.2, 1.4), "which agrees with it"),
+        (1.28, interval(1.2, 1.4), "which includes it"),
         (1.28, interval(1.3, 1.4), ", above it."),
         (1.28, interval(1.1, 1.2), ", below it."),
         (6, 6, ", the same."),

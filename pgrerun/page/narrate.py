@@ -201,7 +201,7 @@ def then_and_now(
             else "less"
         )
     elif x.low <= printed <= x.high:
-        where = "which agrees with it"
+        where = "which includes it"
     else:
         where = "above it" if x.low > printed else "below it"
     return Sentence(f"{said}, {where}.")
