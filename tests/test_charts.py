@@ -703,6 +703,15 @@ def test_points_of_a_line_stand_at_their_x():
     assert points == [one, one | {"x": 2, "value": 20.0}]
 
 
+def test_the_name_at_the_end_of_a_logarithmic_axis_is_not_cut():
+    frame = pd.DataFrame({"label": ["a", "b"], "kind": "measured", "value": [1.0, 100.0]})
+    picture = ET.fromstring(svg(charts.compare(frame, SAID, charts.Axis("gain", log=True))))
+    (last,) = [
+        text for text in picture.iter("{http://www.w3.org/2000/svg}text") if text.text == "100"
+    ]
+    assert last.get("text-anchor") == "end"
+
+
 def test_units_stand_in_the_axis_title():
     assert "latency (ms)" in words(svg(repetitions()))
     assert "throughput (transactions/s)" in words(svg(sweep()))

@@ -217,9 +217,10 @@ def scale(log: bool = False, zero: bool = False) -> alt.Scale:
 
 
 def x_axis(field: str, quantity: str, unit: str, scale: alt.Scale) -> alt.X:
-    return alt.X(
-        f"{field}:Q", title=measure(quantity, unit) or None, scale=scale, axis=alt.Axis(tickCount=5)
-    )
+    # a name near the end of a logarithmic axis would be cut, or reach into the next panel
+    flush = {"labelFlush": LOG_PADDING + 1} if scale.type == "log" else {}
+    axis = alt.Axis(tickCount=5, **flush)
+    return alt.X(f"{field}:Q", title=measure(quantity, unit) or None, scale=scale, axis=axis)
 
 
 def measure(quantity: str, unit: str) -> str:
