@@ -564,7 +564,8 @@ def add_record(app, doctree, docname) -> None:
                 ("record", "Run record (Parquet, JSON)"),
             )
         }
-        text = scoreboard.page_record(app.env.run_records[chapter], downloads)
+        record = scoreboard.page_record(app.env.run_records[chapter], downloads)
+        text = layout.unparted_markup(record)  # it comes later than `keep_units`
         sections[-1].insert(1, nodes.raw("", text, format="html"))
 
 
