@@ -165,17 +165,17 @@ def all_seats(chapter: Chapter, opened: ExitStack) -> Iterator[Seat]:
     duck = opened.enter_context(Duck())
     duck.execute(SQL.text("relations.one_thread"))
     spread = partial(citus.load, postgresql.connection, "unique2")
+
+    def loaded(seat: Seat, load: Callable[[Wisconsin], None]) -> Seat:
+        seat.load(load, onek=seat.n == given.tuples)
+        return seat
+
     for n in sizes(chapter):
-        for seat, engine in (
-            (Seat(DUCKDB, n, duck.execute), duck.load),
-            (Seat(POSTGRESQL, n, postgresql.execute), spread),
-        ):
-            seat.load(engine, onek=n == given.tuples)
-            yield seat
+        yield loaded(Seat(DUCKDB, n, duck.execute), duck.load)
+        yield loaded(Seat(POSTGRESQL, n, postgresql.execute), spread)
     for n in sizes(chapter):
         many = Seat(spark_with(given.executors), n, spark.execute, spark, given.executors)
-        many.load(spark.load, onek=n == given.tuples)
-        yield many
+        yield loaded(many, spark.load)
         if n == given.tuples:
             yield Seat(spark_with(1), n, spark.execute, spark, 1)
     stored = spark.bytes(f"tenk1_{n}") / n
