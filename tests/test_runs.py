@@ -336,7 +336,7 @@ def test_a_record_with_other_columns_is_refused(folder):
 def test_records_that_do_not_exist_are_named_with_those_that_do():
     finished_run("yours")
     with pytest.raises(RecordError, match="Runs: yours"):
-        runs.load("mine")
+        runs.load("nobodys")
     with pytest.raises(RecordError, match="chapter 'hot'"):
         runs.load("yours", "hot")
 
