@@ -88,7 +88,7 @@ def board(judged):
 
 
 def test_a_size_that_is_what_is_printed_is_told_once():
-    told = {id: scoreboard._more_than_printed(CLAIMS[id]) for id in ("lai-009", "lai-013")}
+    told = {id: scoreboard.more_than_printed(CLAIMS[id]) for id in ("lai-009", "lai-013")}
     assert told == {"lai-009": "", "lai-013": "judged against 20.75 %"}
 
 

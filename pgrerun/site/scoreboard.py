@@ -389,7 +389,7 @@ def _row(
             f'<a class="id" href="{html.escape(address)}">{claim.id}</a>{star}'
             f" {html.escape(claim.claim)}{_quoted(claim)}{aside(where)}"
         ),
-        html.escape(narrate.printed_value(claim)) + aside(_more_than_printed(claim)),
+        html.escape(narrate.printed_value(claim)) + aside(more_than_printed(claim)),
         _found(judged, quantity) if judged else "",
         effect(judged) if judged else "",
         (
@@ -424,7 +424,7 @@ def _quoted(claim: Claim) -> str:
     return f'<q class="quote">{html.escape(claim.quote)}</q>' if claim.quote else ""
 
 
-def _more_than_printed(claim: Claim) -> str:
+def more_than_printed(claim: Claim) -> str:
     """What a claim is judged against, where what the document prints doesn't say it."""
     alone = claim.predicate not in claims.BOUNDS and narrate.prints_its_size(claim)
     sizes = claim.sizes.values()
