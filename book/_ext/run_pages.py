@@ -564,9 +564,8 @@ def add_record(app, doctree, docname) -> None:
                 ("record", "Run record (Parquet, JSON)"),
             )
         }
-        record = scoreboard.page_record(app.env.run_records[chapter], downloads)
-        text = layout.unparted_markup(record)  # it comes later than `keep_units`
-        sections[-1].insert(1, nodes.raw("", text, format="html"))
+        text = scoreboard.page_record(app.env.run_records[chapter], downloads)
+        sections[-1].insert(1, nodes.raw("", _with_units(text), format="html"))
 
 
 def write_archives(app, exception) -> None:

@@ -14,6 +14,7 @@ _LABEL_WIDTH = 22  # characters; keeps the plot readable on a phone
 _MANY, _ONE_LINE = 12, 200  # rows from which on a label has one line, of so many characters
 NAME_LINE = 12  # pixels of a line of a row's name
 LOG_PADDING = 12  # pixels at the ends of a logarithmic axis
+LOG_FLUSH = LOG_PADDING + 1  # from where a name there would be cut, or reach into the next panel
 TALLEST = 700  # pixels of a whole chart with its words: what a reader sees at once
 # of which title, legend, axis and buttons take, each panel's heading, and a line of the caption
 _AROUND, _HEADING, _LINE = 202, 46, 22
@@ -217,8 +218,7 @@ def scale(log: bool = False, zero: bool = False) -> alt.Scale:
 
 
 def x_axis(field: str, quantity: str, unit: str, scale: alt.Scale) -> alt.X:
-    # a name near the end of a logarithmic axis would be cut, or reach into the next panel
-    flush = {"labelFlush": LOG_PADDING + 1} if scale.type == "log" else {}
+    flush = {"labelFlush": LOG_FLUSH} if scale.type == "log" else {}
     axis = alt.Axis(tickCount=5, **flush)
     return alt.X(f"{field}:Q", title=measure(quantity, unit) or None, scale=scale, axis=axis)
 

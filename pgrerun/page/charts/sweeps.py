@@ -115,8 +115,8 @@ def _horizontal(rows: pd.DataFrame, axis: Axis) -> alt.X:
     if len(at) <= 10 and not axis.log and any(x % 1 for x in at):
         # else numbers are rounded as the step between ticks would be, 0.25 to 0 and 120 to 1.2e+2
         ticks["format"] = ",.6~r"
-    if axis.log:  # the names of the ends would reach into the next panel
-        ticks["labelFlush"] = encodings.LOG_PADDING + 1
+    if axis.log:
+        ticks["labelFlush"] = encodings.LOG_FLUSH
     ruler = alt.Axis(grid=False, **ticks)
     return alt.X("x:Q", title=title, scale=encodings.scale(axis.log), axis=ruler)
 
