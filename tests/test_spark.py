@@ -9,6 +9,8 @@ import socket
 import subprocess
 import sys
 import threading
+from importlib.machinery import ModuleSpec
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +24,7 @@ from pgrerun.lab.relations import Wisconsin
 from pgrerun.lab.relations.duck import Duck
 from pgrerun.lab.relations.wisconsin import cycle_blocks, unique1
 from pgrerun.lab.server.private import await_end
-from pgrerun.lab.spark import Spark, require, spark_sql, wisconsin_sql
+from pgrerun.lab.spark import Spark, require, require_pyspark, spark_sql, wisconsin_sql
 
 # ---- without Spark
 
@@ -72,6 +74,15 @@ def test_an_old_java_is_named(tmp_path, monkeypatch, version):
     with pytest.raises(CannotMeasure, match=f"the one here is {version}") as found:
         require(2)
     assert found.value.capability == "Java"
+
+
+def test_a_pyspark_that_was_not_installed_is_one_all_the_same(monkeypatch):
+    def unknown(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: ModuleSpec(name, None))
+    monkeypatch.setattr("importlib.metadata.version", unknown)
+    assert require_pyspark() == "yes"
 
 
 def test_without_pyspark_the_reason_says_what_brings_it(monkeypatch):

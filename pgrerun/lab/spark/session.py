@@ -54,14 +54,19 @@ def require(executors: int) -> str:
 
 
 def require_pyspark() -> str:
-    """The version of pyspark; CannotMeasure if it isn't installed."""
+    """The version of pyspark, "yes" where it is on Python's path but wasn't installed, as with a
+    Spark that somebody unpacked; CannotMeasure if it isn't there.
+    """
     if importlib.util.find_spec("pyspark") is None:
         raise CannotMeasure(
             "Spark",
             "it needs pyspark, which isn't installed: `pip install -r requirements-cluster.txt`"
             " brings it",
         )
-    return importlib.metadata.version("pyspark")
+    try:
+        return importlib.metadata.version("pyspark")
+    except importlib.metadata.PackageNotFoundError:
+        return "yes"
 
 
 def require_java() -> str:
