@@ -23,7 +23,7 @@ def words(records: Mapping[str, Record]) -> pd.DataFrame:
         for name, record in records.items()
     }
     found = pd.DataFrame(columns).reindex(list(claims.ledger())).dropna()
-    return found[(found != Verdict.NOT_TESTABLE).any(axis=1)]
+    return found[(found != Verdict.NOT_TESTED).any(axis=1)]
 
 
 def agreed(found: pd.DataFrame) -> pd.Series:

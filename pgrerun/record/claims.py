@@ -1,7 +1,7 @@
 """The ledger of claims: what documents say, and how evidence shall decide about it.
 
-`ledger` reads data/claims.csv. What a claim's word rests on stands there before anything is
-measured: predicate, printed size, basis and regime. `verdicts` applies it; printed effects come
+`ledger` reads data/claims.csv. What a claim's word rests on stands there: predicate, printed size,
+basis and regime. `verdicts` applies it, `history` tells how it has changed; printed effects come
 from `printed`.
 
 Columns beside what the document says (id, document, section, chapter, kind, published_value):
@@ -18,10 +18,17 @@ Columns beside what the document says (id, document, section, chapter, kind, pub
     tolerance  how far from a printed size still counts as that size; 0.1 if empty. Of "ratio" a
                share of the effect (twice as fast: 1.9 to 2.1), of "between" a share of the number
     basis      what the word rests on, see `Basis`
-    regime     in which the claim speaks, see `REGIMES`; several with " and " between them
-    needs      a capability of server or machine without which the claim can't be tested, likewise
-    quantity   what the number is, as a phrase that goes after "the" and before "is"; a ratio is
-               "A relative to B", so that a sentence can say that A is so many times B
+    regime     in which the claim speaks, see data/regimes.csv; several with " and " between them
+    needs      a capability of server or machine without which the claim can't be tested, likewise;
+               data/out_of_reach.csv has those that no machine of ours has, and why
+    quantity   what the number is, as a phrase that goes after "the" and before "is"
+    relative_to  of a ratio, what the quantity is divided by, so that a sentence can say that the
+               quantity is so many times that
+    as_share   of a speed-up if something cost nothing, the share of the whole that goes into it; as
+               that share it is told
+    unit       "%" where the number is a share, which is told in percent
+    plural     "yes" where the quantity takes "are"
+    direction_only  of "direction", why the size that the document prints can't be asked for
     note       why it is judged so, where a reader could expect another experiment or another word
 """
 
@@ -36,6 +43,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+import duckdb
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from pgrerun.errors import RecordError
@@ -50,136 +58,12 @@ TOLERANCE = 0.1
 """What counts as the printed size where a claim declares nothing: documents print two digits."""
 
 
-OUT_OF_REACH: Mapping[str, str] = {
-    "server without HOT": (
-        "HOT came with PostgreSQL 8.3, and no release from before that can be installed here;"
-        " without an index on the updated column the code can't be kept from running"
-    ),
-    "VACUUM FULL of 2007": (
-        "it is about a VACUUM FULL that moved tuples within a relation, which 9.0 replaced by one"
-        " that rewrites it, and the oldest release that can be installed here is 9.3"
-    ),
-    "patch of March 2007": (
-        "it speaks of a design that put new versions into the places of dead ones, which was given"
-        " up before the release"
-    ),
-    "64 processors": (
-        "what it describes lies between a quarter and half of the processors of a large machine"
-        " and is credited to Linux's scheduler"
-    ),
-    "PostgreSQL 9.1": (
-        "it is about what 9.1 did on a machine of many processors, and the oldest release that can"
-        " be installed here is 9.3"
-    ),
-    "Linux before 3.2": (
-        "it compares with kernels before 3.2 (2012), in which telling a file's size took a lock,"
-        " on a machine of 64 processors"
-    ),
-    "VMware tools": "it is about a program of another virtual machine than the one at hand",
-    "a slow disk under load": (
-        "it takes a busy server on such a disk; how long a flush takes on one that was made slow on"
-        " purpose is how slow it was made"
-    ),
-    "SELinux": "it takes a kernel with SELinux and a server built with sepgsql",
-    "query 32 as it was run": (
-        "the report doesn't say what query 32 was. The benchmark's specification of 1993 has its"
-        " tuple found by an index, and by the report's times both systems scanned: by the one the"
-        " two updates differ in nothing, by the other in how they find a tuple"
-    ),
-    "INGRES": (
-        "the numbers of 1983 aren't printed in the report, were measured on another machine, and"
-        " neither release of INGRES runs today"
-    ),
-    "POSTGRES": (
-        "no POSTGRES of 1990 runs on a machine of today, so nothing can be taken out of it, nor its"
-        " successor's gain be told from the machine's"
-    ),
-    "assertions": (
-        "it takes one program with its assertions and without: packages of PostgreSQL have none,"
-        " and what --enable-cassert brings today is more than assertions, as memory is overwritten"
-        " when it is freed and lists, plans and buffers are looked through again"
-    ),
-    "POSTGRES of 1990": (
-        "it says why the optimizer of 1990 chose as it did. That program doesn't run today, and the"
-        " planner of today knows no result whose size could be left unset"
-    ),
-    "POSTGRES's storage manager": (
-        "it counts what that storage manager did for itself, three pages looked at for space and"
-        " every changed page forced at commit; a script that does so here counts what it was told"
-    ),
-    "hashed relations": (
-        "it takes relations that are stored by hashing, and PostgreSQL has none: a hash index leads"
-        " to a tuple's page"
-    ),
-    "how much of the index was in memory": (
-        "where lookups wait for reads, what an index gains is a count: pages that are read without"
-        " it and with it. Those read with it depend on how much of it memory held already, and the"
-        " talk doesn't say that"
-    ),
-    "numbers of hashed relations": (
-        "of relations stored by hashing it prints neither a number nor how full their pages were,"
-        " and what a disk of the time makes of them depends on that"
-    ),
-    "profilers of 2012": (
-        "it compares perf, sampling by events of the hardware on a machine of 64 processors, with"
-        " gprof, which takes a server that is built for it, and with oprofile as it was in 2012"
-    ),
-    "the message's set-up": (
-        "the message prints neither how large its relations and its pool were nor how often they"
-        " were vacuumed, and what HOT gains depends on each"
-    ),
-    "a log of status only": (
-        "it speaks of storage whose log holds the status of transactions and nothing else;"
-        " PostgreSQL logs changes of a relation and forces no page of it, but for one that is made"
-        " in the same transaction with wal_level = minimal"
-    ),
-    "the report's machine": (
-        "a third of the printed time is waiting for reads and the rest computing, on a processor"
-        " that took tens of milliseconds for what takes microseconds today: here a relation is in"
-        " memory, and nothing waits, or isn't, and nearly everything does; a slowed disk could be"
-        " set to any share between, and what it is set to would decide"
-    ),
-    "the thread's disk": (
-        "whether missing the pool means waiting is decided by the disk and the memory beside it,"
-        " and the thread's can't be had"
-    ),
-    "release before 9.2": (
-        "it compares PostgreSQL 9.2 with what came before, and no release of before can be"
-        " installed here"
-    ),
-    "Itanium": "it takes an Itanium processor, and PostgreSQL no longer supports it",
-    "man-months": "what a compiler takes to build can't be measured by running one",
-    "catalogs of INGRES": (
-        "the miniature keeps its catalogs in memory, and PostgreSQL caches its own before a first"
-        " command ends"
-    ),
-    "disk with a moving head": "storage without a head that moves has no middle to be near to",
-    "writable control store": "no processor that one can buy lets its users write microcode",
-    "INGRES of 1981": (
-        "it compares two INGRES of 1981, one of which resolved types anew for every tuple. No"
-        " server of today does: PostgreSQL's own interpreter is the threaded code that the"
-        " memorandum built, so what a compiler gains beside it is another comparison"
-    ),
-    "UNIX of 1981": (
-        "it compares a file system of the server's own with that of UNIX in 1981, which read a kB"
-        " at a time and copied it; a kernel of today reads ahead and much at once, so that reading"
-        " past it saves other things"
-    ),
-    "VAX": "it is a number of a VAX 11/780, and no server of today runs on one",
-    "MANGOS": "it is an estimate of an operating system that was never built",
-    "INGRES after 1981": "what became possible in INGRES can't be seen in PostgreSQL",
-}
-"""What a claim may need that no machine this runs on has, and why."""
-
-
 class Regime(NamedTuple):
-    """Where a claim speaks.
+    """Where a claim speaks: a line of data/regimes.csv, whose bounds are arithmetic as sizes are.
 
     `quantity` is what tells whether a run is there, as a phrase after "the"; it must be `at_least`
     so much, and `at_most`. `reach` says what would reach it. Where a parameter of the chapter
-    decides that, `parameter` says which and from what value on, as in "seconds = 60". `dilutes`:
-    outside of it something that all variants share draws a ratio to one. That hides an effect, and
-    turns none over: see `verdicts.despite_dilution`.
+    decides that, `parameter` says which and from what value on, as in "seconds = 60".
     """
 
     quantity: str
@@ -187,7 +71,6 @@ class Regime(NamedTuple):
     reach: str
     parameter: str = ""
     at_most: float = math.inf
-    dilutes: bool = False
 
     @property
     def bounds(self) -> str:
@@ -197,81 +80,43 @@ class Regime(NamedTuple):
         return f"from {self.at_least:.3g} to {self.at_most:.3g}"
 
 
-REGIMES: Mapping[str, Regime] = {
-    "waiting for reads": Regime(
-        "share of its time that the work waits for reads",
-        0.5,
-        "a pool smaller than what is read, on storage that makes a backend wait",
-    ),
-    "waiting for writes": Regime(
-        "share of its time that the work waits for writes",
-        0.5,
-        "more dirty pages than the pool holds, on storage that makes a backend wait",
-    ),
-    "waiting for pages": Regime(
-        "share of its time that the work waits for pages to be read and written",
-        0.5,
-        "a pool smaller than what is read, on storage that makes a backend wait",
-    ),
-    "what is compared is most of the time": Regime(
-        "share of the time that storing a result and committing leave, where that is least,",
-        0.5,
-        "a processor that takes longer to find tuples, relative to storing them",
-        dilutes=True,
-    ),
-    "the report's share of the processor": Regime(
-        "share of a lone backend's time that it computes",
-        0.8 * 0.42,  # the printed share, a fifth less and more: the rest is waiting for the disk
-        "transactions that compute for the printed share while their disk works for the rest",
-        at_most=1.2 * 0.42,
-    ),
-    "reads of a second backend": Regime(
-        "ratio of requests to read per transaction, of two backends to one",
-        0,
-        "a pool in which two backends read no more than one, as in the report",
-        at_most=1.1,
-    ),
-    "waiting for flushes": Regime(
-        "share of its time that a lone client's transaction waits for the flush of WAL",
-        0.5,
-        "storage whose flush takes longer than the rest of a transaction",
-    ),
-    "pool misses": Regime(
-        "share of page accesses that the pool doesn't answer",
-        0.05,
-        "a pool smaller than what is read again and again",
-    ),
-    "data larger than the pool": Regime(
-        "number of times that the data has the pool's pages",
-        8,
-        "larger relations, or a smaller pool",
-    ),
-    "small tables in the pool": Regime(
-        "number of times that the pool holds the small tables with their keys",
-        5,
-        "relations so large that autovacuum comes often enough in a run",
-        "timed_accounts = 20000",
-    ),
-    "steady state": Regime(
-        "number of whole checkpoint cycles of PostgreSQL's own length that were watched",
-        3,
-        "a run of several checkpoint cycles, minutes long",
-        "seconds = 60",
-    ),
-    "idle for minutes": Regime(
-        "number of seconds for which the server had been idle before it was watched",
-        180,  # the talk's few minutes
-        "a server left alone for minutes before it is watched",
-        "idle_seconds = 105",
-    ),
-}
-"""Regimes that a run measures; "N processors" is another, which the machine answers."""
+class Reason(StrEnum):
+    """Why a claim isn't tested, where more work on this book would not test it."""
+
+    PROCESSORS = "more processors than here"
+    SYSTEM = "a system that nobody has"
+    HARDWARE = "hardware that nobody has"
+    DOCUMENT = "the document is ambiguous"
+    OPINION = "an opinion"
+
+
+class OutOfReach(NamedTuple):
+    """A line of data/out_of_reach.csv: what a claim may need, and why that isn't at hand.
+
+    Either for a `reason`, and then `would_take` says what would test it (with how many
+    `processors`), or since it takes `builds` of data/builds.csv, which no package brings.
+    """
+
+    why: str
+    reason: Reason | None
+    would_take: str
+    builds: tuple[str, ...] = ()
+    processors: int = 0
+
+    def __str__(self) -> str:
+        """The reason in words, and what would be needed."""
+        if self.builds:
+            one, *others = self.builds
+            names = f"builds {one}, {', '.join(others)}" if others else f"build {one}"
+            return f"{self.why}; it is decided by the {names}, which no run here has used"
+        return f"{self.why}; it would take {self.would_take}"
+
 
 _PROCESSORS = re.compile(r"(\d+) processors")
 
 
 def regime(name: str) -> Regime:
-    """The regime of that name; KeyError if there is none."""
+    """The regime of that name, of `REGIMES` or "N processors"; KeyError if there is none."""
     if found := _PROCESSORS.fullmatch(name):
         many = int(found[1])
         return Regime("number of processors", many, f"a machine with at least {many} processors")
@@ -371,7 +216,6 @@ class Claim(BaseModel):
     claim: str = Field(min_length=1)
     quote: str = ""
     published_value: str
-    idea_for_a_retest: str
     headline: bool
     predicate: Predicate | None
     expression: str
@@ -382,6 +226,11 @@ class Claim(BaseModel):
     regime: str = ""
     needs: str
     quantity: str
+    relative_to: str = ""
+    as_share: str = ""
+    unit: Literal["", "%"] = ""
+    plural: bool = False
+    direction_only: str = ""
     note: str = ""
 
     @model_validator(mode="after")
@@ -397,6 +246,15 @@ class Claim(BaseModel):
             self._check_size(size)
         if self.predicate in WITH_PRINTED | WITH_MARGIN and not self.quantity:
             raise ValueError("a measured number needs a quantity to say what it is")
+        directed = self.predicate is Predicate.DIRECTION
+        if self.direction_only and not directed:
+            raise ValueError("direction_only is for the predicate direction")
+        if directed and self.published_value and not self.direction_only:
+            raise ValueError(
+                f"it prints {self.published_value!r}: direction_only says why no size is judged"
+            )
+        if self.as_share and (self.unit != "%" or self.relative_to):
+            raise ValueError("as_share is told in %, and is relative to nothing else")
         if self.predicate and (self.kind == "bug") != (self.predicate is Predicate.BUG):
             raise ValueError("claims of kind bug, and only they, have the predicate bug")
         for name in self.regimes:
@@ -433,8 +291,11 @@ class Claim(BaseModel):
 
     @property
     def scored(self) -> bool:
-        """Whether its verdict counts in the score: a server decided, and a document claims it."""
-        return self.basis in SCORED and self.document != OWN
+        """Whether its verdict counts in the score: a server decided what a document says in words.
+
+        What has no quotation this book has read off a figure, or claims itself.
+        """
+        return self.basis in SCORED and self.document != OWN and bool(self.quote)
 
     @property
     def capabilities(self) -> tuple[str, ...]:
@@ -445,6 +306,11 @@ class Claim(BaseModel):
     def regimes(self) -> tuple[str, ...]:
         """Where it speaks: names that `regime` knows."""
         return tuple(self.regime.split(" and ")) if self.regime else ()
+
+    @property
+    def comparison(self) -> str:
+        """The quantity, and what it is relative to if that is printed of it."""
+        return f"{self.quantity} relative to {self.relative_to}".removesuffix(" relative to ")
 
     @property
     def document_name(self) -> str:
@@ -519,7 +385,6 @@ COLUMNS = [
     "claim",
     "quote",
     "published_value",
-    "idea_for_a_retest",
     "headline",
     "predicate",
     "printed",
@@ -529,6 +394,11 @@ COLUMNS = [
     "regime",
     "needs",
     "quantity",
+    "relative_to",
+    "as_share",
+    "unit",
+    "plural",
+    "direction_only",
     "note",
 ]
 
@@ -565,8 +435,9 @@ def _ledger(path: Path, changed: int) -> dict[str, Claim]:
 def _claim(row: Mapping[str, str | None]) -> Claim:
     if None in row or None in row.values():
         raise ValueError(f"it has {'more' if None in row else 'fewer'} cells than the header")
-    if row["headline"] not in ("", "yes"):
-        raise ValueError(f"headline is 'yes' or empty, not {row['headline']!r}")
+    for name in ("headline", "plural"):
+        if row[name] not in ("", "yes"):
+            raise ValueError(f"{name} is 'yes' or empty, not {row[name]!r}")
     predicate = row["predicate"]
     if predicate and predicate not in list(Predicate):
         raise ValueError(f"predicate {predicate!r} is none of {', '.join(Predicate)}")
@@ -577,6 +448,7 @@ def _claim(row: Mapping[str, str | None]) -> Claim:
         {
             **cells,
             "headline": row["headline"] == "yes",
+            "plural": row["plural"] == "yes",
             "predicate": predicate or None,
             "expression": row["printed"],
             "sizes": sizes(row["printed"] or ""),
@@ -606,3 +478,88 @@ def _reason(error: Exception) -> str:
             for e in error.errors()
         )
     return str(error).rstrip(".")
+
+
+def _lines(path: Path) -> list[dict[str, str]]:
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file, strict=True))
+
+
+def _reach(row: Mapping[str, str]) -> OutOfReach:
+    reason = Reason(row["reason"]) if row["reason"] else None
+    many = int(row["processors"] or 0)
+    return OutOfReach(row["why"], reason, row["would_take"], tuple(row["builds"].split()), many)
+
+
+OUT_OF_REACH: Mapping[str, OutOfReach] = {
+    row["capability"]: _reach(row) for row in _lines(LEDGER.with_name("out_of_reach.csv"))
+}
+"""What a claim may need that no release that can be installed has, and why."""
+
+
+def reason(capability: str) -> str:
+    """For which of the five reasons nobody here can test what needs that, "" for another.
+
+    With the number of processors that it takes. A run may lack much else: a right, a program, a
+    regime. `capability` may be a regime.
+    """
+    known = OUT_OF_REACH.get(capability)
+    found = _PROCESSORS.fullmatch(capability)
+    many = int(found[1]) if found else known.processors if known else 0
+    if many:
+        return f"{Reason.PROCESSORS} ({many})"
+    return str(known.reason or "") if known else ""
+
+
+REGIMES: Mapping[str, Regime] = {
+    row["regime"]: Regime(
+        row["quantity"],
+        evaluate(row["at_least"]),
+        row["reach"],
+        row["parameter"],
+        evaluate(row["at_most"]) if row["at_most"] else math.inf,
+    )
+    for row in _lines(LEDGER.with_name("regimes.csv"))
+}
+"""Regimes that a run measures; "N processors" is another, which the machine answers."""
+
+
+def load(connection: duckdb.DuckDBPyConnection, path: Path = LEDGER) -> None:
+    """Make schema `claims`: `ledger`, `sizes`, `regimes` and `out_of_reach`, NULL where empty.
+
+    `ledger` has the columns of the CSV file. `headline` and `plural` are BOOLEAN; `margin` and
+    `tolerance` are what a claim is judged with, NULL where its predicate has none. `sizes` has the
+    printed sizes: id, part ("" where a claim has one), low and high, which are the same for a
+    number.
+    """
+    connection.execute("ATTACH ':memory:' AS claims")
+    connection.execute(
+        "CREATE TABLE claims.ledger AS SELECT * REPLACE (coalesce(headline = 'yes', false) AS"
+        " headline, coalesce(plural = 'yes', false) AS plural, CASE WHEN list_contains(?,"
+        " predicate) THEN coalesce(margin::DOUBLE, ?) END AS margin, CASE WHEN list_contains(?,"
+        " predicate) THEN coalesce(tolerance::DOUBLE, ?) END AS tolerance) FROM read_csv(?,"
+        " all_varchar = true)",
+        [sorted(WITH_MARGIN), MARGIN, sorted(WITH_TOLERANCE), TOLERANCE, str(path)],
+    )
+    connection.execute("CREATE TABLE claims.sizes (id text, part text, low double, high double)")
+    printed_sizes = [
+        [claim.id, part, *size]
+        for claim in ledger(path).values()
+        for part, size in claim.sizes.items()
+    ]
+    connection.executemany("INSERT INTO claims.sizes VALUES (?, ?, ?, ?)", printed_sizes)
+    connection.execute(
+        "CREATE TABLE claims.regimes (regime text, quantity text, at_least double, reach text,"
+        " parameter text, at_most double)"
+    )
+    regimes = [[name, *found] for name, found in REGIMES.items()]
+    connection.executemany("INSERT INTO claims.regimes VALUES (?, ?, ?, ?, ?, ?)", regimes)
+    connection.execute(
+        "CREATE TABLE claims.history AS FROM read_csv(?, all_varchar = true)",
+        [str(path.with_name("history.csv"))],
+    )
+    connection.execute(
+        "CREATE TABLE claims.out_of_reach AS SELECT * REPLACE (processors::INT AS processors)"
+        " FROM read_csv(?, all_varchar = true)",
+        [str(path.with_name("out_of_reach.csv"))],
+    )

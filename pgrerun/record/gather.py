@@ -231,7 +231,7 @@ def _kept(record: Conclusions) -> _Read:
         head.chapter,
         head.sha256[OBSERVATIONS] + head.sha256[VERDICTS],
         head.finished_at,
-        head.rows,
+        head.rows + sum(about.get("rows") or 0 for about in head.tables.values()),
         (
             _text(machine.get("architecture")),
             _text(machine.get("cpu_model")),

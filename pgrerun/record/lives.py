@@ -6,14 +6,16 @@ itself and by the chapters whose claims these are, beside what the release notes
 
 import csv
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from pgrerun.record import claims, printed, runs
-from pgrerun.record.verdicts import Verdict
+from pgrerun.record.verdicts import Verdict, today
 
 CHAPTER, EXPERIMENT = "since_when", "lives"
 NOTES = printed.DATA.parent / "release_notes.csv"
@@ -34,27 +36,48 @@ def recorded(run: str) -> tuple[pd.DataFrame, str] | None:
     for name in dict.fromkeys(places):
         if CHAPTER in runs.chapters(name):
             record = runs.load(name, CHAPTER)
-            found = record.observations
-            found = found[found["experiment"] == EXPERIMENT]
+            found = of_record(record)
             if len(found):
-                return read(found), record.finished
+                return found, record.finished
     return None
 
 
-def read(observations: pd.DataFrame) -> pd.DataFrame:
+def of_record(record: runs.Record) -> pd.DataFrame:
+    """The lives that a record holds, as `read` gives them."""
+    table = record.tables.get(CHAPTER, {}).get(EXPERIMENT)
+    return read(_of_old(record.observations) if table is None else table)
+
+
+def _of_old(observations: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a record from before experiments yielded any."""
+    words = observations[
+        (observations["experiment"] == EXPERIMENT) & (observations["metric"] == "word")
+    ]
+    found = []
+    for release, flags in zip(words["variant"], words["flags"].map(json.loads), strict=True):
+        why = flags["note"] or flags["reason"]
+        found.append(
+            {"claim": flags["claim"], "release": release, "word": flags["verdict"], "why": why}
+        )
+    return frame(found)
+
+
+def frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """A table of rows of the experiment `lives`, also of none."""
+    return pd.DataFrame(rows, columns=["claim", "release", "word", "why"])
+
+
+def read(table: pd.DataFrame) -> pd.DataFrame:
     """A row for each claim on each release, by document, the releases from the oldest.
 
     Columns: claim, says, chapter, document, release, word, why (of what could not be tested).
     """
-    words = observations[observations["metric"] == "word"]
     ledger, rows = claims.ledger(), []
-    for release, flags in zip(words["variant"], words["flags"].map(json.loads), strict=True):
-        claim = ledger.get(flags["claim"])
-        if claim is not None:
-            aside = flags["verdict"] == Verdict.NOT_TESTABLE
-            why = flags["note"] or flags["reason"] if aside else ""
-            told = (claim.id, claim.claim, claim.chapter, claim.document)
-            rows.append((*told, release, flags["verdict"], why))
+    for claim, release, word, why in table[["claim", "release", "word", "why"]].to_numpy():
+        if (known := ledger.get(claim)) is not None:
+            said = today(word, known.predicate)
+            told = (known.id, known.claim, known.chapter, known.document)
+            rows.append((*told, release, str(said), why if said == Verdict.NOT_TESTED else ""))
     documents = list(dict.fromkeys(claim.document for claim in ledger.values()))
     places = {claim: number for number, claim in enumerate(ledger)}
     rows.sort(key=lambda row: (documents.index(row[3]), places[row[0]], place(row[4])))
@@ -70,7 +93,7 @@ def changes(lives: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for claim, own in lives.groupby("claim", sort=False):
-        tested = own[own["word"] != Verdict.NOT_TESTABLE]
+        tested = own[own["word"] != Verdict.NOT_TESTED]
         for before, after in zip(tested.iloc[:-1].itertuples(), tested.iloc[1:].itertuples()):
             if before.word != after.word:
                 said, agrees = compared_with_notes(str(claim), before.release, after.release)

@@ -3,7 +3,7 @@
 A claim depends on a circumstance (processors, release, flush, memory) where the machines that give
 one word differ in it from those that give another: Kruskal and Wallis's test of the circumstance by
 word, for every claim and circumstance, corrected for their number after Benjamini and Hochberg.
-"Not testable here" is no word in this sense, nor is one that fewer than five machines give.
+"Not tested here" is no word in this sense, nor is one that fewer than five machines give.
 Circumstances go together: machines with many processors have much memory. So beside the clearest
 one another counts only if it tells words apart among machines that are alike in that one.
 
@@ -178,9 +178,9 @@ def _by_word(gathered: Gathered, claim: str, known: Numbers) -> list[Numbers]:
 
 def _tested(gathered: Gathered, given: Words) -> Words:
     """Without the word for a claim that couldn't be tested."""
-    if Verdict.NOT_TESTABLE not in gathered.vocabulary:
+    if Verdict.NOT_TESTED not in gathered.vocabulary:
         return given
-    return np.where(given == gathered.vocabulary.index(Verdict.NOT_TESTABLE), -1, given)
+    return np.where(given == gathered.vocabulary.index(Verdict.NOT_TESTED), -1, given)
 
 
 def _dependence(

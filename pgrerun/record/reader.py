@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,6 +28,7 @@ import pandas as pd
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from pgrerun.errors import RecordError
+from pgrerun.record import rows as table_rows
 from pgrerun.record.schema import (
     COLUMNS,
     DISTURBED,
@@ -42,7 +44,7 @@ from pgrerun.record.statistics import Interval
 MAX_FILE = 64 * 2**20
 """Bytes of a file of a record; those published have 0.7 MB at most."""
 
-MAX_FILES = 20
+MAX_FILES = 80
 MAX_DEPTH = 12
 """Levels of a JSON value; an environment has four."""
 
@@ -76,6 +78,7 @@ def _time(text: str) -> str:
 
 
 Name = Annotated[str, Field(pattern=f"^{NAME}$")]
+Identifier = Annotated[str, Field(pattern="^[a-z][a-z0-9_]{0,62}$")]
 Text = Annotated[str, Field(max_length=100_000)]
 Time = Annotated[str, Field(max_length=50), AfterValidator(_time)]
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
@@ -96,6 +99,7 @@ class Head(BaseModel):
     started_at: Time = ""
     finished_at: Time = ""
     notes: list[Text] = []
+    tables: dict[Identifier, dict[str, Any]] = {}
 
 
 class Beside(BaseModel):
@@ -138,11 +142,30 @@ class DamagedRecord(RecordError):
 
 @dataclass(frozen=True)
 class Part:
-    """The checked record of one chapter. `observations` has COLUMNS, disturbed ones among them."""
+    """The checked record of one chapter.
+
+    `tables` are the rows of each experiment; `alone` are the observations of records that have
+    none, or of experiments beside them.
+    """
 
     head: Head
-    observations: pd.DataFrame
+    alone: pd.DataFrame
     verdicts: list[dict[str, Any]]
+    tables: dict[str, pd.DataFrame]
+
+    @cached_property
+    def observations(self) -> pd.DataFrame:
+        """All numbers in the long form (see COLUMNS), disturbed ones among them.
+
+        Made when two runs are compared: it takes longer than reading the record.
+        """
+        run, chapter, about = self.head.run, self.head.chapter, self.head.tables
+        long = [
+            table_rows.observations(run, chapter, name, rows, about[name]["units"])
+            for name, rows in self.tables.items()
+        ]
+        whole = [part for part in [self.alone, *long] if len(part)] or [self.alone]
+        return pd.concat(whole, ignore_index=True)
 
 
 @dataclass(frozen=True)
@@ -157,15 +180,21 @@ def read(folder: Path) -> Part:
     """Read and check the finished record in `folder`; RecordError says what is wrong with it."""
     found, data = _concluded(folder)
     with _damage(folder, OBSERVATIONS):
-        observations = _observations(data, found.head)
-    return Part(found.head, observations, found.verdicts)
+        alone = _observations(data, found.head)
+    tables = {}
+    with duckdb.connect(config=_ALONE) as connection:
+        for name, relation in _tables(folder, found.head, connection):
+            with _damage(folder, f"{name}.parquet"):
+                tables[name] = _frame(relation)
+    return Part(found.head, alone, found.verdicts, tables)
 
 
 def read_many(folders: Sequence[Path]) -> list[Conclusions | DamagedRecord]:
     """Check the finished records in `folders`, in their order: what each concluded, or its fault.
 
-    They pass the same checks as in `read`. The observations of all are looked at by one query, and
-    those of a record in which that finds anything out of the ordinary are read by themselves.
+    They pass the same checks as in `read`. The observations of all that have no tables are looked
+    at by one query, and those of a record in which that finds anything out of the ordinary are read
+    by themselves.
     """
     found: list[Conclusions | DamagedRecord] = []
     contents: list[bytes] = []
@@ -179,11 +208,16 @@ def read_many(folders: Sequence[Path]) -> list[Conclusions | DamagedRecord]:
             found.append(conclusions)
             contents.append(data)
     plain = _plain_observations(contents, found)
-    for number, (folder, one) in enumerate(zip(folders, found)):
-        if isinstance(one, Conclusions) and number not in plain:
+    with duckdb.connect(config=_ALONE) as connection:
+        for number, (folder, one) in enumerate(zip(folders, found)):
+            if not isinstance(one, Conclusions):
+                continue
             try:
-                with _damage(folder, OBSERVATIONS):
-                    _observations(contents[number], one.head)
+                if number not in plain:
+                    with _damage(folder, OBSERVATIONS):
+                        _observations(contents[number], one.head)
+                for _ in _tables(folder, one.head, connection):
+                    pass
             except DamagedRecord as error:
                 found[number] = error
     return found
@@ -194,10 +228,7 @@ def _concluded(folder: Path) -> tuple[Conclusions, bytes]:
     files(folder)
     with _damage(folder, ENVIRONMENT):
         head = _head(_bytes(folder / ENVIRONMENT))
-        content = {name: _bytes(folder / name) for name in (OBSERVATIONS, VERDICTS)}
-        for name, data in content.items():
-            if hashlib.sha256(data).hexdigest() != head.sha256.get(name):
-                raise ValueError(f"{name} is not what was written (its checksum differs)")
+        content = {name: _content(folder / name, head) for name in (OBSERVATIONS, VERDICTS)}
     with _damage(folder, VERDICTS):
         verdicts = _verdicts(content[VERDICTS], head)
     return Conclusions(head, verdicts), content[OBSERVATIONS]
@@ -250,6 +281,16 @@ def _bytes(path: Path) -> bytes:
         data = file.read(MAX_FILE + 1)
     if len(data) > MAX_FILE:
         raise ValueError(f"{path.name} has more than {MAX_FILE} bytes")
+    return data
+
+
+def _content(path: Path, head: Head) -> bytes:
+    """The content of a record's file; ValueError if it isn't what was written."""
+    data = _bytes(path)
+    if path.suffix == ".json":  # a checkout may have given it other ends of lines
+        data = data.replace(b"\r\n", b"\n")
+    if hashlib.sha256(data).hexdigest() != head.sha256.get(path.name):
+        raise ValueError(f"{path.name} is not what was written (its checksum differs)")
     return data
 
 
@@ -417,6 +458,101 @@ def _parquet(path: str, renamed: dict[str, str]) -> pd.DataFrame:
     return frame
 
 
+_UNSEEN_SQL = (
+    r"[\x{00}-\x{08}\x{0b}-\x{1f}\x{7f}-\x{9f}\x{200e}\x{200f}\x{2028}-\x{202e}\x{2066}-\x{2069}]"
+)
+"""`_UNSEEN` in the words of DuckDB, whose texts have no surrogates."""
+_TABLE_TYPES = {"VARCHAR", "BOOLEAN", "BIGINT", "DOUBLE", "INTEGER"}
+_COLUMN = re.compile("[a-z][A-Za-z0-9_]{0,62}")
+_UNIT_TYPES = {table_rows.TEXT: {"VARCHAR"}, table_rows.TRUTH: {"BOOLEAN"}}
+_NUMBERS = {"BIGINT", "DOUBLE", "INTEGER"}
+_TOLD = [name for name, kind in table_rows.HOW.items() if kind in ("VARCHAR", "BOOLEAN")]
+"""Of how a row came about, what is never missing."""
+
+
+def _tables(
+    folder: Path, head: Head, connection: duckdb.DuckDBPyConnection
+) -> Iterator[tuple[str, duckdb.DuckDBPyRelation]]:
+    """The rows of each experiment that has any, checked; to be used before the next is asked for.
+
+    DamagedRecord for the first that can't be read, or holds what no experiment can have yielded.
+    """
+    for name, about in head.tables.items():
+        path = folder / f"{name}.parquet"
+        if not path.exists() and not about.get("rows"):
+            continue  # it was set aside
+        with _damage(folder, path.name), tempfile.TemporaryFile() as copy:
+            copy.write(_content(path, head))
+            copy.flush()
+            file = f"/dev/fd/{copy.fileno()}"
+            try:
+                relation = connection.read_parquet(file)
+                _check_table(relation, path.name, about)
+            except duckdb.Error as error:
+                raise ValueError(str(error).replace(file, path.name)) from None
+            yield name, relation
+
+
+def _check_table(relation: duckdb.DuckDBPyRelation, name: str, about: dict[str, Any]) -> None:
+    """ValueError for columns, sizes and values that an experiment's rows can't have."""
+    units = about.get("units")
+    if not isinstance(units, dict) or not all(isinstance(u, str) for u in units.values()):
+        raise ValueError(f"{name} has no units")
+    found = dict(zip(relation.columns, map(str, relation.types)))
+    wrong = [c for c, kind in found.items() if kind not in _TABLE_TYPES or not _COLUMN.fullmatch(c)]
+    wrong += [c for c, kind in table_rows.HOW.items() if found.get(c) != kind]
+    if wrong:
+        raise ValueError(f"{name} has other columns or types: {', '.join(wrong)[:200]}")
+    texts = [column for column, kind in found.items() if kind == "VARCHAR"]
+    size = " + ".join(f'coalesce(sum(length("{column}")), 0)' for column in texts)
+    rows, characters = relation.aggregate(f"count(*), {size}").fetchall()[0]
+    if rows > MAX_ROWS or characters > MAX_TEXT or rows != about.get("rows"):
+        raise ValueError(
+            f"{name} has {rows} rows and {characters} characters, not"
+            f" {about.get('rows')!r:.20} rows, at most {MAX_ROWS}, and {MAX_TEXT} characters"
+        )
+    factors = [column for column in found if column not in units and column not in table_rows.HOW]
+    # one that is called as a column of HOW is kept as that (an `answer`: as a text)
+    metrics = [column for column in found if column in units and column not in table_rows.HOW]
+    faults = {f"empty cells in {column}": f'"{column}" IS NULL' for column in _TOLD}
+    faults["looks that are no numbers"] = (
+        "NOT regexp_full_match(looks, '([0-9]{1,6}(,[0-9]{1,6})*)?')"
+    )
+    for column in factors:
+        if found[column] == "VARCHAR":
+            faults[f"control characters in {column}"] = (
+                f"""regexp_matches("{column}", '{_UNSEEN_SQL}')"""
+            )
+    for column in metrics:
+        if found[column] not in _UNIT_TYPES.get(units[column], _NUMBERS):
+            # what no row has is kept as a text
+            faults[f"another kind of value in {column}"] = f'"{column}" IS NOT NULL'
+        elif found[column] == "DOUBLE":
+            faults[f"values of {column} that are no finite numbers"] = (
+                f"""disturbed = '' AND NOT isfinite("{column}")"""
+            )
+    counts = ", ".join(f"coalesce(count_if({fault}), 0)" for fault in faults.values())
+    for fault, number in zip(faults, relation.aggregate(counts).fetchall()[0]):
+        if number:
+            raise ValueError(f"{name} has {fault}")
+    same = ", ".join(f'"{column}"' for column in [*factors, "comparison", "block"])
+    repeated = relation.filter("block IS NOT NULL AND disturbed = ''").aggregate(
+        f"{same}, count(*) AS times", same
+    )
+    if repeated.filter("times > 1").limit(1).fetchall():
+        raise ValueError(f"{name} has a measurement twice")
+
+
+def _frame(relation: duckdb.DuckDBPyRelation) -> pd.DataFrame:
+    frame: pd.DataFrame = relation.df()
+    found = dict(zip(relation.columns, map(str, relation.types)))
+    for column, kind in found.items():
+        if kind == "VARCHAR":
+            frame[column] = frame[column].map(visible, na_action="ignore")
+    kinds = {"VARCHAR": "string", "BOOLEAN": "boolean", "DOUBLE": "Float64"}
+    return frame.astype({column: kinds.get(kind, "Int64") for column, kind in found.items()})
+
+
 def _flags(text: str) -> str:
     found = json.loads(text, parse_constant=_no_number)
     if not isinstance(found, dict):
@@ -426,11 +562,6 @@ def _flags(text: str) -> str:
 
 
 # ---- Parquet of many records at once
-
-_UNSEEN_SQL = (
-    r"[\x{00}-\x{08}\x{0b}-\x{1f}\x{7f}-\x{9f}\x{200e}\x{200f}\x{2028}-\x{202e}\x{2066}-\x{2069}]"
-)
-"""`_UNSEEN` in the words of DuckDB, whose texts have no surrogates."""
 
 
 def _plain_observations(

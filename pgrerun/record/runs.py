@@ -1,7 +1,8 @@
 """The record of a run: what was observed, where, and what was concluded.
 
     RUNS/<name>/<chapter>/            a finished record
-        observations.parquet          one row per metric of an observation (see COLUMNS)
+        EXPERIMENT.parquet            the rows of an experiment (see `rows`)
+        observations.parquet          of chapters that were never moved to rows: see COLUMNS
         verdicts.json                 the judged claims
         environment.json              machine, server, versions, parameters; sizes and checksums
     RUNS/<name>/<chapter>.partial/    a run under way, or one that was interrupted
@@ -28,9 +29,10 @@ import re
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any
@@ -40,7 +42,7 @@ import pandas as pd
 
 from pgrerun import credentials
 from pgrerun.errors import ParameterError, RecordError
-from pgrerun.record import reader, statistics
+from pgrerun.record import reader, rows, statistics
 from pgrerun.record.schema import (
     COLUMNS,
     DISTURBED,
@@ -136,6 +138,14 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True, allow_nan=False)
 
 
+def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row as JSON can hold it: it has no number for what isn't finite."""
+    return {
+        name: str(value) if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in row.items()
+    }
+
+
 # ---- writing
 
 
@@ -161,6 +171,8 @@ class Run:
         self._finished: dict[str, set[tuple[int, str]]] = {}
         self._left_out: dict[str, set[int]] = {}
         self._disturbances: Counter[str] = Counter()
+        self._rows: dict[str, list[dict[str, Any]]] = {}
+        self._complete: dict[str, dict[str, Any]] = {}
         self._lock = self._journal = -1
 
     @classmethod
@@ -258,14 +270,16 @@ class Run:
             self._append(head)
             _sync_folder(self._folder)
         self.started_at = head.get("started_at", "")
-        for entry in entries:
+        for entry in (entry for entry in entries if "table" in entry):
+            self._remember_row(entry)
+        for entry in (entry for entry in entries if "table" not in entry):
             # An interrupt between writing and remembering lets a measurement be made twice.
             if (entry["block"], entry["variant"]) not in self._finished.get(
                 entry["experiment"], ()
             ):
                 self._remember(entry)
         if entries:
-            finished = sum(map(len, self._finished.values()))
+            finished = sum(map(len, [*self._finished.values(), *self._rows.values()]))
             self._note(
                 f"Resumed an interrupted run: {finished} observations were finished already."
             )
@@ -297,6 +311,8 @@ class Run:
         )
         try:
             entry = json.loads(line)
+            if isinstance(entry, dict) and {"row", "about"} & set(entry):
+                wanted = {"table"}
             if not isinstance(entry, dict) or (missing := wanted - set(entry)):
                 raise ValueError(
                     f"it lacks {', '.join(sorted(missing))}"
@@ -317,23 +333,96 @@ class Run:
             ) from None
         return entry
 
-    def _append(self, entry: dict[str, Any]) -> None:
-        """Write one line and wait until the disk has it; nothing of it stays if that fails."""
-        data = memoryview((_json(entry) + "\n").encode())
+    def _append(
+        self, entry: dict[str, Any], remember: Callable[[dict[str, Any]], None] = lambda _: None
+    ) -> None:
+        """Write one line and wait until the disk has it; nothing of it stays if that fails.
+
+        Ctrl-C may come at any moment: what it finds written whole stays and is remembered, so that
+        a cell that runs again finds in memory what is on the disk; half a line is taken back.
+        """
+        line = (_json(entry) + "\n").encode()
         size = os.fstat(self._journal).st_size
+        data = memoryview(line)
         try:
             while data:
                 data = data[os.write(self._journal, data) :]
             os.fsync(self._journal)
-        except BaseException as error:  # Ctrl-C too must not leave half a line
+        except OSError as error:
             os.ftruncate(self._journal, size)
-            if not isinstance(error, OSError):
-                raise
             raise RecordError(
                 f"An observation can't be written to {self._folder / JOURNAL}: {error.strerror}."
                 " What was finished before is kept. Free some space (or set PGRERUN_RUNS to a"
                 " folder on another disk) and run again: it resumes there."
             ) from None
+        finally:
+            if os.fstat(self._journal).st_size == size + len(line):
+                remember(entry)
+            else:
+                os.ftruncate(self._journal, size)
+
+    # ---- tables
+
+    def append(self, table: str, row: Mapping[str, Any]) -> None:
+        """Keep one row of an experiment for good: on return it is on the disk.
+
+        RecordError when the disk is full. What a row may hold, `rows.check` says.
+        """
+        entry = {"table": table, "row": _plain(row)}
+        self._append(entry, self._remember_row)
+
+    def complete(self, table: str, about: Mapping[str, Any]) -> None:
+        """Say that an experiment has all its rows, or was set aside, and what is told of it.
+
+        `about` has its `units`; see `pgrerun.experiments`.
+        """
+        entry = {"table": table, "about": scrub(about)}
+        self._append(entry, self._remember_row)
+
+    def _remember_row(self, entry: dict[str, Any]) -> None:
+        table = entry["table"]
+        if "about" in entry:
+            self._complete[table] = entry["about"]
+            self._rows.setdefault(table, [])
+        else:
+            row = entry["row"]
+            self._rows.setdefault(table, []).append(row)
+            if row.get("disturbed"):
+                self._note(
+                    f"In {table}, block {row.get('block')}, a measurement was disturbed"
+                    f" ({row['disturbed']}). "
+                    + ("The block is left out." if row.get("left_out") else "It was made again.")
+                )
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        """The rows of an experiment so far, as they were kept."""
+        return list(self._rows.get(table, ()))
+
+    def about(self, table: str) -> dict[str, Any] | None:
+        """What `complete` was told of an experiment; None while it isn't complete."""
+        return self._complete.get(table)
+
+    def keep_rows(self, table: str, kept: list[dict[str, Any]]) -> None:
+        """Keep only these rows of an experiment, which is to be measured again or further."""
+        self._complete.pop(table, None)
+        if kept == self._rows.get(table, []):
+            return
+        self._rows[table] = kept
+        self._rewrite()
+
+    def _entries_of_tables(self) -> list[dict[str, Any]]:
+        return [
+            *({"table": name, "row": row} for name, many in self._rows.items() for row in many),
+            *({"table": name, "about": about} for name, about in self._complete.items()),
+        ]
+
+    def tables(self) -> dict[str, tuple[pd.DataFrame, dict[str, str]]]:
+        """Of each complete experiment its rows and their units; of one set aside, if it has any."""
+        return {
+            name: (rows.frame(self._rows[name], about["units"]), about["units"])
+            for name, about in self._complete.items()
+            if self._rows[name] or "reason" not in about
+        }
 
     def _remember(self, entry: dict[str, Any]) -> None:
         self._entries.append(entry)
@@ -408,27 +497,31 @@ class Run:
             "units": {name: units[name] for name in values},
             "flags": scrub({**flags, **marks}),
         }
-        self._append(entry)
-        self._remember(entry)
+        self._append(entry, self._remember)
 
     def drop(self, experiment: str) -> None:
         """Take back all that was observed of an experiment, which is to be run in another way."""
-        head = (self._folder / JOURNAL).read_text("utf-8").splitlines()[0]
         kept = [entry for entry in self._entries if entry["experiment"] != experiment]
-        beside = self._folder / f"{JOURNAL}.new"
-        write_text(beside, "".join(f"{line}\n" for line in (head, *map(_json, kept))))
-        _sync(beside)
-        os.close(self._journal)
-        beside.rename(self._folder / JOURNAL)
-        self._journal = os.open(self._folder / JOURNAL, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         for known in (self._finished, self._left_out, self._disturbances):
             known.pop(experiment, None)
         self._tidied.clear()
         dropped, self._entries = len(self._entries) - len(kept), kept
+        self._rewrite()
         self._note(
             f"{experiment} was run again with other arguments: {dropped} of its observations were"
             " dropped."
         )
+
+    def _rewrite(self) -> None:
+        """Write the journal anew, of what is remembered."""
+        head = (self._folder / JOURNAL).read_text("utf-8").splitlines()[0]
+        entries = [*self._entries, *self._entries_of_tables()]
+        beside = self._folder / f"{JOURNAL}.new"
+        write_text(beside, "".join(f"{line}\n" for line in (head, *map(_json, entries))))
+        _sync(beside)
+        os.close(self._journal)
+        beside.rename(self._folder / JOURNAL)
+        self._journal = os.open(self._folder / JOURNAL, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
 
     def finished(self, experiment: str) -> set[tuple[int, str]]:
         """The (block, variant) pairs of this experiment on the disk, disturbed ones left out."""
@@ -537,6 +630,10 @@ class Run:
                 f"COPY (SELECT {columns} FROM frame) TO '{target}' (FORMAT parquet, COMPRESSION"
                 " zstd)"
             )
+        tables = {name: table for name, (table, _) in self.tables().items() if len(table)}
+        for name, table in tables.items():
+            rows.write(table, folder / f"{name}.parquet")
+        files = [OBSERVATIONS, VERDICTS, *(f"{name}.parquet" for name in tables)]
         write_text(
             folder / VERDICTS, json.dumps(self.verdicts, ensure_ascii=False, indent=1) + "\n"
         )
@@ -549,14 +646,18 @@ class Run:
             "finished_at": _now(),
             "rows": len(frame),
             "notes": self.notes,
-            "sha256": {name: digest_of(folder / name) for name in (OBSERVATIONS, VERDICTS)},
+            "tables": {
+                name: {"rows": len(tables[name]), **about} if name in tables else about
+                for name, about in self._complete.items()
+            },
+            "sha256": {name: digest_of(folder / name) for name in files},
             "environment": self.environment,
         }
         write_text(
             folder / ENVIRONMENT,
             json.dumps(scrub(head), ensure_ascii=False, indent=1, sort_keys=True) + "\n",
         )
-        for name in (OBSERVATIONS, VERDICTS, ENVIRONMENT):
+        for name in (*files, ENVIRONMENT):
             _sync(folder / name)
         _sync_folder(folder)
 
@@ -622,21 +723,38 @@ def _current(final: Path) -> Path:
 class Record:
     """A finished run, of one chapter or of several.
 
-    `observations` has COLUMNS; `environments` and `keys` hold one entry per chapter. `disturbed`,
-    of the same columns, has what the record keeps beside them: measurements with values that
-    can't be, and the blocks that were left out for it.
+    `tables` are the rows of each experiment, by chapter and experiment, and `about` is what
+    `Run.complete` was told of it. `environments` and `keys` hold one entry per chapter; `parts` are
+    what was read of each.
     """
 
     name: str
     path: Path
-    observations: pd.DataFrame
+    parts: Sequence[reader.Part]
     verdicts: list[dict[str, Any]]
     environments: dict[str, dict[str, Any]]
     keys: dict[str, str]
-    disturbed: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(COLUMNS)))
     started: str = ""  # ISO 8601; of the chapter that was started first, empty in records of old
     finished: str = ""  # of the chapter that was finished last
     given: Mapping[str, list[str]] = field(default_factory=dict)  # words of several runs, by claim
+    tables: Mapping[str, Mapping[str, pd.DataFrame]] = field(default_factory=dict)
+    about: Mapping[str, Mapping[str, dict[str, Any]]] = field(default_factory=dict)
+
+    @cached_property
+    def _long(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        return undisturbed(pd.concat([part.observations for part in self.parts], ignore_index=True))
+
+    @property
+    def observations(self) -> pd.DataFrame:
+        """All numbers that count, in the long form; see COLUMNS."""
+        return self._long[0]
+
+    @property
+    def disturbed(self) -> pd.DataFrame:
+        """What the record keeps beside them, of the same columns: measurements with values that
+        can't be, and the blocks that were left out for it.
+        """
+        return self._long[1]
 
     @property
     def chapters(self) -> list[str]:
@@ -711,16 +829,15 @@ def load(name_or_path: str | Path, chapter: str | None = None) -> Record:
         if part != place and part.is_symlink():
             raise RecordError(f"The record of a chapter must not be a link: {part}.")
     parts = [reader.read(part) for part in folders]
-    everything = pd.concat([part.observations for part in parts], ignore_index=True)
-    observations, disturbed = undisturbed(everything)
     return Record(
         name=parts[0].head.run,
         path=place if len(parts) > 1 else folders[0],
-        observations=observations,
-        disturbed=disturbed,
+        parts=parts,
         verdicts=[verdict for part in parts for verdict in part.verdicts],
         environments={part.head.chapter: part.head.environment for part in parts},
         keys={part.head.chapter: part.head.key for part in parts},
+        tables={part.head.chapter: part.tables for part in parts},
+        about={part.head.chapter: part.head.tables for part in parts},
         started=min(part.head.started_at for part in parts),
         finished=max(part.head.finished_at for part in parts),
     )

@@ -8,8 +8,9 @@ import re
 
 import pandas as pd
 
-FORMAT = 2
-READABLE = (1, FORMAT)  # format 1 calls a variant an arm
+FORMAT = 3
+READABLE = (1, 2, FORMAT)
+"""Format 1 calls a variant an arm; from format 3 on an experiment has a table of its own."""
 COLUMNS = {
     "run": "VARCHAR",
     "chapter": "VARCHAR",
@@ -70,12 +71,6 @@ def busy(frame: pd.DataFrame) -> tuple[int, int, list[str]]:
     each = frame.drop_duplicates(["chapter", "experiment", "block", "variant"])
     marked = each[each["flags"].str.contains(f'"{BUSY}"', regex=False)]
     return len(marked), len(each), list(dict.fromkeys(marked["experiment"]))
-
-
-def looks(frame: pd.DataFrame) -> list[int]:
-    """After how many pairs one looked at an experiment; empty where that was once, at the end."""
-    first = frame["flags"].iloc[0] if len(frame) else ""
-    return list(json.loads(first)[LOOKS]) if f'"{LOOKS}"' in first else []
 
 
 def undisturbed(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

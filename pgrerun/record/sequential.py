@@ -16,7 +16,7 @@ that is what this look spends, and what is left falls to the later ones in equal
 """
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence, Set
 from itertools import combinations
 
 import pandas as pd
@@ -58,24 +58,31 @@ def bounds(declared: Iterable[Claim]) -> frozenset[float]:
 
 
 def settled(
-    observations: pd.DataFrame, planned: Sequence[int], bounds: Collection[float], against: str = ""
+    observations: pd.DataFrame,
+    planned: Sequence[int],
+    bounds: Collection[float],
+    against: Set[str] = frozenset(),
 ) -> bool:
     """Whether more pairs could change no word: variants are told apart, by each metric.
 
-    `observations` are an experiment's at one of its `planned` looks (see `schema.COLUMNS`).
-    Compared are each two variants, or all others with the one that is called `against`. A metric
-    with values that aren't positive has no ratios, and says nothing.
+    `observations` are an experiment's at one of its `planned` looks, with the columns block,
+    variant, metric and value. Compared are each two variants, or all others with those that are
+    `against`. A metric with values that aren't positive has no ratios, and says nothing.
     """
+    if observations.empty:  # nothing but words
+        return True
+    spent = share(planned, int(observations["block"].max()) + 1)
     for _, frame in observations.groupby("metric", sort=False):
         wide = frame.pivot(index="block", columns="variant", values="value").dropna()
         if len(wide) < FIRST:  # blocks were left out
             return False
-        wide.attrs[statistics.SHARE] = share(planned, int(frame["block"].max()) + 1)
         for one, other in combinations(wide, 2):
-            if not against or against in (one, other):
-                ratio = statistics.ratio(wide[one], wide[other])
-                if not (ratio.disturbed or plain(ratio, bounds)):
-                    return False
+            if against and not {one, other} & against:
+                continue
+            a, b = (statistics.Sample(wide[name], spent) for name in (one, other))
+            ratio = statistics.ratio(a, b)
+            if not (ratio.disturbed or plain(ratio, bounds)):
+                return False
     return True
 
 

@@ -27,7 +27,7 @@ import duckdb
 
 from pgrerun import credentials
 from pgrerun.errors import ParameterError, RecordError
-from pgrerun.record.reader import MAX_FILE, visible
+from pgrerun.record.reader import MAX_FILE, MAX_FILES, visible
 from pgrerun.record.schema import ENVIRONMENT, OBSERVATIONS, VERDICTS
 
 MAX_UNPACKED = 16 * 2**30
@@ -49,6 +49,9 @@ MAX_LEVELS = 12
 """Folders in folders below a source."""
 
 PARTS = (ENVIRONMENT, OBSERVATIONS, VERDICTS)
+"""What each record has, beside a table of each experiment."""
+
+_TABLE = re.compile(r"[a-z][a-z0-9_]{0,62}\.parquet")
 
 _ARCHIVE = re.compile(r"\.(zip|tar|tar\.gz|tgz|tar\.bz2|tar\.xz)$", re.IGNORECASE)
 _ADDRESS = re.compile(r"^([a-z][a-z0-9]+)://", re.IGNORECASE)
@@ -215,7 +218,7 @@ class _Unpacking:
         where = str(path.parent)
         if not regular:
             self._faults.setdefault(where, f"{visible(path.name)[:100]} is no regular file")
-        if path.name not in PARTS:
+        if not _part(name):
             return
         if where not in self._folders:
             self._folders[where] = self._copies.folder()
@@ -286,7 +289,8 @@ def _unzip(path: Path, unpacking: _Unpacking) -> None:
 
 
 def _part(name: str) -> bool:
-    return PurePosixPath(name).name in PARTS
+    last = PurePosixPath(name).name
+    return last in PARTS or _TABLE.fullmatch(last) is not None
 
 
 def _directory_size(path: Path) -> int:
@@ -384,30 +388,34 @@ def _listed(
 ) -> Iterator[Found | Refused]:
     pattern = source if _part(source) else f"{source.rstrip('/')}/**"
     listing = connection.execute("SELECT filename, size FROM read_blob($1)", [pattern]).fetchall()
-    sizes = {name: size for name, size in listing if _part(name)}
-    places = sorted(name.rpartition("/")[0] for name in sizes if name.endswith(f"/{ENVIRONMENT}"))
+    sizes: dict[str, dict[str, int]] = {}  # by folder and file
+    for name, size in listing:
+        if _part(name):
+            place, _, part = name.rpartition("/")
+            sizes.setdefault(place, {})[part] = size
+    places = sorted(place for place, parts in sizes.items() if ENVIRONMENT in parts)
     if not places:
         yield Refused(visible(source), "there is no record below it")
     for first in range(0, len(places), _AT_ONCE):
         some = places[first : first + _AT_ONCE]
-        names = [f"{place}/{part}" for place in some for part in PARTS]
-        wanted = [name for name in names if 0 <= sizes.get(name, -1) <= MAX_FILE]
-        contents = dict(
-            connection.execute("SELECT filename, content FROM read_blob($1)", [wanted]).fetchall()
-        )
+        faults = {place: _fault(sizes[place]) for place in some}
+        wanted = [f"{place}/{part}" for place in some if not faults[place] for part in sizes[place]]
+        query = "SELECT filename, content FROM read_blob($1)"
+        contents = dict(connection.execute(query, [wanted]).fetchall()) if wanted else {}
         for place in some:
-            yield _copied(place, sizes, contents, copies)
+            if faults[place]:
+                yield Refused(visible(place), faults[place])
+                continue
+            folder = copies.folder()
+            for part in sizes[place]:
+                if f"{place}/{part}" in contents:
+                    (folder / part).write_bytes(contents[f"{place}/{part}"])
+            yield Found(visible(place), folder, ours=True)
 
 
-def _copied(
-    place: str, sizes: Mapping[str, int], contents: Mapping[str, bytes], copies: _Copies
-) -> Found | Refused:
-    words = visible(place)
-    for part in PARTS:
-        if sizes.get(f"{place}/{part}", 0) > MAX_FILE:
-            return Refused(words, f"{part} has more than {MAX_FILE} bytes")
-    folder = copies.folder()
-    for part in PARTS:
-        if f"{place}/{part}" in contents:
-            (folder / part).write_bytes(contents[f"{place}/{part}"])
-    return Found(words, folder, ours=True)
+def _fault(sizes: Mapping[str, int]) -> str:
+    """Why files of these sizes aren't fetched; "" if they are."""
+    if len(sizes) > MAX_FILES:
+        return f"it has {len(sizes)} files, where {MAX_FILES} are allowed"
+    large = [part for part, size in sizes.items() if size > MAX_FILE]
+    return f"{large[0]} has more than {MAX_FILE} bytes" if large else ""

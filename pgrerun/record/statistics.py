@@ -17,9 +17,9 @@ Sheather ("Confidence intervals based on interpolated order statistics", 1986) r
 binomial distribution alone and covers 94-96 % from 6 pairs on. Each end is the outer one of the
 two.
 
-A sample whose `attrs` have a `SHARE` comes from an experiment that could end early (pandas hands
-them on from a frame to what is made of it). Of the error of its interval it gets that share, so
-that the interval is right as often as it says wherever the experiment ended (see `sequential`).
+A `Sample` from an experiment that could end early carries the share of the error that belongs to
+the look it ended at: its interval gets that share, so that it is right as often as it says wherever
+the experiment ended (see `sequential`). Arithmetic with samples keeps the least share of them.
 
 A measured value that can't be (not finite; or zero or negative, where a ratio is taken) stops
 nothing: what rests on it is an interval without ends and with `n` 0, whose method is "disturbed",
@@ -33,6 +33,7 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, stats
 
@@ -47,8 +48,10 @@ EXACT = "exact"
 SIMULATED = "simulated"
 SLOWED = "disk slowed"
 DISTURBED = "disturbed"
-SHARE = "share"
-"""In the `attrs` of a sample: which share of the error belongs to the look that it was taken at."""
+
+
+class TooFew(ValueError):
+    """Nothing can be said, as there are no numbers."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,35 @@ class Interval:
         return Interval(*ends, self.n, self.confidence, self.method)
 
 
+@dataclass(frozen=True)
+class Sample:
+    """Measured values by block, of any unit, with the share of an interval's error they may have.
+
+    `values` is indexed by block. Arithmetic pairs samples by block, leaves out blocks that one of
+    them lacks, and keeps the least share and the disks of both.
+    """
+
+    values: "pd.Series[float]"
+    share: float = 1.0
+    disk: str = ""
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
+        return np.asarray(self.values, dtype=float)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def combined(self, other: "Sample | float", how: Callable[[Any, Any], Any]) -> "Sample":
+        """`how` of each block's two values, or of each value and a number."""
+        if not isinstance(other, Sample):
+            return Sample(how(self.values, float(other)), self.share, self.disk)
+        left, right = self.values.align(other.values, join="inner")
+        if len(left) == 0:
+            raise ValueError("the two samples have no block in common")
+        disks = sorted({self.disk, other.disk} - {""})
+        return Sample(how(left, right), min(self.share, other.share), " and ".join(disks))
+
+
 def nothing() -> Interval:
     """What is known where nothing could be measured: no estimate, and never `enough`."""
     return Interval(np.nan, -np.inf, np.inf, 0, method=DISTURBED)
@@ -155,7 +187,7 @@ def on_disk(found: Interval, words: str) -> Interval:
 def _values(x: ArrayLike, name: str) -> Array:
     array = np.asarray(x, dtype=float)
     if array.ndim != 1 or array.size == 0:
-        raise ValueError(f"{name}: a non-empty list of numbers is needed")
+        raise TooFew(f"{name}: a non-empty list of numbers is needed")
     return array
 
 
@@ -218,7 +250,7 @@ def _divided(estimate: Estimate) -> Estimate:
 
     @wraps(estimate)
     def divided(*given: Any, confidence: float = 0.95, **more: Any) -> Any:
-        share = min((getattr(x, "attrs", {}).get(SHARE, 1.0) for x in given), default=1.0)
+        share = min((x.share for x in given if isinstance(x, Sample)), default=1.0)
         if share == 1:
             return estimate(*given, confidence=confidence, **more)
         found = estimate(*given, confidence=1 - (1 - confidence) * share, **more)
@@ -390,21 +422,15 @@ class NoiseFloor:
     ratio: Interval
     floor: float
 
-    @property
-    def false_alarm(self) -> bool:
-        """Whether the A/A interval excludes 1, as one in twenty does by chance."""
-        return not self.ratio.low <= 1 <= self.ratio.high
+    @classmethod
+    def of(cls, ratio: Interval) -> "NoiseFloor":
+        """What the ratio of an A/A comparison lets be seen."""
+        lowest = np.inf if ratio.low == 0 else 1 / ratio.low
+        return cls(ratio, float(max(lowest, ratio.high)))
 
     def hides(self, effect: float) -> bool:
         """Whether a ratio is too close to 1 to be told from noise."""
         return max(effect, 1 / effect) <= self.floor
-
-
-def noise_floor(a: ArrayLike, b: ArrayLike, seed: int = 0) -> NoiseFloor:
-    """The noise floor from the paired values of two variants that do the same."""
-    found = ratio(a, b, seed)
-    lowest = np.inf if found.low == 0 else 1 / found.low
-    return NoiseFloor(found, float(max(lowest, found.high)))
 
 
 @dataclass(frozen=True)
@@ -521,26 +547,6 @@ def _resampled_usl(
         except RuntimeError:
             failed += 1
     return np.array(found), failed
-
-
-@_divided
-def exponent(sizes: ArrayLike, times: ArrayLike, *, confidence: float = 0.95) -> Interval:
-    """Growth exponent p of time ~ size^p: the slope of a least-squares line in logarithms.
-
-    At least three different sizes are needed, else ValueError. `n` counts points. If a time isn't
-    finite and positive, the interval is disturbed.
-    """
-    sizes, times = _pairs(sizes, times)
-    if np.unique(sizes).size < 3:
-        raise ValueError("a growth exponent needs at least three different sizes")
-    if not (_possible(sizes).all() and _possible(times).all()):
-        return _disturbed(np.array([]), -np.inf, confidence)
-    line = stats.linregress(np.log(sizes), np.log(times))
-    half = float(stats.t.ppf((1 + confidence) / 2, sizes.size - 2) * line.stderr)
-    slope = float(line.slope)
-    return Interval(
-        slope, slope - half, slope + half, sizes.size, confidence, "least squares of logarithms, t"
-    )
 
 
 def share(found: int, of: int, *, confidence: float = 0.95) -> Interval:

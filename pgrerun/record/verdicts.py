@@ -10,7 +10,7 @@ claimed direction (a printed effect below 1 turns both over), and m the margin. 
 fits decides:
 
     ratio       the interval of a ratio, or an exact number, against a printed effect
-                1. gone            it lies inside [1/(1+m), 1+m]: no effect of interest
+                1. no effect       it lies inside [1/(1+m), 1+m]: no effect of interest
                 2. reversed        high < 1/(1+m): surely the other direction
                 3. stronger        low > 1+m and low > E: surely more of the claimed direction
                 4. weaker          low > 1+m and high < E: the claimed direction, surely less of it
@@ -18,35 +18,39 @@ fits decides:
                 6. not reproduced  high < E: not the printed effect, perhaps none of interest
                 7. inconclusive    neither no effect nor the printed one is excluded
     direction   likewise; there is no E: lines 1, 2, holds for low > 1+m, else inconclusive
-    between     a number against a printed size: holds inside of it, gone where the interval lies
-                wholly outside, else inconclusive
-    at most     a bound that the document itself states: holds for high <= E, gone for low > E, else
-                inconclusive. A printed point value is no bound
+    between     a number against a printed size: holds inside of it, different now where the
+                interval lies wholly outside, else inconclusive
+    at most     a bound that the document itself states: holds for high <= E, not so for low > E,
+                else inconclusive: a bound is a statement, which is so or isn't, and a number that
+                breaks it may be any. A printed point value is no bound
     at least    the mirror image
-    equals      an exact number: holds if it equals E, else gone
+    equals      an exact number: holds if it equals E, else different now
     facts       statements, each yes, no or unresolved (None), essential or supporting. All
-                essential ones yes: holds; all no: gone, or reversed if each declares an opposite
-                and it is shown; one unresolved: inconclusive; else weaker. A supporting fact is
+                essential ones yes: holds; all no: not so, or reversed if each declares an opposite
+                and it is shown; one unresolved: inconclusive; else partly. A supporting fact is
                 told and never changes the word
     bug         whether it is still there: still there or fixed
 
 A claim that prints several sizes, or whose evidence comes in several parts, has a word for each;
 its own is that of the essential parts. Where they differ: inconclusive as long as one is, holds
-where all of them hold or are stronger, weaker where some reach the claimed direction and some
-don't, else the one nearest to the claim.
+where all of them hold or are stronger, partly where some of them reach at least the claimed
+direction, else the one nearest to the claim.
 
-Whatever the predicate, an interval from too few pairs (see `statistics.ENOUGH`) decides nothing. A
-claim whose experiment can't run here, or whose regime isn't reached, is not testable here; so is
-one that is only an opinion. A simulation decides nothing about a claim of another basis. Where what
-is compared is hidden behind something that all variants do, ratios are drawn to one: none is
-testable but those that this can't explain, see `despite_dilution`.
+Whatever the predicate, an interval from too few pairs (see `statistics.ENOUGH`) decides nothing,
+nor does an effect that is smaller than what the run's A/A comparison shows (see `hidden`). A claim
+whose experiment can't run here, or whose regime isn't reached, is not tested here; so is one that
+is only an opinion. A simulation decides nothing about a claim of another basis.
 """
 
+import hashlib
+import json
 import math
+import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -55,7 +59,7 @@ import pandas as pd
 from pgrerun.errors import BookError, CannotMeasure
 from pgrerun.record import claims, statistics
 from pgrerun.record.claims import Basis, Claim, Predicate, Size
-from pgrerun.record.statistics import Interval
+from pgrerun.record.statistics import Interval, NoiseFloor
 
 
 class Verdict(StrEnum):
@@ -64,41 +68,51 @@ class Verdict(StrEnum):
     HOLDS = "holds"
     STRONGER = "stronger"
     WEAKER = "weaker"
+    PARTLY = "partly"
     NOT_REPRODUCED = "not reproduced"
-    GONE = "gone"
+    NO_EFFECT = "no effect"
+    NOT_SO = "not so"
+    DIFFERENT_NOW = "different now"
     REVERSED = "reversed"
     STILL_THERE = "still there"
     FIXED = "fixed"
     INCONCLUSIVE = "inconclusive"
-    NOT_TESTABLE = "not testable here"
+    NOT_TESTED = "not tested here"
 
 
-_ABOUT_EFFECTS = frozenset(
-    {
-        Verdict.HOLDS,
-        Verdict.STRONGER,
-        Verdict.WEAKER,
-        Verdict.NOT_REPRODUCED,
-        Verdict.GONE,
-        Verdict.REVERSED,
-        Verdict.INCONCLUSIVE,
-    }
-)
-_WITHIN = {Verdict.HOLDS, Verdict.WEAKER, Verdict.GONE, Verdict.INCONCLUSIVE}  # weaker: of parts
+_SOME = {Verdict.HOLDS, Verdict.PARTLY, Verdict.INCONCLUSIVE}
+_DIRECTION = _SOME | {Verdict.NO_EFFECT, Verdict.REVERSED}
+_BOUND = _SOME | {Verdict.NOT_SO}
 VERDICTS: Mapping[Predicate, frozenset[Verdict]] = {
-    predicate: frozenset(words) | {Verdict.NOT_TESTABLE}
+    predicate: frozenset(words) | {Verdict.NOT_TESTED}
     for predicate, words in {
-        Predicate.RATIO: _ABOUT_EFFECTS,
-        Predicate.DIRECTION: _ABOUT_EFFECTS - {Verdict.STRONGER, Verdict.NOT_REPRODUCED},
-        Predicate.BETWEEN: _WITHIN,
-        Predicate.AT_MOST: _WITHIN,
-        Predicate.AT_LEAST: _WITHIN,
-        Predicate.EQUALS: _WITHIN - {Verdict.INCONCLUSIVE},
-        Predicate.FACTS: _WITHIN | {Verdict.REVERSED},
+        Predicate.RATIO: _DIRECTION | {Verdict.STRONGER, Verdict.WEAKER, Verdict.NOT_REPRODUCED},
+        Predicate.DIRECTION: _DIRECTION,
+        Predicate.BETWEEN: _SOME | {Verdict.DIFFERENT_NOW},
+        Predicate.AT_MOST: _BOUND,
+        Predicate.AT_LEAST: _BOUND,
+        Predicate.EQUALS: {Verdict.HOLDS, Verdict.PARTLY, Verdict.DIFFERENT_NOW},
+        Predicate.FACTS: _BOUND | {Verdict.REVERSED},
         Predicate.BUG: {Verdict.STILL_THERE, Verdict.FIXED},
     }.items()
 }
 """The verdicts that each predicate can give."""
+
+_FORMERLY: Mapping[str, Sequence[Verdict]] = {
+    "not testable here": [Verdict.NOT_TESTED],
+    "weaker": [Verdict.WEAKER, Verdict.PARTLY],
+    "gone": [Verdict.NO_EFFECT, Verdict.DIFFERENT_NOW, Verdict.NOT_SO],
+}
+
+
+def today(word: str, predicate: str | None) -> str:
+    """What a record's word for a claim with this predicate is called today.
+
+    "Gone" was no effect, another number or a statement that isn't so, and "weaker" was also what
+    holds partly. A word that never was stays what it is: anybody may have written a record.
+    """
+    possible = VERDICTS.get(predicate, frozenset())  # type: ignore[call-overload]
+    return next((str(new) for new in _FORMERLY.get(word, ()) if new in possible), word)
 
 
 # ---- evidence
@@ -184,7 +198,8 @@ class Judgement:
     `capability` then names what is missing. `reason` is what the predicate says of its own
     decision, `note` what the chapter adds. `beside` holds other judgements by the words that tell
     them apart ("at 100,000 tuples", "in the simulation"), which decide nothing. `regime` is what
-    was measured of the claim's regimes.
+    was measured of the claim's regimes, `noise` the ratio of the A/A comparison that it was held
+    against. `rule` is `rule_digest` as of when its rows were measured, "" where nobody kept it.
     """
 
     claim: Claim
@@ -195,6 +210,25 @@ class Judgement:
     reason: str = ""
     beside: Mapping[str, "Judgement"] = field(default_factory=dict)
     regime: Mapping[str, Interval] = field(default_factory=dict)
+    noise: Interval | None = None
+    rule: str = ""
+
+    @property
+    def stale_rule(self) -> bool:
+        """Whether its rule was changed after its rows were measured: see `STALE`."""
+        return self.rule not in ("", rule_digest(self.claim, rule_text(self.claim)))
+
+    @property
+    def untested(self) -> str:
+        """For which of the five reasons it is not tested, "" for another (see `claims.reason`)."""
+        if self.verdict is not Verdict.NOT_TESTED:
+            return ""
+        if self.claim.basis is Basis.OPINION:
+            return str(claims.Reason.OPINION)
+        lacking = [self.capability]
+        if self.capability in claims.OUT_OF_REACH:  # where that is had, the regime is asked for
+            lacking += self.claim.regimes
+        return next(filter(None, map(claims.reason, lacking)), "")
 
     @property
     def remarks(self) -> str:
@@ -224,6 +258,8 @@ class Judgement:
                 for words, other in self.beside.items()
             },
             "regime": {name: plain(value) for name, value in self.regime.items()},
+            "noise": plain(self.noise),
+            "rule": self.rule,
         }
 
     @classmethod
@@ -244,19 +280,21 @@ class Judgement:
     @classmethod
     def _from(cls, claim: Claim, kept: Mapping[str, Any]) -> "Judgement | None":
         note, evidence = kept["note"], _restored(kept["evidence"])
+        aa = _restored(kept.get("noise"))
+        noise = NoiseFloor.of(aa) if aa else None
         gone = next((c for c in claim.capabilities if c in claims.OUT_OF_REACH), None)
-        if gone and kept["verdict"] != Verdict.NOT_TESTABLE:
-            return set_aside(claim, gone, claims.OUT_OF_REACH[gone])
-        if kept["verdict"] == Verdict.NOT_TESTABLE:
+        aside = today(kept["verdict"], claim.predicate) == Verdict.NOT_TESTED
+        if gone and not aside:
+            return set_aside(claim, gone, str(claims.OUT_OF_REACH[gone]))
+        if aside:
             found = set_aside(claim, kept["capability"], note)
             if evidence is not None:
                 found = replace(judge(claim, evidence, note), capability=kept["capability"])
-            found = replace(found, verdict=Verdict.NOT_TESTABLE, reason=kept.get("reason", ""))
+            found = replace(found, verdict=Verdict.NOT_TESTED, reason=kept.get("reason", ""))
         elif set(claim.regimes) - set(kept.get("regime", ())):
             return None
         else:
-            regime = {name: _restored(value) for name, value in kept.get("regime", {}).items()}
-            found = _despite(judge(claim, evidence, note), regime)
+            found = judge(claim, evidence, note, noise)
         if found.reason and note.startswith(found.reason):  # up to format 2 they were one text
             note = note.removeprefix(found.reason).removeprefix("; ")
         return cls(
@@ -267,17 +305,64 @@ class Judgement:
             found.capability,
             found.reason,
             {
-                words: cls(claim, Verdict(other["verdict"]), _restored(other["evidence"]))
+                words: cls(
+                    claim,
+                    Verdict(today(other["verdict"], claim.predicate)),
+                    _restored(other["evidence"]),
+                )
                 for words, other in kept.get("beside", {}).items()
             },
             {name: _restored(value) for name, value in kept.get("regime", {}).items()},
+            aa,
+            kept.get("rule", ""),
         )
+
+
+STALE = "rule changed after measuring"
+"""What stands beside the word of a claim whose rule is another one than its rows were measured for.
+
+It is judged by today's rule, and marked until there are new rows, with new seeds.
+"""
+_RULE = (
+    "predicate expression margin tolerance basis regime needs quantity relative_to as_share unit"
+)
+
+
+def rule_digest(claim: Claim, rule_text: str) -> str:
+    """What tells a claim's rule from any other: of the ledger's columns that judge, and its text.
+
+    `rule_text` is what a chapter's expressions and query say, see `rule_text`.
+    """
+    columns = [str(getattr(claim, name) or "") for name in _RULE.split()]
+    return hashlib.sha256(json.dumps([*columns, rule_text]).encode()).hexdigest()[:16]
+
+
+def rule_text(claim: Claim) -> str:
+    """By what the claim's chapter judges it today: its query, and what `evidence.toml` has of it.
+
+    But for notes and what stands beside, which decide nothing. "" where the chapter has neither.
+    """
+    return _rule_texts(claim.chapter).get(claim.id, "")
+
+
+@cache
+def _rule_texts(chapter: str) -> Mapping[str, str]:
+    folder = Path(__file__).parents[1] / "chapters" / chapter
+    file = folder / "evidence.toml"
+    found = tomllib.loads(file.read_text("utf-8")) if file.exists() else {}
+    told = {
+        claim: json.dumps({k: v for k, v in rule.items() if k not in ("note", "beside")})
+        for claim, rule in found.items()
+    }
+    for query in sorted(folder.glob("claims/*.sql")):
+        told[query.stem] = told.get(query.stem, "") + query.read_text("utf-8").strip()
+    return told
 
 
 def word(kept: Mapping[str, Any]) -> str:
     """The verdict that today's rules give to what a record kept; its own where they don't apply."""
     known = Judgement.from_dict(kept)
-    return str(known.verdict) if known else str(kept["verdict"])
+    return str(known.verdict) if known else today(kept["verdict"], kept.get("predicate"))
 
 
 def _restored(evidence: Any) -> Any:
@@ -366,7 +451,7 @@ def _ratio(claim: Claim, found: Interval, size: Size | None) -> Word:
         band = reached(claim, size.inverse() if inverted else size)
     some = 1 + claim.margin
     if statistics.within(x, claim.margin):
-        return Verdict.GONE, ""
+        return Verdict.NO_EFFECT, ""
     if x.high < 1 / some:
         return Verdict.REVERSED, ""
     if x.low > some:
@@ -385,7 +470,10 @@ def _between(claim: Claim, found: Interval, size: Size | None) -> Word:
     if band.low <= found.low and found.high <= band.high:
         return Verdict.HOLDS, ""
     if found.high < band.low or found.low > band.high:
-        return Verdict.GONE, f"it is {'less' if found.high < band.low else 'more'} than printed"
+        return (
+            Verdict.DIFFERENT_NOW,
+            f"it is {'less' if found.high < band.low else 'more'} than printed",
+        )
     return Verdict.INCONCLUSIVE, "an end of what is claimed lies inside the interval"
 
 
@@ -397,7 +485,7 @@ def _bound(claim: Claim, found: Interval, size: Size | None) -> Word:
     if high <= bound:
         return Verdict.HOLDS, ""
     if low > bound:
-        return Verdict.GONE, ""
+        return Verdict.NOT_SO, ""
     return Verdict.INCONCLUSIVE, "the bound lies inside the interval"
 
 
@@ -406,7 +494,7 @@ def _equals(claim: Claim, found: Interval, size: Size | None) -> Word:
     if not found.exact:
         raise TypeError(f"{claim.id}: predicate 'equals' is for exact facts, not for {found}")
     same = math.isclose(found.estimate, size.low, rel_tol=1e-9)
-    return (Verdict.HOLDS if same else Verdict.GONE), ""
+    return (Verdict.HOLDS if same else Verdict.DIFFERENT_NOW), ""
 
 
 _NUMBER: Mapping[Predicate, Callable[[Claim, Interval, Size | None], Word]] = {
@@ -419,20 +507,38 @@ _NUMBER: Mapping[Predicate, Callable[[Claim, Interval, Size | None], Word]] = {
 }
 
 
-def of_part(claim: Claim, name: str, found: Interval) -> Word:
+def hidden(x: Interval, margin: float, noise: NoiseFloor | None) -> bool:
+    """Whether a ratio is no farther from one than what a run's A/A comparison shows without cause.
+
+    Where that is within the margin, whatever it hides is of no interest anyway.
+    """
+    return noise is not None and noise.floor > 1 + margin and noise.hides(x.estimate)
+
+
+def _of_part(claim: Claim, name: str, found: Interval, noise: NoiseFloor | None) -> Word:
     """The word of one measured number of a claim; `name` is that of its part, "" of an only one."""
     if few := _too_few(found):
         return Verdict.INCONCLUSIVE, few
     size = claim.sizes.get(name, claim.sizes.get(""))
-    return _NUMBER[_predicate(claim)](claim, found, size)
+    word, reason = _NUMBER[_predicate(claim)](claim, found, size)
+    timed = claim.predicate in claims.WITH_MARGIN and claim.basis in (Basis.TIMED, Basis.MACHINE)
+    if not timed or found.exact or not hidden(found, claim.margin, noise):
+        return word, reason
+    assert noise is not None  # which hides it
+    if word is Verdict.NOT_REPRODUCED and size and not any(map(noise.hides, size)):
+        return word, reason  # the printed effect would have been seen
+    return Verdict.INCONCLUSIVE, (
+        "the effect is smaller than what the same work differs by in this run's A/A comparison (up"
+        f" to {100 * (noise.floor - 1):.2g} %)"
+    )
 
 
-def _numbers(claim: Claim, given: Any) -> tuple[Verdict, Evidence, str]:
+def _numbers(claim: Claim, given: Any, noise: NoiseFloor | None) -> tuple[Verdict, Evidence, str]:
     if not isinstance(given, Mapping):
         if set(claim.sizes) - {""}:
             raise TypeError(f"{claim.id} prints several sizes: {', '.join(claim.sizes)}")
         found = _interval(given, claim)
-        verdict, reason = of_part(claim, "", found)
+        verdict, reason = _of_part(claim, "", found, noise)
         return verdict, found, reason
     parts = {str(name): _part(value, claim) for name, value in given.items()}
     named = set(claim.sizes) - {""}
@@ -440,7 +546,7 @@ def _numbers(claim: Claim, given: Any) -> tuple[Verdict, Evidence, str]:
         wanted = ", ".join(sorted(named)) or "at least one that is essential"
         raise TypeError(f"{claim.id}: of its parts ({wanted}) the evidence has {list(parts)}")
     words = {
-        name: of_part(claim, name, part.value)
+        name: _of_part(claim, name, part.value, noise)
         for name, part in parts.items()
         if isinstance(part.value, Interval)
     }
@@ -459,9 +565,12 @@ def _part(value: Any, claim: Claim) -> Part:
 
 RANK = {
     Verdict.REVERSED: 0,
-    Verdict.GONE: 1,
+    Verdict.NO_EFFECT: 1,
+    Verdict.NOT_SO: 1,
+    Verdict.DIFFERENT_NOW: 1,
     Verdict.NOT_REPRODUCED: 2,
     Verdict.WEAKER: 3,
+    Verdict.PARTLY: 3,
     Verdict.HOLDS: 4,
     Verdict.STRONGER: 5,
 }
@@ -478,7 +587,7 @@ def combined(words: Iterable[Verdict]) -> Verdict:
     if min(ranks) >= RANK[Verdict.HOLDS]:
         return Verdict.HOLDS
     if max(ranks) >= RANK[Verdict.WEAKER]:
-        return Verdict.WEAKER
+        return Verdict.PARTLY
     return max(found, key=RANK.__getitem__)
 
 
@@ -502,8 +611,8 @@ def _facts(claim: Claim, given: Any) -> tuple[Verdict, Evidence, str]:
         return Verdict.INCONCLUSIVE, parts, "an essential fact is unresolved"
     if values == {False}:
         shown = all(part.opposite for part in essential)
-        return (Verdict.REVERSED if shown else Verdict.GONE), parts, ""
-    return (Verdict.HOLDS if values == {True} else Verdict.WEAKER), parts, ""
+        return (Verdict.REVERSED if shown else Verdict.NOT_SO), parts, ""
+    return (Verdict.HOLDS if values == {True} else Verdict.PARTLY), parts, ""
 
 
 def _bug(claim: Claim, given: Any) -> tuple[Verdict, Evidence, str]:
@@ -526,49 +635,33 @@ OPINION = "a question that an experiment decides"
 """What an opinion lacks, in place of a capability."""
 
 
-def judge(claim: Claim, evidence: Any, note: str = "") -> Judgement:
+def judge(
+    claim: Claim, evidence: Any, note: str = "", noise: NoiseFloor | None = None
+) -> Judgement:
     """Apply the claim's predicate to the evidence (see the module's docstring for both).
 
-    An opinion is not testable, whatever the evidence, which is kept. BookError when the ledger
-    declares no predicate for the claim; TypeError when the evidence isn't what it takes.
+    `noise` is what the run's A/A comparison says of such times. An opinion is not tested, whatever
+    the evidence, which is kept. BookError when the ledger declares no predicate for the claim;
+    TypeError when the evidence isn't what it takes.
     """
-    predicate = _predicate(claim)
-    decide = {Predicate.FACTS: _facts, Predicate.BUG: _bug}.get(predicate, _numbers)
-    verdict, kept, reason = decide(claim, evidence)
+    match _predicate(claim):
+        case Predicate.FACTS:
+            verdict, kept, reason = _facts(claim, evidence)
+        case Predicate.BUG:
+            verdict, kept, reason = _bug(claim, evidence)
+        case _:
+            verdict, kept, reason = _numbers(claim, evidence, noise)
+    rule, ratio = rule_digest(claim, rule_text(claim)), noise.ratio if noise else None
     if claim.basis is Basis.OPINION:
-        why = "it is an opinion; what was measured stands beside it"
-        return Judgement(claim, Verdict.NOT_TESTABLE, kept, note, OPINION, why)
-    return Judgement(claim, verdict, kept, note, "", reason)
+        verdict, reason = Verdict.NOT_TESTED, "what was measured stands beside it"
+    capability = OPINION if claim.basis is Basis.OPINION else ""
+    return Judgement(claim, verdict, kept, note, capability, reason, noise=ratio, rule=rule)
 
 
 def set_aside(claim: Claim, capability: str, reason: str) -> Judgement:
     """The claim can't be tested here: `capability` is missing, `reason` says it in a sentence."""
-    return Judgement(claim, Verdict.NOT_TESTABLE, None, reason, capability)
-
-
-DESPITE = "what all variants do alike draws the ratio to one, and can't turn it over or enlarge it"
-"""Why a ratio is judged although most of its time is something else."""
-
-
-def despite_dilution(claim: Claim, evidence: Evidence) -> bool:
-    """Whether every essential ratio says what a dilution of the printed effect can't.
-
-    Undiluted it lies farther from one on the same side. So it is told from the printed effect if it
-    is surely on the other side of one, or surely more of the claimed direction than printed.
-    """
-    if claim.predicate is not Predicate.RATIO:
-        return False
-    many = evidence if isinstance(evidence, Mapping) else {"": Part(_interval(evidence, claim))}
-
-    def told(name: str, value: Any) -> bool:
-        size = claim.sizes.get(name, claim.sizes.get(""))
-        if size is None or not value.enough:
-            return False
-        x = value.inverse() if size.high < 1 else value
-        band = reached(claim, size.inverse() if size.high < 1 else size)
-        return bool(x.high < 1 or x.low > band.high)
-
-    return all(told(name, part.value) for name, part in many.items() if part.essential)
+    rule = rule_digest(claim, rule_text(claim))
+    return Judgement(claim, Verdict.NOT_TESTED, None, reason, capability, rule=rule)
 
 
 class Outside(NamedTuple):
@@ -581,16 +674,14 @@ class Outside(NamedTuple):
     @property
     def beside(self) -> str:
         """What the verdict is called that the claim would have had."""
-        return "if this is that regime" if self.open else "outside of that regime"
+        return f"if this is “{self.name}”" if self.open else f"outside of “{self.name}”"
 
 
-def out_of_regime(
-    claim: Claim, measured: Mapping[str, Interval], evidence: Evidence = None
-) -> Outside | None:
+def out_of_regime(claim: Claim, measured: Mapping[str, Interval]) -> Outside | None:
     """A regime of the claim that isn't shown to be reached, and why; None if all are.
 
-    The first that isn't reached, before one of which that is open. One that only dilutes doesn't
-    matter to `evidence` that stands despite that. BookError when one of them wasn't measured.
+    The first that isn't reached, before one of which that is open. BookError when one of them
+    wasn't measured.
     """
     unmet = []
     for name in claim.regimes:
@@ -601,8 +692,7 @@ def out_of_regime(
             )
         wanted, found = claims.regime(name), measured[name]
         inside = wanted.at_least <= found.low and found.high <= wanted.at_most
-        stands = wanted.dilutes and evidence is not None and despite_dilution(claim, evidence)
-        if not (found.enough and inside or stands):
+        if not (found.enough and inside):
             unmet.append(_outside(name, found))
     return min(unmet, key=lambda one: one.open, default=None)
 
@@ -621,13 +711,6 @@ def _outside(name: str, found: Interval) -> Outside:
     )
 
 
-def _despite(found: Judgement, measured: Mapping[str, Interval]) -> Judgement:
-    """The same judgement, whose reason says so where it was judged in spite of its regime."""
-    if found.verdict is Verdict.NOT_TESTABLE or not out_of_regime(found.claim, measured):
-        return found
-    return replace(found, reason="; ".join(filter(None, (found.reason, DESPITE))))
-
-
 class Judge:
     """Judges the claims of one chapter and keeps account of them.
 
@@ -643,8 +726,13 @@ class Judge:
         can: Callable[[str], bool] | None = None,
         file: Path = claims.LEDGER,
         elsewhere: Callable[[str], str] = lambda capability: "",
+        rules: Mapping[str, str] | None = None,
     ):
-        """`file` is the ledger that has the chapter's claims."""
+        """`file` is the ledger that has the chapter's claims.
+
+        `rules` are their digests as of when the rows were measured, if that was before; whoever
+        measures may add to them.
+        """
         self.chapter = chapter
         known = claims.ledger(file).values()
         self._claims = {claim.id: claim for claim in known if claim.chapter == chapter}
@@ -654,9 +742,11 @@ class Judge:
                 f"The ledger has no claims of chapter {chapter!r}. Chapters: {', '.join(chapters)}."
             )
         self._run, self._can, self._elsewhere = run, can, elsewhere
+        self._rules = {} if rules is None else rules
         self._judgements: list[Judgement] = []
 
-    def _claim(self, id: str) -> Claim:
+    def claim(self, id: str) -> Claim:
+        """The claim of this chapter; BookError for another's."""
         if id not in self._claims:
             where = claims.ledger().get(id)
             raise BookError(
@@ -670,6 +760,8 @@ class Judge:
         return self._claims[id]
 
     def _keep(self, judgement: Judgement) -> Judgement:
+        as_of = self._rules.get(judgement.claim.id, judgement.rule)
+        judgement = replace(judgement, rule=as_of)
         self._judgements.append(judgement)
         if self._run is not None:
             self._run.add_verdict(judgement.as_dict())
@@ -683,13 +775,14 @@ class Judge:
         *,
         beside: Mapping[str, Any] | None = None,
         regime: Mapping[str, Interval | float] | None = None,
+        noise: NoiseFloor | None = None,
     ) -> Judgement:
         """Judge a claim of this chapter by its declared predicate; see `judge`.
 
         `beside` is other evidence, by the words that tell it apart, judged by the same predicate
         and deciding nothing. `regime` is what was measured of the claim's regimes, by name.
         """
-        claim = self._claim(id)
+        claim = self.claim(id)
         can = self._can
         missing = [capability for capability in claim.capabilities if can and not can(capability)]
         if missing:
@@ -700,20 +793,19 @@ class Judge:
             name: value if isinstance(value, Interval) else statistics.exact(float(value))
             for name, value in (regime or {}).items()
         }
-        found = judge(claim, evidence, note)
-        if outside := out_of_regime(claim, measured, found.evidence):
-            others = {outside.beside: found} | others
+        found = judge(claim, evidence, note, noise)
+        if outside := out_of_regime(claim, measured):
+            others = {outside.beside: replace(found, noise=None, rule="")} | others
             why = self._why(outside.name, outside.why)
-            found = Judgement(claim, Verdict.NOT_TESTABLE, None, note, outside.name, why)
-        found = _despite(found, measured)
-        kept = (found.claim, found.verdict, found.evidence, found.note, found.capability)
-        return self._keep(Judgement(*kept, found.reason, others, measured))
+            aside = set_aside(claim, outside.name, note)
+            found = replace(aside, reason=why, noise=found.noise)
+        return self._keep(replace(found, beside=others, regime=measured))
 
     def set_aside(
         self, id: str, reason: CannotMeasure, *, beside: Mapping[str, Any] | None = None
     ) -> Judgement:
         """Record that a claim of this chapter can't be tested here; `beside` as in `judge`."""
-        claim = self._claim(id)
+        claim = self.claim(id)
         others = {words: _beside(claim, given) for words, given in (beside or {}).items()}
         found = set_aside(claim, reason.capability, self._why(reason.capability, str(reason)))
         return self._keep(replace(found, beside=others))
@@ -746,7 +838,7 @@ class Judge:
                 claim, evidence = last[id].claim, last[id].evidence
                 rows[id] = [
                     *(claim.claim, claim.headline, claim.section, claim.published_value),
-                    claim.quantity,
+                    claim.comparison,
                     *(getattr(evidence, x, math.nan) for x in ("estimate", "low", "high", "n")),
                     *(str(claim.basis), str(last[id].verdict), last[id].remarks),
                 ]

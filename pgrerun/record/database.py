@@ -1,0 +1,233 @@
+"""The database over all records: what every claim, chart and table is a query of.
+
+    run.CHAPTER.EXPERIMENT          the rows of a run: the one under way, or the one that is shown
+    published.CHAPTER.EXPERIMENT    those of the published runs: published, published_2, published_3
+    printed.TABLE                   what the documents print
+    claims.ledger, claims.verdicts  what is claimed, and what the runs said
+
+Inside of a chapter's own queries an experiment is called by its name alone. A table holds the rows
+that count; `EXPERIMENT_all` holds disturbed ones as well. DuckDB answers, and may read no files.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas as pd
+
+from pgrerun.errors import BookError, ParameterError
+from pgrerun.record import claims, printed, rows, runs, verdicts
+
+_NAME = re.compile(r"^[a-z][a-z0-9_]*$")
+
+
+class NotMeasured(Exception):
+    """A query asks for an experiment of which this run has no rows."""
+
+    def __init__(self, table: str, where: str):
+        super().__init__(f"{where} has no rows of the experiment {table}")
+        self.table = table
+
+
+class Database:
+    """DuckDB in memory with the schemas above; a context manager.
+
+    `chapter` is the one whose experiments are called by their names alone, of the run `run`.
+    """
+
+    def __init__(self, chapter: str = "", run: str = "run"):
+        self.connection = duckdb.connect()
+        self.chapter, self._run = chapter, run
+        self._units: dict[tuple[str, str, str], Mapping[str, str]] = {}
+        self._attached: set[str] = set()
+        printed.load(self.connection)
+        claims.load(self.connection)
+        self.connection.execute(
+            "CREATE TABLE claims.verdicts (run text, chapter text, claim text, verdict text,"
+            " basis text, evidence text)"
+        )
+        for name in ("run", *map(schema_of, runs.published())):
+            self._attach(name)
+        # nothing in a query may read or write files: a stranger's record is data
+        self.connection.execute("SET enable_external_access = false")
+        if chapter:
+            self._schema(run, chapter)
+
+    def __enter__(self) -> "Database":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.connection.close()
+
+    # ---- filling
+
+    def _attach(self, name: str) -> None:
+        if name not in self._attached:
+            self._attached.add(name)
+            self.connection.execute(f"ATTACH ':memory:' AS {name}")
+
+    def _schema(self, run: str, chapter: str) -> None:
+        self._attach(run)
+        self.connection.execute(f"CREATE SCHEMA IF NOT EXISTS {run}.{chapter}")
+
+    def add(
+        self, run: str, chapter: str, experiment: str, table: pd.DataFrame, units: Mapping[str, str]
+    ) -> None:
+        """Add the rows of an experiment, or put them in the place of its older ones."""
+        if not all(map(_NAME.match, (run, chapter, experiment))):
+            raise BookError(f"{run}.{chapter}.{experiment} can't name a table.")
+        self._schema(run, chapter)
+        place = f"{run}.{chapter}.{experiment}"
+        self.connection.register("incoming", table)
+        self.connection.execute(f"CREATE OR REPLACE TABLE {place}_all AS FROM incoming")
+        self.connection.register("incoming", rows.counted(table))
+        self.connection.execute(f"CREATE OR REPLACE TABLE {place} AS FROM incoming")
+        self.connection.unregister("incoming")
+        self._units[run, chapter, experiment] = dict(units)
+
+    def add_record(self, run: str, record: runs.Record) -> None:
+        """Add all tables of a record as those of `run`, and its verdicts."""
+        self.add_verdicts(run, record)
+        for chapter, tables in record.tables.items():
+            for experiment, table in tables.items():
+                self.add(
+                    run, chapter, experiment, table, record.about[chapter][experiment]["units"]
+                )
+
+    def add_verdicts(self, run: str, record: runs.Record) -> None:
+        """Add a record's verdicts, in the words of today's rules; `evidence` is JSON."""
+        judged = [
+            [run, v["chapter"], v["claim"], verdicts.word(v), v["basis"], json.dumps(v["evidence"])]
+            for v in record.verdicts
+        ]
+        if judged:
+            self.connection.executemany(
+                "INSERT INTO claims.verdicts VALUES (?, ?, ?, ?, ?, ?)", judged
+            )
+
+    def add_published(self, chapters: Iterable[str]) -> None:
+        """Add what the published runs have of these chapters."""
+        for name in runs.published():
+            for chapter in chapters:
+                if chapter in runs.chapters(name):
+                    self.add_record(schema_of(name), runs.load(name, chapter))
+
+    # ---- asking
+
+    def query(self, text: str, run: str = "") -> pd.DataFrame:
+        """The rows of a query, whose bare tables are the chapter's experiments of `run`.
+
+        NotMeasured where there is no such experiment; ParameterError for what can't be answered.
+        """
+        run = run or self._run
+        if self.chapter:
+            self._schema(run, self.chapter)
+            self.connection.execute(f"USE {run}.{self.chapter}")
+            known = self.experiments(run)
+            for table in sorted(self.tables_in(text) - known):
+                raise NotMeasured(table, f"The run {run!r}")
+        try:
+            return self.connection.execute(text).df()
+        except duckdb.Error as error:
+            raise ParameterError(_explained(error)) from None
+
+    def tables_in(self, text: str) -> set[str]:
+        """The experiments that a query names without a schema; BookError if it can't be read."""
+        row = self.connection.execute("SELECT json_serialize_sql(?)", [text]).fetchone()
+        parsed = json.loads(row[0]) if row else {"error": True}
+        if parsed.get("error"):
+            raise BookError(f"A query can't be read: {parsed.get('error_message')}\n{text}")
+        named: set[str] = set()
+        own: set[str] = set()
+        _collect(parsed, named, own)
+        return {name.removesuffix("_all") for name in named - own}
+
+    def experiments(self, run: str = "") -> set[str]:
+        """The chapter's experiments of which a run has rows."""
+        run = run or self._run
+        return {name for r, c, name in self._units if (r, c) == (run, self.chapter)}
+
+    def units(self, experiment: str, run: str = "") -> Mapping[str, str]:
+        """The units of an experiment's metrics."""
+        return self._units.get((run or self._run, self.chapter, experiment), {})
+
+    def metric(self, table: str, name: str, condition: str, run: str = "") -> pd.DataFrame:
+        """Values of one metric: columns value, block, alpha, disk. `condition` is SQL, or empty."""
+        if table not in self.experiments(run):
+            raise NotMeasured(table, f"The run {run or self._run!r}")
+        where = " AND ".join(f"({one})" for one in _split(condition)) or "true"
+        return self.query(
+            f'SELECT CAST("{name}" AS DOUBLE) AS value, block, alpha, disk FROM {table}'
+            f' WHERE {where} AND "{name}" IS NOT NULL ORDER BY block',
+            run,
+        )
+
+    def listing(self) -> pd.DataFrame:
+        """Every table with its columns and units: columns table, rows, columns."""
+        found = []
+        for (run, chapter, experiment), units in self._units.items():
+            place = f"{run}.{chapter}.{experiment}"
+            many = self.connection.execute(f"SELECT count(*) FROM {place}").fetchone()
+            names = [row[0] for row in self.connection.execute(f"DESCRIBE {place}").fetchall()]
+            told = [
+                f"{name} ({units[name]})" if units.get(name) else name
+                for name in names
+                if name not in rows.HOW
+            ]
+            found.append((place, many[0] if many else 0, ", ".join(told)))
+        for schema in ("printed", "claims"):
+            tables = self.connection.execute(
+                "SELECT table_name FROM duckdb_tables() WHERE database_name = ? ORDER BY 1",
+                [schema],
+            ).fetchall()
+            for (name,) in tables:
+                place = f"{schema}.{name}"
+                many = self.connection.execute(f"SELECT count(*) FROM {place}").fetchone()
+                names = [row[0] for row in self.connection.execute(f"DESCRIBE {place}").fetchall()]
+                found.append((place, many[0] if many else 0, ", ".join(names)))
+        return pd.DataFrame(found, columns=["table", "rows", "columns"])
+
+
+def _collect(node: Any, named: set[str], own: set[str]) -> None:
+    """Tables that a parsed query names without a schema, and names that it makes by WITH."""
+    if isinstance(node, list):
+        for one in node:
+            _collect(one, named, own)
+    elif isinstance(node, dict):
+        if node.get("type") == "BASE_TABLE" and not node["schema_name"]:
+            named.add(node["table_name"])
+        own.update(one["key"] for one in node.get("cte_map", {}).get("map", ()))
+        for one in node.values():
+            _collect(one, named, own)
+
+
+def schema_of(run: str) -> str:
+    """What a run is called in queries: "published_2" for "published-2"."""
+    return re.sub(r"\W", "_", run)
+
+
+def _split(condition: str) -> list[str]:
+    """The conditions of a reference, which commas separate outside of quotes and brackets."""
+    return [one for one in re.findall(r"(?:'[^']*'|\([^)]*\)|[^,'(])+", condition) if one.strip()]
+
+
+def _explained(error: duckdb.Error) -> str:
+    """DuckDB's message on one line, which names the nearest name by itself."""
+    return " ".join(str(error).split())
+
+
+def open_database(run: str | Path = "", chapters: Iterable[str] = ()) -> Database:
+    """The database over the published runs, what is printed, and a run by its name or folder.
+
+    With `chapters` only theirs. RecordError where a record is damaged.
+    """
+    found = Database()
+    names = list(chapters) or runs.chapters(runs.PUBLISHED)
+    if names:
+        found.add_published(names)
+    if run:
+        found.add_record("run", runs.load(run))
+    return found
