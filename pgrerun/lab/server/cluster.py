@@ -22,14 +22,16 @@ import psutil
 import psycopg
 
 from pgrerun.errors import CannotMeasure, ServerError
-from pgrerun.lab.server import private, releases
+from pgrerun.lab.server import private, processes, releases
 from pgrerun.lab.server.binaries import Programs, bundled
 from pgrerun.lab.server.client import APPLICATION, Server, role, without_libpq
 from pgrerun.lab.server.loopback import ADDRESS, Loopback
-from pgrerun.lab.server.private import Placed, PrivateDirectory, account, advice, drop
+from pgrerun.lab.server.private import Placed, PrivateDirectory, account, advice, end_with_us
+from pgrerun.lab.server.queries import value
+from pgrerun.lab.server.shared_memory import return_shared_memory
 
-# Everything else is PostgreSQL's own default; each line says why it isn't left alone. All
-# releases from 9.3 on know them.
+# Everything else is PostgreSQL's own default; each line says why it isn't left alone. A release
+# that doesn't know one goes without.
 DEFAULTS: dict[str, tuple[str, str]] = {
     "listen_addresses": ("", "no TCP: nobody else can reach the cluster, no port can clash"),
     "unix_socket_permissions": ("0700", "trust authentication ends at our own account"),
@@ -96,12 +98,17 @@ class Cluster(Server):
         self._account = account()
         self._postmaster: subprocess.Popen[bytes] | None = None
         self._altered: dict[str, str] = {}  # beside the settings, where ALTER SYSTEM is missing
+        self._unaltered: dict[str, str] = {}  # what they were, where a reload leaves them altered
         self._stopped_by_us = True
         self._was_ready = False  # since its last start
         self._port = PORT
         self._directories: list[PrivateDirectory] = []
-        releases.require_settings(self.programs.number, settings or {})
-        self.settings: dict[str, str] = {name: value for name, (value, _) in DEFAULTS.items()}
+        self._require_known(settings)
+        self.settings: dict[str, str] = {
+            name: value
+            for name, (value, _) in DEFAULTS.items()
+            if releases.knows(self.programs.number, name)
+        } | releases.old_defaults(self.programs.number, self.programs.version)
         self.settings.update(_as_text(settings))
         self.name = f"our own PostgreSQL {self.programs.version} from {self.programs.source}"
         try:
@@ -111,11 +118,23 @@ class Cluster(Server):
             self._socket = self._socket_folder()
             self._make_files(initdb)
             self.start()
+            self._complete()
         except BaseException:
             self.close()
             raise
 
     # -- making and removing --
+
+    def _require_known(self, settings: Mapping[str, str | int] | None) -> None:
+        version = self.programs.number
+        releases.require_settings(version, releases.configured(version, _as_text(settings)))
+
+    def _complete(self) -> None:
+        """Add what an old release lacks and our statements are written with (`releases.ADDED`)."""
+        if added := releases.added(self.version):
+            with self.connect() as connection:
+                for statement in added:
+                    connection.execute(statement)
 
     def _private(self, base: Path) -> PrivateDirectory:
         directory = PrivateDirectory(base, self._account)
@@ -172,12 +191,13 @@ class Cluster(Server):
         return done.stderr or "cp failed" if done.returncode else ""
 
     def _initdb(self, options: Sequence[str]) -> None:
+        number = self.programs.number
         command = [
             str(self._executable("initdb")),
             "--pgdata",
             str(self.data_directory),
             # -N: the long option was --nosync until 10. A crash of the host ends the run anyway.
-            "-N",
+            *(["-N"] if releases.has(number, "initdb that needn't wait for the disk") else []),
             # -n: what a failing initdb leaves says which shared memory is to be returned.
             "-n",
             "--username",
@@ -200,7 +220,7 @@ class Cluster(Server):
         """
         environment = without_libpq(dict(os.environ)) | {"LC_ALL": "C"} | self._own_places()
         environment |= disk.environment(self.data_directory) if disk else {}
-        return {"env": environment, "cwd": self.scratch, **drop(self._account)}
+        return {"env": environment, "cwd": self.scratch, **end_with_us(self._account)}
 
     def _own_places(self) -> dict[str, str]:
         """Environment: the user's HOME and TMPDIR may be closed to the server's account.
@@ -256,14 +276,8 @@ class Cluster(Server):
     def _popen(self) -> subprocess.Popen[bytes]:
         log = os.open(self._home.path / "log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
-            return subprocess.Popen(
-                [str(self._executable("postgres")), *self._files()],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,  # Ctrl-C is for us; we then stop the server
-                **self._server_process(self.disk),
-            )
+            command = [str(self._executable("postgres")), *self._files()]
+            return private.start(command, log, self._server_process(self.disk))
         finally:
             os.close(log)
 
@@ -291,10 +305,9 @@ class Cluster(Server):
 
     def _write_settings(self) -> None:
         ours = self._for_disk() | self.settings | self._altered
-        ours |= {
-            "unix_socket_directories": f'"{self._socket}"',
-            "port": str(self._port),
-        }
+        ours = releases.configured(self.programs.number, ours)
+        ours |= releases.socket_folder(self.programs.number, str(self._socket))
+        ours["port"] = str(self._port)
         initdbs = _quoted(str(self.data_directory / "postgresql.conf"))
         lines = [f"include {initdbs}\n"]
         lines += [f"{name} = {_quoted(value)}\n" for name, value in ours.items()]
@@ -307,9 +320,13 @@ class Cluster(Server):
         if releases.has(self.version, "ALTER SYSTEM"):
             super()._alter(connection, settings)
             return
+        stays = not releases.has(self.version, "settings that are gone from a file are reset")
         for name, wanted in settings.items():
+            if stays and name not in self._unaltered:
+                self._unaltered[name] = value(connection, str, f"SHOW {name}")
             self._altered.pop(name, None)
-            self._altered |= _as_text({name: wanted} if wanted is not None else {})
+            before = {name: self._unaltered[name]} if stays else {}
+            self._altered |= _as_text({name: wanted}) if wanted is not None else before
         self._write_settings()
 
     def _for_disk(self) -> dict[str, str]:
@@ -364,7 +381,7 @@ class Cluster(Server):
         try:
             self._process().wait(patience)
         except subprocess.TimeoutExpired:
-            private.end_processes(self._home.path)
+            processes.end_processes(self._home.path)
             self._process().wait()
 
     def restart(self, settings: Mapping[str, str | int] | None = None) -> None:
@@ -374,7 +391,7 @@ class Cluster(Server):
         as well if the server has died on its own, CannotMeasure for settings that the release
         doesn't know.
         """
-        releases.require_settings(self.programs.number, settings or {})
+        self._require_known(settings)
         before = dict(self.settings)
         self.stop()
         self.settings.update(_as_text(settings))
@@ -420,7 +437,7 @@ class Cluster(Server):
         port that the kernel chooses; it lets `postgres` in by a random password and nobody else in
         at all. Server starts frame the block: after it, however it ends, no port listens, and the
         password is gone unless the server died. If this process is killed in the block, the
-        guardian ends the server as ever. CannotMeasure before PostgreSQL 10, ServerError if no port
+        kernel ends the server as ever. CannotMeasure before PostgreSQL 10, ServerError if no port
         can be had.
         """
         # no older password check is safe enough for a port
@@ -478,8 +495,8 @@ class Cluster(Server):
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
         self._process().wait()
-        private.await_end(doomed, patience=10)
-        private.end_processes(self._home.path)  # one forked in between
+        processes.await_end(doomed, patience=10)
+        processes.end_processes(self._home.path)  # one forked in between
 
     def offline(self, program: str, *options: str) -> None:
         """Run one of the server's programs (pg_resetwal, pg_checksums) on the stopped cluster's
@@ -546,7 +563,7 @@ class Cluster(Server):
                 **self._server_process(self.disk),
             )
         finally:  # a backend that crashed returned none
-            private.return_shared_memory(self.data_directory)
+            return_shared_memory(self.data_directory)
 
     def evict(self) -> None:
         """Drop the stopped cluster's files from the operating system's cache.
@@ -587,7 +604,7 @@ class Cluster(Server):
             return {}
         postmaster = self._process().pid
         roles = {postmaster: "postmaster"}
-        for pid in private.children(postmaster):
+        for pid in processes.children(postmaster):
             try:
                 roles[pid] = role(" ".join(psutil.Process(pid).cmdline()))
             except psutil.ZombieProcess:
@@ -628,9 +645,12 @@ class Cluster(Server):
             "port": str(self._port),
             "user": "postgres",
             "dbname": "postgres",
-            "application_name": APPLICATION,
             "options": f"-c search_path={self.schema}",
-        }
+        } | (
+            {"application_name": APPLICATION}
+            if releases.has(self.programs.number, "application_name")
+            else {}
+        )
 
     def environment(self) -> dict[str, str]:
         return super().environment() | self._own_places()
@@ -662,7 +682,7 @@ class Cluster(Server):
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process().wait(2)
 
-    def tell_of_death(self, said: str) -> None:
+    def raise_if_crashed(self, said: str) -> None:
         if self._stopped_by_us:
             return
         self._await_death(said)

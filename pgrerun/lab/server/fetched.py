@@ -15,15 +15,16 @@ import errno
 import json
 import os
 import platform
+import re
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
 
-from pgrerun.errors import FetchError, ParameterError, ServerError
-from pgrerun.lab.server import packages, private
-from pgrerun.lab.server.binaries import Programs, bundled, from_folder
+from pgrerun.errors import CannotMeasure, FetchError, ParameterError, ServerError
+from pgrerun.lab.server import builds, packages, private
+from pgrerun.lab.server.binaries import Programs, bundled, from_folder, kept
 from pgrerun.lab.server.cluster import Cluster
 
 TABLE = Path(__file__).parents[3] / "data" / "releases.csv"
@@ -82,10 +83,7 @@ class Release:
 
 def folder() -> Path:
     """Where fetched releases are kept: pgrerun/releases in the user's cache folder."""
-    caches = os.environ.get("XDG_CACHE_HOME", "")
-    # XDG Base Directory Specification: a path that isn't absolute is to be ignored
-    home = Path(caches) if os.path.isabs(caches) else Path.home() / ".cache"
-    return home / "pgrerun" / "releases"
+    return kept() / "releases"
 
 
 def this_platform() -> str:
@@ -119,6 +117,16 @@ def here() -> list[Release]:
     return [release for release in table() if release.here]
 
 
+def comparable() -> dict[str, str]:
+    """Who compiled each release that is here: fetched ones, and builds with a release's name."""
+    own = {
+        name: "this machine's user"
+        for name, build in builds.registered().items()
+        if build.block_size and re.fullmatch(r"[1-9]\d*(\.\d)?", name)
+    }
+    return own | {release.release: release.builder for release in here()}
+
+
 def find(names: Iterable[str]) -> list[Release]:
     """The releases with these names in the table's order, all if there are none.
 
@@ -136,19 +144,44 @@ def find(names: Iterable[str]) -> list[Release]:
     return [release for name, release in known.items() if name in wanted or not wanted]
 
 
-def is_named(spec: str) -> bool:
-    """Whether it is a release's name, for this platform or another, and so no folder's."""
+def is_packaged(spec: str) -> bool:
+    """Whether it is the name of a release that packages bring, for this platform or another."""
     return any(release.release == spec for release in _rows(TABLE))
 
 
+def is_named(spec: str) -> bool:
+    """Whether it is a release's or a build's name, here or not, and so no folder's."""
+    return is_packaged(spec) or spec in builds.registered() or spec in builds.wanted()
+
+
 def chosen(spec: str) -> Programs:
-    """The build that a reader chooses: a folder's, a fetched release by its name, or, for "", the
-    bundled one. Of a folder "13" in the working directory, the name is "./13".
+    """The programs that a reader chooses: a folder's, a fetched release's or a registered build's
+    by its name, or, for "", the bundled ones. Of a folder "13" in the working directory, the name
+    is "./13".
     """
-    if is_named(spec):
+    if is_packaged(spec):
         [release] = find([spec])
         return release.programs
+    if build := builds.registered().get(spec):
+        return build.programs
+    if asked := builds.wanted().get(spec):
+        raise ServerError(
+            f"No build {spec} is registered here. It is {asked.system} {asked.version}, commit"
+            f" {asked.commit[:12]}, compiled by you; `pgrerun releases add {spec} FOLDER` then"
+            " registers it."
+        )
     return from_folder(spec) if spec else bundled()
+
+
+def build(name: str, lacking: str = "") -> Programs:
+    """The programs that `chosen` gives for a build of data/builds.csv, for an experiment on it.
+
+    CannotMeasure where it isn't registered, by the capability that the ledger asks for.
+    """
+    try:
+        return chosen(name)
+    except ServerError as error:
+        raise CannotMeasure(lacking or f"the build {name}", str(error).rstrip(".")) from None
 
 
 def fetch(release: Release) -> None:
@@ -164,14 +197,9 @@ def fetch(release: Release) -> None:
         packages.require_clients([release.client])
         folder().mkdir(parents=True, exist_ok=True)
         private.sweep(folder())
-        _require_room(release)
         with private.PrivateDirectory(folder()) as home:
             archive = packages.bring(
-                release.client,
-                release.package,
-                release.package_version,
-                home.path / "client",
-                size=release.size,
+                release.client, release.package, release.package_version, home.path / "client"
             )
             packages.require_digest(archive, release.sha256)
             unpacked = home.path / "unpacked"
@@ -209,13 +237,6 @@ def _no_room() -> str:
     )
 
 
-def _require_room(release: Release) -> None:
-    """Raise FetchError unless archive (twice, as the client has a cache) and release have room."""
-    needed = 2 * release.size + release.unpacked
-    if shutil.disk_usage(folder()).free < needed:
-        raise FetchError(f"{_no_room()} It needs {needed / 1e6:,.0f} MB for a while.")
-
-
 def _make_links(unpacked: Path) -> None:
     """Make the links that the package's list names, as its own client would on installing it."""
     file = unpacked / _LINKS
@@ -224,9 +245,12 @@ def _make_links(unpacked: Path) -> None:
     try:
         for entry in json.loads(file.read_text("utf-8")):
             real, path = (
-                PurePosixPath(entry[end]).relative_to("native") for end in ("source", "target")
+                unpacked / PurePosixPath(entry[end]).relative_to("native")
+                for end in ("source", "target")
             )
-            packages.link(unpacked, path, os.path.relpath(real, path.parent))
+            if not path.is_symlink():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.symlink_to(os.path.relpath(real, path.parent))
     except (ValueError, KeyError, TypeError) as error:
         raise FetchError(f"its list of links can't be used ({error}).") from None
 

@@ -53,8 +53,8 @@ class Loopback(Server):
     def ensure_alive(self) -> None:
         self._cluster.ensure_alive()
 
-    def tell_of_death(self, said: str) -> None:
-        self._cluster.tell_of_death(said)
+    def raise_if_crashed(self, said: str) -> None:
+        self._cluster.raise_if_crashed(said)
 
     def environment(self) -> dict[str, str]:
         return super().environment() | {"HOME": str(self.scratch)}

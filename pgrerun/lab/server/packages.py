@@ -6,6 +6,7 @@ Where packages come from and go to is their user's: `fetched.py` brings releases
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import lzma
 import os
@@ -13,26 +14,24 @@ import re
 import shutil
 import subprocess
 import tarfile
-import time
 import zipfile
 import zlib
 from collections.abc import Collection, Iterator
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Any
 
 from pgrerun.errors import FetchError
-from pgrerun.progress import track
+from pgrerun.lab.server.private import as_account
 
 PROGRAMS = {"npm": "npm", "Maven": "mvn"}
 _BROUGHT_BY = {"npm": "Node.js", "Maven": "Maven (on Debian and Ubuntu: apt install maven)"}
 # The version that was tried: without one Maven asks for the newest.
 _MAVEN_COPIES = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
-PATIENCE = 120  # seconds in which nothing arrives
+PATIENCE = 1800  # seconds for the largest archive, of some 30 MB
 _SAID_AT_MOST = 500  # characters of a client's own words
 _BESIDE_THE_POINT = re.compile(
     r"npm (warn|WARN|notice)|.*(A complete log of this run|Log files were not written)"
 )
-_MEGABYTE = 1_000_000
 _DAMAGED = (
     *(tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error, EOFError, KeyError),
     *(ValueError, OSError),
@@ -55,19 +54,12 @@ def require_clients(clients: Collection[str]) -> None:
 
 
 def bring(
-    client: str,
-    package: str,
-    version: str,
-    folder: Path,
-    *,
-    size: int | None = None,
-    patience: float = PATIENCE,
+    client: str, package: str, version: str, folder: Path, *, patience: float = PATIENCE
 ) -> Path:
     """Have the client put a package's archive below `folder`, and return where it is.
 
-    The folder is the caller's to remove; the client's cache goes there as well. `size`, in bytes,
-    is what progress is shown of. FetchError if the client is missing, fails, or for `patience`
-    seconds nothing arrives.
+    The folder is the caller's to remove; the client's cache goes there as well. FetchError if the
+    client is missing, fails, or takes longer than `patience` seconds.
     """
     require_clients([client])
     cache, brought = folder / "cache", folder / "archive"
@@ -75,7 +67,6 @@ def bring(
     if client == "npm":
         command = ["npm", "pack", "--loglevel=error", "--logs-max=0", "--fetch-retries=1"]
         command += ["--ignore-scripts", f"--cache={cache}", f"{package}@{version}"]
-        filling = cache
     else:
         command = ["mvn", "-B", "-ntp", "-q", "-Dstyle.color=never", f"-Dmaven.repo.local={cache}"]
         command += [
@@ -83,11 +74,21 @@ def bring(
             f"-Dartifact={package}:{version}",
             f"-DoutputDirectory={brought}",
         ]
-        filling = cache.joinpath(*package.partition(":")[0].split("."))
-    total = None if size is None else size // _MEGABYTE
-    arriving = _megabytes(command, brought, filling, patience, total)
-    for _ in track(arriving, f"{package} {version}, MB", total):
-        pass
+    bound, ending = as_account(None, command)
+    given: dict[str, Any] = {"text": True, "errors": "replace", "stdin": subprocess.DEVNULL}
+    done = None
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        done = subprocess.run(
+            bound, cwd=brought, capture_output=True, timeout=patience, **given, **ending
+        )
+    if done is None:
+        raise FetchError(
+            f"{command[0]} was ended, as the archive hadn't arrived after {patience:g} s. Is there"
+            " a network?"
+        )
+    if done.returncode:
+        words = _words(f"{done.stderr}\n{done.stdout}")
+        raise FetchError(f"{command[0]} failed with exit status {done.returncode}: {words}")
     archives = [path for path in brought.iterdir() if path.suffix in (".tgz", ".jar")]
     if len(archives) != 1:
         raise FetchError(
@@ -95,46 +96,6 @@ def bring(
             " instead of one."
         )
     return archives[0]
-
-
-def _megabytes(
-    command: list[str], cwd: Path, filling: Path, patience: float, total: int | None
-) -> Iterator[int]:
-    """Run a client to its end, and yield each megabyte that has arrived in `filling`."""
-    shown, largest, since = 0, 0, time.monotonic()
-    with subprocess.Popen(
-        command,
-        cwd=cwd,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-    ) as process:
-        try:
-            while True:
-                try:
-                    said, complained = process.communicate(timeout=0.2)
-                    break
-                except subprocess.TimeoutExpired:
-                    here = size_of(cwd.parent)
-                if here > largest:
-                    largest, since = here, time.monotonic()
-                elif time.monotonic() - since > patience:
-                    raise FetchError(
-                        f"{command[0]} was ended, as for {patience:g} s nothing had arrived. Is"
-                        " there a network?"
-                    )
-                arrived = size_of(filling) // _MEGABYTE
-                arrived = arrived if total is None else min(arrived, total)
-                yield from range(shown, arrived)
-                shown = max(shown, arrived)
-        except BaseException:
-            process.kill()
-            raise
-    if process.returncode:
-        words = _words(f"{complained}\n{said}")
-        raise FetchError(f"{command[0]} failed with exit status {process.returncode}: {words}")
 
 
 def _words(output: str) -> str:
@@ -174,11 +135,11 @@ def require_digest(archive: Path, sha256: str) -> None:
 
 
 def unpack(archive: Path, folder: Path, *, below: str = "", within: str = "") -> None:
-    """Unpack a tar archive of any compression into a folder that doesn't exist yet.
+    """Unpack a tar archive of any compression, which was held to its digest, into a folder.
 
     Only what is `below` that path in the archive, which it then lacks; `within` is the archive's
-    name if `archive` is a jar that holds it. Nothing is written outside of the folder: FetchError
-    for members that would be, for devices and for what can't be read. OSError for a full disk.
+    name if `archive` is a jar that holds it. FetchError for what can't be read. OSError for a full
+    disk.
     """
     try:
         if within:
@@ -188,56 +149,22 @@ def unpack(archive: Path, folder: Path, *, below: str = "", within: str = "") ->
             with archive.open("rb") as file:
                 _unpack(file, folder, below)
     except _DAMAGED as error:
-        clash = isinstance(error, (FileExistsError, NotADirectoryError))  # between two members
-        if isinstance(error, OSError) and error.errno and not clash:  # decompressors give none
+        if isinstance(error, OSError) and error.errno:  # decompressors give none
             raise
         said = f"{type(error).__name__}: {error}"
         raise FetchError(f"{archive.name} can't be unpacked: {said}.") from None
 
 
 def _unpack(file: IO[bytes], folder: Path, below: str) -> None:
-    links: list[tuple[PurePosixPath, str]] = []
-    folder.mkdir()
-    with tarfile.open(fileobj=file, mode="r|*") as members:
+    def renamed(members: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
         for member in members:
             path = PurePosixPath(member.name)
-            _require_inside(path)
-            if not path.is_relative_to(below):
-                continue
-            path = path.relative_to(below)
-            goal = folder / path
-            if member.isdir():
-                goal.mkdir(parents=True, exist_ok=True)
-            elif member.issym():
-                links.append((path, member.linkname))
-            elif member.isreg() and (source := members.extractfile(member)):
-                goal.parent.mkdir(parents=True, exist_ok=True)
-                with goal.open("xb") as copy:
-                    shutil.copyfileobj(source, copy)
-                goal.chmod(0o755 if member.mode & 0o100 else 0o644)
-            else:
-                raise ValueError(f"{member.name} is neither file nor folder nor symbolic link")
-    # Links come last, so that nothing is written through one.
-    for path, target in links:
-        link(folder, path, target)
+            if path.is_relative_to(below):
+                member.name = str(path.relative_to(below))
+                yield member
 
-
-def link(folder: Path, path: PurePosixPath, target: str) -> None:
-    """Make `path` below the folder a link to `target`, relative to the link, if there is none yet.
-
-    ValueError if one of them lies outside of the folder.
-    """
-    goal = folder / path
-    _require_inside(path)
-    goal.parent.mkdir(parents=True, exist_ok=True)
-    # Resolved, as names before a ".." may be links themselves.
-    for place in (goal.parent, goal.parent / target):
-        if not place.resolve().is_relative_to(folder.resolve()):
-            raise ValueError(f"{path} is a link to {target}, outside of the archive")
-    if not goal.is_symlink():
-        goal.symlink_to(target)
-
-
-def _require_inside(path: PurePosixPath) -> None:
-    if path.is_absolute() or ".." in path.parts:
-        raise ValueError(f"{path} lies outside of the archive")
+    with tarfile.open(fileobj=file, mode="r|*") as archive:
+        # whatever the archive holds, nothing is written outside of the folder; Python before
+        # 3.11.4 has only the digest for that
+        safely: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+        archive.extractall(folder, renamed(archive), **safely)

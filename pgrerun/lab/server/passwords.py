@@ -22,6 +22,20 @@ HOW_TO_GIVE_A_PASSWORD = (
     "a password file (~/.pgpass or the one that PGPASSFILE names), a service file "
     "(`service=NAME`), or the environment variable PGPASSWORD."
 )
+STARTED_IN = "PGRERUN_STARTED_IN"
+"""The environment variable that says where the reader stands: a kernel stands elsewhere."""
+
+FILES = {
+    "sslcert": "PGSSLCERT",
+    "sslkey": "PGSSLKEY",
+    "sslrootcert": "PGSSLROOTCERT",
+    "sslcrl": "PGSSLCRL",
+    "sslcrldir": "PGSSLCRLDIR",
+    "passfile": "PGPASSFILE",
+    "servicefile": "PGSERVICEFILE",
+}
+"""The connection keywords that name a file, with the environment variables that stand for them."""
+
 KEEP_ADDRESS = "PGRERUN_KEEP_ADDRESS"
 """The environment variable by which a reader has addresses kept; `pgrerun run --keep-address`."""
 

@@ -1,10 +1,9 @@
-"""Directories, processes and an account that are ours alone.
+"""Directories and an account that are ours alone, and processes that end when we do.
 
-A `PrivateDirectory` carries a marker naming its owner, and only what carries our
-marker is ever removed.  Three things remove it: `close()`, the interpreter's exit,
-and, when the owner died without a word (kill -9, SIGTERM, a crash), its guardian: a
-shell that waits on a pipe from the owner and then runs `sweep()`.  Should the
-guardian have died as well, the next run's `sweep()` finds what is left.
+A `PrivateDirectory` is marked by a file that its owner keeps locked. `close()` removes it, and so
+does the interpreter's exit. When the owner dies without a word (kill -9, a crash), the kernel ends
+its servers and tools with it (`end_with_us`), and the next run's `sweep()`, which knows dead
+owners by their free locks, removes the directory.
 What PostgreSQL does in such a directory is told in `cluster.py`.
 """
 
@@ -15,48 +14,51 @@ import contextlib
 import ctypes
 import errno
 import fcntl
-import json
 import os
 import pwd
-import re
 import shutil
 import signal
 import stat
-import struct
 import subprocess
 import sys
 import tempfile
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Self, TypedDict
 
-import psutil
-
 from pgrerun.errors import ServerError
+from pgrerun.lab.server.processes import end_processes
+from pgrerun.lab.server.shared_memory import return_shared_memory
 
 PREFIX = "pgrerun-"
-MARKER = "owner.json"
+MARKER = "owner.lock"
 # Short enough for a Unix socket below them wherever the base directory lies.
 SHORT_PLACES = (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"))
 
 
-# -- the account ------------------------------------------------------------------
+def base_directory() -> Path:
+    """Where clusters live: PGRERUN_TMPDIR, else /var/tmp (/tmp may be memory)."""
+    return Path(os.environ.get("PGRERUN_TMPDIR") or "/var/tmp").absolute()
+
+
+# -- as whom, and until when -----------------------------------------------------------
 
 
 class AsAccount(TypedDict, total=False):
-    """Keywords for `subprocess` that say as whom; none of them: as ourselves."""
+    """Keywords for `subprocess` that say as whom and until when; none of them: as ourselves."""
 
     user: int
     group: int
     extra_groups: list[str | int]
+    preexec_fn: Callable[[], None]
 
 
-class Placed(AsAccount):
-    """Keywords for `subprocess` that say as whom, where and with which environment."""
+class Placed(AsAccount, total=False):
+    """Keywords for `subprocess` that also say where and in which environment."""
 
     env: dict[str, str]
     cwd: Path
@@ -70,11 +72,6 @@ class Account:
     uid: int
     gid: int
 
-    @property
-    def popen(self) -> AsAccount:
-        """Keywords for `subprocess` that drop to this account, extra groups included."""
-        return {"user": self.uid, "group": self.gid, "extra_groups": []}
-
 
 def account() -> Account | None:
     """The unprivileged account to drop to, or None when we aren't root.
@@ -83,6 +80,8 @@ def account() -> Account | None:
     a server of its own, that account may signal and read what isn't ours.
     """
     if os.geteuid() != 0:
+        if nameless := unnamed_account():
+            raise ServerError(nameless)
         return None
     for name in ("nobody", "daemon"):
         with contextlib.suppress(KeyError):
@@ -96,148 +95,123 @@ def account() -> Account | None:
     )
 
 
+def unnamed_account() -> str | None:
+    """Why this account can make no server, as programs that ask for its name get none."""
+    with contextlib.suppress(KeyError):
+        pwd.getpwuid(os.geteuid())
+        return None
+    return (
+        f"PostgreSQL's initdb asks for the name of the account that it runs as, and user id"
+        f" {os.geteuid()} has none: it isn't in /etc/passwd. Add the line"
+        f" `reader:x:{os.geteuid()}:{os.getegid()}::/tmp:/bin/sh` there, or run as an account that"
+        " it has (in a container as root, which drops to `nobody`), or on a server of yours by"
+        " --server."
+    )
+
+
 def drop(who: Account | None) -> AsAccount:
-    """Keywords for `subprocess` to run as `who`; none when we aren't root."""
-    return who.popen if who else {}
+    """Keywords for `subprocess` to run as `who`, extra groups included; none as ourselves."""
+    return {"user": who.uid, "group": who.gid, "extra_groups": []} if who else {}
+
+
+def end_with_us(who: Account | None) -> AsAccount:
+    """Keywords for `subprocess` to run as `who`, and to get SIGQUIT when whoever starts it dies.
+
+    That is bound to the starting thread: `start` has one that lasts.
+    """
+    placed = drop(who)
+    if sys.platform == "linux":
+        libc, us = ctypes.CDLL(None), os.getpid()
+
+        def in_child() -> None:  # after the account was changed, which would undo it
+            libc.prctl(1, signal.SIGQUIT)  # PR_SET_PDEATHSIG, linux/prctl.h
+            if os.getppid() != us:  # dead already
+                os._exit(1)
+
+        placed["preexec_fn"] = in_child
+    return placed
+
+
+def start(command: list[str], log: int, placed: Placed) -> subprocess.Popen[bytes]:
+    """Start a server whose words go into `log`, out of reach of Ctrl-C.
+
+    From a thread that ends with this process, and not with a notebook's cell or a thread pool.
+    """
+    started = _starter(os.getpid()).submit(
+        lambda: subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            **placed,
+        )
+    )
+    return started.result()
+
+
+@cache
+def _starter(pid: int) -> ThreadPoolExecutor:  # a forked child has none of its parent's threads
+    return ThreadPoolExecutor(1)
 
 
 def as_account(who: Account | None, command: list[str]) -> tuple[list[str], AsAccount]:
-    """A command, and keywords for `subprocess`, that ends up running as `who`.
+    """A command, and keywords for `subprocess`, that runs as `who` and ends with the thread that
+    starts it.
 
-    To change the user itself, `subprocess` forks, and a process as large as ours takes tens of
-    milliseconds for that. setpriv, where there is one, changes it after a start that copies
-    nothing.
+    To do that itself, `subprocess` forks, and a process as large as ours takes tens of milliseconds
+    for that. setpriv, where there is one, does it after a start that copies nothing.
     """
     prefix = setpriv(who)
-    return ([*prefix, *command], {}) if prefix else (command, drop(who))
+    return ([*prefix, *command], {}) if prefix else (command, end_with_us(who))
 
 
 @cache
 def setpriv(who: Account | None) -> tuple[str, ...]:
-    """What goes before a command to run it as `who`.
+    """What goes before a command to run it as `who` and end it with us.
 
-    Empty where that can't be had (busybox has a setpriv without users).
+    Empty where that can't be had (busybox has a setpriv without either).
     """
     program = shutil.which("setpriv")
-    if who is None or program is None:
+    if program is None:
         return ()
-    prefix = (program, f"--reuid={who.uid}", f"--regid={who.gid}", "--clear-groups", "--")
+    change = (f"--reuid={who.uid}", f"--regid={who.gid}", "--clear-groups") if who else ()
+    prefix = (program, *change, "--pdeathsig=QUIT", "--")
     works = subprocess.run([*prefix, "true"], capture_output=True, cwd="/").returncode == 0
     return prefix if works else ()
 
 
-def base_directory() -> Path:
-    """Where clusters live: PGRERUN_TMPDIR, else /var/tmp (/tmp may be memory)."""
-    return Path(os.environ.get("PGRERUN_TMPDIR") or "/var/tmp").absolute()
-
-
-# -- who owns a directory ---------------------------------------------------------
-
-
-def boot_id() -> str:
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return f"{psutil.boot_time():.0f}"
-
-
-def process_stat(pid: int) -> list[str]:
-    """The kernel's line on a process from field 3 of proc_pid_stat(5), its state, on.
-
-    OSError if there is none.
-
-    The name (field 2) may hold spaces and brackets.
-    """
-    return read_proc(f"{pid}/stat").rpartition(")")[2].split()
-
-
-def read_proc(name: str) -> str:
-    """A file of the kernel's about processes, whole; OSError if there is none.
-
-    All of a tree's are read around each measurement: so without Python's layers, which take three
-    times as long as the kernel.
-    """
-    file = os.open(f"/proc/{name}", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        parts = iter(lambda: os.read(file, 1 << 16), b"")
-        return b"".join(parts).decode(errors="surrogateescape")
-    finally:
-        os.close(file)
-
-
-def started_at(pid: int) -> str | None:
-    """When process `pid` started, in the kernel's own units; None if there is none."""
-    try:
-        # Field 22 of proc_pid_stat(5), in clock ticks since boot: unlike a wall-clock
-        # time it doesn't move when the clock is set.
-        fields = process_stat(pid)
-        return None if fields[0] in "ZX" else fields[19]  # a zombie owns nothing any more
-    except (FileNotFoundError, ProcessLookupError):
-        if Path("/proc/self/stat").exists():
-            return None
-    try:
-        return str(psutil.Process(pid).create_time())
-    except psutil.NoSuchProcess:
-        return None
+# -- directories ---------------------------------------------------------------------
 
 
 class PrivateDirectory:
     """A new directory `pgrerun-XXXXXXXX` below `base`, removed by `close()`.
 
     A context manager that closes itself. Unlike tempfile's, it is removed also if this process is
-    killed, by its guardian or by the next run. `who` may enter it (and only enter: subdirectories
-    are made for it by `folder`). Raises ServerError when it can't be made there.
+    killed, by the next run. `who` may enter it (and only enter: subdirectories are made for it by
+    `folder`). Raises ServerError when it can't be made there.
     """
 
     def __init__(self, base: Path, who: Account | None = None):
-        self._owner = os.getpid()
-        self._who = who
-        _guard(base)  # first: what it is to guard against can happen at once
-        _watch_signals()
-        self._marked = False
-        with contextlib.ExitStack() as making:
-            making.enter_context(while_making(base))
-            try:
-                self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
-            except OSError as error:
-                raise ServerError(_no_room(base, error)) from None
-            _open.add(self)
-            self._finish(base, making)
-
-    def _finish(self, base: Path, making: contextlib.ExitStack) -> None:
-        """Mark the new directory, after which it needs no other protection, and open it."""
-        who = self._who
+        self._owner, self._who = os.getpid(), who
         try:
-            self._claim()
-            making.close()
-            if who:
+            self.path, self._lock = _make_locked(base)
+        except OSError as error:
+            raise ServerError(_no_room(base, error)) from None
+        before_exit(self.close)
+        if who:
+            try:
                 self.path.chmod(0o711)
                 self._require_enterable(who)
-        except OSError as error:
-            self.close()
-            raise ServerError(_no_room(base, error)) from None
-        except BaseException:
-            self.close()
-            raise
+            except BaseException:
+                self.close()
+                raise
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()
-
-    def _claim(self) -> None:
-        """Put the marker there complete and locked: a sweep sees all of it or nothing."""
-        draft = self.path / (MARKER + ".new")
-        # The lock outlives no process that holds it, so it tells dead from alive even
-        # where process ids can't be compared: another container on the same disk.
-        self._lock = os.open(draft, os.O_CREAT | os.O_RDWR | os.O_EXCL, 0o600)
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
-        pid = os.getpid()
-        owner = {"pid": pid, "started": started_at(pid), "boot": boot_id()}
-        os.write(self._lock, json.dumps(owner).encode())
-        draft.rename(self.path / MARKER)
-        self._marked = True
 
     def _require_enterable(self, who: Account) -> None:
         probe = ["/bin/sh", "-c", 'test -x "$1"', "sh", str(self.path)]
@@ -257,18 +231,44 @@ class PrivateDirectory:
 
     def close(self) -> None:
         """Remove the directory. Safe to repeat; a forked child's call does nothing."""
-        if os.getpid() != self._owner or self not in _open:
+        if os.getpid() != self._owner or self._lock < 0:
             return
         if self.path.exists():
-            if self._marked:
-                require_ours(self.path)
+            require_ours(self.path)
             _remove(self.path)
-        with contextlib.suppress(AttributeError, OSError):
-            os.close(self._lock)
-        _open.discard(self)
+        os.close(self._lock)
+        self._lock = -1
+        before_exit(self.close, forget=True)
 
 
-_open: set[PrivateDirectory] = set()
+def _make_locked(base: Path) -> tuple[Path, int]:
+    """A new directory and its locked marker; another one where a sweep was quicker to lock it."""
+    while True:
+        path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
+        try:
+            lock = _lock(path)
+        except BaseException:
+            shutil.rmtree(path, ignore_errors=True)
+            raise
+        if lock is not None:
+            return path, lock
+
+
+def _lock(directory: Path) -> int | None:
+    """A directory's marker, locked, and made where there is none; None if another has locked it.
+
+    The lock outlives no process that holds it, so it tells dead from alive even where process ids
+    can't be compared: another container on the same disk.
+    """
+    marker = directory / MARKER
+    with contextlib.suppress(BlockingIOError, FileNotFoundError), contextlib.ExitStack() as opening:
+        lock = os.open(marker, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
+        opening.callback(os.close, lock)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(os.fstat(lock), marker.stat()):  # nobody has removed it meanwhile
+            opening.pop_all()
+            return lock
+    return None
 
 
 def require_ours(directory: Path) -> None:
@@ -314,6 +314,55 @@ def _remove(directory: Path) -> None:
         directory.rmdir()
 
 
+def sweep(*further: Path) -> list[Path]:
+    """Remove what killed runs of this user left behind; returns what was removed.
+
+    Looks in `base_directory()`, in the places for sockets and in `further` ones. A directory goes
+    if it carries this user's marker, or is empty and this user's, and nobody has locked it.
+    """
+    removed = []
+    for place in dict.fromkeys((base_directory(), *SHORT_PLACES, *further)):
+        for directory in sorted(place.glob(PREFIX + "?" * 8)):
+            with contextlib.suppress(ServerError, OSError):
+                if _sweep_one(directory):
+                    removed.append(directory)
+    return removed
+
+
+def _sweep_one(directory: Path) -> bool:
+    # one without a marker is of an owner that was killed before it had made that
+    if directory.lstat().st_uid != os.geteuid() or any(directory.iterdir()):
+        require_ours(directory)
+    lock = _lock(directory)
+    if lock is None:
+        return False
+    try:
+        _remove(directory)
+    finally:
+        os.close(lock)
+    return True
+
+
+def _no_room(base: Path, error: OSError) -> str:
+    return f"Can't make a directory below {base}: {error.strerror or error}. {advice(base)}"
+
+
+def advice(place: Path) -> str:
+    """The sentence on room and where else to go that ends every message about disks."""
+    try:
+        free = shutil.disk_usage(place).free
+        room = f"{free / 1e6:,.0f} MB are free there. "
+    except OSError:
+        room = ""
+    return (
+        f"{room}Name a directory on a local disk with at least 1 GB free "
+        "in the environment variable PGRERUN_TMPDIR."
+    )
+
+
+# -- files where the account can write -------------------------------------------------
+
+
 def create(path: Path, text: str, who: Account | None = None) -> None:
     """Make a file that doesn't exist yet, readable by all and belonging to the account.
 
@@ -352,281 +401,61 @@ def hand_over(folder: Path, who: Account) -> None:
                 os.chown(entry, who.uid, who.gid, follow_symlinks=False)
 
 
-def _no_room(base: Path, error: OSError) -> str:
-    return f"Can't make a directory below {base}: {error.strerror or error}. {advice(base)}"
-
-
-def advice(place: Path) -> str:
-    """The sentence on room and where else to go that ends every message about disks."""
-    try:
-        free = shutil.disk_usage(place).free
-        room = f"{free / 1e6:,.0f} MB are free there. "
-    except OSError:
-        room = ""
-    return (
-        f"{room}Name a directory on a local disk with at least 1 GB free "
-        "in the environment variable PGRERUN_TMPDIR."
-    )
-
-
-# -- processes and shared memory ---------------------------------------------------
-
-
-def children(pid: int, settled: bool = True) -> list[int]:
-    """Ids of the processes that one has started and not yet reaped, oldest first.
-
-    As the kernel lists them, thread by thread. psutil would read the whole process table,
-    which costs more than many a measurement.
-
-    settled: whether to read until two readings are equal, which only who compares them itself may
-        leave out.
-    """
-    if not os.path.exists(
-        f"/proc/{pid}/task/{pid}/children"
-    ):  # not Linux, a kernel that doesn't list them, or none
-        with contextlib.suppress(psutil.Error):
-            return [child.pid for child in psutil.Process(pid).children()]
-        return []
-    if not settled:
-        return listed_children(pid)
-    # a child that ends while the kernel walks its list may hide the next one: only two equal
-    # readings count
-    readings = (listed_children(pid) for _ in range(20))
-    latest = next(readings)
-    for reading in readings:
-        if reading == latest:
-            break
-        latest = reading
-    return latest
-
-
-def listed_children(pid: int) -> list[int]:
-    found: list[int] = []
-    with contextlib.suppress(OSError):
-        for task in os.listdir(f"/proc/{pid}/task"):
-            with contextlib.suppress(OSError):
-                found += map(int, read_proc(f"{pid}/task/{task}/children").split())
-    return found
-
-
-# a program that valgrind runs has the name of the tool; Spark's executors are Java's
-_PROGRAM = re.compile(
-    r"(postgres|initdb|psql|pgbench|pg_\w+|valgrind(\.bin)?|callgrind-\w+|memcheck-\w+|vgdb|java)$"
-)
-
-
-def processes(directory: Path) -> list[psutil.Process]:
-    """PostgreSQL's processes, server and tools, and Spark's, that work in `directory`.
-
-    A server's processes all stand in their data directory, also those whose postmaster
-    is dead, and tools in `scratch`. Neither holds for anybody else's: the directory is
-    ours. A person's shell may stand there as well, so the program's name counts too.
-    """
-    found = []
-    inside = f"{directory.resolve()}/"
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error, OSError):
-            if _PROGRAM.match(process.name()) and process.cwd().startswith(inside):
-                found.append(process)
-    return found
-
-
-def end_processes(directory: Path) -> None:
-    """End the server processes in `directory`: immediate shutdown, then SIGKILL.
-
-    SIGQUIT first, because a postmaster that ends itself also returns its shared memory. Java takes
-    it for a question, and has nothing to return.
-    """
-    found = processes(directory)
-    ids = {process.pid for process in found}
-    for process in found:
-        with contextlib.suppress(psutil.Error):
-            if process.name() == "java":
-                process.kill()
-            elif process.ppid() not in ids:
-                process.send_signal(signal.SIGQUIT)
-    alive = await_end(found, patience=8)
-    for process in alive:
-        with contextlib.suppress(psutil.Error):
-            process.kill()
-    await_end(alive, patience=5)
-
-
-def await_end(running: list[psutil.Process], patience: float) -> list[psutil.Process]:
-    """Wait up to `patience` seconds for processes to end; returns those that didn't.
-
-    A zombie has ended: in a container whose process 1 reaps none it stays one for ever.
-    """
-    deadline = time.monotonic() + patience
-    while running := [process for process in running if not has_ended(process)]:
-        if time.monotonic() > deadline:
-            break
-        time.sleep(0.005)
-    return running
-
-
-def has_ended(process: psutil.Process) -> bool:
-    try:
-        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
-
-
-# -- shared memory -------------------------------------------------------------------
-
-_DYNAMIC = "/dev/shm/PostgreSQL."
-_HEADER = struct.Struct("=iixxxxxxxxxxxxxxxxI")  # PGShmemHeader: magic, creator, ..., dsm_control
-_MAGIC, _DYNAMIC_MAGIC = 679834894, 0x9A503D32  # src/include/storage/pg_shmem.h, ipc/dsm.c
-
-
-def return_shared_memory(data_directory: Path) -> None:
-    """Return the shared memory that a killed server or single-user backend left.
-
-    The lock file in the data directory names its System V segment, whose header names the
-    control segment of its dynamic shared memory, which lists the others. Only what nobody is
-    attached to any more goes, and only what belongs to the data directory's own account:
-    that account can write the lock file, and must gain nothing by it.
-    """
-    try:
-        owner = os.lstat(data_directory).st_uid
-        lock = os.open(data_directory / "postmaster.pid", os.O_RDONLY | os.O_NOFOLLOW)
-        with open(lock) as file:
-            lines = file.read(4096).splitlines()
-        creator, (key, segment) = abs(int(lines[0])), map(int, lines[6].split())
-        listed = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
-    except (OSError, ValueError, IndexError):
-        return
-    for line in listed:
-        fields = [int(field) for field in line.split()]
-        if fields[:2] != [key, segment] or fields[6] != 0 or fields[9] != owner:
-            continue  # another one's, or still in use: key, id, attached processes, creator's uid
-        header = _shared_header(segment)
-        if header is None or header[:2] != (_MAGIC, creator):
-            continue
-        for part in _dynamic_segments(Path(f"{_DYNAMIC}{header[2]}")):
-            with contextlib.suppress(OSError):
-                if part.lstat().st_uid == owner:
-                    part.unlink()
-        _libc().shmctl(segment, 0, None)  # IPC_RMID
-
-
-@cache
-def _libc() -> ctypes.CDLL:
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.shmat.restype = ctypes.c_void_p
-    libc.shmat.argtypes = ctypes.c_int, ctypes.c_void_p, ctypes.c_int
-    libc.shmdt.argtypes = (ctypes.c_void_p,)
-    libc.shmctl.argtypes = ctypes.c_int, ctypes.c_int, ctypes.c_void_p
-    return libc
-
-
-def _shared_header(segment: int) -> tuple[int, int, int] | None:
-    """Magic, creator's process id and dynamic control segment's handle of a server's segment."""
-    address = _libc().shmat(segment, None, 0o10000)  # SHM_RDONLY
-    if address in (None, ctypes.c_void_p(-1).value):
-        return None
-    try:
-        magic, creator, control = _HEADER.unpack(ctypes.string_at(address, _HEADER.size))
-    finally:
-        _libc().shmdt(address)
-    return magic, creator, control
-
-
-def _dynamic_segments(control: Path) -> list[Path]:
-    """The segments that a server's control segment lists, and that segment itself.
-
-    `dsm_control_header` in PostgreSQL's src/backend/storage/ipc/dsm.c: magic, number of
-    items, room for items; each item starts with its handle, whatever the release.
-    """
-    try:
-        content = control.read_bytes()
-        magic, used, room = struct.unpack_from("=3I", content)
-    except (OSError, struct.error):
-        return []
-    if magic != _DYNAMIC_MAGIC or not used <= room:
-        return []
-    size = (len(content) - 16) // room
-    handles = [struct.unpack_from("=I", content, 16 + size * item)[0] for item in range(used)]
-    return [Path(f"{_DYNAMIC}{handle}") for handle in handles if handle] + [control]
-
-
 # -- programs in places that the account can't enter --------------------------------
 
-copies: dict[Path, PrivateDirectory] = {}
-reachable_copies: dict[Path, Path] = {}
+_copies: dict[Path, PrivateDirectory] = {}
 
 
 def reachable(program: Path, who: Account | None) -> Path:
     """`program`, or its copy in a private place if `who` can't run it where it is.
 
-    A checkout below a home directory of mode 700 is the usual case. The whole
-    installation is copied once per process, keeping its layout: programs find their
-    shared files and libraries relative to themselves.
+    A checkout below root's home, of mode 700, is the usual case. The whole installation is copied
+    once per process, keeping its layout: programs find their shared files and libraries relative
+    to themselves.
     """
-    if who is None:
+    if who is None or _runs(program, who):
         return program
-    if program not in reachable_copies:
-        if _runs(program, who):
-            reachable_copies[program] = program
-        else:
-            top = _installation(program)
-            copy = (
-                copies[top] if top in copies else copies.setdefault(top, _copy(top, program, who))
-            )
-            found = copy.path / program.relative_to(top)
-            if not _runs(found, who):
-                raise ServerError(
-                    f"The account `{who.name}` can run neither {program} nor its copy below"
-                    f" {copy.path.parent} (mounted noexec?). Name another directory in"
-                    " PGRERUN_TMPDIR."
-                )
-            reachable_copies[program] = found
-    return reachable_copies[program]
+    prefix = program.parents[1]
+    if prefix not in _copies:
+        _copies[prefix] = _copy(prefix, who)
+    copy = _copies[prefix].path / program.relative_to(prefix.parents[1])
+    if not _runs(copy, who):
+        raise ServerError(
+            f"The account `{who.name}` can run neither {program} nor its copy below"
+            f" {_copies[prefix].path.parent} (mounted noexec?). Name another directory in"
+            " PGRERUN_TMPDIR."
+        )
+    return copy
 
 
-def forget_copy(top: Path) -> None:
+def forget_copy(prefix: Path) -> None:
     """Remove the copy of an installation, if there is one, before this process ends."""
-    if copy := copies.pop(top, None):
+    if copy := _copies.pop(prefix, None):
         copy.close()
-    for program in [program for program in reachable_copies if program.is_relative_to(top)]:
-        del reachable_copies[program]
 
 
+@cache
 def _runs(program: Path, who: Account) -> bool:
     try:
-        return (
-            subprocess.run(
-                [program, "--version"], capture_output=True, cwd="/", **drop(who)
-            ).returncode
-            == 0
-        )
+        done = subprocess.run([program, "--version"], capture_output=True, cwd="/", **drop(who))
     except OSError:
         return False
+    return done.returncode == 0
 
 
-def _installation(program: Path) -> Path:
-    """The directory that holds `program`'s installation and the libraries beside it."""
-    prefix = program.parent.parent
+def _copy(prefix: Path, who: Account) -> PrivateDirectory:
+    package, needless = prefix.parent, shutil.ignore_patterns("*.a", "doc", "man")
     # auditwheel puts a wheel's libraries beside its package, as PACKAGE.libs.
-    wheel = prefix.parent.with_name(prefix.parent.name + ".libs")
-    return wheel.parent if wheel.is_dir() else prefix
-
-
-def _copy(top: Path, program: Path, who: Account) -> PrivateDirectory:
-    prefix = program.parent.parent
-    parts = [prefix / name for name in ("bin", "lib", "lib64", "share")]
-    parts.append(top / (prefix.parent.name + ".libs"))
+    libraries = package.with_name(package.name + ".libs")
+    parts = [*(prefix / name for name in ("bin", "lib", "lib64", "share")), libraries]
     copy = PrivateDirectory(base_directory(), who)
     try:
         for part in filter(Path.is_dir, parts):
-            target = copy.path / part.relative_to(top)
-            shutil.copytree(
-                part, target, symlinks=True, ignore=shutil.ignore_patterns("*.a", "doc", "man")
-            )
+            target = copy.path / part.relative_to(package.parent)
+            shutil.copytree(part, target, symlinks=True, ignore=needless)
         for folder, folders, names in os.walk(copy.path):
-            for name in folders + names:
-                path = Path(folder, name)
-                if name != MARKER and not path.is_symlink():
+            for path in (Path(folder, name) for name in folders + names if name != MARKER):
+                if not path.is_symlink():
                     path.chmod(0o755 if path.stat().st_mode & 0o100 else 0o644)
     except (OSError, shutil.Error) as error:
         copy.close()
@@ -639,153 +468,13 @@ def _copy(top: Path, program: Path, who: Account) -> PrivateDirectory:
     return copy
 
 
-# -- leftovers --------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def while_making(base: Path) -> Iterator[None]:
-    """While a directory below `base` is made and not marked yet, no sweep takes it away.
-
-    The lock is gone with whoever is killed meanwhile. Where `base` can't be locked, so that a sweep
-    can't either, it waits for an hour.
-    """
-    try:
-        folder = os.open(base, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError:
-        yield
-        return
-    try:
-        for _ in range(50):  # a sweep that looks right now has done so in a moment
-            try:
-                fcntl.flock(folder, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                time.sleep(0.1)
-            except OSError:
-                break
-            else:
-                break
-        yield
-    finally:
-        os.close(folder)
-
-
-def _remove_unmarked(directory: Path) -> bool:
-    """Remove a directory without a marker if nobody can be about to mark it.
-
-    Its owner was killed between making and marking it, so it is empty or has the draft of a
-    marker; anything else isn't ours. An hour is longer than any owner takes.
-    """
-    if directory.stat().st_uid != os.geteuid():
-        return False
-    base = os.open(directory.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        if time.time() - directory.stat().st_mtime <= 3600:
-            fcntl.flock(base, fcntl.LOCK_EX | fcntl.LOCK_NB)  # OSError while any is being made
-        if (directory / MARKER).exists():  # it was, just now
-            return False
-        (directory / (MARKER + ".new")).unlink(missing_ok=True)
-        directory.rmdir()
-        return True
-    finally:
-        os.close(base)
-
-
-def sweep(*further: Path) -> list[Path]:
-    """Remove what killed runs of this user left behind; returns what was removed.
-
-    Looks in `base_directory()`, in the places for sockets and in `further` ones.  A directory
-    goes only if its marker is this user's, nobody holds the marker's lock, and the process
-    named there is gone (same boot, same start time).
-    """
-    removed, found = [], []
-    for place in dict.fromkeys((base_directory(), *SHORT_PLACES, *further)):
-        with contextlib.suppress(OSError):
-            found = sorted(place.glob(PREFIX + "?" * 8))
-        for directory in found:
-            with contextlib.suppress(ServerError, OSError):
-                if _sweep_one(directory):
-                    removed.append(directory)
-    return removed
-
-
-def _sweep_one(directory: Path) -> bool:
-    if not (directory / MARKER).exists():
-        return _remove_unmarked(directory)
-    require_ours(directory)
-    lock = os.open(directory / MARKER, os.O_RDWR | os.O_NOFOLLOW)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        owner = json.loads(os.read(lock, 4096) or b"{}")
-        alive = owner.get("boot") == boot_id() and started_at(owner["pid"]) == owner["started"]
-        if alive:  # the lock was free all the same: a file system without locks
-            return False
-        _remove(directory)
-        return True
-    except (BlockingIOError, ValueError, KeyError):
-        return False
-    finally:
-        os.close(lock)
-
-
-@dataclass(frozen=True)
-class _Guardian:
-    """A shell that waits for our end, and the process that it was started by."""
-
-    process: subprocess.Popen[bytes]
-    ward: int
-
-
-_guardians: dict[Path, _Guardian] = {}
-# This room alone: the whole library takes seconds to import, and its owner may have
-# been killed for the memory it took.
-_SWEEPER = """
-import sys, types
-sys.modules["pgrerun"] = types.ModuleType("pgrerun")
-sys.modules["pgrerun"].__path__ = sys.argv[1:]
-from pgrerun.lab.server.private import sweep
-sweep()
-"""
-
-
-def _guard(base: Path) -> None:
-    """Start the guardian of this process for directories below `base`, once.
-
-    Not PR_SET_PDEATHSIG: that is bound to the thread that started the server, which in
-    a notebook or a thread pool may end long before the process.
-    """
-    mine = [place for place, guardian in _guardians.items() if guardian.ward == os.getpid()]
-    if base in mine or (mine and base in SHORT_PLACES):  # a sweep looks there in any case
-        return
-    environment = os.environ | {"PGRERUN_TMPDIR": str(base)}
-    package = str(Path(__file__).parents[2])
-    process = subprocess.Popen(
-        [
-            "/bin/sh",
-            "-c",
-            'read -r _; exec "$1" -c "$2" "$3"',
-            "sh",
-            sys.executable,
-            _SWEEPER,
-            package,
-            str(os.getpid()),
-        ],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        cwd="/",
-        env=environment,
-        start_new_session=True,  # Ctrl-C and a killed process group must not reach it
-    )
-    _guardians[base] = _Guardian(process, os.getpid())
-
-
 # -- the end of the process -----------------------------------------------------------
 
 _last_acts: list[Callable[[], None]] = []
 
 
 def before_exit(act: Callable[[], None], forget: bool = False) -> None:
-    """Have `act`, which must not raise, called before this process ends; or `forget` it."""
+    """Have `act` called before this process ends, the latest first; or `forget` it."""
     if forget:
         with contextlib.suppress(ValueError):
             _last_acts.remove(act)
@@ -796,16 +485,9 @@ def before_exit(act: Callable[[], None], forget: bool = False) -> None:
 
 @atexit.register
 def close_all() -> None:
-    for act in reversed(_last_acts[:]):
-        act()
-    for directory in list(_open):
+    for act in _last_acts[::-1]:
         with contextlib.suppress(ServerError, OSError):
-            directory.close()
-    for guardian in _guardians.values():
-        # A forked child has its parent's guardian on its list, and lets it be.
-        if guardian.ward == os.getpid() and not _open:
-            guardian.process.kill()
-            guardian.process.wait()
+            act()
 
 
 def _watch_signals() -> None:
