@@ -15,6 +15,9 @@ runs the same file with `-v` (but they are filled in between $$ and $$ as well, 
 them alone). A file `NAME.pgbench` is a script for pgbench, which sets its variables itself.
 
 The statements are sent by whoever holds a connection; this module only finds and fills them in.
+Not aiosql, which reads the same headings: it sends variables as bound parameters, which CREATE
+TABLE, DO and identifiers can't have and which change a statement's plan, it sends a section as one
+query, and psql couldn't run its files.
 """
 
 import re
@@ -28,7 +31,7 @@ import sqlparse
 from psycopg import sql
 
 from pgrerun.errors import BookError
-from pgrerun.lab import sent
+from pgrerun.lab import statement_log
 
 Value = int | float | str | bool | None
 
@@ -51,7 +54,7 @@ class Statements:
     def script(self, name: str) -> str:
         """A pgbench script as it stands in its file."""
         text = _read(self.folder / f"{name}.pgbench")
-        sent.source(f"{name}.pgbench", text)
+        statement_log.log_source(f"{name}.pgbench", text)
         return text
 
     def source(self, name: str) -> str:
@@ -72,8 +75,8 @@ class Statements:
         stand for each other as variants are given the same values.
         """
         source = self.source(name)
-        sent.source(name, source)
-        return filled(source, values, where=f"{self.folder.name}/{name}")
+        statement_log.log_source(name, source)
+        return fill(source, values, where=f"{self.folder.name}/{name}")
 
     def each(self, name: str, **values: Value) -> list[str]:
         """As `text`, a statement each, without their semicolons."""
@@ -97,7 +100,7 @@ class Statements:
         return found + [path.name for path in sorted(self.folder.glob("*.pgbench"))]
 
 
-def beside(module_file: str) -> Statements:
+def sql_folder(module_file: str) -> Statements:
     """The folder `sql` beside a module, which gives its `__file__`, or beside its package."""
     here = Path(module_file).parent
     return Statements(
@@ -105,7 +108,7 @@ def beside(module_file: str) -> Statements:
     )
 
 
-def filled(source: str, values: Mapping[str, Value], where: str = "a statement") -> str:
+def fill(source: str, values: Mapping[str, Value], where: str = "a statement") -> str:
     """`source` with its variables replaced; see the module's docstring for their forms."""
 
     def value(match: re.Match[str]) -> str:

@@ -4,11 +4,10 @@ counts, never for absolute speed.
 `pages.py` tuples on pages, `relation.py` heaps, hashed and ISAM relations and indices, `files.py`
 where pages live and the cache in front; `symbols.py` the interpreter, `compiled.py` DC-INGRES and
 code in line; `processor.py` the one-variable query processor and decomposition, `qualification.py`
-what it finds in a command; `benchmark.py` the relations and queries of 1981. QUEL comes from
-`pgrerun.lab.quel`.
+what it finds in a command. QUEL comes from `pgrerun.lab.quel`.
 """
 
-from pgrerun.lab.ingres.files import Cache, Disk, Extents, Reads, UnixFile
+from pgrerun.lab.ingres.files import Cache, Reads, UnixFile
 from pgrerun.lab.ingres.pages import PAGE, Domain, Layout
 from pgrerun.lab.ingres.processor import ENGINES, INLINE, INTERPRETER, THREADED, DataBase
 from pgrerun.lab.ingres.relation import Hash, Heap, Isam
@@ -21,9 +20,7 @@ __all__ = [
     "THREADED",
     "Cache",
     "DataBase",
-    "Disk",
     "Domain",
-    "Extents",
     "Hash",
     "Heap",
     "Isam",

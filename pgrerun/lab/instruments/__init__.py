@@ -9,20 +9,15 @@
     plans       the optimizer's choice, with a fingerprint
     pgbench     client load
     server_load the same scripts without a client
-    processes   CPU time and I/O by the kernel's account
-    waits       what backends wait for, by samples
+    process_table  CPU time, I/O and context switches by the kernel's account
+    off_cpu     what backends wait for, how often they are switched out, and where
     cachelines  words that two processors change side by side
-    switches    how often backends give up their processor
-    switching   what it costs that one process wakes another
+    switch_costs  what context switches, messages and handoffs cost
     callgrind   instructions by function
     perf        samples by function
-    sleeps      context switches by call chain
-    proc        what Linux has counted of one process or thread
     wire        a connection spoken to without a library, call by call
     single_user commands to a backend that has no client
     cold_files  files that the operating system has forgotten
-    process_costs  task switches, messages and calls into the kernel
-    opcodes     instructions of Python's own machine
     machine     the hardware underneath, and who else uses it
 
 All take a server of `pgrerun.lab.server` or a connection to one, and raise CannotMeasure

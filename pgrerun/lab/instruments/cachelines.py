@@ -34,7 +34,7 @@ def require() -> Sequence[int]:
     return usable[:2]
 
 
-def beside(distance: int, rounds: int = 10_000) -> float:
+def false_sharing_cost(distance: int, rounds: int = 10_000) -> float:
     """Nanoseconds per addition while another process adds to words `distance` bytes further on.
 
     `distance` is a multiple of 8, from 8 to half of `STRIDE`.
@@ -88,7 +88,7 @@ def _add(
 MEMBERS, STRUCT = 256, 832
 
 
-def scanned(packed: bool, rounds: int = 10_000, idle: bool = False) -> float:
+def scan_cost(packed: bool, rounds: int = 10_000, idle: bool = False) -> float:
     """Nanoseconds per entry to read one word of each, as a snapshot does, while another process
     changes its neighbour.
 

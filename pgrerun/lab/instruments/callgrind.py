@@ -15,12 +15,14 @@ from pathlib import Path
 import pandas as pd
 
 from pgrerun.errors import CannotMeasure, RerunError
-from pgrerun.lab import sent
+from pgrerun.lab import statement_log
 from pgrerun.lab.instruments import single_user
 from pgrerun.lab.server import Cluster, private
 
 # one call per statement read; it is static, so a stripped program doesn't have the name
 _STATEMENT = "exec_simple_query"
+# called once for each statement read, from another file, so that no compiler puts it elsewhere
+_PARSE = "raw_parser"
 # called by DISCARD and by nothing else: a statement that separates one group from the next
 _SEPARATOR, _SEPARATING = "DISCARD PLANS", "DiscardCommand"
 # the same for a group that nobody asks for: told apart by their callers, the routines of a first
@@ -89,10 +91,39 @@ def profile(
         names: dict[str, dict[str, str]] = {"ob": {}, "fl": {}, "fn": {}}
         parts = [cluster.scratch / f"{stem}.{number + 1}" for number in range(len(statements))]
         frames = [
-            _read(text, names).assign(statement=i)
+            read_dump(text, names).assign(statement=i)
             for i, text in enumerate(_text(cluster, part) for part in parts)
         ]
         return pd.concat(frames, ignore_index=True)[COLUMNS]
+    finally:
+        for path in cluster.scratch.glob(f"{stem}*"):
+            path.unlink(missing_ok=True)
+
+
+def repeated(
+    cluster: Cluster,
+    first: Sequence[str],
+    statement: str,
+    times: int = 8,
+    callers: Sequence[str] = (),
+) -> pd.DataFrame:
+    """What one execution of a statement takes by function, of `times` after each other.
+
+    For any build: a compiler may have put into its caller what `profile` looks for. It counts from
+    the parsing of one execution to that of the next, with all that a backend does in between.
+    `first` are statements that prepare it, in the same backend. Functions that `callers` names are
+    told apart by who calls them, "callee'caller". Columns as of `profile`, without statement.
+    """
+    require()
+    _require_stopped(cluster)
+    stem = f"callgrind-{uuid.uuid4().hex[:12]}"
+    statements = [*first, *[statement] * times]
+    settings = {"search_path": cluster.schema}
+    try:
+        options = [f"--dump-before={_PARSE}", *(f"--separate-callers1={one}" for one in callers)]
+        _run(cluster, statements, settings, cluster.scratch / stem, options, collecting="")
+        dump = cluster.scratch / f"{stem}.{len(statements)}"  # the first is of the start
+        return read_dump(_text(cluster, dump), {"ob": {}, "fl": {}, "fn": {}})
     finally:
         for path in cluster.scratch.glob(f"{stem}*"):
             path.unlink(missing_ok=True)
@@ -181,7 +212,7 @@ def stacks(
         _run(cluster, statements, settings, cluster.scratch / stem, options, program)
         names: dict[str, dict[str, str]] = {"ob": {}, "fl": {}, "fn": {}}
         frames = [
-            stacked(_read(text, names), group)
+            stacked(read_dump(text, names), group)
             for group, text in _dumps(cluster, stem, groups, unreported)
         ]
         return pd.concat(frames, ignore_index=True)[STACKS]
@@ -237,6 +268,7 @@ def _run(
     out: Path,
     options: Sequence[str],
     program: Path | None = None,
+    collecting: str = _STATEMENT,
 ) -> None:
     """Run statements in a single-user backend under callgrind. RerunError if one fails.
 
@@ -247,7 +279,7 @@ def _run(
         "valgrind",
         "--tool=callgrind",
         "--quiet",
-        f"--toggle-collect={_STATEMENT}",
+        *([f"--toggle-collect={collecting}"] if collecting else []),
         *options,
         f"--callgrind-out-file={out}",
     ]
@@ -257,7 +289,7 @@ def _run(
         raise ValueError("a comment would swallow the lines after it: a backend is given one")
     for statement in statements:
         if not statement.startswith(_SWITCH.partition("{")[0]):  # it names where a program is
-            sent.statement(statement)
+            statement_log.log_statement(statement)
     lines = "".join(" ".join(statement.split()) + "\n" for statement in statements)
     _raise_if_failed(
         cluster.single_user(
@@ -290,7 +322,7 @@ def _raise_if_failed(done: subprocess.CompletedProcess[str]) -> None:
         )
 
 
-def _read(text: str, names: dict[str, dict[str, str]]) -> pd.DataFrame:
+def read_dump(text: str, names: dict[str, dict[str, str]]) -> pd.DataFrame:
     """One callgrind dump (valgrind manual, "Callgrind Format Specification") by function.
 
     `names` holds what the format's (number) abbreviations stand for.

@@ -14,7 +14,7 @@ from pathlib import Path
 import psycopg
 
 from pgrerun.errors import CannotMeasure
-from pgrerun.lab.instruments import pages, proc
+from pgrerun.lab.instruments import pages, process_table
 from pgrerun.lab.server import Cluster, private
 from pgrerun.lab.server.private import PrivateDirectory, base_directory
 
@@ -117,21 +117,21 @@ def read(
             os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)
         if warm:
             path.read_bytes()
-        waits = proc.waits()
+        waits = process_table.count_own_sleeps()
         wall, cpu = time.perf_counter(), time.process_time()
         for place in places:
             os.preadv(file, [buffer], place)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-        return Spent(wall, cpu, proc.waits() - waits)
+        return Spent(wall, cpu, process_table.count_own_sleeps() - waits)
 
 
 def fetched(path: Path, blocks: Sequence[int]) -> int:
     """Bytes fetched from storage while blocks of 4 kB of a forgotten file are read in order."""
     with opened(path) as descriptor:
-        before = proc.fetched()
+        before = process_table.bytes_fetched()
         for block in blocks:
             os.pread(descriptor, BLOCK, block * BLOCK)
-        return proc.fetched() - before
+        return process_table.bytes_fetched() - before
 
 
 def require_forgettable() -> None:

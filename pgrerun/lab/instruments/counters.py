@@ -10,7 +10,7 @@ DDL has emptied its caches, is subtracted by that account.
 
 A view that a release doesn't have gives None in place of a frame, never zeros.
 Which pages were touched is the business of `pages.py`, which processes did the
-I/O that of `processes.py`; `processes.reconcile` compares both accounts.
+I/O that of `process_table.py`; `process_table.reconcile` compares both accounts.
 """
 
 import time
@@ -26,7 +26,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import DictRow, dict_row
 
 from pgrerun.errors import CannotMeasure, RerunError, ServerError
-from pgrerun.lab.instruments import PAGE, processes, wal
+from pgrerun.lab.instruments import PAGE, process_table, wal
 from pgrerun.lab.server import Server, releases, row, value
 from pgrerun.lab.server.queries import Parameters
 
@@ -92,7 +92,8 @@ def force_flush(*connections: psycopg.Connection) -> None:
     statistics collector at most every half second and after a statement, which is waited for. The
     collector writes them down for whoever asks, unless it did so less than half a second ago:
     nobody asks while the first wait lasts, so that the second takes no time, and before 9.5,
-    where it couldn't be seen to end, there is none.
+    where it couldn't be seen to end, there is none. Before 8.4 the collector doesn't wait to be
+    asked, and is waited for.
     None may be inside a transaction (ServerError).
     """
     for connection in connections:
@@ -113,7 +114,9 @@ def force_flush(*connections: psycopg.Connection) -> None:
         statement = "SELECT 1" if connection in old else "SELECT pg_stat_force_next_flush()"
         connection.execute(statement)
         _end(connection)
-    if old and releases.has(old[-1].info.server_version, "pg_stat_get_snapshot_timestamp"):
+    version = old[-1].info.server_version if old else 0
+    at_will = not releases.has(version, "counts that are written when asked for")
+    if old and (at_will or releases.has(version, "pg_stat_get_snapshot_timestamp")):
         _await_collector(old[-1])
 
 
@@ -146,21 +149,18 @@ def _await_collector(connection: psycopg.Connection, patience: float = 10.0) -> 
     )
 
 
-def _offered(version: int, functions: Mapping[str, str]) -> dict[str, str]:
-    """Those of the functions, by column, that a release has."""
-    return {
-        column: name
-        for column, name in functions.items()
-        if name not in releases.SINCE or releases.has(version, name)
-    }
+def _offered(connection: psycopg.Connection, functions: Mapping[str, str]) -> dict[str, str]:
+    """Those of the functions or views, by column, that a server has."""
+    return {column: name for column, name in functions.items() if releases.offers(connection, name)}
 
 
 def counts(connection: psycopg.Connection, *relations: str) -> dict[str, int | None]:
     """What was counted of tables or indexes since they were made, the session's own work included.
 
     Of several the sum. Keys: fetched and hit (pages), scans, tuples_returned, tuples_fetched,
-    inserted, updated, deleted, hot_updated, and newpage_updated, which is None before PostgreSQL
-    16. A relation is a name as SQL writes it; psycopg's UndefinedTable if it isn't there.
+    inserted, updated, deleted, hot_updated, which is 0 before HOT, and newpage_updated, which is
+    None before PostgreSQL 16. A relation is a name as SQL writes it; psycopg's UndefinedTable if it
+    isn't there.
     """
     each = counts_each(connection, *relations).values()
     unknown = {name for one in each for name, count in one.items() if count is None}
@@ -178,10 +178,10 @@ def counts_each(
     See `force_flush`.
     """
     force_flush(connection)
-    known = _offered(connection.info.server_version, _OF_RELATION)
+    known = _offered(connection, _OF_RELATION)
     calls = ", ".join(f"{function}(name::regclass)" for function in known.values())
     query = f"SELECT name, {calls} FROM unnest(%s::text[]) AS name"
-    found: dict[str, int | None] = dict.fromkeys(_OF_RELATION)
+    found: dict[str, int | None] = dict.fromkeys(_OF_RELATION) | {"hot_updated": 0}
     return {
         name: found | dict(zip(known, counted, strict=True))
         for name, *counted in connection.execute(query, [list(relations)])
@@ -191,13 +191,14 @@ def counts_each(
 def checkpoints(connection: psycopg.Connection) -> int:
     """Checkpoints since the statistics were reset; before 18 those due or asked for.
 
+    CannotMeasure before 8.3.
     Before 15 the collector has to be waited for, for about half a second.
     """
+    query = releases.checkpoints_done(connection.info.server_version)
     _await_checkpointer(connection)
     if not releases.has(connection.info.server_version, "pg_stat_force_next_flush"):
         _await_collector(connection)
     connection.execute("SELECT pg_stat_clear_snapshot()")
-    query = releases.checkpoints_done(connection.info.server_version)
     return value(connection, int, query)
 
 
@@ -236,7 +237,7 @@ class Delta:
     database's commits may contain a handful of the probe's own; count transactions
     where they are made.
     What the release doesn't offer is None, and named in `missing`; `version` is the release's.
-    `usage` is the process table's account of the same window (`processes.Usage`),
+    `usage` is the process table's account of the same window (`process_table.Usage`),
     None if the server's processes can't be seen. `seconds` is the block's own length;
     the window is longer by the time that background processes get to report.
     `unsettled` lists backends that worked in the block and may have kept
@@ -254,7 +255,7 @@ class Delta:
     start_lsn: str | None = None
     end_lsn: str | None = None
     wal_bytes: int | None = None
-    usage: processes.Usage | None = None
+    usage: process_table.Usage | None = None
     missing: list[str] = field(default_factory=list)
     unsettled: list[int] = field(default_factory=list)
     version: int = 0
@@ -290,7 +291,7 @@ class Delta:
             counts = self.checkpointer
             done = counts.get("num_done", counts["num_timed"] + counts["num_requested"])
         else:
-            counts = _there(self.bgwriter)
+            counts = self._background()
             done = counts["checkpoints_timed"] + counts["checkpoints_req"]
         return int(done)
 
@@ -307,7 +308,7 @@ class Delta:
         """Existing pages of 8 kB written out of the pool, by who; extension is apart."""
         if self.io is not None:
             return _pages(self.io, "write")
-        counts = _there(self.bgwriter)
+        counts = self._background()
         return pd.Series(
             {
                 "checkpointer": counts["buffers_checkpoint"],
@@ -323,15 +324,24 @@ class Delta:
         """Pages by which relations grew, by who; None before PostgreSQL 16."""
         return None if self.io is None else _pages(self.io, "extend")
 
+    def _background(self) -> dict[str, float]:
+        """Counts of the background writer; CannotMeasure before 8.3, which has none."""
+        if _VIEWS["bgwriter"][0] in self.missing:
+            releases.require(self.version, _VIEWS["bgwriter"][0])
+        return _there(self.bgwriter)
+
     def per(self, transactions: float) -> dict[str, float]:
-        """Pages read, written and added, and WAL bytes and records, per transaction."""
+        """Pages read, written and added, and WAL bytes and records, per transaction.
+
+        Without what the release doesn't count.
+        """
         if not transactions > 0:
             raise RerunError(
                 f"I/O per transaction needs a positive number of transactions, not {transactions}."
             )
         totals = {
             "reads": self.reads.sum(),
-            "writes": self.writes.sum(),
+            "writes": None if self.io is None and self.bgwriter is None else self.writes.sum(),
             "extends": None if self.extends is None else self.extends.sum(),
             "wal_bytes": self.wal_bytes,
             "wal_records": self.wal_records,
@@ -444,7 +454,7 @@ class Counters:
         time.sleep(settle)
         self._flush(connections)
         if used_before is not None:
-            delta.usage = processes.usage(self._server) - used_before
+            delta.usage = process_table.usage(self._server) - used_before
         after = self._read()
         if self._stale(after):  # relations born in the block: learning their names must not count
             self._learn_relations()
@@ -475,10 +485,10 @@ class Counters:
         """The reading's statements for this release: name to SQL; sets `missing` too."""
         [found] = self._run("SELECT oid FROM pg_database WHERE datname = current_database()")
         self._database = found["oid"]
-        views = _offered(self._version, {name: view for name, (view, _) in _VIEWS.items()})
+        views = _offered(self._conn, {name: view for name, (view, _) in _VIEWS.items()})
 
         def columns(wanted: Mapping[str, str], argument: str) -> str:
-            calls = _offered(self._version, wanted)
+            calls = _offered(self._conn, wanted)
             return ", ".join(f"{name}({argument}) AS {column}" for column, name in calls.items())
 
         self.missing = [view for name, (view, _) in _VIEWS.items() if name not in views]
@@ -537,9 +547,9 @@ class Counters:
                 " are kept."
             ) from error
 
-    def _usage(self) -> processes.Usage | None:
+    def _usage(self) -> process_table.Usage | None:
         try:
-            return processes.usage(self._server)
+            return process_table.usage(self._server)
         except CannotMeasure:
             return None
 
@@ -551,15 +561,10 @@ class Counters:
         A backend leaves this list after it has handed in its counts.
         """
         ours = [self._pid, *(conn.info.backend_pid for conn in connections)]
+        working = releases.working_backends(self._conn)
         deadline = time.monotonic() + patience
         while True:
-            # not the view pg_stat_activity, which joins catalogs
-            rows = self._run(
-                "SELECT pid FROM pg_stat_get_activity(NULL) WHERE datid = %s AND pid <> ALL(%s)"
-                " AND usesysid IS NOT NULL AND (state_change >= %s::timestamptz OR state <>"
-                " 'idle')",
-                [self._database, ours, since],
-            )
+            rows = self._run(working, [self._database, ours, since])
             if not rows or time.monotonic() > deadline:
                 return [row["pid"] for row in rows]
             time.sleep(0.02)
@@ -568,7 +573,8 @@ class Counters:
 
     def _fill(self, delta: Delta, before: _Reading, after: _Reading) -> None:
         delta.start_lsn, delta.end_lsn = before.lsn, after.lsn
-        delta.wal_bytes = wal.Position.parse(after.lsn) - wal.Position.parse(before.lsn)
+        start, end = (wal.Position.parse(one.lsn, self._version) for one in (before, after))
+        delta.wal_bytes = end - start
         changes = {
             name: _subtract(frame, before.frames[name]) for name, frame in after.frames.items()
         }
@@ -597,6 +603,8 @@ class Counters:
         changes = changes[(changes >= 0).all(axis=1)]  # a dropped relation takes its counts along
         counts = _changed(changes)
         counts.insert(0, "read", counts.pop("fetched") - counts["hit"])
+        if "hot_updated" not in counts:  # before HOT no update is heap-only
+            counts["hot_updated"] = 0
         frame = self._names.join(counts, how="inner")
         return frame.sort_values(["read", "hit"], ascending=False, ignore_index=True)
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import psutil
 
 from pgrerun.errors import CannotMeasure
-from pgrerun.lab.instruments import clock, processes
+from pgrerun.lab.instruments import clock, process_table
 from pgrerun.lab.server import Server
-from pgrerun.lab.server.private import children, process_stat
+from pgrerun.lab.server.processes import children, process_stat
 
 _READINGS = 10  # of processes that come and go meanwhile
 _KTHREADD = 2  # the parent of the kernel's threads on Linux; in a container, any process or none
@@ -143,7 +143,7 @@ def _readings(server: Server | None) -> tuple[float, float, float]:
     total = sum(times) - getattr(times, "guest", 0.0) - getattr(times, "guest_nice", 0.0)
     ours = tree_seconds()
     if server is not None and not server.owned:  # an own server's processes are in our tree
-        ours += processes.usage(server).cpu_seconds
+        ours += process_table.usage(server).cpu_seconds
     return total - idle, total, ours
 
 

@@ -25,8 +25,15 @@ _POOL = """
                isdirty AS dirty, usagecount, count(*) OVER () AS buffers
         FROM pg_buffercache) AS pool
     WHERE relfilenode IS NOT NULL"""
+# Before 8.4 there are neither forks nor functions of windows, and before 8.3 no usage counts.
+_POOL_OLD = """
+    SELECT reltablespace, reldatabase, relfilenode, 0 AS relforknumber, relblocknumber AS block,
+           isdirty AS dirty, {usagecount} AS usagecount,
+           (SELECT setting::int FROM pg_settings WHERE name = 'shared_buffers') AS buffers
+    FROM pg_buffercache WHERE relfilenode IS NOT NULL"""
 _FORKS = {0: "main", 1: "fsm", 2: "vm", 3: "init"}
 _LINE_POINTERS = {0: "unused", 1: "normal", 2: "redirect", 3: "dead"}
+_LINE_POINTERS_BEFORE_HOT = {0: "unused", 1: "normal", 2: "dead", 3: "dead"}  # used and deleted
 _BTREE_PAGES = {
     "r": "btree root",
     "i": "btree inner",
@@ -142,8 +149,11 @@ def heap_page(conn: psycopg.Connection, relation: str, block: int) -> pd.DataFra
     Columns: line_pointer (from 1), state ("unused", "normal", "redirect", "dead"),
     offset and length (bytes), points_to (line pointer of a redirect), xmin, xmax,
     ctid ("(block,line pointer)" of the next version), and flags (names of the
-    tuple's infomask bits such as "HEAP_HOT_UPDATED", a list).
+    tuple's infomask bits such as "HEAP_HOT_UPDATED", a list). CannotMeasure before PostgreSQL 8.3.
     """
+    releases.require(conn.info.server_version, "heap_page_items")
+    hot = releases.offers(conn, "pg_stat_get_tuples_hot_updated")
+    states = _LINE_POINTERS if hot else _LINE_POINTERS_BEFORE_HOT
     [kind] = _rows(
         conn, "SELECT relkind::text FROM pg_class WHERE oid = %s::text::regclass", [relation]
     )
@@ -159,7 +169,7 @@ def heap_page(conn: psycopg.Connection, relation: str, block: int) -> pd.DataFra
         [relation, block],
     )
     for pointer in rows:
-        pointer["state"] = _LINE_POINTERS[pointer["state"]]
+        pointer["state"] = states[pointer["state"]]
         pointer["points_to"] = pointer["offset"] if pointer["state"] == "redirect" else None
         masks = pointer.pop("t_infomask"), pointer.pop("t_infomask2")
         pointer["flags"] = _flags(*masks)
@@ -215,14 +225,16 @@ def free_space(conn: psycopg.Connection, relation: str) -> pd.DataFrame:
     """Free bytes of each page of a table: block, recorded (by its free space map), actual.
 
     `actual` is the gap between line pointers and tuples as the page header gives it.
-    Reads every page; needs pageinspect and pg_freespacemap.
+    Reads every page; needs pageinspect and pg_freespacemap (CannotMeasure before PostgreSQL 8.4).
     """
+    releases.require(conn.info.server_version, "pg_freespace")
     rows = _rows(
         conn,
         """
-        SELECT f.blkno AS block, f.avail AS recorded, h.upper - h.lower AS actual
-        FROM pg_freespace(%(relation)s::text::regclass) f,
-             LATERAL page_header(get_raw_page(%(relation)s::text, f.blkno::int)) h
+        SELECT block, recorded, (header).upper - (header).lower AS actual
+        FROM (SELECT f.blkno AS block, f.avail AS recorded,
+                     page_header(get_raw_page(%(relation)s::text, f.blkno::int)) AS header
+              FROM pg_freespace(%(relation)s::text::regclass) f OFFSET 0) AS pages
         ORDER BY block""",
         {"relation": relation},
     )
@@ -256,8 +268,13 @@ def _identity(page: DictRow) -> tuple[_Node, int, int]:
 
 def _pool(conn: psycopg.Connection) -> list[DictRow]:
     """Every buffer in use, and how many the pool has, read before anything is inspected."""
+    version = conn.info.server_version
+    query = _POOL
+    if not releases.has(version, "forks of relations"):
+        counts = releases.has(version, "usagecount")
+        query = _POOL_OLD.format(usagecount="usagecount" if counts else "NULL::int")
     try:
-        return conn.cursor(row_factory=dict_row).execute(_POOL, prepare=True).fetchall()
+        return conn.cursor(row_factory=dict_row).execute(query, prepare=True).fetchall()
     except psycopg.errors.InsufficientPrivilege as error:
         raise CannotMeasure(
             "superuser", f"The buffer pool can't be looked into: {error.diag.message_primary}."
@@ -293,15 +310,17 @@ def _classified(conn: psycopg.Connection, pages: list[DictRow]) -> pd.DataFrame:
 
 def _relations(conn: psycopg.Connection, nodes: set[_Node]) -> dict[_Node, _Relation]:
     """Relations of this database, and shared ones."""
+    mapped = releases.has(conn.info.server_version, "pg_relation_filenode")
+    file = "pg_relation_filenode(c.oid)" if mapped else "c.relfilenode"
     found = _rows(
         conn,
-        """
+        f"""
         SELECT tablespace, database, node, c.oid::bigint AS oid, c.oid::regclass::text AS name,
                coalesce(am.amname, 'heap') AS method, c.relkind::text AS relkind,
                n.nspname = 'pg_catalog' AS catalog
         FROM (SELECT unnest(%s::oid[]) AS tablespace, unnest(%s::oid[]) AS database,
                      unnest(%s::oid[]) AS node) AS nodes
-        JOIN pg_class c ON pg_relation_filenode(c.oid) = node AND tablespace = CASE
+        JOIN pg_class c ON {file} = node AND tablespace = CASE
             WHEN c.relisshared THEN (SELECT oid FROM pg_tablespace WHERE spcname = 'pg_global')
             ELSE coalesce(nullif(c.reltablespace, 0), (
                 SELECT dattablespace FROM pg_database WHERE datname = current_database()

@@ -18,8 +18,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import pandas as pd
 
-from pgrerun.errors import CannotMeasure, ParameterError, ServerError
-from pgrerun.lab import sent
+from pgrerun.errors import CannotMeasure, ParameterError, Refused, ServerError
+from pgrerun.lab import statement_log
 from pgrerun.lab.server import Server, private
 
 PROTOCOLS = ("simple", "extended", "prepared")
@@ -106,6 +106,7 @@ def run(
     a client aborts or the server goes away: then there is no number.
     """
     _check(script, builtin, clients, seconds, transactions, protocol)
+    server.require_connections(clients)
     with _Scratch(server.scratch) as scratch:
         arguments = ["-n", "-c", clients, "-j", jobs or 1, "-M", protocol, *more]
         arguments += ["-T", seconds] if seconds else ["-t", transactions]
@@ -122,7 +123,7 @@ def run(
         # a weight, so that an @ in the path isn't taken for one
         arguments += ["-b", builtin] if builtin else ["-f", f"{scratch.write(_text(script))}@1"]
         length = f"{seconds} s" if seconds else f"{transactions:,} transactions of each client"
-        sent.load(_text(script) or f"pgbench -b {builtin}", protocol, clients, length)
+        statement_log.log_load(_text(script) or f"pgbench -b {builtin}", protocol, clients, length)
         # transactions have no known duration; seconds have, but the slowest may overstay
         done = server.tool(
             "pgbench", *arguments, check=False, timeout=seconds and seconds * 2 + 120
@@ -183,7 +184,7 @@ def _raise_if_broken(done: subprocess.CompletedProcess[str]) -> None:
     told = " ".join(said[-6:]).strip() or f"it said nothing and left with status {done.returncode}"
     if "too many clients" in told or "remaining connection slots" in told:
         told += " Use fewer clients, or raise max_connections."
-    raise ServerError(f"pgbench didn't finish, so its numbers don't count: {told}")
+    raise Refused(f"pgbench didn't finish, so its numbers don't count: {told}")
 
 
 def _result(output: str, log: pd.DataFrame | None) -> PgbenchResult:

@@ -9,14 +9,16 @@ counts and buffers, with timing off, and rolls its effects back.
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import psycopg
 
-from pgrerun.errors import RerunError
-from pgrerun.lab import sent
+from pgrerun.errors import CannotMeasure, RerunError
+from pgrerun.lab import statement_log
+from pgrerun.lab.instruments import text_plans
 from pgrerun.lab.server import releases
 from pgrerun.lab.server.queries import Parameters
 
@@ -104,11 +106,18 @@ class Plan:
     def buffers(self) -> dict[str, int] | None:
         """Pages, children included: shared_hit, shared_read, ..., temp_written.
 
-        None unless the statement was executed, or buffers asked for.
+        None unless the statement was executed, or buffers asked for; CannotMeasure if it was
+        executed before PostgreSQL 9.0.
         """
         found = {
             name: self.properties[key] for key, name in _BUFFERS.items() if key in self.properties
         }
+        if not found and self.rows_actual is not None:
+            raise CannotMeasure(
+                "EXPLAIN (BUFFERS)",
+                "It needs PostgreSQL 9.0 or later, whose EXPLAIN tells of the pages that a"
+                " statement has used.",
+            )
         return found or None
 
     @property
@@ -208,21 +217,39 @@ def explain(
     With `execute` the statement runs, with ANALYZE, BUFFERS and timing off, inside a
     transaction (a savepoint, if one is open) that is rolled back: actual rows, no times
     of single nodes. `sql` may be an EXECUTE of a prepared statement. CannotMeasure for options
-    that the release doesn't know.
+    that the release doesn't know. Before 9.0 a plan has what EXPLAIN tells as text, and no buffers.
     """
-    releases.require_options(conn.info.server_version, options)
+    version = conn.info.server_version
+    releases.require_options(version, options)
     if execute:
-        options = {"analyze": True, "timing": False, "buffers": True, **options}
+        untimed = {"timing": False} if releases.may_leave_times_out(conn) else {}
+        options = {"analyze": True, "buffers": True, **untimed, **options}
     settings = "".join(f", {name} {_option(value)}" for name, value in options.items())
     # literals, because EXPLAIN must see the very statement that a client would send as text
     cursor = psycopg.ClientCursor(conn)
-    statement = f"EXPLAIN (FORMAT JSON{settings}) {sql}"
-    sent.statement(statement)  # which this cursor doesn't report
-    with conn.transaction(force_rollback=execute):
-        [[document]] = cursor.execute(statement, parameters).fetchall()
-    [top] = document if not isinstance(document, str) else json.loads(document)
-    about = {name: value for name, value in top.items() if name != "Plan"}
-    return _node(top["Plan"], about)
+    statement = releases.readable(version, f"{_explain(version, settings, execute)} {sql}")
+    statement_log.log_statement(statement)  # which this cursor doesn't report
+    # by itself it needs no transaction, which takes two round trips
+    idle = conn.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+    alone = conn.autocommit and idle and not execute
+    inside = nullcontext() if alone else conn.transaction(force_rollback=execute)
+    with statement_log.quoted(statement), inside:
+        return _read(cursor.execute(statement, parameters).fetchall())
+
+
+def _explain(version: int, settings: str = "", execute: bool = False) -> str:
+    if releases.has(version, "EXPLAIN (FORMAT)"):
+        return f"EXPLAIN (FORMAT JSON{settings})"
+    return "EXPLAIN ANALYZE" if execute else "EXPLAIN"
+
+
+def _read(rows: list[Any]) -> Plan:
+    """The plan that EXPLAIN has sent: a document of JSON, or before 9.0 lines."""
+    [first, *others] = (line for (line,) in rows)
+    if others or (isinstance(first, str) and not first.startswith("[")):
+        return _node(text_plans.document([first, *others]), {})
+    [top] = first if not isinstance(first, str) else json.loads(first)
+    return _node(top["Plan"], {name: value for name, value in top.items() if name != "Plan"})
 
 
 def _option(value: bool | str) -> str:
@@ -256,10 +283,8 @@ def explain_many(
     for first in range(0, len(statements), batch):
         with conn.pipeline():
             cursors = [
-                conn.execute(f"EXPLAIN (FORMAT JSON) {sql}")
+                conn.execute(f"{_explain(conn.info.server_version)} {sql}")
                 for sql in statements[first : first + batch]
             ]
         for cursor in cursors:
-            [[document]] = cursor.fetchall()
-            [top] = document if not isinstance(document, str) else json.loads(document)
-            yield _node(top["Plan"], {})
+            yield _read(cursor.fetchall())

@@ -43,18 +43,23 @@ def run(
     waiting: whether each commit waits for the flush of its WAL. The session's
         synchronous_commit is afterwards what it was.
     Needs an autocommit connection (ParameterError). Before PostgreSQL 11 a block can't commit:
-    there each transaction is a block of its own, which is parsed and planned anew.
+    there each transaction is a block of its own, which is parsed and planned anew; and before 9.0,
+    which has no blocks, a call of the session's temporary function.
     """
     if not connection.autocommit:
         raise ParameterError("A script that commits in the server needs an autocommit connection.")
     declared, body = _translated(script, variables or {})
-    if releases.has(connection.info.server_version, "commit in a block"):
+    version = connection.info.server_version
+    if releases.has(version, "commit in a block"):
         sent = iter([_loop(declared, body, transactions)])
-    else:
+    elif releases.has(version, "blocks that aren't stored (DO)"):
         sent = _blocks(declared, body, transactions)
+    else:
+        sent = _calls(declared, body, transactions)
     if seed is not None:
         seed_random(connection, seed)
-    before = value(connection, str, "SHOW synchronous_commit")
+    waiting = waiting or not releases.knows(version, "synchronous_commit")
+    before = "" if waiting else value(connection, str, "SHOW synchronous_commit")
     set_commit = "SELECT set_config('synchronous_commit', %s, false)"
     if not waiting:
         connection.execute(set_commit, ["off"])
@@ -83,6 +88,18 @@ def _blocks(declared: str, body: str, transactions: int) -> Iterator[str]:
             f"BEGIN\n{body}\nEND $pgrerun$; COMMIT"
             for number in range(first, last)
         )
+
+
+def _calls(declared: str, body: str, transactions: int) -> Iterator[str]:
+    """The transactions as calls of a function, many of them sent at once."""
+    yield (
+        "CREATE OR REPLACE FUNCTION pg_temp.pgrerun_load(int) RETURNS void LANGUAGE plpgsql AS"
+        f" $pgrerun$ DECLARE {declared}drawn_{ITERATION} int := $1;\nBEGIN\n{body}\nEND $pgrerun$"
+    )
+    for first in range(1, transactions + 1, _AT_ONCE):
+        last = min(first + _AT_ONCE, transactions + 1)
+        calls = (f"SELECT pg_temp.pgrerun_load({number})" for number in range(first, last))
+        yield ";".join(f"BEGIN; {call}; COMMIT" for call in calls)
 
 
 def _translated(script: str, variables: Mapping[str, int]) -> tuple[str, str]:

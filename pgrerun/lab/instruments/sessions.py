@@ -114,7 +114,8 @@ def await_wait(
     the release doesn't tell what is waited for.
     """
     waits = releases.waits_for(connection.info.server_version, wait_type)
-    asked = f"SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE {waits} AND pid = %s)"
+    activity = releases.activity(connection)
+    asked = f"SELECT EXISTS (SELECT 1 FROM {activity} WHERE {waits} AND pid = %s)"
     until = time.monotonic() + 30
     while not over() and time.monotonic() < until:
         if value(connection, bool, asked, (pid,)):

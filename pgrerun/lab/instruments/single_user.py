@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from pgrerun.errors import CannotMeasure, ServerError
-from pgrerun.lab import sent
+from pgrerun.lab import statement_log
 from pgrerun.lab.server import Cluster
 
 T = TypeVar("T")
@@ -32,7 +32,7 @@ def run(cluster: Cluster, lines: Sequence[str]) -> str:
     Commands come from a file and answers go into one. ServerError if a command fails.
     """
     for line in lines:
-        sent.statement(line)
+        statement_log.log_statement(line)
     with tempfile.TemporaryFile("w+") as commands, tempfile.TemporaryFile("w+") as answers:
         commands.writelines(f"{line}\n" for line in lines)
         commands.seek(0)

@@ -31,10 +31,9 @@ class Position:
     bytes: int
 
     @classmethod
-    def parse(cls, lsn: str) -> Position:
-        """The position that PostgreSQL prints as `lsn`."""
-        high, low = lsn.split("/")
-        return cls(int(high, 16) * 2**32 + int(low, 16))
+    def parse(cls, lsn: str, version: int = 180000) -> Position:
+        """The position that a PostgreSQL of this version prints as `lsn`."""
+        return cls(releases.wal_bytes(version, lsn))
 
     def __str__(self) -> str:
         return f"{self.bytes >> 32:X}/{self.bytes & 0xFFFFFFFF:X}"
@@ -45,8 +44,9 @@ class Position:
 
 def position(connection: psycopg.Connection) -> Position:
     """Up to where the server has inserted WAL."""
-    function = releases.wal_position(connection.info.server_version)
-    return Position.parse(value(connection, str, f"SELECT {function}()::text"))
+    version = connection.info.server_version
+    function = releases.wal_position(version)
+    return Position.parse(value(connection, str, f"SELECT {function}()::text"), version)
 
 
 @dataclass

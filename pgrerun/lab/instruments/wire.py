@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pgrerun.errors import CannotMeasure, ServerError
-from pgrerun.lab.instruments import proc
+from pgrerun.lab.instruments import process_table
 from pgrerun.lab.server import Server, releases, value
 
 UNIX, LOOPBACK, NETWORK = "Unix socket", "TCP loopback", "TCP network"
@@ -125,12 +125,12 @@ class Line:
         """
         sent, messages, rounds = request(command, together), 0, times // together
         done = rounds * together
-        switches, before = proc.switches(proc.THREAD), self._used()
+        switches, before = process_table.count_switches(process_table.THREAD), self._used()
         worked, started = time.thread_time(), time.perf_counter()
         for _ in range(rounds):
             messages += self._send(sent) + self._receive(together * tuples)
         seconds, worked = time.perf_counter() - started, time.thread_time() - worked
-        switches = proc.switches(proc.THREAD) - switches
+        switches = process_table.count_switches(process_table.THREAD) - switches
         spent = Spent(messages / done, switches / done, seconds / done)
         after = self._used()
         if before is None or after is None:
@@ -146,7 +146,9 @@ class Line:
         """Switches and seconds on a processor of the backend; None if it can't be watched."""
         if self._backend is None:
             return None
-        return proc.switches(self._backend), proc.processor_seconds(self._backend)
+        return process_table.count_switches(self._backend), process_table.processor_seconds(
+            self._backend
+        )
 
     def _send(self, request: bytes) -> int:
         """The number of calls that it took."""

@@ -31,7 +31,7 @@ import psycopg
 
 from pgrerun.errors import CannotMeasure, ParameterError
 from pgrerun.lab.relations import loading
-from pgrerun.lab.server import Server, row, value
+from pgrerun.lab.server import Server, releases, row, value
 
 AMOUNT = 10.0  # what every transaction adds, in Figure 2.3
 _TEXT = 100 - 4 - 8  # letters
@@ -127,12 +127,13 @@ class DebitCredit:
 
         fillfactor: of branch, teller and account, 10 to 100 %. index_balance: a B-tree on each
         balance as well, which makes every update a change of indices (no heap-only tuples).
+        logged: whether changes go into the WAL; before PostgreSQL 9.1 they always do.
         Takes a server or an autocommit connection. ServerError if a name is somebody else's.
         """
         if not 10 <= fillfactor <= 100:
             raise ParameterError(f"A fillfactor lies between 10 and 100 percent, not {fillfactor}.")
-        kind = "TABLE" if logged else "UNLOGGED TABLE"
         with loading.session(server_or_connection) as connection:
+            kind = loading.kind(connection, logged)
             with connection.transaction():
                 for relation, key in _KEYS.items():
                     attributes = (
@@ -141,9 +142,10 @@ class DebitCredit:
                     )
                     loading.replace(connection, relation, f"CREATE {kind} {relation} {attributes}")
                     # frozen as they come: a vacuum would write every page a second time
+                    how = releases.copied(connection.info.server_version)
                     with (
                         connection.cursor() as cursor,
-                        cursor.copy(f"COPY {relation} FROM STDIN (FREEZE)") as copy,
+                        cursor.copy(f"COPY {relation} FROM STDIN{how}") as copy,
                     ):
                         for tuples in self._generated(relation):
                             copy.write(tuples)
@@ -156,7 +158,7 @@ class DebitCredit:
                         )
                 loading.replace(connection, "history", f"CREATE {kind} {_HISTORY}")
             for relation in self.tuples:
-                connection.execute(f"VACUUM (FREEZE, ANALYZE) {relation}")
+                connection.execute(f"VACUUM FREEZE ANALYZE {relation}")
 
     def _generated(self, relation: str) -> Iterator[str]:
         """The tuples of a relation with balances, as COPY reads them, some thousand at a time."""
@@ -279,8 +281,8 @@ def _indexes(connection: psycopg.Connection, relation: str) -> list[str]:
 def _levels(connection: psycopg.Connection, index: str) -> tuple[int, str]:
     """Levels of a B-tree, and whether they come from its metapage or its size."""
     where = connection.execute(
-        "SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid ="
-        " e.extnamespace WHERE e.extname = 'pageinspect' AND current_setting('is_superuser') = 'on'"
+        "SELECT quote_ident(n.nspname) FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace"
+        " WHERE p.proname = 'bt_metap' AND current_setting('is_superuser') = 'on'"
     ).fetchone()
     if where:
         query = f"SELECT level::int + 1 FROM {where[0]}.bt_metap(%s)"

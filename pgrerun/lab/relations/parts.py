@@ -136,7 +136,7 @@ class Parts:
                 connection.execute(f"INSERT INTO {name} {self.select()}")
                 if index:
                     connection.execute(f"CREATE INDEX {name}_pnum ON {name} USING {index} (pnum)")
-            connection.execute(f"VACUUM (FREEZE, ANALYZE) {name}")
+            connection.execute(f"VACUUM FREEZE ANALYZE {name}")
 
 
 def _chosen(words: tuple[str, ...], number: str) -> str:

@@ -15,7 +15,7 @@ from psycopg import sql
 
 from pgrerun.errors import ParameterError
 from pgrerun.lab.relations import loading
-from pgrerun.lab.server import Server
+from pgrerun.lab.server import Server, releases
 
 BRANCHES, TELLERS, ACCOUNTS, HISTORY = "branches", "tellers", "accounts", "history"
 KEYS = {BRANCHES: "bid", TELLERS: "tid", ACCOUNTS: "aid"}
@@ -140,7 +140,7 @@ class Pgbench:
                     wanted = [index for index in indexes if index.role == role]
                     self._make(connection, role, name, free.get(role, 100), wanted, autovacuum, "")
             for name in self.relations.values():  # one by one: several at once take 11
-                connection.execute(f"VACUUM (FREEZE, ANALYZE) {_quoted(name)}")
+                connection.execute(f"VACUUM FREEZE ANALYZE {_quoted(name)}")
 
     def load_accounts(
         self,
@@ -160,7 +160,7 @@ class Pgbench:
         with loading.session(server_or_connection) as connection:
             with connection.transaction():
                 self._make(connection, ACCOUNTS, name, fillfactor, indexes, autovacuum, order)
-            connection.execute(f"VACUUM (FREEZE, ANALYZE) {_quoted(name)}")
+            connection.execute(f"VACUUM FREEZE ANALYZE {_quoted(name)}")
 
     def _make(
         self,
@@ -174,7 +174,8 @@ class Pgbench:
     ) -> None:
         table = _quoted(name)
         options = [f"fillfactor = {fillfactor}"] if fillfactor != 100 else []
-        options += [] if autovacuum else ["autovacuum_enabled = off"]
+        known = releases.has(connection.info.server_version, "autovacuum_enabled of a table")
+        options += ["autovacuum_enabled = off"] if known and not autovacuum else []
         storage = f" WITH ({', '.join(options)})" if options else ""
         loading.replace(connection, name, f"CREATE TABLE {table} ({_ATTRIBUTES[role]}){storage}")
         if role in _TUPLES:

@@ -46,7 +46,7 @@ import psycopg
 from pgrerun.errors import ParameterError
 from pgrerun.lab.relations import loading
 from pgrerun.lab.relations.checksum import checksum_sql
-from pgrerun.lab.server import Server
+from pgrerun.lab.server import Server, releases
 from pgrerun.progress import track
 
 MOST_TUPLES = 10**8
@@ -338,20 +338,22 @@ class Wisconsin:
         The tuples are sent by one binary COPY in the order of unique2, so that the order of the
         heap is the order of unique2, and frozen, so that no later read writes hint bits.
         indexes: as for `create_indexes` (False: none; True: the three of the benchmark).
+        logged: whether its changes go into the WAL; before PostgreSQL 9.1 they always do.
         Memory stays at a few megabytes for any n. Takes a server or an autocommit connection.
         """
-        kind = "TABLE" if logged else "UNLOGGED TABLE"
         with loading.session(server_or_connection) as connection:
+            kind = loading.kind(connection, logged)
             with connection.transaction():
                 loading.replace(connection, self.name, self._create(kind))
                 self._copy(connection)
             if indexes:
                 self.create_indexes(connection, *(() if indexes is True else indexes))
             if vacuum:
-                connection.execute(f"VACUUM (ANALYZE) {self.name}")
+                connection.execute(f"VACUUM FREEZE ANALYZE {self.name}")
 
     def _copy(self, connection: psycopg.Connection) -> None:
-        command = f"COPY {self.name} FROM STDIN (FORMAT binary, FREEZE)"
+        how = releases.copied(connection.info.server_version, binary=True)
+        command = f"COPY {self.name} FROM STDIN{how}"
         with connection.cursor() as cursor, cursor.copy(command) as copy:
             copy.write(COPY_HEADER)
             for records in self.records():

@@ -1,13 +1,15 @@
-"""The process table: what the kernel says the server's processes used.
+"""The process table: what Linux has counted of processes (proc(5)).
 
-An account of I/O that is independent of PostgreSQL's own (`counters.py`); `reconcile`
-lays the two side by side. A backend that ends takes its /proc entry along, but the
-kernel adds its CPU time and I/O to the postmaster that reaps it: so postmaster
-(children reaped included) plus living children loses nothing, whatever came and
-went in between.
+Of one process or thread: this one, or a backend that somebody else talks to. And of all the
+processes of a server together: an account of I/O that is independent of PostgreSQL's own
+(`counters.py`); `reconcile` lays the two side by side. A backend that ends takes its /proc entry
+along, but the kernel adds its CPU time and I/O to the postmaster that reaps it: so postmaster
+(children reaped included) plus living children loses nothing, whatever came and went in between.
 """
 
 import os
+import re
+import resource
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -21,7 +23,7 @@ import pandas as pd
 from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.lab.instruments import PAGE
 from pgrerun.lab.server import Server
-from pgrerun.lab.server.private import process_stat
+from pgrerun.lab.server.processes import process_stat
 
 _TICK = os.sysconf("SC_CLK_TCK")
 _INHERITED = [
@@ -36,6 +38,65 @@ _INHERITED = [
 ]
 _SWITCHES = {"voluntary_ctxt_switches": "switches", "nonvoluntary_ctxt_switches": "preemptions"}
 _COUNTS = [*_INHERITED, *_SWITCHES.values()]
+
+# -- of one process ------------------------------------------------------------------
+
+THREAD = Path("/proc/thread-self")
+"""The thread that asks."""
+
+
+def require() -> None:
+    """CannotMeasure where Linux's process table isn't there."""
+    if not (THREAD / "io").exists():
+        raise CannotMeasure(
+            "process table", "Task switches are counted in Linux's process table, which isn't here."
+        )
+
+
+def parse_counts(name: str, text: str) -> list[int]:
+    """The counts in the kernel's words whose name ends like this (a regular expression)."""
+    return [int(found) for found in re.findall(rf"{name}:\s*(\d+)", text)]
+
+
+def count_switches(process: Path) -> int:
+    """Context switches so far, voluntary and involuntary ones.
+
+    Both, as a process that is woken may take the processor from whoever has woken it.
+    """
+    return sum(parse_counts("ctxt_switches", (process / "status").read_text()))
+
+
+def count_own_sleeps() -> int:
+    """Voluntary context switches of this process: how often it has gone to sleep."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
+
+
+def count_calls(process: Path) -> int:
+    """Calls of the kernel that read or write files and pipes; sockets don't count."""
+    return sum(parse_counts("sysc[rw]", (process / "io").read_text()))
+
+
+def bytes_fetched(process: Path = THREAD) -> int:
+    """Bytes that were fetched from storage for it. CannotMeasure where the kernel doesn't say."""
+    try:
+        [count] = parse_counts(r"\nread_bytes", (process / "io").read_text())
+    except (OSError, ValueError):
+        raise CannotMeasure(
+            "process I/O",
+            "The kernel doesn't say what a process has fetched from storage (/proc/self/io).",
+        ) from None
+    return count
+
+
+def processor_seconds(process: Path) -> float:
+    """Seconds on a processor; up to date for a process that sleeps.
+
+    From schedstat, which has nanoseconds where stat has ticks.
+    """
+    return int((process / "schedstat").read_text().split()[0]) / 1e9
+
+
+# -- of a server's processes ---------------------------------------------------------
 
 
 @dataclass(frozen=True)

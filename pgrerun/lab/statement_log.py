@@ -1,14 +1,14 @@
 """What an experiment sends to servers: the statements of one untimed pass, and pgbench's loads.
 
-`recorded` keeps account while an experiment runs; connections, files of statements and pgbench
+`record` keeps account while an experiment runs; connections, files of statements and pgbench
 report to it, so that what a page shows as run is what was run. Statements that differ in their
 numbers alone are counted as one. Timed blocks that a warm-up preceded send the same once more and
-are `unrecorded`, so that keeping account costs them nothing.
+`pause` it, so that keeping account costs them nothing.
 """
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+NOTED = 2000  # characters of a statement in an error's note
 MOST = 5000  # distinct texts that are kept, long before numbers in them are looked at
 _NUMBER = re.compile(r"(?:(?<![\w.])|(?<=\.\.))\d+(?:\.\d+)?(?!\w)")  # also in 1..100
 
@@ -34,7 +35,7 @@ class Load:
 
 
 @dataclass
-class Sent:
+class StatementLog:
     """The account. `sources` are statements as they stand in their files, by their name there.
 
     `times` is how many statements were sent, also of texts that aren't kept.
@@ -48,38 +49,33 @@ class Sent:
 
     def statements(self) -> list[tuple[str, int]]:
         """Distinct statements in the order they were first sent, and how often each was."""
-        return distinct(self.texts.items())
+        return count_distinct(self.texts.items())
 
 
-_now: Sent | None = None  # a module's variable: of one experiment at a time, in one process
+_now: StatementLog | None = None  # a module's variable: of one experiment at a time, in one process
 
 
-def kind(text: str) -> str:
+def normalize(text: str) -> str:
     """A statement without its numbers, by which those that differ in nothing else are one."""
     return _NUMBER.sub("0", text)
 
 
-def distinct(statements: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
+def count_distinct(statements: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
     """The first of each kind of statements, and how often that kind was sent."""
     first: dict[str, str] = {}
     counted: Counter[str] = Counter()
     for text, times in statements:
-        one = kind(" ".join(text.split()))
+        one = normalize(" ".join(text.split()))
         first.setdefault(one, text)
         counted[one] += times
     return [(text, counted[one]) for one, text in first.items()]
 
 
-def name_of(measure: Callable[..., Any]) -> str:
-    """An experiment's name in accounts: of its module, and of its function in there."""
-    return f"{measure.__module__.rpartition('.')[2]}.{measure.__name__}"
-
-
 @contextmanager
-def recorded() -> Iterator[Sent]:
+def record() -> Iterator[StatementLog]:
     """Keep account of what is sent inside the block."""
     global _now
-    before, _now = _now, Sent()
+    before, _now = _now, StatementLog()
     try:
         yield _now
     finally:
@@ -87,7 +83,7 @@ def recorded() -> Iterator[Sent]:
 
 
 @contextmanager
-def unrecorded() -> Iterator[None]:
+def pause() -> Iterator[None]:
     """Keep no account of what is sent inside the block."""
     account = _now
     before = account.paused if account else False
@@ -100,7 +96,7 @@ def unrecorded() -> Iterator[None]:
             account.paused = before
 
 
-def statement(query: Any, connection: psycopg.Connection[Any] | None = None) -> None:
+def log_statement(query: Any, connection: psycopg.Connection[Any] | None = None) -> None:
     """A statement is sent: text, bytes, or one that psycopg composed."""
     if _now is None or _now.paused:
         return
@@ -112,33 +108,46 @@ def statement(query: Any, connection: psycopg.Connection[Any] | None = None) -> 
         _now.texts[text] += 1
 
 
-def source(name: str, text: str) -> None:
+def log_source(name: str, text: str) -> None:
     """Statements called `name` are taken from their file."""
     if _now is not None and not _now.paused:
         _now.sources.setdefault(name, text)
 
 
-def load(script: str, protocol: str, clients: int, length: str) -> None:
+def log_load(script: str, protocol: str, clients: int, length: str) -> None:
     """pgbench is run; see `Load`."""
     if _now is not None:
         _now.loads[Load(script, protocol, clients, length)] += 1
 
 
-_report = statement  # by a name that no argument of a cursor's has
+@contextmanager
+def quoted(query: Any) -> Iterator[None]:
+    """An error of syntax in the block has the whole statement as a note: the server quotes a line.
+
+    By it one sees what a release couldn't read (`releases.lacking`).
+    """
+    try:
+        yield
+    except psycopg.errors.SyntaxError as error:
+        text = query.as_string() if isinstance(query, sql.Composable) else query
+        text = text.decode() if isinstance(text, bytes) else str(text)
+        error.add_note(text if len(text) <= NOTED else f"{text[:NOTED]} ...")
+        raise
 
 
 class Cursor(psycopg.Cursor[Any]):
     """A cursor that reports what it sends."""
 
     def execute(self, query: Any, *arguments: Any, **options: Any) -> "Cursor":
-        _report(query, self.connection)
-        super().execute(query, *arguments, **options)
+        log_statement(query, self.connection)
+        with quoted(query):
+            super().execute(query, *arguments, **options)
         return self
 
     def executemany(self, query: Any, *arguments: Any, **options: Any) -> None:
-        _report(query, self.connection)
+        log_statement(query, self.connection)
         super().executemany(query, *arguments, **options)
 
     def copy(self, statement: Any, params: Any = None, *, writer: Any = None) -> Any:
-        _report(statement, self.connection)
+        log_statement(statement, self.connection)
         return super().copy(statement, params, writer=writer)
