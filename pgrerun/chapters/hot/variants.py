@@ -1,43 +1,23 @@
 """The thread's relations and scripts, and the variants in which they run.
 
 HOT has no switch, but an index on the updated column takes it away (`sql/variants.sql`), and an
-old snapshot takes away pruning, which came with it. `UNPRUNED` does both, as it was before 2007. It
+old snapshot takes away pruning, which came with it. `UNPRUNED` does both, as it was before HOT. It
 suits short runs only: of a tuple that is updated often every lookup visits all versions.
 """
 
 import time
-from dataclasses import dataclass
 
-import pandas as pd
 import psycopg
 
-from pgrerun.chapter import Chapter
 from pgrerun.lab import statements
 from pgrerun.lab.instruments import pgbench, server_load
 from pgrerun.lab.relations import loading
 from pgrerun.lab.relations.pgbench import Pgbench
 from pgrerun.lab.server import Server
-from pgrerun.page import tables
-from pgrerun.parameters import time_to_run
+from pgrerun.lab.testbed import Testbed
 from pgrerun.record import printed
 
-SQL = statements.beside(__file__)
-
-
-@dataclass(frozen=True)
-class Variant:
-    """A way to run the thread's load; what it leaves of HOT and of pruning, in words.
-
-    ddl           the section of sql/variants.sql that is run after loading ("" for none)
-    old_snapshot  whether another session's snapshot is held from then on
-    """
-
-    ddl: str
-    old_snapshot: bool
-    how: str
-    hot: str
-    pruning: str
-
+SQL = statements.sql_folder(__file__)
 
 HOT, BRIN, NO_HOT, INDEXED, UNPRUNED = (
     "HOT",
@@ -46,59 +26,34 @@ HOT, BRIN, NO_HOT, INDEXED, UNPRUNED = (
     "index on abalance",
     "neither HOT nor pruning",
 )
-VARIANTS = {
-    HOT: Variant("", False, "abalance is not indexed", "yes", "yes"),
-    BRIN: Variant(
-        "variants.brin_on_abalance",
-        False,
-        "a summarizing index on abalance",
-        "since PostgreSQL 16",
-        "yes",
-    ),
-    NO_HOT: Variant(
-        "variants.no_hot",
-        False,
-        "a partial index on the balance that no tuple enters",
-        "no",
-        "yes",
-    ),
-    INDEXED: Variant(
-        "variants.index_on_abalance",
-        False,
-        f"a B-tree on abalance; tellers and branches as in “{NO_HOT}”",
-        "no",
-        "yes",
-    ),
-    UNPRUNED: Variant(
-        "variants.no_hot",
-        True,
-        f"as “{NO_HOT}”, and another session holds an old snapshot",
-        "no",
-        "no",
-    ),
+INDEXES = {
+    HOT: "",
+    BRIN: "variants.brin_on_abalance",
+    NO_HOT: "variants.no_hot",
+    INDEXED: "variants.index_on_abalance",
+    UNPRUNED: "variants.no_hot",
 }
-REDUCED, FULL = "accounts and history only", "full TPC-B"
-SCRIPTS = {REDUCED: "reduced", FULL: "full"}
-# clients where the reduced script is timed: each needs pages of the pool, more would but queue
-PAVANS = 4
+"""The section of the chapter's SQL that is run after loading a variant; "" for none."""
+
+REDUCED, FULL = "reduced", "full"  # the scripts, sql/*.pgbench
 ACCOUNTS = ("accounts", "accounts_pkey")
 FILLFACTOR = int(printed.cell("hot_setup", "fillfactor", "value"))
 SCALE_FACTOR = printed.cell("hot_setup", "autovacuum_scale_factor", "value")
-# Updates per account in the thread's runs.
 UPDATES = (
     printed.cell("hot_setup", "transactions", "value")
     / printed.derived("hot_growth").at["reduced_accounts", "tuples"]
 )
+"""Updates per account in the thread's runs."""
 
 
-def relations(chapter: Chapter) -> Pgbench:
+def is_unpruned(variant: str) -> bool:
+    """Whether another session holds an old snapshot while the variant runs."""
+    return variant == UNPRUNED
+
+
+def relations(bed: Testbed) -> Pgbench:
     """As many branches as clients, as in the thread, where both are ninety."""
-    return Pgbench(chapter.parameters.clients, chapter.parameters.accounts, prefix="")
-
-
-def timed(chapter: Chapter, clients: int) -> Pgbench:
-    """The same for so many clients, of the size on which throughput is timed."""
-    return Pgbench(clients, chapter.parameters.timed_accounts, prefix="")
+    return Pgbench(bed.parameters.clients, bed.parameters.accounts, prefix="")
 
 
 def load(
@@ -110,7 +65,7 @@ def load(
     """Load the relations and a variant's indexes; the fillfactor is that of accounts alone."""
     with loading.session(server_or_connection) as connection:
         relations.load(connection, fillfactor={"accounts": fillfactor})
-        if ddl := VARIANTS[variant].ddl:
+        if ddl := INDEXES[variant]:
             SQL.run(connection, ddl)
 
 
@@ -194,54 +149,3 @@ def vacuum(
     connection.execute(f"VACUUM {table}")
     if old:
         old.execute("SELECT 1")
-
-
-def variants_table() -> tables.Table:
-    """What each variant does to HOT and to pruning."""
-    rows = [(name, v.how, v.hot, v.pruning) for name, v in VARIANTS.items()]
-    frame = pd.DataFrame(rows, columns=["variant", "how", "HOT", "pruning"])
-    return tables.table(frame, "The variants, and what each leaves of HOT and of pruning")
-
-
-def apparatus(chapter: Chapter) -> tables.Table:
-    """The thread's machine and load, and this run's."""
-    then, now = printed.table("hot_setup")["value"], chapter.run.environment["machine"]
-    ours, flush = relations(chapter), now["fdatasync_8k_seconds"]
-    disk = f"{1 / flush:,.0f} flushed writes per second" if flush else "unknown"
-    accounts = printed.derived("hot_growth").at["reduced_accounts", "tuples"]
-    rows = [
-        (
-            "system",
-            "CVS HEAD in March 2007, with and without the patch",
-            f"PostgreSQL {chapter.run.environment['server']['version']}, HOT prevented or not",
-        ),
-        ("processors", "not said", f"{now['cpus_usable']} ({now['cpu_model']})"),
-        ("memory", f"{then['memory']:g} GB", f"{now['memory_bytes'] / 2**30:,.0f} GB"),
-        ("disk", "not said", disk),
-        ("clients, and branches", f"{then['clients']:g}", f"{ours.branches}"),
-        (
-            "clients, and branches, where the reduced script is timed",
-            "the same",
-            f"{PAVANS}",
-        ),
-        ("accounts", f"{accounts:,.0f}", f"{ours.accounts:,}"),
-        (
-            "accounts where throughput is timed",
-            "the same",
-            f"{chapter.parameters.timed_accounts:,} of each branch",
-        ),
-        (
-            "transactions of each client there",
-            f"{then['transactions_per_client']:,.0f}",
-            f"{round(UPDATES * chapter.parameters.timed_accounts):,}",
-        ),
-        (
-            "updates per account",
-            f"{UPDATES:g}",
-            f"{UPDATES:g}; for the steady state up to {chapter.parameters.rounds}",
-        ),
-        ("fillfactor of accounts", f"{FILLFACTOR} %", f"{FILLFACTOR} %"),
-        ("time to run", "", time_to_run("hot")),
-    ]
-    frame = pd.DataFrame(rows, columns=["", "2007", "this run"])
-    return tables.table(frame, "Apparatus then and now")

@@ -1,19 +1,13 @@
 """What the chapter measures, a module for each part of the thread."""
 
 from pgrerun.chapters.hot.experiments import (
-    eligibility,
+    builds,
     growth,
     page,
     side_effects,
+    threads_disk,
     throughput,
-    wal_volume,
+    wal,
 )
 
-__all__ = [
-    "eligibility",
-    "growth",
-    "page",
-    "side_effects",
-    "throughput",
-    "wal_volume",
-]
+__all__ = ["builds", "growth", "page", "side_effects", "threads_disk", "throughput", "wal"]

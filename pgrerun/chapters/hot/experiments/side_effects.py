@@ -1,11 +1,9 @@
 """What the thread feared: long transactions, tiny tables, CREATE INDEX, CLUSTER and VACUUM FULL."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 
-import pandas as pd
 import psycopg
 
-from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.hot.variants import (
     ACCOUNTS,
     HOT,
@@ -18,46 +16,49 @@ from pgrerun.chapters.hot.variants import (
     run_pgbench,
     updates,
 )
-from pgrerun.lab.instruments import pages, plans, waits
+from pgrerun.lab.instruments import off_cpu, pages, plans
 from pgrerun.lab.instruments.sessions import snapshot
 from pgrerun.lab.instruments.sizes import pages_of
 from pgrerun.lab.relations.pgbench import Pgbench
+from pgrerun.lab.testbed import Row, Testbed, experiment
 
 # ---- long transactions and long chains
 
-OLD_SNAPSHOT = "HOT, an old snapshot open"
 LOOKS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500)  # updates of one tuple
 
 
-@experiment(claims=["hot-010"])
-def long_transaction(chapter: Chapter) -> pd.DataFrame:
-    """The only account is updated over and over, alone or beside another session's old snapshot.
+@experiment(units={"chain": "versions", "pages": "pages"})
+def long_transaction(bed: Testbed) -> Iterator[Row]:
+    """Update the only account over and over, alone or beside another session's old snapshot.
 
-    A row per variant and number of updates. Columns: variant, updates, chain (versions on the page
-    that the account's line pointer leads to, itself included), pages (that a lookup by primary key
-    touches, the index included).
+    Versions in the chain on the page that its line pointer leads to, and pages that a lookup by
+    primary key touches, the index included.
     """
-    server, ours, rows = chapter.server, Pgbench(1, 1, prefix=""), []
+    server, ours = bed.server, Pgbench(1, 1, prefix="")
     server.extension("pageinspect")
-    for variant, loaded in ((HOT, HOT), (OLD_SNAPSHOT, HOT), (UNPRUNED, UNPRUNED)):
-        load(ours, server, loaded)
-        with server.connect() as connection, snapshot(server, variant != HOT):
+    for variant, held in ((HOT, False), (HOT, True), (UNPRUNED, True)):
+        load(ours, server, variant)
+        with server.connect() as connection, snapshot(server, held):
             connection.execute("SET enable_seqscan = off")
             connection.execute("SET enable_bitmapscan = off")
             done = 0
             for number in LOOKS:
                 run_in_server(connection, ours, "update_first", number - done, 0)
                 done = number
-                chain = pages.longest_chain(pages.linked(connection, "accounts", 0))
-                rows.append((variant, number, chain, _pages_of_lookup(connection)))
-    return pd.DataFrame(rows, columns=["variant", "updates", "chain", "pages"])
+                yield {
+                    "variant": variant,
+                    "old_snapshot": held,
+                    "updates": number,
+                    "chain": pages.longest_chain(pages.linked(connection, "accounts", 0)),
+                    "pages": _pages_of_lookup(connection),
+                }
 
 
 def _pages_of_lookup(connection: psycopg.Connection) -> int:
     """Page accesses of a lookup of the account; the second of two, so that hint bits are set."""
     lookup = "SELECT abalance FROM accounts WHERE aid = 1"
     plans.explain(connection, lookup, execute=True)
-    return plans.explain(connection, lookup, execute=True).page_accesses
+    return int(plans.explain(connection, lookup, execute=True).page_accesses)
 
 
 # ---- a table of one page, read and updated by all
@@ -72,67 +73,66 @@ WAITS = {
 OTHERWISE = "otherwise (WAL, client)"
 
 
-@experiment(claims=["hot-011"])
-def tiny_table(chapter: Chapter, transactions: int = 3000) -> pd.DataFrame:
-    """What backends wait for while all of them update and read ten tuples on one page.
-
-    Columns: waiting, share (of the samples).
-    """
+@experiment(units={"share": "share of the samples"})
+def tiny_table(bed: Testbed, transactions: int = 3000) -> Iterator[Row]:
+    """What backends wait for while all of them update and read ten tuples on one page."""
     ours = Pgbench(10, 1, prefix="")
-    load(ours, chapter.server)
-    clients = chapter.parameters.clients
-    with waits.sampled(chapter.server, every=0.002) as sampled:
+    load(ours, bed.server)
+    with off_cpu.sample_wait_events(bed.server, every=0.002) as sampled:
         run_pgbench(
-            chapter.server,
+            bed.server,
             ours,
             "tiny_table",
             transactions,
-            seed=chapter.parameters.seed,
-            clients=clients,
+            seed=bed.parameters.seed,
+            clients=bed.parameters.clients,
         )
-    seen = sampled.seen()
+    seen = sampled.require_frame()
     kind = (seen["type"] + ":" + seen["event"]).map(WAITS).fillna(OTHERWISE)
     backends = seen["backends"].groupby(kind).sum()
-    order = list(dict.fromkeys([*WAITS.values(), OTHERWISE]))
-    share = backends.reindex(order, fill_value=0.0) / backends.sum()
-    return share.rename_axis("waiting").reset_index(name="share")
+    for waiting in dict.fromkeys([*WAITS.values(), OTHERWISE]):
+        yield {"waiting": waiting, "share": backends.get(waiting, 0.0) / backends.sum()}
 
 
 # ---- CREATE INDEX over broken chains
 
 
-@dataclass(frozen=True)
-class BrokenChains:
-    """CREATE INDEX on a column whose tuples were HOT-updated while an old snapshot was open.
+@experiment(
+    units={
+        "warnings": "text",
+        "marked": "yes or no",
+        "old_uses": "yes or no",
+        "old_finds": "yes or no",
+        "new_uses": "yes or no",
+        "new_finds": "yes or no",
+    }
+)
+def broken_chains(bed: Testbed) -> Iterator[Row]:
+    """Update a tenth of a table, then index the updated column: beside an old snapshot, alone.
 
-    `warnings`: what the server said meanwhile. `marked`: pg_index.indcheckxmin. `old_uses`,
-    `new_uses`: whether the old session's plan and a new session's use the index. `old_finds`,
-    `new_finds`: whether each finds its own version by the value that it has there.
+    What the server warned of; whether the index is marked (pg_index.indcheckxmin); whether the old
+    session's plan and a new session's use it, and each finds its own version by its value there.
     """
-
-    warnings: tuple[str, ...]
-    marked: bool
-    old_uses: bool
-    new_uses: bool
-    old_finds: bool
-    new_finds: bool
-    unmarked_without_snapshot: bool
-
-
-@experiment(claims=["hot-027", "hot-028"])
-def broken_chains(chapter: Chapter) -> BrokenChains:
-    """Update a tenth of a table, then index the updated column: beside an old snapshot, alone."""
     warnings: list[str] = []
-    with chapter.server.connect() as connection:
-        connection.add_notice_handler(lambda notice: warnings.append(notice.message_primary))
+    with bed.server.connect() as connection:
         create(connection, "versions", "snapshots.versions")
-        with snapshot(chapter.server) as old:
+        # not before: old releases tell of the index that a primary key makes
+        connection.add_notice_handler(lambda notice: warnings.append(notice.message_primary))
+        with snapshot(bed.server) as old:
             marked = _marked_index(connection)
             old_uses, old_finds = _finds(old, 7)
             new_uses, new_finds = _finds(connection, -7)
+        yield {
+            "old_snapshot": True,
+            "warnings": ", ".join(warnings),
+            "marked": marked,
+            "old_uses": old_uses,
+            "old_finds": old_finds,
+            "new_uses": new_uses,
+            "new_finds": new_finds,
+        }
         create(connection, "versions", "snapshots.versions")
-        unmarked = not _marked_index(connection)
-    return BrokenChains(tuple(warnings), marked, old_uses, new_uses, old_finds, new_finds, unmarked)
+        yield {"old_snapshot": False, "marked": _marked_index(connection)}
 
 
 def _marked_index(connection: psycopg.Connection) -> bool:
@@ -140,7 +140,7 @@ def _marked_index(connection: psycopg.Connection) -> bool:
     SQL.run(connection, "snapshots.update")
     SQL.run(connection, "snapshots.index")
     [marked] = SQL.run(connection, "snapshots.is_marked").fetchone()
-    return marked
+    return bool(marked)
 
 
 def _finds(session: psycopg.Connection, value: int) -> tuple[bool, bool]:
@@ -153,23 +153,22 @@ def _finds(session: psycopg.Connection, value: int) -> tuple[bool, bool]:
 
 # ---- rewriting a table beside an old snapshot
 
-CLUSTERED, FULL_VACUUM = "CLUSTER", "VACUUM FULL"
 REWRITES = {
-    CLUSTERED: "cluster",
-    FULL_VACUUM: "vacuum_full",
+    "CLUSTER": "cluster",
+    "VACUUM FULL": "vacuum_full",
     "ALTER TABLE, another type": "alter_type",
     "TRUNCATE": "truncate",
 }
 
 
-@experiment(claims=["hot-029"])
-def rewrites(chapter: Chapter) -> pd.DataFrame:
+@experiment(units=dict.fromkeys(("committed", "old_sees", "new_sees", "heap_only"), "rows"))
+def rewrites(bed: Testbed) -> Iterator[Row]:
     """Change all of a table, rewrite it, and read it by a snapshot from before all that.
 
-    A row per command: command, committed (rows before), old_sees (rows that the old snapshot sees
-    after it), new_sees, heap_only (heap-only tuples left on the first page).
+    Rows before, those that the old snapshot and a new one see afterwards, and heap-only tuples left
+    on the first page.
     """
-    server, rows = chapter.server, []
+    server = bed.server
     server.extension("pageinspect")
     for name, command in REWRITES.items():
         with server.connect() as connection:
@@ -182,24 +181,25 @@ def rewrites(chapter: Chapter) -> pd.DataFrame:
                 [new_sees] = SQL.run(connection, "snapshots.count").fetchone()
             heap_only = 0
             if pages_of(connection, ["versions"])["versions"]:
-                heap_only = pages.linked(connection, "versions", 0)["heap_only"].sum()
-            rows.append((name, before, old_sees, new_sees, heap_only))
-    return pd.DataFrame(rows, columns=["command", "committed", "old_sees", "new_sees", "heap_only"])
+                heap_only = int(pages.linked(connection, "versions", 0)["heap_only"].sum())
+            yield {
+                "command": name,
+                "committed": before,
+                "old_sees": old_sees,
+                "new_sees": new_sees,
+                "heap_only": heap_only,
+            }
 
 
-@experiment(claims=["hot-030", "hot-031"])
-def compaction(chapter: Chapter) -> pd.DataFrame:
-    """Pages after CLUSTER and VACUUM FULL of accounts, grown by the thread's updates.
-
-    Columns: command, accounts, accounts_pkey.
-    """
-    server, ours, rows = chapter.server, relations(chapter), []
-    for name in (CLUSTERED, FULL_VACUUM):
+@experiment(units=dict.fromkeys(ACCOUNTS, "pages"))
+def compaction(bed: Testbed) -> Iterator[Row]:
+    """Pages after CLUSTER and VACUUM FULL of accounts, grown by the thread's updates."""
+    server, ours = bed.server, relations(bed)
+    for name in ("CLUSTER", "VACUUM FULL"):
         load(ours, server, UNPRUNED)
         with server.connect() as connection:
             with snapshot(server):
-                seed = chapter.parameters.seed
+                seed = bed.parameters.seed
                 run_in_server(connection, ours, "update_account", updates(ours), seed)
             SQL.run(connection, f"compaction.{REWRITES[name]}")
-            rows.append({"command": name} | pages_of(connection, ACCOUNTS))
-    return pd.DataFrame(rows)
+            yield {"command": name} | pages_of(connection, ACCOUNTS)

@@ -2,70 +2,62 @@
 
 All of it in a pool smaller than the data, of the thread's share where that is enough for all
 backends, on a disk that makes them wait; and with the share of its time that the work waits for
-reads, which says whether a run is in the thread's regime. Then what reading costs of relations that
+pages, which says whether a run is in the thread's regime. Then what reading costs of relations that
 have grown.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 import psycopg
 
-from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.hot.variants import (
     ACCOUNTS,
     FILLFACTOR,
     FULL,
     HOT,
     NO_HOT,
-    PAVANS,
     REDUCED,
-    SCRIPTS,
     SQL,
     UNPRUNED,
-    VARIANTS,
+    is_unpruned,
     load,
     relations,
     run_in_server,
     run_pgbench,
-    timed,
     updates,
 )
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.disk import Disk, Slowed
-from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import counters
 from pgrerun.lab.instruments.sessions import snapshot
 from pgrerun.lab.instruments.sizes import pages_of
 from pgrerun.lab.models.heap_growth import PAGE
 from pgrerun.lab.relations.pgbench import Pgbench
 from pgrerun.lab.server import Cluster, value
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 from pgrerun.record import printed, statistics
 
 SHARE = "share of the time"
-UNITS = {"throughput": "transactions/s", "waiting": SHARE, "writing": SHARE, "reads": "pages"}
-DATA, FITS = "data over pool", "pool over small tables"
+LOAD = {"tps": "transactions/s", "waiting": SHARE, "writing": SHARE, "reads": "pages"}
+POOL = {"data_over_pool": "times", "pool_over_small_tables": "times"}
+UNITS = LOAD | POOL
 SMALL_TABLES = ("tellers", "tellers_pkey", "branches", "branches_pkey")
 AGAIN = "HOT, again"
-PAVAN = ((REDUCED, HOT), (REDUCED, AGAIN), (REDUCED, NO_HOT), (REDUCED, UNPRUNED))
-SMALL_IN_POOL = ((REDUCED, NO_HOT), (FULL, HOT), (FULL, NO_HOT))
+REDUCED_CLIENTS = 4  # each needs pages of the pool, more would but queue for them
 VACUUMED_IN_TIME = 20_000  # accounts of a branch: fewer, and a run is over before autovacuum comes
 PINS = 4  # pages that a backend may hold at once
+SMALLEST_POOL = 16  # pages
 # A disk of pages that come one at a time. WAL passes it by, as on a disk of its own.
 RATE = 12000  # requests per second
-VACUUMED = {"autovacuum": "on", "autovacuum_naptime": "1s"}  # as often as PostgreSQL can
 SLOW = Disk(1 / RATE, 1 / RATE, only="base/")
+VACUUMED = {"autovacuum": "on", "autovacuum_naptime": "1s"}  # as often as PostgreSQL can
+TIMED = {"track_io_timing": "on"}
 
 
-def pavans(script: str, variant: str) -> str:
-    """The variant's name in the run record."""
-    return f"{script}: {variant}"
-
-
-def pavans_share() -> float:
+def pool_fraction_2007() -> float:
     """The thread's buffer pool as a share of accounts and its index before the runs."""
     then = printed.derived("hot_growth")["initial_hot"]
     pool = printed.cell("hot_setup", "shared_buffers", "value") * 2**20 / PAGE
@@ -73,104 +65,117 @@ def pavans_share() -> float:
 
 
 @contextmanager
-def pavans_pool(
-    cluster: Cluster, ours: Pgbench, at_least: int, settings: Mapping[str, str] | None = None
+def small_pool_cluster(
+    cluster: Cluster, ours: Pgbench, at_least: int, settings: Mapping[str, str | int]
 ) -> Iterator[Cluster]:
-    """A cluster with a pool of the thread's share of the data, but `at_least` so many pages.
-
-    It times its reads.
-    """
+    """A cluster with a pool of the thread's share of the data, but `at_least` so many pages."""
     load(ours, cluster)
     with cluster.connect() as connection:
         data = sum(pages_of(connection, ACCOUNTS).values())
-    pages = max(SMALLEST_POOL, at_least, round(pavans_share() * data))
-    pool = {"shared_buffers": f"{PAGE // 1024 * pages}kB", "track_io_timing": "on"}
-    with cluster.restarted(pool | dict(settings or {})):
+    pages = max(SMALLEST_POOL, at_least, round(pool_fraction_2007() * data))
+    pool = {"shared_buffers": f"{PAGE // 1024 * pages}kB"}
+    with cluster.restarted(pool | dict(settings)):
         yield cluster
 
 
-@experiment(claims=["hot-001", "hot-004"], needs=["restart"])
-def throughput(chapter: Chapter) -> None:
-    """The reduced script, with as many updates per account as in the thread.
-
-    The relations have the parameter `timed_accounts` for each branch.
-    """
-    _compare(chapter, "throughput", timed(chapter, PAVANS), PAVAN, FILLFACTOR)
+@experiment(units=UNITS, needs=["restart"])
+def throughput(bed: Testbed) -> Iterator[Row]:
+    """The reduced script, with as many updates per account as in the thread; one variant twice."""
+    variants = [{"script": REDUCED, "variant": one} for one in (HOT, AGAIN, NO_HOT, UNPRUNED)]
+    yield from _compare(bed, REDUCED_CLIENTS, variants, FILLFACTOR)
 
 
-@experiment(claims=["hot-012", "hot-035"], needs=["restart"])
-def full(chapter: Chapter) -> None:
-    """The same with the full script, and Merlin's runs of it at the stock fillfactor.
+@experiment(units=UNITS, needs=["restart"])
+def full_script(bed: Testbed) -> Iterator[Row]:
+    """The full script as well, by as many clients as the chapter has.
 
     CannotMeasure where the small tables would outgrow the pool before they are vacuumed.
     """
-    clients, accounts = chapter.parameters.clients, chapter.parameters.timed_accounts
-    if accounts < VACUUMED_IN_TIME:
+    _require_time_for_vacuum(bed)
+    compared = ((REDUCED, NO_HOT), (FULL, HOT), (FULL, NO_HOT))
+    variants = [{"script": script, "variant": variant} for script, variant in compared]
+    yield from _compare(bed, bed.parameters.clients, variants, FILLFACTOR)
+
+
+@experiment(units=UNITS, needs=["restart"])
+def merlins_runs(bed: Testbed) -> Iterator[Row]:
+    """Merlin's runs of the full script, at the stock fillfactor.
+
+    CannotMeasure as in `full_script`.
+    """
+    _require_time_for_vacuum(bed)
+    variants = [{"script": FULL, "variant": variant} for variant in (HOT, NO_HOT)]
+    yield from _compare(bed, bed.parameters.clients, variants, 100)
+
+
+def _require_time_for_vacuum(bed: Testbed) -> None:
+    if (accounts := bed.parameters.timed_accounts) < VACUUMED_IN_TIME:
         raise CannotMeasure(
             f"timed_accounts = {VACUUMED_IN_TIME}",
             "in the thread the pool holds tellers and branches, which are vacuumed often;"
             f" with {accounts:,} accounts of each branch a pool of the thread's share is too small"
             " for them, and a run is over before autovacuum comes",
         )
-    _compare(chapter, "full", timed(chapter, clients), SMALL_IN_POOL, FILLFACTOR)
-    _compare(chapter, "merlin", timed(chapter, clients), ((FULL, HOT), (FULL, NO_HOT)), 100)
 
 
 def _compare(
-    chapter: Chapter,
-    name: str,
-    ours: Pgbench,
-    compared: Iterable[tuple[str, str]],
-    fillfactor: int,
-) -> None:
+    bed: Testbed, branches: int, variants: list[dict[str, str]], fillfactor: int
+) -> Iterator[Row]:
     """Each in every block on the slowed disk, by as many clients as there are branches."""
-    cluster, disk = chapter.on_slow_disk(fsync="off")  # the slowed disk's time stands for it
-    with pavans_pool(cluster, ours, PINS * ours.branches, VACUUMED) as server:
-        variants = [
-            Variant(pavans(*one), partial(_run, server, disk, ours, *one, fillfactor))
-            for one in compared
-        ]
+    ours = Pgbench(branches, bed.parameters.timed_accounts, prefix="")
+    cluster, disk = bed.cluster_on_slow_disk(fsync="off")  # the slowed disk's time stands for it
+    with small_pool_cluster(cluster, ours, PINS * branches, VACUUMED | TIMED) as server:
+        load_ = _Load(server, ours, branches, disk, fillfactor)
         # no warming up: every run loads its relations
-        units = UNITS | {DATA: "times", FITS: "times"}
-        chapter.compare(name, variants, units, pairs=chapter.fewer_pairs, warmup=0)
+        yield from bed.compare(
+            load_.measure, variants, pairs=bed.fewer_pairs, warmup=0, prepare=load_.prepare
+        )
 
 
-def _run(
-    server: Cluster,
-    disk: Slowed,
-    ours: Pgbench,
-    script: str,
-    variant: str,
-    fillfactor: int,
-    block: Block,
-) -> dict[str, float]:
-    variant = HOT if variant == AGAIN else variant
-    load(ours, server, variant, fillfactor)
-    with snapshot(server, VARIANTS[variant].old_snapshot), disk.serving(SLOW):
-        found = _timed(server, ours, script, ours.branches, block)
+def pool_of(server: Cluster) -> dict[str, float]:
+    """`POOL`: what the buffer pool is to the relations as they are now."""
     with server.connect() as connection:
         pool = value(connection, int, SQL.text("reading.pool"))
         small, data = (sum(pages_of(connection, of).values()) for of in (SMALL_TABLES, ACCOUNTS))
-    return found | {DATA: data / pool, FITS: pool / small}
+    return {"data_over_pool": data / pool, "pool_over_small_tables": pool / small}
 
 
-def _timed(
-    server: Cluster, ours: Pgbench, script: str, clients: int, block: Block
-) -> dict[str, float]:
-    """`UNITS` of as many updates per account as in the thread."""
-    with server.connect() as probe:
-        before = _waited(probe)
-        done = run_pgbench(
-            server, ours, SCRIPTS[script], updates(ours), seed=block.seed, clients=clients
-        )
-        reading, writing, reads = _waited(probe) - before
-    work = 1000 * clients * done.transactions / done.tps  # milliseconds of all clients
-    return {
-        "throughput": done.tps,
-        "waiting": reading / work,
-        "writing": writing / work,
-        "reads": reads / done.transactions,
-    }
+@dataclass(frozen=True)
+class _Load:
+    """pgbench's load on a server; with a `disk` on that, slowed."""
+
+    server: Cluster
+    ours: Pgbench
+    clients: int
+    disk: Slowed | None = None
+    fillfactor: int = FILLFACTOR
+
+    def prepare(self, block: Block, script: str, variant: str) -> None:
+        load(self.ours, self.server, HOT if variant == AGAIN else variant, self.fillfactor)
+
+    def measure(self, block: Block, script: str, variant: str) -> dict[str, float]:
+        """`UNITS` of as many updates per account as in the thread."""
+        assert self.disk is not None
+        with snapshot(self.server, is_unpruned(variant)), self.disk.serving(SLOW):
+            found = self.run(block, script)
+        return found | pool_of(self.server)
+
+    def run(self, block: Block, script: str = REDUCED) -> dict[str, float]:
+        """`LOAD` of the same."""
+        many = updates(self.ours)
+        with self.server.connect() as probe:
+            before = _waited(probe)
+            done = run_pgbench(
+                self.server, self.ours, script, many, seed=block.seed, clients=self.clients
+            )
+            reading, writing, reads = _waited(probe) - before
+        work = 1000 * self.clients * done.transactions / done.tps  # milliseconds of all clients
+        return {
+            "tps": done.tps,
+            "waiting": reading / work,
+            "writing": writing / work,
+            "reads": reads / done.transactions,
+        }
 
 
 def _waited(probe: psycopg.Connection) -> np.ndarray:
@@ -180,19 +185,16 @@ def _waited(probe: psycopg.Connection) -> np.ndarray:
 
 # ---- reading
 
-SMALLEST_POOL = 16  # pages
-POOLED = "a pool of the thread's share"
 
-
-@experiment(claims=["hot-005"], needs=["restart"])
-def pools(chapter: Chapter) -> None:
-    """The reduced script by one client, in a pool of the thread's share of the data.
+@experiment(units=LOAD, needs=["restart"])
+def pools(bed: Testbed) -> Iterator[Row]:
+    """The reduced script by one client on the machine's own disk, in a pool of the thread's share.
 
     CannotMeasure where PostgreSQL's smallest pool holds most of the data.
     """
-    ours = relations(chapter)
-    load(ours, chapter.server)
-    with chapter.server.connect() as connection:
+    ours = relations(bed)
+    load(ours, bed.server)
+    with bed.server.connect() as connection:
         data = sum(pages_of(connection, ACCOUNTS).values())
     if data < 2 * SMALLEST_POOL:
         raise CannotMeasure(
@@ -201,33 +203,31 @@ def pools(chapter: Chapter) -> None:
             " most of them; set accounts higher",
         )
     # waiting for the flush of WAL is none of the pool's
-    lax = {"synchronous_commit": "off"}
-    with pavans_pool(chapter.cluster(), ours, SMALLEST_POOL, lax) as server:
-        pools = [Variant(POOLED, partial(_timed, server, ours, REDUCED, 1))]
-        chapter.compare("pools", pools, UNITS, pairs=statistics.ENOUGH, warmup=0)
+    lax = TIMED | {"synchronous_commit": "off"}
+    with small_pool_cluster(bed.cluster(), ours, SMALLEST_POOL, lax) as server:
+        run = _Load(server, ours, 1).run
+        yield from bed.compare(run, [{}], pairs=statistics.ENOUGH, warmup=0)
 
 
-@experiment(claims=["hot-017"])
-def reading(chapter: Chapter) -> pd.DataFrame:
+@experiment(units=dict.fromkeys(("lookup", "scan"), "page accesses"))
+def reading(bed: Testbed) -> Iterator[Row]:
     """Page accesses of a lookup of each account by key and of a scan, after the thread's updates.
 
-    With HOT, and with neither HOT nor pruning. Columns: variant, lookup (of accounts and its index,
-    on average), scan (of accounts).
+    A lookup's are those of accounts and its index, on average.
     """
-    server, ours, rows = chapter.server, relations(chapter), []
+    server, ours = bed.server, relations(bed)
     for variant in (HOT, UNPRUNED):
         load(ours, server, variant)
-        with server.connect() as connection, snapshot(server, VARIANTS[variant].old_snapshot):
+        with server.connect() as connection, snapshot(server, is_unpruned(variant)):
             connection.execute("SET enable_seqscan = off")
             connection.execute("SET enable_bitmapscan = off")
-            run_in_server(
-                connection, ours, "update_account", updates(ours), chapter.parameters.seed
-            )
+            seed = bed.parameters.seed
+            run_in_server(connection, ours, "update_account", updates(ours), seed)
             before = _accesses(connection)
             SQL.run(connection, "reading.lookups", accounts=ours.accounts)
             lookup = (_accesses(connection) - before) / ours.accounts
-            rows.append((variant, lookup, pages_of(connection, ["accounts"])["accounts"]))
-    return pd.DataFrame(rows, columns=["variant", "lookup", "scan"])
+            scan = pages_of(connection, ["accounts"])["accounts"]
+            yield {"variant": variant, "lookup": lookup, "scan": scan}
 
 
 def _accesses(connection: psycopg.Connection) -> int:

@@ -1,15 +1,16 @@
 """What an update writes to the WAL: by kind of record, and by when pages are pruned."""
 
+from collections.abc import Iterator
+
 import pandas as pd
 import psycopg
 
-from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.hot.variants import (
     HOT,
+    INDEXES,
     REDUCED,
-    SCRIPTS,
     UPDATES,
-    VARIANTS,
+    is_unpruned,
     load,
     relations,
     run_in_server,
@@ -17,6 +18,7 @@ from pgrerun.chapters.hot.variants import (
 )
 from pgrerun.lab.instruments import wal
 from pgrerun.lab.instruments.sessions import snapshot
+from pgrerun.lab.testbed import Row, Testbed, experiment
 
 IMAGES, TABLES, PRUNED, ENTRIES, REMOVED, COMMITS, REST = (
     "full page images",
@@ -39,28 +41,33 @@ _MANAGERS = {
 _PRUNE = {"PRUNE_ON_ACCESS", "PRUNE_VACUUM_SCAN", "PRUNE_VACUUM_CLEANUP", "PRUNE"}
 
 
-@experiment(claims=["hot-004"], needs=["checkpoint"])
-def by_part(chapter: Chapter) -> pd.DataFrame:
+@experiment(
+    units={"bytes": "bytes/transaction", "records": "records/transaction"}, needs=["checkpoint"]
+)
+def wal_by_part(bed: Testbed) -> Iterator[Row]:
     """The WAL of as many updates of the reduced script as in the thread, by one session.
 
-    A row per variant, phase (`FRESH`: the first half, which begins with a checkpoint; `LATER`: the
-    second) and part (one of `PARTS`), with bytes and records per transaction.
+    In two halves: the first begins with a checkpoint.
     """
-    server, ours = chapter.server, relations(chapter)
+    server, ours = bed.server, relations(bed)
     server.extension("pg_walinspect")
     transactions = updates(ours, UPDATES / 2)
-    parts = []
-    for name, variant in VARIANTS.items():
-        load(ours, server, name)
-        with server.connect() as connection, snapshot(server, variant.old_snapshot):
+    for variant in INDEXES:
+        load(ours, server, variant)
+        with server.connect() as connection, snapshot(server, is_unpruned(variant)):
             connection.execute("CHECKPOINT")
             for number, phase in enumerate((FRESH, LATER)):
-                seed = chapter.parameters.seed + number
+                seed = bed.parameters.seed + number
                 with wal.written(connection) as log:
-                    run_in_server(connection, ours, SCRIPTS[REDUCED], transactions, seed)
-                own = _by_part(connection, log) / transactions
-                parts.append(own.reset_index().assign(variant=name, phase=phase))
-    return pd.concat(parts, ignore_index=True)
+                    run_in_server(connection, ours, REDUCED, transactions, seed)
+                for part, row in _by_part(connection, log).iterrows():
+                    yield {
+                        "variant": variant,
+                        "phase": phase,
+                        "part": part,
+                        "bytes": row["bytes"] / transactions,
+                        "records": row["records"] / transactions,
+                    }
 
 
 def _by_part(connection: psycopg.Connection, log: wal.Written) -> pd.DataFrame:
@@ -79,21 +86,19 @@ ROOMY = 70  # per cent of a page filled: room for a dozen versions
 AT_EVERY_VISIT, WITHOUT_ROOM = "at every visit", "when a tenth of the page is left"
 
 
-@experiment(claims=["hot-020"])
-def when_to_prune(chapter: Chapter) -> pd.DataFrame:
-    """WAL per update of the same relation when pruning waits for a full page and when it doesn't.
+@experiment(units={"bytes": "bytes/update", "updates": "updates"})
+def when_to_prune(bed: Testbed) -> Iterator[Row]:
+    """WAL of the same updates when pruning waits for a full page and when it doesn't.
 
     The fillfactor is also the threshold of pruning: with less free than it leaves, a visit prunes.
-    So pages are loaded with room, and the fillfactor is then raised for one of the two. Columns:
-    pruned, bytes (per update), updates.
+    So pages are loaded with room, and the fillfactor is then raised for one of the two.
     """
-    ours, rows = relations(chapter), []
+    ours = relations(bed)
     number = updates(ours, 2)
-    with chapter.server.connect() as connection:
-        for name, fillfactor in ((AT_EVERY_VISIT, ROOMY), (WITHOUT_ROOM, 100)):
+    with bed.server.connect() as connection:
+        for pruned, fillfactor in ((AT_EVERY_VISIT, ROOMY), (WITHOUT_ROOM, 100)):
             load(ours, connection, HOT, ROOMY)
             connection.execute(f"ALTER TABLE accounts SET (fillfactor = {fillfactor})")
             with wal.written(connection) as log:
-                run_in_server(connection, ours, "update_account", number, chapter.parameters.seed)
-            rows.append((name, log.bytes / number, number))
-    return pd.DataFrame(rows, columns=["pruned", "bytes", "updates"])
+                run_in_server(connection, ours, "update_account", number, bed.parameters.seed)
+            yield {"pruned": pruned, "bytes": log.bytes / number, "updates": number}

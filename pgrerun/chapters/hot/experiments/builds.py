@@ -1,0 +1,167 @@
+"""The thread's load on the servers that the thread compares, and on what stands in for them."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+from pgrerun.chapters.hot.variants import (
+    ACCOUNTS,
+    FILLFACTOR,
+    FULL,
+    HOT,
+    INDEXES,
+    REDUCED,
+    SQL,
+    UNPRUNED,
+    UPDATES,
+    is_unpruned,
+)
+from pgrerun.lab.instruments import counters, pgbench
+from pgrerun.lab.instruments.sessions import snapshot
+from pgrerun.lab.instruments.sizes import pages_of
+from pgrerun.lab.relations.pgbench import Pgbench
+from pgrerun.lab.server import Cluster, Programs, builds, fetched, value
+from pgrerun.lab.testbed import ENOUGH_PAIRS, Block, Row, Testbed, experiment
+from pgrerun.record import printed
+
+BEFORE, WITH = "before-hot", "hot"
+BESIDE = 20  # connections, not the clients': up to 11 the reserve and ten WAL senders count
+
+AS_SMALL = ("before-hot-32", "hot-32")  # as the thread's, with pointers of 32 bits
+OF_TODAY = {"stand-in": UNPRUNED, "today": HOT}
+
+
+@experiment(
+    units={
+        "before": "pages",
+        "after": "pages",
+        "updated": "tuples",
+        "hot_updated": "tuples",
+        "vacuumed": "yes or no",
+        "tps": "transactions/s",
+    },
+    needs=["restart"],
+)
+def on_the_threads_servers(bed: Testbed, accounts: int = 100_000) -> Iterator[Row]:
+    """Run the thread's reduced script on PostgreSQL's commit before HOT and on the commit with it.
+
+    With the thread's pool, fillfactor and autovacuum, as many updates per account and as many
+    clients as branches, each of which has so many `accounts`: at a scale of 90 it is the thread's
+    run; a smaller one doesn't wait for flushes. Then the same on today's server, with HOT and as it
+    stands in for the one before. CannotMeasure unless both commits are registered; those for
+    32 bits run as well where they are.
+    """
+    found = {name: fetched.build(name) for name in (BEFORE, WITH)}
+    found |= {name: fetched.build(name) for name in AS_SMALL if name in builds.registered()}
+    for name, programs in found.items():
+        yield from _run(bed, name, programs, HOT, accounts)
+    for name, variant in OF_TODAY.items():
+        yield from _run(bed, name, bed.programs, variant, accounts)
+
+
+ON_ABALANCE, NONE = "on abalance", "none"
+MERLINS = ((ON_ABALANCE, 1), (ON_ABALANCE, 10), (NONE, 10))  # index and clients, as he prints them
+WHOLE = 30  # branches from which on all of the message's transactions are run: half a minute each
+
+
+@experiment(units={"tps": "transactions/s", "hot_share": "share"}, needs=["restart"])
+def merlins_servers(bed: Testbed, accounts: int = 100_000) -> Iterator[Row]:
+    """Merlin's three comparisons on the commit before HOT and on the one with it.
+
+    pgbench's whole transaction without fsync at the stock fillfactor, one client and ten, with and
+    without an index on abalance. The message doesn't tell the scale: here it is pgbench's advice,
+    as many branches as the most clients, of so many `accounts`, and the message's transactions from
+    a thread_scale of WHOLE on, below it their share. Each run starts from relations loaded anew.
+    CannotMeasure unless both commits are registered.
+    """
+    most = max(clients for _, clients in MERLINS)
+    ours = Pgbench(most, accounts, prefix="")
+    alone = printed.cell("hot_abalance", "indexed_1_head", "transactions_per_client")  # by all
+    transactions = alone * min(1, bed.parameters.thread_scale / WHOLE)
+    settings = {"fsync": "off", "max_connections": most + BESIDE}
+    found = {name: fetched.build(name) for name in (BEFORE, WITH)}
+    with ExitStack() as stack:
+        servers = {
+            name: stack.enter_context(Cluster(programs, settings))
+            for name, programs in found.items()
+        }
+
+        def prepare(block: Block, server: str, index: str, clients: int) -> None:
+            ours.load(servers[server])
+            if index == ON_ABALANCE:
+                with servers[server].connect() as connection:
+                    SQL.run(connection, "servers.index_on_abalance")
+
+        def measure(block: Block, server: str, index: str, clients: int) -> dict[str, float]:
+            done = pgbench.run(
+                servers[server],
+                SQL.script(FULL),
+                clients=clients,
+                transactions=max(1, round(transactions / clients)),
+                variables=ours.variables,
+                seed=block.seed,
+            )
+            with servers[server].connect() as connection:
+                counted = counters.counts_each(connection, ACCOUNTS[0])[ACCOUNTS[0]]
+            return {"tps": done.tps, "hot_share": counted["hot_updated"] / counted["updated"]}
+
+        variants = [
+            {"server": server, "index": index, "clients": clients}
+            for index, clients in MERLINS
+            for server in servers
+        ]
+        yield from bed.compare(
+            measure,
+            variants,
+            pairs=max(ENOUGH_PAIRS, bed.parameters.pairs // 3),
+            warmup=0,
+            prepare=prepare,
+            fixed=True,
+        )
+
+
+def _settings(scale: int) -> dict[str, str | int]:
+    """The thread's, as far as it tells them."""
+    then = printed.table("hot_setup")["value"]
+    return {
+        "synchronous_commit": "on" if scale >= then["scale"] else "off",
+        "shared_buffers": f"{then['shared_buffers']:g}MB",
+        "autovacuum": "on",
+        "autovacuum_naptime": f"{then['autovacuum_naptime']:g}s",
+        "autovacuum_vacuum_scale_factor": f"{then['autovacuum_scale_factor']:g}",
+        "max_connections": scale + BESIDE,
+    }
+
+
+def _run(bed: Testbed, name: str, programs: Programs, variant: str, accounts: int) -> Iterator[Row]:
+    """Rows of accounts and its index on one server, which ends afterwards, as its data is large."""
+    scale = bed.parameters.thread_scale
+    ours = Pgbench(scale, accounts, prefix="")
+    with Cluster(programs, _settings(scale)) as server:
+        ours.load(server, fillfactor={"accounts": FILLFACTOR}, autovacuum=True)
+        with server.connect() as connection, snapshot(server, is_unpruned(variant)):
+            if ddl := INDEXES[variant]:
+                SQL.run(connection, ddl)
+            before = pages_of(connection, ACCOUNTS)
+            done = pgbench.run(
+                server,
+                SQL.script(REDUCED),
+                clients=scale,
+                transactions=round(UPDATES * accounts),
+                variables=ours.variables,
+                seed=bed.parameters.seed,
+                protocol="prepared",
+            )
+            after = pages_of(connection, ACCOUNTS)
+            counted = counters.counts_each(connection, *ACCOUNTS)
+            vacuumed = value(connection, bool, SQL.text("servers.vacuumed"))
+        for relation in ACCOUNTS:
+            yield {
+                "server": name,
+                "relation": relation,
+                "before": before[relation],
+                "after": after[relation],
+                "updated": counted[relation]["updated"],
+                "hot_updated": counted[relation]["hot_updated"],
+                "vacuumed": vacuumed,
+                "tps": done.tps,
+            }

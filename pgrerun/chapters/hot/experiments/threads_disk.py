@@ -1,0 +1,122 @@
+"""The thread's two scripts on a disk on which the server before HOT does what the thread prints.
+
+Which disk the thread had isn't told, but what its server did with it is: so the disk is sought on
+which the commit before HOT does as many transactions a second, and then both commits run on it.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+
+from pgrerun.chapters.hot.experiments.builds import BEFORE, BESIDE, WITH
+from pgrerun.chapters.hot.experiments.throughput import POOL, VACUUMED, pool_of, small_pool_cluster
+from pgrerun.chapters.hot.variants import FILLFACTOR, FULL, REDUCED, SCALE_FACTOR, SQL, updates
+from pgrerun.lab.disk import Disk, Slowed
+from pgrerun.lab.instruments import pgbench
+from pgrerun.lab.relations.pgbench import Pgbench
+from pgrerun.lab.server import Cluster, fetched
+from pgrerun.lab.testbed import ENOUGH_PAIRS, Block, Row, Testbed, experiment
+from pgrerun.record import printed
+
+ATTEMPTS = 4  # each comes nearer by the quotient of what is wanted and what was found
+THEN = printed.cell("hot_throughput", "reduced_head", "tps_including")  # before HOT
+UNITS = {
+    "tps": "transactions/s",
+    "request_ms": "ms",
+    "requests": "requests/transaction",
+    "busy": "share of the time",
+    **POOL,
+}
+
+
+@experiment(units=UNITS, needs=["restart"])
+def seeking_the_threads_disk(bed: Testbed) -> Iterator[Row]:
+    """Look for the time of a request with which the commit before HOT does the printed throughput.
+
+    The reduced script with the thread's pool, fillfactor and updates per account; data files alone
+    are slow, since WAL may have had a disk of its own. CannotMeasure unless both commits are
+    registered.
+    """
+    taken = 0.5 / THEN  # two requests for a transaction, to begin with
+    with ExitStack() as stack:
+        load = _Load(bed, stack)
+        for attempt in range(1, ATTEMPTS + 1):
+            load.prepare(BEFORE)
+            found = load.measure(BEFORE, REDUCED, taken, bed.parameters.seed)
+            yield {"attempt": attempt, **found}
+            taken = _nearer(found)
+
+
+def _nearer(found: Mapping[str, float]) -> float:
+    """Seconds for a request by which what was found would have been what is wanted."""
+    return found["request_ms"] / 1000 * found["tps"] / THEN
+
+
+@experiment(units=UNITS, needs=["restart"], after=["seeking_the_threads_disk"])
+def on_the_threads_disk(bed: Testbed) -> Iterator[Row]:
+    """Both scripts on both commits and on the disk that was found, from relations loaded anew."""
+    with ExitStack() as stack:
+        load = _Load(bed, stack)  # which says what is missing where no disk could be sought
+        taken = _nearer(bed.rows_of("seeking_the_threads_disk")[-1])
+
+        def prepare(block: Block, server: str, script: str) -> None:
+            load.prepare(server)
+
+        def measure(block: Block, server: str, script: str) -> Mapping[str, float]:
+            return load.measure(server, script, taken, block.seed)
+
+        yield from bed.compare(
+            measure,
+            {"server": [BEFORE, WITH], "script": [REDUCED, FULL]},
+            pairs=ENOUGH_PAIRS,
+            warmup=0,
+            prepare=prepare,
+            fixed=True,
+        )
+
+
+class _Load:
+    """The thread's scripts on both commits, each on a disk of its own that can be slowed."""
+
+    def __init__(self, bed: Testbed, stack: ExitStack):
+        found = {name: fetched.build(name) for name in (BEFORE, WITH)}
+        self.ours = Pgbench(bed.parameters.clients, bed.parameters.timed_accounts, prefix="")
+        self.servers: dict[str, Cluster] = {}
+        self.disks: dict[str, Slowed] = {}
+        connections = self.ours.branches + BESIDE
+        settings = VACUUMED | {
+            "fsync": "off",
+            "max_connections": connections,
+            "autovacuum_vacuum_scale_factor": f"{SCALE_FACTOR:g}",
+        }
+        least = 2 * (connections + BESIDE)  # old servers want two buffers for each
+        for name, one in found.items():
+            disk = self.disks[name] = stack.enter_context(Slowed())
+            cluster = stack.enter_context(Cluster(one, {"fsync": "off"}, disk=disk))
+            pool = small_pool_cluster(cluster, self.ours, least, settings)
+            self.servers[name] = stack.enter_context(pool)
+
+    def prepare(self, server: str) -> None:
+        fillfactor = {"accounts": FILLFACTOR}
+        self.ours.load(self.servers[server], fillfactor=fillfactor, autovacuum=True)
+
+    def measure(self, server: str, script: str, taken: float, seed: int) -> dict[str, float]:
+        """`UNITS` of the thread's updates per account, where each request takes so many seconds."""
+        disk = Disk(taken, taken, only="base/")
+        with self.disks[server].serving(disk) as stretch:
+            done = pgbench.run(
+                self.servers[server],
+                SQL.script(script),
+                clients=self.ours.branches,
+                transactions=max(1, updates(self.ours) // self.ours.branches),
+                variables=self.ours.variables,
+                seed=seed,
+                protocol="prepared",
+            )
+            asked = stretch.counts().all
+        return {
+            "tps": done.tps,
+            "request_ms": 1000 * taken,
+            "requests": asked.requests / done.transactions,
+            "busy": asked.busy * done.tps / done.transactions,
+            **pool_of(self.servers[server]),
+        }
