@@ -1,12 +1,7 @@
 """Chapter `four_tactics`: the memorandum of 1981 on making INGRES faster.
 
-`miniature.py` has the benchmark on the miniature of INGRES. `experiments/` measures, `evidence/`
-says what that means for the claims, `charts.py` draws, `sentences.py` puts into words. Both
-packages have the same modules: compilation on the miniature and `compilation_today`, `microcode`,
-`files` (with `reading`, PostgreSQL's), `operating_system` (with `connections`, how a command gets
-to the engine). `sql/` is what PostgreSQL runs.
+`experiments/ingres.py` runs its benchmark on University INGRES 6.3, `experiments/simulated_disk.py`
+times the pages that this asks for on a simulated disk. The others ask PostgreSQL and the machine
+what became of each tactic: `compilation`, `microcode`, `files` and `reading`, `operating_system`
+and `connections`. `sql/` is what PostgreSQL runs.
 """
-
-from pgrerun.chapters.four_tactics import charts, evidence, experiments, miniature, sentences
-
-__all__ = ["charts", "evidence", "experiments", "miniature", "sentences"]

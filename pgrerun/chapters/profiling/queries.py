@@ -5,15 +5,14 @@ makes of them. With them go the relations that they need.
 import random
 from pathlib import Path
 
-import pandas as pd
 import psycopg
 
-from pgrerun.chapter import Chapter
 from pgrerun.lab import statements
 from pgrerun.lab.quel import figures
 from pgrerun.lab.relations.debit_credit import DebitCredit
 from pgrerun.lab.relations.wisconsin import Wisconsin
 from pgrerun.lab.server import Cluster, Server, exists
+from pgrerun.lab.testbed import Testbed
 
 SQL = statements.Statements(Path(__file__).parent / "sql")
 SCANS, TRANSACTIONS = "scans", "transactions"
@@ -61,9 +60,9 @@ def warm_up() -> list[str]:
     return [*small, undo, *(f"SELECT unique1 FROM {name} LIMIT 1" for name in ("tenk1", "tenk2"))]
 
 
-def transactions(chapter: Chapter, count: int, seed: int = 0) -> list[str]:
+def transactions(bed: Testbed, count: int, seed: int = 0) -> list[str]:
     """The commands of `count` of Figure 2.3's transactions, keys drawn independently."""
-    draws = random.Random(chapter.parameters.seed + seed)
+    draws = random.Random(bed.parameters.seed + seed)
     commands = []
     for _ in range(count):
         keys = tuple(
@@ -73,42 +72,42 @@ def transactions(chapter: Chapter, count: int, seed: int = 0) -> list[str]:
     return commands
 
 
-def groups(chapter: Chapter, count: int, *sets: str) -> dict[str, list[str]]:
+def groups(bed: Testbed, count: int, *sets: str) -> dict[str, list[str]]:
     """Statements of query sets, so many transactions, with a warm-up before them: catalog caches
     are filled, and the buffer pool, which is empty when a single-user backend begins.
     """
-    first = {SCANS: warm_up(), TRANSACTIONS: transactions(chapter, 3, seed=1)}
-    work = {SCANS: scans(), TRANSACTIONS: transactions(chapter, count)}
+    first = {SCANS: warm_up(), TRANSACTIONS: transactions(bed, 3, seed=1)}
+    work = {SCANS: scans(), TRANSACTIONS: transactions(bed, count)}
     warm = [command for each in sets for command in first[each]]
     warm.append(one_line("relations.prewarm"))
     return {WARM_UP: warm} | {each: work[each] for each in sets}
 
 
-def load(chapter: Chapter, server: Server) -> None:
+def load(bed: Testbed, server: Server) -> None:
     """Load onek, tenk1 and tenk2 (no index) and the relations of the transactions."""
-    scale = chapter.parameters.scale
+    scale = bed.parameters.scale
     for name, tuples, order in (("onek", 1_000, 1), ("tenk1", 10_000, 1), ("tenk2", 10_000, 2)):
         Wisconsin(name, tuples * scale, attributes="1990", order=order).load(server)
     BANK.load(server)
 
 
-def load_once(chapter: Chapter, server: Server) -> None:
+def load_once(bed: Testbed, server: Server) -> None:
     """Load the relations unless the server has them."""
     with server.connect() as connection:
         loaded = exists(connection, "tenk1")
     if not loaded:
-        load(chapter, server)
+        load(bed, server)
 
 
-def loaded_cluster(chapter: Chapter) -> Cluster:
+def loaded_cluster(bed: Testbed) -> Cluster:
     """A cluster that holds both sets' relations; the buffer pool keeps all of them.
 
     CannotMeasure for a borrowed server, which can't be run under callgrind.
     """
-    cluster = chapter.cluster(shared_buffers="64MB", min_wal_size="32MB", cluster_name="profiled")
+    cluster = bed.cluster(shared_buffers="64MB", min_wal_size="32MB", cluster_name="profiled")
     cluster.start()
     cluster.extension("pg_prewarm")
-    load_once(chapter, cluster)
+    load_once(bed, cluster)
     return cluster
 
 
@@ -116,11 +115,3 @@ def vacuum(connection: psycopg.Connection) -> None:
     """Remove the versions that earlier runs of the two sets left behind."""
     for relation in _CHANGED:
         connection.execute(f"VACUUM {relation}")
-
-
-def figure_table(figure: tuple[tuple[str, str], ...]) -> pd.DataFrame:
-    """Commands of a figure as printed, and each in SQL; long ones cut short."""
-    short = [
-        [text if len(text) < 110 else text[:100] + " …" for text in command] for command in figure
-    ]
-    return pd.DataFrame(short, columns=["POSTQUEL, as printed", "SQL"])

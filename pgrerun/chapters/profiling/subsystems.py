@@ -33,7 +33,6 @@ NAMES = {
 
 Place = tuple[str | None, str | None, str]  # file, directory, subsystem
 UNKNOWN: Place = (None, None, "unknown")
-SEPARATOR = " | "  # between routine, file, directory, subsystem and object in a metric's name
 _HERE = Path(__file__).parent
 
 
@@ -47,10 +46,20 @@ BY_HAND = pd.read_csv(_HERE / "routines.csv").set_index("routine")["file"].to_di
 _DIRECTORIES_OF = SOURCES.groupby("file")["directory"].agg(list).to_dict()
 
 
+@cache
+def _groups() -> dict[str, frozenset[str]]:
+    frame = pd.read_csv(_HERE / "routine_groups.csv", index_col="group")
+    return {name: frozenset(routines.split()) for name, routines in frame["routines"].items()}
+
+
 def group(name: str) -> frozenset[str]:
     """The routines of a group of `routine_groups.csv`."""
-    frame = pd.read_csv(_HERE / "routine_groups.csv", index_col="group")
-    return frozenset(frame.at[name, "routines"].split())
+    return _groups()[name]
+
+
+def group_of(routine: str) -> str | None:
+    """The group of a routine, if it belongs to one."""
+    return next((name for name, routines in _groups().items() if routine in routines), None)
 
 
 @cache

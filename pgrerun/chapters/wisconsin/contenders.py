@@ -1,8 +1,7 @@
-"""Who runs the queries: PostgreSQL, DuckDB, the miniature of university INGRES, and whoever comes.
+"""Who runs the queries: PostgreSQL, DuckDB, and the miniature of university INGRES.
 
-A contender is anything with the methods of `Contender`. It is given trees of POSTQUEL, so that an
-engine which interprets QUEL itself takes its seat like any other: write the class, and put it into
-the list that `contenders` makes.
+An engine is anything with the methods of `Engine`. It is given trees of POSTQUEL, so that one which
+interprets QUEL itself takes its seat like any other.
 """
 
 import itertools
@@ -13,7 +12,6 @@ from typing import Protocol
 
 import psycopg
 
-from pgrerun.chapter import Chapter
 from pgrerun.chapters.wisconsin import queries
 from pgrerun.chapters.wisconsin.queries import Instance
 from pgrerun.lab import ingres, statements
@@ -24,9 +22,8 @@ from pgrerun.lab.relations.duck import Duck
 from pgrerun.lab.server import Server, set_session
 from pgrerun.lab.server.private import PrivateDirectory, base_directory
 
-SQL = statements.beside(__file__)
+SQL = statements.sql_folder(__file__)
 POSTGRESQL, AGAIN = "PostgreSQL", "PostgreSQL, again"
-UNSTORED = "PostgreSQL, nothing stored"
 CONFINED, DUCKDB = "nested loops only", "DuckDB"
 SEQUENTIAL, PLAIN, BITMAP = "sequential scan", "plain index scan", "bitmap scan"
 SETTINGS: Mapping[str, Mapping[str, str]] = {
@@ -43,7 +40,7 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
 MORE = 1_000_000_000  # tuples than any result has
 
 
-class Contender(AbstractContextManager, Protocol):
+class Engine(AbstractContextManager, Protocol):
     """Runs the queries on relations of its own; used in a `with` block."""
 
     name: str
@@ -51,23 +48,17 @@ class Contender(AbstractContextManager, Protocol):
     def load(self, n: int) -> None:
         """Have the relations of n tuples in every state; at once if they are there already."""
 
-    def run(self, instance: Instance) -> float:
-        """Run a query, and what comes before it; seconds of the query alone, its answer fetched."""
+    def run(self, instance: Instance, stored: bool = True) -> float:
+        """Run a query, and what comes before it; seconds of the query alone, its answer fetched.
+
+        Unless `stored`, what it finds is neither stored nor committed within that time.
+        """
 
     def answer(self, instance: Instance) -> tuple[int, int]:
         """(tuples, checksum) of what the query left or showed; see `relations.checksum`."""
 
     def tidy(self, instance: Instance) -> None:
         """Destroy the result and undo the change."""
-
-
-def contenders(chapter: Chapter) -> list[Contender]:
-    """Who runs at the report's size. Others take their seat here.
-
-    PostgreSQL as it chooses runs twice, to know the noise.
-    """
-    names = (POSTGRESQL, AGAIN, CONFINED)
-    return [*(PostgreSQL(chapter.server, name) for name in names), DuckDB()]
 
 
 def population(role: str, n: int, state: str = "none") -> Wisconsin:
@@ -87,8 +78,20 @@ class Sql:
         for statement in read(text):
             self.execute(Translator().sql(statement))
 
-    def run(self, instance: Instance) -> float:
+    def prepare(self, instance: Instance) -> None:
+        """Do what comes before a query, and read the whole relation that it will change.
+
+        So whatever undid the last change, and by which index, a change begins with the relation in
+        the caches, alike in every state.
+        """
         self.run_quel(instance.before)
+        if instance.answer.among:
+            self.execute(f"SELECT max(fiftypercent) FROM {instance.answer.source}")
+
+    def run(self, instance: Instance, stored: bool = True) -> float:
+        if not stored:
+            raise NotImplementedError(f"{self.name} is only asked to store.")
+        self.prepare(instance)
         sql = self.sql(instance)
         with clock.stopwatch() as watch:
             self.execute(sql)
@@ -136,14 +139,19 @@ class PostgreSQL(Sql):
         complete = f"complete at {n}"
         if self.execute(SQL.text("relations.said")) == [(complete,)]:
             return
-        for state, indexed in queries.STATES.items():
+        for state in queries.STATES:
             for role in queries.ROLES if state != "with" else ("tenk1", "tenk2"):
-                if role == "bprime":
-                    self._load_bprime(n, state)
-                else:
-                    population(role, n, state).load(self.connection, indexes=indexed, vacuum=False)
-                SQL.run(self.connection, "relations.vacuum", relation=queries.relation(role, state))
+                self.load_relation(role, n, state)
         SQL.run(self.connection, "relations.complete", said=complete)
+
+    def load_relation(self, role: str, n: int, state: str) -> None:
+        """Have one relation as it was at first."""
+        if role == "bprime":
+            self._load_bprime(n, state)
+        else:
+            indexed = queries.STATES[state]
+            population(role, n, state).load(self.connection, indexes=indexed, vacuum=False)
+        SQL.run(self.connection, "relations.vacuum", relation=queries.relation(role, state))
 
     def _load_bprime(self, n: int, state: str) -> None:
         name = queries.relation("bprime", state)
@@ -154,21 +162,17 @@ class PostgreSQL(Sql):
             index = {"index": f"{name}_{attribute}", "relation": name, "attribute": attribute}
             SQL.run(self.connection, "relations.index", **index)
 
+    def run(self, instance: Instance, stored: bool = True) -> float:
+        """Where nothing is stored, the result is made and skipped, and a change not committed.
 
-class Finding(PostgreSQL):
-    """PostgreSQL as it chooses, timed without storing the result, of a change without the commit.
-
-    A result is made and skipped, and then stored unmeasured, so that it can be checked.
-    """
-
-    def __init__(self, server: Server):
-        super().__init__(server)
-        self.name = UNSTORED
-
-    def run(self, instance: Instance) -> float:
-        self.run_quel(instance.before)
+        It is stored or committed afterwards, so that it can be checked.
+        """
+        into = getattr(instance.statement, "into", "")
+        if stored or not (into or instance.answer.among):
+            return super().run(instance)
+        self.prepare(instance)
         sql = self.sql(instance)
-        if not getattr(instance.statement, "into", ""):
+        if not into:
             with self.connection.transaction(), clock.stopwatch() as watch:
                 self.execute(sql)
             return watch.seconds
@@ -258,7 +262,7 @@ class Miniature:
                         stored.index(self._file(), attribute)
                 self.base.relations[queries.relation(role, state)] = stored
 
-    def run(self, instance: Instance) -> float:
+    def run(self, instance: Instance, stored: bool = True) -> float:
         """Run a query that was parsed before, and what comes before it; seconds of the query."""
         self.base.run(instance.before)
         statement = instance.statement

@@ -18,14 +18,13 @@ import random
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
-import pandas as pd
-
-from pgrerun.lab.experiment import Block
 from pgrerun.lab.quel import Translator, read, tree
 from pgrerun.lab.relations import Wisconsin, checksum_sql
 from pgrerun.lab.relations.checksum import checksum
+from pgrerun.lab.testbed import Block
 from pgrerun.record import printed
 
 SPECIFIED = 10_000  # tuples of the large relations in the specification, and in the report
@@ -141,6 +140,7 @@ QUERIES: tuple[Query, ...] = tuple(
     for key, parts in tomllib.loads(Path(__file__).with_name("queries.toml").read_text()).items()
 )
 KEYS = tuple(f"q{number}" for number in range(1, 33))
+JOINS = KEYS[8:17]
 BY_KEY = {query.key: query for query in QUERIES}
 
 
@@ -219,19 +219,14 @@ def _answer(
     return Answer(source, tuple(integers), tuple(texts), tuple(sums))
 
 
-def as_specified() -> pd.DataFrame:
-    """The 32 queries for the page: query, postquel; long lists of attributes are cut."""
-    rows = []
-    for key in KEYS:
-        text = instance(BY_KEY[key], SPECIFIED).text
-        for role in ROLES:
-            for state in STATES:
-                text = text.replace(relation(role, state), role)
-        head, _, rest = text.partition("(")
-        inside, _, tail = rest.partition(")")
-        cut = f"{head}({inside[:40]}…){tail}" if len(inside) > 60 else text
-        rows.append((label(key), cut))
-    return pd.DataFrame(rows, columns=["query", "postquel"])
+def as_specified(key: str) -> str:
+    """The POSTQUEL of a query for the page, a long list of attributes cut."""
+    text = instance(BY_KEY[key], SPECIFIED).text
+    for role, state in product(ROLES, STATES):
+        text = text.replace(relation(role, state), role)
+    head, _, rest = text.partition("(")
+    inside, _, tail = rest.partition(")")
+    return f"{head}({inside[:40]}…){tail}" if len(inside) > 60 else text
 
 
 BESIDE = {

@@ -1,63 +1,231 @@
-"""Dynamic compilation on the miniature of INGRES, as in 1981: interpreted, threaded, in line.
+"""What became of compilation: parsing ahead, constants folded, unknown constants, JIT, vectors."""
 
-Instructions of Python's own machine are counted, on which the miniature runs as INGRES ran on a
-VAX: exact for a release of Python.
-"""
+from collections.abc import Iterator
+from typing import Any
 
-import pandas as pd
+from pgrerun.chapters.four_tactics.experiments.parts import (
+    JOINS,
+    SERIAL,
+    SQL,
+    load,
+    load_benchmark,
+    run_text,
+)
+from pgrerun.errors import CannotMeasure
+from pgrerun.lab.instruments import clock, plans
+from pgrerun.lab.relations import Parts, loading
+from pgrerun.lab.relations.duck import in_memory
+from pgrerun.lab.server import Programs, Server, installed, set_session
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 
-from pgrerun.chapters.four_tactics.miniature import RUNS, Miniature
-from pgrerun.lab.ingres import INTERPRETER, THREADED, DataBase
-from pgrerun.lab.ingres.benchmark import NARROW, texts
-from pgrerun.lab.ingres.compiled import Compiler
-from pgrerun.lab.ingres.symbols import Program, interpret, program
-from pgrerun.lab.instruments import opcodes
-from pgrerun.lab.quel import read
-from pgrerun.lab.relations import Parts
-from pgrerun.progress import track
+PLANNED = {"at run time": "force_custom_plan", "ahead": "force_generic_plan"}
+GROWTH = {
+    "small": (),
+    "grown": (SQL.text("compilation.grow"),),
+    "grown and analyzed": ("ANALYZE growing_parts",),
+}
 
 
-def _qualifications() -> dict[str, Program]:
-    """The symbols of queries c and d, by their letter."""
-    found = {}
-    for query in "cd":
-        [_, command] = read(f"range of p is parts {texts()[query]}")
-        found[query] = program(command.where, NARROW)
-    return found
+@experiment(units={"path": "text", "tuples": "tuples"})
+def plans_by_constant(bed: Testbed) -> Iterator[Row]:
+    """The plan of a command for a rare and a frequent constant, known when it is planned or not."""
+    with bed.server.connect() as connection:
+        with connection.transaction():
+            create = SQL.text("compilation.skewed")
+            loading.replace(connection, "skewed_parts", create)
+            SQL.run(connection, "compilation.fill_skewed")
+        connection.execute("VACUUM (FREEZE, ANALYZE) skewed_parts")
+        SQL.run(connection, "compilation.by_color")
+        for planned, mode in PLANNED.items():
+            set_session(connection, {"plan_cache_mode": mode})
+            for color in ("black", "gray"):
+                execute = SQL.text("compilation.execute", color=color)
+                counting = SQL.run(connection, "compilation.tuples", color=color)
+                yield {
+                    "planned": planned,
+                    "constant": color,
+                    "path": plans.explain(connection, execute).node_type,
+                    "tuples": counting.fetchone()[0],
+                }
+        connection.execute("DEALLOCATE by_color")
 
 
-def instructions() -> pd.DataFrame:
-    """Instructions of Python's machine for one tuple, and for compiling.
+@experiment(units={"path": "text", "tuples": "tuples"})
+def plans_by_growth(bed: Testbed) -> Iterator[Row]:
+    """The plan of a prepared command before its relation grows, after, and with new statistics."""
+    for planned, mode in PLANNED.items():
+        with bed.server.connect() as connection:
+            with connection.transaction():
+                create = SQL.text("compilation.growing")
+                loading.replace(connection, "growing_parts", create)
+                SQL.run(connection, "compilation.fill_growing")
+            connection.execute("ANALYZE growing_parts")
+            set_session(connection, {"plan_cache_mode": mode})
+            SQL.run(connection, "compilation.whites")
+            for state, change in GROWTH.items():
+                for statement in change:
+                    connection.execute(statement)
+                execute = SQL.text("compilation.execute_whites")
+                counting = connection.execute("SELECT count(*) FROM growing_parts")
+                yield {
+                    "planned": planned,
+                    "relation": state,
+                    "path": plans.explain(connection, execute).node_type,
+                    "tuples": counting.fetchone()[0],
+                }
+            connection.execute("DEALLOCATE whites")
 
-    Columns: query, interpreted, threaded, in line, compiling (to threaded code), nodes (of its
-    tree), extra per node (of threaded code, over code in line).
+
+@experiment(units={"estimated": "tuples", "found": "tuples", "path": "text"})
+def plans_by_partial_result(bed: Testbed) -> Iterator[Row]:
+    """A join of what half of a command finds, once foreseen and once not.
+
+    Goes on from `plans_by_constant`.
     """
-    page, rows = NARROW.pack(Parts(1).row(1)), []
-    for query, where in _qualifications().items():
-        interpreted, _ = opcodes.executed(interpret, where, page, 0)
-        compiling, _ = opcodes.executed(Compiler().threaded, where)
-        threaded, nodes = opcodes.executed(Compiler().threaded(where), page, 0)
-        inline, _ = opcodes.executed(Compiler().inline(where), page, 0)
-        extra = (threaded - inline) / nodes
-        rows.append((query, interpreted, threaded, inline, compiling, nodes, extra))
-    columns = ["query", "interpreted", "threaded", "in line", "compiling", "nodes"]
-    return pd.DataFrame(rows, columns=[*columns, "extra per node"])
+    with bed.server.connect() as connection:
+        for name in ("foreseen", "unforeseen"):
+            query = SQL.text(f"compilation.{name}")
+            plan = plans.explain(connection, query, execute=True)
+            [first] = [node for node in plan.walk() if node.properties.get("Alias") == "p"]
+            yield {
+                "partial_result": name,
+                "estimated": round(first.rows_estimated),
+                "found": int((first.rows_actual or 0) * (first.loops or 0)),
+                "path": plan.joins[0],
+            }
 
 
-def runs() -> pd.DataFrame:
-    """Instructions of Python's machine for each run of Tables 1 and 2, compiling included. Exact.
+CONVERSIONS = {
+    "an integer beside a float": "integer_beside_float",
+    "query d": "logarithm_of_a_constant",
+}
 
-    Columns: run, interpreted, compiled (to threaded code). What a command takes before its first
-    tuple isn't INGRES's here: it is parsed already, and there are no catalogs.
+
+@experiment(units={"filter": "text"})
+def conversions(bed: Testbed) -> Iterator[Row]:
+    """The qualifications as PostgreSQL's executor gets them."""
+    Parts(210).load(bed.server)
+    with bed.server.connect() as connection:
+        for what, name in CONVERSIONS.items():
+            query = SQL.text(f"compilation.{name}")
+            plan = plans.explain(connection, query, verbose=True)
+            yield {"qualification": what, "filter": plan.properties["Filter"]}
+
+
+@experiment(units={"seconds": "s"})
+def vectors(bed: Testbed) -> Iterator[Row]:
+    """Query d by a system that takes each step for one tuple, and by one that does for thousands.
+
+    The second needs no compiler: what it decides once per step is spread over as many tuples. One
+    thread each; ten times a measurement.
     """
-    with Miniature() as mini:
-        bases = mini.base(INTERPRETER), mini.base(THREADED)
-        rows = [
-            (run, *(_executed(mini, base, run) for base in bases))
-            for run in track(RUNS, "counting Python's instructions")
-        ]
-    return pd.DataFrame(rows, columns=["run", "interpreted", "compiled"])
+    query = SQL.text("commands.query_d")
+    load(bed, bed.server)
+    with in_memory() as duck, bed.server.connect() as connection:
+        set_session(connection, SERIAL)
+        duck.execute(f"CREATE TABLE parts AS {Parts(bed.parameters.tuples).select()}")
+        systems: dict[str, Any] = {"PostgreSQL": connection, "DuckDB": duck}
+
+        def measure(block: Block, system: str) -> dict[str, float]:
+            with clock.stopwatch() as watch:
+                for _ in range(10):
+                    systems[system].execute(query).fetchall()
+            return {"seconds": watch.seconds / 10}
+
+        yield from bed.compare(measure, {"system": list(systems)})
 
 
-def _executed(mini: Miniature, base: DataBase, run: str) -> int:
-    return opcodes.executed(base.execute, mini.warm(base, run))[0]
+# ---- JIT
+
+FORCED = {
+    "jit_above_cost": 0,
+    "jit_optimize_above_cost": 0,
+    "jit_inline_above_cost": 0,
+} | SERIAL
+EXECUTORS = {"interpreted": FORCED | {"jit": False}, "compiled": FORCED | {"jit": True}}
+# of a compiler's work only that it leaves out the dispatch between the steps of an expression
+IN_LINE = {"jit_inline_above_cost": -1, "jit_tuple_deforming": False}
+COMPILED = [("d", 1), ("d", 210), ("d", 3360), *JOINS]
+
+
+def stand_in(bed: Testbed) -> Programs | None:
+    """The installed release that JIT is measured on because the one under test has no LLVM.
+
+    None if that has it, or is borrowed. CannotMeasure if no release with LLVM is installed.
+    """
+    if bed.borrowed or bed.programs.jit:
+        return None
+    candidates = [programs for programs in installed() if programs.jit]
+    if not candidates:
+        raise CannotMeasure(
+            "jit",
+            "no PostgreSQL with LLVM is at hand: the server under test has none, and none is"
+            " installed beside it (on Debian: apt install postgresql)",
+        )
+    return max(candidates, key=lambda programs: programs.major)
+
+
+def _with_jit(bed: Testbed) -> tuple[Server, str]:
+    """A server whose release brings LLVM with the benchmark's relations, and its version.
+
+    The borrowed one, the one under test, or one installed. CannotMeasure if there is none.
+    """
+    if other := stand_in(bed):
+        server: Server = bed.release(other)
+    else:
+        bed.server.require("jit")  # a borrowed one may lack it; its settings are the session's
+        server = bed.server
+    load_benchmark(server)
+    load(bed, server)
+    return server, server.version_text
+
+
+@experiment(units={"evaluated": "evaluations", "functions": "functions"})
+def jit_functions(bed: Testbed) -> Iterator[Row]:
+    """What JIT compiles for a command, and how often that is evaluated.
+
+    For tuples of query d, and substituted tuples of joins.
+    """
+    server, version = _with_jit(bed)
+    with server.connect() as connection:
+        SQL.run(connection, "benchmark.as_ingres")
+        set_session(connection, EXECUTORS["compiled"])
+        for query, tuples in COMPILED:
+            plan = plans.explain(connection, run_text(query, tuples), execute=True)
+            loops = max(node.loops or 0 for node in plan.walk())
+            yield {
+                "server": version,
+                "query": query,
+                "tuples": tuples,
+                "evaluated": tuples if query == "d" else int(loops),
+                "functions": plan.properties["JIT"]["Functions"],
+            }
+
+
+@experiment(units={"compiling": "ms", "tuple": "ns"})
+def jit_tuple(bed: Testbed) -> Iterator[Row]:
+    """What compiling a qualification takes, and evaluating it for one more tuple.
+
+    By EXPLAIN, which tells both apart. The qualifications of queries c and d are turned over, so
+    that hardly any tuple gets further, and operators are called as the interpreter calls them: what
+    is left is threaded code against code in line. A single comparison with the last attribute
+    stands for what a scan takes anyway.
+    """
+    server, version = _with_jit(bed)
+    tuples = bed.parameters.tuples
+    times = max(1, bed.parameters.evaluations // tuples)
+
+    def measure(block: Block, executor: str, query: str) -> dict[str, float]:
+        with server.connect() as connection:
+            SQL.run(connection, "benchmark.as_ingres")
+            set_session(connection, EXECUTORS[executor] | IN_LINE)
+            SQL.run(connection, "compilation.no_tuples")
+            SQL.run(connection, "reading.sequential_only")
+            text = SQL.text(f"compilation.evaluate_{query}", times=times)
+            plan = plans.explain(connection, text, execute=True, timing=True)
+        running = 1e6 * (plan.execution_ms - plan.jit_ms)
+        return {"compiling": plan.jit_ms, "tuple": running / (times * tuples)}
+
+    variants = {"query": ["c", "d", "least"], "executor": list(EXECUTORS)}
+    few = min(bed.parameters.pairs, 9)  # each takes seconds where it is to count
+    yield from bed.compare(measure, variants, pairs=few, warmup=0, server=version)

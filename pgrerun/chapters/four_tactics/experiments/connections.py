@@ -6,40 +6,36 @@ here one by one; no library stands between.
 """
 
 import re
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
+from typing import Any
 
-from pgrerun.chapter import Chapter, experiment
-from pgrerun.chapters.four_tactics.experiments.parts import COMMANDS, STATEMENTS, load
+from pgrerun.chapters.four_tactics.experiments.parts import COMMANDS, SQL, load
 from pgrerun.errors import ServerError
-from pgrerun.lab.experiment import Block, Variant
-from pgrerun.lab.instruments import clock, proc, single_user, wire
-from pgrerun.lab.instruments.wire import LOOPBACK, NETWORK, UNIX
+from pgrerun.lab.instruments import clock, process_table, single_user, wire
 from pgrerun.lab.relations import Parts
 from pgrerun.lab.relations.duck import in_memory
 from pgrerun.lab.server import Cluster, Server
+from pgrerun.lab.testbed import Row, Testbed, experiment
 
-ALONE, DUCKDB = "single-user backend", "DuckDB, in process"
-ROUTES = (UNIX, LOOPBACK, NETWORK)
-UNITS = {
-    "messages": "per command",
-    "client": "switches per command",
-    "server": "switches per command",
-    "time": "us per command",
-    "processor": "us per command",
-}
 TOGETHER = 50  # commands of a pipeline
 LOOKS = 5  # before a single-user backend's commands
 ALONE_MORE = 20  # so many more commands by it: what it has computed the kernel notes by ticks
 
-
-def pipelined(route: str) -> str:
-    """The variant that sends many commands at a time."""
-    return f"{route}, pipelined"
+Ways = dict[str, Callable[[], dict[str, float]]]
 
 
-@experiment()
-def connections(chapter: Chapter, commands: int = 150) -> None:
+@experiment(
+    units={
+        "messages": "messages",
+        "client": "switches",
+        "server": "switches",
+        "time": "us",
+        "processor": "us",
+    }
+)
+def ways(bed: Testbed, commands: int = 150) -> Iterator[Row]:
     """A short command by every way there is; for each command:
 
     messages (calls of the kernel that hand over commands to the engine or answers from it), task
@@ -47,38 +43,38 @@ def connections(chapter: Chapter, commands: int = 150) -> None:
     processor worked, on either side. On somebody's server there are the way of its URL, and DuckDB.
     CannotMeasure without Linux's process table.
     """
-    proc.require()
+    process_table.require()
     with ExitStack() as held:
-        load(chapter, chapter.server)
-        if chapter.borrowed:
-            variants = _of_server(chapter.server, commands, held)
+        load(bed, bed.server)
+        if bed.borrowed:
+            found = _of_server(bed.server, commands, held)
         else:
             # first of all, since to listen it is restarted
-            face = held.enter_context(chapter.cluster().listening())
-            variants = _of_server(chapter.server, commands, held)
-            variants += _of_server(face, commands, held)[:1]
-            alone = held.enter_context(Cluster(chapter.programs))
-            load(chapter, alone)
+            face = held.enter_context(bed.cluster().listening())
+            found = _of_server(bed.server, commands, held)
+            found |= dict(list(_of_server(face, commands, held).items())[:1])
+            alone = held.enter_context(Cluster(bed.programs))
+            load(bed, alone)
             alone.stop()
-            variants.append(Variant(ALONE, partial(_alone, alone, commands)))
+            found["single-user backend"] = partial(_alone, alone, commands)
         duck = held.enter_context(in_memory())
-        duck.execute(f"CREATE TABLE parts AS {Parts(chapter.parameters.tuples).select()}")
+        duck.execute(f"CREATE TABLE parts AS {Parts(bed.parameters.tuples).select()}")
         duck.execute("CREATE UNIQUE INDEX parts_pnum ON parts (pnum)")
-        variants.append(Variant(DUCKDB, partial(_in_process, duck, commands)))
-        chapter.compare("ways", variants, UNITS)
+        found["DuckDB, in process"] = partial(_in_process, duck, commands)
+        yield from bed.compare(lambda block, way: found[way](), {"way": list(found)})
 
 
-def _of_server(server: Server, commands: int, held: ExitStack) -> list[Variant]:
+def _of_server(server: Server, commands: int, held: ExitStack) -> Ways:
     """A command at a time, and many at a time."""
     line = held.enter_context(wire.Line(server))
-    return [
-        Variant(line.route, partial(_by_line, line, wire.simple, 1, commands)),
-        Variant(pipelined(line.route), partial(_by_line, line, wire.pipelined, TOGETHER, commands)),
-    ]
+    return {
+        line.route: partial(_by_line, line, wire.simple, 1, commands),
+        f"{line.route}, pipelined": partial(_by_line, line, wire.pipelined, TOGETHER, commands),
+    }
 
 
 def _by_line(
-    line: wire.Line, request: wire.Request, together: int, commands: int, block: Block
+    line: wire.Line, request: wire.Request, together: int, commands: int
 ) -> dict[str, float]:
     spent = line.run(COMMANDS["short"], commands, request=request, together=together)
     found = {"messages": spent.messages, "client": spent.client, "time": 1e6 * spent.seconds}
@@ -87,12 +83,12 @@ def _by_line(
     return found
 
 
-def _alone(cluster: Cluster, commands: int, block: Block) -> dict[str, float]:
+def _alone(cluster: Cluster, commands: int) -> dict[str, float]:
     """Commands from a file, answers into a file, by a backend that nobody talks to.
 
     It is asked itself what it has used: no other process disturbs it.
     """
-    look, short = STATEMENTS.text("single_user.look"), COMMANDS["short"]
+    look, short = SQL.text("single_user.look"), COMMANDS["short"]
     commands *= ALONE_MORE
     lines = [*[short] * 20, *[look] * LOOKS, *[short] * commands, look]
     text = single_user.run(cluster, lines)
@@ -100,14 +96,8 @@ def _alone(cluster: Cluster, commands: int, block: Block) -> dict[str, float]:
         raise ServerError("A single-user backend didn't answer each command.")
     at = [float(found) for found in re.findall(r'at = "([\d.]+)"', text)]
     computed = [float(found) for found in re.findall(r'computed = "(\d+)', text)]
-    calls = [sum(pair) for pair in zip(proc.counts("syscr", text), proc.counts("syscw", text))]
-    switches = [
-        sum(pair)
-        for pair in zip(
-            proc.counts(r"\nvoluntary_ctxt_switches", text),
-            proc.counts("nonvoluntary_ctxt_switches", text),
-        )
-    ]
+    calls = _both("syscr", "syscw", text)
+    switches = _both(r"\nvoluntary_ctxt_switches", "nonvoluntary_ctxt_switches", text)
     return {
         "messages": _less_looking(calls) / commands,
         "client": 0,
@@ -115,6 +105,12 @@ def _alone(cluster: Cluster, commands: int, block: Block) -> dict[str, float]:
         "time": 1e6 * _less_looking(at) / commands,
         "processor": 1e-3 * _less_looking(computed) / commands,
     }
+
+
+def _both(one: str, other: str, text: str) -> list[float]:
+    """The sums of two of the kernel's counts, at each look."""
+    counts = (process_table.parse_counts(name, text) for name in (one, other))
+    return [sum(pair) for pair in zip(*counts)]
 
 
 def _less_looking(readings: list[float]) -> float:
@@ -126,15 +122,15 @@ def _less_looking(readings: list[float]) -> float:
     return readings[-1] - readings[-2] - looking
 
 
-def _in_process(duck, commands: int, block: Block) -> dict[str, float]:
+def _in_process(duck: Any, commands: int) -> dict[str, float]:
     """By a library in this process; the calls are those that this thread makes meanwhile."""
-    switches = proc.switches(proc.THREAD)
-    readings = [proc.calls(proc.THREAD) for _ in range(LOOKS)]
+    switches = process_table.count_switches(process_table.THREAD)
+    readings = [process_table.count_calls(process_table.THREAD) for _ in range(LOOKS)]
     with clock.stopwatch() as watch:
         for _ in range(commands):
             duck.execute(COMMANDS["short"]).fetchall()
-    readings.append(proc.calls(proc.THREAD))
-    switches = proc.switches(proc.THREAD) - switches
+    readings.append(process_table.count_calls(process_table.THREAD))
+    switches = process_table.count_switches(process_table.THREAD) - switches
     return {
         "messages": _less_looking(readings) / commands,
         "client": switches / commands,

@@ -1,81 +1,80 @@
 """An operating system of its own: what switches and messages cost today, and a command takes."""
 
 import time
-from functools import partial
+from collections.abc import Iterator
 
-from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.four_tactics.experiments.parts import (
-    BENCHMARK,
+    BRIEF,
     COMMANDS,
+    LONG,
     SERIAL,
-    STATEMENTS,
+    SQL,
     load,
     load_benchmark,
+    run_text,
 )
-from pgrerun.chapters.four_tactics.miniature import BRIEF, LONG
-from pgrerun.lab.experiment import Block, Variant
-from pgrerun.lab.instruments import process_costs, processes, wire
-from pgrerun.lab.server import Server, set_session
-
-TIMES = dict.fromkeys(BRIEF, 100) | dict.fromkeys(LONG, 2)
-"""Runs, and how often each."""
+from pgrerun.lab.instruments import process_table, switch_costs, wire
+from pgrerun.lab.server import set_session
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 
 
-@experiment(claims=["ston-054", "ston-055"])
-def costs(chapter: Chapter, rounds: int = 2000) -> None:
-    """Task switch, message, pointer between queues, call into the kernel, switch of tasks: us each.
+@experiment(units=dict.fromkeys(switch_costs.COSTS, "us"))
+def costs(bed: Testbed, rounds: int = 2000) -> Iterator[Row]:
+    """Switch of processes, message, pointer between queues, call into the kernel, switch of tasks.
 
-    As `process_costs.costs` has them.
+    As `switch_costs.ipc_costs` has them.
     """
-    variants = [Variant("here", partial(_costs, rounds))]
-    chapter.compare("costs", variants, dict.fromkeys(process_costs.COSTS, "us"))
+    yield from bed.compare(lambda block: switch_costs.ipc_costs(rounds), [{}])
 
 
-def _costs(rounds: int, block: Block) -> dict[str, float]:
-    return process_costs.costs(rounds)
+@experiment(units={"instructions": "instructions"})
+def bare_costs(bed: Testbed) -> Iterator[Row]:
+    """Instructions of a switch and of a message in a system that does nothing else.
 
-
-@experiment(claims=["ston-052", "ston-053"], needs=["restart", "processes"])
-def commands(chapter: Chapter) -> None:
-    """Messages (calls that hand over a command or its answer) and seconds of the backend's CPU.
-
-    For each of the benchmark's commands on the memorandum's relations, whose answer goes into a
-    file, as INGRES's did.
+    As `switch_costs.bare_instructions` counts them, on a processor of today.
     """
-    load_benchmark(chapter.server)
-    units = {f"messages {run}": "per command" for run in TIMES}
-    units |= {f"cpu {run}": "s of CPU per command" for run in TIMES}
-    with wire.Line(chapter.server) as line:
-        STATEMENTS.run(line.connection, "benchmark.as_ingres")
-        chapter.compare("commands", [Variant("here", partial(_commands, line))], units)
+    for what, count in switch_costs.bare_instructions().items():
+        yield {"what": what, "instructions": count}
 
 
-def _commands(line: wire.Line, block: Block) -> dict[str, float]:
-    spent = {}
-    for run, times in TIMES.items():
-        one = line.run(f"COPY ({BENCHMARK[run]}) TO '/dev/null'", times, tuples=0)
-        spent |= {f"messages {run}": one.messages, f"cpu {run}": one.backend}
-    return spent
+@experiment(
+    units={"messages": "messages", "cpu": "s"},
+    needs=["restart", "processes"],
+)
+def commands(bed: Testbed) -> Iterator[Row]:
+    """Messages and CPU time of the backend, of each of the benchmark's commands.
+
+    Messages are calls that hand over a command or its answer. The answer goes into a file, as
+    INGRES's did.
+    """
+    load_benchmark(bed.server)
+    with wire.Line(bed.server) as line:
+        SQL.run(line.connection, "benchmark.as_ingres")
+
+        def measure(block: Block, query: str, tuples: int) -> dict[str, float]:
+            times = 100 if tuples < 2 else 2
+            command = f"COPY ({run_text(query, tuples)}) TO '/dev/null'"
+            spent = line.run(command, times, tuples=0)
+            return {"messages": spent.messages, "cpu": spent.backend}
+
+        runs = [{"query": query, "tuples": tuples} for query, tuples in [*BRIEF, *LONG]]
+        yield from bed.compare(measure, runs)
 
 
-@experiment(claims=["ston-056"], needs=["processes"])
-def kernel_share(chapter: Chapter) -> None:
+@experiment(units={"kernel": ""}, needs=["processes"])
+def kernel_share(bed: Testbed) -> Iterator[Row]:
     """The kernel's share of a backend's CPU time while short and long commands run."""
-    server = chapter.server
-    load(chapter, server)
-    variants = [
-        Variant(name, partial(_spent, chapter, server, command))
-        for name, command in COMMANDS.items()
-    ]
-    chapter.compare("kernel", variants, {"kernel": "share of CPU"}, warmup=0)
+    server = bed.server
+    load(bed, server)
 
+    def measure(block: Block, command: str) -> dict[str, float]:
+        with server.connect() as connection:
+            set_session(connection, SERIAL)
+            before = process_table.usage(server)
+            until = time.perf_counter() + bed.parameters.milliseconds / 1000
+            while time.perf_counter() < until:
+                connection.execute(COMMANDS[command]).fetchall()
+            used = process_table.usage(server) - before
+        return {"kernel": used.kernel_share("client backend")}
 
-def _spent(chapter: Chapter, server: Server, command: str, block: Block) -> dict[str, float]:
-    with server.connect() as connection:
-        set_session(connection, SERIAL)
-        before = processes.usage(server)
-        until = time.perf_counter() + chapter.parameters.milliseconds / 1000
-        while time.perf_counter() < until:
-            connection.execute(command).fetchall()
-        used = processes.usage(server) - before
-    return {"kernel": used.kernel_share("client backend")}
+    yield from bed.compare(measure, {"command": list(COMMANDS)}, warmup=0)

@@ -1,40 +1,43 @@
 """PARTS on PostgreSQL, and its commands."""
 
-from pgrerun.chapter import Chapter
-from pgrerun.chapters.four_tactics.miniature import RUNS
-from pgrerun.lab.ingres.benchmark import WIDE_QUERIES
 from pgrerun.lab.relations import Parts
 from pgrerun.lab.server import Server
-from pgrerun.lab.statements import beside
+from pgrerun.lab.statements import sql_folder
+from pgrerun.lab.testbed import Testbed
 
-STATEMENTS = beside(__file__)
+SQL = sql_folder(__file__)
 SERIAL = {"max_parallel_workers_per_gather": 0}
-COMMANDS = {name: STATEMENTS.text(f"commands.{name}") for name in ("short", "long")}
-WIDE = "parts_wide"
+COMMANDS = {name: SQL.text(f"commands.{name}") for name in ("short", "long")}
+KEYED = "efghi"
+"""Queries on the relation with a key."""
+BRIEF = [("a", 0), ("b", 1), ("c", 1), ("d", 1)]
+SCANS = [("b", 3360), ("c", 3360), ("d", 3360)]
+JOINS = [("f", 3360), ("g", 3360), ("h", 3360), ("i", 3360)]
+LONG = [*SCANS, ("e", 3360), *JOINS]
 
 
-def load(chapter: Chapter, server: Server) -> None:
+def load(bed: Testbed, server: Server) -> None:
     """PARTS, as large as the parameter says, keyed on pnum."""
-    Parts(chapter.parameters.tuples).load(server, "parts", "btree")
+    Parts(bed.parameters.tuples).load(server, "parts", "btree")
 
 
 def load_benchmark(server: Server) -> None:
-    """The relations of 1981: `parts_1`, `parts_210` and `parts_3360`, and `WIDE` with a key."""
+    """The relations of 1981: `parts_1`, `parts_210`, `parts_3360`, and `parts_wide` with a key."""
     for tuples in (1, 210, 3360):
         Parts(tuples).load(server, f"parts_{tuples}")
-    Parts(wide=True).load(server, WIDE, "btree")
+    Parts(wide=True).load(server, "parts_wide", "btree")
 
 
-def relation(run: str) -> str:
-    """The relation of one of the memorandum's runs ("c_210")."""
-    query, tuples = run.split("_")
-    return WIDE if query in WIDE_QUERIES else f"parts_{tuples}"
+def relation(query: str, tuples: int) -> str:
+    """The relation of one of the memorandum's runs."""
+    return "parts_wide" if query in KEYED else f"parts_{tuples}"
 
 
-def benchmark(run: str) -> str:
-    """One of the memorandum's runs in SQL, on one line."""
-    text = STATEMENTS.text(f"benchmark.{run[0]}", relation=relation(run))
-    return " ".join(text.split()).rstrip(";")
+def benchmark(query: str, name: str) -> str:
+    """One of the benchmark's queries on the relation of this name, in SQL, on one line."""
+    return " ".join(SQL.text(f"benchmark.{query}", relation=name).split()).rstrip(";")
 
 
-BENCHMARK = {run: benchmark(run) for run in RUNS}
+def run_text(query: str, tuples: int) -> str:
+    """One of the memorandum's runs in SQL."""
+    return benchmark(query, relation(query, tuples))

@@ -32,4 +32,4 @@ SELECT p.qoh, q.qoh FROM :"relation" AS p, :"relation" AS q WHERE p.pnum = q.pnu
 SELECT p.qoh FROM :"relation" AS p, :"relation" AS q WHERE p.pnum = q.pnum AND p.pnum < 2500;
 
 -- name: i
-SELECT p.qoh, q.qoh FROM :"relation" AS p, :"relation" AS q WHERE p.pnum = q.pnum AND p.color = 'black' AND p.qoh < ln(9.5::float8) * p.weight AND q.qoh < ln(9.5::float8) * q.weight;
+SELECT p.qoh, q.qoh FROM :"relation" AS p, :"relation" AS q WHERE p.pnum = q.pnum AND p.color = 'black' AND p.qoh < ln(9.5::float8) * p.weight AND q.qoh < ln(9.5::float8) * p.weight;

@@ -1,53 +1,61 @@
 """Checks: how many are executed, and what happens without them."""
 
 import subprocess
+from collections.abc import Iterator
 from functools import partial
 
-import pandas as pd
-
-from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.profiling import queries
 from pgrerun.chapters.profiling.queries import SETS
 from pgrerun.errors import CannotMeasure
-from pgrerun.lab import sent
+from pgrerun.lab import statement_log
 from pgrerun.lab.instruments import callgrind, instructions, patching, single_user
 from pgrerun.lab.server import Cluster
+from pgrerun.lab.testbed import Row, Testbed, experiment
 
-KINDS = "kinds of instruction"
-CHECKED = "checks in "  # before a routine, in a metric's name
-
-
-def assertions(chapter: Chapter) -> pd.DataFrame:
-    """What the server says about its assertions: setting, value, context."""
-    with chapter.server.connect() as connection:
-        cursor = connection.execute(
-            "SELECT name AS setting, setting AS value, context FROM pg_settings"
-            " WHERE name = 'debug_assertions'"
-        )
-        return pd.DataFrame(cursor.fetchall(), columns=["setting", "value", "context"])
+KINDS = {instructions.ERROR_CHECK: "error check", instructions.TYPE_TEST: "type test"}
 
 
-@experiment(claims=["lai-014"])
-def kinds_of_instruction(chapter: Chapter) -> None:
+@experiment(units={"value": "text", "context": "text"})
+def assertions(bed: Testbed) -> Iterator[Row]:
+    """What the server says about its assertions."""
+    with bed.server.connect() as connection:
+        [(value, context)] = connection.execute(
+            "SELECT setting, context FROM pg_settings WHERE name = 'debug_assertions'"
+        ).fetchall()
+    yield {"setting": "debug_assertions", "value": value, "context": context}
+
+
+@experiment(units={"executed": "checks", "instructions": "instructions"})
+def kinds_of_instruction(bed: Testbed) -> Iterator[Row]:
     """Count the instructions of both query sets by what they are for: error checks, tests of a
-    node's type, the rest.
+    node's type, the rest; and error checks by routine, of those that make most.
+
+    `routine` is empty where all of a kind are counted.
     """
     if reason := instructions.unavailable():
         raise CannotMeasure("callgrind" if callgrind.unavailable() else "objdump", reason)
-    cluster = queries.loaded_cluster(chapter)
-    if chapter.run.finished(KINDS):
-        return
-    work = queries.groups(chapter, queries.BATCH, *SETS)
+    cluster = queries.loaded_cluster(bed)
+    work = queries.groups(bed, queries.BATCH, *SETS)
     with single_user.stopped(cluster), single_user.copied(cluster) as own:
         both = instructions.kinds(own, work, unreported={queries.WARM_UP})
-    for workload, counted in both.groupby("group"):
-        by_kind = counted.groupby("kind")[["executed", "instructions"]].sum().stack()
-        metrics = {f"{kind}: {column}": float(value) for (kind, column), value in by_kind.items()}
+    for query_set, counted in both.groupby("group"):
+        for kind, cost in counted.groupby("kind")[["executed", "instructions"]].sum().iterrows():
+            yield {
+                "query_set": query_set,
+                "kind": KINDS.get(kind, "other"),
+                "routine": None,
+                "executed": int(cost["executed"]),
+                "instructions": int(cost["instructions"]),
+            }
         checks = counted[counted["kind"] == instructions.ERROR_CHECK]
         checks = checks.assign(function=checks["function"].str.partition("'")[0])
         for row in checks.nlargest(8, "executed").itertuples():
-            metrics[CHECKED + row.function] = float(row.executed)
-        chapter.keep(KINDS, workload, metrics, "")
+            yield {
+                "query_set": query_set,
+                "kind": KINDS[instructions.ERROR_CHECK],
+                "routine": row.function,
+                "executed": int(row.executed),
+            }
 
 
 PATCHES = (
@@ -60,36 +68,33 @@ PATCHES = (
 _QUERY = "SELECT count(*) AS tuples FROM tenk1"
 
 
-@experiment(claims=["lai-017"])
-def always_true(chapter: Chapter) -> pd.DataFrame:
+@experiment(units={"answer": "text", "last_words": "text"})
+def always_true(bed: Testbed) -> Iterator[Row]:
     """Ask one question of servers in which one check always says that all is well.
 
-    Columns: check, routine, answer ("right", "wrong" or "none"), last words (what the server said
-    at its end). Each gets a copy of the cluster's files, since it may write nonsense.
+    The answer is "right", "wrong" or "none", with what the server said at its end. Each gets a copy
+    of the cluster's files, since it may write nonsense.
     """
-    cluster = queries.loaded_cluster(chapter)
+    cluster = queries.loaded_cluster(bed)
     with single_user.stopped(cluster):
-        rows = single_user.three_at_a_time(partial(_ask, chapter, cluster), PATCHES)
-    return pd.DataFrame(rows, columns=["check", "routine", "answer", "last words"])
+        yield from single_user.three_at_a_time(partial(_ask, bed, cluster), PATCHES)
 
 
-def _ask(
-    chapter: Chapter, cluster: Cluster, patch: tuple[str, str, int]
-) -> tuple[str, str, str, str]:
+def _ask(bed: Testbed, cluster: Cluster, patch: tuple[str, str, int]) -> Row:
     check, routine, answer = patch
-    sent.statement(_QUERY)
+    statement_log.log_statement(_QUERY)
+    given = {"input": f"{_QUERY}\n", "capture_output": True, "timeout": 120}
     with single_user.copied(cluster) as own:
         if routine:
-            with patching.answering(chapter.programs, routine, answer) as program:
-                done = own.single_user(
-                    program=program, input=f"{_QUERY}\n", capture_output=True, timeout=120
-                )
+            with patching.answering(bed.programs, routine, answer) as program:
+                done = own.single_user(program=program, **given)
         else:
-            done = own.single_user(input=f"{_QUERY}\n", capture_output=True, timeout=120)
-    expected = f'tuples = "{10_000 * chapter.parameters.scale}"'
-    if expected in done.stdout and not done.returncode:
-        return check, routine, "right", ""
-    return check, routine, "wrong" if "tuples = " in done.stdout else "none", _last_words(done)
+            done = own.single_user(**given)
+    row = {"check_left_out": check, "routine": routine}
+    if f'tuples = "{10_000 * bed.parameters.scale}"' in done.stdout and not done.returncode:
+        return row | {"answer": "right", "last_words": ""}
+    wrong = "wrong" if "tuples = " in done.stdout else "none"
+    return row | {"answer": wrong, "last_words": _last_words(done)}
 
 
 def _last_words(done: subprocess.CompletedProcess[str]) -> str:

@@ -3,27 +3,20 @@ commands that fetch attributes, or are concerned by no rule.
 """
 
 from collections import defaultdict
+from collections.abc import Iterator
 from functools import partial
 
 import pandas as pd
 import psycopg
 
-from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.profiling import queries, subsystems
-from pgrerun.chapters.profiling.queries import SETS, SQL
+from pgrerun.chapters.profiling.queries import SETS, SQL, TRANSACTIONS
 from pgrerun.lab.instruments import callgrind, single_user
 from pgrerun.lab.relations import loading
 from pgrerun.lab.relations.wisconsin import Wisconsin
 from pgrerun.lab.server import Cluster
+from pgrerun.lab.testbed import Row, Testbed, experiment
 
-INSTRUCTIONS, CALLS, CALLERS, FLAME, PHASES = (
-    "instructions",
-    "calls",
-    "callers",
-    "flame",
-    "phases",
-)
-ATTRIBUTES, RULES = "attributes", "rules"
 # Frames of the flame graph with less than this share are drawn as their caller's own.
 LEAST_FRAME = 0.002
 ENTRY = "exec_simple_query"
@@ -49,57 +42,62 @@ PHASE_OF = {
 """Routine to the phase of a command that it begins; what none of them calls is dispatch."""
 
 
-@experiment(
-    claims=[
-        *("lai-002", "lai-003", "lai-005", "lai-006", "lai-009"),
-        *("lai-014", "lai-016", "lai-019", "lai-020", "lai-021", "lai-022", "lai-023", "lai-024"),
-        "lai-025",
-    ]
-)
-def instructions_by_routine(chapter: Chapter) -> None:
-    """Count the instructions of Figure 2.1's commands and of Figure 2.3's transactions, by routine.
+@experiment(units={"instructions": "instructions", "calls": "calls"})
+def profile(bed: Testbed) -> Iterator[Row]:
+    """Count the instructions of Figure 2.1's commands and of Figure 2.3's transactions.
 
-    A command of each kind runs before any is counted, so that catalog caches are filled.
+    Rows of four kinds: "routine" (with its place in the source; instructions that it executes
+    itself, and calls), "phase" of a command, "caller" of the routines that fetch attributes, and
+    "stack" (for the flame graph; frames too small to be seen count as their caller's own). A
+    command of each kind runs before any is counted, so that catalog caches are filled. `commands`
+    is how many ran.
     """
     callgrind.require()
-    cluster = queries.loaded_cluster(chapter)
-    if chapter.run.finished(INSTRUCTIONS):
-        return
+    cluster = queries.loaded_cluster(bed)
     with single_user.stopped(cluster):
-        stacks = single_user.three_at_a_time(partial(_stacks, chapter, cluster), SETS)
-    for workload, counted in zip(SETS, stacks, strict=True):
-        _record(chapter, workload, counted[counted["group"] == workload])
+        counted = single_user.three_at_a_time(partial(_stacks, bed, cluster), SETS)
+    for query_set, stacks in zip(SETS, counted, strict=True):
+        own = stacks[stacks["group"] == query_set]
+        for row in _rows(own, bed.programs.path("postgres")):
+            yield {"query_set": query_set} | row
 
 
-def _stacks(chapter: Chapter, cluster: Cluster, workload: str, late: bool = True) -> pd.DataFrame:
+def _stacks(bed: Testbed, cluster: Cluster, query_set: str, late: bool = True) -> pd.DataFrame:
     """A query set's instructions by stack.
 
     Where callgrind can't be switched on after the warm-up it takes twice as long.
     """
-    work = queries.groups(chapter, chapter.parameters.transactions, workload)
+    work = queries.groups(bed, bed.parameters.transactions, query_set)
     try:
         with single_user.copied(cluster) as own:
             return callgrind.stacks(own, work, unreported={queries.WARM_UP}, late=late)
     except callgrind.NotSwitchedOn:
-        return _stacks(chapter, cluster, workload, late=False)
+        return _stacks(bed, cluster, query_set, late=False)
 
 
-def _record(chapter: Chapter, workload: str, stacks: pd.DataFrame) -> None:
-    """One observation per kind of number, a metric per routine or stack."""
+def _rows(stacks: pd.DataFrame, program: object) -> Iterator[Row]:
     flat = stacks.groupby(["function", "object"], as_index=False)[["exclusive", "calls"]].sum()
-    flat = flat[flat["exclusive"] > 0].astype({"exclusive": float, "calls": float})
-    flat = subsystems.placed(flat, chapter.programs.path("postgres"))
-    parts = flat[["function", "file", "directory", "subsystem", "object"]].fillna("")
-    flat.index = pd.Index(parts.agg(subsystems.SEPARATOR.join, axis="columns"))
-    # what the experiment asks for comes last: an interrupted record is made anew
-    for name, metrics, unit in (
-        (PHASES, phases(stacks), "instructions"),
-        (FLAME, pruned(stacks), "instructions"),
-        (CALLERS, attribute_callers(stacks), "calls"),
-        (CALLS, flat["calls"].to_dict(), "calls"),
-        (INSTRUCTIONS, flat["exclusive"].to_dict(), "instructions"),
-    ):
-        chapter.keep(name, workload, metrics, unit)
+    placed = subsystems.placed(flat[flat["exclusive"] > 0], program)
+    for row in placed.sort_values("exclusive", ascending=False).itertuples():
+        routine = row.function.partition(".")[0]
+        yield {
+            "kind": "routine",
+            "name": row.function,
+            "routine": routine,
+            "routine_group": subsystems.group_of(routine),
+            "file": row.file,
+            "directory": row.directory,
+            "subsystem": subsystems.NAMES[row.subsystem],
+            "object": row.object,
+            "instructions": int(row.exclusive),
+            "calls": int(row.calls),
+        }
+    for phase, cost in phases(stacks).items():
+        yield {"kind": "phase", "name": phase, "instructions": int(cost)}
+    for stack, cost in pruned(stacks).items():
+        yield {"kind": "stack", "name": stack, "instructions": int(cost)}
+    for caller, calls in attribute_callers(stacks).items():
+        yield {"kind": "caller", "name": caller, "calls": int(calls)}
 
 
 def _frames(stack: str) -> list[str]:
@@ -156,69 +154,89 @@ def phases(stacks: pd.DataFrame) -> dict[str, float]:
     return cost_of
 
 
+@experiment(units={"commands": "commands"})
+def batch(bed: Testbed) -> Iterator[Row]:
+    """How many commands the report's batch of transactions has."""
+    commands = queries.transactions(bed, queries.REPORT_TRANSACTIONS)
+    yield {"query_set": TRANSACTIONS, "commands": len(commands)}
+
+
 # ---- single commands: fetching attributes, and rules that concern nobody
 
 PLACES = (1, 2, 4, 8, 13)
 USES = (1, 2, 3, 5, 9)
-FEW, MANY, WIDE, RULED = "1 000 tuples", "10 000 tuples", "13 attributes", "rules on the relation"
-
 _INTEGERS = Wisconsin("tenk1", 10_000, attributes="1990").integers
-ATTRIBUTE_COMMANDS = {
-    f"attribute {place}": queries.one_line("attributes.one_use", attribute=_INTEGERS[place - 1])
+_BY_PLACE = {
+    place: queries.one_line("attributes.one_use", attribute=_INTEGERS[place - 1])
     for place in PLACES
 }
-ATTRIBUTE_COMMANDS |= {f"{uses} uses": queries.one_line(f"attributes.uses_{uses}") for uses in USES}
-"""Variants: a condition on the attribute at each of `PLACES`; `USES` conditions on one attribute.
-No tuple qualifies.
-"""
-
+_BY_USES = {uses: queries.one_line(f"attributes.uses_{uses}") for uses in USES}
 RULE_COMMANDS = {
-    FEW: queries.one_line("rules.few_tuples"),
-    MANY: queries.one_line("rules.many_tuples"),
-    WIDE: queries.one_line("rules.many_attributes"),
-    RULED: queries.one_line("rules.ruled"),
+    "few tuples": (1_000, 1, False, "rules.few_tuples"),
+    "many tuples": (10_000, 1, False, "rules.many_tuples"),
+    "many attributes": (10_000, 13, False, "rules.many_attributes"),
+    "rules on the relation": (10_000, 1, True, "rules.ruled"),
 }
-"""Variants: few and many tuples, one and 13 attributes; a relation that has rules, none for this
-kind of command.
+"""Tuples and attributes that a command looks at, whether the relation has rules (none for this kind
+of command), and the statement.
 """
 
 
-@experiment(claims=["lai-006", "lai-007", "lai-010"])
-def attributes_and_rules(chapter: Chapter) -> None:
-    """Count each of `ATTRIBUTE_COMMANDS` and `RULE_COMMANDS` by itself.
+@experiment(
+    units={
+        "calls": "calls/tuple",
+        "in_routine": "instructions/tuple",
+        "in_all": "instructions/tuple",
+    }
+)
+def attributes(bed: Testbed) -> Iterator[Row]:
+    """Count conditions on the attribute at each of `PLACES`, and `USES` conditions on one.
 
-    Of the first: instructions and calls per tuple of the routines that fetch attributes. Of the
-    others: instructions of the rule manager.
+    Calls of the routines that fetch attributes, and instructions in them, per tuple; no tuple
+    qualifies.
     """
+    commands = {("place", number): sql for number, sql in _BY_PLACE.items()}
+    commands |= {("uses", number): sql for number, sql in _BY_USES.items()}
+    tuples, profiles = _by_command(bed, {f"{by} {n}": sql for (by, n), sql in commands.items()})
+    for by, number in commands:
+        found = profiles[f"{by} {number}"]
+        fetching = found[found["function"].str.partition(".")[0].isin(ATTRIBUTE_ROUTINES)]
+        yield {
+            "varied": by,
+            "number": number,
+            # the outermost is called as often as the ones below it
+            "calls": float(fetching["calls"].max()) / tuples if len(fetching) else 0.0,
+            "in_routine": float(fetching["exclusive"].sum()) / tuples,
+            "in_all": float(found["exclusive"].sum()) / tuples,
+        }
+
+
+@experiment(units={"in_rule_manager": "instructions", "in_all": "instructions"})
+def rules(bed: Testbed) -> Iterator[Row]:
+    """Count the rule manager's instructions in one command each of `RULE_COMMANDS`."""
+    commands = {name: queries.one_line(found[-1]) for name, found in RULE_COMMANDS.items()}
+    _, profiles = _by_command(bed, commands)
+    for name, (tuples, many, ruled, _) in RULE_COMMANDS.items():
+        found = subsystems.placed(profiles[name], bed.programs.path("postgres"))
+        of_rules = found[found["subsystem"] == "rule_manager"]
+        yield {
+            "tuples": tuples,
+            "attributes": many,
+            "ruled": ruled,
+            "in_rule_manager": int(of_rules["exclusive"].sum()),
+            "in_all": int(found["exclusive"].sum()),
+        }
+
+
+def _by_command(bed: Testbed, commands: dict[str, str]) -> tuple[int, dict[str, pd.DataFrame]]:
+    """The number of tuples in tenk1, and the profile of each command."""
     callgrind.require()
-    cluster = queries.loaded_cluster(chapter)
-    if chapter.run.finished(ATTRIBUTES):
-        return
+    cluster = queries.loaded_cluster(bed)
     with cluster.connect() as connection:
         make_relations(connection)
-        tuples = connection.execute("SELECT count(*) FROM tenk1").fetchone()[0]
-    profiles = callgrind.by_command(
-        cluster, ATTRIBUTE_COMMANDS | RULE_COMMANDS, queries.one_line("relations.prewarm")
-    )
-    for variant in RULE_COMMANDS:
-        profile = subsystems.placed(profiles[variant], chapter.programs.path("postgres"))
-        of_rules = profile[profile["subsystem"] == "rule_manager"]
-        metrics = {
-            "rule manager": float(of_rules["exclusive"].sum()),
-            "in all": float(profile["exclusive"].sum()),
-        }
-        chapter.keep(RULES, variant, metrics, "instructions")
-    for variant in ATTRIBUTE_COMMANDS:
-        profile = profiles[variant]
-        fetching = profile[profile["function"].str.partition(".")[0].isin(ATTRIBUTE_ROUTINES)]
-        metrics = {
-            # the outermost is called as often as the ones below it
-            "calls": fetching["calls"].max() / tuples if len(fetching) else 0.0,
-            "in routine": fetching["exclusive"].sum() / tuples,
-            "in all": profile["exclusive"].sum() / tuples,
-        }
-        units = dict.fromkeys(metrics, "instructions/tuple") | {"calls": "calls/tuple"}
-        chapter.keep(ATTRIBUTES, variant, metrics, units)
+        [tuples] = connection.execute("SELECT count(*) FROM tenk1").fetchone()
+    prewarm = queries.one_line("relations.prewarm")
+    return tuples, callgrind.by_command(cluster, commands, prewarm)
 
 
 def make_relations(connection: psycopg.Connection) -> None:
@@ -227,3 +245,12 @@ def make_relations(connection: psycopg.Connection) -> None:
         loading.replace(connection, "ruled", SQL.each("relations.ruled")[0])
         SQL.run(connection, "relations.rules")
     connection.execute("VACUUM (FREEZE, ANALYZE) ruled")
+
+
+@experiment(units={"postquel": "text", "sql": "text"})
+def commands(bed: Testbed) -> Iterator[Row]:
+    """The commands of both figures as printed, and in SQL; long ones cut short."""
+    for figure, pairs in (("2.1", queries.FIGURE_2_1), ("2.3", queries.FIGURE_2_3)):
+        for number, pair in enumerate(pairs, start=1):
+            postquel, sql = (text if len(text) < 110 else text[:100] + " …" for text in pair)
+            yield {"figure": figure, "command": number, "postquel": postquel, "sql": sql}

@@ -19,8 +19,5 @@ COMMENT ON INDEX tenk2_with_onepercent IS :'said';
 SELECT max(obj_description(oid, 'pg_class')) FROM pg_class
 WHERE relname = 'tenk2_with_onepercent' AND pg_table_is_visible(oid);
 
--- name: like
-CREATE TABLE kept (LIKE tenk1);
-
 -- name: tuple_on_page
 SELECT max(lp_len), max(t_hoff) FROM heap_page_items(get_raw_page('tenk1', 0));

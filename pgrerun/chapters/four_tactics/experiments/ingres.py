@@ -1,0 +1,163 @@
+"""The memorandum's benchmark on University INGRES 6.3 itself: instructions, pages and messages.
+
+Counted are instructions of the PDP-11's user mode, so that the kernel's share is missing. Pages
+have 512 bytes, half of those of the memorandum's VAX. A rerun gives the same numbers.
+"""
+
+from collections.abc import Iterator
+
+from pgrerun.lab.quel import figures
+from pgrerun.lab.relations import Parts
+from pgrerun.lab.testbed import Row, Testbed, experiment
+from pgrerun.lab.university_ingres import UNITS, Command, UniversityIngres
+
+ATTRIBUTES = {"pnum": "i2", "pname": "c20", "color": "c8", "weight": "i2", "qoh": "i2"}
+WIDE = ATTRIBUTES | {"filler": "c166"}
+SIZES = (1, 210, 3360)
+SLOPES = (1120, 2240, 3360)
+"""Sizes whose differences are what a tuple costs."""
+QUERIES = {
+    query.label: " ".join(
+        query.text.replace("range of p is PARTS", "").replace("range of q is PARTS", "").split()
+    )
+    for query in figures.queries("1981")
+}
+"""The benchmark's queries by their letter, as printed, without their declarations."""
+SCANS, KEYED = "bcd", "efghi"
+"""Queries on the heaps, and on the keyed relation."""
+# Scans that differ in one thing each: how much is asked of a tuple, and how much is printed.
+MORE_SCANS = {
+    "one qualification": "retrieve (p.pnum) where p.pnum < 4",
+    "three qualifications": "retrieve (p.pnum) where p.pnum < 0 and p.weight > 3 and p.qoh > 10",
+    "all attributes": "retrieve (p.all)",
+}
+_ORGANIZATIONS = {
+    "isam": "modify parts to isam on pnum where fillfactor = 100",
+    "hash": "modify parts to hash on pnum",
+}
+
+
+@experiment(units=UNITS | {"answer": "tuples"})
+def ingres_benchmark(bed: Testbed) -> Iterator[Row]:
+    """Queries a to i at the printed sizes, one row a process; e to i on isam and on hash.
+
+    Once with INGRES's processes as on a large machine (together: `decomp70` decomposes and finds
+    tuples), once as on a small one (separate: `ovqp` finds them). `answer` is the number of tuples
+    returned. Relations larger than the parameter `ingres_tuples` are left out.
+    """
+    for separate in (False, True):
+        with UniversityIngres(separate=separate) as ingres:
+            for factors, command in _runs(ingres, bed.parameters.ingres_tuples):
+                for process in command.processes:
+                    yield factors | {"answer": len(command.rows)} | process.row()
+
+
+@experiment(
+    units={
+        "instructions": "instructions",
+        "inclusive": "instructions",
+        "calls": "calls",
+        "failed_branches": "branches",
+    }
+)
+def ingres_routines(bed: Testbed) -> Iterator[Row]:
+    """The same commands, and scans at sizes whose differences are a tuple's, one row a routine.
+
+    Its own instructions, those with all that it calls (of calls that have ended), its calls, and
+    its conditional branches that weren't taken.
+    """
+    for separate in (False, True):
+        with UniversityIngres(separate=separate) as ingres:
+            for run in (_runs, _slopes):
+                for factors, command in run(ingres, bed.parameters.ingres_tuples):
+                    yield from _routines(factors, command)
+
+
+def _routines(factors: Row, command: Command) -> Iterator[Row]:
+    for process in command.processes:
+        for name, routine in process.routines.items():
+            yield factors | {
+                "process": process.process,
+                "routine": name,
+                "instructions": routine.instructions,
+                "inclusive": routine.inclusive,
+                "calls": routine.calls,
+                "failed_branches": routine.failed_branches,
+            }
+
+
+@experiment(units={"request": "", "writes": "writes", "page": ""})
+def ingres_requests(bed: Testbed) -> Iterator[Row]:
+    """What queries b to i ask the kernel for, in order, one row a request for a page.
+
+    `writes` is 1 for a write. Of the keyed relations the overflow pages lie behind the main ones.
+    """
+    with UniversityIngres() as ingres:
+        for factors, command in _runs(ingres, bed.parameters.ingres_tuples, ask=True):
+            for place, (process, call, relation, page) in enumerate(command.requests):
+                yield factors | {
+                    "request": place,
+                    "process": process,
+                    "writes": int(call == "w"),
+                    "relation": relation,
+                    "page": page,
+                }
+
+
+def _runs(
+    ingres: UniversityIngres, largest: int, ask: bool = False
+) -> Iterator[tuple[Row, Command]]:
+    """The benchmark's commands, each after its declarations, on the relation that it asks for."""
+    if not ask:
+        yield _factors(ingres, "a", 0, "none"), _last(ingres, QUERIES["a"])
+    for tuples in SIZES:
+        if tuples > largest:
+            return
+        load(ingres, tuples)
+        for query in SCANS:
+            yield _factors(ingres, query, tuples, "heap"), _last(ingres, QUERIES[query], ask)
+        ingres.run("destroy parts")
+    for organization in _ORGANIZATIONS:
+        load(ingres, Parts(wide=True).tuples, organization)
+        for query in KEYED:
+            factors = _factors(ingres, query, Parts(wide=True).tuples, organization)
+            yield factors, _last(ingres, QUERIES[query], ask)
+        ingres.run("destroy parts")
+
+
+def _slopes(ingres: UniversityIngres, largest: int) -> Iterator[tuple[Row, Command]]:
+    queries = MORE_SCANS | {letter: QUERIES[letter] for letter in SCANS}
+    for tuples in SLOPES:
+        if tuples > largest:
+            return
+        load(ingres, tuples)
+        for query, text in queries.items():
+            if tuples not in SIZES or query in MORE_SCANS:
+                yield _factors(ingres, query, tuples, "heap"), _last(ingres, text)
+        ingres.run("destroy parts")
+
+
+def _factors(ingres: UniversityIngres, query: str, tuples: int, organization: str) -> Row:
+    return {
+        "query": query,
+        "tuples": tuples,
+        "organization": organization,
+        "processes": "separate" if ingres.separate else "together",
+    }
+
+
+def _last(ingres: UniversityIngres, query: str, ask: bool = False) -> Command:
+    declared = [f"range of {name} is parts" for name in "pq" if f"{name}." in query]
+    return ingres.run(*declared, query, requests=ask)[-1]
+
+
+def load(ingres: UniversityIngres, tuples: int, organization: str = "heap") -> None:
+    """PARTS as a heap of narrow tuples, or keyed of wide ones, with the inserts afterwards."""
+    if organization == "heap":
+        ingres.load("parts", ATTRIBUTES, Parts(tuples).rows())
+        return
+    parts = Parts(tuples, wide=True)
+    rows = list(parts.rows())
+    ingres.load("parts", WIDE, rows[: parts.loaded])
+    ingres.run(_ORGANIZATIONS[organization])
+    ingres.append("parts", WIDE, rows[parts.loaded :])

@@ -1,0 +1,127 @@
+"""A disk of 1981, simulated: how long the pages that INGRES asks for take on UNIX's files, and by
+tracks.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from pgrerun.errors import CannotMeasure
+from pgrerun.lab.models import read_ahead
+from pgrerun.lab.testbed import Row, Testbed, experiment
+from pgrerun.record import printed
+
+UNIX, TRACKS = "UNIX", "tracks"
+BUFFERS = 128  # pages of 512 bytes that UNIX keeps: 64 kB
+TRACK = 32  # pages: 16 kB, as in 4.1; FS-INGRES keeps as many bytes as UNIX, four tracks
+TURN = 1 / 60  # s; a disk of 1981 turned 3600 times a minute, and a track is one turn
+CALIBRATION = {"query e": "e", "the joins": "fghi", "the scans": "bcd"}
+"""By the printed times of which commands on UNIX the time of a request is set."""
+MONITOR = "INGQ1000"  # the terminal monitor's own file, which is no relation
+
+
+class Request(NamedTuple):
+    """What the disk is asked for, as `read_ahead.response` takes it."""
+
+    touched: int
+    file: str
+    first: int
+    pages: int
+
+
+class Requests(NamedTuple):
+    """What one command asks of the disk, and how many pages it asks the kernel for."""
+
+    trace: list[Request]
+    touched: int
+
+
+@experiment(units={"asked": "requests", "requests": "requests", "seconds": "s", "seek": "s"})
+def disk_of_1981(bed: Testbed) -> Iterator[Row]:
+    """Response time of each long command by the printed CPU time and INGRES's own requests.
+
+    `files` are UNIX's, read ahead as section 4.3 says, or FS-INGRES's tracks; `processor` is the
+    system whose printed CPU time is taken (INGRES, FS-INGRES, DC-INGRES). `seek` is what a request
+    for one page takes: set so that the commands of `calibration` take on UNIX the printed time
+    together. A track takes a turn of the disk more. `asked` are requests to the kernel, `requests`
+    those that reach the disk. Goes on from `ingres_requests`.
+    """
+    rows = bed.rows_of("ingres_requests")
+    found = requested(row for row in rows if row["tuples"] == 3360)
+    if "e" not in found:
+        raise CannotMeasure(
+            "ingres_tuples = 3360", "it takes the requests of University INGRES for every query"
+        )
+    for calibration, queries in CALIBRATION.items():
+        seek = seek_time(found, queries)
+        for query, by in found.items():
+            for files, processor in (
+                (UNIX, "INGRES"),
+                (UNIX, "DC-INGRES"),
+                (TRACKS, "INGRES"),
+                (TRACKS, "FS-INGRES"),
+            ):
+                yield {
+                    "calibration": calibration,
+                    "query": query,
+                    "files": files,
+                    "processor": processor,
+                    "asked": by[files].touched,
+                    "requests": len(by[files].trace),
+                    "seconds": seconds(by, query, files, processor, seek),
+                    "seek": seek,
+                }
+
+
+def requested(rows: Iterable[Row]) -> dict[str, dict[str, Requests]]:
+    """By query and kind of files what reaches the disk, of rows of `ingres_requests`."""
+    queries: dict[str, list[Row]] = {}
+    for row in rows:
+        if row["organization"] != "hash" and row["relation"] != MONITOR:
+            queries.setdefault(row["query"], []).append(row)
+    return {
+        query: {UNIX: _missed(asked, 1, BUFFERS), TRACKS: _missed(asked, TRACK, BUFFERS // TRACK)}
+        for query, asked in queries.items()
+    }
+
+
+def _missed(asked: list[Row], pages: int, kept: int) -> Requests:
+    """Requests for so many pages that the most recent `kept` ones don't answer."""
+    cache: OrderedDict[tuple[str, int], None] = OrderedDict()
+    trace, touched = [], 0
+    for row in asked:
+        key = row["relation"], row["page"] // pages
+        if not row["writes"]:
+            if key not in cache:
+                trace.append(Request(touched, *key, pages))
+            touched += 1
+        cache[key] = None
+        cache.move_to_end(key)
+        if len(cache) > kept:
+            cache.popitem(last=False)
+    return Requests(trace, touched)
+
+
+def seconds(
+    by: Mapping[str, Requests], query: str, files: str, processor: str, seek: float
+) -> float:
+    """Response time of a query, which computes as long as is printed for `processor`."""
+    table, column = {
+        "INGRES": ("four_tactics_files_cpu", "ingres"),
+        "FS-INGRES": ("four_tactics_files_cpu", "fs"),
+        "DC-INGRES": ("four_tactics_compiled_cpu", "dc"),
+    }[processor]
+    return read_ahead.response(
+        *by[files],
+        printed.cell(table, f"{query}_3360", column),
+        lambda pages: seek if pages == 1 else seek + TURN,
+        ahead=files == UNIX,
+    )
+
+
+def seek_time(found: Mapping[str, Mapping[str, Any]], queries: str) -> float:
+    """Seconds of a request with which queries together take on UNIX what they took in print."""
+    return read_ahead.calibrated(
+        lambda seek: sum(seconds(found[query], query, UNIX, "INGRES", seek) for query in queries),
+        sum(printed.cell("four_tactics_files_wall", f"{q}_3360", "ingres") for q in queries),
+    )

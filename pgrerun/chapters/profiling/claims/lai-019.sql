@@ -1,0 +1,4 @@
+-- Negligible: less than a twentieth.
+SELECT 'the optimizer takes less than 5 percent of the ' || query_set AS fact,
+       coalesce(sum(instructions) FILTER (subsystem = 'optimizer'), 0) < 0.05 * sum(instructions) AS so
+FROM postgres95_profile WHERE variant = 'assertions' GROUP BY query_set ORDER BY query_set

@@ -1,0 +1,204 @@
+"""The report's two query sets by Postgres95 of 1996, by routine: beside the printed profiles.
+
+Two of the report's switches are in its source under their names and their author's initials:
+NO_ASSERT_CHECKING and NO_BUFFERISVALID. Variants are builds of one source at one level of
+optimization, which somebody compiled:
+
+- assertions: as distributed, with assertions and checks of buffers
+- no node checks: without the assertions that ask for a node's type
+- no assertions: NO_ASSERT_CHECKING
+- no buffer checks: that, and NO_BUFFERISVALID
+- no offset cache: as assertions, but no attribute's place in a tuple is remembered
+"""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+
+from pgrerun.chapters.profiling import queries, subsystems
+from pgrerun.chapters.profiling.queries import SETS, TRANSACTIONS
+from pgrerun.lab.postgres95 import Backend, in_all_releases
+from pgrerun.lab.quel import figures
+from pgrerun.lab.relations.debit_credit import DebitCredit
+from pgrerun.lab.relations.wisconsin import Wisconsin
+from pgrerun.lab.testbed import Row, Testbed, experiment
+
+VARIANTS = {
+    "assertions": "postgres95",
+    "no node checks": "postgres95-no-node-checks",
+    "no assertions": "postgres95-no-assertions",
+    "no buffer checks": "postgres95-no-buffer-checks",
+    "no offset cache": "postgres95-no-offset-cache",
+}
+"""Variant to the name of its build."""
+POOL = "-B 16"  # pages, as in the report (3.2.2)
+FETCHING = ("fastgetattr", "heap_getattr")
+_TEXT = "x" * 88
+
+
+def load(backend: Backend, bank: DebitCredit = queries.BANK) -> None:
+    """onek, tenk1 and tenk2 without an index, and the bank of Figure 2.2 with its three B-trees."""
+    for name, tuples, order in (("onek", 1_000, 1), ("tenk1", 10_000, 1), ("tenk2", 10_000, 2)):
+        relation = Wisconsin(name, tuples, attributes="1990", order=order)
+        columns = relation.columns().values()
+        text = [[_text(value) for value in column.tolist()] for column in columns]
+        backend.load(relation.create_sql, zip(*text, strict=True))
+    load_bank(backend, bank)
+    backend.run([backend.release.analyze])
+
+
+def load_bank(backend: Backend, bank: DebitCredit) -> None:
+    """Figure 2.2's relations and B-trees, keys counted from 1 and in order."""
+    keys = {"branch": "bid", "teller": "tid", "account": "aid"}
+    for relation, key in keys.items():
+        backend.load(
+            f"CREATE TABLE {relation} ({key} int4, balance float8, string text)",
+            ((number, 0, _TEXT) for number in range(1, bank.tuples[relation] + 1)),
+            f"CREATE INDEX {relation}_index ON {relation} USING btree ({key} int4_ops)",
+        )
+    backend.run(["CREATE TABLE history (bid int4, tid int4, aid int4, amount float8, string text)"])
+
+
+def _text(value: object) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def transactions(count: int, seed: int, bank: DebitCredit = queries.BANK) -> list[list[str]]:
+    """Figure 2.3's commands, a list for each transaction, keys drawn independently."""
+    draws = random.Random(seed)
+    found = []
+    for _ in range(count):
+        keys = tuple(
+            draws.randint(1, most) for most in (bank.accounts, bank.tellers, bank.branches)
+        )
+        texts = figures.translated(figures.printed("2.3"), keys)
+        found.append([in_all_releases(sql) for _, sql in texts])
+    return found
+
+
+def work(workload: str, count: int) -> tuple[list[str], list[str]]:
+    """A set's commands to warm up with, and to count."""
+    if workload == TRANSACTIONS:
+        first, second = (sum(transactions(each, seed), []) for each, seed in ((3, 1), (count, 2)))
+        return first, second
+    scans = [in_all_releases(sql) for sql in queries.scans()]
+    return [*scans, *queries.UNDO], scans
+
+
+def profiled(backend: Backend, workload: str, count: int, callers: int = 0) -> pd.DataFrame:
+    """A set's instructions and calls by routine: function, file, object, exclusive, calls.
+
+    The set runs once before it is counted; of the transactions three others.
+    """
+    first, counted = work(workload, count)
+    found = backend.instructions([*first, *counted], callers)
+    found = found[found["statement"] >= len(first)].fillna({"file": ""})
+    static = found["function"].str.startswith("0x")  # the C library names few of its own routines
+    found.loc[static, "function"] = "(without a name)"
+    by = ["function", "file", "object"]
+    return found.groupby(by, as_index=False)[["exclusive", "calls"]].sum()
+
+
+@experiment(units={"instructions": "instructions", "calls": "calls"})
+def postgres95_profile(bed: Testbed) -> Iterator[Row]:
+    """Instructions and calls of each routine of Postgres95, by variant and query set.
+
+    Of Figure 2.1's commands once, and of so many of Figure 2.3's transactions.
+    """
+    for variant, build in VARIANTS.items():
+        with Backend.of(build, POOL) as loaded:
+            load(loaded)
+            for query_set in SETS:
+                with loaded.copied() as backend:
+                    found = profiled(backend, query_set, bed.parameters.transactions)
+                for row in found[found["exclusive"] > 0].itertuples(index=False):
+                    directory, subsystem = place(row.file, row.object)
+                    yield {
+                        "variant": variant,
+                        "query_set": query_set,
+                        "routine": row.function,
+                        "file": Path(row.file).name,
+                        "directory": directory,
+                        "subsystem": subsystems.NAMES[subsystem],
+                        "object": row.object,
+                        "instructions": row.exclusive,
+                        "calls": row.calls,
+                    }
+
+
+@experiment(units={"calls": "calls"})
+def postgres95_callers(bed: Testbed) -> Iterator[Row]:
+    """Who asks for attributes in Postgres95, by query set.
+
+    A caller is the first routine on the way to fastgetattr that isn't heap_getattr.
+    """
+    with Backend.of(VARIANTS["assertions"], POOL) as loaded:
+        load(loaded)
+        for query_set in SETS:
+            with loaded.copied() as backend:
+                found = profiled(backend, query_set, bed.parameters.transactions, callers=3)
+            names = found["function"].str.split("'")
+            file_of = dict(zip(names.str[0].str.partition(".")[0], found["file"], strict=True))
+            asked = found[(names.str[0] == FETCHING[0]) & (found["calls"] > 0)]
+            counts: dict[str, int] = {}
+            for name, calls in zip(asked["function"], asked["calls"], strict=True):
+                others = (part.partition(".")[0] for part in name.split("'") if not part.isdigit())
+                caller = next((one for one in others if one not in FETCHING), "")
+                counts[caller] = counts.get(caller, 0) + calls
+            for caller, calls in counts.items():
+                subsystem = place(file_of.get(caller, ""), "postgres")[1]
+                yield {
+                    "query_set": query_set,
+                    "caller": caller,
+                    "subsystem": subsystems.NAMES[subsystem],
+                    "calls": calls,
+                }
+
+
+USES = (1, 9)
+"""How often a condition uses one attribute."""
+
+
+@experiment(units={"calls": "calls"})
+def postgres95_uses(bed: Testbed) -> Iterator[Row]:
+    """Calls of fastgetattr per tuple, of a scan whose condition uses one attribute so many times.
+
+    All its parts are true, so that all are evaluated; none is another's duplicate.
+    """
+    with Backend.of(VARIANTS["assertions"], POOL) as backend:
+        relation = Wisconsin("onek", 1_000, attributes="1990")
+        columns = relation.columns().values()
+        text = [[_text(value) for value in column.tolist()] for column in columns]
+        backend.load(relation.create_sql, zip(*text, strict=True))
+        scans = [
+            "SELECT onek.unique1 FROM onek WHERE "
+            + " AND ".join(f"onek.unique2 < {1_000 + number}" for number in range(uses))
+            for uses in USES
+        ]
+        found = backend.instructions([*scans, *scans])
+        calls = found[found["function"] == FETCHING[0]].groupby("statement")["calls"].sum()
+        for place_, uses in enumerate(USES, len(USES)):
+            yield {"uses": uses, "calls": calls[place_] / 1_000}
+
+
+_SUBSYSTEMS = subsystems.SOURCES.drop_duplicates("directory").set_index("directory")["subsystem"]
+# what isn't there today, or lies elsewhere
+_MOVED = {"storage": "storage_manager", "obj": "parser", "access/rtree": "access_methods"}
+
+
+def place(file: str, program: str) -> tuple[str, str]:
+    """A routine's directory below src/backend, and the report's subsystem that does its work.
+
+    What isn't from there is the C library's, also in a program that is linked with it for good.
+    """
+    _, inside, below = file.partition("/src/backend/")
+    if program != "postgres" or not inside:
+        return "", "system_functions"
+    folder = str(Path(below).parent)
+    if folder == ".":  # made by lex and yacc when it was compiled
+        return "parser", "parser"
+    names = [folder, folder.partition("/")[0]]
+    named = [found for found in (_SUBSYSTEMS.get(one) or _MOVED.get(one) for one in names) if found]
+    return folder, named[0] if named else "others"

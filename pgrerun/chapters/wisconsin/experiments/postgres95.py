@@ -1,0 +1,218 @@
+"""The report's queries by Postgres95 of 1996, and by releases from then to now.
+
+Everywhere the same data, the same statements and a single-user backend whose pool holds all pages.
+What is counted are instructions, which machines of thirty years don't change, and in Postgres95 the
+pages that the operating system was asked for.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from itertools import product
+
+import pandas as pd
+
+from pgrerun.chapters.wisconsin import contenders, queries
+from pgrerun.chapters.wisconsin.queries import BY_KEY, KEYS, SPECIFIED, STATES, Instance
+from pgrerun.lab.postgres95 import BUNDLED, Backend, Release, in_all_releases
+from pgrerun.lab.quel import Translator, read
+from pgrerun.lab.server import builds
+from pgrerun.lab.testbed import Row, Testbed, experiment
+
+# what stores a tuple of the result, or prints it, by its callers in one release or another: alike
+# for all ways to find it (Postgres95's sorts call heap_insert as well)
+KEEPING = re.compile(
+    "debugtup'|heap_insert'(Exec(utePlan|Retrieve|utorRun)|standard_Exec|intorel_|heapam_tuple_i)"
+)
+BUILD = "postgres95-no-assertions"
+YEARS = {
+    BUILD: 1996,
+    "6.5": 1999,
+    "7.0": 2000,
+    "7.4": 2003,
+    "8.2": 2006,
+    "8.3": 2008,
+    "8.4": 2009,
+    "9.0": 2010,
+    "9.1": 2011,
+    "9.2": 2012,
+    "9.4": 2014,
+    "cassert-off": 2021,
+}
+"""Builds with the years in which their releases came out; cassert-off is of 14."""
+BEGINNING = re.compile("(intorel_startup|debugStartup)'")  # makes the relation, prints a head
+
+
+def load(backend: Backend, tuples: int = SPECIFIED) -> None:
+    """The relations in every state of Figure 3.11."""
+    for state, role in product(STATES, queries.ROLES):
+        if state == "with" and role not in ("tenk1", "tenk2"):
+            continue
+        source = contenders.population("tenk2" if role == "bprime" else role, tuples, state)
+        name = queries.relation(role, state)
+        columns = source.columns(0, tuples // 10 if role == "bprime" else None)
+        text = [
+            [one.decode() for one in column] if column.dtype.kind == "S" else column.tolist()
+            for column in columns.values()
+        ]
+        indices = [
+            f"CREATE INDEX {name}_{attribute} ON {name} USING btree"
+            f" ({attribute}{_operators(backend.release)})"
+            for attribute in STATES[state]
+        ]
+        create = source.create_sql.replace(f" {source.name} ", f" {name} ", 1)
+        backend.load(create, zip(*text, strict=True), *indices)
+    backend.run([backend.release.analyze])
+
+
+def _operators(release: Release) -> str:
+    """Postgres95 has no operators of an index by default."""
+    return " int4_ops" if release.number < (6,) else ""
+
+
+def _sql(quel: str) -> list[str]:
+    return [in_all_releases(Translator().sql(one)) for one in read(quel)] if quel else []
+
+
+def _undo(instance: Instance) -> list[str]:
+    into = getattr(instance.statement, "into", "")
+    return ([f"DROP TABLE {into}"] if into else []) + _sql(instance.after)
+
+
+def answer(backend: Backend, instance: Instance) -> tuple[int, str]:
+    """Tuples of a query's answer, and a digest of them in any order."""
+    into, [query] = getattr(instance.statement, "into", ""), _sql(instance.text)
+    shown = [f"SELECT * FROM {into}"] if into else []
+    if instance.answer.among:
+        relation, keys = instance.answer.source, instance.answer.among
+        where = " OR ".join(f"{name} = {key}" for name in ("unique1", "unique2") for key in keys)
+        shown = [f"SELECT * FROM {relation} WHERE {where}"]
+    statements = [*_sql(instance.before), query, *shown, *_undo(instance)]
+    rows = backend.run(statements)[statements.index(query) + len(shown)]
+    lines = sorted("|".join(value.strip() for value in row.values()) for row in rows)
+    return len(lines), sha256("\n".join(lines).encode()).hexdigest()[:12]
+
+
+def counted(backend: Backend, keys: Sequence[str], tuples: int = SPECIFIED) -> dict[str, Row]:
+    """Instructions of queries, in one session: the whole statement's, and which of them find.
+
+    `executor` is what ExecutorRun takes, so neither parsing nor planning, neither making the
+    result's relation nor committing. `keeping` stores or prints the tuples that a query found, and
+    `found` is the executor's without it. A query's second execution counts, when caches are filled
+    and pages are in the pool.
+    """
+    work: list[str] = []
+    places: dict[int, str] = {}
+    for key in keys:
+        instance = queries.instance(BY_KEY[key], tuples)
+        once = [*_sql(instance.before), *_sql(instance.text), *_undo(instance)]
+        places[len(work) + len(once) + len(_sql(instance.before))] = key
+        work += once * 2
+    profile = backend.instructions(work, callers=1)
+    profile = profile[profile["statement"].isin(places)]
+    name = profile["function"]
+    run = (
+        "standard_ExecutorRun'"
+        if name.str.startswith("standard_ExecutorRun'").any()
+        else "ExecutorRun'"
+    )
+    parts = {
+        "instructions": profile["exclusive"],
+        "executor": profile["inclusive"].where(name.str.startswith(run), 0)
+        - profile["inclusive"].where(name.str.match(BEGINNING), 0),
+        "keeping": profile["inclusive"].where(name.str.match(KEEPING), 0),
+    }
+    sums = pd.DataFrame(parts).groupby(profile["statement"]).sum().astype(int)
+    rows = {}
+    for place, key in places.items():
+        counts = {str(part): int(value) for part, value in sums.loc[place].items()}
+        changes = bool(queries.instance(BY_KEY[key], tuples).answer.among)
+        counts["keeping"] *= not changes  # there it is the query itself
+        rows[key] = counts | {"found": counts["executor"] - counts["keeping"]}
+    return rows
+
+
+@experiment(
+    units={
+        "plan": "text",
+        "answer": "text",
+        "answered": "tuples",
+        "instructions": "instructions",
+        "executor": "instructions",
+        "keeping": "instructions",
+        "found": "instructions",
+    }
+)
+def thirty_years(bed: Testbed) -> Iterator[Row]:
+    """Each query by each build that is registered, and by the bundled release.
+
+    Answer is a digest of the tuples; instructions as `counted`. CannotMeasure without Postgres95.
+    """
+    there = {BUILD, *builds.registered()}
+    for name in (*(one for one in YEARS if one in there), BUNDLED):
+        yield from by_build(name, KEYS, bed.parameters.counted)
+
+
+def by_build(name: str, keys: Sequence[str], tuples: int) -> Iterator[Row]:
+    """Rows of `thirty_years` of one build."""
+    with Backend.of(name) as backend:
+        load(backend, tuples)
+        counts = counted(backend, keys, tuples)
+        year = YEARS.get(name, 2007 + backend.release.number[0])  # a release a year since 10
+        for key in keys:
+            instance = queries.instance(BY_KEY[key], tuples)
+            number, digest = answer(backend, instance)
+            yield {
+                "build": name,
+                "release": backend.release.name,
+                "year": year,
+                "query": key,
+                "tuples": tuples,
+                "plan": backend.plan(_sql(instance.text)[0]),
+                "answer": digest,
+                "answered": number,
+                **counts[key],
+            }
+
+
+@experiment(units={"reads": "pages", "writes": "pages", "flushes": "pages"})
+def postgres95_pages(bed: Testbed) -> Iterator[Row]:
+    """Pages that Postgres95 reads, writes and flushes for each query, by pool and kind of file.
+
+    With a pool of sixteen pages, as the report's, and with one that holds everything. Of the second
+    execution in a session. CannotMeasure without Postgres95.
+    """
+    yield from pages(KEYS, bed.parameters.counted)
+
+
+def pages(keys: Sequence[str], tuples: int, pools: Sequence[int] = (16, 1024)) -> Iterator[Row]:
+    """Rows of `postgres95_pages`; kinds are relation, index, result, catalog, status, sort."""
+    with Backend.of(BUILD) as loaded:
+        load(loaded, tuples)
+        for pool, key in product(pools, keys):
+            instance = queries.instance(BY_KEY[key], tuples)
+            once = [*_sql(instance.before), *_sql(instance.text), *_undo(instance)]
+            with loaded.copied(f"-B {pool}") as backend:
+                found = backend.pages(once * 2)
+            of_query = found[found["statement"] == len(once) + len(_sql(instance.before))]
+            by_kind = of_query.groupby(of_query["file"].map(kind))
+            for name, counts in by_kind[["reads", "writes", "flushes"]].sum().iterrows():
+                factors = {"query": key, "tuples": tuples, "pool": pool, "kind": str(name)}
+                yield factors | counts.astype(int).to_dict()
+
+
+STATUS = ("pg_log", "pg_time", "pg_variable")  # of transactions; their times; the next identifiers
+
+
+def kind(file: str) -> str:
+    """What a file of Postgres95's is."""
+    if file in STATUS:
+        return "status"
+    if file.startswith("pg_"):
+        return "catalog"
+    if file == "sort" or file.startswith("temp_"):
+        return "sort"
+    if file == queries.RESULT:
+        return "result"
+    relations = {queries.relation(role, state) for role, state in product(queries.ROLES, STATES)}
+    return "relation" if file in relations else "index"

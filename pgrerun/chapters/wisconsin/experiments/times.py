@@ -1,0 +1,183 @@
+"""The queries on the clock: every engine, larger relations, forced scans, no memory for data."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
+
+import numpy as np
+
+from pgrerun.chapters.wisconsin import contenders, queries
+from pgrerun.chapters.wisconsin.contenders import (
+    AGAIN,
+    CONFINED,
+    DUCKDB,
+    POSTGRESQL,
+    DuckDB,
+    Engine,
+    PostgreSQL,
+)
+from pgrerun.chapters.wisconsin.experiments.counts import explain
+from pgrerun.chapters.wisconsin.queries import BY_KEY, JOINS, SPECIFIED
+from pgrerun.errors import CannotMeasure
+from pgrerun.lab.instruments import machine
+from pgrerun.lab.relations.checksum import Answers
+from pgrerun.lab.server import Cluster
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment
+
+PASSES = 7  # blocks, at most, at the largest size, where a block takes long
+# and at sizes in between, which only bend or straighten a curve: no claim is judged by them
+BETWEEN = 5
+# seconds; a query that takes fewer runs several times in a block, and its median counts
+PATIENCE = 0.05
+SCANS = (contenders.SEQUENTIAL, contenders.PLAIN, contenders.BITMAP)
+CONVERTED = ("q1", "q3", "q4", "q5", "q6", "q7", "q18", "q27", "q30")
+WITH, WITHOUT = "enough", "none for data"
+
+
+def sizes(bed: Testbed) -> list[int]:
+    """Tuples of the large relations, from the report's size to the largest."""
+    steps = np.geomspace(SPECIFIED, bed.parameters.largest, bed.parameters.sizes)
+    return [round(n) for n in steps]
+
+
+def timed(engine: Engine, query: str, n: int, block: Block, stored: bool, repeats: int) -> float:
+    """Seconds of a query in a block: the median of so many runs, of a short one; undone each."""
+    instance, found = queries.instance(BY_KEY[query], n, block), []
+    while not found or (len(found) < repeats and sum(found) < PATIENCE):
+        if found:
+            engine.tidy(instance)
+        found.append(engine.run(instance, stored))
+    return float(np.median(found))
+
+
+def race(
+    bed: Testbed, n: int, engines: Sequence[Engine], variants: Sequence[Row], pairs: int = 0
+) -> Iterator[Row]:
+    """Seconds of variants (engine, query, stored); RerunError where two engines answer a block's
+    query differently. A query always follows others of the same engine, which fill its caches.
+    """
+    known = Answers()
+    with ExitStack() as opened:
+        by_name = {one.name: opened.enter_context(one) for one in engines}
+        for one in engines:
+            one.load(n)
+
+        def measure(block: Block, engine: str, query: str, stored: bool) -> dict[str, float]:
+            one, instance = by_name[engine], queries.instance(BY_KEY[query], n, block)
+            seconds = timed(one, query, n, block, stored, bed.parameters.repeats)
+            asked = f"Query {query} of block {block.index}, over {n} tuples,"
+            known.compare(asked, engine, one.answer(instance))
+            one.tidy(instance)
+            return {"seconds": seconds}
+
+        yield from bed.compare(measure, variants, pairs=pairs, warmup=0, fixed=True, tuples=n)
+
+
+def of(engine: str, keys: Sequence[str], stored: bool) -> list[Row]:
+    """The variants of an engine."""
+    return [{"engine": engine, "query": key, "stored": stored} for key in keys]
+
+
+@experiment(units={"seconds": "s"})
+def times(bed: Testbed) -> Iterator[Row]:
+    """All queries on every engine at the report's size.
+
+    On PostgreSQL and DuckDB with storing the result and committing; on PostgreSQL as it chooses,
+    twice, and confined to nested loops (joins alone) without.
+    """
+    engines = [PostgreSQL(bed.server, name) for name in (POSTGRESQL, AGAIN, CONFINED)]
+    every = tuple(BY_KEY)
+    variants = [
+        *of(POSTGRESQL, every, True),
+        *of(DUCKDB, every, True),
+        *of(POSTGRESQL, every, False),
+        *of(AGAIN, every, False),
+        *of(CONFINED, JOINS, False),
+    ]
+    yield from race(bed, SPECIFIED, [*engines, DuckDB()], variants)
+
+
+@experiment(units={"seconds": "s"})
+def larger(bed: Testbed) -> Iterator[Row]:
+    """All queries on PostgreSQL and DuckDB at larger sizes; at the largest also without storing."""
+    _, *between, largest = sizes(bed)
+    every = tuple(BY_KEY)
+    both = [*of(POSTGRESQL, every, True), *of(DUCKDB, every, True)]
+    for n, passes in [*((n, BETWEEN) for n in between), (largest, PASSES)]:
+        variants = both + of(POSTGRESQL, every, False) * (n == largest)
+        pairs = min(passes, bed.parameters.pairs)
+        for row in race(bed, n, [PostgreSQL(bed.server), DuckDB()], variants, pairs):
+            yield row | {"largest": n == largest}
+
+
+@experiment(units={"seconds": "s"})
+def scans(bed: Testbed) -> Iterator[Row]:
+    """Queries 5 and 6 by each scan in turn, at the report's size and at the largest.
+
+    Nothing is stored.
+    """
+    for n in (SPECIFIED, sizes(bed)[-1]):
+        with ExitStack() as opened:
+            forced = {scan: opened.enter_context(PostgreSQL(bed.server, scan)) for scan in SCANS}
+            forced[SCANS[0]].load(n)
+            measure = partial(_forced, bed, forced, n)
+            yield from bed.compare(
+                measure, {"scan": SCANS, "query": ("q5", "q6")}, fixed=True, tuples=n
+            )
+
+
+def _forced(
+    bed: Testbed, forced: dict[str, PostgreSQL], n: int, block: Block, scan: str, query: str
+) -> dict[str, float]:
+    seconds = timed(forced[scan], query, n, block, False, bed.parameters.repeats)
+    forced[scan].tidy(queries.instance(BY_KEY[query], n, block))
+    return {"seconds": seconds}
+
+
+@experiment(units={"seconds": "s", "waiting": "of the time"})
+def without_memory(bed: Testbed) -> Iterator[Row]:
+    """Queries on this machine, and on one that differs in nothing but memory.
+
+    That one's pool has one megabyte, and files are read past the operating system's cache. Queries
+    run as PostgreSQL chooses, and a tenth of the relation also by each scan that POSTGRES had;
+    `waiting` is the share of an index scan's time in which it waits for reads. Nothing is stored.
+    """
+    chosen = "as it chooses"
+    servers = {WITH: bed.server, WITHOUT: _without_memory(bed)}
+    ways = [(POSTGRESQL, chosen), *((scan, scan) for scan in SCANS[:2])]
+    with ExitStack() as opened:
+        engines = {
+            (memory, scan): opened.enter_context(PostgreSQL(server, name))
+            for memory, server in servers.items()
+            for name, scan in ways
+        }
+        for memory in servers:
+            engines[memory, chosen].load(SPECIFIED)
+
+        def measure(block: Block, memory: str, scan: str, query: str) -> dict[str, float]:
+            engine, instance = engines[memory, scan], queries.instance(BY_KEY[query], SPECIFIED)
+            seconds = timed(engine, query, SPECIFIED, block, False, bed.parameters.repeats)
+            engine.tidy(queries.instance(BY_KEY[query], SPECIFIED, block))
+            if scan != contenders.PLAIN:
+                return {"seconds": seconds}
+            engine.execute("SET track_io_timing = on")
+            seen = explain(engine, instance, stored=False)
+            engine.execute("SET track_io_timing = off")
+            return {"seconds": seconds, "waiting": seen.read_ms / seen.execution_ms}
+
+        variants = [
+            {"memory": memory, "scan": chosen, "query": key}
+            for memory in servers
+            for key in CONVERTED
+        ] + [{"memory": WITHOUT, "scan": scan, "query": "q6"} for scan in SCANS[:2]]
+        yield from bed.compare(measure, variants, fixed=True)
+
+
+def _without_memory(bed: Testbed) -> Cluster:
+    if not machine.direct_io(bed.cluster().scratch):
+        raise CannotMeasure(
+            "direct I/O",
+            "the file system of the server's data can't be read past its cache, so memory can't be"
+            " taken away",
+        )
+    return bed.cluster(debug_io_direct="data", shared_buffers="1MB")
