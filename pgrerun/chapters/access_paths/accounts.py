@@ -6,54 +6,66 @@ indexes. Memory is made short with a small buffer pool and direct I/O, so that a
 in the pool comes from the disk. With a small pool alone it comes from the kernel's cache.
 """
 
+import time
+from collections.abc import Callable
+
 import psycopg
 
-from pgrerun.chapter import Chapter
 from pgrerun.errors import CannotMeasure, RerunError, ServerError
 from pgrerun.lab import statements
-from pgrerun.lab.experiment import Block
 from pgrerun.lab.instruments import PAGE, clock
 from pgrerun.lab.relations import loading, pgbench
 from pgrerun.lab.server import Server, set_session
+from pgrerun.lab.testbed import Testbed
 from pgrerun.record import printed
-from pgrerun.record.printed import access_paths as in_print
 
-SQL = statements.beside(__file__)
+SQL = statements.sql_folder(__file__)
 
 KEYED, COVERED, SCATTERED = "accounts", "covered", "scattered"
 _COVERING = pgbench.Index(pgbench.ACCOUNTS, "covering", "(aid, abalance)")
 # What each form has beside the primary key: the covering index, tuples in random order.
 FORMS = {
-    KEYED: {},
     COVERED: {"indexes": [_COVERING]},
     SCATTERED: {"indexes": [_COVERING], "order": pgbench.SCATTERED},
 }
 
 DIRECT, KERNEL, AMPLE = "small pool, direct I/O", "small pool, kernel's cache", "ample pool"
 PLACES = (DIRECT, KERNEL, AMPLE)
-_SCANS = ("seqscan", "indexscan", "indexonlyscan", "bitmapscan")
+ONLY, PLAIN = "index-only scan", "plain index scan"
+SCANS = {ONLY: "indexonlyscan", PLAIN: "indexscan"}
+_ALL_SCANS = ("seqscan", "indexscan", "indexonlyscan", "bitmapscan")
 _STOCK = 128 * 1024  # kB of shared_buffers that initdb sets
+_TO_LOAD = 1024 * 1024  # kB of it at most where nothing but loading is to be quick
 
 
-def load(server_or_connection: Server | psycopg.Connection, tuples: int, *names: str) -> None:
+def in_print() -> int:
+    """Rows of the talk's accounts."""
+    return int(printed.cell("access_paths_setup", "scale", "value") * 100_000)
+
+
+def table_pages(tuples: int) -> int:
+    """Pages of accounts after loading."""
+    return int(printed.value("accounts_pages(?)", tuples))
+
+
+def load(server: Server | psycopg.Connection, tuples: int, *names: str) -> None:
     """Create the named relations of so many accounts; a name that is none of FORMS is like KEYED.
 
     Vacuumed and analyzed; autovacuum leaves them alone.
     """
     accounts = pgbench.Pgbench(accounts_per_branch=tuples)
     for name in names:
-        accounts.load_accounts(server_or_connection, name, **FORMS.get(name, {}))
-
-
-def missing(server: Server, tuples: int, *names: str) -> list[str]:
-    """Those of the relations that the server hasn't got, or has in another size."""
-    accounts = pgbench.Pgbench(accounts_per_branch=tuples)
-    return [name for name in names if not accounts.has_accounts(server, name)]
+        accounts.load_accounts(server, name, **FORMS.get(name, {}))
 
 
 def ready(server: Server, tuples: int, *names: str) -> None:
-    """Create those of the relations that are missing."""
-    load(server, tuples, *missing(server, tuples, *names))
+    """Create those of the relations that the server hasn't got, or has in another size."""
+    load(server, tuples, *_missing(server, tuples, *names))
+
+
+def _missing(server: Server, tuples: int, *names: str) -> list[str]:
+    accounts = pgbench.Pgbench(accounts_per_branch=tuples)
+    return [name for name in names if not accounts.has_accounts(server, name)]
 
 
 def build(connection: psycopg.Connection, relation: str, name: str, /, **values: object) -> None:
@@ -71,8 +83,7 @@ def build(connection: psycopg.Connection, relation: str, name: str, /, **values:
 def pool_pages(tuples: int) -> int:
     """Pages of a buffer pool that is to accounts what the talk's memory was to its own."""
     memory = printed.cell("access_paths_setup", "memory", "value") * 2**30 / PAGE
-    share = memory / in_print.table_pages(in_print.accounts())
-    return max(64, round(share * in_print.table_pages(tuples)))
+    return max(64, round(memory * table_pages(tuples) / table_pages(in_print())))
 
 
 def ample_kilobytes(tuples: int) -> int:
@@ -80,42 +91,41 @@ def ample_kilobytes(tuples: int) -> int:
     return 8 * 1024 + 8 * 128 * tuples // 1024
 
 
-def place(chapter: Chapter, name: str) -> Server:
-    """A server with as much memory as the name says; somebody's server has ample memory.
+def place(bed: Testbed, where: str, tuples: int) -> Server:
+    """A server with as much memory as `where` says for so many accounts; a guest's is ample.
 
     CannotMeasure where memory is to be short and the server is somebody's, or files can't be read
     past the kernel's cache.
     """
-    small = f"{pool_pages(chapter.parameters.accounts) * PAGE // 1024}kB"
-    if name == KERNEL:
-        return chapter.cluster(shared_buffers=small)
-    if name == AMPLE:
-        ample = ample_kilobytes(chapter.parameters.accounts)
-        if chapter.borrowed or ample <= _STOCK:
-            return chapter.server
-        return chapter.cluster(shared_buffers=f"{ample}kB")
+    small = f"{pool_pages(tuples) * PAGE // 1024}kB"
+    if where == KERNEL:
+        return bed.cluster(shared_buffers=small)
+    if where == AMPLE:
+        ample = ample_kilobytes(tuples)
+        alone = bed.borrowed or ample <= _STOCK
+        return bed.server if alone else bed.cluster(shared_buffers=f"{ample}kB")
     try:
-        return chapter.cluster(shared_buffers=small, debug_io_direct="data", track_io_timing="on")
+        return bed.cluster(shared_buffers=small, debug_io_direct="data", track_io_timing="on")
     except ServerError:  # whose words would publish temporary paths
         raise CannotMeasure(
             "direct I/O",
             "memory can't be made short without cgroups unless files are read past the kernel's"
-            f" cache, and PostgreSQL {chapter.programs.version} does not start with"
+            f" cache, and PostgreSQL {bed.programs.version} does not start with"
             " debug_io_direct = data here, which takes PostgreSQL 16 and a file system that allows"
             " direct I/O",
         ) from None
 
 
-def filled(chapter: Chapter, where: str, *names: str) -> Server:
-    """The server of that name, with these relations of accounts.
+def filled(bed: Testbed, where: str, tuples: int, *names: str) -> Server:
+    """The server of that name, with these relations of so many accounts.
 
     Past the kernel's cache and through a small pool, every page would be written on its own: they
     are loaded before that.
     """
-    server, tuples = place(chapter, where), chapter.parameters.accounts
-    if where == DIRECT and missing(server, tuples, *names):
-        ample = {"debug_io_direct": "", "shared_buffers": f"{ample_kilobytes(tuples)}kB"}
-        with server.restarted(ample):
+    server = place(bed, where, tuples)
+    if where == DIRECT and _missing(server, tuples, *names):
+        pool = f"{min(_TO_LOAD, ample_kilobytes(tuples))}kB"
+        with server.restarted({"debug_io_direct": "", "shared_buffers": pool}):
             ready(server, tuples, *names)
     else:
         ready(server, tuples, *names)
@@ -140,9 +150,12 @@ def timed(connection: psycopg.Connection, statement: str, expected: object = Non
     return watch.seconds
 
 
-def measured(connection: psycopg.Connection, statement: str, block: Block) -> dict[str, float]:
-    """The metric "seconds" of a statement, as a variant's measure."""
-    return {"seconds": timed(connection, statement)}
+def repeated(once: Callable[[], float], milliseconds: float) -> float:
+    """The mean of what `once` gives, called until so much time is over, at least once."""
+    found, end = [], time.perf_counter() + milliseconds / 1000
+    while not found or time.perf_counter() < end:
+        found.append(once())
+    return sum(found) / len(found)
 
 
 def allowed(*scans: str) -> dict[str, str | int]:
@@ -153,7 +166,7 @@ def allowed(*scans: str) -> dict[str, str | int]:
     "indexscan" on as well. Nothing is done in parallel.
     """
     wanted = {*scans, *({"indexscan"} if "indexonlyscan" in scans else ())}
-    settings = {f"enable_{scan}": "on" if scan in wanted else "off" for scan in _SCANS}
+    settings = {f"enable_{scan}": "on" if scan in wanted else "off" for scan in _ALL_SCANS}
     return settings | {"max_parallel_workers_per_gather": 0}
 
 

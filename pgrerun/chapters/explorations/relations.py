@@ -3,30 +3,30 @@
 They hold Wisconsin tuples, with a primary key on unique2; one is never vacuumed.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-import pandas as pd
 import psycopg
 from psycopg import sql
 
-from pgrerun.chapter import Chapter
 from pgrerun.lab import statements
 from pgrerun.lab.instruments import clock, plans
 from pgrerun.lab.relations import loading
 from pgrerun.lab.relations.wisconsin import Wisconsin
 from pgrerun.lab.server import Server, releases, set_session
-from pgrerun.page.tables import Table, table
-from pgrerun.record.printed.explorations import TUPLES
+from pgrerun.lab.testbed import Testbed
+from pgrerun.record import printed
 
-SQL = statements.beside(__file__)
-SMALL, LARGE = TUPLES["hundredktup"], TUPLES["miltup"]
-#: of a relation that no slide has: joined with one of three times its size, where the hash join
-#: and the merge join cost about the same
+SQL = statements.sql_folder(__file__)
+SMALL, LARGE = 100_000, 1_000_000
 THIRD = SMALL // 3
+"""Of a relation that no slide has: joined with one of three times its size, where the hash join
+and the merge join cost about the same."""
 NEVER_VACUUMED = "hundredktup_new"
 ONE_PROCESS = {"max_parallel_workers_per_gather": 0}  # nothing to set before 9.6
-_NAMES = {tuples: name for name, tuples in TUPLES.items()}
+_NAMES = {SMALL: "hundredktup", LARGE: "miltup", 10_000_000: "tenmiltup"}
+
+Settings = Mapping[str, str | int]
 
 
 def name(tuples: int) -> str:
@@ -34,40 +34,24 @@ def name(tuples: int) -> str:
     return _NAMES.get(tuples, f"tup{tuples}")
 
 
-def sizes(chapter: Chapter) -> list[int]:
-    """Of the size-up, in tuples: evenly spaced powers, a hundredfold in all, up to the largest.
+def heap_pages(tuples: int) -> int:
+    """Pages of a freshly loaded relation, by its layout."""
+    return int(printed.value("wisconsin_pages(?)", tuples))
 
-    The middle one is a tenth of the largest.
-    """
-    steps = 2 * chapter.parameters.per_decade
-    exact = [chapter.parameters.largest / 100 ** (step / steps) for step in range(steps, -1, -1)]
+
+def sizes(bed: Testbed) -> list[int]:
+    """Of the size-up, in tuples: evenly spaced powers, a hundredfold in all, up to the largest."""
+    steps = 2 * bed.parameters.per_decade
+    exact = [bed.parameters.largest / 100 ** (step / steps) for step in range(steps, -1, -1)]
     return [
         round(size) if round(size) % 100 == 0 else int(float(f"{size:.1e}"))  # two digits
         for size in exact
     ]
 
 
-def wanted(chapter: Chapter) -> dict[str, int]:
-    """All relations of Experiments 2, 3 and 4, by name: their tuples."""
-    loaded = {name(tuples): tuples for tuples in sorted({THIRD, SMALL, LARGE, *sizes(chapter)})}
-    return loaded | {NEVER_VACUUMED: SMALL}
-
-
-def load(chapter: Chapter, replacing: bool = True) -> Table:
-    """Load the relations into the server under test, all of them or the missing; pages of each."""
-    columns = ["relation", "pages", "MB", "pages all visible", "pages of the key"]
-    rows = []
-    with chapter.server.connect() as connection:
-        for relation, tuples in wanted(chapter).items():
-            if replacing or not loading.is_ours(connection, relation):
-                if relation == NEVER_VACUUMED:
-                    never_vacuumed(connection)
-                else:
-                    keyed(connection, relation, tuples, logged=False)
-            rows.append(SQL.run(connection, "relations.pages", relation=relation).fetchone())
-    pages = pd.DataFrame(rows, columns=columns).astype({"MB": float})
-    pages.insert(1, "tuples", list(wanted(chapter).values()))
-    return table(pages, "The relations as loaded")
+def pairs(bed: Testbed, many: int = 0) -> int:
+    """Blocks of a comparison of times, by default the parameter; one at ci, which judges none."""
+    return 1 if bed.parameters.profile == "ci" else many or int(bed.parameters.pairs)
 
 
 def keyed(
@@ -79,21 +63,30 @@ def keyed(
 ) -> None:
     """Load one relation with its primary key, vacuumed and analyzed. One only read needs no WAL."""
     with loading.session(server_or_connection) as connection:
+        if loading.is_ours(connection, relation):
+            return
         Wisconsin(relation, tuples, order=order).load(connection, logged=logged)
         SQL.run(connection, "relations.key", relation=relation)
 
 
-def never_vacuumed(connection: psycopg.Connection) -> None:
-    """A copy of hundredktup as CREATE TABLE leaves it: analyzed, but no page marked all-visible."""
-    with connection.transaction():
-        loading.replace(connection, NEVER_VACUUMED, SQL.text("relations.never_vacuumed"))
-    SQL.run(connection, "relations.key", relation=NEVER_VACUUMED)
-    SQL.run(connection, "relations.analyze", relation=NEVER_VACUUMED)
+@contextmanager
+def connected(bed: Testbed, *tuples: int) -> Iterator[psycopg.Connection]:
+    """A connection to the server under test, which has the relations of these sizes.
+
+    And the copy of hundredktup as CREATE TABLE leaves it: no page is marked all-visible.
+    """
+    with bed.server.connect() as connection:
+        for size in {SMALL: "", **dict.fromkeys(tuples)}:
+            keyed(connection, name(size), size, logged=False)
+        if not loading.is_ours(connection, NEVER_VACUUMED):
+            with connection.transaction():
+                loading.replace(connection, NEVER_VACUUMED, SQL.text("relations.never_vacuumed"))
+            SQL.run(connection, "relations.key", relation=NEVER_VACUUMED)
+            SQL.run(connection, "relations.analyze", relation=NEVER_VACUUMED)
+        yield connection
 
 
 # ---- their statements
-
-Settings = Mapping[str, str | int]
 
 
 @contextmanager
@@ -103,11 +96,10 @@ def with_settings(connection: psycopg.Connection, settings: Settings) -> Iterato
     try:
         yield
     finally:
-        version = connection.info.server_version
         for setting in settings:
-            if not releases.knows(version, setting):
-                continue  # left out above, as what it switches off isn't there
-            connection.execute(sql.SQL("RESET {}").format(sql.Identifier(setting)))
+            # one that the release doesn't know was left out, as what it switches off isn't there
+            if releases.knows(connection.info.server_version, setting):
+                connection.execute(sql.SQL("RESET {}").format(sql.Identifier(setting)))
 
 
 def explained(
@@ -124,12 +116,23 @@ def workers(plan: plans.Plan, which: str) -> int:
 
 
 def milliseconds(
-    connection: psycopg.Connection, statement: str, settings: Mapping[str, str | int]
+    connection: psycopg.Connection,
+    statement: str,
+    settings: Settings,
+    seconds: float = 0,
+    before: Callable[[], object] = lambda: None,
 ) -> float:
-    """Time of one statement under these settings, tuples fetched and all."""
-    text = statement.encode()
-    with with_settings(connection, settings), clock.stopwatch() as watch:
-        cursor = connection.execute(text)
-        if cursor.description:
-            cursor.fetchall()
-    return 1000 * watch.seconds
+    """Mean time of a statement repeated for so long, tuples fetched and all; once at least.
+
+    `before` isn't timed and runs before each.
+    """
+    text, times = statement.encode(), list[float]()
+    with with_settings(connection, settings):
+        while not times or sum(times) < seconds:
+            before()
+            with clock.stopwatch() as watch:
+                cursor = connection.execute(text)
+                if cursor.description:
+                    cursor.fetchall()
+            times.append(watch.seconds)
+    return 1000 * sum(times) / len(times)

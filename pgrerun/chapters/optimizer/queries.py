@@ -1,18 +1,23 @@
-"""The report's queries as printed, and the SQL that `pgrerun.lab.quel` makes of them.
+"""The report's queries as printed, the SQL that `pgrerun.lab.quel` makes of them, and the relations
+that they need.
 
 Set 1 is Figure 2.4, set 2 Figure 2.5, set 3 Figure 2.6.
 """
 
-import re
+from collections.abc import Sequence
 
-import pandas as pd
 import psycopg
 
-from pgrerun.chapter import Chapter
-from pgrerun.chapters.optimizer.variants import ATTRIBUTES, REPORT
 from pgrerun.lab.quel import figures
+from pgrerun.lab.relations import Wisconsin, loading
+from pgrerun.lab.server import Server
+from pgrerun.lab.testbed import Testbed
 from pgrerun.record import printed
 
+# The relations of set 1: of the report's size, and of the size that the parameter says.
+REPORT, TIMED = "tenk1", "scanned"
+CLUSTERED, SHUFFLED = "clustered", "not clustered"
+ATTRIBUTES = {CLUSTERED: "unique2", SHUFFLED: "unique1"}
 SMALL, LARGE = "report", "large"  # sizes of set 2: the report's, and as many times that
 
 
@@ -26,20 +31,58 @@ def large_tuples() -> int:
     return int(printed.cell("optimizer_said", "large_tuples", "value"))
 
 
-def tuples(chapter: Chapter, relation: str) -> int:
-    """Tuples of one of the two relations of set 1."""
-    return large_tuples() if relation == REPORT else chapter.parameters.tuples
+def tuples(bed: Testbed, relation: str) -> int:
+    """Tuples of one of the relations of set 1."""
+    return int(bed.parameters.tuples) if relation == TIMED else large_tuples()
 
 
-def sizes(chapter: Chapter) -> dict[str, int]:
+def sizes(bed: Testbed) -> dict[str, int]:
     """Tuples of the relations of set 2 at either size."""
-    return {SMALL: small_tuples(), LARGE: chapter.parameters.times * small_tuples()}
+    return {SMALL: small_tuples(), LARGE: bed.parameters.times * small_tuples()}
 
 
 def joined(size: str, indexed: bool) -> tuple[str, str]:
     """The two relations of set 2: with and without B-trees they are relations of their own."""
     stem = ("onek" if size == SMALL else "manyk") + ("_indexed" if indexed else "")
     return f"{stem}1", f"{stem}2"
+
+
+# ---- loading
+
+
+def load_scanned(bed: Testbed, *relations: str) -> Server:
+    """The server under test with relations of set 1, which have B-trees on unique2, the order of
+    their tuples, and on unique1, a random one.
+    """
+    for relation in relations:
+        order = 2 if relation.endswith("2") else 1
+        _load_once(bed, relation, tuples(bed, relation), ("unique2", "unique1"), order)
+    return bed.server
+
+
+def load_joined(bed: Testbed, *only: str) -> Server:
+    """The server under test with the relations of set 2, with and without B-trees, at all sizes or
+    these only.
+    """
+    for size in only or (SMALL, LARGE):
+        for indexes in ((), ("unique2",)):
+            for order, name in enumerate(joined(size, bool(indexes)), start=1):
+                _load_once(bed, name, sizes(bed)[size], indexes, order)
+    return bed.server
+
+
+def _load_once(bed: Testbed, name: str, tuples: int, indexes: Sequence[str], order: int) -> None:
+    with bed.server.connect() as connection:
+        if loading.holds(connection, name, tuples):
+            return
+    relation = Wisconsin(name, tuples, attributes="1990", order=order)
+    relation.load(bed.server, indexes=indexes)
+    if bed.server.can("checkpoint"):  # nothing of the load is written while something is timed
+        with bed.server.connect() as connection:
+            connection.execute("CHECKPOINT")
+
+
+# ---- set 1
 
 
 def steps() -> list[float]:
@@ -59,17 +102,19 @@ def scan(relation: str, tuples: int, selectivity: float, attribute: str = "uniqu
     return sql
 
 
-def scan_of(chapter: Chapter, relation: str, layout: str, selectivity: float) -> str:
+def scan_of(bed: Testbed, relation: str, layout: str, selectivity: float) -> str:
     """The same on one of the chapter's relations, by the attribute with this layout."""
-    return scan(relation, tuples(chapter, relation), selectivity, ATTRIBUTES[layout])
+    return scan(relation, tuples(bed, relation), selectivity, ATTRIBUTES[layout])
 
+
+# ---- set 2
 
 JOIN_QUERIES = (1, 2, 3, 4, 5, 6)
 EQUAL = (1, 2, 3, 4)  # those that join by equality
 UNINDEXED = (1, 3)  # of those, the ones without B-trees: their nested loop grows with the square
 
 
-def join(chapter: Chapter, query: int, size: str) -> str:
+def join(bed: Testbed, query: int, size: str) -> str:
     """One of Figure 2.5's six queries, which stores all 32 attributes.
 
     With larger relations than the report's, the bound 100 of queries 3 and 4 grows with them and
@@ -80,9 +125,12 @@ def join(chapter: Chapter, query: int, size: str) -> str:
     one, two = joined(size, figure.indexed)
     text = figure.text
     if query in (3, 4):
-        text = text.replace("< 100)", f"< {100 * sizes(chapter)[size] // small_tuples()})")
+        text = text.replace("< 100)", f"< {100 * sizes(bed)[size] // small_tuples()})")
     [(_, sql)] = figures.translated(text, onek1=one, onek2=two)
     return sql
+
+
+# ---- set 3
 
 
 def ranges() -> dict[str, str]:
@@ -95,6 +143,9 @@ def ranges() -> dict[str, str]:
 def qualification(statement: str) -> str:
     """What stands after WHERE in one of Figure 2.6's queries, without the relation's name."""
     return statement.partition(" WHERE ")[2].replace(f"{REPORT}.", "")
+
+
+# ---- what becomes of results
 
 
 def selected(statement: str) -> str:
@@ -122,42 +173,3 @@ def store_in_memory(connection: psycopg.Connection) -> None:
 def destroy(connection: psycopg.Connection) -> None:
     """Drop the relations into which queries have stored, outside of any measurement."""
     connection.execute("DROP TABLE IF EXISTS pg_temp.temp1, pg_temp.temp2, pg_temp.temp3")
-
-
-def in_sql() -> pd.DataFrame:
-    """The report's queries beside what is run here, the lists of attributes cut short.
-
-    Columns: query, POSTQUEL, as printed, SQL.
-    """
-    first = figures.printed("2.4").splitlines()[0]
-    listed = [("set 1", first, scan("tenk1", large_tuples(), steps()[0]))]
-    for number, figure in ((2, "2.5"), (3, "2.6")):
-        for query in figures.queries(figure):
-            if number == 3 or not query.indexed:
-                name = f"set {number}, query {query.label}"
-                listed.append((name, *figures.translated(query.text)[0]))
-    rows = [(name, _short(text), _short(sql)) for name, text, sql in listed]
-    return pd.DataFrame(rows, columns=["query", "POSTQUEL, as printed", "SQL"])
-
-
-def _short(text: str) -> str:
-    return re.sub(r", (two1 = |onek1.two AS ).*(string4\)|AS st42)", ", …", text)
-
-
-def apparatus(chapter: Chapter) -> pd.DataFrame:
-    """What was there in 1990 and what is here: a row per thing."""
-    said, given = printed.table("optimizer_said")["value"], chapter.parameters
-    small = f"{said['small_tuples']:,.0f} tuples each"
-    large = f"{given.times * said['small_tuples']:,.0f} tuples each"
-    planned = f"{said['large_tuples']:,.0f} tuples of {said['tuple_bytes']:.0f} bytes"
-    stored = "made and then skipped; stored (in a temporary relation) where storing is the question"
-    rows = [
-        ("relation whose scans are planned", planned, "the same"),
-        ("relation whose scans are timed", "the same", f"{given.tuples:,} tuples"),
-        ("relations that are joined", small, f"the same, and {large}"),
-        ("alternatives", "forced by internal flags", "forced by planner settings (enable_…)"),
-        ("results", "stored in a relation", stored),
-        ("repeats", "not said", f"up to {given.pairs} blocks, methods in turn"),
-        ("processes at work on a statement", "one", "one (parallel plans are switched off)"),
-    ]
-    return pd.DataFrame(rows, columns=["what", "1990", "here"])

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import pandas as pd
 import psycopg
 
 from pgrerun.errors import CannotMeasure
@@ -16,19 +15,19 @@ from pgrerun.lab import statements
 from pgrerun.lab.instruments import plans
 from pgrerun.lab.server import Server, set_session
 
-SQL = statements.beside(__file__)
+SQL = statements.sql_folder(__file__)
 
 # ---- methods
 
 SEQUENTIAL, INDEX, BITMAP = "sequential scan", "index scan", "bitmap scan"
 NESTED, HASH, MERGE = "nested loop", "hash join", "merge join"
-# Method -> the settings that allow it; all others of its family are switched off.
+# Method -> the setting that allows it; those of the others of its family are switched off.
 SCANS = {
-    SEQUENTIAL: {"enable_seqscan"},
-    INDEX: {"enable_indexscan"},
-    BITMAP: {"enable_bitmapscan"},
+    SEQUENTIAL: "enable_seqscan",
+    INDEX: "enable_indexscan",
+    BITMAP: "enable_bitmapscan",
 }
-JOINS = {NESTED: {"enable_nestloop"}, HASH: {"enable_hashjoin"}, MERGE: {"enable_mergejoin"}}
+JOINS = {NESTED: "enable_nestloop", HASH: "enable_hashjoin", MERGE: "enable_mergejoin"}
 _METHODS = {
     "Seq Scan": SEQUENTIAL,
     "Index Scan": INDEX,
@@ -44,13 +43,7 @@ SESSION = {"max_parallel_workers_per_gather": 0, "jit": "off"}
 def switched_off(method: str) -> list[str]:
     """The settings that leave the planner no other scan, or no other join, than `method`."""
     family = SCANS if method in SCANS else JOINS
-    return sorted(set().union(*family.values()) - family[method])
-
-
-def methods_table() -> pd.DataFrame:
-    """What is switched off to force each method: a row each."""
-    rows = [(method, ", ".join(switched_off(method))) for method in [*SCANS, *JOINS]]
-    return pd.DataFrame(rows, columns=["forced", "switched off"])
+    return sorted(setting for other, setting in family.items() if other != method)
 
 
 @contextmanager
@@ -81,21 +74,28 @@ def method_of(plan: plans.Plan) -> str:
 
 def alternatives(
     connection: psycopg.Connection, statement: str, methods: Sequence[str]
-) -> list[dict[str, Any]]:
+) -> Iterator[dict[str, Any]]:
     """What the planner makes of a statement under each forced method: a row each.
 
-    Keys: method, cost, rows (estimated), chosen (when the planner is free), obeyed (whether the
-    method could be forced).
+    Keys: method, chosen (when the planner is free), obeyed (whether the method could be forced),
+    rows (estimated) and cost, which is None where it couldn't.
     """
     free = method_of(plans.explain(connection, statement))
-    rows = []
     for method in methods:
         with forced(connection, method):
             plan = plans.explain(connection, statement)
-        row = {"method": method, "cost": plan.total_cost, "rows": plan.rows_estimated}
-        rows.append(row | {"chosen": method == free, "obeyed": method_of(plan) == method})
-    return rows
+        obeyed = method_of(plan) == method
+        yield {
+            "method": method,
+            "chosen": method == free,
+            "obeyed": obeyed,
+            "rows": plan.rows_estimated,
+            "cost": plan.total_cost if obeyed else None,
+        }
 
+
+ALTERNATIVE = {"chosen": "yes or no", "obeyed": "yes or no", "rows": "rows", "cost": ""}
+"""Units of what `alternatives` tells of a method."""
 
 # ---- faults
 
@@ -103,10 +103,15 @@ NONE = "as it is"
 CONSTANT = "constant selectivity"
 EXCHANGED = "wrong function for >"
 MULTIPLIED = "selectivities multiplied"
+UNSET = "result size never set"
+BOTH = "both"
 FAULTS = {
-    CONSTANT: "faults.constant",
-    EXCHANGED: "faults.exchanged",
-    MULTIPLIED: "faults.multiplied",
+    NONE: (),
+    CONSTANT: ("faults.constant",),
+    EXCHANGED: ("faults.exchanged",),
+    MULTIPLIED: ("faults.multiplied",),
+    UNSET: ("faults.unset",),
+    BOTH: ("faults.constant", "faults.unset"),
 }
 
 
@@ -119,8 +124,8 @@ def fault(connection: psycopg.Connection, name: str) -> Iterator[None]:
     """
     with connection.transaction(force_rollback=True):
         try:
-            if name != NONE:
-                SQL.run(connection, FAULTS[name])
+            for statement in FAULTS[name]:
+                SQL.run(connection, statement)
         except (psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedFunction) as error:
             raise CannotMeasure(
                 "superuser", f"a fault can't be put into this server: {error.diag.message_primary}"
@@ -139,11 +144,3 @@ def tell(connection: psycopg.Connection, statistics: str, **values: str | float)
         raise CannotMeasure(
             "PostgreSQL 18", "statistics can be written by hand since PostgreSQL 18 only"
         ) from None
-
-
-# ---- relations of the first set
-
-REPORT, TIMED = "tenk1", "scanned"  # of the report's size, of the size that the parameter says
-CLUSTERED, SHUFFLED = "clustered", "not clustered"
-ATTRIBUTES = {CLUSTERED: "unique2", SHUFFLED: "unique1"}
-WARM, COLD = "warm", "cold"

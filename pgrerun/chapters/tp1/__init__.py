@@ -1,11 +1,4 @@
-"""Chapter `tp1`: the debit-credit benchmark of the 1990 report, section 3.2.2.
+"""Chapter `tp1`: the transaction of the 1990 report, counted in pages. Sections 2.2, 2.3, 3.2.2, 4.
 
-`variants.py` has the relations and the steps of the report's ladder; `experiments` measures,
-`evidence.py` makes of that what claims are judged by and tables show, `charts.py` draws, and
-`sentences.py` has the sentences. What is run stands in `sql/`.
+`variants` has the report's relations and the rungs of its ladder, `experiments` what is measured.
 """
-
-from pgrerun.chapters.tp1 import charts, evidence, experiments, sentences, variants
-from pgrerun.chapters.tp1.variants import SQL
-
-__all__ = ["SQL", "charts", "evidence", "experiments", "sentences", "variants"]

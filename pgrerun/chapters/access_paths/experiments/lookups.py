@@ -1,111 +1,152 @@
 """The talk's experiment: lookups by key with the primary key alone and with a covering index."""
 
 import time
-from functools import partial
+from collections.abc import Iterator
 
-import pandas as pd
 import psycopg
 
-from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.access_paths.accounts import (
     AMPLE,
     COVERED,
-    DIRECT,
     KEYED,
     PLACES,
-    SCATTERED,
     SQL,
     allow_only,
     filled,
-    place,
+    in_print,
     pool_pages,
+    ready,
 )
-from pgrerun.lab.experiment import Block, Variant
-from pgrerun.lab.instruments import pgbench
+from pgrerun.lab.instruments import PAGE, counters, pgbench
 from pgrerun.lab.server import Server, seed_random
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment
+from pgrerun.record import printed
 
-KEY, COVERING = "primary key", "covering index"
+KEY, COVERING, AGAIN = "primary key", "covering index", "covering index, again"
 # The relation that a variant looks up; its script is lookup_RELATION.pgbench.
-RELATIONS = {KEY: KEYED, COVERING: COVERED}
-AGAIN = f"{COVERING}, {AMPLE}, again"
-_UNITS = {
-    "throughput": "transactions/s",
-    "heap_reads": "pages per lookup",
-    "index_reads": "pages per lookup",
-    "waiting": "of the sessions' time",
-}
+RELATIONS = {KEY: KEYED, COVERING: COVERED, AGAIN: COVERED}
+READS = {"table_reads": "pages/lookup", "index_reads": "pages/lookup"}
 
 
-def variant(where: str, index: str) -> str:
-    """The variant's name in the run record."""
-    return f"{index}, {where}"
+@experiment(
+    units={"throughput": "transactions/s", **READS, "waiting": "share of the time"},
+    needs=["restart"],
+)
+def lookups(bed: Testbed) -> Iterator[Row]:
+    """pgbench's SELECT by key from as many sessions as in print, in every place; one twice.
 
-
-@experiment(claims=["haas-035", "haas-042"])
-def lookups(chapter: Chapter) -> pd.DataFrame:
-    """pgbench's SELECT by key from as many sessions as in print, in every place; observations.
-
-    On somebody's server only what memory holds is measured, and CannotMeasure tells why.
+    A small pool is filled with the variant's own pages first, by lookups for other keys than those
+    that are timed; an ample one holds all that lookups need.
     """
-    variants = []
-    for where in (AMPLE,) if chapter.borrowed else PLACES:
-        # what comes after needs the third form, past the kernel's cache
-        more = [SCATTERED] if where == DIRECT else []
-        server = filled(chapter, where, KEYED, COVERED, *more)
-        for index, relation in RELATIONS.items():
-            warm = partial(_warm_up, chapter, server, relation)
-            if where == AMPLE:  # whose pool holds all that lookups will need
-                with server.connect() as connection:
-                    allow_only(connection, "indexonlyscan")
-                    SQL.run(connection, "scans.bring_in", relation=relation)
-                warm = None
-            look_up = partial(_looked_up, chapter, server, relation)
-            variants.append(Variant(variant(where, index), look_up, prepare=warm))
-    again = partial(_looked_up, chapter, place(chapter, AMPLE), COVERED)
-    variants.append(Variant(AGAIN, again))
-    observations = chapter.compare("lookups", variants, _UNITS, warmup=0)
-    if chapter.borrowed:
-        place(chapter, DIRECT)
-    return observations
+    given = bed.parameters
+    servers = {memory: filled(bed, memory, given.accounts, KEYED, COVERED) for memory in PLACES}
+    with servers[AMPLE].connect() as connection:
+        allow_only(connection, "indexonlyscan")
+        for relation in (KEYED, COVERED):
+            SQL.run(connection, "scans.bring_in", relation=relation)
+
+    def prepare(block: Block, memory: str, index: str) -> None:
+        if memory != AMPLE:
+            with servers[memory].connect() as connection:
+                enough = min(2 * pool_pages(given.accounts), given.lookups)
+                _look_up(connection, RELATIONS[index], given.accounts, enough, block.seed)
+
+    def measure(block: Block, memory: str, index: str) -> dict[str, float]:
+        relation = RELATIONS[index]
+        with servers[memory].connect() as connection:
+            before = _read(connection, relation)
+            done = _run(bed, servers[memory], relation, block.seed)
+            _await_end(connection)
+            after = _read(connection, relation)
+        heap, index_, waited = (now - earlier for now, earlier in zip(after, before))
+        return {
+            "throughput": done.tps,
+            "table_reads": heap / done.transactions,
+            "index_reads": index_ / done.transactions,
+            "waiting": waited / (given.clients * done.transactions / done.tps),
+        }
+
+    variants = [
+        {"memory": memory, "index": index} for memory in PLACES for index in (KEY, COVERING)
+    ]
+    variants.append({"memory": AMPLE, "index": AGAIN})
+    yield from bed.compare(
+        measure, variants, pairs=bed.fewer_pairs, warmup=0, prepare=prepare, fixed=True
+    )
 
 
-def _warm_up(chapter: Chapter, server: Server, relation: str, block: Block) -> None:
-    """Fill a small pool with the variant's own pages, by lookups for others than the timed keys."""
-    rows = chapter.parameters.accounts
-    enough = min(2 * pool_pages(rows), chapter.parameters.lookups)
-    with server.connect() as connection:
-        seed_random(connection, block.seed)
-        SQL.run(connection, "scans.warm_up", relation=relation, rows=rows, lookups=enough)
+def _run(bed: Testbed, server: Server, relation: str, seed: int) -> pgbench.PgbenchResult:
+    given = bed.parameters
+    return pgbench.run(
+        server,
+        SQL.script(f"lookup_{relation}"),
+        clients=given.clients,
+        jobs=min(2, given.clients),
+        transactions=max(1, given.lookups // given.clients),
+        variables={"rows": given.accounts},
+        seed=seed,
+        protocol="prepared",
+    )
 
 
-def _looked_up(chapter: Chapter, server: Server, relation: str, block: Block) -> dict[str, float]:
-    given = chapter.parameters
-    with server.connect() as connection:
-        before = _read(connection, relation)
-        done = pgbench.run(
-            server,
-            SQL.script(f"lookup_{relation}"),
-            clients=given.clients,
-            jobs=min(2, given.clients),
-            transactions=max(1, given.lookups // given.clients),
-            variables={"rows": given.accounts},
-            seed=block.seed,
-            protocol="prepared",
-        )
-        after = _read(connection, relation)
-    heap, index, waited = (now - earlier for now, earlier in zip(after, before, strict=True))
-    return {
-        "throughput": done.tps,
-        "heap_reads": heap / done.transactions,
-        "index_reads": index / done.transactions,
-        "waiting": waited / (given.clients * done.transactions / done.tps),
-    }
+def _look_up(
+    connection: psycopg.Connection, relation: str, rows: int, lookups: int, seed: int
+) -> None:
+    """So many lookups of keys drawn at random, by one statement."""
+    seed_random(connection, seed)
+    allow_only(connection, "indexonlyscan")
+    SQL.run(connection, "scans.look_up", relation=relation, rows=rows, lookups=lookups)
+
+
+def _await_end(connection: psycopg.Connection) -> None:
+    """Wait until pgbench's sessions have left, and so have reported what they read."""
+    while SQL.run(connection, "scans.lookups_under_way").fetchone() != (0,):
+        time.sleep(0.001)
 
 
 def _read(connection: psycopg.Connection, relation: str) -> tuple[int, int, float]:
-    """Pages of a table and of its indexes read into the pool, once pgbench has left, and how long
-    all sessions waited for reads (s; 0 where track_io_timing is off).
+    """Pages of a table and of its indexes read into the pool, and how long all sessions waited for
+    reads (s; 0 where track_io_timing is off).
     """
-    while SQL.run(connection, "scans.lookups_under_way").fetchone() != (0,):
-        time.sleep(0.001)
+    counters.force_flush(connection)
     return SQL.run(connection, "scans.pages_read", relation=relation).fetchone()
+
+
+_CATALOGS = 256  # pages of them that a session reads, in small pools a large part
+COLD, JUST_BUILT = "nothing in memory", "the index in memory, as when just built"
+
+
+@experiment(units={"lookups": "lookups", **READS}, needs=["restart"])
+def first_lookups(bed: Testbed) -> Iterator[Row]:
+    """Pages that the talk's lookups read of a pool of its memory's share, by how they begin.
+
+    There are as many lookups for each leaf of the index as the talk's five minutes had. By the
+    primary key they begin with nothing in memory; by the covering index also with all of it there.
+    """
+    rows = bed.parameters.accounts
+    pool = pool_pages(rows) + _CATALOGS
+    server = bed.cluster(shared_buffers=f"{pool * PAGE // 1024}kB")
+    ready(server, rows, KEYED, COVERED)
+    then = printed.derived("access_paths_lookups")["lookups"]
+    share = printed.value("tree_leaves(?)", rows) / printed.value("tree_leaves(?)", in_print())
+    for index, key, begins in (
+        (KEY, "primary_key", COLD),
+        (COVERING, "covering", COLD),
+        (COVERING, "covering", JUST_BUILT),
+    ):
+        server.restart()
+        lookups, relation = max(20, round(then[key] * share)), RELATIONS[index]
+        with server.connect() as connection:
+            allow_only(connection, "indexonlyscan")
+            if begins == JUST_BUILT:
+                SQL.run(connection, "scans.bring_in", relation=relation)
+            before = _read(connection, relation)
+            _look_up(connection, relation, rows, lookups, bed.parameters.seed)
+            heap, index_, _ = (a - b for a, b in zip(_read(connection, relation), before))
+        yield {
+            "index": index,
+            "begins": begins,
+            "lookups": lookups,
+            "table_reads": heap / lookups,
+            "index_reads": index_ / lookups,
+        }

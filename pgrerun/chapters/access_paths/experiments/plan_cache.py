@@ -2,23 +2,21 @@
 should and doesn't.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 
-import pandas as pd
 import psycopg
 
-from pgrerun.chapter import Chapter, experiment
-from pgrerun.chapters.access_paths.accounts import SQL, build, timed
-from pgrerun.lab.experiment import Block, Variant
+from pgrerun.chapters.access_paths.accounts import KEYED, SQL, build, ready, repeated, timed
 from pgrerun.lab.instruments import plans
 from pgrerun.lab.relations import loading
-from pgrerun.lab.server import set_session
+from pgrerun.lab.server import releases, set_session
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 
 RARE, COMMON = 1, 0
 ONE_IN = 1000  # rows is rare
-# Executions before those that are timed, and those.
-BEFORE, CALLS = 6, 6
+BEFORE, CALLS = 6, 6  # executions before those that count, and those at least
 
 
 @dataclass(frozen=True)
@@ -43,24 +41,32 @@ VARIANTS = {
 }
 
 
-@experiment(claims=["haas-064", "haas-065"])
-def skewed(chapter: Chapter) -> pd.DataFrame:
-    """A prepared query on a column with one common value and one rare, asked for the rare one.
+@experiment(units={"seconds": "s"})
+def prepared(bed: Testbed) -> Iterator[Row]:
+    """A prepared join of the jobs in a state, two of which are common, for the rare one."""
+    rows = bed.parameters.accounts
+    with session(bed, rows) as connection:
 
-    The rare ones have a partial index. The observations.
-    """
-    rows = chapter.parameters.accounts
-    with chapter.server.connect() as connection:
+        def measure(block: Block, variant: str) -> dict[str, float]:
+            once = lambda: ask(connection, rows // ONE_IN)
+            return {"seconds": repeated(once, bed.parameters.milliseconds)}
+
+        yield from bed.compare(
+            measure,
+            {"variant": list(VARIANTS)},
+            prepare=lambda block, variant: prepare(connection, variant),
+            against=AUTO,
+        )
+
+
+@contextmanager
+def session(bed: Testbed, rows: int) -> Iterator[psycopg.Connection]:
+    """A session on the server under test; CannotMeasure where no plan can be asked for."""
+    releases.require_settings(bed.server.version, ["plan_cache_mode"])
+    ready(bed.server, rows, KEYED)
+    with bed.server.connect() as connection:
         open_session(connection, rows)
-        variants = [
-            Variant(
-                name,
-                partial(ask, connection, rows // ONE_IN),
-                prepare=partial(prepare, connection, name),
-            )
-            for name in VARIANTS
-        ]
-        return chapter.compare("plan_cache", variants, {"seconds": "s"})
+        yield connection
 
 
 def open_session(connection: psycopg.Connection, rows: int) -> None:
@@ -71,39 +77,38 @@ def open_session(connection: psycopg.Connection, rows: int) -> None:
     set_session(connection, {"max_parallel_workers_per_gather": 0})
 
 
-def prepare(connection: psycopg.Connection, name: str, block: Block | None = None) -> None:
+def prepare(connection: psycopg.Connection, name: str) -> None:
     """Prepare the query anew and execute it, as the variant says."""
     variant = VARIANTS[name]
     set_session(connection, {"plan_cache_mode": variant.mode})
     SQL.run(connection, "plan_cache.prepare")
     for _ in range(BEFORE):
-        SQL.run(connection, "plan_cache.execute", done=variant.before)
+        SQL.run(connection, "plan_cache.execute", state=variant.before)
 
 
-def ask(
-    connection: psycopg.Connection, expected: int, block: Block | None = None
-) -> dict[str, float]:
-    """Seconds of one execution for the rare value; RerunError if it finds other than `expected`."""
-    query = SQL.text("plan_cache.execute", done=RARE)
-    times = [timed(connection, query, expected) for _ in range(CALLS)]
-    return {"seconds": sum(times) / CALLS}
+def ask(connection: psycopg.Connection, expected: int) -> float:
+    """Seconds of an execution for the rare value; RerunError if it finds other than `expected`."""
+    query = SQL.text("plan_cache.execute", state=RARE)
+    return sum(timed(connection, query, expected) for _ in range(CALLS)) / CALLS
 
 
-@experiment(claims=["haas-064", "haas-065"])
-def choices(chapter: Chapter) -> pd.DataFrame:
-    """How often each variant's query was planned anew, and the plan that the rare value gets.
-
-    Columns: variant, custom, generic (plans), node.
-    """
-    rows, tuples = [], chapter.parameters.accounts
-    with chapter.server.connect() as connection:
-        open_session(connection, tuples)
+@experiment(
+    units={"custom": "plans", "generic": "plans", "shape": "text", "pages": "page accesses"}
+)
+def choices(bed: Testbed) -> Iterator[Row]:
+    """How often each variant's query was planned anew, and the plan that the rare value gets."""
+    rows = bed.parameters.accounts
+    with session(bed, rows) as connection:
         for name in VARIANTS:
             prepare(connection, name)
-            ask(connection, tuples // ONE_IN)
-            [made] = SQL.run(connection, "plan_cache.plans_made").fetchall()
-            plan = plans.explain(connection, SQL.text("plan_cache.execute", done=RARE))
-            scan = plan.scan_of("jobs")
-            index = f" using {scan.index}" if scan.index else ""
-            rows.append((name, *made, f"{scan.node_type}{index} on jobs"))
-    return pd.DataFrame(rows, columns=["variant", "custom", "generic", "node"])
+            ask(connection, rows // ONE_IN)
+            [(custom, generic)] = SQL.run(connection, "plan_cache.plans_made").fetchall()
+            query = SQL.text("plan_cache.execute", state=RARE)
+            plan = plans.explain(connection, query, execute=True)
+            yield {
+                "variant": name,
+                "custom": custom,
+                "generic": generic,
+                "shape": plan.shape().replace(" using ", " by "),
+                "pages": plan.page_accesses,
+            }

@@ -1,15 +1,16 @@
 """Where an index-only scan gains and where it loses: ranges of keys over accounts."""
 
-from functools import partial
+from collections.abc import Iterator
 
-import pandas as pd
+import numpy as np
 import psycopg
 
-from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.access_paths.accounts import (
     AMPLE,
     COVERED,
     DIRECT,
+    ONLY,
+    SCANS,
     SCATTERED,
     SQL,
     allow_only,
@@ -18,160 +19,159 @@ from pgrerun.chapters.access_paths.accounts import (
     load,
     place,
     ready,
+    repeated,
+    table_pages,
     timed,
 )
-from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import callgrind, plans, sizes
 from pgrerun.lab.models import visibility as model
 from pgrerun.lab.server import seed_random
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 
-ONLY, PLAIN = "index-only scan", "plain index scan"
-ALLOWED = {ONLY: "indexonlyscan", PLAIN: "indexscan"}
-_UNITS = {"seconds": "s"}
+PERCENT = (0, 25, 50, 75, 100)  # of the pages all-visible
+UPDATES = (0, 0.1, 0.3, 1, 3)  # per page of the table, since it was vacuumed
+SCALE_FACTORS = (0.2, 0.1, 0.05, 0.02, 0.01)  # autovacuum's, the first as it comes
+_COUNTED = 5000  # rows whose instructions are counted
 
 
-def _summed(
-    connection: psycopg.Connection, relation: str, scan: str, first: int, rows: int, block: Block
-) -> dict[str, float]:
-    """One range of keys, read by the given scan."""
-    allow_only(connection, ALLOWED[scan])
+def _sum(connection: psycopg.Connection, relation: str, first: int, rows: int) -> float:
+    """Seconds of reading one range of keys."""
     values = {"relation": relation, "first": first, "last": first + rows - 1}
-    return {"seconds": timed(connection, SQL.text("scans.sum_range", **values), rows)}
-
-
-# ---- a share of the pages all-visible
-
-FRACTIONS = (0, 25, 50, 75, 90, 100)  # per cent of the pages all-visible
-
-
-def marked(percent: int, scan: str) -> str:
-    """The variant's name in the run record."""
-    return f"{scan}, {percent} % all-visible"
-
-
-@experiment()
-def fractions(chapter: Chapter) -> None:
-    """Sum a column of all accounts in index order by both scans, ever more pages all-visible.
-
-    In memory throughout, and the rows lie in the index's order: what is left is the processor's
-    work. At both ends there are twice as many blocks.
-    """
-    rows = chapter.parameters.accounts
-    with filled(chapter, AMPLE, COVERED).connect() as connection:
-        for percent in FRACTIONS:
-            SQL.run(connection, "scans.vacuum", relation=COVERED)
-            unmark(connection, COVERED, percent)
-            variants = [
-                Variant(marked(percent, scan), partial(_summed, connection, COVERED, scan, 1, rows))
-                for scan in ALLOWED
-            ]
-            pairs = (2 if percent in (0, 100) else 1) * chapter.parameters.pairs
-            chapter.compare(f"fractions_{percent}", variants, _UNITS, pairs=pairs)
-        SQL.run(connection, "scans.vacuum", relation=COVERED)
-
-
-_COUNTED = 5000  # rows
-
-
-@experiment(claims=["haas-038", "haas-039"])
-def instructions(chapter: Chapter) -> pd.Series:
-    """What both scans execute over the same rows in index order, no page all-visible: scan to
-    instructions.
-    """
-    cluster = chapter.cluster()
-    ready(cluster, chapter.parameters.accounts, COVERED)
-    with cluster.connect() as connection:
-        unmark(connection, COVERED, 0)
-    query = SQL.text("scans.sum_range", relation=COVERED, first=1, last=_COUNTED)
-    found = callgrind.executed(
-        cluster, {scan: (allowed(only), query) for scan, only in ALLOWED.items()}
-    )
-    with cluster.connect() as connection:
-        SQL.run(connection, "scans.vacuum", relation=COVERED)
-    return found
+    return timed(connection, SQL.text("scans.sum_range", **values), rows)
 
 
 def unmark(connection: psycopg.Connection, relation: str, percent: int) -> None:
     """Leave about so many per cent of the pages all-visible; the table stays as it is."""
+    SQL.run(connection, "scans.vacuum", relation=relation)
     pages = sizes.pages(connection, relation)
     with connection.transaction(force_rollback=True):
         SQL.run(connection, "scans.unmark", relation=relation, pages=pages, percent=percent)
 
 
-# ---- neighbours in the index
+@experiment(units={"seconds": "s"})
+def fractions(bed: Testbed) -> Iterator[Row]:
+    """Sum a column of all accounts in index order by both scans, ever more pages all-visible.
 
-TOGETHER, ANYWHERE = "in index order, ample pool", "in random order, ample pool"
-FAR = "in random order, direct I/O"
-# Where neighbours in the index lie: the server, and the relation.
-RANGES = {
-    TOGETHER: (AMPLE, COVERED),
-    ANYWHERE: (AMPLE, SCATTERED),
-    FAR: (DIRECT, SCATTERED),
-}
+    In memory throughout, and the rows lie in the index's order: what is left is the processor's
+    work.
+    """
+    rows, milliseconds = bed.parameters.accounts, bed.parameters.milliseconds / 5
+    with filled(bed, AMPLE, rows, COVERED).connect() as connection:
+
+        def measure(block: Block, scan: str, **percent: int) -> dict[str, float]:
+            allow_only(connection, SCANS[scan])
+            once = lambda: _sum(connection, COVERED, 1, rows)
+            return {"seconds": repeated(once, milliseconds)}
+
+        for percent in PERCENT:
+            unmark(connection, COVERED, percent)
+            yield from bed.compare(
+                measure, {"scan": list(SCANS)}, pairs=bed.fewer_pairs, percent=percent
+            )
+        SQL.run(connection, "scans.vacuum", relation=COVERED)
+
+
+@experiment(units={"instructions": "instructions"}, needs=["restart"])
+def scan_instructions(bed: Testbed) -> Iterator[Row]:
+    """What both scans execute over the same rows in index order, no page all-visible."""
+    cluster = bed.cluster()
+    ready(cluster, bed.parameters.accounts, COVERED)
+    with cluster.connect() as connection:
+        unmark(connection, COVERED, 0)
+    query = SQL.text("scans.sum_range", relation=COVERED, first=1, last=_COUNTED)
+    found = callgrind.executed(
+        cluster, {scan: (allowed(only), query) for scan, only in SCANS.items()}
+    )
+    with cluster.connect() as connection:
+        SQL.run(connection, "scans.vacuum", relation=COVERED)
+    for scan, instructions in found.items():
+        yield {"scan": scan, "instructions": int(instructions)}
+
+
+TOGETHER, ANYWHERE = "in the index's order", "anywhere in the table"
+# Where the rows of a range lie, and how much memory there is: the relation.
+PLACED = [
+    {"rows_lie": TOGETHER, "memory": AMPLE},
+    {"rows_lie": ANYWHERE, "memory": AMPLE},
+    {"rows_lie": ANYWHERE, "memory": DIRECT},
+]
+_RELATION = {TOGETHER: COVERED, ANYWHERE: SCATTERED}
 _RANGE = 2000  # rows
 
 
-@experiment(claims=["haas-038", "haas-042", "haas-046"])
-def ranges(chapter: Chapter) -> None:
-    """Sum a column over a few thousand neighbours in the index, which lie together or anywhere."""
-    rows = chapter.parameters.accounts
-    for name, (where, relation) in RANGES.items():
-        with filled(chapter, where, relation).connect() as connection:
-            variants = [
-                Variant(f"{scan}, {name}", partial(_neighbours, connection, relation, scan, rows))
-                for scan in ALLOWED
-            ]
-            chapter.compare(f"ranges {name}", variants, _UNITS)
+@experiment(units={"seconds": "s"}, needs=["restart"])
+def ranges(bed: Testbed) -> Iterator[Row]:
+    """Sum a column over a few thousand neighbours in the index, which lie together or anywhere.
 
-
-def _neighbours(
-    connection: psycopg.Connection, relation: str, scan: str, rows: int, block: Block
-) -> dict[str, float]:
-    """A range that no earlier block has read.
-
-    The index-only scan's is read once before: its few leaves belong into the pool.
+    Range after range at random places. Before either scan the whole index has been read, as its
+    few pages belong into the pool; pages of a table that doesn't fit are read again and again.
     """
-    first = 1 + block.seed % (rows - _RANGE)
-    if scan == ONLY:
-        _summed(connection, relation, scan, first, _RANGE, block)
-    return _summed(connection, relation, scan, first, _RANGE, block)
+    rows = bed.parameters.accounts
+    for placed in PLACED:
+        relation = _RELATION[placed["rows_lie"]]
+        with filled(bed, placed["memory"], rows, relation).connect() as connection:
+
+            def prepare(block: Block, scan: str, relation=relation, to=connection, **_) -> None:
+                allow_only(to, SCANS[ONLY])
+                SQL.run(to, "scans.bring_in", relation=relation)
+
+            def measure(
+                block: Block, scan: str, relation=relation, to=connection, **_
+            ) -> dict[str, float]:
+                drawn = np.random.default_rng(block.seed)
+                allow_only(to, SCANS[scan])
+                once = lambda: _sum(to, relation, int(drawn.integers(1, rows - _RANGE)), _RANGE)
+                return {"seconds": repeated(once, bed.parameters.milliseconds)}
+
+            yield from bed.compare(measure, {"scan": list(SCANS)}, prepare=prepare, **placed)
 
 
-# ---- updates
+@experiment(units={"fetched": "share of the rows", "computed": "share of the rows"})
+def updates(bed: Testbed) -> Iterator[Row]:
+    """Update rows drawn at random, and count heap fetches of an index-only scan of all accounts.
 
-UPDATES = (0, 0.1, 0.3, 1, 3)  # per page of the table, since it was vacuumed
-
-
-def updated(number: float, scan: str) -> str:
-    """The variant's name in the run record."""
-    return f"{scan} after {number:g} updates per page"
-
-
-@experiment(claims=["haas-034"])
-def updates(chapter: Chapter) -> pd.DataFrame:
-    """Update rows drawn at random, count heap fetches, and sum all accounts by both scans.
-
-    Columns: updates (per page, since the last vacuum), fetched (rows looked up in the table, as a
-    share of all), computed (the share of pages that were hit at least once, at random).
+    So many updates for each page of the table, since the last vacuum. Computed is the share of
+    pages that were hit at least once, at random.
     """
-    server, found, rows = place(chapter, AMPLE), [], chapter.parameters.accounts
+    rows = bed.parameters.accounts
     query = SQL.text("scans.sum_range", relation=COVERED, first=1, last=rows)
-    with server.connect() as connection:
+    with place(bed, AMPLE, rows).connect() as connection:
         load(connection, rows, COVERED)
         size = sizes.pages(connection, COVERED)
         for number in UPDATES:
-            SQL.run(connection, "scans.vacuum", relation=COVERED)
-            seed_random(connection, chapter.parameters.seed)
+            for _ in range(2):  # 9.2 marks a page that it cleaned by the next vacuum only
+                SQL.run(connection, "scans.vacuum", relation=COVERED)
+            seed_random(connection, bed.parameters.seed)
             drawn = round(number * size)
             SQL.run(connection, "scans.update_at_random", rows=rows, updates=drawn)
             allow_only(connection, "indexonlyscan")
             plans.explain(connection, query, execute=True)  # marks the entries of dead versions
             scan = plans.explain(connection, query, execute=True).scan_of(COVERED)
-            fetched = scan.properties["Heap Fetches"] / rows
-            found.append((number, fetched, model.share_unmarked(number)))
-            variants = [
-                Variant(updated(number, scan), partial(_summed, connection, COVERED, scan, 1, rows))
-                for scan in ALLOWED
-            ]
-            chapter.compare(f"updates_{number}", variants, _UNITS)
-    return pd.DataFrame(found, columns=["updates", "fetched", "computed"])
+            yield {
+                "updates": float(number),
+                "fetched": scan.properties["Heap Fetches"] / rows,
+                "computed": model.share_unmarked(number),
+            }
+
+
+@experiment(
+    units={"on_average": "share of the rows", "updates": "updates/page", "per_page": "rows/page"}
+)
+def at_stock_settings(
+    bed: Testbed, scale_factors: tuple[float, ...] = SCALE_FACTORS
+) -> Iterator[Row]:
+    """What autovacuum leaves of an index-only scan, computed: a model, nothing is run.
+
+    It comes when a share of the rows has changed. From one vacuum to the next the pages that were
+    hit at random grow, and the rows on them have to be looked up in the table.
+    """
+    rows = 1_000_000
+    per_page = rows / table_pages(rows)
+    for scale_factor in scale_factors:
+        hits = scale_factor * per_page
+        yield {
+            "scale_factor": scale_factor,
+            "updates": hits,
+            "per_page": per_page,
+            "on_average": model.average_share_unmarked(hits),
+        }

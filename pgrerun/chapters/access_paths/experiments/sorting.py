@@ -2,20 +2,17 @@
 without the detour of a function call.
 """
 
-from functools import partial
+from collections.abc import Iterator
 
-import pandas as pd
 import psycopg
 
-from pgrerun.chapter import Chapter, experiment
-from pgrerun.chapters.access_paths.accounts import SQL, build, measured
-from pgrerun.lab.experiment import Variant
+from pgrerun.chapters.access_paths.accounts import SQL, build, repeated, timed
 from pgrerun.lab.instruments import callgrind
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 
-INTEGER, DOUBLE = "integer", "double precision"
-BYTES, ALIKE = "text, collation C", "the same, one beginning"
+DOUBLE, BYTES, ALIKE = "double precision", "text, collation C", "the same, one beginning"
 KEYS = {
-    INTEGER: "sorting.integer",
+    "integer": "sorting.integer",
     DOUBLE: "sorting.double",
     "numeric": "sorting.numeric",
     BYTES: "sorting.bytes",
@@ -29,11 +26,6 @@ CLASSES = {
     "text_ops": "text_unsupported",
 }
 SUPPORTED, UNSUPPORTED, UNSORTED = "with sort support", "without", "not sorted"
-
-
-def variant(key: str, how: str) -> str:
-    """The variant's name in the run record."""
-    return f"{key}, {how}"
 
 
 def copy_without_sort_support(
@@ -51,45 +43,47 @@ def copy_without_sort_support(
             connection.execute(statement)
 
 
-@experiment(needs=["superuser"])
-def sorts(chapter: Chapter) -> pd.DataFrame:
+def _statement(key: str, how: str) -> str:
+    """The query that sorts by a key, or reads what it would sort."""
+    if how == UNSORTED:
+        return SQL.text("sorting.not_sorted")
+    return SQL.text(KEYS[key] if how == SUPPORTED else f"{KEYS[key]}_without")
+
+
+@experiment(units={"seconds": "s"}, needs=["superuser"])
+def sorts(bed: Testbed) -> Iterator[Row]:
     """Sort the same rows by keys of several types, with sort support and by a class without it.
 
     Nothing is sent: the query skips all rows. The same query without ORDER BY tells how much of
-    the time is not sorting. The observations.
+    the time is not sorting.
     """
-    with chapter.server.connect() as connection:
+    with bed.server.connect() as connection:
         for original, copy in CLASSES.items():
             copy_without_sort_support(connection, "btree", original, copy)
-        build(connection, "unsorted", "sorting.unsorted", objects=chapter.parameters.objects)
+        build(connection, "unsorted", "sorting.unsorted", objects=bed.parameters.objects)
         SQL.run(connection, "sorting.session")
-        names = {UNSORTED: "sorting.not_sorted"}
-        for key, statement in KEYS.items():
-            names[variant(key, SUPPORTED)] = statement
-            names[variant(key, UNSUPPORTED)] = f"{statement}_without"
-        variants = [
-            Variant(name, partial(measured, connection, SQL.text(statement)))
-            for name, statement in names.items()
-        ]
-        return chapter.compare("sorting", variants, {"seconds": "s"})
+
+        def measure(block: Block, key: str, how: str) -> dict[str, float]:
+            once = lambda: timed(connection, _statement(key, how))
+            return {"seconds": repeated(once, bed.parameters.milliseconds / 5)}
+
+        variants = [{"key": key, "how": how} for key in KEYS for how in (SUPPORTED, UNSUPPORTED)]
+        variants.append({"key": "none", "how": UNSORTED})
+        yield from bed.compare(measure, variants, pairs=bed.fewer_pairs, fixed=True)
 
 
-@experiment(claims=["haas-058"])
-def instructions(chapter: Chapter) -> pd.Series:
-    """What sorting doubles executes: SUPPORTED, UNSUPPORTED and UNSORTED to instructions.
+@experiment(units={"instructions": "instructions"}, needs=["restart"])
+def sort_instructions(bed: Testbed) -> Iterator[Row]:
+    """What sorting doubles executes, with sort support and without, and reading them alone.
 
     Since PostgreSQL 15 the comparison of integers is compiled into the sort itself, that of doubles
     is called as in 9.2.
     """
-    cluster, session = chapter.cluster(), {"work_mem": "1GB", "max_parallel_workers_per_gather": 0}
+    cluster, session = bed.cluster(), {"work_mem": "1GB", "max_parallel_workers_per_gather": 0}
     with cluster.connect() as connection:
         copy_without_sort_support(connection, "btree", "float8_ops", CLASSES["float8_ops"])
-        build(connection, "unsorted", "sorting.unsorted", objects=chapter.parameters.objects)
-    names = {
-        UNSORTED: "sorting.not_sorted",
-        SUPPORTED: KEYS[DOUBLE],
-        UNSUPPORTED: f"{KEYS[DOUBLE]}_without",
-    }
-    return callgrind.executed(
-        cluster, {how: (session, SQL.text(name)) for how, name in names.items()}
-    )
+        build(connection, "unsorted", "sorting.unsorted", objects=bed.parameters.objects)
+    hows = (UNSORTED, SUPPORTED, UNSUPPORTED)
+    found = callgrind.executed(cluster, {how: (session, _statement(DOUBLE, how)) for how in hows})
+    for how, instructions in found.items():
+        yield {"how": how, "instructions": int(instructions)}

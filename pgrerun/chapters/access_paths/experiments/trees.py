@@ -1,88 +1,86 @@
 """GiST, SP-GiST and B-trees: what it takes to build one, and how good what was built is."""
 
-from functools import partial
+from collections.abc import Iterator
 
-import pandas as pd
 import psycopg
 
-from pgrerun.chapter import Chapter, experiment
-from pgrerun.chapters.access_paths.accounts import SQL, allow_only, allowed, build, timed
-from pgrerun.chapters.access_paths.experiments.sorting import copy_without_sort_support
-from pgrerun.lab.experiment import Block, Variant
-from pgrerun.lab.instruments import callgrind, plans, sizes
-
-# ---- points and text
-
-ONE_BY_ONE, BUFFERED, SORTED, SPACE = (
-    "GiST, row by row",
-    "GiST, buffered",
-    "GiST, sorted",
-    "SP-GiST",
+from pgrerun.chapters.access_paths.accounts import (
+    SQL,
+    allow_only,
+    allowed,
+    build,
+    repeated,
+    timed,
 )
+from pgrerun.chapters.access_paths.experiments.sorting import copy_without_sort_support
+from pgrerun.lab.instruments import callgrind, plans, sizes
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment
+
+ONE_BY_ONE, SORTED, SPACE = "GiST, row by row", "GiST, sorted", "SP-GiST"
 POINT_INDEXES = {
     ONE_BY_ONE: "trees.gist_row_by_row",
-    BUFFERED: "trees.gist_buffered",
+    "GiST, buffered": "trees.gist_buffered",
     SORTED: "trees.gist_sorted",
     SPACE: "trees.spgist",
 }
 BTREE = "B-tree"
 TEXT_INDEXES = {SPACE: "trees.spgist_text", BTREE: "trees.btree_text"}
-SEARCHES, AGAIN = 25, 8  # different ones, and how often all are timed
-UNITS = {"build": "s", "pages": "pages", "search": "s", "accesses": "pages per search"}
+SEARCHES = 25  # different ones, all of which are timed together
+UNITS = {"build": "s", "pages": "pages", "search": "s/search", "accesses": "pages/search"}
 
 
-@experiment(needs=["superuser"])
-def points(chapter: Chapter) -> pd.DataFrame:
+@experiment(units=UNITS, needs=["superuser"])
+def points(bed: Testbed) -> Iterator[Row]:
     """Build each index over the same random points and search it with the same boxes.
 
-    The observations; metrics: time to build, pages, time of all searches, page accesses per
-    search (a page counts as often as it is visited).
+    A page counts as often as a search visits it.
     """
-    with chapter.server.connect() as connection:
+    with bed.server.connect() as connection:
         copy_without_sort_support(connection, "gist", "point_ops", "points_unsorted")
-        build(connection, "points", "trees.points", objects=chapter.parameters.objects)
+        build(connection, "points", "trees.points", objects=bed.parameters.objects)
         queries = [SQL.text("trees.search_box", number=number) for number in range(SEARCHES)]
-        variants = [
-            Variant(name, partial(_built, connection, SQL.text(statement), queries))
-            for name, statement in POINT_INDEXES.items()
-        ]
-        return chapter.compare("points", variants, UNITS)
+
+        def measure(block: Block, index: str) -> dict[str, float]:
+            milliseconds = bed.parameters.milliseconds / 5
+            return _built(connection, SQL.text(POINT_INDEXES[index]), queries, milliseconds)
+
+        yield from bed.compare(measure, {"index": list(POINT_INDEXES)}, pairs=bed.fewer_pairs)
 
 
-@experiment(claims=["haas-057"])
-def texts(chapter: Chapter) -> pd.DataFrame:
+@experiment(units=UNITS)
+def texts(bed: Testbed) -> Iterator[Row]:
     """The same for addresses with long common prefixes, searched by prefix."""
-    objects = {"relation": "pages", "objects": chapter.parameters.objects}
-    with chapter.server.connect() as connection:
-        build(connection, "pages", "trees.addresses", **objects)
+    with bed.server.connect() as connection:
+        build(
+            connection, "pages", "trees.addresses", relation="pages", objects=bed.parameters.objects
+        )
         queries = [_search_prefix("pages", number) for number in range(SEARCHES)]
-        variants = [
-            Variant(
-                name,
-                partial(_built, connection, SQL.text(statement, relation="pages"), queries),
-            )
-            for name, statement in TEXT_INDEXES.items()
-        ]
-        return chapter.compare("texts", variants, UNITS)
+
+        def measure(block: Block, index: str) -> dict[str, float]:
+            create = SQL.text(TEXT_INDEXES[index], relation="pages")
+            return _built(connection, create, queries, bed.parameters.milliseconds)
+
+        yield from bed.compare(measure, {"index": list(TEXT_INDEXES)})
 
 
-@experiment(claims=["haas-057"])
-def instructions(chapter: Chapter) -> pd.Series:
+@experiment(units={"instructions": "instructions"}, needs=["restart"])
+def search_instructions(bed: Testbed) -> Iterator[Row]:
     """What all searches by prefix execute, by index: each has a relation of its own, as otherwise
     the planner would choose between them.
     """
-    cluster, statements = chapter.cluster(), {}
+    cluster, statements = bed.cluster(), {}
     relations = {SPACE: "pages", BTREE: "more_pages"}
     with cluster.connect() as connection:
         for index, relation in relations.items():
-            objects = {"relation": relation, "objects": chapter.parameters.objects}
+            objects = {"relation": relation, "objects": bed.parameters.objects}
             build(connection, relation, "trees.addresses", **objects)
             SQL.run(connection, "trees.drop_index")
             SQL.run(connection, TEXT_INDEXES[index], relation=relation)
             SQL.run(connection, "trees.keep_index", kept=f"searched_{relation}")
             each = [_search_prefix(relation, number).rstrip(";") for number in range(SEARCHES)]
             statements[index] = (allowed("indexonlyscan"), f"SELECT ({'), ('.join(each)})")
-    return callgrind.executed(cluster, statements)
+    for index, instructions in callgrind.executed(cluster, statements).items():
+        yield {"index": index, "instructions": int(instructions)}
 
 
 def _search_prefix(relation: str, number: int) -> str:
@@ -92,16 +90,18 @@ def _search_prefix(relation: str, number: int) -> str:
 
 
 def _built(
-    connection: psycopg.Connection, create: str, queries: list[str], block: Block
+    connection: psycopg.Connection, create: str, queries: list[str], milliseconds: float
 ) -> dict[str, float]:
+    """Build an index, count the pages of all searches, and time them for so long."""
     SQL.run(connection, "trees.drop_index")
     seconds = timed(connection, create)
     allow_only(connection, "indexonlyscan")
     executed = [plans.explain(connection, query, execute=True) for query in queries]
+    once = lambda: sum(timed(connection, query) for query in queries) / len(queries)
     return {
         "build": seconds,
         "pages": sizes.pages(connection, "searched"),
-        "search": sum(timed(connection, query) for query in AGAIN * queries) / AGAIN,
+        "search": repeated(once, milliseconds),
         "accesses": sum(plan.page_accesses for plan in executed) / len(queries),
     }
 
@@ -116,34 +116,46 @@ WAYS = {
 }
 
 
-@experiment(claims=["haas-056"])
-def btrees(chapter: Chapter) -> pd.DataFrame:
+@experiment(
+    units={
+        "pages": "pages",
+        "density": "% of a leaf",
+        "fragmentation": "% of the leaves",
+        "lookup": "page accesses",
+        "range": "page accesses",
+    }
+)
+def btrees(bed: Testbed) -> Iterator[Row]:
     """A B-tree over the same keys, made in three ways.
 
-    Columns: way, pages, density (% of a leaf), fragmentation (% of leaves whose right neighbour
-    lies before them), lookup and range (page accesses of a search for one key, and for a tenth of
-    them).
+    Fragmented is a leaf whose right neighbour lies before it. A search asks for one key, and for a
+    tenth of them.
     """
-    rows, found = chapter.parameters.objects, []
+    rows = bed.parameters.objects
     middle, last = rows // 2, rows // 2 + rows // 10
     queries = (
         SQL.text("trees.find_one", first=middle),
         SQL.text("trees.find_range", first=middle, last=last),
     )
-    chapter.server.extension("pgstattuple")
-    with chapter.server.connect() as connection:
+    bed.server.extension("pgstattuple")
+    with bed.server.connect() as connection:
         for way, steps in WAYS.items():
             build(connection, "grown", "trees.grown")
             for step in steps:
-                SQL.run(connection, step, **({"rows": rows} if "insert" in step else {}))
+                SQL.run(connection, step, rows=rows)
             SQL.run(connection, "trees.vacuum_grown")
-            [quality] = SQL.run(connection, "trees.quality").fetchall()
+            [(density, fragmentation)] = SQL.run(connection, "trees.quality").fetchall()
             allow_only(connection, "indexonlyscan")
             for query in queries:  # the first execution may read catalogs as well
                 plans.explain(connection, query, execute=True)
-            executed = [plans.explain(connection, query, execute=True) for query in queries]
-            accesses = [plan.page_accesses for plan in executed]
-            pages = sizes.pages(connection, "grown_k")
-            found.append((way, pages, *map(float, quality), *accesses))
-    columns = ["way", "pages", "density", "fragmentation", "lookup", "range"]
-    return pd.DataFrame(found, columns=columns)
+            lookup, range_ = (
+                plans.explain(connection, query, execute=True).page_accesses for query in queries
+            )
+            yield {
+                "way": way,
+                "pages": sizes.pages(connection, "grown_k"),
+                "density": float(density),
+                "fragmentation": float(fragmentation),
+                "lookup": lookup,
+                "range": range_,
+            }

@@ -26,10 +26,10 @@ VACUUM tagged;
 ANALYZE tagged;
 
 -- name: overlaps
-SELECT FROM tagged WHERE tags && :'elements';
+SELECT 1 FROM tagged WHERE tags && :'elements';
 
 -- name: is_contained_by
-SELECT FROM tagged WHERE tags <@ :'elements';
+SELECT 1 FROM tagged WHERE tags <@ :'elements';
 
 -- name: drop_tagged
 DROP TABLE tagged;

@@ -1,15 +1,10 @@
 -- Indexes over columns of accounts, and what a range of keys touches.
 
--- name: index_aid
+-- name: indexes
+-- made one after another, and dropped in between
 CREATE INDEX sized ON covered (aid);
-
--- name: index_aid_abalance
 CREATE INDEX sized ON covered (aid, abalance);
-
--- name: index_aid_including_abalance
 CREATE INDEX sized ON covered (aid) INCLUDE (abalance);
-
--- name: index_aid_bid_abalance
 CREATE INDEX sized ON covered (aid, bid, abalance);
 
 -- name: entry_length

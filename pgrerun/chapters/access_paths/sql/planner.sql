@@ -3,9 +3,6 @@
 -- name: tenth
 SELECT sum(abalance) FROM scattered WHERE aid BETWEEN 1 AND :last;
 
--- name: can_set_statistics
-SELECT to_regproc('pg_restore_relation_stats') IS NOT NULL;
-
 -- name: claim_visible
 SELECT pg_restore_relation_stats('schemaname', current_schema()::text, 'relname', 'scattered',
                                  'relallvisible', :pages::int);

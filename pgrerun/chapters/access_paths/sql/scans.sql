@@ -3,19 +3,16 @@
 -- name: bring_in
 SELECT count(abalance) FROM :"relation" WHERE aid > 0;
 
--- name: warm_up
+-- name: look_up
 SELECT count((SELECT abalance FROM :"relation" WHERE aid = key))
 FROM (SELECT floor(random() * :rows)::int + 1 AS key
       FROM generate_series(1, :lookups) OFFSET 0) AS keys;
--- else its reads might be counted among those that come next
-SELECT pg_stat_force_next_flush();
 
 -- name: lookups_under_way
 SELECT count(*) FROM pg_stat_activity
 WHERE application_name = 'pgbench' AND datname = current_database();
 
 -- name: pages_read
-SELECT pg_stat_clear_snapshot();
 SELECT heap_blks_read, idx_blks_read, pg_stat_get_db_blk_read_time(oid) / 1000
 FROM pg_statio_user_tables, pg_database
 WHERE datname = current_database() AND relid = :'relation'::text::regclass;

@@ -71,3 +71,6 @@ SELECT k FROM grown WHERE k = :first;
 
 -- name: find_range
 SELECT count(k) FROM grown WHERE k BETWEEN :first AND :last;
+
+-- name: gist
+CREATE INDEX searched ON points USING gist (p);

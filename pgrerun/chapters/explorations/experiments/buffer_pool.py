@@ -7,94 +7,70 @@ the WAL of an update, and what checkpoints do.
 
 import re
 import time
-from collections.abc import Callable, Sequence
-from functools import partial
-from operator import itemgetter
+from collections.abc import Callable, Iterator, Sequence
 
-import pandas as pd
 import psycopg
 
-from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.explorations import relations
-from pgrerun.chapters.explorations.relations import ONE_PROCESS, SQL
-from pgrerun.errors import CannotMeasure
-from pgrerun.lab.experiment import Block, Variant
+from pgrerun.chapters.explorations.relations import ONE_PROCESS, SQL, heap_pages
+from pgrerun.lab.disk import Disk
 from pgrerun.lab.instruments import clock, counters, plans, wal
 from pgrerun.lab.relations import loading
-from pgrerun.lab.server import Cluster, releases, set_session
-from pgrerun.record import statistics
-from pgrerun.record.printed.explorations import POOLS, TUPLES, heap_pages, shares
+from pgrerun.lab.server import Cluster, Server, releases, set_session
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment
+from pgrerun.record import printed, statistics
 
-READ, UPDATED = "miltup1", "miltup2"
-SWEEP = "pools"  # the reads that are timed in memory
-
-# What happens before the read, and the statements that do it.
-CLEAN, DIRTY, CHECKPOINTED = "after a read", "after an update", "update, checkpoint"
-VARIANTS = {
-    CLEAN: "buffer_pool.after_a_read",
-    DIRTY: "buffer_pool.after_an_update",
-    CHECKPOINTED: "buffer_pool.after_an_update_and_a_checkpoint",
-}
-
-# The readers: a scan of more than a quarter of the pool gets a ring of buffers.
-THROUGH, WITHOUT = "through a ring", "without a ring"
-READERS = {THROUGH: READ, WITHOUT: "miltup0"}
+READ, UPDATED, SMALL_READ = "miltup1", "miltup2", "miltup0"
 OTHERS = [f"other{number}" for number in range(7)]  # 1.4 pools, each without a ring
 
-BELOW, EQUAL, ABOVE = "0.54 (128 MB)", "1.00", "4.00"
-LABELS = {pool: f"{quantity} MB" for pool, quantity in zip(POOLS, (128, 208, 500), strict=True)}
-#: Of release 11, in pages: 256 kB for every bulk read (src/backend/storage/buffer/README and
-#: freelist.c). From release 18 on it grows with the pool.
-RING_OF_11 = 256 // 8
+# What happens before the read; the statements are called so in sql/buffer_pool.sql.
+CLEAN, DIRTY, CHECKPOINTED = (
+    "after a read",
+    "after an update",
+    "after an update and a checkpoint",
+)
+AGAIN = "after a read, again"
 #: No background writer: every write is the reader's or the checkpointer's.
 QUIET = {"bgwriter_lru_maxpages": 0}
 
 
-# ---- pools
+def _shares() -> dict[float, float]:
+    """Sizes of the pool as multiples of the relation that is read, by that to two digits.
 
-
-def printed_pool(pool: str) -> str:
-    """The label of one of the slides' pools ("mb128", "mb208", "mb500")."""
-    return f"{shares()[pool]:.2f} ({LABELS[pool]})"
-
-
-#: Sizes of the pool by label, ascending, as multiples of the relation that is read: the slides'
-#: three, exactly the relation's size, and four times that.
-SHARES = {printed_pool(pool): share for pool, share in shares().items()}
-SHARES = dict(sorted((SHARES | {EQUAL: 1.0, ABOVE: 4.0}).items(), key=itemgetter(1)))
-
-
-def timed(chapter: Chapter, at_least: int = 3) -> list[str]:
-    """The pools in which the read is timed: the slides' ends and the relation's size at least.
-
-    With `at_least` of 4 those in which pages are counted: also four times the relation.
+    The slides' three, exactly the relation's size, and four times that.
     """
-    number = max(at_least, chapter.parameters.timed_pools)
-    telling = [BELOW, EQUAL, printed_pool("mb500"), ABOVE, printed_pool("mb208")]
-    return [pool for pool in SHARES if pool in telling[:number]]
+    rounds = printed.derived("explorations_pool_rounds").iloc[0]
+    shares = [float(rounds[f"share_{pool}"]) for pool in ("mb128", "mb208", "mb500")]
+    return {round(share, 2): share for share in sorted([*shares, 1.0, 4.0])}
 
 
-def buffers(tuples: int, pool: str) -> int:
+SHARES = _shares()
+EQUAL, ABOVE = 1.0, 4.0
+BELOW = min(SHARES)
+
+
+def buffers(tuples: int, pool: float) -> int:
     """Pages of a pool; the largest has a few more, so that a scan of the relation has no ring."""
     return round(SHARES[pool] * heap_pages(tuples)) + (64 if pool == ABOVE else 0)
 
 
-def cluster(chapter: Chapter, pool: str, tuples: int = 0) -> Cluster:
+def cluster(bed: Testbed, pool: float) -> Cluster:
     """A server whose pool has this multiple of the relation's pages, both relations loaded.
 
-    `tuples` are those of a relation; by default the parameter.
+    A reader fetches each page itself, as in the slides' release: handed to I/O workers, the pages
+    of a small ring take as long as two processes need to wake each other, however many it writes.
     """
-    tuples = tuples or chapter.parameters.tuples
-    pages = buffers(tuples, pool)
-    # a reader fetches each page itself, as in the slides' release: handed to I/O workers, the pages
-    # of a small ring take as long as two processes need to wake each other, however many it writes
-    own_reads = chapter.programs.synchronous_io
-    server = chapter.cluster(shared_buffers=f"{8 * pages}kB", **own_reads)
-    with server.connect() as connection:
-        for order, relation in enumerate((READ, UPDATED), 1):
-            if not loading.is_ours(connection, relation):
-                relations.keyed(connection, relation, tuples, order)
+    tuples = bed.parameters.tuples
+    server = bed.cluster(
+        shared_buffers=f"{8 * buffers(tuples, pool)}kB", **bed.programs.synchronous_io
+    )
+    _load(server, tuples)
     return server
+
+
+def _load(server: Cluster, tuples: int) -> None:
+    for order, relation in enumerate((READ, UPDATED), 1):
+        relations.keyed(server, relation, tuples, order)
 
 
 def settle(connection: psycopg.Connection) -> None:
@@ -103,111 +79,158 @@ def settle(connection: psycopg.Connection) -> None:
     set_session(connection, ONE_PROCESS)
 
 
-def prepare(connection: psycopg.Connection, variant: str, displacing: Sequence[str] = ()) -> None:
-    """Begin with a vacuum and a checkpoint, and do what comes before the read.
-
-    Before that `displacing`, relations small enough for no ring, take the place of the one that
-    will be read.
-    """
-    for other in 2 * tuple(displacing):
-        SQL.run(connection, "buffer_pool.scan", relation=other)
-    settle(connection)
-    SQL.run(connection, VARIANTS[variant])
+def prepare(server_or_connection: Server | psycopg.Connection, before: str) -> None:
+    """Begin with a vacuum and a checkpoint, and do what comes before the read."""
+    with loading.session(server_or_connection) as connection:
+        settle(connection)
+        SQL.run(connection, f"buffer_pool.{before.partition(',')[0].replace(' ', '_')}")
 
 
 # ---- timed
 
-BY_TIME = ("expl-002", "expl-003", "expl-004", "expl-009")
 
+@experiment(units={"time": "ms"}, needs=["restart"])
+def reads_in_pools(bed: Testbed) -> Iterator[Row]:
+    """Time of one read of miltup1 after miltup2 was read and after it was updated, in each pool.
 
-@experiment(claims=BY_TIME, needs=["restart"])
-def sweep(chapter: Chapter) -> None:
-    """Time to read miltup1 after reading miltup2 and after updating it, in several pools.
-
-    From memory, as the slides' 237 MB in a fifth of a second came. What is written is a ring of
-    pages, of a small relation a larger share than of theirs: with fewer tuples what is claimed of
-    the slow-down is set aside.
+    From memory, as the slides' 237 MB in a fifth of a second came. One variant runs twice.
     """
-    variants = []
-    for pool in timed(chapter):
-        server = cluster(chapter, pool)
-        for variant in (CLEAN, DIRTY):
-            read, before = partial(_read, server), partial(_prepared, server, variant)
-            variants.append(Variant(f"{pool}: {variant}", read, before))
-    pairs = max(statistics.ENOUGH, 2 * chapter.parameters.pairs // 3)
-    units = {"time": "ms"}
-    chapter.compare(SWEEP, variants, units, pairs=pairs, warmup=0)  # each is vacuumed first
-    _require_size(chapter, "the slow-down's size depends on the relation's", BY_TIME)
+    servers = {pool: cluster(bed, pool) for pool in SHARES}
+
+    def measure(block: Block, pool: float, before: str) -> dict[str, float]:
+        with servers[pool].connect() as connection:
+            return {"time": 1000 * _timed(connection).seconds}
+
+    variants = [{"pool": pool, "before": before} for pool in SHARES for before in (CLEAN, DIRTY)]
+    yield from bed.compare(
+        measure,
+        [*variants, {"pool": EQUAL, "before": AGAIN}],
+        prepare=lambda block, pool, before: prepare(servers[pool], before),
+        pairs=relations.pairs(bed),
+        warmup=0,  # each is vacuumed first
+        tuples=bed.parameters.tuples,
+    )
 
 
-def _require_size(
-    chapter: Chapter, why: str, claimed: Sequence[str], parameter: str = "tuples"
-) -> None:
-    """Set claims aside which are about relations of the slides' size, if the run's are smaller."""
-    if (tuples := getattr(chapter.parameters, parameter)) < TUPLES["miltup"]:
-        reason = (
-            f"{why}, which has {TUPLES['miltup']:,} tuples on the slides and {tuples:,} in this run"
-        )
-        chapter.set_aside(CannotMeasure(f"{parameter} = {TUPLES['miltup']}", reason), claimed)
-
-
-def _prepared(server: Cluster, variant: str, block: Block) -> None:
-    with server.connect() as connection:
-        prepare(connection, variant)
-
-
-def _read(server: Cluster, block: Block) -> dict[str, float]:
-    """Time one read of miltup1 in a session of its own."""
+def _timed(connection: psycopg.Connection) -> clock.Watch:
+    """Read miltup1 once; a new session's catalog lookups aren't timed."""
     scan = SQL.text("buffer_pool.scan", relation=READ).encode()
-    with server.connect() as connection:
-        set_session(connection, ONE_PROCESS)
-        connection.execute(b"EXPLAIN " + scan)  # a new session's catalog lookups aren't timed
-        with clock.stopwatch() as watch:
-            connection.execute(scan).fetchone()
-    return {"time": 1000 * watch.seconds}
+    set_session(connection, ONE_PROCESS)
+    connection.execute(b"EXPLAIN " + scan)
+    with clock.stopwatch() as watch:
+        connection.execute(scan).fetchone()
+    return watch
+
+
+RATE = 8000  # pages per second, read or written
+
+
+@experiment(
+    units={"time": "ms", "reads": "requests", "writes": "requests"},
+    needs=["restart"],
+)
+def reads_on_slow_disk(bed: Testbed) -> Iterator[Row]:
+    """The same read where each page costs time, read or written, page by page as in release 11.
+
+    Only what the reader asks the disk for takes time: the update before it runs at full speed.
+    """
+    tuples = bed.parameters.slowed_tuples
+    on_disk = {
+        pool: bed.cluster_on_slow_disk(
+            shared_buffers=f"{8 * buffers(tuples, pool)}kB",
+            fsync="off",
+            **QUIET,
+            **bed.programs.synchronous_io,
+        )
+        for pool in SHARES
+    }
+    for server, _ in on_disk.values():
+        _load(server, tuples)
+
+    def measure(block: Block, pool: float, before: str) -> dict[str, float]:
+        server, disk = on_disk[pool]
+        with server.connect() as connection:
+            if releases.knows(server.version, "io_combine_limit"):
+                connection.execute("SET io_combine_limit = 1")
+            with disk.serving(Disk(1 / RATE, 1 / RATE)) as stretch:
+                watch = _timed(connection)
+        asked = stretch.counts()
+        return {
+            "time": 1000 * watch.seconds,
+            "reads": asked.reads.requests,
+            "writes": asked.writes.requests,
+        }
+
+    yield from bed.compare(
+        measure,
+        {"pool": list(SHARES), "before": [CLEAN, DIRTY]},
+        prepare=lambda block, pool, before: prepare(on_disk[pool][0], before),
+        pairs=relations.pairs(bed, statistics.ENOUGH),
+        warmup=0,
+        tuples=tuples,
+    )
 
 
 # ---- counted
 
+PAGES = dict.fromkeys(("read", "hit", "written", "dirty_before", "dirty_after", "kept"), "pages")
 
-@experiment(claims=["expl-001", "expl-010"], needs=["restart"])
-def written(chapter: Chapter, sizes: Sequence[str] = ()) -> pd.DataFrame:
-    """Pages that a reader of miltup1 writes after each kind of preparation, in several pools.
 
-    Columns: pool, variant, read, hit and written (pages, of the reader's own), dirty_before and
-    dirty_after (pages of miltup2 in the pool), left (pages of miltup1 in the pool afterwards:
-    those of its ring, if it had one). `sizes` are labels of `SHARES`; by default at least four.
-    There is no background writer, so that the counts are the same every time.
+@experiment(units=PAGES, needs=["restart"])
+def reader_pages(bed: Testbed) -> Iterator[Row]:
+    """Pages that a reader reads, finds and writes, by pool and by what came before.
+
+    And those of miltup2 that are dirty in the pool before and after it, and what is left there of
+    miltup1. The reader of miltup1 gets a ring of buffers, as a scan of more than a quarter of the
+    pool does. In a pool as large as miltup1 there is another one, whose relation has a fifth of its
+    pages and isn't in the pool: that one gets none. There is no background writer, so that the
+    counts are the same every time.
     """
-    rows = []
-    for pool in sizes or timed(chapter, at_least=4):
-        server = cluster(chapter, pool)
-        server.extension("pg_buffercache")
-        with server.reloaded(**QUIET), server.connect() as connection, server.connect() as probe:
-            dirty_pages(probe), look(probe, "buffer_pool.pages_left")  # planned before they count
-            for variant in VARIANTS:
-                prepare(connection, variant)
-                before = dirty_pages(probe)
-                row = {"pool": pool, "variant": variant, **reads(connection, READ)}
-                after = dirty_pages(probe)
-                [left] = look(probe, "buffer_pool.pages_left")
-                rows.append(row | {"dirty_before": before, "dirty_after": after, "left": left})
-    return pd.DataFrame(rows)
+    for pool in SHARES:
+        yield from counted_reads(bed, pool, READ, ())
+    server = cluster(bed, EQUAL)
+    relations.keyed(server, SMALL_READ, round(bed.parameters.tuples / 5))
+    with server.connect() as connection:
+        for other in OTHERS:
+            if not loading.is_ours(connection, other):
+                create = SQL.text("buffer_pool.other_relation", relation=other)
+                with connection.transaction():
+                    loading.replace(connection, other, create)
+    yield from counted_reads(bed, EQUAL, SMALL_READ, 2 * OTHERS)
+
+
+def counted_reads(
+    bed: Testbed, pool: float, relation: str, displacing: Sequence[str]
+) -> Iterator[Row]:
+    """Rows of one reader in one pool; `displacing` are read first, to take its pages' place."""
+    server = cluster(bed, pool)
+    server.extension("pg_buffercache")
+    with server.reloaded(**QUIET), server.connect() as connection, server.connect() as probe:
+        dirty_pages(probe), look(probe, "buffer_pool.pages_left")  # planned before they count
+        for before in (CLEAN, DIRTY, CHECKPOINTED):
+            for other in displacing:
+                SQL.run(connection, "buffer_pool.scan", relation=other)
+            prepare(connection, before)
+            row: Row = {"pool": pool, "ring": relation == READ, "before": before}
+            row["dirty_before"] = dirty_pages(probe)
+            row |= reads(connection, relation)
+            [kept] = look(probe, "buffer_pool.pages_left")
+            yield row | {"dirty_after": dirty_pages(probe), "kept": kept}
 
 
 def reads(connection: psycopg.Connection, relation: str) -> dict[str, int]:
     """Pages of one read of a relation: read, hit (found in the pool) and written."""
     scan = SQL.text("buffer_pool.scan", relation=relation)
-    pages = plans.explain(connection, scan, execute=True).buffers
+    pages = plans.explain(connection, scan, execute=True).buffers or {}
     return {what: pages[f"shared_{what}"] for what in ("read", "hit", "written")}
 
 
-def look(connection: psycopg.Connection, name: str, **values: str) -> tuple:
+def look(connection: psycopg.Connection, name: str, **values: str) -> tuple[int, ...]:
     """One row of a query of pg_buffercache.
 
     Prepared: from the second look on planning reads no catalog, which would displace pages.
     """
-    return connection.execute(SQL.text(name, **values).encode(), prepare=True).fetchone()
+    return connection.execute(SQL.text(name, **values).encode(), prepare=True).fetchall()[0]
 
 
 def dirty_pages(connection: psycopg.Connection) -> int:
@@ -215,74 +238,46 @@ def dirty_pages(connection: psycopg.Connection) -> int:
     return look(connection, "buffer_pool.dirty_pages")[0]
 
 
-# ---- a reader without a ring
-
-
-@experiment()
-def beside_the_ring(chapter: Chapter) -> pd.DataFrame:
-    """The same update, and two readers: one through a ring, one whose relation is too small.
-
-    That one's relation has a fifth of the pool's pages and isn't in the pool; miltup1 is as large
-    as the pool. Columns: reader (of `READERS`), variant, read, written (pages).
-    """
-    server, small = cluster(chapter, EQUAL), READERS[WITHOUT]
-    rows = []
-    with server.reloaded(**QUIET), server.connect() as connection:
-        if not loading.is_ours(connection, small):
-            relations.keyed(connection, small, round(chapter.parameters.tuples / 5))
-            for other in OTHERS:
-                SQL.run(connection, "buffer_pool.other_relation", relation=other)
-        for reader, relation in READERS.items():
-            for variant in VARIANTS:
-                prepare(connection, variant, displacing=OTHERS if relation == small else ())
-                rows.append({"reader": reader, "variant": variant, **reads(connection, relation)})
-    return pd.DataFrame(rows).drop(columns="hit")
-
-
 # ---- who writes, and when: counted in pg_stat_io (before PostgreSQL 16 in pg_stat_bgwriter)
 
 WRITERS = ("client backend", "background writer", "checkpointer")
-WAITED = "update, wait"
+WRITTEN = {writer.replace(" ", "_"): "pages" for writer in WRITERS}
 
 
-@experiment(claims=["expl-006"])
-def writers(chapter: Chapter, seconds: float = 0.7) -> pd.DataFrame:
+def _written(delta: counters.Delta) -> dict[str, int]:
+    return {column: int(delta.writes.get(who, 0)) for column, who in zip(WRITTEN, WRITERS)}
+
+
+@experiment(units=WRITTEN, needs=["restart"])
+def writers(bed: Testbed, seconds: float = 0.7) -> Iterator[Row]:
     """Pages written during updates in a small pool and a checkpoint, by kind of process.
 
-    Columns: background_writer ("as by default", "off"), and one for each of `WRITERS`.
+    For so many `seconds`, in which the background writer makes three rounds.
     """
-    server, rows = cluster(chapter, BELOW), []
+    server = cluster(bed, BELOW)
     with counters.Counters(server) as counter:
         for words, settings in (("as by default", {}), ("off", QUIET)):
             with server.reloaded(**settings), server.connect() as connection:
                 settle(connection)
                 with counter.measured(connection) as delta:
-                    end = time.perf_counter() + seconds  # three rounds of the background writer
+                    end = time.perf_counter() + seconds
                     while time.perf_counter() < end:
-                        SQL.run(connection, VARIANTS[DIRTY])
+                        SQL.run(connection, "buffer_pool.after_an_update")
                         SQL.run(connection, "buffer_pool.vacuum")
                     # nobody else asks for a checkpoint, and none is due
                     SQL.run(connection, "buffer_pool.checkpoint")
-                wrote = {writer: int(delta.writes.get(writer, 0)) for writer in WRITERS}
-                rows.append({"background_writer": words, **wrote})
-    return pd.DataFrame(rows)
+                yield {"bgwriter": words, **_written(delta)}
 
 
-@experiment(claims=["expl-008"])
-def waiting(chapter: Chapter) -> pd.DataFrame:
+@experiment(units={"dirty": "pages", "reader": "pages", **WRITTEN}, needs=["restart"])
+def waiting(bed: Testbed) -> Iterator[Row]:
     """Dirty pages of the updated relation at once, after a delay and after a checkpoint.
 
-    With PostgreSQL's own checkpoint_timeout, in a pool as large as the relation. Columns: seconds
-    (since the update), event, dirty (pages when the reader comes), checkpointer and
-    background_writer (pages written from the update on), reader (pages that the reader of miltup1
-    writes). The experiment begins anew for each event.
-
-    By its log an update of the slides' relation makes a checkpoint due, and one of fewer tuples
-    doesn't, so that nothing is said about the checkpointer then.
+    With PostgreSQL's own checkpoint_timeout, in a pool as large as the relation. `dirty` when the
+    reader of miltup1 comes, `reader` what it writes; the others from the update on. The experiment
+    begins anew each time. By its log an update of the slides' relation makes a checkpoint due.
     """
-    why = "whether a checkpoint is due depends on the relation"
-    _require_size(chapter, why, ["expl-008"], "waited_tuples")
-    server, rows = cluster(chapter, EQUAL, chapter.parameters.waited_tuples), []
+    server = cluster(bed, EQUAL)
     server.extension("pg_buffercache")
     with (
         server.reloaded(checkpoint_timeout="5min"),
@@ -291,65 +286,68 @@ def waiting(chapter: Chapter) -> pd.DataFrame:
         server.connect() as probe,
     ):
         dirty_pages(probe)  # planned before it counts
-        for event in (DIRTY, WAITED, CHECKPOINTED):
+        for event in ("update", "update, wait", "update, checkpoint"):
             settle(connection)
-            seconds = chapter.parameters.wait if event == WAITED else 0
+            seconds = bed.parameters.wait if event.endswith("wait") else 0
             with counter.measured(connection, probe) as delta:
-                SQL.run(connection, VARIANTS.get(event, VARIANTS[DIRTY]))
+                SQL.run(connection, "buffer_pool.after_an_update")
+                if event.endswith("checkpoint"):
+                    SQL.run(connection, "buffer_pool.checkpoint")
                 time.sleep(seconds)
-                row = {"seconds": seconds, "event": event, "dirty": dirty_pages(probe)}
+                row: Row = {"event": event, "seconds": seconds, "tuples": bed.parameters.tuples}
+                row["dirty"] = dirty_pages(probe)
                 row["reader"] = reads(connection, READ)["written"]
-            for writer in WRITERS[1:]:
-                row[writer.replace(" ", "_")] = int(delta.writes.get(writer, 0))
-            rows.append(row)
-    return pd.DataFrame(rows)
+            yield row | _written(delta)
 
 
-@experiment()
-def first_reader(chapter: Chapter) -> pd.DataFrame:
-    """Three reads of the updated relation after an update and a checkpoint.
-
-    Columns: read (number), pages, dirtied (pages), wal_records, wal_fpi (full page images),
-    wal_bytes.
-    """
-    server, rows = cluster(chapter, ABOVE), []
+@experiment(
+    units={
+        "pages": "page accesses",
+        "dirtied": "pages",
+        "wal_records": "records",
+        "full_page_images": "pages",
+        "wal_bytes": "bytes",
+    }
+)
+def first_reader(bed: Testbed) -> Iterator[Row]:
+    """Three reads of the updated relation after an update and a checkpoint."""
+    server = cluster(bed, ABOVE)
     releases.require(server.version, "EXPLAIN (WAL)")
     scan = SQL.text("buffer_pool.scan", relation=UPDATED)
     with server.connect() as connection:
-        settle(connection)
-        SQL.run(connection, VARIANTS[CHECKPOINTED])
+        prepare(connection, CHECKPOINTED)
         for number in (1, 2, 3):
             plan = plans.explain(connection, scan, execute=True, wal=True)
-            written = [
-                plan.properties.get(f"WAL {what}", 0) for what in ("Records", "FPI", "Bytes")
-            ]
-            rows.append((number, plan.page_accesses, plan.buffers["shared_dirtied"], *written))
-    columns = ["read", "pages", "dirtied", "wal_records", "wal_fpi", "wal_bytes"]
-    return pd.DataFrame(rows, columns=columns)
+            yield {
+                "reader": number,
+                "pages": plan.page_accesses,
+                "dirtied": (plan.buffers or {})["shared_dirtied"],
+                "wal_records": plan.properties.get("WAL Records", 0),
+                "full_page_images": plan.properties.get("WAL FPI", 0),
+                "wal_bytes": plan.properties.get("WAL Bytes", 0),
+            }
 
 
-@experiment()
-def wal_of_an_update(chapter: Chapter) -> pd.DataFrame:
-    """WAL of an update of every tuple, right after a checkpoint and without one before.
-
-    Columns: update, bytes per tuple.
-    """
-    server, rows = cluster(chapter, ABOVE), []
+@experiment(units={"bytes": "bytes/tuple"})
+def wal_of_an_update(bed: Testbed) -> Iterator[Row]:
+    """WAL of an update of every tuple, right after a checkpoint and without one before."""
+    server = cluster(bed, ABOVE)
     with server.connect() as connection:
         settle(connection)
-        for when in ("right after a checkpoint", "later"):
+        for after_checkpoint in (True, False):
             with wal.written(connection) as written:
-                SQL.run(connection, VARIANTS[DIRTY])
-            rows.append((when, written.bytes / chapter.parameters.tuples))
+                SQL.run(connection, "buffer_pool.after_an_update")
+            yield {
+                "after_checkpoint": after_checkpoint,
+                "bytes": written.bytes / bed.parameters.tuples,
+            }
             SQL.run(connection, "buffer_pool.vacuum")
-    return pd.DataFrame(rows, columns=["update", "bytes per tuple"])
 
 
 # ---- what starts a checkpoint
 
-
 #: Events, and the statements or the method of a server that make each happen.
-EVENTS = {
+EVENTS: dict[str, str | Callable[[Cluster], None]] = {
     "CHECKPOINT": "checkpoint",
     "CREATE DATABASE, copying files": "create_database_copying_files",
     "CREATE DATABASE, as by default": "create_database",
@@ -362,13 +360,13 @@ EVENTS = {
 }
 
 
-@experiment()
-def triggers(chapter: Chapter) -> pd.DataFrame:
+@experiment(units={"checkpoints": "checkpoints", "reason": "text"})
+def checkpoint_triggers(bed: Testbed) -> Iterator[Row]:
     """Every kind of event that can be made to happen here and may start a checkpoint.
 
-    Columns: event (of `EVENTS`), checkpoints, reason (as the server's log gives it).
+    The reason is what the server's log gives.
     """
-    server, rows = cluster(chapter, EQUAL), []
+    server = cluster(bed, EQUAL)
     for event, happen in EVENTS.items():
         start = len(server.log())
         try:
@@ -377,8 +375,8 @@ def triggers(chapter: Chapter) -> pd.DataFrame:
             continue
         time.sleep(0.03)  # the log's last line
         reasons = re.findall(r"(?:checkpoint|restartpoint) starting: (.*)", server.log()[start:])
-        rows.append((event, len(reasons), ", ".join(dict.fromkeys(reasons)) or "none"))
-    return pd.DataFrame(rows, columns=["event", "checkpoints", "reason"])
+        reason = ", ".join(dict.fromkeys(reasons)) or "none"
+        yield {"event": event, "checkpoints": len(reasons), "reason": reason}
 
 
 def _happen(server: Cluster, happen: str | Callable[[Cluster], None]) -> None:

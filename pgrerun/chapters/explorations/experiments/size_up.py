@@ -1,37 +1,33 @@
 """Experiment 3: the same query on relations of growing size, with an index and without."""
 
-from functools import partial
+import time
+from collections.abc import Iterator
 
-import pandas as pd
 import psycopg
 
-from pgrerun.chapter import Chapter, experiment
+from pgrerun.chapters.explorations import relations
 from pgrerun.chapters.explorations.relations import (
     LARGE,
     ONE_PROCESS,
     SMALL,
     SQL,
     explained,
+    heap_pages,
     milliseconds,
     name,
+    pairs,
     sizes,
     workers,
 )
-from pgrerun.lab.experiment import Block, Variant
-from pgrerun.lab.instruments import counters, plans
+from pgrerun.lab.disk import Disk
+from pgrerun.lab.instruments import plans
 from pgrerun.lab.server import releases, set_session
-from pgrerun.record import statistics
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment
+from pgrerun.record import printed, statistics
 
 KEY = 99_999  # the one that the slides look up
 INDEXED, NOT_INDEXED = "unique2", "unique3"
-LOOKUPS = 200
-
-LOOKUP, SCAN, SERIAL = "lookup", "scan", "scan, one process"
-#: The scans, and their settings.
-SCANS = {SCAN: {}, SERIAL: ONE_PROCESS}
-
-#: At most: each reads the largest relation from disk, and once more.
-RESTARTS = 7
+RESTARTS = 7  # each reads the largest relation from disk, and once more
 
 
 def statement(tuples: int, attribute: str) -> str:
@@ -40,157 +36,174 @@ def statement(tuples: int, attribute: str) -> str:
     return SQL.text("size_up.point_query", relation=name(tuples), attribute=attribute, key=key)
 
 
-def variant(what: str, tuples: int) -> str:
-    """The variant's name in the run record."""
-    return f"{what}, {tuples} tuples"
-
-
 # ---- plans
 
 
-@experiment(claims=["expl-021", "expl-025", "expl-026"])
-def plan_list(chapter: Chapter) -> pd.DataFrame:
+@experiment(units={"plan": "text", "workers": "", "pages": "page accesses"})
+def point_plans(bed: Testbed) -> Iterator[Row]:
     """The queries' plans on 100 000 and a million tuples, the largest relation and a hundredth.
 
-    Columns: relation, tuples, attribute, plan, workers, pages. `pages` are what a lookup touches,
-    after it ran before; missing for scans.
+    `pages` are what a lookup accesses, after it ran before.
     """
-    rows = []
-    with chapter.server.connect() as connection:
+    smallest, *_, largest = sizes(bed)
+    chosen = sorted({smallest, SMALL, LARGE, largest})
+    with relations.connected(bed, *chosen) as connection:
         for attribute in (INDEXED, NOT_INDEXED):
-            smallest, *_, largest = sizes(chapter)
-            for tuples in sorted({smallest, SMALL, LARGE, largest}):
+            for tuples in chosen:
                 query = statement(tuples, attribute)
                 plan = plans.explain(connection, query)
-                row = {"relation": name(tuples), "tuples": tuples, "attribute": attribute}
-                row |= {"plan": plan.shape(), "workers": workers(plan, "Planned"), "pages": None}
+                row: Row = {"relation": name(tuples), "tuples": tuples, "attribute": attribute}
+                row |= {"plan": plan.shape(), "workers": workers(plan, "Planned")}
                 if attribute == INDEXED:
                     plans.explain(connection, query, execute=True)  # fills the caches of catalogs
-                    again = plans.explain(connection, query, execute=True)
-                    row["pages"] = again.page_accesses
-                rows.append(row)
-    return pd.DataFrame(rows)
+                    row["pages"] = plans.explain(connection, query, execute=True).page_accesses
+                yield row
 
 
-@experiment(claims=["expl-034"])
-def planned_workers(chapter: Chapter) -> pd.DataFrame:
-    """Workers for a scan of miltup: columns max_parallel_workers, per_gather, planned, launched."""
+@experiment(units={"planned": "workers", "launched": "workers"})
+def planned_workers(bed: Testbed) -> Iterator[Row]:
+    """Workers for a scan of miltup, by the two settings that limit them."""
     query = statement(LARGE, NOT_INDEXED)
-    rows = []
-    with chapter.server.connect() as connection:
+    with relations.connected(bed, LARGE) as connection:
         for most, per_gather in ((8, 2), (1, 2), (0, 2), (8, 1), (8, 0)):
-            settings = {"max_parallel_workers": most, "max_parallel_workers_per_gather": per_gather}
-            plan = explained(connection, query, settings, execute=True)
-            rows.append((most, per_gather, workers(plan, "Planned"), workers(plan, "Launched")))
-    return pd.DataFrame(rows, columns=["max_parallel_workers", "per_gather", "planned", "launched"])
+            limits = {"max_parallel_workers": most, "max_parallel_workers_per_gather": per_gather}
+            plan = explained(connection, query, limits, execute=True)
+            found = {"planned": workers(plan, "Planned"), "launched": workers(plan, "Launched")}
+            yield {**limits, **found}
 
 
 # ---- time
 
 
-@experiment(claims=["expl-021", "expl-023", "expl-024"])
-def times(chapter: Chapter) -> None:
-    """Time of a lookup by the key and of scans, in relations of every size.
+@experiment(units={"time": "ms"})
+def point_times(bed: Testbed) -> Iterator[Row]:
+    """Mean time of a lookup by the key and of a scan for one tuple, in relations of every size.
 
     Of a lookup it is what EXPLAIN calls execution, as in print, and of a scan all that a client
-    waits for. In one process only the ends and the middle are scanned.
+    waits for.
     """
-    in_one_process = sizes(chapter)[:: chapter.parameters.per_decade]
-    variants = []
-    with chapter.server.connect() as connection:
-        for tuples in sizes(chapter):
-            lookup = partial(_lookup, connection, tuples)
-            variants.append(Variant(variant(LOOKUP, tuples), lookup))
-            for what in SCANS:
-                if what == SCAN or tuples in in_one_process:
-                    scan = partial(timed_scan, connection, what, tuples)
-                    variants.append(Variant(variant(what, tuples), scan))
-        chapter.compare("size-up", variants, {"time": "ms"}, warmup=0)
+    seconds = bed.parameters.seconds
+    with relations.connected(bed, *sizes(bed)) as connection:
+
+        def measure(block: Block, query: str, tuples: int) -> dict[str, float]:
+            if query == "lookup":
+                return {"time": _lookup(connection, tuples, seconds)}
+            scan = statement(tuples, NOT_INDEXED)
+            return {"time": milliseconds(connection, scan, {}, seconds)}
+
+        variants = {"query": ["lookup", "scan"], "tuples": sizes(bed)}
+        yield from bed.compare(measure, variants, pairs=pairs(bed), warmup=0)
 
 
-def _lookup(connection: psycopg.Connection, tuples: int, block: Block) -> dict[str, float]:
+def _lookup(connection: psycopg.Connection, tuples: int, seconds: float) -> float:
     """Execution alone, as in print: to and fro, and planning, take longer and the same time in any
     relation. It is told by the microsecond, so that of many the middle half's mean counts.
     """
-    query = statement(tuples, INDEXED)
-    told = [
-        plans.explain(connection, query, execute=True, buffers=False).execution_ms
-        for _ in range(LOOKUPS)
-    ]
-    middle = sorted(told)[LOOKUPS // 4 : -LOOKUPS // 4]
-    return {"time": sum(middle) / len(middle)}
+    query, told, end = statement(tuples, INDEXED), list[float](), time.monotonic() + seconds
+    while len(told) < 20 or time.monotonic() < end:
+        plan = plans.explain(connection, query, execute=True, buffers=False)
+        told.append(plan.execution_ms or 0)
+    quarter = len(told) // 4
+    middle = sorted(told)[quarter:-quarter]
+    return sum(middle) / len(middle)
 
 
-def timed_scan(
-    connection: psycopg.Connection, what: str, tuples: int, block: Block
-) -> dict[str, float]:
-    """Time one scan for one tuple, with the settings of `SCANS`."""
-    return {"time": milliseconds(connection, statement(tuples, NOT_INDEXED), SCANS[what])}
+@experiment(units={"planning": "ms", "execution": "ms"})
+def planning(bed: Testbed) -> Iterator[Row]:
+    """Planning and execution of a new session's first point query, and of another's second.
 
-
-# ---- planning, and the first time
-
-
-@experiment(claims=["expl-027"])
-def planning(chapter: Chapter) -> None:
-    """Planning and execution time of a new session's first and second point query.
-
-    In ms, by EXPLAIN ANALYZE, as in print.
+    By EXPLAIN ANALYZE, as in print.
     """
-    releases.require(chapter.server.version, "EXPLAIN that times planning")
+    releases.require(bed.server.version, "EXPLAIN that times planning")
+    query = statement(SMALL, INDEXED)
+    with relations.connected(bed):
+        pass
 
-    def one(block: Block) -> dict[str, float]:
-        found = {}
-        with chapter.server.connect() as connection:
-            for which in ("first", "second"):
-                query = statement(SMALL, INDEXED)
+    def measure(block: Block, number: int) -> dict[str, float]:
+        with bed.server.connect() as connection:
+            for _ in range(number):
                 plan = plans.explain(connection, query, execute=True, buffers=False)
-                found[f"{which} planning"] = plan.planning_ms
-                found[f"{which} execution"] = plan.execution_ms
-        return found
+        return {"planning": plan.planning_ms or 0, "execution": plan.execution_ms or 0}
 
-    metrics = ("first planning", "first execution", "second planning", "second execution")
-    chapter.compare("planning", [Variant("point query", one)], dict.fromkeys(metrics, "ms"))
+    yield from bed.compare(measure, {"number": [1, 2]}, pairs=pairs(bed))
 
 
-@experiment(claims=["expl-022", "expl-028"], needs=["restart"])
-def cold(chapter: Chapter) -> None:
+STATES = ("cold", "warm")
+SCANS = [f"{state}_{words}" for state in STATES for words in ("small", "large")]
+
+
+@experiment(
+    units=dict.fromkeys(("first_lookup", "later_lookup", *SCANS), "ms"),
+    needs=["restart"],
+)
+def cold(bed: Testbed) -> Iterator[Row]:
     """Lookups and scans right after a restart with nothing cached, and once more.
 
-    Metrics in ms: "first lookup", "later lookup" (execution alone, by EXPLAIN, as in print), "cold
-    scan, small", "warm scan, small" and the same of "large": the largest relation, and one of a
-    hundredth. And "waiting": the share of the large relation's cold scan that waits for reads.
+    Of lookups execution alone, by EXPLAIN, as in print. `large` is the largest relation, `small`
+    one of a hundredth.
     """
-    server = chapter.cluster()
-    smallest, *_, largest = sizes(chapter)
+    smallest, *_, largest = sizes(bed)
+    with relations.connected(bed, smallest, largest):
+        pass
+    server = bed.cluster()
 
-    def one(block: Block) -> dict[str, float]:
+    def measure(block: Block) -> dict[str, float]:
         server.cold_restart()
         with server.connect() as connection:
             set_session(connection, ONE_PROCESS)
-            connection.execute("SET track_io_timing = on")
             query = statement(largest, INDEXED)
             lookups = [
-                plans.explain(connection, query, execute=True, buffers=False).execution_ms
+                plans.explain(connection, query, execute=True, buffers=False).execution_ms or 0
                 for _ in range(6)
             ]
             later = statistics.median(lookups[1:]).estimate
-            found = {"first lookup": lookups[0], "later lookup": later}
+            found = {"first_lookup": lookups[0], "later_lookup": later}
             for words, tuples in (("small", smallest), ("large", largest)):
                 query = statement(tuples, NOT_INDEXED)
-                waited = _waited(connection)
-                found[f"cold scan, {words}"] = milliseconds(connection, query, {})
-                waited = _waited(connection) - waited  # the large relation's come last
-                found[f"warm scan, {words}"] = milliseconds(connection, query, {})
-        return found | {"waiting": waited / found["cold scan, large"]}
+                found |= {
+                    f"{state}_{words}": milliseconds(connection, query, {}) for state in STATES
+                }
+        return found
 
-    scans = [f"{state} scan, {words}" for words in ("small", "large") for state in ("cold", "warm")]
-    units = dict.fromkeys(["first lookup", "later lookup", *scans], "ms") | {"waiting": "share"}
-    pairs = min(RESTARTS, chapter.parameters.pairs)
-    chapter.compare("cold", [Variant("restarted", one)], units, pairs=pairs, warmup=0)
+    tuples = {"small": smallest, "large": largest}
+    yield from bed.compare(measure, [{}], pairs=pairs(bed, RESTARTS), warmup=0, **tuples)
 
 
-def _waited(connection: psycopg.Connection) -> float:
-    """Milliseconds that sessions of the database have waited for reads, as told so far."""
-    counters.force_flush(connection)
-    return SQL.run(connection, "size_up.waited").fetchone()[0]
+def printed_rate() -> float:
+    """Pages per second at which the slides' scan of ten million tuples came from their disk."""
+    seconds = printed.cell("explorations_sizeup_averages", "average", "q4") / 1000
+    return heap_pages(10_000_000) / seconds
+
+
+@experiment(units={"time": "ms", "waiting": "share"}, needs=["restart"])
+def scan_from_slow_disk(bed: Testbed) -> Iterator[Row]:
+    """A scan of a large relation from a disk of the slides' rate, and of a hundredth from memory.
+
+    The disk serves one page at a time, to three processes as on the slides; the pool is smaller
+    than the large relation and larger than the small one.
+    """
+    large = bed.parameters.slowed_largest
+    small = large // 100
+    pages = max(16, heap_pages(large) // 8)
+    server, disk = bed.cluster_on_slow_disk(
+        shared_buffers=f"{8 * pages}kB", **bed.programs.synchronous_io
+    )
+    for tuples in (small, large):
+        relations.keyed(server, name(tuples), tuples, logged=False)
+    page = 1 / printed_rate()
+
+    def measure(block: Block, tuples: int) -> dict[str, float]:
+        scan = statement(tuples, NOT_INDEXED)
+        with server.connect() as connection:
+            if releases.knows(server.version, "io_combine_limit"):
+                connection.execute("SET io_combine_limit = 1")
+            if tuples == small:
+                milliseconds(connection, scan, {})  # into the pool
+                seconds = bed.parameters.seconds
+                return {"time": milliseconds(connection, scan, {}, seconds), "waiting": 0}
+            with disk.serving(Disk(page)) as stretch:
+                time = milliseconds(connection, scan, {})
+        return {"time": time, "waiting": 1000 * stretch.counts().reads.busy / time}
+
+    many = pairs(bed, statistics.ENOUGH)
+    yield from bed.compare(measure, {"tuples": [small, large]}, pairs=many, warmup=0, large=large)

@@ -12,10 +12,3 @@ CREATE TABLE hundredktup_new WITH (autovacuum_enabled = off) AS SELECT * FROM hu
 -- name: analyze
 ANALYZE :"relation";
 
--- name: pages
--- As VACUUM, ANALYZE and CREATE INDEX have noted them.
-SELECT c.relname, c.relpages, c.relpages / 128.0, c.relallvisible, i.relpages
-FROM pg_class c
-JOIN pg_index x ON x.indrelid = c.oid
-JOIN pg_class i ON i.oid = x.indexrelid
-WHERE c.oid = :'relation'::regclass;

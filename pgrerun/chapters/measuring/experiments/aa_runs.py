@@ -10,19 +10,18 @@ interval tells about every effect.
 
 import subprocess
 import sys
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
 
-from pgrerun.chapter import Chapter, experiment
-from pgrerun.chapters.measuring.experiments.load import TIME, TUPLES, scan
+from pgrerun.chapters.measuring.loads import TIME, TUPLES, scan
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab import statements
-from pgrerun.lab.experiment import Block, Variant
+from pgrerun.lab.instruments import machine
 from pgrerun.lab.models import repeated_runs
 from pgrerun.lab.server import value
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 from pgrerun.record import statistics
 
 EFFECTS = (1.02, 1.05, 1.10)
@@ -31,56 +30,54 @@ PAIRS = (5, 7, 11, 21, 41)
 POWER = 0.8  # Cohen's convention: the share of real effects that an experiment should find
 MARGIN = 0.05  # the smallest effect of interest of most claims in the book
 
-
 # What the scan of each variant reads.
 VARIANTS = {ONE: TUPLES, OTHER: TUPLES} | {
     f"{100 * (effect - 1):.0f} % more tuples": round(TUPLES * effect) for effect in EFFECTS
 }
 
 
-def planted(chapter: Chapter) -> pd.DataFrame:
-    """What the scan of each variant counts.
-
-    Columns: variant, tuples counted, times the first.
-    """
-    script = scan(chapter.server).script
-    with chapter.server.connect() as connection:
-        counted = {
-            name: value(connection, int, statements.filled(script, {"tuples": tuples}))
-            for name, tuples in VARIANTS.items()
-        }
-    frame = pd.DataFrame(counted.items(), columns=["variant", "tuples counted"])
-    return frame.assign(**{"times the first": frame["tuples counted"] / counted[ONE]})
+@experiment(units={"counted": "tuples"})
+def planted(bed: Testbed) -> Iterator[Row]:
+    """What the scan of each variant counts."""
+    script = scan(bed.server).script
+    with bed.server.connect() as connection:
+        for variant, tuples in VARIANTS.items():
+            text = statements.fill(script, {"tuples": tuples})
+            yield {"variant": variant, "counted": value(connection, int, text)}
 
 
-@experiment(claims=["haas-071"])
-def planted_differences(chapter: Chapter) -> None:
+@experiment(units=TIME)
+def twins(bed: Testbed) -> Iterator[Row]:
     """Every variant once in each block, in rotated order."""
-    given, server = chapter.parameters, chapter.server
-    many = scan(server).lasting(given.milliseconds, given.seed)
-    variants = [
-        Variant(name, partial(scan(server, tuples).times, many))
-        for name, tuples in VARIANTS.items()
-    ]
+    given, server = bed.parameters, bed.server
+    loads = {variant: scan(server, tuples) for variant, tuples in VARIANTS.items()}
+    many = loads[ONE].lasting(given.milliseconds, given.seed)
+
+    def measure(block: Block, variant: str) -> dict[str, float]:
+        return loads[variant].times(many, block)
+
     # no warm-up: the load was tried out just now
-    chapter.compare("twins", variants, TIME, pairs=given.blocks, warmup=0, fixed=True)
+    yield from bed.compare(
+        measure, {"variant": [*VARIANTS]}, pairs=given.blocks, warmup=0, fixed=True
+    )
 
 
-def equal_runs(chapter: Chapter) -> pd.DataFrame:
-    """Times of the two equal variants (ms), a row per block; CannotMeasure if one can't be."""
-    time = chapter.table("twins", "time")[[ONE, OTHER]]
-    if not (np.isfinite(time) & (time > 0)).all(axis=None):
+def equal_runs(bed: Testbed) -> pd.DataFrame:
+    """Times of the two equal variants (ms), a row per block, a column per variant.
+
+    CannotMeasure if there are none, or one can't be.
+    """
+    kept = [row for row in bed.rows_of("twins") if not row["disturbed"] and not row["left_out"]]
+    found = pd.DataFrame(kept, columns=["block", "variant", "time"])
+    time = found.pivot(index="block", columns="variant", values="time")
+    time = time.reindex(columns=[ONE, OTHER]).dropna().astype(float)
+    if time.empty or not (np.isfinite(time) & (time > 0)).all(axis=None):
         raise CannotMeasure(
             "undisturbed measurements",
-            "a time among the runs that don't differ can't be, so nothing is drawn from them",
+            "the runs that don't differ were not measured, or a time among them can't be, so"
+            " nothing is drawn from them",
         )
     return time
-
-
-def equal_ratios(chapter: Chapter) -> pd.Series:
-    """Time of one of the equal variants over the other's, a ratio per block."""
-    time = equal_runs(chapter)
-    return time[OTHER] / time[ONE]
 
 
 # ---- experiments drawn from the recorded pairs
@@ -95,105 +92,115 @@ def drawn_intervals(ratios: Sequence[float], pairs: int, experiments: int, seed:
     return np.array([(x.low, x.high) for x in found])
 
 
-@experiment(after=["aa_runs.planted_differences"])
-def power(chapter: Chapter, sizes: Sequence[int] = PAIRS) -> pd.DataFrame:
+@experiment(
+    units={
+        "found": "share of the experiments",
+        "low": "share of the experiments",
+        "high": "share of the experiments",
+        "verdict": "share of the experiments",
+        "least": "times",
+    }
+)
+def power(bed: Testbed) -> Iterator[Row]:
     """How often an experiment of so many pairs finds an effect, by effect and pairs.
 
-    Columns: effect (1 is none: what is found is then a false alarm), pairs, found (share of the
-    drawn experiments whose interval excludes 1 on the right side, for no effect on either), low,
-    high (95 % interval of that share), verdict (share that would get a verdict for a difference of
-    interest).
+    An effect of 1 is none: what is found is then a false alarm. `found` is the share of the drawn
+    experiments whose interval excludes 1 on the right side (for no effect on either), with the 95 %
+    interval of that share; `verdict` the share that would get a word for a difference of interest;
+    `least` the smallest effect that experiments of so many pairs find with `POWER`.
     """
-    ratios, given, rows = equal_ratios(chapter), chapter.parameters, []
-    for pairs in sizes:
-        low, high = drawn_intervals(ratios, pairs, given.resamples, given.seed).T
+    time, given = equal_runs(bed), bed.parameters
+    for pairs in PAIRS:
+        drawn = drawn_intervals(time[OTHER] / time[ONE], pairs, given.resamples, given.seed)
+        low, high = drawn.T
         for effect in (1.0, *EFFECTS):
             told = low * effect > 1
             if effect == 1:
                 told |= high < 1
             verdict = (low * effect > 1 + MARGIN) | (high * effect < 1 / (1 + MARGIN))
             share = statistics.share(int(told.sum()), given.resamples)
-            found = (share.estimate, share.low, share.high, verdict.mean())
-            rows.append((effect, pairs, *found))
-    columns = ["effect", "pairs", "found", "low", "high", "verdict"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def smallest(ratios: Sequence[float], pairs: int, experiments: int, seed: int) -> float:
-    """The effect, as a ratio, that experiments of so many pairs find with `POWER`."""
-    low = drawn_intervals(ratios, pairs, experiments, seed)[:, 0]
-    return float(1 / np.quantile(low, 1 - POWER))
+            yield {
+                "effect": effect,
+                "pairs": pairs,
+                "found": share.estimate,
+                "low": share.low,
+                "high": share.high,
+                "verdict": float(verdict.mean()),
+                "least": float(1 / np.quantile(low, 1 - POWER)),
+            }
 
 
 REPEATS = (2, 3, 4, 5, 7)
-SPOILT = (1.1, 1.25, 1.5)  # how far off the spoilt run is
+SPOILT = (10, 25, 50)  # per cent that the spoilt run is off
 
 
-def drawn(chapter: Chapter) -> int:
-    """How many experiments with a spoilt run are drawn."""
-    return 20 * chapter.parameters.resamples
-
-
-def spoilt(factor: float) -> str:
-    """What a run that is so far off is called."""
-    return f"{100 * (factor - 1):.0f} % off"
-
-
-@experiment(claims=["haas-071"], after=["aa_runs.planted_differences"])
-def spoilt_runs(chapter: Chapter) -> pd.DataFrame:
+@experiment(
+    units=dict.fromkeys(("share", "low", "high"), "share of the experiments"),
+)
+def spoilt_runs(bed: Testbed) -> Iterator[Row]:
     """Shares of spoilt runs that are noticed among so many repeats drawn from the equal runs.
 
-    Columns: spoilt (see `spoilt`), repeats, rule (of `repeated_runs`), share. Slow drift is taken
+    By how many per cent the run is off, repeats, and rule (of `repeated_runs`). Slow drift is taken
     out of the runs first: each is a multiple of the median of those around it.
     """
-    time, rows = equal_runs(chapter), []
+    time, given = equal_runs(bed), bed.parameters
     around = time.stack().rolling(6, min_periods=1, center=True).median().unstack()
-    runs = (time / around).to_numpy().ravel()
-    for factor in SPOILT:
+    runs, drawn = (time / around).to_numpy().ravel(), 20 * given.resamples
+    for off in SPOILT:
         for repeats in REPEATS:
-            shares = repeated_runs.noticed(
-                runs, repeats, factor, drawn(chapter), chapter.parameters.seed
-            )
-            rows += [(spoilt(factor), repeats, rule, share) for rule, share in shares.items()]
-    return pd.DataFrame(rows, columns=["spoilt", "repeats", "rule", "share"])
+            shares = repeated_runs.noticed(runs, repeats, 1 + off / 100, drawn, given.seed)
+            for rule, share in shares.items():
+                found = statistics.share(round(share * drawn), drawn)
+                ends = {"share": found.estimate, "low": found.low, "high": found.high}
+                yield {"off": off, "repeats": repeats, "rule": rule, **ends}
 
 
 # ---- a neighbour who wakes up halfway
 
-NEIGHBOUR_BLOCKS = 8
+HALF = 6  # blocks before the neighbour wakes up, and as many after
+CROWD = 4  # programs for each processor
 FIRST, SECOND = "the first", "the second"
 
 
-@experiment()
-def neighbour(chapter: Chapter) -> pd.DataFrame:
-    """Two equal variants; from the middle on a program beside them keeps every processor busy.
+@experiment(units={**TIME, "after_over_before": "times"})
+def neighbour(bed: Testbed) -> Iterator[Row]:
+    """Two equal scans; from the middle on programs beside them crowd every processor.
 
-    Times in ms, a row per block, a column per variant. CannotMeasure if no block of a half was
-    undisturbed.
+    Of the second's runs after that, `after_over_before` is its time over that of the first in a
+    block before: what one would compare who had measured one variant after the other.
     """
-    given, load = chapter.parameters, scan(chapter.server)
+    given, load = bed.parameters, scan(bed.server)
     many = load.lasting(given.milliseconds, given.seed)
-    awake: list[subprocess.Popen] = []
+    awake: list[subprocess.Popen[bytes]] = []
+    before = {
+        row["block"]: row["time"] for row in bed.rows_of("neighbour") if row["variant"] == FIRST
+    }
 
-    def before(block: Block) -> None:
-        if block.index >= NEIGHBOUR_BLOCKS / 2 and not awake:
+    def wake(block: Block, variant: str) -> None:
+        if block.index >= HALF and not awake:
             busy = [sys.executable, "-c", "while True: pass"]
-            processors = chapter.run.environment["machine"]["cpus_usable"]
-            awake.extend(subprocess.Popen(busy) for _ in range(processors))
+            processors = machine.describe()["cpus_usable"]
+            assert isinstance(processors, int)
+            awake.extend(subprocess.Popen(busy) for _ in range(CROWD * processors))
 
-    variants = [
-        Variant(name, partial(load.times, many), prepare=before) for name in (FIRST, SECOND)
-    ]
+    def measure(block: Block, variant: str) -> dict[str, float]:
+        found = load.times(many, block)
+        if variant == FIRST:
+            before[block.index] = found["time"]
+        elif block.index - HALF in before:
+            found["after_over_before"] = found["time"] / before[block.index - HALF]
+        return found
+
     try:
-        chapter.compare("neighbour", variants, TIME, pairs=NEIGHBOUR_BLOCKS, warmup=0, fixed=True)
+        yield from bed.compare(
+            measure,
+            {"variant": [FIRST, SECOND]},
+            pairs=2 * HALF,
+            warmup=0,
+            fixed=True,
+            prepare=wake,
+        )
     finally:
         for process in awake:
             process.kill()
             process.wait()
-    time = chapter.table("neighbour", "time")
-    if len(set(time.index >= NEIGHBOUR_BLOCKS / 2)) < 2:
-        raise CannotMeasure(
-            "undisturbed measurements",
-            "every block before the neighbour woke up was disturbed, or every one after",
-        )
-    return time

@@ -1,17 +1,13 @@
 """Why something gets faster: an index that helps without being scanned."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 
-import pandas as pd
-
-from pgrerun.chapter import Chapter, experiment
-from pgrerun.chapters.measuring.experiments.load import SQL, Load, create
-from pgrerun.lab.experiment import Variant
+from pgrerun.chapters.measuring.loads import SQL, TIME, Load, create
 from pgrerun.lab.instruments import counters, plans
-from pgrerun.lab.server import value
-
-TIME = {"time": "ms per query"}
+from pgrerun.lab.relations import loading
+from pgrerun.lab.server import Server, value
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 
 ORDERS, CUSTOMERS = 8_000, 60
 BEFORE, INDEXED, STATISTICS = (
@@ -20,7 +16,6 @@ BEFORE, INDEXED, STATISTICS = (
     "statistics on them, no index",
 )
 INDEX = "orders_fix"
-SCANS = "scans of the new index"
 
 
 @dataclass(frozen=True)
@@ -42,40 +37,69 @@ FIXES = {
 }
 
 
-@experiment(claims=["haas-078"])
-def index_scans(chapter: Chapter) -> pd.DataFrame:
-    """What the query does to equal orders in each of `FIXES`, and how often it scans the new index.
-
-    Columns: variant, answer, plan (its joins, and the scan of orders), orders expected, orders
-    found, `SCANS`. The registered prediction is the last: who builds an index expects it to be
-    scanned.
-    """
-    server, sizes, rows = chapter.server, {"customers": CUSTOMERS, "tuples": ORDERS}, []
+def make(server: Server) -> None:
+    """Make the customers, and orders with each of `FIXES`."""
+    sizes = {"customers": CUSTOMERS, "tuples": ORDERS}
     create(server, "customers", "relations.customers", **sizes)
     for fix in FIXES.values():
         create(server, fix.relation, "relations.orders", fix.ddl, orders=fix.relation, **sizes)
+
+
+@experiment(
+    units={
+        "answer": "",
+        "plan": "text",
+        "expected": "orders",
+        "found": "orders",
+        "scans": "scans of the new index",
+    }
+)
+def index_scans(bed: Testbed) -> Iterator[Row]:
+    """What the query does to equal orders in each of `FIXES`, and how often it scans the new index.
+
+    `plan` is its joins and the scan of orders; `expected` and `found` are the orders that this scan
+    gives. The registered prediction is `scans`: who builds an index expects it to be scanned.
+    """
+    server = bed.server
+    make(server)
     with server.connect() as connection:
-        before = counters.counts(connection, INDEX)["scans"]
+        before = counters.counts(connection, INDEX)["scans"] or 0
         for variant, fix in FIXES.items():
             answer = value(connection, int, fix.query)
             plan = plans.explain(connection, fix.query, execute=True)
             scan = plan.scan_of(fix.relation)
-            after = counters.counts(connection, INDEX)["scans"]
-            shape = ", ".join([*plan.joins, scan.node_type])
-            found = round(scan.rows_actual)
-            rows.append((variant, answer, shape, scan.rows_estimated, found, after - before))
-    columns = ["variant", "answer", "plan", "orders expected", "orders found", SCANS]
-    return pd.DataFrame(rows, columns=columns)
+            yield {
+                "variant": variant,
+                "answer": answer,
+                "plan": ", ".join([*plan.joins, scan.node_type]),
+                "expected": scan.rows_estimated,
+                "found": round(scan.rows_actual or 0),
+                "scans": (counters.counts(connection, INDEX)["scans"] or 0) - before,
+            }
 
 
-@experiment(claims=["haas-078"])
-def fixes(chapter: Chapter, _scans: pd.DataFrame) -> None:
-    """Time of the query in each variant, which `index_scans` has made.
+@experiment(units=TIME)
+def fixes(bed: Testbed) -> Iterator[Row]:
+    """Time of the query in each variant.
 
-    Each runs as many times as the slowest takes for one observation.
+    Each runs so many times that it lasts for one observation.
     """
-    given = chapter.parameters
-    loads = {variant: Load(chapter.server, fix.query) for variant, fix in FIXES.items()}
-    many = loads[BEFORE].lasting(given.milliseconds, given.seed)
-    variants = [Variant(variant, partial(load.times, many)) for variant, load in loads.items()]
-    chapter.compare("fixes", variants, TIME, warmup=0)
+    given = bed.parameters
+    with bed.server.connect() as connection:
+        there = all(loading.is_ours(connection, fix.relation) for fix in FIXES.values())
+    if not there:  # `index_scans` was taken from a record
+        make(bed.server)
+    loads = {variant: Load(bed.server, fix.query) for variant, fix in FIXES.items()}
+    many = {name: load.lasting(given.milliseconds, given.seed) for name, load in loads.items()}
+
+    def measure(block: Block, variant: str) -> dict[str, float]:
+        return loads[variant].times(many[variant], block)
+
+    yield from bed.compare(
+        measure,
+        {"variant": [*FIXES]},
+        pairs=bed.fewer_pairs,
+        warmup=0,
+        against=BEFORE,
+        milliseconds=given.milliseconds,
+    )

@@ -1,41 +1,48 @@
-"""What watching costs: pgbench's log of transactions, the server's own instruments, and perf."""
+"""What watching costs: pgbench's log of transactions, the server's own instruments, perf, gprof."""
 
 import contextlib
 import resource
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 
-from pgrerun.chapter import Chapter, experiment
-from pgrerun.chapters.measuring.experiments import load
+from pgrerun.chapters.measuring import loads
 from pgrerun.errors import CannotMeasure
-from pgrerun.lab.experiment import Block, Variant
-from pgrerun.lab.instruments import perf, processes
-from pgrerun.lab.server import Server
+from pgrerun.lab.instruments import perf, process_table
+from pgrerun.lab.server import Server, fetched
 from pgrerun.lab.server.private import PrivateDirectory, base_directory
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 
 # ---- pgbench's log
 
-NO_LOG, FULL_LOG = "no log", "log of all (-l)"
+NO_LOG, FULL_LOG = "none", "all (-l)"
 LOGS = {NO_LOG: [], FULL_LOG: ["-l"]}
-LONGER, LEAST = 6, 600  # times as long as other runs, and milliseconds at least
 
 
-@experiment(claims=["haas-073"], needs=["processes"])
-def logging(chapter: Chapter) -> None:
+@experiment(
+    units={"throughput": "transactions/s", "processor": "µs/transaction"}, needs=["processes"]
+)
+def logging(bed: Testbed) -> Iterator[Row]:
     """Lookups by key without pgbench's log and with one of all transactions."""
-    given = chapter.parameters
-    options = {"variables": load.bank(chapter.server, given.clients).variables}
-    lookups = load.Load(chapter.server, "", load.READ, given.clients, options)
-    many = lookups.lasting(max(LEAST, LONGER * given.milliseconds), given.seed)
-    variants = [Variant(name, partial(logged, lookups, many, how)) for name, how in LOGS.items()]
-    units = {"throughput": "transactions/s", "processor": "µs per transaction"}
-    chapter.compare("logging", variants, units, warmup=0, positive=["processor"])
+    given = bed.parameters
+    options = {"variables": loads.bank(bed.server, given.clients).variables}
+    lookups = loads.Load(bed.server, "", loads.READ, given.clients, options)
+    many = lookups.lasting(given.milliseconds, given.seed)
+
+    def measure(block: Block, logged: str) -> dict[str, float]:
+        return logged_lookups(lookups, many, LOGS[logged], block)
+
+    yield from bed.compare(
+        measure,
+        {"logged": [*LOGS]},
+        warmup=0,
+        positive=["processor"],
+        milliseconds=given.milliseconds,
+    )
 
 
-def logged(
-    lookups: load.Load, transactions: int, options: list[str], block: Block
+def logged_lookups(
+    lookups: loads.Load, transactions: int, options: list[str], block: Block
 ) -> dict[str, float]:
     """Throughput and processor time with these options of pgbench's log, whose files are removed.
 
@@ -44,10 +51,10 @@ def logged(
     """
     with tempfile.TemporaryDirectory(dir=lookups.server.scratch) as folder:
         where = [f"--log-prefix={folder}/log"] if options else []
-        before, pgbench = processes.usage(lookups.server), _children()
+        before, pgbench = process_table.usage(lookups.server), _children()
         done = lookups.run(transactions, block.seed, more=[*options, *where])
-        used = (processes.usage(lookups.server) - before).cpu_seconds + _children() - pgbench
-    return {"throughput": load.rate(done), "processor": 1e6 * used / done.transactions}
+        used = (process_table.usage(lookups.server) - before).cpu_seconds + _children() - pgbench
+    return {"throughput": loads.rate(done), "processor": 1e6 * used / done.transactions}
 
 
 def _children() -> float:
@@ -72,7 +79,7 @@ class Profiler:
 
 
 UNWATCHED, AGAIN, TIMED = "no profiler", "no profiler, again", "EXPLAIN ANALYZE"
-PERF = "perf -g at its own frequency"
+PERF, GPROF = "perf -g at its own frequency", "gprof"
 PROFILERS = {
     UNWATCHED: Profiler(),
     AGAIN: Profiler(),
@@ -83,30 +90,38 @@ PROFILERS = {
 }
 
 
-@experiment(claims=["haas-075"], needs=["processes"])
-def profilers(chapter: Chapter) -> None:
+@experiment(units=loads.TIME, needs=["processes"])
+def profilers(bed: Testbed) -> Iterator[Row]:
     """One scan: plain, and under each of `PROFILERS`.
 
     perf samples by the kernel's timer, as virtual machines often lack the hardware's events.
     """
     perf.require()
-    given, server = chapter.parameters, chapter.server
-    if not server.owned:
+    given, server = bed.parameters, bed.server
+    if bed.borrowed:
         raise CannotMeasure(
             "processes",
             "perf follows a server's backends from its postmaster, and this server's isn't ours to"
             " follow",
         )
-    scan = load.scan(server)
-    many = scan.lasting(3 * given.milliseconds, given.seed)
+    scan = loads.scan(server)
+    many = scan.lasting(given.milliseconds, given.seed)
     with watchers(server) as watching:
-        variants = [
-            Variant(name, partial(profiled, scan, many, name, watching[name])) for name in PROFILERS
-        ]
-        chapter.compare("profilers", variants, load.TIME, warmup=0)
+
+        def measure(block: Block, profiler: str) -> dict[str, float]:
+            return profiled(scan, many, profiler, watching[profiler], block)
+
+        yield from bed.compare(
+            measure,
+            {"profiler": [*PROFILERS]},
+            pairs=bed.fewer_pairs,
+            warmup=0,
+            against=UNWATCHED,
+            milliseconds=given.milliseconds,
+        )
 
 
-Watcher = Callable[[], contextlib.AbstractContextManager]
+Watcher = Callable[[], contextlib.AbstractContextManager[None]]
 
 
 @contextlib.contextmanager
@@ -129,15 +144,44 @@ def watchers(server: Server) -> Iterator[dict[str, Watcher]]:
 
 
 def profiled(
-    scan: load.Load, transactions: int, name: str, watching: Watcher, block: Block
+    scan: loads.Load, transactions: int, profiler: str, watching: Watcher, block: Block
 ) -> dict[str, float]:
     """Time of the scan under one of `PROFILERS`."""
-    if name == TIMED:
+    if profiler == TIMED:
         transactions = max(1, transactions // 3)  # each takes several times as long
-    watched = load.Load(
+    watched = loads.Load(
         scan.server,
-        PROFILERS[name].prefix + scan.script,
+        PROFILERS[profiler].prefix + scan.script,
         options={**scan.options, "protocol": "simple"},
     )
     with watching():
         return watched.times(transactions, block)
+
+
+BUILDS = {UNWATCHED: "9.2", PERF: "9.2", GPROF: "9.2-profiling"}  # of data/builds.csv
+
+
+@experiment(units=loads.TIME, needs=["restart", "processes"])
+def profilers_of_2012(bed: Testbed) -> Iterator[Row]:
+    """The scan on PostgreSQL 9.2: as it is, under perf, and compiled for gprof.
+
+    CannotMeasure unless both builds are registered.
+    """
+    perf.require()
+    given, programs = bed.parameters, {name: fetched.build(name) for name in BUILDS.values()}
+    scans = {name: loads.scan(bed.release(one)) for name, one in programs.items()}
+    many = scans[BUILDS[UNWATCHED]].lasting(given.milliseconds, given.seed)
+    with watchers(scans[BUILDS[PERF]].server) as watching:
+
+        def measure(block: Block, profiler: str, build: str) -> dict[str, float]:
+            with watching.get(profiler, contextlib.nullcontext)():
+                return scans[build].times(many, block)
+
+        yield from bed.compare(
+            measure,
+            [{"profiler": profiler, "build": build} for profiler, build in BUILDS.items()],
+            pairs=bed.fewer_pairs,
+            warmup=0,
+            against=UNWATCHED,
+            milliseconds=given.milliseconds,
+        )

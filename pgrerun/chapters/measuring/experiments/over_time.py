@@ -7,78 +7,85 @@ like and isn't the talk's regime.
 """
 
 import math
-from functools import partial
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
 
-from pgrerun.chapter import Chapter, experiment
-from pgrerun.chapters.measuring.experiments import load
-from pgrerun.lab.experiment import Block, Variant
+from pgrerun.chapters.measuring import loads
 from pgrerun.lab.instruments import server_log, wal
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 
-LONG = 60.0  # seconds from which on a run sees PostgreSQL's own checkpoint cycles
+LONG = 900.0  # seconds from which on a run sees whole checkpoint cycles of PostgreSQL's own
 WITHIN = 0.01  # the precision that a run should give its mean throughput, as a share of it
-UNITS = {
-    "throughput": "transactions/s",
-    "swing": "share of the mean",
-    "length": "s",
-    "checkpoints": "",
-}
 SHORT_CYCLES, OWN_CYCLES = {"max_wal_size": "48MB"}, {"checkpoint_timeout": "5min"}
 READS, WRITES = "reads", "writes"
-LOADS = {READS: load.READ, WRITES: load.WRITE}
+LOADS = {READS: loads.READ, WRITES: loads.WRITE}
+SLOTS = {"in_slot": "transactions/s", "wal": "bytes/transaction", "checkpoint": "yes or no"}
+RUNS = 7  # of each load: a run shows several cycles by itself
 
 
-def hurried(chapter: Chapter) -> bool:
+def hurried(bed: Testbed) -> bool:
     """Whether runs are too short for PostgreSQL's own cycles."""
-    return chapter.parameters.seconds < LONG
+    return bool(bed.parameters.seconds < LONG)
 
 
-def slot(chapter: Chapter) -> float:
-    """Seconds of the slots in which throughput is counted."""
-    return 0.05 if hurried(chapter) else 1.0
-
-
-@experiment(claims=["haas-070", "haas-072"])
-def over_time(chapter: Chapter) -> pd.DataFrame:
+@experiment(
+    units={
+        "throughput": "transactions/s",
+        "swing": "share of the mean",
+        "length": "s",
+        "cycles": "whole cycles",
+        **SLOTS,
+    },
+    needs=["restart"],
+)
+def over_time(bed: Testbed) -> Iterator[Row]:
     """Reads and writes in turn, each run watched over time.
 
-    The runs of each, one after the other, a row per slot: load, run (number), time (s from the
-    first run's start, what lies between runs left out), throughput (transactions/s), wal (bytes per
-    transaction), checkpoint (one began in this slot). Disturbed runs aren't among them.
+    A row for each run, and after it a row without a block for each of its slots: `time` in seconds
+    from the run's start, throughput in the slot, WAL, and whether a checkpoint began. `cycles` are
+    PostgreSQL's own that a run saw from checkpoint to checkpoint; those made short don't count.
     """
-    cluster, given = chapter.cluster(), chapter.parameters
-    watched: dict[str, list[pd.DataFrame]] = {name: [] for name in LOADS}
-    variants = []
-    with cluster.reloaded(**(SHORT_CYCLES if hurried(chapter) else OWN_CYCLES)):
-        options = {"variables": load.bank(cluster, given.clients).variables, "log": True}
-        for name, builtin in LOADS.items():
-            running = load.Load(cluster, "", builtin, given.clients, options)
-            many = running.lasting(1000 * given.seconds, given.seed)
-            measure = partial(_watched, running, many, slot(chapter), watched[name])
-            variants.append(Variant(name, measure))
-        chapter.compare("over time", variants, UNITS, warmup=0, positive=UNITS)
-        for variant in variants:
-            if not watched[variant.name]:  # all of it was taken up from a killed run
-                variant.measure(Block(0, given.seed, 0))
-    return pd.concat(
-        [end_to_end(runs, slot(chapter)).assign(load=name) for name, runs in watched.items()],
-        ignore_index=True,
-    )
+    cluster, given = bed.cluster(), bed.parameters
+    slot, seen = 0.05 if hurried(bed) else 1.0, {}
+    with cluster.reloaded(**(SHORT_CYCLES if hurried(bed) else OWN_CYCLES)):
+        options = {"variables": loads.bank(cluster, given.clients).variables, "log": True}
+        running = {
+            load: loads.Load(cluster, "", builtin, given.clients, options)
+            for load, builtin in LOADS.items()
+        }
+        many = {
+            load: one.lasting(1000 * given.seconds, given.seed) for load, one in running.items()
+        }
 
+        def measure(block: Block, load: str) -> dict[str, float]:
+            series, throughput = _watched(running[load], many[load], slot, block)
+            seen[block.index, load] = series
+            rates, began = series["in_slot"].to_numpy(), int(series["checkpoint"].sum())
+            return {
+                "throughput": throughput,
+                "swing": swing(rates),
+                "length": length(rates, slot),
+                "cycles": 0 if hurried(bed) else max(0, began - 1),
+                "checkpoints": began,
+            }
 
-def end_to_end(runs: list[pd.DataFrame], slot: float) -> pd.DataFrame:
-    """Runs one after the other: their columns, run (from 0), and time as if nothing lay between."""
-    numbered = [frame.assign(run=run) for run, frame in enumerate(runs)]
-    together = pd.concat([pd.DataFrame(columns=["time", "run"]), *numbered], ignore_index=True)
-    return together.assign(time=slot * together.index)
+        positive = ["throughput", "swing", "length"]
+        pairs = min(RUNS, given.pairs)
+        for row in bed.compare(
+            measure, {"load": [*LOADS]}, pairs=pairs, warmup=0, positive=positive, fixed=True
+        ):
+            yield row
+            if not row["disturbed"]:
+                for one in seen.pop((row["block"], row["load"])).to_dict("records"):
+                    yield {"load": row["load"], "run": row["block"], "slot": slot, **one}
 
 
 def _watched(
-    running: load.Load, transactions: int, slot: float, watched: list[pd.DataFrame], block: Block
-) -> dict[str, float]:
-    """One run; what it looks like over time is added to `watched` unless it was disturbed."""
+    running: loads.Load, transactions: int, slot: float, block: Block
+) -> tuple[pd.DataFrame, float]:
+    """One run: its `slots`, with WAL and checkpoints, and its throughput."""
     cluster = running.server
     before = len(cluster.log())
     with wal.positions(cluster) as positions:
@@ -89,27 +96,19 @@ def _watched(
     began, _ = np.histogram(server_log.checkpoints(cluster.log()[before:]), edges)
     series["checkpoint"] = began > 0
     written = np.diff(np.interp(edges, *zip(*positions, strict=True)))
-    series["wal"] = written / (series["throughput"] * slot).clip(lower=1)
-    throughput = series["throughput"].to_numpy()
-    found = {
-        "throughput": load.rate(done),
-        "swing": swing(throughput),
-        "length": length(throughput, slot),
-    }
-    if np.isfinite(list(found.values())).all():
-        watched.append(series)
-    return found | {"checkpoints": int(series["checkpoint"].sum())}
+    series["wal"] = written / (series["in_slot"] * slot).clip(lower=1)
+    return series, loads.rate(done)
 
 
 def slots(ends: np.ndarray, slot: float) -> pd.DataFrame:
     """Throughput of a run in slots (s), by the times at which its transactions ended (s, sorted).
 
-    Columns: time (s from the first end), throughput (transactions/s). What the run's end cuts short
-    is no slot.
+    Columns: time (s from the first end), in_slot (transactions/s). What the run's end cuts short is
+    no slot.
     """
     edges = ends[0] + slot * np.arange(int((ends[-1] - ends[0]) / slot) + 1)
     counts, _ = np.histogram(ends, edges)
-    return pd.DataFrame({"time": edges[:-1] - ends[0], "throughput": counts / slot})
+    return pd.DataFrame({"time": edges[:-1] - ends[0], "in_slot": counts / slot})
 
 
 def swing(throughput: np.ndarray) -> float:

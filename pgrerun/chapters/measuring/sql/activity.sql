@@ -3,11 +3,10 @@
 SELECT pid FROM pg_stat_activity
 WHERE query LIKE 'UPDATE counted%' AND pid <> pg_backend_pid() AND datname = current_database();
 
--- name: lightweight_locks
-SELECT count(*) FROM pg_wait_events WHERE type = 'LWLock';
-
--- name: spins
-SELECT count(*) FROM pg_wait_events WHERE name = 'SpinDelay';
+-- name: waiting
+-- what the views of 2012 say: whether a backend waits
+SELECT count(*) FROM pg_stat_activity WHERE waiting;
 
 -- name: lock_counts
+-- views that tell how often a lightweight lock was taken
 SELECT count(*) FROM pg_class WHERE relkind = 'v' AND relname ~ '^pg_(stat|statio)_.*lwlock';

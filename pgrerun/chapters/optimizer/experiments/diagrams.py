@@ -4,16 +4,16 @@ After Reddy and Haritsa, "Analyzing plan diagrams of database query optimizers",
 tool was Picasso.
 """
 
-import pandas as pd
-import psycopg
+from collections.abc import Iterator
 
-from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.optimizer import queries, variants
-from pgrerun.chapters.optimizer.experiments import scans
+from pgrerun.chapters.optimizer.queries import REPORT
 from pgrerun.chapters.optimizer.variants import CONSTANT, NONE, SQL
 from pgrerun.lab.instruments import plans
+from pgrerun.lab.testbed import Row, Testbed, experiment
 
 INDENT = "· "  # spaces at a line's start would be trimmed when the chart is drawn
+OTHER = "tenk2"
 
 
 def axis(points: int) -> list[float]:
@@ -21,37 +21,32 @@ def axis(points: int) -> list[float]:
     return [((n + 0.5) / points) ** 2 for n in range(points)]
 
 
-@experiment()
-def diagram(chapter: Chapter) -> pd.DataFrame:
-    """The plan at every point of the grid, and with CONSTANT where that can be put back.
+@experiment(units={"plan": "text", "join_by": "text", "cost": "", "rows": "rows"})
+def diagram(bed: Testbed) -> Iterator[Row]:
+    """The plan at every point of a grid, and with CONSTANT where that can be put back.
 
-    Columns: panel (the fault), x, y (selectivities of tenk1 and tenk2 by unique1, which is indexed
-    and not clustered), plan (its tree), title (its join), cost, rows.
+    x and y are the selectivities of tenk1 and tenk2 by unique1, which is indexed and not clustered;
+    `plan` is its tree, `join_by` its join.
     """
-    scans.load(chapter.server, "tenk2", queries.large_tuples(), order=2)
-    found = []
-    with variants.session(chapter.server) as connection:
-        for name in (NONE,) if chapter.borrowed else (NONE, CONSTANT):
-            with variants.fault(connection, name):
-                found.append(_grid(connection, chapter.parameters.grid).assign(panel=name))
-    return pd.concat(found, ignore_index=True)
-
-
-def _grid(connection: psycopg.Connection, edge: int) -> pd.DataFrame:
-    points = [(x, y) for y in axis(edge) for x in axis(edge)]
     tuples = queries.large_tuples()
+    points = [(x, y) for y in axis(bed.parameters.grid) for x in axis(bed.parameters.grid)]
     statements = [
         SQL.text("queries.two_selectivities", bound1=round(x * tuples), bound2=round(y * tuples))
         for x, y in points
     ]
-    found = pd.DataFrame(points, columns=["x", "y"])
-    each = list(plans.explain_many(connection, statements))
-    return found.assign(
-        plan=[tree(plan) for plan in each],
-        title=[variants.method_of(plan) for plan in each],
-        cost=[plan.total_cost for plan in each],
-        rows=[plan.rows_estimated for plan in each],
-    )
+    with variants.session(queries.load_scanned(bed, REPORT, OTHER)) as connection:
+        for fault in (NONE,) if bed.borrowed else (NONE, CONSTANT):
+            with variants.fault(connection, fault):
+                for (x, y), plan in zip(points, plans.explain_many(connection, statements)):
+                    yield {
+                        "fault": fault,
+                        "x": x,
+                        "y": y,
+                        "plan": tree(plan),
+                        "join_by": variants.method_of(plan),
+                        "cost": plan.total_cost,
+                        "rows": plan.rows_estimated,
+                    }
 
 
 def tree(plan: plans.Plan, depth: int = 0) -> str:

@@ -1,60 +1,69 @@
 """The faults of 1990, put back into a running server for the length of a transaction."""
 
-import pandas as pd
+from collections.abc import Iterator
 
-from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.optimizer import queries, variants
-from pgrerun.chapters.optimizer.experiments import scans
+from pgrerun.chapters.optimizer.experiments.ranges import estimated
+from pgrerun.chapters.optimizer.experiments.scans import planned_with
+from pgrerun.chapters.optimizer.queries import CLUSTERED, REPORT, SMALL
 from pgrerun.chapters.optimizer.variants import (
-    CLUSTERED,
+    BOTH,
     CONSTANT,
     EXCHANGED,
+    JOINS,
     NONE,
-    REPORT,
     SQL,
+    UNSET,
 )
-from pgrerun.lab.instruments import plans
+from pgrerun.lab.testbed import Row, Testbed, experiment
 
 
-@experiment(claims=["lai-064"])
-def registered(chapter: Chapter) -> pd.DataFrame:
-    """The estimator of every comparison of two integers: operator, estimator."""
-    with chapter.server.connect() as connection:
-        rows = SQL.run(connection, "faults.registered").fetchall()
-    return pd.DataFrame(rows, columns=["operator", "estimator"])
+@experiment(units={"estimator": "text"})
+def registered(bed: Testbed) -> Iterator[Row]:
+    """The estimator of every comparison of two integers."""
+    with bed.server.connect() as connection:
+        for operator, estimator in SQL.run(connection, "faults.registered").fetchall():
+            yield {"operator": operator, "estimator": estimator}
 
 
-@experiment()
-def greater_than(chapter: Chapter) -> pd.DataFrame:
-    """Rows estimated for key > constant with the right function and with that of 1990.
-
-    Columns: selectivity, rows, and the rows estimated without and with the fault.
-    """
-    tuples, found = queries.large_tuples(), []
-    with variants.session(chapter.cluster()) as connection:
-        for name in (NONE, EXCHANGED):
-            with variants.fault(connection, name):
+@experiment(units={"rows": "rows", "expected": "rows"})
+def greater_than(bed: Testbed) -> Iterator[Row]:
+    """Rows expected of key > constant with the right function and with that of 1990."""
+    tuples = queries.large_tuples()
+    with variants.session(bed.cluster()) as connection:
+        queries.load_scanned(bed, REPORT)
+        for fault in (NONE, EXCHANGED):
+            with variants.fault(connection, fault):
                 for tenth in range(1, 10):
                     bound = tuples * (10 - tenth) // 10 - 1
-                    query = f"SELECT * FROM {REPORT} WHERE unique2 > {bound}"
-                    estimated = plans.explain(connection, query).rows_estimated
-                    found.append((name, tenth / 10, tuples - 1 - bound, estimated))
-    frame = pd.DataFrame(found, columns=["fault", "selectivity", "rows", "estimated"])
-    wide = frame.pivot(index=["selectivity", "rows"], columns="fault", values="estimated")
-    return wide[[NONE, EXCHANGED]].reset_index()
+                    yield {
+                        "fault": fault,
+                        "selectivity": tenth / 10,
+                        "rows": tuples - 1 - bound,
+                        "expected": estimated(connection, REPORT, f"unique2 > {bound}"),
+                    }
 
 
-@experiment(claims=["lai-063"])
-def first_set(chapter: Chapter) -> pd.DataFrame:
-    """The first set's choices by the clustered attribute as the server is, and with CONSTANT.
+@experiment(units=variants.ALTERNATIVE)
+def first_set(bed: Testbed) -> Iterator[Row]:
+    """The first set's plans by the clustered attribute as the server is, and with CONSTANT."""
+    with variants.session(bed.cluster()) as connection:
+        queries.load_scanned(bed, REPORT)
+        for fault in (NONE, CONSTANT):
+            with variants.fault(connection, fault):
+                for row in planned_with(bed, connection, REPORT, [CLUSTERED]):
+                    yield {"fault": fault} | row
 
-    Columns: fault, selectivity, planned, cost, rows.
+
+@experiment(units=variants.ALTERNATIVE)
+def third_query(bed: Testbed) -> Iterator[Row]:
+    """The second set's third query, whose loop of 1990 the report explains by two faults: its plans
+    without them, with each, and with both.
     """
-    found = []
-    with variants.session(chapter.cluster()) as connection:
-        for name in (NONE, CONSTANT):
-            with variants.fault(connection, name):
-                sweep = scans.planned_with(chapter, connection, REPORT, [CLUSTERED])
-            found.append(sweep[sweep["chosen"]].assign(fault=name))
-    frame = pd.concat(found, ignore_index=True).rename(columns={"method": "planned"})
-    return frame[["fault", "selectivity", "planned", "cost", "rows"]]
+    with variants.session(bed.cluster()) as connection:
+        queries.load_joined(bed, SMALL)
+        query = queries.selected(queries.join(bed, 3, SMALL))
+        for fault in (NONE, CONSTANT, UNSET, BOTH):
+            with variants.fault(connection, fault):
+                for row in variants.alternatives(connection, query, tuple(JOINS)):
+                    yield {"fault": fault} | row

@@ -1,85 +1,56 @@
 """The first set of tests: sequential scan or index scan, planned and timed, by selectivity."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
 import pandas as pd
 import psycopg
 
-from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.optimizer import queries, variants
-from pgrerun.chapters.optimizer.variants import (
-    ATTRIBUTES,
-    BITMAP,
-    CLUSTERED,
-    COLD,
-    INDEX,
-    REPORT,
-    SEQUENTIAL,
-    TIMED,
-    WARM,
-)
-from pgrerun.lab.experiment import Block, Variant
-from pgrerun.lab.instruments import clock, cold_files, plans, sizes
-from pgrerun.lab.relations import Wisconsin
-from pgrerun.lab.server import Server
+from pgrerun.chapters.optimizer.queries import ATTRIBUTES, CLUSTERED, REPORT, SHUFFLED, TIMED
+from pgrerun.chapters.optimizer.variants import BITMAP, INDEX, SEQUENTIAL, SESSION
+from pgrerun.errors import CannotMeasure
+from pgrerun.lab.instruments import callgrind, clock, cold_files, plans, sizes
+from pgrerun.lab.testbed import Block, Experiment, Row, Testbed, experiment
+from pgrerun.record import rows, statistics
+from pgrerun.record.statistics import Sample
 
 FORCED = (SEQUENTIAL, INDEX, BITMAP)
 AGAIN = f"{SEQUENTIAL}, again"  # the same a second time: what the machine's noise looks like
-STORED = "stored"
-
-
-def load(server: Server, relation: str, tuples: int, order: int = 1) -> None:
-    """A relation with B-trees on unique2, its tuples' order, and on unique1, a random one."""
-    wisconsin = Wisconsin(relation, tuples, attributes="1990", order=order)
-    wisconsin.load(server, indexes=("unique2", "unique1"))
-    if server.can("checkpoint"):  # nothing of the load is written while scans are timed
-        with server.connect() as connection:
-            connection.execute("CHECKPOINT")
-
-
-@experiment(prepares=True)
-def prepared(chapter: Chapter) -> None:
-    """Load both relations."""
-    for relation in (REPORT, TIMED):
-        load(chapter.server, relation, queries.tuples(chapter, relation))
+WARM, COLD, COUNTED = "warm", "cold", "in instructions"
+# The scan that the sequential one is compared with: the one that the planner prefers otherwise.
+RIVALS = {CLUSTERED: INDEX, SHUFFLED: BITMAP}
 
 
 # ---- what is planned
 
 
-def timed_at(chapter: Chapter) -> list[float]:
+def timed_at(bed: Testbed) -> list[float]:
     """The selectivities at which scans are timed: the report's first to its last, equal steps."""
     ends = queries.steps()
-    return np.linspace(ends[0], ends[-1], chapter.parameters.points).round(4).tolist()
+    return np.linspace(ends[0], ends[-1], bed.parameters.points).round(4).tolist()
 
 
-@experiment(claims=["lai-070", "lai-071", "lai-095"])
-def planned(chapter: Chapter, relation: str = REPORT) -> pd.DataFrame:
-    """Every plan of the sweep in one of the two relations.
-
-    Columns: layout, selectivity, method, cost, rows, chosen, obeyed (see `variants.alternatives`).
-    """
-    with variants.session(chapter.server) as connection:
-        return planned_with(chapter, connection, relation)
+@experiment(units=variants.ALTERNATIVE)
+def planned_scans(bed: Testbed, relations: Sequence[str] = (REPORT, TIMED)) -> Iterator[Row]:
+    """Every plan of the sweep in relations of set 1, by layout, selectivity and forced method."""
+    with variants.session(queries.load_scanned(bed, *relations)) as connection:
+        for relation in relations:
+            for row in planned_with(bed, connection, relation):
+                yield {"relation": relation} | row
 
 
 def planned_with(
-    chapter: Chapter,
-    connection: psycopg.Connection,
-    relation: str,
-    layouts: Sequence[str] = tuple(ATTRIBUTES),
-) -> pd.DataFrame:
-    """The same on a connection, for some layouts."""
-    rows = []
+    bed: Testbed, connection: psycopg.Connection, relation: str, layouts: Sequence[str] = (*RIVALS,)
+) -> Iterator[Row]:
+    """The same of one relation on a connection, for some layouts."""
     for layout in layouts:
-        for selectivity in queries.steps() if relation == REPORT else timed_at(chapter):
-            query = queries.selected(queries.scan_of(chapter, relation, layout, selectivity))
+        for selectivity in queries.steps() if relation == REPORT else timed_at(bed):
+            query = queries.selected(queries.scan_of(bed, relation, layout, selectivity))
             for row in variants.alternatives(connection, query, FORCED):
-                rows.append({"layout": layout, "selectivity": selectivity} | row)
-    return pd.DataFrame(rows)
+                yield {"layout": layout, "selectivity": selectivity} | row
 
 
 def switch(sequential: Callable[[int], bool], most: int) -> float:
@@ -92,17 +63,17 @@ def switch(sequential: Callable[[int], bool], most: int) -> float:
 
 
 def planned_switch(
-    chapter: Chapter,
+    bed: Testbed,
     connection: psycopg.Connection,
     layout: str,
     relation: str = REPORT,
     **settings: float,
 ) -> float:
     """The selectivity from which on the sequential scan is planned, under these cost settings."""
-    tuples = queries.tuples(chapter, relation)
+    tuples = queries.tuples(bed, relation)
 
     def sequential(count: int) -> bool:
-        query = queries.selected(queries.scan_of(chapter, relation, layout, count / tuples))
+        query = queries.selected(queries.scan_of(bed, relation, layout, count / tuples))
         return variants.method_of(plans.explain(connection, query)) == SEQUENTIAL
 
     with connection.transaction(force_rollback=True):
@@ -111,114 +82,232 @@ def planned_switch(
         return switch(sequential, tuples - 2)  # the query's lower bound leaves two keys out
 
 
-@experiment(claims=["lai-068"])
-def switches(chapter: Chapter, relation: str = REPORT) -> dict[str, float]:
+@experiment(units={"selectivity": ""})
+def switches(bed: Testbed, relations: Sequence[str] = (REPORT, TIMED)) -> Iterator[Row]:
     """The planned switch-over of both layouts at the server's own settings."""
-    with variants.session(chapter.server) as connection:
-        return {
-            layout: planned_switch(chapter, connection, layout, relation) for layout in ATTRIBUTES
-        }
+    with variants.session(queries.load_scanned(bed, *relations)) as connection:
+        for relation in relations:
+            for layout in ATTRIBUTES:
+                at = planned_switch(bed, connection, layout, relation)
+                yield {"relation": relation, "layout": layout, "selectivity": at}
 
 
-@experiment(claims=["lai-070"])
-def scanned_pages(chapter: Chapter) -> pd.DataFrame:
-    """Pages that each scan of the clustered attribute touches in the report's relation.
-
-    Columns: selectivity, one per method, pages (of the relation).
+@experiment(units={"pages": "pages", "whole": "pages"})
+def scanned_pages(bed: Testbed) -> Iterator[Row]:
+    """Pages that each scan of the clustered attribute touches in the report's relation, its index
+    included, and how many the relation has.
     """
-    rows = []
-    with variants.session(chapter.server) as connection:
+    with variants.session(queries.load_scanned(bed, REPORT)) as connection:
         whole = sizes.pages(connection, REPORT)
         for selectivity in queries.steps():
-            query = queries.selected(queries.scan_of(chapter, REPORT, CLUSTERED, selectivity))
-            row = {"selectivity": selectivity}
+            query = queries.selected(queries.scan_of(bed, REPORT, CLUSTERED, selectivity))
             for method in FORCED:
                 with variants.forced(connection, method):
-                    row[method] = plans.explain(connection, query, execute=True).page_accesses
-            rows.append(row | {"pages": whole})
-    return pd.DataFrame(rows)
+                    pages = plans.explain(connection, query, execute=True).page_accesses
+                yield {
+                    "selectivity": selectivity,
+                    "method": method,
+                    "pages": pages,
+                    "whole": whole,
+                }
 
 
-# ---- what is timed
+# ---- what is executed
 
 
-@experiment(claims=["lai-062", "lai-070", "lai-094"])
-def timed(chapter: Chapter) -> None:
-    """Time every forced scan with the relation in memory."""
-    for layout in ATTRIBUTES:
-        _compare(chapter, layout, WARM, FORCED)
-
-
-@experiment()
-def timed_cold(chapter: Chapter) -> None:
-    """The same with the relation in neither the buffer pool nor the operating system's cache."""
-    server = chapter.cluster()
-    server.extension("pg_buffercache")
-    server.require("files")
-    forget = partial(cold_files.forget_relation, server, relation=TIMED)
-    for layout in ATTRIBUTES:
-        _compare(chapter, layout, COLD, FORCED, forget)
-
-
-@experiment(claims=["lai-070"])
-def timed_stored(chapter: Chapter) -> None:
-    """Time the sequential scan when its result is stored as in print; clustered, warm."""
-    _compare(chapter, CLUSTERED, STORED, (SEQUENTIAL,))
-
-
-def name(layout: str, state: str) -> str:
-    """Of the experiment in the run record; `state` is of the caches, or STORED."""
-    return f"{layout}, {state}"
-
-
-def metric(selectivity: float) -> str:
-    """Name of the time at a selectivity."""
-    return f"at {selectivity:g}"
-
-
-def _nothing(connection: psycopg.Connection) -> None:
-    """What is done before a query in memory."""
-
-
-def _compare(
-    chapter: Chapter,
-    layout: str,
-    state: str,
-    methods: Sequence[str],
-    before: Callable[[psycopg.Connection], None] = _nothing,
-) -> None:
-    """Time the whole sweep under each method; `before` goes before every query, untimed."""
+@experiment(units={"instructions": "instructions"})
+def scan_instructions(bed: Testbed) -> Iterator[Row]:
+    """What each scan of the clustered attribute executes in the report's relation, at its first,
+    middle and last selectivity; nothing is stored.
+    """
+    queries.load_scanned(bed, REPORT)
     statements = {
-        metric(selectivity): queries.scan_of(chapter, TIMED, layout, selectivity)
-        for selectivity in timed_at(chapter)
+        (selectivity, method): (
+            SESSION
+            | dict.fromkeys(variants.SCANS.values(), "off")
+            | {variants.SCANS[method]: "on"},
+            queries.discarded(queries.scan_of(bed, REPORT, CLUSTERED, selectivity)),
+        )
+        for selectivity in queries.steps()[::4]
+        for method in (SEQUENTIAL, INDEX)
     }
-    if state != STORED:
-        statements = {at: queries.discarded(query) for at, query in statements.items()}
-
-    def sweep(method: str, block: Block) -> dict[str, float]:
-        with variants.session(chapter.server) as connection, variants.forced(connection, method):
-            queries.store_in_memory(connection)
-            return {at: seconds(connection, query, before) for at, query in statements.items()}
-
-    compared = [Variant(method, partial(sweep, method)) for method in methods]
-    if (layout, state) == (CLUSTERED, WARM):
-        compared.append(Variant(AGAIN, compared[0].measure))
-    units = dict.fromkeys(statements, "s")
-    warmup = 0 if state == COLD else 1
-    chapter.compare(name(layout, state), compared, units, warmup=warmup)
+    for (selectivity, method), count in callgrind.executed(bed.cluster(), statements).items():
+        yield {"selectivity": selectivity, "method": method, "instructions": int(count)}
 
 
 def seconds(
     connection: psycopg.Connection,
     statement: str,
-    before: Callable[[psycopg.Connection], None] = _nothing,
+    least: float = 0.0,
+    before: Callable[[], object] = lambda: None,
 ) -> float:
-    """Seconds of one execution; what it stored is dropped outside of them."""
-    before(connection)
-    with clock.stopwatch() as watch:
-        connection.execute(statement)
-    queries.destroy(connection)
-    return watch.seconds
+    """Median seconds of executions, repeated until they took `least` seconds together.
+
+    Before each goes `before`, and what it stored is dropped after it, both untimed.
+    """
+    times: list[float] = []
+    while not times or sum(times) < least:
+        before()
+        with clock.stopwatch() as watch:
+            connection.execute(statement)
+        if statement.startswith("CREATE"):
+            queries.destroy(connection)
+        times.append(watch.seconds)
+    return float(np.median(times))
+
+
+@experiment(units={"seconds": "s"})
+def timed_scans(bed: Testbed) -> Iterator[Row]:
+    """Time every forced scan with the relation in memory, and the clustered sequential one also
+    with its result stored, as in print.
+
+    The first execution isn't timed. All blocks count: what is made of the times is no ratio of two
+    variants, whose looks could tell that more blocks change nothing.
+    """
+    server = queries.load_scanned(bed, TIMED)
+    compared = [
+        {"layout": layout, "selectivity": selectivity, "method": method, "stored": stored}
+        for layout in ATTRIBUTES
+        for selectivity in timed_at(bed)
+        for method, stored in [
+            *((method, False) for method in FORCED),
+            *([(AGAIN, False), (SEQUENTIAL, True)] if layout == CLUSTERED else []),
+        ]
+    ]
+    with variants.session(server) as connection:
+        queries.store_in_memory(connection)
+
+        def scan(
+            block: Block, layout: str, selectivity: float, method: str, stored: bool
+        ) -> dict[str, float]:
+            statement = queries.scan_of(bed, TIMED, layout, selectivity)
+            statement = statement if stored else queries.discarded(statement)
+            with variants.forced(connection, SEQUENTIAL if method == AGAIN else method):
+                seconds(connection, statement)
+                least = bed.parameters.milliseconds / 1000
+                return {"seconds": seconds(connection, statement, least)}
+
+        yield from bed.compare(scan, compared, warmup=0, positive=["seconds"], fixed=True)
+
+
+@experiment(units={"seconds": "s"})
+def cold_scans(bed: Testbed) -> Iterator[Row]:
+    """Time every forced scan once with the relation in neither the buffer pool nor the operating
+    system's cache.
+    """
+    server = bed.cluster()
+    server.extension("pg_buffercache")
+    server.require("files")
+    queries.load_scanned(bed, TIMED)
+    with variants.session(server) as connection:
+        forget = partial(cold_files.forget_relation, server, connection, TIMED)
+
+        def scan(block: Block, layout: str, selectivity: float, method: str) -> dict[str, float]:
+            statement = queries.discarded(queries.scan_of(bed, TIMED, layout, selectivity))
+            with variants.forced(connection, method):
+                connection.execute(f"EXPLAIN {statement}")  # which fills the caches of catalogs
+                return {"seconds": seconds(connection, statement, before=forget)}
+
+        compared = {"layout": [*ATTRIBUTES], "selectivity": timed_at(bed), "method": FORCED}
+        pairs = bed.fewer_pairs
+        yield from bed.compare(
+            scan, compared, pairs=pairs, warmup=0, positive=["seconds"], fixed=True
+        )
+
+
+# ---- where the sequential scan should be taken
+
+
+def measured(bed: Testbed, source: Experiment) -> pd.DataFrame:
+    """The rows of an experiment of this chapter that count; empty where it was set aside."""
+    return rows.counted(rows.frame(bed.rows_of(source.name), source.units))
+
+
+def taken(bed: Testbed) -> pd.DataFrame:
+    """Every scan that was timed and not stored: layout, cache, selectivity, method, block, seconds,
+    and how a row that is made of it came about. CannotMeasure where there is none.
+    """
+    found = {WARM: measured(bed, timed_scans), COLD: measured(bed, cold_scans)}
+    if all(part.empty for part in found.values()):
+        raise CannotMeasure("times of scans", "it takes scans that were timed here")
+    parts = [part.assign(cache=cache) for cache, part in found.items() if len(part)]
+    every = pd.concat(parts, ignore_index=True).fillna({"stored": False})
+    every["comparison"] = (every["cache"] == COLD).astype(int)
+    every["seconds"] = every["seconds"].astype(float)
+    return every[~every["stored"].astype(bool)]
+
+
+def by_block(found: pd.DataFrame, *more: str) -> Iterator[tuple[Row, "pd.Series[float]"]]:
+    """Seconds by method and selectivity, for each layout, state of the caches, block, and `more`,
+    with what a row that is made of them takes over, the planned looks among it.
+    """
+    same = ["layout", "cache", *more, "comparison", "block", "looks", "disk"]
+    for key, part in found.groupby(same, sort=False):
+        yield dict(zip(same, key)), part.set_index(["method", "selectivity"])["seconds"]
+
+
+def asked(bed: Testbed) -> Row:
+    """What decides whether times say something: the size of the relation, and how long is timed."""
+    return {"tuples": bed.parameters.tuples, "milliseconds": bed.parameters.milliseconds}
+
+
+def crossing(selectivity: np.ndarray, difference: np.ndarray) -> float:
+    """Where a scan's time begins to exceed the sequential scan's, on a line through differences.
+
+    1 where it never does, 0 where it always has. The line is Theil and Sen's, the median of all
+    slopes, so that a few disturbed times don't pull it.
+    """
+    one, other = np.triu_indices(len(selectivity), 1)
+    rises = (difference[other] - difference[one]) / (selectivity[other] - selectivity[one])
+    slope = np.median(rises)
+    start = np.median(difference - slope * selectivity)
+    if slope <= 0:
+        return 1.0 if start + slope < 0 else 0.0
+    return float(np.clip(-start / slope, 0, 1))
+
+
+@experiment(units={"selectivity": ""}, after=["timed_scans", "cold_scans", "scan_instructions"])
+def crossings(bed: Testbed) -> Iterator[Row]:
+    """The selectivity from which on the sequential scan is the faster one, in each block.
+
+    Its rival is the index scan where the attribute is clustered, else the bitmap scan. `cache` is
+    "in instructions" where they were counted instead, in the report's relation.
+    """
+    for same, seconds_of in by_block(taken(bed)):
+        at = _between(seconds_of[RIVALS[same["layout"]]], seconds_of[SEQUENTIAL])
+        yield same | asked(bed) | {"selectivity": at}
+    counted = measured(bed, scan_instructions)
+    if len(counted):
+        by = counted.set_index(["method", "selectivity"])["instructions"].astype(float)
+        at = _between(by[INDEX], by[SEQUENTIAL])
+        yield {"layout": CLUSTERED, "cache": COUNTED, "selectivity": at}
+
+
+def _between(rival: "pd.Series[float]", sequential: "pd.Series[float]") -> float:
+    difference = (rival - sequential).sort_index()
+    return crossing(difference.index.to_numpy(float), difference.to_numpy(float))
+
+
+@experiment(
+    units={"planned": "s", "fastest": "s", "planned_scan": "text", "fastest_scan": "text"},
+    after=["planned_scans", "timed_scans", "cold_scans"],
+)
+def price_of_choice(bed: Testbed) -> Iterator[Row]:
+    """Seconds of the scan that is planned and of the one with the least median, at each
+    selectivity and in each block.
+    """
+    plans_of = measured(bed, planned_scans)
+    plans_of = plans_of[plans_of["chosen"].astype(bool) & (plans_of["relation"] == TIMED)]
+    planned = plans_of.set_index(["layout", "selectivity"])["method"]
+    found = taken(bed)
+    found = found[found["method"].isin(FORCED)]
+    medians = found.groupby(["layout", "cache", "selectivity", "method"])["seconds"].median()
+    for same, seconds_of in by_block(found, "selectivity"):
+        at = same["selectivity"]
+        own = planned[same["layout"], at]
+        best = medians[same["layout"], same["cache"], at].idxmin()
+        price = {"planned": seconds_of[own, at], "fastest": seconds_of[best, at]}
+        yield same | asked(bed) | price | {"planned_scan": own, "fastest_scan": best}
 
 
 # ---- moving the planned switch-over
@@ -232,22 +321,17 @@ COSTS = {
 MOST_COST = 1000.0
 
 
-@experiment(claims=["lai-069"])
-def tuned(chapter: Chapter) -> pd.DataFrame:
-    """The planned switch-over of the timed relation as costs are changed.
-
-    Columns: layout, knob, factor (of the server's own value), switch (selectivity).
-    """
-    rows = []
-    with variants.session(chapter.server) as connection:
+@experiment(units={"selectivity": ""})
+def moved_switches(bed: Testbed) -> Iterator[Row]:
+    """The planned switch-over of the timed relation as costs are multiplied by a factor."""
+    with variants.session(queries.load_scanned(bed, TIMED)) as connection:
         for layout in ATTRIBUTES:
             for knob, settings in COSTS.items():
                 own = {setting: cost_of(connection, setting) for setting in settings}
                 for factor in FACTORS:
                     costs = {setting: factor * cost for setting, cost in own.items()}
-                    at = planned_switch(chapter, connection, layout, TIMED, **costs)
-                    rows.append((layout, knob, factor, at))
-    return pd.DataFrame(rows, columns=["layout", "knob", "factor", "switch"])
+                    at = planned_switch(bed, connection, layout, TIMED, **costs)
+                    yield {"layout": layout, "knob": knob, "factor": factor, "selectivity": at}
 
 
 def cost_of(connection: psycopg.Connection, setting: str) -> float:
@@ -255,32 +339,42 @@ def cost_of(connection: psycopg.Connection, setting: str) -> float:
     return float(connection.execute(f"SHOW {setting}").fetchone()[0])
 
 
-def fitting_cost(chapter: Chapter, layout: str, target: float) -> float:
+def fitting_cost(
+    bed: Testbed, connection: psycopg.Connection, layout: str, target: float
+) -> float | None:
     """The random_page_cost with which the planner would switch at `target` (a selectivity).
 
-    By bisection of its logarithm; NaN if no value from 0.001 to 1 000 does it.
+    By bisection of its logarithm; None if no value from 0.001 to 1 000 does it.
     """
-    with variants.session(chapter.server) as connection:
 
-        def switched(cost: float) -> float:
-            return planned_switch(chapter, connection, layout, TIMED, random_page_cost=cost)
+    def switched(cost: float) -> float:
+        return planned_switch(bed, connection, layout, TIMED, random_page_cost=cost)
 
-        low, high = 1 / MOST_COST, MOST_COST
-        if not switched(high) <= target <= switched(low):
-            return np.nan
-        for _ in range(14):
-            middle = float(np.sqrt(low * high))
-            low, high = (middle, high) if switched(middle) > target else (low, middle)
+    low, high = 1 / MOST_COST, MOST_COST
+    if not switched(high) <= target <= switched(low):
+        return None
+    for _ in range(14):
+        middle = float(np.sqrt(low * high))
+        low, high = (middle, high) if switched(middle) > target else (low, middle)
     return float(np.sqrt(low * high))
 
 
-@experiment()
-def fitting(chapter: Chapter, measured: pd.DataFrame) -> pd.DataFrame:
-    """random_page_cost that would put the planned switch-over onto the measured one.
-
-    `measured` has layout, cache and estimate (see `evidence.scans.best_switches`); to these come
-    planned (the switch-over here) and cost (NaN where no value does it).
+@experiment(units={"own": "", "cost": "", "least": "", "most": ""}, after=["crossings"])
+def fitting_costs(bed: Testbed) -> Iterator[Row]:
+    """The random_page_cost that would put the planned switch-over onto the measured one, with those
+    that fit the ends of its interval, and the server's own. None where no cost does it.
     """
-    here = switches(chapter, TIMED)
-    costs = [fitting_cost(chapter, row.layout, row.estimate) for row in measured.itertuples()]
-    return measured.assign(planned=measured["layout"].map(here), cost=costs)
+    found = measured(bed, crossings)
+    if found.empty:
+        raise CannotMeasure("times of scans", "it takes scans that were timed here")
+    with variants.session(queries.load_scanned(bed, TIMED)) as connection:
+        own = cost_of(connection, RANDOM_PAGE)
+        for (layout, cache), part in found[found["cache"] != COUNTED].groupby(["layout", "cache"]):
+            sample = Sample(part["selectivity"].astype(float), float(part["alpha"].min()))
+            best = statistics.median(sample, seed=bed.parameters.seed)
+            cost, most, least = (
+                fitting_cost(bed, connection, layout, at)
+                for at in (best.estimate, best.low, best.high)
+            )
+            row = {"layout": layout, "cache": cache, "own": own}
+            yield row | {"cost": cost, "least": least, "most": most}

@@ -24,3 +24,10 @@ CREATE FUNCTION pg_temp.scalargtsel_alias(internal, oid, internal, int4) RETURNS
     LANGUAGE internal STABLE STRICT AS 'scalargtsel';
 ALTER OPERATOR pg_catalog.< (int4, int4) SET (RESTRICT = pg_temp.scalarltsel_alias);
 ALTER OPERATOR pg_catalog.> (int4, int4) SET (RESTRICT = pg_temp.scalargtsel_alias);
+
+-- name: unset
+-- A result whose expected size nobody sets is one of no rows. The function behind this estimator
+-- looks at none of its arguments and answers nothing, which as a number is 0.
+CREATE FUNCTION pg_temp.unset(internal, oid, internal, int2, internal) RETURNS float8
+    LANGUAGE internal STABLE STRICT AS 'pg_stat_clear_snapshot';
+ALTER OPERATOR pg_catalog.= (int4, int4) SET (JOIN = pg_temp.unset);

@@ -2,279 +2,295 @@
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
 import pandas as pd
 
-from pgrerun.chapter import Chapter, experiment
-from pgrerun.chapters.scalability.experiments.load import (
-    CROWD,
-    LOOKUP,
+from pgrerun.chapters.scalability.load import (
     OBSERVED,
     SMALL_POOL,
-    THROUGHPUT,
-    TPCB,
+    SQL,
+    TPS,
     Load,
-    by_clients,
     client_counts,
+    crowd_size,
     loaded,
     messages,
     one_per_processor,
-    require_own,
-    second_server,
+    ours,
+    pairs,
     server,
-    waits_of,
 )
 from pgrerun.errors import CannotMeasure
-from pgrerun.lab.experiment import Variant
-from pgrerun.lab.instruments import perf, sessions, sleeps, switches
+from pgrerun.lab.instruments import off_cpu, perf, sessions
 from pgrerun.lab.server import Cluster
 from pgrerun.lab.server.private import PrivateDirectory, base_directory
-from pgrerun.record import sequential, statistics
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment
+from pgrerun.record import statistics
 
 # ---- sweeps
 
-AGAIN = "again"
-EACH = 2000  # lookups of each client, so that few of them aren't done in milliseconds
-SWEEPS = {"read": "lookups", "write": "writers"}
 
-
-@experiment()
-def lookups(chapter: Chapter) -> None:
+@experiment(units=OBSERVED)
+def lookups(bed: Testbed) -> Iterator[Row]:
     """Primary key lookups by each number of clients; one of the numbers runs twice.
 
     Repeats are outside of clients: a block measures every number once.
     """
-    numbers = {by_clients(number): number for number in client_counts(chapter)}
-    numbers[AGAIN] = one_per_processor(chapter)
-    _sweep(chapter, "read", LOOKUP, numbers, chapter.parameters.transactions)
+    tested = loaded(bed)
+    runs = [(number, False) for number in client_counts(bed)] + [(one_per_processor(bed), True)]
+    loads = {run: Load(bed, tested, "lookup", run[0]) for run in runs}
+
+    def measure(block: Block, clients: int, again: bool) -> dict[str, float]:
+        return loads[clients, again].observe(block)
+
+    variants = [{"clients": number, "again": again} for number, again in runs]
+    yield from bed.compare(measure, variants, pairs=pairs(bed), warmup=0, positive=["tps"])
 
 
-@experiment(claims=["haas-002"])
-def crowd(chapter: Chapter) -> None:
-    """Lookups by one client per processor and by the most clients, as many by each of either.
+@experiment(units=TPS)
+def crowd(bed: Testbed) -> Iterator[Row]:
+    """Lookups by one client per processor and by the most clients."""
+    tested, many = loaded(bed), [one_per_processor(bed), client_counts(bed)[-1]]
+    loads = {number: Load(bed, tested, "lookup", number) for number in many}
 
-    So what a session takes to begin with is the same share of everybody's work. More than in the
-    sweep, so that the few aren't done before their throughput can be told.
-    """
-    tested, few, most = loaded(chapter), one_per_processor(chapter), client_counts(chapter)[-1]
-    each = chapter.parameters.transactions
-    each = max(each, min(4 * each, EACH))
-    variants = [
-        Variant(by_clients(n), Load(chapter, tested, LOOKUP, n, each).throughput)
-        for n in (few, most)
-    ]
-    pairs = chapter.parameters.pairs
-    more = 2 * max(0, pairs - sequential.FIRST)  # beyond a first look, which may be the last
-    chapter.compare("crowd", variants, THROUGHPUT, pairs + more, warmup=0)
+    def measure(block: Block, clients: int) -> dict[str, float]:
+        return loads[clients].throughput(block)
+
+    most = pairs(bed, 2 * bed.parameters.pairs)
+    yield from bed.compare(measure, {"clients": many}, pairs=most, warmup=0, positive=["tps"])
 
 
-@experiment()
-def writers(chapter: Chapter) -> None:
+@experiment(units=OBSERVED, needs=["restart"])
+def writers(bed: Testbed) -> Iterator[Row]:
     """pgbench's transaction by each number of clients, without waiting for the flush."""
-    numbers = {1, one_per_processor(chapter), CROWD, client_counts(chapter)[-1]}
-    named = {by_clients(number): number for number in sorted(numbers)}
-    with sessions.configured(server(chapter), synchronous_commit="off"):
-        _sweep(chapter, "write", TPCB, named, chapter.parameters.transactions / 4)
+    tested = loaded(bed)
+    many = sorted({1, one_per_processor(bed), crowd_size(), client_counts(bed)[-1]})
+    loads = {number: Load(bed, tested, "tpcb", number) for number in many}
+
+    def measure(block: Block, clients: int) -> dict[str, float]:
+        return loads[clients].observe(block)
+
+    with sessions.configured(tested, synchronous_commit="off"):
+        yield from bed.compare(
+            measure, {"clients": many}, pairs=pairs(bed), warmup=0, positive=["tps"]
+        )
 
 
-def _sweep(
-    chapter: Chapter, name: str, script: str, numbers: Mapping[str, int], each: float
-) -> None:
-    """Observe a script by so many clients (`numbers`, by variant), with equal work for each."""
-    tested = loaded(chapter)
-    variants = [
-        Variant(variant, Load(chapter, tested, script, number, each).observe)
-        for variant, number in numbers.items()
-    ]
-    chapter.compare(name, variants, OBSERVED, warmup=0)
+RESAMPLES = 100  # of the law's fit: its intervals are told and not judged
+PARTS = {"scale": "transactions/s", "sigma": "", "kappa": "", "peak": "clients"}
+
+
+LAW = (
+    PARTS
+    | {f"{part}_{end}": unit for part, unit in PARTS.items() for end in ("low", "high")}
+    | {"measured_peak": "clients", "fits": "yes or no"}
+)
+
+
+@experiment(units=LAW)
+def law_of_lookups(bed: Testbed) -> Iterator[Row]:
+    """The universal scalability law, fitted to what `lookups` measured.
+
+    It fits if its peak lies between the numbers of clients next to the one with the greatest
+    throughput. Ends of intervals are there only where enough was repeated.
+    """
+    yield _fitted(bed, "lookups")
+
+
+@experiment(units=LAW)
+def law_of_writers(bed: Testbed) -> Iterator[Row]:
+    """The same, fitted to what `writers` measured."""
+    yield _fitted(bed, "writers")
+
+
+def _fitted(bed: Testbed, load: str) -> Row:
+    rows = [row for row in bed.rows_of(load) if not (row.get("again") or row["disturbed"])]
+    swept = pd.DataFrame(rows, columns=["clients", "tps", "block"])
+    if swept["clients"].nunique() < 4:
+        raise CannotMeasure("more clients", "the law needs four different numbers of clients")
+    found = statistics.scalability(
+        swept["clients"].astype(float),
+        swept["tps"].astype(float),
+        seed=bed.parameters.seed,
+        resamples=RESAMPLES,
+    )
+    row: Row = {"load": load}
+    repeated = swept["block"].nunique() >= statistics.ENOUGH
+    for part in PARTS:
+        x = getattr(found, part)
+        row[part] = _finite(x.estimate)
+        row |= {f"{part}_low": _finite(x.low), f"{part}_high": _finite(x.high)} if repeated else {}
+    medians = swept.astype({"tps": float}).groupby("clients")["tps"].median()
+    most = int(medians.idxmax())
+    below = max((step for step in medians.index if step < most), default=0)
+    above = min((step for step in medians.index if step > most), default=float("inf"))
+    return row | {"measured_peak": most, "fits": bool(below <= found.peak.estimate <= above)}
+
+
+def _finite(x: float) -> float | None:
+    return float(x) if abs(x) < float("inf") else None
 
 
 # ---- what they wait for
 
-ASYNCHRONOUS, SYNCHRONOUS = "asynchronous", "synchronous"
-COMMITS = {ASYNCHRONOUS: "off", SYNCHRONOUS: "on"}  # synchronous_commit
 
-
-@experiment()
-def lookup_waits(chapter: Chapter) -> pd.DataFrame:
+@experiment(units={"backends": "backends"})
+def lookup_waits(bed: Testbed) -> Iterator[Row]:
     """What active backends wait for, with as many clients as processors and with the most.
 
-    A pass of its own that isn't timed, as many lookups in all for either, so that few clients are
-    seen often enough. Columns: clients, type, event, backends (on average).
+    A pass of its own that isn't timed. `backends` is their number on average.
     """
-    tested, few, most = loaded(chapter), one_per_processor(chapter), client_counts(chapter)[-1]
-    lookups = most * chapter.parameters.transactions
-    loads = {n: Load(chapter, tested, LOOKUP, n, lookups / n) for n in sorted({few, most})}
-    return waits_of(loads, "clients")
+    tested = loaded(bed)
+    for number in sorted({one_per_processor(bed), client_counts(bed)[-1]}):
+        for row in _waits(bed, Load(bed, tested, "lookup", number)):
+            yield {"clients": number} | row
 
 
-@experiment(claims=["haas-017", "haas-081", "haas-084"])
-def writer_waits(chapter: Chapter) -> pd.DataFrame:
-    """What writers wait for with the most clients, with and without waiting for the flush.
-
-    Columns: load (`COMMITS`), type, event, backends (on average).
-    """
-    tested, loads = loaded(chapter), {}
-    most, each = client_counts(chapter)[-1], chapter.parameters.transactions / 4
-    for name, setting in COMMITS.items():
+@experiment(units={"backends": "backends"}, needs=["restart"])
+def writer_waits(bed: Testbed) -> Iterator[Row]:
+    """What writers wait for with the most clients, with and without waiting for the flush."""
+    tested = loaded(bed)
+    for commits, setting in {"asynchronous": "off", "synchronous": "on"}.items():
         around = partial(sessions.configured, tested, synchronous_commit=setting)
-        loads[name] = Load(chapter, tested, TPCB, most, each, around)
-    return waits_of(loads, "load")
+        load = Load(bed, tested, "tpcb", client_counts(bed)[-1], around)
+        for row in _waits(bed, load):
+            yield {"commits": commits} | row
+
+
+def _waits(bed: Testbed, load: Load, every: float = 0.005) -> Iterator[Row]:
+    """What backends wait for, who are asked every so many seconds."""
+    load.lasting()  # tried out before anybody looks
+    with off_cpu.sample_wait_events(load.server, every) as sampled:
+        load.run(bed.parameters.seed)
+    yield from sampled.require_frame().to_dict("records")
 
 
 # ---- one processor and all
 
-ONE, ALL = "one processor", "all processors"
 PER_PROCESSOR = 4  # clients, so that none is left idle while messages travel
-LOADS = {"lookups": (LOOKUP, 1.0), "writers": (TPCB, 0.25)}  # script, share of `transactions`
+SCRIPTS = {"lookups": "lookup", "writers": "tpcb"}
 
 
-def scaled(load: str) -> tuple[str, str]:
-    """The variants of a load of `by_processors`: on all processors, and on one."""
-    return f"{load}, {ALL}", f"{load}, {ONE}"
-
-
-@experiment(claims=["haas-011", "haas-025"])
-def by_processors(chapter: Chapter) -> None:
+@experiment(units=TPS, needs=["restart"])
+def by_processors(bed: Testbed) -> Iterator[Row]:
     """Both loads with server and clients kept on one processor, and on all, equally loaded."""
-    require_own(chapter)
-    tested, allowed = loaded(chapter), os.sched_getaffinity(0)
-    given, variants = chapter.parameters, []
-    for load, (script, share) in LOADS.items():
-        for name, chosen in zip(scaled(load), (allowed, {min(allowed)}), strict=True):
-            around = partial(_kept_on, tested, chosen, allowed)
-            number, each = PER_PROCESSOR * len(chosen), share * given.transactions
-            running = Load(chapter, tested, script, number, each, around)
-            variants.append(Variant(name, running.throughput))
+    tested, usable = bed.cluster(**ours(bed)), os.sched_getaffinity(0)
+    if len(usable) < 2:
+        raise CannotMeasure("2 processors", "only one processor may be used here")
+    loaded(bed, tested)
+    kept = {1: {min(usable)}, len(usable): usable}
+    loads = {
+        (load, number): Load(
+            bed, tested, script, PER_PROCESSOR * number, partial(_kept_on, tested, chosen, usable)
+        )
+        for load, script in SCRIPTS.items()
+        for number, chosen in kept.items()
+    }
+
+    def measure(block: Block, load: str, processors: int) -> dict[str, float]:
+        return loads[load, processors].throughput(block)
+
+    variants = {"load": list(SCRIPTS), "processors": list(kept)}
     with sessions.configured(tested, synchronous_commit="off"):
-        chapter.compare("by processors", variants, THROUGHPUT, warmup=0)
+        yield from bed.compare(measure, variants, pairs=pairs(bed), warmup=0, positive=["tps"])
 
 
 @contextmanager
-def _kept_on(tested: Cluster, chosen: set[int], allowed: set[int]) -> Iterator[None]:
-    """Server and clients run on the chosen processors, and afterwards on all allowed ones."""
+def _kept_on(tested: Cluster, chosen: set[int], usable: set[int]) -> Iterator[None]:
+    """Server and clients run on the chosen processors, and afterwards on all usable ones."""
     try:
         tested.pin(chosen)
         os.sched_setaffinity(0, chosen)
         yield
     finally:
-        os.sched_setaffinity(0, allowed)
-        tested.pin(allowed)
+        os.sched_setaffinity(0, usable)
+        tested.pin(usable)
 
 
-FITS, SMALL = "fits", "does not fit"
-
-
-@experiment(claims=["haas-080"])
-def pools(chapter: Chapter) -> None:
-    """Lookups in a pool that holds all accounts and in one that holds a small part.
+@experiment(units=TPS, needs=["restart"])
+def pools(bed: Testbed) -> Iterator[Row]:
+    """Lookups by one client and by many, in a pool that holds all accounts and in a small one.
 
     The system caches the rest.
     """
-    servers = {FITS: server(chapter), SMALL: second_server(chapter, shared_buffers=SMALL_POOL)}
-    each = chapter.parameters.transactions
-    variants = [
-        Variant(variant, Load(chapter, loaded(chapter, tested), LOOKUP, number, each).throughput)
-        for name, tested in servers.items()
-        for variant, number in zip(pool(name), (CROWD, 1), strict=True)
-    ]
-    chapter.compare("pools", variants, THROUGHPUT, warmup=0)
+    servers = {
+        "fits": server(bed),
+        "does not fit": bed.cluster(**ours(bed), shared_buffers=SMALL_POOL),
+    }
+    variants = {"data": list(servers), "clients": [1, crowd_size()]}
+    loads = {
+        (data, number): Load(bed, loaded(bed, tested), "lookup", number)
+        for data, tested in servers.items()
+        for number in variants["clients"]
+    }
 
+    def measure(block: Block, data: str, clients: int) -> dict[str, float]:
+        return loads[data, clients].throughput(block)
 
-def pool(name: str) -> tuple[str, str]:
-    """The variants of a pool, with many clients and with one."""
-    return f"{name}, {by_clients(CROWD)}", f"{name}, {by_clients(1)}"
+    yield from bed.compare(measure, variants, pairs=pairs(bed), warmup=0, positive=["tps"])
 
 
 # ---- how often backends are switched out, and why
-
-METRICS = (*switches.PER_TRANSACTION, "messages")
-
-
-@experiment(after=["clients.lookups", "clients.writers"])
-def switches_per_transaction(chapter: Chapter, sweep: str) -> pd.DataFrame:
-    """Switches and messages per transaction of a sweep (`SWEEPS`), by its numbers of clients.
-
-    Columns: clients, and as intervals voluntary, involuntary, messages. CannotMeasure where the
-    kernel's counts can't be had, or a load was over before its backends could be watched.
-    """
-    server(chapter).require("processes")
-    tables = {metric: chapter.table(sweep, metric) for metric in METRICS}
-    if unseen := set(tables["messages"]) - set(tables["voluntary"]):
-        raise CannotMeasure(
-            "longer loads",
-            f"with {', '.join(sorted(unseen))} the load was over before its backends could be"
-            " watched; `-p transactions` makes it longer",
-        )
-    medians = {
-        metric: [statistics.median(values.dropna()) for _, values in table.items()]
-        for metric, table in tables.items()
-    }
-    counted = pd.DataFrame(medians, index=tables["voluntary"].columns).drop(AGAIN, errors="ignore")
-    counted.insert(0, "clients", counted.index.str.split().str[0].astype(int))
-    return counted.sort_values("clients", ignore_index=True)
-
 
 SAMPLES = 150  # of each load's switches
 MONOTONIC = ("-k", "mono")  # so that perf's times are ours
 
 
-@experiment()
-def call_chains(chapter: Chapter) -> pd.DataFrame:
+@experiment(units={"switches": "switches"}, needs=["restart"])
+def call_chains(bed: Testbed) -> Iterator[Row]:
     """What backends waited for when they were switched out, with the most clients.
 
     `perf record -e context-switches -g`, as in the talk, attached to the postmaster and so to all
-    backends that it starts. Columns: load, cause, switches (samples of them).
+    backends that it starts. `switches` is how many samples of them were taken.
     """
     perf.require()
-    require_own(chapter)
-    tested, most = loaded(chapter), client_counts(chapter)[-1]
+    tested, most = bed.cluster(**ours(bed)), client_counts(bed)[-1]
+    loaded(bed, tested)
     [postmaster] = [pid for pid, role in tested.pids().items() if role == "postmaster"]
-    each = chapter.parameters.transactions / 4
-    # the writers' are fewer transactions, of more messages
-    expected = most * each * messages(LOOKUP, each)
-    event = sleeps.options(max(1, round(expected / SAMPLES)))
     spans = {}
-    with PrivateDirectory(base_directory()) as folder:
+    with (
+        PrivateDirectory(base_directory()) as folder,
+        sessions.configured(tested, synchronous_commit="off"),
+    ):
+        loads = {name: Load(bed, tested, script, most) for name, script in SCRIPTS.items()}
+        # the writers' are fewer transactions, of more messages
+        each = loads["lookups"].lasting()
+        expected = most * each * messages(SQL.script("lookup"), each)
+        event = off_cpu.stack_options(max(1, round(expected / SAMPLES)))
+        loads["writers"].lasting()  # tried out before perf looks
         data = folder.path / "data"
-        with (
-            sessions.configured(tested, synchronous_commit="off"),
-            perf.attached(postmaster, data, *event, *MONOTONIC) as counting,
-        ):
-            for name, (script, share) in LOADS.items():
-                sampled = Load(chapter, tested, script, most, share * each)
+        with perf.attached(postmaster, data, *event, *MONOTONIC) as counting:
+            for name, load in loads.items():
                 with counting():
                     began = time.monotonic()
-                    sampled.run(chapter.parameters.seed)
+                    load.run(bed.parameters.seed)
                     spans[name] = began, time.monotonic()
         samples = perf.perf("script", "-i", data, "-F", "comm,time,ip,sym").stdout
-    frames = [
-        by_cause(sleeps.read(sleeps.between(samples, *span))).assign(load=name)
-        for name, span in spans.items()
-    ]
-    return pd.concat(frames, ignore_index=True)
+    for name, span in spans.items():
+        counted = by_cause(off_cpu.parse_stacks(off_cpu.samples_between(samples, *span)))
+        for cause, switches in counted.items():
+            yield {"load": name, "cause": cause, "switches": int(switches)}
 
 
 PREEMPTED = "its turn on a processor"
-CAUSES = sleeps.CAUSES | {
+CAUSES = off_cpu.CAUSES | {
     "irqentry_exit_to_user_mode": PREEMPTED,
     "__cond_resched": PREEMPTED,
     "preempt_schedule_common": PREEMPTED,
 }
 
 
-def by_cause(chains: pd.DataFrame) -> pd.DataFrame:
-    """Switches by cause, most first: cause, switches.
+def by_cause(chains: pd.DataFrame) -> pd.Series:
+    """Switches by cause, most first.
 
     Those of the postmaster, which waits for nobody in particular, are left out.
     """
     backends = chains[[not _postmasters(chain) for chain in chains["chain"]]]
-    shares = sleeps.by_cause(backends, CAUSES)
-    counted = (shares * backends["samples"].sum()).round().astype(int)
-    return pd.DataFrame({"cause": shares.index, "switches": counted.to_numpy()})
+    shares = off_cpu.share_by_cause(backends, CAUSES)
+    return (shares * backends["samples"].sum()).round().astype(int)
 
 
 def _postmasters(chain: tuple[str, ...]) -> bool:

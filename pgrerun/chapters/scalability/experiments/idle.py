@@ -2,44 +2,48 @@
 
 import threading
 import time
+from collections.abc import Iterator, Mapping
+from weakref import WeakKeyDictionary
 
-import pandas as pd
-
-from pgrerun.chapter import Chapter, experiment
-from pgrerun.chapters.scalability.experiments.load import require_own
+from pgrerun.chapters.scalability.load import SQL
 from pgrerun.errors import CannotMeasure
-from pgrerun.lab.instruments import wakeups as wakeup_counts
-from pgrerun.lab.server import Borrowed
+from pgrerun.lab.instruments import off_cpu
+from pgrerun.lab.server import Cluster, builds, fetched
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 
 SETTLE = 15.0  # seconds until the WAL writer has noticed that nothing happens
 # Seconds instead, where there is the time: the background writer looks at every buffer once, and
 # autovacuum's first rounds write to the WAL (the talk's server had been idle for a few minutes).
 FEW_MINUTES = 210.0
-WINDOWS = 5
+WINDOW = 60.0  # seconds at least of each reading, where there is the time
+LEAST_WINDOWS = 5
+EVERYBODY = "all together"
+TODAY, RELEASES = "today", ("9.1", "9.2")
+UNITS = {"per_second": "wake-ups/s", "rested": "s"}
 
 
 class Watch:
     """Reads the wake-ups of an idle server's processes once a second, in the background.
 
-    It is left alone for `settle` seconds before: minutes, where it is watched for as long.
+    It is left alone for `rested` seconds before: minutes, where it is watched for as long.
     """
 
-    def __init__(self, chapter: Chapter):
-        hurried = chapter.parameters.idle_seconds < FEW_MINUTES / 2
-        self.cluster = chapter.cluster(autovacuum="on")
-        self.settle = SETTLE if hurried else FEW_MINUTES
-        self.readings: list[wakeup_counts.Reading] = []
+    def __init__(self, bed: Testbed, cluster: Cluster):
+        hurried = bed.parameters.idle_seconds < FEW_MINUTES / 2
+        self.cluster = cluster
+        self.rested = SETTLE if hurried else FEW_MINUTES
+        self.readings: list[off_cpu.WakeupReading] = []
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
 
     def _watch(self) -> None:
-        over = self._over.wait(self.settle)
+        over = self._over.wait(self.rested)
         while not over:
-            self.readings.append(wakeup_counts.reading(self.cluster.pids()))
+            self.readings.append(off_cpu.read_wakeups(self.cluster.pids()))
             over = self._over.wait(1.0)
 
-    def end(self, least: float) -> None:
+    def end(self, least: float) -> list[off_cpu.WakeupReading]:
         """Stop watching as soon as it has lasted `least` seconds."""
         while not self.readings or time.monotonic() - self.readings[0][0] < least:
             if not self._thread.is_alive():
@@ -47,40 +51,59 @@ class Watch:
             time.sleep(0.1)
         self._over.set()
         self._thread.join()
+        return self.readings
 
 
-@experiment(claims=["haas-060", "haas-061", "haas-062"])
-def watch(chapter: Chapter) -> Watch:
-    """Start an idle server and watch it; nobody connects to it from here on."""
-    require_own(chapter)
-    return Watch(chapter)
+_watched: WeakKeyDictionary[Testbed, dict[str, Watch]] = WeakKeyDictionary()
 
 
-@experiment()
-def wakeups(chapter: Chapter, watched: Watch) -> pd.DataFrame:
-    """Wake-ups per second of each auxiliary process: role, windows of time as columns 0 to 4.
+def watch(bed: Testbed) -> dict[str, Watch]:
+    """Start idle servers and watch them: today's, and the talk's where they are registered."""
+    there = builds.registered()
+    found = {name: fetched.chosen(name) for name in RELEASES if name in there}
+    servers = {TODAY: bed.programs} | found
+    return {name: Watch(bed, bed.release(one, autovacuum="on")) for name, one in servers.items()}
 
-    For how many seconds it had been idle before stands in `attrs` as "rested".
+
+@experiment(units={"setting": "text"}, needs=["restart"])
+def idle_server(bed: Testbed) -> Iterator[Row]:
+    """Start an idle server and watch it; nobody connects to it from here on.
+
+    PostgreSQL 9.1 and 9.2 as well, where they are registered as builds. The rows are what it is
+    set to, of all that makes a process wake up by the clock.
     """
-    watched.end(chapter.parameters.idle_seconds)
-    last = len(watched.readings) - 1
-    found = wakeup_counts.rates(
-        [watched.readings[round(k * last / WINDOWS)] for k in range(WINDOWS + 1)]
+    with bed.cluster(autovacuum="on").connect() as connection:
+        rows = SQL.run(connection, "idle.clocks").fetchall()
+    _watched[bed] = watch(bed)
+    for name, setting in rows:
+        yield {"name": name, "setting": setting}
+
+
+@experiment(units=UNITS, needs=["restart"])
+def wakeups(bed: Testbed) -> Iterator[Row]:
+    """Wake-ups per second of each auxiliary process and of all together, a block a window of time.
+
+    `rested` is for how many seconds the server had been idle before.
+    """
+    for name, one in (_watched.get(bed) or watch(bed)).items():
+        yield from windows(bed, one.end(bed.parameters.idle_seconds), one.rested, name)
+
+
+def windows(
+    bed: Testbed, readings: list[off_cpu.WakeupReading], rested: float, server: str = TODAY
+) -> Iterator[Row]:
+    """Rows of `wakeups`, from readings in turn that are divided into windows of equal length."""
+    seconds = readings[-1][0] - readings[0][0]
+    many = min(max(LEAST_WINDOWS, int(seconds // WINDOW)), len(readings) - 1)
+    last = len(readings) - 1
+    rates = off_cpu.wakeup_rates([readings[round(k * last / many)] for k in range(many + 1)])
+    by_role: Mapping[str, Mapping[int, float]] = rates.set_index("role").to_dict("index")
+    everybody = rates.drop(columns="role").sum().to_dict()
+    found = {EVERYBODY: everybody, **by_role}
+
+    def measure(block: Block, role: str) -> dict[str, float]:
+        return {"per_second": float(found[role][block.index]), "rested": rested}
+
+    yield from bed.compare(
+        measure, {"role": list(found)}, pairs=many, warmup=0, fixed=True, server=server
     )
-    found.attrs["rested"] = watched.settle
-    return found
-
-
-def glance(server: Borrowed, settle: float, seconds: float) -> pd.DataFrame:
-    """The same of somebody's server on this machine, under its own settings.
-
-    Whatever others have it do counts as well. It is left alone for `settle` seconds, and watched
-    for `seconds` more. CannotMeasure if it runs elsewhere.
-    """
-    roles = server.background()
-    time.sleep(settle)
-    readings = [wakeup_counts.reading(roles)]
-    for _ in range(WINDOWS):
-        time.sleep(seconds / WINDOWS)
-        readings.append(wakeup_counts.reading(roles))
-    return wakeup_counts.rates(readings)

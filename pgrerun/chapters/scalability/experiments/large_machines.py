@@ -1,46 +1,97 @@
 """What processors cost each other here, and larger machines, simulated (`lab.models`)."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
 from multiprocessing import get_context
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from pgrerun.chapter import Chapter, experiment
-from pgrerun.chapters.scalability.experiments import locks
-from pgrerun.chapters.scalability.experiments.load import by_clients, one_per_processor
+from pgrerun.chapters.scalability.experiments.locks import ALONE, EMPTY, SAME
+from pgrerun.chapters.scalability.load import one_per_processor, pairs
 from pgrerun.errors import CannotMeasure
-from pgrerun.lab.experiment import Block, Variant
-from pgrerun.lab.instruments import cachelines, switching
+from pgrerun.lab.instruments import cachelines, switch_costs
 from pgrerun.lab.models import lookups as model
 from pgrerun.lab.models.lookups import AFTER, BEFORE, RELEASES, Costs, Point
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 from pgrerun.record import printed
 
-TALK = printed.table("scalability_read").value
+# ---- what was measured here
 
-PROCESSORS, SMALL = int(TALK["cores"]), int(TALK["cores_small"])
-SWEEP = (1, 8, 16, 20, 24, 32, 64)  # clients
-SEEDS = 5
-LINES = tuple(nanoseconds * 1e-9 for nanoseconds in (10, 40, 80, 120, 150))
+ROUNDS = 1500
+DISTANCES = (8, 64, 256)  # bytes; the last two are the bounds of the talk's sizes of a line
 
 
-@experiment()
-def handoffs(chapter: Chapter, rounds: int = 400) -> None:
-    """What one process pays to wake another on the next processor, in microseconds."""
+@experiment(units={"elapsed": "µs", "processor": "µs"})
+def handoffs(bed: Testbed, rounds: int = 400) -> Iterator[Row]:
+    """What one process pays to wake another on the next processor."""
 
-    def measure(block: Block) -> dict[str, float]:
-        cost = switching.handoff(rounds=rounds)
+    def measure(block: Block, handed: str) -> dict[str, float]:
+        cost = switch_costs.handoff_latency(rounds=rounds)
         return {"elapsed": cost.elapsed * 1e6, "processor": cost.processor * 1e6}
 
-    chapter.compare("handoff", [Variant("handoff", measure)], {"elapsed": "µs", "processor": "µs"})
+    yield from bed.compare(measure, [{"handed": "through a pipe"}], pairs=bed.parameters.pairs)
 
 
-def calibrated(chapter: Chapter) -> list[Costs]:
-    """The model's costs, one set for each block in which they were measured.
+@experiment(units={"time": "ns"})
+def false_sharing(bed: Testbed, rounds: int = ROUNDS) -> Iterator[Row]:
+    """Nanoseconds to add to a word, while another process adds to one so many bytes away."""
+    cachelines.require()
+    lasting = _Rounds(bed, rounds, lambda n: cachelines.false_sharing_cost(DISTANCES[-1], n))
+
+    def measure(block: Block, bytes_apart: int) -> dict[str, float]:
+        return {"time": cachelines.false_sharing_cost(bytes_apart, lasting.rounds)}
+
+    many = pairs(bed, bed.parameters.pairs)
+    yield from bed.compare(measure, {"bytes_apart": DISTANCES}, pairs=many, warmup=0)
+
+
+@experiment(units={"time": "ns"})
+def snapshot_scan(bed: Testbed, rounds: int = ROUNDS) -> Iterator[Row]:
+    """Nanoseconds to read one word of each of many structures, as a snapshot does.
+
+    The words lie in the structures or packed side by side, and another process changes their
+    neighbours in the structures, or does nothing.
+    """
+    cachelines.require()
+    lasting = _Rounds(bed, rounds, lambda n: cachelines.scan_cost(True, n))
+
+    def measure(block: Block, words: str, neighbours: str) -> dict[str, float]:
+        packed, idle = words == "packed", neighbours == "left alone"
+        return {"time": cachelines.scan_cost(packed, lasting.rounds, idle)}
+
+    seen = (("spread", "changed"), ("packed", "changed"), ("spread", "left alone"))
+    variants = [{"words": words, "neighbours": neighbours} for words, neighbours in seen]
+    yield from bed.compare(measure, variants, pairs=pairs(bed, bed.parameters.pairs), warmup=0)
+
+
+class _Rounds:
+    """So many rounds that one measurement takes the parameter `seconds`, `least` at least."""
+
+    def __init__(self, bed: Testbed, least: int, cost: Any):
+        found = cost(least)  # nanoseconds a word
+        words = max(cachelines.WORDS, cachelines.MEMBERS)
+        self.rounds = max(least, round(bed.parameters.seconds * 1e9 / found / words))
+
+
+# ---- simulated
+
+TALK = printed.table("scalability_read").value
+PROCESSORS, SMALL = int(TALK["cores"]), int(TALK["cores_small"])
+SWEEP = (1, 8, 16, 20, 24, 32, 64)  # clients
+DRAWS = 5
+LINES = (10, 40, 80, 120, 150)  # nanoseconds
+
+
+@experiment(
+    units={f"{name}_us": "µs" for name in ("work", "visit", "line", "switch", "rouse")},
+)
+def simulation_costs(bed: Testbed) -> Iterator[Row]:
+    """What the simulation is made of: costs of this machine, a row for each block that has them.
 
     A visit is half of what taking and releasing a lock costs a session alone. Two sessions that
     want the same lock take turns, so the lock is passed on four times while each takes and releases
@@ -48,15 +99,22 @@ def calibrated(chapter: Chapter) -> list[Costs]:
     A lookup's work is what every processor does for it, pgbench's part included. A block where one
     of these differences isn't positive has no costs; CannotMeasure if none has.
     """
-    loops, lookups = chapter.table("lock costs", "time"), chapter.table("read", "throughput")
+    for costs in calibrated(bed):
+        yield {f"{name}_us": value * 1e6 for name, value in vars(costs).items()}
+
+
+def calibrated(bed: Testbed) -> list[Costs]:
+    """The model's costs, one set for each block in which they were measured."""
+    loops = _by_block(bed, "lock_costs", "time", "together")
+    busy = one_per_processor(bed)
+    swept = _by_block(bed, "lookups", "tps", "clients", again=False)
     switch, rouse = (
-        chapter.table("handoff", metric)["handoff"] * 1e-6 for metric in ("processor", "elapsed")
+        _by_block(bed, "handoffs", metric, "handed").iloc[:, 0] * 1e-6
+        for metric in ("processor", "elapsed")
     )
-    visit = (loops[locks.ALONE] - loops[locks.EMPTY]) / 2
-    line = (loops[locks.SAME] / 4 - visit) / model.LOCK_LINES
-    busy = one_per_processor(chapter)
-    work = busy / lookups[by_clients(busy)]
-    columns = [work, visit * 1e-9, line * 1e-9, switch, rouse]
+    visit = (loops[ALONE] - loops[EMPTY]) / 2
+    line = (loops[SAME] / 4 - visit) / model.LOCK_LINES
+    columns = [busy / swept[busy], visit * 1e-9, line * 1e-9, switch, rouse]
     measured = pd.concat(columns, axis=1, join="inner")
     measured = measured[((measured > 0) & (measured < np.inf)).all(axis=1)]
     if measured.empty:
@@ -66,101 +124,71 @@ def calibrated(chapter: Chapter) -> list[Costs]:
     return [Costs(*row) for row in measured.itertuples(index=False)]
 
 
-DISTANCES = (8, 64, 256)  # bytes; the last two are the bounds of the talk's sizes of a line
-SAME_LINE, MIDDLE, OTHER_LINE = (f"{distance} bytes apart" for distance in DISTANCES)
-SPREAD, PACKED = "spread words scanned", "packed words scanned"
-UNDISTURBED = "spread words scanned, nobody changes them"
-ROUNDS = 1500
+def _by_block(bed: Testbed, name: str, metric: str, factor: str, **only: object) -> pd.DataFrame:
+    """A metric of an experiment's rows that count: a row a block, a column for each variant."""
+    rows = [
+        row
+        for row in bed.rows_of(name)
+        if not row["disturbed"] and all(row[key] == value for key, value in only.items())
+    ]
+    if not rows:
+        raise CannotMeasure("a run of the whole chapter", f"it plays what {name} has measured")
+    return pd.DataFrame(rows).pivot(index="block", columns=factor, values=metric).astype(float)
 
 
-@experiment(claims=["haas-016"])
-def cache_lines(chapter: Chapter, rounds: int = ROUNDS) -> None:
-    """Nanoseconds for a word that another process may change beside.
+@experiment(units={"tps": "transactions/s", "asking": "clients", "spinlock": "text"})
+def simulated_lookups(bed: Testbed) -> Iterator[Row]:
+    """Lookups on the talk's machine and on its small one.
 
-    Two processes add to words that lie so many bytes apart, and one scans a word of each of many
-    structures while the other changes their neighbours, or does nothing.
+    First with a dearer and dearer cache line, all else as measured: in the talk's machine
+    processors sat in four sockets, and how long a line took between them can't be known here. Then
+    over clients, with the line that comes nearest to the talk's gain with as many clients as
+    processors, which is the one figure that the model is held against. `asking` is how many clients
+    on average ask for the spinlock for which most do.
     """
-    cachelines.require()
+    costs = model.typical(calibrated(bed))
+    lines = {
+        (line, release): Point(release, PROCESSORS, PROCESSORS, replace(costs, line=line * 1e-9))
+        for line in LINES
+        for release in (BEFORE, AFTER)
+    }
+    swept = _play(bed, list(lines.values()))
+    for (line, _), row in zip(lines, swept):
+        yield {"varied": "line", "line_ns": line} | row
+    tps = {at: row["tps"] for at, row in zip(lines, swept)}
+    nearest = min(LINES, key=lambda n: abs(tps[n, AFTER] / tps[n, BEFORE] - TALK["gain"]))
+    costs = replace(costs, line=nearest * 1e-9)
+    where = [(PROCESSORS, clients) for clients in SWEEP] + [(SMALL, SMALL)]
+    points = [
+        Point(release, *machine, costs, draw)
+        for draw in range(DRAWS)
+        for release in RELEASES
+        for machine in where
+    ]
+    for row in _play(bed, points):
+        yield {"varied": "clients", "line_ns": nearest} | row
 
-    def add(distance: int, block: Block) -> dict[str, float]:
-        return {"time": cachelines.beside(distance, rounds)}
 
-    def scan(name: str, block: Block) -> dict[str, float]:
-        return {"time": cachelines.scanned(name == PACKED, rounds, name == UNDISTURBED)}
-
-    names = zip((SAME_LINE, MIDDLE, OTHER_LINE), DISTANCES, strict=True)
-    variants = [Variant(name, partial(add, distance)) for name, distance in names]
-    variants += [Variant(name, partial(scan, name)) for name in (SPREAD, PACKED, UNDISTURBED)]
-    chapter.compare("cache lines", variants, {"time": "ns"}, warmup=0)
-
-
-def _play(chapter: Chapter, points: Iterable[Point]) -> pd.DataFrame:
-    """Simulated points, played on all processors.
-
-    Columns: line (seconds for a cache line), release, processors, clients, block, throughput,
-    spinlock (that for which most clients ask at a time), asking (how many, on average).
-    """
-    given, played = chapter.parameters, list(points)
+def _play(bed: Testbed, points: Sequence[Point]) -> list[Row]:
+    """Simulated points, played on all processors."""
+    given = bed.parameters
     one = partial(Point.play, transactions=given.simulated_transactions, seed=given.seed)
     with ProcessPoolExecutor(os.cpu_count(), get_context("fork")) as pool:
-        outcomes = list(pool.map(one, played))
-    rows = []
-    for p, outcome in zip(played, outcomes, strict=True):
-        spins = [visit.lock for visit in model.lookup(p.release, p.costs).visits if visit.spins]
+        outcomes = list(pool.map(one, points))
+    found = []
+    for point, outcome in zip(points, outcomes, strict=True):
+        visits = model.lookup(point.release, point.costs).visits
+        spins = [visit.lock for visit in visits if visit.spins]
         most = max(spins, key=outcome.waiting.__getitem__)
-        point = p.costs.line, p.release, p.processors, p.clients, p.block
-        rows.append((*point, outcome.throughput, most, outcome.waiting[most]))
-    columns = ["line", "release", "processors", "clients", "block"]
-    return pd.DataFrame(rows, columns=[*columns, "throughput", "spinlock", "asking"])
-
-
-@experiment(after=["clients.lookups", "locks.costs", "large_machines.handoffs"])
-def by_line(chapter: Chapter) -> pd.DataFrame:
-    """Lookups on the talk's machine with a dearer and dearer cache line, all else as measured.
-
-    How long a line takes from one processor to another depends on how far they are apart. On the
-    talk's machine they sat in four sockets, and how long it took there can't be known here.
-    Columns: as of all simulations (`_play`).
-    """
-    costs = model.typical(calibrated(chapter))
-    return _play(
-        chapter,
-        (
-            Point(release, PROCESSORS, PROCESSORS, replace(costs, line=line))
-            for line in LINES
-            for release in (BEFORE, AFTER)
-        ),
-    )
-
-
-def gains_by_line(swept: pd.DataFrame) -> pd.Series:
-    """Throughput of 9.2 over 9.1, a client per processor, by the cost of a cache line."""
-    throughput = swept.pivot(index="line", columns="release", values="throughput")
-    return throughput[AFTER] / throughput[BEFORE]
-
-
-def talks_line(swept: pd.DataFrame) -> float:
-    """The cost of a cache line at which the model comes nearest to the talk's gain.
-
-    That gain, with 32 clients, is the one figure that the model is held against.
-    """
-    return float((gains_by_line(swept) - TALK["gain"]).abs().idxmin())
-
-
-@experiment()
-def lookups(chapter: Chapter, swept: pd.DataFrame) -> pd.DataFrame:
-    """Lookups on the talk's machine and on its small one; `swept` is `by_line`'s.
-
-    Blocks differ in what is drawn at random. Columns: as of all simulations (`_play`).
-    """
-    costs = replace(model.typical(calibrated(chapter)), line=talks_line(swept))
-    where = [(PROCESSORS, clients) for clients in SWEEP] + [(SMALL, SMALL)]
-    return _play(
-        chapter,
-        (
-            Point(release, *machine, costs, block)
-            for block in range(SEEDS)
-            for release in RELEASES
-            for machine in where
-        ),
-    )
+        found.append(
+            {
+                "release": point.release,
+                "processors": point.processors,
+                "clients": point.clients,
+                "draw": point.block,
+                "tps": float(outcome.throughput),
+                "asking": float(outcome.waiting[most]),
+                "spinlock": most,
+            }
+        )
+    return found

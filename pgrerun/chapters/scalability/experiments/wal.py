@@ -2,176 +2,167 @@
 
 import os
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from functools import partial
 
-import pandas as pd
 import psycopg
 
-from pgrerun.chapter import Chapter, experiment
-from pgrerun.chapters.scalability.experiments.load import (
-    CROWD,
+from pgrerun.chapters.scalability.load import (
     SMALL_POOL,
     SQL,
-    THROUGHPUT,
-    TPCB,
+    TPS,
     Load,
-    by_clients,
+    crowd_size,
     loaded,
+    ours,
+    pairs,
     processors,
-    second_server,
     server,
 )
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab import disk
-from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import counters, sessions, wal
 from pgrerun.lab.relations import loading
 from pgrerun.lab.server import Cluster, releases
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 
 # ---- the WAL
 
-COPIED, INSERTED = "COPY", "one INSERT for each row"
-ROWS = 5_000
+ROWS, RECORDS = 5_000, 20_000
 
 
-@experiment(claims=["haas-023"])
-def copy(chapter: Chapter, tuples: int = ROWS) -> pd.DataFrame:
-    """Bytes of WAL for the same rows, by COPY and by single INSERTs in one transaction.
-
-    Columns: way, bytes, bytes_per_row.
-    """
-    rows = []
-    with server(chapter).connect() as connection:
-        for way in (COPIED, INSERTED):
+@experiment(units={"bytes": "bytes", "bytes_per_row": "bytes/row"})
+def copied(bed: Testbed, tuples: int = ROWS) -> Iterator[Row]:
+    """Bytes of WAL for the same rows, by COPY and by single INSERTs in one transaction."""
+    with server(bed).connect() as connection:
+        for way in ("COPY", "one INSERT for each row"):
             with connection.transaction():
                 loading.replace(connection, "scaling_copied", SQL.text("wal.copied"))
             with wal.written(connection) as log:
-                if way == COPIED:
-                    with connection.cursor().copy(SQL.text("wal.copy").rstrip(";")) as copied:
+                if way == "COPY":
+                    with connection.cursor().copy(SQL.text("wal.copy").rstrip(";")) as copying:
                         for number in range(1, tuples + 1):
-                            copied.write_row((number, "some words"))
+                            copying.write_row((number, "some words"))
                 else:
                     SQL.run(connection, "wal.single_inserts", rows=tuples)
-            rows.append((way, log.bytes, log.bytes / tuples))
-    return pd.DataFrame(rows, columns=["way", "bytes", "bytes_per_row"])
+            yield {"way": way, "bytes": log.bytes, "bytes_per_row": log.bytes / tuples}
 
 
-RECORDS = 20_000
-
-
-@experiment(claims=["haas-081"])
-def insertion(chapter: Chapter, records: int = RECORDS) -> None:
+@experiment(units={"records": "records/s"})
+def insertion(bed: Testbed, records: int = RECORDS) -> Iterator[Row]:
     """Records inserted into the WAL per second, by one session and by one per processor."""
-    tested = server(chapter)
-    statement = SQL.text("wal.insert_records", records=records)
+    tested, several = server(bed), max(2, processors())
 
-    def measure(number: int, block: Block) -> dict[str, float]:
-        seconds = sessions.at_once(tested, [statement] * number)
-        return {"records": number * records / max(seconds)}
+    def inserted(number: int, each: int) -> float:
+        statement = SQL.text("wal.insert_records", records=each)
+        return number * each / max(sessions.at_once(tested, [statement] * number))
 
-    variants = [Variant(by_clients(number), partial(measure, number)) for number in (1, several())]
-    chapter.compare("insertion", variants, {"records": "records/s"}, warmup=0)
+    lasting = max(records, round(bed.parameters.seconds * inserted(1, records)))
 
+    def measure(block: Block, sessions: int) -> dict[str, float]:
+        return {"records": inserted(sessions, lasting)}
 
-def several() -> int:
-    """Sessions that insert together: one per processor, two at least."""
-    return max(2, processors())
+    yield from bed.compare(measure, {"sessions": [1, several]}, pairs=pairs(bed), warmup=0)
 
 
 AFTER, LATER = "right after a checkpoint", "later"
 
 
-@experiment(claims=["haas-081"])
-def checkpointed(chapter: Chapter) -> None:
+@experiment(units=TPS | {"wal": "bytes/transaction"}, needs=["restart"])
+def checkpointed(bed: Testbed) -> Iterator[Row]:
     """Throughput and WAL per transaction right after a checkpoint, and later.
 
-    The same transactions each time, drawn with the block's seed: `LATER` they run once before they
-    are measured, so that every page they change has been logged in full since the checkpoint.
+    The same transactions each time, drawn with the block's seed: later they have run once before
+    they are measured, so that every page they change has been logged in full since the checkpoint.
     """
-    tested = loaded(chapter)
-    writers = Load(chapter, tested, TPCB, CROWD, chapter.parameters.transactions / 12)
+    tested = loaded(bed)
+    load = Load(bed, tested, "tpcb", crowd_size())
 
-    def measure(block: Block) -> dict[str, float]:
+    def measure(block: Block, moment: str) -> dict[str, float]:
         with tested.connect() as connection, wal.written(connection) as log:
-            done = writers.run(block.seed)
-        return {"throughput": done.tps, "log": log.bytes / done.transactions}
+            done = load.run(block.seed)
+        return {"tps": done.tps, "wal": log.bytes / done.transactions}
 
-    def checkpoint(block: Block) -> None:
+    def prepare(block: Block, moment: str) -> None:
+        load.lasting()  # tried out before the checkpoint
         with tested.connect() as connection:
             connection.execute("CHECKPOINT")
+        if moment == LATER:
+            load.run(block.seed)
 
-    variants = [Variant(AFTER, measure, checkpoint), Variant(LATER, measure, writers.throughput)]
     with sessions.configured(tested, synchronous_commit="off"):
-        units = THROUGHPUT | {"log": "bytes/transaction"}
-        chapter.compare("checkpointed", variants, units, warmup=0)
+        yield from bed.compare(
+            measure,
+            {"moment": [AFTER, LATER]},
+            prepare=prepare,
+            pairs=pairs(bed),
+            warmup=0,
+            positive=["tps"],
+        )
 
 
 # ---- the commit log
 
-RESPONSIVE, SLUGGISH = "as it comes", "sleeps ten seconds"
-WAL_WRITERS = {
-    RESPONSIVE: {},
-    SLUGGISH: {"wal_writer_delay": "10s", "wal_writer_flush_after": "1GB"},
+WAL_WRITERS: dict[str, dict[str, str]] = {
+    "as it comes": {},
+    "sleeps ten seconds": {"wal_writer_delay": "10s", "wal_writer_flush_after": "1GB"},
 }
 
 
-@experiment(claims=["haas-018"])
-def wal_writer(chapter: Chapter) -> None:
-    """Asynchronous commits with the WAL writer as it comes, and with one that sleeps long."""
-    tested = loaded(chapter)
+@experiment(units=TPS | {"questions": "per transaction"}, needs=["restart"])
+def wal_writer(bed: Testbed) -> Iterator[Row]:
+    """Asynchronous commits with the WAL writer as it comes, and with one that sleeps long.
 
-    def measure(settings: dict[str, str], block: Block) -> dict[str, float]:
-        writers = Load(chapter, tested, TPCB, CROWD, chapter.parameters.transactions / 12)
+    With the questions that a transaction asks of the commit log.
+    """
+    tested = bed.cluster(**ours(bed))
+    loaded(bed, tested)
+    load = Load(bed, tested, "tpcb", crowd_size())
+
+    def measure(block: Block, writer: str) -> dict[str, float]:
+        settings = WAL_WRITERS[writer]
+        load.lasting()
         with (
             tested.reloaded(**settings) if settings else nullcontext(),
             tested.connect() as watch,
         ):
-            before = _lookups(watch)
-            done = writers.run(block.seed)
+            before = _questions(watch)
+            done = load.run(block.seed)
             time.sleep(0.02)  # backends that ended have handed in their counts
-            looked_up = _lookups(watch) - before
-        return {"throughput": done.tps, "lookups": looked_up / done.transactions}
+            asked = _questions(watch) - before
+        return {"tps": done.tps, "questions": asked / done.transactions}
 
-    variants = [Variant(name, partial(measure, settings)) for name, settings in WAL_WRITERS.items()]
     with sessions.configured(tested, synchronous_commit="off"):
-        units = THROUGHPUT | {"lookups": "per transaction"}
-        chapter.compare("wal writer", variants, units, warmup=0)
+        yield from bed.compare(
+            measure, {"writer": list(WAL_WRITERS)}, pairs=pairs(bed), warmup=0, positive=["tps"]
+        )
 
 
-def _lookups(connection: psycopg.Connection) -> int:
+def _questions(connection: psycopg.Connection) -> int:
     """Pages of the commit log that were asked for so far."""
     counters.force_flush(connection)
-    return int(SQL.run(connection, "commit_log.lookups").fetchone()[0])
+    [[asked]] = SQL.run(connection, "commit_log.lookups").fetchall()
+    return int(asked)
 
 
-LARGE_POOL = "1GB"
+@experiment(units={"kilobytes": "kB"}, needs=["restart"])
+def clog_buffers(bed: Testbed) -> Iterator[Row]:
+    """Memory for the commit log by the size of the buffer pool."""
+    releases.require_settings(server(bed).version, ["transaction_buffers"])
+    for pool in ({"shared_buffers": SMALL_POOL}, {}, {"shared_buffers": "1GB"}):
+        with bed.cluster(**ours(bed) | pool).connect() as connection:
+            [[size, kilobytes]] = SQL.run(connection, "commit_log.buffers").fetchall()
+        yield {"shared_buffers": size, "kilobytes": kilobytes}
 
 
-@experiment(claims=["haas-019"])
-def buffers(chapter: Chapter) -> pd.DataFrame:
-    """Memory for the commit log by the size of the buffer pool: shared_buffers, kilobytes."""
-    releases.require_settings(server(chapter).version, ["transaction_buffers"])
-    rows = []
-    for pool in (SMALL_POOL, "", LARGE_POOL):
-        tested = second_server(chapter, shared_buffers=pool) if pool else server(chapter)
-        with tested.connect() as connection:
-            rows.append(SQL.run(connection, "commit_log.buffers").fetchone())
-    return pd.DataFrame(rows, columns=["shared_buffers", "kilobytes"])
-
-
-TUPLES = 2_000
-
-
-@experiment(claims=["haas-021"])
-def index_scans(chapter: Chapter, tuples: int = TUPLES) -> pd.DataFrame:
+@experiment(units={"questions": "questions"})
+def index_scans(bed: Testbed, tuples: int = 2_000) -> Iterator[Row]:
     """How often three index scans ask the commit log for tuples of as many transactions.
 
-    The first has a snapshot from before them. In 9.1 it asked for each whether it was dead, in
-    order to mark its entry. Columns: scan ("old snapshot", "first", "second"), tuples, lookups.
+    The first has a snapshot from before them.
     """
-    tested, rows = server(chapter), []
+    tested = server(bed)
     with tested.connect() as connection, tested.connect(autocommit=False) as old:
         with connection.transaction():
             loading.replace(connection, "scaling_fresh", SQL.text("commit_log.fresh"))
@@ -179,23 +170,24 @@ def index_scans(chapter: Chapter, tuples: int = TUPLES) -> pd.DataFrame:
         SQL.run(old, "commit_log.prepare_index_scan")
         SQL.run(old, "commit_log.index_scan")
         SQL.run(connection, "commit_log.insert_fresh", tuples=tuples)
-        rows.append(("old snapshot", tuples, _asked_by(old, connection)))
+        asked = _asked_by(old, connection)
+    yield {"scan": "old snapshot", "tuples": tuples, "questions": asked}
     for scan in ("first", "second"):
         with tested.connect() as connection:
             SQL.run(connection, "commit_log.prepare_index_scan")
-            rows.append((scan, tuples, _asked_by(connection, connection)))
-    return pd.DataFrame(rows, columns=["scan", "tuples", "lookups"])
+            asked = _asked_by(connection, connection)
+        yield {"scan": scan, "tuples": tuples, "questions": asked}
 
 
 def _asked_by(scanning: psycopg.Connection, watch: psycopg.Connection) -> int:
     """Questions of the commit log during a session's index scan, which hands its counts in."""
-    before = _lookups(watch)
+    before = _questions(watch)
     SQL.run(scanning, "commit_log.index_scan")
     if scanning is not watch:
         scanning.rollback()
         scanning.autocommit = True
         counters.force_flush(scanning)
-    return _lookups(watch) - before
+    return _questions(watch) - before
 
 
 PAGE, ON_A_PAGE = 8192, 32_768  # bytes of a page, and transactions that it knows of
@@ -205,42 +197,40 @@ DELAY = 0.6  # seconds that the slow page takes to be read
 READER, SAME_PAGE, OTHER_PAGE = "reads the slow page", "needs the same page", "needs another page"
 
 
-@experiment(claims=["haas-020"])
-def one_slow_page(chapter: Chapter) -> pd.DataFrame:
+@experiment(units={"waits": "yes or no"}, needs=["restart"])
+def one_slow_page(bed: Testbed) -> Iterator[Row]:
     """Who waits while a page of the commit log is read into a full cache by somebody else.
 
     The page was made slow on purpose. In PostgreSQL 9.1 its place in the cache was still the one
     to be used next, so whoever needed any other page waited there for a reading that was none of
-    his. Columns: session, page, waits. CannotMeasure where the page isn't slow.
+    his. CannotMeasure where the page isn't slow.
     """
     slow_page = disk.Disk(read=DELAY, only="pg_xact/0000", offset=SLOW * PAGE)
-    with disk.Slowed() as slow:
-        tested = second_server(chapter, slow, shared_buffers=SMALL_POOL)
-        releases.require(tested.version, "xid8")  # by which pg_xact_status asks for a page
-        _many_transactions(tested)
-        with tested.connect() as filling:
-            for page in range(CACHED):
-                _ask(filling, page)
-        with slow.serving(slow_page):
-            seconds = _while_slow_page_is_read(tested)
+    tested, slow = bed.cluster_on_slow_disk(shared_buffers=SMALL_POOL)
+    releases.require(tested.version, "xid8")  # by which pg_xact_status asks for a page
+    _many_transactions(tested)
+    with tested.connect() as filling:
+        for page in range(CACHED):
+            _ask(filling, page)
+    with slow.serving(slow_page):
+        seconds = _while_slow_page_is_read(tested)
     waits = {session: taken >= 0.9 * DELAY for session, taken in seconds.items()}
     if not (waits[READER] and waits[SAME_PAGE]):
         raise CannotMeasure(
             "C compiler", "the page that was to be slow wasn't, not even for those who needed it"
         )
-    pages = {READER: SLOW, SAME_PAGE: SLOW, OTHER_PAGE: OTHER}
-    rows = [(session, page, waits[session]) for session, page in pages.items()]
-    return pd.DataFrame(rows, columns=["session", "page", "waits"])
+    for session, page in {READER: SLOW, SAME_PAGE: SLOW, OTHER_PAGE: OTHER}.items():
+        yield {"session": session, "page": page, "waits": waits[session]}
 
 
-def _while_slow_page_is_read(server: Cluster) -> dict[str, float]:
+def _while_slow_page_is_read(tested: Cluster) -> dict[str, float]:
     """Seconds after the slow page was first asked for at which each session has its page."""
     with (
         ThreadPoolExecutor(2) as pool,
-        server.connect() as first,
-        server.connect() as same,
-        server.connect() as other,
-        server.connect() as watch,
+        tested.connect() as first,
+        tested.connect() as same,
+        tested.connect() as other,
+        tested.connect() as watch,
     ):
         began = time.monotonic()
         reading = pool.submit(_ask, first, SLOW)
@@ -252,12 +242,12 @@ def _while_slow_page_is_read(server: Cluster) -> dict[str, float]:
     return {session: end - began for session, end in ended.items()}
 
 
-def _many_transactions(server: Cluster) -> None:
+def _many_transactions(tested: Cluster) -> None:
     """Move the transaction counter on, so that the log has pages that nobody has read."""
-    server.stop()
-    server.offline("pg_resetwal", "-x", str(2 * CACHED * ON_A_PAGE))
-    os.truncate(server.data_directory / "pg_xact" / "0000", 2 * CACHED * PAGE)
-    server.start()
+    tested.stop()
+    tested.offline("pg_resetwal", "-x", str(2 * CACHED * ON_A_PAGE))
+    os.truncate(tested.data_directory / "pg_xact" / "0000", 2 * CACHED * PAGE)
+    tested.start()
 
 
 def _ask(connection: psycopg.Connection, page: int) -> float:

@@ -4,33 +4,27 @@ import random
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
 
-import pandas as pd
 import psycopg
 
-from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.tp1 import variants
-from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import counters, pages, sizes
 from pgrerun.lab.relations import loading
 from pgrerun.lab.server import Cluster, releases
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 
 SQL = variants.SQL
-POOLS = {
-    f"pool of {size} pages": size
-    for size in (variants.POOL_1990, variants.POOL_ENLARGED, variants.POOL_TODAY)
-}
+POOLS = (variants.POOL_1990, variants.POOL_ENLARGED, variants.POOL_TODAY)
 # The catalogs that the report saw scanned; its pg_relation is pg_class.
 SCANNED = ("pg_attribute", "pg_operator", "pg_class")
 UNITS = {
-    f"{which}: {what}": unit
+    f"{which}_{what}": unit
     for which in ("first", "second")
     for what, unit in (
-        ("pages read", "pages"),
-        ("catalog pages read", "pages"),
-        ("catalog pages fetched", "pages"),
-        ("scans of named catalogs", "scans"),
+        ("reads", "pages"),
+        ("catalog_reads", "pages"),
+        ("catalog_fetches", "pages"),
+        ("catalog_scans", "scans"),
     )
 }
 BY_INDEX, BY_SCAN, NOT_PLANNED = "by index", "by sequential scan", "planner's index scans off"
@@ -43,8 +37,7 @@ ACCESS = {
         "enable_bitmapscan": "off",
     },
 }
-SMALL, GROWN = "fresh database", "1 000 relations more"
-MORE = {SMALL: 0, GROWN: 1000}  # relations beside the report's
+GROWN = 1000  # relations beside the report's
 
 
 @dataclass(frozen=True)
@@ -64,45 +57,50 @@ def watched(cluster: Cluster) -> Iterator[Watched]:
         yield Watched(cluster, counter, janitor)
 
 
-@experiment(claims=["lai-050"])
-def first_transaction(chapter: Chapter) -> None:
+@experiment(units=UNITS)
+def first_transaction(bed: Testbed) -> Iterator[Row]:
     """Pages that a new connection's first and second transaction need, from an empty pool.
 
-    Variants: `POOLS`; metrics as in `UNITS`.
+    Reads of all pages and of catalogs', catalog pages fetched from pool or disk, and scans of the
+    catalogs that the report names.
     """
-
-    def both(on: Watched, block: Block) -> dict[str, float]:
-        return first(chapter, on, {}, block) | second(chapter, on, block)
-
     with ExitStack() as stack:
-        compared = []
-        for name, size in POOLS.items():
-            on = stack.enter_context(watched(stocked(chapter, size)))
-            compared.append(Variant(name, partial(both, on)))
+        on = {size: stack.enter_context(watched(stocked(bed, size))) for size in POOLS}
+
+        def both(block: Block, pool_pages: int) -> dict[str, float]:
+            watching = on[pool_pages]
+            return first(bed, watching, {}, block) | second(bed, watching, block)
+
         # counts: only the drawn keys vary
-        chapter.compare("first transaction", compared, UNITS, pairs=3, warmup=0)
+        yield from bed.compare(both, {"pool_pages": POOLS}, pairs=3, warmup=0)
 
 
-@experiment(claims=["lai-084", "lai-086"])
-def catalog_access(chapter: Chapter) -> None:
+@experiment(units={name: unit for name, unit in UNITS.items() if name.startswith("first")})
+def catalog_access(bed: Testbed) -> Iterator[Row]:
     """The first transaction with the catalogs' indexes used, ignored, and unwanted by the planner.
 
-    In a database as it comes, and in one with 1 000 relations more.
+    In a database as it comes, and in one with 1,000 relations more.
     """
     with ExitStack() as stack:
-        compared = []
-        for size, more in MORE.items():
-            cluster = stocked(chapter, variants.POOL_TODAY, more)
-            on = stack.enter_context(watched(cluster))
-            for access, settings in ACCESS.items():
-                if (access, size) != (NOT_PLANNED, GROWN):
-                    count = partial(first, chapter, on, settings)
-                    compared.append(Variant(f"{access}, {size}", count))
+        on = {
+            more: stack.enter_context(watched(stocked(bed, variants.POOL_TODAY, more)))
+            for more in (0, GROWN)
+        }
+
+        def count(block: Block, access: str, more_relations: int) -> dict[str, float]:
+            return first(bed, on[more_relations], ACCESS[access], block)
+
+        compared = [
+            {"access": access, "more_relations": more}
+            for more in on
+            for access in ACCESS
+            if (access, more) != (NOT_PLANNED, GROWN)
+        ]
         # the second block shows that the first repeats
-        chapter.compare("catalog access", compared, UNITS, pairs=2, warmup=0)
+        yield from bed.compare(count, compared, pairs=2, warmup=0)
 
 
-def stocked(chapter: Chapter, buffers: int, more: int = 0) -> Cluster:
+def stocked(bed: Testbed, buffers: int, more: int = 0) -> Cluster:
     """A cluster that holds the report's relations and `more` small tables beside them.
 
     Nothing else is on one with PostgreSQL's own pool: the catalogs tell of whatever a database
@@ -110,13 +108,13 @@ def stocked(chapter: Chapter, buffers: int, more: int = 0) -> Cluster:
     """
     own_pool = buffers == variants.POOL_TODAY
     if own_pool:
-        cluster = chapter.cluster(cluster_name="grown" if more else "fresh")
+        cluster = bed.cluster(cluster_name="grown" if more else "fresh")
     else:
-        cluster = variants.pooled(chapter, buffers)
+        cluster = variants.pooled(bed, buffers)
     with cluster.connect() as connection:
         if own_pool and loading.is_ours(connection, "account"):
             return cluster  # stocked by an earlier experiment
-        variants.relations(chapter).load(connection)
+        variants.relations(bed).load(connection)
         SQL.run(connection, "catalogs.more_relations", more=more)
         # of the catalogs alone: each of the tables would be a transaction of its own
         [catalogs] = SQL.run(connection, "catalogs.all").fetchone()
@@ -126,21 +124,19 @@ def stocked(chapter: Chapter, buffers: int, more: int = 0) -> Cluster:
     return cluster
 
 
-def first(
-    chapter: Chapter, on: Watched, settings: Mapping[str, str], block: Block
-) -> dict[str, float]:
+def first(bed: Testbed, on: Watched, settings: Mapping[str, str], block: Block) -> dict[str, float]:
     """Account for the start and the first transaction of a connection with these settings."""
     options = " ".join(f"-c {name}={value}" for name, value in settings.items())
     script, draws = SQL.script(variants.TRANSACTION), random.Random(block.seed)
     pages.evict_all(on.janitor)
     with on.counter.measured() as delta, on.cluster.connect(options=options) as worker:
-        variants.relations(chapter).run_once(worker, draws, script)
+        variants.relations(bed).run_once(worker, draws, script)
     return _metrics("first", delta)
 
 
-def second(chapter: Chapter, on: Watched, block: Block) -> dict[str, float]:
+def second(bed: Testbed, on: Watched, block: Block) -> dict[str, float]:
     """Account for the second transaction of a connection."""
-    bank, draws = variants.relations(chapter), random.Random(block.seed)
+    bank, draws = variants.relations(bed), random.Random(block.seed)
     script = SQL.script(variants.TRANSACTION)
     with on.cluster.connect() as worker:
         bank.run_once(worker, draws, script)
@@ -154,35 +150,34 @@ def _metrics(which: str, delta: counters.Delta) -> dict[str, float]:
     catalogs = delta.relations[delta.relations["kind"].str.startswith("catalog")]
     scanned = catalogs[catalogs["relation"].isin(SCANNED)]
     return {
-        f"{which}: pages read": delta.reads.sum(),
-        f"{which}: catalog pages read": catalogs["read"].sum(),
-        f"{which}: catalog pages fetched": (catalogs["read"] + catalogs["hit"]).sum(),
-        f"{which}: scans of named catalogs": scanned["scans"].sum(),
+        f"{which}_reads": float(delta.reads.sum()),
+        f"{which}_catalog_reads": float(catalogs["read"].sum()),
+        f"{which}_catalog_fetches": float((catalogs["read"] + catalogs["hit"]).sum()),
+        f"{which}_catalog_scans": float(scanned["scans"].sum()),
     }
 
 
-def catalog_sizes(chapter: Chapter) -> pd.DataFrame:
+@experiment(units={"pages": "pages", "tuples": "rows"})
+def catalog_sizes(bed: Testbed) -> Iterator[Row]:
     """Pages of every catalog table (without indexes and TOAST) and its tuples, largest first.
 
     Of a database that nothing was created in yet; of a borrowed server's database as it is.
-    Columns: catalog, pages, tuples.
     """
-    untouched = {} if chapter.borrowed else {"dbname": "template1"}
-    with chapter.server.connect(**untouched) as connection:
+    untouched = {} if bed.borrowed else {"dbname": "template1"}
+    with bed.server.connect(**untouched) as connection:
         found = sizes.in_schema(connection, "pg_catalog")
-    found = found[found["kind"] == "table"].rename(columns={"relation": "catalog"})
-    return found[["catalog", "pages", "tuples"]].reset_index(drop=True)
+    for row in found[found["kind"] == "table"].to_dict("records"):
+        yield {"catalog": row["relation"], "pages": row["pages"], "tuples": row["tuples"]}
 
 
-@experiment(claims=["lai-085"])
-def attribute_lookup(chapter: Chapter) -> pd.DataFrame:
+@experiment(units={"index_pages": "pages/lookup", "heap_pages": "pages/lookup"})
+def attribute_lookup(bed: Testbed) -> Iterator[Row]:
     """Pages fetched to find one pg_attribute tuple by relation and number: by hash, by B-tree.
 
     Section 4 of the report proposes the hash. It is built here on a copy of the catalog,
     next to a B-tree like the catalog's own.
-    Columns: access, index pages, heap pages; indexed by access.
     """
-    server, rows = chapter.server, []
+    server = bed.server
     with server.connect() as connection, counters.Counters(server, settle=0.02) as counter:
         connection.execute("DROP TABLE IF EXISTS attribute_copy")
         SQL.run(connection, "catalogs.copy")
@@ -196,7 +191,9 @@ def attribute_lookup(chapter: Chapter) -> pd.DataFrame:
                     SQL.run(connection, "catalogs.lookup", key=key)
             SQL.run(connection, "catalogs.drop_index")
             fetched = delta.relations.set_index("relation").eval("read + hit") / len(keys)
-            rows.append((method, fetched["attribute_copy_key"], fetched["attribute_copy"]))
+            yield {
+                "access": method,
+                "index_pages": float(fetched["attribute_copy_key"]),
+                "heap_pages": float(fetched["attribute_copy"]),
+            }
         connection.execute("DROP TABLE attribute_copy")
-    columns = ["access", "index pages", "heap pages"]
-    return pd.DataFrame(rows, columns=columns).set_index("access", drop=False)

@@ -1,50 +1,38 @@
 """Commit, crash and rollback: what has to be written, and what has to be undone."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 
-import pandas as pd
-
-from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.tp1.variants import REPORT_BATCH, SQL, TRANSACTION, relations
 from pgrerun.lab.instruments import counters, pgbench, wal
 from pgrerun.lab.relations import loading
 from pgrerun.lab.server import Cluster
+from pgrerun.lab.testbed import Row, Testbed, experiment
 
 NEVER_COMMITTED = b"never committed"  # as sql/commit.sql writes it
 
 
-@dataclass(frozen=True)
-class Recovery:
-    """What a server showed that was killed with committed and uncommitted work behind it.
-
-    committed            transactions that pgbench was told had committed
-    kept                 history tuples after recovery
-    balanced             whether the four relations agree after recovery
-    data_pages_written   pages of relations written before the crash, by anyone
-    uncommitted_on_disk  the open transaction's versions in the file of the server that was killed
-    uncommitted_left     those in the file after recovery
-    uncommitted_visible  those that a query finds after recovery
-    former_visible       versions that they were to replace, which a query finds after recovery
-    """
-
-    committed: int
-    kept: int
-    balanced: bool
-    data_pages_written: float
-    uncommitted_on_disk: int
-    uncommitted_left: int
-    uncommitted_visible: int
-    former_visible: int
-
-
-@experiment(claims=["lai-056", "lai-057"])
-def crash(chapter: Chapter, transactions: int = REPORT_BATCH) -> Recovery:
+@experiment(
+    units={
+        "committed": "transactions",
+        "kept": "history rows",
+        "balanced": "yes or no",
+        "data_pages_written": "pages",
+        "uncommitted_on_disk": "versions",
+        "uncommitted_left": "versions",
+        "uncommitted_visible": "versions",
+        "former_visible": "versions",
+    }
+)
+def crash(bed: Testbed, transactions: int = REPORT_BATCH) -> Iterator[Row]:
     """Commit the report's 300 transactions, leave one more open, and kill every server process.
 
     A checkpoint writes the open transaction's versions, before the others begin. The pool is
-    PostgreSQL's default, so nothing forces one of their pages out before the crash.
+    PostgreSQL's default, so nothing forces one of their pages out before the crash. `committed` is
+    what pgbench was told; `kept` and `balanced` are what recovery left of that. Of the open
+    transaction's versions: those in the file of the server that was killed and in the file after
+    recovery, those that a query finds then, and how many versions before them it finds.
     """
-    cluster, bank = chapter.cluster(), relations(chapter)
+    cluster, bank = bed.cluster(), relations(bed)
     bank.load(cluster)
     with cluster.connect() as connection:
         with connection.transaction():
@@ -57,7 +45,7 @@ def crash(chapter: Chapter, transactions: int = REPORT_BATCH) -> Recovery:
         with cluster.connect() as connection:
             connection.execute("CHECKPOINT")
         with counter.measured(idle=[undecided]) as delta:
-            done = _run(chapter, cluster, transactions)
+            done = _run(bed, cluster, transactions)
     cluster.crash()
     undecided.close()
     file = cluster.data_directory / path
@@ -67,33 +55,45 @@ def crash(chapter: Chapter, transactions: int = REPORT_BATCH) -> Recovery:
     with cluster.connect() as connection:
         kept, former, visible = SQL.run(connection, "commit.after_recovery").fetchone()
         balanced = bank.check(connection).consistent
-    written = delta.writes.sum()
-    return Recovery(done.transactions, kept, balanced, written, on_disk, left, visible, former)
+    yield {
+        "committed": done.transactions,
+        "kept": kept,
+        "balanced": bool(balanced),
+        "data_pages_written": float(delta.writes.sum()),
+        "uncommitted_on_disk": on_disk,
+        "uncommitted_left": left,
+        "uncommitted_visible": visible,
+        "former_visible": former,
+    }
 
 
-def _run(chapter: Chapter, cluster: Cluster, transactions: int) -> pgbench.PgbenchResult:
+def _run(bed: Testbed, cluster: Cluster, transactions: int) -> pgbench.PgbenchResult:
     return pgbench.run(
         cluster,
         SQL.script(TRANSACTION),
         transactions=transactions,
-        variables=relations(chapter).variables(cluster),
-        seed=chapter.parameters.seed,
+        variables=relations(bed).variables(cluster),
+        seed=bed.parameters.seed,
     )
 
 
-@experiment(claims=["lai-057"])
-def wal_by_kind(chapter: Chapter, transactions: int = REPORT_BATCH) -> pd.DataFrame:
-    """WAL per transaction by resource manager: how much of it is transaction status.
-
-    Columns: resource_manager, records, bytes, fpi_bytes; most bytes first.
-    """
-    cluster = chapter.cluster()
+@experiment(
+    units={
+        "records": "records/transaction",
+        "bytes": "bytes/transaction",
+        "fpi_bytes": "bytes/transaction",
+    }
+)
+def wal_by_kind(bed: Testbed, transactions: int = REPORT_BATCH) -> Iterator[Row]:
+    """WAL per transaction by resource manager, most bytes first: how much of it is status."""
+    cluster = bed.cluster()
     cluster.extension("pg_walinspect")
-    relations(chapter).load(cluster)
+    relations(bed).load(cluster)
     with cluster.connect() as connection:
         with wal.written(connection) as written:
-            _run(chapter, cluster, transactions)
+            _run(bed, cluster, transactions)
         records = wal.records(connection, written.start, written.end)
     columns = ["records", "bytes", "fpi_bytes"]
     by_kind = records.groupby("resource_manager")[columns].sum() / transactions
-    return by_kind.sort_values("bytes", ascending=False).reset_index()
+    for row in by_kind.sort_values("bytes", ascending=False).reset_index().to_dict("records"):
+        yield {name: row[name] for name in ("resource_manager", *columns)}

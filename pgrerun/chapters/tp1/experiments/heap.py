@@ -1,23 +1,25 @@
 """Heap pages: room for another tuple, how densely versions are appended, versions of one tuple."""
 
+from collections.abc import Iterator
+
 import pandas as pd
 import psycopg
 
-from pgrerun.chapter import Chapter, experiment
 from pgrerun.chapters.tp1.variants import REPORT_BATCH, SQL, TRANSACTION, relations
 from pgrerun.lab.instruments import pages, pgbench, sizes
+from pgrerun.lab.testbed import Row, Testbed, experiment
 
 LINE_POINTER = 4  # bytes
 
 
-@experiment(claims=["lai-053"])
-def pages_with_room(chapter: Chapter) -> pd.DataFrame:
+@experiment(units={"pages": "pages", "with_room": "pages", "once_pruned": "pages"})
+def pages_with_room(bed: Testbed) -> Iterator[Row]:
     """Pages of each relation, and how many have room for one more tuple, as transactions go on.
 
-    Columns: transactions (that have run: none, the report's batch, ten such), relation, pages,
-    with_room (as they lie there) and once_pruned (as whoever looks finds them).
+    After no transactions, the report's batch and ten such: as they lie there, and as whoever looks
+    finds them, who prunes.
     """
-    server, bank, rows, done = chapter.server, relations(chapter), [], 0
+    server, bank, done = bed.server, relations(bed), 0
     for extension in ("pageinspect", "pg_freespacemap"):
         server.extension(extension)
     bank.load(server)
@@ -36,37 +38,39 @@ def pages_with_room(chapter: Chapter) -> pd.DataFrame:
                         SQL.run(connection, look, relation=relation)
                     free = pages.free_space(connection, relation)["actual"]
                     found.append(int((free >= needed).sum()))
-                rows.append((transactions, relation, len(free), *found))
+                yield {
+                    "transactions": transactions,
+                    "relation": relation,
+                    "pages": len(free),
+                    "with_room": found[0],
+                    "once_pruned": found[1],
+                }
             done = transactions
-    columns = ["transactions", "relation", "pages", "with_room", "once_pruned"]
-    return pd.DataFrame(rows, columns=columns)
 
 
-def appended_versions(chapter: Chapter) -> pd.DataFrame:
-    """Replace tuples of full pages, one of each page: how many new versions share an appended page.
-
-    Columns: page, tuples.
-    """
-    bank = relations(chapter)
-    bank.load(chapter.server)
-    with chapter.server.connect() as connection:
+@experiment(units={"tuples": "rows"})
+def appended_versions(bed: Testbed) -> Iterator[Row]:
+    """Replace a tuple of each full page: how many new versions share an appended page."""
+    bank = relations(bed)
+    bank.load(bed.server)
+    with bed.server.connect() as connection:
         full = sizes.pages(connection, "account")
         for [chosen] in SQL.run(connection, "heap.one_of_each_page").fetchall():
             SQL.run(connection, "heap.replace_one", aid=chosen)
-        found = SQL.run(connection, "heap.appended", full=full).fetchall()
-    return pd.DataFrame(found, columns=["page", "tuples"])
+        for page, tuples in SQL.run(connection, "heap.appended", full=full).fetchall():
+            yield {"page": page, "tuples": tuples}
 
 
-@experiment(claims=["lai-061"])
-def versions_of_one_tuple(chapter: Chapter) -> pd.DataFrame:
+@experiment(units={"next": "", "made_by": "yes or no", "ended_by": "yes or no", "flags": "text"})
+def versions_of_one_tuple(bed: Testbed) -> Iterator[Row]:
     """The line pointers of one branch tuple before and after a replace, as they lie on its page.
 
-    Columns: when, line_pointer, next (line pointer of the next version), made_by and ended_by
-    (whether by the replacing transaction), flags.
+    `next` is the line pointer of the next version; made_by and ended_by say whether the replacing
+    transaction did.
     """
-    server = chapter.server
+    server = bed.server
     server.extension("pageinspect")
-    relations(chapter).load(server)
+    relations(bed).load(server)
     with server.connect() as connection:
         block, old = _place(SQL.run(connection, "heap.place"))
         found = {"before": pages.heap_page(connection, "branch", block)}
@@ -77,8 +81,16 @@ def versions_of_one_tuple(chapter: Chapter) -> pd.DataFrame:
     page = page[page["line_pointer"].isin([old, new] if moved == block else [old])]
     following = page["ctid"].str.extract(r",(\d+)\)", expand=False).astype(int)
     made, ended = page["xmin"] == replacing, page["xmax"] == replacing
-    columns = ["when", "line_pointer", "next", "made_by", "ended_by", "flags"]
-    return page.assign(next=following, made_by=made, ended_by=ended)[columns]
+    found = page.assign(next=following, made_by=made, ended_by=ended)
+    for row in found.to_dict("records"):
+        yield {
+            "moment": row["when"],
+            "line_pointer": row["line_pointer"],
+            "next": row["next"],
+            "made_by": bool(row["made_by"]),
+            "ended_by": bool(row["ended_by"]),
+            "flags": str(row["flags"]),
+        }
 
 
 def _place(found: psycopg.Cursor) -> tuple[int, int]:

@@ -1,30 +1,25 @@
 """Overlap of computing and waiting: the report's test program."""
 
-from functools import partial
+from collections.abc import Iterator
 
-from pgrerun.chapter import Chapter, experiment
-from pgrerun.lab.experiment import Block, Variant
 from pgrerun.lab.instruments import overlap
 from pgrerun.lab.server.private import base_directory
-
-COPIES = ("one copy", "two copies")
-UNITS = {"processor": "share of one processor", "elapsed": "s"}
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 
 
-@experiment(claims=["lai-048"])
-def read_compute_write(chapter: Chapter) -> None:
+@experiment(units={"processor_share": "share of one processor", "elapsed": "s"})
+def program(bed: Testbed) -> Iterator[Row]:
     """The report's read-compute-write program on one processor: one copy, then two.
 
     Adjusted on this machine to wait for its I/O about half of the time; runs beside the
     cluster's files, on the disk that the ladder was climbed on.
     """
-    folder, cycles = base_directory(), chapter.parameters.cycles
+    folder, cycles = base_directory(), bed.parameters.cycles
     rounds = overlap.calibrate(folder, cycles=cycles)
 
-    def copies(number: int, block: Block) -> dict[str, float]:
-        ran = overlap.run(folder, copies=number, cycles=cycles, rounds=rounds)
-        return {"processor": ran.processor, "elapsed": ran.elapsed}
+    def measure(block: Block, copies: int) -> dict[str, float]:
+        ran = overlap.run(folder, copies=copies, cycles=cycles, rounds=rounds)
+        return {"processor_share": ran.processor, "elapsed": ran.elapsed}
 
-    variants = [Variant(name, partial(copies, number)) for number, name in enumerate(COPIES, 1)]
     # a run takes a second, and the calibration has warmed it up
-    chapter.compare("overlap", variants, UNITS, chapter.fewer_pairs, warmup=0)
+    yield from bed.compare(measure, {"copies": [1, 2]}, pairs=bed.fewer_pairs, warmup=0)

@@ -13,7 +13,7 @@ printed share of its own.
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -22,8 +22,6 @@ from functools import partial
 import numpy as np
 import psycopg
 
-from pgrerun.chapter import Chapter, experiment
-from pgrerun.chapters.tp1.experiments.overlap import COPIES
 from pgrerun.chapters.tp1.experiments.throughput import WAITED
 from pgrerun.chapters.tp1.variants import (
     ALONE,
@@ -34,28 +32,25 @@ from pgrerun.chapters.tp1.variants import (
     SQL,
     STABLE,
     TOGETHER,
+    backends_of,
     relations,
 )
-from pgrerun.errors import CannotMeasure
 from pgrerun.lab.disk import Disk, Slowed
-from pgrerun.lab.experiment import Block, Variant
-from pgrerun.lab.instruments import counters, overlap, processes
+from pgrerun.lab.instruments import counters, overlap, process_table
 from pgrerun.lab.server import Cluster, set_session, value
 from pgrerun.lab.server.private import PrivateDirectory, account, base_directory
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 from pgrerun.record import printed
 
 RATE = 2000  # requests per second
 CLIMBED = {name: RUNGS[name] for name in (ALONE, TOGETHER, APPEND, STABLE, LONE, PAIR)}
 FITTED = dict.fromkeys(CLIMBED, ALONE) | {LONE: LONE, PAIR: LONE}  # whose computing each has
-# Claims whose published number compares one backend with two.
-BACKEND_CLAIMS = ("lai-046", "lai-047")
 FILLING = 8  # transactions that fill the pool with changed pages, and the sessions' caches
-LADDER, PROGRAM = "ladder, slowed disk", "overlap, slowed disk"
 UNITS = {
-    "throughput": "transactions/s",
-    "processor": "share of one processor",
-    "disk": "share of the disk's time",
-    "waiting": "share of the backends' time",
+    "tps": "transactions/s",
+    "processor_share": "share of one processor",
+    "disk_share": "share of the disk's time",
+    "waiting_share": "share of the backends' time",
     "reads": "requests/transaction",
     "writes": "requests/transaction",
     "computing": "rows/transaction",
@@ -69,28 +64,24 @@ _NEITHER = 0.1  # share of the time, at most, that neither processor nor disk wo
 _TRIALS = 4  # before the first block; each later one begins with one more
 
 
-@experiment(claims=[*BACKEND_CLAIMS, "lai-059"], needs=["restart"])
-def ladder(chapter: Chapter) -> None:
+@experiment(units=UNITS, needs=["restart"])
+def slow_ladder(bed: Testbed) -> Iterator[Row]:
     """The rungs of the ladder on a disk that serves one request at a time.
 
     A request is a page read into the pool, a page written from it, or WAL written at commit;
     a flush costs nothing more. Transactions of a block are the same number on each rung and each
-    backend, on connections that have run some before. The server is held on one processor.
+    backend, on connections that have run some before. The server is held on one processor, and each
+    rung begins with relations loaded anew.
     """
-    slow = SlowLadder(chapter)
-    variants = [Variant(name, partial(slow.climb, name)) for name in CLIMBED]
-    chapter.compare(
-        LADDER,
-        variants,
-        UNITS,
-        chapter.fewer_pairs,
+    slow = SlowLadder(bed)
+    yield from bed.compare(
+        slow.climb,
+        {"rung": list(CLIMBED)},
+        pairs=bed.fewer_pairs,
         warmup=0,
-        positive=["throughput"],
+        positive=["tps"],
         against=ALONE,
     )
-    if chapter.parameters.clients != 2:
-        reason = f"the report ran two backends, and this run {chapter.parameters.clients}"
-        chapter.set_aside(CannotMeasure("clients = 2", reason), BACKEND_CLAIMS)
 
 
 @dataclass
@@ -125,24 +116,23 @@ class Computing:
 class SlowLadder:
     """The rungs' clusters, each on a disk of its own, and how much their transactions compute."""
 
-    chapter: Chapter
+    bed: Testbed
     computing: dict[str, Computing] = field(default_factory=dict)  # by the rung it is fitted to
-    loaded: dict[Cluster, int] = field(default_factory=dict)  # block: rungs share clusters
     fitted: int | None = None  # block
 
-    def climb(self, name: str, block: Block) -> dict[str, float]:
+    def climb(self, block: Block, rung: str) -> dict[str, float]:
         """One observation of a rung, in a block for which the computing was fitted."""
         if self.fitted != block.index:
             for lone in dict.fromkeys(FITTED.values()):
                 self.fit(lone, block)
             self.fitted = block.index
-        return self.measured(name, block, self.computing[FITTED[name]].rows)
+        return self.measured(rung, block, self.computing[FITTED[rung]].rows)
 
     def measured(self, name: str, block: Block, rows: int) -> dict[str, float]:
         """A rung's metrics, as in `UNITS`, with so many rows computed after each command."""
         rung, draws = CLIMBED[name], random.Random(block.seed)
-        number = rung.backends or self.chapter.parameters.clients
-        cluster, disk = self.prepared(name, block)
+        number = backends_of(self.bed, rung)
+        cluster, disk = self.prepared(name)
         script = computing(SQL.script(rung.script), rows)
         with ExitStack() as stack:
             backends = [stack.enter_context(cluster.connect()) for _ in range(number)]
@@ -151,41 +141,39 @@ class SlowLadder:
             waited = _waited(backends)  # filling the pool, at full speed, adds next to nothing
             filling = computing(SQL.script(rung.script), 1)  # plans all that follows, and no more
             self.run(backends, draws, filling, -(-FILLING // number))
-            before = processes.usage(cluster).cpu_seconds
+            before = process_table.usage(cluster).cpu_seconds
             with disk.serving(Disk(1 / RATE, 1 / RATE)) as stretch:
                 began = time.perf_counter()
-                self.run(backends, draws, script, self.chapter.parameters.counted)
+                self.run(backends, draws, script, self.bed.parameters.counted)
                 elapsed = time.perf_counter() - began
-            computed = processes.usage(cluster).cpu_seconds - before
+            computed = process_table.usage(cluster).cpu_seconds - before
             waited = _waited(backends) - waited
-        asked, done = stretch.counts(), number * self.chapter.parameters.counted
+        asked, done = stretch.counts(), number * self.bed.parameters.counted
         return {
-            "throughput": done / elapsed,
-            "processor": computed / elapsed,
-            "disk": asked.all.busy / elapsed,
-            "waiting": waited / elapsed / number,
+            "tps": done / elapsed,
+            "processor_share": computed / elapsed,
+            "disk_share": asked.all.busy / elapsed,
+            "waiting_share": waited / elapsed / number,
             "reads": asked.reads.requests / done,
             "writes": asked.writes.requests / done,
             "computing": rows * script.count(_COMPUTING.format(rows=rows)),
         }
 
-    def prepared(self, name: str, block: Block) -> tuple[Cluster, Slowed]:
-        """A rung's cluster, its relations loaded in this block, and its disk."""
+    def prepared(self, name: str) -> tuple[Cluster, Slowed]:
+        """A rung's cluster, its relations loaded anew, and its disk."""
         settings = {"shared_buffers": f"{CLIMBED[name].buffers * 8}kB", "bgwriter_lru_maxpages": 0}
         # The slowed disk's time stands for what the machine's own would take.
         settings |= {"fsync": "off", "track_io_timing": "on"}
-        cluster, disk = self.chapter.on_slow_disk(**settings)
-        if self.loaded.get(cluster) != block.index:
-            cluster.pin({0})
-            relations(self.chapter).load(cluster)
-            self.loaded[cluster] = block.index
+        cluster, disk = self.bed.cluster_on_slow_disk(**settings)
+        cluster.pin({0})
+        relations(self.bed).load(cluster)
         return cluster, disk
 
     def run(
         self, backends: Sequence[psycopg.Connection], draws: random.Random, script: str, each: int
     ) -> None:
         """So many transactions on each backend, all backends at once."""
-        bank, seeds = relations(self.chapter), [draws.random() for _ in backends]
+        bank, seeds = relations(self.bed), [draws.random() for _ in backends]
 
         def transactions(backend: psycopg.Connection, seed: float) -> None:
             own = random.Random(seed)
@@ -207,7 +195,7 @@ class SlowLadder:
             self.measured(name, block, found.rows)
         for _ in range(_TRIALS if new else 1):
             trial = self.measured(name, block, found.rows)
-            found.correct(trial["processor"], trial["disk"], wanted)
+            found.correct(trial["processor_share"], trial["disk_share"], wanted)
 
 
 def _waited(backends: Sequence[psycopg.Connection]) -> float:
@@ -226,13 +214,19 @@ def computing(script: str, rows: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-@experiment()
-def read_compute_write(chapter: Chapter) -> None:
+@experiment(
+    units={
+        "processor_share": UNITS["processor_share"],
+        "elapsed": "s",
+        "disk_share": UNITS["disk_share"],
+    }
+)
+def slow_program(bed: Testbed) -> Iterator[Row]:
     """The report's program as it ran it, alone for the printed share of the processor; then two.
 
     Requests of the disk take exponential times, as queueing theory has them.
     """
-    cycles, where = chapter.parameters.cycles, base_directory()
+    cycles, where = bed.parameters.cycles, base_directory()
     alone = printed.cell("tp1_overlap", "one", "cpu_percent") / 100
     slowed = partial(Disk, 4 / RATE, 4 / RATE, drawn=True)
     with Slowed() as disk, PrivateDirectory(where, account()) as home:
@@ -242,12 +236,10 @@ def read_compute_write(chapter: Chapter) -> None:
                 home.path, cycles=cycles, busy=alone, disk=disk, worked=worked
             )
 
-        def copies(number: int, block: Block) -> dict[str, float]:
+        def measure(block: Block, copies: int) -> dict[str, float]:
             with disk.serving(slowed(seed=block.seed)) as stretch:
-                ran = overlap.run(home.path, copies=number, cycles=cycles, rounds=rounds, disk=disk)
+                ran = overlap.run(home.path, copies=copies, cycles=cycles, rounds=rounds, disk=disk)
             busy = stretch.counts().all.busy / ran.elapsed
-            return {"processor": ran.processor, "elapsed": ran.elapsed, "disk": busy}
+            return {"processor_share": ran.processor, "elapsed": ran.elapsed, "disk_share": busy}
 
-        units = {"processor": UNITS["processor"], "elapsed": "s", "disk": UNITS["disk"]}
-        variants = [Variant(name, partial(copies, number)) for number, name in enumerate(COPIES, 1)]
-        chapter.compare(PROGRAM, variants, units, pairs=chapter.fewer_pairs, warmup=0)
+        yield from bed.compare(measure, {"copies": [1, 2]}, pairs=bed.fewer_pairs, warmup=0)

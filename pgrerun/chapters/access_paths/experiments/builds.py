@@ -1,0 +1,151 @@
+"""The same on PostgreSQL 9.1 and 9.2 themselves, as somebody compiled them, beside today's server.
+
+They are registered by `pgrerun releases add`. What stands in for 9.1 elsewhere in the chapter can
+be held against them.
+"""
+
+from collections.abc import Iterator
+
+import psycopg
+
+from pgrerun.chapters.access_paths.accounts import (
+    KEYED,
+    SQL,
+    allow_only,
+    build,
+    ready,
+    repeated,
+    timed,
+)
+from pgrerun.chapters.access_paths.experiments import arrays, joins, plan_cache, trees
+from pgrerun.lab.instruments import plans, sizes
+from pgrerun.lab.server import Cluster, fetched, set_session
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment
+
+BUILDS = ("9.1", "9.2")
+TODAY = "today's"
+
+
+def servers(bed: Testbed) -> dict[str, Cluster]:
+    """9.1, 9.2 and today's server by name. CannotMeasure unless both builds are registered."""
+    found = {name: bed.release(fetched.build(name)) for name in BUILDS}
+    return found | {TODAY: bed.cluster()}
+
+
+LEFT_ALONE, NESTED = "left alone", "made to use nested loops"
+_OFF = {LEFT_ALONE: (), NESTED: ("enable_mergejoin", "enable_hashjoin")}
+
+
+@experiment(units={"table_rows": "rows", **joins.SHAPE}, needs=["restart"])
+def join_on_releases(bed: Testbed) -> Iterator[Row]:
+    """The talk's join by the planners of 9.1, 9.2 and today, left alone and with nested loops only.
+
+    Today's planner doesn't notice that the table is joined to itself, as the others don't.
+    """
+    rows = bed.parameters.accounts
+    for server, cluster in servers(bed).items():
+        ready(cluster, rows, KEYED)
+        with cluster.connect() as connection:
+            for plan, off in _OFF.items():
+                if server == TODAY:
+                    joins.switch(connection, joins.PROBES)
+                settings = {name: "off" if name in off else "on" for name in _OFF[NESTED]}
+                set_session(connection, settings | {"max_parallel_workers_per_gather": 0})
+                found = plans.explain(connection, joins.spread(KEYED, rows), execute=True)
+                told = {"server": server, "plan": plan, "table_rows": rows}
+                yield told | joins.described(found)
+
+
+@experiment(units=arrays.LOOKED_UP, needs=["restart"])
+def lists_on_releases(bed: Testbed) -> Iterator[Row]:
+    """Accounts by a list of keys on 9.1, 9.2 and today's server; see `lists`."""
+    for server, cluster in servers(bed).items():
+        ready(cluster, bed.parameters.accounts, KEYED)
+        with cluster.connect() as connection:
+            for row in arrays.looked_up(connection, bed.parameters.accounts):
+                yield {"server": server, **row}
+
+
+@experiment(units=arrays.ESTIMATES, needs=["restart"])
+def selectivity_on_releases(bed: Testbed) -> Iterator[Row]:
+    """Estimates of conditions on arrays after ANALYZE on 9.1, 9.2 and today's server."""
+    for server, cluster in servers(bed).items():
+        with cluster.connect() as connection:
+            arrays.fill_tags(connection, bed.parameters.seed)
+            SQL.run(connection, arrays.STATISTICS[arrays.WITH])
+            for row in arrays.estimates(connection):
+                yield {"server": server, **row}
+
+
+@experiment(units={"shape": "text", "pages": "page accesses"}, needs=["restart"])
+def prepared_on_releases(bed: Testbed) -> Iterator[Row]:
+    """The prepared join for the rare value on 9.1, 9.2 and today's server, asked for it before."""
+    rows = bed.parameters.accounts
+    for server, cluster in servers(bed).items():
+        ready(cluster, rows, KEYED)
+        with cluster.connect() as connection:
+            plan_cache.open_session(connection, rows)
+            SQL.run(connection, "plan_cache.prepare")
+            plan_cache.ask(connection, rows // plan_cache.ONE_IN)
+            query = SQL.text("plan_cache.execute", state=plan_cache.RARE)
+            plan = plans.explain(connection, query, execute=True)
+            shape = plan.shape().replace(" using ", " by ")
+            yield {"server": server, "shape": shape, "pages": plan.page_accesses}
+
+
+@experiment(units={"seconds": "s"}, needs=["restart"])
+def array_assignments(bed: Testbed, times: int = 20_000) -> Iterator[Row]:
+    """A loop in PL/pgSQL that assigns to elements of an array so many `times`, on 9.1 and 9.2.
+
+    And the same loop with plain assignments, so that one can tell what the element takes.
+    """
+    clusters = {name: one for name, one in servers(bed).items() if name in BUILDS}
+
+    def measure(block: Block, server: str, assigned: str) -> dict[str, float]:
+        statement = SQL.text(f"assignments.{assigned}", times=times)
+        with clusters[server].connect() as connection:
+            once = lambda: timed(connection, statement)
+            return {"seconds": repeated(once, bed.parameters.milliseconds)}
+
+    variants = {"server": list(clusters), "assigned": ["element", "variable"]}
+    yield from bed.compare(measure, variants, pairs=bed.fewer_pairs)
+
+
+@experiment(units={"build": "s", "pages": "pages", "accesses": "pages/search"}, needs=["restart"])
+def gist_on_releases(bed: Testbed) -> Iterator[Row]:
+    """Build a GiST index over the same points on 9.1 and 9.2, and search it with the same boxes.
+
+    It is built again and again for as long as a measurement has to last.
+    """
+    clusters = {name: one for name, one in servers(bed).items() if name in BUILDS}
+    for cluster in clusters.values():
+        with cluster.connect() as connection:
+            build(connection, "points", "trees.points", objects=bed.parameters.objects)
+
+    def measure(block: Block, server: str) -> dict[str, float]:
+        with clusters[server].connect() as connection:
+
+            def once() -> float:
+                SQL.run(connection, "trees.drop_index")
+                return timed(connection, SQL.text("trees.gist"))
+
+            seconds = repeated(once, bed.parameters.milliseconds)
+            allow_only(connection, "indexscan", "bitmapscan")
+            return {
+                "build": seconds,
+                "pages": sizes.pages(connection, "searched"),
+                "accesses": _accesses(connection),
+            }
+
+    yield from bed.compare(measure, {"server": list(clusters)}, pairs=bed.fewer_pairs)
+
+
+def _accesses(connection: psycopg.Connection) -> float:
+    """Pages of the index that a search accesses, on average."""
+    accesses = 0
+    for number in range(trees.SEARCHES):
+        query = SQL.text("trees.search_box", number=number)
+        plan = plans.explain(connection, query, execute=True)
+        [scan] = plan.find("Bitmap Index Scan")
+        accesses += scan.page_accesses
+    return accesses / trees.SEARCHES

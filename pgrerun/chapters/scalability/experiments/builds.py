@@ -1,0 +1,251 @@
+"""The releases that the talk compares, and single patches, as builds: counted, and timed.
+
+None of them comes in a package: an experiment takes those that are registered by their names in
+data/builds.csv, and sets itself aside without those that it is about.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+
+from pgrerun.chapters.scalability.experiments.clients import SCRIPTS
+from pgrerun.chapters.scalability.experiments.large_machines import PROCESSORS, SWEEP
+from pgrerun.chapters.scalability.load import SQL, TPS, Load, loaded, ours, pairs, processors
+from pgrerun.errors import CannotMeasure
+from pgrerun.lab import disk
+from pgrerun.lab.instruments import callgrind, process_table, wal
+from pgrerun.lab.relations import loading
+from pgrerun.lab.server import Cluster, Programs, builds, fetched
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment
+
+RELEASES = ("9.1", "9.2")
+PATCHES = ("lazyvxid", "sinval", "pgxact", "fastpath")  # each has its NAME-before
+
+
+def programs(name: str) -> Programs:
+    """A build's. CannotMeasure, with the word by which the ledger asks, where it isn't there."""
+    return fetched.build(name, "PostgreSQL 9.1")
+
+
+def complete(pairs_of: Sequence[Sequence[str]]) -> list[str]:
+    """Those of some pairs of builds of which both are registered; CannotMeasure if none is."""
+    there = builds.registered()
+    found = [pair for pair in pairs_of if set(pair) <= set(there)]
+    if not found:
+        programs(next(name for name in pairs_of[0] if name not in there))
+    return [name for pair in found for name in pair]
+
+
+def patched(names: Sequence[str] = PATCHES) -> list[tuple[str, str]]:
+    """The builds before and after patches."""
+    return [(f"{name}-before", name) for name in names]
+
+
+# ---- counted, with one session
+
+CALLED = ("LWLockAcquire", "hash_search_with_hash_value")  # told apart by who calls them
+TODAY = "today"
+
+
+@experiment(
+    units={"calls": "calls/lookup", "instructions": "instructions/lookup"}, needs=["restart"]
+)
+def lookup_calls(bed: Testbed) -> Iterator[Row]:
+    """What a prepared lookup by primary key calls, counted in a single-user backend.
+
+    On 9.1 and 9.2, on the commits before and after patches that are registered, and on today's
+    server: each lightweight lock that it takes, each search of a shared hash table, and each time
+    that it asks for invalidation messages, by the routine that does. `instructions` are those of
+    the whole lookup. Counted once, as they repeat.
+    """
+    callgrind.require()
+    names = complete([RELEASES, *patched()])
+    every = {name: programs(name) for name in names} | {TODAY: bed.programs}
+    for name, found in every.items():
+        with Cluster(found) as cluster:
+            with cluster.connect() as connection:
+                loading.replace(connection, "counted", SQL.text("builds.counted"))
+                SQL.run(connection, "builds.fill_counted")
+            cluster.stop()
+            rows = callgrind.repeated(
+                cluster,
+                [SQL.text("builds.prepare").rstrip(";\n")],
+                SQL.text("builds.lookup").rstrip(";\n"),
+                callers=CALLED,
+            )
+        total = int(rows["exclusive"].sum())
+        called = rows["function"].str.partition("'")
+        for function, by, calls in zip(called[0], called[2], rows["calls"]):
+            if (function in CALLED and by != "hash_search") or function == "SIGetDataEntries":
+                yield {
+                    "build": name,
+                    "function": function,
+                    "called_by": by or "",
+                    "calls": int(calls),
+                    "instructions": total,
+                }
+
+
+UNFLUSHED, FLUSHED = "not flushed yet", "flushed"
+
+
+@experiment(units={"questions": "questions/tuple"}, needs=["restart"])
+def dead_tuples(bed: Testbed, tuples: int = 40) -> Iterator[Row]:
+    """How often an index scan asks the commit log for each of so many deleted tuples.
+
+    Each was inserted and deleted by transactions of its own, whose commits were flushed or not:
+    before that no hint of them may be set. Counted in a single-user backend, where nobody flushes
+    for others, on the commits before and after the patch, and on 9.1 and 9.2.
+    """
+    callgrind.require()
+    for name in complete([("surelydead-before", "surelydead"), RELEASES]):
+        for commits, setting in {FLUSHED: "on", UNFLUSHED: "off"}.items():
+            with Cluster(programs(name)) as cluster:
+                with cluster.connect() as connection:
+                    loading.replace(connection, "dead", SQL.text("builds.dead"))
+                cluster.stop()
+                lines = [f"SET synchronous_commit = {setting}"]
+                for statement in ("builds.insert_dead", "builds.delete_dead"):
+                    lines += [SQL.text(statement, id=n).rstrip(";\n") for n in range(tuples)]
+                lines += SQL.text("builds.scan_by_index").rstrip(";\n").split(";\n")
+                found = callgrind.repeated(
+                    cluster, lines, SQL.text("builds.scan_dead").rstrip(";\n"), times=2
+                )
+            asked = found.loc[found["function"] == "TransactionIdGetStatus", "calls"].sum()
+            yield {"build": name, "commits": commits, "questions": float(asked) / tuples}
+
+
+@experiment(units={"bytes_per_row": "bytes/row"}, needs=["restart"])
+def copied_on_builds(bed: Testbed, tuples: int = 5_000) -> Iterator[Row]:
+    """Bytes of WAL that COPY writes for the same rows in 9.1 and in 9.2."""
+    for name in complete([RELEASES]):
+        with Cluster(programs(name)) as cluster, cluster.connect() as connection:
+            with connection.transaction():
+                loading.replace(connection, "scaling_copied", SQL.text("wal.copied"))
+            copy = connection.cursor().copy(SQL.text("wal.copy").rstrip(";"))
+            with wal.written(connection) as log, copy as copying:
+                for number in range(1, tuples + 1):
+                    copying.write_row((number, "some words"))
+            yield {"build": name, "bytes_per_row": log.bytes / tuples}
+
+
+# ---- group commit
+
+USUAL = "as set"
+FLUSHES = {"brief": 1.0, "long": 10.0}  # milliseconds, beside the parameter's
+PAIR = ("groupcommit-before", "groupcommit")
+
+
+@experiment(
+    units=TPS | {"per_flush": "commits", "computing": "share of the processors"}, needs=["restart"]
+)
+def commits_on_builds(bed: Testbed) -> Iterator[Row]:
+    """Single inserts by two clients and by the most, on a disk that takes its time for a flush.
+
+    On 9.1 and 9.2 with three times of a flush, and on the commits before and after group commit
+    with the parameter's, which is what a flush takes longer than on this machine's own disk. The
+    disk counts the flushes. `computing` is the server's share of all processors' time: near one,
+    it has none left to wait with.
+    """
+    names, most = complete([PAIR, RELEASES]), bed.parameters.commit_clients
+    lasting = FLUSHES | {USUAL: bed.parameters.flush_delay / 1000}
+    cases = [(name, number, USUAL) for name in names for number in (2, most)]
+    cases += [(name, most, flush) for name in names if name in RELEASES for flush in FLUSHES]
+    with ExitStack() as stack:
+        loads, disks = {}, {}
+        for name in names:
+            disks[name] = stack.enter_context(disk.Slowed())
+            settings = ours(bed) | {"wal_sync_method": "fdatasync"}
+            cluster = Cluster(programs(name), settings, disk=disks[name])
+            loaded(bed, stack.enter_context(cluster))
+            loads |= {(name, n): Load(bed, cluster, "insert", n) for n in (2, most)}
+
+        def measure(
+            block: Block, build: str, clients: int, flush: str, flush_ms: float
+        ) -> dict[str, float]:
+            load = loads[build, clients]
+            with disks[build].serving(disk.Disk(flush=flush_ms * 1e-3)) as stretch:
+                load.lasting()  # as long with this flush as with any
+                flushed, used = stretch.counts().flushes, process_table.usage(load.server)
+                began = time.perf_counter()
+                done = load.run(block.seed)
+                elapsed = time.perf_counter() - began
+                computed = process_table.usage(load.server).cpu_seconds - used.cpu_seconds
+                flushes = stretch.counts().flushes.requests - flushed.requests
+            return {
+                "tps": done.tps,
+                "per_flush": done.transactions / max(1, flushes),
+                "computing": computed / elapsed / processors(),
+            }
+
+        variants = [
+            {"build": name, "clients": n, "flush": flush, "flush_ms": lasting[flush]}
+            for name, n, flush in cases
+        ]
+        yield from bed.compare(measure, variants, pairs=pairs(bed), warmup=0, positive=["tps"])
+
+
+# ---- over clients
+
+
+@experiment(units=TPS, needs=["restart"])
+def releases_over_clients(bed: Testbed) -> Iterator[Row]:
+    """Lookups on 9.1 and 9.2 by up to twice as many clients as processors; writers by as many."""
+    many = [(name, "lookups", n) for name in complete([RELEASES]) for n in _sweep()]
+    many += [(name, "writers", processors()) for name in RELEASES]
+    yield from _over_clients(bed, many)
+
+
+@experiment(units=TPS, needs=["restart"])
+def first_patch_over_clients(bed: Testbed) -> Iterator[Row]:
+    """Lookups on 9.1 and with the first patch alone, by as many clients as processors and twice."""
+    both = (processors(), 2 * processors())
+    yield from _over_clients(
+        bed, [(name, "lookups", n) for name in complete([("9.1", "fastpath")]) for n in both]
+    )
+
+
+@experiment(units=TPS, needs=["restart"])
+def patches(bed: Testbed) -> Iterator[Row]:
+    """Lookups and writers before and after each patch, by as many clients as processors.
+
+    CannotMeasure with fewer processors than the talk's machine had: what a patch gains comes from
+    processors that no longer wait for each other.
+    """
+    if processors() < PROCESSORS:
+        raise CannotMeasure(
+            f"{PROCESSORS} processors", f"{processors()} processors hardly wait for each other"
+        )
+    names = complete(patched())
+    yield from _over_clients(
+        bed, [(name, load, processors()) for name in names for load in SCRIPTS]
+    )
+
+
+def _sweep() -> list[int]:
+    here = processors()
+    return sorted({1, here, 2 * here, *(n for n in SWEEP if n <= 2 * here)})
+
+
+def _over_clients(bed: Testbed, many: Sequence[tuple[str, str, int]]) -> Iterator[Row]:
+    """Throughput of loads by so many clients on builds, whose commits don't wait for the disk."""
+    with ExitStack() as stack:
+        servers = {}
+        for name in dict.fromkeys(name for name, _, _ in many):
+            settings = ours(bed) | {"synchronous_commit": "off"}
+            servers[name] = stack.enter_context(Cluster(programs(name), settings))
+            loaded(bed, servers[name])
+        loads = {case: Load(bed, servers[case[0]], SCRIPTS[case[1]], case[2]) for case in many}
+
+        def measure(block: Block, build: str, load: str, clients: int) -> dict[str, float]:
+            return loads[build, load, clients].throughput(block)
+
+        variants = [{"build": name, "load": load, "clients": n} for name, load, n in many]
+        yield from bed.compare(
+            measure,
+            variants,
+            pairs=pairs(bed),
+            warmup=0,
+            positive=["tps"],
+            processors=processors(),
+        )

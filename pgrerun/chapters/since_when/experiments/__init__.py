@@ -1,0 +1,1 @@
+"""What the chapter measures: claims on each release, counts, and throughput of one builder's."""

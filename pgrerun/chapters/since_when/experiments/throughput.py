@@ -1,0 +1,121 @@
+"""Is a newer release faster? Throughput of one client on releases of one builder."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+from pgrerun.chapters.since_when.experiments.counts import SQL
+from pgrerun.chapters.since_when.here import one_builder, version
+from pgrerun.lab.instruments import pgbench
+from pgrerun.lab.relations.pgbench import Index, Pgbench
+from pgrerun.lab.relations.wisconsin import Wisconsin
+from pgrerun.lab.server import Cluster, fetched
+from pgrerun.lab.testbed import Block, Row, Testbed, experiment
+
+INDEXED, JOINS = "updates of an indexed column", "Wisconsin joins"
+LOADS = {
+    "lookups": "lookup",
+    "TPC-B-like": "transaction",
+    "updates, heap-only": "update",
+    INDEXED: "update",
+    JOINS: "joins",
+}
+READING = ("lookups", JOINS)
+JOINED = (
+    *(Wisconsin("tenktup1", 10_000), Wisconsin("tenktup2", 10_000, order=2)),
+    *(Wisconsin("bprime", 1_000), Wisconsin("onektup", 1_000, order=2)),
+)
+PLAIN = Pgbench(accounts_per_branch=10_000)
+ON_BALANCE = Pgbench(accounts_per_branch=10_000, prefix="indexed_")
+BALANCE = Index("accounts", "balance", "(abalance)")
+CHECKED = 180000  # the release from which on pages have checksums unless they are refused
+
+
+def fill(server: Cluster, what: str) -> None:
+    """Load anew what a load reads or writes."""
+    if what == JOINS:
+        for relation in JOINED:
+            relation.load(server)
+    elif what == INDEXED:
+        ON_BALANCE.load(server, fillfactor={"accounts": 90}, indexes=[BALANCE])
+    else:
+        PLAIN.load(server, fillfactor={"accounts": 90})
+
+
+@experiment(units={"tps": "transactions/s"})
+def throughput(bed: Testbed) -> Iterator[Row]:
+    """Transactions per second on releases of one builder, one client, interleaved.
+
+    No release has checksums on its pages; the newest runs a second time with them, as it comes.
+    What a load writes is loaded anew before each measurement. Of each load every release does as
+    many transactions as the oldest needs for one measurement.
+    """
+    given, specs = bed.parameters, one_builder(bed)
+    with ExitStack() as stack:
+        servers: dict[tuple[str, bool], Cluster] = {}
+        for name, spec in specs.items():
+            checked = (False, True) if version(name) >= CHECKED else (False,)
+            for checksums in checked:
+                refused = version(name) >= CHECKED and not checksums
+                server = Cluster(
+                    fetched.chosen(spec),
+                    {"synchronous_commit": "off"},
+                    initdb=["--no-data-checksums"] if refused else [],
+                )
+                servers[name, checksums] = stack.enter_context(server)
+        first = next(iter(servers.values()))
+        for server in servers.values():
+            for what in READING:
+                fill(server, what)
+        many = {what: _lasting(first, what, given.milliseconds, given.seed) for what in LOADS}
+
+        def prepare(block: Block, release: str, checksums: bool, load: str, **_: object) -> None:
+            if load not in READING:
+                fill(servers[release, checksums], load)
+
+        def measure(
+            block: Block, release: str, checksums: bool, load: str, **_: object
+        ) -> dict[str, float]:
+            return {"tps": _run(servers[release, checksums], load, many[load], block.seed)}
+
+        for what in LOADS:
+            yield from bed.compare(
+                measure,
+                [
+                    {
+                        "release": name,
+                        "version": version(name),
+                        "checksums": checksums,
+                        "load": what,
+                    }
+                    for name, checksums in servers
+                ],
+                pairs=bed.fewer_pairs,
+                positive=["tps"],
+                prepare=prepare,
+                fixed=True,
+                milliseconds=given.milliseconds,
+            )
+
+
+def _run(server: Cluster, what: str, transactions: int, seed: int) -> float:
+    bank = ON_BALANCE if what == INDEXED else PLAIN
+    done = pgbench.run(
+        server,
+        SQL.script(LOADS[what]).replace("pgbench_", bank.prefix),
+        transactions=transactions,
+        variables=bank.variables,
+        protocol="prepared",
+        seed=seed,
+    )
+    return done.tps
+
+
+def _lasting(server: Cluster, what: str, milliseconds: float, seed: int) -> int:
+    """How many transactions of a load take so long and a little more, tried on a tenth of that."""
+    fill(server, what)
+    tried, seconds = 5, max(0.05, milliseconds / 10_000)
+    tps = _run(server, what, tried, seed)
+    while tried / tps < seconds:
+        tried = max(2 * tried, round(tps * seconds))
+        tps = _run(server, what, tried, seed)
+    return max(5, round(1.1 * tps * milliseconds / 1000))

@@ -1,0 +1,4 @@
+SELECT 'pg_attribute' AS part, pages AS value FROM postgres95_sizes WHERE file = 'pg_attribute'
+UNION ALL
+SELECT 'all system catalogs', sum(pages) FROM postgres95_sizes
+WHERE kind IN ('catalog', 'status') AND NOT index HAVING count(*) > 0

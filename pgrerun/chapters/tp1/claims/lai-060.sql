@@ -1,0 +1,1 @@
+SELECT max(tuples) = 1 AS still_there FROM appended_versions

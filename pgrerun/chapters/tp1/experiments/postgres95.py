@@ -1,0 +1,178 @@
+"""TP1 by Postgres95 of 1996: pages that it reads, writes and flushes for a transaction.
+
+It has no log but of the transactions' status, and forces a transaction's pages before it commits,
+unless it is told that main memory is stable: the switch that the report added (3.2.2). Its
+replacement routine appends to the last page, as the report left it. What is counted is what the
+operating system was asked for, in pages of 8 kB; the report's are requests to the disk, from which
+the operating system's own cache may have kept some reads.
+"""
+
+from collections.abc import Iterator
+
+import pandas as pd
+
+from pgrerun.chapters.profiling.experiments.postgres95 import load_bank, transactions
+from pgrerun.chapters.tp1.variants import INDEXES, POOL_1990, POOL_ENLARGED, RELATIONS
+from pgrerun.lab.postgres95 import Backend
+from pgrerun.lab.relations.debit_credit import DebitCredit
+from pgrerun.lab.testbed import Row, Testbed, experiment
+
+BUILD = "postgres95-no-assertions"
+ALONE, ENLARGED, STABLE = "one backend", "48 pages", "stable memory"
+RUNGS = {
+    ALONE: ("one", POOL_1990, ""),
+    ENLARGED: ("append", POOL_ENLARGED, ""),
+    STABLE: ("stable", POOL_ENLARGED, " -S"),
+}
+"""Rung to the report's stage, pages of the pool, and what the backend is told."""
+# of transactions, of the times of their ends, and of the identifiers to be given out next
+STATUS = ("pg_log", "pg_time", "pg_variable")
+KINDS = dict.fromkeys(RELATIONS, "relation") | dict.fromkeys(INDEXES, "index")
+KINDS |= dict.fromkeys(STATUS, "status")
+WARM = 20
+"""Transactions before those that are counted as the steady state."""
+_COMMANDS = ("begin", "retrieve", "account", "teller", "branch", "history", "end")
+
+
+def kind(file: str) -> str:
+    """What a file is: relation, index, status (of transactions), catalog."""
+    return KINDS.get(file, "catalog")
+
+
+@experiment(units={"reads": "pages", "writes": "pages", "flushes": "calls"})
+def postgres95_ladder(bed: Testbed) -> Iterator[Row]:
+    """Pages by rung, transaction, command and file, on three rungs of the report's ladder.
+
+    One session of transactions for each rung. The first (0) begins with an empty pool and empty
+    catalog caches, those from the twentieth on are steady. A command that asks for nothing has a
+    row without a file.
+    """
+    yield from ladder(WARM + bed.parameters.counted, 1000 * bed.parameters.scale)
+
+
+def ladder(count: int, branches: int, seed: int = 1) -> Iterator[Row]:
+    """The rows of so many transactions on a bank of so many branches."""
+    bank = DebitCredit(branches, 10 * branches, 10 * branches)
+    with Backend.of(BUILD) as loaded:
+        load_bank(loaded, bank)
+        loaded.run([loaded.release.analyze])
+        for rung, (stage, buffers, told) in RUNGS.items():
+            work = transactions(count, seed, bank)
+            with loaded.copied(f"-B {buffers}{told}") as backend:
+                found = backend.pages(sum(work, []))
+            for row in complete(found, count).itertuples(index=False):
+                number, place = divmod(row.statement, len(_COMMANDS))
+                yield {
+                    "rung": rung,
+                    "stage": stage,
+                    "buffers": buffers,
+                    "transaction": number,
+                    "steady": number >= WARM,
+                    "command": _COMMANDS[place],
+                    "file": row.file,
+                    "kind": kind(row.file) if row.file else "",
+                    "reads": row.reads,
+                    "writes": row.writes,
+                    "flushes": row.flushes,
+                }
+
+
+def complete(found: pd.DataFrame, count: int) -> pd.DataFrame:
+    """What `Backend.pages` found, with a row of zeros for each command that isn't there."""
+    every = pd.DataFrame({"statement": range(count * len(_COMMANDS))})
+    filled = every.merge(found, how="left", on="statement").fillna({"file": ""}).fillna(0)
+    return filled.astype({"reads": int, "writes": int, "flushes": int})
+
+
+@experiment(units={"pages": "pages"})
+def postgres95_sizes(bed: Testbed) -> Iterator[Row]:
+    """Pages of the catalogs of a fresh database, and of the bank as the report has it."""
+    with Backend.of(BUILD) as backend:
+        fresh = _pages_of(backend)
+        load_bank(backend, DebitCredit.report())
+        for file, number in (_pages_of(backend) | fresh).items():
+            yield {
+                "file": file,
+                "kind": kind(file),
+                "index": file.endswith("ind") or file in INDEXES,
+                "pages": number,
+            }
+
+
+def _pages_of(backend: Backend) -> dict[str, int]:
+    files = [path for path in backend.data.rglob("*") if "files" not in path.parts]
+    hidden = ("PG_VERSION", "pg_hba", "pg_internal.init")
+    return {
+        path.name: path.stat().st_size // 8192
+        for path in files
+        if path.is_file() and path.name not in hidden
+    }
+
+
+@experiment(units={"balance": "", "writes": "pages"})
+def postgres95_crash(bed: Testbed) -> Iterator[Row]:
+    """What is left of a transaction whose backend ends before its end, when its pages are written.
+
+    `when` is before, open or after; `balance` the sum of all balances, as seen from within the
+    transaction or by a backend without it; `writes` those of the relation's pages by then. A pool
+    of sixteen pages and a scan push the changed pages out. Nothing repairs them.
+    """
+    change = "UPDATE account SET balance = account.balance + 10.0 WHERE account.aid = 7"
+    look = "SELECT sum(account.balance) AS found FROM account"
+    with Backend.of(BUILD, f"-B {POOL_1990}") as backend:
+        load_bank(backend, DebitCredit(10, 100, 1000))
+        for when, work in (
+            ("before", [look]),
+            ("open", ["BEGIN", change, look]),
+            ("after", [look]),
+        ):
+            with backend.copied() as own:
+                seen = own.run(work)[-1][0]["found"]
+            found = backend.pages(work)
+            written = int(found[found["file"] == "account"]["writes"].sum())
+            yield {"when": when, "balance": float(seen), "writes": written}
+
+
+SEQUENTIAL, BTREE, HASH = "sequential", "btree", "hash"
+FETCHES = 10
+"""Relations of the catalogs whose first attribute is fetched."""
+
+
+@experiment(units={"index_pages": "pages", "heap_pages": "pages", "found": "tuples"})
+def postgres95_lookup(bed: Testbed) -> Iterator[Row]:
+    """Pages read to fetch an attribute's entry by its relation, from a copy of pg_attribute.
+
+    The copy has no index, a B-tree or a hash index on attrelid, and each fetch is the first of its
+    session, whose pool is empty. `relation` is an identifier.
+    """
+    with Backend.of(BUILD) as backend:
+        backend.run(
+            [
+                "SELECT attrelid, attnum, attname INTO TABLE attributes FROM pg_attribute",
+                f"CREATE INDEX {BTREE} ON attributes USING btree (attrelid oid_ops)",
+                backend.release.analyze,
+            ]
+        )
+        rows = backend.run(["SELECT DISTINCT attrelid FROM attributes"])[0]
+        relations = sorted({int(row["attrelid"]) for row in rows})[:FETCHES]
+        for access in (SEQUENTIAL, BTREE, HASH):
+            with backend.copied() as own:
+                if access != BTREE:
+                    own.run([f"DROP INDEX {BTREE}"])
+                if access == HASH:
+                    index = f"CREATE INDEX {HASH} ON attributes USING hash (attrelid oid_ops)"
+                    own.run([index, own.release.analyze])
+                for relation in relations:
+                    fetch = (
+                        "SELECT attributes.attname FROM attributes WHERE attributes.attrelid ="
+                        f" '{relation}'::oid AND attributes.attnum = 1"
+                    )
+                    read = own.pages([fetch]).set_index("file")["reads"]
+                    yield {
+                        "access": access,
+                        "relation": relation,
+                        "plan": own.plan(fetch),
+                        "index_pages": int(read.get(access, 0)),
+                        "heap_pages": int(read.get("attributes", 0)),
+                        "found": len(own.run([fetch])[0]),
+                    }
