@@ -20,10 +20,10 @@ from typing import Any
 import pandas as pd
 
 from pgrerun.errors import CannotMeasure
-from pgrerun.record import printed, statistics
-from pgrerun.record.claims import BOUNDS, SCORED, Basis, Claim, Predicate, Size
-from pgrerun.record.statistics import Interval, NoiseFloor
-from pgrerun.record.verdicts import Judgement, Part, Verdict, reached
+from pgrerun.record import claims, printed, statistics
+from pgrerun.record.claims import BOUNDS, OWN, SCORED, Basis, Claim, Predicate, Size
+from pgrerun.record.statistics import Interval
+from pgrerun.record.verdicts import STALE, Judgement, Part, Verdict, reached
 
 
 class Sentence(str):
@@ -176,65 +176,6 @@ def ratio_sentence(x: Interval, what: str, a: str, b: str, margin: float = 0.05)
     return Sentence(f"The {what} of {a} is {value.replace(' (', ' times that of ' + b + ' (', 1)}.")
 
 
-def then_and_now(
-    printed: float | str, measured: Interval | float, what: str, unit: str = ""
-) -> Sentence:
-    """Put a printed value beside a measured one; `what` is a phrase that goes after "the".
-
-    `printed` may be the document's words, which are then only quoted.
-    """
-    if isinstance(printed, str):
-        return Sentence(
-            f"The printed {what} is {_escape(printed)}; here it is {_measured(measured, unit)}."
-        )
-    x = measured if isinstance(measured, Interval) else statistics.exact(measured)
-    value = _measured(measured, unit, (printed,))
-    said = f"The printed {what} is {number(printed)}{_spaced(unit)}; here it is {value}"
-    if x.n == 1 and not x.exact:
-        return Sentence(f"{said}.")
-    if x.exact:
-        where = (
-            "the same"
-            if math.isclose(x.estimate, printed, rel_tol=1e-9)
-            else "more"
-            if x.estimate > printed
-            else "less"
-        )
-    elif x.low <= printed <= x.high:
-        where = "which includes it"
-    else:
-        where = "above it" if x.low > printed else "below it"
-    return Sentence(f"{said}, {where}.")
-
-
-def noise(floor: NoiseFloor) -> Sentence:
-    """What an A/A comparison allows to be seen."""
-    if not math.isfinite(floor.floor):
-        return Sentence(
-            "The A/A test compared a variant with itself too few times to know the noise."
-        )
-    measured = _measured(floor.ratio, against=(1,))
-    said = f"In an A/A test, where a variant is compared with itself, the ratio is {measured}"
-    alarm = (
-        ", although nothing differs: one comparison in twenty misses 1 by chance, and this is one"
-        if floor.false_alarm
-        else ""
-    )
-    return Sentence(
-        f"{said}{alarm}; an effect below {percent(floor.floor - 1)} can't be told from noise in"
-        " this run."
-    )
-
-
-def prediction(text: str, **numbers: Interval | float | str) -> Sentence:
-    """What is expected before the result is seen; {names} in the text become formatted numbers."""
-    filled = {
-        name: value if isinstance(value, str) else str(interval(value))
-        for name, value in numbers.items()
-    }
-    return Sentence(f"**Prediction.** {text.format(**filled) if filled else text}")
-
-
 KINDS = {
     "printed": "Printed",
     "published": "Published run",
@@ -278,29 +219,15 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-# what somebody's cost is printed as, and what it would gain if it were none
-_COST = re.compile(r"speed-up (?:of (?P<of>.+?) )?if (?P<what>.+) cost nothing(?P<where>, .+)?$")
-
-
 def quantity(claim: Claim) -> str:
     """What a claim is about; of what would be gained without a cost, the cost's share."""
-    cost = _COST.match(claim.quantity)
-    if cost is None:
-        return claim.quantity
-    whole = cost["of"] or "the run"
-    return f"share of {whole} that goes into {cost['what']}{cost['where'] or ''}"
-
-
-def _unit(claim: Claim) -> str:
-    share = quantity(claim).startswith("share ") and _RELATIVE not in claim.quantity
-    return "%" if share else ""
+    return claim.as_share or claim.comparison
 
 
 def _in_unit(claim: Claim, x: float) -> float:
     """A number of the claim's as a reader is told it: a share in percent."""
-    if _COST.match(claim.quantity):
-        return 100 * (1 - 1 / x)
-    return 100 * x if _unit(claim) else x
+    share = 1 - 1 / x if claim.as_share else x
+    return 100 * share if claim.unit == "%" else share
 
 
 def size(printed_size: Size) -> str:
@@ -316,7 +243,7 @@ def printed_value(claim: Claim) -> str:
     """
     long = re.compile(r"(?<![\w.,])\d+(?:\.\d+)?(?![\w.]*\d)")
     said = long.sub(lambda found: _shortened(found[0]), claim.published_value)
-    return said.replace("->", "→") + (_spaced(_unit(claim)) if prints_its_size(claim) else "")
+    return said.replace("->", "→") + (_spaced(claim.unit) if prints_its_size(claim) else "")
 
 
 def prints_its_size(claim: Claim) -> bool:
@@ -339,7 +266,7 @@ def _shortened(digits: str) -> str:
 def claimed_size(claim: Claim, printed_size: Size) -> str:
     """A claim's printed number, or its range, in its unit."""
     ends = sorted(_in_unit(claim, end) for end in printed_size)
-    return size(Size(*ends)) + _spaced(_unit(claim))
+    return size(Size(*ends)) + _spaced(claim.unit)
 
 
 def judged_size(claim: Claim, printed_size: Size) -> str:
@@ -358,7 +285,7 @@ def _as_told(j: Judgement, part: str, x: Interval | float) -> tuple[Interval | f
         x = replace(x, estimate=told(x.estimate), low=told(x.low), high=told(x.high))
     else:
         x = told(x)
-    return x, _unit(j.claim), [told(side) for side in _sides(j, part)]
+    return x, j.claim.unit, [told(side) for side in _sides(j, part)]
 
 
 def _said_to_be(claim: Claim) -> str:
@@ -450,51 +377,48 @@ def _facts_found(facts: Mapping[str, Part]) -> str:
     return " ".join(told)
 
 
+_IN_PART = "Some of it is as claimed, some is not: the claim holds **partly**"
 _EFFECT = {
     Verdict.HOLDS: "The effect is there, in the printed size: the claim **holds**",
     Verdict.STRONGER: "The direction is as claimed, the effect larger than printed: **stronger**",
     Verdict.WEAKER: "The direction is as claimed, the effect smaller than printed: **weaker**",
     Verdict.NOT_REPRODUCED: "The printed effect is **not reproduced**",
-    Verdict.GONE: (
-        "That is no difference of interest (within {margin} of 1): the effect is **gone**"
+    Verdict.NO_EFFECT: (
+        "That is no difference of interest (within {margin} of 1): there is **no effect**"
     ),
     Verdict.REVERSED: "That is the opposite of what was claimed: the effect is **reversed**",
+    Verdict.PARTLY: _IN_PART,
 }
 _COMPARING = (Predicate.RATIO, Predicate.DIRECTION)
-_IN_PART = "The claim holds only in part: it is **weaker**"
 _WORDS: Mapping[Predicate, Mapping[Verdict, str]] = {
     Predicate.RATIO: _EFFECT,
     Predicate.DIRECTION: (
-        _EFFECT
-        | {
-            Verdict.HOLDS: "The difference has the claimed direction: the claim **holds**",
-            Verdict.WEAKER: _IN_PART,
-        }
+        _EFFECT | {Verdict.HOLDS: "The difference has the claimed direction: the claim **holds**"}
     ),
     Predicate.BETWEEN: {
         Verdict.HOLDS: "That is the printed size: the claim **holds**",
-        Verdict.WEAKER: _IN_PART,
-        Verdict.GONE: "That is another number: the claim is **gone**",
+        Verdict.PARTLY: _IN_PART,
+        Verdict.DIFFERENT_NOW: "That is another number: it is **different now**",
     },
     Predicate.AT_MOST: {
         Verdict.HOLDS: "That keeps within the bound: the claim **holds**",
-        Verdict.WEAKER: "The bound is kept only in part: the claim is **weaker**",
-        Verdict.GONE: "That is more than the bound allows: the claim is **gone**",
+        Verdict.PARTLY: "Some of it keeps within the bound: the claim holds **partly**",
+        Verdict.NOT_SO: "That is more than the bound allows: it is **not so**",
     },
     Predicate.AT_LEAST: {
         Verdict.HOLDS: "That reaches the bound: the claim **holds**",
-        Verdict.WEAKER: "The bound is reached only in part: the claim is **weaker**",
-        Verdict.GONE: "That stays below the bound: the claim is **gone**",
+        Verdict.PARTLY: "Some of it reaches the bound: the claim holds **partly**",
+        Verdict.NOT_SO: "That stays below the bound: it is **not so**",
     },
     Predicate.EQUALS: {
         Verdict.HOLDS: "The number is the same: the claim **holds**",
-        Verdict.WEAKER: _IN_PART,
-        Verdict.GONE: "The number is another one: the claim is **gone**",
+        Verdict.PARTLY: _IN_PART,
+        Verdict.DIFFERENT_NOW: "The number is another one: it is **different now**",
     },
     Predicate.FACTS: {
         Verdict.HOLDS: "The claim **holds**",
-        Verdict.WEAKER: _IN_PART,
-        Verdict.GONE: "No part of the claim is confirmed: it is **gone**",
+        Verdict.PARTLY: _IN_PART,
+        Verdict.NOT_SO: "No part of the claim is confirmed: it is **not so**",
         Verdict.REVERSED: "The opposite of the claim is shown: it is **reversed**",
     },
     Predicate.BUG: {
@@ -515,17 +439,20 @@ BASES: Mapping[Basis, str] = {
     Basis.OPINION: "an opinion",
 }
 """What a verdict rests on, in words."""
+READ_OFF = "read off a figure by this book"
+"""Of a claim that its document doesn't say in words."""
 
 
 def basis_in_words(claim: Claim) -> str:
     """What the claim's verdict rests on, and that it is outside of the score where it is."""
-    own = "; no document claims it" if claim.basis in SCORED else ""
+    of_whom = "no document claims it" if claim.document == OWN else READ_OFF
+    own = f"; {of_whom}" if claim.basis in SCORED else ""
     return BASES[claim.basis] + ("" if claim.scored else f"{own}, so outside of the score")
 
 
 def basis(j: Judgement) -> str:
-    """What a verdict rests on, in short, and the disk if that wasn't the machine's own."""
-    return ", ".join([str(j.claim.basis), *_disks(j)])
+    """What a verdict rests on, in short, and what to be wary of: a slowed disk, another rule."""
+    return ", ".join([str(j.claim.basis), *_disks(j), *([STALE] if j.stale_rule else [])])
 
 
 def slowed(j: Judgement) -> list[str]:
@@ -541,15 +468,19 @@ def _disks(j: Judgement) -> list[str]:
 
 def _concluded(j: Judgement) -> str:
     """What the evidence makes of the claim."""
-    rests_on = f" ({', '.join([basis_in_words(j.claim), *_disks(j)])})"
+    rests_on = ", ".join([basis_in_words(j.claim), *_disks(j)])
+    if j.verdict is Verdict.HOLDS and j.claim.direction_only:
+        rests_on += f"; direction only, since {j.claim.direction_only}"
+    rests_on = f" ({rests_on}{f'; {STALE}' if j.stale_rule else ''})"
     remarks = f": {_escape(j.remarks)}" if j.remarks else ""
     if j.verdict is Verdict.INCONCLUSIVE:
         return f"This run can't decide, so the claim is **inconclusive**{rests_on}{remarks}."
     assert j.claim.predicate is not None  # nothing is judged without one
     words = _WORDS[j.claim.predicate][j.verdict].format(margin=percent(j.claim.margin))
-    if j.verdict is Verdict.GONE and j.claim.predicate in _COMPARING and _unit(j.claim):
+    if j.verdict is Verdict.NO_EFFECT and j.claim.unit:
         least = percent(1 - 1 / (1 + j.claim.margin))
-        words = f"That share is too small to matter (it would be from {least} on): it is **gone**"
+        small = f"That share is too small to matter (it would be from {least} on)"
+        words = f"{small}: there is **no effect**"
     return f"{words}{rests_on}{remarks}."
 
 
@@ -558,6 +489,19 @@ def _claimed(claim: Claim) -> str:
     where = f"{_escape(printed.cited(claim.section))}; {claim.id}"
     quote = f" In its words: “{_escape(claim.quote)}”" if claim.quote else ""
     return f"{_capital(claim.document_name)} ({where}): {_escape(claim.claim)}{quote}"
+
+
+_WOULD = {
+    Verdict.HOLDS: "hold",
+    Verdict.PARTLY: "hold partly",
+    Verdict.NO_EFFECT: "have no effect",
+    Verdict.NOT_SO: "not be so",
+    Verdict.DIFFERENT_NOW: "be different",
+}
+
+
+def _would(j: Judgement) -> str:
+    return _WOULD.get(j.verdict, f"be {j.verdict}")
 
 
 def _beside(j: Judgement) -> str:
@@ -569,19 +513,79 @@ def _beside(j: Judgement) -> str:
             told.append(f"{_capital(_escape(words))}: {value}.")
             continue
         found = f" ({value})" if value else ""
-        would = "hold" if other.verdict is Verdict.HOLDS else f"be {other.verdict}"
-        told.append(f"{_capital(_escape(words))}, it would {would}{found}.")
+        told.append(f"{_capital(_escape(words))}, it would {_would(other)}{found}.")
     return " ".join(told)
 
 
 def judgement(j: Judgement) -> Sentence:
     """What was claimed and where, what was measured here, and what that makes of the claim."""
-    if j.verdict is Verdict.NOT_TESTABLE:
-        reason = _escape(j.remarks.rstrip("."))
-        concluded = f"That is **not testable here**: {reason} (missing: {_escape(j.capability)})."
+    if j.verdict is Verdict.NOT_TESTED:
+        missing = "" if j.untested else f" (missing: {_escape(j.capability)})"
+        concluded = f"That is **not tested here**: {_escape(untold(j))}{missing}."
     else:
         concluded = _concluded(j)
     return Sentence(" ".join(filter(None, [_claimed(j.claim), _found(j), concluded, _beside(j)])))
+
+
+def untold(j: Judgement) -> str:
+    """Why there is nothing to tell, with which of the five reasons it is; no full stop."""
+    return ": ".join(filter(None, (j.untested, j.remarks.rstrip("."))))
+
+
+def untested(judgements: Iterable[Judgement]) -> Sentence:
+    """How many claims are not tested for which reason; "" where all are."""
+    left = [j for j in judgements if j.verdict is Verdict.NOT_TESTED]
+    why = Counter(j.untested.partition(" (")[0] or _lacking(j.capability) for j in left)
+    told = "; ".join(f"{reason}: {n}" for reason, n in why.most_common())
+    them = f"{count(len(left), 'claim')} {'is' if len(left) == 1 else 'are'}"
+    return Sentence(f"Why {them} not tested here: {told}." if left else "")
+
+
+def _lacking(capability: str) -> str:
+    known = claims.OUT_OF_REACH.get(capability)
+    builds = capability.startswith("the build ") or bool(known and known.builds)
+    return "a build that no run here has used" if builds else "something else that this run lacks"
+
+
+def word(j: Judgement) -> str:
+    """The verdict, and that only a direction is judged where a size is printed."""
+    directed = j.verdict is Verdict.HOLDS and j.claim.direction_only
+    return f"{j.verdict} (direction only)" if directed else str(j.verdict)
+
+
+def cautions(j: Judgement) -> list[str]:
+    """What stands beside a word that isn't what it seems: a slowed disk, a rule that changed."""
+    return [*slowed(j), *([STALE] if j.stale_rule else [])]
+
+
+def wanted(claim: Claim) -> str:
+    """ "printed 1.99", "claimed at most 6": what a claim says that its number is, "" for none."""
+    if claim.predicate is Predicate.BUG:
+        return ""
+    sizes = ", ".join(
+        f"{name} {claimed_size(claim, size)}".strip() for name, size in claim.sizes.items()
+    )
+    if claim.predicate in BOUNDS:
+        return f"claimed {claim.predicate} {sizes}"
+    said = sizes or printed_value(claim)
+    return f"printed {said}" if said else ""
+
+
+def found(j: Judgement) -> str:
+    """What was found, of what was found in another regime that, and its word there."""
+    if j.evidence is not None:
+        return evidence(j)
+    other = next((one for one in j.beside.items() if one[1].evidence is not None), None)
+    if other is None or other[1].claim.basis is Basis.OPINION:
+        return ""
+    words, apart = other
+    return f"{evidence(apart)} {words}, where it would {_would(apart)}"
+
+
+def wanted_and_found(j: Judgement) -> str:
+    """ "printed 1.99, found 1.77 [1.65, 1.81]", as far as there are such numbers."""
+    here = found(j)
+    return ", ".join(filter(None, (wanted(j.claim), f"found {here}" if here else "")))
 
 
 def evidence(j: Judgement) -> str:
@@ -623,14 +627,12 @@ def _numbers_in_short(j: Judgement) -> str:
     apart = {name: ": " if re.search("[0-9]", name) else " " for name in said}
     between = "; " if any("," in name for name in said) else ", "
     told = between.join(f"{name}{apart[name]}{text}".strip() for name, text in said.items())
-    times = " times" if told and _RELATIVE in j.claim.quantity else ""
+    times = " times" if told and j.claim.relative_to else ""
     return f"{told}{times}{how}"
 
 
 # ---- findings: what was measured first, then what the document says
 
-_RELATIVE = " relative to "
-_HEAD = re.compile(r"^.*?(?= (?:of|to|that|for|per|with|without|which|if|in|on|than)\b|,|$)")
 _TOLD = 2  # facts of a kind, so that a sentence stays short
 
 _NO_DIFFERENCE = "so there is no difference of interest"
@@ -639,130 +641,45 @@ _AS_PRINTED: Mapping[Verdict, str] = {
     Verdict.STRONGER: "which is a larger effect than the printed {size}",
     Verdict.WEAKER: "which is a smaller effect than the printed {size}",
     Verdict.NOT_REPRODUCED: "which is a smaller effect than the printed {size}, if any",
-    Verdict.GONE: f"{_NO_DIFFERENCE}, though {{size}} is printed",
+    Verdict.NO_EFFECT: f"{_NO_DIFFERENCE}, though {{size}} is printed",
     Verdict.REVERSED: "which is the opposite of the printed {size}",
 }
 _BESIDE_PRINT: Mapping[Predicate, Mapping[Verdict, str]] = {
     Predicate.RATIO: _AS_PRINTED,
     Predicate.DIRECTION: {
         Verdict.HOLDS: "in the claimed direction{size}",
-        Verdict.GONE: f"{_NO_DIFFERENCE}{{size}}",
+        Verdict.NO_EFFECT: f"{_NO_DIFFERENCE}{{size}}",
         Verdict.REVERSED: "which is the opposite of what is claimed{size}",
     },
     Predicate.BETWEEN: {
         Verdict.HOLDS: "which agrees with the printed {size}",
-        Verdict.GONE: "and not {size} as printed",
+        Verdict.DIFFERENT_NOW: "and not {size} as printed",
     },
     Predicate.AT_MOST: {
         Verdict.HOLDS: "which is within the claimed bound of {size}",
-        Verdict.GONE: "which is more than the claimed {size}",
+        Verdict.NOT_SO: "which is more than the claimed {size}",
     },
     Predicate.AT_LEAST: {
         Verdict.HOLDS: "which is at least the claimed {size}",
-        Verdict.GONE: "which is less than the claimed {size}",
+        Verdict.NOT_SO: "which is less than the claimed {size}",
     },
-    Predicate.EQUALS: {Verdict.HOLDS: "as printed", Verdict.GONE: "and not {size} as printed"},
+    Predicate.EQUALS: {
+        Verdict.HOLDS: "as printed",
+        Verdict.DIFFERENT_NOW: "and not {size} as printed",
+    },
 }
 _OF_PARTS: Mapping[Verdict, str] = {
     Verdict.HOLDS: "as claimed",
     Verdict.STRONGER: "which is a larger effect than claimed",
-    Verdict.WEAKER: "which is as claimed only in part",
+    Verdict.WEAKER: "which is a smaller effect than claimed",
+    Verdict.PARTLY: "which is as claimed only in part",
     Verdict.REVERSED: "which is the opposite of what is claimed",
 }
-
-
-def finding(j: Judgement) -> Sentence:
-    """What was found of a claim, in a sentence that begins with it and ends with its print.
-
-    For every verdict: one that isn't decided says so first, and states no direction.
-    """
-    if j.verdict is Verdict.NOT_TESTABLE:
-        return Sentence(f"Not testable here: missing is {j.capability}.")
-    if j.claim.predicate is Predicate.BUG:
-        said = j.claim.claim.removeprefix("Bug: ").rstrip(".")
-        return Sentence(f"{_capital(str(j.verdict))}: {said}.")
-    if j.claim.predicate is Predicate.FACTS:
-        return _facts_in_short(j)
-    parts = {name: part.value for name, part in j.parts.items() if part.essential}
-    measured = _equation(j, parts)
-    printed_size = ", ".join(claimed_size(j.claim, one) for one in j.claim.sizes.values())
-    if j.verdict is Verdict.INCONCLUSIVE:
-        sizes = ", ".join(judged_size(j.claim, one) for one in j.claim.sizes.values())
-        beside = f"; printed: {sizes}" if sizes and len(parts) == 1 else ""
-        return Sentence(f"Not decided here: the {measured}{beside}.")
-    direction = j.claim.predicate is Predicate.DIRECTION
-    if direction:  # a size is printed for some of which only the direction is judged
-        printed_size = f" (printed: {printed_value(j.claim)})" if j.claim.published_value else ""
-    alone = len(parts) == 1 or direction and j.verdict is Verdict.HOLDS
-    told = _BESIDE_PRINT[j.claim.predicate].get(j.verdict, "") if alone else ""
-    if j.verdict is Verdict.GONE and _unit(j.claim):
-        told = told.replace(_NO_DIFFERENCE, "which is too small a share to matter")
-    told = told.format(size=printed_size) or _OF_PARTS.get(
-        j.verdict, "which is in no part as claimed"
-    )
-    return Sentence(f"The {measured}, {told}.")
-
-
-def _equation(j: Judgement, parts: Mapping[str, Interval]) -> str:
-    """ "A relative to B" as "A is 2 times B", with the verb that A's head noun asks for."""
-    what, _, other = quantity(j.claim).partition(_RELATIVE)
-    head = _HEAD.match(what)
-    verb = "are" if head is not None and re.search("[^s]s$", head[0]) else "is"
-    if not other:
-        return f"{what} {verb} {_values(j, parts)}"
-    same = all(value.low == value.estimate == value.high == 1 for value in parts.values())
-    times = "the same as" if same else f"{_values(j, parts)} times"
-    return f"{what} {verb} {times} {other.rstrip(',')}"
-
-
-def _values(j: Judgement, parts: Mapping[str, Interval]) -> str:
-    """The values of essential parts; where there are several each with its name and its print."""
-    told = []
-    for name, value in parts.items():
-        said = interval(*_as_told(j, name, value))
-        against = j.claim.sizes.get(name, j.claim.sizes.get(""))
-        bound = j.claim.predicate in BOUNDS
-        held_against = f"claimed: {j.claim.predicate}" if bound else "printed"
-        beside = f", {held_against} {claimed_size(j.claim, against)}" if against else ""
-        told.append(f"{said} ({name}{beside})" if len(parts) > 1 else str(said))
-    return listed(told)
 
 
 def listed(told: Sequence[str]) -> str:
     """ "a", "a and b", "a, b and c"."""
     return " and ".join(filter(None, [", ".join(told[:-1]), *told[-1:]]))
-
-
-def with_commas(name: str) -> str:
-    """A name whose digits spaces group, as in what older records call variants, with commas."""
-    return re.sub(r"(?<=\d) (?=\d{3}\b)", ",", name)
-
-
-def is_denial(j: Judgement) -> bool:
-    """Whether the finding says of the claim's facts only that they are refuted."""
-    return str(finding(j)).startswith("Refuted")
-
-
-def _facts_in_short(j: Judgement) -> Sentence:
-    """The essential facts by what was found of them; of a verdict that is open, only those."""
-    names: dict[bool | None, list[str]] = {True: [], False: [], None: []}
-    for name, part in j.evidence.items():
-        if part.essential:
-            names[part.value].append(name)
-    if j.verdict is Verdict.INCONCLUSIVE:
-        open_ = names[None] or names[True] + names[False]
-        return Sentence(f"Not decided here: {_some(open_)}.")
-    told = ["The opposite is found."] if j.verdict is Verdict.REVERSED else []
-    told += [f"Confirmed: {_some(names[True])}."] if names[True] else []
-    told += [f"Refuted: {_some(names[False])}."] if names[False] else []
-    return Sentence(" ".join(told))
-
-
-def _some(names: Sequence[str]) -> str:
-    """The first facts, and how many more there are if that's more than one."""
-    told = names if len(names) == _TOLD + 1 else names[:_TOLD]
-    more = len(names) - len(told)
-    return "; ".join(told) + (f"; and {more} more" if more else "")
 
 
 def run(account: Mapping[str, Any]) -> Sentence:
@@ -779,6 +696,17 @@ def run(account: Mapping[str, Any]) -> Sentence:
         said[0] += f", sent {count(account.get('times', kept), 'time')}"
     said += [f"pgbench with {loads(account['loads'])}"] if account["loads"] else []
     return Sentence(f"What was run: {'; '.join(said)}." if said else "")
+
+
+_CAME_TRUE = {Verdict.HOLDS, Verdict.STRONGER, Verdict.STILL_THERE}
+_FAILED = {
+    Verdict.NOT_REPRODUCED,
+    Verdict.NO_EFFECT,
+    Verdict.NOT_SO,
+    Verdict.DIFFERENT_NOW,
+    Verdict.REVERSED,
+    Verdict.FIXED,
+}
 
 
 def loads(called: Iterable[Mapping[str, Any]]) -> str:
@@ -802,10 +730,6 @@ def loads(called: Iterable[Mapping[str, Any]]) -> str:
     return "; ".join(told)
 
 
-_CAME_TRUE = {Verdict.HOLDS, Verdict.STRONGER, Verdict.STILL_THERE}
-_FAILED = {Verdict.NOT_REPRODUCED, Verdict.GONE, Verdict.REVERSED, Verdict.FIXED}
-
-
 def outcome(foretold: Mapping[str, bool], judged: Mapping[str, Judgement]) -> Sentence:
     """What became of a prediction: `foretold` says of each claim whether it was to hold or not.
 
@@ -818,10 +742,10 @@ def outcome(foretold: Mapping[str, bool], judged: Mapping[str, Judgement]) -> Se
         verdict = j.verdict if j else None
         if verdict in _CAME_TRUE | _FAILED:
             word = "came true" if (verdict in _CAME_TRUE) is holds else "failed"
-        elif verdict is Verdict.WEAKER:
+        elif verdict in (Verdict.WEAKER, Verdict.PARTLY):
             word = "came true in part"
-        elif verdict is Verdict.NOT_TESTABLE:
-            word = "not testable here"
+        elif verdict is Verdict.NOT_TESTED:
+            word = "not tested here"
         else:
             word = "undecided" if j else "not run"
         decided = word in ("came true", "came true in part", "failed")
@@ -836,7 +760,7 @@ def outcome(foretold: Mapping[str, bool], judged: Mapping[str, Judgement]) -> Se
 def _closing(j: Judgement) -> str:
     """What closes a prediction: of a bug, which has no number, what became of it."""
     bug = j.claim.predicate is Predicate.BUG and j.verdict is not Verdict.INCONCLUSIVE
-    return f"the bug is {j.verdict}" if bug else evidence(j)
+    return f"the bug is {j.verdict}" if bug else wanted_and_found(j)
 
 
 def set_aside(name: str, reason: CannotMeasure) -> Sentence:
@@ -851,13 +775,16 @@ _TALLY = {
     Verdict.HOLDS: ("holds", "hold"),
     Verdict.STRONGER: ("is stronger", "are stronger"),
     Verdict.WEAKER: ("is weaker", "are weaker"),
+    Verdict.PARTLY: ("holds partly", "hold partly"),
     Verdict.NOT_REPRODUCED: ("is not reproduced", "are not reproduced"),
-    Verdict.GONE: ("is gone", "are gone"),
+    Verdict.NO_EFFECT: ("shows no effect", "show no effect"),
+    Verdict.NOT_SO: ("is not so", "are not so"),
+    Verdict.DIFFERENT_NOW: ("is different now", "are different now"),
     Verdict.REVERSED: ("is reversed", "are reversed"),
     Verdict.STILL_THERE: ("is a bug that is still there", "are bugs that are still there"),
     Verdict.FIXED: ("is a bug that was fixed", "are bugs that were fixed"),
     Verdict.INCONCLUSIVE: ("is inconclusive", "are inconclusive"),
-    Verdict.NOT_TESTABLE: ("is not testable here", "are not testable here"),
+    Verdict.NOT_TESTED: ("was not tested here", "were not tested here"),
 }
 
 
@@ -868,16 +795,27 @@ def summary(judgements: Iterable[Judgement]) -> Sentence:
         return Sentence("No claim was judged.")
     scored = Counter(j.verdict for j in known if j.claim.scored)
     left = [j for j in known if not j.claim.scored]
-    own = Counter(j.verdict for j in left if j.claim.basis in SCORED)  # of no document
+    own = Counter(j.verdict for j in left if j.claim.basis in SCORED and j.claim.document == OWN)
     told, who = (scored, "are put to a server") if scored else (own, "no document makes")
     parts = [f"{told[v]} {_TALLY[v][told[v] > 1]}" for v in _TALLY if told[v]]
     said = f"Of {count(told.total(), 'claim')} that {who}: {', '.join(parts)}."
     if not parts:
         said = "No claim here is put to a server."
-    apart = Counter(j.claim.basis for j in left if scored or j.claim.basis not in SCORED)
+    if not scored:  # then those of no document are told already
+        left = [j for j in left if j.claim.basis not in SCORED or j.claim.document != OWN]
+    order = list(Basis)
+    apart = Counter(_apart(j.claim) for j in sorted(left, key=lambda j: order.index(j.claim.basis)))
     if apart:
-        opinions = "opinion" if apart[Basis.OPINION] == 1 else "opinions"
-        words = {**BASES, Basis.OPINION: opinions, **dict.fromkeys(SCORED, "of no document")}
-        each = ", ".join(f"{apart[b]} {words[b]}" for b in Basis if apart[b])
+        each = ", ".join(
+            f"{many} {'opinions' if many > 1 and why == 'opinion' else why}"
+            for why, many in apart.items()
+        )
         said += f" Outside of the score: {each}."
     return Sentence(said)
+
+
+def _apart(claim: Claim) -> str:
+    """Why a claim stands outside of the score, in words."""
+    if claim.basis not in SCORED:
+        return BASES[claim.basis].removeprefix("an ")
+    return "of no document" if claim.document == OWN else READ_OFF

@@ -3,6 +3,7 @@ them, here and where two runs are compared."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 CAPTION = "Parameters, settings and machine"
 CAPTIONS = (CAPTION, "Provenance of this page")
@@ -41,6 +42,11 @@ def name(entry: str) -> str:
 def named(rows: Mapping[str, str]) -> dict[str, str]:
     """Values by their entries' plain names, each once, without those that are empty."""
     return {name(entry): value for entry, value in rows.items() if value not in ("", "None")}
+
+
+def processor(machine: Mapping[str, Any]) -> str:
+    """What a machine of a record calculates with: its processor's name, else its architecture."""
+    return str(machine["cpu_model"] or machine["architecture"])
 
 
 def when(moment: str) -> str:

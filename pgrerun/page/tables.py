@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 
 import pandas as pd
-from bs4 import BeautifulSoup
 
 _NUMBER = ' class="number"'  # of cells, and of what heads them
 
@@ -55,27 +54,6 @@ class Table:
 def table(frame: pd.DataFrame | None, caption: str) -> Table | None:
     """Show a frame; nothing when there is none, because its experiment was set aside."""
     return None if frame is None or frame.empty else Table(frame, caption)
-
-
-def captioned(markup: str, caption: str) -> str:
-    """The HTML of a `Table`, with this caption instead of what it had."""
-    page = BeautifulSoup(markup, "html.parser")
-    if page.table.caption is None:
-        page.table.insert(0, page.new_tag("caption"))
-    page.table.caption.string = page.div["aria-label"] = caption
-    return str(page)
-
-
-def aligned(markup: str) -> str:
-    """The HTML of a `Table`, with the heads that it would have today."""
-    page = BeautifulSoup(markup, "html.parser")
-    rows = [row.find_all("td") for row in page.select("tbody tr")]
-    for first, *cells in zip(page.select("thead th"), *rows):
-        del first["class"]
-        if cells and all("number" in cell.get("class", []) for cell in cells):
-            first["class"] = ["number"]
-        first.string = head(first.get_text())
-    return str(page)
 
 
 _HEADS = {  # names that PostgreSQL abbreviates, or that lack their unit

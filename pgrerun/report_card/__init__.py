@@ -6,6 +6,7 @@ what the server has counted about its owner's relations, `limits.py` ends what t
 `page.py` writes the page.
 """
 
+import logging
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -18,14 +19,18 @@ import psycopg
 from pgrerun.errors import CannotMeasure, ParameterError, RerunError
 from pgrerun.lab.server import Borrowed, place
 from pgrerun.page import narrate
+from pgrerun.record.database import NotMeasured
+from pgrerun.record.evidence import NoRows
+from pgrerun.record.statistics import TooFew
 from pgrerun.report_card import catalogs, page
 from pgrerun.report_card.limits import TimeIsUp, Watchdog
 from pgrerun.report_card.sections import SECTIONS, Piece, Section
-from pgrerun.report_card.visit import Visit
+from pgrerun.report_card.visit import Visit, is_far
 from pgrerun.stopping import stoppable
 
 MINUTES = (0.2, 120.0)  # range of what may be asked for
 SPARE = 0.06  # share of the time that writing the page and leaving the server get
+LEAVING = 30.0  # seconds at most for leaving the server
 LOCKED = 5  # seconds that a session of ours waits for somebody's lock
 # What everybody on the server would feel, or only its owner should do, even where the user may.
 ABSTAINS = ("checkpoint", "superuser", "files", "restart")
@@ -90,6 +95,7 @@ class Card:
     minutes: float
     outcomes: list[Outcome] = field(default_factory=list)
     server: dict[str, str] = field(default_factory=dict)
+    far: bool = False  # so that round trips make up much of what a client measures
 
 
 def write(
@@ -104,38 +110,71 @@ def write(
     """
     seconds = limits(minutes)
     _writable(out)
+    # what a section's end interrupts is told as that, and not by the driver with an address
+    logging.getLogger("psycopg").setLevel(logging.ERROR)
     card = Card(schema, minutes, [Outcome(section, seconds[section.name]) for section in SECTIONS])
     try:
         with stoppable("the server to be as it was found"):
             _make(card, server, out, max(seconds.values()))
-    except KeyboardInterrupt:
-        kept = f"What was finished is in {out}, and the" if card.server else "The"
-        raise RerunError(f"Stopped. {kept} server is as it was found.") from None
+    except KeyboardInterrupt as stop:
+        kept = f"What was finished is in {out}. " if card.server else ""
+        left = " ".join(getattr(stop, "__notes__", [])) or "The server is as it was found."
+        raise RerunError(f"Stopped. {kept}{left}") from None
     return out
 
 
 def _make(card: Card, server: str, out: Path, longest: float) -> None:
     """Run the sections, and write the page whatever ends them."""
     started = time.monotonic()
-    with _guest(server, longest) as guest:
+    with _guest(server, longest, 60 * card.minutes) as guest:
         catalogs.require_schema(guest, card.schema)
         try:
-            card.server = page.described(guest)
-            with _visits(guest, card.schema) as visits:
-                for outcome in sorted(card.outcomes, key=lambda o: not o.section.undisturbed):
-                    left = started + 60 * card.minutes * (1 - SPARE) - time.monotonic()
-                    run_section(outcome, visits, min(outcome.limit, left))
+            card.server, card.far = page.described(guest), is_far(guest)
+            visits = _Visits(guest, card.schema)
+            for outcome in sorted(card.outcomes, key=lambda o: not o.section.undisturbed):
+                left = started + 60 * card.minutes * (1 - SPARE) - time.monotonic()
+                run_section(outcome, visits, min(outcome.limit, left))
         finally:
             _put(out, page.drawn(card, time.monotonic() - started))
 
 
-def _guest(server: str, longest: float) -> Borrowed:
-    """Sessions whose statements the server itself ends, should nobody be left here to do so."""
+@contextmanager
+def _guest(server: str, longest: float, whole: float) -> Iterator[Borrowed]:
+    """Sessions whose statements the server itself ends, should nobody be left here to do so.
+
+    Neither coming nor going takes longer than it may, whatever the server does.
+    """
     milliseconds = {
         "statement_timeout": round(1000 * (longest + LOCKED)),
         "lock_timeout": 1000 * LOCKED,
     }
-    return Borrowed(server, settings=milliseconds, abstains=ABSTAINS)
+    try:
+        with Watchdog(whole).watching():
+            guest = Borrowed(server, settings=milliseconds, abstains=ABSTAINS)
+    except TimeIsUp as late:
+        raise RerunError(_late(server, "let us in", late)) from None
+    try:
+        yield guest
+    except BaseException as error:
+        _leave(guest, server, error)
+        raise
+    _leave(guest, server)
+
+
+def _leave(guest: Borrowed, server: str, error: BaseException | None = None) -> None:
+    try:
+        with Watchdog(LEAVING).watching():
+            guest.__exit__(type(error), error, None)
+    except TimeIsUp as late:
+        raise RerunError(_late(server, "let our schema be dropped", late)) from error
+
+
+def _late(server: str, what: str, late: TimeIsUp) -> str:
+    notes = " ".join(getattr(late, "__notes__", []))
+    return (
+        f"The server at {place(server)} hasn't {what} in time. {notes} If there is a schema"
+        f" `{Borrowed.schema}` of ours there, the next run drops it."
+    )
 
 
 class _Visits(dict):
@@ -150,16 +189,6 @@ class _Visits(dict):
             self[section.chapter] = Visit(section.chapter, self._guest, self._schema, watchdog)
         self[section.chapter].watchdog = watchdog
         return self[section.chapter]
-
-
-@contextmanager
-def _visits(guest: Borrowed, schema: str) -> Iterator[_Visits]:
-    visits = _Visits(guest, schema)
-    try:
-        yield visits
-    finally:
-        for visit in visits.values():
-            visit.close()
 
 
 def run_section(outcome: Outcome, visits: _Visits, seconds: float) -> None:
@@ -182,6 +211,8 @@ def run_section(outcome: Outcome, visits: _Visits, seconds: float) -> None:
         )
     except CannotMeasure as reason:
         outcome.reason = f"{reason} (missing: {reason.capability})."
+    except (TooFew, NotMeasured, NoRows):
+        outcome.reason = "It got too few numbers to tell anything; give the card more minutes."
     except RerunError as error:
         outcome.reason = str(error)
     except psycopg.Error as error:  # the server's own word: a permission, a lock, a shutdown

@@ -5,7 +5,7 @@ touching none of them.
 import pandas as pd
 
 from pgrerun.errors import ParameterError
-from pgrerun.lab.server import Server, releases
+from pgrerun.lab.server import Server, read_any_bytes, releases
 from pgrerun.parameters import unknown
 
 _SCHEMAS = """
@@ -42,6 +42,7 @@ def require_schema(server: Server, name: str) -> None:
     isn't ours.
     """
     with server.connect() as connection:
+        read_any_bytes(connection)
         names = [found for (found,) in connection.execute(_SCHEMAS)]
     if name not in names:
         raise ParameterError(f"{server.address} has no schema {unknown(name, names)}.")
@@ -90,6 +91,7 @@ def scanned(server: Server, schema: str) -> pd.DataFrame:
 
 def _read(server: Server, query: str, schema: str) -> pd.DataFrame:
     with server.connect() as connection:
+        read_any_bytes(connection)
         cursor = connection.execute(query, [schema])
         return pd.DataFrame(
             cursor.fetchall(), columns=[column.name for column in cursor.description]

@@ -6,7 +6,6 @@ that fits.
 
 import base64
 import hashlib
-import html
 import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ from markdown_it import MarkdownIt
 from pgrerun.lab.instruments import machine
 from pgrerun.lab.server import Borrowed
 from pgrerun.page import charts, narrate, tables
+from pgrerun.page.markup import Markup, macros, source
 from pgrerun.record import runs
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ SETTINGS = (
     "max_connections",
 )
 # No HTML and no pictures: the page fetches nothing, whatever a server calls its tables.
+_HTML = macros("report_card")
 _PROSE = MarkdownIt("commonmark", {"html": False}).disable("image")
 
 
@@ -47,46 +48,40 @@ def described(guest: Borrowed) -> dict[str, str]:
     shown = "SELECT max(current_setting(name)) FROM pg_settings WHERE name = %s"
     with guest.connect() as connection:
         values = {name: connection.execute(shown, [name]).fetchone()[0] for name in SETTINGS}
-    return {"server": guest.address} | {
+    trip = f"{narrate.number(1000 * guest.seen.round_trip)} ms"
+    return {"server": guest.address, "a round trip to it takes": trip} | {
         name: value for name, value in values.items() if value is not None
     }
 
 
-def html_page(title: str, body: str) -> str:
+def html_page(title: str, body: Markup) -> str:
     """A whole page around its body."""
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{html.escape(title)}</title>
-<style>{_STYLE}</style>
-</head>
-<body>
-<main>
-{body}
-</main>
-</body>
-</html>
-"""
+    return _HTML.page(title, _POLICY, Markup(_STYLE), body)
 
 
 def drawn(card: "Card", seconds: float) -> str:
     """The page. Nothing on it is a password, whatever the server's words contain."""
-    name = card.server.get("server", "a server")
-    parts = [
-        f"<h1>Report card</h1><p class=lead>{html.escape(runs.scrub(name))}</p>",
-        prose(_about(card, seconds)),
-        _summary(card),
-        *(section_html(outcome) for outcome in card.outcomes),
-        _provenance(card, seconds),
+    name = runs.scrub(card.server.get("server", "a server"))
+    outcomes = [
+        (
+            outcome.section,
+            prose(str(outcome.pieces[0]) if outcome.pieces else _aside(outcome)),
+            section_html(outcome),
+        )
+        for outcome in card.outcomes
     ]
-    return html_page(f"Report card of {runs.scrub(name)}", "\n".join(parts))
+    body = _HTML.body(name, prose(_about(card, seconds)), outcomes, _provenance(card, seconds))
+    return html_page(f"Report card of {name}", body)
 
 
 def _about(card: "Card", seconds: float) -> str:
+    far = (
+        f" **A round trip to the server takes {card.server['a round trip to it takes']}**, and the"
+        " times of single statements include one: what counts pages, bytes and commits is told in"
+        " spite of it, and fewer repeats than on a near server have to do."
+        if card.far
+        else ""
+    )
     told = sum(bool(outcome.pieces) for outcome in card.outcomes)
     return (
         f"What the experiments of *Postgres, Rerun* find on this server. {told} of"
@@ -95,19 +90,8 @@ def _about(card: "Card", seconds: float) -> str:
         " allowed. Intervals cover the true value nineteen times in twenty. Filled blue marks were"
         " measured here; grey ones, if any, are of the run that was published with the book, on"
         " another machine; hollow diamonds are printed numbers, and what is dashed is a model's."
+        f"{far}"
     )
-
-
-def _summary(card: "Card") -> str:
-    rows = []
-    for outcome in card.outcomes:
-        finding = str(outcome.pieces[0]) if outcome.pieces else _aside(outcome)
-        rows.append(
-            "<li><a"
-            f' href="#{outcome.section.name}">{html.escape(outcome.section.title)}</a>'
-            f"{prose(finding)}</li>"
-        )
-    return f'<ul class="summary">{"".join(rows)}</ul>'
 
 
 def _aside(outcome: "Outcome") -> str:
@@ -131,48 +115,33 @@ def section_html(outcome: "Outcome") -> str:
         else []
     )
     words = [*cut, *outcome.pieces] if outcome.pieces else [_aside(outcome)]
-    return (
-        "<section"
-        f' id="{section.name}"><h2>{html.escape(section.title)}</h2>{"".join(map(_piece, words))}<p'
-        f' class="how">{html.escape(section.does)} {html.escape(took)}</p></section>'
-    )
+    return _HTML.section(section, map(_piece, words), took)
 
 
 def _piece(piece: object) -> str:
     if isinstance(piece, charts.Figure):
         return _figure(piece)
     if isinstance(piece, tables.Table):
-        return piece._repr_html_()
+        return Markup(piece._repr_html_())
     return prose(str(piece))
 
 
-def prose(text: str) -> str:
-    return _PROSE.render(runs.scrub(text))
+def prose(text: str) -> Markup:
+    return Markup(_PROSE.render(runs.scrub(text)))
 
 
 def _figure(figure: charts.Figure) -> str:
-    def address(width: int, dark: bool) -> str:
+    def address(width: str, dark: bool) -> str:
+        pixels = {"wide": WIDE, "narrow": NARROW}[width]
         return (
             "data:image/svg+xml;base64,"
-            + base64.b64encode(charts.svg(figure, width, dark).encode()).decode()
+            + base64.b64encode(charts.svg(figure, pixels, dark).encode()).decode()
         )
 
-    phone, dark = "(max-width: 599px)", "(prefers-color-scheme: dark)"
-    return (
-        f'<figure><p class="question">{html.escape(figure.question)}</p><picture>'
-        f'<source media="{phone} and {dark}" srcset="{address(NARROW, True)}">'
-        f'<source media="{phone}" srcset="{address(NARROW, False)}">'
-        f'<source media="{dark}" srcset="{address(WIDE, True)}">'
-        f'<img alt="{html.escape(figure.description)}" src="{address(WIDE, False)}"></picture>'
-        f"<figcaption>{html.escape(figure.caption)}</figcaption>{_data(figure)}</figure>"
-    )
-
-
-def _data(figure: charts.Figure) -> str:
-    """The chart's numbers as a table, for whoever would rather read them."""
+    # the chart's numbers as a table, for whoever would rather read them
     rows = next(iter(figure.spec()["datasets"].values()))
     frame = pd.DataFrame(rows)[list(figure.columns)].rename(columns=dict(figure.columns))
-    return f"<details><summary>Numbers</summary>{tables.Table(frame)._repr_html_()}</details>"
+    return _HTML.figure(figure, address, Markup(tables.Table(frame)._repr_html_()))
 
 
 def _provenance(card: "Card", seconds: float) -> str:
@@ -189,56 +158,10 @@ def _provenance(card: "Card", seconds: float) -> str:
         {"what": list(rows), "value": [runs.scrub(str(value)) for value in rows.values()]}
     )
     shown = tables.Table(frame, "Server, settings, machine and time")
-    return (
-        f'<section id="provenance"><h2>Where this was measured</h2>{shown._repr_html_()}</section>'
-    )
+    return Markup(shown._repr_html_())
 
 
-_STYLE = """
-:root { color-scheme: light dark; --page: #ffffff; --text: #1c2024; --muted: #565e68; --line:
-  #dde1e6; --link: #1d5d99; --card: #f5f7f9; }
-@media (prefers-color-scheme: dark) {
-  :root { --page: #16191d; --text: #e8eaed; --muted: #a8b0ba; --line: #343a42; --link: #7db8ec;
-    --card: #1f242a; }
-}
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--page); color: var(--text); font: 1.02rem/1.58 Charter,
-  "Bitstream Charter", Cambria, "Liberation Serif", Georgia, serif; }
-main { max-width: 46rem; margin: 0 auto; padding: 1.6rem 1rem 4rem; overflow-wrap: break-word; }
-h1, h2, .lead, .summary a, figure, .how, table, summary { font-family: system-ui, -apple-system,
-  "Segoe UI", Roboto, "Liberation Sans", sans-serif; }
-h1 { font-size: 2rem; line-height: 1.15; margin: 0 0 0.3rem; letter-spacing: -0.015em; }
-h2 { font-size: 1.35rem; line-height: 1.25; margin: 0 0 0.6rem; letter-spacing: -0.01em; }
-p { margin: 0.6rem 0; }
-a { color: var(--link); }
-code { font-size: 0.9em; }
-.lead { color: var(--muted); margin: 0 0 1rem; }
-section { border-top: 1px solid var(--line); margin-top: 2.4rem; padding-top: 1.6rem; }
-.summary { list-style: none; margin: 1.4rem 0 0; padding: 0.4rem 1rem; background: var(--card);
-  border-radius: 8px; }
-.summary li { padding: 0.6rem 0; border-top: 1px solid var(--line); }
-.summary li:first-child { border-top: 0; }
-.summary a { font-weight: 600; }
-.summary p { margin: 0.15rem 0 0; font-size: 0.96rem; }
-figure { margin: 1.4rem 0; }
-figure img { display: block; max-width: 100%; height: auto; }
-.question { font-weight: 600; margin: 0 0 0.6rem; }
-figcaption, .how { color: var(--muted); font-size: 0.88rem; line-height: 1.45; }
-.how { border-left: 3px solid var(--line); padding-left: 0.8rem; }
-details { margin-top: 0.5rem; font-size: 0.88rem; }
-summary { color: var(--link); cursor: pointer; }
-.result-table { overflow-x: auto; margin: 0.8rem 0; }
-.result-table:focus-visible { outline: 2px solid var(--link); outline-offset: 3px; }
-table { border-collapse: collapse; font-size: 0.86rem; line-height: 1.4; font-variant-numeric:
-  tabular-nums lining-nums; }
-caption { text-align: left; font-weight: 600; padding-bottom: 0.4rem; }
-td, th { text-align: left; vertical-align: top; padding: 0.32rem 1rem 0.32rem 0; border-bottom: 1px
-  solid var(--line); }
-:is(td, th).number { text-align: right; }
-td.number { white-space: nowrap; }
-@media print { body { font-size: 0.9rem; } section { break-inside: avoid-page; } details { display:
-  none; } }
-"""
+_STYLE = source("report_card.css")
 
 # No script, no request, no style but the page's own: the charts are pictures within it.
 _DIGEST = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()

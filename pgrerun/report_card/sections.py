@@ -8,23 +8,25 @@ card's time is its own. Sections stand here in the order of the page. Measuring 
 
 import inspect
 import re
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import pandas as pd
 
-from pgrerun.chapters import optimizer, scalability
-from pgrerun.chapters.optimizer.experiments import scans
-from pgrerun.chapters.optimizer.variants import CLUSTERED, TIMED, WARM
+from pgrerun.chapters.scalability import load
 from pgrerun.chapters.scalability.experiments import clients, commits, idle
-from pgrerun.chapters.tp1.experiments import page_counts
+from pgrerun.chapters.tp1.experiments.page_counts import OURS
 from pgrerun.errors import CannotMeasure, printable
-from pgrerun.page import charts, narrate, tables
+from pgrerun.lab.instruments import off_cpu
+from pgrerun.lab.testbed import Row, Testbed, experiment
+from pgrerun.page import charts, declared, narrate, tables
 from pgrerun.page.narrate import Sentence, percent
 from pgrerun.record import printed, statistics
-from pgrerun.report_card import catalogs
-from pgrerun.report_card.visit import Visit
+from pgrerun.record.database import Database
+from pgrerun.report_card import catalogs, page_accesses, switch_over
+from pgrerun.report_card.visit import Visit, is_far
 
 Piece = Sentence | charts.Figure | tables.Table | None
 OWN = "relations in a schema of its own, which is dropped afterwards"
@@ -69,15 +71,6 @@ def section(
     return register
 
 
-def aside(experiment: Callable[[Visit], object], visit: Visit) -> Sentence | None:
-    """Why a chapter's experiment can't be run here, if it can't."""
-    try:
-        experiment(visit)
-    except CannotMeasure as reason:
-        return narrate.set_aside(experiment.__name__, reason)
-    return None
-
-
 def named(name: str) -> str:
     """A name out of somebody's catalogs as code, so that nothing in it is taken for markup.
 
@@ -95,49 +88,22 @@ def planner_switch(visit: Visit) -> list[Piece]:
     """Times sequential, index and bitmap scans at several selectivities, and asks the planner where
     it switches and which random_page_cost would fit.
     """
-    with visit.watchdog.measuring():
-        scans.load(visit.server, TIMED, visit.parameters.tuples)
-        scans.timed(visit)
-    visit.blocks(scans.name(CLUSTERED, WARM), scans.metric(scans.timed_at(visit)[0]))
-    planned = scans.switches(visit, TIMED)
-    best = optimizer.evidence.scans.best_switches(visit)
-    fitted = scans.fitting(visit, best)
-    return [
-        _sides(planned, best),
-        optimizer.sentences.fitting(visit, fitted)
-        + (optimizer.sentences.fitting_means(fitted) if len(fitted) > 1 else ""),
-        _dearest(visit),
-        aside(scans.timed_cold, visit),
-        optimizer.charts.switch_overs(planned, best),
-        optimizer.charts.scan_times(visit, WARM),
-    ]
+    far = is_far(visit.server)
+    switch_over.measure(visit, fitting=not far)
+    with visit.database(published=False) as found:
+        return [
+            switch_over.sides(visit, found),
+            _NOT_FITTED if far else switch_over.fitting(found),
+            switch_over.dearest(visit, found),
+            switch_over.cold(visit),
+            visit.declared(found, "optimizer-switch"),
+            visit.declared(found, "optimizer-scans-warm"),
+        ]
 
 
-def _sides(planned: dict[str, float], best: pd.DataFrame) -> Sentence:
-    """On which side of the best switch-over the planner errs, for each layout that was timed."""
-    told = {
-        layout: optimizer.sentences.planned_and_best(planned, best, layout)
-        for layout in best["layout"]
-    }
-    return Sentence(" ".join(f"**Tuples {layout}.** {words}" for layout, words in told.items()))
-
-
-def _dearest(visit: Visit) -> Sentence | None:
-    """What the worst of the planner's choices costs."""
-    plans = scans.planned(visit, TIMED)
-    slower = optimizer.evidence.scans.regret(visit, plans).query("low > 1")
-    if slower.empty:
-        return Sentence(
-            "At none of the selectivities was the planned scan significantly slower than the"
-            " fastest."
-        )
-    worst = slower.loc[slower["ratio"].idxmax()]
-    ratio = statistics.Interval(worst.ratio, worst.low, worst.high, n=visit.parameters.pairs)
-    return Sentence(
-        f"The dearest choice: at a selectivity of {narrate.number(worst.selectivity)} (tuples"
-        f" {worst.layout}) the {worst.planned} that is planned takes {narrate.interval(ratio)}"
-        f" times as long as the {worst.fastest}."
-    )
+_NOT_FITTED = Sentence(
+    "Which `random_page_cost` would fit is not asked over a network: it takes hundreds of plans."
+)
 
 
 @section("I/O per transaction", "tp1", OWN, share=0.12)
@@ -146,13 +112,12 @@ def accesses(visit: Visit) -> list[Piece]:
     write, against the least that is possible.
     """
     with visit.watchdog.measuring():
-        page_counts.as_it_is(visit)
-    visit.blocks(page_counts.AS_IT_IS, "wal")
-    looked, read = (_every_place(visit, verb) for verb in (page_counts.LOOKED_AT, page_counts.READ))
-    wal, others = (
-        visit.median(page_counts.AS_IT_IS, metric, page_counts.AS_IT_IS)
-        for metric in ("wal", "others")
-    )
+        visit.measure(page_accesses.as_it_is)
+    visit.require("as_it_is")
+    with visit.database() as found:
+        looked, read = (_every_place(visit, found, verb) for verb in _VERBS)
+        wal, others = (visit.value(found, f"as_it_is.{metric}") for metric in ("wal", "others"))
+        places = _places(visit, found)
     least = printed.cell("tp1_bound", "total", "reads")
     with visit.server.connect() as connection:
         page = int(connection.execute("SHOW block_size").fetchone()[0])
@@ -169,16 +134,16 @@ def accesses(visit: Visit) -> list[Piece]:
             f" are {narrate.number(least * page / wal.estimate, 1)} times that."
         ),
         _crowd(others, visit.parameters.counted),
-        _places(visit),
+        places,
     ]
 
 
-def _every_place(visit: Visit, verb: str) -> statistics.Interval:
-    frames = [
-        visit.table(page_counts.AS_IT_IS, f"{verb} {place}")[page_counts.AS_IT_IS]
-        for place in page_counts.OURS
-    ]
-    return statistics.median(sum(frames), seed=visit.parameters.seed)
+_VERBS = (page_accesses.LOOKED_AT, page_accesses.READ)
+
+
+def _every_place(visit: Visit, found: Database, verb: str) -> statistics.Interval:
+    places = " + ".join(f"as_it_is.{page_accesses.metric(verb, place)}" for place in OURS)
+    return visit.value(found, places)
 
 
 def _crowd(others: statistics.Interval, ours: int) -> Sentence | None:
@@ -191,7 +156,7 @@ def _crowd(others: statistics.Interval, ours: int) -> Sentence | None:
     )
 
 
-def _places(visit: Visit) -> charts.Figure:
+def _places(visit: Visit, found: Database) -> charts.Figure:
     bound = printed.table("tp1_bound").query("kind in ('leaf', 'heap')")
     index = {relation: f"{relation}_index" for relation in bound["relation"]}
     rows = [
@@ -203,17 +168,15 @@ def _places(visit: Visit) -> charts.Figure:
         )
         for row in bound.itertuples()
     ]
-    for verb in (page_counts.LOOKED_AT, page_counts.READ):
+    for verb in _VERBS:
         rows += [
             charts.row(
-                verb,
+                verb.replace("_", " "),
                 "measured",
-                visit.median(
-                    page_counts.AS_IT_IS, f"{verb} {place}", page_counts.AS_IT_IS
-                ).estimate,
+                visit.value(found, f"as_it_is.{page_accesses.metric(verb, place)}").estimate,
                 part=place,
             )
-            for place in page_counts.OURS
+            for place in OURS
         ]
     frame = pd.DataFrame(rows)
     return charts.stacked(
@@ -398,30 +361,50 @@ def group_commit(visit: Visit) -> list[Piece]:
     """Commits single inserts by one client, by some and by many, and counts how many commits a
     flush of the WAL carries.
     """
-    # clients that this server has room for, up to the parameter's number
-    room = scalability.experiments.load.client_counts(visit)[-1]
-    sizes = sorted({1, round(room**0.5), room})
     with visit.watchdog.measuring():
-        commits.as_it_comes(visit, sizes)
-    visit.blocks("commit sweep", "throughput")
-    one, most = (commits.swept(commits.PLAIN, number) for number in (sizes[0], sizes[-1]))
-    few, many = (visit.median("commit sweep", "per flush", variant) for variant in (one, most))
-    gain = visit.ratio("commit sweep", "throughput", most, one)
-    return [
-        Sentence(
-            f"A flush of the WAL carries {narrate.interval(few)} commits of one client, and"
-            f" {narrate.interval(many)} with {narrate.count(sizes[-1], 'client')}."
+        visit.measure(commits.commits)
+    visit.require("commits")
+    with visit.database() as found:
+        most = int(found.query("SELECT max(clients) FROM commits").iloc[0, 0])
+        few, many, gain = (
+            visit.value(found, text)
+            for text in (
+                "commits.per_flush[clients = 1]",
+                f"commits.per_flush[clients = {most}]",
+                f"commits.tps[clients = {most}] / commits.tps[clients = 1]",
+            )
         )
-        + narrate.ratio_sentence(
-            gain, "throughput of single inserts", narrate.count(sizes[-1], "client"), "one"
-        ),
-        _waits_for_nothing(visit),
-        Sentence(
-            "Flushes are the whole server's: what others commit meanwhile shares them, or adds its"
-            " own."
-        ),
-        _commits(visit),
-    ]
+        return [
+            Sentence(
+                f"A flush of the WAL carries {narrate.interval(few)} commits of one client, and"
+                f" {narrate.interval(many)} with {narrate.count(most, 'client')}."
+            )
+            + narrate.ratio_sentence(
+                gain, "throughput of single inserts", narrate.count(most, "client"), "one"
+            ),
+            _waits_for_nothing(visit),
+            Sentence(
+                "Flushes are the whole server's: what others commit meanwhile shares them, or adds"
+                " its own."
+            ),
+            _COMMITS.figure(found, lambda claim: "", visit.parameters.seed),
+        ]
+
+
+_COMMITS = declared.Chart(
+    name="card-commits",
+    form="lines",
+    own_scales=True,
+    question="How many commits does one flush of the WAL carry?",
+    how="Single inserts over clients, under the server's own settings: medians with intervals.",
+    query="""
+SELECT 'commits per flush' AS panel, clients AS x, per_flush AS value, block
+FROM commits WHERE waits
+UNION ALL SELECT 'commits per second', clients, tps, block FROM commits WHERE waits
+ORDER BY panel, x""",
+    x_axis=declared.AxisWords(quantity="clients", log=True),
+    axis=declared.AxisWords(quantity="commits", zero=True),
+)
 
 
 def _waits_for_nothing(visit: Visit) -> Sentence | None:
@@ -434,39 +417,6 @@ def _waits_for_nothing(visit: Visit) -> Sentence | None:
     )
 
 
-def _commits(visit: Visit) -> charts.Figure:
-    panels = {"per flush": "commits per flush", "throughput": "commits per second"}
-    rows = []
-    for metric, panel in panels.items():
-        frame = visit.table("commit sweep", metric)
-        for variant in frame:
-            number = int(variant.rpartition(", ")[2].split()[0])
-            rows.append(
-                charts.row(
-                    narrate.count(number, "client"),
-                    "measured",
-                    statistics.median(frame[variant]),
-                    x=number,
-                    panel=panel,
-                )
-            )
-    frame = pd.DataFrame(rows)
-    return charts.lines(
-        frame,
-        charts.Words(
-            question="How many commits does one flush of the WAL carry?",
-            caption=(
-                "Single inserts over clients, under the server's own settings: medians with"
-                " intervals."
-            ),
-            name="card-commits",
-        ),
-        charts.Axis("clients", log=True),
-        charts.Axis("commits", zero=True),
-        own_scales=True,
-    )
-
-
 NEAR = 0.9  # share of the greatest throughput at which the curve has bent
 
 
@@ -475,41 +425,44 @@ def knee(visit: Visit) -> list[Piece]:
     """Looks up primary keys by more and more clients until throughput no longer grows, fits the
     universal scalability law, and samples what backends wait for.
     """
-    waited = None
     with visit.watchdog.measuring():
-        clients.lookups(visit)
-        waited = clients.lookup_waits(visit)
-    visit.blocks("read", "throughput")
-    found = visit.table("read", "throughput").drop(columns=clients.AGAIN).median()
-    swept = found.rename(lambda variant: int(variant.split()[0])).sort_index()
-    bend = swept.index[swept >= NEAR * swept.max()][0]
-    fitted = scalability.evidence.law(visit, "read")
-    return [
-        Sentence(
-            "Throughput of primary key lookups is greatest with"
-            f" {narrate.count(swept.idxmax(), 'client')}, {narrate.number(swept.max(), 0)} per"
-            f" second; {narrate.count(bend, 'client')} {'reaches' if bend == 1 else 'reach'}"
-            f" {percent(NEAR)} of that."
-        ),
-        scalability.sentences.law(visit, fitted, "lookups") if fitted else None,
-        _waits(waited),
-        Sentence(
-            "The clients are pgbench's, on the machine that made this page and its"
-            f" {narrate.count(scalability.experiments.load.processors(), 'processor')}: "
-            + (
-                "the server shares them."
-                if visit.server.can("processes")
-                else "the knee may be theirs, or the network's, rather than the server's."
-            )
-        ),
-        scalability.charts.sweep(visit, "read", "lookups"),
-    ]
+        visit.measure(clients.lookups)
+        visit.measure(clients.lookup_waits)
+    visit.require("lookups")
+    with suppress(CannotMeasure):
+        visit.measure(clients.law_of_lookups)
+    with visit.database() as found:
+        swept = found.query(
+            "SELECT clients, median(tps) AS tps FROM lookups WHERE NOT again GROUP BY 1 ORDER BY 1"
+        ).set_index("clients")["tps"]
+        bend = int(swept.index[swept >= NEAR * swept.max()][0])
+        law = clients.law_of_lookups.name in found.experiments()
+        waited = clients.lookup_waits.name in found.experiments()
+        told = filter(None, (visit.told(found, name) for name in ("law-lookups", "law-misses")))
+        return [
+            Sentence(
+                "Throughput of primary key lookups is greatest with"
+                f" {narrate.count(int(swept.idxmax()), 'client')},"
+                f" {narrate.number(swept.max(), 0)} per second; {narrate.count(bend, 'client')}"
+                f" {'reaches' if bend == 1 else 'reach'} {percent(NEAR)} of that."
+            ),
+            *map(Sentence, told if law else ()),
+            _waits(found.query("FROM lookup_waits")) if waited else None,
+            Sentence(
+                "The clients are pgbench's, on the machine that made this page and its"
+                f" {narrate.count(load.processors(), 'processor')}: "
+                + (
+                    "the server shares them."
+                    if visit.server.can("processes")
+                    else "the knee may be theirs, or the network's, rather than the server's."
+                )
+            ),
+            visit.declared(found, "scalability-read") if law else None,
+        ]
 
 
-def _waits(found: pd.DataFrame | None) -> Sentence | None:
+def _waits(found: pd.DataFrame) -> Sentence:
     """What active backends do with the most clients."""
-    if found is None or found.empty:
-        return None
     rows = found[found["clients"] == found["clients"].max()].sort_values(
         "backends", ascending=False
     )
@@ -546,25 +499,43 @@ def idle_wakeups(visit: Visit) -> list[Piece]:
             f"it takes {narrate.number(needs, 0)} s of rest and watching, and has"
             f" {narrate.number(has, 0)} s; give it more minutes",
         )
-    found, others = None, _Commits()
+    others = _Commits()
     with visit.watchdog.measuring(), others.counted(visit):
-        found = idle.glance(visit.server, idle.SETTLE, seconds)
-    if found is None or found.empty:
-        raise CannotMeasure("time", "its time was over before the processes had been watched")
-    rates = found.set_index("role").mean(axis=1)
-    rate = narrate.interval(scalability.evidence.wakeup_rate(found))
-    return [
-        Sentence(
-            f"{narrate.count(len(roles), 'background process', 'background processes')} of this"
-            f" server wake up {rate} times per second together; the"
-            f" {rates.idxmax()} does most of it, {narrate.number(rates.max(), 1)} times."
-        ),
-        Sentence(
-            f"In this time the server committed {narrate.number(others.per_second, 1)} transactions"
-            " per second: it is idle only as far as others leave it so."
-        ),
-        scalability.charts.wakeups(found),
-    ]
+        visit.measure(wakeups)
+    visit.require("wakeups")
+    with visit.database() as found:
+        rate = visit.value(found, "wakeups.per_second[role = 'all together']")
+        each = found.query(
+            f"SELECT role, avg(per_second) AS rate FROM wakeups WHERE role <> '{idle.EVERYBODY}'"
+            " GROUP BY role"
+        ).set_index("role")["rate"]
+        return [
+            Sentence(
+                f"{narrate.count(len(roles), 'background process', 'background processes')} of this"
+                f" server wake up {narrate.interval(rate)} times per second together; the"
+                f" {each.idxmax()} does most of it, {narrate.number(each.max(), 1)} times."
+            ),
+            Sentence(
+                f"In this time the server committed {narrate.number(others.per_second, 1)}"
+                " transactions per second: it is idle only as far as others leave it so."
+            ),
+            visit.declared(found, "scalability-idle"),
+        ]
+
+
+@experiment(units=idle.UNITS)
+def wakeups(bed: Testbed) -> Iterator[Row]:
+    """Wake-ups of somebody's server on this machine, under its own settings.
+
+    Whatever others have it do counts as well. CannotMeasure if it runs elsewhere.
+    """
+    roles = bed.guest.background()
+    time.sleep(idle.SETTLE)
+    readings = [off_cpu.read_wakeups(roles)]
+    for _ in range(idle.LEAST_WINDOWS):
+        time.sleep(bed.parameters.idle_seconds / idle.LEAST_WINDOWS)
+        readings.append(off_cpu.read_wakeups(roles))
+    yield from idle.windows(bed, readings, idle.SETTLE)
 
 
 class _Commits:

@@ -1,77 +1,112 @@
-"""A chapter's verbs on somebody's server: its parameters and a record of its own, without claims
-and without other servers.
-"""
+"""A chapter's experiments on somebody's server: without claims, record and other servers."""
 
-import pandas as pd
+from collections.abc import Mapping
+from typing import Any
 
-from pgrerun.chapter import Chapter, wide
+from pgrerun import parameters
 from pgrerun.errors import CannotMeasure
-from pgrerun.lab.server import Borrowed
-from pgrerun.lab.server.private import PrivateDirectory, base_directory
+from pgrerun.lab.server import Borrowed, fetched
+from pgrerun.lab.testbed import Experiment, Row, Testbed
+from pgrerun.page import charts, declared
 from pgrerun.parameters import chapter_parameters
-from pgrerun.report_card.limits import Watchdog
+from pgrerun.record import evidence, rows, runs
+from pgrerun.record.database import Database, NotMeasured
+from pgrerun.report_card.limits import TimeIsUp, Watchdog
 
-# What each chapter's verbs are to do in the minutes that there are; the rest is as in the profile
-# ci.
+# What each chapter's experiments are to do in the minutes that there are; the rest is as in ci.
 PARAMETERS = {
     "optimizer": {"points": 7, "tuples": 40_000, "pairs": 9},
     "tp1": {"scale": 1, "counted": 20},
     "scalability": {
+        "profile": "laptop",  # which measures times more than once
+        "pairs": 7,
         "scale": 1,
         "most_clients": 32,
-        "transactions": 500,
-        "commits": 20,
+        "commit_clients": 32,
+        "seconds": 0.4,
         "idle_seconds": 10,
     },
 }
 
 
-class Visit(Chapter):
-    """What a section of the card sees. `schema` is the one that the reader has chosen, `watchdog`
-    the section's.
+OVER = "its time was over before everything had been measured once; give it more minutes"
+FAR = 0.002  # seconds of a round trip from which on those decide how much can be done
+# The least that still can be told, in place of the above on a server that is so far away.
+PARAMETERS_FAR = {
+    "optimizer": {"points": 5, "tuples": 20_000, "pairs": 5},
+    "tp1": {"scale": 1, "counted": 5, "pairs": 5},
+    "scalability": PARAMETERS["scalability"]
+    | {"most_clients": 16, "commit_clients": 16, "seconds": 0.2, "pairs": 5},
+}
+
+
+def is_far(guest: Borrowed) -> bool:
+    """Whether round trips to the server decide how much can be done in the card's time."""
+    return guest.seen.round_trip > FAR
+
+
+class Visit:
+    """What a section of the card sees: a chapter's experiments on somebody's server.
+
+    `schema` is the one that the reader has chosen, `watchdog` the section's; the server is its
+    opener's.
     """
 
     def __init__(self, name: str, guest: Borrowed, schema: str, watchdog: Watchdog):
-        self._folder = PrivateDirectory(base_directory())
-        self._variants: dict[str, list[str]] = {}
+        given = (PARAMETERS_FAR if is_far(guest) else PARAMETERS)[name]
+        self.name, self.server = name, guest
         self.schema, self.watchdog = schema, watchdog
-        super().__init__(
-            name,
-            chapter_parameters(name, PARAMETERS[name]),
-            guest=guest,
-            records=self._folder.path,
+        self.parameters = chapter_parameters(name, given)
+        self._rows: dict[str, list[Row]] = {}
+        self._units: dict[str, Mapping[str, str]] = {}
+        self.bed = Testbed(
+            self.parameters,
+            fetched.chosen(self.parameters.programs),
+            guest,
+            rows=lambda name: self._rows.get(name, []),
         )
 
-    def compare(self, name, variants, units, pairs=0, warmup=1):
-        self._variants[name] = [variant.name for variant in variants]
-        return super().compare(name, variants, units, pairs, warmup)
+    def measure(self, wanted: Experiment, **changed: Any) -> None:
+        """Keep each row of an experiment; of the block in which its time is over, none."""
+        kept = self._rows[wanted.name] = []
+        self._units[wanted.name] = wanted.units
+        try:
+            for row in self.bed.measure(wanted, changed):
+                kept.append(rows.check(wanted.name, row, wanted.units))
+        except TimeIsUp:
+            last = max((row["block"] for row in kept if row.get("block") is not None), default=-1)
+            kept[:] = [row for row in kept if row.get("block") != last]
+            raise
 
-    def table(self, name: str, metric: str) -> pd.DataFrame:
-        """Complete blocks alone: the section may have been ended in the middle of one.
+    def require(self, name: str) -> None:
+        """CannotMeasure unless everything of an experiment has been measured once."""
+        if not self._rows.get(name):
+            raise CannotMeasure("time", OVER)
 
-        Empty where nothing was measured, which is no fault here: sections are left out or ended.
-        """
-        frame = wide(self.run.observations(name), metric)
-        return frame if frame.empty else frame.reindex(columns=self._variants[name]).dropna()
+    def database(self, *, published: bool = True) -> Database:
+        """What was measured, and if wanted what the published runs have beside it."""
+        found = Database(self.name)
+        if published and self.name in runs.chapters(runs.PUBLISHED):
+            found.add_published([self.name])
+        for name, kept in self._rows.items():
+            if kept:
+                units = self._units[name]
+                found.add("run", self.name, name, rows.frame(kept, units), units)
+        return found
 
-    def by_provenance(self, name: str) -> list[tuple[str, pd.DataFrame]]:
-        found = {"published": self.published_run(name)}
-        own = self.run.observations(name)
-        if not own.empty:
-            complete = own.groupby("block")["variant"].nunique() == len(self._variants[name])
-            found["measured"] = own[own["block"].map(complete)]
-        return [(kind, frame) for kind, frame in found.items() if not frame.empty]
+    def told(self, database: Database, name: str) -> str:
+        """A finding of the chapter with its values filled in; "" where one is missing."""
+        found = declared.findings_of(parameters.folder(self.name))
+        return found.told(name, lambda text: self.value(database, text))
 
-    def blocks(self, name: str, metric: str) -> int:
-        """Complete blocks of an experiment; CannotMeasure if there is none."""
-        if self.table(name, metric).empty:
-            raise CannotMeasure(
-                "time",
-                "its time was over before everything had been measured once; give it more minutes",
-            )
-        return len(self.table(name, metric))
+    def value(self, database: Database, expression: str) -> Any:
+        """The value of an expression over what was measured."""
+        return evidence.evaluate(database, expression, self.parameters.seed)
 
-    def close(self) -> None:
-        """Throw the record away; the server is its opener's."""
-        self.run.close()
-        self._folder.close()
+    def declared(self, database: Database, name: str) -> charts.Figure | None:
+        """A chart of the chapter; None where the time was over before it had its rows."""
+        chart = declared.charts_of(parameters.folder(self.name))[name]
+        try:
+            return chart.figure(database, lambda claim: "", self.parameters.seed)
+        except NotMeasured:
+            return None

@@ -48,6 +48,8 @@ def compare(
     facet = encodings.panel_of(frame)
     quantity, unit = axis.quantity, axis.unit
     rows = encodings.tidy(frame, ["label", "kind", "value"] + ([facet] if facet else []))
+    if own_scales:
+        rows = encodings.with_extents(rows, facet)
     said = told(words, frame, axis)
     panels = rows[facet].nunique() if facet else 1
     things, lines = rows["lines"].nunique(), encodings.lines_of(rows)

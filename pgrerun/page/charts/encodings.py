@@ -54,6 +54,17 @@ def tidy(frame: pd.DataFrame, needed: Sequence[str]) -> pd.DataFrame:
     return rows
 
 
+def with_extents(rows: pd.DataFrame, facet: str | None) -> pd.DataFrame:
+    """Rows for panels with scales of their own: what has no interval in a panel ends in its value.
+
+    Marks without a point in a panel would leave that panel's scale without an extent.
+    """
+    if not facet or not {"low", "high"} <= set(rows.columns):
+        return rows
+    bare = ~rows["low"].notna().groupby(rows[facet]).transform("any")
+    return rows.assign(**rows[["low", "high"]].mask(bare, rows["value"], axis=0))
+
+
 def present(rows: pd.DataFrame) -> list[str]:
     return [mark.title for kind, mark in MARKS.items() if (rows["kind"] == kind).any()]
 

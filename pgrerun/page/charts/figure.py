@@ -69,13 +69,16 @@ VERDICTS: Mapping[str, str] = {
     "holds": "#128A68",
     "stronger": "#1B87A6",
     "weaker": "#8A8410",
+    "partly": "#6B8A1F",
     "not reproduced": "#A7742B",
-    "gone": "#B8612A",
+    "no effect": "#B8612A",
+    "not so": "#B4583F",
+    "different now": "#9A6A5A",
     "reversed": "#C44E52",
     "still there": "#B5579B",
     "fixed": "#4A8A94",
     "inconclusive": "#7277D5",
-    "not testable here": "#7F858D",
+    "not tested here": "#7F858D",
 }
 
 

@@ -12,6 +12,7 @@ from pgrerun.record.statistics import Interval
 
 # A chart's frame, or its parts in the order in which they are drawn: rows, and frames of rows.
 Rows: TypeAlias = "pd.DataFrame | Iterable[pd.DataFrame | Mapping[str, Any]]"
+ENDS = ["low", "high"]  # of an interval, where there is one
 Values: TypeAlias = "Mapping[Any, Interval | float] | pd.Series"
 
 
@@ -31,8 +32,11 @@ def points(values: Values, kind: str, **more: Any) -> list[dict[str, Any]]:
 
 
 def together(rows: Rows, order: Iterable[str] = ()) -> pd.DataFrame:
-    """One frame of rows and frames, as they come, or by their labels in this order."""
-    frame = rows if isinstance(rows, pd.DataFrame) else _one_frame(rows)
+    """One frame of rows and frames, as they come, or by their labels in this order.
+
+    An interval that one pair alone leaves open, from 0 to infinity, can't be drawn and is left out.
+    """
+    frame = _closed(rows if isinstance(rows, pd.DataFrame) else _one_frame(rows))
     place = {label: number for number, label in enumerate(order)}
     if not place:
         return frame
@@ -63,6 +67,15 @@ def _one_frame(parts: Iterable[pd.DataFrame | Mapping[str, Any]]) -> pd.DataFram
         some = list(grouped)
         frames += some if framed else [pd.DataFrame(some)]
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+
+
+def _closed(frame: pd.DataFrame) -> pd.DataFrame:
+    """Without the ends of open intervals, and without their columns where no row has both ends."""
+    if not set(ENDS) <= set(frame.columns):
+        return frame
+    ends = frame[ENDS].astype(float).replace([math.inf, -math.inf], math.nan)
+    open_ = ends.isna().any(axis=1)
+    return frame.drop(columns=ENDS) if open_.all() else frame.assign(**ends.mask(open_))
 
 
 def _numbers(value: Interval | float) -> dict[str, float]:

@@ -51,10 +51,8 @@ def lines(
     x_measure = encodings.measure(x_axis.quantity, x_axis.unit)
     rows = encodings.tidy(frame, ["x", "value", "kind"] + ([facet] if facet else []))
     rows["series"] = rows.get("series", "")
-    if own_scales and facet and {"low", "high"} <= set(rows.columns):
-        # bands without a point in a panel would leave that panel's own scale without an extent
-        bare = ~rows["low"].notna().groupby(rows[facet]).transform("any")
-        rows[["low", "high"]] = rows[["low", "high"]].mask(bare, rows["value"], axis=0)
+    if own_scales:
+        rows = encodings.with_extents(rows, facet)
     kinds = encodings.present(rows)
     several = rows["series"].nunique() > 1
     keyed = keyed and several

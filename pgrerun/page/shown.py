@@ -1,0 +1,201 @@
+"""How rows, verdicts and provenance are shown in a notebook and on its page."""
+
+import html
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from pgrerun.page import charts, narrate, provenance
+from pgrerun.page.tables import Table, table
+from pgrerun.record import rows
+from pgrerun.record.verdicts import Judgement
+
+_PREVIEW = 12  # rows that a page shows of an experiment
+_LINES = 3  # verdicts that a page shows one below the other before it folds some
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of one experiment; the last value of a notebook cell.
+
+    `frame` has them, `about` is what the record tells of how they came about. On a page they are
+    folded below one line, with what was sent, the function and the command that runs it again.
+    """
+
+    chapter: str
+    experiment: str
+    frame: pd.DataFrame
+    units: Mapping[str, str]
+    about: Mapping[str, Any]
+
+    @property
+    def factors(self) -> list[str]:
+        return [name for name in self.frame if name not in self.units and name not in rows.HOW]
+
+    def __repr__(self) -> str:
+        return f"{self._line()}\n{self._medians().to_string(index=False)}"
+
+    def _line(self) -> str:
+        blocks = self.frame["block"].dropna()
+        several = f", in {narrate.count(blocks.nunique(), 'block')}" if len(blocks) else ""
+        return f"{self.experiment}: {narrate.count(len(self.frame), 'row')}{several}"
+
+    def _medians(self) -> pd.DataFrame:
+        """The rows, of what was repeated the medians, with units in the heads."""
+        shown = [name for name in self.frame if name not in rows.HOW]
+        found = self.frame[shown]
+        numbers = [n for n in self.units if n in found and pd.api.types.is_numeric_dtype(found[n])]
+        if self.frame["block"].notna().any() and numbers:
+            medians = dict.fromkeys(numbers, "median")
+            grouped = self.frame.astype(dict.fromkeys(numbers, float))
+            found = (
+                grouped.groupby(self.factors, sort=False, dropna=False).agg(medians).reset_index()
+                if self.factors
+                else grouped.agg(medians).to_frame().T
+            )
+        heads = {n: f"{n} ({unit})" for n, unit in self.units.items() if unit and n in found}
+        kept = found.rename(columns=heads)
+        return kept.astype(object).where(kept.notna(), None)
+
+    def _repr_html_(self) -> str:
+        medians = self._medians()
+        caption = f"{self._line()}" + (f"; the first {_PREVIEW}" if len(medians) > _PREVIEW else "")
+        shown = table(medians.head(_PREVIEW), caption)
+        parts = [shown._repr_html_() if shown else ""]
+        if changed := self.about.get("changed"):
+            told = ", ".join(f"{name} = {value}" for name, value in changed.items())
+            parts.append(f"<p>It ran with {html.escape(told)}.</p>")
+        sent = narrate.run(self.about) if "statements" in self.about else ""
+        parts += [f"<p>{html.escape(sent)}</p>"] if sent else []
+        parts.append("<p>To run it again, or to ask its rows:</p>")
+        parts.append(
+            _code(
+                f"pgrerun run {self.chapter} --only {self.experiment}\n"
+                f'pgrerun query "FROM published.{self.chapter}.{self.experiment}"'
+            )
+        )
+        for name, text in self.about.get("files", {}).items():
+            parts.append(f"<p>{html.escape(name)}</p>{_code(text)}")
+        for load in self.about.get("loads", ()):
+            parts.append(f"<p>pgbench, {html.escape(load['length'])}</p>{_code(load['script'])}")
+        if settings := self.about.get("settings"):
+            parts.append(f"<p>Settings that differ from PostgreSQL's: {html.escape(settings)}.</p>")
+        if function := self.about.get("function"):
+            parts.append(f"<p>The function that measures it:</p>{_code(function)}")
+        line = html.escape(self._line())
+        return (
+            f'<details class="what-was-run"><summary>{line}: what was sent, and what came back'
+            f"</summary>{''.join(parts)}</details>"
+        )
+
+
+def _code(text: str) -> str:
+    return f'<pre class="statement">{html.escape(text.strip())}</pre>'
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A judgement, the rule that gave it, and the author's sentence for it ("" for none)."""
+
+    judgement: Judgement
+    rule: str
+    sentence: str
+
+    def __repr__(self) -> str:
+        j = self.judgement
+        return f"{j.claim.id}: {narrate.word(j)}. {self.sentence or narrate.judgement(j)}"
+
+    def html(self) -> str:
+        """One line that unfolds: word, claim, wanted and found; below it quote and rule."""
+        j, claim = self.judgement, self.judgement.claim
+        colour, word = charts.VERDICTS[str(j.verdict)], narrate.word(j)
+        numbers = html.escape(narrate.wanted_and_found(j))
+        numbers = f' <span class="numbers">{numbers}</span>' if numbers else ""
+        rests_on = ", ".join([str(claim.basis), *narrate.cautions(j)])
+        rule = f"<p>Judged by:</p>{_code(self.rule)}" if self.rule else ""
+        sentence = f"<p><strong>{html.escape(self.sentence)}</strong></p>" if self.sentence else ""
+        said = html.escape(str(narrate.judgement(j)).replace("**", "").replace("\\", ""))
+        return (
+            f'<div class="verdict-line" id="{claim.id}" style="--verdict:{colour}"><details>'
+            f'<summary><span class="chip">{word}</span> {html.escape(claim.claim)}{numbers}'
+            f' <span class="basis">{html.escape(rests_on)}</span></summary>'
+            f"{sentence}<p>{said}</p>{rule}</details>"
+            f'<a href="../scoreboard.html#{claim.id}">{claim.id}</a></div>'
+        )
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """Several verdicts below each other; the last value of a notebook cell."""
+
+    each: Sequence[Verdict]
+
+    def __repr__(self) -> str:
+        return "\n".join(map(repr, self.each))
+
+    def _repr_html_(self) -> str:
+        """All lines, or of many the headline claims' (or the first); the others unfold below."""
+        first = [one for one in self.each if one.judgement.claim.headline] or self.each[:1]
+        first = list(self.each if len(self.each) <= _LINES else first[:_LINES])
+        rest = [one for one in self.each if one not in first]
+        lines = "".join(one.html() for one in first)
+        if not rest:
+            return lines
+        words = Counter(str(one.judgement.verdict) for one in rest)
+        told = ", ".join(f"{many} {word}" for word, many in words.most_common())
+        return (
+            f'{lines}<details class="more-verdicts"><summary>{len(rest)} more: {told}</summary>'
+            f"{''.join(one.html() for one in rest)}</details>"
+        )
+
+
+def summary(judgements: Sequence[Judgement]) -> Table:
+    """A row per claim: what it says, printed, found here, basis and verdict."""
+    lines = [
+        (
+            f"{j.claim.id}{' ★' if j.claim.headline else ''}",
+            j.claim.claim,
+            narrate.printed_value(j.claim),
+            narrate.evidence(j),
+            narrate.basis(j),
+            narrate.word(j),
+        )
+        for j in sorted(judgements, key=lambda j: j.claim.id)
+    ]
+    columns = ["claim", "what it says", "printed", "found here", "basis", "verdict"]
+    caption = f"{narrate.summary(judgements)} A star marks a headline claim."
+    return Table(pd.DataFrame(lines, columns=columns), caption)
+
+
+def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """A tree's leaves by their paths, in words: {"machine cpus": 2}."""
+    found: dict[str, Any] = {}
+    for name, value in tree.items():
+        found |= (
+            flat(value, f"{prefix}{name} ")
+            if isinstance(value, Mapping)
+            else {f"{prefix}{name}": value}
+        )
+    return found
+
+
+def as_rows(values: Mapping[str, Any], heading: str) -> pd.DataFrame:
+    """What and its value, in units that are read: names end on their unit, as in "memory_bytes"."""
+    found = []
+    for name, value in values.items():
+        plain, _, unit = name.rpartition("_")
+        if unit == "bytes" and isinstance(value, int):
+            name, said = plain, f"{narrate.number(value / 2**30, 1)} GiB"
+        elif unit == "seconds" and isinstance(value, int | float):
+            power = 0 if value >= 1 else 1 if value >= 1e-3 else 2 if value >= 1e-6 else 3
+            name = plain
+            said = f"{narrate.number(value * 1000**power)} {('s', 'ms', 'µs', 'ns')[power]}"
+        elif isinstance(value, list):
+            said = ", ".join(narrate.number(x) if isinstance(x, float) else str(x) for x in value)
+        else:
+            said = narrate.number(value) if isinstance(value, float) else str(value)
+        found.append((name.replace("_", " "), said))
+    return pd.DataFrame(provenance.named(dict(found)).items(), columns=["what", heading])
