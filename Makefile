@@ -7,6 +7,7 @@
 #   make picture              the README's picture of the scoreboard, from the published run
 #   make quick                format, lint, types, and the tests that start nothing
 #   make test                 all that, integration and site tests, then every chapter under nbval
+#   make releases             every chapter on each old release that is here (make test runs one on one)
 #   make kills                two minutes of kill -9 at random, and what they leave on the machine
 #   make serve                the built site on http://127.0.0.1:8000
 #   make bench                what is measured side by side with a bare tool
@@ -20,7 +21,7 @@ RUN ?=
 # each kernel and each test that starts a process would compile them again, for six seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: book site print picture quick test kills serve bench clean venv install
+.PHONY: book site print picture quick test releases kills serve bench clean venv install
 .DEFAULT_GOAL := book
 
 book: venv
@@ -41,15 +42,19 @@ quick: venv
 	.venv/bin/mypy --no-error-summary
 	.venv/bin/python -m pytest -q -n 2 -m "not slow" --ignore tests/long tests
 
-# Only what times nothing runs in parallel: a chapter under nbval measures. Its record is kept from
-# the reader's own. Chapters are run there and nowhere else (but see tests/site/checkouts.py); the
+# Under nbval only what was counted or observed is compared, so that two chapters run at once; no
+# time that they take is judged by anybody. Their records are kept from the reader's own. Chapters are run there and nowhere else (but see tests/site/checkouts.py); the
 # book that was built here is neither needed nor touched.
 test: venv
 	.venv/bin/ruff format --check --quiet .
 	.venv/bin/ruff check --quiet .
 	.venv/bin/mypy --no-error-summary
 	.venv/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --durations 25 --ignore tests/long tests
-	PGRERUN_RUNS="$(CURDIR)/_build/runs" .venv/bin/python -m pytest --nbval notebooks
+	PGRERUN_RUNS="$(CURDIR)/_build/runs" .venv/bin/python -m pytest --nbval -n 2 --dist loadfile notebooks
+
+# Half an hour for four releases; which there are, `pgrerun releases` says.
+releases: venv
+	PGRERUN_ALL_RELEASES=1 .venv/bin/python -m pytest -n 2 tests/test_old_releases.py
 
 kills: venv
 	.venv/bin/python -m pytest tests/long

@@ -9,9 +9,11 @@ import io
 import os
 import re
 import sys
+import tempfile
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,8 +26,8 @@ from rich.text import Text
 from typer.exceptions import TyperException
 
 from pgrerun import parameters
-from pgrerun.errors import FetchError, ParameterError, RecordError, RerunError
-from pgrerun.lab.server import fetched, packages, passwords
+from pgrerun.errors import ParameterError, RecordError, RerunError, ServerError
+from pgrerun.lab.server import builds, fetched, look, packages, passwords
 from pgrerun.site.book import PUBLISHED, Book, State
 
 app = typer.Typer(
@@ -35,7 +37,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-releases = typer.Typer(help="List, fetch and remove other releases of PostgreSQL.")
+releases = typer.Typer(help="List, fetch, register and remove other releases of PostgreSQL.")
 app.add_typer(releases, name="releases")
 
 _NO_PATH = Path()
@@ -68,8 +70,10 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     if runs := os.environ.get("PGRERUN_RUNS"):  # a kernel runs in another folder
         os.environ["PGRERUN_RUNS"] = os.path.abspath(os.path.expanduser(runs))
+    _stand_here()
     try:
-        status = app(standalone_mode=False)
+        with _home():
+            status = app(standalone_mode=False)
     except RerunError as error:
         status = _failed(error)
     except OSError as error:
@@ -86,6 +90,25 @@ def main() -> None:
     sys.exit(status if isinstance(status, int) else 0)
 
 
+def _stand_here() -> None:
+    """Files that libpq is told by their names are seen from here, not from a kernel's folder."""
+    os.environ[passwords.STARTED_IN] = os.getcwd()
+    for name in passwords.FILES.values():
+        if os.environ.get(name) and os.environ[name] != "system":
+            os.environ[name] = os.path.abspath(os.environ[name])
+
+
+@contextmanager
+def _home() -> Iterator[None]:
+    """A folder for what Jupyter writes into HOME, where an account has none (in containers)."""
+    if os.path.expanduser("~") != "~":
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="home-") as folder:
+        os.environ["HOME"] = folder
+        yield
+
+
 def _misplaced(error: OSError) -> int:
     """Say what is wrong with a place or a name that the reader chose; raise a bug of ours."""
     if error.errno == errno.ENAMETOOLONG:
@@ -93,8 +116,9 @@ def _misplaced(error: OSError) -> int:
         return 2
     if error.errno not in _PLACES:
         raise error
+    done = "used" if isinstance(error, PermissionError) else "written"  # or read, or executed
     _say(
-        f"{error.filename or 'A file'} can't be written: {error.strerror}. Make room or mend the"
+        f"{error.filename or 'A file'} can't be {done}: {error.strerror}. Make room or mend the"
         " place's permissions. What was measured so far is kept, and a chapter that was stopped in"
         " the middle goes on from there when the same command is given again."
     )
@@ -205,30 +229,63 @@ def run(
     states = [book.state(one, given) for one in (book.chapters() if all else [chapter])]
     where = None if out == _NO_PATH else out.resolve()
     if only:
-        _run_only(book, states, only, where, name, keep_address)
+        _run_only(book, states, only, name)
         return
     for state in states:
         _run(book, state, out=where, name=name, keep_address=keep_address)
+        _tell_verdicts(name or state.parameters.profile, state.chapter)
 
 
-def _run_only(
-    book: Book, states: Sequence[State], only: str, out: Path | None, name: str, keep: bool
-) -> None:
-    """Run one experiment; its record has a name of its own, and the book stays as it is."""
-    from pgrerun.site.only import needed, verdicts
+def _tell_verdicts(run: str, chapter: str) -> None:
+    """What a run has decided: claim, verdict, printed and found."""
+    from pgrerun.page import narrate
+    from pgrerun.record import runs
+    from pgrerun.record.verdicts import Judgement, Verdict
 
+    if not (runs.root() / run / chapter).is_dir():  # of a notebook that opens no chapter
+        return
+    kept = (Judgement.from_dict(one) for one in runs.load(run, chapter).verdicts)
+    decided = [j for j in kept if j and j.verdict is not Verdict.NOT_TESTED]
+    if not decided:
+        _tell(f"{chapter}: it decides about no claim.")
+        return
+    _rows(
+        [
+            {
+                "claim": j.claim.id,
+                "verdict": narrate.word(j),
+                "printed": narrate.wanted(j.claim).removeprefix("printed "),
+                "found": narrate.evidence(j),
+            }
+            for j in decided
+        ]
+    )
+
+
+def _run_only(book: Book, states: Sequence[State], only: str, name: str) -> None:
+    """Run one experiment and judge the claims that look at its rows.
+
+    Its record has a name of its own, and the book stays as it is.
+    """
     if len(states) > 1:
         raise ParameterError("--only names an experiment of one chapter, so it goes without --all.")
     [state] = states
-    wanted = needed(book.notebook(state.chapter), only)
-    name = name or "only-" + re.sub(r"[^A-Za-z0-9]+", "-", wanted[0])
-    folder = book.build / "only"
-    folder.mkdir(parents=True, exist_ok=True)
-    out = out or folder / f"{state.chapter}-{name}.ipynb"
-    _tell(f"{state.chapter}: running {', '.join(reversed(wanted))} alone.")
-    _tell(f"{state.chapter}: {book.run(state, out=out, name=name, keep_address=keep, only=wanted)}")
-    rows = verdicts(name, state.chapter)
-    _rows(rows) if rows else _tell("It decides about no claim.")
+    from pgrerun.notebook import Notebook
+    from pgrerun.registry import claims_of
+
+    os.environ["PGRERUN_RUN"] = name or f"only-{only}".replace("_", "-")
+    with book.alone():
+        opened = Notebook(state.chapter, state.parameters)
+        try:
+            _tell(repr(opened.run(only.rpartition(".")[2])))
+            for claim in claims_of(state.chapter, only.rpartition(".")[2]):
+                _tell(repr(opened.verdicts(claim)))
+            for claim in opened.evidence.unjudged():
+                opened.judge(claim)
+            folder = opened.record.close()
+        finally:
+            opened.leave()
+    _tell(f"{state.chapter}: its rows are in {folder}")
 
 
 def _check_name(name: str, replace: bool) -> None:
@@ -319,6 +376,71 @@ def print_book(
 
 
 @app.command()
+def query(
+    sql: Annotated[str, typer.Argument(help='For example "FROM published.hot.sizes".')] = "",
+    tables: Annotated[bool, typer.Option("--tables", help="List the tables and units.")] = False,
+    run: Annotated[str, typer.Option(metavar="RUN", help="A run of yours, as schema run.")] = "",
+    output: Annotated[str, typer.Option(help="table, csv or json.")] = "table",
+) -> None:
+    """Ask all records by SQL: published runs, a run of yours, what is printed, the claims."""
+    from pgrerun.record.database import open_database
+
+    if output not in ("table", "csv", "json"):
+        raise ParameterError(f"--output is one of table, csv and json, not {output!r:.40}.")
+    if bool(sql.strip()) == tables:
+        raise ParameterError(
+            'Give a query, for example pgrerun query "FROM published.hot.sizes", or --tables for'
+            " the list of what can be asked."
+        )
+    with open_database(run) as database:
+        found = database.listing() if tables else database.query(sql)
+    if output == "csv":
+        sys.stdout.write(_visible(found.to_csv(index=False)))
+    elif output == "json":
+        sys.stdout.write(found.to_json(orient="records", indent=1, force_ascii=True) + "\n")
+    else:
+        _frame(found, "No rows.")
+
+
+@app.command()
+def explain(claim: Annotated[str, typer.Argument(help="For example uuidkeys-001.")]) -> None:
+    """Say how a claim is judged: experiments, rule, chart, sentence, and its place in the book."""
+    from pgrerun.registry import chain
+
+    found = chain(claim)
+    _tell(f"{found.claim.id}: {found.claim.claim}")
+    _tell(f"Source: {found.claim.source}. Basis: {found.claim.basis}.")
+    if found.claim.published_value:
+        _tell(f"Printed: {found.claim.published_value}.")
+    chapter = found.claim.chapter
+    _tell(f"Chapter {chapter}, section “{found.section}”.")
+    for name in found.experiments:
+        _tell(f"Experiment {name}: pgrerun run {chapter} --only {name}")
+        _tell(f'Its rows: pgrerun query "FROM published.{chapter}.{name}"')
+    _tell(f"Judged by ({found.claim.predicate}):\n{found.rule}" if found.rule else "Not tested.")
+    _tell(f"Charts: {', '.join(found.charts) or 'none'}. Sentences: {', '.join(found.sentences)}.")
+
+
+@app.command()
+def history(
+    why: Annotated[str, typer.Option(help="Why rules or published words are others now.")] = "",
+    freeze: Annotated[bool, typer.Option("--freeze", help="A line for each claim.")] = False,
+) -> None:
+    """Write into data/history.csv which rules and published words have changed, and why."""
+    from dataclasses import asdict
+
+    from pgrerun.record import history as changes
+
+    found = changes.load(), changes.published_words(), changes.digests()
+    lacking = changes.missing(*found, why, freeze)
+    if lacking and not why:
+        _rows([asdict(change) for change in lacking])
+        raise ParameterError("These lines are missing in data/history.csv: give --why.")
+    changes.append(why, freeze)
+    _tell(f"The history has {len(lacking)} new lines." if lacking else "The history is whole.")
+
+
+@app.command()
 def status() -> None:
     """Say for each chapter and the site whether it is up to date, and why not."""
     ours = Book()
@@ -376,7 +498,8 @@ def report_card(
     dry_run: Annotated[
         bool,
         typer.Option(
-            "--dry-run", help="Say what would be done, where, and for how long; touch nothing."
+            "--dry-run",
+            help="Say what would be done, where, and for how long; look, and touch nothing.",
         ),
     ] = False,
 ) -> None:
@@ -390,6 +513,10 @@ def report_card(
             f" to {out}. Nothing was touched."
         )
         _rows(rows)
+        _, seen = look(server)
+        _rows([{"there": what, "seen": said} for what, said in seen.remarks.items()])
+        if seen.obstacles:
+            raise ServerError(f"The card would be refused. {' '.join(seen.obstacles)}")
     else:
         _tell(f"The report card is in {card.write(server, schema, minutes, out)}")
 
@@ -460,7 +587,10 @@ def compare(
     changed = (
         runs.verdict_changes(ours, theirs, agreement.word)
         .drop(columns="environment")
-        .assign(b=lambda rows: [_with_words(theirs, claim, b) for claim, b in rows["b"].items()])
+        .assign(
+            a=lambda rows: [_beside_word(ours, claim, a) for claim, a in rows["a"].items()],
+            b=lambda rows: [_beside_word(theirs, claim, b) for claim, b in rows["b"].items()],
+        )
         .rename(columns={"a": mine, "b": published})
     )
     _frame(changed.reset_index(), "No verdict differs.")
@@ -468,10 +598,18 @@ def compare(
     _frame(around.reset_index(), "Machine, versions and settings are the same.")
 
 
-def _with_words(record: Any, claim: Any, word: str) -> str:
-    """A claim's word, and where several runs gave others, theirs."""
+def _beside_word(record: Any, claim: Any, word: str) -> str:
+    """A claim's word with printed and found; where several runs gave others, with theirs."""
+    from pgrerun.page import narrate
+    from pgrerun.record.verdicts import Judgement
+
     given = record.given.get(claim, ())
-    return f"{word} ({', '.join(given)})" if len(set(given)) > 1 else word
+    if len(set(given)) > 1:
+        return f"{word} ({', '.join(given)})"
+    kept = next((one for one in record.verdicts if one["claim"] == claim), None)
+    judged = Judgement.from_dict(kept) if kept and "evidence" in kept else None
+    numbers = narrate.wanted_and_found(judged) if judged else ""
+    return f"{word} ({numbers})" if numbers else word
 
 
 def _other_parameters(ours: Any, theirs: Any) -> dict[str, str]:
@@ -574,12 +712,16 @@ def doctor(
     """Say what this machine can measure, and which claims each missing thing sets aside."""
     if server:
         passwords.parse(server)  # refuses one that carries a password
-    from pgrerun.site.doctor import examine
+    from pgrerun.site.doctor import REFUSED, examine
 
-    findings = examine(server)
+    looked = examine(server)
+    refused = [finding.found for finding in looked if finding.what == REFUSED]
+    findings = [finding for finding in looked if finding.what != REFUSED]
     _rows(
         [{"": f.what, "found": f.found, "claims set aside": ", ".join(f.claims)} for f in findings]
     )
+    if refused:
+        raise ServerError(f"No experiment runs on that server. {' '.join(refused)}")
     lost = {claim for finding in findings for claim in finding.claims}
     _tell(f"{len(lost)} claims are set aside here." if lost else "No claim is set aside here.")
 
@@ -589,15 +731,21 @@ def doctor(
 
 @releases.callback(invoke_without_command=True)
 def list_releases(context: typer.Context) -> None:
-    """List the releases of PostgreSQL that package clients bring, and which of them are here."""
+    """List releases that packages bring, and builds that somebody compiled; which are here."""
     if context.invoked_subcommand:
         return
+    _list_packages()
+    _list_builds()
+
+
+def _list_packages() -> None:
     table = fetched.table()
     if not table:
-        raise FetchError(
+        _tell(
             f"No release is known that can be fetched for {fetched.this_platform()}. Another"
-            " PostgreSQL can be named by its folder, with -p programs=FOLDER."
+            " PostgreSQL can be registered with `pgrerun releases add NAME FOLDER`."
         )
+        return
     _rows([_release_row(release) for release in table])
     kept = sum(packages.size_of(release.place) for release in table if release.here)
     _tell(f"{_megabytes(kept)} in {fetched.folder()}")
@@ -622,6 +770,65 @@ def _release_row(release: fetched.Release) -> dict[str, str]:
     }
 
 
+def _list_builds() -> None:
+    """The builds that claims ask for, whether they are registered, and others that are."""
+    wanted, registered = builds.wanted(), builds.registered()
+    names = list(dict.fromkeys([*wanted, *registered]))
+    if names:
+        _rows([_build_row(name, wanted.get(name), registered.get(name)) for name in names])
+    if missing := [name for name in wanted if name not in registered]:
+        _tell(
+            f"{len(missing)} of {len(wanted)} builds that claims ask for aren't registered. Compile"
+            " the commit, as PostgreSQL's chapter “Installation from Source Code” says, and then:"
+            " pgrerun releases add NAME FOLDER"
+        )
+
+
+def _build_row(
+    name: str, wanted: builds.Wanted | None, build: builds.Build | None
+) -> dict[str, str]:
+    about = wanted or build
+    return {
+        "build": name,
+        "version": about.version if about else "",
+        "commit": wanted.commit[:12] if wanted else "",
+        "configuration": _configured(wanted, build),
+        "claims": " ".join(wanted.claims) if wanted else "",
+        "here": build.folder if build else "not registered",
+    }
+
+
+def _configured(wanted: builds.Wanted | None, build: builds.Build | None) -> str:
+    """What matters of a build's configuration: what it was found to have, else what it shall."""
+    if build is None:
+        words = [f"{wanted.bits} bits" if wanted and wanted.bits else ""]
+        return ", ".join(filter(None, [*words, wanted.configuration if wanted else ""]))
+    words = [f"{build.bits} bits" if build.bits else ""]
+    words += ["assertions"] if build.assertions else []
+    words += [f"pages of {build.block_size} bytes"] if build.block_size not in (0, 8192) else []
+    return ", ".join(filter(None, words))
+
+
+@releases.command()
+def add(
+    name: Annotated[str, typer.Argument(help="By which -p programs=NAME takes it.")],
+    folder: Annotated[
+        Path, typer.Argument(help="With postgres, initdb and pg_ctl, or with a bin/ that has them.")
+    ],
+) -> None:
+    """Register a PostgreSQL that you have compiled, and start it once; it stays where it is."""
+    if fetched.is_packaged(name):
+        raise ParameterError(
+            f"{name} is the name of a release that packages bring. Give your build another name,"
+            f" such as {name}-mine."
+        )
+    build = builds.add(name, folder)
+    wanted = builds.wanted().get(name)
+    told = wanted and wanted.foreign
+    use = "Experiments ask for it by its name." if told else f"Use it with -p programs={name}"
+    _tell(f"{name} is {build.version} in {build.folder}. {use}")
+
+
 @releases.command()
 def fetch(names: Names = None) -> None:
     """Bring releases into a cache folder, check them, and start each once."""
@@ -643,8 +850,15 @@ def fetch(names: Names = None) -> None:
 
 @releases.command()
 def remove(names: Names = None) -> None:
-    """Remove releases that were fetched."""
-    for release in fetched.find(names or []):
+    """Remove releases that were fetched; forget builds that were registered, which stay."""
+    known = builds.registered()
+    for name in [name for name in names or [] if name in known]:
+        build = builds.remove(name)
+        _tell(f"{name} is forgotten; it stays in {build.folder}.")
+    packaged = [name for name in names or [] if name not in known]
+    if names and not packaged:
+        return
+    for release in fetched.find(packaged):
         if freed := fetched.remove(release):
             _tell(f"PostgreSQL {release.release} is removed: {_megabytes(freed)} are free again.")
         elif names:

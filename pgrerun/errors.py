@@ -28,6 +28,10 @@ class ServerError(RerunError):
     """A PostgreSQL server that can't be found, started, reached or trusted."""
 
 
+class Refused(ServerError):
+    """A statement or a tool of ours that a server didn't carry out; it may carry out others."""
+
+
 class FetchError(RerunError):
     """A package that can't be fetched, or isn't what was asked for; nothing of it is kept."""
 

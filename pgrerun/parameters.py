@@ -27,7 +27,7 @@ from pydantic import (
     create_model,
 )
 
-from pgrerun.errors import BookError, FetchError, ParameterError
+from pgrerun.errors import BookError, FetchError, ParameterError, ServerError
 from pgrerun.lab.server import fetched, passwords
 
 PROFILES = ("ci", "laptop", "overnight")
@@ -69,7 +69,7 @@ def _chosen(programs: str) -> str:
             "programs must be a folder with PostgreSQL's programs; for a server's URL use server"
         )
     if fetched.is_named(programs):
-        _require_fetched(programs)
+        _require_here(programs)
         return programs
     try:
         known = not programs or Path(programs).expanduser().is_dir()
@@ -78,16 +78,16 @@ def _chosen(programs: str) -> str:
     if not known:
         raise ValueError(
             "programs must be a folder with PostgreSQL's programs (postgres, initdb, pg_ctl) or a"
-            f" release that was fetched (`pgrerun releases`), and {programs[:200]!r} is none"
+            " release that was fetched or registered (`pgrerun releases`), and"
+            f" {programs[:200]!r} is none"
         )
     return programs
 
 
-def _require_fetched(release: str) -> None:
+def _require_here(name: str) -> None:
     try:
-        [found] = fetched.find([release])
-        found.require()
-    except (ParameterError, FetchError) as error:
+        fetched.chosen(name)
+    except (ParameterError, FetchError, ServerError) as error:
         raise ValueError(f"programs: {str(error).rstrip('.')}") from None
 
 
@@ -105,8 +105,8 @@ class ChapterParameters(BaseModel):
     )
     programs: Annotated[str, BeforeValidator(_as_name), AfterValidator(_chosen)] = Field(
         description=(
-            "Folder with another PostgreSQL's programs, or the name of a fetched release; empty for"
-            " the pip wheel's"
+            "Folder with another PostgreSQL's programs, or the name of a fetched release or a"
+            " registered build; empty for the pip wheel's"
         )
     )
     seed: int = Field(ge=0, le=2**31 - 1, description="Start of every random choice")
@@ -215,6 +215,14 @@ def folder(chapter: str) -> Path:
     if not chapter.isidentifier() or not (found / _FILE).is_file():
         raise ParameterError(f"There is no chapter {unknown(chapter, chapters())}.")
     return found
+
+
+def modules(chapter: str) -> list[str]:
+    """The modules of a chapter of the book, by their dotted names."""
+    place = folder(chapter)
+    parts = (path.relative_to(place).with_suffix("").parts for path in place.rglob("*.py"))
+    dotted = (".".join(("pgrerun", "chapters", chapter, *some)) for some in parts)
+    return sorted(name.removesuffix(".__init__") for name in dotted)
 
 
 @cache
@@ -395,11 +403,6 @@ def _expected(model: type[ChapterParameters], name: str) -> str:
         least, most = (str(schema[end]).removesuffix(".0") for end in ("minimum", "maximum"))
         words += f" from {least} to {most}"
     return words + (f" ({schema['unit']})" if "unit" in schema else "")
-
-
-def time_to_run(chapter: str) -> str:
-    """How long the chapter takes with each profile on two processors, in words."""
-    return ", ".join(f"{info(chapter).minutes[profile]:g} min ({profile})" for profile in PROFILES)
 
 
 def table(chapter: str) -> list[dict[str, Any]]:

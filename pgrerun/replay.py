@@ -1,12 +1,9 @@
-"""Claims of the chapters judged again, elsewhere, by the cells that judge them.
+"""Claims of the chapters judged again, elsewhere, by the experiments and rules that judge them.
 
-A chapter's notebook holds the statements that measure and those that judge. `steps` cuts out what
-a few claims need of them, and `judged` executes that on another release, with other parameters.
-So there is one experiment and one predicate for a claim, whoever asks; what the cells display on
-the way goes nowhere.
+So there is one experiment and one rule for a claim, whoever asks; what a chapter displays on the
+way goes nowhere.
 """
 
-import ast
 import contextlib
 import importlib
 import io
@@ -23,73 +20,24 @@ from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import Lock
 from pathlib import Path
-from types import CodeType
 from typing import Any
 
-import nbformat
-
-from pgrerun import cells, parameters
-from pgrerun.chapter import Chapter, Declaration
-from pgrerun.errors import BookError, RerunError
+from pgrerun import parameters
+from pgrerun.errors import RerunError
 from pgrerun.lab.server import Cluster, fetched, private
-
-NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
-_ASKED = frozenset({"attempt", "judge"})  # the methods of a chapter that matter here
-_PREPARING = frozenset({"load", "prepared"})  # what chapters call functions that load relations
-
-
-@dataclass(frozen=True)
-class Step:
-    """A statement of a notebook that is executed.
-
-    `claim` is the one that it judges, "" if none; `code` what is executed.
-    """
-
-    source: str
-    claim: str
-    code: CodeType
+from pgrerun.notebook import Notebook
 
 
 @dataclass(frozen=True)
 class Done:
     """What became of a claim: the judgement as the run record keeps it, and what it took.
 
-    `seconds` are those of the steps since the claim judged before, so that a sum of several is what
+    `seconds` are those since the claim judged before, so that a sum of several is what
     all of them took.
     """
 
     verdict: Mapping[str, Any]
     seconds: float
-
-
-def steps(chapter: str, claims: Collection[str]) -> list[Step]:
-    """The statements of the chapter's notebook that judging these claims needs, in its order.
-
-    These are the imports, what loads relations, each statement that judges one of the claims (but
-    for other evidence `beside`, which decides nothing), each experiment that is declared for one of
-    them, and, backwards from there, whatever assigns a name that one of those uses. BookError if
-    the notebook judges a claim nowhere.
-    """
-    notebook = nbformat.read(NOTEBOOKS / f"{chapter}.ipynb", as_version=4)
-    body = [_bare(one) for one in cells.statements(notebook)]
-    known: dict[str, Any] = {}
-    for statement in body:
-        cells.learn(statement, known)
-    needed: set[str] = set()
-    kept: list[Step] = []
-    missing = set(claims)
-    for statement in reversed(body):
-        claim = _judges(statement)
-        assigned = cells.names(statement, ast.Store)
-        declared = set(claims).intersection(_declared_for(statement, known))
-        imports = isinstance(statement, ast.Import | ast.ImportFrom)
-        if claim in missing or assigned & needed or declared or imports or _prepares(statement):
-            needed = (needed - assigned) | cells.names(statement, ast.Load)
-            missing.discard(claim)
-            kept.append(Step(ast.unparse(statement), claim, cells.compiled(statement)))
-    if missing:
-        raise BookError(f"Chapter {chapter!r} judges {', '.join(sorted(missing))} nowhere.")
-    return kept[::-1]
 
 
 def judged(
@@ -101,67 +49,20 @@ def judged(
     """Judge claims of one chapter with these parameters; each as soon as it is.
 
     `given` are parameters that differ from those of profile ci, such as `programs`; `records` is a
-    folder for the run record, which is of no use afterwards. A claim that this release can't show
-    is judged as not testable, as on the chapter's page.
+    folder for the run record, which is of no use afterwards. Only the experiments run whose rows
+    the claims ask for. A claim that this release can't show counts as not tested here, as on the
+    chapter's page.
     """
-    parts = steps(chapter, claims)
-    opened = Chapter(
-        chapter, parameters.chapter_parameters(chapter, given), records=records, resumed=False
-    )
-    namespace: dict[str, Any] = {"chapter": opened}
+    chosen = parameters.chapter_parameters(chapter, given)
+    opened = Notebook(chapter, chosen, records=records)
     try:
-        began = time.monotonic()
-        for step in parts:
+        for claim in claims:
+            began = time.monotonic()
             with contextlib.redirect_stdout(io.StringIO()):
-                exec(step.code, namespace)
-            if step.claim:
-                [judgement] = [j for j in opened.evidence.judgements if j.claim.id == step.claim]
-                now = time.monotonic()
-                yield Done(judgement.as_dict(), now - began)
-                began = now
+                opened.run_for(claim)
+            yield Done(opened.judge(claim).as_dict(), time.monotonic() - began)
     finally:
         opened.leave()
-
-
-def _asked(statement: ast.stmt) -> ast.Call | None:
-    """The call of `chapter.attempt` or `chapter.judge` that a statement is or assigns."""
-    value = getattr(statement, "value", None)
-    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
-        owner = value.func.value
-        if isinstance(owner, ast.Name) and owner.id == "chapter" and value.func.attr in _ASKED:
-            return value
-    return None
-
-
-def _bare(statement: ast.stmt) -> ast.stmt:
-    """The statement without the evidence that it gives `beside`."""
-    if (call := _asked(statement)) is not None:
-        call.keywords = [one for one in call.keywords if one.arg != "beside"]
-    return statement
-
-
-def _prepares(statement: ast.stmt) -> bool:
-    """Whether all that a statement does is to call or attempt what loads relations."""
-    call = getattr(statement, "value", None)
-    if not isinstance(statement, ast.Expr) or not isinstance(call, ast.Call):
-        return False
-    called = call.args[0] if _asked(statement) is not None else call.func
-    return isinstance(called, ast.Attribute) and called.attr in _PREPARING
-
-
-def _judges(statement: ast.stmt) -> str:
-    call = _asked(statement)
-    if call is None or call.func.attr != "judge":  # type: ignore[attr-defined]
-        return ""
-    return str(ast.literal_eval(call.args[0]))
-
-
-def _declared_for(statement: ast.stmt, known: dict[str, Any]) -> tuple[str, ...]:
-    """The claims that the experiment which a statement attempts is declared for."""
-    call = _asked(statement)
-    if call is None or call.func.attr != "attempt":  # type: ignore[attr-defined]
-        return ()
-    return getattr(cells.value(call.args[0], known), "declared", Declaration((), ())).claims
 
 
 def answers(

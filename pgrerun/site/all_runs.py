@@ -2,10 +2,9 @@
 
 Everything is computed from what was gathered (`pgrerun/record/gather.py`, `machines.py`) when the
 site is built; `book/_ext/run_pages.py` puts it into the page. Models, releases and names are a
-stranger's words: they are escaped here as everywhere.
+stranger's words: the macros of `page/templates/all_runs.html` escape them.
 """
 
-import html
 import math
 from collections.abc import Callable, Sequence
 
@@ -13,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from pgrerun.page import charts, narrate
+from pgrerun.page.markup import Markup, macros
 from pgrerun.record import claims, machines
 from pgrerun.record.gather import Gathered, Machine
 from pgrerun.record.machines import Bin, Dependence, Findings
@@ -22,10 +22,8 @@ from pgrerun.site import scoreboard
 Address = Callable[[str], str]
 """From a claim's id to its place on the scoreboard."""
 
-NOTHING = (
-    "<p>No runs were gathered for these pages. <code>pgrerun gather</code> with folders or archives"
-    " of run records fills this page.</p>"
-)
+_HTML = macros("all_runs")
+NOTHING = _HTML.nothing()
 _MOST_CHARTS = 6
 _MOST_WORDS = 8
 _MOST_REFUSED = 20
@@ -63,11 +61,11 @@ def summary(gathered: Gathered) -> str:
             f" {'is' if gathered.unanswered == 1 else 'are'} left out."
         )
     rows = [
-        ("", [name, html.escape(_spread(gathered, key)), _known(gathered, key)])
+        ({}, [name, _spread(gathered, key), _known(gathered, key)])
         for key, name in _QUANTITIES.items()
     ]
     table = scoreboard.table("The machines", ["what", "from, median, to", "machines"], rows)
-    return f"<p>{' '.join(said)}</p>{table}{_refused(gathered)}"
+    return scoreboard.paragraph(" ".join(said)) + table + _refused(gathered)
 
 
 def _known(gathered: Gathered, name: str) -> str:
@@ -101,10 +99,8 @@ def _refused(gathered: Gathered) -> str:
         return ""
     shown = gathered.refused[:_MOST_REFUSED]
     more = len(gathered.refused) - len(shown)
-    items = "".join(f"<li>{html.escape(line)}</li>" for line in shown)
-    items += f"<li>and {narrate.number(more)} more</li>" if more else ""
     words = narrate.count(len(gathered.refused), "source or record", "sources or records")
-    return f'<details class="refused"><summary>{words} refused</summary><ul>{items}</ul></details>'
+    return _HTML.refused(words, shown, narrate.number(more) if more else "")
 
 
 # ---- which claims depend on the machine
@@ -114,19 +110,19 @@ def dependences(gathered: Gathered, found: Findings, address: Address) -> str:
     """The claims whose word depends on what the machine is, the clearest first, and charts."""
     many = len(gathered.machines)
     if many < machines.FEW:
-        return (
-            f"<p>With {narrate.count(many, 'machine')} nothing can be said about that; it takes at"
-            f" least {machines.FEW}, and five that give each of two words.</p>"
+        return scoreboard.paragraph(
+            f"With {narrate.count(many, 'machine')} nothing can be said about that; it takes at"
+            f" least {machines.FEW}, and five that give each of two words."
         )
     number = len(found.dependences)
     said = (
-        f"<p>{narrate.count(found.tests, 'test')}, one for each claim that has two words and each"
+        f"{narrate.count(found.tests, 'test')}, one for each claim that has two words and each"
         f" circumstance, find that the word of {narrate.count(number, 'claim')} depends on the"
         " machine"
         + (
-            f"; about one in {1 / machines.CHANCE:.0f} of such findings is chance.</p>"
+            f"; about one in {1 / machines.CHANCE:.0f} of such findings is chance."
             if number
-            else ".</p>"
+            else "."
         )
     )
     rows = [_dependence_row(gathered, one, address) for one in found.dependences]
@@ -134,22 +130,24 @@ def dependences(gathered: Gathered, found: Findings, address: Address) -> str:
     table = scoreboard.table("Claims that depend on the machine", heads, rows) if rows else ""
     figures = [figure(gathered, one) for one in found.dependences[:_MOST_CHARTS]]
     drawn = "".join(one._repr_mimebundle_()["text/html"] for one in figures)
-    return said + table + drawn
+    return scoreboard.paragraph(said) + table + Markup(drawn)
 
 
-def _dependence_row(gathered: Gathered, one: Dependence, address: Address) -> tuple[str, list[str]]:
+def _dependence_row(
+    gathered: Gathered, one: Dependence, address: Address
+) -> tuple[dict, list[str]]:
     also = [_QUANTITIES[name] for name in one.others]
     beside = f"; among machines alike in that, also on {' and '.join(also)}" if also else ""
     cells = [
         _claim(one.claim, address),
-        html.escape(_QUANTITIES[one.circumstance] + beside),
-        html.escape(_counted(gathered, one.claim)),
+        _QUANTITIES[one.circumstance] + beside,
+        _counted(gathered, one.claim),
         (
             f"{narrate.number(100 * one.found.effect, 0)} % of the ranks' variance, expected share"
             f" of chance findings {_small(one.q)}"
         ),
     ]
-    return "", cells
+    return {}, cells
 
 
 def _small(share: float) -> str:
@@ -158,8 +156,7 @@ def _small(share: float) -> str:
 
 def _claim(claim: str, address: Address) -> str:
     entry = claims.ledger().get(claim)
-    words = f" {html.escape(entry.claim)}" if entry else ""
-    return f'<a href="{html.escape(address(claim))}">{html.escape(claim)}</a>{words}'
+    return _HTML.claim(claim, address(claim), entry.claim if entry else "")
 
 
 def _counted(gathered: Gathered, claim: str) -> str:
@@ -256,32 +253,26 @@ def board(gathered: Gathered, address: Address) -> str:
             cells = [
                 _claim(claim, address),
                 narrate.number(sum(counted.values())),
-                _bar(counted)
-                + scoreboard.aside(
-                    "; ".join([_counted(gathered, claim), *gathered.differing.get(claim, [])])
-                ),
+                _bar(counted, [_counted(gathered, claim), *gathered.differing.get(claim, [])]),
             ]
             if compared:
                 cells.append(_strips(gathered, claim) if len(counted) > 1 else "")
-            rows.append((f' id="all-{html.escape(claim)}"', cells))
+            rows.append(({"id": f"all-{claim}"}, cells))
     heads = ["claim", "machines", "words", "by processors, release, flush, memory"]
-    table = scoreboard.table("How many machines give which word", heads[: 3 + compared], rows)
-    whole = f'<div class="all-runs">{table}</div>'
-    if compared:
-        return f"{whole}<p>{_STRIPS}</p>"
-    said = f"How many machines give which word ({narrate.count(len(rows), 'row')})"
-    return f'<details class="long-table"><summary>{said}</summary>{whole}</details>'
+    caption, heads = "How many machines give which word", heads[: 3 + compared]
+    folded = f"{caption} ({narrate.count(len(rows), 'row')})"
+    return _HTML.board(caption, heads, rows, _STRIPS, "" if compared else folded)
 
 
-def _bar(counted: dict[str, int]) -> str:
-    """One bar, whose parts are the words, the most frequent first."""
-    total, x, body = sum(counted.values()), 0.0, ""
+def _bar(counted: dict[str, int], details: Sequence[str]) -> str:
+    """One bar, whose parts are the words, the most frequent first, above `details`."""
+    total, x, parts = sum(counted.values()), 0.0, []
     for word, number in counted.items():
         width = _WIDTH * number / total
-        body += f'<path fill="{_colour(word)}" d="M{x:.1f} 2h{width:.1f}v10h-{width:.1f}z"/>'
+        parts.append((_colour(word), x, width))
         x += width
     label = ", ".join(f"{word} {100 * n / total:.0f} %" for word, n in counted.items())
-    return _picture(label, _WIDTH, _HEIGHT, body)
+    return _HTML.bar(label, _WIDTH, _HEIGHT, parts, "; ".join(details))
 
 
 def _colour(word: str) -> str:
@@ -293,7 +284,7 @@ _STRIP, _COLUMN, _TALL = 62.0, 10.0, 22.0
 
 def _strips(gathered: Gathered, claim: str) -> str:
     """A small picture for each circumstance: a column per group of machines, of shares of words."""
-    return "".join(_strip(gathered, claim, name) for name in machines.CIRCUMSTANCES)
+    return Markup("").join(_strip(gathered, claim, name) for name in machines.CIRCUMSTANCES)
 
 
 def _strip(gathered: Gathered, claim: str, name: str) -> str:
@@ -313,14 +304,9 @@ def _strip(gathered: Gathered, claim: str, name: str) -> str:
         first = next(iter(counted))
         share = float((inside == gathered.vocabulary.index(first)).mean())
         told.append(f"{_range(name, group)} {100 * share:.0f} %")
-    body = "".join(f'<path fill="{_colour(word)}" d="{d}"/>' for word, d in paths.items() if d)
     label = f"share of {next(iter(counted))} by {_QUANTITIES[name]}: {'; '.join(told)}"
-    return _picture(label, _STRIP, _TALL, body) if groups else ""
-
-
-def _picture(label: str, width: float, height: float, body: str) -> str:
-    size = f'width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}"'
-    return f'<svg role="img" aria-label="{html.escape(label)}" {size}>{body}</svg>'
+    drawn = [(_colour(word), path) for word, path in paths.items() if path]
+    return _HTML.strip(label, _STRIP, _TALL, drawn) if groups else ""
 
 
 # ---- the machine most unlike its peers
@@ -330,9 +316,9 @@ def unlike(gathered: Gathered, found: Findings, address: Address) -> str:
     """Which machine gives the least expected words, and whether chance would do."""
     one = found.unlike
     if one is None:
-        return (
-            f"<p>With {narrate.count(len(gathered.machines), 'machine')} none can be told from its"
-            " peers.</p>"
+        return scoreboard.paragraph(
+            f"With {narrate.count(len(gathered.machines), 'machine')} none can be told from its"
+            " peers."
         )
     surely = one.p <= machines.CHANCE
     said = (
@@ -347,16 +333,12 @@ def unlike(gathered: Gathered, found: Findings, address: Address) -> str:
         " included, have one as far)."
     )
     rows = [
-        ("", [_claim(claim, address), _word(word), f"{same} of {of}"])
+        ({}, [_claim(claim, address), _HTML.word(word), f"{same} of {of}"])
         for claim, word, same, of in one.words[:_MOST_WORDS]
     ]
     heads = ["claim", "its word", "machines that give it"]
     table = scoreboard.table("Its rarest words", heads, rows) if rows else ""
-    return f"<p>{html.escape(said)}</p>{table}"
-
-
-def _word(word: str) -> str:
-    return f'<span class="word">{html.escape(word)}</span>'
+    return scoreboard.paragraph(said) + table
 
 
 def _described(machine: Machine) -> str:

@@ -4,8 +4,8 @@ Nothing is rerun or rebuilt unless something it is made from has changed, and th
 reason is said (`inputs.py` finds it, `execution.py` runs a notebook, `gates.py`
 refuses what must not be published). Beside each executed chapter lies a stamp, a
 JSON file with what it was made from, what was asked for and how long it took, and a
-copy of its run record, from which the scoreboard is made. The record itself keeps the
-executed page (`executed_pages.py`), so that a site can be built from any recorded run.
+copy of its run record, from which the scoreboard is made. The page of any other record is
+the chapter's notebook executed against it (`Book.page_of`).
 """
 
 import ast
@@ -18,9 +18,10 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,7 @@ import nbformat
 
 from pgrerun.errors import BookError, ParameterError, RerunError
 from pgrerun.lab.server import passwords
-from pgrerun.lab.server.private import PrivateDirectory, base_directory
+from pgrerun.lab.server.private import PrivateDirectory, base_directory, sweep
 from pgrerun.parameters import (
     ONLY,
     ChapterParameters,
@@ -37,10 +38,12 @@ from pgrerun.parameters import (
     chapters,
     folder,
     info,
+    modules,
+    profile_values,
     unknown,
 )
+from pgrerun.progress import track
 from pgrerun.site import inputs
-from pgrerun.stopping import stoppable
 
 if TYPE_CHECKING:
     from pgrerun.record.gather import Gathered
@@ -52,7 +55,13 @@ RUN_NAME = (  # the kernel finds the name of the run record here, where the read
 
 PUBLISHED = "published"  # as `runs.PUBLISHED`, whose module takes long to import
 
+_MAKE_PAGE = (  # what the process does that makes one
+    "import json, sys; from pathlib import Path; from pgrerun.site.book import Book, Page;"
+    " Book(Path(sys.argv[1])).make_page(Page(**json.loads(sys.argv[2])))"
+)
 _INJECTED = "injected-parameters"
+_RECORD = "PGRERUN_RECORD"  # as `notebook.RECORD`, whose module takes long to import
+_ADDRESSES = {"spark", "storage"}
 _HIDDEN = "remove-input"  # jupyter-book's tags
 _FOLDED, _OUTPUT_FOLDED = "hide-input", "hide-output"
 _NEVER = "never run"
@@ -92,6 +101,20 @@ class Stopped:
             f" observation{'s' * (self.observations != 1)}: the same command goes on from there. To"
             f" start anew, delete {self.folder}."
         )
+
+
+@dataclass(frozen=True)
+class Page:
+    """The page of a chapter's record: where it is kept, the parameters and the run that it shows.
+
+    Of plain values, so that another process can be told to make it.
+    """
+
+    chapter: str
+    record: str
+    kept: str
+    given: dict[str, Any]
+    run: str
 
 
 class Book:
@@ -169,9 +192,10 @@ class Book:
         and in its record only if `keep_address` says so, or the environment (passwords.py). `only`
         names the experiments to attempt, where not all are; such a page isn't gated.
         """
+        from pgrerun.record import runs
         from pgrerun.site.execution import execute
 
-        chapter = state.chapter
+        chapter, run = state.chapter, name or _run_name(state)
         if out is not None:
             _require_writable(out)
         running = self.build / "running" / f"{chapter}.ipynb"
@@ -198,15 +222,14 @@ class Book:
                 self._gate(running, whole=not only)
             except RerunError as error:
                 error = self._kept(running, error)
-                if stopped := self.stopped(chapter, name or _run_name(state)):
+                if stopped := self.stopped(chapter, run):
                     error.args = (f"{error} {stopped[0].sentence()}",)
                 raise error from None
             except BaseException:
                 running.unlink(missing_ok=True)
                 running.with_suffix(".log").unlink(missing_ok=True)
                 raise
-            record = self.keep_page(state, running, name)
-            target = out or self.result(chapter)
+            target, record = out or self.result(chapter), runs.root() / run / chapter
             self._deliver(running, target, record)
             if out is None:
                 copy_folder(record, self.record(chapter))
@@ -223,23 +246,6 @@ class Book:
                 f" notebook can't be written to {target}: {error.strerror}. It is in {executed}."
             ) from None
 
-    @stoppable("the page to be kept")
-    def keep_page(self, state: State, executed: Path, name: str) -> Path:
-        """Put the executed page into the record that its run has written, and return the record's
-        folder.
-        """
-        from pgrerun.record import runs
-        from pgrerun.site import executed_pages
-
-        name = name or _run_name(state)
-        record = runs.root() / name / state.chapter
-        if (record / runs.ENVIRONMENT).is_file():  # a notebook that opens no chapter leaves none
-            _write(
-                executed_pages.compact(nbformat.read(executed, as_version=4)),
-                record / executed_pages.PAGE,
-            )
-        return record
-
     def stopped(self, chapter: str, run: str = "*") -> list["Stopped"]:
         """What unfinished runs of a chapter keep, of one run or of all."""
         from pgrerun.record import runs
@@ -252,13 +258,8 @@ class Book:
 
     def retell(self, state: State) -> None:
         """Put changed prose around the outputs of the last run."""
-        executed = nbformat.read(self.result(state.chapter), as_version=4)
-        source = nbformat.read(self.notebook(state.chapter), as_version=4)
-        running = self.build / "running" / f"{state.chapter}.ipynb"
-        running.parent.mkdir(parents=True, exist_ok=True)
-        _write(_transplanted(source, executed), running)
-        self._gate(running)
-        shutil.move(running, self.result(state.chapter))
+        page = self.page_of(state.chapter, self.record(state.chapter))
+        _write(page, self.result(state.chapter))
         self.write_stamp(state, None)
 
     def refresh(self, chapter: str) -> Path:
@@ -286,6 +287,8 @@ class Book:
     def _inputs(self, source: Path, chapter: str, parameters: ChapterParameters) -> dict[str, Any]:
         notebook = nbformat.read(source, as_version=4)
         code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+        # whose experiments the notebook calls by their names
+        code += [f"import {name}" for name in modules(chapter)]
         return (
             {
                 "code": inputs.code(notebook),
@@ -374,10 +377,11 @@ class Book:
     def gather(self, sources: Sequence[str]) -> "Gathered":
         """Read the records below the sources; nothing is written (see `pgrerun/record/gather.py`).
 
-        Copies of what lies in archives go also if this process is killed.
+        Copies of what lies in archives go also if this process is killed: by the next run.
         """
         from pgrerun.record import gather
 
+        sweep()
         with PrivateDirectory(base_directory()) as scratch:
             return gather.gather(sources, scratch.path)
 
@@ -523,52 +527,106 @@ class Book:
         contents.write(place / "book", self.chapters())
         results = place / "book" / "results"
         results.mkdir()
+        recorded = {chapter: self._recorded(chapter, run) for chapter in self.chapters() if run}
+        pages = {name: self._page(name, record) for name, record in recorded.items() if record}
+        self._make_pages(pages.values())
         for chapter in self.chapters():
             if run:
-                self._lay_out_recorded(chapter, run, results)
+                self._lay_out_recorded(chapter, pages.get(chapter), results)
             elif self.result(chapter).exists():
                 shutil.copy(self.result(chapter), results)
                 copy_folder(self.record(chapter), results / chapter)
         return place / "book"
 
-    def _lay_out_recorded(self, chapter: str, run: str, results: Path) -> None:
+    def _recorded(self, chapter: str, run: str) -> Path | None:
+        """The chapter's record in this run, or else in the published one."""
         from pgrerun.record import runs
 
-        for name in (run, PUBLISHED):
-            record = runs.folder(name) / chapter
-            if (record / runs.ENVIRONMENT).is_file():
-                page = self._page(chapter, record, published=name == PUBLISHED)
-                copy_folder(record, results / chapter)
-                break
+        records = (runs.folder(name) / chapter for name in (run, PUBLISHED))
+        return next((one for one in records if (one / runs.ENVIRONMENT).is_file()), None)
+
+    def _lay_out_recorded(self, chapter: str, page: Page | None, results: Path) -> None:
+        if page:
+            shown = self.make_page(page)
+            copy_folder(Path(page.record), results / chapter)
         else:
-            page = _told_not_run(nbformat.read(self.notebook(chapter), as_version=4))
-        _write(page, results / f"{chapter}.ipynb")
+            shown = _told_not_run(nbformat.read(self.notebook(chapter), as_version=4))
+        _write(shown, results / f"{chapter}.ipynb")
 
-    def _page(self, chapter: str, record: Path, *, published: bool) -> nbformat.NotebookNode:
-        """A chapter as a record keeps it, with today's prose if its code is still the same.
+    def _make_pages(self, pages: Iterable[Page]) -> None:
+        """Make the pages that aren't kept yet, as many at a time as there are processors.
 
-        A record that nobody here has made may hold anything, and so may one that lies among ours.
-        What its page says in words or code never reaches a page of ours, and its outputs only if
-        they lie among this checkout's runs and are plain. Otherwise the chapter tells the
-        record's verdicts and observations in tables of our own.
+        Each in a process of its own, as what a notebook finds in its environment is its process's.
+        One that fails is left to `make_page`, which tells why.
         """
-        from pgrerun.site import executed_pages
+        missing = [page for page in pages if not Path(page.kept).is_file()]
+        if len(missing) < 2:
+            return
 
-        source = nbformat.read(self.notebook(chapter), as_version=4)
-        kept = record / executed_pages.PAGE
-        if not kept.is_file() or kept.is_symlink():
-            return _told_not_run(source) if published else _told_by_record(source, record)
-        if not published and not _among_ours(record):
-            return _told_by_record(source, record)
-        page = nbformat.read(kept, as_version=4)
-        same = inputs.same_code(source, _without_injected(page))
-        if not published and not (same and executed_pages.is_plain(page)):
-            return _told_by_record(source, record)
-        page = executed_pages.redrawn(page)
-        _show_what_was_given(page)
-        page = _transplanted(source, page) if same else page
-        _fold(page)
-        return page
+        def make(page: Page) -> str:
+            command = [sys.executable, "-c", _MAKE_PAGE, str(self.root), json.dumps(asdict(page))]
+            subprocess.run(command, cwd=self.root, capture_output=True)
+            return page.chapter
+
+        pool = ThreadPoolExecutor(os.cpu_count())
+        try:
+            for done in track(pool.map(make, missing), "pages of chapters", len(missing)):
+                if not sys.stderr.isatty():
+                    print(f"  {done}: its page is made", file=sys.stderr)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def page_of(self, chapter: str, record: Path) -> nbformat.NotebookNode:
+        """The chapter's notebook executed against a record: no server, nothing measured.
+
+        What a record says is data, whoever made it: it fills our notebook and nothing else. The
+        page is kept until the record, the notebook or the library changes.
+        """
+        return self.make_page(self._page(chapter, record))
+
+    def make_page(self, page: Page) -> nbformat.NotebookNode:
+        """The page as it is kept; it is made first where it isn't."""
+        from pgrerun.site.execution import execute
+
+        kept, chapter = Path(page.kept), page.chapter
+        if not kept.is_file():
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            for old in kept.parent.glob(f"{chapter}-*.ipynb"):
+                old.unlink()
+            running = self.build / "running" / f"{chapter}-page.ipynb"
+            with PrivateDirectory(base_directory()) as scratch:
+                executed = execute(
+                    self.notebook(chapter),
+                    running,
+                    page.given,
+                    title=f"{chapter}, from {page.run}",
+                    scratch=scratch.path,
+                    environment={_RECORD: str(Path(page.record).resolve())},
+                )
+            for cell in executed.cells:
+                if _is_injected(cell):
+                    cell.id = _INJECTED
+            _write(_presentable(executed), kept)
+            running.unlink(missing_ok=True)
+        return nbformat.read(kept, as_version=4)
+
+    def _page(self, chapter: str, record: Path) -> Page:
+        """What makes the page of a record: it takes reading all of the record and of our code."""
+        from pgrerun.record import runs
+
+        shown = runs.load(record, None)
+        known = profile_values(chapter, "ci").keys() - {"server", "programs"}
+        given = {
+            name: value
+            for name, value in shown.environment["parameters"].items()
+            if name in known and name not in _ADDRESSES
+        }
+        source = self.notebook(chapter)
+        made_from = self._inputs(source, chapter, chapter_parameters(chapter, given))
+        made_from |= inputs.files(record, "record")
+        key = inputs.digest(json.dumps([made_from, str(record)], sort_keys=True, default=str))
+        kept = self.build / "pages" / f"{chapter}-{key}.ipynb"
+        return Page(chapter, str(record), str(kept), given, shown.name)
 
     def _site_inputs(self, run: str = "") -> dict[str, str]:
         extensions = [
@@ -583,7 +641,7 @@ class Book:
                 self.root,
                 [
                     *extensions,
-                    "from pgrerun.site import book, contents, executed_pages, gates",
+                    "from pgrerun.site import book, contents, gates",
                 ],
             )
             | {
@@ -710,10 +768,7 @@ def _show_what_was_given(notebook: nbformat.NotebookNode) -> None:
 
 
 def _fold(notebook: nbformat.NotebookNode) -> None:
-    """Fold on the page all code but cells in another language.
-
-    Cells that attempt an experiment are left to the page, which shows what they run.
-    """
+    """Fold on the page all code but cells in another language."""
     for cell in notebook.cells:
         if cell.cell_type != "code" or not _folds(cell):
             continue
@@ -725,8 +780,7 @@ _FOLDING = {_FOLDED, _OUTPUT_FOLDED}
 
 
 def _folds(cell: nbformat.NotebookNode) -> bool:
-    tells = not cell.source.startswith("%%") and "chapter.attempt(" not in cell.source
-    return tells and _HIDDEN not in cell.metadata.get("tags", [])
+    return not cell.source.startswith("%%") and _HIDDEN not in cell.metadata.get("tags", [])
 
 
 def _assigned(source: str) -> dict[str, object]:
@@ -736,56 +790,6 @@ def _assigned(source: str) -> dict[str, object]:
         for node in ast.parse(source).body
         if isinstance(node, ast.Assign)
     }
-
-
-def _transplanted(
-    source: nbformat.NotebookNode, executed: nbformat.NotebookNode
-) -> nbformat.NotebookNode:
-    """The source with the outputs of a run whose code cells are the same."""
-    told = copy.deepcopy(source)
-    # Only papermill's: the rest tells MyST-NB how to build the page, and that is the source's to
-    # say.
-    if "papermill" in executed.metadata:
-        told.metadata.papermill = executed.metadata.papermill
-    injected = [_as_injected(cell) for cell in executed.cells if _is_injected(cell)]
-    pairs = zip(
-        (cell for cell in told.cells if cell.cell_type == "code"),
-        (cell for cell in _without_injected(executed).cells if cell.cell_type == "code"),
-        strict=True,
-    )
-    for cell, before in pairs:
-        cell.outputs, cell.execution_count = before.outputs, before.execution_count
-        _caption(cell)
-        _align(cell)
-        cell.metadata.papermill = before.metadata.papermill
-    place = next(
-        i for i, cell in enumerate(told.cells) if "parameters" in cell.metadata.get("tags", [])
-    )
-    told.cells[place + 1 : place + 1] = injected
-    _fold(told)
-    return told
-
-
-def _caption(cell: nbformat.NotebookNode) -> None:
-    """Give the one table of a cell the caption that its code has today."""
-    from pgrerun.page import tables
-
-    shown = [
-        one for one in cell.outputs if "result-table" in one.get("data", {}).get("text/html", "")
-    ]
-    if len(found := inputs.captions(cell.source)) == len(shown) == 1:
-        data = shown[0].data
-        data["text/html"] = tables.captioned(data["text/html"], found[0])
-
-
-def _align(cell: nbformat.NotebookNode) -> None:
-    """Give the tables of a cell that ran earlier the heads that tables have today."""
-    from pgrerun.page import tables
-
-    for one in cell.outputs:
-        markup = one.get("data", {}).get("text/html", "")
-        if markup.startswith('<div class="result-table"'):
-            one.data["text/html"] = tables.aligned(markup)
 
 
 def _told_not_run(source: nbformat.NotebookNode) -> nbformat.NotebookNode:
@@ -799,48 +803,8 @@ def _told_not_run(source: nbformat.NotebookNode) -> nbformat.NotebookNode:
     return told
 
 
-def _told_by_record(source: nbformat.NotebookNode, record: Path) -> nbformat.NotebookNode:
-    """The chapter as committed, with tables of a record's verdicts and observations."""
-    from pgrerun.record import runs
-    from pgrerun.site import executed_pages
-
-    note = (
-        ":::{note}\nThis run's charts and sentences are not shown: it was not recorded by this"
-        " checkout, or the chapter's code has changed since. What it found follows in tables; what"
-        " stands under a cell is what comes out the same on every machine.\n:::"
-    )
-    told = copy.deepcopy(source)
-    told.cells[1:1] = [
-        nbformat.v4.new_markdown_cell(note, id="not-shown"),
-        executed_pages.tables_of(runs.load(record)),
-    ]
-    return told
-
-
-def _among_ours(record: Path) -> bool:
-    """Whether a record lies among the runs of this checkout, where our own runs are written."""
-    from pgrerun.record import runs
-
-    place = record.resolve()
-    return any(home.resolve() in place.parents for home in (runs.root(), runs.CHECKOUT))
-
-
 def _is_injected(cell: nbformat.NotebookNode) -> bool:
     return _INJECTED in cell.metadata.get("tags", [])
-
-
-def _as_injected(cell: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """papermill's cell with the given parameters, with nothing else that it may have brought."""
-    clean = nbformat.v4.new_code_cell(cell.source, id=_INJECTED)
-    hidden = _HIDDEN in cell.metadata.get("tags", [])
-    clean.metadata.tags = [_INJECTED, *([_HIDDEN] if hidden else [])]
-    return clean
-
-
-def _without_injected(executed: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    return nbformat.from_dict(
-        {**executed, "cells": [cell for cell in executed.cells if not _is_injected(cell)]}
-    )
 
 
 def committed(executed: nbformat.NotebookNode) -> nbformat.NotebookNode:
@@ -895,7 +859,8 @@ def copy_folder(record: Path, target: Path) -> None:
     from pgrerun.record import runs
 
     shutil.rmtree(target, ignore_errors=True)
-    for name in (runs.ENVIRONMENT, runs.OBSERVATIONS, runs.VERDICTS):
+    tables = sorted(path.name for path in record.glob("*.parquet"))
+    for name in dict.fromkeys((runs.ENVIRONMENT, runs.OBSERVATIONS, runs.VERDICTS, *tables)):
         if (record / name).is_file() and not (record / name).is_symlink():
             target.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(record / name, target / name)

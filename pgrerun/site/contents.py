@@ -1,7 +1,8 @@
 """What the list of chapters puts into the pages' sources: the contents, and the front page's list.
 
 `book.py` calls `write` when it has laid out the sources, so that a new chapter needs no change to
-any page. In `_toc.yml` the part called Reruns gets the chapters in their order; in `index.md`
+any page. In `_toc.yml` the part called Reruns becomes a part for each document, with its chapters
+in their order; in `index.md`
 
 - `<!-- chapters of DOCUMENT -->` becomes links to the chapters that rerun it;
 - `<!-- other documents -->` becomes a row for each document that has no such place yet,
@@ -10,6 +11,7 @@ any page. In `_toc.yml` the part called Reruns gets the chapters in their order;
 
 import re
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -25,12 +27,32 @@ def write(source: Path, chapters: list[str]) -> None:
     """List `chapters` in the sources at `source`, where they have a place for the list."""
     toc = source / "_toc.yml"
     contents = yaml.safe_load(toc.read_text("utf-8"))
-    for part in contents.get("parts", []):
-        if part["caption"] == PART:
-            part["chapters"] = [{"file": f"results/{name}"} for name in chapters]
+    if parts := contents.get("parts"):
+        contents["parts"] = [
+            one
+            for part in parts
+            for one in (_by_document(chapters) if part["caption"] == PART else [part])
+        ]
     toc.write_text(yaml.safe_dump(contents, sort_keys=False), "utf-8")
     index = source / "index.md"
     index.write_text(_listed(index.read_text("utf-8"), chapters), "utf-8")
+
+
+def _by_document(chapters: list[str]) -> list[dict[str, Any]]:
+    """A part of the contents for each document, that of the first chapter first."""
+    found: dict[str, list[str]] = {}
+    for name in chapters:
+        found.setdefault(parameters.info(name).document, []).append(name)
+    return [
+        {"caption": _caption(document), "chapters": [{"file": f"results/{n}"} for n in names]}
+        for document, names in found.items()
+    ]
+
+
+def _caption(document: str) -> str:
+    """ "HOT thread of 2007"."""
+    name = printed.DOCUMENTS[document].name.removeprefix("the ")
+    return name[:1].upper() + name[1:]
 
 
 def _listed(text: str, chapters: list[str]) -> str:

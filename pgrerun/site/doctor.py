@@ -4,6 +4,7 @@ Only looks: no experiment runs. A claim names the capabilities that it can't do 
 the ledger's column `needs`, in the words of `Server.require` and of the instruments.
 """
 
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -12,8 +13,8 @@ from dataclasses import dataclass
 from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.lab import server, spark
 from pgrerun.lab.instruments import callgrind, machine, perf
-from pgrerun.lab.server import fetched
-from pgrerun.lab.server.private import base_directory
+from pgrerun.lab.server import builds, fetched
+from pgrerun.lab.server.private import base_directory, unnamed_account
 from pgrerun.record.claims import ledger
 
 _BROWSERS = (
@@ -22,7 +23,9 @@ _BROWSERS = (
     "google-chrome",
     "google-chrome-stable",
 )  # as in tests/site/chromium.py
-_OF_A_SERVER = ("restart", "superuser", "checkpoint", "files", "processes", "jit")
+_OF_A_SERVER = ("restart", "superuser", "checkpoint", "files", "processes", "jit", "pgbench")
+REFUSED = "refused"
+"""What a finding is called that keeps all experiments from a server."""
 
 
 @dataclass(frozen=True)
@@ -56,12 +59,10 @@ def examine(address: str = "") -> list[Finding]:
 def _programs() -> Iterator[Finding]:
     """The PostgreSQL programs of this host. Our own clusters restart and are superuser's."""
     bundled, installed = _bundled(), server.installed()
-    yield Finding(
-        "a server to restart",
-        "yes" if bundled or installed else "no programs",
-        "restart",
-        missing=not (bundled or installed),
-    )
+    lacking = "" if bundled or installed else "no programs"
+    if os.geteuid() != 0:
+        lacking = lacking or unnamed_account() or ""
+    yield Finding("a server to restart", lacking or "yes", "restart", missing=bool(lacking))
     yield Finding(
         "PostgreSQL from pip",
         f"{bundled.version} in {bundled.bindir}" if bundled else "none",
@@ -72,6 +73,10 @@ def _programs() -> Iterator[Finding]:
     yield Finding(
         "PostgreSQL fetched",
         ", ".join(release.version for release in fetched.here()) or "none (`pgrerun releases`)",
+    )
+    yield Finding(
+        "builds registered",
+        ", ".join(builds.registered()) or "none (`pgrerun releases`)",
     )
     everything = [*([bundled] if bundled else []), *installed]
     able = [f"{programs.version} in {programs.bindir}" for programs in everything if programs.jit]
@@ -101,18 +106,23 @@ def _bundled() -> server.Programs | None:
 
 
 def _borrowed(address: str) -> Iterator[Finding]:
+    where, seen = server.look(address)
+    yield Finding("PostgreSQL", where)
+    for what, found in seen.remarks.items():
+        yield Finding(what, found)
+    for obstacle in seen.obstacles:
+        yield Finding(REFUSED, obstacle)
+    if seen.obstacles:
+        return
     with server.open_server(address) as borrowed:
-        yield Finding("PostgreSQL", borrowed.address)
         for capability in (
             *_OF_A_SERVER,
             *(f"contrib:{name}" for name in sorted(_contrib_needed())),
         ):
-            there = borrowed.can(capability)
+            reason = borrowed.missing(capability)
+            what = capability.replace(":", " ")
             yield Finding(
-                capability.replace(":", " "),
-                "yes" if there else "no",
-                capability,
-                missing=not there,
+                what, f"no: {reason}" if reason else "yes", capability, missing=bool(reason)
             )
 
 

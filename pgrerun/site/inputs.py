@@ -8,7 +8,6 @@ that the difference between two such mappings is itself the reason for a rerun.
 
 import ast
 import csv
-import inspect
 import platform
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -16,7 +15,6 @@ from typing import Any
 
 import nbformat
 
-from pgrerun import cells
 from pgrerun.record import reached
 from pgrerun.record.reached import digest
 
@@ -41,75 +39,11 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 def code(notebook: nbformat.NotebookNode) -> str:
     """Digest of what is executed: code cells in order, without comments and outputs."""
-    return digest(_executed(notebook))
-
-
-def same_code(source: nbformat.NotebookNode, executed: nbformat.NotebookNode) -> bool:
-    """Whether a page was executed from a chapter's notebook, whose code is our own.
-
-    The notebook may show arguments of experiments that the page's lacks, with the values that they
-    have anyway, and its tables may have other captions. Nothing of the page is executed: it may be
-    anybody's.
-    """
-    try:
-        was = _executed(executed, captions=False)
-        return was in (_executed(source, shorter, captions=False) for shorter in (False, True))
-    except SyntaxError:
-        return False
-
-
-def captions(source: str) -> list[str]:
-    """The captions of the tables that a cell's code shows."""
-    return [] if source.lstrip().startswith("%") else _captions(ast.parse(plain(source)))
-
-
-def _captions(tree: ast.Module, take: bool = False) -> list[str]:
-    """The captions in the code; if `take` it loses them."""
-    found = []
-    for call in ast.walk(tree):
-        if isinstance(call, ast.Call) and ast.unparse(call.func) == "table":
-            texts = [one.value for one in call.args[1:] if isinstance(one, ast.Constant)]
-            found += [text for text in texts if isinstance(text, str)]
-            if take and texts:
-                del call.args[1:]
-    return found
-
-
-def _executed(
-    notebook: nbformat.NotebookNode, shorter: bool = False, *, captions: bool = True
-) -> str:
-    """The code without comments, if `shorter` without arguments that change nothing, and without
-    `captions` of tables if so asked.
-    """
-    known: dict[str, Any] = {}
-    parts = []
-    for cell in notebook.cells:
-        if cell.cell_type == "code" and not cell.source.lstrip().startswith("%"):
-            tree = ast.parse(plain(cell.source))
-            for statement in tree.body if shorter else ():
-                cells.learn(statement, known)
-                _shorten(statement, known)
-            if not captions:
-                _captions(tree, take=True)
-            parts.append(ast.unparse(tree))
-        elif cell.cell_type == "code":
-            parts.append(cell.source)
-    return "\0".join(parts)
-
-
-def _shorten(statement: ast.stmt, known: Mapping[str, Any]) -> None:
-    """Leave out the arguments of experiments whose values are the experiments' own."""
-    for call in ast.walk(statement):
-        if not isinstance(call, ast.Call) or not call.keywords:
-            continue
-        if ast.unparse(call.func) != "chapter.attempt":
-            continue
-        own = inspect.signature(cells.value(call.args[0], dict(known))).parameters
-        call.keywords = [
-            one
-            for one in call.keywords
-            if one.arg not in own or own[one.arg].default != ast.literal_eval(one.value)
-        ]
+    cells = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    bare = [
+        one if one.lstrip().startswith("%") else ast.unparse(ast.parse(plain(one))) for one in cells
+    ]
+    return digest("\0".join(bare))
 
 
 def prose(notebook: nbformat.NotebookNode) -> str:
@@ -147,14 +81,17 @@ def files(folder: Path, label: str, skip: Iterable[str] = ()) -> dict[str, str]:
 
 
 def claims(data: Path, chapter: str) -> dict[str, str]:
-    """One entry per claim of this chapter: a change to another chapter's claims is none of its
-    business.
+    """One entry per claim of this chapter, and one for each file that all claims refer to.
+
+    A change to another chapter's claims is none of its business.
     """
     ledger = data / "claims.csv"
     if not ledger.exists():
         return {}
+    others = [data / "regimes.csv", data / "out_of_reach.csv"]
+    found = {f"claims {path.stem}": digest(path.read_bytes()) for path in others if path.exists()}
     with open(ledger, newline="", encoding="utf-8") as rows:
-        return {
+        return found | {
             f"claim {row.get('id')}": digest(repr(sorted(row.items())))
             for row in csv.DictReader(rows)
             if row.get("chapter") == chapter

@@ -13,6 +13,7 @@ from itertools import groupby
 from bs4 import BeautifulSoup, Tag
 
 from pgrerun.page import narrate, provenance
+from pgrerun.page.markup import Markup
 from pgrerun.record.verdicts import Judgement, Verdict
 from pgrerun.site import scoreboard
 from pgrerun.site.scoreboard import COLOURS, Judgements, aside
@@ -24,7 +25,7 @@ _LINE, _TEXT, _GAP = 48, 22, 3  # letters: of a phone's line, of a column of wor
 _MOST_COLUMNS = 9  # with more a card would be a column of numbers
 _RELEASE = re.compile(r"\d+(\.\d+)?")
 _LEAST_RELEASES = 5
-_WORDS_OF_A_TAG = re.compile(r"(?<=>)[^<>]+")
+_WORDS_OF_A_TAG = re.compile(r"<pre\b.*?</pre>|(?<=>)[^<>]+", re.DOTALL)
 _PARTED = re.compile(r"(?<=\d) (?=(?:%|[kMG]i?B|TB|bytes?|s|ms|µs|ns|min|MB/s|tps)(?![\w-]))")
 
 
@@ -42,24 +43,24 @@ def verdicts(text: str, judged: Judgements) -> str:
         name, says, print_, found, basis, word = (one.get_text() for one in row.find_all("td"))
         j, why = judged.get(name.split()[0]), ""
         if j:
-            found = "" if j.evidence is None else narrate.evidence(j)
+            found = narrate.found(j)
             basis, word, why = narrate.basis(j), str(j.verdict), _why(j)
-        colour = COLOURS.get(word, COLOURS[scoreboard.NOT_RUN])
-        chip = f'<span class="chip" style="--verdict:{colour}">{html.escape(word)}</span>'
-        claim = f'<b class="id">{html.escape(name)}</b> {html.escape(says)}{why}'
-        cells = [chip + aside(basis), claim, html.escape(print_), html.escape(found)]
-        rows.append(("", cells))
+        colour = COLOURS.get(word.partition(" (")[0], COLOURS[scoreboard.NOT_RUN])
+        said = narrate.word(j) if j else word
+        chip = Markup('<span class="chip" style="--verdict:{}">{}</span>').format(colour, said)
+        claim = Markup('<b class="id">{}</b> {}{}').format(name, says, why)
+        rows.append(({}, [chip + aside(basis), claim, print_, found]))
     number = "The claim" if len(rows) == 1 else f"All {narrate.count(len(rows), 'claim')}"
     caption = f"{number}; a star marks a headline claim"
     made = scoreboard.table(caption, ["verdict", "claim", "printed", "found here"], rows)
     begin = f'<div class="result-table cards verdicts" {_region(caption)}>'
-    return made.replace('<div class="cards">', begin, 1)
+    return str(made).replace('<div class="cards">', begin, 1)
 
 
 def _why(j: Judgement) -> str:
     """Why there is nothing to be found, or why it decides nothing."""
     if j.evidence is None:
-        return f'<span class="where">{scoreboard.untold(j)}</span>' if j.remarks else ""
+        return aside(scoreboard.untold(j)) if j.remarks else ""
     open_ = j.verdict is Verdict.INCONCLUSIVE and j.reason
     return aside(f"{j.reason.rstrip('.')}.") if open_ else ""
 
@@ -160,5 +161,10 @@ def unparted(words: str) -> str:
 
 
 def unparted_markup(text: str) -> str:
-    """HTML whose words are `unparted`, its tags as they are."""
-    return _WORDS_OF_A_TAG.sub(lambda words: unparted(words.group()), text)
+    """HTML whose words are `unparted`, its tags and its code as they are: PostgreSQL refuses the
+    statement `SELECT 37 % 201` with a space that doesn't break.
+    """
+    return _WORDS_OF_A_TAG.sub(
+        lambda words: words.group() if words.group().startswith("<") else unparted(words.group()),
+        text,
+    )

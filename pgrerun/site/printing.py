@@ -32,8 +32,11 @@ from pgrerun.errors import BookError
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _PATIENCE = 300  # seconds for the browser, which takes a few for the whole book on a quiet machine
 
-# Neither has a script, so nothing that only a script fills or needs may stay.
-_LIVE = "script, style, template, noscript, form, button, input, a.headerlink, .page-record ul"
+# Neither has a script, so nothing that only a script fills or needs may stay, nor what only opens.
+_LIVE = (
+    "script, style, template, noscript, form, button, input, a.headerlink, .page-record ul,"
+    " details.hide > summary"
+)
 # E-readers have pages of their own, and some stumble over the boxes in a margin.
 _PAPER = """
 @page {

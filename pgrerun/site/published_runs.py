@@ -1,6 +1,5 @@
 """What "How we measure" says of the published runs: how far they agree, and how quiet it was."""
 
-import html
 from collections.abc import Mapping
 
 import pandas as pd
@@ -19,13 +18,13 @@ def agreeing() -> str:
     each = [agreement.published(chapter) for chapter in chapters]
     complete = [found for found in each if len(found) == len(names)]
     if len(names) == 1 or not complete:
-        return (
-            "<p>One run is published, so that nothing can be said here about whether another one"
-            " on the same machine would give the same words.</p>"
+        return scoreboard.paragraph(
+            "One run is published, so that nothing can be said here about whether another one"
+            " on the same machine would give the same words."
         )
     rows = agreement.by_basis(pd.concat([agreement.words(found) for found in complete]))
     lines = [
-        ("", [html.escape(basis), narrate.number(claims), narrate.number(same), percent(share)])
+        ({}, [basis, narrate.number(claims), narrate.number(same), percent(share)])
         for basis, claims, same, share in rows.itertuples(index=False)
     ]
     *_, total = rows.itertuples(index=False)
@@ -39,7 +38,7 @@ def agreeing() -> str:
         " all runs."
     )
     heads = ["basis", "claims", "same word in all runs", "share"]
-    return f"<p>{html.escape(said)}</p>{scoreboard.table('Words by basis', heads, lines)}"
+    return scoreboard.paragraph(said) + scoreboard.table("Words by basis", heads, lines)
 
 
 def quiet(titles: Mapping[str, str] | None = None) -> str:
@@ -63,7 +62,7 @@ def quiet(titles: Mapping[str, str] | None = None) -> str:
         what = narrate.number(number) if said else _made(number, marked)
         said.append(f"{of_run}, {so_many} of {what}{f' ({places})' if places else ''}")
     told = "; ".join(said)
-    return f"<p>{html.escape(told[:1].upper() + told[1:])}.</p>"
+    return scoreboard.paragraph(f"{told[:1].upper()}{told[1:]}.")
 
 
 def _made(number: int, marked: int) -> str:

@@ -91,7 +91,8 @@ def _row(name: str, header: bool) -> str:
         "predicate": "direction",
         "margin": "0.05",
         "basis": "counted",
-        "quantity": "size of the second variant relative to that of the first",
+        "quantity": "size of the second variant",
+        "relative_to": "that of the first",
     }
     text = io.StringIO()
     writer = csv.DictWriter(text, claims.COLUMNS, lineterminator="\n")
@@ -102,14 +103,13 @@ def _row(name: str, header: bool) -> str:
 
 
 _OPEN = """\
-from pgrerun.chapter import open_chapter
-from pgrerun.chapters.NAME import experiments
+from pgrerun.notebook import open_chapter
 
 chapter = open_chapter("NAME", globals())"""
 _OPEN_HERE = """\
-from pgrerun.chapter import open_folder
+from pgrerun.notebook import open_folder
 
-chapter, experiments = open_folder("NAME", globals())"""
+chapter = open_folder("NAME", globals())"""
 
 _IGNORED = "nbval-ignore-output"
 _CELLS: tuple[tuple[str, str, list[str]], ...] = (
@@ -117,18 +117,17 @@ _CELLS: tuple[tuple[str, str, list[str]], ...] = (
     ("open", "", [_IGNORED]),
     ("text", "## The experiment\n\n**Prediction.** What you expect, before you see it.", []),
     ("text", "The variants and the load stand in `sql/variants.sql`:", []),
-    ("code", 'print(experiments.SQL.source("variants.second"))', ["fact"]),
+    ("code", 'chapter.sql("variants.first", "variants.second")', ["fact"]),
     (
         "code",
         "# Change rows in the first cell, or first or second in sql/variants.sql\n"
-        "chapter.attempt(experiments.load)",
+        'chapter.run("load")',
         [_IGNORED],
     ),
-    ("code", "chapter.show(experiments.chart)", ["chart", _IGNORED]),
-    ("code", "chapter.show(experiments.said)", [_IGNORED]),
-    ("code", 'chapter.judge("CLAIM", experiments.second_over_first)', [_IGNORED]),
+    ("code", 'chapter.chart("NAME-pages")', ["chart", _IGNORED]),
+    ("code", 'chapter.verdicts("CLAIM")', [_IGNORED]),
     ("text", "## Verdicts", []),
-    ("code", "chapter.verdicts()", [_IGNORED]),
+    ("code", "chapter.summary()", [_IGNORED]),
     ("text", "## Provenance", []),
     ("code", "chapter.close()\nchapter.provenance()", [_IGNORED]),
 )
