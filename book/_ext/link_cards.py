@@ -1,55 +1,112 @@
-"""Sphinx extension: what a page says about itself where somebody links to it, and its source.
+"""Sphinx extension: what a page says about itself where somebody links to it, and how to cite it.
 
-Each page has a description, its first paragraph, and a picture, the scoreboard's, in meta tags.
-`source_address`, one setting in `_config.yml`, is where this book's source can be had; with it
-every page's foot leads there. Without it, and without `html_baseurl`, addresses stay relative.
+Each page has a description, its first paragraph, and a picture in meta tags: that of its first
+chart, or the scoreboard's. `source_address`, one setting in `_config.yml`, is where this book's
+source can be had; with it every page's foot leads there. Without it, and without `html_baseurl`,
+addresses stay relative. `{cite-this}` shows the entry for a bibliography, made of CITATION.cff.
 """
 
 import html
+import urllib.parse
 from pathlib import Path
 
+import vl_convert
+import yaml
 from bs4 import BeautifulSoup
+from docutils import nodes
+from docutils.parsers.rst import Directive
 
+from pgrerun.page.charts.figure import SVG_DATA
 from pgrerun.site import scoreboard
+from pgrerun.site.book import ROOT
 
 _LONGEST = 200  # characters of a description
-_PICTURE = "_static/preview.svg"
+_PICTURES = Path("_static/cards")
+_CITATION = ROOT / "CITATION.cff"
 
 
 def setup(app):
     app.add_config_value("source_address", "", "html")
-    app.connect("config-inited", lead_to_source)
+    app.add_directive("cite-this", CiteThis)
+    app.connect("config-inited", write_foot)
     app.connect("html-page-context", describe)
     app.connect("build-finished", draw)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": False}
 
 
-def lead_to_source(app, config) -> None:
+def citation() -> dict:
+    return yaml.safe_load(_CITATION.read_text("utf-8"))
+
+
+def write_foot(app, config) -> None:
+    """Version and licence at every page's foot, and where the source is."""
+    known = citation()
+    foot = f"<p>Version {known['version']}, licence {known['license']}."
     if address := html.escape(config.source_address):
-        foot = f'<p>Source of this book: <a href="{address}">{address}</a></p>'
-        config.html_theme_options = {**config.html_theme_options, "extra_footer": foot}
+        foot += f' Source of this book: <a href="{address}">{address}</a>'
+    config.html_theme_options = {**config.html_theme_options, "extra_footer": f"{foot}</p>"}
+
+
+class CiteThis(Directive):
+    """The book as an entry of BibTeX, with the run that its pages show."""
+
+    def run(self) -> list[nodes.Node]:
+        env = self.state.document.settings.env
+        known, address = citation(), env.config.source_address
+        records = env.run_records.values()  # which `run_pages` has read
+        authors = " and ".join(f"{{{one['name']}}}" for one in known["authors"])
+        dates = sorted(record.finished[:10] for record in records)
+        names = sorted({record.name for record in records})
+        lines = {
+            "author": authors,
+            "title": known["title"].replace("PostgreSQL", "{PostgreSQL}"),
+            "version": known["version"],
+            "year": dates[-1][:4] if dates else "",
+            "note": f"run {', '.join(names)}, finished {dates[-1]}" if dates else "",
+            "url": address,
+        }
+        text = ",\n".join(f"  {name:<7} = {{{value}}}" for name, value in lines.items() if value)
+        return [nodes.literal_block("", f"@misc{{postgresrerun,\n{text}\n}}", language="bibtex")]
 
 
 def describe(app, pagename, templatename, context, doctree) -> None:
     if app.builder.name != "html":
         return  # nobody links to a page of an ePub, whose XHTML closes every tag
-    paragraphs = BeautifulSoup(context.get("body") or "", "html.parser").select("section > p")
+    body = BeautifulSoup(context.get("body") or "", "html.parser")
+    paragraphs = body.select("section > p, section > .lead > p")
     said = " ".join(paragraphs[0].get_text().split()) if paragraphs else app.config.project
     if len(said) > _LONGEST:
         said = said[:_LONGEST].rpartition(" ")[0] + " …"
+    picture = _PICTURES / f"{_first_chart(app, pagename, body) or 'index'}.png"
     up = "" if app.config.html_baseurl else "../" * pagename.count("/")
     tags = {
         "og:type": "article",
         "og:title": BeautifulSoup(context.get("title") or "", "html.parser").get_text(),
         "og:description": said,
-        "og:image": f"{app.config.html_baseurl or up}{_PICTURE}",
+        "og:image": f"{app.config.html_baseurl or up}{picture.as_posix()}",
     }
     found = [f'<meta name="description" content="{html.escape(said)}">']
     found += [f'<meta property="{k}" content="{html.escape(v)}">' for k, v in tags.items()]
     context["metatags"] = "\n".join([context.get("metatags") or "", *found])
 
 
+def _first_chart(app, pagename: str, body: BeautifulSoup) -> str:
+    """The page's own picture, drawn from its first chart: the picture's name, "" without one."""
+    chart = body.select_one(f".vl-chart img[src^='{SVG_DATA}']")
+    if chart is None:
+        return ""
+    name = pagename.replace("/", "-")
+    _write(app, name, urllib.parse.unquote(chart["src"].removeprefix(SVG_DATA)))
+    return name
+
+
 def draw(app, exception) -> None:
     if not exception and app.builder.name == "html":
-        records = scoreboard.records(Path(app.srcdir) / "results")
-        (Path(app.outdir) / _PICTURE).write_text(scoreboard.picture(records), "utf-8")
+        _write(app, "index", scoreboard.picture(app.env.run_records))
+
+
+def _write(app, name: str, svg: str) -> None:
+    """The picture as a bitmap, which is all that forums and messengers show."""
+    target = Path(app.outdir) / _PICTURES / f"{name}.png"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(vl_convert.svg_to_png(svg, scale=1.5))

@@ -1,21 +1,18 @@
 """Sphinx extension: what the pages say about runs, computed from the run records when the site is
 built.
 
-Directives, each without arguments: `headline`, `findings`, `then-and-now`, `scoreboard`,
-`disagreements`, `your-run`, `agreement`, `quietness`, and those of the page about all runs. The
-records lie beside the executed chapters (see `pgrerun/site/book.py`); the words and pictures come
-from `pgrerun.site.scoreboard`, `all_runs` and `published_runs`. Each chapter opens with what was
-found and the chart that shows it. A cell that attempts an experiment shows the SQL that it runs
-and the line that a reader changes, with all the rest of what was done folded below, and every
-sentence with a verdict is folded below one line, which the scoreboard links to. Long tables are
-folded below their captions.
+Directives: `headline`, `findings PART`, `advice SETTING`, `made-from`, `scoreboard`,
+`disagreements`, `your-run`, `durations`, `noise-floors`, `agreement`, `quietness`, and those of the
+page about all runs. The records lie beside the executed chapters (see `pgrerun/site/book.py`); the
+words and pictures come from `pgrerun.site.scoreboard`, `advice`, `all_runs` and `published_runs`.
+Each chapter tells after its introduction what was found, and shows the chart that it opens with.
+Long tables, and statements of many lines, are folded.
 Each chapter ends with what it was made from and what can be downloaded.
 """
 
-import ast
 import html
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import nbformat
@@ -24,35 +21,25 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 
 from pgrerun import parameters
-from pgrerun.lab import sent
 from pgrerun.page import narrate
 from pgrerun.record import claims
 from pgrerun.record.gather import Gathered
 from pgrerun.record.machines import findings
 from pgrerun.site import (
+    advice,
     all_runs,
+    downloads,
     excerpts,
-    executed_pages,
     layout,
     published_runs,
     scoreboard,
 )
 
-_CHANGE = re.compile("# Change ")
-_ATTEMPT = re.compile(r"\battempt\(\s*((?:\w+\.)*\w+)")  # an experiment in a cell's code
-_PARAMETER = re.compile(r"\bparameters\.(\w+)")  # which a function reads
-_MOST, _LONGEST = 15, 600  # statements that a page shows of an experiment, characters of each
-_ENGINE = re.compile("(duckdb|spark)", re.IGNORECASE)  # beside PostgreSQL, in names of its own
-_ENGINES = {"duckdb": "DuckDB", "spark": "Spark"}
-# how an experiment calls what gives statements to a backend without a client
-_SINGLE_USER = re.compile(r"\b(?:callgrind|single_user)\.")
-_WATCHING = re.compile("pg_stat_activity WHERE application_name = 'pgbench'")
-_OPEN = 8  # lines of SQL that a page shows before the reader unfolds the rest
 _PRINTED = 12  # and of statements that a notebook prints
 _ROWS, _WORDS = 12, 50  # of a table that a page shows without being asked
 _FORETOLD = re.compile(r"Prediction \(([^)]*)\)")  # claims, those not to hold behind a "not"
 _TABLE = re.compile('<div [^>]*class="result-table[ "]')
-_JUDGED = re.compile(r"; ([a-z]+-\d{3})\): ")  # as `narrate.judgement` writes it
+_LINE = re.compile(r'<div class="verdict-line" id="([a-z]+-\d{3})"')  # as `page.shown` writes it
 
 
 class computed(nodes.General, nodes.Element):
@@ -60,8 +47,10 @@ class computed(nodes.General, nodes.Element):
 
 
 class Computed(Directive):
+    optional_arguments = 1
+
     def run(self):
-        return [computed(kind=self.name)]
+        return [computed(kind=self.name, argument=" ".join(self.arguments))]
 
 
 def setup(app):
@@ -70,9 +59,8 @@ def setup(app):
         app.add_directive(name, Computed)
     app.connect("builder-inited", read_records)
     app.connect("doctree-read", close_predictions)
-    app.connect("doctree-read", fold_verdicts)
+    app.connect("doctree-read", place_verdicts)
     app.connect("doctree-read", colour_printed_statements)
-    app.connect("doctree-read", show_what_was_run)
     app.connect("doctree-read", fold_printed_statements)
     app.connect("doctree-read", redraw_tables)
     app.connect("doctree-read", fold_tables)
@@ -88,26 +76,19 @@ def setup(app):
 
 def read_records(app) -> None:
     app.env.run_records = scoreboard.records(Path(app.srcdir) / "results")
+    # not in the environment, which is pickled: it holds databases
+    app.teller = advice.Teller(app.env.run_records, scoreboard.judgements(app.env.run_records))
     app.env.verdict_pages = {}
     kept = Path(app.srcdir) / "all-runs.json"  # where the book laid out what it has
     app.env.gathered = Gathered.load(kept) if kept.exists() else None
     app.env.gathered_findings = findings(app.env.gathered) if app.env.gathered else None
 
 
-def fold_verdicts(app, doctree) -> None:
-    """Put each sentence with a verdict below its line, whose anchor is the claim's id."""
-    docname = app.env.docname
-    record = app.env.run_records.get(docname.removeprefix("results/"))
-    judged = scoreboard.judgements({docname: record} if record else {})
-    board = app.builder.get_relative_uri(docname, "scoreboard")
-    for sentence in list(doctree.findall(nodes.paragraph)):
-        found = _JUDGED.search(sentence.astext())
-        if found and found.group(1) in judged:
-            given = record.given.get(found.group(1), ())
-            begin, end = scoreboard.verdict_line(judged[found.group(1)], board, given)
-            framed = [nodes.raw("", text, format="html") for text in (begin, end)]
-            sentence.replace_self([framed[0], sentence.deepcopy(), framed[1]])
-            app.env.verdict_pages[found.group(1)] = docname
+def place_verdicts(app, doctree) -> None:
+    """Note on which page each claim has its line, which the scoreboard links to."""
+    for shown in doctree.findall(nodes.raw):
+        for claim in _LINE.findall(shown.astext()):
+            app.env.verdict_pages[claim] = app.env.docname
 
 
 def close_predictions(app, doctree) -> None:
@@ -115,10 +96,10 @@ def close_predictions(app, doctree) -> None:
     record = app.env.run_records.get(app.env.docname.removeprefix("results/"))
     judged = scoreboard.judgements({app.env.docname: record} if record else {})
     paragraphs = list(doctree.findall(nodes.paragraph))
-    places = {}
-    for sentence in paragraphs:
-        if found := _JUDGED.search(sentence.astext()):
-            places.setdefault(found.group(1), (len(places), sentence))
+    places: dict[str, tuple[int, nodes.raw]] = {}
+    for shown in doctree.findall(nodes.raw):
+        for claim in _LINE.findall(shown.astext()):
+            places.setdefault(claim, (len(places), shown))
     for paragraph in paragraphs:
         found = _FORETOLD.search(paragraph.astext())
         if not record or not found:
@@ -134,16 +115,19 @@ def close_predictions(app, doctree) -> None:
 
 
 def tell_what_was_found(app, doctree) -> None:
-    """Open each chapter with its answer, below the title."""
-    record = app.env.run_records.get(app.env.docname.removeprefix("results/"))
-    judged = scoreboard.judgements({app.env.docname: record} if record else {})
+    """Tell after a chapter's introduction what was found, above the chart that it opens with."""
+    chapter = app.env.docname.removeprefix("results/")
     title = doctree.next_node(nodes.title)
-    if judged and title is not None:
-        board = app.builder.get_relative_uri(app.env.docname, "scoreboard")
-        changed = scoreboard.what_changed(record, lambda claim: f"{board}#{claim}")
-        text = scoreboard.what_we_found(judged, changed)
-        chart = _taken_out(doctree, parameters.info(record.chapters[0]).opens_with)
-        title.parent.insert(1, [nodes.raw("", text, format="html"), *chart])
+    if chapter not in app.env.run_records or title is None:
+        return
+    text = advice.what_we_found(app.teller, chapter)
+    chart = _taken_out(doctree, parameters.info(chapter).opens_with)
+    if not text and not chart:
+        return
+    section = title.parent
+    sections = [one for one in section.children if isinstance(one, nodes.section)]
+    place = section.index(sections[0]) if sections else len(section)
+    section.insert(place, [nodes.raw("", text, format="html"), *chart])
 
 
 def _taken_out(doctree, name: str) -> list[nodes.Node]:
@@ -171,9 +155,11 @@ def fold_printed_statements(app, doctree) -> None:
     """
     for code in list(doctree.findall(nodes.literal_block)):
         text = code.astext().strip("\n")
-        if "stream" not in code.get("classes", []) or len(text.splitlines()) <= _PRINTED:
+        if "stream" not in code.get("classes", []):
             continue
         begun = excerpts.begin(text, _PRINTED)
+        if begun.strip() == text.strip():
+            continue
         rest = text[len(begun) :].strip("\n")
         said = f"{len(rest.splitlines())} {'more ' if begun else ''}lines of SQL"
         begin = f'<details class="supporting"><summary>{said}</summary>'
@@ -186,183 +172,6 @@ def fold_printed_statements(app, doctree) -> None:
 def _part(code: nodes.literal_block, text: str) -> nodes.literal_block:
     """Some lines of a block, shown as the whole was."""
     return nodes.literal_block(text, text, **code.attributes)
-
-
-def show_what_was_run(app, doctree) -> None:
-    """In place of each cell that attempts an experiment its SQL, and all the rest folded.
-
-    The record has experiments as "module.function"; one that was attempted before has a number
-    behind, by which they are in the order in which they were attempted. Statements that the page
-    has shown already are folded, too.
-    """
-    chapter = app.env.docname.removeprefix("results/")
-    record = app.env.run_records.get(chapter)
-    accounts = record.environment.get("sent", {}) if record else {}
-    left = {name: accounts[name] for name in sorted(accounts, key=_turn)}
-    shown: list[str] = []
-    for code in list(doctree.findall(nodes.literal_block)):
-        if "cell_input" not in code.parent.get("classes", []):
-            shown.append(code.astext())
-            continue
-        calls = _ATTEMPT.findall(code.astext())
-        names = [_attempted(called, left) for called in calls]
-        accounts = {name: left.pop(name) for name in dict.fromkeys(names) if name}
-        cell = code.parent
-        if accounts:
-            cell.remove(code)
-            cell.extend(_what_was_run(chapter, accounts, code, shown))
-            cell["classes"].append("what-was-run")
-        elif calls and record:  # set aside, and not in the record
-            functions = dict.fromkeys(called.rpartition(".")[2] for called in calls)
-            lines = "\n".join(f"pgrerun run {chapter} --only {one}" for one in functions)
-            cell += [_said("To run it:"), _code(lines, "text")]
-
-
-def _turn(name: str) -> tuple[str, int]:
-    one, _, number = name.partition(", ")
-    return one, int(number or 0)
-
-
-def _attempted(called: str, left: Mapping[str, object]) -> str | None:
-    """The first experiment left whose module and function are called so, else whose function is.
-
-    Two modules of a chapter may have functions of the same name, and a chapter its own names for
-    modules.
-    """
-    dotted = [(name, f".{name.partition(',')[0]}") for name in left]
-    whole = [name for name, full in dotted if f".{called}".endswith(full)]
-    function = "." + called.rpartition(".")[2]
-    return next(iter(whole or [name for name, full in dotted if full.endswith(function)]), None)
-
-
-def _what_was_run(chapter, accounts, code, shown: list[str]) -> list[nodes.Node]:
-    """The first lines of the SQL of a cell's experiments, the lines of the cell that a reader
-    changes, and, folded, how each was done.
-
-    `shown` are the texts that the page has shown, to which these files are added.
-    """
-    begun = [_code(text, "postgresql") for text in [_first_lines(accounts, shown)] if text]
-    for account in accounts.values():
-        shown += account["files"].values()
-    cell = code.astext().strip()
-    lines, rest = _divided(cell)
-    begun += [_code(lines, "python")] if lines else []
-    raw = lambda text: nodes.raw("", text, format="html")
-    folded = [_said("The rest of the cell:" if lines else "The cell:"), _code(rest, "python")]
-    folded = folded if rest else []
-    for name, account in accounts.items():
-        folded += _how(chapter, name.partition(",")[0], account)
-    begin = '<details class="what-was-run"><summary>How this was done</summary>'
-    return [*begun, raw(begin), *folded, raw("</details>")]
-
-
-def _first_lines(accounts, shown: list[str]) -> str:
-    """The first statements of a cell's experiments that the page hasn't shown, as they were sent.
-
-    Of those that only watch pgbench's sessions none, unless there are no others.
-    """
-    files: dict[str, str] = {}
-    for account in accounts.values():
-        own = {name: text.strip() for name, text in account["files"].items()}
-        scripts = [load["script"] for load in account["loads"]]
-        order = excerpts.in_order(own, [text for text, _ in account["statements"]], scripts)
-        files |= {name: own[name] for name in order if name not in files}
-    telling = [name for name, text in files.items() if not _WATCHING.search(text)]
-    above = {name for name, text in files.items() if any(text in one for one in shown)}
-    return excerpts.excerpt(files, telling or list(files), above, _OPEN)
-
-
-def _divided(cell: str) -> tuple[str, str]:
-    """What a cell says to change with the statements below that which attempt the experiments, and
-    the rest of it.
-    """
-    lines = cell.splitlines()
-    found: list[int] = []
-    for statement in ast.parse(cell).body:
-        first = statement.lineno - 1
-        if first and _CHANGE.match(lines[first - 1]):
-            found += range(first - 1, statement.end_lineno)
-    rest = [line for number, line in enumerate(lines) if number not in found]
-    return "\n".join(lines[number] for number in found), "\n".join(rest).strip("\n")
-
-
-def _how(chapter: str, name: str, account) -> list[nodes.Node]:
-    """How to run one experiment again, what it sent, and the function that does it."""
-    given = ", ".join(f"{name} = {value}" for name, value in account.get("given", {}).items())
-    account = account | {"statements": sent.distinct(account["statements"])}
-    ran = [narrate.run(account), _elsewhere(account)]
-    told = [
-        *([_said(f"It ran with {given}.")] if given else []),
-        *([_said(" ".join(filter(None, ran)))] if any(ran) else []),
-        _said("To run it again:"),
-        _code(f"pgrerun run {chapter} --only {name}", "text"),
-        _said(f"To make a variant of it: {_to_change(chapter, account)}. Then run it again."),
-    ]
-    if account["files"]:
-        files = "\n\n".join(f"-- {file}\n{text}" for file, text in account["files"].items())
-        # without colours, which would weigh more than the words: the page shows its first lines
-        told += [_said("As it stands in the chapter's files:"), _code(files, "text")]
-    told += [*_scripts(account), *_statements(account)]
-    if account.get("settings"):
-        told.append(_said(f"Settings that differ from PostgreSQL's: {account['settings']}."))
-    return [*told, _said("The function that does it:"), _code(account["function"], "text")]
-
-
-def _elsewhere(account) -> str:
-    """What else was asked that the account doesn't have."""
-    names = " ".join([*account["files"], account["function"]])
-    engines = sorted({_ENGINES[found.lower()] for found in _ENGINE.findall(names)})
-    said = [f"{narrate.listed(engines)} answered, too; counted is what PostgreSQL was sent."]
-    # a record that tells how many statements were sent has those as well
-    alone = "times" not in account and _SINGLE_USER.search(account["function"])
-    words = (
-        f"{'That prepared it. ' if account['statements'] else ''}What was measured ran in a"
-        " single-user backend, which reads its statements without a client: the function below"
-        " gives them."
-    )
-    return " ".join([*(said if engines else []), *([words] if alone else [])])
-
-
-def _scripts(account) -> list[nodes.Node]:
-    """Each of pgbench's scripts and how it was run, once; of one that is a file, how alone."""
-    names = {text.strip(): name for name, text in account["files"].items()}
-    told = []
-    for script in dict.fromkeys(load["script"] for load in account["loads"]):
-        how = narrate.loads([load for load in account["loads"] if load["script"] == script])
-        if name := names.get(script.strip()):
-            told.append(_said(f"pgbench ran {name}: {how}."))
-        else:
-            told += [_said(f"pgbench, {how}:"), _code(script, "postgresql")]
-    return told
-
-
-def _statements(account) -> list[nodes.Node]:
-    """The first of the distinct statements, and how often each was sent."""
-    first, kept = account["statements"][:_MOST], len(account["statements"])
-    told = "\n".join(f"{_whole(text)}  -- {narrate.count(n, 'time')}" for text, n in first)
-    where = f"has the first {kept}" if account["left_out"] else "has them all"
-    most = kept + account["left_out"]
-    cut = f" (the first {len(first)} of {most}; the run record {where})"
-    words = f"What was sent, and how often{cut if len(first) < most else ''}:"
-    return [_said(words), _code(told, "text")] if first else []
-
-
-def _whole(text: str) -> str:
-    """A statement with its semicolon; of a long one the beginning, without."""
-    text = text.strip()
-    return f"{text.rstrip(';')};" if len(text) <= _LONGEST else f"{text[:_LONGEST].rstrip()} …"
-
-
-def _to_change(chapter: str, account) -> str:
-    """Where what an experiment runs is written: its parameters, its statements, or else itself."""
-    of_all = ", ".join(dict.fromkeys(_PARAMETER.findall(account["function"])))
-    files = ", ".join(dict.fromkeys(name.partition(".")[0] for name in account["files"]))
-    ways = []
-    if of_all:
-        ways.append(f"give another value in the notebook's first cell ({of_all})")
-    if files:
-        ways.append(f"edit its statements in pgrerun/chapters/{chapter}/sql ({files})")
-    return ", or ".join(ways) or f"edit its function below pgrerun/chapters/{chapter}"
 
 
 def redraw_tables(app, doctree) -> None:
@@ -435,18 +244,10 @@ def _with_units(text: str) -> str:
     return text if "<script" in text or "<figure" in text else layout.unparted_markup(text)
 
 
-def _said(words: str) -> nodes.paragraph:
-    return nodes.paragraph("", words)
-
-
-def _code(text: str, language: str) -> nodes.literal_block:
-    """Highlighted as far as it can be: psql's variables are no SQL."""
-    return nodes.literal_block(text, text, language=language, force=True)
-
-
 def fill(app, doctree, docname) -> None:
     for place in list(doctree.findall(computed)):
-        text = PAGES[place["kind"]](app, docname)
+        given = [place["argument"]] if place["argument"] else []
+        text = PAGES[place["kind"]](app, docname, *given)
         place.replace_self(nodes.raw("", _with_units(text), format="html"))
 
 
@@ -471,20 +272,24 @@ def _headline(app, docname) -> str:
     return scoreboard.headline(_judgements(app))
 
 
-def _findings(app, docname) -> str:
-    """The front page's ten; each leads to the place in its chapter."""
+def _address(app, docname) -> Callable[[str], str]:
+    """From CHAPTER#ANCHOR to its address as seen from a page."""
 
-    def link(claim: claims.Claim) -> str:
-        page = app.env.verdict_pages.get(claim.id, f"results/{claim.chapter}")
-        return f"{app.builder.get_relative_uri(docname, page)}#{claim.id}"
+    def address(place: str) -> str:
+        chapter, hash_, anchor = place.partition("#")
+        return app.builder.get_relative_uri(docname, f"results/{chapter}") + hash_ + anchor
 
-    found = scoreboard.findings(_judgements(app), most=10, of_a_chapter=2, numbered=True)
-    return scoreboard.finding_list(found, link) if found else ""
+    return address
 
 
-def _then_and_now(app, docname) -> str:
-    figure = scoreboard.then_and_now(app.env.run_records)
-    return figure._repr_mimebundle_()["text/html"] if figure else ""
+def _findings(app, docname, part) -> str:
+    file = Path(app.srcdir) / "findings.toml"
+    return advice.findings(app.teller, file, part, _address(app, docname))
+
+
+def _advice(app, docname, setting) -> str:
+    file = Path(app.srcdir) / "settings.toml"
+    return advice.setting(app.teller, file, setting, _address(app, docname))
 
 
 def _scoreboard(app, docname) -> str:
@@ -509,6 +314,20 @@ def _your_run(app, docname) -> str:
     return scoreboard.your_run(app.env.run_records, lambda claim: f"{board}#{claim}")
 
 
+def _durations(app, docname) -> str:
+    """How many minutes each chapter takes by profile, as its chapter.toml says."""
+    titles = _titles(app)
+    infos = {name: parameters.info(name).minutes for name in parameters.chapters()}
+    rows = [
+        ({}, [titles.get(name, name), *(f"{minutes[one]:g}" for one in parameters.PROFILES)])
+        for name, minutes in infos.items()
+    ]
+    whole = [f"{sum(one[p] for one in infos.values()):g}" for p in parameters.PROFILES]
+    heads = ["chapter", *(f"{one} (min)" for one in parameters.PROFILES)]
+    caption = "Minutes on a machine with two processors"
+    return scoreboard.table(caption, heads, [*rows, ({}, ["all", *whole])])
+
+
 def _all_runs(app, docname) -> str:
     gathered = app.env.gathered
     return all_runs.summary(gathered) if gathered else all_runs.NOTHING
@@ -530,10 +349,13 @@ def _all_runs_part(part: Callable[..., str], *, with_findings: bool = True):
 PAGES = {
     "headline": _headline,
     "findings": _findings,
-    "then-and-now": _then_and_now,
+    "advice": _advice,
+    "made-from": lambda app, docname: advice.made_from(app.env.run_records, _judgements(app)),
     "scoreboard": _scoreboard,
     "disagreements": _disagreements,
     "your-run": _your_run,
+    "durations": _durations,
+    "noise-floors": lambda app, docname: scoreboard.noise_floors(_judgements(app), _titles(app)),
     "agreement": lambda app, docname: published_runs.agreeing(),
     "quietness": lambda app, docname: published_runs.quiet(_titles(app)),
     "all-runs": _all_runs,
@@ -575,16 +397,16 @@ def write_archives(app, exception) -> None:
     results = Path(app.srcdir) / "results"
     for chapter in app.env.run_records:
         notebook = nbformat.read(results / f"{chapter}.ipynb", as_version=4)
-        executed_pages.archive(
+        downloads.archive(
             Path(app.outdir) / "results" / f"{chapter}-charts.zip",
-            executed_pages.chart_data(notebook),
+            downloads.chart_data(notebook),
         )
         files = {
             f"{chapter}/{file.name}": file.read_bytes()
             for file in sorted((results / chapter).iterdir())
             if file.is_file() and not file.is_symlink()
         }
-        executed_pages.archive(Path(app.outdir) / "results" / f"{chapter}-record.zip", files)
+        downloads.archive(Path(app.outdir) / "results" / f"{chapter}-record.zip", files)
 
 
 def link_scripts(app, pagename, templatename, context, doctree) -> None:

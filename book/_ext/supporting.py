@@ -18,6 +18,7 @@ from pgrerun.page import narrate
 
 _MARK = re.compile(r"<!-- supporting(?:: (.+))? -->")
 _VERDICT, _FIGURE, _TABLE = '<div class="verdict-line"', '<figure class="vl-figure"', "result-table"
+_RUN = 'class="what-was-run"'
 _LABORATORY = '<div class="laboratory"'
 
 
@@ -53,12 +54,10 @@ def _fold(mark: nodes.raw, words: str | None) -> None:
 
 
 def _verdicts(node: nodes.Node) -> Iterator[nodes.Node]:
-    """The nodes of each verdict's line, taken out of `node`: its begin, its sentence, its end."""
-    for begin in [raw for raw in node.findall(nodes.raw) if raw.astext().startswith(_VERDICT)]:
-        cell, place = begin.parent, begin.parent.index(begin)
-        line = cell.children[place : place + 3]
-        cell[place : place + 3] = []
-        yield from line
+    """The lines of verdicts, taken out of `node`."""
+    for line in [raw for raw in node.findall(nodes.raw) if _VERDICT in raw.astext()]:
+        line.parent.remove(line)
+        yield line
 
 
 def _outcomes(node: nodes.Node, below: list[nodes.Node]) -> list[nodes.Node]:
@@ -73,9 +72,8 @@ def _outcomes(node: nodes.Node, below: list[nodes.Node]) -> list[nodes.Node]:
 
 def _contents(folded: list[nodes.Node]) -> str:
     """What stands below the line, counted."""
-    cells = [one for node in folded for one in node.findall(nodes.container)]
     numbers = {
-        "experiment": sum("what-was-run" in cell["classes"] for cell in cells),
+        "experiment": sum(_holds(one, _RUN) for one in _raws(folded)),
         "chart": sum(_holds(one, _FIGURE) for one in _raws(folded)),
         "table": sum(_holds(one, _TABLE) for one in _raws(folded)),
     }

@@ -17,6 +17,7 @@ from sphinx.builders.epub3 import Epub3Builder
 from pgrerun.site import printing
 
 STYLE = "_static/print.css"
+DRAWINGS = Path(__file__).parents[2] / "_static" / "laboratory_drawings.css"
 STAMP = "printed.txt"  # in the printed book's folder: what it was made from
 NAME = "postgres-rerun"
 WORDS = {".pdf": "as a PDF", ".epub": "as an ePub"}
@@ -31,7 +32,8 @@ class Printed(Epub3Builder):
     def copy_static_files(self) -> None:
         place = Path(self.outdir) / STYLE
         place.parent.mkdir(exist_ok=True)
-        shutil.copy(Path(__file__).parent / "print.css", place)
+        styles = (DRAWINGS, Path(__file__).parent / "print.css")
+        place.write_text("\n".join(style.read_text("utf-8") for style in styles), "utf-8")
 
     def toc_metadata(self, level, navpoints) -> dict:
         # Sphinx gives the name of the package's identifier instead of the identifier.

@@ -279,6 +279,21 @@
       this.place.dataset.drawn = "true";
     }
 
+    // To the chart itself, and of a chapter's chart to the page that asks its rows.
+    links(name, question) {
+      const link = (label, href) => {
+        const element = document.createElement("a");
+        element.textContent = label;
+        element.href = href;
+        element.setAttribute("aria-label", `${label}: ${question}`);
+        return element;
+      };
+      const found = this.figure.id ? [link("Link", `#${this.figure.id}`)] : [];
+      const chapter = location.pathname.match(/\/results\/(\w+)\.html$/);
+      if (chapter) found.push(link("Query these rows", `../ask.html?chart=${chapter[1]}/${name}`));
+      return found;
+    }
+
     addTools() {
       const { columns, name, question } = this.meta;
       const rows = rowsOf(this.spec);
@@ -303,6 +318,7 @@
           save(`${name}.svg`, "image/svg+xml", await this.result.view.toSVG())),
       );
       tools.firstChild.setAttribute("aria-expanded", "false");
+      tools.append(...this.links(name, question));
       this.figure.append(tools);
     }
   }

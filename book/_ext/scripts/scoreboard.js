@@ -1,5 +1,5 @@
 // Filters the scoreboard's table, which is complete without this script. The choice
-// stands in the address (?verdict=gone&chapter=hot), so that it can be linked to.
+// stands in the address (?verdict=reversed&chapter=hot), so that it can be linked to.
 (() => {
   "use strict";
 
