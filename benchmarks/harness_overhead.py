@@ -3,7 +3,7 @@
 Same cluster, same script, same settings, interleaved pairs. By hand means
 `subprocess.run` on the pgbench program and a regular expression. Through the harness
 means what a chapter does: counters around the load, other load watched, the
-observation stored.
+row kept.
 
 python benchmarks/harness_overhead.py [--pairs N] [--seconds N] [--clients N] [--synchronous-commit
 on]
@@ -12,18 +12,18 @@ Prints the ratio harness / by hand with its interval; exit status 1 if it is bel
 """
 
 import argparse
-import os
 import re
 import subprocess
 import sys
-import tempfile
+from types import SimpleNamespace
 
-from pgrerun.lab.experiment import Variant, interleave
+import pandas as pd
+
 from pgrerun.lab.instruments import pgbench
 from pgrerun.lab.instruments.counters import Counters
-from pgrerun.lab.server import Cluster
+from pgrerun.lab.server import Cluster, bundled
+from pgrerun.lab.testbed import BUSY, Testbed, experiment
 from pgrerun.record import statistics
-from pgrerun.record.runs import Run
 
 BAR = 0.97
 SCRIPT = """\\set aid random(1, 100000)
@@ -63,37 +63,33 @@ def main() -> int:
         "seconds": options.seconds,
         "protocol": "prepared",
     }
-    with tempfile.TemporaryDirectory() as folder, Cluster(settings=settings) as cluster:
-        os.environ["PGRERUN_RUNS"] = folder
+    with Cluster(settings=settings) as cluster:
         cluster.tool("pgbench", "-i", "-q")
         path = cluster.scratch / "by_hand.sql"
         path.write_text(SCRIPT)
         path.chmod(0o644)
-        with (
-            Run.open("bench", "harness", key="-", environment={}) as run,
-            Counters(cluster) as counters,
-        ):
+        with Counters(cluster) as counters:
 
-            def harness(block):
-                with counters.measured() as delta:
+            def measure(block, by):
+                if by == "hand":
+                    return {"tps": by_hand(cluster, path, options)}
+                with counters.measured():
                     result = pgbench.run(cluster, SCRIPT, **load)
-                return {"tps": result.tps, "checkpoints": delta.checkpoints}
+                return {"tps": result.tps}
 
-            frame = interleave(
-                run,
-                "overhead",
-                [
-                    Variant("harness", harness),
-                    Variant("by hand", lambda block: {"tps": by_hand(cluster, path, options)}),
-                ],
-                pairs=options.pairs,
-                units={"tps": "1/s"},
-                seed=1,
-                server=cluster,
-            )
-    tps = frame.pivot(index="block", columns="variant", values="value")
-    busy = frame["flags"].str.contains('"busy"').sum()
-    interval = statistics.ratio(tps["harness"], tps["by hand"])
+            @experiment(units={"tps": "1/s"})
+            def overhead(bed):
+                yield from bed.compare(measure, {"by": ["harness", "hand"]}, fixed=True)
+
+            kept = []
+            given = SimpleNamespace(pairs=options.pairs, seed=1)
+            bed = Testbed(given, bundled(), rows=lambda _: kept)
+            for row in bed.measure(overhead, {}):
+                kept.append(row)
+    frame = pd.DataFrame(kept)
+    tps = frame.pivot(index="block", columns="by", values="tps")
+    busy = (frame["other_load"].fillna(0) > BUSY).sum()
+    interval = statistics.ratio(tps["harness"], tps["hand"])
     print(tps.round(0).to_string())
     print(
         f"harness / by hand: {interval.estimate:.3f} [{interval.low:.3f}, {interval.high:.3f}] over"

@@ -28,7 +28,7 @@ STATEMENT = "SELECT sum(g) FROM generate_series(1, 2000) AS g"
 OFTEN, PAIRS = 12, 21
 PRINTED = 2.0
 WORLDS = {
-    "no effect": (1.0, {Verdict.GONE, Verdict.NOT_REPRODUCED}),
+    "no effect": (1.0, {Verdict.NO_EFFECT, Verdict.NOT_REPRODUCED}),
     "the printed effect": (2.0, {Verdict.HOLDS}),
     "half of it": (1.5, {Verdict.WEAKER}),
     "its opposite": (0.5, {Verdict.REVERSED}),
