@@ -25,7 +25,6 @@ QUICK = {
     *("test_narrate", "test_parameters", "test_printed", "test_project", "test_quel"),
     *("test_reached", "test_reader", "test_relations_parts", "test_rooms", "test_runs"),
     *(
-        "test_scaling",
         "test_scoreboard",
         "test_statements",
         "test_statistics",

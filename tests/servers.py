@@ -1,22 +1,37 @@
 """What tests say about servers in more than one file."""
 
 import contextlib
+import os
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import quote
 
-import pandas as pd
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from pgrerun.chapter import Chapter
-from pgrerun.errors import CannotMeasure
-from pgrerun.lab.server import Cluster, Server
-from pgrerun.parameters import chapter_parameters
+from pgrerun.errors import CannotMeasure, ServerError
+from pgrerun.lab.server import Cluster, Programs, Server, builds, from_folder
+from pgrerun.parameters import info
 
 SMALL = {"shared_buffers": "8MB", "max_connections": 40}
+
+
+def builds_here() -> dict[str, Programs]:
+    """Programs of the builds on this machine, by name: those in the folder that PGRERUN_BUILDS
+    names, else those that are registered. Other systems than PostgreSQL aren't among them.
+    """
+    found = {}
+    folder = os.environ.get("PGRERUN_BUILDS", "")
+    places = {place.name: place for place in sorted(Path(folder).glob("*"))} if folder else {}
+    for name, build in ({} if folder else builds.registered()).items():
+        if build.block_size:
+            places[name] = Path(build.folder)
+    for name, place in places.items():
+        with contextlib.suppress(ServerError):
+            found[name] = from_folder(place, f"the build {name}")
+    return found
 
 
 def url_of(server: Cluster, user: str = "postgres", database: str = "postgres") -> str:
@@ -70,20 +85,7 @@ def unless_disturbed() -> Iterator[None]:
         pytest.skip(str(reason))
 
 
-@contextlib.contextmanager
-def small_chapter(name: str, runs: Path, **values: int) -> Iterator[Chapter]:
-    """A chapter with servers of its own and a run record under `runs`, with these parameters and no
-    published run beside it; gone afterwards.
-    """
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PGRERUN_RUNS", str(runs))
-        chapter = Chapter(name, chapter_parameters(name, values))
-        chapter.published_run = lambda experiment: (
-            pd.DataFrame()
-        )  # what is published must not change what is tested
-        try:
-            yield chapter
-        finally:
-            for server in chapter.clusters.values():
-                server.close()
-            chapter.run.release()
+def smallest(chapter: str) -> dict[str, int | float]:
+    """The least value of each parameter of the chapter's own, and of the repeats."""
+    own = info(chapter).parameters.items()
+    return {"pairs": 5} | {name: one.range[0] for name, one in own if one.range is not None}

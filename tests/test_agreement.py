@@ -56,7 +56,7 @@ def test_words_are_those_that_all_runs_gave_by_the_rules_of_today():
     )
     first, second, third = (claim.id for claim in RATIOS)
     assert set(found.index) == {first, second} and third not in found.index  # tested by none
-    assert found.loc[second].tolist() == [Verdict.HOLDS, Verdict.GONE, Verdict.HOLDS]
+    assert found.loc[second].tolist() == [Verdict.HOLDS, Verdict.NO_EFFECT, Verdict.HOLDS]
     assert agreement.agreed(found).to_dict() == {first: True, second: False}
 
 
@@ -82,7 +82,7 @@ def test_the_published_word_is_the_one_that_all_published_runs_gave():
     judged = scoreboard.judgements(scoreboard.published_records())
     words = [str(judged[claim.id].verdict) for claim in RATIOS]
     assert words == [Verdict.HOLDS, Verdict.INCONCLUSIVE, Verdict.HOLDS]
-    assert "holds, gone, holds" in judged[RATIOS[1].id].remarks
+    assert "holds, no effect, holds" in judged[RATIOS[1].id].remarks
     said = published_runs.agreeing()
     assert "3 runs of 1 chapter" in said and "2 of 3 claims" in said and "66.7 %" in said
     assert "short of the goal" in said
@@ -91,7 +91,7 @@ def test_the_published_word_is_the_one_that_all_published_runs_gave():
 def test_one_published_run_speaks_for_itself():
     make("published", 3, 1, 3)
     judged = scoreboard.judgements(scoreboard.published_records())
-    assert [str(judged[claim.id].verdict) for claim in RATIOS] == ["holds", "gone", "holds"]
+    assert [str(judged[claim.id].verdict) for claim in RATIOS] == ["holds", "no effect", "holds"]
     assert "nothing can be said" in published_runs.agreeing()
 
 

@@ -121,6 +121,8 @@ def _judged(source):
     for node in ast.walk(ast.parse(inputs.plain(source))):
         if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "judge":
             yield from (arg.value for arg in node.args[:1] if isinstance(arg, ast.Constant))
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "verdicts":
+            yield from (arg.value for arg in node.args if isinstance(arg, ast.Constant))
 
 
 # ---- the chapters

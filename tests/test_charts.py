@@ -64,29 +64,6 @@ def marks_of(node, kind: str) -> list[dict]:
     return own + [found for one in node.values() for found in marks_of(one, kind)]
 
 
-def test_a_sweep_has_a_level_line_where_it_is_asked_for():
-    frame = pd.DataFrame(
-        {"x": [1, 2], "value": [2.0, 3.0], "kind": "measured", "panel": ["a", "b"]}
-    )
-    drawn = {
-        reference: charts.lines(
-            frame, SAID, charts.Axis("size"), charts.Axis("ratio"), reference=reference
-        ).spec()
-        for reference in (None, charts.Reference(1, "no difference"))
-    }
-    without, with_one = (marks_of(spec, "rule") for spec in drawn.values())
-    assert not without and len(with_one) == 1
-    assert "no difference" in vl_convert.vegalite_to_svg(list(drawn.values())[1])
-
-
-def test_a_legend_of_series_shows_the_marks_of_the_chart():
-    rows = [charts.row("a", "printed", 1.0, series=name) for name in ("with", "without")]
-    spec = charts.compare(rows, SAID, charts.Axis("throughput"), joined=True).spec()
-    (points,) = marks_of(spec, "point")
-    colour, shape = (points["encoding"][channel] for channel in ("color", "shape"))
-    assert [colour["legend"]["symbolType"]] == shape["scale"]["range"] == ["diamond"]
-
-
 def pages() -> charts.Figure:
     frame = pd.DataFrame(
         [
@@ -273,18 +250,6 @@ def test_a_line_is_broken_between_its_pieces():
     assert [paths(frame), paths(frame.assign(piece=[0, 0, 1, 1]))] == [1, 2]
 
 
-def test_hollow_bars_are_outlined_and_filled_ones_are_not():
-    layers = pages().spec()["spec"]["layer"]
-    filled, wash, outline = (layer["transform"][0]["filter"] for layer in layers[:3])
-    assert filled == f"!({wash})" and wash == outline
-    assert (
-        "printed" in wash
-        and "simulated" in wash
-        and "this run" not in wash
-        and "published run" not in wash
-    )
-
-
 def test_no_repetition_is_left_out():
     (rows,) = repetitions().spec()["datasets"].values()
     assert sum(row["row"] == "repetition" for row in rows) == 10
@@ -351,63 +316,6 @@ def test_no_chart_of_many_cases_is_too_tall(kinds, cases):
     assert height(charts.compare(rows, SAID, charts.Axis("time", "s"))) <= TALLEST
 
 
-def lines_of(panels: int) -> charts.Figure:
-    rows = [
-        {"x": x, "value": x, "kind": "measured", "series": "", "panel": f"panel {panel}"}
-        for panel in range(panels)
-        for x in (1, 2)
-    ]
-    return charts.lines(rows, SAID, charts.Axis("clients"), charts.Axis("time", "s"))
-
-
-@pytest.mark.parametrize("panels", [4, 5])
-def test_no_chart_of_many_panels_is_too_tall(panels):
-    assert height(lines_of(panels)) <= TALLEST
-
-
-@pytest.mark.parametrize(("panels", "axes"), [(3, 3), (4, 2), (5, 5)])
-def test_no_axis_stands_below_a_place_without_a_panel(panels, axes):
-    assert charts.svg(lines_of(panels)).count(">clients<") == axes
-
-
-def panels_of(count: int, caption: str = "A caption.") -> charts.Figure:
-    rows = [
-        charts.row(f"case {n}", "measured", n + 1.0, panel=f"panel {panel}")
-        for panel in range(count)
-        for n in range(11)
-    ]
-    words = charts.Words("Which?", caption, result=lambda _: "")
-    return charts.compare(rows, words, charts.Axis("share", "percent"))
-
-
-def test_four_panels_stand_two_by_two_and_three_below_each_other():
-    four, three = panels_of(4).spec(), panels_of(3).spec()
-    assert four["columns"] == 2 and four["facet"]["field"] == "panel"
-    assert "columns" not in three and three["facet"]["row"]["field"] == "panel"
-    assert four["spec"]["height"] >= 16 * 11
-    assert float(ET.fromstring(charts.svg(panels_of(4))).get("width")) < 640 * 1.1
-
-
-def test_an_upright_title_is_no_longer_than_its_panel_is_high():
-    rows = [
-        {"x": x, "value": x, "kind": "measured", "panel": f"panel {panel}"}
-        for panel in range(2)
-        for x in (1, 2)
-    ]
-    words = charts.Words("Which?", "Word. " * 60)
-    long = charts.Axis("time relative to that of the sequential scan")
-    drawn = charts.lines(rows, words, charts.Axis("clients"), long, own_scales=True).spec()["spec"]
-    titles = [layer["encoding"]["y"]["title"] for layer in drawn["layer"]]
-    assert titles[0] == titles[1] and len(titles[0]) > 1
-    assert " ".join(titles[0]) == long.quantity
-    assert max(map(len, titles[0])) * 6 <= drawn["height"]
-
-
-def test_a_long_caption_takes_its_place_from_the_panels():
-    short, long = (panels_of(2, "Word. " * n).spec()["spec"]["height"] for n in (1, 60))
-    assert short > long >= 14 * 11
-
-
 def height(figure: charts.Figure) -> float:
     return float(re.search(r'height="([0-9.]+)"', charts.svg(figure))[1])
 
@@ -419,122 +327,6 @@ def test_a_caption_begins_with_the_result_and_its_number():
     words = charts.Words("Which?", "A caption.", result=lambda frame: f"All {len(frame)}.")
     rows = [charts.row("a", "measured", 2.0)]
     assert charts.compare(rows, words, charts.Axis("time")).caption == "All 1. A caption."
-
-
-@pytest.mark.parametrize(
-    "unit, said", [("pools", "came to 1 pool."), ("ms", "came to 1 ms."), ("", "came to 1.")]
-)
-def test_the_only_number_of_a_caption_is_told_with_its_unit(unit, said):
-    drawn = charts.compare(
-        [charts.row("a", "measured", 1.0)],
-        charts.Words("Q?", "What it is.", "one"),
-        charts.Axis("read", unit),
-    )
-    assert drawn.caption.startswith(f"In this run, read {said}")
-
-
-def test_a_caption_says_once_between_what_all_of_its_panels_lie():
-    def drawn(*ends: int) -> str:
-        rows = [
-            {"x": x, "value": x, "kind": "measured", "panel": f"panel {end}"}
-            for end in ends
-            for x in (1, end % 10)
-        ]
-        axes = charts.Axis("size", "tuples"), charts.Axis("time", "s")
-        return charts.lines(rows, SAID, *axes).caption
-
-    assert drawn(12, 22).startswith(
-        "In this run, time in “panel 12” went from 1 to 2 s; in “panel 22” from 1 to 2 s,"
-        " with size between 1 and 2 tuples."
-    )
-    assert drawn(12, 23).count("between") == 2
-
-
-def test_of_many_panels_a_caption_tells_the_one_whose_numbers_lie_farthest_apart():
-    rows = [
-        charts.row(label, "measured", value, panel=panel)
-        for panel, ends in {"a": (1, 2), "b": (10, 12), "c": (5, 9), "d": (3, 4)}.items()
-        for label, value in zip(("least", "most"), ends)
-    ]
-    seconds = charts.compare(rows, SAID, charts.Axis("time", "s")).caption
-    assert seconds.startswith(
-        "In this run, time in “c”, the panel of 4 that varies most, ranged from 5 s (least) to 9 s"
-        " (most)."
-    )
-    # numbers of different units by their shares
-    own = charts.compare(rows, SAID, charts.Axis(""), own_scales=True).caption
-    assert own.startswith(
-        "In this run, a, the panel of 4 that varies most, ranged from 1 (least) to 2 (most)."
-    )
-
-
-def test_each_release_has_its_own_label_and_each_number_is_written_out():
-    def ticks(*at: float, even: bool = False) -> set[str]:
-        rows = [{"x": x, "value": 1.0, "kind": "measured"} for x in at]
-        drawn = charts.lines(rows, SAID, charts.Axis("place", even=even), charts.Axis("time", "s"))
-        return set(re.findall(r">([^<>]+)</text>", charts.svg(drawn)))
-
-    assert {"9.6", "10", "11", "18"} <= ticks(9.6, 10, 11, 12, 13, 14, 15, 16, 17, 18, even=True)
-    assert {"10", "40", "120"} <= ticks(10.000000000000002, 40, 120)
-
-
-def test_of_many_lines_a_caption_tells_the_one_that_changes_most():
-    rows = [
-        {"x": x, "value": 1 + x * slope, "kind": "measured", "series": f"slope {slope}"}
-        for slope in range(1, 5)
-        for x in (0, 1)
-    ]
-    drawn = charts.lines(rows, SAID, charts.Axis("clients"), charts.Axis("throughput")).caption
-    assert (
-        "from 1 to 5 (slope 4, the line of 4 that changes most), between 0 and 1 clients." in drawn
-    )
-
-
-def test_a_caption_of_bars_of_one_length_tells_the_part_that_differs():
-    rows = [
-        charts.row(label, "measured", value, part=part)
-        for label, parts in {"first": {"old": 4, "new": 6}, "second": {"old": 10}}.items()
-        for part, value in parts.items()
-    ]
-    drawn = charts.stacked(rows, SAID, charts.Axis("pages")).caption
-    assert (
-        "“old” ranged from 4 (first) to 10 (second); in “new” from 0 (second) to 6 (first)."
-        in drawn
-    )
-
-
-def test_a_caption_says_where_a_line_turns():
-    def drawn(*values: float) -> str:
-        rows = [{"x": x, "value": y, "kind": "measured"} for x, y in enumerate(values, 1)]
-        axes = charts.Axis("clients"), charts.Axis("throughput", "per s")
-        return charts.lines(rows, SAID, *axes).caption
-
-    assert "rose from 1 to 9 at 2, and fell to 3 per s, between 1 and 3" in drawn(1, 9, 3)
-    assert "rose from 2 to 3 at 2, fell to 0.5 at 3, and rose to 3 per s" in drawn(2, 3, 0.5, 3)
-    assert "fell from 2 to 1 at 2, rose to 1.8 at 4, and fell to 1.2" in drawn(2, 1, 1.7, 1.8, 1.2)
-    # of more turns than two the farthest
-    assert "rose from 1 to 9 at 4, and fell to 5 per s" in drawn(1, 2, 1.7, 9, 8, 8.9, 5)
-    assert "went from 1 to 3 per s" in drawn(1, 2, 3) and "went from 1 to 3" in drawn(1, 3.2, 3)
-
-
-def test_a_caption_says_of_a_level_line_that_it_stays():
-    rows = [
-        {"x": x, "value": 2 if name == "level" else x, "kind": "measured", "series": name}
-        for name in ("level", "rising (fast)")
-        for x in (1, 3)
-    ]
-    drawn = charts.lines(rows, SAID, charts.Axis("selectivity"), charts.Axis("rows")).caption
-    assert drawn.startswith(
-        "In this run, rows stayed at 2 (level) and went from 1 to 3 (rising, fast), with"
-        " selectivity between 1 and 3."
-    )
-
-
-def test_a_caption_tells_rows_apart_that_share_an_index():
-    rows = pd.DataFrame([charts.row(name, "measured", n) for n, name in enumerate("abc", 1)])
-    rows.index = [0, 0, 0]
-    drawn = charts.compare(rows, SAID, charts.Axis("time", "s"))
-    assert drawn.caption.startswith("In this run, time ranged from 1 s (a) to 3 s (c).")
 
 
 def test_lines_have_colours_of_their_own_and_the_published_run_stays_grey():
@@ -549,11 +341,6 @@ def test_lines_have_colours_of_their_own_and_the_published_run_stays_grey():
     hues = {(row["kind"], row["series"]): row["hue"] for row in data}
     assert hues["measured", "a"] != hues["measured", "b"]
     assert hues["published", "a"] == hues["published", "b"] == charts.MARKS["published"].colour
-
-
-def test_single_charts_fill_their_container():
-    assert ladder().spec()["width"] == "container"
-    assert "width" not in pages().spec()  # the page's script fits panels
 
 
 def test_panels_share_an_axis_unless_they_have_units_of_their_own():
@@ -571,21 +358,6 @@ def test_kinds_have_marks_of_their_own():
             "this run",
         }
         assert (a.shape, a.fill, a.dash) != (b.shape, b.fill, b.dash) or runs
-
-
-def luminance(colour: str) -> float:
-    channels = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
-    red, green, blue = (
-        c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels
-    )
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-@pytest.mark.parametrize("page", ["#ffffff", "#121212"])
-def test_marks_and_segments_stand_out_on_light_and_dark_pages(page):
-    for colour in [*(mark.colour for mark in charts.MARKS.values()), *charts.CATEGORIES]:
-        light, dark = sorted((luminance(colour), luminance(page)), reverse=True)
-        assert (light + 0.05) / (dark + 0.05) >= 3, colour
 
 
 def test_the_site_shows_the_same_marks_as_the_charts():
@@ -703,15 +475,6 @@ def test_points_of_a_line_stand_at_their_x():
     assert points == [one, one | {"x": 2, "value": 20.0}]
 
 
-def test_the_name_at_the_end_of_a_logarithmic_axis_is_not_cut():
-    frame = pd.DataFrame({"label": ["a", "b"], "kind": "measured", "value": [1.0, 100.0]})
-    picture = ET.fromstring(svg(charts.compare(frame, SAID, charts.Axis("gain", log=True))))
-    (last,) = [
-        text for text in picture.iter("{http://www.w3.org/2000/svg}text") if text.text == "100"
-    ]
-    assert last.get("text-anchor") == "end"
-
-
 def test_units_stand_in_the_axis_title():
     assert "latency (ms)" in words(svg(repetitions()))
     assert "throughput (transactions/s)" in words(svg(sweep()))
@@ -747,25 +510,6 @@ def test_arrows_lead_from_a_version_to_the_middle_of_the_next_on_its_own_page():
         assert row["target"] == pytest.approx(rows.loc[(page, row["to"]), "middle"])
         assert row["right"] < row["lane"]
     assert rows["target"].isna().sum() == 4
-
-
-def test_arrows_of_a_crowded_page_keep_lanes_of_their_own_and_off_the_next_page():
-    many = [
-        ("p", n, "normal", 40 - n if n < 20 else None, "", n < 20, False, 0) for n in range(1, 40)
-    ]
-    rows = page_rows(two_pages([*many, ("q", 1, "normal", None, "", False, False, 1)]))
-    lanes = rows.loc[rows["to"].notna(), "lane"]
-    assert lanes.is_unique and lanes.max() < rows.loc[rows["page"] == "q", "left"].min()
-
-
-def test_pages_that_do_not_fit_in_a_row_go_on_below():
-    rows = page_rows(
-        two_pages(
-            [(f"page {n}", 1, "normal", None, "A", False, False, 1) for n in range(5)], per_row=2
-        )
-    )
-    assert rows["left"].round(2).tolist() == [0.06, 1.06, 0.06, 1.06, 0.06]
-    assert rows["top"].is_monotonic_increasing and rows["top"].nunique() == 3
 
 
 def test_a_heap_only_tuple_is_dashed_and_an_index_entry_is_a_triangle():
@@ -879,11 +623,6 @@ def test_each_plan_has_its_letter_once_inside_its_region():
         assert (across & up).any()
 
 
-def test_a_region_narrower_than_a_letter_has_none():
-    (rows,) = plan_grid(60).spec()["datasets"].values()
-    assert {row["letter"] for row in rows if row["named"]} == {"A", "B"}
-
-
 def test_a_plan_is_spelt_out_only_where_its_region_is_clicked():
     spec = plan_grid().spec()
     tree = spec["layer"][-1]
@@ -922,70 +661,6 @@ def test_a_grid_that_cannot_be_drawn_is_refused(changes, complaint):
         plan_grid(**changes)
 
 
-def test_names_of_lines_that_end_together_stand_apart():
-    """Four lines, three of which end within a few pixels: names keep order and height."""
-    ends = {"low": 1.0, "near": 1.01, "nearer": 1.015, "far": 2.0}
-    rows = [
-        {"series": name, "x": x, "value": x * end, "kind": "measured"}
-        for name, end in ends.items()
-        for x in (1, 2)
-    ]
-    drawn = charts.lines(pd.DataFrame(rows), SAID, charts.Axis("x"), charts.Axis("y"))
-    (data,) = drawn.spec()["datasets"].values()
-    named = {row["series"]: row["lift"] for row in data if row["named"]}
-    assert named["low"] == 0 == named["far"]
-    assert 10 < named["near"] < named["nearer"] < 32
-
-
-@pytest.mark.parametrize(("end", "least", "most"), [(1.02, 0, 0), (0.98, 1, 20), (0.8, -40, -1)])
-def test_a_name_lies_over_no_line(end, least, most):
-    """Above the end of its line, and below where the line has fallen to it from far above."""
-    rows = [
-        {"series": name, "x": x, "value": value, "kind": "measured"}
-        for name, values in {"a line's long name": (1, 1, end), "other": (0.2, 0.1, 0)}.items()
-        for x, value in enumerate(values)
-    ]
-    drawn = charts.lines(pd.DataFrame(rows), SAID, charts.Axis("x"), charts.Axis("y"))
-    (data,) = drawn.spec()["datasets"].values()
-    (lift,) = (row["lift"] for row in data if row["named"] and row["series"] != "other")
-    assert least <= lift <= most
-
-
-@pytest.mark.parametrize(("dark", "page"), [(False, "#ffffff"), (True, "#16191d")])
-def test_a_name_has_a_halo_in_the_page_s_colour(dark, page):
-    drawn = ET.fromstring(charts.svg(sweep(("one", "two")), dark=dark))
-    halo, name = (node for node in drawn.iter() if node.text == "one, two")
-    assert halo.get("stroke") == page and halo.get("fill-opacity") == "0"
-    assert name.get("stroke") is None and name.get("fill") == charts.CATEGORIES[1]
-
-
-@pytest.mark.parametrize(("log", "together"), [(True, False), (False, True)])
-def test_lines_share_a_name_only_if_their_ends_meet_on_the_axis(log, together):
-    ends = {"slow": 100.0, "fast": 1.0}
-    rows = [
-        {"series": name, "x": 1, "value": end, "kind": "measured"} for name, end in ends.items()
-    ]
-    rows.append({"series": "slow", "x": 9, "value": 250_000.0, "kind": "printed"})
-    drawn = charts.lines(pd.DataFrame(rows), SAID, charts.Axis("x"), charts.Axis("y", log=log))
-    (data,) = drawn.spec()["datasets"].values()
-    names = {row["ending"] for row in data if row["named"]}
-    assert names == ({"slow, fast"} if together else {"slow", "fast"})
-
-
-def test_names_of_low_rows_stay_in_one_line():
-    """Ten names of two lines in two panels: rows are too low for both lines."""
-    rows = [
-        {"label": f"{n}: two words and then some", "kind": "measured", "value": n, "panel": panel}
-        for n in range(1, 11)
-        for panel in ("above", "below")
-    ]
-    for panels, broken in ((["above"], True), (["above", "below"], False)):
-        shown = [row for row in rows if row["panel"] in panels]
-        drawn = charts.compare(pd.DataFrame(shown), SAID, charts.Axis("size"))
-        (data,) = drawn.spec()["datasets"].values()
-        assert all(("\n" in row["lines"]) == broken for row in data)
-
-
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("panel", [False, True])
 def test_a_picture_of_its_own_has_the_width_and_the_theme_asked_for(panel, dark):
@@ -996,32 +671,6 @@ def test_a_picture_of_its_own_has_the_width_and_the_theme_asked_for(panel, dark)
     colours = {element.get("fill") for element in wide.iter("{http://www.w3.org/2000/svg}text")}
     assert (figure_module.DARK if dark else figure_module.LIGHT)["axis"]["labelColor"] in colours
     assert figure.spec() == ladder(panel=panel).spec()
-
-
-def test_a_legend_fits_into_a_narrow_picture():
-    wide = pages().spec()
-    narrow = figure_module.with_legends(wide, columns=2)
-    assert (
-        "'columns': 3" in str(wide)
-        and "'columns': 3" not in str(narrow)
-        and "'columns': 2" in str(narrow)
-    )
-    assert narrow["datasets"] == wide["datasets"]
-
-
-def test_the_picture_inside_a_page_is_the_same_drawing_but_lean():
-    figure = sweep()
-    raw = vl_convert.vegalite_to_svg(
-        figure_module.picture_of(figure.spec()), vl_version=charts.VEGALITE_VERSION
-    )
-    lean = figure_module.lean(raw)
-    before, after = (list(painted(ET.fromstring(picture))) for picture in (raw, lean))
-    assert len(before) == len(after) > 50 and len(lean) < 0.6 * len(raw)
-    for one, other in zip(before, after, strict=True):
-        assert one[:-2] == other[:-2]
-        assert one[-2:] == pytest.approx(other[-2:], abs=0.5)
-    data = re.search("src='([^']*)'", figure._repr_mimebundle_()["text/html"])[1]
-    assert unquote(data.removeprefix("data:image/svg+xml,")) == lean
 
 
 def painted(node, paint=(), x=0.0, y=0.0):
@@ -1040,31 +689,19 @@ def painted(node, paint=(), x=0.0, y=0.0):
         yield from painted(child, paint, x, y)
 
 
-def test_a_name_that_has_no_room_left_of_its_line_goes_on_from_its_end():
-    short = [{"x": x, "value": 9 * x, "series": "ended early"} for x in (0, 1)]
-    long = [{"x": x, "value": 1.0, "series": "goes on"} for x in range(9)]
-    frame = pd.DataFrame(short + long).assign(kind="measured")
-    drawn = charts.lines(frame, SAID, charts.Axis("x"), charts.Axis("y"))
-    (data,) = drawn.spec()["datasets"].values()
-    assert {row["series"]: row["onward"] for row in data if row["named"]} == {
-        "ended early": True,
-        "goes on": False,
-    }
-
-
-def test_points_of_a_scatter_have_names_no_longer_than_to_a_colon():
-    said = words(charts.svg(scattered_with_numbers()))
-    assert "7" in said and not any("select" in one for one in said)
-
-
-def scattered_with_numbers() -> charts.Figure:
-    frame = pd.DataFrame(
-        {"label": ["7: select", "8: select"], "x": [1.0, 2.0], "value": [9.0, 2.0]}
-    ).assign(kind="measured")
-    return charts.scatter(frame, SAID, charts.Axis("pages"), charts.Axis("time", "s"), most=1)
-
-
-def test_a_tick_between_whole_numbers_is_not_rounded():
-    frame = pd.DataFrame({"x": [9.6, 10.0, 11.0], "value": [1.0, 2.0, 3.0], "kind": "measured"})
-    figure = charts.lines(frame, SAID, charts.Axis("release"), charts.Axis("rate"))
-    assert "9.6" in words(charts.svg(figure))
+def test_an_interval_that_one_pair_leaves_open_is_not_drawn():
+    rows = [
+        {"label": label, "kind": "measured", "panel": panel, "value": 2.0, "low": low, "high": high}
+        for label, panel, low, high in (
+            ("one pair", "few", 0.0, float("inf")),
+            ("many", "enough", 1.5, 2.5),
+            ("again", "enough", 1.6, float("inf")),
+        )
+    ]
+    alone = charts.compare(rows[:1], SAID, charts.Axis("time", "s"))
+    assert "low" not in json.dumps(alone.spec()) and "\u221e" not in alone.description
+    own = charts.compare(rows, SAID, charts.Axis("time", "s"), own_scales=True)
+    [drawn] = own.spec()["datasets"].values()
+    ends = {row["label"]: (row["low"], row["high"]) for row in drawn}
+    # a panel with a scale of its own has something to make it of
+    assert ends == {"one pair": (2, 2), "many": (1.5, 2.5), "again": (None, None)}

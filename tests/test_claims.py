@@ -6,6 +6,8 @@ import re
 from collections import Counter
 from pathlib import Path
 
+import document_text
+import duckdb
 import pytest
 
 from pgrerun.errors import RecordError
@@ -41,15 +43,16 @@ def claim(predicate, printed=None, margin=0.05, **more):
             "chapter": "tp1",
             "kind": kind,
             "claim": "It is faster.",
+            "quote": "It was faster.",
             "published_value": "",
-            "idea_for_a_retest": "",
             "headline": False,
             "predicate": predicate,
             "expression": "",
             "sizes": {} if printed is None else pairs,
             "margin": margin,
             "needs": "",
-            "quantity": "size of b relative to that of a",
+            "quantity": "size of b",
+            "relative_to": "that of a",
             **more,
         }
     )
@@ -83,6 +86,9 @@ PRINTED = {
     "lai-054": {"": (4.77, 4.77)},
     "lai-058": {"reads": (4.43,) * 2, "writes": (5.1,) * 2},
     "lai-085": {"": (1, 1)},
+    "hot-001": {"": (2006.098739 / 1007.451264,) * 2},
+    "hot-013": {"tellers": (2017 / 87,) * 2, "branches": (256 / 66,) * 2},
+    "hot-015": {"": (1 + 49284 / 157895,) * 2},
     "hot-012": {"": (1024 / 976,) * 2},
     "hot-021": {"": (1.05, 1.4)},
     "hot-024": {"": (659.870628 / 321.88984,) * 2},
@@ -98,6 +104,23 @@ def test_what_is_out_of_reach_is_needed_by_a_claim():
     # A name with " and " in it falls apart where needs are read, and its reason is never given.
     needed = {one for claim in claims.ledger().values() for one in claim.capabilities}
     assert not set(claims.OUT_OF_REACH) - needed
+
+
+def test_what_is_out_of_reach_has_one_of_five_reasons_or_a_build_that_is_named():
+    with open(claims.LEDGER.with_name("builds.csv"), newline="", encoding="utf-8") as file:
+        builds = {row["name"] for row in csv.DictReader(file)}
+    for capability, known in claims.OUT_OF_REACH.items():
+        assert bool(known.reason and known.would_take) != bool(known.builds), capability
+        assert set(known.builds) <= builds, capability
+        assert (known.reason is claims.Reason.PROCESSORS) == (known.processors > 0), capability
+        assert "can't be had" not in known.why and "can be installed" not in known.why, capability
+
+
+def test_a_direction_whose_size_is_printed_says_why_that_is_not_judged():
+    directed = [c for c in claims.ledger().values() if c.predicate is Predicate.DIRECTION]
+    assert [c.id for c in directed if c.published_value and not c.direction_only] == []
+    scored = [c.id for c in directed if c.direction_only and c.scored]
+    assert len(scored) <= 15, scored
 
 
 @pytest.mark.parametrize("id", PRINTED)
@@ -183,6 +206,7 @@ def test_the_undamaged_excerpt_is_read(damaged):
         ({"printed": "2; b: 3"}, "needs a name"),
         ({"predicate": "at least", "margin": "", "printed": "2 to 3"}, "no range"),
         ({"quantity": ""}, "quantity"),
+        ({"as_share": "share of the run that goes into a"}, "told in %"),
     ],
 )
 def test_a_damaged_line_is_named(damaged, cells, complaint):
@@ -250,7 +274,9 @@ def test_the_ledger_agrees_with_the_documents_where_they_are_at_hand():
     if not folder:
         pytest.skip("PGRERUN_DOCUMENTS names no folder with the documents' texts")
     files = {name: Path(folder) / one.file for name, one in printed.DOCUMENTS.items() if one.file}
-    sections = {name: printed.sections(path.read_text("utf-8")) for name, path in files.items()}
+    sections = {
+        name: document_text.sections(path.read_text("utf-8")) for name, path in files.items()
+    }
     for c in claims.ledger().values():
         if c.document not in sections:
             continue
@@ -295,7 +321,7 @@ def test_quotes_are_the_documents_own_words_where_they_are_at_hand():
     for name, path in files.items():
         text = path.read_text("utf-8")
         # as it is, and without the times of day that divide a talk's sentences
-        texts[name] = solid(text) + "\0" + solid(" ".join(printed.sections(text).values()))
+        texts[name] = solid(text) + "\0" + solid(" ".join(document_text.sections(text).values()))
     wrong = [
         f"{c.id}: {piece.strip()}"
         for c in claims.ledger().values()
@@ -304,3 +330,23 @@ def test_quotes_are_the_documents_own_words_where_they_are_at_hand():
         if c.document in texts and solid(piece).strip(".") not in texts[c.document]
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def test_the_ledger_can_be_queried():
+    with duckdb.connect() as connection:
+        claims.load(connection)
+        rows = connection.execute("FROM claims.ledger").df().set_index("id")
+        types = dict(
+            connection.execute(
+                "SELECT column_name, column_type FROM (DESCRIBE claims.ledger)"
+            ).fetchall()
+        )
+    ledger = claims.ledger()
+    assert list(rows.index) == list(ledger) and types["headline"] == "BOOLEAN"
+    for id, claim in ledger.items():
+        assert rows.headline[id] == claim.headline
+        assert (rows.predicate[id] or None) == claim.predicate
+        if claim.predicate in claims.WITH_MARGIN:
+            assert rows.margin[id] == claim.margin
+        if claim.predicate in claims.WITH_TOLERANCE:
+            assert rows.tolerance[id] == claim.tolerance

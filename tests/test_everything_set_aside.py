@@ -1,7 +1,7 @@
 """Every chapter where nothing can be measured: each claim still gets its word, and a reason.
 
 So it is on somebody's server whose role may do nothing, or whose release lacks it all. What this
-finds is a claim that an experiment forgets to name (see `chapter.experiment`).
+finds is a cell that needs rows, or a claim that is judged nowhere.
 """
 
 from pathlib import Path
@@ -9,35 +9,36 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from pgrerun.chapter import Chapter, Declaration
+from pgrerun import notebook, parameters
 from pgrerun.errors import CannotMeasure
+from pgrerun.lab.testbed import Testbed
+from pgrerun.notebook import Notebook
 from pgrerun.record import claims
 
-NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
-NOTHING = CannotMeasure("anything", "nothing can be measured here")
+NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 
 
-def _set_aside(chapter, measure, *given, **changed):
-    chapter.set_aside(NOTHING, getattr(measure, "declared", Declaration()).claims)
+def nothing(bed, *_):
+    raise CannotMeasure("anything", "nothing can be measured here")
+    yield
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_each_claim_gets_its_word_where_every_experiment_is_set_aside(path, monkeypatch, tmp_path):
+@pytest.mark.parametrize("name", parameters.chapters())
+def test_each_claim_gets_its_word_where_every_experiment_is_set_aside(name, monkeypatch, tmp_path):
     monkeypatch.setenv("PGRERUN_RUNS", str(tmp_path))
-    monkeypatch.setattr(Chapter, "attempt", _set_aside)
-    judged = {}
-    monkeypatch.setattr("pgrerun.chapter.display", lambda *shown, **more: None)
-    close = Chapter.close
-    monkeypatch.setattr(
-        Chapter,
-        "close",
-        lambda chapter: (
-            (judged.update({j.claim.id: j for j in chapter.evidence.judgements})) or close(chapter)
-        ),
-    )
+    monkeypatch.delenv(notebook.RECORD, raising=False)
+    monkeypatch.setattr(Testbed, "measure", nothing)
+    monkeypatch.setattr(notebook, "display", lambda *shown, **more: None)
+    judged, close = {}, Notebook.close
+
+    def closed(chapter):
+        judged.update({j.claim.id: j for j in chapter.evidence.judgements})
+        close(chapter)
+
+    monkeypatch.setattr(Notebook, "close", closed)
     namespace = {"__name__": "__main__"}
-    for cell in nbformat.read(path, as_version=4).cells:
+    for cell in nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4).cells:
         if cell.cell_type == "code" and not cell.source.startswith("%%"):
-            exec(compile(cell.source, f"{path.stem} {cell.id}", "exec"), namespace)
-    expected = {one.id: one for one in claims.ledger().values() if one.chapter == path.stem}
+            exec(compile(cell.source, f"{name} {cell.id}", "exec"), namespace)
+    expected = {one.id: one for one in claims.ledger().values() if one.chapter == name}
     assert set(judged) == set(expected)

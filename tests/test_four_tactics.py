@@ -1,649 +1,365 @@
-"""The chapter on the four tactics: the benchmark in miniature, costs, and what stands for each."""
+"""The chapter on the four tactics: what INGRES's rows decide, the disk of 1981, today's servers."""
 
-import os
-import socket
-import struct
-
-import pandas as pd
 import pytest
-from servers import small_chapter, unless_disturbed
 
-from pgrerun.chapters import four_tactics as four
-from pgrerun.chapters.four_tactics.miniature import Miniature
+from pgrerun.chapters.four_tactics import experiments
+from pgrerun.chapters.four_tactics.experiments import (
+    files,
+    ingres,
+    parts,
+    reading,
+    simulated_disk,
+)
 from pgrerun.errors import CannotMeasure, ServerError
-from pgrerun.lab.ingres import ENGINES, INTERPRETER
-from pgrerun.lab.ingres.benchmark import ALONE, PAGES, TRACKS
-from pgrerun.lab.instruments import callgrind, cold_files, opcodes, plans, wire
-from pgrerun.lab.server import installed
-from pgrerun.record import claims, printed, statistics, verdicts
-from pgrerun.record.verdicts import Part, Verdict
+from pgrerun.lab.instruments import callgrind, cold_files, wire
+from pgrerun.lab.server import bundled
+from pgrerun.lab.testbed import Testbed, collected
+from pgrerun.parameters import chapter_parameters
+from pgrerun.record import printed
+from tests.judging import judged, word
 
-SMALL = {"pairs": 5, "tuples": 10_000, "megabytes": 4, "milliseconds": 100}
-experiments, evidence = four.experiments, four.evidence
-today, connections = experiments.compilation_today, experiments.connections
-
-
-@pytest.fixture(scope="module")
-def chapter(tmp_path_factory):
-    """A chapter with a server and a run record of its own; nothing is published for it."""
-    with small_chapter("four_tactics", tmp_path_factory.mktemp("runs"), **SMALL) as opened:
-        yield opened
+SMALL = {"pairs": 5, "tuples": 10_000, "megabytes": 4, "milliseconds": 100, "evaluations": 20_000}
+EXPERIMENTS = collected(experiments)
 
 
 @pytest.fixture(scope="module")
-def empty(tmp_path_factory):
-    """A chapter in which nothing is measured."""
-    with small_chapter("four_tactics", tmp_path_factory.mktemp("runs"), **SMALL) as opened:
-        yield opened
+def bed():
+    rows: list[dict] = []
+    found = Testbed(
+        chapter_parameters("four_tactics", SMALL), bundled(), rows=lambda experiment: rows
+    )
+    found.kept = rows
+    yield found
+    found.close()
 
 
-@pytest.fixture
-def stored(tmp_path):
-    """A chapter whose observations the test stores itself, by `observe`."""
-    with small_chapter("four_tactics", tmp_path, **SMALL) as opened:
-        yield opened
+def run(bed, name, **changed):
+    """The rows of an experiment, kept as they come."""
+    bed.kept.clear()
+    for row in bed.measure(EXPERIMENTS[name], changed):
+        bed.kept.append(row)
+    return list(bed.kept)
 
 
-def observe(chapter, experiment: str, values: dict[str, dict[str, list[float]]]) -> None:
-    """Store what an experiment could have measured: variant to metric to values by block."""
-    for position, (variant, metrics) in enumerate(values.items()):
-        blocks = len(next(iter(metrics.values())))
-        for block in range(blocks):
-            chapter.run.observe(
-                experiment,
-                variant,
-                block,
-                {name: series[block] for name, series in metrics.items()},
-                units=dict.fromkeys(metrics, ""),
-                seed=1,
-                position=position,
-                started_at="2026-01-01T00:00:00.000+00:00",
-                flags={},
-            )
+# ---- INGRES
 
 
-def interval(estimate: float, width: float = 0.01) -> statistics.Interval:
-    return statistics.Interval(estimate, estimate - width, estimate + width, 9)
+def process(query, name, instructions, tuples=1, **more):
+    factors = {"query": query, "tuples": tuples, "organization": "heap", "processes": "together"}
+    return factors | {"process": name, "instructions": instructions, "reads": 1} | more
 
 
-def essential(facts) -> list[bool | None]:
-    """What decides of a claim's facts."""
-    parts = [fact if isinstance(fact, Part) else Part(fact) for fact in facts.values()]
-    return [part.value for part in parts if part.essential]
-
-
-def test_every_query_of_the_benchmark_runs_cold_and_warm_with_the_same_answer():
-    sizes = {}
-    for files in (PAGES, ALONE, TRACKS):
-        with Miniature(files) as mini:
-            for engine in ENGINES if files == PAGES else ENGINES[:1]:
-                base = mini.base(engine)
-                for run in ("a_0", "b_1", "c_210", "e_3360", "g_3360"):
-                    warm, cold = mini.run(base, run), mini.run(base, run, warm=False)
-                    assert warm["tuples"] == cold["tuples"] and cold["reads"] >= warm["reads"]
-                    sizes.setdefault(run, set()).add(warm["tuples"])
-    assert all(len(found) == 1 for found in sizes.values())
-
-
-def test_the_miniature_reads_what_ingres_read():
-    found = four.miniature.reads().set_index("run")
-    assert found.loc["e_3360", "read"] == found.loc["e_3360", "printed, less catalogs"]
-    assert abs(found.loc["f_3360", "read"] / found.loc["f_3360", "printed"] - 1) < 0.005
-    assert "6 of 8 runs agree" in four.sentences.reads_agree(found.reset_index())
-    assert all(evidence.files.cached(found.reset_index()).values())
-
-
-def test_nothing_of_the_miniature_is_left_behind(base):
-    with Miniature() as mini:
-        mini.run(mini.base(INTERPRETER), "f_3360", warm=False)
-        assert any(base.iterdir())
-    assert not any(base.iterdir())
-
-
-def test_compiled_code_takes_fewer_instructions():
-    found = experiments.compilation.instructions()
-    assert found["nodes"].to_list() == [8, 7]
-    said = evidence.compilation
-    assert (found["extra per node"] > 0).all() and said.over_threaded(found) > 1
-    assert all(1 < tuples < 10 for tuples in said.break_even(found).values())
-
-
-def test_a_run_of_the_miniature_is_counted_alike_each_time_and_grows_with_its_tuples():
-    with Miniature() as mini:
-        base = mini.base(INTERPRETER)
-        counted = [
-            opcodes.executed(base.execute, mini.warm(base, run))
-            for run in ("b_1", "b_210", "b_210")
-        ]
-    assert counted[0] < counted[1] == counted[2]
+def routine(name, own, inclusive=0, calls=1, failed=0, query="c", tuples=3360, **more):
+    factors = {"query": query, "tuples": tuples, "organization": "heap", "processes": "together"}
+    counts = {"instructions": own, "inclusive": inclusive, "calls": calls}
+    return (
+        factors
+        | {"process": "decomp70", "routine": name, "failed_branches": failed}
+        | counts
+        | more
+    )
 
 
 @pytest.mark.parametrize(
-    ("threaded", "more", "gains"),
-    [
-        ({"b": 90, "c": 50, "d": 20}, True, True),
-        ({"b": 30, "c": 50, "d": 99}, False, None),
-        ({"b": 90, "c": 20, "d": 50}, True, True),
-    ],
-    ids=["grows", "shrinks", "both"],
+    ("parser", "expected"), [(200, "holds"), (1, "no effect")], ids=["much", "little"]
 )
-def test_gains_are_compared_step_by_step(threaded, more, gains):
-    rows = [(f"{query}_3360", 100, cost) for query, cost in threaded.items()]
-    rows += [(f"{query}_3360", 100, threaded["d"]) for query in "efghi"] + [("c_210", 10, 8)]
-    counted = pd.DataFrame(rows, columns=["run", "interpreted", "compiled"])
-    said = evidence.compilation
-    by_print, in_miniature = {}, {}
-    for words, part in said.more_complex(counted).items():
-        (in_miniature if isinstance(part, Part) else by_print)[words] = part
-    assert list(by_print.values()) == [True, True]
-    assert [(part.value, part.essential) for part in in_miniature.values()] == [(more, False)]
-    assert said.a_tuple(counted) == 90 / (threaded["c"] - 8)
-    joins = {(part.value, part.opposite) for part in said.joins(counted).values()}
-    assert joins == {(gains is True, False)}
-
-
-def test_each_long_command_is_held_against_the_closing_tables_range_of_files():
-    found = evidence.files.concluded()
-    assert essential(found) == [True, False]
-    together = {part.value for part in found.values() if isinstance(part, Part)}
-    assert together == {True}
-    assert verdicts.judge(claims.ledger()["ston-059"], found).verdict is Verdict.WEAKER
-
-
-@pytest.mark.parametrize(
-    ("cpu", "response", "word"),
-    [
-        ((1.054, 1.44), (1.046, 1.54), Verdict.HOLDS),
-        ((1.06, 1.46), (1.06, 1.4), Verdict.WEAKER),
-        ((1.044, 1.2), (1.2, 1.56), Verdict.GONE),
-    ],
-    ids=["as they are rounded", "one command too much", "one of either too little or too much"],
-)
-def test_gains_of_files_are_compared_as_the_closing_table_prints_them(
-    monkeypatch, cpu, response, word
-):
-    tables = {"four_tactics_conclusions": printed.table("four_tactics_conclusions")}
-    for what, gains in {"cpu": cpu, "wall": response}.items():
-        short = {"size": 1, "fs": 1.0, "ingres": 9.0}
-        long = [{"size": 3360, "fs": 1.0, "ingres": gain} for gain in gains]
-        tables[f"four_tactics_files_{what}"] = pd.DataFrame([short, *long])
-    monkeypatch.setattr(printed, "table", tables.__getitem__)
-    found = evidence.files.concluded()
-    assert verdicts.judge(claims.ledger()["ston-059"], found).verdict is word
-
-
-def test_microcode_gains_are_shares_of_the_new_time():
-    found = evidence.microcode.estimate()
-    together, words, of_the_old = found.values()
-    assert (together, words, of_the_old.value) == (True, True, False)
-
-
-def test_only_cpu_time_decides_how_dramatic_a_gain_is():
-    parts = evidence.compilation.dramatic()
-    assert {words: part.value for words, part in parts.items() if part.essential} == {
-        "query d gains 25 % and more of its CPU time": True,
-        "query e gains 25 % and more of its CPU time": True,
-    }
-
-
-SHOWN_OF_RESULTS = (
-    four.charts.raw,
-    four.charts.asynchronous,
-    four.charts.costs,
-    four.charts.connections,
-    four.sentences.jit,
-    four.sentences.vectors,
-    four.sentences.connection_times,
-)
-
-
-@pytest.mark.parametrize("shown", SHOWN_OF_RESULTS, ids=lambda shown: shown.__qualname__)
-def test_nothing_is_shown_of_what_did_not_run(empty, shown):
-    assert empty.show(shown) is None
-
-
-def test_a_tactic_that_did_not_run_is_left_out_of_the_closing_table(empty):
-    effort = evidence.tactics.effort(empty, None)
-    assert effort == {}
-    assert (four.sentences.closing(effort).frame.iloc[:, -1] == "not measured").all()
-
-
-def test_the_ranking_turns_with_the_gains():
-    tactics = evidence.tactics.PRINTED
-    effort = dict(zip(tactics, map(interval, (2.0, 1.5, 1.02, 1.1))))
-    assert essential(evidence.tactics.ranking(effort)) == [True, True]
-    turned = dict(zip(tactics, map(interval, (1.0, 1.0, 9.0, 8.0))))
-    assert essential(evidence.tactics.ranking(turned)) == [False, False]
-    assert all(part.opposite for part in evidence.tactics.ranking(turned).values())
-    unsure = dict(zip(tactics, [interval(1.3, 0.2)] * 4))
-    assert set(essential(evidence.tactics.ranking(unsure))) == {None}
-    assert evidence.tactics.ranking({}) is None
-
-
-@pytest.mark.parametrize(
-    ("gain", "words"),
-    [
-        (interval(1.5), "a gain of a quarter and more"),
-        (interval(1.1), "a gain of less than a quarter"),
-        (interval(1.03), "a gain of less than a twentieth"),
-        (interval(1.25), "a gain, perhaps of a quarter"),
-        (interval(0.8), "a loss"),
-        (interval(1.0), "no sure gain, and less than a quarter"),
-        (interval(1.1, 0.3), "which may be a gain or none"),
-        (1.0, "no sure gain, and less than a quarter"),
-        (1.086, "a gain of less than a quarter"),
-    ],
-)
-def test_what_a_tactic_gains_is_said_as_far_as_it_is_sure(empty, gain, words):
-    assert evidence.tactics.pays(gain) == words
-    drawn = four.charts.closing(empty, {evidence.tactics.MICROCODE: gain})
-    assert words in drawn.caption and "Printed" in drawn.description
-
-
-def test_captions_say_what_was_found_beside_the_print(stored):
-    metrics = ("switch", "message", "call", "pointer", "task")
-    observe(stored, "costs", {"here": {name: [2.0] * 5 for name in metrics}})
-    said = four.charts.costs(stored).caption
-    assert said.startswith("In this run, in µs: switch of processes 2, message 2, call into")
-    assert "In print: task switch, UNIX 270, " in said
-    ways = {"messages": [2.0] * 5, "client": [1.0] * 5, "server": [1.0] * 5}
-    observe(stored, "ways", {"Unix socket": ways})
-    said = four.charts.connections(stored).caption
-    assert said.startswith(
-        "In this run a command takes 2 messages and 2 task switches (Unix socket)"
-    )
-    assert "In print it takes 4 messages and" in said
-
-
-def test_a_loss_is_told_as_so_many_times_as_much(empty):
-    drawn = four.charts.closing(empty, {evidence.tactics.COMPILATION: interval(0.04, 0.001)})
-    assert "compilation, long commands: a loss, 25.0 [" in drawn.caption
-    assert "times as much with it as without" in drawn.caption
-
-
-def test_the_closing_chart_has_response_time_beside_response_time(empty):
-    drawn = four.charts.closing(empty, {}).chart.to_dict()
-    [rows] = drawn["datasets"].values()
-    ends = {row["label"]: (row["low"], row["high"]) for row in rows}
-    assert ends[evidence.tactics.FILES] == pytest.approx((1.05, 1.5))
-    assert ends[evidence.tactics.COMPILATION] == pytest.approx((1.25, 2))
-
-
-def test_the_simulated_disk_gives_query_e_its_printed_time_and_tracks_nearly_theirs():
-    requested = experiments.files.requests()
-    found = evidence.files.simulated(requested)
-    e = found.loc["e_3360"]
-    assert e["unix"] == pytest.approx(e["printed unix"], rel=1e-3)
-    assert found["requests"]["e_3360"] == 605
-    # no constant was set by the times on tracks
-    near = (found["tracks"] / found["printed tracks"] - 1).abs()
-    assert near[["e_3360", "g_3360", "h_3360", "i_3360"]].max() < 0.05
-    assert "ms, so that query e" in four.sentences.simulated(requested)
-    # the print's gain lies between what the disks that others have set foretell
-    joins, scans = sorted(evidence.files.foretold(requested).values())
-    assert 1 < joins < e["printed gain"] < scans
-    assert 0.5 < evidence.files.by_contiguous_tracks(requested) < 1
-    assert four.sentences.requests(requested).frame.shape[0] == 8
-
-
-def test_the_kernel_reads_ahead_of_two_reads_in_a_row(chapter):
-    found = experiments.files.read_ahead(chapter).set_index("pattern")
-    assert found.loc["two in a row", "fetched"] > found.loc["two in a row", "asked"]
-    assert found.loc["eight far apart", "fetched"] <= 2 * found.loc["eight far apart", "asked"]
-    assert four.charts.fetched_ahead(found.reset_index()).description
-
-
-def test_a_jump_away_and_back_is_told_from_one_that_starts_over():
-    files = experiments.files
-    found = pd.DataFrame(
-        {
-            "pattern": [files.ONE, files.TWO, files.ROW, files.JUMPS],
-            "reads": [1, 2, 40, 48],
-            "asked": [4, 8, 160, 192],
-            "fetched": [4, 20, 824, 856],
-        }
-    )
-    assert list(essential(evidence.files.read_ahead(found))) == [True, False]
-    assert "664 kB with the jumps. It doesn't" in four.sentences.jumps(found)
-    over = found.assign(fetched=[4, 20, 824, 200])
-    assert all(essential(evidence.files.read_ahead(over)))
-    assert "start over" in four.sentences.jumps(over)
-
-
-def test_hashed_and_indexed_sequential_relations_read_what_their_structures_imply():
-    found = four.miniature.structures().set_index("query")
-    assert found.loc["e", "hash"] == 646 + 130  # no range of the key but all of it
-    assert found.loc["g", "hash"] < found.loc["g", "ISAM"]  # a lookup reads no directory
-    assert found.loc["e", "hash, pages half full"] == 1292
-    assert len(experiments.files.requests(1.0)["e_3360"][PAGES].trace) == 646 + 130
-
-
-def test_how_full_hashed_pages_are_decides_whether_they_gain_as_isam_does():
-    """The memorandum doesn't print it, which is why its claim is set aside."""
-    isam = experiments.files.requests()
-    full, half = (
-        evidence.files.similar_structures(isam, experiments.files.requests(part))
-        for part in (1.0, 0.5)
-    )
-    assert len(full) == len(half) == 5
-    claim = claims.ledger()["ston-047"]
-    assert verdicts.judge(claim, full).verdict is not verdicts.judge(claim, half).verdict
-    assert set(claim.capabilities) & set(claims.OUT_OF_REACH)
-
-
-def test_relations_are_compared_on_one_disk():
-    isam = experiments.files.requests()
-    keyed = {run: by for run, by in isam.items() if run[0] in "efghi"}
-    assert all(evidence.files.similar_structures(isam, keyed, margin=1e-9).values())
-    # requests for twice as many pages take longer on the same disk, and not on one set by them
-    twice = {
-        run: {
-            files: by._replace(trace=by.trace * (2 if files == PAGES else 1))
-            for files, by in of.items()
-        }
-        for run, of in keyed.items()
-    }
-    assert not evidence.files.similar_structures(isam, twice)["query e gains about as much"]
-
-
-def test_files_that_stay_cached_are_no_cold_files(chapter, monkeypatch):
-    monkeypatch.setattr(cold_files, "fetched", lambda path, blocks: 0)
-    with pytest.raises(CannotMeasure, match="PGRERUN_TMPDIR"):
-        experiments.reading.file_systems(chapter)
-
-
-def test_raw_files_are_read_whole_in_every_way(chapter):
-    files = experiments.files
-    files.raw(chapter)
-    assert chapter.ratio("raw files", "cpu", files.SMALL, files.CACHED).estimate > 0
-    copied = evidence.files.without_copy(chapter)
-    assert all(part.value.estimate > 0 for part in copied.values())
-    assert [name for name, part in copied.items() if part.essential] == [
-        "a track, waited for in both ways"
+def test_a_short_command_gains_by_what_its_parser_takes(parser, expected):
+    rows = [
+        process("b", "monitor", 10**6),
+        process("b", "parser", parser),
+        process("b", "decomp70", 100),
     ]
-    assert files.AHEAD in four.charts.raw(chapter).description
+    assert word("ston-001", "four_tactics", ingres_benchmark=rows) == expected
 
 
-def test_both_ways_to_read_a_track_wait_as_often(chapter):
-    files = experiments.files
-    cold_files.require_forgettable()
-    files.raw(chapter)
-    both = chapter.ratio("raw files", "waits", files.TRACK, files.TRACK_DIRECT)
-    less = chapter.ratio("raw files", "waits", files.AHEAD, files.TRACK_DIRECT)
-    assert 0.8 < both.estimate < 1.25 and less.estimate < 0.5
+def test_relations_that_are_left_out_set_their_claims_aside():
+    rows = [process("b", "parser", 9), process("b", "decomp70", 100)]
+    found = judged("ston-002", "four_tactics", ingres_benchmark=rows)
+    assert str(found.verdict) == "not tested here"
+    assert found.capability == "ingres_tuples = 3360"
 
 
-def test_the_scan_reads_the_relation_and_not_its_index(chapter):
-    """Else it were answered by an index-only scan, with a tenth of the pages."""
-    reading = experiments.reading
-    reading.asynchronous(chapter)
-    statements = experiments.parts.STATEMENTS
-    with chapter.cluster(
-        track_io_timing="on", io_method="sync", debug_io_direct="data"
-    ).connect() as connection:
-        size = connection.execute("SELECT pg_relation_size('parts') / 8192").fetchone()[0]
-        statements.run(connection, "reading.sequential_only")
-        scan = plans.explain(connection, statements.text("reading.scan"))
-        statements.run(connection, "reading.bitmap_only")
-        scattered = plans.explain(connection, statements.text("reading.scattered"))
-    assert scan.find("Seq Scan") and scattered.find("Bitmap Heap Scan")
-    assert (chapter.table("asynchronous", "reads")[reading.SYNC_ONE] >= size).all()
-    assert all(evidence.files.waiting(chapter, what).low >= 0 for what in ("scan", "scattered"))
-    assert four.charts.asynchronous(chapter).description
+@pytest.mark.parametrize(
+    ("get", "interpret", "expected"),
+    [(21, 60, "holds"), (2.4, 8.2, "different now"), (21, 8.2, "partly")],
+)
+def test_failing_branches_are_held_against_half_of_the_printed_ones(get, interpret, expected):
+    rows = [
+        routine("getsymbol", 50, calls=10, failed=round(10 * get)),
+        routine("interpret", 50, calls=10, failed=round(10 * interpret)),
+        routine("scan", 1, query="h"),
+    ]
+    assert word("ston-027", "four_tactics", ingres_routines=rows) == expected
 
 
-def test_costs_are_of_what_the_report_adds_up(chapter):
-    system = evidence.operating_system
-    with unless_disturbed():
-        experiments.operating_system.costs(chapter, rounds=300)
-    for above, below in (("message", "pointer"), ("switch", "task")):
-        assert system.cost_ratio(chapter, above, below).estimate > 0
+@pytest.mark.parametrize(("failed", "expected"), [(2, "holds"), (40, "reversed")])
+def test_microcode_loses_if_few_branches_fail(failed, expected):
+    rows = [
+        routine(name, 50, calls=10, failed=10 * failed) for name in ("getsymbol", "interpret")
+    ] + [routine("scan", 1, query="h")]
+    assert word("ston-029", "four_tactics", ingres_routines=rows) == expected
 
 
-def test_commands_whose_answer_stays_take_two_messages_each(chapter):
-    system = evidence.operating_system
-    with unless_disturbed():
-        experiments.operating_system.costs(chapter, rounds=300)
-    experiments.operating_system.commands(chapter)
-    assert list(system.messages(chapter).values()) == [True, False]
-    found = system.without_messages(chapter)
-    assert 1 < found["long"].estimate < found["short"].estimate
+def test_two_routines_are_judged_with_query_h_and_without_it():
+    def rows(of_h, others):
+        return [
+            routine("getsymbol", of_h, query="h"),
+            routine("scan", 1000 - of_h, query="h"),
+            routine("interpret", others),
+            routine("scan", 1000 - others),
+        ]
+
+    found = {
+        shares: word("ston-023", "four_tactics", ingres_routines=rows(*shares))
+        for shares in ((319, 319), (430, 200), (100, 100))
+    }
+    assert list(found.values()) == ["holds", "partly", "different now"]
 
 
-def segments(connection) -> int:
-    """Segments with data that the kernel has sent and received on a TCP connection.
+def test_a_logarithm_of_a_constant_is_seen_to_be_computed_for_every_row():
+    def rows(calls):
+        return [routine(name, 1, calls=calls, query="d") for name in ("typecheck", "itof", "log")]
 
-    By tcp_info of linux/tcp.h.
-    """
-    with socket.socket(fileno=os.dup(connection.fileno())) as line:
-        info = line.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 192)
-    received, sent = struct.unpack_from("=II", info, 152)  # tcpi_data_segs_in, tcpi_data_segs_out
-    return received + sent
+    assert word("ston-007", "four_tactics", ingres_routines=rows(3360)) == "holds"
+    assert word("ston-007", "four_tactics", ingres_routines=rows(1)) == "not so"
+    assert word("ston-006", "four_tactics", ingres_routines=rows(1)) == "not so"
 
 
-def test_messages_are_counted_as_the_kernel_counts_them(chapter):
-    experiments.parts.load(chapter, chapter.server)
-    short = experiments.parts.COMMANDS["short"]
-    with chapter.cluster().listening() as face, wire.Line(face) as line:
-        assert line.route == wire.LOOPBACK
-        for request, together in ((wire.simple, 1), (wire.pipelined, 50)):
-            before = segments(line.connection)
-            spent = line.run(short, 200, request=request, together=together)
-            sent = segments(line.connection) - before
-            assert spent.messages * 200 == sent == 2 * 200 / together
+def test_messages_are_held_against_four_and_against_the_size():
+    def rows(**sent):
+        return [
+            process(query, "decomp70", 1, tuples, messages_written=number)
+            for query, numbers in sent.items()
+            for tuples, number in zip((1, 3360), numbers)
+        ]
+
+    def found(**sent):
+        return word("ston-052", "four_tactics", ingres_benchmark=rows(**sent))
+
+    assert found(a=[4], i=[4, 4]) == "holds"
+    assert found(a=[4], i=[6, 6]) == "partly"
+    assert found(a=[4], i=[4, 6]) == "not so"
 
 
-def test_a_command_that_fails_on_the_way_is_told(chapter):
-    experiments.parts.load(chapter, chapter.server)
+def test_the_benchmark_is_the_memorandums():
+    assert list(ingres.QUERIES) == list("abcdefghi")
+    assert ingres.QUERIES["d"] == "retrieve (p.pnum) where p.qoh < log(9.5) * p.weight"
+    last = ingres.QUERIES["i"].replace("log(9.5)", "ln(9.5::float8)").split(" and ")[-1]
+    assert last in parts.benchmark("i", "parts")
+
+
+# ---- the disk
+
+
+def asked(pages, query="e", relation="parts"):
+    return [
+        {
+            "query": query,
+            "tuples": 3360,
+            "organization": "isam",
+            "relation": relation,
+            "page": page,
+            "writes": 0,
+        }
+        for page in pages
+    ]
+
+
+def test_the_disk_is_asked_for_what_the_buffers_do_not_hold():
+    pages = [*range(200), 199, 0]
+    by = simulated_disk.requested(asked(pages))["e"]
+    unix, tracks = by["UNIX"], by["tracks"]
+    assert (len(unix.trace), unix.touched) == (201, 202)  # page 0 is long gone, 199 isn't
+    assert (len(tracks.trace), tracks.touched) == (8, 202)  # seven tracks, and the first again
+    assert simulated_disk.requested(asked([1], relation="INGQ1000")) == {}
+
+
+def test_query_e_takes_the_printed_time_on_the_disk_that_it_has_set():
+    # five pages in a row, then an overflow page
+    pages = [n if n % 6 else 2000 + n for n in range(1300)]
+    found = simulated_disk.requested(asked(pages))
+    seek = simulated_disk.seek_time(found, "e")
+    for kind, processor, column in (("UNIX", "INGRES", "ingres"), ("tracks", "FS-INGRES", "fs")):
+        took = simulated_disk.seconds(found["e"], "e", kind, processor, seek)
+        then = printed.cell("four_tactics_files_wall", "e_3360", column)
+        assert took == pytest.approx(then, rel=1e-6 if kind == "UNIX" else 0.5)
+
+
+def test_without_ingres_the_disk_is_set_aside(bed):
+    with pytest.raises(CannotMeasure, match="requests of University INGRES"):
+        run(bed, "disk_of_1981")
+
+
+@pytest.mark.parametrize(
+    ("gain", "expected"), [(1.731, "holds"), (1.2, "weaker"), (1, "no effect")]
+)
+def test_query_e_is_held_against_its_printed_gain(gain, expected):
+    common = {"calibration": "the joins", "query": "e"}
+    rows = [
+        common | {"files": "UNIX", "processor": "INGRES", "seconds": 10.0 * gain},
+        common | {"files": "tracks", "processor": "FS-INGRES", "seconds": 10.0},
+    ]
+    assert word("ston-036", "four_tactics", disk_of_1981=rows) == expected
+
+
+# ---- the print
+
+
+def test_claims_that_are_arithmetic_of_the_print_come_out_of_it():
+    found = {
+        claim: word(f"ston-{claim}", "four_tactics")
+        for claim in ("015", "016", "018", "019", "020", "053", "057", "058", "059")
+    }
+    assert found.pop("058") == "partly" and found.pop("059") == "partly"
+    assert set(found.values()) == {"holds"}
+
+
+# ---- today
+
+
+def test_plans_made_ahead_do_not_look_at_the_constant(bed):
+    paths = {
+        (row["planned"], row["constant"]): row["path"] for row in run(bed, "plans_by_constant")
+    }
+    assert paths["at run time", "black"] != paths["at run time", "gray"]
+    assert paths["ahead", "black"] == paths["ahead", "gray"]
+    grown = run(bed, "plans_by_growth")
+    assert [row["tuples"] for row in grown if row["planned"] == "ahead"] == [100, 20_000, 20_000]
+
+
+def test_constants_are_folded_and_types_resolved_before_the_executor(bed):
+    filters = {row["qualification"]: row["filter"] for row in run(bed, "conversions")}
+    assert "ln(" not in filters["query d"] and "::double precision" in filters["query d"]
+
+
+def test_raw_files_are_read_whole_in_every_way(bed):
+    found = run(bed, "raw_files")
+    assert {row["reading"] for row in found} == set(files.READINGS)
+    waits = {row["reading"]: row["waits"] for row in found}
+    assert waits["from the cache, 8 kB"] < 1
+
+
+def test_files_that_stay_cached_are_no_cold_files(bed, monkeypatch):
+    def keep(path):
+        raise CannotMeasure("cold files", "this file system forgets nothing")
+
+    monkeypatch.setattr(cold_files, "require_forgettable", lambda: keep(None))
+    with pytest.raises(CannotMeasure, match="forgets nothing"):
+        run(bed, "kernel_ahead")
+
+
+@pytest.mark.parametrize(("jumps", "expected"), [(100, "partly"), (10, "holds")])
+def test_a_jump_away_and_back_is_told_from_one_that_starts_over(jumps, expected):
+    fetched = {
+        "one block": 4,
+        "two in a row": 20,
+        "40 in a row": 300,
+        "40, with jumps": 160 + jumps,
+    }
+    rows = [
+        {
+            "pattern": name,
+            "reads": 1,
+            "asked": min(160, kilobytes - 4 * (name == "two in a row")),
+            "fetched": kilobytes,
+        }
+        for name, kilobytes in fetched.items()
+    ]
+    assert word("ston-037", "four_tactics", kernel_ahead=rows) == expected
+
+
+def test_commands_whose_answer_stays_take_two_messages_each(bed):
+    found = run(bed, "commands")
+    assert {row["messages"] for row in found} == {2}
+    assert all(row["cpu"] >= 0 for row in found)
+
+
+def test_the_kernels_share_is_a_share(bed):
+    assert all(0 <= row["kernel"] <= 1 for row in run(bed, "kernel_share"))
+
+
+def test_a_command_that_fails_on_the_way_is_told(bed):
+    parts.load(bed, bed.server)
     nobody = "SELECT qoh FROM parts WHERE pnum = -1"
-    with wire.Line(chapter.server) as line:
+    with wire.Line(bed.server) as line:
         with pytest.raises(ServerError, match="0 tuples"):
             line.run(nobody, 1)
         assert line.run(nobody, 1, tuples=0).messages == 2
 
 
-def test_whoever_waits_is_switched_and_nobody_else(chapter):
-    with unless_disturbed():
-        connections.connections(chapter)
-    found = evidence.operating_system.per_command(chapter)
-    found["estimate"] = [cost.estimate for cost in found["cost"]]
-    cost = found.set_index(["variant", "what"])["estimate"]
-    messages, switches = cost.xs("messages", level="what"), cost.xs("task switches", level="what")
-    line, alone, duck = wire.UNIX, connections.ALONE, connections.DUCKDB
-    pipelined = connections.pipelined(line)
-    assert set(messages.index) == {line, pipelined, wire.LOOPBACK, alone, duck}
-    assert messages[line] == messages[wire.LOOPBACK] == 2
-    # a preemption by somebody else is a switch as well, but it comes once in many commands
-    assert switches[[line, wire.LOOPBACK]].min() > switches[[pipelined, alone, duck]].max()
-    assert 1 <= messages[alone] < 1.2 and messages[duck] == 0
-    assert "single-user backend" in four.sentences.connection_times(chapter)
-    assert evidence.operating_system.times(chapter)[alone].estimate > 0
-    assert "INGRES, one tuple" in four.charts.connections(chapter).description
+def test_whoever_waits_is_told_from_who_does_not(bed):
+    messages = {row["way"]: row["messages"] for row in run(bed, "ways", commands=50)}
+    assert messages["Unix socket"] == messages["TCP loopback"] == 2
+    assert messages["Unix socket, pipelined"] == 2 / 50
+    assert 1 <= messages["single-user backend"] < 1.2 and messages["DuckDB, in process"] == 0
 
 
-def test_somebodys_server_is_asked_by_its_url_only(tmp_path, borrowed_url):
-    with small_chapter("four_tactics", tmp_path, server=borrowed_url, **SMALL) as guest:
-        connections.connections(guest, commands=50)
-        found = evidence.operating_system.per_command(guest)
-        line = wire.UNIX
-        assert set(found["variant"]) == {line, connections.pipelined(line), connections.DUCKDB}
-        assert "single-user" not in four.sentences.connection_times(guest)
-        guest.server.close()
-
-
-def test_a_restart_that_is_not_ours_sets_its_claims_aside(tmp_path, borrowed_url, capsys):
-    with small_chapter("four_tactics", tmp_path, server=borrowed_url, **SMALL) as guest:
-        reading = experiments.reading
-        assert guest.attempt(reading.asynchronous) is None
-        assert guest.show(four.charts.asynchronous) is None
-        guest.judge("ston-042", guest.ratio, "asynchronous", "scan", "a", "b")
-        guest.judge("ston-050", evidence.files.switches_per_read)
-        guest.judge("ston-045")
-        assert guest.attempt(experiments.operating_system.commands) is None
-        guest.judge("ston-053", evidence.operating_system.without_messages)
-        of_two = evidence.tactics.ranking(evidence.tactics.effort(guest, None))
-        guest.judge("ston-057", beside={"of two tactics": of_two})
-        words = {str(judgement.verdict) for judgement in guest.evidence.judgements}
-        assert words == {str(Verdict.NOT_TESTABLE)}
-        guest.server.close()
-
-
-def test_plans_made_ahead_do_not_look_at_the_constant(chapter):
-    said = evidence.compilation_today
-    chosen = today.run_time_plans(chapter)
-    grown, joined = today.growing(chapter), today.partial_results(chapter)
-    assert essential(said.run_time_plans(chosen, grown, joined)) == [True]
-    path = grown.set_index(["when", "relation"])["path"]
-    stale = grown.assign(path=path[today.WITH_CONSTANT, today.SMALL])
-    assert essential(said.run_time_plans(chosen, stale, joined)) == [False]
-    assert joined["found"].nunique() == 1 and joined["foreseen"].nunique() == 2
-    assert not any(essential(said.conversions(today.conversions(chapter))))
-
-
-def test_both_checksums_are_timed(chapter):
-    microcode = experiments.microcode
-    microcode.checksums(chapter, kilobytes=64)
-    ratio = chapter.ratio("checksums", "time", microcode.BY_TABLE, microcode.BY_INSTRUCTION)
-    assert ratio.estimate > 0
-
-
-def test_the_closing_table_has_each_tactics_own_effect_and_months():
-    rows = four.sentences.closing({evidence.tactics.COMPILATION: interval(2.0)}).frame
-    rows = rows.set_index("tactic")
-    said = [
-        ("compilation", "25-100%", "4"),
-        ("file system", "5-40% CPU time, 5-50% response", "2"),
-        ("microcode", "2.3-6.9%", "more than 6"),
-        ("operating system", "1-4%", "6 to 12"),
-        ("operating system", "1-4%", "6 to 12"),
-    ]
-    for (tactic, effect, months), (name, row) in zip(said, rows.iterrows(), strict=True):
-        assert name.startswith(tactic) and row["published effect"].startswith(effect)
-        assert row["published man-months"] == months
-    assert rows.iloc[0, -1].startswith("2") and (rows.iloc[1:, -1] == "not measured").all()
-
-
-def test_the_chart_of_the_print_has_words_and_data():
-    figure = four.charts.published()
-    assert "Printed" in figure.description and figure.caption
-
-
-def test_both_file_systems_answer_alike_and_read_past_the_kernel_or_not(chapter):
-    reading = experiments.reading
-    reading.file_systems(chapter)
-    found = chapter.run.observations("file systems")
-    assert set(found["variant"]) == {reading.UNIX, reading.RAW}
-    assert (found["value"] > 0).all()
-    for runs in (evidence.files.SCANS, four.miniature.LONG, reading.MORE_SCANS):
-        assert set(evidence.files.gains(chapter, *runs)) == {"CPU", "response"}
-    requested = experiments.files.requests()
-    assert "Simulated" in four.charts.file_systems(chapter, requested).description
-
-
-def test_indexes_of_both_kinds_touch_fewer_pages_than_scans(chapter):
-    found = experiments.reading.keyed(chapter).set_index("query")
-    assert (found[["btree", "hash"]] > 0).all(axis=None)
-    # a range of the key is no business of a hash
-    assert found.loc["f", "btree"] > found.loc["e", "hash"]
-
-
-def test_the_profile_counts_what_a_command_does_and_how_often(chapter):
-    microcode, said = experiments.microcode, evidence.microcode
-    if callgrind.unavailable():
-        with pytest.raises(CannotMeasure):
-            microcode.profile(chapter)
-        return
-    found = microcode.profile(chapter)
-    lookups = {microcode.AS_TEXT, microcode.PARSED_AHEAD}
-    more = {microcode.TEN_TIMES, microcode.EACH, *lookups}
-    assert set(found["run"]) == {*four.miniature.LONG, *more}
-    calls = found[found["function"] == "dlog1"].groupby("run")["calls"].sum()
-    assert calls[microcode.EACH] == 3360 and calls["d_3360"] <= 2
-    assert 0 < said.in_the_loop(found) < said.share(found, said.SCANNING, account="inclusive") < 1
-    assert said.by_function(found).sum() == pytest.approx(1)
-    assert 1 < said.parsed_each_time(found, (microcode.TEN_TIMES,)) < said.parsed_each_time(found)
-    assert said.folding(found) > 1 and said.parsed_ahead(found) > 1
-    assert all(0 < share < 0.5 for share in said.reading_and_copying(found).values())
-    assert "GETSYMBOL" in four.charts.profiled(found).description
-
-
-def test_a_release_with_a_compiler_is_found_or_its_lack_told(chapter):
-    if not any(programs.jit for programs in installed()):
-        with pytest.raises(CannotMeasure, match="LLVM"):
-            today.compiling(chapter)
-        return
-    said, found = evidence.compilation_today, today.compiling(chapter)
-    assert all(said.one_compilation(found).values())
-    counted = pd.DataFrame({"run": ["b_1"], "interpreted": [3], "compiled": [2]})
-    assert "PostgreSQL" in four.charts.compiled(chapter, counted).caption
+def test_both_file_systems_are_read_cold(bed):
+    found = run(bed, "file_systems")
+    assert {(row["query"], row["tuples"]) for row in found} == set(reading.COLD_RUNS)
+    assert all(row["wall"] > 0 for row in found)
 
 
 @pytest.mark.parametrize(
-    ("compiled", "tuples"),
-    [([3e-8] * 5, 5_000_000), ([4.1e-8, 3.9e-8, 4.2e-8, 4.1e-8, 3.8e-8], None)],
-    ids=["quicker", "not quicker"],
+    ("kernel", "expected"), [(1.1, "holds"), (1.0, "no effect"), (0.8, "reversed")]
 )
-def test_break_even_of_jit_is_its_price_over_what_it_saves(stored, compiled, tuples):
-    values = {
-        today.INTERPRETED: {"tuple c": [4e-8] * 5, "compiling c": [0.0] * 5},
-        today.JITTED: {"tuple c": compiled, "compiling c": [0.05] * 5},
+def test_processor_time_on_the_kernels_files_is_held_against_a_tenth_more(kernel, expected):
+    rows = [
+        {
+            "files": files,
+            "query": query,
+            "tuples": 33_600,
+            "wall": 1.0,
+            "cpu": cpu,
+            "block": block,
+            "left_out": False,
+        }
+        for block in range(7)
+        for query in "bcd"
+        for files, cpu in (("kernel", kernel), ("raw tracks", 1.0))
+    ]
+    assert word("ston-035", "four_tactics", file_systems=rows) == expected
+
+
+def test_the_scan_reads_the_relation_and_not_its_index(bed):
+    found = run(bed, "asynchronous")
+    reads = {(row["method"], row["size"]): row.get("reads") for row in found}
+    with bed.cluster(
+        track_io_timing="on", io_method="sync", debug_io_direct="data"
+    ).connect() as connection:
+        pages = connection.execute("SELECT pg_relation_size('parts') / 8192").fetchone()[0]
+    assert pages <= reads["sync", "a page a read"] < 1.05 * pages
+    assert reads["sync", "large reads"] < pages / 10
+
+
+@pytest.mark.skipif(callgrind.unavailable() is not None, reason=str(callgrind.unavailable()))
+def test_the_profile_counts_what_a_command_does_and_how_often(bed):
+    found = run(bed, "profile")
+    calls = {
+        row["how"]: row["calls"]
+        for row in found
+        if row["function"] == "dlog1" and row["query"] == "d" and row["tuples"] == 3360
     }
-    observe(stored, "evaluating", values)
-    said = evidence.compilation_today
-    found = said.jit_break_even(stored)
-    assert found is tuples is None or found.estimate == pytest.approx(tuples)
-    assert said.least_break_even(stored).estimate == pytest.approx(0.05 / 4e-8)
+    assert calls == {"logarithm hidden": 3360} or calls["logarithm hidden"] == 3360
+    text, ahead = (
+        sum(row["exclusive"] for row in found if row["how"] == how)
+        for how in ("as text", "parsed ahead")
+    )
+    assert ahead < text
 
 
-def test_the_page_says_on_which_release_jit_was_measured(stored):
-    runs = four.miniature.RUNS
-    seconds = {f"wall {run}": [1.0] * 5 for run in (*runs, today.LARGE)}
-    observe(stored, "jit", {today.INTERPRETED: seconds, today.JITTED: seconds})
-    a_tuple = {"tuple c": [4e-8] * 5, "compiling c": [0.05] * 5}
-    faster = a_tuple | {"tuple c": [3e-8] * 5}
-    observe(stored, "evaluating", {today.INTERPRETED: a_tuple, today.JITTED: faster})
-    said = evidence.compilation_today
-    counted = pd.DataFrame({"run": ["b_1"], "interpreted": [3], "compiled": [2]})
-    assert said.elsewhere(stored) == said.note(stored, "d") == ""
-    assert "has no LLVM" not in four.charts.compiled(stored, counted).caption
-    stored.run.environment[today.ELSEWHERE] = {"name": "the spare one", "version": "15.99"}
-    own = stored.run.environment["server"]["version"]
-    for text in (
-        four.sentences.jit(stored),
-        four.charts.compiled(stored, counted).caption,
-        four.charts.closing(stored, {evidence.tactics.COMPILATION: interval(0.1)}).caption,
-    ):
-        assert "PostgreSQL 15.99 (the spare one)" in text and f"PostgreSQL {own}, has no" in text
-    assert said.gain(stored, "wall", *four.miniature.LONG).estimate == 1
+@pytest.mark.skipif(callgrind.unavailable() is not None, reason=str(callgrind.unavailable()))
+def test_a_switch_and_a_message_take_as_many_instructions_as_stand_there(bed):
+    found = {row["what"]: row["instructions"] for row in run(bed, "bare_costs")}
+    assert found["switch"] == 18  # as many as its assembler has
+    assert 9 <= found["message"] <= 15  # that the compiler makes of six assignments
 
 
-def test_a_break_even_has_an_interval_though_a_block_saves_nothing(stored):
-    tuples = [3e-8, 3.1e-8, 4.1e-8, 3e-8, 2.9e-8, 3e-8, 3.1e-8, 3e-8, 3e-8]
-    values = {
-        today.INTERPRETED: {"tuple c": [4e-8] * 9, "compiling c": [0.0] * 9},
-        today.JITTED: {"tuple c": tuples, "compiling c": [0.05] * 9},
-    }
-    observe(stored, "evaluating", values)
-    found = evidence.compilation_today.jit_break_even(stored)
-    assert found.estimate == pytest.approx(5_000_000) and 4e6 < found.low < found.high < 1e7
-
-
-def test_without_checksums_is_what_an_instruction_could_gain_at_most():
-    run = four.miniature.LONG[0]
-    rows = [(run, "pg_checksum_page", 10), (run, "ExecScan", 90), ("other", "ExecScan", 900)]
-    found = pd.DataFrame(rows, columns=["run", "function", "exclusive"])
-    assert evidence.microcode.without_checksums(found) == pytest.approx(100 / 90)
-
-
-def test_in_print_every_long_command_gains_less_response_than_processor_time():
-    found = evidence.compilation_today.printed_dilution()
-    assert len(found) == 11 and all(found.values())
-
-
-def test_the_closing_table_is_held_against_the_memorandums_own_tables():
-    found = evidence.compilation.concluded()
-    assert found["no short command changes its response time"]
-    assert not found["long ones gain 25 to 100 % of response time"]
-    assert found["long ones gain 25 to 100 % of CPU time"]
-    assert not found["no short command changes its CPU time"]
-    assert evidence.compilation.concluded(margin=0.1)["no short command changes its CPU time"]
+@pytest.mark.parametrize(
+    ("switch", "message", "expected"),
+    [(10, 9, "holds"), (18, 12, "partly"), (100, 100, "different now")],
+)
+def test_a_bare_system_is_held_against_the_estimate(switch, message, expected):
+    counts = {"switch": switch, "message": message}
+    rows = [{"what": what, "instructions": count} for what, count in counts.items()]
+    assert word("ston-049", "four_tactics", bare_costs=rows) == expected

@@ -1,6 +1,7 @@
 """The records of many machines: what is planted is found and nothing else, and a source is data."""
 
 import dataclasses
+import hashlib
 import json
 import os
 import random
@@ -11,7 +12,9 @@ import sys
 import tarfile
 import time
 import zipfile
+from functools import partial
 
+import duckdb
 import pytest
 import thousand
 
@@ -20,14 +23,14 @@ from pgrerun.record import gather, machines, reader, sources
 from pgrerun.record.gather import Gathered
 from pgrerun.record.schema import ENVIRONMENT, OBSERVATIONS, VERDICTS
 
-CHAPTERS = ["scalability", "uuid_keys"]
+CHAPTERS = ["hot", "uuid_keys"]
 MANY = 150  # enough for other processes to read them
 
 
 @pytest.fixture(scope="module")
 def claims():
     """Claims of a chapter that have two words."""
-    return list(thousand.Chapter("scalability").others)
+    return list(thousand.Chapter("hot").others)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +65,7 @@ def few(place, tmp_path):
 def test_every_record_is_counted_once(place, gathered):
     assert len(gathered.machines) == MANY and gathered.records == MANY * len(CHAPTERS)
     assert not gathered.refused and not gathered.superseded and not gathered.unanswered
-    one = json.loads((place / "0000" / "scalability" / ENVIRONMENT).read_text())["environment"]
+    one = json.loads((place / "0000" / "hot" / ENVIRONMENT).read_text())["environment"]
     found = [m for m in gathered.machines if m.memory == one["machine"]["memory_bytes"]]
     assert [(m.cores, m.release) for m in found] == [
         (one["machine"]["cpus"], one["server"]["version"].split(".")[0])
@@ -85,7 +88,7 @@ def test_the_planted_dependences_are_found_and_nothing_else(gathered, claims):
 
 
 def test_where_nothing_is_planted_nothing_is_found(tmp_path, scratch):
-    thousand.make(tmp_path / "runs", 60, ["scalability"], {}, seed=7)
+    thousand.make(tmp_path / "runs", 60, ["hot"], {}, seed=7)
     found = machines.findings(gather.gather([str(tmp_path / "runs")], scratch))
     assert found.tests > 20 and not found.dependences and found.unlike.p > machines.CHANCE
 
@@ -99,7 +102,7 @@ def test_what_only_goes_along_with_the_cause_is_not_told(tmp_path, scratch, clai
         for one in drawn
     ]
     planted = {claims[1]: thousand.many_cores}
-    thousand.make(tmp_path / "runs", 120, ["scalability"], planted, machines=made)
+    thousand.make(tmp_path / "runs", 120, ["hot"], planted, machines=made)
     found = machines.findings(gather.gather([str(tmp_path / "runs")], scratch))
     assert [(one.claim, one.circumstance, one.others) for one in found.dependences] == [
         (claims[1], "cores", ())
@@ -132,13 +135,13 @@ def test_the_order_of_the_sources_and_the_number_of_processes_change_nothing(
 
 
 def test_runs_of_one_machine_count_once_with_the_newest(few, scratch):
-    head = few / "0001" / "scalability" / ENVIRONMENT
+    head = few / "0001" / "hot" / ENVIRONMENT
     shutil.copytree(few / "0000", few / "again")
     before = gather.gather([str(few)], scratch)
     assert len(before.machines) == 3 and before.superseded == len(CHAPTERS)
-    newer = json.loads((few / "0000" / "scalability" / ENVIRONMENT).read_text())
+    newer = json.loads((few / "0000" / "hot" / ENVIRONMENT).read_text())
     newer["finished_at"] = "2031-01-01T00:00:00+00:00"
-    (few / "again" / "scalability" / ENVIRONMENT).write_text(json.dumps(newer))
+    (few / "again" / "hot" / ENVIRONMENT).write_text(json.dumps(newer))
     found = gather.gather([str(few)], scratch)
     assert max(one.finished for one in found.machines) == newer["finished_at"] and head.exists()
 
@@ -146,17 +149,17 @@ def test_runs_of_one_machine_count_once_with_the_newest(few, scratch):
 def test_published_runs_of_one_machine_count_once_with_the_word_that_they_share(few, scratch):
     names = ("published", "published-2", "published-3")
     for year, name in enumerate(names, 2031):  # of the same machine, the last of them the newest
-        folder = few / name / "scalability"
-        shutil.copytree(few / "0000" / "scalability", folder)
+        folder = few / name / "hot"
+        shutil.copytree(few / "0000" / "hot", folder)
         head = json.loads((folder / ENVIRONMENT).read_text())
         head |= {"run": name, "finished_at": f"{year}-01-01T00:00:00+00:00"}
         (folder / ENVIRONMENT).write_text(json.dumps(head))
-        rewritten(f"SELECT * REPLACE ('{name}' AS run) FROM o")(folder)
+        long(f"SELECT * REPLACE ('{name}' AS run) FROM o")(folder)
     alike = gather.gather([str(few / name) for name in names], scratch)
     assert (len(alike.machines), alike.superseded, alike.differing) == (1, 0, {})
     kept = json.loads((folder / VERDICTS).read_text())
-    other = next(one for one in kept if one["verdict"] != "not testable here")
-    other |= {"verdict": "not testable here", "capability": "perf", "reason": "none"}
+    other = next(one for one in kept if one["verdict"] != "not tested here")
+    other |= {"verdict": "not tested here", "capability": "perf", "reason": "none"}
     other["evidence"] = None
     (folder / VERDICTS).write_text(json.dumps(kept))
     reseal(folder)
@@ -164,37 +167,37 @@ def test_published_runs_of_one_machine_count_once_with_the_word_that_they_share(
     assert found.records == 3 and found.superseded == 0
     assert machines.tally(found, other["claim"]) == {"inconclusive": 1}
     (said,) = found.differing[other["claim"]]
-    assert list(found.differing) == [other["claim"]] and said.endswith(", not testable here")
+    assert list(found.differing) == [other["claim"]] and said.endswith(", not tested here")
     assert said.startswith("3 runs gave different verdicts: ")
     # a newer run of another name stands for the machine alone
     newer = json.loads((folder / ENVIRONMENT).read_text())
     newer |= {"run": "mine", "finished_at": "2040-01-01T00:00:00+00:00"}
     (folder / ENVIRONMENT).write_text(json.dumps(newer))
-    rewritten("SELECT * REPLACE ('mine' AS run) FROM o")(folder)
+    long("SELECT * REPLACE ('mine' AS run) FROM o")(folder)
     alone = gather.gather([str(few / name) for name in names], scratch)
     assert alone.superseded == 2 and not alone.differing
 
 
 def test_words_are_those_of_today_s_rules(few, scratch):
     """What the record calls its verdict doesn't count; its evidence does."""
-    for folder in few.glob("*/scalability"):
+    for folder in few.glob("*/hot"):
         kept = json.loads((folder / VERDICTS).read_text())
         for verdict in kept:
-            if verdict["verdict"] != "not testable here":
-                verdict["verdict"] = "gone"
+            if not verdict["verdict"].startswith("not test"):
+                verdict["verdict"] = "splendid"
         (folder / VERDICTS).write_text(json.dumps(kept))
         reseal(folder)
     found = gather.gather([str(few)], scratch)
     judged = {found.vocabulary[w] for given in found.words.values() for w in given if w is not None}
-    assert len(judged - {"gone", "not testable here"}) > 2
+    assert len(judged - {"splendid", "not tested here"}) > 2
 
 
 def test_a_record_speaks_for_its_own_chapter_alone(few, scratch):
     folder = few / "0000" / "uuid_keys"
-    other = json.loads((few / "0000" / "scalability" / VERDICTS).read_text())[0]
-    (folder / VERDICTS).write_text(json.dumps([other | {"chapter": "scalability"}]))
+    other = json.loads((few / "0000" / "hot" / VERDICTS).read_text())[0]
+    (folder / VERDICTS).write_text(json.dumps([other | {"chapter": "hot"}]))
     reseal(folder)
-    shutil.rmtree(few / "0000" / "scalability")
+    shutil.rmtree(few / "0000" / "hot")
     found = gather.gather([str(few / "0000"), str(few / "0001" / "uuid_keys")], scratch)
     assert other["claim"] not in found.words and found.unanswered == 1
 
@@ -219,26 +222,57 @@ def test_a_release_is_what_its_version_says(version, known):
 # ---- hostile sources
 
 
+TABLE = "insert.parquet"
+
+
 def reseal(folder):
     head = json.loads((folder / ENVIRONMENT).read_text())
-    for name in (OBSERVATIONS, VERDICTS):
-        head["sha256"][name] = reader.hashlib.sha256((folder / name).read_bytes()).hexdigest()
+    for path in folder.glob("*.parquet"):
+        head["sha256"][path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    head["sha256"][VERDICTS] = hashlib.sha256((folder / VERDICTS).read_bytes()).hexdigest()
     (folder / ENVIRONMENT).write_text(json.dumps(head))
 
 
-def rewritten(select):
+def older(folder):
+    """Make a record as it was before experiments had tables: all in one file of observations."""
+    found = reader.read(folder).observations
+    head = json.loads((folder / ENVIRONMENT).read_text())
+    with duckdb.connect() as connection:
+        connection.register("o", found)
+        target = folder / OBSERVATIONS
+        connection.execute(f"COPY (SELECT * FROM o) TO '{target}' (FORMAT parquet)")
+    for name in head.pop("tables", {}):
+        (folder / f"{name}.parquet").unlink(missing_ok=True)
+        head["sha256"].pop(f"{name}.parquet", None)
+    head |= {"format": 2, "rows": len(found)}
+    (folder / ENVIRONMENT).write_text(json.dumps(head))
+    reseal(folder)
+
+
+def rewritten(select, file=TABLE):
+    """Rewrite a table of a record, or the observations of one made older, by a query over `o`."""
+
     def rewrite(folder):
-        path, new = folder / OBSERVATIONS, folder / "new.parquet"
-        with reader.duckdb.connect() as connection:
+        if (
+            file == OBSERVATIONS
+            and not duckdb.read_parquet(str(folder / file)).count("*").fetchone()[0]
+        ):
+            older(folder)
+        path, new = folder / file, folder / "new.parquet"
+        with duckdb.connect() as connection:
             connection.execute(f"CREATE VIEW o AS SELECT * FROM '{path}'")
             connection.execute(f"COPY ({select}) TO '{new}' (FORMAT parquet)")
             (rows,) = connection.execute(f"SELECT count(*) FROM '{new}'").fetchone()
         new.replace(path)
-        head = json.loads((folder / ENVIRONMENT).read_text()) | {"rows": rows}
+        head = json.loads((folder / ENVIRONMENT).read_text())
+        (head if file == OBSERVATIONS else head["tables"][path.stem])["rows"] = rows
         (folder / ENVIRONMENT).write_text(json.dumps(head))
         reseal(folder)
 
     return rewrite
+
+
+long = partial(rewritten, file=OBSERVATIONS)
 
 
 def linked(folder):
@@ -247,10 +281,20 @@ def linked(folder):
 
 
 def flipped(folder):
-    data = bytearray((folder / OBSERVATIONS).read_bytes())
-    data[len(data) // 3] ^= 255
-    (folder / OBSERVATIONS).write_bytes(data)
+    data = bytearray((folder / TABLE).read_bytes())
+    for place in range(len(data) // 3, len(data), 97):
+        data[place] ^= 255
+    (folder / TABLE).write_bytes(data)
     reseal(folder)
+
+
+def about(**changes):
+    def change(folder):
+        head = json.loads((folder / ENVIRONMENT).read_text())
+        head["tables"]["insert"] |= changes
+        (folder / ENVIRONMENT).write_text(json.dumps(head))
+
+    return change
 
 
 def facts(**changes):
@@ -272,21 +316,36 @@ HOSTILE = {
     "no Parquet": lambda d: ((d / OBSERVATIONS).write_bytes(b"PAR1" * 9), reseal(d)),
     "flipped": flipped,
     "machine a list": facts(machine=[]),
-    "columns": rewritten("SELECT * RENAME (value AS worth) FROM o"),
-    "text for number": rewritten("SELECT * REPLACE ('1' AS value) FROM o"),
-    "hole": rewritten("SELECT * REPLACE (NULL::VARCHAR AS unit) FROM o"),
-    "no value": rewritten("SELECT * REPLACE (NULL::DOUBLE AS value) FROM o"),
-    "infinite": rewritten("SELECT * REPLACE ('inf'::DOUBLE AS value) FROM o"),
-    "another run": rewritten("SELECT * REPLACE ('x' AS run) FROM o"),
-    "one of another run": rewritten(
+    "no table": lambda d: (d / TABLE).unlink(),
+    "table no Parquet": lambda d: ((d / TABLE).write_bytes(b"PAR1" * 9), reseal(d)),
+    "no units": about(units=None),
+    "fewer rows": about(rows=3),
+    "columns": rewritten("SELECT * EXCLUDE (block) FROM o"),
+    "another type": rewritten("SELECT *, DATE '2026-01-01' AS day FROM o"),
+    "a name that is none": rewritten("""SELECT *, 1 AS "a""b" FROM o"""),
+    "text for number": rewritten("SELECT * REPLACE ('1' AS wal_per_key) FROM o"),
+    "hole": rewritten("SELECT * REPLACE (NULL::VARCHAR AS looks) FROM o"),
+    "left out or not": rewritten("SELECT * REPLACE (NULL::BOOLEAN AS left_out) FROM o"),
+    "looks": rewritten("SELECT * REPLACE ('7,x' AS looks) FROM o"),
+    "infinite": rewritten("SELECT * REPLACE ('inf'::DOUBLE AS wal_per_key) FROM o"),
+    "no number": rewritten("SELECT * REPLACE ('nan'::DOUBLE AS wal_per_key) FROM o"),
+    "twice": rewritten("SELECT * FROM o UNION ALL SELECT * FROM o"),
+    "escapes in a factor": rewritten("SELECT * REPLACE (keys || chr(27) AS keys) FROM o"),
+    "older: columns": long("SELECT * RENAME (value AS worth) FROM o"),
+    "older: text for number": long("SELECT * REPLACE ('1' AS value) FROM o"),
+    "older: hole": long("SELECT * REPLACE (NULL::VARCHAR AS unit) FROM o"),
+    "older: no value": long("SELECT * REPLACE (NULL::DOUBLE AS value) FROM o"),
+    "older: infinite": long("SELECT * REPLACE ('inf'::DOUBLE AS value) FROM o"),
+    "older: another run": long("SELECT * REPLACE ('x' AS run) FROM o"),
+    "older: one of another run": long(
         "SELECT * REPLACE (CASE WHEN block = 0 THEN 'x' ELSE run END AS run) FROM o"
     ),
-    "twice": rewritten("SELECT * FROM o UNION ALL SELECT * FROM o"),
-    "flags": rewritten("SELECT * REPLACE ('[]' AS flags) FROM o"),
-    "deep flags": rewritten(
+    "older: twice": long("SELECT * FROM o UNION ALL SELECT * FROM o"),
+    "older: flags": long("SELECT * REPLACE ('[]' AS flags) FROM o"),
+    "older: deep flags": long(
         "SELECT * REPLACE (repeat('[', 100000) || repeat(']', 100000) AS flags) FROM o"
     ),
-    "equal when visible": rewritten(
+    "older: equal when visible": long(
         "SELECT * FROM o UNION ALL SELECT * REPLACE ('\\x1b' AS metric) FROM o WHERE block = 0"
         " UNION ALL SELECT * REPLACE (chr(27) AS metric) FROM o WHERE block = 0"
     ),
@@ -325,9 +384,10 @@ def test_a_machine_that_says_nothing_of_use_is_still_a_machine(few, scratch, cas
 
 def test_what_read_takes_read_many_takes_and_the_other_way_round(few):
     """Also where the one query for all sees something that makes it look again."""
-    rewritten("SELECT * REPLACE ('µ' || chr(27) AS unit) FROM o")(few / "0000" / "uuid_keys")
-    marked = """SELECT * REPLACE ('{"disturbed": "x"}' AS flags) FROM o"""
-    rewritten(marked)(few / "0001" / "uuid_keys")
+    long("SELECT * REPLACE ('µ' || chr(27) AS unit) FROM o")(few / "0000" / "uuid_keys")
+    long("""SELECT * REPLACE ('{"disturbed": "x"}' AS flags) FROM o""")(few / "0001" / "uuid_keys")
+    marked = "SELECT * REPLACE ('inf'::DOUBLE AS wal_per_key, 'x' || chr(27) AS disturbed) FROM o"
+    rewritten(marked)(few / "0002" / "uuid_keys")
     folders = sorted(path.parent for path in few.glob("*/*/environment.json"))
     for folder, one in zip(folders, reader.read_many(folders)):
         alone = reader.read(folder)
@@ -567,7 +627,8 @@ def test_a_stopped_reading_leaves_nothing_behind(place, tmp_path):
     until(lambda: list((tmp_path / "mine").glob("*/[0-9]*/*")))  # it has begun to unpack
     os.killpg(reading.pid, signal.SIGKILL)
     reading.wait()
-    until(lambda: not list((tmp_path / "mine").iterdir()))
+    subprocess.run([*words[:-1], "/nowhere"], env=environment, check=False)  # the next one
+    assert not list((tmp_path / "mine").iterdir())
 
 
 def until(there):

@@ -20,9 +20,7 @@ from pgrerun.lab.ingres import (
     THREADED,
     Cache,
     DataBase,
-    Disk,
     Domain,
-    Extents,
     Hash,
     Heap,
     Isam,
@@ -125,38 +123,6 @@ def test_pages_read_are_those_that_the_structure_implies(files):
     # were thrown out
     assert 2 * 776 + 4 <= reads["f"] <= 2 * 776 + 4 + 20
     assert 2 * below + 4 <= reads["h"] <= 2 * below + 4 + 16
-
-
-def test_a_track_at_a_time_asks_the_disk_less_often_for_the_same_pages(tmp_path, files):
-    with Disk(tmp_path / "disk", 200) as disk:
-        base = DataBase(
-            files.cache,
-            lambda: Extents(disk, files.cache),
-            relations={"parts": Heap.build(Extents(disk, files.cache), NARROW, Parts().rows())},
-        )
-        files.cache.empty()
-        base.run(RANGES + QUERIES["d"])
-        assert (files.cache.reads.requests, files.cache.reads.pages) == (8, 128)
-        keyed = isam(Extents(disk, files.cache))
-        base.relations["parts"] = keyed
-        files.cache.empty()
-        base.run(RANGES + QUERIES["b"])
-        assert files.cache.reads.requests == math.ceil(646 / 16) + 130
-
-
-def test_extents_double_and_are_given_back(tmp_path):
-    with Disk(tmp_path / "disk", 8) as disk:
-        cache = Cache(4)
-        with Extents(disk, cache) as relation:
-            for number in range(7 * 16):
-                relation.write(number, bytes([number]) * PAGE)
-            cache.empty()
-            assert [relation.read(number)[0] for number in (0, 15, 16, 111)] == [0, 15, 16, 111]
-            with pytest.raises(RerunError, match="free tracks"):
-                relation.write(7 * 16, bytes(PAGE))
-        assert disk.allocate(8) == 0
-        with pytest.raises(RerunError, match="Make the disk larger"):
-            disk.allocate(1)
 
 
 def test_a_key_in_an_overflow_chain_is_found_wherever_it_went(files):

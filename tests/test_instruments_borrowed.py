@@ -5,7 +5,7 @@ reason.
 import pytest
 
 from pgrerun.errors import CannotMeasure
-from pgrerun.lab.instruments import machine, pages, pgbench, plans, processes, wal
+from pgrerun.lab.instruments import machine, pages, pgbench, plans, process_table, wal
 from pgrerun.lab.instruments.counters import Counters
 from pgrerun.lab.server import Cluster, open_server
 
@@ -37,7 +37,7 @@ def test_an_ordinary_user_counts_and_loads(guest):
         assert (delta.usage is None) == (load.fraction is None)
         if delta.usage is None:
             with pytest.raises(CannotMeasure) as missing:
-                processes.reconcile(delta)
+                process_table.reconcile(delta)
             assert missing.value.capability == "processes"
 
 

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from pgrerun.errors import CannotMeasure
-from pgrerun.lab.instruments import cold_files, proc
+from pgrerun.lab.instruments import cold_files, process_table
 
 BLOCKS = 1024 * 1024 // cold_files.BLOCK
 
@@ -40,9 +40,9 @@ def test_all_places_are_read_in_either_way(forgettable):
     with cold_files.scratch(1) as path:
         places = range(0, 1 << 20, 1 << 18)
         for direct in (False, True):
-            before = proc.fetched()
+            before = process_table.bytes_fetched()
             cold_files.read(path, places, 1 << 18, direct=direct)
-            assert proc.fetched() - before == 1 << 20
+            assert process_table.bytes_fetched() - before == 1 << 20
             with cold_files.opened(path, direct=direct) as file:
                 assert os.fstat(file).st_size == 1 << 20
             with pytest.raises(OSError, match="Bad file descriptor"):
@@ -65,9 +65,9 @@ def test_nothing_is_read_ahead_where_that_is_asked_for(forgettable):
     fetched = {}
     for ahead in (True, False):
         with cold_files.scratch(1) as path:
-            before = proc.fetched()
+            before = process_table.bytes_fetched()
             cold_files.read(path, [0, 16384, 32768], 16384, ahead=ahead)
-            fetched[ahead] = proc.fetched() - before
+            fetched[ahead] = process_table.bytes_fetched() - before
     assert fetched[False] == 3 * 16384 < fetched[True]
 
 
@@ -89,14 +89,14 @@ def test_files_in_memory_are_not_forgotten(small_disk):
         cold_files.require_forgettable()
 
 
-def test_what_is_warm_fetches_nothing_and_what_was_told_to_forget_fetches_again(forgettable):
+def test_posix_fadvise_forces_a_refetch(forgettable):
     with cold_files.scratch(1) as path:
         path.read_bytes()
         spent = cold_files.read(path, [0], 4096, warm=True)
         assert spent.wall > 0
-        before = proc.fetched()
+        before = process_table.bytes_fetched()
         path.read_bytes()
-        assert proc.fetched() == before
+        assert process_table.bytes_fetched() == before
         cold_files.forget(path)
         path.read_bytes()
-        assert proc.fetched() > before
+        assert process_table.bytes_fetched() > before

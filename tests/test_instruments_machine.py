@@ -12,8 +12,8 @@ import pytest
 
 from pgrerun.errors import CannotMeasure, RerunError, ServerError
 from pgrerun.lab.instruments import callgrind, clock, machine, perf, pgbench
-from pgrerun.lab.server import Cluster, installed, private
-from pgrerun.lab.server.private import children
+from pgrerun.lab.server import Cluster, installed, processes
+from pgrerun.lab.server.processes import children
 from tests.servers import leave, running
 
 SPENT = 3  # seconds of processor time
@@ -299,5 +299,5 @@ def test_children_are_counted_the_same_as_by_the_process_table():
 
 def test_a_child_that_ends_during_a_reading_hides_no_other(monkeypatch):
     readings = iter([[7], [7, 9], [7, 9]])
-    monkeypatch.setattr(private, "listed_children", lambda pid: next(readings))
+    monkeypatch.setattr(processes, "listed_children", lambda pid: next(readings))
     assert children(os.getpid()) == [7, 9]

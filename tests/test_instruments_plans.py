@@ -3,7 +3,7 @@
 import pytest
 
 from pgrerun.errors import RerunError
-from pgrerun.lab import sent
+from pgrerun.lab import statement_log
 from pgrerun.lab.instruments import plans
 from pgrerun.lab.server import Cluster
 
@@ -55,7 +55,7 @@ def test_the_fingerprint_follows_the_shape_and_nothing_else(conn):
 
 
 def test_executing_gives_rows_and_buffers_but_leaves_nothing_behind(conn):
-    with sent.recorded() as account:
+    with statement_log.record() as account:
         plan = plans.explain(conn, "UPDATE big SET ten = -1 WHERE id <= 50", execute=True)
     [[told, _]] = account.statements()
     assert told.startswith("EXPLAIN (FORMAT JSON, analyze ON") and told.endswith("id <= 50")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pgrerun.errors import ServerError
-from pgrerun.lab import sent
+from pgrerun.lab import statement_log
 from pgrerun.lab.instruments import single_user
 from pgrerun.lab.server import Cluster
 
@@ -24,7 +24,7 @@ def test_each_line_is_a_command_and_what_it_does_stays(stopped):
     )
     assert "ERROR" not in text
     asked = ["SELECT sum(n) AS total FROM kept", "SELECT 7 AS other"]
-    with sent.recorded() as account:
+    with statement_log.record() as account:
         text = single_user.run(stopped, asked)
     assert account.statements() == [(one, 1) for one in asked]
     assert text.index('total = "9"') < text.index('other = "7"')

@@ -38,7 +38,7 @@ def test_a_client_alone_fetches_no_cache_line_and_wakes_nobody():
     assert play(free, lookup, 1, seed=3).throughput == play(dear, lookup, 1, seed=3).throughput
 
 
-def test_behind_a_crowded_lightweight_lock_throughput_stays_and_behind_a_spinlock_it_falls():
+def test_lwlock_plateaus_and_spinlock_collapses():
     machine = Machine(32, transfer=0.3e-6, switch=2e-6, rouse=0.0)
     asleep, asking = (
         Transaction(20e-6, (Visit("lock", 4, 0.2e-6, spins=spins),)) for spins in (False, True)

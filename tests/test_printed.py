@@ -1,14 +1,18 @@
 """The printed tables: typed twice, found in the text, recomputed from each other."""
 
+import csv
 import os
+import re
 from pathlib import Path
 
+import document_text
+import duckdb
 import pandas as pd
 import pytest
+from document_text import states
 
 from pgrerun.errors import RecordError
 from pgrerun.record import printed
-from pgrerun.record.printed import hot, reading, text
 
 TABLES = printed.names()
 UNTYPED = {"label", "unit"}  # our words, not the document's
@@ -40,7 +44,7 @@ def test_every_number_stands_in_the_cited_section(name):
     folder = os.environ.get("PGRERUN_DOCUMENTS")
     if not folder:
         pytest.skip("PGRERUN_DOCUMENTS names no folder with the documents' texts")
-    assert printed.missing_from_text(name, Path(folder)) == []
+    assert document_text.missing_from_text(name, Path(folder)) == []
 
 
 TEXT = """ Abstract
@@ -57,7 +61,7 @@ The 10-K relation took 7:44, 1.250 in all, as seen in Figure
 
 
 def test_sections_are_found_by_their_headings():
-    found = printed.sections(TEXT)
+    found = document_text.sections(TEXT)
     assert list(found) == ["", "Abstract", "2.1", "4"]
     assert "40 I/O" in found["2.1"] and "4.66 executor" in found["4"]
 
@@ -82,14 +86,14 @@ Date:
 
 
 def test_a_thread_is_divided_into_messages_and_quotes_are_left_out():
-    found = printed.sections(THREAD)
+    found = document_text.sections(THREAD)
     assert [key for key in found if key] == ["msg 1", "msg 2"]
     assert (
         "90 scaling factor" in found["msg 1"]
         and "90" not in found["msg 2"]
         and "7.5" in found["msg 2"]
     )
-    assert text.states(found["msg 1"], 10) and not text.states(found["msg 2"], 10)
+    assert states(found["msg 1"], 10) and not states(found["msg 2"], 10)
 
 
 TALK = """PGCon 10 / 20
@@ -106,15 +110,13 @@ Scale factor 1000 and 2,142 megabytes, over eighty reads
 
 
 def test_a_talk_is_divided_at_its_time_stamps():
-    found = printed.sections(TALK)
+    found = document_text.sections(TALK)
     assert [key for key in found if key] == ["00:22", "50:04"]
     assert "Am I muted?" in found["00:22"]
     assert (
-        text.states(found["00:22"], 5)
-        and text.states(found["00:22"], 0.5)
-        and not text.states(found["50:04"], 5)
+        states(found["00:22"], 5) and states(found["00:22"], 0.5) and not states(found["50:04"], 5)
     )
-    assert text.states(found["50:04"], 2142) and not text.states(found["50:04"], 8)
+    assert states(found["50:04"], 2142) and not states(found["50:04"], 8)
 
 
 def test_places_are_said_in_words():
@@ -131,15 +133,15 @@ def test_numbers_that_the_text_lacks_are_reported(tmp_path, monkeypatch):
         "right,10000,7:44,35,80,x\n"
         "wrong,1000,7:45,5,8,x\n"
     )
-    monkeypatch.setattr(reading, "DATA", tmp_path)
-    missing = printed.missing_from_text("t", tmp_path)
+    monkeypatch.setattr(printed, "DATA", tmp_path)
+    missing = document_text.missing_from_text("t", tmp_path)
     assert missing == [
         "wrong.tuples = 1000",
         "wrong.elapsed = 7:45",
         "wrong.rate = 5",
         "wrong.reads = 8",
     ]
-    assert not text.states("1.250", 1.25) and text.states("is 1.25.", 1.25)
+    assert not states("1.250", 1.25) and states("is 1.25.", 1.25)
 
 
 def test_the_documents_are_those_of_the_bibliography():
@@ -160,7 +162,7 @@ def test_another_document_is_a_line_in_the_file(tmp_path):
     lines = (printed.DATA.parent / "documents.csv").read_text("utf-8")
     more = tmp_path / "documents.csv"
     more.write_text(lines + "own-2026,the note of 2026,note.txt,A note,Somebody,2026,\n")
-    found = reading.documents(more)
+    found = printed.documents(more)
     assert list(found)[:-1] == list(printed.DOCUMENTS)
     assert found["own-2026"] == printed.Document(
         "the note of 2026", "note.txt", "A note", "Somebody", 2026, ""
@@ -183,10 +185,10 @@ def test_a_damaged_list_of_documents_is_named_with_its_line(tmp_path, line):
     damaged = tmp_path / "documents.csv"
     damaged.write_text(f"{lines}{line}\n")
     with pytest.raises(RecordError, match=f"line {len(printed.DOCUMENTS) + 2}"):
-        reading.documents(damaged)
+        printed.documents(damaged)
     damaged.write_text("id,name\n")
     with pytest.raises(RecordError, match="columns"):
-        reading.documents(damaged)
+        printed.documents(damaged)
 
 
 def test_values_are_typed_and_blanks_stay_blank():
@@ -203,7 +205,7 @@ def test_value_column_repeats_what_the_printed_words_say():
         frame = printed.table(name)
         if "printed" in frame:
             for row in frame.itertuples():
-                assert text.states(row.printed.lower(), row.value), (name, row)
+                assert states(row.printed.lower(), row.value), (name, row)
 
 
 @pytest.mark.parametrize(
@@ -235,14 +237,14 @@ def test_what_isnt_there_is_named(call):
 )
 def test_a_damaged_table_is_named(tmp_path, monkeypatch, text, complaint):
     (tmp_path / "broken.csv").write_text(text)
-    monkeypatch.setattr(reading, "DATA", tmp_path)
+    monkeypatch.setattr(printed, "DATA", tmp_path)
     printed.source.cache_clear()
-    reading.read_table.cache_clear()
+    printed.read_table.cache_clear()
     with pytest.raises(RecordError, match=complaint) as caught:
         printed.table("broken")
     assert "broken" in str(caught.value)
     printed.source.cache_clear()
-    reading.read_table.cache_clear()
+    printed.read_table.cache_clear()
 
 
 def test_derived_columns_follow_from_printed_ones():
@@ -303,9 +305,9 @@ def test_the_layout_of_2007_gives_the_printed_blocks():
     ]
     # Nine million entries of 16 bytes: 458 on a leaf filled to nine tenths, 355 on a page above
     # filled to seven.
-    assert hot.tree(9_000_000) == (19651, 19650, 56, 55)
-    assert hot.tree(458) == (1, 1, 1, 0) and hot.tree(459) == (2, 1, 1, 0)
-    assert hot.per_page(100, 90) == 57 and hot.per_page(100) == 63
+    assert printed.value("entries_per_leaf()") == 458 and printed.value("entries_above()") == 355
+    assert printed.value("tuples_per_page(100, 90)") == 57
+    assert printed.value("tuples_per_page(100, 100)") == 63
 
 
 def test_derived_columns_of_the_hot_thread():
@@ -357,3 +359,66 @@ def test_print_against_print_in_the_hot_thread():
             recomputed
         ], part
     assert len(contradictions) == len(expected)
+
+
+def test_the_printed_tables_and_their_checks_can_be_queried():
+    with duckdb.connect() as connection:
+        printed.load(connection)
+        for name in TABLES:
+            keys = connection.execute(f"SELECT key FROM printed.{name}").fetchall()
+            assert [key for (key,) in keys] == printed.table(name).index.tolist(), name
+        asked = "SELECT tp1, backends FROM printed.tp1_stages WHERE key IN ('one', 'pool')"
+        assert connection.execute(asked).fetchall() == [(0.699, 1), (None, None)]
+        asked = "SELECT count(*) FROM printed.checks WHERE chapter = ? AND NOT agrees"
+        for chapter in printed.CHAPTERS:
+            [(found,)] = connection.execute(asked, [chapter]).fetchall()
+            assert found == len(printed.disagreements(chapter)), chapter
+        asked = "SELECT DISTINCT document FROM printed.checks WHERE chapter = 'hot'"
+        assert connection.execute(asked).fetchall() == [("hot-2007",)]
+
+
+CHECKED = list(csv.DictReader(printed.CHECKS.read_text("utf-8").splitlines()))
+
+
+@pytest.mark.parametrize("check", CHECKED, ids=lambda check: check["place"])
+def test_print_decides_whether_print_agrees_and_not_the_author(check):
+    numbers = "{" in check["printed"] + check["recomputed"]
+    assert bool(check["agrees"]) == (numbers or bool(check["rows"]))
+    if check["agrees"]:
+        expressions = check["agrees"] + check["printed"] + check["recomputed"] + check["rows"]
+        assert f"{check['chapter']}_" in expressions
+        assert not re.fullmatch(r"(?i)\W*(true|false|\d+ *[<>=]+ *\d+)\W*", check["agrees"])
+
+
+def check(**cells):
+    ours = {"place": "page {tp1_stages.one.backends:g}", "note": "", "rows": ""}
+    ours |= {"printed": "{tp1_stages.one.tp1:g} per s", "recomputed": "{0.7:.2f}"}
+    return ours | {"agrees": "abs(recomputed / printed - 1) < 0.01"} | cells
+
+
+def test_a_check_is_computed_from_cells():
+    [found] = printed.evaluate_checks([check()]).itertuples(index=False, name=None)
+    assert found[:4] == ("page 1", "0.699 per s", "0.70", True)
+    assert not printed.evaluate_checks([check(recomputed="{0.71:g}")]).agrees[0]
+    words = printed.evaluate_checks(
+        [check(printed=x, recomputed="fast", agrees="") for x in ("fast", "slow")]
+    )
+    assert words.agrees.tolist() == [True, False]
+    rows = {"rows": "tp1_stages WHERE tp1 < 0.9", "place": "{label}", "printed": "{tp1:g}"}
+    found = printed.evaluate_checks([check(**rows)])
+    assert found["where"].tolist() == ["one backend", "two backends"]
+    assert found.agrees.tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        {"printed": "{x:g}"},
+        {"printed": "{tp1_stages.one.tps:g}"},
+        {"rows": "nowhere"},
+        {"agrees": "1 +"},
+    ],
+)
+def test_a_damaged_check_is_named(cells):
+    with pytest.raises(RecordError, match=r"checks.csv, 'page|no cell tp1_stages.one.tps"):
+        printed.evaluate_checks([check(**cells)])

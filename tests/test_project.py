@@ -74,31 +74,6 @@ def test_a_linter_finds_nothing_in_a_workflow(path, linter):
 
 
 @pytest.mark.parametrize(
-    "linter, old, new, complaint",
-    [
-        (schema_says, "runs-on:", "run-on:", "run-on"),
-        (schema_says, "pull_request:", "pull_requests:", "pull_requests"),
-        (
-            zizmor_says,
-            "run: .ci/run",
-            'run: echo "${{ github.event.pull_request.title }}"',
-            "template-injection",
-        ),
-        (zizmor_says, "pull_request:", "pull_request_target:", "dangerous-triggers"),
-        (zizmor_says, "persist-credentials: false", "fetch-depth: 1", "artipacked"),
-    ],
-)
-def test_a_linter_would_find(tmp_path, linter, old, new, complaint):
-    text = (ROOT / ".github" / "workflows" / "tests.yml").read_text()
-    assert old in text
-    (tmp_path / ".github" / "workflows").mkdir(parents=True)
-    broken = tmp_path / ".github" / "workflows" / "broken.yml"
-    broken.write_text(text.replace(old, new, 1))
-    found = linter(broken)
-    assert found.returncode != 0 and complaint in found.stdout + found.stderr
-
-
-@pytest.mark.parametrize(
     "path",
     [
         *WORKFLOWS,
@@ -124,6 +99,6 @@ def test_every_file_that_is_named_exists(path):
     missing = [
         name
         for name in named
-        if name not in mine and "NAME" not in name and not (ROOT / name).exists()
+        if name not in mine and not re.search("NAME|CHAPTER", name) and not (ROOT / name).exists()
     ]
     assert not missing

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from pgrerun.parameters import modules
 from pgrerun.record import reached
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -123,8 +124,9 @@ def test_a_module_that_is_not_there_is_refused(root):
 
 
 def test_a_real_chapter_reaches_the_laboratory_and_neither_the_site_nor_its_siblings():
-    found = {label.removeprefix("library ") for label in library_of("pgrerun.chapters.hot")}
-    assert {"chapter.py", "lab/experiment.py", "record/runs.py", "record/printed/hot.py"} <= found
+    own = [label for name in modules("hot") for label in library_of(name)]
+    found = {label.removeprefix("library ") for label in own}
+    assert {"lab/testbed.py", "lab/server/cluster.py", "chapters/hot/sql/page.sql"} <= found
     assert not any(name.startswith(("site/", "report_card/", "cli")) for name in found)
     assert not any(name.startswith("chapters/tp1") for name in found)
 

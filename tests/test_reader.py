@@ -373,3 +373,15 @@ def test_the_published_records_are_read(chapter):
     # of what was measured anew because others used the machine the first try is kept as well
     assert all(json.loads(flags).get("busy") for flags in found.disturbed["flags"])
     assert len(found.observations) > 0 or chapter == "hot"
+
+
+def test_a_record_is_whole_whatever_ends_its_lines(record):
+    """As git makes it with core.autocrlf; of Parquet every byte counts."""
+    before = reader.read(record)
+    for path in record.glob("*.json"):
+        path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    assert b"\r\n" in (record / ENVIRONMENT).read_bytes()
+    assert reader.read(record).verdicts == before.verdicts
+    (record / VERDICTS).write_bytes((record / VERDICTS).read_bytes() + b"\n")
+    with pytest.raises(RecordError, match="is damaged"):
+        reader.read(record)

@@ -7,6 +7,7 @@ import hashlib
 import re
 import signal
 import time
+from types import SimpleNamespace
 
 import pandas as pd
 import psutil
@@ -18,9 +19,12 @@ from servers import SMALL, admit, url_of
 from pgrerun import cli, report_card
 from pgrerun.chapters.scalability.experiments import idle
 from pgrerun.errors import CannotMeasure, ParameterError, RerunError
-from pgrerun.lab.experiment import Variant
 from pgrerun.lab.server import Borrowed, Cluster
+from pgrerun.lab.testbed import experiment
 from pgrerun.page.narrate import Sentence
+from pgrerun.record.database import NotMeasured
+from pgrerun.record.evidence import NoRows
+from pgrerun.record.statistics import TooFew
 from pgrerun.report_card import catalogs, page, sections, visit
 from pgrerun.report_card.limits import TimeIsUp, Watchdog
 from pgrerun.report_card.sections import Section
@@ -243,32 +247,30 @@ def test_telling_has_a_limit_as_well():
 def test_only_complete_blocks_count_when_an_experiment_was_ended(guest):
     calls = []
 
-    def measure(block):
+    def measure(block, variant):
         calls.append(block)
         if len(calls) == 6:  # the second variant of the third block
             raise TimeIsUp
         return {"time": float(len(calls))}
 
+    @experiment(units={"time": "s"})
+    def halves(bed):
+        yield from bed.compare(measure, {"variant": ["one", "other"]}, warmup=0)
+
     seen = visit.Visit("tp1", guest, "public", Watchdog(60))
-    try:
-        with pytest.raises(CannotMeasure, match="more minutes"):
-            seen.blocks("none", "time")
-        with pytest.raises(TimeIsUp):
-            seen.compare(
-                "halves",
-                [Variant("one", measure), Variant("other", measure)],
-                {"time": "s"},
-                warmup=0,
-            )
-        assert len(seen.run.observations("halves")) == 5
-        assert seen.table("halves", "time").shape == (2, 2) and seen.blocks("halves", "time") == 2
-        assert seen.ratio("halves", "time", "one", "other").n == 2
-        [(kind, frame)] = seen.by_provenance("halves")
-        assert kind == "measured" and sorted(frame["block"].unique()) == [0, 1]
-        with pytest.raises(CannotMeasure, match="not ours"):
-            seen.cluster()
-    finally:
-        seen.close()
+    with pytest.raises(TimeIsUp):
+        seen.measure(halves)
+    with seen.database() as found:
+        assert found.query("SELECT DISTINCT block FROM halves ORDER BY 1")["block"].tolist() == [
+            0,
+            1,
+        ]
+        ratio = seen.value(found, "halves.time[variant='one'] / halves.time[variant='other']")
+        assert ratio.n == 2
+    with pytest.raises(CannotMeasure, match="more minutes"):
+        seen.require("none")
+    with pytest.raises(CannotMeasure, match="not ours"):
+        seen.bed.cluster()
     guest.connect().close()  # it is still the opener's
 
 
@@ -339,6 +341,20 @@ def test_what_has_no_time_left_says_so(owner, tmp_path, only):
     outcome = report_card.Outcome(sections.SECTIONS[1], 5)
     report_card.run_section(outcome, None, 0.3)
     assert "No time was left" in outcome.reason and not outcome.pieces
+
+
+@pytest.mark.parametrize(
+    "error",
+    [NotMeasured("scans", "The run"), NoRows("none of these"), TooFew("a: five are needed")],
+)
+def test_a_section_that_got_too_few_rows_says_so(error):
+    def short(visit):
+        """Asks for what it has not."""
+        raise error
+
+    outcome = report_card.Outcome(small_section(short), 60)
+    report_card.run_section(outcome, SimpleNamespace(of=lambda *given: None), 60)
+    assert "too few numbers" in outcome.reason and not outcome.pieces
 
 
 def stopped(visit):
@@ -413,9 +429,10 @@ def test_a_whole_card_of_an_ordinary_user(owner, tmp_path, monkeypatch):
     }
     small["scalability"] = {
         "scale": 1,
+        "profile": "laptop",
         "most_clients": 16,
-        "transactions": 100,
-        "commits": 20,
+        "commit_clients": 16,
+        "seconds": 0.1,
         "idle_seconds": 5,
         "pairs": 5,
     }
@@ -439,7 +456,7 @@ def test_a_whole_card_of_an_ordinary_user(owner, tmp_path, monkeypatch):
     )  # what is set aside inside of a section, with its reason
 
 
-def test_the_dry_run_connects_to_nothing(owner, monkeypatch):
+def test_the_steps_are_told_without_a_connection(owner, monkeypatch):
     def refuse(*words, **more):
         raise AssertionError("connected")
 

@@ -3,6 +3,7 @@ stored.
 """
 
 import json
+import os
 import resource
 import signal
 import subprocess
@@ -58,7 +59,7 @@ def test_a_record_reads_back_as_written(folder):
     with start() as run:
         observe(run, 0, "a", np.float64(1.5), flags={"busy": True, "plan": "é\nx"})
         observe(run, np.int64(1), "b", 2)
-        run.add_verdict({"claim": "lai-059", "verdict": "weaker", "low": 1.1})
+        run.add_verdict({"claim": "lai-059", "verdict": "partly", "low": 1.1})
         live = run.observations()
     record = runs.load("mine", "tp1")
     pd.testing.assert_frame_equal(record.observations, live)
@@ -74,7 +75,7 @@ def test_a_record_reads_back_as_written(folder):
     )
     assert json.loads(first["flags"]) == {"busy": True, "plan": "é\nx"}
     (verdict,) = record.verdicts
-    given = {"claim": "lai-059", "verdict": "weaker", "low": 1.1, "chapter": "tp1"}
+    given = {"claim": "lai-059", "verdict": "partly", "low": 1.1, "chapter": "tp1"}
     assert given.items() <= verdict.items() and verdict["evidence"] is None
     assert record.environment == ENVIRONMENT and record.keys == {"tp1": "k"}
     assert not (folder / "mine" / "tp1.partial").exists()
@@ -362,18 +363,24 @@ def test_observations_that_mean_nothing_are_refused(metrics, message):
             observe(run)
 
 
-def test_an_interrupt_inside_an_append_takes_the_line_back(monkeypatch):
-    run = start()
+@pytest.mark.parametrize("where", ["write", "fsync"])
+def test_an_interrupt_inside_an_append_keeps_a_whole_line_and_takes_half_a_one_back(
+    where, monkeypatch, folder
+):
+    run, write = start(), os.write
 
-    def interrupted(descriptor):
+    def interrupted(descriptor, data=b""):
+        write(descriptor, data[: len(data) // 2])
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(runs.os, "fsync", interrupted)
-        observe(run)
-    observe(run)
-    run.close()
-    assert len(runs.load("mine").observations) == 2
+        patch.setattr(runs.os, where, interrupted)
+        run.append("insert", {"block": 0, "pages": 7.0})
+    kept = [{"block": 0, "pages": 7.0}] if where == "fsync" else []
+    assert run.rows("insert") == kept, "memory and disk differ"
+    run.release()
+    with start() as run:
+        assert run.rows("insert") == kept
 
 
 def test_no_password_reaches_the_disk(folder):

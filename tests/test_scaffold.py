@@ -27,7 +27,7 @@ def said(notebook: Path) -> str:
     cells = nbformat.read(notebook, as_version=4).cells
     outputs = [output for cell in cells if cell.cell_type == "code" for output in cell.outputs]
     bundles = [output.get("data", {}) for output in outputs]
-    return "\n".join(bundle.get("text/markdown", "") for bundle in bundles)
+    return "\n".join(bundle.get("text/plain", "") for bundle in bundles)
 
 
 @pytest.mark.parametrize("inside", [False, True])
@@ -37,8 +37,8 @@ def test_a_folder_s_chapter_runs_wherever_papermill_is_called(tmp_path, inside):
     done = papermill(given, "mine.ipynb", "-p", "rows", "500", cwd=folder if inside else tmp_path)
     assert done.returncode == 0, done.stderr
     text = said((folder if inside else tmp_path) / "mine.ipynb")
-    assert "the claim **holds**" in text and "fullpages-001" in text
-    assert (folder / "runs" / "ci" / "full_pages" / "observations.parquet").exists()
+    assert "fullpages-001: holds. A table" in text
+    assert (folder / "runs" / "ci" / "full_pages" / "load.parquet").exists()
 
 
 def test_a_folder_s_chapter_runs_on_somebody_s_server(tmp_path, borrowed_url):
@@ -46,7 +46,7 @@ def test_a_folder_s_chapter_runs_on_somebody_s_server(tmp_path, borrowed_url):
     notebook = "full_pages/full_pages.ipynb"
     done = papermill(notebook, "mine.ipynb", "-p", "server", borrowed_url, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "the claim **holds**" in said(tmp_path / "mine.ipynb")
+    assert "fullpages-001: holds. A table" in said(tmp_path / "mine.ipynb")
 
 
 def test_a_wrong_parameter_is_refused_there_as_well(tmp_path):
@@ -60,7 +60,7 @@ def test_what_is_written_is_short(tmp_path):
     folder = scaffold.here("full_pages", tmp_path)
     written = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".ipynb"]
     lines = [len(path.read_text().splitlines()) for path in written]
-    assert len(written) == 4 and sum(lines) <= 80
+    assert len(written) == 7 and sum(lines) <= 80
     text = "".join(path.read_text() for path in written)
     assert not {"NAME", "TITLE", "PLACE", "CLAIM"} & set(text.replace('"', " ").split())
 
@@ -75,7 +75,10 @@ def test_a_chapter_of_the_book_is_a_folder_a_notebook_and_a_line_of_the_ledger(t
     assert sorted(path.name for path in folder.iterdir()) == [
         "__init__.py",
         "chapter.toml",
+        "charts.toml",
+        "evidence.toml",
         "experiments.py",
+        "findings.toml",
         "sql",
     ]
     now = claims.ledger(ledger)

@@ -1,71 +1,71 @@
-"""The scalability chapter on small servers and on made-up observations."""
+"""The scalability chapter on small servers, and what its rules make of rows."""
 
 import os
-from dataclasses import replace
+import time
 from types import SimpleNamespace
 
 import pandas as pd
 import pytest
-from servers import small_chapter, unless_disturbed
 
-from pgrerun.chapters.scalability import charts, evidence, sentences
+from pgrerun.chapters.scalability import load
 from pgrerun.chapters.scalability.experiments import (
+    builds,
     clients,
     commits,
     idle,
     large_machines,
-    load,
     locks,
     wal,
 )
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.disk import Disk
-from pgrerun.lab.experiment import Block, Variant
-from pgrerun.lab.instruments import sessions
-from pgrerun.lab.models import group_commit
+from pgrerun.lab.instruments import callgrind, sessions
 from pgrerun.lab.models import lookups as model
 from pgrerun.lab.models.contention import play
-from pgrerun.record import claims, printed, statistics, verdicts
+from pgrerun.lab.server import Cluster, bundled, open_server
+from pgrerun.lab.testbed import Block, Testbed
+from pgrerun.parameters import chapter_parameters
+from pgrerun.record import printed
+from tests.judging import judged, word
 
 COSTS = model.Costs(work=50e-6, visit=0.1e-6, line=0.05e-6, switch=5e-6, rouse=20e-6)
-FIRST_BLOCK = Block(index=0, seed=1, position=0)
-SMALL = {
-    "pairs": 5,
-    "most_clients": 16,
-    "transactions": 100,
-    "commits": 20,
-    "commit_clients": 8,
-}
+BLOCK = Block(index=0, seed=1, position=0)
+SMALL = {"pairs": 5, "most_clients": 16, "seconds": 0.05, "commit_clients": 8}
+
+
+def opened(guest=None, rows=None, **given):
+    kept = rows or {}
+    return Testbed(
+        chapter_parameters("scalability", SMALL | given),
+        bundled(),
+        guest,
+        rows=lambda name: kept.get(name, []),
+    )
 
 
 @pytest.fixture(scope="module")
-def chapter(tmp_path_factory):
-    """A small chapter, with servers of its own."""
-    with small_chapter("scalability", tmp_path_factory.mktemp("runs"), **SMALL) as opened:
-        yield opened
+def bed():
+    found = opened()
+    yield found
+    found.close()
 
 
-@pytest.fixture
-def recorded(tmp_path):
-    """A small chapter whose observations are made up, by `record`."""
-    with small_chapter("scalability", tmp_path, **SMALL) as opened:
-        yield opened
+def measured(bed, experiment, **changed):
+    """The rows of an experiment, which finds them as those that it has."""
+    found = []
+    bed._rows = lambda name: found if name == experiment.name else []
+    for row in bed.measure(experiment, changed):
+        found.append(row)
+    return found
 
 
-def record(chapter, experiment, observed, unit="transactions/s"):
-    """Store made-up observations: variant to metrics, nearly the same in every block."""
-    metrics = next(iter(observed.values()))
-
-    def measured(values):
-        return lambda block: {name: x * (1 + block.index / 1000) for name, x in values.items()}
-
-    variants = [Variant(name, measured(values)) for name, values in observed.items()]
-    chapter.compare(experiment, variants, dict.fromkeys(metrics, unit), warmup=0)
-
-
-def word(claim, found):
-    """The word that the ledger's predicate gives this evidence."""
-    return str(verdicts.judge(claims.ledger()[claim], found).verdict)
+def rows_of(observed):
+    """Made-up rows of a comparison: five blocks of each variant, nearly the same in each."""
+    return [
+        factors | {name: x * (1 + block / 1000) for name, x in metrics.items()} | {"block": block}
+        for block in range(5)
+        for factors, metrics in observed
+    ]
 
 
 def test_the_print_is_what_the_talk_says():
@@ -78,341 +78,187 @@ def test_the_print_is_what_the_talk_says():
 # ---- loads
 
 
-def test_numbers_of_clients_double_up_to_one_per_processor_and_end_in_the_most(
-    monkeypatch, tmp_path
-):
+def test_numbers_of_clients_double_up_to_one_per_processor_and_end_in_the_most(monkeypatch):
     monkeypatch.setattr(load, "processors", lambda: 2)
-    with small_chapter("scalability", tmp_path, most_clients=64) as opened:
-        assert load.client_counts(opened) == [1, 2, 8, 32, 64]
+    assert load.client_counts(opened(most_clients=64)) == [1, 2, 8, 32, 64]
 
 
-def test_as_many_clients_as_processors_are_among_the_numbers(monkeypatch, chapter):
+def test_as_many_clients_as_processors_are_among_the_numbers(monkeypatch, bed):
     monkeypatch.setattr(load, "processors", lambda: 6)
-    assert 6 in load.client_counts(chapter) and load.one_per_processor(chapter) == 6
+    assert 6 in load.client_counts(bed) and load.one_per_processor(bed) == 6
     monkeypatch.setattr(load, "processors", lambda: 128)
-    assert load.one_per_processor(chapter) == load.client_counts(chapter)[-1] == 16
+    assert load.one_per_processor(bed) == load.client_counts(bed)[-1] == 16
 
 
-def test_clients_on_a_borrowed_server_leave_room_for_its_owner(tmp_path, borrowed_url):
-    with (
-        small_chapter("scalability", tmp_path, server=borrowed_url, most_clients=64) as opened,
-        opened.server,
-    ):
-        assert max(load.client_counts(opened)) <= 30  # it allows 40
+def test_clients_on_a_borrowed_server_leave_room_for_its_owner(borrowed_url):
+    with open_server(borrowed_url, bundled()) as guest:
+        lent = opened(guest, most_clients=64)
+        assert max(load.client_counts(lent)) <= 30  # it allows 40
+        assert max(commits.sizes(lent)) <= 30
+        with (
+            pytest.raises(CannotMeasure, match="not ours"),
+            sessions.configured(guest, synchronous_commit="off"),
+        ):
+            pass
 
 
-@pytest.mark.parametrize(("each", "done"), [(1, load.LEAST), (50, 50)])
-def test_every_client_runs_as_many_transactions_and_a_least_number(chapter, each, done):
-    tested = load.server(chapter)
-    load.loaded(chapter)
-    assert load.Load(chapter, tested, load.LOOKUP, 8, each).run(seed=1).transactions == 8 * done
+def test_a_load_lasts_as_long_as_it_is_asked_to(bed):
+    statement = SimpleNamespace(script=lambda name: "SELECT pg_sleep(0.001);\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(load, "SQL", statement)
+        sleeping = load.Load(bed, load.loaded(bed), "sleep", 2)
+        # a sleep takes a little longer, on a busy machine much; never less
+        assert load.LEAST <= sleeping.lasting() <= 50
+        began = time.monotonic()
+        done = sleeping.run(seed=1)
+    assert done.transactions == 2 * sleeping.transactions
+    assert time.monotonic() - began >= 0.001 * sleeping.transactions
 
 
 def test_messages_of_a_transaction():
-    assert load.messages(load.LOOKUP, 10) == pytest.approx(1.2)
-    assert load.messages(load.TPCB, 8) == 8
+    assert load.messages(load.SQL.script("lookup"), 10) == pytest.approx(1.2)
+    assert load.messages(load.SQL.script("tpcb"), 8) == 8
 
 
-def test_a_load_counts_the_switches_of_its_backends(chapter):
-    statement = "SELECT pg_sleep(0.001), pg_sleep(0.001), pg_sleep(0.001), pg_sleep(0.001);\n"
-    observed, transactions = {}, 60
-    while set(observed) != set(load.OBSERVED):  # it was over before anybody had looked at it
-        transactions *= 2
-        sleeping = load.Load(chapter, load.server(chapter), statement, 2, transactions)
-        observed = sleeping.observe(FIRST_BLOCK)
-    # It sleeps four times for itself, but a busy machine puts off the readings that say since when
-    # and until when.
-    assert observed["voluntary"] > 1
-
-
-def test_a_server_that_cannot_be_looked_into_has_a_throughput_only(monkeypatch, chapter):
-    tested = load.server(chapter)
+def test_a_server_that_cannot_be_looked_into_has_a_throughput_only(monkeypatch, bed):
+    tested = load.loaded(bed)
     monkeypatch.setattr(type(tested), "can", lambda server, capability: False)
-    observed = load.Load(chapter, tested, "SELECT 1;\n", 2, 30).observe(FIRST_BLOCK)
-    assert set(observed) == {"throughput"}
+    assert set(load.Load(bed, tested, "lookup", 2).observe(BLOCK)) == {"tps"}
 
 
-# ---- servers and sessions with other settings
-
-
-def test_the_second_server_differs_from_the_first_in_what_was_asked_for_alone(chapter):
-    def settings(**asked):
-        with load.second_server(chapter, **asked).connect() as connection:
-            query = (
-                "SELECT current_setting('work_mem'), current_setting('shared_buffers'),"
-                " current_setting('max_connections'), pg_postmaster_start_time()"
-            )
-            return connection.execute(query).fetchone()
-
-    assert settings(work_mem="1MB")[0] == "1MB"
-    memory, pool, connections, began = settings(shared_buffers="2MB")
-    assert (memory, pool) == ("4MB", "2MB")
-    assert int(connections) == load.connections(chapter)
-    assert settings(shared_buffers="2MB")[3] == began
-    load.second_server(chapter, shared_buffers="2MB").stop()
-    assert settings(shared_buffers="2MB")[3] > began
-
-
-def test_sessions_have_a_setting_for_the_block(cluster):
-    def shown():
-        with cluster.connect() as connection:
-            return connection.execute("SHOW synchronous_commit").fetchone()[0]
-
-    with sessions.configured(cluster, synchronous_commit="off"):
-        assert shown() == "off"
-    assert shown() == "on"
-
-
-def test_settings_of_somebodys_server_are_not_ours(tmp_path, borrowed_url):
-    with (
-        small_chapter("scalability", tmp_path, server=borrowed_url) as opened,
-        opened.server as theirs,
-        pytest.raises(CannotMeasure, match="not ours"),
-        sessions.configured(theirs, synchronous_commit="off"),
-    ):
-        pass
+def test_at_profile_ci_times_are_measured_once(bed):
+    assert load.pairs(bed, 9) == 1 and load.pairs(opened(profile="laptop"), 9) == 9
 
 
 # ---- lookups
 
 
-def test_a_law_is_fitted_to_four_numbers_of_clients_and_not_to_three(recorded):
-    throughput = {1: 100.0, 2: 190.0, 8: 500.0, 32: 700.0}
-    swept = {load.by_clients(n): {"throughput": x} for n, x in throughput.items()}
-    record(recorded, "read", swept | {clients.AGAIN: {"throughput": 190.0}})
-    record(recorded, "write", {name: swept[name] for name in list(swept)[:3]})
-    assert evidence.law(recorded, "read").scale.estimate == pytest.approx(100, rel=0.2)
-    assert evidence.law(recorded, "write") is None
-    assert charts.sweep(recorded, "write", "writers").question
-    assert evidence.bend(recorded, "read") == 32
+def test_a_law_is_fitted_to_four_numbers_of_clients_and_not_to_three():
+    tps = {1: 100.0, 2: 190.0, 8: 500.0, 32: 700.0}
+    many = rows_of([({"clients": n, "again": False}, {"tps": x}) for n, x in tps.items()])
+    many = [row | {"disturbed": ""} for row in many]
+    [law] = clients.law_of_lookups(opened(rows={"lookups": many}))
+    assert law["scale"] == pytest.approx(100, rel=0.2) and law["fits"] and "sigma_low" in law
+    once = [row for row in many if row["block"] == 0]
+    [law] = clients.law_of_lookups(opened(rows={"lookups": once}))
+    assert "sigma_low" not in law
+    few = [row for row in many if row["clients"] < 32]
+    with pytest.raises(CannotMeasure, match="four"):
+        list(clients.law_of_lookups(opened(rows={"lookups": few})))
 
 
-@pytest.mark.parametrize(
-    ("running", "inside", "said"),
-    [
-        (2.0, 0.1, "the knee is the number of processors"),
-        (0.3, 0.1, "the knee lies outside of it"),
-        (1.0, 3.0, "the knee is a wait inside PostgreSQL"),
-    ],
-)
-def test_the_knee_is_told_by_what_the_most_clients_do(monkeypatch, running, inside, said):
-    monkeypatch.setattr(load, "processors", lambda: 2)
-    rows = [
-        (2, "LWLock", "LockManager", 9.0),
-        (32, "CPU", "running", running),
-        (32, "Client", "ClientRead", 5.0),
-        (32, "LWLock", "LockManager", inside),
-    ]
-    waits = pd.DataFrame(rows, columns=["clients", "type", "event", "backends"])
-    told = sentences.knee(waits)
-    assert told.startswith("With 32 clients") and said in told
+def test_a_law_that_peaks_away_from_the_measured_peak_does_not_fit():
+    tps = {1: 100.0, 2: 210.0, 8: 205.0, 16: 200.0, 32: 190.0}
+    rows = rows_of([({"clients": n, "again": False}, {"tps": x}) for n, x in tps.items()])
+    rows = [row | {"disturbed": ""} for row in rows]
+    [law] = clients.law_of_lookups(opened(rows={"lookups": rows}))
+    assert law["measured_peak"] == 2 and not law["fits"]
 
 
-def test_a_caption_of_throughput_says_where_it_is_greatest_and_what_is_left(recorded):
-    throughput = {1: 100.0, 2: 190.0, 8: 50.0}
-    swept = {load.by_clients(n): {"throughput": x} for n, x in throughput.items()}
-    record(recorded, "read", swept)
-    said = charts.sweep(recorded, "read", "lookups").caption
-    peak, left = said.index("to its greatest, 190"), said.index("with 8 clients.")
-    assert 0 < peak < left and "transactions/s with 2 clients, to 50" in said
-    swept[load.by_clients(8)] = {"throughput": 300.0}
-    record(recorded, "write", swept)
-    written = charts.sweep(recorded, "write", "writers").caption
-    assert "to its greatest" not in written
-    assert "reached with 8 clients, and by lookups with 2 clients" in written
-
-
-def test_a_sweep_says_what_its_short_runs_make_of_a_crowd(recorded):
-    few, most = load.one_per_processor(recorded), load.client_counts(recorded)[-1]
-    throughput = {load.by_clients(few): 50.0, load.by_clients(most): 100.0, clients.AGAIN: 200.0}
-    record(recorded, "read", {name: {"throughput": x} for name, x in throughput.items()})
-    said = charts.sweep(recorded, "read", "lookups").caption
-    assert "is 0.5 times that with" in said and "and 2 times where the" in said
-    assert "an experiment of its own" in said
-
-
-def test_words_that_keep_off_each_other_are_told_by_their_distance(recorded):
-    same, middle, other = 16.0, 4.0, 4.0
-    lines = large_machines
-    names = (lines.SAME_LINE, lines.MIDDLE, lines.OTHER_LINE, lines.SPREAD, lines.UNDISTURBED)
-    times = zip(names, (same, middle, other, 20.0, 10.0), strict=True)
-    record(recorded, "cache lines", {name: {"time": x} for name, x in times}, "ns")
-    said = charts.compared(recorded, "cache lines").caption
-    assert "a word takes 4 times as long 8 bytes apart and 1 times as long 64" in said
-    assert "Scanning words takes 2 times as long beside" in said
+def test_a_crowd_that_costs_and_one_that_gains():
+    again = [({"clients": 2, "again": twice}, {"tps": 100.0}) for twice in (False, True)]
+    for tps, said in ((80.0, "holds"), (120.0, "reversed"), (101.0, "no effect")):
+        crowd = rows_of([({"clients": 2}, {"tps": 100.0}), ({"clients": 16}, {"tps": tps})])
+        assert word("haas-002", "scalability", crowd=crowd, lookups=rows_of(again)) == said
 
 
 # ---- locks
 
 
-def test_a_reader_and_a_drop(chapter):
-    measured = locks.weak_and_strong(chapter)
-    assert list(measured) == ["state", "lock", "granted", "fastpath"]
-    assert word("haas-008", evidence.weak_and_strong(measured)) == "holds"
-    weak = measured.assign(granted=True)
-    assert word("haas-008", evidence.weak_and_strong(weak)) == "weaker"
-    elsewhere = measured.assign(fastpath=False)
-    assert word("haas-008", evidence.weak_and_strong(elsewhere)) == "holds", (
-        "where a lock is kept isn't what the talk says of weak and strong ones"
-    )
+def test_a_reader_and_a_drop(bed):
+    rows = list(bed.measure(locks.weak_and_strong, {}))
+    assert word("haas-008", "scalability", weak_and_strong=rows) == "holds"
+    weak = [row | {"granted": True} for row in rows]
+    assert word("haas-008", "scalability", weak_and_strong=weak) == "partly"
+    # where a lock is kept isn't what the talk says of weak and strong ones
+    elsewhere = [row | {"fastpath": False} for row in rows]
+    assert word("haas-008", "scalability", weak_and_strong=elsewhere) == "holds"
 
 
-def test_a_virtual_transaction_that_is_waited_for(chapter):
-    measured = locks.virtual_transactions(chapter)
-    assert word("haas-009", evidence.virtual_transactions(measured)) == "holds"
-    swapped = measured.assign(fastpath=[False, True])
-    assert word("haas-009", evidence.virtual_transactions(swapped)) == "gone"
+def test_a_virtual_transaction_that_is_waited_for(bed):
+    rows = list(bed.measure(locks.virtual_transactions, {}))
+    assert word("haas-009", "scalability", virtual_transactions=rows) == "holds"
+    swapped = [row | {"fastpath": not row["fastpath"]} for row in rows]
+    assert word("haas-009", "scalability", virtual_transactions=swapped) == "not so"
 
 
-def test_strong_locks_elsewhere_push_all_others_off_the_fast_path(chapter):
-    locks.overflow(chapter)
-    share = chapter.table("locks", "fastpath").median()
+def test_strong_locks_elsewhere_push_all_others_off_the_fast_path(bed):
+    share = {row["locks"]: row["fastpath"] for row in measured(bed, locks.overflow)}
     assert share[locks.FAST] == 1 and 0 < share[locks.TABLE] < 1 and share[locks.HELD] < 0.1
-    assert "the fast path" in sentences.off_the_fast_path(chapter)
-    assert locks.FAST in charts.compared(chapter, "locks").description
 
 
-def test_the_costs_of_a_lock_are_taken_alone_and_in_company(chapter):
-    with unless_disturbed():
-        locks.costs(chapter)
-    times = chapter.table("lock costs", "time")
-    assert set(times) == {locks.EMPTY, locks.ALONE, locks.SAME, locks.OTHER}
-    assert (times > 0).all().all()
+def test_the_costs_of_a_lock_are_taken_alone_and_in_company(bed):
+    rows = measured(bed, locks.lock_costs, loops=1000)
+    assert [row["together"] for row in rows] == [locks.EMPTY, locks.ALONE, locks.SAME, locks.OTHER]
+    assert all(row["time"] > 0 for row in rows)
 
 
-# ---- the commit log
+# ---- the commit log and the WAL
 
 
-def test_index_scans_ask_the_commit_log_for_nothing_that_they_know(chapter):
-    scans = wal.index_scans(chapter)
-    unseen, *seen = scans["lookups"]
-    assert unseen < 10 and seen == [wal.TUPLES, 0]
-    assert word("haas-021", evidence.asked_once(scans)) == "holds"
-    as_before = scans.assign(lookups=[wal.TUPLES, wal.TUPLES, 0])
-    assert word("haas-021", evidence.asked_once(as_before)) == "gone"
+def test_index_scans_ask_the_commit_log_for_nothing_that_they_know(bed):
+    rows = list(bed.measure(wal.index_scans, {}))
+    unseen, *seen = (row["questions"] for row in rows)
+    assert unseen < 10 and seen == [2000, 0]
 
 
 def test_a_cap_that_the_largest_pool_breaks_is_broken():
-    buffers = pd.DataFrame({"shared_buffers": ["2MB", "1GB"], "kilobytes": [128, 2048]})
-    assert word("haas-019", evidence.kilobytes(buffers)) == "gone"
-    capped = buffers.assign(kilobytes=[128, 256])
-    assert word("haas-019", evidence.kilobytes(capped)) == "holds"
+    rows = [
+        {"shared_buffers": "2MB", "kilobytes": 128},
+        {"shared_buffers": "1GB", "kilobytes": 2048},
+    ]
+    assert word("haas-019", "scalability", clog_buffers=rows) == "not so"
+    rows[1]["kilobytes"] = 256
+    assert word("haas-019", "scalability", clog_buffers=rows) == "holds"
 
 
-def test_who_needs_another_page_does_not_wait_for_the_slow_one(monkeypatch, chapter):
+def test_who_needs_another_page_does_not_wait_for_the_slow_one(monkeypatch, bed):
     monkeypatch.setattr(wal, "DELAY", 5.0)  # longer than a busy machine makes anybody wait
-    sessions = wal.one_slow_page(chapter)
-    assert sessions["waits"].tolist() == [True, True, False]
-    assert not evidence.everybody_waits(sessions)
-    sessions.loc[sessions["session"] == wal.OTHER_PAGE, "waits"] = True
-    assert evidence.everybody_waits(sessions)
+    rows = list(bed.measure(wal.one_slow_page, {}))
+    assert [row["waits"] for row in rows] == [True, True, False]
+    assert word("haas-020", "scalability", one_slow_page=rows) == "fixed"
+    everybody = [row | {"waits": True} for row in rows]
+    assert word("haas-020", "scalability", one_slow_page=everybody) == "still there"
 
 
-def test_pages_that_are_not_slow_give_no_verdict(monkeypatch, chapter):
+def test_pages_that_are_not_slow_give_no_verdict(monkeypatch, bed):
     elsewhere = lambda **given: Disk(**given | {"only": "base/"})
     monkeypatch.setattr(wal.disk, "Disk", elsewhere)
     with pytest.raises(CannotMeasure, match="wasn't"):
-        wal.one_slow_page(chapter)
+        list(bed.measure(wal.one_slow_page, {}))
 
 
-# ---- the WAL
+def test_later_no_page_is_logged_in_full(bed):
+    log = {row["moment"]: row["wal"] for row in measured(bed, wal.checkpointed)}
+    assert log[wal.LATER] < log[wal.AFTER] / 1.5
 
 
-def test_later_no_page_is_logged_in_full(chapter):
-    wal.checkpointed(chapter)
-    log = chapter.table("checkpointed", "log")
-    assert (log[wal.LATER] < log[wal.AFTER] / 1.5).all()
-
-
-def test_copy_writes_less_log(chapter):
-    assert evidence.copy_saves(wal.copy(chapter)) > 1.5
+def test_copy_writes_less_log(bed):
+    rows = list(bed.measure(wal.copied, {}))
+    assert word("haas-023", "scalability", copied=rows) == "holds"
+    alike = [row | {"bytes": 1000} for row in rows]
+    assert word("haas-023", "scalability", copied=alike) == "no effect"
 
 
 @pytest.mark.parametrize(("several", "said"), [(0.9, True), (1.03, True), (1.8, False)])
-def test_insertion_that_does_not_scale_is_single_threaded(recorded, several, said):
-    names = load.by_clients(1), load.by_clients(wal.several())
-    inserted = zip(names, (1.0, several), strict=True)
-    record(recorded, "insertion", {name: {"records": x} for name, x in inserted}, "records/s")
-    after, later = {"throughput": 1.0, "log": 9.0}, {"throughput": 1.4, "log": 3.0}
-    record(recorded, "checkpointed", {wal.AFTER: after, wal.LATER: later})
-    facts = evidence.insertion(recorded)
-    values = [getattr(fact, "value", fact) for fact in facts.values()]
-    assert values == [said, True, True]
+def test_insertion_that_does_not_scale_is_single_threaded(several, said):
+    inserted = [({"sessions": 1}, {"records": 1.0}), ({"sessions": 2}, {"records": several})]
+    moments = [
+        ({"moment": wal.AFTER}, {"tps": 1.0, "wal": 9.0}),
+        ({"moment": wal.LATER}, {"tps": 1.4, "wal": 3.0}),
+    ]
+    rule = {"insertion": rows_of(inserted), "checkpointed": rows_of(moments)}
+    found = judged("haas-081", "scalability", processors=32, **rule)
+    assert [part.value for part in found.parts.values()] == [said, True, True]
 
 
-def test_the_release_that_divided_insertion_is_not_the_one_that_was_hoped_for():
-    assert word("haas-082", evidence.DIVIDED_IN) == "gone"
-
-
-# ---- group commit
-
-
-def test_a_flush_carries_one_commit_of_one_client_and_more_of_many(chapter):
-    commits.sweep(chapter)
-    commits.slowed_sweep(chapter)
-    one, many = commits.sizes(chapter)[0], commits.sizes(chapter)[-1]
-    for sweep in ("commit sweep", "slowed sweep"):
-        per_flush = chapter.table(sweep, "per flush").median()
-        few, most = (per_flush[commits.swept(commits.PLAIN, number)] for number in (one, many))
+def test_a_flush_carries_one_commit_of_one_client_and_more_of_many(bed):
+    for sweep in (commits.commits, commits.slowed_commits):
+        rows = {row["clients"]: row for row in measured(bed, sweep) if row["waits"]}
         # whether a quick flush is shared is the schedule's; at a slow one all others arrive
-        assert few <= 1 and (most > 1 or sweep == "commit sweep")
-    description = charts.commits_over_clients(chapter).description
-    assert "slowed flush at 8" in description and commits.NOT_WAITED not in description
-    assert f"with 1, 2, 3, {many} clients" in sentences.per_flush(chapter)
-    shared = evidence.shared_flushes(chapter)
-    assert shared.estimate > 1 and shared.disk == chapter.disk("slowed sweep") != ""
-    alone = chapter.median("slowed sweep", "flushing", commits.swept(commits.PLAIN, 1))
-    assert 0 < alone.estimate <= 1
-
-
-@pytest.mark.parametrize(("reached", "said"), [(7.0, "One of"), (2.0, "None of")])
-def test_simulated_commits_say_where_the_new_way_is_slower_and_if_the_talks_gain_is_there(
-    reached, said
-):
-    played = {(0.001, 4): 1.0, (0.001, commits.TALK_CLIENTS): reached, (0.01, 4): 0.6}
-    played[0.01, commits.TALK_CLIENTS] = 1.04
-    rows = [
-        (flush, number, way, gain if way == group_commit.TOGETHER else 1.0, 1.0)
-        for (flush, number), gain in played.items()
-        for way in (group_commit.QUEUE, group_commit.TOGETHER)
-    ]
-    columns = ["flush", "clients", "way", "throughput", "per_flush"]
-    frame = pd.DataFrame(rows, columns=columns)
-    caption = charts.many_commits(frame).caption
-    assert f"{said} these flushes gives the talk's 6 to 8 times" in caption
-    assert "falls behind 9.1 with a flush of 10 ms (down to 0.60 times)." in caption
-    assert ("leaves something out" in sentences.queue(frame)) == (reached < 6)
-
-
-def test_commits_of_both_flushes_are_told(recorded):
-    for sweep, most in (("commit sweep", 5.0), ("slowed sweep", 7.0)):
-        observed = {
-            commits.swept(commits.PLAIN, number): {"per flush": carried, "throughput": 100.0}
-            for number, carried in ((1, 1.0), (8, most))
-        }
-        record(recorded, sweep, observed)
-    said = charts.commits_over_clients(recorded).caption
-    assert "between 1 and 8 clients, commits per flush go from 1" in said
-    assert said.index("to 5") < said.index("(as it comes)") < said.index("to 7")
-
-
-@pytest.mark.parametrize(
-    ("off", "said"), [(50.0, "which is a cost"), (200.0, "costs nothing"), (None, "from noise")]
-)
-def test_what_being_off_the_fast_path_costs_is_told_from_noise(recorded, off, said):
-    def measured(fast):
-        def observe(block):
-            uneven = 1.0 + (block.index % 2 - 0.5) / 5  # of the two by turns
-            return {"throughput": 100.0 if fast else off or 100.0 * uneven}
-
-        return observe
-
-    variants = [
-        Variant(name, measured(name == locks.FAST))
-        for name in (locks.FAST, locks.TABLE, locks.HELD)
-    ]
-    recorded.compare("locks", variants, {"throughput": "transactions/s"}, warmup=0)
-    assert charts.compared(recorded, "locks").caption.count(said) == 2
+        assert rows[1]["per_flush"] <= 1
+        assert sweep is commits.commits or rows[8]["per_flush"] > 1
+    assert rows[8]["disk"] and 0 < rows[1]["flushing"] <= 1
 
 
 # ---- simulated machines
@@ -445,378 +291,243 @@ def test_the_simulated_single_client_is_what_play_comes_to():
     assert point.play(100, seed=1).throughput == pytest.approx(played, rel=0.01)
 
 
-def swept(gains):
-    rows = [
-        (line, release, 32, value)
-        for line, gain in gains.items()
-        for release, value in ((model.BEFORE, 1.0), (model.AFTER, gain))
-    ]
-    return pd.DataFrame(rows, columns=["line", "release", "clients", "throughput"])
-
-
-def test_the_line_is_the_one_that_comes_nearest_to_the_talks_gain():
-    assert large_machines.talks_line(swept({1e-8: 1.5, 1e-7: 2.9, 2e-7: 0.9})) == 1e-7
-
-
-def simulated(curves):
-    """Curves of releases on the talk's machine: release to clients to throughput, five blocks."""
-    rows = [
-        (release, 32, clients, block, value * (1 + block / 100))
-        for release, values in curves.items()
-        for clients, value in values.items()
-        for block in range(5)
-    ]
-    columns = ["release", "processors", "clients", "block", "throughput"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-FALLING = {
-    model.BEFORE: {1: 1.0, 20: 12.0, 32: 10.0, 64: 9.8},
-    model.FIRST: {1: 1.0, 20: 20.0, 32: 30.0, 64: 9.0},
-    model.AFTER: {1: 1.0, 20: 20.0, 32: 30.0, 64: 31.0},
-}
-
-
-def test_gain_and_peak_are_marked_as_simulated():
-    frame = simulated(FALLING)
-    gain, peak = evidence.gain(frame), evidence.peak(frame)
-    assert gain.estimate == pytest.approx(3) and gain.simulated and gain.enough
-    assert peak.estimate == pytest.approx(32 / 20) and peak.simulated
-    assert not statistics.median([1.0, 2.0, 3.0]).simulated
-    drawn = charts.many_processors(frame)
-    assert "9.2" in drawn.description
-    # of one client's, of two releases in the middle block
-    assert f"{model.BEFORE} reaches 12.0 times with 20 clients and has 9.8 times" in drawn.caption
-    assert f"{model.AFTER} reaches 31.0 times with 64 clients." in drawn.caption
-
-
-def test_a_fall_beyond_the_processors_is_told_from_a_flat_curve():
-    assert list(evidence.falling(simulated(FALLING)).values()) == [True] * 3
-    flat = simulated(FALLING | {model.FIRST: dict.fromkeys(FALLING[model.FIRST], 31.0)})
-    assert list(evidence.falling(flat).values()) == [False] * 3
-
-
-@pytest.mark.parametrize(("gain", "fails"), [(2.1, True), (3.4, False)])
-def test_a_simulation_that_misses_the_talks_gain_is_shown_as_failed(recorded, gain, fails):
-    words = evidence.validation(swept({1e-8: 1.5, 1e-7: gain}))
-    assert ("fails its validation" in words) == fails
-    recorded.judge("haas-005", beside={words: evidence.gain(simulated(FALLING))})
-    [judged] = recorded.evidence.judgements
-    assert judged.verdict is verdicts.Verdict.NOT_TESTABLE and judged.capability == "PostgreSQL 9.1"
-    assert str(judged.beside[words].verdict) == "holds"
-
-
-def test_what_was_never_simulated_stands_beside_nothing(recorded):
-    recorded.judge("haas-005", beside={None: recorded.show(evidence.gain, None)})
-    assert recorded.evidence.judgements[0].beside == {}
-
-
-def test_contention_of_many_processors_is_not_decided_on_two(recorded):
-    names = (*clients.scaled("lookups"), *clients.scaled("writers"))
-    made_up = zip(names, (190.0, 100.0, 120.0, 100.0), strict=True)
-    record(recorded, "by processors", {name: {"throughput": x} for name, x in made_up})
-    recorded.run.environment["machine"]["cpus"] = 2
-    recorded.judge("haas-025", evidence.linear, "writers")
-    recorded.run.environment["machine"]["cpus"] = 32
-    recorded.judge("haas-025", evidence.linear, "writers")
-    here, there = (str(judged.verdict) for judged in recorded.evidence.judgements)
-    assert here == "not testable here" and there != here
-
-
-def test_server_and_clients_are_kept_on_one_processor_and_let_go_again(chapter):
-    allowed = os.sched_getaffinity(0)
-    clients.by_processors(chapter)
-    assert set(chapter.table("by processors", "throughput")) == {
-        *clients.scaled("lookups"),
-        *clients.scaled("writers"),
-    }
-    pids = [os.getpid(), *load.server(chapter).pids()]
-    assert all(os.sched_getaffinity(pid) == allowed for pid in pids)
-
-
-def calibrate(chapter):
-    """Made-up observations of all that the simulation's costs are made of."""
+def calibrating():
+    """Made-up rows of all that the simulation's costs are made of."""
     times = {locks.EMPTY: 40.0, locks.ALONE: 240.0, locks.SAME: 900.0, locks.OTHER: 300.0}
-    record(chapter, "lock costs", {name: {"time": x} for name, x in times.items()}, "ns")
-    record(chapter, "handoff", {"handoff": {"elapsed": 20.0, "processor": 5.0}}, "µs")
-    numbers = load.client_counts(chapter)
-    record(chapter, "read", {load.by_clients(n): {"throughput": 1e4 * n} for n in numbers})
+    made = {
+        "lock_costs": [({"together": name}, {"time": x}) for name, x in times.items()],
+        "handoffs": [({"handed": "through a pipe"}, {"elapsed": 20.0, "processor": 5.0})],
+        "lookups": [
+            ({"clients": n, "again": False}, {"tps": 1e4 * n}) for n in load.client_counts(opened())
+        ],
+    }
+    return {
+        name: [row | {"disturbed": ""} for row in rows_of(observed)]
+        for name, observed in made.items()
+    }
 
 
-def test_costs_are_calibrated_on_what_was_measured(recorded):
-    calibrate(recorded)
-    costs = model.typical(large_machines.calibrated(recorded))
+def test_costs_are_calibrated_on_what_was_measured():
+    costs = model.typical(large_machines.calibrated(opened(rows=calibrating())))
     assert costs.visit == pytest.approx(100e-9, rel=0.01)
     assert costs.line == pytest.approx((225 - 100) / 5 * 1e-9, rel=0.01)
     assert costs.switch == pytest.approx(5e-6, rel=0.01)
     assert costs.rouse == pytest.approx(20e-6, rel=0.01)
     assert costs.work == pytest.approx(1e-4, rel=0.01)
-    assert "Measured here" in sentences.constants(recorded)
+    with pytest.raises(CannotMeasure, match="lock_costs"):
+        large_machines.calibrated(opened())
 
 
-def test_a_gain_that_no_line_reaches_is_said_to_be_out_of_reach(recorded):
-    calibrate(recorded)
-    assert "No time" in sentences.line(recorded, swept({1e-8: 1.5, 1e-7: 2.1}))
-    assert "No time" not in sentences.line(recorded, swept({1e-8: 1.5, 1e-7: 3.4}))
+def test_costs_are_made_up_of_no_block_in_which_a_lock_took_no_time():
+    rows = calibrating()
+    alone = [row for row in rows["lock_costs"] if row["together"] == locks.ALONE]
+    for row in alone[:2]:
+        row["time"] = 30.0  # less than the empty loop
+    kept = large_machines.calibrated(opened(rows=rows))
+    assert len(kept) == 3 and all(costs.visit > 1e-9 and costs.line > 0 for costs in kept)
+    for row in alone:
+        row["time"] = 30.0
+    with pytest.raises(CannotMeasure, match="in no block"):
+        large_machines.calibrated(opened(rows=rows))
 
 
-@pytest.mark.parametrize(
-    ("asked", "said"),
-    [
-        ((0.1, 22.4), "with 10 ns, and 22.4 ask for that of the root page with 100 ns: there"),
-        (
-            (0.1, 0.4),
-            "at most 0.4 of 32 clients on average ask for the spinlock of the root page at a time,"
-            " with 100 ns",
-        ),
-    ],
-    ids=["collapses", "does not"],
-)
-def test_a_gain_that_falls_is_traced_to_who_asks_for_a_spinlock(asked, said):
-    gains = swept({1e-8: 2.1, 1e-7: 0.8})
-    after = gains["release"] == model.AFTER
-    gains["spinlock"] = after.map({True: "root page", False: "snapshot"})
-    gains["asking"] = 0.2
-    gains.loc[after, "asking"] = asked
-    words = repr(sentences.asking(gains))
-    assert said in words and ("falls from 2.1 to 0.8" in words) == (max(asked) > 1)
-    assert "0.2 of 32 clients on average ask for the spinlock of the snapshot" in words
+def test_the_curve_is_played_with_the_line_that_comes_nearest_to_the_talks_gain(monkeypatch):
+    monkeypatch.setattr(large_machines, "calibrated", lambda bed: [COSTS])
+    played = pd.DataFrame(large_machines.simulated_lookups(opened()))
+    swept = played[played["varied"] == "line"].pivot(
+        index="line_ns", columns="release", values="tps"
+    )
+    nearest = (
+        (swept[model.AFTER] / swept[model.BEFORE] - large_machines.TALK["gain"]).abs().idxmin()
+    )
+    assert set(played.loc[played["varied"] == "clients", "line_ns"]) == {nearest}
 
 
-def test_the_crowd_in_front_of_a_spinlock_is_counted(recorded, monkeypatch):
-    """Where a line is dear most of 9.2's clients ask for one spinlock, and throughput falls."""
-    monkeypatch.setattr(large_machines, "calibrated", lambda chapter: [replace(COSTS, work=35e-6)])
-    played = large_machines.by_line(recorded)
-    after = played[played["release"] == model.AFTER].set_index("line").sort_index()
-    cheap, dear = after.iloc[0], after.iloc[-1]
-    assert cheap["asking"] < 1 < 16 < dear["asking"] < 32 and dear["spinlock"] == "root page"
-    assert dear["throughput"] < cheap["throughput"]
-    assert "root page" in repr(sentences.asking(played))
+def test_contention_of_many_processors_is_not_decided_on_two():
+    rows = rows_of(
+        [
+            ({"load": name, "processors": number}, {"tps": tps})
+            for name, number, tps in (
+                ("writers", 1, 100.0),
+                ("writers", 2, 120.0),
+                ("lookups", 1, 100.0),
+                ("lookups", 2, 190.0),
+            )
+        ]
+    )
+    words = [
+        word("haas-025", "scalability", processors=many, by_processors=rows) for many in (2, 32)
+    ]
+    assert words == ["not tested here", "holds"]
+
+
+def test_server_and_clients_are_kept_on_one_processor_and_let_go_again(bed):
+    usable = os.sched_getaffinity(0)
+    rows = measured(bed, clients.by_processors)
+    assert {(row["load"], row["processors"]) for row in rows} == {
+        (name, number) for name in clients.SCRIPTS for number in (1, len(usable))
+    }
+    pids = [os.getpid(), *bed.cluster(**load.ours(bed)).pids()]
+    assert all(os.sched_getaffinity(pid) == usable for pid in pids)
 
 
 # ---- writers
 
 
 def test_waits_become_facts_only_where_there_are_waits():
-    written = pd.DataFrame(
+    rows = [
+        {"commits": "asynchronous", "type": "LWLock", "event": "XactSLRU", "backends": 1.0},
+        {"commits": "asynchronous", "type": "CPU", "event": "running", "backends": 9.0},
+        {"commits": "synchronous", "type": "IO", "event": "WalSync", "backends": 5.0},
+    ]
+
+    def facts(claim, rows):
+        found = judged(claim, "scalability", processors=32, writer_waits=rows)
+        return [part.value for part in found.parts.values()]
+
+    assert facts("haas-017", rows) == [True, False]
+    assert facts("haas-084", rows) == [False, False]
+    snapshots = [row | {"event": row["event"].replace("XactSLRU", "ProcArray")} for row in rows]
+    assert facts("haas-084", snapshots) == [True, False]
+
+
+def test_call_chains_become_causes_and_the_postmasters_are_left_out():
+    backend, postmaster = ("PostgresMain", "BackendMain", "ServerLoop"), ("ServerLoop.isra.0",)
+    chains = pd.DataFrame(
         [
-            ("asynchronous", "LWLock", "XactSLRU", 1.0),
-            ("asynchronous", "CPU", "running", 9.0),
-            ("synchronous", "IO", "WalSync", 5.0),
+            (("schedule", "epoll_wait", "WaitEventSetWait", "secure_read", "PostgresMain"), 6),
+            (("schedule", "PGSemaphoreLock", "LWLockAcquire", *backend), 3),
+            (("schedule", "irqentry_exit_to_user_mode", "_bt_first", "[unknown]"), 1),
+            (("schedule", "epoll_wait", "WaitEventSetWait", *postmaster, "PostmasterMain"), 90),
         ],
-        columns=["load", "type", "event", "backends"],
+        columns=["chain", "samples"],
     )
-    assert list(evidence.commit_log(written).values()) == [True, False]
-    read = pd.DataFrame(
-        [(8, "LWLock", "ProcArray", 0.2), (8, "CPU", "running", 2.0)],
-        columns=["clients", "type", "event", "backends"],
-    )
-    assert list(evidence.process_array(written).values()) == [False, False]
-    snapshots = written.replace("XactSLRU", "ProcArray")
-    assert list(evidence.process_array(snapshots).values()) == [True, False]
-    drawn = charts.waits(read, written)
-    assert "asynchronous commits, LWLock: XactSLRU" in drawn.description
-    assert "lookups, 8 clients, on CPU or runnable (91 %)" in drawn.caption
-    assert "synchronous commits, IO: WalSync (100 %)" in drawn.caption
+    assert clients.by_cause(chains).to_dict() == {
+        "the client": 6,
+        "a lightweight lock": 3,
+        clients.PREEMPTED: 1,
+    }
 
 
 # ---- an idle server
 
 
-def test_wakeups_are_added_up_over_processes_and_averaged_over_windows():
-    rates = {0: [1.0, 2.0], 1: [2.0, 2.0], 2: [0.0, 2.0]}
-    woken = pd.DataFrame({"role": ["checkpointer", "walwriter"]} | rates)
-    woken.attrs["seconds"] = 30.0
-    assert evidence.wakeup_rate(woken).estimate == pytest.approx(3)
-    drawn = charts.wakeups(woken)
-    assert "checkpointer" in drawn.description and "all together 3" in drawn.description
-    assert "times per second, all together; 0.4 is printed for 9.2" in drawn.caption
-
-
-def test_a_watch_counts_the_wakeups_of_a_live_server(monkeypatch, chapter):
+def test_a_watch_counts_the_wakeups_of_a_live_server(monkeypatch):
     monkeypatch.setattr(idle, "SETTLE", 0.0)
-    woken = idle.wakeups(chapter, idle.watch(chapter))
-    assert {"checkpointer", "walwriter"} <= set(woken["role"])
-    assert "postmaster" not in set(woken["role"]) and evidence.wakeup_rate(woken).low >= 0
-    assert woken.attrs["rested"] == 0
+    watching = opened(idle_seconds=5)
+    try:
+        assert {row["name"] for row in idle.idle_server(watching)} >= {"wal_writer_delay"}
+        rows = pd.DataFrame(measured(watching, idle.wakeups))
+    finally:
+        watching.close()
+    assert {"checkpointer", "walwriter", idle.EVERYBODY} <= set(rows["role"])
+    assert "postmaster" not in set(rows["role"])
+    by_block = rows.pivot(index="block", columns="role", values="per_second")
+    everybody = by_block.pop(idle.EVERYBODY)
+    assert list(by_block.sum(axis=1)) == pytest.approx(list(everybody)) and len(everybody) > 1
 
 
 def test_only_a_server_that_was_idle_for_minutes_is_the_talks():
-    wakeups, words = statistics.rate([8, 8, 8, 8, 8], 100), {}
-    for rested in (27, 210):
-        judge = verdicts.Judge("scalability")
-        for claim in ("haas-060", "haas-061"):
-            judge.judge(claim, wakeups, regime={"idle for minutes": rested})
-        words[rested] = [str(one.verdict) for one in judge.judgements]
-    assert words == {27: ["not testable here"] * 2, 210: ["inconclusive", "holds"]}
+    words = {}
+    for rested in (27.0, 210.0):
+        rows = rows_of([({"role": idle.EVERYBODY, "server": "today"}, {"per_second": 0.41})])
+        rows = [row | {"rested": rested} for row in rows]
+        words[rested] = [
+            word(claim, "scalability", wakeups=rows) for claim in ("haas-060", "haas-061")
+        ]
+    assert words == {27.0: ["not tested here"] * 2, 210.0: ["holds", "holds"]}
 
 
-# ---- context switches
+def test_the_release_that_divided_insertion_is_not_the_one_that_was_hoped_for():
+    assert word("haas-082", "scalability") == "different now"
 
 
-def counted(chapter, voluntary, involuntary, throughput=(1.0, 2.0, 2.05)):
-    """Switches per transaction of a made-up sweep over 1, 2 and 8 clients, for one message."""
-    metrics = ("voluntary", "involuntary", "throughput", "messages")
-    observed = {}
-    for n, *values in zip((1, 2, 8), voluntary, involuntary, throughput, (1.0,) * 3, strict=True):
-        observed[load.by_clients(n)] = dict(zip(metrics, values, strict=True))
-    record(chapter, "read", observed)
-    return clients.switches_per_transaction(chapter, "read")
+# ---- builds
 
 
-def sampled(waiting):
-    rows = [(8, "CPU", "running", 3.0), (8, "Lock", "tuple", waiting)][: 2 if waiting else 1]
-    return pd.DataFrame(rows, columns=["clients", "type", "event", "backends"])
-
-
-@pytest.mark.parametrize(
-    ("voluntary", "involuntary", "said"),
-    [
-        ((1, 1, 1.5), (0, 0, 0), "the others are waits inside PostgreSQL"),
-        ((1, 1, 0.9), (0, 0, 0.6), "the processor is taken from backends"),
-        ((0.1, 0.4, 0.9), (0.9, 0.6, 0.0), "no more sleeps than messages, and few"),
-        ((0.1, 0.4, 1.05), (0.9, 0.6, 0.0), "hardly more sleeps than messages, and few"),
-    ],
-)
-def test_switches_beyond_the_messages_name_the_cause(recorded, voluntary, involuntary, said):
-    switches = counted(recorded, voluntary, involuntary)
-    sentence = sentences.switched(recorded, "read", switches, sampled(0.0))
-    assert said in sentence and "2 clients." in sentence
-    assert evidence.bend(recorded, "read") == 2
-
-
-@pytest.mark.parametrize(
-    ("throughput", "sleeps", "said"),
-    [
-        ((1.0, 3.0, 3.0), 0.4, "it sleeps less often"),
-        ((1.0, 3.0, 3.0), 1.0, "not because backends sleep less"),
-        ((1.0, 1.9, 1.9), 0.4, None),
-    ],
-)
-def test_more_than_linear_throughput_is_told_with_what_the_switches_say(
-    recorded, throughput, sleeps, said
-):
-    switches = counted(recorded, (1.0, sleeps, sleeps), (0, 0, 0), throughput)
-    sentence = sentences.switched(recorded, "read", switches, sampled(0.0))
-    assert said in sentence if said else "linear" not in sentence
-
-
-@pytest.mark.parametrize(
-    ("sleeps", "waiting", "said"),
-    [
-        (1, 0.0, "no active backend waits inside PostgreSQL then. Neither"),
-        (1, 0.1, "3.2 % of the active backends"),
-        (1, 1.0, "few waits, but long"),
-        (2, 1.0, "Both name"),
-        (2, 0.1, "many short"),
-    ],
-)
-def test_wait_events_are_told_beside_the_switches(recorded, sleeps, waiting, said):
-    switches = counted(recorded, (1, 1, sleeps), (0, 0, 0))
-    sentence = sentences.switched(recorded, "read", switches, sampled(waiting))
-    assert said in sentence and ("Lock:tuple" in sentence) == bool(waiting)
-
-
-def test_writers_that_wait_for_their_flush_are_not_those_of_the_sweep(recorded):
-    switches = counted(recorded, (1, 1, 1), (0, 0, 0))
-    rows = [
-        (clients.ASYNCHRONOUS, "CPU", "running", 3.0),
-        (clients.ASYNCHRONOUS, "Lock", "transactionid", 1.0),
-        (clients.SYNCHRONOUS, "LWLock", "WALWrite", 90.0),
+def asked(**questions):
+    commits = {"early": "not flushed yet", "late": "flushed"}
+    return [
+        {"build": build, "commits": commits[when], "questions": number}
+        for when, each in questions.items()
+        for build, number in zip(("9.1", "9.2"), each, strict=True)
     ]
-    waits = pd.DataFrame(rows, columns=["load", "type", "event", "backends"])
-    said = sentences.switched(recorded, "read", switches, waits)
-    assert "25.0 % of the active backends" in said and "Lock:transactionid" in said
-    assert "WALWrite" not in said
 
 
-def test_sweeps_without_counts_are_set_aside(recorded):
-    record(recorded, "read", {load.by_clients(1): {"throughput": 1.0}})
-    assert recorded.attempt(clients.switches_per_transaction, "read") is None
-    assert recorded.show(charts.switches) is None
+def test_questions_that_are_asked_once_are_spared_where_no_hint_can_be_set():
+    assert word("haas-021", "scalability", dead_tuples=asked(early=(4, 2), late=(1, 1))) == "holds"
+    alike = asked(early=(2, 2), late=(1, 1))
+    assert word("haas-021", "scalability", dead_tuples=alike) == "not so"
 
 
-def test_a_load_that_was_over_before_it_could_be_watched_is_a_reason(recorded):
-    watched = {"voluntary": 1.0, "involuntary": 0.0, "messages": 1.0, "throughput": 1.0}
-    unseen = {"messages": 1.0, "throughput": 1.0}
-    record(recorded, "read", {load.by_clients(2): watched, load.by_clients(1): unseen})
-    with pytest.raises(CannotMeasure, match="with 1 client the load was over"):
-        clients.switches_per_transaction(recorded, "read")
-
-
-def test_a_second_server_is_not_asked_for_settings_that_its_release_lacks(monkeypatch):
-    monkeypatch.setattr(load, "server", lambda chapter: SimpleNamespace(version=110022))
-    with pytest.raises(CannotMeasure, match="track_wal_io_timing"):
-        load.second_server(None, track_wal_io_timing="on")
-
-
-def test_call_chains_become_causes_and_the_postmasters_are_left_out():
-    chains = pd.DataFrame(
+def commits_of(gain, few=1.0):
+    return rows_of(
         [
-            (("schedule", "epoll_wait", "WaitEventSetWait", "secure_read", "PostgresMain"), 6),
             (
-                (
-                    "schedule",
-                    "PGSemaphoreLock",
-                    "LWLockAcquire",
-                    "PostgresMain",
-                    "BackendMain",
-                    "ServerLoop",
-                ),
-                3,
-            ),
-            (("schedule", "irqentry_exit_to_user_mode", "_bt_first", "[unknown]"), 1),
-            (
-                (
-                    "schedule",
-                    "epoll_wait",
-                    "WaitEventSetWait",
-                    "ServerLoop.isra.0",
-                    "PostmasterMain",
-                ),
-                90,
-            ),
-        ],
-        columns=["chain", "samples"],
+                {"build": build, "clients": clients, "flush": flush, "flush_ms": 5.0},
+                {"tps": tps, "per_flush": 1.0, "computing": 0.1},
+            )
+            for clients, flush, gained in (
+                (2, "as set", few),
+                (250, "as set", gain),
+                (250, "brief", gain),
+                (250, "long", gain / 2),
+            )
+            for build, tps in (("9.1", 100.0), ("9.2", 100.0 * gained))
+        ]
     )
-    switches = clients.by_cause(chains)
-    assert dict(switches.itertuples(index=False)) == {
-        "the client": 6,
-        "a lightweight lock": 3,
-        clients.PREEMPTED: 1,
-    }
-    assert "30.0 % of the writers' 10 switches" in sentences.chains(switches.assign(load="writers"))
-    assert "a lightweight lock" in charts.call_chains(switches.assign(load="writers")).description
 
 
 @pytest.mark.parametrize(
-    ("peak", "said"),
+    ("gain", "words"),
     [
-        ((4.65, 2.0, 9.0), "at 5 [2, 9]"),
-        ((4.65, 4.9e-08, float("inf")), "at 5 clients, but"),
-        ((4.65, 0.1, 9.0), "at 9.0 clients at most"),
-        ((0.5, 0.1, 9.0), "beyond one"),
-        ((float("inf"), 3, float("inf")), "no peak."),
+        (7.0, ["holds", "partly", "holds"]),
+        (3.0, ["holds", "weaker", "holds"]),
+        (1.01, ["no effect", "no effect", "no effect"]),
     ],
 )
-def test_a_peak_is_told_as_far_as_its_interval_has_ends(recorded, peak, said):
-    part = statistics.Interval(0.1, 0.05, 0.2, 4)
-    law = statistics.USL(part, sigma=part, kappa=part, peak=statistics.Interval(*peak, 4))
-    # the greatest throughput where the law has its peak, or beside it
-    step = {0.5: 1, 4.65: 4, float("inf"): 8}[peak[0]]
-    swept = {n: {"throughput": 200.0 if n == step else 100.0} for n in (1, 2, 4, 8)}
-    record(recorded, "read", {load.by_clients(n): one for n, one in swept.items()})
-    assert said in sentences.law(recorded, law, "lookups")
+def test_group_commit_is_judged_on_both_releases(gain, words):
+    rows = commits_of(gain)
+    claims = ("haas-022", "haas-026", "haas-027")
+    found = [word(claim, "scalability", commits_on_builds=rows) for claim in claims]
+    assert found[0] == words[0] and found[2] == words[2]
+    assert found[1] == words[1] or gain < 2  # half of it is a loss
 
 
-def test_a_law_that_peaks_away_from_the_measured_peak_is_said_not_to_fit(recorded):
-    swept = {1: 100.0, 2: 210.0, 8: 205.0, 16: 200.0, 32: 190.0}
-    record(recorded, "read", {load.by_clients(n): {"throughput": x} for n, x in swept.items()})
-    part = statistics.Interval(0.43, 0.32, 0.61, 5)
-    told = {}
-    for clients_of_peak in (1.4, 8.0, 18.0, float("inf")):
-        peak = statistics.Interval(clients_of_peak, clients_of_peak, clients_of_peak, 5)
-        law = statistics.USL(part, sigma=part, kappa=part, peak=peak)
-        told[clients_of_peak] = sentences.law(recorded, law, "lookups")
-    assert {n for n, said in told.items() if "doesn't fit" in said} == {18.0, float("inf")}
-    assert "greatest with 2 clients" in told[18.0] and "18" not in told[18.0]
+def test_what_needs_the_talks_processors_is_judged_where_they_are():
+    rows = rows_of(
+        [
+            ({"build": build, "load": load, "clients": 32, "processors": 32}, {"tps": tps})
+            for build, load, tps in (
+                ("9.1", "lookups", 100.0),
+                ("9.2", "lookups", 300.0),
+                ("9.1", "writers", 100.0),
+                ("9.2", "writers", 120.0),
+            )
+        ]
+    )
+    given = {"releases_over_clients": rows}
+    assert word("haas-005", "scalability", processors=32, **given) == "holds"
+    assert word("haas-024", "scalability", processors=32, **given) == "weaker"
+    found = judged("haas-005", "scalability", processors=2, **given)
+    assert found.untested.startswith("more processors")
+
+
+def test_builds_that_are_not_registered_set_their_experiments_aside(monkeypatch, bed):
+    monkeypatch.setattr(builds.builds, "registered", dict)
+    for one in (builds.lookup_calls, builds.dead_tuples, builds.commits_on_builds):
+        with pytest.raises(CannotMeasure, match="registered"):
+            list(bed.measure(one, {}))
+
+
+def test_what_a_repeated_statement_calls_is_counted_by_who_calls_it():
+    try:
+        callgrind.require()
+    except CannotMeasure as reason:
+        pytest.skip(str(reason))
+    with Cluster(bundled()) as cluster:
+        cluster.stop()
+        found = callgrind.repeated(cluster, ["SELECT 1"], "SELECT 2", 3, ["LWLockAcquire"])
+    assert found["exclusive"].sum() > 1000
+    assert any(name.startswith("LWLockAcquire'") for name in found["function"])
+    assert found.loc[found["function"] == "raw_parser", "calls"].sum() == 1

@@ -71,8 +71,8 @@ def test_a_folder_that_wont_do_is_told_why(tmp_path):
         from_folder(tmp_path)
     with pytest.raises(ServerError, match="no executable pg_ctl"):
         from_folder(pretend(tmp_path / "two", "postgres (PostgreSQL) 18.6", ("postgres", "initdb")))
-    with pytest.raises(ServerError, match=r"9\.2\.24.*too old"):
-        from_folder(pretend(tmp_path / "old", "postgres (PostgreSQL) 9.2.24"))
+    with pytest.raises(ServerError, match=r"8\.1\.23.*too old.* 8\.2\."):
+        from_folder(pretend(tmp_path / "old", "postgres (PostgreSQL) 8.1.23"))
     with pytest.raises(ServerError, match="mysqld"):
         from_folder(pretend(tmp_path / "other", "mysqld Ver 8.0"))
     broken = pretend(tmp_path / "broken", "")

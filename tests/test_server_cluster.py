@@ -24,6 +24,7 @@ from pgrerun.lab.server import (
     installed,
     open_server,
     private,
+    processes,
     set_session,
 )
 from pgrerun.lab.server.client import role as role_of
@@ -352,7 +353,7 @@ def test_crash_restart_pin_and_evict(base):
         doomed = [process for process in psutil.process_iter() if process.pid in pids]
         assert len(doomed) > 3
         server.crash()
-        assert all(private.has_ended(process) for process in doomed) and server.pids() == {}
+        assert all(processes.has_ended(process) for process in doomed) and server.pids() == {}
         server.start()
         assert "was not properly shut down" in server.log()
         assert server.tool("psql", "-Atc", "SELECT count(*) FROM t").stdout == "100000\n"
@@ -429,7 +430,7 @@ def test_it_destroys_only_what_carries_its_mark(base):
     (home / private.MARKER).rename(home / "elsewhere")
     with pytest.raises(ServerError, match="so it stays"):
         server.close()
-    assert server.data_directory.exists() and private.has_ended(postmaster)
+    assert server.data_directory.exists() and processes.has_ended(postmaster)
     (home / "elsewhere").rename(home / private.MARKER)
     server.close()
     assert list(base.iterdir()) == []
@@ -513,12 +514,7 @@ def test_programs_where_the_account_cant_go_are_copied_once(base):
             assert server.tool("psql", "-Atc", "SELECT 1").stdout == "1\n"
             server.extension("pageinspect")
             assert len(list(base.glob(private.PREFIX + "*"))) == 2, "the cluster and one copy"
-    copy = private.copies.pop(top)
-    for program in [
-        p for p, found in private.reachable_copies.items() if found.is_relative_to(copy.path)
-    ]:
-        del private.reachable_copies[program]
-    copy.close()
+    private.forget_copy(programs.bindir.parent)
     assert [entry.name for entry in base.iterdir()] == ["closed"]
 
 
@@ -545,7 +541,7 @@ def test_one_that_died_is_not_restarted_behind_its_owners_back(base):
     with Cluster() as server:
         postmaster = psutil.Process(next(iter(server.pids())))
         postmaster.kill()
-        private.await_end([postmaster], 5)
+        processes.await_end([postmaster], 5)
         for mend in (server.restart, server.stop):
             with pytest.raises(ServerError, match="was killed by signal 9"):
                 mend()

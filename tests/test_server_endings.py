@@ -1,11 +1,13 @@
 """However the process that owns a server ends, nothing of it stays behind.
 
+After kill -9 its processes end with it, and the next run removes its directory.
+
 The owners are child processes: run as this user, as an ordinary user, from a checkout
 that the server's account can't enter.
 """
 
 import contextlib
-import json
+import fcntl
 import os
 import pwd
 import shutil
@@ -21,7 +23,7 @@ import psutil
 import psycopg
 import pytest
 
-from pgrerun.lab.server import Cluster, private, sweep
+from pgrerun.lab.server import Cluster, private, processes, sweep
 
 PACKAGE = Path(private.__file__).parents[2]
 OWNER = """
@@ -43,7 +45,7 @@ def copy_room(folder: Path) -> Path:
         (package / "__init__.py").touch()
     for needed in ("credentials.py", "errors.py"):
         shutil.copy(PACKAGE / needed, folder / "pgrerun")
-    shutil.copy(PACKAGE / "lab" / "sent.py", folder / "pgrerun" / "lab")
+    shutil.copy(PACKAGE / "lab" / "statement_log.py", folder / "pgrerun" / "lab")
     shutil.copytree(
         PACKAGE / "lab" / "server",
         folder / "pgrerun" / "lab" / "server",
@@ -120,25 +122,24 @@ class Owner:
         self.process.stdin.flush()
         return self.process.stdout.readline()
 
-    def guardian(self) -> psutil.Process:
-        children = psutil.Process(self.process.pid).children()
-        return next(child for child in children if "read" in " ".join(child.cmdline()))
-
     def finish(self) -> tuple[int, str]:
         """Wait for its end: exit status and what it wrote to stderr."""
         _, errors = self.process.communicate(timeout=300)
         return self.process.returncode, errors
 
+    def alive(self) -> list:
+        """Processes of its cluster that run on."""
+        return [process for process in self.servers if not processes.has_ended(process)]
+
     def left(self) -> list:
         """What is left of its cluster."""
-        alive = [process for process in self.servers if not private.has_ended(process)]
-        return alive + list(self.place.iterdir())
+        return self.alive() + list(self.place.iterdir())
 
 
-def wait_until_nothing_is_left(owner: Owner, seconds=120):
-    deadline = time.monotonic() + seconds
-    while owner.left() and time.monotonic() < deadline:
-        time.sleep(0.05)
+def assert_ends_with_owner(owner: Owner):
+    """Of a killed owner's cluster nothing runs any more, and the next sweep removes its files."""
+    assert processes.await_end(owner.servers, patience=120) == []
+    sweep(owner.place)
     assert owner.left() == []
 
 
@@ -180,8 +181,8 @@ def test_nothing_is_left_after(owners, ending):
         owner.process.send_signal(number)
     returned, errors = owner.finish()
     assert returned == status, errors
-    if ending in ("kill -9", "os._exit"):  # the guardian needs a moment after the owner's end
-        wait_until_nothing_is_left(owner)
+    if ending in ("kill -9", "os._exit"):
+        assert_ends_with_owner(owner)
     else:
         assert owner.left() == []
 
@@ -196,7 +197,7 @@ def test_a_port_is_closed_when_its_owner_is_killed_in_the_block(base):
         pass
     owner.process.kill()
     owner.finish()
-    wait_until_nothing_is_left(owner)
+    assert_ends_with_owner(owner)
     with socket.socket() as probe:
         assert probe.connect_ex(("127.0.0.1", port)) != 0
 
@@ -216,11 +217,9 @@ def test_a_cluster_started_in_a_thread_outlives_the_thread(base):
 
 
 def orphan(place: Path) -> Owner:
-    """A cluster that runs on, its owner and its guardian killed."""
-    owner = Owner(place).ready()
-    guardian = owner.guardian()
-    guardian.kill()
-    private.await_end([guardian], 5)
+    """A cluster that runs on after its owner was killed, as on a kernel that ends no children."""
+    unbound = "from pgrerun.lab.server import cluster, private; cluster.end_with_us = private.drop"
+    owner = Owner(place, code=unbound + OWNER).ready()
     owner.process.kill()
     owner.finish()
     assert owner.servers[0].is_running()
@@ -234,29 +233,26 @@ def test_sweep_removes_what_a_killed_run_left_and_spares_a_live_one(base):
     shared = SharedMemory(leftover.servers[0].pid)
     live.ready()
     next((base / "live").iterdir()).rename(base / "pgrerun-alivealv")  # where sweep() looks
-    try:
-        assert [path.parent for path in sweep()] == [base]
-        assert shared.left() == []
-        assert not any(
-            process.is_running() and not private.has_ended(process) for process in leftover.servers
-        )
-        assert live.servers[0].is_running()
-        assert [entry.name for entry in base.glob("pgrerun-*")] == ["pgrerun-alivealv"]
-        assert sweep() == []
-    finally:
-        (base / "pgrerun-alivealv").rename(base / "live" / "pgrerun-back")
-        live.process.kill()
-        live.finish()
-        private.end_processes(base / "live" / "pgrerun-back")
+    assert [path.parent for path in sweep()] == [base]
+    assert shared.left() == [] and leftover.alive() == []
+    assert live.servers[0].is_running()
+    assert [entry.name for entry in base.glob("pgrerun-*")] == ["pgrerun-alivealv"]
+    assert sweep() == []
+    (base / "pgrerun-alivealv").rename(base / "live" / "pgrerun-back")
+    live.process.kill()
+    live.finish()
+    assert processes.await_end(live.servers, patience=120) == []
 
 
 def test_the_next_cluster_sweeps_first_also_what_kill_9_has_stopped_dead(base):
-    leftover = orphan(base)
+    leftover = Owner(base).ready()
     shared = SharedMemory(leftover.servers[0].pid)
     for process in leftover.servers:
         with contextlib.suppress(psutil.Error):
             process.kill()
-    private.await_end(leftover.servers, 5)
+    leftover.process.kill()
+    leftover.finish()
+    assert processes.await_end(leftover.servers, patience=120) == []
     assert len(shared.left()) >= 2, "nobody was left to return it"
     with Cluster() as server:
         assert list(base.iterdir()) == [server.data_directory.parent]
@@ -280,47 +276,48 @@ print((server.data_directory / "postmaster.pid").read_text().split()[0], flush=T
     shared = SharedMemory(backend.pid)
     owner.process.kill()
     owner.finish()
-    wait_until_nothing_is_left(owner)
-    assert private.has_ended(backend) and shared.left() == []
+    assert_ends_with_owner(owner)
+    assert processes.await_end([backend], patience=120) == [] and shared.left() == []
 
 
-def fake_leftover(base: Path, name: str, marker: dict | str) -> Path:
+def fake_leftover(base: Path, name: str) -> Path:
     folder = base / name
     (folder / "data").mkdir(parents=True)
-    (folder / private.MARKER).write_text(marker if isinstance(marker, str) else json.dumps(marker))
+    (folder / private.MARKER).touch()
     return folder
 
 
-def test_sweep_goes_by_lock_boot_and_start_time_not_by_process_id_alone(base):
-    boot, me = private.boot_id(), os.getpid()
-    reused = fake_leftover(base, "pgrerun-reused01", {"pid": me, "started": "1", "boot": boot})
-    reboot = fake_leftover(
-        base, "pgrerun-reboot01", {"pid": me, "started": private.started_at(me), "boot": "another"}
-    )
-    alive = fake_leftover(
-        base, "pgrerun-alive001", {"pid": me, "started": private.started_at(me), "boot": boot}
-    )
-    damaged = fake_leftover(base, "pgrerun-damaged1", "{")
+def test_sweep_goes_by_marker_and_lock(base):
+    dead, held = fake_leftover(base, "pgrerun-dead0001"), fake_leftover(base, "pgrerun-held0001")
     unmarked = base / "pgrerun-unmarked"
     (unmarked / "data").mkdir(parents=True)
-    other_name = fake_leftover(base, "precious", {"pid": me, "started": "1", "boot": boot})
-    assert sweep() == [reboot, reused]
-    assert all(folder.exists() for folder in (alive, damaged, unmarked, other_name))
+    other_name = fake_leftover(base, "precious")
+    killed_at_once = base / "pgrerun-empty001"  # before it was marked
+    killed_at_once.mkdir()
+    with open(held / private.MARKER) as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert sweep() == [dead, killed_at_once]
+    assert all(folder.exists() for folder in (held, unmarked, other_name))
+    assert sweep() == [held]
 
 
-def test_a_directory_whose_maker_was_killed_before_marking_it_goes_with_the_next_sweep(base):
-    left = base / "pgrerun-unmarked"
-    left.mkdir()
-    (left / (private.MARKER + ".new")).touch()
-    with private.while_making(base):  # somebody is about to mark one, for all we know this
-        assert sweep() == []
-    assert sweep() == [left] and not left.exists()
+def test_a_sweep_that_locks_a_new_directory_first_makes_its_owner_take_another(base, monkeypatch):
+    make, made = tempfile.mkdtemp, []
+
+    def swept_once(**keywords):
+        made.append(Path(make(**keywords)))
+        if len(made) == 1:
+            assert sweep() == made
+        return str(made[-1])
+
+    monkeypatch.setattr(tempfile, "mkdtemp", swept_once)
+    with private.PrivateDirectory(base) as directory:
+        assert len(made) == 2 and directory.path == made[1] and sweep() == []
+    assert list(base.iterdir()) == []
 
 
 def test_what_could_not_be_removed_keeps_its_marker_for_the_next_sweep(base, monkeypatch):
-    left = fake_leftover(
-        base, "pgrerun-stubborn", {"pid": os.getpid(), "started": "1", "boot": "another"}
-    )
+    left = fake_leftover(base, "pgrerun-stubborn")
     with monkeypatch.context() as patch:
         patch.setattr(shutil, "rmtree", lambda *arguments, **keywords: None)
         assert sweep() == [] and (left / private.MARKER).exists()
@@ -329,7 +326,7 @@ def test_what_could_not_be_removed_keeps_its_marker_for_the_next_sweep(base, mon
 
 @as_root
 def test_sweep_leaves_another_users_directory(base):
-    theirs = fake_leftover(base, "pgrerun-theirs01", {"pid": 1, "started": "1", "boot": "old"})
+    theirs = fake_leftover(base, "pgrerun-theirs01")
     os.chown(theirs / private.MARKER, 65534, 65534)
     assert sweep() == [] and theirs.exists()
     os.chown(theirs / private.MARKER, 0, 0)
@@ -424,4 +421,4 @@ def test_a_checkout_in_a_closed_home_works_for_root(base, transportable):
     assert len(list(clusters.iterdir())) == 2
     owner.process.kill()
     owner.finish()
-    wait_until_nothing_is_left(owner)
+    assert_ends_with_owner(owner)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from servers import builds_here
 
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab.instruments import (
@@ -12,7 +13,7 @@ from pgrerun.lab.instruments import (
     pages,
     pgbench,
     plans,
-    processes,
+    process_table,
     server_load,
     sessions,
     sizes,
@@ -23,6 +24,9 @@ from pgrerun.lab.server import Cluster, bundled, fetched, installed, releases, s
 
 HERE = {releases.named(programs.number): programs for programs in [*installed(), bundled()]}
 HERE = {release.release: release.programs for release in fetched.here()} | HERE
+for build, programs in builds_here().items():  # of each version two: a commit, the one before it
+    if [one.version for one in HERE.values()].count(programs.version) < 2:
+        HERE[build] = programs
 ALL = list(dict.fromkeys([*(release.release for release in fetched.table()), *HERE]))
 
 
@@ -35,7 +39,7 @@ def test_nobody_else_compares_a_server_with_a_release_s_number():
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.Compare)
         and any(
-            isinstance(one, ast.Constant) and type(one.value) is int and 90300 <= one.value < 10**6
+            isinstance(one, ast.Constant) and type(one.value) is int and 80200 <= one.value < 10**6
             for one in (node.left, *node.comparators)
         )
     ]
@@ -57,6 +61,14 @@ def connection(server):
         yield connection
 
 
+@pytest.fixture
+def of_a_release(connection):
+    """Only a release has all that came with it, and nothing else: no commit on the way to one."""
+    if releases.is_development(connection):
+        pytest.skip("a development version has some of what came with its release")
+
+
+@pytest.mark.usefixtures("of_a_release")
 def test_settings_are_known_from_the_release_on_that_the_table_names(server, connection):
     query = "SELECT name FROM pg_settings WHERE name = ANY(%s)"
     there = {name for (name,) in connection.execute(query, [list(releases.SETTINGS_SINCE)])}
@@ -64,8 +76,9 @@ def test_settings_are_known_from_the_release_on_that_the_table_names(server, con
     assert there == expected
 
 
+@pytest.mark.usefixtures("of_a_release")
 def test_views_and_functions_are_there_from_the_release_on_that_the_table_names(server, connection):
-    for extension in ("pageinspect", "pg_buffercache", "pg_walinspect"):
+    for extension in ("pageinspect", "pg_buffercache", "pg_freespacemap", "pg_walinspect"):
         if server.can(f"contrib:{extension}"):
             server.extension(extension)
     names = [name for name in releases.SINCE if " " not in name]
@@ -75,7 +88,7 @@ def test_views_and_functions_are_there_from_the_release_on_that_the_table_names(
             UNION SELECT typname FROM pg_type UNION SELECT rolname FROM pg_roles
             UNION SELECT unnest(proargnames) FROM pg_proc WHERE proname NOT LIKE 'gin%%'
             UNION SELECT attname FROM pg_attribute
-                WHERE attrelid = 'pg_stat_activity'::regclass)"""
+                WHERE attrelid IN (SELECT oid FROM pg_class WHERE relname LIKE 'pg\\_%%'))"""
     there = {name for (name,) in connection.execute(query, [names])}
     assert there == {name for name in names if releases.has(server.version, name)}
 
@@ -95,6 +108,31 @@ def test_options_of_explain_are_known_from_the_release_on_that_the_table_names(s
 
 # A statement for each way of writing that the table names, and what it needs first.
 WRITTEN = {
+    "CLUSTER ... USING": "CREATE INDEX by_b ON written (b); CLUSTER written USING by_b",
+    "WITH": "WITH x AS (SELECT 1) SELECT * FROM x",
+    "OVER": "SELECT count(*) OVER () FROM written",
+    "numbers of 2 and of 8 bytes together": "SELECT 1::int8 + 1::int2",
+    "TRUNCATE RESTART": "TRUNCATE written RESTART IDENTITY",
+    "storage parameters of a table": "ALTER TABLE written SET (autovacuum_enabled = off)",
+    "type that is cast to text": "SELECT '(1,1)'::point::text",
+    "VACUUM (...)": "VACUUM (FREEZE) pg_class",
+    "EXPLAIN (...)": "EXPLAIN (VERBOSE) SELECT 1",
+    "DO": "DO $$BEGIN END$$",
+    "CREATE INDEX without a name": "CREATE INDEX ON written (a)",
+    "a base backup that doesn't wait": "SELECT pg_start_backup('some', true)",
+    "aggregate in an order": "SELECT array_agg(a ORDER BY b) FROM written",
+    "IF NOT EXISTS": "CREATE TABLE IF NOT EXISTS written (a int)",
+    "UNLOGGED": "CREATE UNLOGGED TABLE unlogged (a int)",
+    "CREATE EXTENSION": "CREATE EXTENSION IF NOT EXISTS plpgsql",
+    "changing statement in WITH": "WITH x AS (DELETE FROM written RETURNING *) SELECT * FROM x",
+    "COLLATE": "SELECT 'a' < 'b' COLLATE \"C\"",
+    "column that GROUP BY needn't name": (
+        "CREATE TABLE keyed (a int PRIMARY KEY, b int); SELECT a, b FROM keyed GROUP BY a"
+    ),
+    "access method spgist": "CREATE INDEX ON written USING spgist (t)",
+    "COPY (FREEZE)": "TRUNCATE written; COPY written FROM '/dev/null' (FREEZE)",
+    "LATERAL": "SELECT * FROM written, LATERAL (SELECT a) AS x",
+    "MATERIALIZED VIEW": "CREATE MATERIALIZED VIEW seen AS SELECT 1 AS a",
     "SELECT without columns": "SELECT FROM pg_class",
     "FILTER": "SELECT count(*) FILTER (WHERE true)",
     "WITHIN GROUP": "SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY a) FROM written",
@@ -135,8 +173,11 @@ WRITTEN = {
 @pytest.mark.parametrize("name", releases.WRITTEN_SINCE)
 def test_what_is_written_is_read_from_the_release_on_that_the_table_names(server, name):
     first, _ = releases.WRITTEN_SINCE[name]
+    if "devel" in server.version_text:
+        pytest.skip("a development version has some of what came with its release")
     with server.connect(autocommit=False) as connection:
-        connection.execute("CREATE TABLE written (a int, b int)")
+        connection.cursor_factory = psycopg.Cursor  # which says it as it is
+        connection.execute("CREATE TABLE written (a int, b int, t text)")
         if name.startswith(("ALTER SYSTEM", "COMMIT", "VACUUM")):  # in no transaction
             connection.rollback()
             connection.autocommit = True
@@ -156,6 +197,41 @@ def test_what_is_written_is_read_from_the_release_on_that_the_table_names(server
         assert releases.lacking(first, error) is None  # it isn't blamed on one that has it
 
 
+@pytest.mark.parametrize(
+    ("version", "written", "read"),
+    [
+        (80400, "VACUUM (ANALYZE, FREEZE) t", "VACUUM FREEZE ANALYZE t"),
+        (90000, "VACUUM (ANALYZE, FREEZE) t", "VACUUM (ANALYZE, FREEZE) t"),
+        (80300, "VACUUM (DISABLE_PAGE_SKIPPING) t", "VACUUM (DISABLE_PAGE_SKIPPING) t"),
+        (80300, "CREATE TABLE t WITH (autovacuum_enabled = off) AS SELECT 1", None),
+        (
+            80300,
+            "CREATE INDEX ON t USING hash (a, b)",
+            "CREATE INDEX t_a_b_idx ON t USING hash (a, b)",
+        ),
+        (80400, "EXPLAIN CREATE TABLE t AS SELECT 1", "EXPLAIN SELECT 1"),
+        (80200, "CLUSTER t USING t_pkey", "CLUSTER t_pkey ON t"),
+        (80300, "CREATE INDEX ON t ((a + 1))", "CREATE INDEX ON t ((a + 1))"),
+        (
+            80300,
+            "CREATE TABLE t (a int) WITH (fillfactor = 50, autovacuum_enabled = off)",
+            "CREATE TABLE t (a int) WITH (fillfactor = 50)",
+        ),
+    ],
+)
+def test_old_releases_are_told_in_words_that_they_read(version, written, read):
+    assert releases.readable(version, written) == (read or "CREATE TABLE t AS SELECT 1")
+
+
+def test_settings_have_the_names_of_the_release():
+    asked = {"max_wal_size": "480MB", "min_wal_size": "32MB", "cluster_name": "x", "jit": "off"}
+    assert releases.configured(90400, asked) == {"checkpoint_segments": "10"}
+    assert releases.configured(180000, asked) == asked
+    waits = {"synchronous_commit": "off", "enable_indexonlyscan": "off"}
+    assert releases.configured(80200, waits) == {"fsync": "off"}
+    assert releases.configured(80300, waits) == {"synchronous_commit": "off"}
+
+
 def test_a_mistake_of_ours_is_no_lack_of_a_release(connection):
     for mistake in (
         "SELECT nothing_at_all()",
@@ -166,6 +242,12 @@ def test_a_mistake_of_ours_is_no_lack_of_a_release(connection):
             connection.execute(mistake)
         assert releases.lacking(180000, told.value) is None
     assert releases.lacking(90300, ValueError("function of something")) is None
+
+
+def test_a_commit_before_a_release_need_have_nothing_of_it():
+    error = ValueError("function txid_current() does not exist")
+    assert releases.lacking(80300, error) is None
+    assert "this is 8.3 in development" in str(releases.lacking(80300, error, development=True))
 
 
 def test_settings_of_the_whole_server_change_and_come_back(server):
@@ -216,7 +298,7 @@ def test_versions_are_numbered_as_the_server_does(numbers, number, name):
 
 
 def test_programs_have_the_number_of_their_server(server):
-    assert HERE[releases.named(server.version)].number == server.version
+    assert server.programs.number == server.version
 
 
 def test_wal_and_sizes(connection):
@@ -226,7 +308,7 @@ def test_wal_and_sizes(connection):
     connection.execute(f"INSERT INTO sized {rows}")
     with wal.written(connection) as found:
         connection.execute("DELETE FROM sized")
-    assert found.bytes > 150 * 50 and sizes.pages(connection, "sized") == 10
+    assert found.bytes > 150 * 40 and sizes.pages(connection, "sized") in (10, 11)
     assert sizes.in_schema(connection, "public")["relation"].tolist() == ["sized"]
     connection.execute("DROP TABLE sized")
 
@@ -258,6 +340,8 @@ def test_what_the_wal_says(server, connection):
 
 def test_pages_of_the_pool_and_what_is_on_them(server, connection):
     for extension in ("pg_buffercache", "pageinspect", "pg_freespacemap"):
+        if not server.can(f"contrib:{extension}"):
+            pytest.skip(server.missing(f"contrib:{extension}"))
         server.extension(extension)
     connection.execute("CREATE TABLE seen (id int PRIMARY KEY, v int)")
     connection.execute("INSERT INTO seen SELECT g, 0 FROM generate_series(1, 1000) g")
@@ -268,14 +352,18 @@ def test_pages_of_the_pool_and_what_is_on_them(server, connection):
     assert {"catalog heap", "catalog btree leaf"} <= set(found["kind"])
     page = pages.heap_page(connection, "seen", sizes.pages(connection, "seen") - 1)
     flags = [name for names in page["flags"] for name in names]
-    assert flags.count("HEAP_HOT_UPDATED") == flags.count("HEAP_ONLY_TUPLE") == 1
+    hot = int(releases.offers(connection, "pg_stat_get_tuples_hot_updated"))
+    assert flags.count("HEAP_HOT_UPDATED") == flags.count("HEAP_ONLY_TUPLE") == hot
     if releases.has(server.version, "heap_tuple_infomask_flags"):
         query = """SELECT raw_flags FROM heap_page_items(get_raw_page('seen', 0)),
                    LATERAL heap_tuple_infomask_flags(t_infomask, t_infomask2) ORDER BY lp"""
         theirs = [sorted(names) for (names,) in connection.execute(query)]
         first = pages.heap_page(connection, "seen", 0)["flags"]
         assert [sorted(names) for names in first] == theirs
-    assert len(pages.free_space(connection, "seen")) == sizes.pages(connection, "seen")
+    free = or_set_aside(
+        server.version, "pg_freespace", lambda: pages.free_space(connection, "seen")
+    )
+    assert free is None or len(free) == sizes.pages(connection, "seen")
     work = ["SELECT * FROM seen WHERE id = 1"]
     or_set_aside(server.version, "pg_buffercache_evict", lambda: pages.evict_all(connection))
     touched = or_set_aside(
@@ -295,7 +383,11 @@ def test_sessions_that_wait(server, connection):
             assert connection.execute(query).fetchone() == (1,)
             holder.rollback()
 
-    assert len(sessions.at_once(server, ["SELECT 1", "SELECT 2"])) == 2
+    if releases.knows(server.version, "synchronous_commit"):
+        assert len(sessions.at_once(server, ["SELECT 1", "SELECT 2"])) == 2
+    else:
+        with pytest.raises(CannotMeasure, match="synchronous_commit"):
+            sessions.at_once(server, ["SELECT 1"])
     connection.execute("DROP TABLE locked")
 
 
@@ -326,7 +418,9 @@ def test_counts_are_complete_when_the_block_ends(server):
             connection.execute("UPDATE counted SET v = v + 1")
             connection.execute("CHECKPOINT")
         [row] = delta.relations.query("relation == 'counted'").to_dict("records")
-        assert row["updated"] == 100 and delta.checkpoints == 1 and delta.wal_bytes > 0
+        assert row["updated"] == 100 and delta.wal_bytes > 0
+        done = or_set_aside(server.version, "pg_stat_bgwriter", lambda: delta.checkpoints)
+        assert done == (1 if releases.has(server.version, "pg_stat_bgwriter") else None)
         assert (delta.io is None) == (server.version < 160000)
         found = counters.counts(connection, "counted")
         assert (found["inserted"], found["updated"]) == (100, 100)
@@ -347,14 +441,24 @@ def test_loads_plans_and_processes(server, connection):
     query = "SELECT sum(abalance) FROM pgbench_accounts"
     assert connection.execute(query).fetchone() == (100,)
     plan = plans.explain(connection, query, execute=True)
-    assert plan.scan_of("pgbench_accounts").rows_actual == 1000 and plan.page_accesses > 10
-    assert processes.usage(server).cpu_seconds > 0
+    assert plan.scan_of("pgbench_accounts").rows_actual == 1000
+    pages_used = or_set_aside(server.version, "EXPLAIN (BUFFERS)", lambda: plan.page_accesses)
+    assert pages_used is None or pages_used > 10
+    assert process_table.usage(server).cpu_seconds > 0
     connection.execute(f"DROP TABLE {', '.join(bank.relations.values())}")
 
 
-def test_checkpoints_are_counted_at_once(connection):
+def test_checkpoints_are_counted_at_once(server, connection):
     connection.execute("CREATE TABLE dirty AS SELECT 1")
-    before = counters.checkpoints(connection)
+    before = or_set_aside(
+        server.version, "pg_stat_bgwriter", lambda: counters.checkpoints(connection)
+    )
     connection.execute("CHECKPOINT")
-    assert counters.checkpoints(connection) == before + 1
+    assert before is None or counters.checkpoints(connection) == before + 1
     connection.execute("DROP TABLE dirty")
+
+
+def test_a_plan_of_a_named_query_is_asked_of_no_release_that_has_none():
+    said = Exception('syntax error at or near "WITH named"\nLINE 1: EXPLAIN WITH named AS (...)')
+    assert "8.4" in str(releases.lacking(80300, said))
+    assert releases.lacking(80400, said) is None

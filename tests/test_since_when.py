@@ -1,65 +1,51 @@
 """Claims judged on other releases: by the cells of their chapters, and compared with the notes."""
 
-import ast
 import csv
-import json
 import re
 from types import SimpleNamespace
 
 import pandas as pd
 import pytest
-from bs4 import BeautifulSoup
 
-from pgrerun import replay
-from pgrerun.chapter import Chapter
-from pgrerun.chapters.since_when import charts as drawn
-from pgrerun.chapters.since_when import evidence, experiments, sentences
-from pgrerun.errors import BookError, CannotMeasure
-from pgrerun.page import charts
-from pgrerun.record import claims, lives
+from pgrerun import parameters
+from pgrerun.chapters.since_when import drawings, here
+from pgrerun.chapters.since_when.experiments import counts as counting
+from pgrerun.chapters.since_when.experiments import lives as judging_lives
+from pgrerun.errors import CannotMeasure
+from pgrerun.lab.testbed import experiments_of
+from pgrerun.notebook import lives_table
+from pgrerun.page import charts, declared
+from pgrerun.record import claims, lives, rows
 from pgrerun.record.claims import Basis
-from pgrerun.record.statistics import Interval
-from pgrerun.site import scoreboard
+from pgrerun.record.database import Database
+from tests.judging import word
 
-CHOSEN = experiments.judged()
+CHOSEN = judging_lives.judged()
 
 
 def test_claims_are_chosen_that_counts_or_plans_decide():
     ledger = claims.ledger()
-    assert len(CHOSEN) >= 60 and len(experiments.judged(thorough=False)) >= 35
     for id, chapter in CHOSEN.items():
         claim = ledger[id]
         assert claim.chapter == chapter and claim.basis in (Basis.COUNTED, Basis.OBSERVED), id
         assert not set(claim.capabilities) & set(claims.OUT_OF_REACH), id
+    # and none is forgotten that asks for nothing but a server and its restart
+    able = {
+        claim.id
+        for claim in ledger.values()
+        if claim.basis in (Basis.COUNTED, Basis.OBSERVED)
+        and set(claim.capabilities) <= {"restart"}
+        and claim.chapter != "since_when"
+    }
+    assert not set(CHOSEN) & set(judging_lives.left_out())
+    forgotten = able - set(CHOSEN) - set(judging_lives.left_out())
+    assert not forgotten, "name it in claims.toml, or there in left_out with the reason"
+    assert set(judging_lives.left_out()) <= able and all(judging_lives.left_out().values())
 
 
-@pytest.mark.parametrize("chapter", dict.fromkeys(CHOSEN.values()))
-def test_the_steps_of_a_chapter_judge_the_claims_and_use_nothing_that_is_missing(chapter):
-    wanted = [id for id, own in CHOSEN.items() if own == chapter]
-    steps = replay.steps(chapter, wanted)
-    assert sorted(step.claim for step in steps if step.claim) == sorted(wanted)
-    known = {"chapter"}
-    for step in steps:
-        tree = ast.parse(step.source)
-        bound = {arg.arg for node in ast.walk(tree) if isinstance(node, ast.arg) for arg in [node]}
-        names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
-        used = {name.id for name in names if isinstance(name.ctx, ast.Load)}
-        assert used - bound - known - set(dir(__builtins__)) - set(__builtins__) == set(), step
-        known |= {name.id for name in names if isinstance(name.ctx, ast.Store)}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Import | ast.ImportFrom):
-                known |= {(one.asname or one.name).partition(".")[0] for one in node.names}
-
-
-def test_a_claim_of_another_chapter_is_judged_nowhere():
-    with pytest.raises(BookError, match="lai-058"):
-        replay.steps("hot", ["hot-006", "lai-058"])
-
-
-def test_steps_leave_out_what_other_claims_need():
-    few = [step.source for step in replay.steps("hot", ["hot-006"])]
-    assert not any("throughput" in source for source in few)
-    assert len(few) < len(replay.steps("hot", ["hot-006", "hot-027"]))
+def test_what_is_asked_of_a_chapter_are_parameters_that_it_has():
+    for chapter, given in judging_lives.asked().items():
+        assert parameters.chapter_parameters(chapter, given["parameters"] | {"pairs": 5})
 
 
 def test_notes_name_claims_that_there_are_and_where_their_words_were_read():
@@ -68,220 +54,201 @@ def test_notes_name_claims_that_there_are_and_where_their_words_were_read():
         assert all(row["read_in"] for row in csv.DictReader(lines))
     for note in lives.notes():
         assert set(note.claims) <= set(ledger), note
-        assert note.words and note.section and experiments.number(note.release) > 90300
+        assert note.words and note.section and here.version(note.release) > 90300
     quoted = {note.words for note in lives.notes()}
     own = [claim for claim in ledger.values() if claim.chapter == "since_when"]
     assert {claim.quote for claim in own} <= quoted
     for claim in own:  # and each count says the release that its claim's section says
-        [one] = [one for one in experiments.COUNTS if one.claim == claim.id]
+        [one] = [one for one in counting.COUNTS if one.claim == claim.id]
         assert claim.section == f"Release {one.since}"
 
 
-class Recorded:
-    """A chapter with a record of claims on releases, by claim: a word for each release."""
-
-    def __init__(self, words):
-        places = list(CHOSEN)
-        self.rows = [
-            {
-                "experiment": "lives",
-                "variant": release,
-                "block": places.index(claim),
-                "metric": "word",
-                "value": experiments.WORDS.index(word),
-                "flags": json.dumps({"claim": claim, "verdict": word, "note": "why", "reason": ""}),
-            }
-            for claim, by_release in words.items()
-            for release, word in by_release.items()
-        ]
-        self.run = self
-
-    def observations(self, name):
-        frame = pd.DataFrame(self.rows)
-        return frame[frame["experiment"] == name] if len(frame) else frame
-
-    def published_run(self, name):
-        return pd.DataFrame()
-
-
 WORDS = {
-    "hot-014": {"18": "gone", "9.3": "holds", "13": "holds"},
-    "haas-029": {"9.3": "holds", "13": "not testable here", "18": "gone"},
+    "hot-014": {"18": "not so", "9.3": "holds", "13": "holds"},
+    "haas-029": {"9.3": "holds", "13": "not tested here", "18": "different now"},
     "hot-010": {"9.3": "holds", "13": "holds", "18": "holds"},
 }
 
 
+def judged_on(words):
+    """Rows of `lives`, by claim a word for each release."""
+    return [
+        {"claim": claim, "release": release, "version": here.version(release), "block": 0}
+        | {"word": said, "why": "why" if said == "not tested here" else "", "seconds": 0.1}
+        for claim, by_release in words.items()
+        for release, said in by_release.items()
+    ]
+
+
+def changes(words):
+    return lives.changes(lives.read(lives.frame(judged_on(words)))).set_index("claim")
+
+
 def test_a_change_lies_between_the_releases_on_which_a_claim_could_be_tested():
-    changes = evidence.changes(Recorded(WORDS)).set_index("claim")
-    assert set(changes.index) == {"hot-014", "haas-029"}
-    assert list(changes.loc["hot-014", ["until", "since", "agrees"]]) == ["13", "18", "yes"]
-    assert list(changes.loc["haas-029", ["before", "until", "since"]]) == ["holds", "9.3", "18"]
+    found = changes(WORDS)
+    assert set(found.index) == {"hot-014", "haas-029"}
+    assert list(found.loc["hot-014", ["until", "since", "agrees"]]) == ["13", "18", "yes"]
+    assert list(found.loc["haas-029", ["before", "until", "since"]]) == ["holds", "9.3", "18"]
 
 
 def test_a_change_elsewhere_than_the_notes_say_is_a_disagreement():
-    words = {"hot-014": {"9.3": "holds", "9.5": "gone", "18": "gone"}}
-    [row] = evidence.changes(Recorded(words)).to_dict("records")
-    assert row["agrees"] == "no" and "14" in row["notes"]
+    found = changes({"hot-014": {"9.3": "holds", "9.5": "not so", "18": "not so"}})
+    assert found.loc["hot-014", "agrees"] == "no" and "14" in found.loc["hot-014", "notes"]
     assert lives.compared_with_notes("hot-010", "9.3", "18")[0] == ""
 
 
-def test_the_chart_has_a_row_for_each_claim_and_a_column_for_each_release():
-    frame = evidence.lives(Recorded(WORDS))
-    assert list(dict.fromkeys(frame["release"])) == ["9.3", "13", "18"]
-    figure = charts.lives(frame, charts.Words("Since when?", "A caption."))
-    spec = figure.spec()
-    assert spec["encoding"]["x"]["sort"] == ["9.3", "13", "18"]
-    assert set(spec["encoding"]["y"]["sort"]) == set(WORDS)
-    own = drawn.lives(Recorded(WORDS))
-    assert own.caption.startswith(
+def test_beside_a_change_stand_the_notes_of_its_span_alone():
+    row = changes({"expl-011": {"17": "holds", "18": "not so"}}).loc["expl-011"]
+    assert row.agrees == "yes" and row.notes.startswith("18, ") and "13, " not in row.notes
+    row = changes({"expl-011": {"9.6": "holds", "10": "not so"}}).loc["expl-011"]
+    assert row.agrees == "no" and row.notes.startswith("13, ") and "; 18, " in row.notes
+
+
+def test_the_map_has_a_row_for_each_claim_that_changes_and_a_column_for_each_release():
+    figure = drawings.claims_by_release(lives.frame(judged_on(WORDS)))
+    assert figure.caption.startswith(
         "The verdict on 2 of 3 claims changes from one release to another; these are drawn."
     )
+    drawn = figure.spec()["encoding"]
+    assert drawn["x"]["sort"] == ["9.3", "13", "18"]
+    assert [one.partition(":")[0] for one in drawn["y"]["sort"]] == ["hot-014", "haas-029"]
+    assert all(one.endswith("…") for one in drawn["y"]["sort"])
+    same = {claim: {"9.3": "holds", "18": "holds"} for claim in WORDS}
+    figure = drawings.claims_by_release(lives.frame(judged_on(same)))
+    assert set(figure.spec()["encoding"]["y"]["sort"]) == set(WORDS)
+
+
+def test_a_map_of_many_claims_is_no_taller_than_a_screen():
+    frame = lives.read(lives.frame(judged_on(WORDS)))
     with pytest.raises(ValueError, match="word"):
         charts.lives(frame.drop(columns="word"), charts.Words("Since when?", "A caption."))
     many = pd.concat([frame.assign(claim=frame["claim"] + f"-{n}") for n in range(80)])
     many = many[many["claim"].isin(sorted(set(many["claim"]))[:80])]
-    tall = charts.lives(many, charts.Words("Since when?", "A caption."))
-    assert float(re.search(r' height="([0-9.]+)"', charts.svg(tall, 760))[1]) <= 700
-    picture = charts.svg(tall, 760)
+    picture = charts.svg(charts.lives(many, charts.Words("Since when?", "A caption.")), 760)
+    assert float(re.search(r' height="([0-9.]+)"', picture)[1]) <= 700
     assert all(picture.count(f">{claim}<") == 1 for claim in many["claim"])
 
 
-def test_the_page_opens_with_the_claims_whose_word_changes():
-    observations = pd.DataFrame(Recorded(WORDS).rows)
-    record = SimpleNamespace(observations=observations)
-    page = BeautifulSoup(scoreboard.what_changed(record, "board#{}".format), "html.parser")
-    assert page.p.get_text() == (
-        "3 claims of other chapters were judged on 3 releases, 9.3 to 18. The verdict on 2"
-        " claims changes on the way."
-    )
-    told = {item.a.get_text(): item for item in page.select("li")}
-    assert set(told) == {"hot-014", "haas-029"}
-    assert told["hot-014"].select_one(".chip").get_text() == "gone"
-    assert "Since 18: " in told["hot-014"].get_text()
-    assert told["haas-029"].a["href"] == "board#haas-029"
-    record.observations = observations[observations["experiment"] == "other"]
-    assert scoreboard.what_changed(record, str) == ""
-
-
-def test_what_agrees_with_the_notes_is_told_without_zeros():
-    said = str(sentences.unlike_the_notes(Recorded(WORDS)))
-    assert said.startswith("Of 2 changes, ") and " 0" not in said
-
-
-def test_without_any_run_on_releases_the_reason_is_given():
-    with pytest.raises(CannotMeasure, match="none is published"):
-        evidence.lives(Recorded({}))
+def recorded(words):
+    """A record that holds these rows."""
+    tables = {"since_when": {"lives": lives.frame(judged_on(words))}} if words else {}
+    columns = ["experiment", "metric", "variant", "flags"]
+    return SimpleNamespace(tables=tables, observations=pd.DataFrame(columns=columns))
 
 
 @pytest.mark.parametrize(
     ("chapter", "told"), [("hot", "1 verdict changed"), ("tp1", "None of this")]
 )
 def test_a_chapter_tells_of_its_own_claims_changes(monkeypatch, chapter, told):
-    found = lives.read(pd.DataFrame(Recorded(WORDS).rows)), "2026-11-22T10:00:00"
+    found = lives.of_record(recorded(WORDS)), "2026-11-22T10:00:00"
     monkeypatch.setattr(lives, "recorded", lambda run: found)
-    said = Chapter.changes(SimpleNamespace(name=chapter, run=SimpleNamespace(name="mine")))
+    said = lives_table(chapter, "mine")
     assert told in repr(said) and "3 releases, 9.3 to 18" in repr(said)
 
 
 def test_without_a_record_of_releases_a_chapter_says_how_to_get_one(monkeypatch):
     monkeypatch.setattr(lives.runs, "PUBLISHED", "nothing")
     assert lives.recorded("nothing either") is None
-    said = Chapter.changes(SimpleNamespace(name="hot", run=SimpleNamespace(name="nothing either")))
-    assert "pgrerun run since_when" in said
+    assert "pgrerun run since_when" in lives_table("hot", "nothing either")
 
 
-def test_throughput_of_ten_releases_is_no_taller_than_a_screen_and_says_what_changed():
-    releases = ("9.6", *map(str, range(10, 19)))
-    rows = [
-        charts.row(release, "measured", Interval(100.0 + n, 90, 120, 9), panel=load)
-        for load in experiments.LOADS
-        for n, release in enumerate(releases)
-    ]
-    whole = SimpleNamespace(
-        medians=lambda *_: pd.DataFrame(rows),
-        table=lambda *_: dict.fromkeys(releases),
-        ratio=lambda name, load, last, first: Interval(1.09, 1.01, 1.2, 9),
-    )
-    figure = drawn.throughput(whole)
-    assert float(re.search(r' height="([0-9.]+)"', charts.svg(figure, 760))[1]) <= 600
-    assert figure.caption.startswith(
-        "Throughput of release 18 over that of 9.6; faster: lookups 1.09 [1.01, 1.20]"
-    )
-    told = sentences.hardly(whole)
-    assert told.startswith(
-        "Hardly a difference was expected. 18 is significantly faster than 9.6 for look"
-    )
-    whole.ratio = lambda name, load, last, first: Interval(1.09, 0.9, 1.2, 9)
-    assert sentences.hardly(whole).endswith("expected, and none is sure.")
+def test_a_claim_that_got_no_answer_is_said_to_have_none(monkeypatch):
+    monkeypatch.setattr(judging_lives, "compared", lambda bed: {"9.3": "9.3", "18": ""})
+    monkeypatch.setattr(judging_lives, "judged", lambda thorough=True: {"hot-010": "hot"})
+    answered = {"claim": "hot-010", "verdict": "holds", "note": "", "reason": ""}
+    answers = [("18", {"verdict": answered, "seconds": 1.0})]
+    answers += [("9.3", {"chapter": "hot", "failed": "KeyError: x"})]
+    monkeypatch.setattr(judging_lives.replay, "answers", lambda asked, at_once: iter(answers))
+    bed = SimpleNamespace(rows_of=lambda name: [], parameters=SimpleNamespace(thorough=0))
+    found = {row["release"]: row for row in judging_lives.lives(bed)}
+    assert found["18"]["word"] == "holds" and found["9.3"]["word"] == "not tested here"
+    assert "KeyError" in found["9.3"]["why"]
+    bed.rows_of = lambda name: list(found.values())
+    assert list(judging_lives.lives(bed)) == [], "what is judged isn't judged again"
 
 
-def test_which_loads_a_newer_release_does_faster_is_said_as_far_as_it_is_sure():
-    found = (1.2, 1.1, 1.3), (0.8, 0.7, 0.96), (1.0, 0.9, 1.1), (1.01, 0.99, 1.02)
-    ratios = dict(zip("abcd", (Interval(*ends, 9) for ends in found)))
-    assert evidence.faster(ratios) == {
-        "faster": ["a"],
-        "slower": ["b"],
-        "alike within a twentieth": ["d"],
-        "not sure": ["c"],
-    }
+# ---- counts and throughput
 
 
-def test_a_step_lies_between_the_releases_that_ran():
-    one = next(one for one in experiments.COUNTS if one.what == experiments.LOG)
-    rows = [
-        {"experiment": "counts", "variant": release, "block": 0, "metric": one.what, "value": value}
-        for release, value in {"18": 320.0, "9.3": 451.0, "9.5": 323.0}.items()
+def counted(by_release, claim="since-001", shown=lambda n: n == 0, since="14"):
+    return [
+        {"counted": "pages that the primary key gains", "unit": "pages", "claim": claim}
+        | {"notes": since, "release": release, "version": here.version(release)}
+        | {"from_then_on": here.version(release) >= here.version(since)}
+        | {"number": number, "shown": shown(number)}
+        for release, number in by_release.items()
     ]
 
-    class Counted(Recorded):
-        def observations(self, name):
-            return pd.DataFrame(rows).assign(flags="{}")
 
-    said = sentences.mechanism(Counted({}), one.what)
-    assert said.endswith("The largest step lies between 9.3 and 9.5; the notes name 9.4.")
-    assert evidence.between("9.3", "11") == ["9.3", "9.4", "9.5", "9.6", "10", "11"]
-    rows[1:] = []
-    assert "step" not in sentences.mechanism(Counted({}), one.what)
-
-
-def test_the_releases_of_a_run_have_their_versions_and_gaps(monkeypatch):
-    monkeypatch.setattr(sentences, "compared", lambda chapter: {"16": "", "18": ""})
-    told = sentences.releases(None)
-    assert told.caption.endswith("not run: 17")
-    assert told.frame["version"].str.match(r"\d+\.\d+").all() and len(told.frame) == 2
-
-    def none(chapter):
-        raise CannotMeasure("releases side by side", "none was fetched")
-
-    monkeypatch.setattr(sentences, "compared", none)
-    assert "No other release" in sentences.releases(None)
+@pytest.mark.parametrize(
+    ("pages", "said"),
+    [
+        ({"9.3": 55.0, "13": 54.0, "14": 0.0, "18": 0.0}, "holds"),
+        ({"9.3": 55.0, "13": 0.0, "14": 0.0}, "partly"),
+        ({"9.3": 0.0, "14": 54.0}, "not so"),
+        ({"14": 0.0, "18": 0.0}, "inconclusive"),
+    ],
+)
+def test_a_change_is_one_where_the_notes_tell_of_it_and_only_from_then_on(pages, said):
+    assert word("since-001", "since_when", counts=counted(pages)) == said
 
 
-def test_verdicts_that_change_are_counted_by_release():
-    said = sentences.summary(Recorded(WORDS))
-    assert "The verdict on 2 changes, first seen with 18 (2)." in said
+def test_each_claim_of_the_notes_has_a_count_that_can_tell():
+    for one in counting.COUNTS:
+        if one.claim:
+            told = {one.shows(number): number for number in (0.0, 1.0, 1e6)}
+            made = counted({"9.2": told[False], "18": told[True]}, one.claim, one.shows, one.since)
+            assert word(one.claim, "since_when", counts=made) == "holds"
 
 
-def test_beside_a_change_stand_the_notes_of_its_span_alone():
-    [row] = evidence.changes(Recorded({"expl-011": {"17": "holds", "18": "gone"}})).itertuples()
-    assert row.agrees == "yes" and row.notes.startswith("18, ") and "13, " not in row.notes
-    [row] = evidence.changes(Recorded({"expl-011": {"9.6": "holds", "10": "gone"}})).itertuples()
-    assert row.agrees == "no" and row.notes.startswith("13, ") and "; 18, " in row.notes
+def test_what_a_release_cannot_count_is_left_out(monkeypatch):
+    def lacking(connection, tuples):
+        raise CannotMeasure("an access method", "it has none")
+
+    some = (
+        counting.Count("a", "pages", lambda c, n: 3.0, "14", "", None),
+        counting.Count("b", "pages", lacking, "14", "", None),
+        counting.Count("c", "pages", lambda c, n: None, "14", "", None),
+    )
+    monkeypatch.setattr(counting, "COUNTS", some)
+    monkeypatch.setattr(counting, "updated", lambda server, tuples, seed: {})
+    monkeypatch.setattr(counting.SQL, "run", lambda *arguments, **more: None)
+
+    class Server:
+        version = 90300
+
+        def connect(self):
+            return memoryview(b"")  # whatever is a context manager
+
+    assert [(one.what, n) for one, n in counting.counted(Server(), 10, 1)] == [("a", 3.0)]
 
 
-def test_what_a_count_shows_is_told_with_its_numbers():
-    one = next(one for one in experiments.COUNTS if one.claim == "since-001")
-    table = pd.DataFrame([{"9.3": 55.0, "13": 54.0, "14": 0.0, "18": 0.0}])
-    counted = SimpleNamespace(table=lambda experiment, what: table if what == one.what else None)
-    assert evidence.shown_since(counted, "since-001") == {
-        f"each release that ran shows it from 14 on, as its notes say ({one.what}: 0)": True,
-        "none before it does (54 to 55)": True,
-    }
+def test_releases_are_taken_evenly_from_the_oldest_to_the_newest():
+    there = {name: name for name in ("8.2", "9.3", "9.6", "13", "18")}
+    assert list(here.evenly(there, 2)) == ["8.2", "18"]
+    assert list(here.evenly(there, 3)) == ["8.2", "9.6", "18"]
+    assert list(here.evenly(there, 20)) == list(there)
 
 
-def test_only_claims_whose_verdict_changes_are_drawn_if_any_does():
-    drawn_ones = drawn.lives(Recorded(WORDS)).spec()["encoding"]["y"]["sort"]
-    assert [words.partition(":")[0] for words in drawn_ones] == ["hot-014", "haas-029"]
-    assert all(words.endswith("…") for words in drawn_ones)
-    same = {claim: {"9.3": "holds", "18": "holds"} for claim in WORDS}
-    assert set(drawn.lives(Recorded(same)).spec()["encoding"]["y"]["sort"]) == set(WORDS)
+def test_without_other_releases_nothing_is_compared(monkeypatch):
+    monkeypatch.setattr(here.fetched, "comparable", dict)
+    with pytest.raises(CannotMeasure, match="none was fetched"):
+        here.here()
+
+
+def test_throughput_is_told_over_that_of_the_oldest_and_of_runs_that_last():
+    made = [
+        {"release": release, "version": here.version(release), "checksums": checksums}
+        | {"load": load, "block": block, "tps": tps + block, "milliseconds": 5000}
+        for release, checksums, tps in (("9.6", False, 100), ("18", False, 110), ("18", True, 90))
+        for load in ("lookups", "updates, heap-only", "updates of an indexed column")
+        for block in range(7)
+    ]
+    units = experiments_of("since_when")["throughput"].units
+    told = declared.findings_of(parameters.folder("since_when"))
+    for long in (5000, 50):
+        with Database("since_when") as database:
+            frame = rows.frame([row | {"milliseconds": long} for row in made], units)
+            database.add("run", "since_when", "throughput", frame, units)
+            said = told.told("faster", lambda text: declared.evidence.evaluate(database, text))
+        assert said.startswith("With one client") == (long == 5000)

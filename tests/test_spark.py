@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 from importlib.machinery import ModuleSpec
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
@@ -23,7 +22,8 @@ from pgrerun.lab.quel import Translator, read
 from pgrerun.lab.relations import Wisconsin
 from pgrerun.lab.relations.duck import Duck
 from pgrerun.lab.relations.wisconsin import cycle_blocks, unique1
-from pgrerun.lab.server.private import await_end
+from pgrerun.lab.server import sweep
+from pgrerun.lab.server.processes import await_end
 from pgrerun.lab.spark import Spark, require, require_pyspark, spark_sql, wisconsin_sql
 
 # ---- without Spark
@@ -215,17 +215,8 @@ def test_nothing_is_left_of_an_owner_that_is_killed(base):
     owner.kill()
     owner.communicate()
     assert await_end(found, patience=60) == []
-    await_removed(base)
-
-
-def await_removed(base: Path) -> None:
-    """Its guardian removes the scratch folder, a moment after the processes have ended."""
-    ended = threading.Event()
-    for _ in range(600):
-        if not list(base.iterdir()):
-            return
-        ended.wait(0.1)
-    raise AssertionError(f"left: {list(base.iterdir())}")
+    sweep()  # as the next run does
+    assert list(base.iterdir()) == []
 
 
 @with_executors

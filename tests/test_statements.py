@@ -4,7 +4,7 @@ import pytest
 import sqlparse
 
 from pgrerun.errors import BookError
-from pgrerun.lab.statements import Statements, beside, filled, split
+from pgrerun.lab.statements import Statements, fill, split, sql_folder
 
 FILE = """
 -- name: table
@@ -99,9 +99,9 @@ def test_the_folder_beside_a_module(tmp_path):
     (tmp_path / "sql").mkdir()
     (tmp_path / "experiments").mkdir()
     for module in (tmp_path / "charts.py", tmp_path / "experiments" / "growth.py"):
-        assert beside(str(module)).folder == tmp_path / "sql"
+        assert sql_folder(str(module)).folder == tmp_path / "sql"
 
 
 def test_an_identifier_can_hold_no_statement():
-    text = filled('DROP TABLE :"name"', {"name": 't"; DROP DATABASE d; --'})
+    text = fill('DROP TABLE :"name"', {"name": 't"; DROP DATABASE d; --'})
     assert len(sqlparse.split(text)) == 1

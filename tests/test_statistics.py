@@ -37,14 +37,6 @@ def test_ratio_interval_covers_the_true_ratio(n, outlier_share, monkeypatch):
     assert 0.92 <= covered / trials <= 0.985
 
 
-def test_aa_comparisons_rarely_raise_an_alarm(monkeypatch):
-    monkeypatch.setattr(statistics, "RESAMPLES", 499)
-    rng = np.random.default_rng(1990)
-    trials = 400
-    alarms = sum(statistics.noise_floor(*pair(rng, 7)).false_alarm for _ in range(trials))
-    assert 0.005 <= alarms / trials <= 0.08  # 5 % nominal, three standard errors on top
-
-
 def log_t(a, b) -> tuple[float, float, float]:
     """Geometric mean of the paired ratios with a t interval of their logarithms."""
     found = statistics.mean(np.log(np.divide(a, b)))
@@ -87,7 +79,6 @@ def test_one_pair_knows_nothing():
     single = statistics.ratio([2], [1])
     assert (single.estimate, single.low, single.high) == (2, 0, math.inf)
     assert not single.enough and "single" in single.method
-    assert statistics.noise_floor([1], [1]).floor == math.inf
 
 
 def test_equal_values_give_an_interval_without_width():
@@ -129,14 +120,10 @@ IMPOSSIBLE = [0.0, -2.0, math.nan, math.inf, -math.inf]
 @pytest.mark.parametrize("bad", IMPOSSIBLE)
 def test_a_ratio_of_what_cannot_be_is_disturbed_and_never_enough(bad):
     a, b = [2.0, 2.2, bad, 1.8, 2.1, 2.0, 1.9], [1.0] * 7
-    for found in (
-        statistics.ratio(a, b),
-        statistics.ratio(b, a).inverse(),
-    ):
+    for found in (statistics.ratio(a, b), statistics.ratio(b, a).inverse()):
         assert found.disturbed and not found.enough and found.n == 0
         assert found.estimate == pytest.approx(2.0) and (found.low, found.high) == (0, math.inf)
     assert statistics.ratio_of_medians(a, b).disturbed
-    assert statistics.noise_floor(a, b).floor == math.inf
     assert not statistics.equivalent(statistics.ratio(a, b), 0.05)
 
 
@@ -161,7 +148,6 @@ def test_fits_to_what_cannot_be_are_disturbed(bad):
     found = statistics.scalability(CLIENTS, measured)
     assert all(x.disturbed for x in (found.scale, found.sigma, found.kappa, found.peak))
     assert np.isnan(found.predict([1, 2])).all()
-    assert statistics.exponent([1, 2, 4], [1, bad, 4]).disturbed
 
 
 def reference_order_statistics(x, confidence):
@@ -217,16 +203,6 @@ def test_equivalence_needs_the_whole_interval_and_enough_pairs():
     assert statistics.equivalent(Interval(1.0, 1 / 1.05, 1.05, 9), 0.05)  # the ends belong to it
     with pytest.raises(ValueError):
         statistics.equivalent(inside, 0)
-
-
-def test_noise_floor_is_the_farthest_end():
-    floor = statistics.NoiseFloor(Interval(1.0, 0.9, 1.05, 7), 1 / 0.9)
-    assert floor.hides(1.1) and floor.hides(0.91) and not floor.hides(1.2)
-    a, b = pair(np.random.default_rng(7), 9)
-    found = statistics.noise_floor(a, b)
-    assert (
-        found.floor == pytest.approx(max(1 / found.ratio.low, found.ratio.high)) and found.floor > 1
-    )
 
 
 def test_inverse_reads_the_comparison_the_other_way():
@@ -286,15 +262,6 @@ def test_scalability_bears_a_repeat_that_nearly_stood_still():
 def test_scalability_refuses_too_few_levels():
     with pytest.raises(ValueError, match="4 different"):
         statistics.scalability([1, 1, 2, 2, 4], [10, 11, 19, 20, 35])
-
-
-def test_exponent_of_a_power_law():
-    sizes = np.repeat([1e3, 1e4, 1e5, 1e6], 3)
-    times = 3e-6 * sizes**1.5 * np.exp(np.random.default_rng(9).normal(0, 0.05, sizes.size))
-    found = statistics.exponent(sizes, times)
-    assert found.low <= 1.5 <= found.high and found.high - found.low < 0.05
-    with pytest.raises(ValueError, match="three different"):
-        statistics.exponent([1, 1, 2, 2], [1, 1, 2, 2])
 
 
 def test_two_independent_runs_are_compared_by_their_medians():

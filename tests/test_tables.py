@@ -4,8 +4,7 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from pgrerun.page import tables
-from pgrerun.page.tables import Table, captioned, table
+from pgrerun.page.tables import Table, table
 
 
 @pytest.mark.parametrize(
@@ -49,25 +48,3 @@ def test_data_is_never_markup():
 @pytest.mark.parametrize("nothing", [None, pd.DataFrame()])
 def test_nothing_is_shown_for_what_was_set_aside(nothing):
     assert table(nothing, "Nothing") is None
-
-
-@pytest.mark.parametrize("before", ["", "Pages & tuples"])
-def test_a_table_is_given_another_caption(before):
-    markup = Table(pd.DataFrame({"pages": [3]}), before)._repr_html_()
-    page = BeautifulSoup(captioned(markup, "Pages < 4"), "html.parser")
-    assert [one.text for one in page.find_all("caption")] == ["Pages < 4"]
-    assert page.div["aria-label"] == "Pages < 4" and page.td.text == "3"
-
-
-def test_a_table_of_an_earlier_run_gets_the_heads_of_today():
-    frame = pd.DataFrame({"fpi_bytes": [3, 4], "kind": ["a", "b"]})
-    now = Table(frame, "A & b")._repr_html_()
-    earlier = now.replace('<th scope="col" class="number">', '<th scope="col">')
-    earlier = earlier.replace("bytes of full-page images", "fpi bytes")
-    assert earlier != now and tables.aligned(earlier) == tables.aligned(now)
-    heads = BeautifulSoup(tables.aligned(earlier), "html.parser").find_all("th")
-    assert [one.get("class") for one in heads] == [["number"], None]
-    assert heads[0].text == "bytes of full-page images"
-    markup = Table(pd.DataFrame({"work_mem": [1], "disk_kb": [2]}))._repr_html_()
-    heads = BeautifulSoup(tables.aligned(markup), "html.parser").find_all("th")
-    assert [one.text for one in heads] == ["work_mem", "kB on disk"]  # also of today's

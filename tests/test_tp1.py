@@ -1,113 +1,117 @@
-"""The chapter `tp1`: how long an observation is, what a page is, what a first transaction reads."""
+"""TP1's scripts, what its experiments count on a live server, and what its rules make of rows."""
 
-from dataclasses import replace
+import re
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
-from pgrerun.chapters import tp1
-from pgrerun.chapters.tp1 import evidence, sentences, variants
-from pgrerun.chapters.tp1.experiments import catalogs, commit, heap, page_counts, throughput
-from pgrerun.lab.experiment import Block, Variant
+from pgrerun import parameters
+from pgrerun.chapters.tp1 import variants
+from pgrerun.chapters.tp1.experiments import (
+    catalogs,
+    commit,
+    heap,
+    page_counts,
+    postgres95,
+    simulated,
+    slow_disk,
+    throughput,
+)
+from pgrerun.chapters.tp1.variants import RUNGS, SQL
 from pgrerun.lab.instruments import pgbench
-from pgrerun.lab.instruments.counters import Counters
-from pgrerun.lab.server import Cluster
-from pgrerun.record import claims, statistics, verdicts
-from pgrerun.record.verdicts import Verdict
-from tests.servers import small_chapter
-
-TINY = {"pairs": 5, "milliseconds": 50, "counted": 10, "clients": 2}
-BLOCK = Block(0, 7, 0)
+from pgrerun.lab.server import bundled
+from pgrerun.lab.testbed import Block, Testbed
+from pgrerun.parameters import chapter_parameters
+from pgrerun.record import evidence
+from tests.judging import judged, word
 
 
 @pytest.fixture(scope="module")
-def chapter(tmp_path_factory):
-    with small_chapter("tp1", tmp_path_factory.mktemp("runs"), **TINY) as chapter:
-        yield chapter
+def bed():
+    small = {"pairs": 5, "counted": 10, "cycles": 10, "simulated_transactions": 100}
+    found = Testbed(chapter_parameters("tp1", small), bundled())
+    yield found
+    found.close()
 
 
-@pytest.fixture
-def other_chapter(tmp_path):
-    """One whose record a test may change."""
-    with small_chapter("tp1", tmp_path, **TINY) as chapter:
-        yield chapter
-
-
-# ---- throughput
-
-
-@pytest.mark.parametrize(("tps", "transactions"), [(1000.0, 25), (1.0, throughput.TRIED)])
-def test_an_observations_length_is_tried_out_once_for_each_variant(
-    chapter, monkeypatch, tps, transactions
-):
-    ran = []
-
-    def run(server, **load):
-        ran.append(load["transactions"])
-        return pgbench.PgbenchResult(tps, load["transactions"], *[0] * 6, None, "")
-
-    monkeypatch.setattr(pgbench, "run", run)
-    driver = throughput.Driver(chapter)
-    for variant in ("a", "a", "b"):
-        found = driver.drive(variant, chapter.server, script="x")
-        assert found.keys() == throughput.UNITS.keys() and found["throughput"] == tps
-    tried = throughput.TRIED
-    assert ran == [tried, transactions, transactions, tried, transactions]
-
-
-def test_relations_are_loaded_once_for_a_block_and_only_what_is_timed_restarts(
-    chapter, monkeypatch
-):
-    done = []
-    monkeypatch.setattr(Cluster, "restart", lambda server: done.append("restart"))
-    monkeypatch.setattr(variants.DebitCredit, "load", lambda *given: done.append("load"))
-    for restart in (True, False):
-        fresh = throughput.Fresh(chapter, restart=restart)
-        blocks = (Block(number, 1, 0) for number in (0, 0, 1))
-        prepared = [fresh.prepare(variants.ALONE, block) for block in blocks]
-        assert prepared == [True, False, True]
-    assert done == ["restart", "load", "restart", "load", "load", "load"]
-
-
-def test_stable_memory_is_a_setting_of_the_sessions(chapter, monkeypatch):
-    settings = "current_setting('synchronous_commit'), current_schema()"
-    script = f"INSERT INTO waited VALUES ({settings});\n"
-    monkeypatch.setattr(type(tp1.SQL), "script", lambda sql, name: script)
-    cluster = variants.pooled(chapter, variants.POOL_ENLARGED)
-    variants.relations(chapter).load(cluster)
-    with cluster.connect() as connection:
-        connection.execute("CREATE TABLE waited (how text, schema text)")
-        for name, how in ((variants.STABLE, "off"), (variants.LOGGED, "on")):
-            throughput.climb(chapter, throughput.Driver(chapter), name, BLOCK)
-            found = connection.execute("SELECT DISTINCT how, schema FROM waited").fetchall()
-            assert found == [(how, cluster.schema)]
-            connection.execute("TRUNCATE waited")
-        connection.execute("DROP TABLE waited")
+# ---- scripts and driving
 
 
 def test_every_rung_runs_a_script_that_does_what_its_name_says():
-    scripts = {name: tp1.SQL.script(rung.script) for name, rung in variants.RUNGS.items()}
+    scripts = {name: SQL.script(rung.script) for name, rung in RUNGS.items()}
     flushed = {name for name, script in scripts.items() if "\nCHECKPOINT;" in script}
     probed = {name for name, script in scripts.items() if "ctid" in script}
-    assert flushed == variants.RUNGS.keys() - {
-        variants.LOGGED,
-        variants.STABLE,
-        variants.LONE,
-        variants.PAIR,
-    }
+    logged = {variants.LOGGED, variants.STABLE, variants.SMALL, variants.LONE, variants.PAIR}
+    assert flushed == RUNGS.keys() - logged
     assert probed == flushed - {variants.APPEND}
+
+
+@pytest.mark.parametrize("clients", [2, 8])
+def test_other_numbers_of_backends_are_not_held_against_the_print(clients):
+    # The report ran one and two; a chapter with eight must not call its ratio the report's.
+    bed = SimpleNamespace(parameters=chapter_parameters("tp1", {"clients": clients}))
+    compared = {name: RUNGS[name] for name in (variants.LONE, variants.PAIR)}
+    ran = {name: variants.backends_of(bed, rung) for name, rung in compared.items()}
+    assert ran == {variants.LONE: 1, variants.PAIR: 2}
+    for claim in ("lai-046", "lai-047"):
+        rule = evidence.rules(parameters.folder("tp1"))[claim].text()
+        assert set(re.findall("rung = '(.*?)'", rule)) == set(compared)
 
 
 def test_all_scripts_are_the_same_transaction():
     def work(name):
-        lines = tp1.SQL.script(name).split("BEGIN;\n")[1].splitlines()
+        lines = SQL.script(name).split("BEGIN;\n")[1].splitlines()
         return [line for line in lines if "ctid" not in line and line != "CHECKPOINT;"]
 
-    names = ("transaction", "flushing", "probing")
-    assert all(work(name) == work("transaction") for name in names)
+    assert all(work(name) == work("transaction") for name in ("flushing", "probing"))
 
 
-# ---- pages
+@pytest.mark.parametrize(("tps", "transactions"), [(1000.0, 25), (1.0, throughput.TRIED)])
+def test_an_observations_length_is_tried_out_once_for_each_variant(
+    bed, monkeypatch, tps, transactions
+):
+    asked = []
+
+    def run(server, *, transactions, clients, seed, **load):
+        asked.append(transactions)
+        return SimpleNamespace(tps=tps, transactions=transactions * clients)
+
+    monkeypatch.setattr(pgbench, "run", run)
+    state = {"checkpoints": 0, "waited": 0.0, "processor": 0.0}
+    monkeypatch.setattr(throughput, "_state", lambda server: state)
+    driver = throughput.Driver(bed)
+    for _ in range(2):
+        driver.drive("a rung", bed, backends=2)
+    assert asked == [throughput.TRIED, transactions, transactions]
+
+
+def test_each_command_of_the_report_is_followed_by_computing():
+    plain = SQL.script("probing")
+    script = slow_disk.computing(plain, 7).splitlines()
+    added = [line for line in script if "generate_series(1, 7)" in line]
+    assert len(added) == 5
+    assert [line for line in script if line not in added] == plain.splitlines()
+
+
+def test_computing_is_fitted_to_the_printed_share_also_when_the_processor_slows_down():
+    fitted, wanted, slower = slow_disk.Computing(), 0.42, 1.0
+
+    def trial():  # of a transaction that waits 10 ms for the disk and 1 ms for its client
+        computed = 0.001 + 2e-7 * slower * fitted.rows
+        elapsed = computed + 0.011
+        return computed / elapsed, 0.010 / elapsed
+
+    for _ in range(3):
+        fitted.correct(*trial(), wanted)
+    assert trial()[0] == pytest.approx(wanted, rel=0.02)
+    slower = 1.5
+    for _ in range(3):
+        fitted.correct(*trial(), wanted)
+    assert trial()[0] == pytest.approx(wanted, rel=0.02)
+
+
+# ---- counts on a live server
 
 
 def test_pages_are_told_apart_by_where_they_lie():
@@ -128,209 +132,173 @@ def test_pages_are_told_apart_by_where_they_lie():
         page_counts.ROOMY,
         page_counts.ROOT,
         page_counts.CATALOG,
-        "visibility map",
+        "visibility_map",
     ]
 
 
-def test_every_touched_page_is_counted_by_kind_and_by_place(other_chapter):
-    page_counts.touched_pages(other_chapter)
-    for names, joint in ((page_counts.KINDS, ": "), (page_counts.PLACES, " of ")):
-        total = sum(other_chapter.table("touched", f"read{joint}{name}") for name in names)
-        assert total[page_counts.ONE].between(10, variants.POOL_ENLARGED).all()
-    least = evidence.bound_touched(other_chapter).frame.set_index("kind of page")["least"]
-    assert least[page_counts.LEAF] == least[page_counts.OLD_VERSION] == 3
+def test_a_replaced_row_stays_beside_the_new_one_and_appended_ones_share_a_page(bed):
+    rows = list(heap.versions_of_one_tuple(bed))
+    assert word("lai-061", "tp1", versions_of_one_tuple=rows) == "holds"
+    gone = [row for row in rows if row["moment"] == "before" or row["made_by"]]
+    assert word("lai-061", "tp1", versions_of_one_tuple=gone) != "holds"
+    appended = list(heap.appended_versions(bed))
+    assert word("lai-060", "tp1", appended_versions=appended) == "fixed"
+    alone = [row | {"tuples": 1} for row in appended]
+    assert word("lai-060", "tp1", appended_versions=alone) == "still there"
 
 
-def test_every_backend_has_run_before_pages_are_counted(tmp_path):
-    clients = page_counts.FILLING + 3
-    with (
-        small_chapter("tp1", tmp_path, **TINY | {"clients": clients}) as chapter,
-        Cluster(settings={"shared_buffers": "128kB", "max_connections": 20}) as tiny,
-        Counters(tiny) as counter,
-    ):
-        variants.relations(chapter).load(tiny)
-        counter.idle_noise()
-        found = page_counts.per_transaction(chapter, variants.TOGETHER, tiny, counter, BLOCK)
-    assert found["reads of account"] > 0 == found["reads of catalogs"]
-    assert found.keys() == page_counts.UNITS.keys()
+def test_a_crash_loses_nothing_and_what_was_undecided_is_not_seen(bed):
+    [seen] = commit.crash(bed, transactions=20)
+    assert seen["committed"] == seen["kept"] == 20 and seen["balanced"]
+    assert 0 < seen["uncommitted_on_disk"] == seen["uncommitted_left"]
+    assert (
+        seen["uncommitted_visible"] == 0 and seen["former_visible"] == seen["uncommitted_on_disk"]
+    )
 
 
-# ---- catalogs
+def test_what_an_open_transaction_leaves_needs_no_undo():
+    states = [("before", 0.0, 0), ("open", 10.0, 2), ("after", 0.0, 0)]
+    rows = [{"when": when, "balance": sum_, "writes": pages} for when, sum_, pages in states]
+    assert word("lai-057", "tp1", postgres95_crash=rows) == "holds"
+    rows[2]["balance"] = 10.0
+    assert word("lai-057", "tp1", postgres95_crash=rows) == "partly"
 
 
-def test_a_first_transaction_reads_what_the_second_has_in_its_caches(chapter):
-    cluster = catalogs.stocked(chapter, variants.POOL_TODAY)
-    with catalogs.watched(cluster) as on:
-        for _ in range(2):
-            first = catalogs.first(chapter, on, {}, BLOCK)
-            second = catalogs.second(chapter, on, BLOCK)
-            assert first.keys() | second.keys() == catalogs.UNITS.keys()
-            assert first["first: catalog pages read"] > 10
-            assert second["second: catalog pages fetched"] == 0
-            # the pool was emptied before either
-            assert first["first: pages read"] > second["second: pages read"] > 0
+def _ladder(reads: int, flushes: int) -> list[dict[str, object]]:
+    """A steady transaction on each rung, and a first one whose catalogs fit into 48 pages."""
+    same = {"steady": True, "command": "end", "file": "account", "kind": "relation"}
+    rungs = {postgres95.ALONE: 8, postgres95.ENLARGED: 8, postgres95.STABLE: 5}
+    rows = [
+        same
+        | {"rung": rung, "transaction": 20, "reads": reads, "writes": writes, "flushes": flushes}
+        for rung, writes in rungs.items()
+    ]
+    first = {"steady": False, "transaction": 0, "file": "pg_class", "kind": "catalog"}
+    read = {postgres95.ALONE: 90, postgres95.ENLARGED: 30, postgres95.STABLE: 30}
+    nothing = {"command": "account", "writes": 0, "flushes": 0}
+    return [*rows, *(first | nothing | {"rung": rung, "reads": n} for rung, n in read.items())]
 
 
-def test_what_is_stocked_already_is_left_as_it_is(chapter):
-    cluster = catalogs.stocked(chapter, variants.POOL_TODAY)
-    with cluster.connect() as connection:
-        connection.execute("DELETE FROM branch")
-        assert catalogs.stocked(chapter, variants.POOL_TODAY) is cluster
-        assert connection.execute("SELECT count(*) FROM branch").fetchone() == (0,)
+def test_a_transaction_of_postgres95_is_held_against_print():
+    given = {"postgres95_ladder": _ladder(5, 1)}
+    assert [word(claim, "tp1", **given) for claim in ("lai-049", "lai-054", "lai-056")] == (
+        ["holds"] * 3
+    )
+    assert word("lai-058", "tp1", **given) == "partly"  # five reads are too many, five writes not
+    given = {"postgres95_ladder": _ladder(9, 0)}
+    assert word("lai-054", "tp1", **given) == "different now"
+    assert word("lai-049", "tp1", **given) == word("lai-056", "tp1", **given) == "partly"
 
 
-def test_a_ratio_of_counts_is_the_least_of_the_blocks(other_chapter):
-    fetched = "first: catalog pages fetched"
-    counts = {catalogs.BY_SCAN: iter([900, 880]), catalogs.BY_INDEX: iter([300, 400])}
-    compared = [
-        Variant(
-            f"{access}, {catalogs.GROWN}",
-            lambda block, following=following: {fetched: next(following)},
+def test_a_first_transaction_reads_what_the_second_has_in_its_caches(bed):
+    on = catalogs.stocked(bed, variants.POOL_TODAY)
+    with catalogs.watched(on) as watching:
+        block = Block(0, 1, 0)
+        first, second = (
+            catalogs.first(bed, watching, {}, block),
+            catalogs.second(bed, watching, block),
         )
-        for access, following in counts.items()
+    assert first["first_catalog_fetches"] > 10 * second["second_catalog_fetches"]
+    assert first["first_reads"] > second["second_reads"] > 0
+    assert catalogs.stocked(bed, variants.POOL_TODAY) is on  # not stocked a second time
+
+
+def test_each_rung_begins_with_relations_loaded_anew(bed, monkeypatch):
+    loaded = []
+    monkeypatch.setattr(page_counts, "load_anew", lambda bed, cluster: loaded.append(cluster))
+    monkeypatch.setattr(page_counts, "per_transaction", lambda *_: {"reads": 1.0})
+    monkeypatch.setattr(bed, "_rows", lambda experiment: rows)
+    rows = []
+    variants.relations(bed).load(variants.pooled(bed, variants.POOL_1990))
+    for row in bed.measure(page_counts.io, {}):
+        rows.append(row)
+        if len(rows) == len(page_counts.COUNTED_RUNGS):
+            break
+    assert len(loaded) == len(rows)
+
+
+def test_computing_asks_the_disk_for_nothing(bed):
+    ladder = slow_disk.SlowLadder(bed)
+    few, many = (ladder.measured(variants.LONE, Block(0, 1, 0), rows) for rows in (2, 100_000))
+    assert many["computing"] == 5 * 100_000
+    # within what a pool that is filled once more saves or costs
+    assert abs(many["reads"] - few["reads"]) < 10 and abs(many["writes"] - few["writes"]) < 10
+
+
+def test_the_simulation_knows_the_first_rung_and_predicts_the_others(bed):
+    rows = pd.DataFrame(list(simulated.simulated_ladder(bed)))
+    first = rows.iloc[0]
+    assert first["rung"] == variants.ALONE and first["backends"] == 1
+    assert abs(first["simulated_tps"] / first["printed_tps"] - 1) < 0.15
+    assert set(rows.loc[rows["rung"] == variants.STABLE, "backends"]) == {1, 2}
+
+
+# ---- what the rules make of rows
+
+
+def repeated(variant, metrics, blocks=7):
+    return [
+        variant | metrics | {"comparison": 0, "block": block, "disturbed": "", "left_out": False}
+        for block in range(blocks)
     ]
-    other_chapter.compare("catalog access", compared, {fetched: ""}, pairs=2, warmup=0)
-    assert evidence.scan_over_index(other_chapter) == 2.2
 
 
-def test_an_attribute_is_found_by_either_index(chapter):
-    found = catalogs.attribute_lookup(chapter)
-    assert list(found["access"]) == ["hash", "btree"] and (found["heap pages"] == 1).all()
-    # no first transaction was measured: what a backend has cached isn't told
-    [pages] = evidence.accesses_by_hash(chapter, found).values()
-    assert pages == 1 + found.at["hash", "index pages"]
-
-
-def test_catalogs_are_sorted_by_their_size(chapter):
-    found = catalogs.catalog_sizes(chapter)
-    assert found["pages"].is_monotonic_decreasing and "pg_class" in set(found["catalog"])
-    assert "pg_class_oid_index" not in set(found["catalog"])
-    assert evidence.catalog_pages(found)["all system catalogs"] == found["pages"].sum()
-
-
-# ---- heap pages, commit
-
-
-def test_a_replaced_tuple_stays_beside_the_new_one(chapter):
-    found = heap.versions_of_one_tuple(chapter)
-    assert all(evidence.replaced_by_insertion(found).values())
-    overwritten = found.assign(ended_by=False)[found["when"] == "before"]
-    after = overwritten.assign(when="after", made_by=True)
-    facts = evidence.replaced_by_insertion(pd.concat([overwritten, after]))
-    assert not any(facts.values())
-
-
-def test_appended_versions_share_their_pages(chapter):
-    found = heap.appended_versions(chapter)
-    assert found["tuples"].sum() > 100 and len(found) < 5
-
-
-def test_full_pages_have_no_room_and_visited_ones_do(chapter):
-    found = heap.pages_with_room(chapter).set_index(["transactions", "relation"])
-    share = found["once_pruned"] / found["pages"]
-    assert share[0].max() < 0.1 and share[3000].min() > 0.5
+def slow_ladder(pair, reads=1.0, share=0.42):
+    one = {"tps": 10.0, "processor_share": share, "disk_share": 0.5, "waiting_share": 0.5}
+    one |= {"reads": 4.0, "writes": 4.0, "computing": 1.0}
+    two = one | {"tps": pair, "reads": 4.0 * reads}
+    return [
+        *repeated({"rung": variants.LONE}, one),
+        *repeated({"rung": variants.PAIR}, two),
+    ]
 
 
 @pytest.mark.parametrize(
-    ("roomy", "value", "opposite"), [(1, True, False), (9, False, True), (5, False, False)]
+    ("pair", "said"), [(20.0, "no effect"), (12.8, "holds"), (11.0, "stronger"), (30.0, "reversed")]
 )
-def test_a_look_fails_where_most_pages_are_full(chapter, monkeypatch, roomy, value, opposite):
-    monkeypatch.setattr(type(chapter), "ratio", lambda *given: statistics.exact(2.0))
-    row = (variants.REPORT_BATCH, "account", 10, roomy)
-    room = pd.DataFrame([row], columns=["transactions", "relation", "pages", "with_room"])
-    failing, read = evidence.probe_facts(chapter, room).values()
-    assert (failing.value, failing.opposite) == (value, opposite)
-    assert read.value is True and not read.essential
+def test_what_two_backends_reach_decides_about_overlap(pair, said):
+    assert word("lai-046", "tp1", slow_ladder=slow_ladder(pair)) == said
 
 
-@pytest.mark.parametrize(
-    ("ratios", "word"),
-    [
-        ({"accesses": 0.8, "wal": 0.8, "growth": 0.3}, Verdict.REVERSED),
-        ({"accesses": 1.2, "wal": 1.2, "growth": 0.95}, Verdict.HOLDS),
-        ({"accesses": 1.2, "wal": 1.2, "growth": 0.3}, Verdict.WEAKER),
-    ],
-)
-def test_reuse_that_costs_nothing_and_saves_space_reverses_the_claim(
-    chapter, monkeypatch, ratios, word
-):
-    def ratio(self, experiment, metric, variant, base):
-        return statistics.exact(ratios.get(metric, 1.0))
-
-    monkeypatch.setattr(type(chapter), "ratio", ratio)
-    claim = claims.ledger()["lai-055"].model_copy(update={"basis": claims.Basis.COUNTED})
-    assert verdicts.judge(claim, evidence.reuse_facts(chapter)).verdict is word
+def test_two_backends_that_read_more_are_in_another_regime():
+    rows = slow_ladder(13.0, reads=2.0)
+    assert word("lai-046", "tp1", slow_ladder=rows) == "not tested here"
 
 
-def test_a_crash_loses_nothing_and_what_was_undecided_is_not_seen(chapter):
-    found = commit.crash(chapter, transactions=20)
-    assert found.committed == found.kept == 20 and found.balanced
-    assert found.uncommitted_on_disk == found.uncommitted_left == found.former_visible > 0
-    assert found.uncommitted_visible == 0
-    assert not any(evidence.flush_facts(found).values())
-    table = evidence.recovery_seen(found).set_index("finding")["value"]
-    assert table["history tuples after recovery"] == 20
+def test_perfect_overlap_is_predicted_from_one_backend():
+    # at a share of 0.42 a lone backend's disk works for 0.58 of the time: 1 / 0.58 times as many
+    found = judged("lai-047", "tp1", slow_ladder=slow_ladder(10.0))
+    [part] = found.evidence.values()
+    assert part.value.estimate == pytest.approx(1 / 0.58)
 
 
-def test_wal_holds_more_than_transaction_status(chapter):
-    written = commit.wal_by_kind(chapter, transactions=20)
-    recovery = commit.Recovery(20, 20, True, 0, 1000, 1000, 0, 1000)
-    left, unseen, status = evidence.undo_facts(recovery, written).values()
-    assert left and unseen and status == verdicts.supporting(False)
-    undone = replace(recovery, uncommitted_left=0)
-    left, unseen, _ = evidence.undo_facts(undone, written).values()
-    assert not left and unseen
-    assert written["bytes"].is_monotonic_decreasing
+def test_reuse_that_costs_nothing_and_saves_space_reverses_the_claim():
+    def reuse(accesses, wal, growth):
+        used = {"tps": 100.0, "accesses": accesses, "wal": wal, "growth": growth}
+        plain = {"tps": 100.0, "accesses": 20.0, "wal": 500.0, "growth": 0.5}
+        return [
+            *repeated({"space": throughput.REUSED}, used),
+            *repeated({"space": throughput.NOT_REUSED}, plain),
+        ]
+
+    found = judged("lai-055", "tp1", reuse=reuse(10.0, 400.0, 0.01))
+    essential = [part for part in found.evidence.values() if part.essential]
+    assert all(part.value is False and part.opposite for part in essential)
+    found = judged("lai-055", "tp1", reuse=reuse(30.0, 600.0, 0.49))
+    assert all(part.value for part in found.evidence.values() if part.essential)
 
 
-# ---- the page
-
-
-def test_of_somebodys_server_no_machine_is_told(chapter, monkeypatch):
-    machine = {
-        "cpus_usable": 2,
-        "cpu_model": "Z80",
-        "memory_bytes": 1e9,
-        "fdatasync_8k_seconds": 0.01,
-    }
-    monkeypatch.setitem(chapter.run.environment, "machine", machine)
-    server = chapter.server
-    with server.connect() as connection:
-        [own] = connection.execute(
-            "SELECT setting::int FROM pg_settings WHERE name = 'shared_buffers'"
-        ).fetchone()
-    known = [
-        "2 (Z80); the ladder uses one",
-        "1,000 MB",
-        "100 flushed writes per second",
-        "16, then 48 pages",
+@pytest.mark.parametrize(("roomy", "said"), [(1, True), (9, False)])
+def test_a_look_fails_where_most_pages_are_full(roomy, said):
+    room = [
+        {"transactions": 300, "relation": name, "pages": 10, "with_room": roomy, "once_pruned": 9}
+        for name in ("branch", "teller", "account")
     ]
-    unknown = ["2 (Z80), where this page was made", "", "", f"{own:,d} pages"]
-    for borrowed, said in ((None, known), (server, unknown)):
-        monkeypatch.setattr(chapter, "guest", borrowed)
-        told = variants.apparatus(chapter).frame.set_index("")["this run"]
-        assert told[["processors", "memory", "disk", "buffer pool"]].tolist() == said
-
-
-def test_the_rungs_differ_as_their_table_says(chapter):
-    frame = variants.rungs(chapter).frame.set_index("rung")
-    assert frame.loc[variants.ALONE, "backends"] == 1
-    assert frame.loc[variants.TOGETHER, "backends"] == TINY["clients"]
-    assert frame.loc[variants.STABLE, "settings"] == "synchronous_commit = off"
-    assert set(frame["script"]) == {"probing.pgbench", "flushing.pgbench", "transaction.pgbench"}
-
-
-def test_the_simulation_is_told_by_its_number_of_backends():
-    names = list(variants.printed_ladder()["name"])
-    last = variants.STABLE
-
-    def simulated(several: float, one: float) -> pd.DataFrame:
-        rows = [(names[0], 1, 0.0), (variants.TOGETHER, 2, 0.1), (last, 2, several), (last, 1, one)]
-        return pd.DataFrame(rows, columns=["name", "backends", "off"])
-
-    said = sentences.simulation(simulated(0.14, -0.16))
-    assert "10% to 14% above with 2 backends and 16% below with 1 backend." in said
-    assert "What the simulation leaves out" in said
-    said = sentences.simulation(simulated(-0.14, 0.02))
-    assert "from 14% below to 10% above with 2 backends and 2% above with 1 backend." in said
-    assert "What the simulation leaves out" not in said
+    zero = {f"reads_of_{place}": 0.0 for place in page_counts.PLACES}
+    io = [
+        *repeated({"rung": variants.ENLARGED}, {"reads": 9.0, "writes": 1.0, "wal": 1.0} | zero),
+        *repeated({"rung": variants.APPEND}, {"reads": 4.0, "writes": 1.0, "wal": 1.0} | zero),
+    ]
+    found = judged("lai-053", "tp1", pages_with_room=room, io=io)
+    fact = found.evidence["a random page mostly has no room for another version"]
+    assert fact.value is said and fact.opposite is not said

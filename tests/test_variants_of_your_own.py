@@ -2,26 +2,24 @@
 
 import ast
 import inspect
-import json
 import os
 import re
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from types import ModuleType
 
 import nbformat
 import pytest
 
-from pgrerun import cells, parameters
-from pgrerun.chapter import GIVEN, Chapter, experiment
+from pgrerun import parameters
 from pgrerun.chapters.hot.experiments import growth
 from pgrerun.errors import ParameterError
-from pgrerun.lab import sent
-from pgrerun.lab.experiment import Variant
+from pgrerun.lab.testbed import experiment, experiments_of
+from pgrerun.notebook import CHANGED, Notebook
 from pgrerun.parameters import ONLY
 from pgrerun.record import runs
-from pgrerun.site import inputs
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = ROOT / "notebooks"
@@ -29,21 +27,18 @@ SAID = re.compile(r"# Change (.+)")
 PARAMETER = re.compile(r"\b(?:parameters|given)\.(\w+)")
 
 
-def attempts(chapter: str):
-    """Each call of `chapter.attempt` with the experiment and the comment above the statement."""
+def runs_of(chapter: str):
+    """Each call of `chapter.run` in a notebook, its experiment, and the comment above it."""
     notebook = nbformat.read(NOTEBOOKS / f"{chapter}.ipynb", as_version=4)
-    known: dict = {}
     for cell in notebook.cells:
         if cell.cell_type != "code" or cell.source.startswith("%"):
             continue
         lines = cell.source.splitlines()
         for statement in ast.parse(cell.source).body:
-            if "parameters" in cell.metadata.get("tags", []) or cells.learn(statement, known):
-                continue
             above = SAID.fullmatch(lines[statement.lineno - 2]) if statement.lineno > 1 else None
             for call in ast.walk(statement):
-                if isinstance(call, ast.Call) and ast.unparse(call.func) == "chapter.attempt":
-                    measure = cells.value(call.args[0], known)
+                if isinstance(call, ast.Call) and ast.unparse(call.func) == "chapter.run":
+                    measure = experiments_of(chapter)[ast.literal_eval(call.args[0])].function
                     yield call, measure, above and above.group(1)
 
 
@@ -85,14 +80,16 @@ def reads(measure) -> set[str]:
 @pytest.mark.parametrize("chapter", parameters.chapters())
 def test_every_experiment_says_what_to_change(chapter):
     sql = parameters.folder(chapter) / "sql"
-    found = list(attempts(chapter))
+    found = list(runs_of(chapter))
     assert found
-    named = {sent.name_of(measure): measure for _, measure, _ in found}
     for call, measure, said in found:
-        name = sent.name_of(measure)
-        assert said, f"{name}: no comment says which line to change"
-        ways = said.split(", or ")
+        name = measure.__name__
         own = inspect.signature(measure).parameters
+        if not said:  # what only counts what is there, or computes
+            assert len(own) == 1 and not reads(measure), f"{name}: say which line to change"
+            assert "SQL." not in inspect.getsource(measure), f"{name}: say which line to change"
+            continue
+        ways = said.split(", or ")
         given = {one.arg: ast.literal_eval(one.value) for one in call.keywords}
         for way in ways:
             words, _, place = way.partition(" below")[0].partition(" in ")
@@ -100,8 +97,7 @@ def test_every_experiment_says_what_to_change(chapter):
             if " below" in way:
                 assert names == list(given), f"{name}: {way}"
             elif place == "the first cell":
-                before = [named[one] for one in measure.declared.after]
-                assert set(names) <= set().union(*map(reads, [measure, *before])), f"{name}: {way}"
+                assert set(names) <= reads(measure), f"{name}: {way}"
                 assert set(names) <= set(parameters.profile_values(chapter, "ci")), name
             elif place.endswith(".py"):
                 code = (sql.parent / place).read_text("utf-8")
@@ -139,99 +135,71 @@ def changed(tmp_path, chapter: str, *changes: tuple[str, str], only: str = "") -
 @pytest.mark.slow
 def test_a_parameter_changed_in_the_first_cell_is_what_runs(tmp_path):
     record = changed(tmp_path, "uuid_keys", ("rows = 20000", "rows = 1000"))
-    pages = record.observations[record.observations["metric"] == "size of the index"]
+    pages = record.observations[record.observations["metric"] == "index_pages"]
     assert pages["value"].max() < 20 and record.environment["parameters"]["rows"] == 1000
 
 
 @pytest.mark.slow
 def test_an_argument_changed_in_the_cell_is_what_runs(tmp_path):
-    only = "growth.queue,page.pruned_when"
+    only = "queue,update_prunes"
     changes = ("jobs=1000, batches=40", "jobs=50, batches=4"), ("rows=40, updates=60", "rows=40")
     record = changed(tmp_path, "hot", *changes, only=only)
-    accounts = record.environment["sent"]
-    assert accounts["growth.queue"][GIVEN] == {"jobs": 50, "batches": 4}
-    assert GIVEN not in accounts["page.pruned_when"]
-    [[_, batches]] = [
-        one for one in accounts["growth.queue"]["statements"] if one[0].startswith("VACUUM jobs")
-    ]
+    about = record.about["hot"]
+    assert about["queue"][CHANGED] == {"jobs": 50, "batches": 4}
+    assert CHANGED not in about["update_prunes"]
+    [[_, batches]] = [one for one in about["queue"]["statements"] if one[0] == "VACUUM jobs"]
     assert batches == len(growth.QUEUES) * 4 / 2  # after every second of the batches that are given
 
 
 # ---- how
 
 
-@experiment()
-def weighed(chapter, stones: int = 3):
-    chapter.keep("counted", "all", {"stones": stones}, "")
-    measured = Variant("all", lambda block: {"weight": stones})
-    chapter.compare("weighed", [measured], {"weight": "kg"}, warmup=0)
-    return stones
+def weighed(bed, stones: int = 3):
+    yield from bed.compare(lambda block, keys: {"index_pages": stones}, {"keys": ["one"]}, warmup=0)
 
 
 @pytest.fixture
-def chapter(tmp_path, monkeypatch):
+def opened(tmp_path, monkeypatch):
+    """A function that opens a chapter whose experiment takes an argument."""
     monkeypatch.setenv("PGRERUN_RUNS", str(tmp_path))
-    opened = Chapter("uuid_keys", parameters.chapter_parameters("uuid_keys", {"pairs": 5}))
+    monkeypatch.setattr(weighed, "__name__", "insert")
+    module = ModuleType("toy")
+    module.insert = experiment(units={"index_pages": "pages"})(weighed)
+    made = []
+
+    def opened():
+        for one in made:
+            one.record.release()  # as a kill does
+        given = parameters.chapter_parameters("uuid_keys", {"pairs": 5})
+        made.append(Notebook("uuid_keys", given, module=module))
+        return made[-1]
+
     yield opened
-    opened.leave()
-    opened.run.release()
+    for one in made:
+        one.leave()
+        one.record.release()
 
 
-def test_what_was_measured_with_another_argument_is_dropped(chapter):
-    assert chapter.attempt(weighed) == 3
-    assert chapter.attempt(weighed, stones=7) == 7
-    assert set(chapter.run.observations()["value"]) == {7}
-    assert len(chapter.run.observations("weighed")) == 5
-    assert any("run again with other arguments" in note for note in chapter.run.notes)
-    chapter.run.release()  # killed, and taken up again: by the same argument nothing is dropped
-    again = Chapter("uuid_keys", chapter.parameters)
-    assert set(again.run.observations()["value"]) == {7}
-    assert again.attempt(weighed, stones=7) == 7 and len(again.run.observations("weighed")) == 5
-    assert again.attempt(weighed) == 3 and set(again.run.observations()["value"]) == {3}
-    again.run.release()
+def test_what_was_measured_with_another_argument_is_dropped(opened):
+    def pages(**changed):
+        return chapter.run("insert", **changed).frame["index_pages"].tolist()
+
+    chapter = opened()
+    assert pages() == [3] * 5 and pages(stones=7) == [7] * 5
+    chapter = opened()  # by the same argument nothing is measured again
+    before = chapter.record.rows("insert")
+    assert pages(stones=7) == [7] * 5 and chapter.record.rows("insert") == before
+    assert pages() == [3] * 5 and len(chapter.record.rows("insert")) == 5
 
 
-def test_an_argument_that_repeats_the_experiments_own_marks_nothing(chapter):
-    chapter.attempt(weighed, stones=3)
-    assert not any(GIVEN in json.loads(one) for one in chapter.run.observations()["flags"])
+def test_an_argument_that_repeats_the_experiments_own_marks_nothing(opened):
+    chapter = opened()
+    chapter.run("insert", stones=3)
+    assert CHANGED not in chapter.record.about("insert")
+    chapter.run("insert", stones=4)
+    assert chapter.record.about("insert")[CHANGED] == {"stones": 4}
 
 
-def test_an_argument_that_an_experiment_lacks_is_refused(chapter):
-    with pytest.raises(ParameterError, match="weighed has no argument 'stone'.*stones"):
-        chapter.attempt(weighed, stone=3)
-
-
-# ---- whose page it is
-
-
-def notebook(*sources: str) -> nbformat.NotebookNode:
-    made = [nbformat.v4.new_code_cell(source) for source in sources]
-    return nbformat.v4.new_notebook(cells=made)
-
-
-IMPORT = "from pgrerun.chapters import hot"
-QUEUE = "chapter.attempt(hot.experiments.growth.queue{})"
-
-
-@pytest.mark.parametrize(
-    ("said", "was", "same"),
-    [
-        ("# Change jobs below\n" + QUEUE.format(", jobs=1000"), QUEUE.format(""), True),
-        (QUEUE.format(", jobs=1000"), QUEUE.format(", jobs=1000"), True),
-        (QUEUE.format(", jobs=1000"), QUEUE.format(", jobs=10"), False),
-        (QUEUE.format(", jobs=10"), QUEUE.format(""), False),
-        (QUEUE.format(""), QUEUE.format(", jobs=1000"), False),
-        (QUEUE.format(""), "chapter.attempt(", False),
-        ('table(found, "Pages, by size")', "table(found)", True),
-        ('table(found, "Pages, by size")', 'table(found, "Pages")', True),
-        ('table(found, "Pages")', 'table(other, "Pages")', False),
-    ],
-)
-def test_a_page_is_of_the_notebooks_code_whatever_its_comments(said, was, same):
-    assert inputs.same_code(notebook(IMPORT, said), notebook(IMPORT, was)) is same
-
-
-def test_nothing_of_a_page_is_executed(tmp_path):
-    spoken = f"chapter.attempt(open({str(tmp_path / 'written')!r}, 'w'), jobs=1000)"
-    assert not inputs.same_code(notebook(IMPORT, QUEUE.format("")), notebook(spoken))
-    assert not list(tmp_path.iterdir())
+def test_an_argument_that_an_experiment_lacks_is_refused(opened):
+    with pytest.raises(ParameterError, match="insert has no argument 'stone'.*stones"):
+        opened().run("insert", stone=3)

@@ -1,21 +1,26 @@
-"""The Wisconsin chapter: queries at any size, contenders, experiments, and what is said of them."""
+"""The Wisconsin chapter: queries at any size, engines, experiments, and claims that can fail."""
 
-import pandas as pd
 import pytest
-from servers import small_chapter
+from judging import opened, word
 
-from pgrerun.chapters.wisconsin import charts, contenders, evidence, experiments, queries, sentences
+from pgrerun import parameters
+from pgrerun.chapters.wisconsin import contenders, queries
+from pgrerun.chapters.wisconsin.experiments import counts, postgres95, times
 from pgrerun.errors import CannotMeasure, RerunError
-from pgrerun.lab.experiment import Block
 from pgrerun.lab.ingres import INLINE, THREADED
 from pgrerun.lab.quel import read, tree
 from pgrerun.lab.relations import Wisconsin
 from pgrerun.lab.relations.duck import Duck
-from pgrerun.page import narrate
-from pgrerun.record import claims, printed, statistics, verdicts
-from pgrerun.record.verdicts import Verdict
+from pgrerun.lab.server import builds
+from pgrerun.lab.testbed import Block, Testbed, experiments_of
+from pgrerun.lab.university_ingres import UNITS
+from pgrerun.page import declared
+from pgrerun.parameters import chapter_parameters
+from pgrerun.record import claims, evidence, printed, rows
+from pgrerun.record.database import Database
 
 SMALL = 1000
+TINY = {"pairs": 5, "largest": 20_000, "sizes": 3, "repeats": 1}
 
 
 @pytest.fixture(scope="module")
@@ -26,21 +31,20 @@ def both(cluster):
         yield postgresql, duckdb
 
 
+@pytest.fixture(scope="module")
+def chapter(tmp_path_factory):
+    with opened(tmp_path_factory.mktemp("runs"), "wisconsin", TINY) as found:
+        yield found
+
+
 # ---- queries
 
 
 def test_there_are_the_32_of_the_figure():
-    assert (
-        set(queries.KEYS)
-        == set(printed.table("wisconsin_figure_3_11").index)
-        <= set(queries.BY_KEY)
-    )
-    in_print = printed.table("wisconsin_figure_3_11").index
-    assert {
-        queries.BY_KEY[key].state
-        for key in in_print
-        if printed.table("wisconsin_figure_3_11")["index"][key] == "none"
-    } == {"none"}
+    in_print = printed.table("wisconsin_figure_3_11")
+    assert set(queries.KEYS) == set(in_print.index) <= set(queries.BY_KEY)
+    without = in_print.index[in_print["index"] == "none"]
+    assert {queries.BY_KEY[key].state for key in without} == {"none"}
 
 
 @pytest.mark.parametrize("query", queries.QUERIES, ids=lambda query: query.key)
@@ -86,61 +90,38 @@ def test_the_letters_that_count_tell_strings_apart():
     def seen(name):
         return {tuple(text.decode()[at - 1] for at in queries.LETTERS) for text in columns[name]}
 
-    assert [len(seen(name)) for name in ("stringu1", "stringu2", "string4")] == [
-        queries.SPECIFIED,
-        queries.SPECIFIED,
-        4,
-    ]
+    found = [len(seen(name)) for name in ("stringu1", "stringu2", "string4")]
+    assert found == [queries.SPECIFIED, queries.SPECIFIED, 4]
 
 
-# ---- contenders
+# ---- engines
 
 
+@pytest.mark.parametrize("stored", [True, False])
 @pytest.mark.parametrize("query", queries.QUERIES, ids=lambda query: query.key)
-def test_contenders_agree_and_leave_the_relations_as_they_were(both, query):
-    tuples = {
-        "q1": 10,
-        "q2": 100,
-        "q5": 10,
-        "q6": 100,
-        "q7": 1,
-        "q8": 10,
-        "q9": 100,
-        "q10": 100,
-        "q11": 100,
-        "q18": 400,
-        "q19": 1000,
-        "q20": 1,
-        "q21": 100,
-    }
+def test_engines_agree_and_leave_the_relations_as_they_were(both, query, stored):
+    tuples = {"q1": 10, "q2": 100, "q5": 10, "q6": 100, "q7": 1, "q8": 10, "q9": 100, "q10": 100}
+    tuples |= {"q11": 100, "q19": 1000, "q20": 1, "q21": 100}
+    look = "SELECT count(*), sum(unique1), sum(unique2), sum(fiftypercent) FROM tenk1_with"
     for block in (None, Block(0, 3, 0), Block(1, 4, 0)):
-        one = queries.instance(query, SMALL, block)
-        found = []
-        for contender in both:
-            before = contender.execute(
-                "SELECT count(*), sum(unique1), sum(unique2), sum(fiftypercent) FROM tenk1_with"
-            )
-            assert contender.run(one) > 0
-            found.append(contender.answer(one))
-            contender.tidy(one)
-            assert (
-                contender.execute(
-                    "SELECT count(*), sum(unique1), sum(unique2), sum(fiftypercent) FROM tenk1_with"
-                )
-                == before
-            )
+        one, found = queries.instance(query, SMALL, block), []
+        for engine in both:
+            before = engine.execute(look)
+            assert engine.run(one, stored or engine.name == contenders.DUCKDB) > 0
+            found.append(engine.answer(one))
+            engine.tidy(one)
+            assert engine.execute(look) == before
         assert found[0] == found[1]
-        if query.key in tuples and query.key != "q18":
-            assert found[0][0] == tuples[query.key]
+        assert found[0][0] == tuples.get(query.key, found[0][0])
 
 
 @pytest.mark.parametrize("key", ["q1", "q7", "q11", "q19", "q22", "q31"])
 def test_an_answer_given_away_has_the_checksum_of_the_engine(both, key):
     one = queries.instance(queries.BY_KEY[key], SMALL)
-    for contender in both:
-        contender.run(one)
-        assert tuple(map(int, contender.execute(one.answer.sql)[0])) == contender.answer(one)
-        contender.tidy(one)
+    for engine in both:
+        engine.run(one)
+        assert tuple(map(int, engine.execute(one.answer.sql)[0])) == engine.answer(one)
+        engine.tidy(one)
 
 
 def test_an_answer_depends_on_what_the_query_did(both):
@@ -152,6 +133,22 @@ def test_an_answer_depends_on_what_the_query_did(both):
     assert both[0].answer(one) == untouched
 
 
+@pytest.mark.parametrize("key", counts.CHANGES)
+def test_a_change_begins_after_a_scan_and_is_undone_by_one_in_every_state(both, key):
+    one, sent = queries.instance(queries.BY_KEY[key], SMALL), []
+    postgresql = both[0]
+    kept, postgresql.execute = postgresql.execute, lambda sql: sent.append(sql) or kept(sql)
+    try:
+        postgresql.run(one, stored=False)
+        before = sent[-2]
+        sent.clear()
+        postgresql.tidy(one)
+    finally:
+        postgresql.execute = kept
+    for sql in (before, *sent):
+        assert "Index" not in str(kept(f"EXPLAIN {sql}")), sql
+
+
 def test_relations_are_loaded_once_for_a_size(cluster, both):
     def made():
         return both[0].execute("SELECT oid FROM pg_class WHERE relname = 'tenk1'")
@@ -161,16 +158,15 @@ def test_relations_are_loaded_once_for_a_size(cluster, both):
         other.load(SMALL)
         assert made() == first
         other.load(2000)
-        assert made() != first and other.execute("SELECT count(*) FROM bprime_clustered") == [
-            (200,)
-        ]
+        small = other.execute("SELECT count(*) FROM bprime_clustered")
+        assert made() != first and small == [(200,)]
         other.load(SMALL)
 
 
 def test_confinement_confines(cluster, both):
     with contenders.PostgreSQL(cluster, contenders.CONFINED) as confined:
-        assert experiments.plan(confined, "q10").shape().startswith("Nested Loop")
-        assert confined.execute("SHOW enable_hashjoin") == [("off",)]
+        joined = queries.instance(queries.BY_KEY["q10"], SMALL)
+        assert counts.explain(confined, joined).shape().startswith("Nested Loop")
 
 
 @pytest.mark.parametrize(
@@ -185,15 +181,15 @@ def test_a_scan_is_forced_whatever_the_servers_default(cluster, both, name, node
     with contenders.PostgreSQL(cluster, name) as forced:
         set_by_name = set(contenders.SETTINGS[name])
         assert set_by_name == {"enable_seqscan", "enable_indexscan", "enable_bitmapscan"}
-        assert experiments.plan(forced, "q6").shape().startswith(node)
+        tenth = queries.instance(queries.BY_KEY["q6"], SMALL)
+        assert counts.explain(forced, tenth).shape().startswith(node)
 
 
 def test_duckdb_leaves_nothing_behind(tmp_path):
     with Duck(tmp_path) as duck:
         duck.execute("CREATE TABLE t (a int4)")
-        assert (
-            duck.execute("SELECT count(*) FROM t") == [(0,)] and len(list(tmp_path.iterdir())) == 1
-        )
+        assert duck.execute("SELECT count(*) FROM t") == [(0,)]
+        assert len(list(tmp_path.iterdir())) == 1
     assert list(tmp_path.iterdir()) == []
 
 
@@ -201,10 +197,10 @@ def test_duckdb_leaves_nothing_behind(tmp_path):
 
 
 class Told:
-    """A contender whose times and answers are told."""
+    """An engine whose times and answers are told."""
 
-    def __init__(self, name, answers=(1,)):
-        self.name, self._answers, self.runs, self.tidied = name, answers, 0, 0
+    def __init__(self, name, answer=(1, 1)):
+        self.name, self._answer, self.runs, self.tidied = name, answer, 0, 0
 
     def __enter__(self):
         return self
@@ -215,234 +211,207 @@ class Told:
     def load(self, n):
         self.n = n
 
-    def run(self, variant):
+    def run(self, instance, stored=True):
         self.runs += 1
         return 0.01 * self.runs
 
-    def answer(self, variant):
-        return (len(self._answers), self._answers[0])
+    def answer(self, instance):
+        return self._answer
 
-    def tidy(self, variant):
+    def tidy(self, instance):
         self.tidied += 1
 
 
-@pytest.fixture
-def chapter(tmp_path):
-    with small_chapter("wisconsin", tmp_path, repeats=3) as small:
-        yield small
+class Parameters:
+    pairs, repeats, seed = 5, 3, 7
 
 
-def test_a_race_keeps_a_time_for_each_contender_query_and_block(chapter):
-    one, other, keys = Told("one"), Told("other"), ["q1", "q2", "q3"]
-    competing, among = [one, other], queries.QUERIES[:3]
-    experiments.race(chapter, experiments.REPORT, SMALL, competing, among)
-    frame = evidence.times(chapter, "other", keys)
-    assert frame.shape == (chapter.parameters.pairs, 3) and one.n == SMALL
-    assert evidence.over(chapter, "one", "other", keys[:2]).n == chapter.parameters.pairs
-    runs = one.runs
-    experiments.race(chapter, experiments.REPORT, SMALL, competing, among)  # nothing is left to do
-    assert one.runs == runs
+def raced(*engines):
+    bed = Testbed(Parameters, programs=None)
+    kept = []
+    bed._now, bed._rows = times.times, lambda experiment: kept
+    variants = [v for one in engines for v in times.of(one.name, ("q1", "q2"), True)]
+    for row in times.race(bed, SMALL, engines, variants):
+        kept.append(row)
+    return kept
 
 
-def test_a_race_ends_where_answers_differ(chapter):
-    competing, among = [Told("one"), Told("other", (2,))], queries.QUERIES[:3]
-    with pytest.raises(
-        RerunError, match="other gives another answer than one|one gives another answer than other"
-    ):
-        experiments.race(chapter, experiments.REPORT, SMALL, competing, among)
+def test_a_race_keeps_a_time_for_each_engine_query_and_block():
+    one = Told("one")
+    found = raced(one, Told("other"))
+    assert len(found) == 5 * 2 * 2 and one.n == SMALL and not any(row["looks"] for row in found)
+    assert {row["engine"] for row in found} == {"one", "other"}
 
 
-def test_what_was_not_raced_sets_its_claims_aside(chapter):
-    reason = CannotMeasure("restart", "it is not ours")
-    chapter.set_aside(reason, ["lai-028"])
-    chapter.judge("lai-028", evidence.joins_without_an_index)
-    [judgement] = chapter.evidence.judgements
-    assert judgement.verdict is Verdict.NOT_TESTABLE
-    for told in (sentences.noise, charts.joins, evidence.summaries):
-        assert chapter.show(told) is None
+def test_a_race_ends_where_answers_differ():
+    with pytest.raises(RerunError, match="is answered differently: by one"):
+        raced(Told("one"), Told("other", (2, 1)))
 
 
 @pytest.mark.parametrize(("before", "runs", "seconds"), [(0, 3, 0.02), (99, 1, 1.0)])
-def test_short_queries_are_repeated_and_the_median_counts(chapter, before, runs, seconds):
+def test_short_queries_are_repeated_and_the_median_counts(before, runs, seconds):
     one = Told("one")
     one.runs = before
-    experiments.race(chapter, experiments.REPORT, SMALL, [one], queries.QUERIES[:1], pairs=1)
-    [[observed]] = evidence.times(chapter, "one", ["q1"]).to_numpy()
-    assert observed == pytest.approx(seconds)
-    assert one.runs - before == runs == one.tidied
+    assert times.timed(one, "q1", SMALL, Block(0, 7, 0), True, 3) == pytest.approx(seconds)
+    assert one.runs - before == runs == one.tidied + 1
 
 
-@pytest.fixture(scope="module")
-def measured(tmp_path_factory):
-    small = {"largest": 20_000, "sizes": 3, "pairs": 5}
-    with small_chapter("wisconsin", tmp_path_factory.mktemp("runs"), **small) as chapter:
-        yield chapter
+def test_sizes_begin_with_the_reports():
+    bed = Testbed(type("P", (), {"largest": 1_000_000, "sizes": 3}), programs=None)
+    assert times.sizes(bed) == [10_000, 100_000, 1_000_000]
+
+
+# ---- what is counted, and what it decides
 
 
 @pytest.mark.parametrize(
-    ("count", "columns", "rows"),
-    [
-        (experiments.answers, ["query", "tuples", "checksum"], len(queries.QUERIES)),
-        (experiments.chosen_plans, ["query", "as_it_chooses", "nested_loops_only"], 32),
-        (experiments.pairs_compared, ["query", "rejected", "joined"], 4),
-        (experiments.pages_touched, ["query", "scan", "pages", "tuples"], 13),
-        (experiments.changes, ["query", "found_by", "pages", "wal_records"], 8),
-        (experiments.bytes_per_tuple, ["part", "bytes"], 4),
-    ],
+    ("name", "many"), [("pairs_compared", 4), ("pages_touched", 13), ("tuple_bytes", 4)]
 )
-def test_what_is_counted_comes_as_promised(measured, count, columns, rows):
-    frame = measured.attempt(count)
-    assert list(frame) == columns and len(frame) == rows
-    if count is not experiments.changes:  # what is on a page before a change decides what it logs
-        assert count(measured).equals(frame)
+def test_what_is_counted_is_the_same_again(chapter, name, many):
+    found = chapter.run(name).frame
+    experiment = chapter.experiments[name]
+    again = rows.frame(list(chapter.bed.measure(experiment, {})), experiment.units)
+    assert len(found) == many and again[list(experiment.units)].values.tolist() == (
+        found[list(experiment.units)].values.tolist()
+    )
 
 
-def test_scans_are_counted_in_instructions_and_leave_no_relation(measured):
-    found = measured.attempt(experiments.instructions)
-    assert set(found.index) == {*experiments.SCANS, experiments.SEEN, experiments.CHECKED}
-    assert found.min() > 0 and evidence.checking_versions(found) > 1
-    with measured.server.connect() as connection:
+def test_an_insert_touches_and_logs_more_with_indices(chapter):
+    found = chapter.run("changes").frame.set_index("query")
+    for metric in ("pages", "wal_records"):
+        assert found.loc["q26", metric] < found.loc["q29", metric]
+        assert found.loc["q31", metric] == found.loc["q32", metric]
+
+
+def test_scans_are_counted_in_instructions_and_leave_no_relation(chapter):
+    found = chapter.run("instructions").frame
+    assert len(found) == 5 and found["instructions"].min() > 0
+    with chapter.bed.server.connect() as connection:
         left = connection.execute(
             "SELECT relname FROM pg_class WHERE relname IN ('tmp', 'seen', 'checked')"
         ).fetchall()
     assert left == []
+    found = found.to_dict("records")
+    assert word("lai-041", "wisconsin", instructions=found) == "holds"
+    same = [row | {"instructions": 100} for row in found]
+    assert word("lai-041", "wisconsin", instructions=same) == "no effect"
 
 
-# ---- evidence
+def test_a_server_without_memory_waits_for_reads(chapter):
+    found = chapter.run("without_memory").frame
+    waiting = found["waiting"].dropna()
+    assert len(waiting) == TINY["pairs"] and waiting.min() > 0 and waiting.max() < 1
 
 
-def judged(id, facts):
-    return verdicts.judge(claims.ledger()[id], facts).verdict
-
-
-@pytest.mark.parametrize(("with_index", "denied"), [(1.0, True), (2.0, False), (None, None)])
-def test_won_here_asks_only_queries_whose_plan_changes(chapter, monkeypatch, with_index, denied):
-    def over(chapter, one, other, keys):
-        if keys[0] in evidence.WITHOUT_INDEX:
-            return statistics.exact(50.0)
-        if with_index is None:
-            return statistics.Interval(1.25, 1.1, 1.4, n=7)
-        return statistics.exact(with_index)
-
-    monkeypatch.setattr(evidence, "over", over)
-    chosen = pd.DataFrame(
-        [(queries.label(key), "Hash Join", "Nested Loop") for key in evidence.JOINS],
-        columns=["query", "as_it_chooses", "nested_loops_only"],
-    )
-    assert list(evidence.won_here(chapter, chosen).values()) == [True, denied]
-
-
-def test_what_sums_up_the_printed_column_is_recomputed_from_it():
-    only, all_of_them = evidence.only_circumstance().values()
-    assert only and not all_of_them.value  # queries 9 and 10, and not 11
-    assert judged("lai-029", evidence.only_circumstance()) is Verdict.HOLDS
-    assert judged("lai-030", evidence.changes_over_retrievals()) is Verdict.HOLDS
+def test_what_sums_up_the_printed_column_is_recomputed_from_it(chapter):
+    for claim in ("lai-027", "lai-029", "lai-030"):
+        assert str(chapter.judge(claim).verdict) == "holds"
+    found = chapter.judge("lai-027").parts
+    assert [part.value for part in found.values() if part.essential] == [True]
 
 
 @pytest.mark.parametrize(
-    ("pages", "word"),
+    ("pages", "expected"),
     [
-        ((300, 3, 300, 300), Verdict.GONE),
-        ((300, 300, 300, 400), Verdict.HOLDS),
-        ((300, 3, 300, 200), Verdict.REVERSED),
+        ((300, 3, 300, 300), "not so"),
+        ((300, 300, 300, 400), "holds"),
+        ((300, 3, 300, 200), "reversed"),
     ],
 )
-def test_what_an_index_does_for_min_is_read_off_pages(pages, word):
-    labels = [queries.label(f"q{number}") for number in (20, 23, 21, 24)]
-    facts = evidence.min_by_index(pd.DataFrame({"query": labels, "pages": pages}))
-    assert judged("lai-040", facts) is word
-
-
-@pytest.mark.parametrize(("key", "word"), [(1, Verdict.REVERSED), (12, Verdict.GONE)])
-def test_an_update_is_judged_by_what_it_touches_and_logs(key, word):
-    labels = [queries.label("q32"), queries.label("q31")]
-    frame = pd.DataFrame({"query": labels, "pages": [12, 12], "wal_records": [12, 12]})
-    frame.loc[0, ["pages", "wal_records"]] = key
-    assert judged("lai-039", evidence.of_changes(frame, "q32", "q31")) is word
+def test_what_an_index_does_for_min_is_read_off_pages(pages, expected):
+    touched = zip(("q20", "q23", "q21", "q24"), pages, strict=True)
+    found = [{"query": key, "pages": number} for key, number in touched]
+    assert word("lai-040", "wisconsin", pages_touched=found) == expected
 
 
 @pytest.mark.parametrize(
-    ("plain", "less", "word"), [(1.9, False, Verdict.HOLDS), (0.5, True, Verdict.GONE)]
-)
-def test_a_tenth_by_index_is_judged_by_the_scan_of_1990(chapter, monkeypatch, plain, less, word):
-    monkeypatch.setattr(type(chapter), "ratio", lambda *given: statistics.exact(plain))
-    assert judged("lai-032", evidence.tenth_by_index(chapter)) is word
-    counted = pd.Series({contenders.SEQUENTIAL: 100, contenders.PLAIN: 100 * plain})
-    assert list(evidence.in_instructions(counted).values()) == [not less]
-
-
-def test_a_server_without_memory_waits_for_reads(measured):
-    measured.attempt(experiments.two_machines)
-    assert 0 < evidence.waiting(measured).estimate < 1
-    assert evidence.without_memory(measured, ["q5"], ["q3"]).estimate > 0
-    assert len(evidence.tenth_by_index(measured)) == 1
-
-
-# ---- what is said
-
-
-def test_three_summaries_of_the_print():
-    found = evidence.about_three().values()
-    assert [part.value for part in found] == [True, False, False]
-    assert [part.essential for part in found] == [True, False, False]
-
-
-@pytest.mark.parametrize(
-    ("values", "said"),
+    ("claim", "seconds", "expected"),
     [
-        ((3.0, 3.5, 1.2), "all above one"),
-        ((0.3, 0.5, 0.9), "all below one"),
-        ((0.3, 1.5, 0.9), "makes the winner"),
+        ("lai-031", {"q1": 9.4}, "holds"),
+        ("lai-031", {"q1": 3.0}, "weaker"),
+        ("lai-034", {"q9": 2.0, "q10": 2.0, "q11": 2.0}, "reversed"),
+        ("lai-037", {}, "no effect"),
+        ("lai-038", {"q29": 3.0}, "reversed"),
+        ("lai-038", {"q26": 1.43}, "holds"),
     ],
 )
-def test_summaries_are_compared(values, said):
-    frame = pd.DataFrame([("a over b", 10_000, *values)], columns=["pair", "tuples", "x", "y", "z"])
-    sentence = sentences.decided_by_the_summary(frame)
-    assert said in sentence and isinstance(sentence, narrate.Sentence)
+def test_times_without_storing_decide(claim, seconds, expected):
+    found = [
+        {"engine": engine, "query": key, "stored": stored, "block": block, "seconds": value}
+        for block in range(7)
+        for key in queries.BY_KEY
+        for engine, stored, value in (
+            ("PostgreSQL", False, seconds.get(key, 1.0)),
+            ("PostgreSQL, again", False, seconds.get(key, 1.0)),
+            ("PostgreSQL", True, 7.0),
+        )
+    ]
+    assert word(claim, "wisconsin", times=found) == expected
 
 
-def test_the_first_chart_says_who_wins_at_which_size():
-    first, *_ = printed.wisconsin.summaries()
-    frame = pd.DataFrame(
-        [("POSTGRES over INGRES, 1990", 10_000, 3.0)]
-        + [("PostgreSQL over DuckDB", n, ratio) for n, ratio in ((10_000, 0.5), (600_000, 2.5))],
-        columns=["pair", "tuples", first],
-    )
-    assert sentences.who_wins(frame).endswith(
-        "at 10,000 tuples PostgreSQL takes 0.50 times as long as DuckDB and at 600,000 tuples"
-        " PostgreSQL takes 2.50 times as long as DuckDB."
-    )
+@pytest.mark.parametrize(("in_memory", "expected"), [(1.1, "holds"), (0.4, "partly")])
+def test_a_tenth_by_index_is_put_to_a_server_with_memory_and_to_one_without(in_memory, expected):
+    def both(seconds, **factors):
+        return [
+            {"scan": scan, "query": "q6", "block": block, "seconds": value} | factors
+            for block in range(7)
+            for scan, value in (("plain index scan", seconds), ("sequential scan", 1.0))
+        ]
+
+    tables = {"scans": both(in_memory, tuples=10_000), "without_memory": both(2.0)}
+    assert word("lai-032", "wisconsin", **tables) == expected
 
 
-@pytest.mark.parametrize(("records", "said"), [(5, "no room"), (1, "found room")])
-def test_an_update_without_an_index_is_told_as_it_was(records, said):
-    labels = [queries.label("q29"), queries.label("plain")]
-    frame = pd.DataFrame({"query": labels, "wal_records": [4, records]})
-    assert said in sentences.unindexed_update(frame)
+def test_what_this_book_read_off_a_figure_is_no_headline_and_not_scored():
+    ours = [one for one in claims.ledger().values() if one.chapter == "wisconsin"]
+    unquoted = [one for one in ours if not one.quote]
+    assert len(unquoted) == 9 and not any(one.headline or one.scored for one in unquoted)
 
 
-class Elsewhere:
-    """A chapter on somebody's server, of which it is known or not where it runs."""
-
-    borrowed = True
-
-    def __init__(self, server, seen):
-        self.server, self.name, self._seen = self, server, seen
-
-    def can(self, capability):
-        return self._seen and capability == "processes"
+# ---- systems of then
 
 
-def test_a_server_that_may_be_elsewhere_is_said_to(chapter):
-    for here in (chapter, Elsewhere("theirs", seen=True)):
-        assert sentences.elsewhere(here) is None
-    unknown = Elsewhere("theirs", seen=False)
-    assert "theirs may run on another" in sentences.elsewhere(unknown)
+def test_without_postgres95_there_is_no_line(monkeypatch):
+    monkeypatch.setattr(builds, "registered", dict)
+    for experiment in (postgres95.thirty_years, postgres95.postgres95_pages):
+        bed = Testbed(chapter_parameters("wisconsin", TINY), programs=None)
+        with pytest.raises(CannotMeasure, match="postgres95-no-assertions"):
+            list(experiment(bed))
 
 
-def test_sizes_begin_with_the_reports(tmp_path):
-    with small_chapter("wisconsin", tmp_path, largest=1_000_000, sizes=3) as chapter:
-        assert experiments.all_sizes(chapter) == [10_000, 100_000, 1_000_000]
+def test_what_old_systems_count_is_drawn_and_judged():
+    counted = [
+        {"build": build, "release": release, "year": year, "query": key, "tuples": 1000}
+        | {"plan": "Seq Scan", "answer": "", "answered": 1}
+        | dict.fromkeys(("instructions", "executor", "keeping", "found"), number)
+        for build, release, year, number in (
+            ("postgres95-no-assertions", "Postgres95 1.01", 1996, 3000),
+            ("bundled", "18", 2025, 1000),
+        )
+        for key in queries.KEYS
+    ]
+    theirs = [
+        {"query": key, "state": "none", "tuples": 1000, "process": process}
+        | dict.fromkeys(UNITS, 500)
+        for key in queries.KEYS
+        for process in ("parser", "decomp70")
+    ]
+    assert word("lai-042", "wisconsin", thirty_years=counted) == "holds"
+    drawn = declared.charts_of(parameters.folder("wisconsin"))
+    with Database("wisconsin") as database:
+        for name, found in (("thirty_years", counted), ("ingres_queries", theirs)):
+            units = experiments_of("wisconsin")[name].units
+            database.add("run", "wisconsin", name, rows.frame(found, units), units)
+        years = drawn["wisconsin-thirty-years"].frame(database)
+        assert set(years["x"]) == {1996, 2025}
+        assert sorted(set(years["value"].round(6))) == [1.0, 3.0]
+        assert drawn["wisconsin-thirty-years"].figure(database, lambda claim: "holds")
+        both = drawn["wisconsin-postgres95"].frame(database)
+        assert both["kind"].value_counts().to_dict() == {"printed": 26, "measured": 26}
+        assert both.loc[both["kind"] == "measured", "value"].tolist() == pytest.approx([1.0] * 26)
+        told = declared.findings_of(parameters.folder("wisconsin"))
+        said = told.told("thirty-years", lambda text: evidence.evaluate(database, text))
+        assert "3 times the instructions of PostgreSQL 18" in said
 
 
 def test_the_print_disagrees_with_its_prose_where_we_say():
@@ -464,10 +433,10 @@ def ingres():
 def test_the_miniature_answers_for_itself_and_as_the_others(both, ingres, query):
     for block in (None, Block(0, 3, 0), Block(1, 4, 0)):
         one, found = queries.instance(query, SMALL, block), []
-        for contender in (both[1], ingres):
-            assert contender.run(one) > 0
-            found.append(contender.answer(one))
-            contender.tidy(one)
+        for engine in (both[1], ingres):
+            assert engine.run(one) > 0
+            found.append(engine.answer(one))
+            engine.tidy(one)
         assert found[0] == found[1] and found[0][0] > 0
 
 
@@ -497,35 +466,3 @@ def test_a_miniature_leaves_no_files(base):
     with contenders.Miniature("", INLINE) as one:
         one.load(100)
     assert list(base.iterdir()) == before
-
-
-def test_pages_are_held_against_the_print():
-    frame = pd.DataFrame(
-        {
-            "query": [queries.label(key) for key in queries.KEYS],
-            "touched": range(1, 33),
-            "read": 0,
-            "seconds_1990": [float(n) for n in range(1, 33)],
-        }
-    )
-    assert "is 1.00 over 32 queries" in sentences.explained(frame)
-    assert "seconds is 1.00, where one" in charts.pages_and_seconds(frame).caption
-    frame.loc[4, "seconds_1990"] = 500.0
-    number, name = queries.label("q5").split(": ")
-    longest = f"query {number} ({name}) took the longest for its pages"
-    assert longest in sentences.explained(frame)
-    assert "touch 30 pages without an index" in sentences.substitution(
-        frame
-    ) and "a factor of 1" in sentences.substitution(frame)
-
-
-def test_whether_an_index_scan_is_worth_it_is_told_by_its_interval():
-    faster, open_ = statistics.Interval(0.5, 0.4, 0.6, n=9), statistics.Interval(1, 0.9, 1.1, n=9)
-    rows = [
-        charts.charts.row(charts.PLAIN, "printed", 3.0, panel="1 %"),
-        charts.charts.row(charts.PLAIN, "measured", faster, panel="1 %"),
-        charts.charts.row(charts.BITMAP, "measured", open_, panel="1 %"),
-    ]
-    said = charts.worth(pd.DataFrame(rows))
-    assert "for 1 %, 0.50 [0.40, 0.60] by a plain index scan (faster) and 1.00" in said
-    assert said.endswith("(not resolved).") and charts.worth(pd.DataFrame(rows[:1])) == ""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pgrerun.record import runs, verdicts
-from pgrerun.record.schema import ENVIRONMENT, OBSERVATIONS, VERDICTS
+from pgrerun.record.schema import ENVIRONMENT, VERDICTS
 
 PUBLISHED = runs.CHECKOUT / runs.PUBLISHED
 CORES = (2, 4, 8, 16, 32, 64)
@@ -47,7 +47,7 @@ class Chapter:
         place = PUBLISHED / name
         self.name = name
         self.head = json.loads((place / ENVIRONMENT).read_text("utf-8"))
-        self.observations = (place / OBSERVATIONS).read_bytes()
+        self.rows = {path.name: path.read_bytes() for path in place.glob("*.parquet")}
         self.verdicts = json.loads((place / VERDICTS).read_text("utf-8"))
         self.others = {
             kept["claim"]: other for kept in self.verdicts if (other := undecided(kept)) is not None
@@ -62,7 +62,8 @@ class Chapter:
             for kept in self.verdicts
         ]
         folder.mkdir(parents=True)
-        (folder / OBSERVATIONS).write_bytes(self.observations)
+        for name, content in self.rows.items():
+            (folder / name).write_bytes(content)
         (folder / VERDICTS).write_text(json.dumps(told), "utf-8")
         environment = dict(self.head["environment"])
         environment["machine"] = environment["machine"] | {
@@ -74,7 +75,7 @@ class Chapter:
         head = self.head | {"environment": environment}
         head["sha256"] = {
             name: hashlib.sha256((folder / name).read_bytes()).hexdigest()
-            for name in (OBSERVATIONS, VERDICTS)
+            for name in (*self.rows, VERDICTS)
         }
         (folder / ENVIRONMENT).write_text(json.dumps(head), "utf-8")
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pandas as pd
 import psutil
 import pytest
 
@@ -110,18 +111,25 @@ class Checkout:
         return self.start("run", chapter, *(word for one in given for word in ("-p", one)))
 
     def finished(self, chapter: str) -> set[tuple[str, str, int]]:
-        """Experiment, variant and block of all that was measured so far."""
+        """Experiment, time and block of each repeated measurement so far that counts.
+
+        What isn't repeated starts over with its experiment.
+        """
         records = Path(self.environment["PGRERUN_RUNS"]) / "ci"
         if (records / chapter / runs.ENVIRONMENT).exists():
-            frame = runs.load(records / chapter).observations
-            return set(zip(frame["experiment"], frame["variant"], frame["block"]))
-        journal = records / f"{chapter}.partial" / runs.JOURNAL
-        lines = journal.read_bytes().splitlines(True)[1:] if journal.exists() else []
-        entries = [json.loads(line) for line in lines if line.endswith(b"\n")]
+            tables = runs.load(records / chapter).tables[chapter]
+            found = [
+                (name, row) for name, rows in tables.items() for row in rows.to_dict("records")
+            ]
+        else:
+            journal = records / f"{chapter}.partial" / runs.JOURNAL
+            lines = journal.read_bytes().splitlines(True)[1:] if journal.exists() else []
+            entries = [json.loads(line) for line in lines if line.endswith(b"\n")]
+            found = [(one["table"], one["row"]) for one in entries if "row" in one]
         return {
-            (one["experiment"], one["variant"], one["block"])
-            for one in entries
-            if runs.DISTURBED not in one["flags"]
+            (name, row["started_at"], int(row["block"]))
+            for name, row in found
+            if not pd.isna(row.get("block")) and not row["disturbed"]
         }
 
 
@@ -202,7 +210,7 @@ def killed_one_by_one(run, checkout, chapter, machine, chance) -> list[str]:
     said = run.communicate()[1]
     assert run.returncode in (0, 1, -signal.SIGKILL) and "Traceback" not in said, (killed, said)
     until = time.monotonic() + 300
-    while machine.look(run) and time.monotonic() < until:  # its kernel and guardian need a moment
+    while machine.look(run) and time.monotonic() < until:  # its kernel and servers need a moment
         time.sleep(0.1)
     return killed
 
@@ -216,5 +224,5 @@ def _said(process: psutil.Process) -> list[str]:
 def _kind(process: psutil.Process) -> str:
     """What a process of a run is, by its command."""
     said = " ".join(_said(process))
-    known = {"ipykernel": "kernel", "cli.main()": "pgrerun", "read -r _": "guardian"}
+    known = {"ipykernel": "kernel", "cli.main()": "pgrerun"}
     return next((kind for word, kind in known.items() if word in said), process.name())

@@ -114,7 +114,7 @@ def build_book(root: Path, pglite: Path) -> None:
     it; what it said lies in `said`.
     """
     sources = ("book", "data", "notebooks", "pgrerun")
-    _copy_sources(root, pglite, "_config.yml", "requirements.txt", *sources)
+    _copy_sources(root, pglite, "_config.yml", "requirements.txt", "CITATION.cff", *sources)
     book = Book(root)
     (book.lay_out(PUBLISHED) / "results").rename(book.results)
     for chapter in book.chapters():

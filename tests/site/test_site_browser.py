@@ -239,13 +239,21 @@ def test_the_scoreboard_is_filtered_and_searched(browser, toy_site):
 
 def test_a_link_can_name_what_the_scoreboard_shows(browser, toy_site):
     with browser.page() as page:
-        page.open(toy_site / "scoreboard.html", "?verdict=not+testable+here")
+        page.open(toy_site / "scoreboard.html", "?verdict=not+tested+here")
         assert page.run(SHOWN) == [toy_chapter.SET_ASIDE.id]
         assert (
             page.run("document.querySelector('.scoreboard form').elements.verdict.value")
-            == "not testable here"
+            == "not tested here"
         )
         quiet(page)
+
+
+def test_a_link_to_a_claim_opens_it_and_no_other(browser, toy_site):
+    claim = toy_chapter.RATIO.id
+    with browser.page() as page:
+        page.open(toy_site / "results" / "tp1.html", f"#{claim}").drawn()
+        opened = "[...document.querySelectorAll('.verdict-line:has(> details[open])')]"
+        assert page.run(f"{opened}.map(line => line.id)") == [claim]
 
 
 def test_the_scoreboard_is_a_whole_table_without_scripts(browser, toy_site):

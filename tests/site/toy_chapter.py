@@ -10,7 +10,7 @@ import nbformat
 import pandas as pd
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from pgrerun.page import charts, narrate, tables
+from pgrerun.page import charts, shown, tables
 from pgrerun.record import claims, runs, statistics, verdicts
 from pgrerun.record.claims import Predicate
 
@@ -216,12 +216,6 @@ RATIO = next(c for c in TP1 if c.predicate is Predicate.RATIO and (c.printed or 
 SET_ASIDE = next(claim for claim in TP1 if claim is not RATIO)
 
 
-SENT = range(16)
-AGAIN = """# Change scale in the first cell
-again = chapter.attempt(toy.bank.load)
-table(again)"""
-
-
 def judged() -> list[verdicts.Judgement]:
     """Verdicts of a few claims of the toy that stands in for TP1."""
     facts = next(c for c in TP1 if c.predicate is Predicate.FACTS and c is not SET_ASIDE)
@@ -237,17 +231,11 @@ def judged() -> list[verdicts.Judgement]:
 
 def verdict_cells() -> list[nbformat.NotebookNode]:
     """Cells that show them, and the chapter's end."""
-    sentences = [
-        new_output("display_data", data={"text/markdown": str(narrate.judgement(one))})
-        for one in judged()
-    ]
+    lines = "".join(shown.Verdict(one, "rows.found / rows.printed", "").html() for one in judged())
+    verdicts_ = new_output("display_data", data={"text/html": lines})
     return [
-        new_markdown_cell("## What was run"),
-        _code("chapter.attempt(toy.bank.load)", []),
-        _code(AGAIN, []),
-        _code("chapter.attempt(toy.till.load)", []),
         new_markdown_cell("## Verdicts\n\n<!-- supporting -->\n\nOnly who doubts reads on."),
-        _code("chapter.judge(...)", sentences),
+        _code("chapter.verdicts(...)", [verdicts_]),
         _code("beside()", [_table()]),
         new_markdown_cell("## Since\n\nOften.\n\n<!-- supporting: Release by release -->\n\nNow."),
         new_markdown_cell("## Provenance"),
@@ -256,29 +244,8 @@ def verdict_cells() -> list[nbformat.NotebookNode]:
 
 def record(folder) -> None:
     """The run record beside the toy that stands in for TP1."""
-    load = {"script": "SELECT 1;", "protocol": "simple", "clients": 4, "length": "3 s", "times": 2}
-    sent = {
-        "files": {"bank.schema": "CREATE TABLE bank (n int <b>);\n" * 20},
-        "statements": [["SELECT 7", 40]],
-        "left_out": 0,
-        "loads": [load],
-        "function": "def load(chapter):\n    fill(chapter.parameters.scale)",
-        "settings": "jit = off",
-    }
     environment = {
         "parameters": {"profile": "ci"},
-        "sent": {
-            "till.load": sent
-            | {
-                "files": {"till.load": "VACUUM till;", "till.pgbench": load["script"]},
-                "statements": [[f"SELECT '{'x' * 700}'", 1], *([f"SELECT a{n}", 2] for n in SENT)],
-                "left_out": 4,
-                "loads": [load, load | {"length": "9 s"}, load | {"script": "SELECT 2;"}],
-                "function": "def load(chapter):\n    callgrind.profile(DuckDB())",
-            },
-            "bank.load": sent,
-            "bank.load, 2": sent | {"files": {}, "loads": []},
-        },
         "server": {"name": "the wheel", "version": "18.6"},
         "commit": "",
         "machine": {

@@ -13,15 +13,7 @@ import psycopg
 import pytest
 
 from pgrerun.errors import CannotMeasure
-from pgrerun.lab.instruments import (
-    cachelines,
-    pgbench,
-    sessions,
-    sleeps,
-    switches,
-    switching,
-    waits,
-)
+from pgrerun.lab.instruments import cachelines, off_cpu, pgbench, sessions, switch_costs
 
 needs_two = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor")
 
@@ -70,10 +62,10 @@ def test_a_wait_for_a_lock_is_seen_with_its_name(cluster):
         sessions.enter_context(standing_in(cluster, "SELECT pg_sleep(3600)", "PgSleep"))
         looker = sessions.enter_context(cluster.connect())
         looker.execute("SET application_name = 'not ours'")  # it is in no sample
-        with waits.sampled(cluster) as found:
+        with off_cpu.sample_wait_events(cluster) as found:
             while not _sampled(looker):
                 time.sleep(0.01)
-    assert found.samples > 0 and len(found.seen()) == 2
+    assert found.samples > 0 and len(found.require_frame()) == 2
     assert found.backends("Lock", "advisory") == 3
     assert found.backends(event="PgSleep") == 1
     assert found.backends() == 4
@@ -89,20 +81,20 @@ def _sampled(looker):
 
 
 def test_an_idle_server_has_no_samples(cluster):
-    with waits.sampled(cluster) as found:
+    with off_cpu.sample_wait_events(cluster) as found:
         time.sleep(0.1)
     assert found.samples == 0 and found.backends() == 0
     with pytest.raises(CannotMeasure, match="sample"):
-        found.seen()
+        found.require_frame()
 
 
 def test_naps_are_sleeps_and_so_is_waiting_for_the_next_message(cluster):
     script = "SELECT " + ", ".join(["pg_sleep(0.001)"] * 4) + ";\n"
     transactions = 100
-    found = switches.Switches()
+    found = off_cpu.ContextSwitches()
     while not found.backends:  # the load was over before anybody had looked at it
         transactions *= 2
-        with switches.counted(cluster, 2) as found:
+        with off_cpu.count_context_switches(cluster, 2) as found:
             pgbench.run(cluster, script, clients=2, jobs=2, transactions=transactions)
     # Each nap is a sleep, but from when to when the load ran is told by readings that a busy
     # machine puts off.
@@ -110,14 +102,14 @@ def test_naps_are_sleeps_and_so_is_waiting_for_the_next_message(cluster):
 
 
 def test_a_load_that_never_had_so_many_clients_has_no_switches(cluster):
-    with switches.counted(cluster, 3) as found:
+    with off_cpu.count_context_switches(cluster, 3) as found:
         pgbench.run(cluster, "SELECT 1;", clients=1, transactions=1)
     assert found.per_transaction(1) == {}
 
 
 def test_switches_need_a_server_whose_processes_can_be_seen(monkeypatch, cluster):
     monkeypatch.setattr(type(cluster), "missing", lambda server, capability: "hidden")
-    with pytest.raises(CannotMeasure, match="hidden"), switches.counted(cluster, 1):
+    with pytest.raises(CannotMeasure, match="hidden"), off_cpu.count_context_switches(cluster, 1):
         pass
 
 
@@ -125,20 +117,22 @@ def test_perfs_samples_are_told_apart_by_their_times():
     script = (
         "postgres  12.500000:\n\t ffff schedule\n\npostgres  13.250000:\n\t ffff epoll_wait\n\n"
     )
-    assert sleeps.read(sleeps.between(script, 13.0, 14.0))["chain"].tolist() == [("epoll_wait",)]
-    assert sleeps.read(sleeps.between(script, 14.0, 15.0)).empty
+    assert off_cpu.parse_stacks(off_cpu.samples_between(script, 13.0, 14.0))["chain"].tolist() == [
+        ("epoll_wait",)
+    ]
+    assert off_cpu.parse_stacks(off_cpu.samples_between(script, 14.0, 15.0)).empty
 
 
 @needs_two
 @pytest.mark.parametrize(
     "measure",
     [
-        lambda: cachelines.beside(8, rounds=10),
-        lambda: cachelines.beside(256, rounds=10),
-        lambda: cachelines.scanned(packed=True, rounds=10),
-        lambda: cachelines.scanned(packed=False, rounds=10),
-        lambda: switching.handoff(rounds=10).elapsed,
-        lambda: switching.handoff(rounds=10).processor,
+        lambda: cachelines.false_sharing_cost(8, rounds=10),
+        lambda: cachelines.false_sharing_cost(256, rounds=10),
+        lambda: cachelines.scan_cost(packed=True, rounds=10),
+        lambda: cachelines.scan_cost(packed=False, rounds=10),
+        lambda: switch_costs.handoff_latency(rounds=10).elapsed,
+        lambda: switch_costs.handoff_latency(rounds=10).processor,
     ],
 )
 def test_two_processors_are_used_and_left_as_they_were(measure):
@@ -156,10 +150,10 @@ def test_two_processors_are_used_and_left_as_they_were(measure):
 @pytest.mark.parametrize("distance", [0, 7, 512])
 def test_a_distance_that_the_layout_has_no_room_for_is_refused(distance):
     with pytest.raises(ValueError, match="multiple of 8"):
-        cachelines.beside(distance)
+        cachelines.false_sharing_cost(distance)
 
 
 def test_one_processor_is_not_enough(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})
     with pytest.raises(CannotMeasure, match="a processor each"):
-        cachelines.beside(8)
+        cachelines.false_sharing_cost(8)

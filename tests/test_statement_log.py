@@ -1,16 +1,18 @@
 """What is sent is told: statements, files they come from, pgbench's loads; timed blocks cost it."""
 
+from types import SimpleNamespace
+
 import pytest
 
-from pgrerun.lab import sent, statements
-from pgrerun.lab.experiment import Variant, interleave
+from pgrerun.lab import statement_log, statements
 from pgrerun.lab.instruments import pgbench
+from pgrerun.lab.server import bundled
+from pgrerun.lab.testbed import Testbed, experiment
 from pgrerun.page import narrate
-from pgrerun.record.runs import Run
 
 
 def test_statements_are_counted_by_their_kind(cluster):
-    with cluster.connect() as connection, sent.recorded() as account:
+    with cluster.connect() as connection, statement_log.record() as account:
         for n in (1, 22, 333):
             connection.execute(f"SELECT {n} AS a1")
         connection.execute(b"SELECT  'x7'")
@@ -32,56 +34,59 @@ def test_statements_are_counted_by_their_kind(cluster):
 def test_nothing_is_kept_outside_of_an_account_or_where_it_rests(cluster):
     with cluster.connect() as connection:
         connection.execute("SELECT 1")
-        with sent.recorded() as account:
-            with sent.unrecorded():
+        with statement_log.record() as account:
+            with statement_log.pause():
                 connection.execute("SELECT 2")
             connection.execute("SELECT 3")
         connection.execute("SELECT 4")
     assert account.statements() == [("SELECT 3", 1)]
 
 
-def test_timed_blocks_are_not_counted_where_a_warm_up_sent_the_same(cluster, tmp_path, monkeypatch):
-    monkeypatch.setenv("PGRERUN_RUNS", str(tmp_path))
-
-    def measure(block):
+def test_timed_blocks_are_not_counted_where_a_warm_up_sent_the_same(cluster):
+    def measure(block, variant):
         with cluster.connect() as connection:
             connection.execute("SELECT 5")
         return {"x": 1.0}
 
-    variants = [Variant("a", measure), Variant("b", measure)]
-    with Run.open("r", "tp1", key="k", environment={}) as run:
-        for warmup, often in ((1, 2), (0, 14)):
-            with sent.recorded() as account:
-                interleave(
-                    run, f"e{warmup}", variants, pairs=7, units={"x": "s"}, seed=1, warmup=warmup
-                )
-            assert account.statements() == [("SELECT 5", often)]
+    for warmup, often in ((1, 2), (0, 14)):
+        kept = []
+
+        @experiment(units={"x": "s"})
+        def planted(bed, kept=kept, warmup=warmup):
+            yield from bed.compare(measure, {"variant": ["a", "b"]}, warmup=warmup)
+
+        given = SimpleNamespace(pairs=7, seed=1)
+        bed = Testbed(given, bundled(), rows=lambda _, kept=kept: kept)
+        with statement_log.record() as account:
+            for row in bed.measure(planted, {}):
+                kept.append(row)
+        assert account.statements() == [("SELECT 5", often)]
 
 
 def test_loads_and_files_are_told(cluster, tmp_path):
     (tmp_path / "a.sql").write_text("-- name: one\nSELECT :n;\n")
     (tmp_path / "b.pgbench").write_text("SELECT 1;\n")
     files = statements.Statements(tmp_path)
-    with cluster.connect() as connection, sent.recorded() as account:
+    with cluster.connect() as connection, statement_log.record() as account:
         files.run(connection, "a.one", n=7)
         pgbench.run(cluster, files.script("b"), clients=2, transactions=5, protocol="prepared")
     assert account.sources == {"a.one": "SELECT :n;", "b.pgbench": "SELECT 1;\n"}
     assert account.loads == {
-        sent.Load("SELECT 1;\n", "prepared", 2, "5 transactions of each client"): 1
+        statement_log.Load("SELECT 1;\n", "prepared", 2, "5 transactions of each client"): 1
     }
 
 
 def test_statements_of_one_kind_are_one():
     texts = [("SELECT 1", 2), ("DO $$ FOR i IN 1..100", 1), ("SELECT  22", 3)]
     texts += [("DO $$ FOR i IN 101..2000", 4), ("SELECT a1", 1), ("SELECT a2", 1)]
-    assert sent.distinct(texts) == [
+    assert statement_log.count_distinct(texts) == [
         *(("SELECT 1", 5), ("DO $$ FOR i IN 1..100", 5), ("SELECT a1", 1), ("SELECT a2", 1))
     ]
 
 
 def test_also_what_is_not_kept_is_counted(cluster, monkeypatch):
-    monkeypatch.setattr(sent, "MOST", 2)
-    with cluster.connect() as connection, sent.recorded() as account:
+    monkeypatch.setattr(statement_log, "MOST", 2)
+    with cluster.connect() as connection, statement_log.record() as account:
         for name in "abcaab":
             connection.execute(f"SELECT '{name}'")
     assert account.statements() == [("SELECT 'a'", 3), ("SELECT 'b'", 2)] and account.times == 6

@@ -1,0 +1,149 @@
+"""Strange servers to borrow: poolers and relays between a guest and a throwaway cluster."""
+
+import contextlib
+import re
+import select
+import shutil
+import socket
+import struct
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from pgrerun.lab.server import Cluster, private
+
+POOLER = shutil.which("pgbouncer", path="/usr/sbin:/usr/bin:/usr/local/bin:/usr/local/sbin")
+_STARTUP = 196608  # the number of the protocol's version 3.0, which begins a session
+
+
+def dump(server: Cluster) -> str:
+    """Everything in the cluster, byte for byte, but for a word that pg_dump draws by lot."""
+    text = server.tool("pg_dumpall").stdout
+    return re.sub(r"^\\(un)?restrict \w+$", "", text, flags=re.MULTILINE)
+
+
+@contextlib.contextmanager
+def pooled(server: Cluster, mode: str, user: str = "postgres") -> Iterator[str]:
+    """The URL of a pgbouncer before the cluster; a test that asks for it is skipped without one."""
+    if POOLER is None:
+        pytest.skip("pgbouncer is not installed")
+    with private.PrivateDirectory(private.base_directory(), private.account()) as home:
+        folder = home.folder("pooler")
+        host = conninfo_to_dict(server.conninfo())["host"]
+        (folder / "users").write_text(f'"{user}" ""\n')
+        (folder / "pooler.ini").write_text(
+            f"[databases]\n* = host={host}\n[pgbouncer]\nunix_socket_dir = {folder}\n"
+            "listen_addr =\nlisten_port = 6432\nauth_type = trust\n"
+            f"auth_file = {folder}/users\npool_mode = {mode}\n"
+            "ignore_startup_parameters = extra_float_digits,options\n"
+        )
+        command, how = private.as_account(private.account(), [POOLER, "-q", f"{folder}/pooler.ini"])
+        process = subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL, **how)
+        url = f"postgresql://{user}@/postgres?host={quote(str(folder), safe='')}&port=6432"
+        try:
+            _await(url, process)
+            yield url
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def _await(url: str, process: subprocess.Popen) -> None:
+    end = time.monotonic() + 30
+    while True:
+        try:
+            psycopg.connect(url).close()
+            return
+        except psycopg.OperationalError:
+            assert process.poll() is None and time.monotonic() < end, "it doesn't answer"
+            time.sleep(0.05)
+
+
+def socket_of(server: Cluster) -> str:
+    where = conninfo_to_dict(server.conninfo())
+    return f"{where['host']}/.s.PGSQL.{where.get('port', 5432)}"
+
+
+class Relay:
+    """A TCP port of this machine that leads to a cluster's socket, `delay` seconds away each way.
+
+    With `options` False it drops that startup parameter without a word, as poolers do.
+    """
+
+    def __init__(self, server: Cluster, delay: float = 0.0, options: bool = True):
+        self.target = socket_of(server)
+        self.delay, self.options = delay, options
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.url = f"postgresql://postgres@127.0.0.1:{self._listening.getsockname()[1]}/postgres"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def __enter__(self) -> "Relay":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+
+    def _serve(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                near, _ = self._listening.accept()
+                threading.Thread(target=self._relay, args=[near], daemon=True).start()
+
+    def _relay(self, near: socket.socket) -> None:
+        with near, socket.socket(socket.AF_UNIX) as far, contextlib.suppress(OSError):
+            near.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            far.connect(self.target)
+            far.sendall(self._started(near))
+            backwards = threading.Thread(target=self._pump, args=[far, near], daemon=True)
+            backwards.start()
+            self._pump(near, far)
+            backwards.join(5)
+
+    def _started(self, near: socket.socket) -> bytes:
+        """The first packet, refusing encryption: a session's beginning, or a cancellation."""
+        while True:
+            length, code = struct.unpack("!II", _exactly(near, 8))
+            rest = _exactly(near, length - 8)
+            if code in (80877103, 80877104):  # asks for TLS, for GSSAPI
+                near.sendall(b"N")
+                continue
+            if code >> 16 == _STARTUP >> 16 and not self.options:
+                words = rest.rstrip(b"\0").split(b"\0")
+                pairs = zip(words[::2], words[1::2], strict=True)
+                rest = b"".join(k + b"\0" + v + b"\0" for k, v in pairs if k != b"options") + b"\0"
+            return struct.pack("!II", len(rest) + 8, code) + rest
+
+    def _pump(self, here: socket.socket, there: socket.socket) -> None:
+        """Pass on what comes, each piece `delay` seconds late, without holding up what follows."""
+        held: list[tuple[float, bytes]] = []
+        ended = False
+        with contextlib.suppress(OSError):
+            while held or not ended:
+                wait = max(0.0, held[0][0] - time.monotonic()) if held else None
+                if not ended and select.select([here], [], [], wait)[0]:
+                    piece = here.recv(1 << 16)
+                    ended = not piece
+                    if piece:
+                        held.append((time.monotonic() + self.delay, piece))
+                elif ended and wait:
+                    time.sleep(wait)
+                while held and held[0][0] <= time.monotonic():
+                    there.sendall(held.pop(0)[1])
+            there.shutdown(socket.SHUT_WR)
+
+
+def _exactly(near: socket.socket, size: int) -> bytes:
+    found = b""
+    while len(found) < size:
+        piece = near.recv(size - len(found))
+        if not piece:
+            raise OSError("the other side has left")
+        found += piece
+    return found

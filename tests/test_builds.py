@@ -1,0 +1,169 @@
+"""Builds that somebody compiled: registered by a name, listed, taken by it, forgotten."""
+
+import json
+import os
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from pgrerun import cli
+from pgrerun.errors import ParameterError, ServerError
+from pgrerun.lab.server import Cluster, builds, bundled, fetched, private
+from pgrerun.lab.server.binaries import SERVER_PROGRAMS
+from pgrerun.parameters import chapter_parameters
+
+
+@pytest.fixture(autouse=True)
+def registry(tmp_path, monkeypatch):
+    """A registry of one's own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    return tmp_path / "caches" / "pgrerun" / "builds.json"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder whose bin/ has scripts that run the bundled release's programs."""
+    programs = tmp_path / "compiled" / "bin"
+    programs.mkdir(parents=True)
+    for name in SERVER_PROGRAMS:
+        program = private.reachable(bundled().path(name), private.account())
+        make_script(programs / name, f'exec {program} "$@"')
+    return programs.parent
+
+
+def make_script(path: Path, line: str) -> None:
+    path.write_text(f"#!/bin/sh\n{line}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch):
+    """A function that makes a table of builds with these rows."""
+
+    def made(*rows: str) -> None:
+        file = tmp_path / f"builds{len(list(tmp_path.glob('builds*')))}.csv"
+        head = "name,version,commit,configuration,bits,system,claims,about\n"
+        file.write_text(head + "".join(f"{row}\n" for row in rows))
+        monkeypatch.setattr(builds, "TABLE", file)
+
+    return made
+
+
+@pytest.fixture
+def call(monkeypatch, capsys):
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["pgrerun", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        out, err = capsys.readouterr()
+        return ended.value.code, out, err
+
+    return call
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def test_a_build_is_added_listed_used_and_forgotten(call, folder, registry, table):
+    table("mine,18.6,0123456789abcdef,-O2,64,PostgreSQL,hot-001 hot-002,as it was")
+    make_script(folder / "bin" / "pg_config", "echo --with-things")
+    before = contents(folder)
+    status, said, _ = call("releases")
+    assert status == 0 and "not registered" in said and "hot-001 hot-002" in said
+    status, said, _ = call("releases", "add", "mine", folder)
+    assert status == 0 and "-p programs=mine" in said
+    build = builds.registered()["mine"]
+    assert (build.version, build.block_size) == (bundled().version, 8192)
+    assert build.configuration == "--with-things" and not build.assertions
+    said = call("releases")[1]
+    assert str(folder) in said and "not registered" not in said
+    assert chapter_parameters("hot", {"programs": "mine"}).programs == "mine"
+    assert fetched.chosen("mine").bindir == folder / "bin"
+    status, said, _ = call("releases", "remove", "mine")
+    assert status == 0 and "forgotten" in said and contents(folder) == before
+    assert builds.registered() == {}
+    assert "not registered" in call("releases")[1]
+
+
+def test_a_cluster_of_a_registered_build_runs(folder):
+    builds.add("mine", folder / "bin")
+    with Cluster(fetched.chosen("mine")) as server:
+        assert server.version_text == bundled().version and "the build mine" in server.name
+
+
+def test_builds_with_a_release_s_name_are_compared_with_releases(folder):
+    for name in ("9.2", "mine", "9.2-x"):
+        builds.add(name, folder)
+    assert "9.2" in fetched.comparable() and not {"mine", "9.2-x"} & set(fetched.comparable())
+
+
+def test_a_build_that_moved_is_told_in_one_paragraph(call, folder):
+    builds.add("mine", folder)
+    folder.rename(folder.with_name("elsewhere"))
+    status, _, error = call("run", "hot", "-p", "programs=mine")
+    assert status == 2 and f"{folder / 'bin'} is gone" in error and "Traceback" not in error
+    assert "releases add mine FOLDER" in error and "releases remove mine" in error
+    assert call("releases")[0] == 0  # nobody is kept from the others
+    builds.add("mine", folder.with_name("elsewhere"))
+    assert fetched.chosen("mine").bindir.parent.name == "elsewhere"
+
+
+def test_a_build_that_is_another_one_by_now_is_told(folder, tmp_path):
+    builds.add("mine", folder)
+    for name in SERVER_PROGRAMS:
+        # its version is asked for once, so another folder's stands in for it
+        make_script(tmp_path / name, "echo 'postgres (PostgreSQL) 17.1'")
+    stored = json.loads((tmp_path / "caches" / "pgrerun" / "builds.json").read_text())
+    stored["mine"]["folder"] = str(tmp_path)
+    (tmp_path / "caches" / "pgrerun" / "builds.json").write_text(json.dumps(stored))
+    with pytest.raises(ServerError, match=r"mine, .*holds PostgreSQL 17\.1.*releases add mine"):
+        fetched.chosen("mine")
+
+
+def test_what_does_not_run_is_not_registered(call, tmp_path, folder):
+    status, _, error = call("releases", "add", "mine", tmp_path / "nowhere")
+    assert status == 1 and "postgres, initdb and pg_ctl" in error
+    make_script(folder / "bin" / "initdb", '[ "$1" = --version ] || { echo broken >&2; exit 1; }')
+    status, _, error = call("releases", "add", "mine", folder)
+    assert status == 1 and "broken" in error and "Traceback" not in error
+    assert builds.registered() == {}
+
+
+def test_names_are_words_that_no_package_has(call, folder, table):
+    for name in ("9.3", "../x", "a b", "-x", ""):
+        assert call("releases", "add", "--", name, folder)[0] == 2
+    assert call("releases", "remove", "nobody")[0] == 2
+    assert builds.registered() == {}
+    with pytest.raises(ParameterError, match="no build 'x'"):
+        builds.remove("x")
+
+
+def test_a_build_that_claims_ask_for_and_nobody_registered_is_told(call, table):
+    table("before-hot,8.3devel,bbf4fdc2,,64,PostgreSQL,hot-001,the commit before")
+    status, _, error = call("run", "hot", "-p", "programs=before-hot")
+    assert status == 2 and "commit bbf4fdc2" in error and "add before-hot FOLDER" in error
+
+
+def test_another_system_is_registered_as_the_table_tells(folder, table, tmp_path):
+    ingres = "other,6.3,1981,,16,INGRES,ston-001,another system"
+    table(ingres, "old,7.4.30,fd7fdb,,64,PostgreSQL,lai-001,too old to be started")
+    (tmp_path / "tree").mkdir()
+    build = builds.add("other", tmp_path / "tree")
+    assert (build.version, build.bits) == ("6.3", 16) and build.place == tmp_path / "tree"
+    with pytest.raises(ServerError, match="no executable postgres"):
+        _ = build.programs
+    assert builds.add("old", tmp_path / "tree").version == "7.4.30"
+    with pytest.raises(ServerError, match="no folder"):
+        builds.add("other", tmp_path / "nowhere")
+
+
+def test_a_registry_that_was_spoiled_is_told(registry, call):
+    registry.parent.mkdir(parents=True)
+    registry.write_text("{")
+    status, _, error = call("releases")
+    assert status == 1 and "Remove that file" in error
+    os.remove(registry)
+    assert call("releases")[0] == 0

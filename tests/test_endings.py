@@ -1,0 +1,557 @@
+"""A chapter as its readers run it: refused parameters, somebody's server, a death, a resume."""
+
+import contextlib
+import errno
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+
+import nbformat
+import psutil
+import psycopg
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.display import display
+from IPython.utils.capture import capture_output
+
+from pgrerun import notebook, parameters
+from pgrerun.chapters.hot.experiments import throughput
+from pgrerun.chapters.measuring.experiments import over_time
+from pgrerun.chapters.scalability.experiments import idle
+from pgrerun.errors import BookError, CannotMeasure, ServerError
+from pgrerun.lab.disk import Disk
+from pgrerun.lab.server import Borrowed, passwords, sweep
+from pgrerun.lab.server.processes import await_end
+from pgrerun.lab.testbed import experiment
+from pgrerun.notebook import Notebook, commit
+from pgrerun.parameters import chapter_parameters
+from pgrerun.record import claims, runs
+
+ROOT = Path(__file__).resolve().parent.parent
+CHAPTER = "uuid_keys"
+CLAIMS = ["uuidkeys-001", "uuidkeys-002"]
+SMALL = {"pairs": 25, "rows": 20_000}  # some hundred milliseconds for each of fifty measurements
+SMALL_TP1 = {
+    "pairs": 5,
+    "milliseconds": 100,
+    "counted": 10,
+    "cycles": 10,
+    "simulated_transactions": 100,
+}
+
+
+@pytest.fixture
+def records(tmp_path, monkeypatch):
+    """A folder of its own for run records."""
+    monkeypatch.setenv("PGRERUN_RUNS", str(tmp_path / "runs"))
+    monkeypatch.delenv(notebook.RECORD, raising=False)
+    return tmp_path / "runs"
+
+
+def papermill(target: Path, **parameters) -> subprocess.CompletedProcess:
+    given = [word for name, value in parameters.items() for word in ("-p", name, str(value))]
+    command = [sys.executable, "-m", "papermill", "notebooks/tp1.ipynb", str(target), *given]
+    return subprocess.run(
+        [*command, "--no-progress-bar"], cwd=ROOT, capture_output=True, text=True, timeout=600
+    )
+
+
+# ---- before anything is measured
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"cliens": 2}, ["'cliens'", "did you mean clients?"]),
+        ({"clients": 1}, ["clients must be a whole number from 2 to 64"]),
+        ({"server": "postgresql://me:s3cret@nowhere/db"}, ["carries a password", "PGPASSFILE"]),
+    ],
+)
+def test_a_parameter_that_cannot_be_used_stops_before_any_server(
+    given, told, tmp_path, records, base
+):
+    done = papermill(tmp_path / "mine.ipynb", **given)
+    assert done.returncode != 0
+    last = nbformat.read(tmp_path / "mine.ipynb", as_version=4)
+    [error] = [
+        o
+        for cell in last.cells
+        if cell.cell_type == "code"
+        for o in cell.outputs
+        if o.output_type == "error"
+    ]
+    assert error.ename == "ParameterError" and len(error.traceback) == 1
+    for words in told:
+        assert words in error.evalue and words in done.stderr
+    assert "s3cret" not in error.evalue + done.stderr.replace(json.dumps(given), "")
+    assert not any(base.iterdir()) and not records.exists()
+
+
+@pytest.mark.parametrize(
+    "fault", ["nobody answers", "may not log in", "a schema of somebody else's"]
+)
+def test_a_server_that_cannot_be_borrowed_ends_the_command_with_one_paragraph(
+    fault, borrowed_url, tmp_path, records, base
+):
+    url, said = borrowed_url, "no run of ours made"
+    if fault == "nobody answers":
+        url, said = "postgresql://me@127.0.0.1:1/theirs", "127.0.0.1"
+    elif fault == "may not log in":
+        url, said = borrowed_url.replace("postgres@", "stranger@"), "stranger"
+    with psycopg.connect(borrowed_url, autocommit=True) as owner:
+        owner.execute("CREATE SCHEMA pgrerun" if url == borrowed_url else "SELECT 1")
+        try:
+            command = [sys.executable, "-m", "pgrerun.cli", "run", CHAPTER, "--server", url]
+            done = subprocess.run(
+                [*command, "--out", str(tmp_path / "mine.ipynb")],
+                cwd=ROOT,
+                capture_output=True,
+                text=True,
+                timeout=300,
+            )
+        finally:
+            owner.execute("DROP SCHEMA IF EXISTS pgrerun")
+    assert done.returncode == 1 and said in done.stderr
+    assert "Traceback" not in done.stderr + done.stdout
+    assert not any(base.iterdir()) and not records.exists()
+
+
+# ---- somebody's server
+
+
+def test_a_borrowed_server_is_left_as_found_and_its_limits_are_told(
+    borrowed_url, tmp_path, records
+):
+    def schemas():
+        with psycopg.connect(borrowed_url) as connection:
+            return connection.execute("SELECT nspname FROM pg_namespace ORDER BY 1").fetchall()
+
+    before = schemas()
+    done = papermill(tmp_path / "mine.ipynb", server=borrowed_url, **SMALL_TP1)
+    assert done.returncode == 0, done.stderr
+    assert schemas() == before
+    verdicts = {verdict["claim"]: verdict for verdict in runs.load("ci", "tp1").verdicts}
+    assert verdicts.keys() == {
+        claim.id for claim in claims.ledger().values() if claim.chapter == "tp1"
+    }
+    aside = {
+        claim for claim, verdict in verdicts.items() if verdict["verdict"] == "not tested here"
+    }
+    # What needs no other settings, no crash and no extension is measured on anybody's server.
+    built = {claim.id for claim in claims.ledger().values() if "build" in claim.needs}
+    assert verdicts.keys() - aside - built == {"lai-048", "lai-060"}
+    assert all(verdicts[claim]["capability"] for claim in aside)
+    page = nbformat.read(tmp_path / "mine.ipynb", as_version=4)
+    told = [
+        o.data.get("text/markdown", "")
+        for c in page.cells
+        if c.cell_type == "code"
+        for o in c.outputs
+        if "data" in o
+    ]
+    assert any("was set aside" in words for words in told)
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_record_says_where_somebodys_server_is_only_if_the_reader_wants_it(
+    kept, borrowed_url, records, monkeypatch
+):
+    monkeypatch.setenv(passwords.KEEP_ADDRESS, "1" if kept else "")
+    url = borrowed_url.replace("postgres@/postgres", "who_asks@/where_it_is")
+    with psycopg.connect(borrowed_url, autocommit=True) as owner:
+        owner.execute("CREATE ROLE who_asks LOGIN")
+        owner.execute("CREATE DATABASE where_it_is OWNER who_asks")
+        try:
+            words = everything_said_of(url, monkeypatch)
+            words += "".join(path.read_text() for path in (records / "ci").glob("*/*.json"))
+        finally:
+            owner.execute("DROP DATABASE where_it_is")
+            owner.execute("DROP ROLE who_asks")
+    host = psycopg.conninfo.conninfo_to_dict(url)["host"]
+    assert {word in words for word in (host, "who_asks", "where_it_is")} == {kept}
+    assert (passwords.LEFT_OUT in words) is not kept
+
+
+def everything_said_of(url: str, monkeypatch) -> str:
+    """What a chapter on this server shows, which can do nothing there; its record is finished."""
+    shown = []
+    with monkeypatch.context() as patched:
+        patched.setattr(notebook, "display", lambda said, metadata=None: shown.append(said))
+        chapter = Notebook("tp1", chapter_parameters("tp1", {"server": url}))
+        names = iter(chapter.experiments)
+        for capability in ("superuser", "checkpoint", "restart", "contrib:nothing"):
+            missing = pytest.raises(CannotMeasure, chapter.bed.server.require, capability).value
+            chapter.aside[next(names)] = missing
+        chapter.aside[next(names)] = pytest.raises(CannotMeasure, chapter.bed.cluster).value
+        chapter.aside |= dict.fromkeys(names, missing)
+        patched.setattr(chapter, "_measure", lambda wanted, arguments: None)
+        for name in chapter.experiments:
+            chapter.run(name)
+        claimed = [claim.id for claim in claims.ledger().values() if claim.chapter == "tp1"]
+        shown.append(chapter.verdicts(*claimed)._repr_html_())
+        shown += [chapter.provenance()._repr_html_(), chapter.summary()._repr_html_()]
+        chapter.close()
+    return "".join(map(str, shown))
+
+
+def test_a_chapter_on_a_server_that_is_open_already_leaves_it_open_and_records_elsewhere(
+    borrowed_url, tmp_path, records
+):
+    with Borrowed(borrowed_url) as guest:
+        given = chapter_parameters(CHAPTER, {})
+        chapter = Notebook(CHAPTER, given, guest=guest, records=tmp_path / "apart")
+        assert chapter.bed.borrowed and chapter.bed.server is guest
+        chapter.record.close()
+        guest.connect().close()
+    assert not records.exists()
+    assert [path.name for path in (tmp_path / "apart" / "ci").iterdir()] == [CHAPTER]
+
+
+# ---- a run that is killed
+
+RUN = f"""
+import sys
+from pgrerun.errors import RerunError
+from pgrerun.notebook import Notebook, commit
+from pgrerun.parameters import chapter_parameters
+chapter = Notebook("{CHAPTER}", chapter_parameters("{CHAPTER}", {SMALL}))
+try:
+    chapter.run("insert")
+except RerunError as error:
+    print(error, file=sys.stderr)
+    sys.exit(error.exit_status)
+print("\\n".join(chapter.record.notes))
+"""
+
+
+def start_run() -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, "-c", RUN],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def kept(records: Path) -> int:
+    """The rows in the journal of a run."""
+    journal = records / "ci" / f"{CHAPTER}.partial" / runs.JOURNAL
+    return journal.read_text().count('"row":') if journal.exists() else 0
+
+
+def wait_for_rows(records: Path, least: int, process: subprocess.Popen) -> int:
+    deadline = time.monotonic() + 300
+    while time.monotonic() < deadline and process.poll() is None:
+        if (seen := kept(records)) >= least:
+            return seen
+        time.sleep(0.05)
+    raise AssertionError(f"no {least} rows: {process.communicate()}")
+
+
+def postmaster_of(process: subprocess.Popen) -> psutil.Process:
+    """The server that this run has started: a child of it, by its id."""
+    found = []
+    for child in psutil.Process(process.pid).children():
+        with contextlib.suppress(psutil.NoSuchProcess):  # one that has just ended
+            found += [child] if child.name() == "postgres" else []
+    [postmaster] = found
+    return postmaster
+
+
+def assert_resumed(records: Path) -> None:
+    """A run after one that broke off measures what was missing, and says how much was there."""
+    finished = kept(records)
+    again = start_run()
+    out, said = again.communicate(timeout=300)
+    assert again.returncode == 0, said
+    assert finished >= 1 and f"Resumed an interrupted run: {finished} observations" in out
+
+
+def test_a_server_that_dies_ends_the_run_and_the_next_one_resumes(records, base):
+    process = start_run()
+    wait_for_rows(records, 3, process)
+    postmaster_of(process).kill()
+    _, said = process.communicate(timeout=300)
+    assert process.returncode == 1 and "Traceback" not in said
+    assert "server" in said and len(said.strip()) > 40
+    assert not any(base.iterdir()), "a directory was left behind"
+    assert_resumed(records)
+    assert not any(base.iterdir())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_a_disk_that_fills_up_ends_the_run_and_the_next_one_resumes(records, small_disk):
+    disk = small_disk("500M")  # room for the log of a whole run
+    process = start_run()
+    wait_for_rows(records, 1, process)
+    with pytest.raises(OSError), (disk / "ballast").open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(1 << 20))
+    _, said = process.communicate(timeout=300)
+    assert process.returncode == 1 and "Traceback" not in said
+    assert "No space left on device" in said or "disk is full" in said
+    assert list(disk.iterdir()) == [disk / "ballast"], "a directory was left behind"
+    (disk / "ballast").unlink()
+    assert_resumed(records)
+    assert not any(disk.iterdir())
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_stopped_keeps_what_it_has_and_leaves_no_server(number, records, base):
+    process = start_run()
+    finished = wait_for_rows(records, 1, process)
+    server = postmaster_of(process)
+    process.send_signal(number)
+    process.communicate(timeout=300)
+    assert process.returncode != 0
+    assert await_end([server], patience=120) == []
+    if number == signal.SIGKILL:
+        sweep()  # as the next run does
+    assert not any(base.iterdir())
+    assert kept(records) >= finished
+    if number == signal.SIGINT:  # Ctrl-C, after which a reader starts again
+        assert_resumed(records)
+
+
+# ---- an experiment that ends before its rows are there
+
+
+@pytest.fixture
+def chapter(records, base, monkeypatch):
+    """A function that opens the chapter with another experiment in the place of its own."""
+    shown, opened = [], []
+    monkeypatch.setattr(notebook, "display", lambda said, metadata=None: shown.append(said))
+
+    def opened_with(insert, needs=()) -> Notebook:
+        insert.__name__ = "insert"
+        module = ModuleType("toy")
+        module.insert = experiment(units={"index_pages": "pages"}, needs=needs)(insert)
+        found = Notebook(CHAPTER, chapter_parameters(CHAPTER, {"rows": 1000}), module=module)
+        found.shown = shown
+        opened.append(found)
+        return found
+
+    yield opened_with
+    for one in opened:
+        one.leave()
+        one.record.release()
+
+
+def test_whatever_fails_when_the_server_dies_is_told_as_its_death(chapter):
+    def killed_in_between(bed):
+        for pid in bed.server.pids():
+            os.kill(pid, signal.SIGKILL)
+        raise KeyError("a count that is no longer there")
+        yield
+
+    with pytest.raises(ServerError, match="killed by signal 9"):
+        chapter(killed_in_between).run("insert")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, "No space left on device", "load.sql"),
+        psycopg.errors.DiskFull("could not extend file"),
+    ],
+)
+def test_a_full_disk_is_told_with_the_way_out_whoever_finds_it_full(chapter, error):
+    def fill(bed):
+        assert bed.server.owned
+        raise error
+        yield
+
+    told = "The disk is full: .*(load.sql|could not extend).*PGRERUN_TMPDIR.*is kept"
+    with pytest.raises(ServerError, match=told):
+        chapter(fill).run("insert")
+
+
+def test_an_error_of_our_own_is_not_blamed_on_a_living_server(chapter):
+    def wrong(bed):
+        bed.server.stop()
+        raise KeyError("a count that is no longer there")
+        yield
+
+    with pytest.raises(KeyError):
+        chapter(wrong).run("insert")
+
+
+def no_such_disk(bed):
+    """An experiment that nothing here can show."""
+    raise CannotMeasure("direct I/O", "this disk can't be asked")
+    yield
+
+
+def test_an_experiment_that_cannot_run_sets_its_claims_and_charts_aside(chapter):
+    opened = chapter(no_such_disk)
+    assert opened.run("insert") is None
+    assert "this disk can't be asked" in opened.shown[-1]
+    assert "not tested here" in repr(opened.verdicts(*CLAIMS))
+    assert {j.capability for j in opened.evidence.judgements} == {"direct I/O"}
+    opened.chart("uuid-keys")
+
+
+def test_the_output_that_says_so_is_marked_for_the_gates(chapter, monkeypatch):
+    opened = chapter(no_such_disk)
+    monkeypatch.setattr(notebook, "display", display)
+    InteractiveShell.instance()
+    try:
+        with capture_output() as captured:
+            opened.run("insert")
+    finally:
+        InteractiveShell.clear_instance()
+    [output] = captured.outputs
+    assert output.metadata == {CannotMeasure.METADATA: "direct I/O"}
+
+
+def test_what_an_experiment_needs_of_the_server_is_asked_first(chapter):
+    def unreached(bed):
+        raise AssertionError("called on a server without the extension")
+        yield
+
+    opened = chapter(unreached, needs=["contrib:nosuchthing"])
+    assert opened.run("insert") is None and "nosuchthing" in opened.shown[-1]
+
+
+def modern(bed):
+    raise psycopg.errors.UndefinedFunction("function to_regclass(unknown) does not exist")
+    yield
+
+
+def test_what_a_release_cannot_read_is_set_aside_with_the_first_that_can(chapter):
+    opened = chapter(modern)
+    opened.bed.programs = replace(opened.bed.programs, version="9.3.5", major=9)
+    assert opened.run("insert") is None and "PostgreSQL 9.4 or later" in opened.shown[-1]
+    judged = opened.judge(CLAIMS[0])
+    assert str(judged.verdict) == "not tested here" and "PostgreSQL 9.4" in judged.note
+
+
+def test_what_every_release_can_read_is_an_error_of_the_book(chapter):
+    with pytest.raises(psycopg.errors.UndefinedFunction):
+        chapter(modern).run("insert")
+
+
+# ---- the end of a chapter
+
+
+def test_a_chapter_with_claims_left_over_is_not_finished(chapter, records):
+    opened = chapter(no_such_disk)
+    with pytest.raises(BookError, match="left unjudged"):
+        opened.close()
+    assert not (records / "ci" / CHAPTER).exists()
+
+
+def test_the_record_names_the_settings_that_differ_from_the_defaults(chapter, records):
+    def insert(bed):
+        bed.cluster(shared_buffers=16)
+        yield {"keys": "random", "index_pages": 1}
+
+    opened = chapter(insert)
+    opened.run("insert")
+    for claim in opened.evidence.unjudged():
+        opened.evidence.set_aside(claim, CannotMeasure("a disk", "there is none"))
+    opened.close()
+    record = runs.load("ci", CHAPTER)
+    assert any("shared_buffers = 16" in words for words in record.environment["settings"].values())
+    assert "every throwaway server" in record.environment["settings"]
+    assert record.started <= record.finished
+    assert record.about[CHAPTER]["insert"]["settings"] == "shared_buffers = 16"
+    found = opened.provenance().frame
+    rows = dict(zip(*(found[column] for column in ("what", "value"))))
+    assert any(
+        name.startswith("settings of throwaway server") and "shared_buffers = 16" in words
+        for name, words in rows.items()
+    )
+
+
+def test_an_opinion_needs_no_evidence(records):
+    opened = Notebook("hot", chapter_parameters("hot", {}))
+    try:
+        judged = opened.judge("hot-034")
+        assert (str(judged.verdict), judged.untested) == ("not tested here", "an opinion")
+    finally:
+        opened.leave()
+        opened.record.release()
+
+
+def test_a_claim_that_nothing_here_can_reach_needs_no_evidence(records):
+    opened = Notebook("scalability", chapter_parameters("scalability", {}))
+    try:
+        assert opened.judge("haas-067").capability in claims.OUT_OF_REACH
+    finally:
+        opened.leave()
+        opened.record.release()
+
+
+@pytest.mark.parametrize("reached", [False, True])
+def test_a_size_that_another_profile_reaches_is_told_at_the_verdict(records, reached):
+    tuples = 1_000_000 if reached else 20_000
+    opened = Notebook("explorations", chapter_parameters("explorations", {"tuples": tuples}))
+    try:
+        lacking = CannotMeasure("tuples = 1000000", "it is small")
+        note = opened.evidence.set_aside("expl-002", lacking).note
+        assert note.endswith("it is small") and reached == (note == "it is small")
+        assert reached or re.match("not run in this profile: profiles? .*overnight reach", note)
+    finally:
+        opened.leave()
+        opened.record.release()
+
+
+def test_the_parameters_that_regimes_name_are_those_that_experiments_go_by():
+    asked = {name: claims.parameter(name) for name, one in claims.REGIMES.items() if one.parameter}
+    assert asked == {
+        "small tables in the pool": ("timed_accounts", throughput.VACUUMED_IN_TIME),
+        "steady state": ("seconds", over_time.LONG),
+        "idle for minutes": ("idle_seconds", idle.FEW_MINUTES / 2),
+    }
+    for name, wanted in asked.items():
+        own = {claim.chapter for claim in claims.ledger().values() if name in claim.regimes}
+        assert all(parameters.reaching(chapter, *wanted) for chapter in own)
+
+
+def test_what_a_slowed_disk_gave_is_kept_apart(chapter):
+    slowed = Disk(flush=0.001)
+
+    def insert(bed):
+        cluster, disk = bed.cluster_on_slow_disk()
+        assert bed.cluster_on_slow_disk() == (cluster, disk)
+
+        def measure(block, keys):
+            serving = disk.serving(slowed) if keys == "random" else contextlib.nullcontext()
+            with cluster.connect() as connection, serving:
+                connection.execute("SELECT 1")
+            return {"index_pages": 1 + block.index}
+
+        yield from bed.compare(measure, {"keys": ["sequential", "random"]}, pairs=5, warmup=0)
+
+    found = chapter(insert).run("insert").frame
+    assert found.groupby("keys")["disk"].unique().map(list).to_dict() == {
+        "random": [slowed.words],
+        "sequential": [""],
+    }
+
+
+def test_a_checkout_that_differs_in_its_records_alone_is_that_commit(tmp_path):
+    git = partial(subprocess.run, cwd=tmp_path, check=True, capture_output=True, text=True)
+    record, code = tmp_path / "data/runs/published/run.json", tmp_path / "pgrerun/chapter.py"
+    for file in (record, code):
+        file.parent.mkdir(parents=True)
+        file.write_text("first")
+    git(["git", "init", "-q"])
+    git(["git", "add", "."])
+    who = ["-c", "user.name=A reader", "-c", "user.email=reader@example.org"]
+    git(["git", *who, "commit", "-q", "-m", "First"])
+    head = git(["git", "rev-parse", "HEAD"]).stdout.strip()
+    record.write_text("published since")
+    assert commit(code.parent) == head
+    code.write_text("changed")
+    assert commit(code.parent) == f"{head} with changes"

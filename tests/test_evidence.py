@@ -1,0 +1,140 @@
+"""Expressions and queries over rows, and what they make of claims."""
+
+import pandas as pd
+import pytest
+
+from pgrerun.errors import BookError, CannotMeasure
+from pgrerun.record import claims, evidence, rows, verdicts
+from pgrerun.record.database import Database, NotMeasured
+from pgrerun.record.evidence import Rule, evaluate
+
+UNITS = {"pages": "pages", "tps": "transactions/s"}
+CLAIM = "uuidkeys-001"
+
+
+@pytest.fixture
+def database():
+    counted = [{"keys": "a", "pages": 10}, {"keys": "b", "pages": 30}]
+    repeated = [
+        {
+            "keys": key,
+            "tps": value * (1 + 0.01 * ((7 * block) % 5)),
+            "comparison": 0,
+            "block": block,
+            "looks": "7,15",
+            "disturbed": "",
+            "left_out": False,
+        }
+        for block in range(15)
+        for key, value in (("a", 100.0), ("b", 250.0))
+    ]
+    with Database("uuid_keys") as found:
+        for name, table in (("sizes", counted), ("speed", repeated)):
+            found.add("run", "uuid_keys", name, rows.frame(table, UNITS), UNITS)
+        yield found
+
+
+def test_what_was_counted_once_is_exact(database):
+    found = evaluate(database, "sizes.pages[keys = 'b'] / sizes.pages[keys = 'a']")
+    assert found.exact and found.estimate == 3
+    assert evaluate(database, "sum(sizes.pages) - 2 * 5").estimate == 30
+    assert evaluate(database, "max(sizes.pages)").estimate == 30
+    assert evaluate(database, "geomean(sizes.pages)").estimate == pytest.approx(300**0.5)
+
+
+def test_what_was_repeated_is_paired_by_block_and_corrected_for_looks(database):
+    found = evaluate(database, "speed.tps[keys = 'b'] / speed.tps[keys = 'a']")
+    assert found.estimate == pytest.approx(2.5) and found.n == 15 and found.confidence == 0.95
+    many = evaluate(database, "geomean(speed.tps) / speed.tps[keys = 'a']")
+    assert many.estimate == pytest.approx(2.5**0.5) and many.n == 15
+    one = evaluate(database, "speed.tps[keys = 'a']")
+    assert "corrected for looks" in one.method and one.low < one.estimate < one.high
+
+
+def test_comparisons_are_facts_and_open_where_the_interval_cannot_tell(database):
+    assert evaluate(database, "sizes.pages[keys = 'b'] > sizes.pages[keys = 'a']") is True
+    assert evaluate(database, "sizes.pages[keys = 'b'] == 31") is False
+    assert evaluate(database, "speed.tps[keys = 'b'] / speed.tps[keys = 'a'] > 2") is True
+    assert evaluate(database, "speed.tps[keys = 'a'] < 90") is False
+    assert evaluate(database, "speed.tps[keys = 'a'] > 102") is None
+    assert evaluate(database, "about(sizes.pages[keys = 'a'], 10.2, 0.05)") is True
+
+
+def test_printed_cells_are_numbers():
+    with Database("hot") as database:
+        assert evaluate(database, "printed.hot_setup.fillfactor.value").estimate == 90
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "sizes.pages",
+        "sizes.pages[keys = 'c']",
+        "sizes.pages[keys = 'a'] +",
+        "open('x')",
+        "speed.tps",
+    ],
+)
+def test_an_expression_that_says_nothing_definite_is_refused(database, expression):
+    with pytest.raises(BookError):
+        evaluate(database, expression)
+
+
+def test_rows_that_are_not_there_are_named(database):
+    with pytest.raises(NotMeasured) as missing:
+        evaluate(database, "elsewhere.pages")
+    assert missing.value.table == "elsewhere"
+    with pytest.raises(NotMeasured):
+        database.query("SELECT 1 FROM elsewhere")
+
+
+def judged(database, rule, aside=None):
+    judge = verdicts.Judge("uuid_keys")
+    return evidence.judge(judge, rule, database, aside or {}, {})
+
+
+@pytest.mark.parametrize(
+    "expression, word",
+    [
+        ("sizes.pages[keys = 'b'] / sizes.pages[keys = 'a']", "holds"),
+        ("sizes.pages[keys = 'a'] / sizes.pages[keys = 'b']", "reversed"),
+        ("sizes.pages[keys = 'a'] / sizes.pages[keys = 'a']", None),
+    ],
+)
+def test_the_word_follows_from_the_rows(database, expression, word):
+    found = judged(database, Rule(CLAIM, {"": expression})).verdict
+    assert str(found) == word if word else str(found) not in ("holds", "reversed")
+
+
+def test_a_claim_whose_experiment_was_set_aside_is_not_tested(database):
+    aside = {"speed": CannotMeasure("restart", "it needs a server of ours")}
+    rule = Rule(CLAIM, {"": "speed.tps[keys = 'b'] / speed.tps[keys = 'a']"})
+    found = judged(database, rule, aside)
+    assert found.evidence is None and found.capability == "restart"
+    other = Rule(
+        CLAIM, {"": "sizes.pages[keys = 'b']"}, beside={"by time": "speed.tps[keys = 'a']"}
+    )
+    assert judged(database, other, aside).evidence is not None
+
+
+def test_a_query_gives_facts_essential_or_not(database):
+    query = """
+        SELECT 'b is larger' AS fact, (SELECT max(pages) > 20 FROM sizes) AS so, true AS essential
+        UNION ALL SELECT 'nothing is known', NULL, false"""
+    facts = next(c.id for c in claims.ledger().values() if c.predicate == "facts" and not c.needs)
+    chapter = claims.ledger()[facts].chapter
+    with Database(chapter) as here:
+        table = pd.DataFrame(database.query("FROM sizes_all"))
+        here.add("run", chapter, "sizes", table, UNITS)
+        judge = verdicts.Judge(chapter)
+        found = evidence.judge(judge, Rule(facts, query=query), here, {}, {})
+    assert [part.essential for part in found.evidence.values()] == [True, False]
+
+
+def test_tables_of_a_rule_are_those_of_its_expressions_and_of_its_query(database):
+    rule = Rule(
+        CLAIM,
+        {"": "sizes.pages[keys = 'a'] / printed.hot_setup.fillfactor.value"},
+        query="-- fast\nWITH big AS (FROM speed WHERE tps > 1) FROM big",
+    )
+    assert evidence.tables_of(rule, database) == {"sizes", "speed"}

@@ -1,0 +1,173 @@
+"""Postgres95 and its successors by the single-user backend: what is read from them.
+
+The bundled release stands for all of them where none of the others is here.
+"""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from pgrerun.chapters.profiling.experiments import postgres95 as profiling
+from pgrerun.chapters.tp1.experiments import postgres95 as tp1
+from pgrerun.chapters.wisconsin.experiments import postgres95 as wisconsin
+from pgrerun.errors import CannotMeasure, ServerError
+from pgrerun.lab.postgres95 import BUNDLED, Backend, Release, in_all_releases
+from pgrerun.lab.relations.debit_credit import DebitCredit
+from pgrerun.lab.server.builds import registered
+
+POSTGRES95 = Release((1, 1))
+needs_postgres95 = pytest.mark.skipif(
+    tp1.BUILD not in registered(), reason=f"the build {tp1.BUILD} isn't registered"
+)
+needs_valgrind = pytest.mark.skipif(not shutil.which("valgrind"), reason="valgrind isn't installed")
+needs_strace = pytest.mark.skipif(not shutil.which("strace"), reason="strace isn't installed")
+
+
+@pytest.fixture(scope="module", params=[BUNDLED, pytest.param(tp1.BUILD, marks=needs_postgres95)])
+def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
+    with Backend.of(request.param) as backend:
+        tuples = ((number, f"t{number}") for number in range(500))
+        backend.load("CREATE TABLE numbered (number int4, name text)", tuples)
+        yield backend
+
+
+def test_answers_belong_to_their_statements(backend: Backend) -> None:
+    found = backend.run(
+        [
+            "BEGIN",
+            "SELECT name FROM numbered WHERE number > 497",
+            "END",
+            "SELECT number FROM numbered WHERE name = 't7'",
+        ]
+    )
+    assert found == [[], [{"name": "t498"}, {"name": "t499"}], [], [{"number": "7"}]]
+
+
+def test_what_fails_is_told(backend: Backend) -> None:
+    with pytest.raises(ServerError, match="nowhere"):
+        backend.run(["SELECT name FROM nowhere"])
+
+
+def test_nodes_of_a_plan_are_named_once(backend: Backend) -> None:
+    assert backend.plan("SELECT name FROM numbered WHERE number = 7") == "Seq Scan"
+
+
+@needs_valgrind
+def test_instructions_grow_with_the_tuples_looked_at(backend: Backend) -> None:
+    nothing, scan = "SELECT 1 AS one", "SELECT name FROM numbered WHERE number = 7"
+    found = backend.instructions([nothing, nothing, scan, scan])
+    totals = found.groupby("statement")["exclusive"].sum()
+    assert list(totals.index) == [0, 1, 2, 3]
+    assert totals[3] > totals[1] + 500 * 50
+    assert totals[2] > totals[3]  # which fills no caches
+
+
+@needs_strace
+def test_pages_are_counted_where_they_are_asked_for(backend: Backend) -> None:
+    scan = "SELECT name FROM numbered WHERE number = 7"
+    with backend.copied() as own:
+        found = own.pages([scan, scan])
+    assert found[found["statement"] == 0]["reads"].sum() > 2  # a pool that is empty at first
+    assert found[found["statement"] == 1]["reads"].sum() == 0
+
+
+@needs_strace
+def test_what_a_copy_changes_stays_there(backend: Backend) -> None:
+    with backend.copied() as own:
+        own.run(["INSERT INTO numbered VALUES (500, 'more')"])
+        assert len(own.run(["SELECT number FROM numbered"])[0]) == 501
+        data = own.data
+    assert len(backend.run(["SELECT number FROM numbered"])[0]) == 500
+    assert not data.exists()
+
+
+def test_files_are_removed() -> None:
+    with Backend.of(BUNDLED) as backend:
+        data = backend.data
+        assert data.exists()
+    assert not data.exists()
+
+
+def test_a_folder_without_a_backend_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ServerError, match="bin/postgres"):
+        Backend(tmp_path, POSTGRES95)
+
+
+def test_a_build_that_is_not_registered() -> None:
+    with pytest.raises(CannotMeasure, match="pgrerun releases add none-such"):
+        Backend.of("none-such")
+
+
+@pytest.mark.parametrize(
+    ("number", "name"), [((1, 1), "Postgres95 1.01"), ((6, 5, 3), "6.5"), ((18, 6), "18")]
+)
+def test_releases_are_called_as_they_are(number: tuple[int, ...], name: str) -> None:
+    assert Release(number).name == name
+
+
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [
+        ("CREATE TABLE t AS SELECT a.b FROM a", "SELECT a.b INTO TABLE t FROM a"),
+        (
+            "CREATE TABLE t AS SELECT (SELECT min(a.b) FROM a) AS c",
+            "SELECT min(a.b) AS c INTO TABLE t FROM a",
+        ),
+        ("COMMIT", "END"),
+        ("DROP TABLE t", "DROP TABLE t"),
+    ],
+)
+def test_sql_is_written_as_all_releases_read_it(given: str, taken: str) -> None:
+    assert in_all_releases(given) == taken
+
+
+def test_routines_are_placed_in_the_subsystems_of_the_report() -> None:
+    source = "/any/where/src/backend/"
+    assert profiling.place(source + "access/common/heaptuple.c", "postgres") == (
+        "access/common",
+        "access_methods",
+    )
+    assert profiling.place(source + "storage/buffer/bufmgr.c", "postgres")[1] == "storage_manager"
+    assert profiling.place(source + "lex.yy.c", "postgres")[1] == "parser"
+    assert profiling.place("", "libc.so.6")[1] == "system_functions"
+    assert profiling.place("", "postgres")[1] == "system_functions"
+
+
+def test_commands_without_a_request_have_a_row() -> None:
+    found = pd.DataFrame(
+        [(1, "account", 2, 1, 0)], columns=["statement", "file", "reads", "writes", "flushes"]
+    )
+    filled = tp1.complete(found, 1)
+    assert list(filled["statement"]) == list(range(7))
+    assert filled["reads"].sum() == 2
+    assert filled[filled["file"] == ""].shape[0] == 6
+
+
+@needs_valgrind
+def test_a_query_by_the_bundled_release() -> None:
+    [row] = wisconsin.by_build(BUNDLED, ["q1"], 500)
+    assert row["plan"] == "Seq Scan"
+    assert row["answered"] == 5
+    assert 0 < row["found"] < row["executor"] < row["instructions"]
+
+
+@needs_postgres95
+@needs_strace
+def test_postgres95_forces_a_transaction_and_undoes_none() -> None:
+    rows = pd.DataFrame(tp1.ladder(4, branches=20))
+    last = rows[(rows["transaction"] == 3) & (rows["rung"] == tp1.ENLARGED)]
+    assert last[last["command"] == "end"]["flushes"].sum() >= 7
+    stable = rows[(rows["transaction"] == 3) & (rows["rung"] == tp1.STABLE)]
+    assert stable[stable["kind"] == "status"]["writes"].sum() == 0
+    states = {row["when"]: row for row in tp1.postgres95_crash(None)}
+    assert states["open"]["writes"] > 0
+    assert states["before"]["balance"] == states["after"]["balance"] != states["open"]["balance"]
+
+
+def test_the_bank_of_a_build_is_the_report_s() -> None:
+    for commands in profiling.transactions(3, 1, DebitCredit(10, 100, 1000)):
+        assert len(commands) == 7
+        assert (commands[0], commands[-1]) == ("BEGIN", "END")

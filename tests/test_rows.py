@@ -1,0 +1,131 @@
+"""Rows from an experiment to Parquet and back, and what a record of rows refuses."""
+
+import json
+
+import duckdb
+import pandas as pd
+import pytest
+
+from pgrerun.errors import RecordError
+from pgrerun.record import rows, runs, sequential, statistics
+from pgrerun.record.database import Database
+
+UNITS = {"tps": "transactions/s", "plan": rows.TEXT, "hot": rows.TRUTH}
+
+
+def block(index, variant, tps, **more):
+    how = {"comparison": 0, "block": index, "looks": "7,15", "disturbed": "", "left_out": False}
+    return {"variant": variant, "tps": tps, **how, **more}
+
+
+@pytest.fixture
+def records(tmp_path, monkeypatch):
+    monkeypatch.setenv("PGRERUN_RUNS", str(tmp_path))
+    return tmp_path
+
+
+def finished(records, table, name="mine"):
+    with runs.Run.open(name, "hot", key="k", environment={}) as run:
+        for row in table:
+            run.append("throughput", rows.check("throughput", row, UNITS))
+        run.complete("throughput", {"units": UNITS})
+    return runs.load(name, "hot")
+
+
+def test_rows_come_back_as_they_were_yielded(records):
+    given = [
+        {"variant": "HOT", "clients": 4, "tps": 12.5, "plan": "Seq Scan", "hot": True},
+        {"variant": "no HOT", "clients": None, "tps": 3.0, "plan": "Index Scan", "hot": False},
+    ]
+    found = finished(records, given).tables["hot"]["throughput"]
+    back = found[["variant", "clients", "tps", "plan", "hot"]].astype(object)
+    assert back.where(back.notna(), None).to_dict("records") == given
+
+
+def test_the_share_of_the_error_that_a_look_has_stands_with_each_row(records):
+    many = [block(n, v, 1.0 + n) for n in range(15) for v in ("a", "b")]
+    found = finished(records, many).tables["hot"]["throughput"]
+    assert set(found["alpha"]) == {sequential.share([7, 15], 15)} != {1.0}
+    few = finished(records, many[:14], "early").tables["hot"]["throughput"]
+    assert set(few["alpha"]) == {sequential.share([7, 15], 7)}
+
+
+def test_an_interval_is_wider_for_the_looks_that_its_sample_had():
+    values = pd.Series([1.0, 1.1, 0.9, 1.05, 0.97, 1.2, 0.8, 1.01])
+    plain, looked = (
+        statistics.median(statistics.Sample(values, share), seed=1) for share in (1.0, 0.3)
+    )
+    assert looked.low < plain.low and plain.high < looked.high
+    both = statistics.Sample(values, 0.3).combined(
+        statistics.Sample(values + 1), lambda x, y: x / y
+    )
+    assert both.share == 0.3 and "corrected for looks" in statistics.median(both).method
+
+
+def test_disturbed_rows_and_blocks_left_out_are_kept_and_do_not_count(records):
+    given = [block(0, "a", 1.0), block(0, "b", -1.0, disturbed="tps = -1", left_out=True)]
+    given += [block(1, "a", 2.0), block(1, "b", 4.0)]
+    record = finished(records, given)
+    assert len(record.tables["hot"]["throughput"]) == 4
+    with Database("hot") as database:
+        database.add_record("run", record)
+        assert database.query("SELECT block, tps FROM throughput")["block"].tolist() == [1, 1]
+        assert len(database.query("FROM throughput_all")) == 4
+    assert set(record.observations["block"]) == {1} and len(record.disturbed) == 2
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"variant": "a"},
+        {"variant": "a", "tps": "fast"},
+        {"variant": "a", "tps": float("nan")},
+        {"variant": ["a"], "tps": 1.0},
+        {"a b": 1, "tps": 1.0},
+    ],
+    ids=["no metric", "text for a number", "not finite", "list", "no name"],
+)
+def test_what_cannot_be_a_row_is_refused(row):
+    with pytest.raises(ValueError, match="throughput"):
+        rows.check("throughput", row, UNITS)
+
+
+def test_a_killed_run_keeps_its_blocks(records):
+    with (
+        pytest.raises(ZeroDivisionError),
+        runs.Run.open("mine", "hot", key="k", environment={}) as r,
+    ):
+        r.append("throughput", block(0, "a", 1.0))
+        raise ZeroDivisionError
+    with runs.Run.open("mine", "hot", key="k", environment={}) as resumed:
+        assert resumed.rows("throughput") == [block(0, "a", 1.0)]
+        assert resumed.about("throughput") is None
+        resumed.complete("throughput", {"units": UNITS})
+
+
+@pytest.mark.parametrize("damage", ["content", "columns", "rows", "link"])
+def test_a_damaged_table_is_refused(records, damage):
+    finished(records, [block(0, "a", 1.0)])
+    folder = records / "mine" / "hot"
+    file, head = folder / "throughput.parquet", folder / "environment.json"
+    told = json.loads(head.read_text())
+    if damage == "content":
+        file.write_bytes(file.read_bytes() + b"x")
+    elif damage == "link":
+        file.rename(records / "elsewhere")
+        file.symlink_to(records / "elsewhere")
+    else:
+        columns = "1 AS variant" if damage == "columns" else "* FROM there, range(3)"
+        there = duckdb.read_parquet(str(file))  # noqa: F841 - DuckDB finds it by its name
+        made = duckdb.sql(f"SELECT {columns}").df()
+        duckdb.from_df(made).write_parquet(str(file))
+        told["sha256"][file.name] = runs.digest_of(file)
+        head.write_text(json.dumps(told))
+    with pytest.raises(RecordError, match=r"damaged|no regular file"):
+        runs.load("mine", "hot")
+
+
+def test_queries_read_no_files(records, tmp_path):
+    (tmp_path / "secret.csv").write_text("a\n1\n")
+    with Database("hot") as database, pytest.raises(Exception, match=r"disabled|allowed"):
+        database.query(f"SELECT * FROM read_csv('{tmp_path}/secret.csv')")
