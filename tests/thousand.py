@@ -67,6 +67,8 @@ class Chapter:
         (folder / VERDICTS).write_text(json.dumps(told), "utf-8")
         environment = dict(self.head["environment"])
         environment["machine"] = environment["machine"] | {
+            "architecture": "x86_64",
+            "cpu_model": "Planted",  # chapters may have been published from several machines
             "cpus": machine.cores,
             "memory_bytes": machine.memory,
             "fdatasync_8k_seconds": machine.flush,
