@@ -6,6 +6,7 @@ import itertools
 import json
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -705,3 +706,23 @@ def test_an_interval_that_one_pair_leaves_open_is_not_drawn():
     ends = {row["label"]: (row["low"], row["high"]) for row in drawn}
     # a panel with a scale of its own has something to make it of
     assert ends == {"one pair": (2, 2), "many": (1.5, 2.5), "again": (None, None)}
+
+
+def test_of_a_long_line_some_points_are_read_aloud_and_all_are_drawn():
+    measured = charts.points({float(x): x**2 for x in range(100)}, "measured", series="many")
+    printed = charts.points({3.0: 9.0, 4.0: 16.0}, "printed", series="few")
+    axes = charts.Axis("clients"), charts.Axis("throughput")
+    figure = charts.lines([*measured, *printed], replace(SAID, description=""), *axes)
+    spoken = figure.description
+    assert spoken.count("many at") == 8 and spoken.count("few at") == 2
+    assert "many at 0 0" in spoken and "many at 99 9,801" in spoken
+    assert spoken.endswith("Of longer lines 8 points are told.")
+    (rows,) = figure.spec()["datasets"].values()
+    assert len(rows) == 102
+
+
+def test_numbers_of_a_chart_have_nine_digits():
+    measured = charts.points({0.1 + 0.2: 1 / 3, 2.0: 2**53 / 10**6}, "measured")
+    axes = charts.Axis("clients"), charts.Axis("throughput")
+    (rows,) = charts.lines(measured, SAID, *axes).spec()["datasets"].values()
+    assert [(row["x"], row["value"]) for row in rows] == [(0.3, 0.333333333), (2, 9007199250)]

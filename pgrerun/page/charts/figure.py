@@ -188,10 +188,22 @@ class Figure:
         }
         chart = self.chart.properties(description=self.description, usermeta=meta)
         # Altair's default theme goes; the picture's theme and the page's come later
-        return {key: value for key, value in chart.to_dict().items() if key != "config"}
+        spec = {key: value for key, value in chart.to_dict().items() if key != "config"}
+        spec["datasets"] = {
+            name: [_shortened(row) for row in rows] for name, rows in spec["datasets"].items()
+        }
+        return spec
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, Any]:
         return mimebundle(self.spec(), png="image/png" in (include or ()))
+
+
+def _shortened(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Nine digits of each number: no instrument gives more, and a page carries every one."""
+    return {
+        name: float(f"{value:.9g}") if isinstance(value, float) else value
+        for name, value in row.items()
+    }
 
 
 def figure_of(

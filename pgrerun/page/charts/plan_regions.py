@@ -130,9 +130,10 @@ def _plan_rows(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     cells = _stacked(_rectangles(frame, at)).join(plans[["title", "letter", "legend"]], on="plan")
     cells["first"], cells["first_of_plan"] = cells.index == 0, ~cells.duplicated("letter")
     middles = _middles(cells)
-    for n, axis in enumerate(("middle_x", "middle_y")):
-        cells[axis] = [middles.get(letter, (None, None))[n] for letter in cells["letter"]]
     cells["named"] = cells["first_of_plan"] & cells["letter"].isin(list(middles))
+    for n, axis in enumerate(("middle_x", "middle_y")):
+        places = cells["letter"].map({letter: middle[n] for letter, middle in middles.items()})
+        cells[axis] = places.where(cells["named"])
     cells["spelt"] = [
         f"{row.letter}: {row.plan}" if row.first_of_plan else "" for row in cells.itertuples()
     ]

@@ -19,6 +19,7 @@ _COLOURS = {kind: mark.colour for kind, mark in MARKS.items()}
 _HALO = {"style": "halo"}  # behind a name, in the page's colour: it may lie over lines
 _LINES_HEIGHT, _NAME_HEIGHT = 260, 16  # pixels of a panel of lines, and of a name at a line's end
 _ABOVE, _REACH = 8, 40  # of a name above the end of its line; of how far it may move away
+_SPOKEN = 8  # points of a line that are read aloud
 # of a point; a hollow one shows where it lies on a filled one
 _SIZE = "datum.kind === 'printed' ? 150 : 60"
 _SIDE_BY_SIDE = 3  # panels from which on two stand beside each other: lines need height
@@ -206,10 +207,21 @@ def _fields(x_axis: Axis, axis: Axis) -> dict[str, str]:
 
 
 def _line_points(frame: pd.DataFrame, unit: str) -> str:
+    """The lines in words, of long ones some points: nobody listens to hundreds of numbers."""
+    line = [name for name in ("panel", "kind", "series", "piece") if name in frame]
+    frame = frame.reset_index(drop=True)
+    some = pd.concat([_some(rows) for _, rows in frame.groupby(line, sort=False, dropna=False)])
+    left_out = f" Of longer lines {_SPOKEN} points are told." if len(some) < len(frame) else ""
+    frame = some.sort_index()
     places = frame["x"].map("{:g}".format) + (f" {unit}" if unit else "")
     if "series" in frame:
         places = (frame["series"].astype(str) + " at " + places).str.removeprefix(" at ")
-    return narrate.described(frame.assign(label=places))
+    return str(narrate.described(frame.assign(label=places))) + left_out
+
+
+def _some(line: pd.DataFrame) -> pd.DataFrame:
+    """Both ends of a line and what lies evenly between them."""
+    return line.iloc[np.linspace(0, len(line) - 1, min(len(line), _SPOKEN)).round().astype(int)]
 
 
 def _line_ends(rows: pd.DataFrame, by: list[str]) -> pd.Series:
