@@ -574,11 +574,19 @@ def compare(
     ours, theirs = runs.load(mine), runs.load(published)
     if ours.name not in runs.published():  # those are compared with each other one by one
         theirs = agreement.with_others(theirs)
-    sides = runs.compare(ours, theirs).rename(columns={"a": mine, "b": published}).reset_index()
+    sides = runs.compare(ours, theirs).reset_index()
     other = _other_parameters(ours, theirs)
     alike = sides[~sides["chapter"].isin(other)]
     if not alike.empty or not other:
-        _frame(alike, f"{mine} and {published} have observed nothing in common.")
+        shown = _farthest(alike)
+        named = shown.rename(columns={"a": mine, "b": published})
+        _frame(named, f"{mine} and {published} have observed nothing in common.")
+        if len(shown) < len(alike):
+            _tell(
+                f"These are the {len(shown)} that lie farthest apart, of {len(alike)} numbers that"
+                f" both runs have, {int((alike['a'] == alike['b']).sum())} of which are the same;"
+                " pgrerun query shows any of them."
+            )
     for chapter, words in other.items():
         _tell(
             f"{chapter}: the runs had other parameters ({words}), so that their medians are not of"
@@ -596,6 +604,18 @@ def compare(
     _frame(changed.reset_index(), "No verdict differs.")
     around = runs.explanations(ours, theirs).rename(columns={"a": mine, "b": published})
     _frame(around.reset_index(), "Machine, versions and settings are the same.")
+
+
+_NUMBERS = 100  # of two runs that a terminal shows
+
+
+def _farthest(sides: Any) -> Any:
+    """The numbers of two runs that lie farthest apart, in their order; first those surely apart."""
+    import numpy as np
+
+    apart = np.log(sides["ratio"].where(sides["ratio"] > 0, 1.0)).abs()
+    order = sides.assign(apart=apart).sort_values(["differs", "apart"], ascending=False)
+    return sides.loc[order.index[:_NUMBERS].sort_values()]
 
 
 def _beside_word(record: Any, claim: Any, word: str) -> str:

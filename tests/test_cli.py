@@ -226,6 +226,20 @@ def test_medians_of_runs_with_other_parameters_are_not_put_side_by_side(
     assert "tp1: the runs had other parameters (scale 1 and 10)" in out and "tps" not in out
 
 
+def test_of_many_numbers_those_that_lie_farthest_apart_are_shown(call, monkeypatch, tmp_path):
+    monkeypatch.setenv("PGRERUN_RUNS", str(tmp_path))
+    for name, factor in (("mine", 1.0), ("theirs", 1.001)):
+        with Run.open(name, "tp1", key="k", environment={}) as run:
+            where = {"units": {"tps": "1/s"}, "seed": 1, "position": 0, "started_at": "now"}
+            for number in range(3000):
+                apart = 2.0 if name == "mine" and number == 1234 else factor
+                run.observe("ladder", f"rung {number}", 0, {"tps": apart}, **where)
+    status, out, _ = call("compare", "mine", "theirs")
+    assert status == 0 and "rung 1234 " in out
+    assert "These are the 100 that lie farthest apart, of 3000 numbers" in out
+    assert out.count("rung ") == 100
+
+
 def test_what_a_record_says_is_not_obeyed_by_a_terminal(call, monkeypatch, tmp_path):
     monkeypatch.setenv("PGRERUN_RUNS", str(tmp_path))
     for name in ("mine", "theirs"):

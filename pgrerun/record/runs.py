@@ -872,45 +872,53 @@ def compare(a: Record | str | Path, b: Record | str | Path) -> pd.DataFrame:
     positive), differs (whether the interval excludes 1). The runs' blocks are independent, not
     pairs. Rows that only one run has are left out. See `verdict_changes` for the conclusions.
     """
-    a, b = _record(a), _record(b)
-    keys = ["chapter", "experiment", "variant", "metric"]
-    left, right = (dict(list(record.observations.groupby(keys, sort=False))) for record in (a, b))
-    rows = [
-        {**dict(zip(keys, key)), **_side_by_side(left[key], right[key])}
-        for key in left
-        if key in right
-    ]
-    columns = ["unit", "a", "b", "n_a", "n_b", "ratio", "low", "high", "differs"]
-    return pd.DataFrame(rows, columns=keys + columns).set_index(keys)
-
-
-def _side_by_side(left: pd.DataFrame, right: pd.DataFrame) -> dict[str, Any]:
-    a, b = left["value"], right["value"]
-    row = {
-        "unit": left["unit"].iloc[0],
-        "a": a.median(),
-        "b": b.median(),
-        "n_a": len(a),
-        "n_b": len(b),
-    }
-    if left["unit"].iloc[0] != right["unit"].iloc[0]:
-        return row | {"unit": f"{row['unit']} / {right['unit'].iloc[0]}", "differs": False}
-    found = {
-        "ratio": row["a"] / row["b"] if row["b"] else math.nan,
-        "low": math.nan,
-        "high": math.nan,
-        "differs": False,
-    }
-    if min(len(a), len(b)) >= statistics.ENOUGH and min(a.min(), b.min()) > 0:
-        interval = statistics.ratio_of_medians(a, b)
-        excluded = not interval.low <= 1 <= interval.high
-        found = {
-            "ratio": interval.estimate,
-            "low": interval.low,
-            "high": interval.high,
-            "differs": excluded,
+    records = _record(a), _record(b)
+    left, right = (_medians(record).add_suffix(f"_{side}") for record, side in zip(records, "ab"))
+    # whole records have hundreds of thousands of numbers, nearly all of which were taken once
+    both = left.join(right, how="inner")
+    same = both["unit_a"] == both["unit_b"]
+    found = pd.DataFrame(
+        {
+            "unit": both["unit_a"].where(same, both["unit_a"] + " / " + both["unit_b"]),
+            "a": both["median_a"],
+            "b": both["median_b"],
+            "n_a": both["size_a"],
+            "n_b": both["size_b"],
+            "ratio": (both["median_a"] / both["median_b"]).where(same & (both["median_b"] != 0)),
+            "low": math.nan,
+            "high": math.nan,
+            "differs": False,
         }
-    return row | found
+    )
+    repeated = both[["size_a", "size_b"]].min(axis=1) >= statistics.ENOUGH
+    positive = both[["min_a", "min_b"]].min(axis=1) > 0
+    chosen = both.index[same & repeated & positive]
+    ours, theirs = (_values(record, chosen) for record in records)
+    for key in chosen:
+        interval = statistics.ratio_of_medians(ours[key], theirs[key])
+        excluded = not interval.low <= 1 <= interval.high
+        found.loc[key, ["ratio", "low", "high"]] = interval.estimate, interval.low, interval.high
+        found.loc[key, "differs"] = excluded
+    return found
+
+
+_NUMBER = ["chapter", "experiment", "variant", "metric"]  # what was observed, by names
+
+
+def _medians(record: Record) -> pd.DataFrame:
+    return record.observations.groupby(_NUMBER, sort=False).agg(
+        unit=("unit", "first"),
+        median=("value", "median"),
+        size=("value", "size"),
+        min=("value", "min"),
+    )
+
+
+def _values(record: Record, chosen: pd.Index) -> dict[Any, pd.Series]:
+    """The values of the chosen numbers, in the order in which they were measured."""
+    values = record.observations.set_index(_NUMBER)["value"]
+    chosen_ones = values[values.index.isin(chosen)]
+    return dict(list(chosen_ones.groupby(level=_NUMBER, sort=False)))
 
 
 def _flat(value: Any, prefix: str = "") -> dict[str, str]:
