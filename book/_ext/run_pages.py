@@ -180,7 +180,7 @@ def redraw_tables(app, doctree) -> None:
     judged = scoreboard.judgements({app.env.docname: record} if record else {})
     for place in _tables(doctree):
         text = layout.verdicts(place.astext(), judged)
-        text = layout.stacked(layout.provenance_in_words(text))
+        text = layout.stacked(text)
         place.replace_self(nodes.raw("", text, format="html"))
 
 

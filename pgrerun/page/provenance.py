@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 CAPTION = "Parameters, settings and machine"
-CAPTIONS = (CAPTION, "Provenance of this page")
-"""The caption of a chapter's last table, and the one that earlier runs gave it."""
+"""The caption of a chapter's last table."""
 
 _NAMES: Mapping[str, str] = {
     "server name": "server",

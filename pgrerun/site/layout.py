@@ -12,7 +12,7 @@ from itertools import groupby
 
 from bs4 import BeautifulSoup, Tag
 
-from pgrerun.page import narrate, provenance
+from pgrerun.page import narrate
 from pgrerun.page.markup import Markup
 from pgrerun.record.verdicts import Judgement, Verdict
 from pgrerun.site import scoreboard
@@ -74,21 +74,6 @@ def _region(caption: str) -> str:
 
 
 # ---- provenance
-
-
-def provenance_in_words(text: str) -> str:
-    """A chapter's table of what it was made from, with plain names; what is empty is left out."""
-    page = BeautifulSoup(text, "html.parser")
-    if page.caption is None or page.caption.get_text() not in provenance.CAPTIONS:
-        return text
-    cells = [row.find_all("td") for row in page.select("tbody tr")]
-    left = provenance.named({name.get_text(): value.get_text() for name, value in cells})
-    for name, value in cells:
-        name.string = provenance.name(name.get_text())
-        if left.pop(name.string, None) != value.get_text():
-            name.parent.decompose()
-    page.caption.string = page.div["aria-label"] = provenance.CAPTION
-    return str(page)
 
 
 # ---- many words, many releases
