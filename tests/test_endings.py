@@ -5,6 +5,7 @@ import errno
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -294,6 +295,9 @@ def test_a_disk_that_fills_up_ends_the_run_and_the_next_one_resumes(records, sma
     process = start_run()
     wait_for_rows(records, 1, process)
     with pytest.raises(OSError), (disk / "ballast").open("wb", buffering=0) as file:
+        # nearly all of it at once, as the run goes on meanwhile and ends
+        os.posix_fallocate(file.fileno(), 0, shutil.disk_usage(disk).free - (16 << 20))
+        file.seek(0, os.SEEK_END)
         while True:
             file.write(bytes(1 << 20))
     _, said = process.communicate(timeout=300)

@@ -199,11 +199,17 @@ class Figure:
 
 
 def _shortened(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Nine digits of each number: no instrument gives more, and a page carries every one."""
+    """Nine digits of each number, as no instrument gives more, and nothing that is false: a page
+    carries every one.
+    """
     return {
         name: float(f"{value:.9g}") if isinstance(value, float) else value
         for name, value in row.items()
+        if value is not False and not (name in _WRITTEN and value == "")
     }
+
+
+_WRITTEN = ("ending", "spelt")  # texts that stand at few of the rows
 
 
 def figure_of(
