@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import psycopg
@@ -13,6 +14,10 @@ from pgrerun import parameters
 from pgrerun.lab.server import Cluster
 
 ROOT = Path(__file__).resolve().parents[2]
+_OTHERS = """
+SELECT count(*) FROM pg_stat_activity
+WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
+"""
 _LEFT = """
 SELECT (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'),
        (SELECT count(*) FROM pg_replication_slots),
@@ -32,7 +37,11 @@ def server():
 
 def state(server: Cluster) -> tuple:
     """All that is in the cluster, and what sessions have left."""
-    with psycopg.connect(url_of(server)) as connection:
+    with psycopg.connect(url_of(server), autocommit=True) as connection:
+        # a session ends on the server a moment after its client has gone
+        end = time.monotonic() + 10
+        while connection.execute(_OTHERS).fetchone() != (0,) and time.monotonic() < end:
+            time.sleep(0.1)
         return dump(server), connection.execute(_LEFT).fetchone()
 
 
