@@ -21,7 +21,8 @@ WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
 _LEFT = """
 SELECT (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'),
        (SELECT count(*) FROM pg_replication_slots),
-       (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
+       (SELECT string_agg(application_name || ': ' || query, E'\n') FROM pg_stat_activity
+        WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()),
        (SELECT string_agg(name || '=' || setting, ' ' ORDER BY name) FROM pg_settings
         WHERE source NOT IN ('default', 'override', 'client'))
 """
@@ -37,12 +38,13 @@ def server():
 
 def state(server: Cluster) -> tuple:
     """All that is in the cluster, and what sessions have left."""
+    text = dump(server)
     with psycopg.connect(url_of(server), autocommit=True) as connection:
-        # a session ends on the server a moment after its client has gone
+        # a session, as the dump's, ends on the server a moment after its client has gone
         end = time.monotonic() + 10
         while connection.execute(_OTHERS).fetchone() != (0,) and time.monotonic() < end:
             time.sleep(0.1)
-        return dump(server), connection.execute(_LEFT).fetchone()
+        return text, connection.execute(_LEFT).fetchone()
 
 
 @pytest.mark.parametrize("chapter", parameters.chapters())
