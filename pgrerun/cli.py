@@ -578,15 +578,7 @@ def compare(
     other = _other_parameters(ours, theirs)
     alike = sides[~sides["chapter"].isin(other)]
     if not alike.empty or not other:
-        shown = _farthest(alike)
-        named = shown.rename(columns={"a": mine, "b": published})
-        _frame(named, f"{mine} and {published} have observed nothing in common.")
-        if len(shown) < len(alike):
-            _tell(
-                f"These are the {len(shown)} that lie farthest apart, of {len(alike)} numbers that"
-                f" both runs have, {int((alike['a'] == alike['b']).sum())} of which are the same;"
-                " pgrerun query shows any of them."
-            )
+        _numbers(alike, mine, published)
     for chapter, words in other.items():
         _tell(
             f"{chapter}: the runs had other parameters ({words}), so that their medians are not of"
@@ -606,7 +598,20 @@ def compare(
     _frame(around.reset_index(), "Machine, versions and settings are the same.")
 
 
-_NUMBERS = 100  # of two runs that a terminal shows
+_MOST = 100  # numbers of two runs that a terminal shows
+
+
+def _numbers(sides: Any, mine: str, published: str) -> None:
+    """Show the numbers of two runs side by side, of many those that lie farthest apart."""
+    shown = _farthest(sides)
+    named = shown.rename(columns={"a": mine, "b": published})
+    _frame(named, f"{mine} and {published} have observed nothing in common.")
+    if len(shown) < len(sides):
+        _tell(
+            f"These are the {len(shown)} that lie farthest apart, of {len(sides)} numbers that"
+            f" both runs have, {int((sides['a'] == sides['b']).sum())} of which are the same;"
+            " pgrerun query shows any of them."
+        )
 
 
 def _farthest(sides: Any) -> Any:
@@ -615,7 +620,7 @@ def _farthest(sides: Any) -> Any:
 
     apart = np.log(sides["ratio"].where(sides["ratio"] > 0, 1.0)).abs()
     order = sides.assign(apart=apart).sort_values(["differs", "apart"], ascending=False)
-    return sides.loc[order.index[:_NUMBERS].sort_values()]
+    return sides.loc[order.index[:_MOST].sort_values()]
 
 
 def _beside_word(record: Any, claim: Any, word: str) -> str:
