@@ -190,23 +190,22 @@ class Figure:
         # Altair's default theme goes; the picture's theme and the page's come later
         spec = {key: value for key, value in chart.to_dict().items() if key != "config"}
         spec["datasets"] = {
-            name: [_shortened(row) for row in rows] for name, rows in spec["datasets"].items()
+            name: [self._shortened(row) for row in rows] for name, rows in spec["datasets"].items()
         }
         return spec
 
+    def _shortened(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Nine digits of each number, as no instrument gives more, and of what the table doesn't
+        show nothing that is false: a page carries every row.
+        """
+        return {
+            name: float(f"{value:.9g}") if isinstance(value, float) else value
+            for name, value in row.items()
+            if name in self.columns or not (value is False or (name in _WRITTEN and value == ""))
+        }
+
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, Any]:
         return mimebundle(self.spec(), png="image/png" in (include or ()))
-
-
-def _shortened(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Nine digits of each number, as no instrument gives more, and nothing that is false: a page
-    carries every one.
-    """
-    return {
-        name: float(f"{value:.9g}") if isinstance(value, float) else value
-        for name, value in row.items()
-        if value is not False and not (name in _WRITTEN and value == "")
-    }
 
 
 _WRITTEN = ("ending", "spelt")  # texts that stand at few of the rows
