@@ -28,7 +28,6 @@ import os
 import re
 import shutil
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -170,7 +169,6 @@ class Run:
         self._tidied: dict[str | None, tuple[int, pd.DataFrame]] = {}
         self._finished: dict[str, set[tuple[int, str]]] = {}
         self._left_out: dict[str, set[int]] = {}
-        self._disturbances: Counter[str] = Counter()
         self._rows: dict[str, list[dict[str, Any]]] = {}
         self._complete: dict[str, dict[str, Any]] = {}
         self._lock = self._journal = -1
@@ -430,7 +428,6 @@ class Run:
         if DISTURBED not in flags:
             self._finished.setdefault(experiment, set()).add((block, entry["variant"]))
             return
-        self._disturbances[experiment] += 1
         if LEFT_OUT in flags:
             self._left_out.setdefault(experiment, set()).add(block)
         self._note(
@@ -502,7 +499,7 @@ class Run:
     def drop(self, experiment: str) -> None:
         """Take back all that was observed of an experiment, which is to be run in another way."""
         kept = [entry for entry in self._entries if entry["experiment"] != experiment]
-        for known in (self._finished, self._left_out, self._disturbances):
+        for known in (self._finished, self._left_out):
             known.pop(experiment, None)
         self._tidied.clear()
         dropped, self._entries = len(self._entries) - len(kept), kept
@@ -530,10 +527,6 @@ class Run:
     def left_out(self, experiment: str) -> set[int]:
         """The blocks of this experiment that were disturbed until the budget was spent."""
         return set(self._left_out.get(experiment, ()))
-
-    def disturbances(self, experiment: str) -> int:
-        """How many measurements of this experiment were disturbed."""
-        return self._disturbances[experiment]
 
     def observations(self, experiment: str | None = None) -> pd.DataFrame:
         """Tidy observations so far, of one experiment or all, in the order they were made.
