@@ -554,7 +554,7 @@ class Notebook:
         given = self.environment["parameters"] if self._replayed else recorded
         found = {f"parameter {name}": value for name, value in given.items()}
         left = ("parameters", "settings", "sent")
-        found |= shown.flat({k: v for k, v in self.environment.items() if k not in left})
+        found |= runs.flat({k: v for k, v in self.environment.items() if k not in left}, " ")
         settings = self.environment.get("settings", {}) if self._replayed else self._settings()
         found |= {
             f"settings of {name}": words or "none further" for name, words in settings.items()

@@ -170,18 +170,6 @@ def summary(judgements: Sequence[Judgement]) -> Table:
     return Table(pd.DataFrame(lines, columns=columns), caption)
 
 
-def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """A tree's leaves by their paths, in words: {"machine cpus": 2}."""
-    found: dict[str, Any] = {}
-    for name, value in tree.items():
-        found |= (
-            flat(value, f"{prefix}{name} ")
-            if isinstance(value, Mapping)
-            else {f"{prefix}{name}": value}
-        )
-    return found
-
-
 def as_rows(values: Mapping[str, Any], heading: str) -> pd.DataFrame:
     """What and its value, in units that are read: names end on their unit, as in "memory_bytes"."""
     found = []

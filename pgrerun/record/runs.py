@@ -914,14 +914,15 @@ def _values(record: Record, chosen: pd.Index) -> dict[Any, pd.Series]:
     return dict(list(chosen_ones.groupby(level=_NUMBER, sort=False)))
 
 
-def _flat(value: Any, prefix: str = "") -> dict[str, str]:
-    if isinstance(value, dict):
-        return {
-            k: v
-            for key, inner in value.items()
-            for k, v in _flat(inner, f"{prefix}.{key}" if prefix else key).items()
-        }
-    return {prefix: value if isinstance(value, str) else _json(value)}
+def flat(tree: Mapping[str, Any], joint: str) -> dict[str, Any]:
+    """A tree's leaves by their paths: {"machine.cpus": 2}, joined by "."."""
+    found: dict[str, Any] = {}
+    for name, value in tree.items():
+        if isinstance(value, Mapping):
+            found |= {f"{name}{joint}{rest}": leaf for rest, leaf in flat(value, joint).items()}
+        else:
+            found[name] = value
+    return found
 
 
 # Differ between any two runs, and tell the machine's state of a moment rather than what it is.
@@ -954,7 +955,7 @@ def environment_differences(a: Record | str | Path, b: Record | str | Path) -> p
         for chapter in a.chapters
         if chapter in b.environments
         for left, right in [
-            (_flat(_surroundings(a, chapter)), _flat(_surroundings(b, chapter))),
+            (_entries(a, chapter), _entries(b, chapter)),
         ]
         for entry in sorted(left.keys() | right.keys())
         if left.get(entry) != right.get(entry)
@@ -964,9 +965,13 @@ def environment_differences(a: Record | str | Path, b: Record | str | Path) -> p
     )
 
 
-def _surroundings(record: Record, chapter: str) -> dict[str, Any]:
-    """The environment without the account of what experiments sent, which is no circumstance."""
-    return {key: value for key, value in record.environments[chapter].items() if key != "sent"}
+def _entries(record: Record, chapter: str) -> dict[str, str]:
+    """The environment, as texts, without the account of what experiments sent, which is no
+    circumstance.
+    """
+    around = {key: value for key, value in record.environments[chapter].items() if key != "sent"}
+    leaves = flat(around, ".").items()
+    return {name: leaf if isinstance(leaf, str) else _json(leaf) for name, leaf in leaves}
 
 
 def verdict_changes(
