@@ -6,7 +6,7 @@
     server_log  checkpoints and waits for locks, as the server's log tells them
     sizes       pages of relations
     pages       pages in the pool, pages a statement touches, what is on a page
-    plans       the optimizer's choice, with a fingerprint
+    plans       the optimizer's choice
     pgbench     client load
     server_load the same scripts without a client
     process_table  CPU time, I/O and context switches by the kernel's account

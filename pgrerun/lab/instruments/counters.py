@@ -4,13 +4,13 @@ The probe must not show up in its own readings, least of all with a pool of 16
 pages, where every catalog page it looks at is a read. So it is a connection of
 its own, which calls the functions *behind* the views for a list of OIDs learned
 beforehand, as prepared statements with a generic plan: once warm, a reading
-touches no relation at all (`idle_noise()` measures that on the server at hand).
+touches no relation at all.
 PostgreSQL 18 also counts I/O per backend; what the probe still caused, say after
 DDL has emptied its caches, is subtracted by that account.
 
 A view that a release doesn't have gives None in place of a frame, never zeros.
 Which pages were touched is the business of `pages.py`, which processes did the
-I/O that of `process_table.py`; `process_table.reconcile` compares both accounts.
+I/O that of `process_table.py`.
 """
 
 import time
@@ -25,8 +25,8 @@ import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg.rows import DictRow, dict_row
 
-from pgrerun.errors import CannotMeasure, RerunError, ServerError
-from pgrerun.lab.instruments import PAGE, process_table, wal
+from pgrerun.errors import RerunError, ServerError
+from pgrerun.lab.instruments import PAGE, wal
 from pgrerun.lab.server import Server, releases, row, value
 from pgrerun.lab.server.queries import Parameters
 
@@ -60,9 +60,7 @@ _OF_DATABASE = {
 _VIEWS = {
     "io": ("pg_stat_io", ["backend_type", "object", "context"]),
     "wal": ("pg_stat_wal", []),
-    "checkpointer": ("pg_stat_checkpointer", []),
     "bgwriter": ("pg_stat_bgwriter", []),
-    "slru": ("pg_stat_slru", ["name"]),
 }
 # the columns that identify a row of each part of a reading
 _KEYS = {name: keys for name, (_, keys) in _VIEWS.items()} | {
@@ -231,43 +229,20 @@ class Delta:
     relations   schema, relation, table, kind ("table", "index", "toast",
                 "sequence", the same after "catalog "), read and hit (pages),
                 and the tuple counters of pg_stat_all_tables
-    slru        name and the counts of pg_stat_slru (pages); 13 on
 
-    wal, checkpointer, bgwriter, database: mappings of column to change. The
-    database's commits may contain a handful of the probe's own; count transactions
-    where they are made.
+    wal, bgwriter, database: mappings of column to change. The database's commits may
+    contain a handful of the probe's own; count transactions where they are made.
     What the release doesn't offer is None, and named in `missing`; `version` is the release's.
-    `usage` is the process table's account of the same window (`process_table.Usage`),
-    None if the server's processes can't be seen. `seconds` is the block's own length;
-    the window is longer by the time that background processes get to report.
-    `unsettled` lists backends that worked in the block and may have kept
-    counts to themselves.
     """
 
-    seconds: float | None = None
     io: pd.DataFrame | None = None
     relations: pd.DataFrame | None = None
-    slru: pd.DataFrame | None = None
     wal: dict[str, float] | None = None
-    checkpointer: dict[str, float] | None = None
     bgwriter: dict[str, float] | None = None
     database: dict[str, float] | None = None
-    start_lsn: str | None = None
-    end_lsn: str | None = None
     wal_bytes: int | None = None
-    usage: process_table.Usage | None = None
     missing: list[str] = field(default_factory=list)
-    unsettled: list[int] = field(default_factory=list)
     version: int = 0
-
-    @property
-    def wal_records(self) -> float | None:
-        return None if self.wal is None else self.wal["wal_records"]
-
-    @property
-    def wal_fpi(self) -> float | None:
-        """Full page images written to the WAL."""
-        return None if self.wal is None else self.wal["wal_fpi"]
 
     @property
     def wal_flushes(self) -> tuple[int, float]:
@@ -283,17 +258,6 @@ class Delta:
         assert self.io is not None  # which counts them from PostgreSQL 18 on
         flushed = self.io[self.io["object"] == "wal"]
         return int(flushed["fsyncs"].sum()), float(flushed["fsync_time"].sum()) / 1000
-
-    @property
-    def checkpoints(self) -> int:
-        """Checkpoints that ended (before PostgreSQL 18: began) inside the block."""
-        if self.checkpointer is not None:
-            counts = self.checkpointer
-            done = counts.get("num_done", counts["num_timed"] + counts["num_requested"])
-        else:
-            counts = self._background()
-            done = counts["checkpoints_timed"] + counts["checkpoints_req"]
-        return int(done)
 
     @property
     def reads(self) -> pd.Series:
@@ -319,11 +283,6 @@ class Delta:
             name="writes",
         )
 
-    @property
-    def extends(self) -> pd.Series | None:
-        """Pages by which relations grew, by who; None before PostgreSQL 16."""
-        return None if self.io is None else _pages(self.io, "extend")
-
     def _background(self) -> dict[str, float]:
         """Counts of the background writer; CannotMeasure before 8.3, which has none."""
         if _VIEWS["bgwriter"][0] in self.missing:
@@ -331,7 +290,7 @@ class Delta:
         return _there(self.bgwriter)
 
     def per(self, transactions: float) -> dict[str, float]:
-        """Pages read, written and added, and WAL bytes and records, per transaction.
+        """Pages read and written, and bytes of WAL, per transaction.
 
         Without what the release doesn't count.
         """
@@ -342,10 +301,7 @@ class Delta:
         totals = {
             "reads": self.reads.sum(),
             "writes": None if self.io is None and self.bgwriter is None else self.writes.sum(),
-            "extends": None if self.extends is None else self.extends.sum(),
             "wal_bytes": self.wal_bytes,
-            "wal_records": self.wal_records,
-            "wal_fpi": self.wal_fpi,
         }
         return {
             name: float(value) / transactions for name, value in totals.items() if value is not None
@@ -389,7 +345,6 @@ class Counters:
 
     def __init__(self, server: Server, settle: float = 0.25):
         self._settle = settle
-        self._server = server
         self._conn = server.connect()
         self._version = self._conn.info.server_version
         self._pid = self._conn.info.backend_pid
@@ -446,15 +401,10 @@ class Counters:
             self._learn_relations()
             self._flush([])
             before = self._read()
-        used_before = self._usage()
-        clock = time.perf_counter()
         yield delta
-        delta.seconds = time.perf_counter() - clock
-        delta.unsettled = self._wait_for_leavers(before.now, [*connections, *idle])
+        self._wait_for_leavers(before.now, [*connections, *idle])
         time.sleep(settle)
         self._flush(connections)
-        if used_before is not None:
-            delta.usage = process_table.usage(self._server) - used_before
         after = self._read()
         if self._stale(after):  # relations born in the block: learning their names must not count
             self._learn_relations()
@@ -462,12 +412,6 @@ class Counters:
             born = self._read().frames["relations"].drop(known.index, errors="ignore")
             after.frames["relations"] = pd.concat([known, born])
         self._fill(delta, before, after)
-
-    def idle_noise(self) -> Delta:
-        """The reading of an empty block: what this instrument adds by itself."""
-        with self.measured() as delta:
-            pass
-        return delta
 
     # -- statements ------------------------------------------------------------
 
@@ -547,38 +491,30 @@ class Counters:
                 " are kept."
             ) from error
 
-    def _usage(self) -> process_table.Usage | None:
-        try:
-            return process_table.usage(self._server)
-        except CannotMeasure:
-            return None
-
     def _wait_for_leavers(
         self, since: str, connections: Sequence[psycopg.Connection], patience: float = 2.0
-    ) -> list[int]:
-        """Wait until other backends that worked since then have left; the pids that stayed.
+    ) -> None:
+        """Wait until other backends that worked since then have left, but not for ever.
 
         A backend leaves this list after it has handed in its counts.
         """
         ours = [self._pid, *(conn.info.backend_pid for conn in connections)]
         working = releases.working_backends(self._conn)
         deadline = time.monotonic() + patience
-        while True:
-            rows = self._run(working, [self._database, ours, since])
-            if not rows or time.monotonic() > deadline:
-                return [row["pid"] for row in rows]
+        while self._run(working, [self._database, ours, since]):
+            if time.monotonic() > deadline:
+                return
             time.sleep(0.02)
 
     # -- subtraction -----------------------------------------------------------
 
     def _fill(self, delta: Delta, before: _Reading, after: _Reading) -> None:
-        delta.start_lsn, delta.end_lsn = before.lsn, after.lsn
         start, end = (wal.Position.parse(one.lsn, self._version) for one in (before, after))
         delta.wal_bytes = end - start
         changes = {
             name: _subtract(frame, before.frames[name]) for name, frame in after.frames.items()
         }
-        for name in ("wal", "checkpointer", "bgwriter", "database"):
+        for name in ("wal", "bgwriter", "database"):
             if name in changes:
                 setattr(delta, name, changes[name].iloc[0].to_dict())
         for counts in (delta.wal, delta.bgwriter, delta.database):
@@ -589,8 +525,6 @@ class Counters:
                 )
         if "io" in changes:
             delta.io = self._without_probe(changes["io"], changes.get("own_io")).reset_index()
-        if "slru" in changes:
-            delta.slru = _changed(changes["slru"]).reset_index()
         delta.relations = self._relations(changes["relations"])
 
     @staticmethod

@@ -76,15 +76,6 @@ class WaitEvents:
             )
         return self.frame
 
-    def backends(self, type: str = "", event: str = "") -> float:
-        """Backends on average of one type of wait, or of one event, or of all active ones."""
-        chosen = self.frame
-        if type:
-            chosen = chosen[chosen["type"] == type]
-        if event:
-            chosen = chosen[chosen["event"] == event]
-        return float(chosen["backends"].sum())
-
 
 @contextmanager
 def sample_wait_events(server: Server, every: float = 0.005) -> Iterator[WaitEvents]:
@@ -298,14 +289,12 @@ def parse_stacks(script: str) -> pd.DataFrame:
     )
 
 
-def share_by_cause(
-    stacks: pd.DataFrame, causes: Mapping[str, str], otherwise: str = "other"
-) -> pd.Series:
+def share_by_cause(stacks: pd.DataFrame, causes: Mapping[str, str]) -> pd.Series:
     """Share of the switches by cause: `causes` maps a function to a name, and the innermost
     function that it knows decides.
     """
     names = [
-        next((causes[function] for function in chain if function in causes), otherwise)
+        next((causes[function] for function in chain if function in causes), "other")
         for chain in stacks["chain"]
     ]
     counted = stacks["samples"].groupby(pd.Series(names, index=stacks.index, dtype=object)).sum()

@@ -22,15 +22,9 @@ from pgrerun.lab.server.queries import Parameters
 _POOL = """
     SELECT * FROM (
         SELECT reltablespace, reldatabase, relfilenode, relforknumber, relblocknumber AS block,
-               isdirty AS dirty, usagecount, count(*) OVER () AS buffers
+               isdirty AS dirty, count(*) OVER () AS buffers
         FROM pg_buffercache) AS pool
     WHERE relfilenode IS NOT NULL"""
-# Before 8.4 there are neither forks nor functions of windows, and before 8.3 no usage counts.
-_POOL_OLD = """
-    SELECT reltablespace, reldatabase, relfilenode, 0 AS relforknumber, relblocknumber AS block,
-           isdirty AS dirty, {usagecount} AS usagecount,
-           (SELECT setting::int FROM pg_settings WHERE name = 'shared_buffers') AS buffers
-    FROM pg_buffercache WHERE relfilenode IS NOT NULL"""
 _FORKS = {0: "main", 1: "fsm", 2: "vm", 3: "init"}
 _LINE_POINTERS = {0: "unused", 1: "normal", 2: "redirect", 3: "dead"}
 _LINE_POINTERS_BEFORE_HOT = {0: "unused", 1: "normal", 2: "dead", 3: "dead"}  # used and deleted
@@ -56,21 +50,7 @@ _COMBINED = {
     "HEAP_MOVED": ("HEAP_MOVED_OFF", "HEAP_MOVED_IN"),
 }
 _INFOMASK_2 = {13: "HEAP_KEYS_UPDATED", 14: "HEAP_HOT_UPDATED", 15: "HEAP_ONLY_TUPLE"}
-_COLUMNS = ["relation", "fork", "block", "kind", "dirty", "usagecount"]
-
-
-def resident(conn: psycopg.Connection) -> pd.DataFrame:
-    """The pages in the buffer pool, one row per page.
-
-    Columns: relation (name, with its schema if it isn't on the search path), fork
-    ("main", "fsm", "vm", "init"), block, kind ("heap", "toast", "btree root",
-    "btree inner", "btree leaf", "btree meta", another index's "hash page" and so
-    on, "catalog " before any of these, "vm", "fsm", "other database"), dirty,
-    usagecount. The root of a B-tree that is one page counts as its leaf.
-    The first call on a connection plans the statement and so reads catalog pages:
-    call it once before the pages that matter get in.
-    """
-    return _classified(conn, _pool(conn))
+_COLUMNS = ["relation", "fork", "block", "kind", "dirty"]
 
 
 def evict_all(conn: psycopg.Connection) -> int:
@@ -107,8 +87,13 @@ def touched(
     *,
     warm: bool = True,
 ) -> pd.DataFrame:
-    """The distinct pages that some work needs: the columns of `resident`, minus usagecount.
+    """The distinct pages that some work needs.
 
+    Columns: relation (name, with its schema if it isn't on the search path), fork
+    ("main", "fsm", "vm", "init"), block, kind ("heap", "toast", "btree root",
+    "btree inner", "btree leaf", "btree meta", another index's "hash page" and so
+    on, "catalog " before any of these, "vm", "fsm", "other database"), dirty.
+    The root of a B-tree that is one page counts as its leaf.
     The pool is emptied, then the work (statements, each in a transaction of its
     own, or a function of the connection) runs on another connection; what is in
     the pool afterwards is what it touched, dirty if it changed it. With `warm` the
@@ -140,7 +125,7 @@ def touched(
                 "touched may have left again. Use a server with larger shared_buffers for this."
             )
         pages = [page for page in pages if _identity(page) not in before]
-        return _classified(probe, pages).drop(columns="usagecount")
+        return _classified(probe, pages)
 
 
 def heap_page(conn: psycopg.Connection, relation: str, block: int) -> pd.DataFrame:
@@ -268,13 +253,8 @@ def _identity(page: DictRow) -> tuple[_Node, int, int]:
 
 def _pool(conn: psycopg.Connection) -> list[DictRow]:
     """Every buffer in use, and how many the pool has, read before anything is inspected."""
-    version = conn.info.server_version
-    query = _POOL
-    if not releases.has(version, "forks of relations"):
-        counts = releases.has(version, "usagecount")
-        query = _POOL_OLD.format(usagecount="usagecount" if counts else "NULL::int")
     try:
-        return conn.cursor(row_factory=dict_row).execute(query, prepare=True).fetchall()
+        return conn.cursor(row_factory=dict_row).execute(_POOL, prepare=True).fetchall()
     except psycopg.errors.InsufficientPrivilege as error:
         raise CannotMeasure(
             "superuser", f"The buffer pool can't be looked into: {error.diag.message_primary}."
@@ -310,17 +290,15 @@ def _classified(conn: psycopg.Connection, pages: list[DictRow]) -> pd.DataFrame:
 
 def _relations(conn: psycopg.Connection, nodes: set[_Node]) -> dict[_Node, _Relation]:
     """Relations of this database, and shared ones."""
-    mapped = releases.has(conn.info.server_version, "pg_relation_filenode")
-    file = "pg_relation_filenode(c.oid)" if mapped else "c.relfilenode"
     found = _rows(
         conn,
-        f"""
+        """
         SELECT tablespace, database, node, c.oid::bigint AS oid, c.oid::regclass::text AS name,
                coalesce(am.amname, 'heap') AS method, c.relkind::text AS relkind,
                n.nspname = 'pg_catalog' AS catalog
         FROM (SELECT unnest(%s::oid[]) AS tablespace, unnest(%s::oid[]) AS database,
                      unnest(%s::oid[]) AS node) AS nodes
-        JOIN pg_class c ON {file} = node AND tablespace = CASE
+        JOIN pg_class c ON pg_relation_filenode(c.oid) = node AND tablespace = CASE
             WHEN c.relisshared THEN (SELECT oid FROM pg_tablespace WHERE spcname = 'pg_global')
             ELSE coalesce(nullif(c.reltablespace, 0), (
                 SELECT dattablespace FROM pg_database WHERE datname = current_database()

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Self
 from weakref import WeakKeyDictionary
 
-import numpy as np
 import pandas as pd
 
 from pgrerun.errors import CannotMeasure, ParameterError, Refused, ServerError
@@ -32,11 +31,7 @@ _FIELDS = {
     ),
     "transactions": r"^number of transactions actually processed: (\d+)",
     "failed": r"^number of failed transactions: (\d+)",
-    "skipped": r"^number of transactions skipped: (\d+)",
     "latency_ms": r"^latency average = ([\d.]+) ms",
-    "latency_stddev_ms": r"^latency stddev = ([\d.]+) ms",
-    "connection_ms": r"^initial connection time = ([\d.]+) ms",
-    "lag_ms": r"^rate limit schedule lag: avg ([\d.]+) ",
 }
 _LOG = ["client", "transaction", "latency_us", "script", "epoch_s", "epoch_us"]
 
@@ -46,38 +41,19 @@ class PgbenchResult:
     """What one run of pgbench reported.
 
     tps                transactions per second, connecting left out
-    latency_ms         mean; from the scheduled start if there was a rate
-    latency_stddev_ms  None where pgbench doesn't say
+    latency_ms         mean; from the scheduled start if `more` gives a rate
     transactions       that succeeded
     failed             that ended in a serialization failure or deadlock
-    skipped            that a latency limit kept from being started
-    lag_ms             mean delay behind the schedule; None without a rate
-    connection_ms      until all clients were connected; None before pgbench 14
     log                with `log=True`: one row per transaction with client,
                        transaction, latency_ms, script, time_s (end, since the
-                       epoch), lag_ms (with a rate), outcome ("done", "skipped",
-                       "failed"); else None
-    output             pgbench's own report
+                       epoch), outcome ("done", "skipped", "failed"); else None
     """
 
     tps: float
     transactions: int
     latency_ms: float
-    latency_stddev_ms: float | None
     failed: int
-    skipped: int
-    lag_ms: float | None
-    connection_ms: float | None
     log: pd.DataFrame | None
-    output: str
-
-    def percentile(self, q: float) -> float:
-        """A percentile (0 to 100) of the logged latencies, in ms. Needs `log=True`."""
-        if self.log is None:
-            raise ParameterError(
-                "Percentiles come from single transactions: run pgbench with log=True."
-            )
-        return float(np.percentile(self.log.loc[self.log["outcome"] == "done", "latency_ms"], q))
 
 
 def run(
@@ -89,7 +65,6 @@ def run(
     jobs: int | None = None,
     seconds: int | None = None,
     transactions: int | None = None,
-    rate: float | None = None,
     protocol: str = "simple",
     variables: Mapping[str, int | float | str] | None = None,
     seed: int | None = None,
@@ -100,18 +75,15 @@ def run(
 
     The load is a `script` (text, or a Path to read it from) or one of pgbench's
     `builtin`s; it lasts whole `seconds` or `transactions` per client. `jobs`
-    (pgbench's threads, default 1), `rate` (transactions per second, all clients),
-    `seed` (of its random functions); `more` goes to pgbench as it is. Nothing is
-    vacuumed first. ParameterError for arguments that make no sense, ServerError if
-    a client aborts or the server goes away: then there is no number.
+    (pgbench's threads, default 1), `seed` (of its random functions); `more` goes to
+    pgbench as it is. Nothing is vacuumed first. ParameterError for arguments that make no sense,
+    ServerError if a client aborts or the server goes away: then there is no number.
     """
     _check(script, builtin, clients, seconds, transactions, protocol)
     server.require_connections(clients)
     with _Scratch(server.scratch) as scratch:
         arguments = ["-n", "-c", clients, "-j", jobs or 1, "-M", protocol, *more]
         arguments += ["-T", seconds] if seconds else ["-t", transactions]
-        if rate is not None:
-            arguments += ["-R", rate]
         if seed is not None:
             arguments += [f"--random-seed={seed}"]
         for name, value in (variables or {}).items():
@@ -129,7 +101,7 @@ def run(
             "pgbench", *arguments, check=False, timeout=seconds and seconds * 2 + 120
         )
         _raise_if_broken(done)
-        return _result(done.stdout, scratch.rows(rated=rate is not None) if log else None)
+        return _result(done.stdout, scratch.rows() if log else None)
 
 
 def _text(script: str | Path | None) -> str:
@@ -197,13 +169,8 @@ def _result(output: str, log: pd.DataFrame | None) -> PgbenchResult:
         tps=tps,
         transactions=int(transactions),
         latency_ms=latency,
-        latency_stddev_ms=values["latency_stddev_ms"],
         failed=int(values["failed"] or 0),
-        skipped=int(values["skipped"] or 0),
-        lag_ms=values["lag_ms"],
-        connection_ms=values["connection_ms"],
         log=log,
-        output=output,
     )
 
 
@@ -227,16 +194,13 @@ class _Scratch:
         private.create(path, script)  # pgbench may run as another account than we do
         return path
 
-    def rows(self, rated: bool) -> pd.DataFrame:
+    def rows(self) -> pd.DataFrame:
         """The per-transaction log of all threads, in the order of the transactions' ends."""
-        columns = _LOG + (["lag_us"] if rated else [])
         paths = sorted(self._folder.glob(f"{self.log.name}.*"))
         frames = []
         for path in paths:
             with open(private.opened(path)) as file:
-                frames.append(
-                    pd.read_csv(file, sep=" ", names=columns, usecols=range(len(columns)))
-                )
+                frames.append(pd.read_csv(file, sep=" ", names=_LOG, usecols=range(len(_LOG))))
         if not frames:
             raise CannotMeasure(
                 "pgbench log", f"pgbench left no log of single transactions in {self._folder}."
@@ -254,6 +218,4 @@ class _Scratch:
                 "outcome": rows["latency_us"].where(latency.isna(), "done"),
             }
         )
-        if rated:
-            log["lag_ms"] = pd.to_numeric(rows["lag_us"], errors="coerce") / 1000
         return log.sort_values("time_s", ignore_index=True, kind="stable")

@@ -1,4 +1,4 @@
-"""Plans: what the optimizer chose, as a tree with a fingerprint.
+"""Plans: what the optimizer chose, as a tree.
 
 Plans are taken in a pass of their own and stored beside the timing of the plain
 statement. EXPLAIN ANALYZE is never a stopwatch here (it slowed a scan by 30 %
@@ -6,12 +6,10 @@ when we tried); `explain(..., execute=True)` runs the statement for its actual r
 counts and buffers, with timing off, and rolls its effects back.
 """
 
-import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import psycopg
@@ -27,23 +25,6 @@ _BUFFERS = {
     for kind in ("Shared", "Local", "Temp")
     for verb in ("Hit", "Read", "Dirtied", "Written")
 }
-# what tells two shapes apart, besides the tree itself; costs, rows and names of aliases don't
-_SHAPE = (
-    "Node Type",
-    "Strategy",
-    "Partial Mode",
-    "Operation",
-    "Parallel Aware",
-    "Join Type",
-    "Relation Name",
-    "Index Name",
-    "CTE Name",
-    "Function Name",
-    "Scan Direction",
-    "Parent Relationship",
-    "Subplan Name",
-    "Command",
-)
 
 
 @dataclass(frozen=True)
@@ -59,7 +40,6 @@ class Plan:
     node_type: str
     relation: str | None
     index: str | None
-    startup_cost: float
     total_cost: float
     rows_estimated: float
     rows_actual: float | None
@@ -155,15 +135,6 @@ class Plan:
             return None
         timing = self.properties.get("JIT", {}).get("Timing", {})
         return float(timing.get("Total", 0.0))
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """Twelve hexadecimal digits that stay the same as long as the plan's shape does."""
-        return hashlib.sha256(json.dumps(self._form(), sort_keys=True).encode()).hexdigest()[:12]
-
-    def _form(self) -> list[object]:
-        own = {name: self.properties[name] for name in _SHAPE if name in self.properties}
-        return [own, [child._form() for child in self.children]]
 
     def shape(self) -> str:
         """The plan in one line: "Hash Join(Seq Scan tenk1, Hash(Seq Scan onek))"."""
@@ -261,7 +232,6 @@ def _node(document: dict[str, Any], about: dict[str, Any]) -> Plan:
         node_type=document["Node Type"],
         relation=document.get("Relation Name"),
         index=document.get("Index Name"),
-        startup_cost=document["Startup Cost"],
         total_cost=document["Total Cost"],
         rows_estimated=document["Plan Rows"],
         rows_actual=document.get("Actual Rows"),

@@ -2,26 +2,21 @@
 
 Of one process or thread: this one, or a backend that somebody else talks to. And of all the
 processes of a server together: an account of I/O that is independent of PostgreSQL's own
-(`counters.py`); `reconcile` lays the two side by side. A backend that ends takes its /proc entry
-along, but the kernel adds its CPU time and I/O to the postmaster that reaps it: so postmaster
-(children reaped included) plus living children loses nothing, whatever came and went in between.
+(`counters.py`). A backend that ends takes its /proc entry along, but the kernel adds its CPU time
+and I/O to the postmaster that reaps it: so postmaster (children reaped included) plus living
+children loses nothing, whatever came and went in between.
 """
 
 import os
 import re
 import resource
 import time
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
-import numpy as np
 import pandas as pd
 
 from pgrerun.errors import CannotMeasure, ServerError
-from pgrerun.lab.instruments import PAGE
 from pgrerun.lab.server import Server
 from pgrerun.lab.server.processes import process_stat
 
@@ -195,131 +190,3 @@ def _process(pid: int, role: str) -> dict[str, int | float | str] | None:
 
 def _lines(path: Path) -> dict[str, str]:
     return dict(line.split(":", 1) for line in path.read_text().splitlines())
-
-
-# -- beside PostgreSQL's own account ---------------------------------------------------
-
-
-class Counted(Protocol):
-    """What `reconcile` reads of a block's counts (`counters.Delta`)."""
-
-    @property
-    def io(self) -> pd.DataFrame | None: ...
-    @property
-    def slru(self) -> pd.DataFrame | None: ...
-    @property
-    def checkpointer(self) -> dict[str, float] | None: ...
-    @property
-    def database(self) -> dict[str, float] | None: ...
-    @property
-    def usage(self) -> Usage | None: ...
-
-
-class Counting(Protocol):
-    """Whoever counts around a block (`counters.Counters`)."""
-
-    def measured(self) -> AbstractContextManager[Counted]: ...
-
-
-def connection_cost(server: Server, counters: Counting, connections: int = 5) -> dict[str, float]:
-    """Bytes per connection that the server reads and writes but doesn't count itself.
-
-    {"read": ..., "write": ...}. A starting backend reads the relation caches' init
-    files and the file-node maps, which appear in no statistics view.
-    """
-    with counters.measured() as delta:
-        for _ in range(connections):
-            server.connect().close()
-    together = reconcile(delta).query("source == 'together'")
-    return dict(zip(together["direction"], together["difference"] / connections))
-
-
-def reconcile(delta: Counted, connection_cost: Mapping[str, float] | None = None) -> pd.DataFrame:
-    """Lay PostgreSQL's account of a block's I/O beside the process table's.
-
-    Columns: direction ("read", "write"), source, counters and processes (bytes),
-    difference (processes minus counters), pages (counters' bytes in 8 kB),
-    explanation. Parts have counters
-    only; the row "together" of each direction compares the sums, and its
-    explanation names what PostgreSQL doesn't count. With what one connection costs
-    (of `connection_cost`), the sessions begun in the block are a part of their own.
-    Needs pg_stat_io and visible processes (CannotMeasure).
-    """
-    if delta.io is None:
-        raise CannotMeasure(
-            "pg_stat_io", "I/O can be reconciled with the process table from PostgreSQL 16 on."
-        )
-    if delta.usage is None:
-        raise CannotMeasure(
-            "processes",
-            "The server's processes can't be seen from here, so I/O has one account only.",
-        )
-    used = delta.usage.processes
-    cost = connection_cost or {"read": 0.0, "write": 0.0}
-    unread = "control file, time zone and catalog init files, wake-ups"
-    unwritten = "control file (8 kB per update), server log, replication state, statistics file"
-    frames = [
-        _compare("read", _read(delta, delta.io, cost), used["rchar"].sum(), unread),
-        _compare("write", _written(delta, delta.io, cost), used["wchar"].sum(), unwritten),
-    ]
-    return pd.concat(frames, ignore_index=True)
-
-
-_Part = tuple[str, float, str]  # source, bytes that PostgreSQL counts, explanation
-_SLRU = "transaction status and other SLRU pages"
-_SLRU_FILES = "pg_xact, pg_subtrans, pg_multixact"
-
-
-def _read(delta: Counted, io: pd.DataFrame, cost: Mapping[str, float]) -> list[_Part]:
-    started = (delta.database or {}).get("sessions", 0) * cost["read"]
-    files = "relation cache and file-node map files, measured apart"
-    return [
-        ("relation pages", _bytes(io, "read", wal=False), "read into the buffer pool"),
-        (_SLRU, _slru(delta, "blks_read"), _SLRU_FILES),
-        ("WAL", _bytes(io, "read", wal=True), "read back by a recovery or a WAL sender"),
-        ("starting backends", started, files),
-    ]
-
-
-def _written(delta: Counted, io: pd.DataFrame, cost: Mapping[str, float]) -> list[_Part]:
-    database = delta.database or {}
-    # what the checkpointer writes of these is missing from pg_stat_slru
-    by_checkpointer = (delta.checkpointer or {}).get("slru_written", 0) * PAGE
-    started = database.get("sessions", 0) * cost["write"]
-    grown = "a reservation without writing if many pages at once"
-    again = "whole pages: one that fills slowly is written again and again"
-    spilt = "sorts and hash tables that spill"
-    return [
-        ("relation pages", _bytes(io, "write", wal=False), "written out of the buffer pool"),
-        ("relation growth", _bytes(io, "extend", wal=False), grown),
-        ("WAL", _bytes(io, "write", wal=True), again),
-        (_SLRU, _slru(delta, "blks_written") + by_checkpointer, _SLRU_FILES),
-        ("temporary files", database.get("temp_bytes", 0), spilt),
-        ("starting backends", started, "measured apart"),
-    ]
-
-
-def _bytes(io: pd.DataFrame, verb: str, *, wal: bool) -> float:
-    """Bytes of pg_stat_io; NaN for WAL before PostgreSQL 18, which doesn't count it there."""
-    if f"{verb}_bytes" not in io:
-        return np.nan if wal else float((io[f"{verb}s"] * io["op_bytes"]).sum())
-    return float(io.loc[(io["object"] == "wal") == wal, f"{verb}_bytes"].sum())
-
-
-def _slru(delta: Counted, column: str) -> float:
-    return 0.0 if delta.slru is None else float(delta.slru[column].sum() * PAGE)
-
-
-def _compare(direction: str, parts: list[_Part], processes: float, uncounted: str) -> pd.DataFrame:
-    frame = pd.DataFrame(parts, columns=["source", "counters", "explanation"])
-    total = frame["counters"].sum()
-    together = {"source": "together", "counters": total, "explanation": f"not counted: {uncounted}"}
-    frame = pd.concat([frame, pd.DataFrame([together])], ignore_index=True)
-    frame.insert(0, "direction", direction)
-    last = frame.index[-1]
-    frame.loc[last, "processes"] = float(processes)
-    frame.loc[last, "difference"] = float(processes) - total
-    frame["pages"] = frame["counters"] / PAGE
-    return frame[
-        ["direction", "source", "counters", "processes", "difference", "pages", "explanation"]
-    ]

@@ -31,7 +31,6 @@ LEAF = PAGE - PAGE_HEADER - 16
 """Bytes of a leaf without its header and its special space."""
 
 LEAF_FILLFACTOR = 0.9
-ENTRIES_PER_LEAF = LEAF // ENTRY
 PAGES_PER_PARENT = 285
 """Leaves below a page of the next level after loading, when that is filled to 70 per cent."""
 
