@@ -93,11 +93,6 @@ class DebitCredit:
         """
         return cls(1_000 * scale, 10_000 * scale, 10_000 * scale)
 
-    @classmethod
-    def tpcb(cls, scale: int = 1) -> "DebitCredit":
-        """TPC-B's and pgbench's proportions: 1 branch, 10 tellers, 100 000 accounts per scale."""
-        return cls(scale, 10 * scale, 100_000 * scale)
-
     @property
     def tuples(self) -> dict[str, int]:
         """Tuples by relation after loading."""
@@ -115,7 +110,6 @@ class DebitCredit:
         server_or_connection: Server | psycopg.Connection,
         *,
         fillfactor: int = 100,
-        index_balance: bool = False,
         logged: bool = True,
     ) -> None:
         """Create branch, teller, account and history in the current schema, replacing earlier ones
@@ -125,8 +119,7 @@ class DebitCredit:
         every string the same. Frozen and analyzed, so that repeated loads give the same pages
         and no later read writes hint bits.
 
-        fillfactor: of branch, teller and account, 10 to 100 %. index_balance: a B-tree on each
-        balance as well, which makes every update a change of indices (no heap-only tuples).
+        fillfactor: of branch, teller and account, 10 to 100 %.
         logged: whether changes go into the WAL; before PostgreSQL 9.1 they always do.
         Takes a server or an autocommit connection. ServerError if a name is somebody else's.
         """
@@ -152,10 +145,6 @@ class DebitCredit:
                     connection.execute(
                         f"CREATE INDEX {relation}_index ON {relation} USING btree ({key})"
                     )
-                    if index_balance:
-                        connection.execute(
-                            f"CREATE INDEX {relation}_balance_index ON {relation} (balance)"
-                        )
                 loading.replace(connection, "history", f"CREATE {kind} {_HISTORY}")
             for relation in self.tuples:
                 connection.execute(f"VACUUM FREEZE ANALYZE {relation}")

@@ -49,12 +49,12 @@ class Duck:
         self._home.close()
 
 
-def in_memory(threads: int = 1) -> duckdb.DuckDBPyConnection:
-    """A new database in memory that uses so many threads.
+def in_memory() -> duckdb.DuckDBPyConnection:
+    """A new database in memory that uses one thread.
 
     Close it, or use it as a context manager.
     """
-    return duckdb.connect(config={"threads": threads})
+    return duckdb.connect(config={"threads": 1})
 
 
 def joins_of(connection: duckdb.DuckDBPyConnection, query: str) -> list[str]:

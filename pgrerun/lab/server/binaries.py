@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -210,10 +211,20 @@ def _programs(folder: Path, source: str) -> Programs:
     return programs
 
 
+def ask(program: Path, option: str) -> subprocess.CompletedProcess[str]:
+    """What a program answers to an option, from a folder of its own: compiled for gprof, it leaves
+    gmon.out where it was started.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        return subprocess.run(
+            [program, option], capture_output=True, text=True, timeout=30, cwd=folder
+        )
+
+
 @lru_cache
 def _version(postgres: Path) -> str:
     try:
-        output = subprocess.run([postgres, "--version"], capture_output=True, text=True, timeout=30)
+        output = ask(postgres, "--version")
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ServerError(
             f"{postgres} can't be run: {error}. Is it built for this machine?"

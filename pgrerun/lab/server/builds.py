@@ -22,7 +22,7 @@ from pathlib import Path
 
 from pgrerun.errors import ParameterError, ServerError
 from pgrerun.lab.server import private
-from pgrerun.lab.server.binaries import OLDEST, Programs, from_folder, kept
+from pgrerun.lab.server.binaries import OLDEST, Programs, ask, from_folder, kept
 from pgrerun.lab.server.cluster import Cluster
 from pgrerun.lab.server.queries import value
 
@@ -225,13 +225,8 @@ def _configuration(programs: Programs) -> str:
     if not programs.has("pg_config"):
         return ""
     with contextlib.suppress(OSError, subprocess.SubprocessError):
-        said = subprocess.run(
-            [programs.bindir / "pg_config", "--configure"],
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=True,
-        )
+        said = ask(programs.bindir / "pg_config", "--configure")
+        said.check_returncode()
         return said.stdout.strip()
     return ""
 

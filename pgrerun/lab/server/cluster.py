@@ -498,7 +498,7 @@ class Cluster(Server):
         processes.await_end(doomed, patience=10)
         processes.end_processes(self._home.path)  # one forked in between
 
-    def offline(self, program: str, *options: str) -> None:
+    def offline(self, program: str, *options: str, **environment: str) -> None:
         """Run one of the server's programs (pg_resetwal, pg_checksums) on the stopped cluster's
         files. ServerError if it fails, CannotMeasure if the release came without it.
         """
@@ -513,9 +513,35 @@ class Cluster(Server):
                 f"{program} works on the files of a stopped server. Call stop() first."
             )
         command = [str(self._executable(program)), "-D", str(self.data_directory), *options]
-        done = subprocess.run(command, capture_output=True, text=True, **self._server_process())
+        place = self._server_process()
+        place["env"] |= environment
+        done = subprocess.run(command, capture_output=True, text=True, **place)
         if done.returncode:
-            raise self._failed(program, done.stderr)
+            raise self._failed(program, done.stderr or done.stdout)
+
+    def upgrade_from(self, old: Cluster) -> None:
+        """Bring another cluster's databases here, by pg_upgrade of this release, into a cluster
+        that has none. Both are stopped for it, and this one is started again.
+
+        ServerError if it fails, CannotMeasure if this release came without it.
+        """
+        self.stop()
+        old.stop()
+        folder = str(self._socket)
+
+        def reached(cluster: Cluster) -> str:  # pg_upgrade doesn't read our configuration
+            settings = {"listen_addresses": "", "unix_socket_permissions": "0700"}
+            settings |= releases.socket_folder(cluster.programs.number, folder)
+            return " ".join(f"-c {name}='{value}'" for name, value in settings.items())
+
+        self.offline(
+            "pg_upgrade",
+            *("-d", str(old.data_directory), "-b", str(old._executable("postgres").parent)),
+            *("-B", str(self._executable("postgres").parent), "--user=postgres"),
+            *("-o", reached(old), "-O", reached(self)),
+            PGHOST=folder,
+        )
+        self.start()
 
     def copy_files(self, *words: str) -> None:
         """Run the system's cp, with these words, as the server's account, which may replace what

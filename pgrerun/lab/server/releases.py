@@ -23,7 +23,6 @@ SINCE = {
     "pg_stat_get_db_tuples_deleted": 80300,
     "pg_stat_bgwriter": 80300,
     "txid_current": 80300,
-    "usagecount": 80300,
     "heap_page_items": 80300,
     "indcheckxmin": 80300,
     "uuid": 80300,
@@ -148,7 +147,6 @@ SINCE = {
     "application_name": 90000,
     "initdb that needn't wait for the disk": 90300,
     "autovacuum_enabled of a table": 80400,
-    "forks of relations": 80400,
     "settings that are gone from a file are reset": 80300,
     "DEALLOCATE ALL": 80300,
     "counts that are written when asked for": 80400,
@@ -553,6 +551,12 @@ def copied(version: int, binary: bool = False) -> str:
     if writes(version, "COPY (FREEZE)"):
         return " (FORMAT binary, FREEZE)" if binary else " (FREEZE)"
     return " WITH BINARY" if binary else ""
+
+
+def routine(version: int, name: str) -> str:
+    """The server's own routine that newer and older releases call `name`."""
+    renamed = name == "PageIsVerified" and 140000 <= version < 180000
+    return f"{name}Extended" if renamed else name
 
 
 def wal_position(version: int) -> str:
