@@ -84,8 +84,8 @@ class Reason(StrEnum):
     """Why a claim isn't tested, where more work on this book would not test it."""
 
     PROCESSORS = "more processors than here"
-    SYSTEM = "a system that nobody has"
-    HARDWARE = "hardware that nobody has"
+    SYSTEM = "a system that isn't at hand"
+    HARDWARE = "hardware that isn't at hand"
     DOCUMENT = "the document is ambiguous"
     OPINION = "an opinion"
 
@@ -108,7 +108,9 @@ class OutOfReach(NamedTuple):
         if self.builds:
             one, *others = self.builds
             names = f"builds {one}, {', '.join(others)}" if others else f"build {one}"
-            return f"{self.why}; it is decided by the {names}, which no run here has used"
+            return (
+                f"{self.why}; it is decided by the {names}, on which nobody has compared this yet"
+            )
         return f"{self.why}; it would take {self.would_take}"
 
 
@@ -532,6 +534,7 @@ def load(connection: duckdb.DuckDBPyConnection, path: Path = LEDGER) -> None:
     printed sizes: id, part ("" where a claim has one), low and high, which are the same for a
     number.
     """
+    ledger(path)  # which names the line of a damage
     connection.execute("ATTACH ':memory:' AS claims")
     connection.execute(
         "CREATE TABLE claims.ledger AS SELECT * REPLACE (coalesce(headline = 'yes', false) AS"

@@ -32,7 +32,6 @@ from pgrerun.errors import RecordError
 from pgrerun.progress import track
 from pgrerun.record import agreement, claims, reader, runs, sources
 from pgrerun.record.reader import Conclusions
-from pgrerun.record.schema import OBSERVATIONS, VERDICTS
 from pgrerun.record.sources import Found, Refused
 from pgrerun.record.verdicts import Judgement, Verdict
 
@@ -229,7 +228,7 @@ def _kept(record: Conclusions) -> _Read:
     return _Read(
         head.run,
         head.chapter,
-        head.sha256[OBSERVATIONS] + head.sha256[VERDICTS],
+        "".join(head.sha256[name] for name in sorted(head.sha256)),
         head.finished_at,
         head.rows + sum(about.get("rows") or 0 for about in head.tables.values()),
         (
@@ -290,8 +289,8 @@ class _Gathering:
             reasons = "; ".join(found.refused[:3])
             raise RecordError(
                 f"No record could be read{f': {reasons}' if reasons else ''}. A record is a folder"
-                " with environment.json, observations.parquet and verdicts.json, as pgrerun run"
-                " leaves it in data/runs."
+                " with environment.json, verdicts.json and a Parquet file for each experiment, as"
+                " pgrerun run leaves it in data/runs."
             )
         by_machine: dict[tuple[Any, ...], list[list[_Read]]] = {}
         for key in sorted(self._newest, key=repr):

@@ -226,6 +226,14 @@ def _database() -> duckdb.DuckDBPyConnection:
 
 def _load_tables(connection: duckdb.DuckDBPyConnection) -> None:
     """Make schema `printed` with the printed tables, `cells` and what `printed.sql` derives."""
+    connection.execute(_statements())
+    connection.execute(_DERIVED.read_text("utf-8"))
+    connection.execute("USE memory")
+
+
+@cache
+def _statements() -> str:
+    """What makes the printed tables and `cells`."""
     cells = ["CREATE TABLE cells (table_name text, key text, column_name text, text text)"]
     made = ["ATTACH ':memory:' AS printed; USE printed"]
     for name in names():
@@ -237,9 +245,7 @@ def _load_tables(connection: duckdb.DuckDBPyConnection) -> None:
         texts = printed(name).to_dict("index")
         rows = ((name, key, *one) for key, row in texts.items() for one in row.items())
         cells.append(_inserted("cells", rows))
-    connection.execute("; ".join([*made, *cells]))
-    connection.execute(_DERIVED.read_text("utf-8"))
-    connection.execute("USE memory")
+    return "; ".join([*made, *cells])
 
 
 def _inserted(name: str, rows: Iterable[Iterable[object]]) -> str:
@@ -263,16 +269,21 @@ def load(connection: duckdb.DuckDBPyConnection) -> None:
     document, place, printed, recomputed, agrees, rule (the condition to agree) and note.
     """
     _load_tables(connection)
+    connection.register("loaded", _all_checks())
+    columns = 'chapter, document, "where" AS place, printed, recomputed, agrees, rule, note'
+    connection.execute(f"CREATE TABLE printed.checks AS SELECT {columns} FROM loaded")
+    connection.unregister("loaded")
+
+
+@cache
+def _all_checks() -> pd.DataFrame:
     found = [
         evaluate_checks(_checks(chapter)).assign(
             chapter=chapter, document=source(names(chapter)[0]).document
         )
         for chapter in CHAPTERS
     ]
-    connection.register("loaded", pd.concat(found).replace("", None))
-    columns = 'chapter, document, "where" AS place, printed, recomputed, agrees, rule, note'
-    connection.execute(f"CREATE TABLE printed.checks AS SELECT {columns} FROM loaded")
-    connection.unregister("loaded")
+    return pd.concat(found).replace("", None)
 
 
 def query(sql: str, *arguments: object) -> pd.DataFrame:

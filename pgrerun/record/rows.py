@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from pgrerun.record import sequential
-from pgrerun.record.schema import BUSY, COLUMNS, DISK, DISTURBED, LEFT_OUT, LOOKS
+from pgrerun.record.schema import BUSY, COLUMNS, DISK, DISTURBED, LEFT_OUT, LOOKS, typed
 
 HOW: Mapping[str, str] = {
     "comparison": "INTEGER",  # of several in one experiment, from 0; empty where none is repeated
@@ -48,6 +48,7 @@ _EMPTY: Mapping[str, Any] = {
     "disturbed": "",
     "left_out": False,
 }
+_BUSY = 0.10  # share of the machine that others may use, as `testbed.BUSY`, which has no record
 _PLACE = ["comparison", "block"]
 _FACTOR_TYPES = (str, bool, int, float, type(None))
 
@@ -154,6 +155,14 @@ def counted(table: pd.DataFrame) -> pd.DataFrame:
     return table[~out].reset_index(drop=True)
 
 
+def busy(table: pd.DataFrame) -> tuple[int, int]:
+    """How many rows that count were measured while others used more than a tenth of the machine,
+    and of how many that is known.
+    """
+    known = counted(table)["other_load"].dropna()
+    return int((known > _BUSY).sum()), len(known)
+
+
 def observations(
     run: str, chapter: str, experiment: str, table: pd.DataFrame, units: Mapping[str, str]
 ) -> pd.DataFrame:
@@ -174,7 +183,7 @@ def observations(
             DISTURBED: row["disturbed"],
             LEFT_OUT: bool(row["left_out"]),
             LOOKS: [int(n) for n in row["looks"].split(",")] if row["looks"] else [],
-            BUSY: bool(not pd.isna(row["other_load"]) and row["other_load"] > 0.10),
+            BUSY: bool(not pd.isna(row["other_load"]) and row["other_load"] > _BUSY),
         }
         told = json.dumps({name: value for name, value in flags.items() if value})
         for metric, unit in units.items():
@@ -184,7 +193,6 @@ def observations(
             seed = 0 if pd.isna(row["seed"]) else int(row["seed"])
             head = (run, chapter, experiment, variant or experiment, block, position)
             rows.append((*head, metric, float(row[metric]), unit, seed, row["started_at"], told))
-    kinds = {"VARCHAR": "str", "INTEGER": "int32", "BIGINT": "int64", "DOUBLE": "float64"}
     long = pd.DataFrame(rows, columns=list(COLUMNS))
     if long.empty:
         return long
@@ -193,4 +201,4 @@ def observations(
     numbers = long[same].groupby(["variant", "block", "metric"]).cumcount() + 1
     long.loc[same, "variant"] = long.loc[same, "variant"] + ", row " + numbers.astype(str)
     assert np.isfinite(long.loc[~long["flags"].str.contains(DISTURBED), "value"]).all()
-    return long.astype({name: kinds[kind] for name, kind in COLUMNS.items()})
+    return typed(long)

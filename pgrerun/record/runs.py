@@ -2,7 +2,7 @@
 
     RUNS/<name>/<chapter>/            a finished record
         EXPERIMENT.parquet            the rows of an experiment (see `rows`)
-        observations.parquet          of chapters that were never moved to rows: see COLUMNS
+        observations.parquet          only in records up to format 2: all numbers, see COLUMNS
         verdicts.json                 the judged claims
         environment.json              machine, server, versions, parameters; sizes and checksums
     RUNS/<name>/<chapter>.partial/    a run under way, or one that was interrupted
@@ -33,7 +33,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType, TracebackType
+from types import TracebackType
 from typing import Any
 
 import duckdb
@@ -44,11 +44,9 @@ from pgrerun.errors import ParameterError, RecordError
 from pgrerun.record import reader, rows, statistics
 from pgrerun.record.schema import (
     COLUMNS,
-    DISTURBED,
     ENVIRONMENT,
     FORMAT,
     JOURNAL,
-    LEFT_OUT,
     OBSERVATIONS,
     VERDICTS,
     is_name,
@@ -138,11 +136,8 @@ def _json(value: Any) -> str:
 
 
 def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row as JSON can hold it: it has no number for what isn't finite."""
-    return {
-        name: str(value) if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in row.items()
-    }
+    """A row as JSON can hold it, which has no number for what isn't finite, without secrets."""
+    return {name: scrub(value) for name, value in row.items()}
 
 
 # ---- writing
@@ -165,10 +160,6 @@ class Run:
         self.started_at = ""
         self._folder = folder
         self._verdicts: dict[str, dict[str, Any]] = {}
-        self._entries: list[dict[str, Any]] = []
-        self._tidied: dict[str | None, tuple[int, pd.DataFrame]] = {}
-        self._finished: dict[str, set[tuple[int, str]]] = {}
-        self._left_out: dict[str, set[int]] = {}
         self._rows: dict[str, list[dict[str, Any]]] = {}
         self._complete: dict[str, dict[str, Any]] = {}
         self._lock = self._journal = -1
@@ -268,16 +259,10 @@ class Run:
             self._append(head)
             _sync_folder(self._folder)
         self.started_at = head.get("started_at", "")
-        for entry in (entry for entry in entries if "table" in entry):
+        for entry in entries:
             self._remember_row(entry)
-        for entry in (entry for entry in entries if "table" not in entry):
-            # An interrupt between writing and remembering lets a measurement be made twice.
-            if (entry["block"], entry["variant"]) not in self._finished.get(
-                entry["experiment"], ()
-            ):
-                self._remember(entry)
         if entries:
-            finished = sum(map(len, [*self._finished.values(), *self._rows.values()]))
+            finished = sum(map(len, self._rows.values()))
             self._note(
                 f"Resumed an interrupted run: {finished} observations were finished already."
             )
@@ -302,15 +287,9 @@ class Run:
         return parsed[0], parsed[1:]
 
     def _parse(self, line: bytes, number: int, path: Path) -> dict[str, Any]:
-        wanted = (
-            {"format", "key"}
-            if number == 1
-            else {"experiment", "variant", "block", "metrics", "units"}
-        )
+        wanted = {"format", "key"} if number == 1 else {"table"}
         try:
             entry = json.loads(line)
-            if isinstance(entry, dict) and {"row", "about"} & set(entry):
-                wanted = {"table"}
             if not isinstance(entry, dict) or (missing := wanted - set(entry)):
                 raise ValueError(
                     f"it lacks {', '.join(sorted(missing))}"
@@ -339,6 +318,11 @@ class Run:
         Ctrl-C may come at any moment: what it finds written whole stays and is remembered, so that
         a cell that runs again finds in memory what is on the disk; half a line is taken back.
         """
+        if self._journal < 0:
+            raise RecordError(
+                f"Run {self.name!r} of chapter {self.chapter!r} is closed; open it again to measure"
+                " more."
+            )
         line = (_json(entry) + "\n").encode()
         size = os.fstat(self._journal).st_size
         data = memoryview(line)
@@ -408,7 +392,7 @@ class Run:
         self._rows[table] = kept
         self._rewrite()
 
-    def _entries_of_tables(self) -> list[dict[str, Any]]:
+    def _entries(self) -> list[dict[str, Any]]:
         return [
             *({"table": name, "row": row} for name, many in self._rows.items() for row in many),
             *({"table": name, "about": about} for name, about in self._complete.items()),
@@ -422,148 +406,16 @@ class Run:
             if self._rows[name] or "reason" not in about
         }
 
-    def _remember(self, entry: dict[str, Any]) -> None:
-        self._entries.append(entry)
-        experiment, block, flags = entry["experiment"], entry["block"], entry["flags"]
-        if DISTURBED not in flags:
-            self._finished.setdefault(experiment, set()).add((block, entry["variant"]))
-            return
-        if LEFT_OUT in flags:
-            self._left_out.setdefault(experiment, set()).add(block)
-        self._note(
-            f"In {experiment}, block {block}, {entry['variant']} was disturbed"
-            f" ({flags[DISTURBED]}). "
-            + ("The block is left out." if LEFT_OUT in flags else "It was measured again.")
-        )
-
-    def observe(
-        self,
-        experiment: str,
-        variant: str,
-        block: int,
-        metrics: Mapping[str, float],
-        *,
-        units: Mapping[str, str],
-        seed: int,
-        position: int,
-        started_at: str,
-        flags: Mapping[str, Any] = MappingProxyType({}),
-        disturbed: str = "",
-        leaves_out: bool = False,
-    ) -> None:
-        """Keep one finished measurement for good: on return it is on the disk.
-
-        `metrics` are numbers, each with a unit in `units` ("" if it has none), and finite, else
-        ValueError; `started_at` is ISO 8601. RecordError when the disk is full, or when this
-        (experiment, block, variant) was observed before.
-
-        `disturbed` says in words which values can't be, and then they may be any: the measurement
-        is kept, as disturbed, and counts neither as an observation nor as finished. With
-        `leaves_out` it was the last try, and the whole block counts no more.
-        """
-        if self._journal < 0:
-            raise RecordError(
-                f"Run {self.name!r} of chapter {self.chapter!r} is closed; open it again to observe"
-                " more."
-            )
-        if (int(block), variant) in self._finished.get(experiment, ()):
-            raise RecordError(
-                f"Block {block} of variant {variant!r} in experiment {experiment!r} was observed"
-                " before in this run. Restart the notebook, or give the run another name."
-            )
-        if not metrics or (lacking := sorted(set(metrics) - set(units))):
-            raise ValueError(
-                f"{experiment}/{variant}: "
-                + (f"no unit for {', '.join(lacking)}" if metrics else "no metrics")
-            )
-        values = {str(name): float(value) for name, value in metrics.items()}
-        broken = [name for name, value in values.items() if not math.isfinite(value)]
-        if broken and not disturbed:
-            raise ValueError(f"{experiment}/{variant}: no finite number for {', '.join(broken)}")
-        marks: dict[str, Any] = {DISTURBED: disturbed} if disturbed else {}
-        marks |= {LEFT_OUT: True} if leaves_out else {}
-        entry = {
-            "experiment": experiment,
-            "variant": variant,
-            "block": int(block),
-            "position": int(position),
-            "seed": int(seed),
-            "started_at": str(started_at),
-            # JSON has no number for what isn't finite
-            "metrics": {n: v if math.isfinite(v) else str(v) for n, v in values.items()},
-            "units": {name: units[name] for name in values},
-            "flags": scrub({**flags, **marks}),
-        }
-        self._append(entry, self._remember)
-
-    def drop(self, experiment: str) -> None:
-        """Take back all that was observed of an experiment, which is to be run in another way."""
-        kept = [entry for entry in self._entries if entry["experiment"] != experiment]
-        for known in (self._finished, self._left_out):
-            known.pop(experiment, None)
-        self._tidied.clear()
-        dropped, self._entries = len(self._entries) - len(kept), kept
-        self._rewrite()
-        self._note(
-            f"{experiment} was run again with other arguments: {dropped} of its observations were"
-            " dropped."
-        )
-
     def _rewrite(self) -> None:
         """Write the journal anew, of what is remembered."""
         head = (self._folder / JOURNAL).read_text("utf-8").splitlines()[0]
-        entries = [*self._entries, *self._entries_of_tables()]
+        entries = self._entries()
         beside = self._folder / f"{JOURNAL}.new"
         write_text(beside, "".join(f"{line}\n" for line in (head, *map(_json, entries))))
         _sync(beside)
         os.close(self._journal)
         beside.rename(self._folder / JOURNAL)
         self._journal = os.open(self._folder / JOURNAL, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
-
-    def finished(self, experiment: str) -> set[tuple[int, str]]:
-        """The (block, variant) pairs of this experiment on the disk, disturbed ones left out."""
-        return set(self._finished.get(experiment, ()))
-
-    def left_out(self, experiment: str) -> set[int]:
-        """The blocks of this experiment that were disturbed until the budget was spent."""
-        return set(self._left_out.get(experiment, ()))
-
-    def observations(self, experiment: str | None = None) -> pd.DataFrame:
-        """Tidy observations so far, of one experiment or all, in the order they were made.
-
-        See COLUMNS. Disturbed measurements and blocks left out are not among them.
-        """
-        so_far, found = self._tidied.get(experiment, (-1, pd.DataFrame()))
-        if so_far != len(self._entries):  # evidence and charts ask for the same many times
-            found = undisturbed(self._all_observations(experiment))[0]
-            self._tidied[experiment] = len(self._entries), found
-        return found.copy()
-
-    def _all_observations(self, experiment: str | None = None) -> pd.DataFrame:
-        rows = [
-            (
-                self.name,
-                self.chapter,
-                entry["experiment"],
-                entry["variant"],
-                entry["block"],
-                entry["position"],
-                metric,
-                float(value),
-                entry["units"][metric],
-                entry["seed"],
-                entry["started_at"],
-                flags,
-            )
-            for entry in self._entries
-            if experiment in (None, entry["experiment"])
-            for flags in [_json(entry["flags"])]
-            for metric, value in entry["metrics"].items()
-        ]
-        kinds = {"VARCHAR": "str", "INTEGER": "int32", "BIGINT": "int64", "DOUBLE": "float64"}
-        return pd.DataFrame(rows, columns=list(COLUMNS)).astype(
-            {c: kinds[t] for c, t in COLUMNS.items()}
-        )
 
     @property
     def verdicts(self) -> list[dict[str, Any]]:
@@ -614,19 +466,10 @@ class Run:
         return self._folder.with_name(self.chapter)
 
     def _write(self, folder: Path) -> None:
-        frame = self._all_observations()
-        columns = ", ".join(f'CAST("{c}" AS {t}) AS "{c}"' for c, t in COLUMNS.items())
-        with duckdb.connect() as connection:
-            connection.register("frame", frame)
-            target = str(folder / OBSERVATIONS).replace("'", "''")
-            connection.execute(
-                f"COPY (SELECT {columns} FROM frame) TO '{target}' (FORMAT parquet, COMPRESSION"
-                " zstd)"
-            )
         tables = {name: table for name, (table, _) in self.tables().items() if len(table)}
         for name, table in tables.items():
             rows.write(table, folder / f"{name}.parquet")
-        files = [OBSERVATIONS, VERDICTS, *(f"{name}.parquet" for name in tables)]
+        files = [VERDICTS, *(f"{name}.parquet" for name in tables)]
         write_text(
             folder / VERDICTS, json.dumps(self.verdicts, ensure_ascii=False, indent=1) + "\n"
         )
@@ -637,7 +480,6 @@ class Run:
             "key": self.key,
             "started_at": self.started_at,
             "finished_at": _now(),
-            "rows": len(frame),
             "notes": self.notes,
             "tables": {
                 name: {"rows": len(tables[name]), **about} if name in tables else about

@@ -56,21 +56,18 @@ def is_name(text: str) -> bool:
     return re.fullmatch(NAME, text) is not None
 
 
+def typed(frame: pd.DataFrame) -> pd.DataFrame:
+    """The columns of `COLUMNS`, each with its type."""
+    kinds = {"VARCHAR": "str", "INTEGER": "int32", "BIGINT": "int64", "DOUBLE": "float64"}
+    return frame.astype({name: kinds[kind] for name, kind in COLUMNS.items()})
+
+
 def disks(frame: pd.DataFrame) -> pd.Series:
     """By observation (see COLUMNS) the disk it was measured on, "" for the machine's own."""
     words = pd.Series("", index=frame.index, dtype=object)
     marked = frame.index[frame["flags"].str.contains(f'"{DISK}"', regex=False)]
     words[marked] = frame.loc[marked, "flags"].map(lambda flags: json.loads(flags).get(DISK, ""))
     return words
-
-
-def busy(frame: pd.DataFrame) -> tuple[int, int, list[str]]:
-    """How many measurements were made while others used the machine, of how many, and the
-    experiments that they belong to.
-    """
-    each = frame.drop_duplicates(["chapter", "experiment", "block", "variant"])
-    marked = each[each["flags"].str.contains(f'"{BUSY}"', regex=False)]
-    return len(marked), len(each), list(dict.fromkeys(marked["experiment"]))
 
 
 def undisturbed(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

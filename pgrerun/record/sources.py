@@ -28,7 +28,7 @@ import duckdb
 from pgrerun import credentials
 from pgrerun.errors import ParameterError, RecordError
 from pgrerun.record.reader import MAX_FILE, MAX_FILES, visible
-from pgrerun.record.schema import ENVIRONMENT, OBSERVATIONS, VERDICTS
+from pgrerun.record.schema import ENVIRONMENT, VERDICTS
 
 MAX_UNPACKED = 16 * 2**30
 """Bytes of a tar file, which is unpacked from its beginning; a run with its pages has six million.
@@ -48,7 +48,7 @@ MAX_DOWNLOAD = 2**30
 MAX_LEVELS = 12
 """Folders in folders below a source."""
 
-PARTS = (ENVIRONMENT, OBSERVATIONS, VERDICTS)
+PARTS = (ENVIRONMENT, VERDICTS)
 """What each record has, beside a table of each experiment."""
 
 _TABLE = re.compile(r"[a-z][a-z0-9_]{0,62}\.parquet")

@@ -28,6 +28,7 @@ so that it is never `enough` for a verdict.
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any, TypeVar, cast
@@ -357,44 +358,6 @@ def _quotient_of_medians(x: Array, y: Array, axis: int) -> Array:
     return quotient
 
 
-@dataclass(frozen=True)
-class Outliers:
-    """Values outside Tukey's fences: counted and shown, never dropped.
-
-    `positions` are indexes into the sample; `severe` of them lie beyond three quartile distances.
-    """
-
-    n: int
-    positions: tuple[int, ...]
-    severe: int
-    low_fence: float
-    high_fence: float
-
-    @property
-    def count(self) -> int:
-        return len(self.positions)
-
-
-def outliers(x: ArrayLike) -> Outliers:
-    """Values more than 1.5 interquartile ranges outside the quartiles (Tukey 1977).
-
-    ValueError if a value isn't finite, or without values.
-    """
-    x = _values(x, "x")
-    if not np.isfinite(x).all():
-        raise ValueError("x: every value must be finite")
-    lower, upper = np.quantile(x, (0.25, 0.75))
-    reach = upper - lower
-    beyond = np.maximum(lower - x, x - upper)
-    return Outliers(
-        n=x.size,
-        positions=tuple(int(i) for i in np.flatnonzero(beyond > 1.5 * reach)),
-        severe=int((beyond > 3.0 * reach).sum()),
-        low_fence=float(lower - 1.5 * reach),
-        high_fence=float(upper + 1.5 * reach),
-    )
-
-
 def within(interval: Interval, margin: float) -> bool:
     """Whether the whole interval lies in [1/(1+margin), 1+margin], ends included."""
     return 1 / (1 + margin) <= interval.low and interval.high <= 1 + margin
@@ -428,6 +391,13 @@ class NoiseFloor:
         lowest = np.inf if ratio.low == 0 else 1 / ratio.low
         return cls(ratio, float(max(lowest, ratio.high)))
 
+    @property
+    def reach(self) -> str:
+        """Up to which effect it hides all: "4.2 %", "280 %", or "any size"."""
+        if np.isinf(self.floor):
+            return "any size"
+        return f"{float(f'{100 * (self.floor - 1):.2g}'):g} %"
+
     def hides(self, effect: float) -> bool:
         """Whether a ratio is too close to 1 to be told from noise."""
         return max(effect, 1 / effect) <= self.floor
@@ -439,26 +409,13 @@ class USL:
 
     `scale` is the throughput of one client (unit of the measured throughput), `sigma` contention,
     `kappa` coherence, `peak` the number of clients of greatest throughput, sqrt((1-sigma)/kappa);
-    infinite where no retrograde part was found. `failed_fits` of the resamples had no fit.
+    infinite where no retrograde part was found.
     """
 
     scale: Interval
     sigma: Interval
     kappa: Interval
     peak: Interval
-    failed_fits: int = 0
-
-    def predict(self, clients: ArrayLike) -> Array:
-        """Throughput at these numbers of clients, from the point estimates.
-
-        NaN where the law was not fitted.
-        """
-        return usl(
-            np.asarray(clients, float),
-            self.scale.estimate,
-            self.sigma.estimate,
-            self.kappa.estimate,
-        )
 
 
 def usl(n: Array, scale: float, sigma: float, kappa: float) -> Array:
@@ -515,7 +472,7 @@ def scalability(
         best = np.array(_fit_usl(clients, throughput))
     except RuntimeError:  # curve_fit's word for "no convergence"
         return unknown
-    found, failed = _resampled_usl(clients, throughput, best, seed, resamples)
+    found = _resampled_usl(clients, throughput, best, seed, resamples)
     if len(found) < resamples / 2:
         return unknown
     tail = (1 - confidence) / 2
@@ -526,13 +483,13 @@ def scalability(
         Interval(float(x), float(min(x, low)), float(max(x, high)), levels.size, confidence, method)
         for x, low, high in zip(best, lows, highs)
     )
-    return USL(scale, sigma, kappa, peak, failed_fits=failed)
+    return USL(scale, sigma, kappa, peak)
 
 
 def _resampled_usl(
     clients: Array, throughput: Array, best: Array, seed: int, resamples: int
-) -> tuple[Array, int]:
-    """Fits to resampled throughputs, a row each like `best`, and how many others failed."""
+) -> Array:
+    """Fits to resampled throughputs, a row each like `best`, where there is a fit."""
     fitted = usl(clients, *best[:3])
     # as logarithms, so that no throughput comes out below nothing
     residuals = np.log(throughput / fitted)
@@ -540,13 +497,11 @@ def _resampled_usl(
     stretch = np.sqrt(clients.size / max(clients.size - 3, 1))
     residuals = np.exp((residuals - residuals.mean()) * stretch)
     rng = np.random.default_rng(seed)
-    found, failed = [], 0
+    found = []
     for _ in range(resamples):
-        try:
+        with suppress(RuntimeError):
             found.append(_fit_usl(clients, fitted * rng.choice(residuals, clients.size)))
-        except RuntimeError:
-            failed += 1
-    return np.array(found), failed
+    return np.array(found)
 
 
 def share(found: int, of: int, *, confidence: float = 0.95) -> Interval:

@@ -282,7 +282,9 @@ class Judgement:
         note, evidence = kept["note"], _restored(kept["evidence"])
         aa = _restored(kept.get("noise"))
         noise = NoiseFloor.of(aa) if aa else None
-        gone = next((c for c in claim.capabilities if c in claims.OUT_OF_REACH), None)
+        # a run that had the builds has judged it
+        lacking = (c for c in claim.capabilities if c in claims.OUT_OF_REACH)
+        gone = next((c for c in lacking if not claims.OUT_OF_REACH[c].builds), None)
         aside = today(kept["verdict"], claim.predicate) == Verdict.NOT_TESTED
         if gone and not aside:
             return set_aside(claim, gone, str(claims.OUT_OF_REACH[gone]))
@@ -529,7 +531,7 @@ def _of_part(claim: Claim, name: str, found: Interval, noise: NoiseFloor | None)
         return word, reason  # the printed effect would have been seen
     return Verdict.INCONCLUSIVE, (
         "the effect is smaller than what the same work differs by in this run's A/A comparison (up"
-        f" to {100 * (noise.floor - 1):.2g} %)"
+        f" to {noise.reach})"
     )
 
 
