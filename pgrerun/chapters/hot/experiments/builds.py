@@ -1,7 +1,9 @@
 """The thread's load on the servers that the thread compares, and on what stands in for them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import product
 
 from pgrerun.chapters.hot.variants import (
     ACCOUNTS,
@@ -92,17 +94,8 @@ def merlins_servers(bed: Testbed, accounts: int = 100_000) -> Iterator[Row]:
                     SQL.run(connection, "servers.index_on_abalance")
 
         def measure(block: Block, server: str, index: str, clients: int) -> dict[str, float]:
-            done = pgbench.run(
-                servers[server],
-                SQL.script(FULL),
-                clients=clients,
-                transactions=max(1, round(transactions / clients)),
-                variables=ours.variables,
-                seed=block.seed,
-            )
-            with servers[server].connect() as connection:
-                counted = counters.counts_each(connection, ACCOUNTS[0])[ACCOUNTS[0]]
-            return {"tps": done.tps, "hot_share": counted["hot_updated"] / counted["updated"]}
+            many = max(1, round(transactions / clients))
+            return _whole(servers[server], ours, clients, block.seed, transactions=many)
 
         variants = [
             {"server": server, "index": index, "clients": clients}
@@ -117,6 +110,93 @@ def merlins_servers(bed: Testbed, accounts: int = 100_000) -> Iterator[Row]:
             prepare=prepare,
             fixed=True,
         )
+
+
+def _whole(
+    server: Cluster, ours: Pgbench, clients: int, seed: int, **length: int
+) -> dict[str, float]:
+    """Throughput of pgbench's whole transaction, and the share of HOT updates of accounts."""
+    script = SQL.script(FULL)
+    done = pgbench.run(
+        server, script, clients=clients, variables=ours.variables, seed=seed, **length
+    )
+    with server.connect() as connection:
+        counted = counters.counts_each(connection, ACCOUNTS[0])[ACCOUNTS[0]]
+    return {"tps": done.tps, "hot_share": counted["hot_updated"] / counted["updated"]}
+
+
+# ---- Merlin's wide variety
+
+SCALES, CLIENTS = (1, 3, 10), (1, 10)
+POOLS = ("8MB", "512MB")  # less than the smallest tables have, and more than the largest
+SECONDS = 5  # of a run, and fewer below a thread_scale of as many
+
+
+@experiment(
+    units={"tps": "transactions/s", "hot_share": "share", "vacuumed": "relations"},
+    needs=["restart"],
+)
+def sweep_of_setups(bed: Testbed) -> Iterator[Row]:
+    """pgbench's whole transaction in many set-ups, on the commit before HOT and on the one with it.
+
+    Without fsync and at the stock fillfactor, as Merlin ran it. Of scale, clients, pool and
+    autovacuum, which he doesn't print, all combinations of a few, with scales up to thread_scale.
+    Autovacuum, where it is on, comes every second, as a run is short; `vacuumed` is how many
+    relations it came to. Each run starts from relations loaded anew. CannotMeasure unless both
+    commits are registered.
+    """
+    found = {name: fetched.build(name) for name in (BEFORE, WITH)}
+    seconds = min(SECONDS, bed.parameters.thread_scale)
+    scales = [scale for scale in SCALES if scale <= bed.parameters.thread_scale]
+    with ExitStack() as stack:
+        servers = {name: stack.enter_context(Cluster(one)) for name, one in found.items()}
+        for scale, clients, pool, autovacuum in product(scales, CLIENTS, POOLS, (False, True)):
+            setup = _Setup(servers, Pgbench(scale, prefix=""), clients, seconds)
+            for server in servers.values():
+                server.restart(_swept(pool, autovacuum))
+            yield from bed.compare(
+                setup.measure,
+                {"server": list(servers)},
+                # many set-ups rather than many runs of each: the claim is about how many gain
+                pairs=max(1, bed.parameters.pairs // 8),
+                warmup=0,
+                prepare=setup.prepare,
+                fixed=True,
+                scale=scale,
+                clients=clients,
+                pool=pool,
+                autovacuum=autovacuum,
+            )
+
+
+def _swept(pool: str, autovacuum: bool) -> dict[str, str | int]:
+    return {
+        "fsync": "off",
+        "max_connections": max(CLIENTS) + BESIDE,
+        "shared_buffers": pool,
+        "autovacuum": "on" if autovacuum else "off",
+        "autovacuum_naptime": "1s",
+    }
+
+
+@dataclass(frozen=True)
+class _Setup:
+    """One set-up of the sweep, on servers that have its settings."""
+
+    servers: Mapping[str, Cluster]
+    ours: Pgbench
+    clients: int
+    seconds: int
+
+    def prepare(self, block: Block, server: str) -> None:
+        self.ours.load(self.servers[server], autovacuum=True)
+
+    def measure(self, block: Block, server: str) -> dict[str, float]:
+        one = self.servers[server]
+        found = _whole(one, self.ours, self.clients, block.seed, seconds=self.seconds)
+        with one.connect() as connection:
+            vacuumed = value(connection, int, SQL.text("servers.relations_vacuumed"))
+        return found | {"vacuumed": vacuumed}
 
 
 def _settings(scale: int) -> dict[str, str | int]:

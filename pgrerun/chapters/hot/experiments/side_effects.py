@@ -1,6 +1,7 @@
 """What the thread feared: long transactions, tiny tables, CREATE INDEX, CLUSTER and VACUUM FULL."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import psycopg
 
@@ -20,6 +21,7 @@ from pgrerun.lab.instruments import off_cpu, pages, plans
 from pgrerun.lab.instruments.sessions import snapshot
 from pgrerun.lab.instruments.sizes import pages_of
 from pgrerun.lab.relations.pgbench import Pgbench
+from pgrerun.lab.server import Cluster, fetched, set_session
 from pgrerun.lab.testbed import Row, Testbed, experiment
 
 # ---- long transactions and long chains
@@ -203,3 +205,64 @@ def compaction(bed: Testbed) -> Iterator[Row]:
                 run_in_server(connection, ours, "update_account", updates(ours), seed)
             SQL.run(connection, f"compaction.{REWRITES[name]}")
             yield {"command": name} | pages_of(connection, ACCOUNTS)
+
+
+# ---- the VACUUM FULL of before, on a server with HOT
+
+OF_BEFORE = "hot-old-vacuum-full"
+BUILDS = (("hot", False), (OF_BEFORE, False), (OF_BEFORE, True))  # and whether assertions are on
+CHAINS = {"updated once": 1, "updated twice": 2, "updated once beside an old snapshot": 1}
+
+
+@experiment(
+    units=dict.fromkeys(("committed", "scanned", "found", "missed"), "rows")
+    | {"ended": "yes or no", "error": "text"},
+    needs=["restart"],
+)
+def vacuum_full_of_before(bed: Testbed) -> Iterator[Row]:
+    """VACUUM FULL over chains, as HOT's commit has it and as the commit before it had.
+
+    Rows `committed` before, those that a scan finds afterwards (`scanned`) and an index (`found`),
+    and those of the scan that the index misses; or whether the backend `ended`, or the SQLSTATE of
+    the `error` that it met. The second build was compiled with assertions, which can be switched
+    off; the first without. A second update finds its page full and prunes, which leaves redirects.
+    A server of its own for each. CannotMeasure unless both builds are registered.
+    """
+    programs = {name: fetched.build(name) for name, _ in BUILDS}
+    for name, assertions in BUILDS:
+        for chains, updates_ in CHAINS.items():
+            with Cluster(programs[name]) as server:
+                found = _vacuumed_full(server, assertions, updates_, "snapshot" in chains)
+            yield {"server": name, "assertions": assertions, "chains": chains, **found}
+
+
+def _vacuumed_full(server: Cluster, assertions: bool, many: int, beside: bool) -> Row:
+    found: Row = {"ended": False, "error": ""}
+    with server.connect() as connection:
+        create(connection, "chained", "vacuum_full.chained")
+        SQL.run(connection, "vacuum_full.empty")
+        # before the updates, as who reads a page prunes it
+        found["committed"] = len(_ids(connection, by_index=False))
+        # a backend that fails takes the old snapshot's along
+        with suppress(psycopg.OperationalError), snapshot(server, beside):
+            for _ in range(many):
+                SQL.run(connection, "vacuum_full.update")
+            set_session(connection, {"debug_assertions": "on" if assertions else "off"})
+            try:
+                SQL.run(connection, "vacuum_full.vacuum_full")
+                scanned, by_index = (_ids(connection, by_index=one) for one in (False, True))
+                missed = len(set(scanned) - set(by_index))
+                found |= {"scanned": len(scanned), "found": len(by_index), "missed": missed}
+            except psycopg.Error as error:
+                found |= {"ended": connection.broken, "error": error.sqlstate or ""}
+    return found
+
+
+def _ids(connection: psycopg.Connection, by_index: bool) -> list[int]:
+    """The ids that a scan of the table finds, or a scan of its index."""
+    paths = {"seqscan": not by_index, "indexscan": by_index, "bitmapscan": False}
+    set_session(connection, {f"enable_{path}": str(on) for path, on in paths.items()})
+    query = SQL.text("vacuum_full.find")
+    [node] = plans.explain(connection, query).walk()
+    assert node.index == ("chained_pkey" if by_index else None), node
+    return [id_ for [id_] in connection.execute(query).fetchall()]

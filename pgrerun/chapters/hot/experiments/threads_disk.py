@@ -2,6 +2,11 @@
 
 Which disk the thread had isn't told, but what its server did with it is: so the disk is sought on
 which the commit before HOT does as many transactions a second, and then both commits run on it.
+
+The size of branches and tellers goes by the updates between two visits of autovacuum, a second's
+at the least, and not by the accounts. So there are more accounts than in the chapter's other timed
+runs, whose share for the pool is then large enough for both; and of the thread's run only its
+middle is timed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -9,7 +14,15 @@ from contextlib import ExitStack
 
 from pgrerun.chapters.hot.experiments.builds import BEFORE, BESIDE, WITH
 from pgrerun.chapters.hot.experiments.throughput import POOL, VACUUMED, pool_of, small_pool_cluster
-from pgrerun.chapters.hot.variants import FILLFACTOR, FULL, REDUCED, SCALE_FACTOR, SQL, updates
+from pgrerun.chapters.hot.variants import (
+    FILLFACTOR,
+    FULL,
+    REDUCED,
+    SCALE_FACTOR,
+    SQL,
+    UPDATES,
+    updates,
+)
 from pgrerun.lab.disk import Disk, Slowed
 from pgrerun.lab.instruments import pgbench
 from pgrerun.lab.relations.pgbench import Pgbench
@@ -17,7 +30,17 @@ from pgrerun.lab.server import Cluster, fetched
 from pgrerun.lab.testbed import ENOUGH_PAIRS, Block, Row, Testbed, experiment
 from pgrerun.record import printed
 
-ATTEMPTS = 4  # each comes nearer by the quotient of what is wanted and what was found
+LARGER = 3  # times `timed_accounts`, of each branch
+WEAR = UPDATES / 2  # updates per account before the disk is slowed: the middle of the thread's run
+TIMED = UPDATES / 10  # updates per account that are timed
+# The pauses that autovacuum makes are of July 2007, after the thread; with them a visit to accounts
+# outlasts the run, and branches and tellers wait for theirs.
+SETTINGS = VACUUMED | {
+    "fsync": "off",
+    "autovacuum_vacuum_scale_factor": f"{SCALE_FACTOR:g}",
+    "autovacuum_vacuum_cost_delay": 0,
+}
+ATTEMPTS = 3  # each comes nearer by the quotient of what is wanted and what was found
 THEN = printed.cell("hot_throughput", "reduced_head", "tps_including")  # before HOT
 UNITS = {
     "tps": "transactions/s",
@@ -32,11 +55,11 @@ UNITS = {
 def seeking_the_threads_disk(bed: Testbed) -> Iterator[Row]:
     """Look for the time of a request with which the commit before HOT does the printed throughput.
 
-    The reduced script with the thread's pool, fillfactor and updates per account; data files alone
-    are slow, since WAL may have had a disk of its own. CannotMeasure unless both commits are
-    registered.
+    The reduced script with the thread's pool and fillfactor, in the middle of its updates per
+    account; data files alone are slow, since WAL may have had a disk of its own. CannotMeasure
+    unless both commits are registered.
     """
-    taken = 0.5 / THEN  # two requests for a transaction, to begin with
+    taken = 0.25 / THEN  # four requests for a transaction, to begin with
     with ExitStack() as stack:
         load = _Load(bed, stack)
         for attempt in range(1, ATTEMPTS + 1):
@@ -53,7 +76,11 @@ def _nearer(found: Mapping[str, float]) -> float:
 
 @experiment(units=UNITS, needs=["restart"], after=["seeking_the_threads_disk"])
 def on_the_threads_disk(bed: Testbed) -> Iterator[Row]:
-    """Both scripts on both commits and on the disk that was found, from relations loaded anew."""
+    """Both scripts on both commits and on the disk that was found, from relations loaded anew.
+
+    The thread's updates until the middle of its run are the reduced script's for both, so that
+    branches and tellers are as loaded when the disk gets slow.
+    """
     with ExitStack() as stack:
         load = _Load(bed, stack)  # which says what is missing where no disk could be sought
         taken = _nearer(bed.rows_of("seeking_the_threads_disk")[-1])
@@ -79,15 +106,14 @@ class _Load:
 
     def __init__(self, bed: Testbed, stack: ExitStack):
         found = {name: fetched.build(name) for name in (BEFORE, WITH)}
-        self.ours = Pgbench(bed.parameters.clients, bed.parameters.timed_accounts, prefix="")
+        self.seed = bed.parameters.seed
+        self.ours = Pgbench(
+            bed.parameters.clients, LARGER * bed.parameters.timed_accounts, prefix=""
+        )
         self.servers: dict[str, Cluster] = {}
         self.disks: dict[str, Slowed] = {}
         connections = self.ours.branches + BESIDE
-        settings = VACUUMED | {
-            "fsync": "off",
-            "max_connections": connections,
-            "autovacuum_vacuum_scale_factor": f"{SCALE_FACTOR:g}",
-        }
+        settings = SETTINGS | {"max_connections": connections}
         least = 2 * (connections + BESIDE)  # old servers want two buffers for each
         for name, one in found.items():
             disk = self.disks[name] = stack.enter_context(Slowed())
@@ -96,22 +122,16 @@ class _Load:
             self.servers[name] = stack.enter_context(pool)
 
     def prepare(self, server: str) -> None:
+        """Load anew, and go to the middle of the thread's run at the machine's own speed."""
         fillfactor = {"accounts": FILLFACTOR}
         self.ours.load(self.servers[server], fillfactor=fillfactor, autovacuum=True)
+        self._run(server, REDUCED, WEAR, self.seed)
 
     def measure(self, server: str, script: str, taken: float, seed: int) -> dict[str, float]:
-        """`UNITS` of the thread's updates per account, where each request takes so many seconds."""
+        """`UNITS` of `TIMED` updates per account, where each request takes so many seconds."""
         disk = Disk(taken, taken, only="base/")
         with self.disks[server].serving(disk) as stretch:
-            done = pgbench.run(
-                self.servers[server],
-                SQL.script(script),
-                clients=self.ours.branches,
-                transactions=max(1, updates(self.ours) // self.ours.branches),
-                variables=self.ours.variables,
-                seed=seed,
-                protocol="prepared",
-            )
+            done = self._run(server, script, TIMED, seed)
             asked = stretch.counts().all
         return {
             "tps": done.tps,
@@ -120,3 +140,17 @@ class _Load:
             "busy": asked.busy * done.tps / done.transactions,
             **pool_of(self.servers[server]),
         }
+
+    def _run(
+        self, server: str, script: str, per_account: float, seed: int
+    ) -> pgbench.PgbenchResult:
+        transactions = updates(self.ours, per_account) // self.ours.branches
+        return pgbench.run(
+            self.servers[server],
+            SQL.script(script),
+            clients=self.ours.branches,
+            transactions=max(1, transactions),
+            variables=self.ours.variables,
+            seed=seed,
+            protocol="prepared",
+        )

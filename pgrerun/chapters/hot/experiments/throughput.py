@@ -1,4 +1,4 @@
-"""Throughput, in interleaved blocks: the thread's two set-ups, and Merlin's runs.
+"""Throughput, in interleaved blocks: the thread's two set-ups.
 
 All of it in a pool smaller than the data, of the thread's share where that is enough for all
 backends, on a disk that makes them wait; and with the share of its time that the work waits for
@@ -95,17 +95,6 @@ def full_script(bed: Testbed) -> Iterator[Row]:
     compared = ((REDUCED, NO_HOT), (FULL, HOT), (FULL, NO_HOT))
     variants = [{"script": script, "variant": variant} for script, variant in compared]
     yield from _compare(bed, bed.parameters.clients, variants, FILLFACTOR)
-
-
-@experiment(units=UNITS, needs=["restart"])
-def merlins_runs(bed: Testbed) -> Iterator[Row]:
-    """Merlin's runs of the full script, at the stock fillfactor.
-
-    CannotMeasure as in `full_script`.
-    """
-    _require_time_for_vacuum(bed)
-    variants = [{"script": FULL, "variant": variant} for variant in (HOT, NO_HOT)]
-    yield from _compare(bed, bed.parameters.clients, variants, 100)
 
 
 def _require_time_for_vacuum(bed: Testbed) -> None:
