@@ -45,6 +45,8 @@ from pgrerun.record import printed
 RATE = 2000  # requests per second
 CLIMBED = {name: RUNGS[name] for name in (ALONE, TOGETHER, APPEND, STABLE, LONE, PAIR)}
 FITTED = dict.fromkeys(CLIMBED, ALONE) | {LONE: LONE, PAIR: LONE}  # whose computing each has
+# times as many transactions where one is that much shorter, as processor time is told in ticks
+LONGER = dict.fromkeys((LONE, PAIR), 4)
 FILLING = 8  # transactions that fill the pool with changed pages, and the sessions' caches
 UNITS = {
     "tps": "transactions/s",
@@ -60,8 +62,9 @@ UNITS = {
 _COMPUTING = "SELECT count(*) FROM (SELECT generate_series(1, {rows})) AS computed;"
 _TRIED, _MOST = 20_000, 300_000  # rows: of the first trial that has more than one, and at most
 _GROWTH = 4  # times as many rows, at most, from one trial to the next: one may be far off
-_NEITHER = 0.1  # share of the time, at most, that neither processor nor disk works for a backend
-_TRIALS = 4  # before the first block; each later one begins with one more
+_NEITHER = 0.5  # of the disk's time, at most, in which neither disk nor processor works
+_TRIALS = 4  # of a block, at most, until one has the printed share, by this much more or less
+_NEAR = 0.1
 
 
 @experiment(units=UNITS, needs=["restart"])
@@ -69,9 +72,9 @@ def slow_ladder(bed: Testbed) -> Iterator[Row]:
     """The rungs of the ladder on a disk that serves one request at a time.
 
     A request is a page read into the pool, a page written from it, or WAL written at commit;
-    a flush costs nothing more. Transactions of a block are the same number on each rung and each
-    backend, on connections that have run some before. The server is held on one processor, and each
-    rung begins with relations loaded anew.
+    a flush costs nothing more. Each backend runs as many transactions as any other of the rungs
+    that are fitted together, on connections that have run some before. The server is held on one
+    processor, and each rung begins with relations loaded anew.
     """
     slow = SlowLadder(bed)
     yield from bed.compare(
@@ -99,16 +102,18 @@ class Computing:
     def correct(self, processor: float, disk: float, wanted: float) -> None:
         """Set the rows by one more trial's shares of processor and disk; the last three count.
 
-        A processor is now faster, now slower, so that an early trial isn't for ever. What neither
-        has, the way to the client and back, is no more than `_NEITHER`: what is more is others'.
+        A processor is now faster, now slower, so that an early trial isn't for ever. While neither
+        of them works, something is on its way to the client or back: that is waiting as well, and
+        as long whatever is computed. What is more than `_NEITHER` of the disk's time is others'.
         """
-        neither = min(max(0.0, 1 - processor - disk), _NEITHER)
-        found = processor / max(disk, 1e-3)
+        disk = max(disk, 1e-3)
+        waiting = 1 + min(max(0.0, 1 - processor - disk) / disk, _NEITHER)
+        found = processor / disk
         if self.rows == 1:
             self.own, self.rows = found, _TRIED
             return
         self.slopes.append(max(found - self.own, 1e-3) / self.rows)
-        rows = (wanted / (1 - wanted - neither) - self.own) / np.median(self.slopes[-3:])
+        rows = (wanted / (1 - wanted) * waiting - self.own) / np.median(self.slopes[-3:])
         self.rows = min(max(2, round(rows)), _GROWTH * self.rows, _MOST)
 
 
@@ -118,25 +123,27 @@ class SlowLadder:
 
     bed: Testbed
     computing: dict[str, Computing] = field(default_factory=dict)  # by the rung it is fitted to
-    fitted: int | None = None  # block
+    fitted: dict[str, int] = field(default_factory=dict)  # block, by the same
 
     def climb(self, block: Block, rung: str) -> dict[str, float]:
         """One observation of a rung, in a block for which the computing was fitted."""
-        if self.fitted != block.index:
-            for lone in dict.fromkeys(FITTED.values()):
-                self.fit(lone, block)
-            self.fitted = block.index
-        return self.measured(rung, block, self.computing[FITTED[rung]].rows)
+        lone = FITTED[rung]
+        if self.fitted.get(lone) != block.index:
+            self.fit(lone, block)
+            self.fitted[lone] = block.index
+        return self.measured(rung, block, self.computing[lone].rows)
 
     def measured(self, name: str, block: Block, rows: int) -> dict[str, float]:
         """A rung's metrics, as in `UNITS`, with so many rows computed after each command."""
         rung, draws = CLIMBED[name], random.Random(block.seed)
         number = backends_of(self.bed, rung)
+        each = self.bed.parameters.counted * LONGER.get(name, 1)
         cluster, disk = self.prepared(name)
         script = computing(SQL.script(rung.script), rows)
         with ExitStack() as stack:
             backends = [stack.enter_context(cluster.connect()) for _ in range(number)]
             for backend in backends:
+                backend.prepare_threshold = None  # a command and its computing come as one
                 set_session(backend, rung.settings)
             waited = _waited(backends)  # filling the pool, at full speed, adds next to nothing
             filling = computing(SQL.script(rung.script), 1)  # plans all that follows, and no more
@@ -144,11 +151,11 @@ class SlowLadder:
             before = process_table.usage(cluster).cpu_seconds
             with disk.serving(Disk(1 / RATE, 1 / RATE)) as stretch:
                 began = time.perf_counter()
-                self.run(backends, draws, script, self.bed.parameters.counted)
+                self.run(backends, draws, script, each)
                 elapsed = time.perf_counter() - began
             computed = process_table.usage(cluster).cpu_seconds - before
             waited = _waited(backends) - waited
-        asked, done = stretch.counts(), number * self.bed.parameters.counted
+        asked, done = stretch.counts(), number * each
         return {
             "tps": done / elapsed,
             "processor_share": computed / elapsed,
@@ -186,16 +193,17 @@ class SlowLadder:
     def fit(self, name: str, block: Block) -> None:
         """Let a rung's lone backend compute for the printed share, as fast as the machine is now.
 
-        The first block's trials begin with one that plans and compiles and counts for nothing.
+        The very first trial plans and compiles, and counts for nothing.
         """
         wanted = printed.cell("tp1_stages", "one", "cpu_percent") / 100
-        new = name not in self.computing
+        if name not in self.computing:
+            self.measured(name, block, Computing().rows)
         found = self.computing.setdefault(name, Computing())
-        if new:
-            self.measured(name, block, found.rows)
-        for _ in range(_TRIALS if new else 1):
+        for _ in range(_TRIALS):
             trial = self.measured(name, block, found.rows)
             found.correct(trial["processor_share"], trial["disk_share"], wanted)
+            if abs(trial["processor_share"] / wanted - 1) < _NEAR:
+                break
 
 
 def _waited(backends: Sequence[psycopg.Connection]) -> float:
@@ -205,12 +213,15 @@ def _waited(backends: Sequence[psycopg.Connection]) -> float:
 
 
 def computing(script: str, rows: int) -> str:
-    """A script that computes so many rows after each of the report's commands."""
-    lines = []
-    for line in script.splitlines():
-        lines.append(line)
+    """A script that computes so many rows after each of the report's commands.
+
+    On the line of the command, which is sent as one: another way to the client and back would be
+    time in which neither processor nor disk works.
+    """
+    lines = script.splitlines()
+    for number, line in enumerate(lines):
         if line.startswith(("SELECT account.*", "UPDATE", "INSERT")):
-            lines.append(_COMPUTING.format(rows=rows))
+            lines[number] = f"{line} {_COMPUTING.format(rows=rows)}"
     return "\n".join(lines) + "\n"
 
 

@@ -35,6 +35,7 @@ REUSE_UNITS = {
     "accesses": "pages/transaction",
     "wal": "bytes/transaction",
     "growth": "pages/transaction",
+    "left_to_vacuum": "versions/transaction",
 }
 
 
@@ -136,7 +137,9 @@ def reuse(bed: Testbed, transactions: int = REUSE_BATCH) -> Iterator[Row]:
 
     Reuse is prevented without touching the statements or the indexes: another session holds an old
     snapshot, so that no version may be pruned. Work is counted, so five blocks suffice; each is
-    long enough for a branch's versions to need another page many times over.
+    long enough for a branch's versions to need another page many times over. What is left to
+    vacuum are the dead versions of which something still lies on a page, by the count that
+    autovacuum goes by.
     """
     server, bank, clients = bed.server, relations(bed), bed.parameters.clients
     with counters.Counters(server, settle=0.02) as counter:
@@ -160,11 +163,14 @@ def reuse(bed: Testbed, transactions: int = REUSE_BATCH) -> Iterator[Row]:
                 )
             ours = delta.relations[delta.relations["schema"] == server.schema]
             after = bank.variables(server)
+            with server.connect() as connection:
+                [left] = SQL.run(connection, "heap.left_to_vacuum").fetchone()
             return {
                 "tps": done.tps,
                 "accesses": float(ours[["read", "hit"]].sum().sum()) / done.transactions,
                 "wal": delta.wal_bytes / done.transactions,
                 "growth": sum(after[name] - given[name] for name in after) / done.transactions,
+                "left_to_vacuum": left / done.transactions,
             }
 
         yield from bed.compare(

@@ -23,3 +23,8 @@ SELECT xmin::text::bigint FROM branch WHERE bid = (SELECT max(bid) FROM branch);
 -- Reading a page removes dead versions from it that nobody can see.
 -- name: look_at_every_page
 SELECT count(*) FROM :"relation";
+
+-- Dead versions that are still on a page, were it only as a line pointer that an index points to.
+-- name: left_to_vacuum
+SELECT sum(n_dead_tup)::float8 FROM pg_stat_user_tables
+WHERE schemaname = current_schema() AND relname IN ('branch', 'teller', 'account');
