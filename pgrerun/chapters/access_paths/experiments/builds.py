@@ -9,17 +9,19 @@ from collections.abc import Iterator
 import psycopg
 
 from pgrerun.chapters.access_paths.accounts import (
+    COVERED,
     KEYED,
     SQL,
     allow_only,
     build,
+    load,
     ready,
     repeated,
     timed,
 )
 from pgrerun.chapters.access_paths.experiments import arrays, joins, plan_cache, trees
 from pgrerun.lab.instruments import plans, sizes
-from pgrerun.lab.server import Cluster, fetched, set_session
+from pgrerun.lab.server import Cluster, fetched, set_session, value
 from pgrerun.lab.testbed import Block, Row, Testbed, experiment
 
 BUILDS = ("9.1", "9.2")
@@ -149,3 +151,36 @@ def _accesses(connection: psycopg.Connection) -> float:
         [scan] = plan.find("Bitmap Index Scan")
         accesses += scan.page_accesses
     return accesses / trees.SEARCHES
+
+
+@experiment(
+    units={"map_pages": "pages", "total": "", "rows": "rows", "heap_fetches": "rows"},
+    needs=["restart"],
+)
+def upgraded(bed: Testbed) -> Iterator[Row]:
+    """A vacuumed table of 9.1 before and after pg_upgrade of 9.2, and vacuumed again after that.
+
+    Counted are pages of its visibility map, and on 9.2 the rows that an index-only scan of all of
+    it returns and those that it looks up in the table; `total` is what it sums up.
+    """
+    programs = {name: fetched.build(name) for name in BUILDS}
+    with Cluster(programs["9.1"]) as old, Cluster(programs["9.2"]) as new:
+        load(old, bed.parameters.accounts, COVERED)
+        with old.connect() as connection:
+            yield {"step": "vacuumed on 9.1", **_summed_up(connection)}
+        new.upgrade_from(old)
+        with new.connect() as connection:
+            allow_only(connection, "indexonlyscan")
+            yield {"step": "upgraded to 9.2", **_summed_up(connection), **_looked_up(connection)}
+            SQL.run(connection, "covering.vacuum")
+            yield {"step": "vacuumed on 9.2", **_summed_up(connection), **_looked_up(connection)}
+
+
+def _summed_up(connection: psycopg.Connection) -> dict[str, int]:
+    total = value(connection, int, SQL.text("covering.total"))
+    return {"map_pages": sizes.pages(connection, COVERED, "vm"), "total": total}
+
+
+def _looked_up(connection: psycopg.Connection) -> dict[str, int]:
+    scan = plans.explain(connection, SQL.text("covering.total"), execute=True).scan_of(COVERED)
+    return {"rows": round(scan.rows_actual), "heap_fetches": scan.properties["Heap Fetches"]}

@@ -14,8 +14,8 @@ from pgrerun.chapters.access_paths.accounts import (
     allow_only,
     filled,
     in_print,
+    load,
     pool_pages,
-    ready,
 )
 from pgrerun.lab.instruments import PAGE, counters, pgbench
 from pgrerun.lab.server import Server, seed_random
@@ -113,40 +113,45 @@ def _read(connection: psycopg.Connection, relation: str) -> tuple[int, int, floa
 
 
 _CATALOGS = 256  # pages of them that a session reads, in small pools a large part
-COLD, JUST_BUILT = "nothing in memory", "the index in memory, as when just built"
+SHARES = (0, 50, 100)
 
 
 @experiment(units={"lookups": "lookups", **READS}, needs=["restart"])
 def first_lookups(bed: Testbed) -> Iterator[Row]:
-    """Pages that the talk's lookups read of a pool of its memory's share, by how they begin.
+    """Pages that the talk's lookups read of a pool of its memory's share, by how many per cent of
+    the index that they use are in memory when they begin: nothing, half, and all, as when it was
+    just built.
 
-    There are as many lookups for each leaf of the index as the talk's five minutes had. By the
-    primary key they begin with nothing in memory; by the covering index also with all of it there.
+    As in the talk the covering index is made beside the primary key, after the lookups by that.
+    There are as many lookups for each leaf of an index as its five minutes had. Pages are those
+    that the server reads into its pool, which stands for all of the memory.
     """
-    rows = bed.parameters.accounts
+    rows = bed.parameters.joined
     pool = pool_pages(rows) + _CATALOGS
     server = bed.cluster(shared_buffers=f"{pool * PAGE // 1024}kB")
-    ready(server, rows, KEYED, COVERED)
+    load(server, rows, KEYED)
     then = printed.derived("access_paths_lookups")["lookups"]
     share = printed.value("tree_leaves(?)", rows) / printed.value("tree_leaves(?)", in_print())
-    for index, key, begins in (
-        (KEY, "primary_key", COLD),
-        (COVERING, "covering", COLD),
-        (COVERING, "covering", JUST_BUILT),
-    ):
-        server.restart()
-        lookups, relation = max(20, round(then[key] * share)), RELATIONS[index]
-        with server.connect() as connection:
-            allow_only(connection, "indexonlyscan")
-            if begins == JUST_BUILT:
-                SQL.run(connection, "scans.bring_in", relation=relation)
-            before = _read(connection, relation)
-            _look_up(connection, relation, rows, lookups, bed.parameters.seed)
-            heap, index_, _ = (a - b for a, b in zip(_read(connection, relation), before))
-        yield {
-            "index": index,
-            "begins": begins,
-            "lookups": lookups,
-            "table_reads": heap / lookups,
-            "index_reads": index_ / lookups,
-        }
+    for index, key, column in ((KEY, "primary_key", "aid"), (COVERING, "covering", "abalance")):
+        lookups = max(20, round(then[key] * share))
+        if index == COVERING:
+            with server.connect() as connection:
+                SQL.run(connection, "scans.cover")
+        for in_memory in SHARES:
+            server.restart()
+            with server.connect() as connection:
+                allow_only(connection, "indexonlyscan")
+                last = rows * in_memory // 100
+                SQL.run(connection, "scans.bring_in_part", column=column, last=last)
+                before = _read(connection, KEYED)
+                _look_up(connection, KEYED, rows, lookups, bed.parameters.seed)
+                heap, index_, _ = (a - b for a, b in zip(_read(connection, KEYED), before))
+            yield {
+                "index": index,
+                "in_memory": in_memory,
+                "lookups": lookups,
+                "table_reads": heap / lookups,
+                "index_reads": index_ / lookups,
+            }
+    with server.connect() as connection:
+        SQL.run(connection, "scans.uncover")

@@ -43,3 +43,6 @@ SELECT pg_truncate_visibility_map('covered'::text::regclass);
 
 -- name: vacuum
 VACUUM covered;
+
+-- name: total
+SELECT sum(aid + abalance) FROM covered WHERE aid > 0;

@@ -3,6 +3,17 @@
 -- name: bring_in
 SELECT count(abalance) FROM :"relation" WHERE aid > 0;
 
+-- name: cover
+CREATE INDEX accounts_covering ON accounts (aid, abalance);
+
+-- name: bring_in_part
+-- One key in a hundred lies on every leaf, and to find it takes the pages above.
+SELECT count((SELECT :"column" FROM accounts WHERE aid = key))
+FROM generate_series(1, :last, 100) AS key;
+
+-- name: uncover
+DROP INDEX accounts_covering;
+
 -- name: look_up
 SELECT count((SELECT abalance FROM :"relation" WHERE aid = key))
 FROM (SELECT floor(random() * :rows)::int + 1 AS key

@@ -1,5 +1,5 @@
 -- The visibility map: a table of one tuple per page, a small one step by step, one that is crashed,
--- one to skip pages of, and one that is upgraded.
+-- and one to skip pages of.
 
 -- name: wide
 CREATE UNLOGGED TABLE wide (filler text) WITH (autovacuum_enabled = off);
