@@ -14,6 +14,7 @@ import pandas as pd
 
 from pgrerun.chapters.wisconsin import contenders, queries
 from pgrerun.chapters.wisconsin.queries import BY_KEY, KEYS, SPECIFIED, STATES, Instance
+from pgrerun.errors import ServerError
 from pgrerun.lab.postgres95 import BUNDLED, Backend, Release, in_all_releases
 from pgrerun.lab.quel import Translator, read
 from pgrerun.lab.server import builds
@@ -175,12 +176,13 @@ def by_build(name: str, keys: Sequence[str], tuples: int) -> Iterator[Row]:
             }
 
 
-@experiment(units={"reads": "pages", "writes": "pages", "flushes": "pages"})
+@experiment(units={"reads": "pages", "writes": "pages", "flushes": "pages", "forbidden": "text"})
 def postgres95_pages(bed: Testbed) -> Iterator[Row]:
     """Pages that Postgres95 reads, writes and flushes for each query, by pool and kind of file.
 
     With a pool of sixteen pages, as the report's, and with one that holds everything. Of the second
-    execution in a session. CannotMeasure without Postgres95.
+    execution in a session. forbidden: what its planner had to do without. CannotMeasure without
+    Postgres95.
     """
     yield from pages(KEYS, bed.parameters.counted)
 
@@ -192,13 +194,25 @@ def pages(keys: Sequence[str], tuples: int, pools: Sequence[int] = (16, 1024)) -
         for pool, key in product(pools, keys):
             instance = queries.instance(BY_KEY[key], tuples)
             once = [*_sql(instance.before), *_sql(instance.text), *_undo(instance)]
-            with loaded.copied(f"-B {pool}") as backend:
-                found = backend.pages(once * 2)
+            found, forbidden = _pages(loaded, pool, once * 2)
             of_query = found[found["statement"] == len(once) + len(_sql(instance.before))]
             by_kind = of_query.groupby(of_query["file"].map(kind))
             for name, counts in by_kind[["reads", "writes", "flushes"]].sum().iterrows():
                 factors = {"query": key, "tuples": tuples, "pool": pool, "kind": str(name)}
-                yield factors | counts.astype(int).to_dict()
+                yield factors | counts.astype(int).to_dict() | {"forbidden": forbidden}
+
+
+def _pages(loaded: Backend, pool: int, statements: Sequence[str]) -> tuple[pd.DataFrame, str]:
+    """Pages of statements on a copy of the database, and what the planner had to do without."""
+    try:
+        with loaded.copied(f"-B {pool}") as backend:
+            return backend.pages(statements), "nothing"
+    except ServerError:
+        # A hash table that outgrows its memory is moved (ExecHashTableInsert's repalloc) while the
+        # node goes on with the old place, and the backend ends by SIGSEGV. Whether the planner
+        # takes a hash join in a small pool differs between compilers. "-f h" forbids them.
+        with loaded.copied(f"-B {pool} -f h") as backend:
+            return backend.pages(statements), "hash joins"
 
 
 STATUS = ("pg_log", "pg_time", "pg_variable")  # of transactions; their times; the next identifiers
