@@ -41,7 +41,7 @@ def changes(bed: Testbed) -> Iterator[Row]:
     seconds, least = given.milliseconds / 1000, 4 * given.clients
     pace = max(PACE * speed, 20.0)  # a second
     many = {EXTREME: round(speed * seconds), PACED: round(pace * 2 * seconds)}
-    options = {EXTREME: {}, PACED: {"rate": pace}}
+    options = {EXTREME: {}, PACED: {"more": ["-R", pace]}}
 
     def measure(block: Block, load: str, row: str) -> dict[str, float]:
         running = changed(bed, load, row)
