@@ -6,9 +6,9 @@ from pgrerun.chapters.optimizer.experiments.diagrams import INDENT
 from pgrerun.chapters.optimizer.variants import NONE
 from pgrerun.page import charts, narrate
 
-_QUESTIONS = {
-    True: "Which plan does the optimizer take, as each side of a join is restricted?",
-    False: "Which plan would it take with the selectivity of 1990?",
+_TITLES = {
+    True: "The optimizer takes {} as each side of a join is restricted",
+    False: "With the selectivity of 1990 it would take {}",
 }
 _SCANS = {
     "Seq Scan": "full",
@@ -30,13 +30,13 @@ def plan_diagram(found: pd.DataFrame) -> charts.Figure:
     return charts.plan_diagram(
         found.assign(title=found["join_by"] + found["plan"].map(scans_of)),
         charts.Words(
-            question=_QUESTIONS[here],
+            question=_TITLES[here].format(many),
             caption=(
                 f"{many} for {narrate.count(len(found), 'pair')} of selectivities, the most"
                 f" frequent for {narrate.percent(shares.iloc[0])} of them; none was executed. The"
-                " legend names each relation with the scan that reads it, second the one that is"
+                " legend names each table with the scan that reads it, second the one that is"
                 " hashed or that a nested loop comes back to. Both axes are of the square root."
-                " Click a region for its tree; the tooltip gives its costs."
+                " The tooltip gives a region's costs."
             ),
             name="optimizer-plans" if here else "optimizer-plans-1990",
             description=f"{many}. {'; '.join(words)}.",

@@ -48,8 +48,13 @@ def switched_off(method: str) -> list[str]:
 
 @contextmanager
 def session(server: Server) -> Iterator[psycopg.Connection]:
-    """A connection whose statements run in one process."""
+    """A connection whose statements run in one process, each planned as it comes.
+
+    psycopg prepares what is sent for the sixth time, and what is prepared keeps its plan whatever
+    `forced` sets afterwards: in the run of 2026-11-26 three forced scans were one and the same.
+    """
     with server.connect() as connection:
+        connection.prepare_threshold = None
         set_session(connection, SESSION)
         yield connection
 
