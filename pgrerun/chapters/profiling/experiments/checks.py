@@ -9,7 +9,7 @@ from pgrerun.chapters.profiling.queries import SETS
 from pgrerun.errors import CannotMeasure
 from pgrerun.lab import statement_log
 from pgrerun.lab.instruments import callgrind, instructions, patching, single_user
-from pgrerun.lab.server import Cluster
+from pgrerun.lab.server import Cluster, releases
 from pgrerun.lab.testbed import Row, Testbed, experiment
 
 KINDS = {instructions.ERROR_CHECK: "error check", instructions.TYPE_TEST: "type test"}
@@ -86,7 +86,8 @@ def _ask(bed: Testbed, cluster: Cluster, patch: tuple[str, str, int]) -> Row:
     given = {"input": f"{_QUERY}\n", "capture_output": True, "timeout": 120}
     with single_user.copied(cluster) as own:
         if routine:
-            with patching.answering(bed.programs, routine, answer) as program:
+            named = releases.routine(bed.programs.number, routine)
+            with patching.answering(bed.programs, named, answer) as program:
                 done = own.single_user(program=program, **given)
         else:
             done = own.single_user(**given)
