@@ -10,6 +10,13 @@ from pgrerun.record import lives
 _LABEL = 38  # letters of a claim's id and words
 
 
+def _title(changed: pd.DataFrame) -> str:
+    number = changed["claim"].nunique()
+    if not number:
+        return "No verdict changed from one release to another"
+    return f"{narrate.count(number, 'verdict')} changed from one release to another"
+
+
 def claims_by_release(table: pd.DataFrame) -> charts.Figure:
     """Claims by releases, of rows of `lives`: those whose word changes, or all where none does."""
     found = lives.read(table)
@@ -28,7 +35,7 @@ def claims_by_release(table: pd.DataFrame) -> charts.Figure:
     return charts.lives(
         drawn,
         charts.Words(
-            "Which verdicts changed, and with which release?",
+            _title(changed),
             f"{said}. Each row is a claim's life from the oldest release that ran to the newest,"
             " judged by its own chapter's experiment at the smallest size; the rows are sorted by"
             " document. Grey is what a release can't show.",
