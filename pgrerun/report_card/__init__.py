@@ -2,16 +2,17 @@
 network.
 
 `sections.py` has the experiments, `visit.py` lends them the chapters' verbs, `catalogs.py` reads
-what the server has counted about its owner's relations, `limits.py` ends what takes too long, and
-`page.py` writes the page.
+what the server has counted about its owner's relations, `limits.py` ends what takes too long,
+`page.py` writes the page, and `kept.py` keeps what was measured, so that a page can be drawn again.
 """
 
 import logging
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 import psycopg
@@ -22,7 +23,7 @@ from pgrerun.page import narrate
 from pgrerun.record.database import NotMeasured
 from pgrerun.record.evidence import NoRows
 from pgrerun.record.statistics import TooFew
-from pgrerun.report_card import catalogs, page
+from pgrerun.report_card import catalogs, kept, page
 from pgrerun.report_card.limits import TimeIsUp, Watchdog
 from pgrerun.report_card.sections import SECTIONS, Piece, Section
 from pgrerun.report_card.visit import Visit, is_far
@@ -89,33 +90,45 @@ def steps(server: str, minutes: float) -> tuple[str, list[dict[str, str]]]:
 
 @dataclass
 class Card:
-    """A card under way: what came of each section so far, in the order of the page."""
+    """A card under way: what came of each section so far, in the order of the page; `said` of one
+    that is only a sample.
+    """
 
     schema: str
     minutes: float
     outcomes: list[Outcome] = field(default_factory=list)
     server: dict[str, str] = field(default_factory=dict)
     far: bool = False  # so that round trips make up much of what a client measures
+    machine: str = ""  # that the clients run on
+    load: list[float] = field(default_factory=list)  # average there, before and after
+    written: str = ""  # when
+    seconds: float = 0.0
+    said: str = ""
 
 
 def write(
-    server: str, schema: str = "public", minutes: float = 5.0, out: Path = Path("report-card.html")
+    server: str,
+    schema: str = "public",
+    minutes: float = 5.0,
+    out: Path = Path("report-card.html"),
+    keep: Path | None = None,
 ) -> Path:
     """Run the sections on somebody's server, at most so many minutes in all, and write the page;
-    its path.
+    its path. What was measured is also kept in the file `keep`, if one is named.
 
     What was finished is on the page, whatever ends the rest. RerunError for what the reader can
     mend: a schema that isn't there, a server that doesn't answer or lets us make no schema, a place
     that can't be written to.
     """
     seconds = limits(minutes)
-    _writable(out)
+    for file in filter(None, (out, keep)):
+        _writable(file)
     # what a section's end interrupts is told as that, and not by the driver with an address
     logging.getLogger("psycopg").setLevel(logging.ERROR)
     card = Card(schema, minutes, [Outcome(section, seconds[section.name]) for section in SECTIONS])
     try:
         with stoppable("the server to be as it was found"):
-            _make(card, server, out, max(seconds.values()))
+            _make(card, server, out, keep, max(seconds.values()))
     except KeyboardInterrupt as stop:
         kept = f"What was finished is in {out}. " if card.server else ""
         left = " ".join(getattr(stop, "__notes__", [])) or "The server is as it was found."
@@ -123,19 +136,47 @@ def write(
     return out
 
 
-def _make(card: Card, server: str, out: Path, longest: float) -> None:
+def _make(card: Card, server: str, out: Path, keep: Path | None, longest: float) -> None:
     """Run the sections, and write the page whatever ends them."""
     started = time.monotonic()
     with _guest(server, longest, 60 * card.minutes) as guest:
+        visits = _Visits(lambda name, watchdog: Visit(name, guest, card.schema, watchdog))
         catalogs.require_schema(guest, card.schema)
         try:
             card.server, card.far = page.described(guest), is_far(guest)
-            visits = _Visits(guest, card.schema)
+            card.machine, card.load = page.machine_here(), [os.getloadavg()[0]]
             for outcome in sorted(card.outcomes, key=lambda o: not o.section.undisturbed):
                 left = started + 60 * card.minutes * (1 - SPARE) - time.monotonic()
                 run_section(outcome, visits, min(outcome.limit, left))
         finally:
-            _put(out, page.drawn(card, time.monotonic() - started))
+            card.seconds = time.monotonic() - started
+            card.written = datetime.now(UTC).isoformat(timespec="seconds")
+            card.load.append(os.getloadavg()[0])
+            _put(out, page.drawn(card))
+            if keep:
+                kept.write(card, visits.values(), guest, keep)
+
+
+TELLING = 600.0  # seconds that a section may take to tell what was kept
+
+
+def sample(file: Path, said: str) -> str:
+    """The page of a card that was kept, with what is said of its server on top."""
+    head, lines = kept.read(file)
+    sections, given = head.pop("sections"), head.pop("given")
+    known = [section for section in SECTIONS if section.name in sections]
+    outcomes = [Outcome(one, sections[one.name]["limit"]) for one in known]
+    card = Card(**head | {"outcomes": outcomes, "said": said})
+    visits = _Visits(
+        lambda name, watchdog: kept.KeptVisit(card, name, given[name], lines[name], watchdog)
+    )
+    for outcome in sorted(card.outcomes, key=lambda o: not o.section.undisturbed):
+        was = sections[outcome.section.name]
+        outcome.reason = was["reason"]
+        if not was["reason"]:
+            run_section(outcome, visits, TELLING)
+        outcome.seconds, outcome.ended = was["seconds"], was["ended"]
+    return page.drawn(card)
 
 
 @contextmanager
@@ -180,13 +221,13 @@ def _late(server: str, what: str, late: TimeIsUp) -> str:
 class _Visits(dict):
     """Visits by chapter, made when they are asked for."""
 
-    def __init__(self, guest: Borrowed, schema: str):
+    def __init__(self, make: Callable[[str, Watchdog], Visit]):
         super().__init__()
-        self._guest, self._schema = guest, schema
+        self._make = make
 
     def of(self, section: Section, watchdog: Watchdog) -> Visit:
         if section.chapter not in self:
-            self[section.chapter] = Visit(section.chapter, self._guest, self._schema, watchdog)
+            self[section.chapter] = self._make(section.chapter, watchdog)
         self[section.chapter].watchdog = watchdog
         return self[section.chapter]
 

@@ -59,6 +59,24 @@ def counted_since(server: Server) -> str:
     return str(since or "")
 
 
+def setting(server: Server, name: str) -> str:
+    """A setting as SHOW tells it to our sessions."""
+    with server.connect() as connection:
+        [value] = connection.execute(
+            "SELECT current_setting(name) FROM pg_settings WHERE name = %s", [name]
+        ).fetchone()
+    return str(value)
+
+
+def committed(server: Server) -> tuple[float, float]:
+    """How many transactions all databases have committed so far, and the server's time in s."""
+    with server.connect() as connection:
+        return connection.execute(
+            "SELECT sum(xact_commit)::float, extract(epoch FROM clock_timestamp())::float"
+            " FROM pg_stat_database"
+        ).fetchone()
+
+
 def updates(server: Server, schema: str) -> pd.DataFrame:
     """Updates of each table of a schema that has had any, those first that weren't heap-only most
     often.

@@ -7,7 +7,6 @@ that fits.
 import base64
 import hashlib
 import re
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -15,7 +14,7 @@ from markdown_it import MarkdownIt
 
 from pgrerun.lab.instruments import machine
 from pgrerun.lab.server import Borrowed
-from pgrerun.page import charts, narrate, tables
+from pgrerun.page import charts, narrate, provenance, tables
 from pgrerun.page.markup import Markup, macros, source
 from pgrerun.record import runs
 
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from pgrerun.report_card import Card, Outcome
 
 WIDE, NARROW = 640, 330  # pixels of a chart on a desk and on a phone
+TRIP = "a round trip to it takes"
 SETTINGS = (
     "random_page_cost",
     "seq_page_cost",
@@ -49,7 +49,7 @@ def described(guest: Borrowed) -> dict[str, str]:
     with guest.connect() as connection:
         values = {name: connection.execute(shown, [name]).fetchone()[0] for name in SETTINGS}
     trip = f"{narrate.number(1000 * guest.seen.round_trip)} ms"
-    return {"server": guest.address, "a round trip to it takes": trip} | {
+    return {"server": guest.address, TRIP: trip} | {
         name: value for name, value in values.items() if value is not None
     }
 
@@ -59,7 +59,16 @@ def html_page(title: str, body: Markup) -> str:
     return _HTML.page(title, _POLICY, Markup(_STYLE), body)
 
 
-def drawn(card: "Card", seconds: float) -> str:
+def machine_here() -> str:
+    """The machine that the clients run on, in words."""
+    here = machine.describe()
+    return (
+        f"{here['cpu_model']}, {here['cpus_usable']} usable processors,"
+        f" {here['distribution'] or here['system']}"
+    )
+
+
+def drawn(card: "Card") -> str:
     """The page. Nothing on it is a password, whatever the server's words contain."""
     name = runs.scrub(card.server.get("server", "a server"))
     outcomes = [
@@ -70,13 +79,26 @@ def drawn(card: "Card", seconds: float) -> str:
         )
         for outcome in card.outcomes
     ]
-    body = _HTML.body(name, prose(_about(card, seconds)), outcomes, _provenance(card, seconds))
+    about = [_sample(card), _about(card)] if card.said else [_about(card)]
+    body = _HTML.body(name, map(prose, about), outcomes, _provenance(card))
     return html_page(f"Report card of {name}", body)
 
 
-def _about(card: "Card", seconds: float) -> str:
+def _sample(card: "Card") -> str:
+    """That this isn't the reader's server, but which."""
+    before, after = (narrate.number(load, 1) for load in card.load)
+    others = ", as others were at work on it" if card.load[0] > 1 else ""
+    return (
+        f"> **This is a sample, not your server.** {card.said} It was measured on"
+        f" {provenance.when(card.written)}, on {card.machine}, while that machine's load average"
+        f" was {before} before and {after} after{others}."
+        " `pgrerun report-card` makes the same page of your own server."
+    )
+
+
+def _about(card: "Card") -> str:
     far = (
-        f" **A round trip to the server takes {card.server['a round trip to it takes']}**, and the"
+        f" **A round trip to the server takes {card.server[TRIP]}**, and the"
         " times of single statements include one: what counts pages, bytes and commits is told in"
         " spite of it, and fewer repeats than on a near server have to do."
         if card.far
@@ -86,10 +108,10 @@ def _about(card: "Card", seconds: float) -> str:
     return (
         f"What the experiments of *Postgres, Rerun* find on this server. {told} of"
         f" {narrate.count(len(card.outcomes), 'section')} have something to tell, after"
-        f" {narrate.number(seconds, 0)} s of the {narrate.number(60 * card.minutes, 0)} that were"
-        " allowed. Intervals cover the true value nineteen times in twenty. Filled blue marks were"
-        " measured here; grey ones, if any, are of the run that was published with the book, on"
-        " another machine; hollow diamonds are printed numbers, and what is dashed is a model's."
+        f" {narrate.number(card.seconds, 0)} s of the {narrate.number(60 * card.minutes, 0)} that"
+        " were allowed. Intervals cover the true value nineteen times in twenty. Filled blue marks"
+        " were measured here; grey ones, if any, are of the run that was published with the book,"
+        " on another machine; hollow diamonds are printed numbers, and what is dashed is a model's."
         f"{far}"
     )
 
@@ -144,15 +166,14 @@ def _figure(figure: charts.Figure) -> str:
     return _HTML.figure(figure, address, Markup(tables.Table(frame)._repr_html_()))
 
 
-def _provenance(card: "Card", seconds: float) -> str:
-    here = machine.describe()
+def _provenance(card: "Card") -> str:
     rows = card.server | {
         "schema looked at": card.schema,
-        "measured from": (
-            f"{here['cpu_model']}, {here['cpus_usable']} usable processors,"
-            f" {here['distribution'] or here['system']}"
+        "measured from": card.machine,
+        "load average there, before and after": " and ".join(
+            narrate.number(load, 1) for load in card.load
         ),
-        "written": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, after {narrate.number(seconds, 0)} s",
+        "written": f"{provenance.when(card.written)}, after {narrate.number(card.seconds, 0)} s",
     }
     frame = pd.DataFrame(
         {"what": list(rows), "value": [runs.scrub(str(value)) for value in rows.values()]}

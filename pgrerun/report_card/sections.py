@@ -10,7 +10,7 @@ import inspect
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pandas as pd
@@ -20,13 +20,14 @@ from pgrerun.chapters.scalability.experiments import clients, commits, idle
 from pgrerun.chapters.tp1.experiments.page_counts import OURS
 from pgrerun.errors import CannotMeasure, printable
 from pgrerun.lab.instruments import off_cpu
+from pgrerun.lab.server import Borrowed
 from pgrerun.lab.testbed import Row, Testbed, experiment
 from pgrerun.page import charts, declared, narrate, tables
 from pgrerun.page.narrate import Sentence, percent
 from pgrerun.record import printed, statistics
 from pgrerun.record.database import Database
 from pgrerun.report_card import catalogs, page_accesses, switch_over
-from pgrerun.report_card.visit import Visit, is_far
+from pgrerun.report_card.visit import Visit
 
 Piece = Sentence | charts.Figure | tables.Table | None
 OWN = "relations in a schema of its own, which is dropped afterwards"
@@ -88,12 +89,11 @@ def planner_switch(visit: Visit) -> list[Piece]:
     """Times sequential, index and bitmap scans at several selectivities, and asks the planner where
     it switches and which random_page_cost would fit.
     """
-    far = is_far(visit.server)
-    switch_over.measure(visit, fitting=not far)
+    switch_over.measure(visit, fitting=not visit.far)
     with visit.database(published=False) as found:
         return [
             switch_over.sides(visit, found),
-            _NOT_FITTED if far else switch_over.fitting(found),
+            _NOT_FITTED if visit.far else switch_over.fitting(found),
             switch_over.dearest(visit, found),
             switch_over.cold(visit),
             visit.declared(found, "optimizer-switch"),
@@ -119,8 +119,7 @@ def accesses(visit: Visit) -> list[Piece]:
         wal, others = (visit.value(found, f"as_it_is.{metric}") for metric in ("wal", "others"))
         places = _places(visit, found)
     least = printed.cell("tp1_bound", "total", "reads")
-    with visit.server.connect() as connection:
-        page = int(connection.execute("SHOW block_size").fetchone()[0])
+    page = int(visit.read(catalogs.setting, "block_size"))
     return [
         Sentence(
             f"A debit-credit transaction can't do with fewer than {narrate.count(least, 'page')},"
@@ -129,7 +128,7 @@ def accesses(visit: Visit) -> list[Piece]:
             f" as many, and reads {narrate.interval(read)} of them from outside the buffer pool."
         ),
         Sentence(
-            f"What it has to write before it commits is {narrate.interval(wal, 'bytes')} of log;"
+            f"What it has to write before it commits is {narrate.interval(wal, 'bytes')} of WAL;"
             f" the {narrate.count(least, 'page')} themselves, which a forced commit would write,"
             f" are {narrate.number(least * page / wal.estimate, 1)} times that."
         ),
@@ -209,7 +208,7 @@ def hot_share(visit: Visit) -> list[Piece]:
     """
     found = pd.DataFrame()
     with visit.watchdog.measuring():
-        found = catalogs.updates(visit.server, visit.schema)
+        found = visit.read(catalogs.updates, visit.schema)
     if found.empty:
         raise CannotMeasure(
             "updates", f"no table of the schema {visit.schema} has had an update counted"
@@ -245,7 +244,14 @@ def hot_share(visit: Visit) -> list[Piece]:
             charts.Axis("share of updates that were heap-only", zero=True),
         ),
         tables.table(
-            found.rename(columns={"moved": "without room on the page"}), "Updates by table"
+            found.rename(
+                columns={
+                    "moved": "without room on the page",
+                    "indices": "indexes",
+                    "share": "heap-only share",
+                }
+            ),
+            "Updates by table",
         ),
     ]
 
@@ -258,13 +264,17 @@ def _kept_from_it(found: pd.DataFrame) -> Sentence | None:
     moved = found["moved"].sum()
     return Sentence(
         f"Of the updates that weren't, {percent(moved / others)} found no room on their page,"
-        " which a lower fillfactor or more frequent vacuum would give them; the others stayed on"
-        " it and changed an attribute that is indexed."
+        " which a lower fillfactor or more frequent vacuum would give them"
+        + (
+            "; the others stayed on it and changed a column that is indexed."
+            if moved < others
+            else "."
+        )
     )
 
 
 def _since(visit: Visit) -> Sentence:
-    since = catalogs.counted_since(visit.server)
+    since = visit.read(catalogs.counted_since)
     return Sentence(
         f"Counted since {since}."
         if since
@@ -287,7 +297,7 @@ def index_only(visit: Visit) -> list[Piece]:
     """
     found = pd.DataFrame()
     with visit.watchdog.measuring():
-        found = catalogs.scanned(visit.server, visit.schema)
+        found = visit.read(catalogs.scanned, visit.schema)
     if found.empty:
         raise CannotMeasure(
             "index scans",
@@ -307,17 +317,18 @@ def index_only(visit: Visit) -> list[Piece]:
     )
     return [
         Sentence(
-            f"{narrate.count(len(bad), 'table')} of {len(by_table)} whose indices are scanned"
-            f" {'has' if len(bad) == 1 else 'have'} less than {percent(ENOUGH)} of the pages"
-            " marked as visible to all: for every tuple on another page an index-only scan goes to"
-            " the heap, like any index scan."
+            f"Of {narrate.count(len(by_table), 'table')} whose indexes are scanned,"
+            f" {len(bad) or 'none'} {'have' if len(bad) > 1 else 'has'} less than"
+            f" {percent(ENOUGH)} of {'their' if len(bad) > 1 else 'its'} pages marked as visible to"
+            " all. For each row on another page an index-only scan goes to the heap, like any index"
+            " scan."
         ),
         _most_read(bad),
         Sentence(
-            f"Scans returned {narrate.number(found['entries'].sum())} entries of these indices, and"
-            f" fetched {narrate.number(found['fetched'].sum())} tuples for them. The server doesn't"
-            " count which scans were index-only; one that is fetches nothing. Marked pages are"
-            " those of the last vacuum or analyze."
+            f"Scans returned {narrate.number(found['entries'].sum())} entries of these indexes, and"
+            f" fetched {narrate.number(found['fetched'].sum())} rows from the heap for them. The"
+            " server doesn't count which scans were index-only; one that is fetches nothing."
+            " Marked pages are those of the last vacuum or analyze."
         ),
         _since(visit),
         charts.compare(
@@ -325,7 +336,7 @@ def index_only(visit: Visit) -> list[Piece]:
         ),
         tables.table(
             found.drop(columns="marked").rename(columns={"visible": "share marked"}),
-            "Indices that could answer by themselves",
+            "Indexes that could answer by themselves",
         ),
     ]
 
@@ -408,11 +419,9 @@ ORDER BY panel, x""",
 
 
 def _waits_for_nothing(visit: Visit) -> Sentence | None:
-    with visit.server.connect() as connection:
-        [setting] = connection.execute("SHOW synchronous_commit").fetchone()
     return (
         Sentence("This server's synchronous_commit is off: commits don't wait for a flush at all.")
-        if setting == "off"
+        if visit.read(catalogs.setting, "synchronous_commit") == "off"
         else None
     )
 
@@ -446,19 +455,36 @@ def knee(visit: Visit) -> list[Piece]:
                 f" {narrate.number(swept.max(), 0)} per second; {narrate.count(bend, 'client')}"
                 f" {'reaches' if bend == 1 else 'reach'} {percent(NEAR)} of that."
             ),
+            _LAW if law else None,
             *map(Sentence, told if law else ()),
             _waits(found.query("FROM lookup_waits")) if waited else None,
             Sentence(
                 "The clients are pgbench's, on the machine that made this page and its"
-                f" {narrate.count(load.processors(), 'processor')}: "
+                f" {narrate.count(visit.read(_processors), 'processor')}: "
                 + (
                     "the server shares them."
-                    if visit.server.can("processes")
+                    if visit.read(_runs_here)
                     else "the knee may be theirs, or the network's, rather than the server's."
                 )
             ),
             visit.declared(found, "scalability-read") if law else None,
         ]
+
+
+_LAW = Sentence(
+    "What follows is the universal scalability law, fitted to these throughputs:"
+    " contention is the share of the work that one client at a time can do, coherence what each"
+    " pair of clients costs."
+)
+
+
+def _processors(server: Borrowed) -> int:
+    """Those of the machine that the clients run on."""
+    return load.processors()
+
+
+def _runs_here(server: Borrowed) -> bool:
+    return server.can("processes")
 
 
 def _waits(found: pd.DataFrame) -> Sentence:
@@ -492,16 +518,18 @@ def idle_wakeups(visit: Visit) -> list[Piece]:
     """Leaves the server alone, and counts how often its background processes wake up."""
     seconds = visit.parameters.idle_seconds
     needs, has = idle.SETTLE + seconds, visit.watchdog.measurable
-    roles = visit.server.background()
+    processes = visit.read(_processes)
     if needs > has:
         raise CannotMeasure(
             "time",
             f"it takes {narrate.number(needs, 0)} s of rest and watching, and has"
             f" {narrate.number(has, 0)} s; give it more minutes",
         )
-    others = _Commits()
-    with visit.watchdog.measuring(), others.counted(visit):
+    before = visit.read(catalogs.committed)
+    with visit.watchdog.measuring():
         visit.measure(wakeups)
+    after = visit.read(catalogs.committed)
+    others = (after[0] - before[0]) / (after[1] - before[1])
     visit.require("wakeups")
     with visit.database() as found:
         rate = visit.value(found, "wakeups.per_second[role = 'all together']")
@@ -511,16 +539,20 @@ def idle_wakeups(visit: Visit) -> list[Piece]:
         ).set_index("role")["rate"]
         return [
             Sentence(
-                f"{narrate.count(len(roles), 'background process', 'background processes')} of this"
+                f"{narrate.count(processes, 'background process', 'background processes')} of this"
                 f" server wake up {narrate.interval(rate)} times per second together; the"
                 f" {each.idxmax()} does most of it, {narrate.number(each.max(), 1)} times."
             ),
             Sentence(
-                f"In this time the server committed {narrate.number(others.per_second, 1)}"
+                f"In this time the server committed {narrate.number(others, 1)}"
                 " transactions per second: it is idle only as far as others leave it so."
             ),
             visit.declared(found, "scalability-idle"),
         ]
+
+
+def _processes(server: Borrowed) -> int:
+    return len(server.background())
 
 
 @experiment(units=idle.UNITS)
@@ -536,25 +568,3 @@ def wakeups(bed: Testbed) -> Iterator[Row]:
         time.sleep(bed.parameters.idle_seconds / idle.LEAST_WINDOWS)
         readings.append(off_cpu.read_wakeups(roles))
     yield from idle.windows(bed, readings, idle.SETTLE)
-
-
-class _Commits:
-    """How many transactions per second the server commits while a block runs."""
-
-    per_second = 0.0
-
-    @contextmanager
-    def counted(self, visit: Visit) -> Iterator[None]:
-        before = self._reading(visit)
-        yield
-        after = self._reading(visit)
-        self.per_second = (after[0] - before[0]) / (after[1] - before[1])
-
-    @staticmethod
-    def _reading(visit: Visit) -> tuple[float, float]:
-        with visit.server.connect() as connection:
-            query = (
-                "SELECT sum(xact_commit)::float, extract(epoch FROM clock_timestamp())::float FROM"
-                " pg_stat_database"
-            )
-            return connection.execute(query).fetchone()

@@ -2,14 +2,18 @@
 server: what the optimizer chapter's experiments tell, judged by no claim.
 """
 
+from typing import Any
+
 from pgrerun.chapters.optimizer.experiments import scans
-from pgrerun.chapters.optimizer.queries import ATTRIBUTES, TIMED
+from pgrerun.chapters.optimizer.queries import ATTRIBUTES, CLUSTERED, SHUFFLED, TIMED
 from pgrerun.errors import CannotMeasure
 from pgrerun.page import narrate
 from pgrerun.page.narrate import Sentence
 from pgrerun.record.database import Database
 from pgrerun.record.statistics import Interval
 from pgrerun.report_card.visit import Visit
+
+LAYOUTS = {CLUSTERED: "Rows stored in the index's order", SHUFFLED: "Rows stored in no order"}
 
 
 def measure(visit: Visit, *, fitting: bool) -> None:
@@ -35,20 +39,18 @@ def sides(visit: Visit, found: Database) -> Sentence:
     for layout in ATTRIBUTES:
         here = visit.value(found, f"switches.selectivity[layout = '{layout}']").estimate
         best = visit.value(found, f"crossings.selectivity[layout = '{layout}', cache = 'warm']")
-        told.append(f"**Tuples {layout}.** {side(here, best)}")
+        told.append(f"**{LAYOUTS[layout]}.** {side(here, best)}")
     return Sentence(" ".join(told))
 
 
 def fitting(found: Database) -> Sentence:
     """Which random_page_cost would put the planned switch-over onto the measured one."""
     fitted = found.query("FROM fitting_costs")
-    costs = [
-        f"{_cost(row.cost)} (from {_cost(row.least)} to {_cost(row.most)}, tuples {row.layout})"
-        for row in fitted.itertuples()
-    ]
+    own = narrate.number(fitted["own"].iloc[0])
+    costs = [f"{LAYOUTS[row.layout].lower()}: {_cost(row)}" for row in fitted.itertuples()]
     return Sentence(
-        f"The server's `random_page_cost` is {narrate.number(fitted['own'].iloc[0])}. To have"
-        f" the planner switch where the measurement does, it would take: {'; '.join(costs)}."
+        f"The server's `random_page_cost` is {own}. The value at which the planner would switch"
+        f" where the two scans are equally fast: {'; '.join(costs)}."
     )
 
 
@@ -70,8 +72,8 @@ def dearest(visit: Visit, found: Database) -> Sentence:
         )
     price, worst = max(slower, key=lambda one: one[0].estimate)
     return Sentence(
-        f"The dearest choice: at a selectivity of {narrate.number(worst.selectivity)} (tuples"
-        f" {worst.layout}) the {worst.planned_scan} that is planned takes"
+        f"The dearest choice: at {narrate.percent(worst.selectivity)} of the rows"
+        f" ({LAYOUTS[worst.layout].lower()}) the {worst.planned_scan} that is planned takes"
         f" {narrate.interval(price)} times as long as the {worst.fastest_scan}."
     )
 
@@ -79,7 +81,7 @@ def dearest(visit: Visit, found: Database) -> Sentence:
 def cold(visit: Visit) -> Sentence | None:
     """Why nothing is told of reading from storage."""
     try:
-        next(visit.bed.measure(scans.cold_scans, {}))
+        visit.measure(scans.cold_scans)  # which takes a restart, that the card abstains from
     except CannotMeasure as reason:
         return narrate.set_aside(scans.cold_scans.name, reason)
     return None
@@ -87,19 +89,25 @@ def cold(visit: Visit) -> Sentence | None:
 
 def side(here: float, best: Interval) -> str:
     """On which side of the best switch-over the planned one is, in a sentence."""
-    errs = "can't be shown to be wrong"
+    judged = "that it is wrong can't be shown"
     if best.enough and best.high < here:
-        errs = "stays with the index for too long"
+        judged = "it stays with the index for too long"
     elif best.enough and best.low > here:
-        errs = "gives the index up too soon"
+        judged = "it gives the index up too soon"
     return (
-        f"With the relation in memory the planner, which switches at {narrate.number(here)},"
-        f" {errs}: the two scans are equally fast at {narrate.interval(best)}."
+        "The planner leaves the index for the sequential scan at"
+        f" {narrate.percent(here)} of the rows. With the table in memory the two are equally fast"
+        f" at {narrate.interval(best.times(100), '%')} of them: {judged}."
     )
 
 
-def _cost(found: float | None) -> str:
-    """A random_page_cost to two digits."""
-    return (
-        narrate.number(float(f"{found:.2g}")) if found == found and found else "none that was tried"
+def _cost(row: Any) -> str:
+    """A random_page_cost to two digits, and the range that the interval allows."""
+    cost, least, most = (
+        narrate.number(float(f"{one:.2g}")) if one == one and one else ""
+        for one in (row.cost, row.least, row.most)
     )
+    if not cost:
+        return "none that was tried"
+    between = f"from {least or 'the least tried'} to {most or 'the most tried'}"
+    return f"{cost} (the interval allows any {between})"

@@ -1,6 +1,6 @@
 """A chapter's experiments on somebody's server: without claims, record and other servers."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pgrerun import parameters
@@ -49,26 +49,33 @@ class Visit:
     """What a section of the card sees: a chapter's experiments on somebody's server.
 
     `schema` is the one that the reader has chosen, `watchdog` the section's; the server is its
-    opener's.
+    opener's. All that a section learns of the server it measures or reads through its visit, so
+    that a card can be kept, and drawn again without the server (`kept.py`).
     """
 
     def __init__(self, name: str, guest: Borrowed, schema: str, watchdog: Watchdog):
-        given = (PARAMETERS_FAR if is_far(guest) else PARAMETERS)[name]
-        self.name, self.server = name, guest
-        self.schema, self.watchdog = schema, watchdog
-        self.parameters = chapter_parameters(name, given)
-        self._rows: dict[str, list[Row]] = {}
-        self._units: dict[str, Mapping[str, str]] = {}
+        self.far = is_far(guest)
+        self._open(name, (PARAMETERS_FAR if self.far else PARAMETERS)[name], schema, watchdog)
+        self.server = guest
         self.bed = Testbed(
             self.parameters,
             fetched.chosen(self.parameters.programs),
             guest,
-            rows=lambda name: self._rows.get(name, []),
+            rows=lambda name: self.rows.get(name, []),
         )
+
+    def _open(self, name: str, given: Mapping[str, Any], schema: str, watchdog: Watchdog) -> None:
+        self.name, self.given = name, given
+        self.schema, self.watchdog = schema, watchdog
+        self.parameters = chapter_parameters(name, given)
+        self.rows: dict[str, list[Row]] = {}
+        self.aside: dict[str, CannotMeasure] = {}
+        self.reads: dict[str, list[Any]] = {}
+        self._units: dict[str, Mapping[str, str]] = {}
 
     def measure(self, wanted: Experiment, **changed: Any) -> None:
         """Keep each row of an experiment; of the block in which its time is over, none."""
-        kept = self._rows[wanted.name] = []
+        kept = self.rows[wanted.name] = []
         self._units[wanted.name] = wanted.units
         try:
             for row in self.bed.measure(wanted, changed):
@@ -77,10 +84,19 @@ class Visit:
             last = max((row["block"] for row in kept if row.get("block") is not None), default=-1)
             kept[:] = [row for row in kept if row.get("block") != last]
             raise
+        except CannotMeasure as reason:
+            self.aside[wanted.name] = reason
+            raise
+
+    def read(self, what: Callable[..., Any], *given: Any) -> Any:
+        """What a function reads off the server."""
+        found = what(self.server, *given)
+        self.reads.setdefault(what.__name__, []).append(found)
+        return found
 
     def require(self, name: str) -> None:
         """CannotMeasure unless everything of an experiment has been measured once."""
-        if not self._rows.get(name):
+        if not self.rows.get(name):
             raise CannotMeasure("time", OVER)
 
     def database(self, *, published: bool = True) -> Database:
@@ -88,7 +104,7 @@ class Visit:
         found = Database(self.name)
         if published and self.name in runs.chapters(runs.PUBLISHED):
             found.add_published([self.name])
-        for name, kept in self._rows.items():
+        for name, kept in self.rows.items():
             if kept:
                 units = self._units[name]
                 found.add("run", self.name, name, rows.frame(kept, units), units)
