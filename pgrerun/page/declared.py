@@ -10,7 +10,10 @@ charts.toml has a table per chart, whose name is its anchor:
     simulated = "SELECT ..."      # over an experiment that is a model
     question = "..."              # the title where the outcome is open
     claim = "uuidkeys-001"        # whose word chooses among titles
-    titles.holds = "..."          # what the chart then shows
+    titles.holds = "..."          # what the chart then shows, with {values}
+    outcome = "..."               # without a claim: the expression whose value chooses among titles
+    titles.yes = "..."            # ("yes", "no" or "undecided" of a comparison, or a query's text)
+    titles.found = "..."          # with neither: the same title for whatever was found
     shows = "..."                 # caption: first what it shows, with {values}
     how = "..."                   # then how that was measured
     values.index = "..."          # expressions for the {values}; see `record.evidence`
@@ -33,6 +36,7 @@ findings.toml has for claims, and for findings that belong to none, a sentence f
     text = "..."
 """
 
+import math
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -90,6 +94,7 @@ class Chart(BaseModel):
     simulated: str = ""
     question: str = Field(min_length=1)
     claim: str = ""
+    outcome: str = ""
     titles: dict[str, str] = {}
     shows: str = ""
     how: str = Field("", pattern="^[^{}]*$")  # the same for every run: values are shown, not told
@@ -109,12 +114,15 @@ class Chart(BaseModel):
         `word` gives the verdict of a claim. NotMeasured where neither run has the rows.
         """
         frame = self.frame(database, seed)
-        verdict = word(self.claim).replace(" ", "_") if self.claim else ""
-        title = self.titles.get(verdict, "")
-        values = filled(self.values, lambda text: evidence.evaluate(database, text, seed))
+        values = filled(
+            self.values | ({"outcome": self.outcome} if self.outcome else {}),
+            lambda text: evidence.evaluate(database, text, seed),
+        )
+        default = "" if self.outcome else "found"
+        chosen = word(self.claim) if self.claim else values.get("outcome", default)
         shows = said(self.shows, values)
         words = charts.Words(
-            title or self.question,
+            said(self.titles.get(chosen.replace(" ", "_"), ""), values) or self.question,
             " ".join(filter(None, [shows, self.how])) or self.question,
             self.name,
             result=lambda _: "",
@@ -187,10 +195,10 @@ class Chart(BaseModel):
                 self._slowed(database, table, run) for table in database.tables_in(self.query)
             )
             if len(queried):
-                found.append(self._summed(queried, on_slow_disk if slow else kind, seed))
-        if len(found) == 2 and found[0].drop(columns="kind").equals(found[1].drop(columns="kind")):
-            return found[1:]  # the page of the published run itself
-        return found
+                found.append((queried, on_slow_disk if slow else kind))
+        if len(found) == 2 and _without_order(found[0][0]) == _without_order(found[1][0]):
+            del found[0]  # the page of the published run itself
+        return [self._summed(queried, kind, seed) for queried, kind in found]
 
     @staticmethod
     def _slowed(database: Database, table: str, run: str) -> bool:
@@ -222,6 +230,14 @@ class Chart(BaseModel):
         return pd.concat([*parts, pd.DataFrame(found)], ignore_index=True)
 
 
+def _without_order(queried: pd.DataFrame) -> list[tuple[object, ...]]:
+    """The rows as texts: DuckDB's threads give rows, and add floats, in one order or another."""
+    rows = queried.itertuples(index=False, name=None)
+    return sorted(
+        tuple(f"{v:.9g}" if isinstance(v, float) else str(v) for v in row) for row in rows
+    )
+
+
 def _exact(queried: pd.DataFrame, places: list[str]) -> pd.DataFrame:
     """What wasn't repeated: its value, divided by its base where it has one."""
     kept = queried.dropna(subset=["value"])
@@ -242,7 +258,7 @@ def _told_apart(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _of_sample(group: pd.DataFrame, seed: int) -> Interval:
     share = float(group["alpha"].min()) if "alpha" in group else 1.0
-    by_block = group.set_index("block")
+    by_block = group.set_index("block").sort_index()
     value = Sample(by_block["value"].astype(float), share)
     if "base" in group:
         return statistics.ratio(value, Sample(by_block["base"].astype(float), share), seed=seed)
@@ -299,7 +315,7 @@ def findings_of(folder: Path) -> Findings:
 
 
 def filled(values: Mapping[str, str], value: Values) -> dict[str, str]:
-    """Values in the form in which prose has them, without those that weren't measured.
+    """Values in the form in which prose has them, without those that weren't measured or found.
 
     An expression may say its form: "expression | percent", "| count rows", "| unit".
     """
@@ -310,8 +326,19 @@ def filled(values: Mapping[str, str], value: Values) -> dict[str, str]:
             number = value(expression)
         except (NotMeasured, evidence.NoRows):
             continue
+        if isinstance(number, Interval) and _tells_nothing(number):
+            continue
         found[name] = _formed(number, form.strip())
     return found
+
+
+def _tells_nothing(value: Interval) -> bool:
+    """Whether it may be anything: a ratio to what may be nothing, or measured while disturbed.
+
+    A single pair, as at profile ci, is told with its endless interval: it is to be seen to work.
+    """
+    endless = value.n != 1 and math.isfinite(value.low) and math.isinf(value.high)
+    return endless or not math.isfinite(value.estimate)
 
 
 def _formed(number: Any, form: str) -> str:

@@ -12,7 +12,7 @@ hide which side of a printed number an interval ends on.
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -146,7 +146,12 @@ def count(n: float, noun: str, plural: str = "") -> Sentence:
 
 
 def percent(share: float) -> str:
-    """A share in percent, to a tenth; of less than a hundredth to two digits."""
+    """A share in percent, to a tenth; of less than a hundredth to two digits.
+
+    What a fit leaves of nothing is nothing.
+    """
+    if abs(share) < 1e-9:
+        return "0 %"
     return f"{100 * share:.2g} %" if share < 0.01 else f"{number(round(100 * share, 1))} %"
 
 
@@ -288,16 +293,6 @@ def _as_told(j: Judgement, part: str, x: Interval | float) -> tuple[Interval | f
     return x, j.claim.unit, [told(side) for side in _sides(j, part)]
 
 
-def _said_to_be(claim: Claim) -> str:
-    return "is printed as" if claim.published_value else "should be about"
-
-
-def _the(claim: Claim) -> str:
-    """What a claim is about, with an article, but for what begins with somebody's name."""
-    what = quantity(claim)
-    return what if re.match(r"[A-Z]\w*'s ", what) else f"the {what}"
-
-
 def _sides(j: Judgement, part: str) -> list[float]:
     """The numbers that decided about a part, so that rounding doesn't blur them."""
     claim = j.claim
@@ -308,125 +303,8 @@ def _sides(j: Judgement, part: str) -> list[float]:
     return sides if against is None else [*sides, *against, *reached(claim, against)]
 
 
-def _found(j: Judgement) -> str:
-    """What was measured, beside what was printed."""
-    claim, evidence = j.claim, j.evidence
-    if evidence is None or claim.predicate is Predicate.BUG:
-        return ""
-    if claim.predicate is Predicate.FACTS and isinstance(evidence, Mapping):
-        return _facts_found(evidence)
-    if isinstance(evidence, Mapping):
-        return _parts_found(j, evidence)
-    value = _measured(*_as_told(j, "", evidence))
-    how = _how(claim, evidence)
-    here = f"{how} here it is {value}"
-    match claim.predicate:
-        case Predicate.DIRECTION:
-            said = f"{how} here, {_the(claim)} is {value}"
-            return f"{_capital(said)}; 1 would be no difference."
-        case Predicate.AT_MOST | Predicate.AT_LEAST:
-            bound = claimed_size(claim, claim.sizes[""])
-            return f"{_capital(_the(claim))} should be {claim.predicate} {bound}; {here}."
-        case _:
-            against = f"{_said_to_be(claim)} {judged_size(claim, claim.sizes[''])}"
-            return f"{_capital(_the(claim))} {against}; {here}."
-
-
-def _how(claim: Claim, evidence: object) -> str:
-    """How a number came about."""
-    if isinstance(evidence, Interval) and evidence.simulated or claim.basis is Basis.SIMULATED:
-        return "simulated"
-    apart = {Basis.RECOMPUTED: "recomputed", Basis.RELEASE_NOTES: "looked up"}
-    return apart.get(claim.basis, "measured")
-
-
-def _parts_found(j: Judgement, parts: Mapping[str, Part]) -> str:
-    """Several numbers, each beside its own print if it has one."""
-    claim = j.claim
-    told = []
-    for name, part in parts.items():
-        against = claim.sizes.get(name)
-        print_ = f" (printed: {claimed_size(claim, against)})" if against else ""
-        beside = "" if part.essential else ", beside the claim"
-        value = _measured(*_as_told(j, name, part.value))
-        told.append(f"{_escape(name)} {value}{print_}{beside}")
-    how = _how(claim, next(iter(parts.values())).value)
-    common = claim.sizes.get("")
-    said = ""
-    if common:
-        bound = claim.predicate in BOUNDS
-        said = f"should be {claim.predicate}" if bound else _said_to_be(claim)
-        said = f" {said} {claimed_size(claim, common)}"
-    what = _capital(_the(claim).rstrip(","))
-    return f"{what}{said}; {how} here: {'; '.join(told)}."
-
-
-def _facts_found(facts: Mapping[str, Part]) -> str:
-    """The facts by what was found of them; those that decide nothing are said to."""
-    told = []
-    for essential, which in ((True, "checked here"), (False, "told beside the claim")):
-        kept = {name: part for name, part in facts.items() if part.essential is essential}
-        groups = []
-        for truth, words in ((True, "as claimed"), (False, "not so"), (None, "unresolved")):
-            names = [_escape(name) for name, part in kept.items() if part.value is truth]
-            if names:
-                verb = "is" if len(names) == 1 else "are"
-                groups.append(f"{len(names)} {verb} {words} ({'; '.join(names)})")
-        if groups:
-            told.append(f"Of {count(len(kept), 'fact')} {which}, {', '.join(groups)}.")
-    return " ".join(told)
-
-
-_IN_PART = "Some of it is as claimed, some is not: the claim holds **partly**"
-_EFFECT = {
-    Verdict.HOLDS: "The effect is there, in the printed size: the claim **holds**",
-    Verdict.STRONGER: "The direction is as claimed, the effect larger than printed: **stronger**",
-    Verdict.WEAKER: "The direction is as claimed, the effect smaller than printed: **weaker**",
-    Verdict.NOT_REPRODUCED: "The printed effect is **not reproduced**",
-    Verdict.NO_EFFECT: (
-        "That is no difference of interest (within {margin} of 1): there is **no effect**"
-    ),
-    Verdict.REVERSED: "That is the opposite of what was claimed: the effect is **reversed**",
-    Verdict.PARTLY: _IN_PART,
-}
+_TRUTHS = {True: "as claimed", False: "not so", None: "unresolved"}
 _COMPARING = (Predicate.RATIO, Predicate.DIRECTION)
-_WORDS: Mapping[Predicate, Mapping[Verdict, str]] = {
-    Predicate.RATIO: _EFFECT,
-    Predicate.DIRECTION: (
-        _EFFECT | {Verdict.HOLDS: "The difference has the claimed direction: the claim **holds**"}
-    ),
-    Predicate.BETWEEN: {
-        Verdict.HOLDS: "That is the printed size: the claim **holds**",
-        Verdict.PARTLY: _IN_PART,
-        Verdict.DIFFERENT_NOW: "That is another number: it is **different now**",
-    },
-    Predicate.AT_MOST: {
-        Verdict.HOLDS: "That keeps within the bound: the claim **holds**",
-        Verdict.PARTLY: "Some of it keeps within the bound: the claim holds **partly**",
-        Verdict.NOT_SO: "That is more than the bound allows: it is **not so**",
-    },
-    Predicate.AT_LEAST: {
-        Verdict.HOLDS: "That reaches the bound: the claim **holds**",
-        Verdict.PARTLY: "Some of it reaches the bound: the claim holds **partly**",
-        Verdict.NOT_SO: "That stays below the bound: it is **not so**",
-    },
-    Predicate.EQUALS: {
-        Verdict.HOLDS: "The number is the same: the claim **holds**",
-        Verdict.PARTLY: _IN_PART,
-        Verdict.DIFFERENT_NOW: "The number is another one: it is **different now**",
-    },
-    Predicate.FACTS: {
-        Verdict.HOLDS: "The claim **holds**",
-        Verdict.PARTLY: _IN_PART,
-        Verdict.NOT_SO: "No part of the claim is confirmed: it is **not so**",
-        Verdict.REVERSED: "The opposite of the claim is shown: it is **reversed**",
-    },
-    Predicate.BUG: {
-        Verdict.STILL_THERE: "Checked here, the bug is **still there**",
-        Verdict.FIXED: "Checked here, the bug is **fixed**",
-    },
-}
-
 BASES: Mapping[Basis, str] = {
     Basis.TIMED: "timed",
     Basis.COUNTED: "counted",
@@ -452,7 +330,11 @@ def basis_in_words(claim: Claim) -> str:
 
 def basis(j: Judgement) -> str:
     """What a verdict rests on, in short, and what to be wary of: a slowed disk, another rule."""
-    return ", ".join([str(j.claim.basis), *_disks(j), *([STALE] if j.stale_rule else [])])
+    return _with_cautions(j, str(j.claim.basis))
+
+
+def _with_cautions(j: Judgement, words: str) -> str:
+    return ", ".join([words, *_disks(j), *([STALE] if j.stale_rule else [])])
 
 
 def slowed(j: Judgement) -> list[str]:
@@ -466,70 +348,54 @@ def _disks(j: Judgement) -> list[str]:
     return list(dict.fromkeys(words))
 
 
-def _concluded(j: Judgement) -> str:
-    """What the evidence makes of the claim."""
-    rests_on = ", ".join([basis_in_words(j.claim), *_disks(j)])
-    if j.verdict is Verdict.HOLDS and j.claim.direction_only:
-        rests_on += f"; direction only, since {j.claim.direction_only}"
-    rests_on = f" ({rests_on}{f'; {STALE}' if j.stale_rule else ''})"
-    remarks = f": {_escape(j.remarks)}" if j.remarks else ""
-    if j.verdict is Verdict.INCONCLUSIVE:
-        return f"This run can't decide, so the claim is **inconclusive**{rests_on}{remarks}."
-    assert j.claim.predicate is not None  # nothing is judged without one
-    words = _WORDS[j.claim.predicate][j.verdict].format(margin=percent(j.claim.margin))
-    if j.verdict is Verdict.NO_EFFECT and j.claim.unit:
-        least = percent(1 - 1 / (1 + j.claim.margin))
-        small = f"That share is too small to matter (it would be from {least} on)"
-        words = f"{small}: there is **no effect**"
-    return f"{words}{rests_on}{remarks}."
+def account(j: Judgement) -> list[tuple[str, str]]:
+    """What a verdict is made of, each with what it is: ("found", "1.8 [1.7, 1.9] times").
 
-
-def _claimed(claim: Claim) -> str:
-    """What the document says: our words, then its own."""
-    where = f"{_escape(printed.cited(claim.section))}; {claim.id}"
-    quote = f" In its words: “{_escape(claim.quote)}”" if claim.quote else ""
-    return f"{_capital(claim.document_name)} ({where}): {_escape(claim.claim)}{quote}"
-
-
-_WOULD = {
-    Verdict.HOLDS: "hold",
-    Verdict.PARTLY: "hold partly",
-    Verdict.NO_EFFECT: "have no effect",
-    Verdict.NOT_SO: "not be so",
-    Verdict.DIFFERENT_NOW: "be different",
-}
-
-
-def _would(j: Judgement) -> str:
-    return _WOULD.get(j.verdict, f"be {j.verdict}")
-
-
-def _beside(j: Judgement) -> str:
-    """What the same predicate makes of other evidence, which decided nothing."""
-    told = []
-    for words, other in j.beside.items():
-        value = evidence(other)
-        if other.claim.basis is Basis.OPINION:
-            told.append(f"{_capital(_escape(words))}: {value}.")
-            continue
-        found = f" ({value})" if value else ""
-        told.append(f"{_capital(_escape(words))}, it would {_would(other)}{found}.")
-    return " ".join(told)
-
-
-def judgement(j: Judgement) -> Sentence:
-    """What was claimed and where, what was measured here, and what that makes of the claim."""
+    The document's words and number, what was found, what it rests on, what stands beside.
+    """
+    claim = j.claim
+    told = [("claimed by", f"{claim.document_name}, {printed.cited(claim.section)}")]
+    told += [("in its words", f"“{claim.quote}”")] if claim.quote else []
+    word, _, number_of_it = wanted(claim).partition(" ")  # "printed 1.99"
+    told += [(word, number_of_it)] if word else []
+    if claim.predicate is Predicate.FACTS and isinstance(j.evidence, Mapping):
+        told += _facts(j.evidence)
+    elif j.evidence is not None and claim.predicate is not Predicate.BUG:
+        told += [("measured", quantity(claim)), ("found", _numbers(j, _measured))]
+    if claim.predicate in _COMPARING and not claim.unit:
+        told.append(("no effect would be", f"one within {percent(claim.margin)} of 1"))
+    told.append(("rests on", _with_cautions(j, basis_in_words(claim))))
+    if claim.direction_only:
+        told.append(("direction only, since", claim.direction_only))
     if j.verdict is Verdict.NOT_TESTED:
-        missing = "" if j.untested else f" (missing: {_escape(j.capability)})"
-        concluded = f"That is **not tested here**: {_escape(untold(j))}{missing}."
-    else:
-        concluded = _concluded(j)
-    return Sentence(" ".join(filter(None, [_claimed(j.claim), _found(j), concluded, _beside(j)])))
+        told.append(("not tested here", untold(j)))
+        told += [] if j.untested else [("missing", j.capability)]
+    elif j.remarks:
+        told.append(("note", j.remarks))
+    for words, other in j.beside.items():
+        opinion = other.claim.basis is Basis.OPINION
+        told.append((words, evidence(other) + ("" if opinion else f" ({other.verdict})")))
+    return told
+
+
+def _facts(facts: Mapping[str, Part]) -> list[tuple[str, str]]:
+    """Facts by what was found of them, those first that decide."""
+    told = []
+    for essential, apart in ((True, ""), (False, ", and decides nothing")):
+        for truth, words in _TRUTHS.items():
+            which = [n for n, p in facts.items() if p.essential is essential and p.value is truth]
+            told += [(f"{words}{apart}", "; ".join(which))] if which else []
+    return told
 
 
 def untold(j: Judgement) -> str:
-    """Why there is nothing to tell, with which of the five reasons it is; no full stop."""
-    return ": ".join(filter(None, (j.untested, j.remarks.rstrip("."))))
+    """Why there is nothing to tell, with which of the five reasons it is; no full stop.
+
+    A reason of data/out_of_reach.csv is told as it stands there today: records keep older ones.
+    """
+    known = claims.OUT_OF_REACH.get(j.capability)
+    reason = str(known) if known else j.remarks
+    return ": ".join(filter(None, (j.untested, reason.rstrip("."))))
 
 
 def untested(judgements: Iterable[Judgement]) -> Sentence:
@@ -544,7 +410,11 @@ def untested(judgements: Iterable[Judgement]) -> Sentence:
 def _lacking(capability: str) -> str:
     known = claims.OUT_OF_REACH.get(capability)
     builds = capability.startswith("the build ") or bool(known and known.builds)
-    return "a build that no run here has used" if builds else "something else that this run lacks"
+    return (
+        "a comparison of builds that nobody has made yet"
+        if builds
+        else "something else that this run lacks"
+    )
 
 
 def word(j: Judgement) -> str:
@@ -579,7 +449,7 @@ def found(j: Judgement) -> str:
     if other is None or other[1].claim.basis is Basis.OPINION:
         return ""
     words, apart = other
-    return f"{evidence(apart)} {words}, where it would {_would(apart)}"
+    return f"{evidence(apart)} {words} ({apart.verdict} there)"
 
 
 def wanted_and_found(j: Judgement) -> str:
@@ -596,85 +466,36 @@ def evidence(j: Judgement) -> str:
     if j.claim.predicate is Predicate.BUG:
         return ""
     if j.claim.basis is Basis.OPINION:
-        return f"an opinion, which nothing decides; beside it {_beside_opinion(j)}"
+        return f"an opinion; what we measured about it: {_beside_opinion(j)}"
     if j.claim.predicate is Predicate.FACTS and isinstance(found, Mapping):
         essential = [part.value for part in found.values() if part.essential]
         return f"{essential.count(True)} of {count(len(essential), 'fact')}"
-    return _numbers_in_short(j)
+    return _numbers(j, interval)
 
 
 def _beside_opinion(j: Judgement) -> str:
     """What is shown beside an opinion: numbers, or the essential facts by what was found."""
     if j.claim.predicate is not Predicate.FACTS or not isinstance(j.evidence, Mapping):
-        return _numbers_in_short(j)
-    told = []
-    for truth, words in ((True, "found"), (False, "refuted"), (None, "unresolved")):
-        facts = [
-            name for name, part in j.evidence.items() if part.essential and part.value is truth
-        ]
-        told += [f"{words}: {', '.join(facts)}"] if facts else []
-    return "; ".join(told)
+        return _numbers(j, interval)
+    essential = {name: part for name, part in j.evidence.items() if part.essential}
+    return "; ".join(f"{words}: {names}" for words, names in _facts(essential))
 
 
-def _numbers_in_short(j: Judgement) -> str:
+def _numbers(j: Judgement, told_as: Callable[..., str]) -> str:
     """The intervals of a judgement, each with its name if it has one."""
     values = {
-        name: part.value for name, part in j.parts.items() if isinstance(part.value, Interval)
+        name: part.value
+        for name, part in j.parts.items()
+        if isinstance(part.value, Interval | float | int) and not isinstance(part.value, bool)
     }
-    how = " (simulated)" if all(value.simulated for value in values.values()) else ""
-    said = {name: interval(*_as_told(j, name, value)) for name, value in values.items()}
+    how = " (simulated)" if all(getattr(x, "simulated", False) for x in values.values()) else ""
+    said = {name: told_as(*_as_told(j, name, value)) for name, value in values.items()}
     # a name that has a number itself is kept apart from what was found
     apart = {name: ": " if re.search("[0-9]", name) else " " for name in said}
     between = "; " if any("," in name for name in said) else ", "
     told = between.join(f"{name}{apart[name]}{text}".strip() for name, text in said.items())
     times = " times" if told and j.claim.relative_to else ""
     return f"{told}{times}{how}"
-
-
-# ---- findings: what was measured first, then what the document says
-
-_TOLD = 2  # facts of a kind, so that a sentence stays short
-
-_NO_DIFFERENCE = "so there is no difference of interest"
-_AS_PRINTED: Mapping[Verdict, str] = {
-    Verdict.HOLDS: "which agrees with the printed {size}",
-    Verdict.STRONGER: "which is a larger effect than the printed {size}",
-    Verdict.WEAKER: "which is a smaller effect than the printed {size}",
-    Verdict.NOT_REPRODUCED: "which is a smaller effect than the printed {size}, if any",
-    Verdict.NO_EFFECT: f"{_NO_DIFFERENCE}, though {{size}} is printed",
-    Verdict.REVERSED: "which is the opposite of the printed {size}",
-}
-_BESIDE_PRINT: Mapping[Predicate, Mapping[Verdict, str]] = {
-    Predicate.RATIO: _AS_PRINTED,
-    Predicate.DIRECTION: {
-        Verdict.HOLDS: "in the claimed direction{size}",
-        Verdict.NO_EFFECT: f"{_NO_DIFFERENCE}{{size}}",
-        Verdict.REVERSED: "which is the opposite of what is claimed{size}",
-    },
-    Predicate.BETWEEN: {
-        Verdict.HOLDS: "which agrees with the printed {size}",
-        Verdict.DIFFERENT_NOW: "and not {size} as printed",
-    },
-    Predicate.AT_MOST: {
-        Verdict.HOLDS: "which is within the claimed bound of {size}",
-        Verdict.NOT_SO: "which is more than the claimed {size}",
-    },
-    Predicate.AT_LEAST: {
-        Verdict.HOLDS: "which is at least the claimed {size}",
-        Verdict.NOT_SO: "which is less than the claimed {size}",
-    },
-    Predicate.EQUALS: {
-        Verdict.HOLDS: "as printed",
-        Verdict.DIFFERENT_NOW: "and not {size} as printed",
-    },
-}
-_OF_PARTS: Mapping[Verdict, str] = {
-    Verdict.HOLDS: "as claimed",
-    Verdict.STRONGER: "which is a larger effect than claimed",
-    Verdict.WEAKER: "which is a smaller effect than claimed",
-    Verdict.PARTLY: "which is as claimed only in part",
-    Verdict.REVERSED: "which is the opposite of what is claimed",
-}
 
 
 def listed(told: Sequence[str]) -> str:
@@ -771,6 +592,11 @@ def set_aside(name: str, reason: CannotMeasure) -> Sentence:
     )
 
 
+def none(caption: str) -> Sentence:
+    """What stands in place of a table whose query found no row."""
+    return Sentence(f"{_escape(caption.rstrip('.'))}: none.")
+
+
 _TALLY = {
     Verdict.HOLDS: ("holds", "hold"),
     Verdict.STRONGER: ("is stronger", "are stronger"),
@@ -800,7 +626,7 @@ def summary(judgements: Iterable[Judgement]) -> Sentence:
     parts = [f"{told[v]} {_TALLY[v][told[v] > 1]}" for v in _TALLY if told[v]]
     said = f"Of {count(told.total(), 'claim')} that {who}: {', '.join(parts)}."
     if not parts:
-        said = "No claim here is put to a server."
+        said = "No claim of this chapter is scored."
     if not scored:  # then those of no document are told already
         left = [j for j in left if j.claim.basis not in SCORED or j.claim.document != OWN]
     order = list(Basis)
@@ -810,7 +636,8 @@ def summary(judgements: Iterable[Judgement]) -> Sentence:
             f"{many} {'opinions' if many > 1 and why == 'opinion' else why}"
             for why, many in apart.items()
         )
-        said += f" Outside of the score: {each}."
+        number = apart.total()
+        said += f" {number} more {'is' if number == 1 else 'are'} not scored: {each}."
     return Sentence(said)
 
 

@@ -21,15 +21,15 @@ _LINES = 3  # verdicts that a page shows one below the other before it folds som
 class Rows:
     """The rows of one experiment; the last value of a notebook cell.
 
-    `frame` has them, `about` is what the record tells of how they came about. On a page they are
-    folded below one line, with what was sent, the function and the command that runs it again.
+    `frame` has them, `about` is what the record tells of how they came about, `commands` run it
+    again and ask its rows. On a page all of it is folded below one line.
     """
 
-    chapter: str
     experiment: str
     frame: pd.DataFrame
     units: Mapping[str, str]
     about: Mapping[str, Any]
+    commands: str
 
     @property
     def factors(self) -> list[str]:
@@ -71,12 +71,7 @@ class Rows:
         sent = narrate.run(self.about) if "statements" in self.about else ""
         parts += [f"<p>{html.escape(sent)}</p>"] if sent else []
         parts.append("<p>To run it again, or to ask its rows:</p>")
-        parts.append(
-            _code(
-                f"pgrerun run {self.chapter} --only {self.experiment}\n"
-                f'pgrerun query "FROM published.{self.chapter}.{self.experiment}"'
-            )
-        )
+        parts.append(_code(self.commands))
         for name, text in self.about.get("files", {}).items():
             parts.append(f"<p>{html.escape(name)}</p>{_code(text)}")
         for load in self.about.get("loads", ()):
@@ -106,7 +101,8 @@ class Verdict:
 
     def __repr__(self) -> str:
         j = self.judgement
-        return f"{j.claim.id}: {narrate.word(j)}. {self.sentence or narrate.judgement(j)}"
+        told = self.sentence or "; ".join(f"{what}: {said}" for what, said in narrate.account(j))
+        return f"{j.claim.id}: {narrate.word(j)}. {told}"
 
     def html(self) -> str:
         """One line that unfolds: word, claim, wanted and found; below it quote and rule."""
@@ -117,12 +113,15 @@ class Verdict:
         rests_on = ", ".join([str(claim.basis), *narrate.cautions(j)])
         rule = f"<p>Judged by:</p>{_code(self.rule)}" if self.rule else ""
         sentence = f"<p><strong>{html.escape(self.sentence)}</strong></p>" if self.sentence else ""
-        said = html.escape(str(narrate.judgement(j)).replace("**", "").replace("\\", ""))
+        account = "".join(
+            f"<div><dt>{html.escape(what)}</dt><dd>{html.escape(said)}</dd></div>"
+            for what, said in narrate.account(j)
+        )
         return (
             f'<div class="verdict-line" id="{claim.id}" style="--verdict:{colour}"><details>'
             f'<summary><span class="chip">{word}</span> {html.escape(claim.claim)}{numbers}'
             f' <span class="basis">{html.escape(rests_on)}</span></summary>'
-            f"{sentence}<p>{said}</p>{rule}</details>"
+            f"{sentence}<dl>{account}</dl>{rule}</details>"
             f'<a href="../scoreboard.html#{claim.id}">{claim.id}</a></div>'
         )
 

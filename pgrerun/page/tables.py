@@ -52,8 +52,13 @@ class Table:
 
 
 def table(frame: pd.DataFrame | None, caption: str) -> Table | None:
-    """Show a frame; nothing when there is none, because its experiment was set aside."""
-    return None if frame is None or frame.empty else Table(frame, caption)
+    """Show a frame; nothing when there is none, because its experiment was set aside.
+
+    A column without a single value isn't shown: this release doesn't tell it.
+    """
+    if frame is None or frame.empty:
+        return None
+    return Table(frame.dropna(axis="columns", how="all"), caption)
 
 
 _HEADS = {  # names that PostgreSQL abbreviates, or that lack their unit

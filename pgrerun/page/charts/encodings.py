@@ -86,7 +86,7 @@ def legend(orient: str, columns: int) -> alt.Legend:
         symbolSize=85,
         symbolStrokeWidth=1.8,
         symbolOpacity=1,
-        labelLimit=240,
+        labelLimit=290,
         columns=columns,
         columnPadding=14,
         offset=24 if orient == "top" else 18,  # the page's script fits the columns to its width

@@ -91,16 +91,22 @@ def _regions(names: dict[str, str], legend: list[str], above: int) -> alt.Chart:
 
 
 def _written(clicked: alt.Parameter) -> list[alt.Chart]:
-    """The plans' letters on their regions; above the grid a hint, and the plan that was clicked."""
+    """The plans' letters on their regions; above the grid the plan that was clicked, or the first.
+
+    The selection's store is asked by itself, since a filter by a parameter shows all or none
+    before the first click.
+    """
     base = alt.Chart()
     letters = base.transform_filter("datum.named").mark_text(
         fontWeight="bold", fill="white", fontSize=13
     )
     place = {"align": "left", "baseline": "top"}
     hint = base.transform_filter("datum.first").mark_text(fontStyle="italic", **place)
-    tree = base.transform_filter("datum.first_of_plan").transform_filter(clicked)
+    store = f"{clicked.name}_store"
+    chosen = f"length(data('{store}')) ? vlSelectionTest('{store}', datum) : datum.largest"
+    tree = base.transform_filter("datum.first_of_plan").transform_filter(chosen)
     tree = tree.mark_text(lineBreak="\n", lineHeight=15, **place)
-    asked = alt.value("Click a region to see its plan.")
+    asked = alt.value("A click on a region shows its plan here:")
     return [
         letters.encode(x=alt.X("middle_x:Q"), y=alt.Y("middle_y:Q"), text="letter:N"),
         hint.encode(text=asked, x=alt.value(0), y=alt.value(0)),
@@ -129,6 +135,7 @@ def _plan_rows(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     plans = _lettered(frame)
     cells = _stacked(_rectangles(frame, at)).join(plans[["title", "letter", "legend"]], on="plan")
     cells["first"], cells["first_of_plan"] = cells.index == 0, ~cells.duplicated("letter")
+    cells["largest"] = cells["letter"] == plans["letter"].iloc[0]
     middles = _middles(cells)
     cells["named"] = cells["first_of_plan"] & cells["letter"].isin(list(middles))
     for n, axis in enumerate(("middle_x", "middle_y")):
