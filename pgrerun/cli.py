@@ -237,28 +237,51 @@ def run(
 
 
 def _tell_verdicts(run: str, chapter: str) -> None:
-    """What a run has decided: claim, verdict, printed and found."""
+    """What a run has decided: claim, verdict, printed and found, and what compares it with the
+    published one.
+    """
     from pgrerun.page import narrate
     from pgrerun.record import runs
     from pgrerun.record.verdicts import Judgement, Verdict
 
     if not (runs.root() / run / chapter).is_dir():  # of a notebook that opens no chapter
         return
-    kept = (Judgement.from_dict(one) for one in runs.load(run, chapter).verdicts)
+    record = runs.load(run, chapter)
+    kept = (Judgement.from_dict(one) for one in record.verdicts)
     decided = [j for j in kept if j and j.verdict is not Verdict.NOT_TESTED]
-    if not decided:
+    if decided:
+        _rows(
+            [
+                {
+                    "claim": j.claim.id,
+                    "verdict": narrate.word(j),
+                    "printed": narrate.wanted(j.claim).removeprefix("printed "),
+                    "found": narrate.evidence(j),
+                }
+                for j in decided
+            ]
+        )
+    else:
         _tell(f"{chapter}: it decides about no claim.")
-        return
-    _rows(
-        [
-            {
-                "claim": j.claim.id,
-                "verdict": narrate.word(j),
-                "printed": narrate.wanted(j.claim).removeprefix("printed "),
-                "found": narrate.evidence(j),
-            }
-            for j in decided
-        ]
+    if chapter in runs.chapters(PUBLISHED) and not runs.is_published(run):
+        _tell(_compares(record, runs.load(PUBLISHED, chapter)))
+
+
+def _compares(ours: Any, published: Any) -> str:
+    """How a run is put beside the published one, or which run would have to be."""
+    profiles = [one.environment["parameters"].get("profile", "") for one in (ours, published)]
+    [chapter] = ours.chapters
+    if words := _other_parameters(ours, published).get(chapter, ""):
+        words = f": {words}"
+    elif profiles[0] == profiles[1]:
+        return (
+            f"pgrerun compare {ours.name} puts these beside the published run, and make book"
+            f" RUN={ours.name} draws both."
+        )
+    return (
+        f"This was profile {profiles[0]}, and the published run is profile"
+        f" {profiles[1]}{words}. To have your numbers beside its numbers: pgrerun run"
+        f" {chapter} --profile {profiles[1]}"
     )
 
 
@@ -495,6 +518,9 @@ def report_card(
     minutes: Annotated[
         float, typer.Option(help="At most so long in all; each section has its share.")
     ] = 5.0,
+    keep: Annotated[
+        Path, typer.Option(metavar="PATH", help="Also keep what was measured, as lines of JSON.")
+    ] = _NO_PATH,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -518,7 +544,8 @@ def report_card(
         if seen.obstacles:
             raise ServerError(f"The card would be refused. {' '.join(seen.obstacles)}")
     else:
-        _tell(f"The report card is in {card.write(server, schema, minutes, out)}")
+        where = None if keep == _NO_PATH else keep
+        _tell(f"The report card is in {card.write(server, schema, minutes, out, where)}")
 
 
 # ---- looking

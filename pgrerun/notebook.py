@@ -17,9 +17,10 @@ import importlib.util
 import inspect
 import os
 import platform
+import shlex
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -46,15 +47,16 @@ from pgrerun.record import (
     sequential,
     statistics,
 )
-from pgrerun.record.database import Database, NotMeasured
+from pgrerun.record.database import Database, NotMeasured, schema_of
 from pgrerun.record.reached import digest, key_of
-from pgrerun.record.schema import busy
 from pgrerun.record.verdicts import OPINION, Judge, Judgement, rule_digest, rule_text
 
 RECORD = "PGRERUN_RECORD"
 """The environment's variable that names the record to make a page of, without measuring."""
 CHANGED = "changed"
 """In what a record tells of an experiment: its arguments that the reader changed."""
+AS_PUBLISHED = "Of the published run, since this one has no such rows."
+"""What stands below a table or a drawing whose experiment this run set aside."""
 RULES = "rules"
 """There too: the digests of the rules that looked at its rows when they were measured, by claim."""
 _TELLING = (
@@ -240,7 +242,25 @@ class Notebook:
             )
             return self.run(name, **changed)
         found = self.database.query(f"FROM {name}")
-        return shown.Rows(self.name, name, found, wanted.units, about or {})
+        return shown.Rows(name, found, wanted.units, about or {}, self._commands(name))
+
+    def _commands(self, experiment: str) -> str:
+        """What runs an experiment again as this run did, and what asks this run for its rows."""
+        again = f"pgrerun run {self.name} --only {experiment}"
+        run = (self._replayed or self.record).name
+        if runs.is_published(run):
+            return f'{again}\npgrerun query "FROM {schema_of(run)}.{self.name}.{experiment}"'
+        profile = self.parameters.profile
+        usual = parameters.profile_values(self.name, profile)
+        given = self.parameters.model_dump()
+        given["programs"] = self.environment.get("parameters", {}).get("programs", "")
+        apart = {"profile", *parameters.addresses(self.parameters)}
+        other = {n: v for n, v in given.items() if n not in apart and v != usual[n]}
+        again += f" --profile {profile}" if profile != parameters.PROFILES[0] else ""
+        again += "".join(f" -p {shlex.quote(f'{n}={v}')}" for n, v in other.items())
+        return (
+            f'{again}\npgrerun query --run {shlex.quote(run)} "FROM run.{self.name}.{experiment}"'
+        )
 
     def run_for(self, claim: str) -> None:
         """Run, or take from the record, the experiments whose rows decide about a claim."""
@@ -399,17 +419,21 @@ class Notebook:
         The rows are this run's or, where it has none, the published run's.
         """
         try:
-            return function(*(self._latest(query) for query in queries), **given)
+            found = [self._latest(query) for query in queries]
         except NotMeasured as missing:
             self._say_missing(missing)
             return None
+        drawn = function(*(frame for frame, _ in found), **given)
+        said = dict.fromkeys([drawn.caption, *(whose for _, whose in found if whose)])
+        return replace(drawn, caption=" ".join(said))
 
-    def _latest(self, query: str) -> pd.DataFrame:
+    def _latest(self, query: str) -> tuple[pd.DataFrame, str]:
+        """The rows of a query, and whose they are where they aren't this run's."""
         try:
-            return self.database.query(query)
+            return self.database.query(query), ""
         except NotMeasured as missing:
             try:
-                return self.database.query(query, runs.PUBLISHED)
+                return self.database.query(query, runs.PUBLISHED), AS_PUBLISHED
             except NotMeasured:
                 raise missing from None
 
@@ -420,10 +444,13 @@ class Notebook:
         """
         text = query if " " in query.strip() else self._statements.source(query)
         try:
-            return table(self._latest(text), caption)
+            found, whose = self._latest(text)
         except NotMeasured as missing:
             self._say_missing(missing)
             return None
+        if found.empty:
+            display(narrate.none(caption))
+        return table(found, f"{caption.rstrip('.')}. {whose}" if whose else caption)
 
     def _say_missing(self, missing: NotMeasured) -> None:
         reason = self.aside.get(missing.table, CannotMeasure(missing.table, str(missing)))
@@ -504,17 +531,18 @@ class Notebook:
         """All claims of the chapter with printed value, evidence, basis and verdict."""
         return shown.summary([self._together(j) for j in self.evidence.judgements])
 
-    def found(self, *names: str) -> narrate.Sentence:
+    def found(self, *names: str) -> narrate.Sentence | None:
         """Findings of findings.toml that belong to no single claim, with their values filled in.
 
         A chapter says first what it found: what they are about is measured now if it wasn't yet.
+        None where nothing is to be told, or a page would show the quotes of an empty text.
         """
         asked = self.findings.experiments(names, self.database)
         if self._replayed is None:
             for name in sorted(asked - self.database.experiments() - set(self.aside)):
                 self._measure(self._experiment(name), {})
-        told = (self.findings.told(name, self.value) for name in names)
-        return narrate.Sentence(" ".join(filter(None, told)))
+        told = " ".join(filter(None, (self.findings.told(name, self.value) for name in names)))
+        return narrate.Sentence(told) if told else None
 
     def _processors(self, claim: str) -> dict[str, int]:
         """Of the claim's regimes those that ask for processors, and how many we may use."""
@@ -559,8 +587,9 @@ class Notebook:
         found |= {
             f"settings of {name}": words or "none further" for name, words in settings.items()
         }
-        seen = self._replayed.observations if self._replayed else self._observations()
-        marked, of, where = busy(seen)
+        each = {name: rows.busy(seen) for name, seen in self._tables().items()}
+        marked, of = (sum(counted) for counted in zip((0, 0), *each.values()))
+        where = [name for name, (some, _) in each.items() if some]
         found["measured while others used more than a tenth of the machine"] = (
             f"{narrate.number(marked)} of {narrate.count(of, 'measurement')}"
             + (f" ({', '.join(where)})" if where else "")
@@ -569,12 +598,11 @@ class Notebook:
         found |= {f"note {number}": note for number, note in enumerate(notes, start=1)}
         return table(shown.as_rows(found, "value"), provenance.CAPTION)
 
-    def _observations(self) -> pd.DataFrame:
-        parts = [
-            rows.observations(self.record.name, self.name, name, found, units)
-            for name, (found, units) in self.record.tables().items()
-        ]
-        return pd.concat(parts, ignore_index=True) if parts else self.record.observations()
+    def _tables(self) -> Mapping[str, pd.DataFrame]:
+        """All rows, disturbed ones among them, by experiment."""
+        if self._replayed:
+            return self._replayed.tables.get(self.name, {})
+        return {name: found for name, (found, _) in self.record.tables().items()}
 
     def _settings(self) -> dict[str, str]:
         """What differs from PostgreSQL's defaults, by server."""

@@ -19,8 +19,9 @@ values are filled in from the record that the site shows, and leaves out what th
     documentation = { "CREATE TABLE" = "https://..." }
 """
 
+import re
 import tomllib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,6 +74,15 @@ class Entry(BaseModel):
         for text in (*self.findings, *self.holds_if, *(bar.value for bar in self.bars)):
             chapter, _, rest = text.partition("/")
             yield chapter, rest
+
+    @property
+    def names(self) -> list[str]:
+        """The settings that it speaks of; its own name where there are none."""
+        said = " ".join([self.so, self.since, *self.documentation])
+        return list(dict.fromkeys(_SETTING.findall(said))) or [self.name]
+
+
+_SETTING = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b")
 
 
 def entries(file: Path) -> Mapping[str, Entry]:
@@ -158,11 +168,48 @@ class Teller:
         ]
 
 
+def concerned(teller: Teller, file: Path) -> dict[str, dict[str, str]]:
+    """Of each claim that advice concerns: the advice's settings, and its anchor on its page.
+
+    Of an entry's chapters these are the claims that it tells of, those whose rule names such a
+    setting, and those whose rule looks at an experiment that the advice rests on or whose code
+    names the setting.
+    """
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    for entry in entries(file).values():
+        for chapter in dict.fromkeys(chapter for chapter, _ in entry.references()):
+            for claim in _claims_of(teller, entry, chapter):
+                found[claim][", ".join(entry.names)] = f"advice-{entry.name}"
+    return found
+
+
+def _claims_of(teller: Teller, entry: Entry, chapter: str) -> set[str]:
+    if chapter not in teller.records:
+        return set()
+    folder, database = parameters.folder(chapter), teller.database(chapter)
+    told = declared.findings_of(folder)
+    texts = [rest for of, rest in entry.references() if of == chapter]
+    named = [one for one in texts if one in told.entries]
+    rests_on = told.experiments(named, database).union(
+        *(evidence.experiments_in(one, database) for one in texts if one not in told.entries)
+    )
+    settings = re.compile(rf"\b({'|'.join(filter(_SETTING.fullmatch, entry.names)) or '(?!)'})\b")
+    rules = evidence.rules(folder)
+    claims_of = {one for one in rules if one in texts or settings.search(rules[one].text())}
+    for experiment, about in teller.records[chapter].about.get(chapter, {}).items():
+        code = "\n".join([about.get("function", ""), *about.get("files", {}).values()])
+        if experiment in rests_on or settings.search(code):
+            claims_of.update(about.get("rules", ()))
+    return claims_of & claims.ledger().keys()
+
+
 def findings(teller: Teller, file: Path, part: str, address: Callable[[str], str]) -> str:
     """The findings of one part of the front page as HTML; `address` leads to CHAPTER#ANCHOR."""
     wanted = [entry for entry in entries(file).values() if entry.part == part]
     told = [one for entry in wanted if (one := teller.told(entry))]
-    return _HTML.findings([(one, address(one.entry.see)) for one in told]) if told else ""
+    if not told:  # a heading stands above it
+        return _HTML.not_measured()
+    return _HTML.findings([(one, address(one.entry.see)) for one in told])
 
 
 def setting(teller: Teller, file: Path, name: str, address: Callable[[str], str]) -> str:
@@ -172,7 +219,7 @@ def setting(teller: Teller, file: Path, name: str, address: Callable[[str], str]
         raise BookError(f"{file.name} has no entry {parameters.unknown(name, list(known))}.")
     told = teller.told(known[name])
     if told is None:
-        return _HTML.not_measured(known[name])
+        return _HTML.not_measured(name)
     return _HTML.setting(told, address(told.entry.see))
 
 

@@ -232,7 +232,7 @@ def _range(name: str, place: Bin) -> str:
 
 # ---- every claim
 
-_COMPARED = 3  # machines from which on it is drawn what they have in common
+_COMPARED = machines.FEW  # machines from which on it is drawn what they have in common
 _STRIPS = (
     "Of the small pictures the first is for processors, then come the release, the time of a flush,"
     " and memory, each growing from left to right; a column is a group of machines, and its parts"

@@ -251,9 +251,9 @@ class Book:
         from pgrerun.record import runs
 
         return [
-            Stopped(journal.parent.parent.name, journal.parent, lines - 1)
+            Stopped(journal.parent.parent.name, journal.parent, kept)
             for journal in sorted(runs.root().glob(f"{run}/{chapter}.partial/{runs.JOURNAL}"))
-            if (lines := journal.read_bytes().count(b"\n")) > 1
+            if (kept := journal.read_bytes().count(b'{"row": '))
         ]
 
     def retell(self, state: State) -> None:
@@ -860,7 +860,7 @@ def copy_folder(record: Path, target: Path) -> None:
 
     shutil.rmtree(target, ignore_errors=True)
     tables = sorted(path.name for path in record.glob("*.parquet"))
-    for name in dict.fromkeys((runs.ENVIRONMENT, runs.OBSERVATIONS, runs.VERDICTS, *tables)):
+    for name in (runs.ENVIRONMENT, runs.VERDICTS, *tables):
         if (record / name).is_file() and not (record / name).is_symlink():
             target.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(record / name, target / name)

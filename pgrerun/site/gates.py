@@ -346,7 +346,7 @@ def _addresses(tag: Tag) -> Iterator[str]:
         return
     for attribute in _FETCHED[tag.name]:
         value = tag.get(attribute, "")
-        if attribute == "srcset":
+        if attribute == "srcset" and not value.startswith("data:"):  # which has a comma in it
             yield from (one.split()[0] for one in value.split(",") if one.strip())
         else:
             yield value.strip()

@@ -49,7 +49,7 @@ def verdicts(text: str, judged: Judgements) -> str:
         said = narrate.word(j) if j else word
         chip = Markup('<span class="chip" style="--verdict:{}">{}</span>').format(colour, said)
         claim = Markup('<b class="id">{}</b> {}{}').format(name, says, why)
-        rows.append(({}, [chip + aside(basis), claim, print_, found]))
+        rows.append(({}, [chip + aside(f"basis: {basis}"), claim, print_, found]))
     number = "The claim" if len(rows) == 1 else f"All {narrate.count(len(rows), 'claim')}"
     caption = f"{number}; a star marks a headline claim"
     made = scoreboard.table(caption, ["verdict", "claim", "printed", "found here"], rows)
@@ -71,9 +71,6 @@ def _heads(page: BeautifulSoup) -> list[str]:
 
 def _region(caption: str) -> str:
     return f'tabindex="0" role="region" aria-label="{html.escape(caption)}"'
-
-
-# ---- provenance
 
 
 # ---- many words, many releases

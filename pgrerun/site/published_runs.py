@@ -6,8 +6,7 @@ import pandas as pd
 
 from pgrerun.page import narrate
 from pgrerun.page.narrate import percent
-from pgrerun.record import agreement, runs
-from pgrerun.record.schema import busy
+from pgrerun.record import agreement, rows, runs
 from pgrerun.site import scoreboard
 
 
@@ -22,12 +21,12 @@ def agreeing() -> str:
             "One run is published, so that nothing can be said here about whether another one"
             " on the same machine would give the same words."
         )
-    rows = agreement.by_basis(pd.concat([agreement.words(found) for found in complete]))
+    counted = agreement.by_basis(pd.concat([agreement.words(found) for found in complete]))
     lines = [
         ({}, [basis, narrate.number(claims), narrate.number(same), percent(share)])
-        for basis, claims, same, share in rows.itertuples(index=False)
+        for basis, claims, same, share in counted.itertuples(index=False)
     ]
-    *_, total = rows.itertuples(index=False)
+    *_, total = counted.itertuples(index=False)
     goal = "and the goal is" if total.share >= agreement.GOAL else "short of the goal of"
     said = (
         f"{narrate.count(len(names), 'run')} of {narrate.count(len(complete), 'chapter')} are"
@@ -50,8 +49,9 @@ def quiet(titles: Mapping[str, str] | None = None) -> str:
     for name in runs.published():
         marked, number, where = 0, 0, []
         for chapter in runs.chapters(name):
-            some, of, _ = busy(runs.load(name, chapter).observations)
-            marked, number = marked + some, number + of
+            each = [rows.busy(table) for table in runs.load(name, chapter).tables[chapter].values()]
+            some = sum(found for found, _ in each)
+            marked, number = marked + some, number + sum(of for _, of in each)
             title = (titles or {}).get(chapter, chapter)
             where += [(some, f"in the chapter “{title}”")] if some else []
         places = ", ".join(

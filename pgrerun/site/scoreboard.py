@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from pgrerun import parameters
 from pgrerun.page import charts, narrate, provenance
 from pgrerun.page.markup import macros
 from pgrerun.record import agreement, claims, history, printed, runs
@@ -113,10 +114,10 @@ def picture(found: Mapping[str, runs.Record]) -> str:
 
     `found` are a run's records by chapter. The same records give the same text.
     """
-    judged, ledger = judgements(found), list(claims.ledger().values())
+    judged, ledger = judgements(found), claims.ledger()
     counted = tally(judged)
-    first = {claim.chapter: _printed_year(claim) for claim in reversed(ledger)}
-    years = f"{min(first.values())} to {max(first.values())}"
+    printed_in = [_printed_year(claim) for claim in ledger.values()]
+    years = f"{min(printed_in)} to {max(printed_in)}"
     legend = [
         (_Square(n % _KEYS * _PICTURE_WIDTH / _KEYS, 36 + n // _KEYS * 22, name), name, count)
         for n, (name, count) in enumerate(counted.items())
@@ -124,17 +125,13 @@ def picture(found: Mapping[str, runs.Record]) -> str:
     y = 52 + -(-len(counted) // _KEYS) * 22
     across = int((_PICTURE_WIDTH - _NAMES) / _STEP)
     chapters = []
-    for chapter in sorted(first, key=first.get):
-        verdicts = sorted(
-            (counted_as(judged, claim) for claim in ledger if claim.chapter == chapter),
-            key=ORDER.index,
-        )
+    for chapter, ours in _by_chapter(judged).items():
         squares = [
             _Square(_NAMES + n % across * _STEP, y + n // across * _STEP, name)
-            for n, name in enumerate(verdicts)
+            for n, (_, name) in enumerate(_by_name(ours))
         ]
         chapters.append((y, chapter.replace("_", " "), squares))
-        y += -(-len(verdicts) // across) * _STEP + 7
+        y += -(-len(ours) // across) * _STEP + 7
     return _HTML.poster(
         f"{narrate.summary(judged.values())} {_where_from(found)}",
         f"{narrate.count(len(ledger), 'claim')} about database performance, {years}, rerun",
@@ -144,6 +141,25 @@ def picture(found: Mapping[str, runs.Record]) -> str:
         legend,
         chapters,
     )
+
+
+def _by_chapter(judged: Judgements) -> dict[str, list[tuple[Claim, str]]]:
+    """Each chapter's claims with the name that they are counted by; chapters in the order of the
+    book's contents.
+    """
+    ledger = claims.ledger().values()
+    places = {chapter: n for n, chapter in enumerate(parameters.chapters())}
+    chapters = dict.fromkeys(claim.chapter for claim in ledger)
+    found: dict[str, list[tuple[Claim, str]]] = {
+        chapter: [] for chapter in sorted(chapters, key=lambda one: places.get(one, len(places)))
+    }
+    for claim in ledger:
+        found[claim.chapter].append((claim, counted_as(judged, claim)))
+    return found
+
+
+def _by_name(ours: Sequence[tuple[Claim, str]]) -> list[tuple[Claim, str]]:
+    return sorted(ours, key=lambda one: ORDER.index(one[1]))
 
 
 @dataclass(frozen=True)
@@ -167,6 +183,20 @@ class _Square:
         return self.name == NOT_RUN
 
 
+def overview(judged: Judgements, titles: Mapping[str, str]) -> str:
+    """The same above the board: each square leads to its claim, each chapter to its table."""
+    rows = [
+        (chapter, titles.get(chapter, chapter), _by_name(ours))
+        for chapter, ours in _by_chapter(judged).items()
+    ]
+    return _HTML.overview(tally(judged), rows, COLOURS, (APART, NOT_RUN))
+
+
+def measured_on(found: Mapping[str, runs.Record]) -> dict[str, str]:
+    """Release, machine and date of each chapter's run."""
+    return {chapter: _where_from({chapter: record}) for chapter, record in found.items()}
+
+
 def _where_from(found: Mapping[str, runs.Record]) -> str:
     environments = [record.environment for record in found.values()]
     releases = sorted({environment["server"]["version"] for environment in environments})
@@ -182,27 +212,50 @@ def _where_from(found: Mapping[str, runs.Record]) -> str:
 # ---- the scoreboard
 
 
-def board(judged: Judgements, link: Link, titles: Mapping[str, str]) -> str:
-    """All claims as a table, with the filters that the page's script uses.
+def board(
+    judged: Judgements,
+    link: Link,
+    titles: Mapping[str, str],
+    measured_on: Mapping[str, str],
+    advice: Mapping[str, Mapping[str, str]],
+) -> str:
+    """All claims, a table for each chapter, with the filters that the page's script uses.
 
-    `link` gives the address where a claim is judged, `titles` a chapter's name in words.
+    `link` gives the address where a claim is judged, `titles` a chapter's name in words,
+    `measured_on` on what it ran, `advice` the settings that a claim concerns, each with the address
+    of what to do about it.
     """
-    ledger = list(claims.ledger().values())
-    alone = _only_apart(judged)
-    choices = {
+    alone, changes = _only_apart(judged), history.load()
+    groups = []
+    for chapter, ours in _by_chapter(judged).items():
+        title, rows = titles.get(chapter, chapter), []
+        for claim, _ in sorted(ours, key=lambda one: _undecided(judged.get(one[0].id))):
+            j, told = judged.get(claim.id), changes.get(claim.id, [])
+            attributes, cells = _row(claim, j, link(claim), title, advice.get(claim.id, {}), told)
+            word = verdict(judged, claim.id)  # of those that the filter finds no other way
+            rows.append((attributes | ({"data-word": word} if word in alone else {}), cells))
+        groups.append((chapter, title, measured_on.get(chapter, ""), rows))
+    return _HTML.board(narrate.untested(judged.values()), _choices(judged, groups, alone), groups)
+
+
+def _undecided(j: Judgement | None) -> bool:
+    return j is None or j.verdict is Verdict.NOT_TESTED
+
+
+def _choices(
+    judged: Judgements, groups: Sequence[tuple], alone: Sequence[str]
+) -> dict[str, dict[str, str]]:
+    """What each filter offers, in the order in which the script sorts by it; `alone` are verdicts
+    of claims outside of the score only.
+    """
+    ledger = sorted(claims.ledger().values(), key=_printed_year)
+    return {
         "document": {c.document: c.document_name.removeprefix("the ") for c in ledger},
-        "chapter": {c.chapter: titles.get(c.chapter, c.chapter) for c in ledger},
+        "chapter": {chapter: title for chapter, title, *_ in groups},
         "kind": {c.kind: c.kind for c in ledger},
         "basis": {str(c.basis): str(c.basis) for c in sorted(ledger, key=_basis_order)},
         "verdict": {name: name for name in [*tally(judged), *alone]},
     }
-    rows, changes = [], history.load()
-    for claim in ledger:
-        told = changes.get(claim.id, [])
-        attributes, cells = _row(claim, judged.get(claim.id), link(claim), titles, told)
-        word = verdict(judged, claim.id)  # of those that the filter finds no other way
-        rows.append((attributes | ({"data-word": word} if word in alone else {}), cells))
-    return _HTML.board(narrate.untested(judged.values()), choices, rows)
 
 
 def _only_apart(judged: Judgements) -> list[str]:
@@ -220,7 +273,8 @@ def _row(
     claim: Claim,
     judged: Judgement | None,
     address: str,
-    titles: Mapping[str, str],
+    title: str,
+    advice: Mapping[str, str],
     changes: Sequence[history.Change],
 ) -> tuple[dict[str, str], list[str]]:
     """A row's attributes, by which the script filters, and its cells."""
@@ -238,17 +292,15 @@ def _row(
         "data-verdict": counted_as({claim.id: judged} if judged else {}, claim),
         "data-headline": "yes" if claim.headline else "",
     }
-    where = (
-        f"{claim.source.removeprefix('the ')}, {claim.kind};"
-        f" {titles.get(claim.chapter, claim.chapter)}"
-    )
+    where = f"{claim.source.removeprefix('the ')}, {claim.kind}; {title}"
+    told = [(one, _told_change(one)) for one in changes]
     quantity = narrate.quantity(claim).rstrip(",")  # which some have for the verb after them
     cells = [
-        _HTML.claim_cell(claim, address, where, [(one, _told_change(one)) for one in changes]),
+        _HTML.claim_cell(claim, address, where, advice, told),
         _HTML.with_aside(narrate.printed_value(claim), more_than_printed(claim)),
         _found(judged, quantity) if judged else "",
         effect(judged) if judged else "",
-        _HTML.verdict_cell(claim, name, word, COLOURS[name], address, rests_on),
+        _HTML.verdict_cell(word, COLOURS[name], rests_on),
     ]
     return attributes, cells
 
@@ -419,7 +471,7 @@ def noise_floors(judged: Judgements, titles: Mapping[str, str]) -> str:
             [
                 titles.get(chapter, chapter),
                 narrate.interval(ratio),
-                f"{100 * (NoiseFloor.of(ratio).floor - 1):.2g} %",
+                NoiseFloor.of(ratio).reach,
                 many,
             ],
         )
@@ -455,26 +507,79 @@ def your_run(found: Mapping[str, runs.Record], address: Callable[[str], str]) ->
         for change in runs.verdict_changes(record, ours[chapter], agreement.word).itertuples()
     ]
     here, there = judgements(found), judgements(ours)
-    judged = sum(claim.chapter in others for claim in claims.ledger().values())
+    tested = {claim for claim in here if _is_tested(claim, here, there)}
+    differing = {claim for claim, _, _ in rows}
+    same = [
+        claim
+        for claim in here
+        if claim in tested - differing and here[claim].claim.chapter in others
+    ]
+    both = [row for row in rows if row[0] in tested]
+    one = [row for row in rows if row[0] not in tested]
     said = (
-        f"Of {narrate.count(judged, 'claim')} that both runs have judged,"
-        f" {narrate.count(len(rows), 'verdict')} {'differs' if len(rows) == 1 else 'differ'}."
+        f"Of {narrate.count(len(both) + len(same), 'claim')} that both runs have tested,"
+        f" {narrate.count(len(both), 'verdict')} {'differs' if len(both) == 1 else 'differ'}."
     )
+
+    def side_by_side(caption: str, some: Sequence[tuple[str, str, str]]) -> str:
+        lines = [({}, _cells(row, here, there, address)) for row in some]
+        return table(caption, ["claim", "here", "published", "why"], lines) if some else ""
+
+    alone = _folded(
+        len(one), "claim", "tested by one run only", side_by_side("Tested by one run only", one)
+    )
+    alike = _alike(same, here, there, address, opened=not both)
+    unlike = side_by_side("Verdicts that differ", both)
+    return paragraph(said) + unlike + alone + alike + _surroundings(others, ours)
+
+
+def _is_tested(claim: str, *sides: Judgements) -> bool:
+    return all(claim in side and side[claim].verdict is not Verdict.NOT_TESTED for side in sides)
+
+
+def _cells(
+    row: tuple[str, str, str],
+    here: Judgements,
+    there: Judgements,
+    address: Callable[[str], str],
+) -> list[str]:
+    claim, a, b = row
+    return [
+        _HTML.link(address(claim), claim),
+        _told(claim, a, here),
+        _told(claim, b, there),
+        _why(claim, here, there),
+    ]
+
+
+def _folded(many: int, noun: str, said: str, shown: str, opened: bool = False) -> str:
+    return _HTML.folded(f"{narrate.count(many, noun)} {said}", shown, opened) if many else ""
+
+
+def _alike(
+    same: Sequence[str],
+    here: Judgements,
+    there: Judgements,
+    address: Callable[[str], str],
+    opened: bool,
+) -> str:
+    """What both runs give the same verdict, with both numbers; folded unless there is no more."""
     lines = [
         (
             {},
             [
                 _HTML.link(address(claim), claim),
-                _told(claim, a, here),
-                _told(claim, b, there),
-                _why(claim, here, there),
+                narrate.word(here[claim]),
+                narrate.wanted(here[claim].claim).removeprefix("printed "),
+                narrate.found(here[claim]),
+                narrate.found(there[claim]),
             ],
         )
-        for claim, a, b in rows
+        for claim in same
     ]
-    heads = ["claim", "here", "published", "why"]
-    differing = table("Verdicts that differ", heads, lines) if lines else ""
-    return paragraph(said) + differing + _surroundings(others, ours)
+    heads = ["claim", "verdict of both", "printed", "found here", "published"]
+    shown = table("Verdicts that are the same", heads, lines)
+    return _folded(len(same), "verdict", "the same in both", shown, opened)
 
 
 def published_records() -> dict[str, runs.Record]:
