@@ -7,6 +7,7 @@ addresses stay relative. `{cite-this}` shows the entry for a bibliography, made 
 """
 
 import html
+import re
 import urllib.parse
 from pathlib import Path
 
@@ -22,6 +23,9 @@ from pgrerun.site.book import ROOT
 
 _LONGEST = 200  # characters of a description
 _PICTURES = Path("_static/cards")
+_CHART = re.compile(  # its source is quoted by ', since an SVG has "
+    rf"class=\"vl-chart\".*?<img[^>]*src='{re.escape(SVG_DATA)}([^']*)'", re.DOTALL
+)
 _CITATION = ROOT / "CITATION.cff"
 
 
@@ -72,9 +76,9 @@ class CiteThis(Directive):
 def describe(app, pagename, templatename, context, doctree) -> None:
     if app.builder.name != "html":
         return  # nobody links to a page of an ePub, whose XHTML closes every tag
-    body = BeautifulSoup(context.get("body") or "", "html.parser")
-    paragraphs = body.select("section > p, section > .lead > p")
-    said = " ".join(paragraphs[0].get_text().split()) if paragraphs else app.config.project
+    body = context.get("body") or ""
+    paragraph = next(filter(_introduces, doctree.findall(nodes.paragraph)), None) if doctree else ""
+    said = " ".join(paragraph.astext().split()) if paragraph else app.config.project
     if len(said) > _LONGEST:
         said = said[:_LONGEST].rpartition(" ")[0] + " …"
     picture = _PICTURES / f"{_first_chart(app, pagename, body) or 'index'}.png"
@@ -90,13 +94,18 @@ def describe(app, pagename, templatename, context, doctree) -> None:
     context["metatags"] = "\n".join([context.get("metatags") or "", *found])
 
 
-def _first_chart(app, pagename: str, body: BeautifulSoup) -> str:
+def _introduces(paragraph: nodes.paragraph) -> bool:
+    parent = paragraph.parent
+    return isinstance(parent, nodes.section) or "lead" in parent.get("classes", [])
+
+
+def _first_chart(app, pagename: str, body: str) -> str:
     """The page's own picture, drawn from its first chart: the picture's name, "" without one."""
-    chart = body.select_one(f".vl-chart img[src^='{SVG_DATA}']")
+    chart = _CHART.search(body)  # parsing a page of a megabyte takes a second
     if chart is None:
         return ""
     name = pagename.replace("/", "-")
-    _write(app, name, urllib.parse.unquote(chart["src"].removeprefix(SVG_DATA)))
+    _write(app, name, urllib.parse.unquote(chart[1]))
     return name
 
 

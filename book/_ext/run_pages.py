@@ -1,13 +1,14 @@
 """Sphinx extension: what the pages say about runs, computed from the run records when the site is
 built.
 
-Directives: `headline`, `findings PART`, `advice SETTING`, `made-from`, `scoreboard`,
+Directives: `headline`, `findings PART`, `advice SETTING`, `made-from`, `overview`, `scoreboard`,
 `disagreements`, `your-run`, `durations`, `noise-floors`, `agreement`, `quietness`, and those of the
 page about all runs. The records lie beside the executed chapters (see `pgrerun/site/book.py`); the
 words and pictures come from `pgrerun.site.scoreboard`, `advice`, `all_runs` and `published_runs`.
 Each chapter tells after its introduction what was found, and shows the chart that it opens with.
 Long tables, and statements of many lines, are folded.
 Each chapter ends with what it was made from and what can be downloaded.
+Wherever a verdict stands, its word leads to the rule that decides it.
 """
 
 import html
@@ -29,6 +30,7 @@ from pgrerun.site import (
     advice,
     all_runs,
     downloads,
+    durations,
     excerpts,
     layout,
     published_runs,
@@ -39,6 +41,12 @@ _PRINTED = 12  # and of statements that a notebook prints
 _ROWS, _WORDS = 12, 50  # of a table that a page shows without being asked
 _FORETOLD = re.compile(r"Prediction \(([^)]*)\)")  # claims, those not to hold behind a "not"
 _TABLE = re.compile('<div [^>]*class="result-table[ "]')
+_RULES, _RULED = "measure", ("Verdict", "Basis")  # the page with the rules, what heads its tables
+# as templates and `shown` write it; with the line that it begins, since that can't hold a link
+_CHIP = re.compile(
+    r'(<summary>)?<span class="chip"([^>]*)>([^<]+)</span>((?(1).*?</summary>))', re.DOTALL
+)
+_BASIS = re.compile(r'<span class="basis">([^<,]+)')
 _LINE = re.compile(r'<div class="verdict-line" id="([a-z]+-\d{3})"')  # as `page.shown` writes it
 
 
@@ -66,8 +74,10 @@ def setup(app):
     app.connect("doctree-read", fold_tables)
     app.connect("doctree-read", tell_what_was_found)
     app.connect("doctree-read", join_code)
+    app.connect("doctree-read", name_rules)
     app.connect("doctree-read", keep_units, priority=700)
     app.connect("doctree-resolved", fill)
+    app.connect("doctree-resolved", link_rules, priority=600)
     app.connect("doctree-resolved", add_record)
     app.connect("build-finished", write_archives)
     app.connect("html-page-context", link_scripts, priority=400)
@@ -251,6 +261,64 @@ def fill(app, doctree, docname) -> None:
         place.replace_self(nodes.raw("", _with_units(text), format="html"))
 
 
+# ---- from a word to its rule
+
+
+def name_rules(app, doctree) -> None:
+    """Give each row of the tables of rules an anchor of its own: verdict-not-so, basis-timed."""
+    if app.env.docname == _RULES:
+        for (head, word), (row, _) in _rules(doctree).items():
+            row["ids"].append(nodes.make_id(f"{head}-{word}"))
+
+
+def _rules(doctree) -> dict[tuple[str, str], tuple[nodes.row, str]]:
+    """Row and meaning of each word of the tables that a word's kind heads."""
+    found = {}
+    for table in doctree.findall(nodes.table):
+        head, *rows = [[one.astext() for one in row.children] for row in table.findall(nodes.row)]
+        if head[0] in _RULED:
+            _, *places = table.findall(nodes.row)
+            for row, (word, meaning) in zip(places, rows):
+                found[head[0], word] = row, meaning
+    return found
+
+
+def link_rules(app, doctree, docname) -> None:
+    """Make each verdict's chip a link to its rule, which it tells a reader who points at it; of a
+    line that unfolds, the link stands below it. What a verdict rests on is labelled there.
+    """
+    places = [one for one in doctree.findall(nodes.raw) if _CHIP.search(one.astext())]
+    if not places or _RULES not in app.env.found_docs:
+        return
+    if not hasattr(app, "rules"):  # the same for every page of a build
+        app.rules = _rules(app.env.get_doctree(_RULES))
+    address = app.builder.get_relative_uri(docname, _RULES)
+
+    def linked(chip: re.Match[str]) -> str:
+        fold, attributes, said, rest = chip.groups()
+        word = said.partition(" (")[0]
+        if ("Verdict", word) not in app.rules:  # of a claim that was not run
+            return chip[0]
+        _, meaning = app.rules["Verdict", word]
+        to = f'href="{address}#{nodes.make_id(f"verdict-{word}")}"'
+        attributes += f' title="{html.escape(f"{word}: {meaning}")}"'
+        if not fold:
+            return f'<a class="chip"{attributes} {to}>{said}</a>'
+        below = f'<p class="rule"><a {to}>What “{word}” means</a></p>'
+        return f'{fold}<span class="chip"{attributes}>{said}</span>{rest}{below}'
+
+    def labelled(basis: re.Match[str]) -> str:
+        if ("Basis", basis[1]) not in app.rules:  # a caution alone
+            return basis[0]
+        _, meaning = app.rules["Basis", basis[1]]
+        title = html.escape(f"{basis[1]}: {meaning}")
+        return f'<span class="basis" title="{title}">basis: {basis[1]}'
+
+    for place in places:
+        text = _BASIS.sub(labelled, _CHIP.sub(linked, place.astext()))
+        place.replace_self(nodes.raw("", text, format="html"))
+
+
 # ---- the pages
 
 
@@ -300,7 +368,18 @@ def _scoreboard(app, docname) -> str:
         anchor = f"#{claim.id}" if page else ""
         return app.builder.get_relative_uri(docname, page or f"results/{claim.chapter}") + anchor
 
-    return scoreboard.board(_judgements(app), link, _titles(app))
+    page = app.builder.get_relative_uri(docname, "what-to-do")
+    concerned = advice.concerned(app.teller, Path(app.srcdir) / "settings.toml")
+    what_to_do = {
+        claim: {words: f"{page}#{anchor}" for words, anchor in each.items()}
+        for claim, each in concerned.items()
+    }
+    measured_on = scoreboard.measured_on(app.env.run_records)
+    return scoreboard.board(_judgements(app), link, _titles(app), measured_on, what_to_do)
+
+
+def _overview(app, docname) -> str:
+    return scoreboard.overview(_judgements(app), _titles(app))
 
 
 def _disagreements(app, docname) -> str:
@@ -312,20 +391,6 @@ def _disagreements(app, docname) -> str:
 def _your_run(app, docname) -> str:
     board = app.builder.get_relative_uri(docname, "scoreboard")
     return scoreboard.your_run(app.env.run_records, lambda claim: f"{board}#{claim}")
-
-
-def _durations(app, docname) -> str:
-    """How many minutes each chapter takes by profile, as its chapter.toml says."""
-    titles = _titles(app)
-    infos = {name: parameters.info(name).minutes for name in parameters.chapters()}
-    rows = [
-        ({}, [titles.get(name, name), *(f"{minutes[one]:g}" for one in parameters.PROFILES)])
-        for name, minutes in infos.items()
-    ]
-    whole = [f"{sum(one[p] for one in infos.values()):g}" for p in parameters.PROFILES]
-    heads = ["chapter", *(f"{one} (min)" for one in parameters.PROFILES)]
-    caption = "Minutes on a machine with two processors"
-    return scoreboard.table(caption, heads, [*rows, ({}, ["all", *whole])])
 
 
 def _all_runs(app, docname) -> str:
@@ -351,10 +416,11 @@ PAGES = {
     "findings": _findings,
     "advice": _advice,
     "made-from": lambda app, docname: advice.made_from(app.env.run_records, _judgements(app)),
+    "overview": _overview,
     "scoreboard": _scoreboard,
     "disagreements": _disagreements,
     "your-run": _your_run,
-    "durations": _durations,
+    "durations": lambda app, docname: durations.table(_titles(app)),
     "noise-floors": lambda app, docname: scoreboard.noise_floors(_judgements(app), _titles(app)),
     "agreement": lambda app, docname: published_runs.agreeing(),
     "quietness": lambda app, docname: published_runs.quiet(_titles(app)),

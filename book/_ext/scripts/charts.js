@@ -294,36 +294,57 @@
       return found;
     }
 
+    // What shows the chart on somebody's page: `start` leaves nothing but it where it is asked to.
+    embedded(question) {
+      const place = new URL(location.href);
+      [place.search, place.hash] = [`?embed=${this.figure.id}`, ""];
+      const code = document.createElement("pre");
+      const title = question.replaceAll("&", "&amp;").replaceAll('"', "&quot;");
+      const height = Math.ceil(this.figure.getBoundingClientRect().height);
+      code.textContent = `<iframe src="${place}" title="${title}" width="100%" height="${height}"></iframe>`;
+      return code;
+    }
+
     addTools() {
       const { columns, name, question } = this.meta;
       const rows = rowsOf(this.spec);
       const tools = document.createElement("div");
       tools.className = "vl-tools";
-      let shown = null;
-      tools.append(
-        button("Table", question, (pressed) => {
+      const unfolding = (label, made) => {
+        let shown = null;
+        const unfolds = button(label, question, (pressed) => {
           if (!shown) {
             shown = document.createElement("div");
             shown.className = "vl-table";
             shown.tabIndex = 0;
-            shown.append(table(columns, rows, question));
+            shown.append(made());
             tools.after(shown);
           } else {
             shown.hidden = !shown.hidden;
           }
           pressed.setAttribute("aria-expanded", String(!shown.hidden));
-        }),
+        });
+        unfolds.setAttribute("aria-expanded", "false");
+        return unfolds;
+      };
+      tools.append(
+        unfolding("Table", () => table(columns, rows, question)),
         button("Data (CSV)", question, () => save(`${name}.csv`, "text/csv", csv(columns, rows))),
         button("Picture (SVG)", question, async () =>
           save(`${name}.svg`, "image/svg+xml", await this.result.view.toSVG())),
       );
-      tools.firstChild.setAttribute("aria-expanded", "false");
+      if (this.figure.id) tools.append(unfolding("Embed", () => this.embedded(question)));
       tools.append(...this.links(name, question));
       this.figure.append(tools);
     }
   }
 
   const start = () => {
+    const alone = document.getElementById(new URLSearchParams(location.search).get("embed") ?? "");
+    if (alone?.matches(".vl-figure")) {
+      alone.dataset.alone = "";
+      document.body.replaceChildren(alone);
+    }
     const charts = [...document.querySelectorAll(".vl-chart")].map((place) => new Chart(place));
     charts.forEach((chart) => chart.draw());
     new MutationObserver(() => charts.forEach((chart) => chart.draw())).observe(document.documentElement, {

@@ -31,6 +31,7 @@
         const input = this.input(one.name);
         input.addEventListener("input", () => {
           if (input.value === "") return; // a number that is being typed
+          if (input.validity.rangeUnderflow || input.validity.rangeOverflow) return input.reportValidity(); // and says so
           this.values[one.name] = one.options ? input.value : Number(input.value);
           this.say();
           changed(one);
