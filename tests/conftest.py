@@ -3,12 +3,15 @@
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 from servers import SMALL, url_of
 
+from pgrerun import cli, notebook
+from pgrerun.lab.instruments import perf
 from pgrerun.lab.server import Cluster
 
 # A job in the background, or under nohup, has these ignored, and so would the programs that tests
@@ -62,6 +65,34 @@ def borrowed_url():
     """The URL of 'somebody's server': reached by a Unix socket, no password needed."""
     with Cluster(settings=SMALL) as server:
         yield url_of(server)
+
+
+@pytest.fixture
+def records(tmp_path, monkeypatch):
+    """A folder of its own for run records."""
+    monkeypatch.setenv("PGRERUN_RUNS", str(tmp_path / "runs"))
+    monkeypatch.delenv(notebook.RECORD, raising=False)
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def call(monkeypatch, capsys):
+    """The command in this process: (status, output, errors)."""
+
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["pgrerun", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return ended.value.code, *capsys.readouterr()
+
+    return call
+
+
+@pytest.fixture
+def sampling():
+    """Skips where perf can't sample what a server does."""
+    if reason := perf.unavailable():
+        pytest.skip(reason)
 
 
 @pytest.fixture

@@ -2,8 +2,9 @@
 
 import contextlib
 import os
+import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import quote
@@ -47,12 +48,47 @@ def running(server: Server, *command: str) -> Iterator[Future]:
         yield beside.submit(server.tool, *command, check=False)
 
 
+def tell(server: Server, *statements: str) -> None:
+    """Run statements in a session of their own."""
+    with server.connect() as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def shared_memory(maps: str) -> set[str]:
+    """PostgreSQL's shared memory in a text of /proc/PID/maps: files, and ids of System V segments,
+    which their inodes are.
+    """
+    return {*re.findall(r"/dev/shm/PostgreSQL\.\d+", maps), *re.findall(r" (\d+) +/SYSV", maps)}
+
+
+def mapped(*pids: int) -> set[str]:
+    """The shared memory that these processes have in use, as far as they are there."""
+    maps = ""
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            maps += Path(f"/proc/{pid}/maps").read_text()
+    return shared_memory(maps)
+
+
+def left(shared: set[str]) -> set[str]:
+    """What there still is of some shared memory."""
+    lines = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
+    segments = {line.split()[1] for line in lines}
+    return {one for one in shared if one in segments or (one[0] == "/" and Path(one).exists())}
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Wait for something that comes by itself."""
+    end = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < end, "it hasn't come"
+        time.sleep(0.02)
+
+
 def leave(server: Cluster) -> None:
     """Wait until the server's client backends are gone, which they are some time after clients."""
-    end = time.monotonic() + 60
-    while "client backend" in server.pids().values():
-        assert time.monotonic() < end, "a client backend is still there"
-        time.sleep(0.01)
+    until(lambda: "client backend" not in server.pids().values())
 
 
 def admit(server: Cluster, *lines: str) -> None:
@@ -68,8 +104,7 @@ def admit(server: Cluster, *lines: str) -> None:
     (server.data_directory / "pg_hba.conf").write_text("\n".join(lines) + "\n")
     with server.connect() as connection:
         connection.execute("SELECT pg_reload_conf()")
-    while loaded() == before:
-        time.sleep(0.02)
+    until(lambda: loaded() != before)
 
 
 @contextlib.contextmanager

@@ -37,16 +37,11 @@ def test_each_sentence_is_a_finding_and_each_number_of_an_experiment(entry):
         assert asked and asked <= set(experiments_of(chapter))
 
 
-@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
-def test_what_is_advised_rests_on_a_fact_of_the_record(entry):
-    assert entry.holds_if
-    assert bool(entry.title) == bool(entry.question)
-
-
-def test_each_setting_of_the_page_has_its_advice():
+def test_what_is_advised_rests_on_a_fact_of_the_record_and_stands_once_on_the_page():
+    assert all(one.holds_if and bool(one.title) == bool(one.question) for one in ENTRIES)
     page = (ROOT / "book" / "what-to-do.md").read_text("utf-8")
-    for name in tomllib.loads(FILES[1].read_text("utf-8")):
-        assert page.count(f"```{{advice}} {name}\n") == 1
+    settings = tomllib.loads(FILES[1].read_text("utf-8"))
+    assert {page.count(f"```{{advice}} {name}\n") for name in settings} == {1}
 
 
 def test_a_fact_that_fails_takes_title_and_advice_along(teller):
@@ -73,3 +68,23 @@ def test_a_fact_that_fails_takes_title_and_advice_along(teller):
     assert [share for _, _, share in yes.bars][0] == 1 > yes.bars[1][2] > 0
     # and without the rows there is nothing to tell
     assert teller.told(advice.Entry(**given, holds_if=[f"{size} > 1"])) is None
+
+
+def test_a_claim_is_concerned_by_advice_that_rests_on_its_experiments(tmp_path):
+    record = runs.load("published", "uuid_keys")
+    judged = {one.claim.id: one for one in map(Judgement.from_dict, record.verdicts) if one}
+    told = advice.Teller({"uuid_keys": record}, judged)
+    ours = {claim for claim in judged if claim.startswith("uuidkeys")}
+    found = advice.concerned(told, FILES[1])
+    assert found == dict.fromkeys(ours, {"uuid": "advice-uuid"})
+    other = tmp_path / "settings.toml"
+    entry = '[x]\nso = "{}"\nfindings = ["uuid_keys/uuidkeys-001"]\nholds_if = []\n'
+    other.write_text(entry.format("set work_mem"))  # none of whose experiments sets it
+    assert advice.concerned(told, other) == {"uuidkeys-001": {"work_mem": "advice-x"}}
+    other.write_text(entry.format("set wal_per_key"))  # as if it were one: a rule has the name
+    assert set(advice.concerned(told, other)) == ours
+
+
+def test_a_part_without_numbers_says_so_below_its_heading(teller):
+    told = advice.findings(teller, FILES[0], "own-code", lambda place: place)
+    assert told == "<p>The run that these pages show has no numbers for this.</p>"

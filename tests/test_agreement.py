@@ -1,7 +1,6 @@
 """Several runs: which words they share, which word they give together, how quiet they were."""
 
-import json
-
+import duckdb
 import pytest
 
 from pgrerun.record import agreement, claims, runs, verdicts
@@ -29,17 +28,9 @@ def make(name, *effects, busy=0):
     """A run that finds these effects, one a claim of `RATIOS`, all in the first one's chapter."""
     with Run.open(name, "tp1", key="k", environment={}) as run:
         for block in range(4):
-            run.observe(
-                "ladder",
-                "one",
-                block,
-                {"tps": 1.0, "reads": 2.0},
-                units={"tps": "1/s", "reads": ""},
-                seed=1,
-                position=0,
-                started_at="",
-                flags={"busy": True} if block < busy else {},
-            )
+            used = 0.5 if block < busy else 0.0
+            run.append("ladder", {"block": block, "tps": 1.0, "other_load": used})
+        run.complete("ladder", {"units": {"tps": "1/s"}})
         for claim, effect in zip(RATIOS, effects, strict=True):
             found = (
                 verdicts.set_aside(claim, "perf", "there is none")
@@ -68,48 +59,39 @@ def test_how_often_runs_agree_is_counted_by_basis():
 
 
 def test_a_claim_that_one_run_has_not_judged_is_not_compared():
-    make("a", 3, 3, 3)
-    make("b", 3, 3, 3)
-    kept = runs.load("b")
+    kept = make("b", 3, 3, 3)
     del kept.verdicts[0]
-    assert RATIOS[0].id not in agreement.words({"a": runs.load("a"), "b": kept}).index
+    assert RATIOS[0].id not in agreement.words({"a": make("a", 3, 3, 3), "b": kept}).index
+
+
+def published_words():
+    judged = scoreboard.judgements(scoreboard.published_records())
+    return [str(judged[claim.id].verdict) for claim in RATIOS], judged[RATIOS[1].id].remarks
 
 
 def test_the_published_word_is_the_one_that_all_published_runs_gave():
-    for name, effects in (("", (3, 3, 3)), ("-2", (3, 1, 3)), ("-3", (3, 3, 3))):
-        make(f"published{name}", *effects)
-    assert runs.published() == ["published", "published-2", "published-3"]
-    judged = scoreboard.judgements(scoreboard.published_records())
-    words = [str(judged[claim.id].verdict) for claim in RATIOS]
-    assert words == [Verdict.HOLDS, Verdict.INCONCLUSIVE, Verdict.HOLDS]
-    assert "holds, no effect, holds" in judged[RATIOS[1].id].remarks
-    said = published_runs.agreeing()
-    assert "3 runs of 1 chapter" in said and "2 of 3 claims" in said and "66.7 %" in said
-    assert "short of the goal" in said
-
-
-def test_one_published_run_speaks_for_itself():
-    make("published", 3, 1, 3)
-    judged = scoreboard.judgements(scoreboard.published_records())
-    assert [str(judged[claim.id].verdict) for claim in RATIOS] == ["holds", "no effect", "holds"]
+    make("published", 3, 1, 3)  # alone it speaks for itself
+    assert published_words()[0] == [Verdict.HOLDS, Verdict.NO_EFFECT, Verdict.HOLDS]
     assert "nothing can be said" in published_runs.agreeing()
-
-
-def test_runs_of_the_reader_are_no_published_ones():
-    for name in ("published", "published-again", "published-2x", "mine", "published-3"):
-        make(name, 3, 3, 3)
-    assert runs.published() == ["published", "published-3"]
+    make("published-2", 3, 3, 3)
+    make("published-3", 3, 3, 3)
+    make("published-2x", 1, 1, 1)  # a reader's, and no published one
+    words, remarks = published_words()
+    assert runs.published() == ["published", "published-2", "published-3"]
+    assert words == [Verdict.HOLDS, Verdict.INCONCLUSIVE, Verdict.HOLDS]
+    assert "no effect, holds, holds" in remarks
+    said = published_runs.agreeing()
+    assert "2 of 3 claims" in said and "66.7 %" in said and "short of the goal" in said
 
 
 def test_what_was_measured_on_a_busy_machine_is_counted_once_a_measurement():
     make("published", 3, 3, 3, busy=3)
     said = published_runs.quiet({"tp1": "The TP1 benchmark"})
-    assert "Of the published run, 3 of 4 measurements were made while others used" in said
-    assert said.endswith(" (all in the chapter “The TP1 benchmark”).</p>")
-    make("published-2", 3, 3, 3, busy=1)
-    assert "; of the run “published-2”, 1 of 4 (all in the" in published_runs.quiet()
+    assert "Of the published run, 3 of 4 measurements were" in said and "“The TP1" in said
     make("published", 3, 3, 3)
-    assert "“published”, none of 4 measurements was made while" in published_runs.quiet()
+    make("published-2", 3, 3, 3, busy=1)
+    said = published_runs.quiet()
+    assert "“published”, none of 4 measurements was" in said and "“published-2”, 1 of 4" in said
 
 
 def test_the_page_tells_every_mark_of_the_committed_runs(monkeypatch):
@@ -117,12 +99,17 @@ def test_the_page_tells_every_mark_of_the_committed_runs(monkeypatch):
     monkeypatch.delenv("PGRERUN_RUNS", raising=False)
     said = published_runs.quiet()
     for name in runs.published():
-        marked = {
-            (chapter, row.experiment, row.block, row.variant)
+        marked = [
+            chapter
             for chapter in runs.chapters(name)
-            for row in runs.load(name, chapter).observations.itertuples()
-            if "busy" in json.loads(row.flags)
-        }
-        of_run = f"of the run “{name}”" if len(runs.published()) > 1 else "of the published run"
-        assert f"{of_run}, {len(marked) or 'none'} of ".lower() in said.lower()
-        assert all(chapter in said for chapter, *_ in marked)
+            for file in runs.load(name, chapter).path.glob("*.parquet")
+            if file.name != runs.OBSERVATIONS
+            for _ in duckdb.sql(
+                f"FROM '{file}' AS o WHERE other_load > 0.1 AND coalesce(disturbed, '') = ''"
+                f" AND NOT EXISTS (FROM '{file}' AS l WHERE l.left_out AND l.block = o.block"
+                " AND l.comparison IS NOT DISTINCT FROM o.comparison)"
+            ).fetchall()
+        ]
+        of_run = f"run “{name}”" if len(runs.published()) > 1 else "the published run"
+        assert f"{of_run}, {len(marked) or 'none'} of " in said
+        assert all(chapter in said for chapter in marked)

@@ -2,7 +2,6 @@
 
 import base64
 import functools
-import itertools
 import json
 import re
 import xml.etree.ElementTree as ET
@@ -19,50 +18,29 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from pgrerun.errors import BookError
 from pgrerun.page import charts
-from pgrerun.page.charts import figure as figure_module
 from pgrerun.record import statistics
 
-TALLEST = 700
 STATIC = Path(__file__).parents[1] / "book" / "_static"
 WORDS = {"question": "Which is faster?", "caption": "A caption.", "description": "Two rows."}
 SAID = charts.Words(**WORDS)
 
 
-def ladder(panel: bool = False, own_scales: bool = False, **changes) -> charts.Figure:
+def ladder(panel: bool = False, **changes) -> charts.Figure:
     frame = pd.DataFrame(
         {
-            "label": [
-                "first step",
-                "first step",
-                "a second step with a longer name",
-                "a second step with a longer name",
-            ],
-            "kind": ["printed", "measured", "printed", "measured"],
+            "label": ["first step"] * 2 + ["a second step with a longer name"] * 2,
+            "kind": ["printed", "measured"] * 2,
             "value": [1.0, 1.1, 0.7, 0.8],
             "low": [None, 1.0, None, 0.75],
             "high": [None, 1.2, None, 0.86],
         }
     )
-    if panel:
-        frame["panel"] = frame["kind"]
     return charts.compare(
-        frame,
+        frame.assign(panel=frame["kind"]) if panel else frame,
         charts.Words(**WORDS | changes),
         charts.Axis("relative throughput"),
         reference=charts.Reference(1, "step one"),
-        own_scales=own_scales,
     )
-
-
-def marks_of(node, kind: str) -> list[dict]:
-    """The parts of a specification that are drawn as `kind`, at any depth."""
-    if isinstance(node, list):
-        return [found for one in node for found in marks_of(one, kind)]
-    if not isinstance(node, dict):
-        return []
-    mark = node.get("mark", {})
-    own = [node] if isinstance(mark, dict) and mark.get("type") == kind else []
-    return own + [found for one in node.values() for found in marks_of(one, kind)]
 
 
 def pages() -> charts.Figure:
@@ -109,21 +87,23 @@ def sweep(series: tuple[str, ...] = ("",)) -> charts.Figure:
     return charts.lines(frame, SAID, clients, charts.Axis("throughput", "transactions/s"))
 
 
-def two_pages(rows: list[tuple] | None = None, per_row: int = 5) -> charts.Figure:
+def two_pages() -> charts.Figure:
     columns = ["page", "line_pointer", "state", "to", "tuple", "old", "heap_only", "entries"]
-    frame = pd.DataFrame(
-        rows
-        or [
-            ("before", 1, "normal", 2, "A v1", True, False, 1),
-            ("before", 2, "normal", None, "A v2", False, True, 0),
-            ("after a prune", 1, "redirect", 2, "", False, False, 1),
-            ("after a prune", 2, "normal", None, "A v2", False, True, 0),
-            ("after a prune", 3, "dead", None, "", False, False, 1),
-            ("after a prune", 4, "unused", None, "", False, False, 0),
-        ],
-        columns=columns,
-    )
-    return charts.heap_pages(frame, SAID, per_row=per_row)
+    rows = [
+        ("before", 1, "normal", 2, "A v1", True, False, 1),
+        ("before", 2, "normal", None, "A v2", False, True, 0),
+        ("after a prune", 1, "redirect", 2, "", False, False, 1),
+        ("after a prune", 2, "normal", None, "A v2", False, True, 0),
+        ("after a prune", 3, "dead", None, "", False, False, 1),
+        ("after a prune", 4, "unused", None, "", False, False, 0),
+    ]
+    return charts.heap_pages(pd.DataFrame(rows, columns=columns), SAID, per_row=5)
+
+
+def line_pointers(**changes) -> charts.Figure:
+    """A page of which nothing is known but its line pointers."""
+    columns = {"page": ["p", "p"], "line_pointer": [1, 2], "state": ["redirect", "normal"]}
+    return charts.heap_pages(pd.DataFrame(columns | {"to": [2, None]} | changes), SAID)
 
 
 def scattered() -> charts.Figure:
@@ -163,6 +143,7 @@ FIGURES = [
     lambda: sweep(("read", "write")),
     lambda: ladder(panel=True),
     two_pages,
+    line_pointers,
     lambda: plan_grid(),
     scattered,
     joined,
@@ -199,35 +180,21 @@ def test_outputs_are_complete_and_valid_in_a_notebook(figure):
 
 
 @pytest.mark.parametrize("figure", FIGURES)
-def test_every_column_of_the_table_is_in_the_data(figure):
+def test_every_column_of_the_table_is_in_the_data_and_nothing_is_titled_by_a_raw_field(figure):
     spec = figure().spec()
-    (rows,) = spec["datasets"].values()
-    columns = spec["usermeta"]["columns"]
+    (rows,) = spec.pop("datasets").values()
+    columns = spec.pop("usermeta")["columns"]
     assert columns and all(any(column["field"] in row for row in rows) for column in columns)
     assert "config" not in spec  # the theme is the page's
+    raw = re.compile(r'"title": "(label|series|provenance|value|x|[^" ]*_[^" ]*)"')
+    assert not raw.search(json.dumps(spec))
 
 
-def test_the_table_shows_labels_as_they_were_given():
-    (rows,) = ladder().spec()["datasets"].values()
-    assert rows[-1]["label"] == "a second step with a longer name"
-    assert "\n" in rows[-1]["lines"]
-
-
-def test_legend_names_each_kind_once_and_only_those_present():
-    assert sorted(
-        w for w in words(svg(ladder())) if w in {mark.title for mark in charts.MARKS.values()}
-    ) == [
-        "printed",
-        "this run",
-    ]
-    assert words(svg(sweep(("read", "write")))).count("this run") == 1
-
-
-def test_bars_add_up_and_the_bound_is_named_in_each_panel():
-    shown = words(svg(pages()))
-    assert [shown.count(total) for total in ("2.6", "3")] == [4, 4]  # each with its halo
-    assert shown.count("least") == 2
-    assert [shown.count(panel) for panel in ("read", "written")] == [1, 1]
+def test_a_legend_names_each_kind_once_and_only_those_present_and_an_axis_its_unit():
+    shown = words(svg(sweep(("read", "write"))))
+    titles = [mark.title for mark in charts.MARKS.values() if mark.title in shown]
+    assert sorted(titles) == ["simulated", "this run"] and shown.count("this run") == 1
+    assert "throughput (transactions/s)" in shown
 
 
 @pytest.mark.parametrize(("whole", "shown"), [(1.0, 0), (2.0, 4)])
@@ -254,71 +221,12 @@ def test_a_line_is_broken_between_its_pieces():
 def test_no_repetition_is_left_out():
     (rows,) = repetitions().spec()["datasets"].values()
     assert sum(row["row"] == "repetition" for row in rows) == 10
-    assert (
-        charts.svg(repetitions()).count('aria-roledescription="point"') == 10 + 2
-    )  # the two medians
-
-
-def test_repetitions_of_two_runs_keep_lanes_and_marks_of_their_own():
-    frame = pd.DataFrame(
-        {"label": ["a"] * 4, "kind": ["published"] * 2 + ["measured"] * 2, "value": [1, 2, 3, 4]}
-    )
-    intervals = pd.DataFrame(
-        {
-            "label": ["a", "a"],
-            "kind": ["published", "measured"],
-            "value": [1.5, 3.5],
-            "low": [1, 3],
-            "high": [2, 4],
-        }
-    )
-    figure = charts.observations(frame, SAID, charts.Axis("latency", "ms"), intervals=intervals)
-    (rows,) = figure.spec()["datasets"].values()
-    assert len({row["lane"] for row in rows}) == 4
-    picture = svg(figure)
-    assert {"published run", "this run"} < set(words(picture))
-    assert all(charts.MARKS[kind].colour in picture for kind in ("published", "measured"))
-
-
-def test_series_are_named_at_the_end_of_the_readers_own_line():
-    (rows,) = sweep(("read", "write")).spec()["datasets"].values()
-    named = [(row["ending"], row["x"], row["provenance"]) for row in rows if row.get("named")]
-    assert named == [("read, write", 4, "this run")]  # of lines that end in one point
-
-
-def tooltips(spec) -> list[dict]:
-    """Every tooltip of a specification."""
-    if isinstance(spec, list):
-        return [one for part in spec for one in tooltips(part)]
-    if not isinstance(spec, dict):
-        return []
-    own = spec.get("tooltip", [])
-    inner = [one for key, part in spec.items() if key != "datasets" for one in tooltips(part)]
-    return [*(own if isinstance(own, list) else [own]), *inner]
-
-
-@pytest.mark.parametrize("figure", FIGURES)
-def test_a_tooltip_has_no_raw_field_names(figure):
-    for one in tooltips(figure().spec()):
-        assert one["title"] and one["title"] not in ("label", "series", "provenance", "value", "x")
-        assert "_" not in one["title"]
 
 
 @pytest.mark.parametrize("word", ["value", "Median", "number", "printed value"])
 def test_an_axis_names_a_quantity(word):
     with pytest.raises(BookError, match="name the quantity"):
         charts.Axis(word)
-
-
-@pytest.mark.parametrize("kinds", [["measured"], ["printed", "published", "measured"]])
-@pytest.mark.parametrize("cases", [3, 26])
-def test_no_chart_of_many_cases_is_too_tall(kinds, cases):
-    rows = [charts.row(f"query {n}", kind, n + 1.0) for n in range(cases) for kind in kinds]
-    assert height(charts.compare(rows, SAID, charts.Axis("time", "s"))) <= TALLEST
-
-
-def height(figure: charts.Figure) -> float:
-    return float(re.search(r'height="([0-9.]+)"', charts.svg(figure))[1])
 
 
 def test_a_caption_begins_with_the_result_and_its_number():
@@ -330,35 +238,12 @@ def test_a_caption_begins_with_the_result_and_its_number():
     assert charts.compare(rows, words, charts.Axis("time")).caption == "All 1. A caption."
 
 
-def test_lines_have_colours_of_their_own_and_the_published_run_stays_grey():
-    rows = [
-        {"x": x, "value": x + n, "kind": kind, "series": name}
-        for kind in ("published", "measured")
-        for n, name in enumerate("ab")
-        for x in (1, 2)
-    ]
-    drawn = charts.lines(rows, SAID, charts.Axis("clients"), charts.Axis("time", "s"))
-    (data,) = drawn.spec()["datasets"].values()
-    hues = {(row["kind"], row["series"]): row["hue"] for row in data}
-    assert hues["measured", "a"] != hues["measured", "b"]
-    assert hues["published", "a"] == hues["published", "b"] == charts.MARKS["published"].colour
-
-
-def test_panels_share_an_axis_unless_they_have_units_of_their_own():
-    title = "relative throughput"
-    assert words(svg(ladder(panel=True))).count(title) == 1
-    assert words(svg(ladder(panel=True, own_scales=True))).count(title) == 2
-
-
 def test_kinds_have_marks_of_their_own():
-    for a, b in itertools.combinations(charts.MARKS.values(), 2):
-        assert a.colour != b.colour and a.title != b.title
-        # only the two kinds of run share a shape; a grey one and a coloured one
-        runs = {title.split(",")[0] for title in (a.title, b.title)} == {
-            "published run",
-            "this run",
-        }
-        assert (a.shape, a.fill, a.dash) != (b.shape, b.fill, b.dash) or runs
+    marks = charts.MARKS.values()
+    assert len({mark.title for mark in marks}) == len({mark.colour for mark in marks}) == len(marks)
+    # without colours only the published run and the reader's are alike
+    own = [mark for kind, mark in charts.MARKS.items() if not kind.startswith("published")]
+    assert len({(mark.shape, mark.fill, mark.dash) for mark in own}) == len(own)
 
 
 def test_the_site_shows_the_same_marks_as_the_charts():
@@ -367,9 +252,9 @@ def test_the_site_shows_the_same_marks_as_the_charts():
 
 
 def test_altair_and_the_bundled_vega_are_of_one_version():
+    bundled = vl_convert.get_vega_version(), vl_convert.get_vega_embed_version()
     assert vl_convert.get_vegalite_versions()[-1] == charts.VEGALITE_VERSION
-    assert vl_convert.get_vega_version().split(".")[0] == alt.VEGA_VERSION
-    assert vl_convert.get_vega_embed_version().split(".")[0] == alt.VEGAEMBED_VERSION
+    assert [one.split(".")[0] for one in bundled] == [alt.VEGA_VERSION, alt.VEGAEMBED_VERSION]
 
 
 def test_words_cannot_end_the_script_element_or_the_attribute():
@@ -382,12 +267,6 @@ def test_words_cannot_end_the_script_element_or_the_attribute():
         r'<script type="application/json" class="vl-spec">(.*?)</script>', html, re.DOTALL
     )[1]
     assert "</script>" in json.loads(spec)["usermeta"]["caption"]
-
-
-@pytest.mark.parametrize("word", ["question", "caption"])
-def test_a_chart_without_words_is_refused(word):
-    with pytest.raises(BookError, match=word):
-        ladder(**{word: " "})
 
 
 @pytest.mark.parametrize(
@@ -425,11 +304,6 @@ def test_a_chart_is_read_aloud_from_its_data(figure, expected):
     assert expected in figure(charts.Words("Q?", "C.")).description
 
 
-def test_a_chart_s_own_description_wins():
-    figure = charts.compare(FEW, charts.Words("Q?", "C.", description="Mine."), charts.Axis("x"))
-    assert figure.description == "Mine."
-
-
 def test_a_plain_altair_chart_is_drawn_offline_once_enabled_and_described():
     chart = alt.Chart(pd.DataFrame({"x": [1]})).mark_point().encode(x="x:Q")
     before = alt.renderers.active
@@ -443,22 +317,6 @@ def test_a_plain_altair_chart_is_drawn_offline_once_enabled_and_described():
         alt.renderers.enable(before)
 
 
-@pytest.mark.parametrize(
-    "frame, complaint",
-    [
-        (pd.DataFrame({"label": ["a"], "value": [1]}), "lacks kind"),
-        (
-            pd.DataFrame({"label": ["a"], "value": [1], "kind": ["guessed"]}),
-            "unknown kind of number: guessed",
-        ),
-        (pd.DataFrame({"label": [], "value": [], "kind": []}), "empty"),
-    ],
-)
-def test_a_frame_that_cannot_be_drawn_is_refused(frame, complaint):
-    with pytest.raises(ValueError, match=complaint):
-        charts.compare(frame, SAID, charts.Axis("x"))
-
-
 def test_a_chart_is_drawn_from_rows_and_frames_in_the_order_asked_for():
     measured = pd.DataFrame([charts.row("b", "measured", statistics.Interval(2.0, 1.0, 3.0, 9))])
     parts = [*charts.rows({"a": 1.0, "b": 4.0}, "printed"), measured]
@@ -470,89 +328,11 @@ def test_a_chart_is_drawn_from_rows_and_frames_in_the_order_asked_for():
     assert drawn.spec() == charts.compare(charts.together(parts), SAID, charts.Axis("ratio")).spec()
 
 
-def test_points_of_a_line_stand_at_their_x():
-    points = charts.points(pd.Series({1: 10.0, 2: 20.0}), "simulated", series="model")
-    one = {"x": 1, "kind": "simulated", "value": 10.0, "series": "model"}
-    assert points == [one, one | {"x": 2, "value": 20.0}]
-
-
-def test_units_stand_in_the_axis_title():
-    assert "latency (ms)" in words(svg(repetitions()))
-    assert "throughput (transactions/s)" in words(svg(sweep()))
-
-
-def page_rows(figure: charts.Figure) -> pd.DataFrame:
-    (rows,) = figure.spec()["datasets"].values()
-    return pd.DataFrame(rows)
-
-
 def test_a_page_shows_what_each_line_pointer_is_and_whose_tuple():
     shown = words(svg(two_pages()))
     assert {"current version", "replaced version", "redirect", "dead", "unused"} <= set(shown)
     assert shown.count("2  A v2") == 2 and "1  A v1" in shown and "3" in shown
-    assert {"before", "after aprune"} <= set(shown)  # the long title on two lines
-
-
-def test_a_legend_names_only_the_states_that_occur():
-    shown = words(svg(two_pages([("p", 1, "normal", None, "A", False, False, 1)])))
-    assert "current version" in shown and not {
-        "redirect",
-        "dead",
-        "unused",
-        "replaced version",
-    } & set(shown)
-
-
-def test_arrows_lead_from_a_version_to_the_middle_of_the_next_on_its_own_page():
-    rows = page_rows(two_pages()).set_index(["page", "line_pointer"])
-    linked = rows[rows["to"].notna()]
-    assert len(linked) == 2
-    for (page, _), row in linked.iterrows():
-        assert row["target"] == pytest.approx(rows.loc[(page, row["to"]), "middle"])
-        assert row["right"] < row["lane"]
-    assert rows["target"].isna().sum() == 4
-
-
-def test_a_heap_only_tuple_is_dashed_and_an_index_entry_is_a_triangle():
-    dashed = [
-        layer["mark"]["strokeDash"]
-        for layer in two_pages().spec()["layer"]
-        if layer["mark"]["type"] == "rect"
-    ]
-    assert dashed == [[1, 0], [4, 2.5]]
-    rows = page_rows(two_pages())
-    drawn = rows.loc[rows["entries"] > 0]
-    assert len(drawn) == 3 and (drawn["pointed"] < drawn["left"]).all()
-    # two arrowheads and three entries
-    assert charts.svg(two_pages()).count('aria-roledescription="point"') == 5
-
-
-@pytest.mark.parametrize(
-    "frame, complaint",
-    [
-        (pd.DataFrame({"page": ["p"], "line_pointer": [1], "state": ["normal"]}), "lacks to"),
-        (
-            pd.DataFrame({"page": ["p"], "line_pointer": [1], "state": ["frozen"], "to": [None]}),
-            "unknown state of a line pointer: frozen",
-        ),
-        (pd.DataFrame({"page": [], "line_pointer": [], "state": [], "to": []}), "empty"),
-    ],
-)
-def test_a_page_that_cannot_be_drawn_is_refused(frame, complaint):
-    with pytest.raises(ValueError, match=complaint):
-        charts.heap_pages(frame, SAID)
-
-
-def test_a_page_needs_nothing_but_its_line_pointers():
-    frame = pd.DataFrame(
-        {
-            "page": ["p"] * 2,
-            "line_pointer": [1, 2],
-            "state": ["redirect", "normal"],
-            "to": [2, None],
-        }
-    )
-    assert {"redirect", "current version"} <= set(words(svg(charts.heap_pages(frame, SAID))))
+    assert not {"dead", "unused"} & set(words(svg(line_pointers())))
 
 
 def plan_grid(points: int = 4, **changes) -> charts.Figure:
@@ -579,115 +359,43 @@ def plan_grid(points: int = 4, **changes) -> charts.Figure:
     )
 
 
-def test_keyed_lines_are_named_in_a_legend_and_nowhere_else():
-    rows = [
-        charts.row("", "measured", value, x=x, series=series, low=value - 0.1, high=value + 0.1)
-        for series, more in (("one line", 0), ("another line", 1))
-        for x, value in ((1, 1.0 + more), (2, 2.0 + more))
-    ]
-    frame = pd.DataFrame(rows).drop(columns="label")
-    axes = charts.Axis("clients"), charts.Axis("throughput")
-    plain, keyed = (charts.lines(frame, SAID, *axes, keyed=keyed) for keyed in (False, True))
-    assert "one line" in words(svg(plain)) and "one line" in words(svg(keyed))
-    assert not any(row.get("named") for rows in keyed.spec()["datasets"].values() for row in rows)
-    layers = [layer["encoding"] for layer in keyed.spec()["layer"] if "color" in layer["encoding"]]
-    scales = [layer["color"]["scale"] for layer in layers if layer["color"]["scale"]]
-    assert [scale["domain"] for scale in scales] == [["one line", "another line"]]
-
-
 def test_neighbours_of_one_plan_are_one_rectangle_and_cover_the_grid():
     (rows,) = plan_grid().spec()["datasets"].values()
     cells = pd.DataFrame(rows)
     # the left half; the right half below the corner; its last row, left of the corner; the corner
-    assert len(cells) == 4
-    assert (
-        (cells["right"] - cells["left"]) * (cells["top"] - cells["bottom"])
-    ).sum() == pytest.approx(1)
-    assert cells.set_index("letter").loc[
-        "A", ["left", "right", "least_cost", "most_cost"]
-    ].tolist()[2:] == [0, 13]
-    assert (
-        sorted(set(cells["letter"])) == ["A", "B", "C"]
-        and cells.groupby("letter")["first_of_plan"].count().eq(1).all()
-    )
+    assert len(cells) == 4 and sorted(set(cells["letter"])) == ["A", "B", "C"]
+    area = (cells["right"] - cells["left"]) * (cells["top"] - cells["bottom"])
+    assert area.sum() == pytest.approx(1)
+    left_half = cells.set_index("letter").loc["A"]
+    assert (left_half["least_cost"], left_half["most_cost"]) == (0, 13)
 
 
-def test_each_plan_has_its_letter_once_inside_its_region():
-    (rows,) = plan_grid().spec()["datasets"].values()
-    cells = pd.DataFrame(rows)
-    named = cells[cells["named"].notna()].set_index("letter")
-    assert sorted(named.index) == ["A", "B", "C"]
-    for letter, place in named.iterrows():
-        own = cells[cells["letter"] == letter]
-        across = (own["left"] < place["middle_x"]) & (place["middle_x"] < own["right"])
-        up = (own["bottom"] < place["middle_y"]) & (place["middle_y"] < own["top"])
-        assert (across & up).any()
-
-
-def test_a_plan_is_spelt_out_only_where_its_region_is_clicked():
-    spec = plan_grid().spec()
-    tree = spec["layer"][-1]
-    assert {"filter": {"param": "region", "empty": False}} in tree["transform"]
-    assert spec["params"][0]["name"] == "region" and spec["params"][0]["select"]["fields"] == [
-        "letter"
-    ]
-    shown = words(svg(plan_grid()))
-    assert (
-        "A: hash join" in shown
-        and "Click a region to see its plan." in shown
-        and not [word for word in shown if "Seq Scan" in word]
-    )
-
-
-def test_more_plans_than_colours_share_the_last_one():
-    points = 4
-    figure = plan_grid(
-        points, change=lambda f: f.assign(plan=[f"plan {n}" for n in range(points**2)])
-    )
-    (rows,) = figure.spec()["datasets"].values()
-    assert len({row["legend"] for row in rows}) == len(charts.CATEGORIES)
-    assert sum(row["letter"] == "+" for row in rows) == points**2 - len(charts.CATEGORIES) + 1
+FRAME = {"label": ["a"], "value": [1], "kind": ["printed"]}
 
 
 @pytest.mark.parametrize(
-    "changes, complaint",
+    ("draw", "complaint"),
     [
-        ({"without": ["cost"]}, "lacks cost"),
-        ({"change": lambda f: f.iloc[1:]}, "every point of its grid"),
-        ({"change": lambda f: pd.concat([f, f])}, "every point of its grid"),
+        (lambda: ladder(question=" "), "question"),
+        (lambda: ladder(caption=" "), "caption"),
+        (lambda: compared(value=None), "lacks value"),
+        (lambda: compared(kind=["guessed"]), "unknown kind of number: guessed"),
+        (lambda: compared(label=[], value=[], kind=[]), "empty"),
+        (lambda: line_pointers(state="frozen"), "unknown state of a line pointer: frozen"),
+        (lambda: line_pointers(page=[], line_pointer=[], state=[], to=[]), "empty"),
+        (lambda: plan_grid(without=["cost"]), "lacks cost"),
+        (lambda: plan_grid(change=lambda f: f.iloc[1:]), "every point of its grid"),
+        (lambda: plan_grid(change=lambda f: pd.concat([f, f])), "every point of its grid"),
     ],
 )
-def test_a_grid_that_cannot_be_drawn_is_refused(changes, complaint):
-    with pytest.raises(ValueError, match=complaint):
-        plan_grid(**changes)
+def test_what_cannot_be_drawn_is_refused(draw, complaint):
+    with pytest.raises((BookError, ValueError), match=complaint):
+        draw()
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("panel", [False, True])
-def test_a_picture_of_its_own_has_the_width_and_the_theme_asked_for(panel, dark):
-    figure = ladder(panel=panel)
-    narrow, wide = (ET.fromstring(charts.svg(figure, width, dark)) for width in (330, 640))
-    for picture, width in ((narrow, 330), (wide, 640)):
-        assert width * 0.8 < float(picture.get("width")) < width * 1.35
-    colours = {element.get("fill") for element in wide.iter("{http://www.w3.org/2000/svg}text")}
-    assert (figure_module.DARK if dark else figure_module.LIGHT)["axis"]["labelColor"] in colours
-    assert figure.spec() == ladder(panel=panel).spec()
-
-
-def painted(node, paint=(), x=0.0, y=0.0):
-    """What is seen of a picture, wherever its groups say it: kind, text, paint, place."""
-    names = ("fill", "stroke", "stroke-width", "font-family", "font-size", "text-anchor")
-    paint = tuple((node.attrib | {"": ""}).get(n, dict(paint).get(n)) for n in names)
-    paint = tuple(zip(names, paint))
-    moved = re.match(r"translate\((-?[0-9.e-]+),(-?[0-9.e-]+)\)", node.get("transform", ""))
-    x, y = (x + float(moved[1]), y + float(moved[2])) if moved else (x, y)
-    colours = [dict(paint)[name] or "none" for name in ("fill", "stroke")]
-    if not len(node) and colours != ["none"] * 2 and node.get("opacity") != "0":
-        points = node.get("d") != "" and not node.tag.endswith("}g")
-        if points:
-            yield node.tag, node.text, paint, x, y
-    for child in node:
-        yield from painted(child, paint, x, y)
+def compared(**changes) -> charts.Figure:
+    columns = {name: column for name, column in (FRAME | changes).items() if column is not None}
+    return charts.compare(pd.DataFrame(columns), SAID, charts.Axis("x"))
 
 
 def test_an_interval_that_one_pair_leaves_open_is_not_drawn():

@@ -65,9 +65,10 @@ def interval(low, high, n=7):
 # ---- the ledger
 
 
-def test_the_ledger_has_every_claim_in_its_chapter():
-    counted = Counter(claim.chapter for claim in claims.ledger().values())
-    assert counted.items() >= CHAPTERS.items()
+def test_the_ledger_has_every_claim_in_its_chapter_and_each_can_be_judged():
+    found = claims.ledger().values()
+    assert Counter(claim.chapter for claim in found).items() >= CHAPTERS.items()
+    assert [claim.id for claim in found if claim.predicate is None] == []
 
 
 def test_each_chapter_has_a_few_headlines():
@@ -90,14 +91,17 @@ PRINTED = {
     "hot-013": {"tellers": (2017 / 87,) * 2, "branches": (256 / 66,) * 2},
     "hot-015": {"": (1 + 49284 / 157895,) * 2},
     "hot-012": {"": (1024 / 976,) * 2},
-    "hot-021": {"": (1.05, 1.4)},
     "hot-024": {"": (659.870628 / 321.88984,) * 2},
     "hot-035": {"": (1007.451264 / 976,) * 2},
+    "haas-029": {"": (1, 1)},
+    "haas-036": {"": (1, 1)},
+    "expl-002": {"": (218.2118 / 210.9082,) * 2},
+    "expl-004": {"": (1, 1)},
+    "expl-016": {"": (161.940 / 111.732,) * 2},
+    "expl-017": {"": (191.674 / 108.167,) * 2},
+    "expl-020": {"": (100_000,) * 2},
+    "expl-022": {"": (127298.392 / 76.759,) * 2},
 }
-
-
-def test_every_claim_can_be_judged():
-    assert [claim.id for claim in claims.ledger().values() if claim.predicate is None] == []
 
 
 def test_what_is_out_of_reach_is_needed_by_a_claim():
@@ -113,7 +117,6 @@ def test_what_is_out_of_reach_has_one_of_five_reasons_or_a_build_that_is_named()
         assert bool(known.reason and known.would_take) != bool(known.builds), capability
         assert set(known.builds) <= builds, capability
         assert (known.reason is claims.Reason.PROCESSORS) == (known.processors > 0), capability
-        assert "can't be had" not in known.why and "can be installed" not in known.why, capability
 
 
 def test_a_direction_whose_size_is_printed_says_why_that_is_not_judged():
@@ -139,24 +142,14 @@ def test_no_printed_number_is_copied_into_the_ledger():
             assert set(numerals.findall(claim.expression)) <= {"1", "2", "100"}, claim.id
 
 
-def test_sources_are_said_in_words():
-    assert claims.ledger()["hot-027"].source == "the HOT thread of 2007, message 4 and message 5"
-    assert (
-        claims.ledger()["lai-059"].source == "the POSTGRES report of 1990, Abstract and section 5"
-    )
-
-
 @pytest.fixture
 def damaged(tmp_path):
     """Write a ledger of the first three claims, with changed cells in line 3, the second."""
 
     def write(**cells):
         with open(claims.LEDGER, newline="", encoding="utf-8") as file:
-            rows = [
-                row
-                for row in csv.DictReader(file)
-                if row["id"] in ("lai-045", "lai-046", "lai-060")
-            ]
+            kept = {row["id"]: row for row in csv.DictReader(file)}
+        rows = [kept[id] for id in ("lai-045", "lai-046", "lai-060")]
         rows[1].update(cells)
         path = tmp_path / "claims.csv"
         with open(path, "w", newline="", encoding="utf-8") as file:
@@ -166,10 +159,6 @@ def damaged(tmp_path):
         return path
 
     return write
-
-
-def test_the_undamaged_excerpt_is_read(damaged):
-    assert list(claims.ledger(damaged())) == ["lai-045", "lai-046", "lai-060"]
 
 
 @pytest.mark.parametrize(
@@ -244,12 +233,13 @@ def test_a_missing_ledger_is_a_record_error(tmp_path):
         claims.ledger(tmp_path / "claims.csv")
 
 
-def test_a_changed_ledger_is_read_again(damaged):
+def test_a_ledger_is_read_and_when_it_has_changed_read_again(damaged):
     path = damaged()
-    before = claims.ledger(path)["lai-046"].claim
+    before = claims.ledger(path)
     damaged(claim="Other words.")
     os.utime(path, ns=(1, 1))
-    assert claims.ledger(path)["lai-046"].claim == "Other words." != before
+    assert list(before) == ["lai-045", "lai-046", "lai-060"]
+    assert claims.ledger(path)["lai-046"].claim == "Other words." != before["lai-046"].claim
 
 
 @pytest.mark.parametrize(
@@ -269,27 +259,26 @@ def test_printed_arithmetic_can_do_nothing_else(expression):
         claims.evaluate(expression)
 
 
-def test_the_ledger_agrees_with_the_documents_where_they_are_at_hand():
+@pytest.fixture(scope="module")
+def documents():
+    """The documents' texts by name."""
     folder = os.environ.get("PGRERUN_DOCUMENTS")
     if not folder:
         pytest.skip("PGRERUN_DOCUMENTS names no folder with the documents' texts")
-    files = {name: Path(folder) / one.file for name, one in printed.DOCUMENTS.items() if one.file}
-    sections = {
-        name: document_text.sections(path.read_text("utf-8")) for name, path in files.items()
-    }
+    files = {name: one.file for name, one in printed.DOCUMENTS.items() if one.file}
+    return {name: (Path(folder) / file).read_text("utf-8") for name, file in files.items()}
+
+
+def test_the_ledger_agrees_with_the_documents_where_they_are_at_hand(documents):
+    sections = {name: document_text.sections(text) for name, text in documents.items()}
     for c in claims.ledger().values():
-        if c.document not in sections:
+        if c.document not in sections or c.chapter not in ("tp1", "hot", "access_paths"):
             continue
-        text = " ".join(sections[c.document].values()).lower()
-        if c.document == "hot-2007":
-            text = " ".join(
-                sections[c.document][place.strip()] for place in c.section.split(";")
-            ).lower()
-        if c.chapter in ("tp1", "hot"):
-            for value in filter(
-                None, re.split("; | vs | -> | on | to | / ", c.published_value.lower())
-            ):
-                assert value in text, (c.id, value)
+        parts = sections[c.document]
+        cited = [place.strip() for place in c.section.split(";")]
+        text = " ".join(parts[one] for one in (cited if c.document == "hot-2007" else parts))
+        values = re.split("; | vs | -> | on | to | / ", c.published_value.lower())
+        assert [value for value in values if value not in text.lower()] == [], c.id
 
 
 # ---- the documents' own words
@@ -312,16 +301,12 @@ def test_quotes_are_short_and_only_numbers_have_none():
         assert own or c.quote or c.sizes or c.published_value, f"{c.id}: no quote and no number"
 
 
-def test_quotes_are_the_documents_own_words_where_they_are_at_hand():
-    folder = os.environ.get("PGRERUN_DOCUMENTS")
-    if not folder:
-        pytest.skip("PGRERUN_DOCUMENTS names no folder with the documents' texts")
-    files = {name: Path(folder) / one.file for name, one in printed.DOCUMENTS.items() if one.file}
-    texts = {}
-    for name, path in files.items():
-        text = path.read_text("utf-8")
-        # as it is, and without the times of day that divide a talk's sentences
-        texts[name] = solid(text) + "\0" + solid(" ".join(document_text.sections(text).values()))
+def test_quotes_are_the_documents_own_words_where_they_are_at_hand(documents):
+    # as they are, and without the times of day that divide a talk's sentences
+    texts = {
+        name: solid(text) + "\0" + solid(" ".join(document_text.sections(text).values()))
+        for name, text in documents.items()
+    }
     wrong = [
         f"{c.id}: {piece.strip()}"
         for c in claims.ledger().values()
@@ -335,18 +320,12 @@ def test_quotes_are_the_documents_own_words_where_they_are_at_hand():
 def test_the_ledger_can_be_queried():
     with duckdb.connect() as connection:
         claims.load(connection)
-        rows = connection.execute("FROM claims.ledger").df().set_index("id")
-        types = dict(
-            connection.execute(
-                "SELECT column_name, column_type FROM (DESCRIBE claims.ledger)"
-            ).fetchall()
-        )
-    ledger = claims.ledger()
-    assert list(rows.index) == list(ledger) and types["headline"] == "BOOLEAN"
-    for id, claim in ledger.items():
-        assert rows.headline[id] == claim.headline
-        assert (rows.predicate[id] or None) == claim.predicate
-        if claim.predicate in claims.WITH_MARGIN:
-            assert rows.margin[id] == claim.margin
-        if claim.predicate in claims.WITH_TOLERANCE:
-            assert rows.tolerance[id] == claim.tolerance
+        found = connection.execute("SELECT id, headline, predicate FROM claims.ledger").fetchall()
+        numbers = connection.execute("SELECT id, margin, tolerance FROM claims.ledger").fetchall()
+    ledger = claims.ledger().values()
+    assert [(id, headline, word or None) for id, headline, word in found] == [
+        (claim.id, claim.headline, claim.predicate) for claim in ledger
+    ]
+    for (_, margin, tolerance), claim in zip(numbers, ledger):
+        assert claim.predicate not in claims.WITH_MARGIN or margin == claim.margin
+        assert claim.predicate not in claims.WITH_TOLERANCE or tolerance == claim.tolerance

@@ -4,6 +4,7 @@ Nothing here says how long something took at most: only counts, and that nobody 
 than the disk can.
 """
 
+import contextlib
 import heapq
 import math
 import os
@@ -36,37 +37,28 @@ def slow():
 # ---- its arithmetic
 
 
-def test_it_serves_one_at_a_time_in_the_order_of_arrival(slow):
+def test_it_serves_one_at_a_time_in_the_order_of_arrival_and_lets_other_kinds_pass(slow):
     slow.set(Disk(read=10 * MS, write=20 * MS))
-    assert slow.serve("read", 1.0) == pytest.approx(1.010)
-    assert slow.serve("write", 1.001) == pytest.approx(1.030)
-    assert slow.serve("read", 1.002) == pytest.approx(1.040)
-    assert slow.serve("read", 2.0) == pytest.approx(2.010)  # nobody there any more
-
-
-def test_a_kind_without_a_time_passes_by(slow):
-    slow.set(Disk(read=10 * MS))
-    slow.serve("read", 1.0)
-    assert slow.serve("flush", 1.0) == 1.0
-    assert slow.serve("read", 1.0) == pytest.approx(1.020)
+    asked = (("read", 1.0), ("write", 1.001), ("read", 1.002), ("flush", 1.003), ("read", 2.0))
+    served = [slow.serve(kind, now) for kind, now in asked]
+    # nothing slows flushes, and at last nobody is there any more
+    assert served == pytest.approx([1.010, 1.030, 1.040, 1.003, 2.010])
 
 
 def test_a_stretch_of_time_counts_its_own_requests(slow):
     slow.set(Disk(read=10 * MS))
     slow.serve("read", 1.0, size=8192)
     with attached(slow).serving(Disk(read=10 * MS, write=30 * MS)) as stretch:
-        for now in (1.0, 1.0):
-            slow.serve("read", now, size=8192)
-        slow.serve("write", 1.0, size=100)
-        slow.serve("flush", 1.0)
+        for kind, size in (("read", 8192), ("read", 8192), ("write", 100), ("flush", 0)):
+            slow.serve(kind, 1.0, size=size)
         assert stretch.counts().reads.requests == 2
     slow.serve("read", 5.0)
     counts = stretch.counts()
-    assert (counts.reads.requests, counts.reads.bytes) == (2, 16384)
-    assert (counts.writes.requests, counts.flushes.requests, counts.all.requests) == (1, 1, 4)
-    assert counts.reads.busy == pytest.approx(0.020) and counts.all.busy == pytest.approx(0.050)
-    assert counts.reads.queued == pytest.approx(0.010)  # behind the other
-    assert counts.writes.queued == pytest.approx(0.020)
+    kinds = (counts.reads, counts.writes, counts.flushes, counts.all)
+    assert [kind.requests for kind in kinds] == [2, 1, 1, 4] and counts.reads.bytes == 16384
+    assert (counts.reads.busy, counts.all.busy) == pytest.approx((0.020, 0.050))
+    # one read behind the other, and the write behind both
+    assert (counts.reads.queued, counts.writes.queued) == pytest.approx((0.010, 0.020))
 
 
 def draws(slow, seed, number=4000):
@@ -113,11 +105,10 @@ def test_heads_seek_the_cylinder_and_wait_for_the_place_to_come_round(slow):
 
 def test_another_file_lies_elsewhere(slow):
     slow.set(Disk(read=0.0, heads=HP_97560))
-    now = slow.serve("read", 0.0, file=1)
-    again = slow.serve("read", now + 1 * MS, file=1) - now
-    assert again == pytest.approx(HP_97560.revolution, abs=1e-6)  # it had just gone by
-    far = slow.serve("read", now := now + again, file=2) - now
-    assert far > HP_97560.near_base
+    first = slow.serve("read", 0.0, file=1)
+    again = slow.serve("read", first + 1 * MS, file=1)
+    assert again - first == pytest.approx(HP_97560.revolution, abs=1e-6)  # it had just gone by
+    assert slow.serve("read", again, file=2) - again > HP_97560.near_base
 
 
 def cycles(slow, customers, processor, seed, number=20_000):
@@ -225,17 +216,14 @@ def test_other_directories_and_other_times_are_left_alone(slow, page_file, tmp_p
     assert stretch.counts().all.requests == 0
 
 
-def test_only_the_files_and_the_place_that_were_named_are_slow(slow, page_file):
+@pytest.mark.parametrize(
+    ("where", "requests"), [({"offset": 8192}, 2), ({"only": "pages"}, 3), ({"only": "ages"}, 0)]
+)
+def test_only_the_files_and_the_place_that_were_named_are_slow(slow, page_file, where, requests):
     code = "os.pread(file, 8192, 0), os.pread(file, 8192, 8192), os.pread(file, 8192, 8192)"
-    attached(slow)
-    with slow.serving(Disk(read=1 * MS, offset=8192)) as at_a_place:
+    with attached(slow).serving(Disk(read=1 * MS, **where)) as stretch:
         run(slow, page_file, code)
-    with slow.serving(Disk(read=1 * MS, only="pages")) as named:
-        run(slow, page_file, code)
-    with slow.serving(Disk(read=1 * MS, only="ages")) as misnamed:
-        run(slow, page_file, code)
-    requests = [x.counts().all.requests for x in (at_a_place, named, misnamed)]
-    assert requests == [2, 3, 0]
+    assert stretch.counts().all.requests == requests
 
 
 def test_two_programs_wait_for_each_other(slow, page_file):
@@ -244,18 +232,17 @@ def test_two_programs_wait_for_each_other(slow, page_file):
     environment = os.environ | slow.environment(page_file.parent)
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     # both are told to read when both are there, and one's read lasts until the other's has begun
-    with attached(slow).serving(Disk(read=2000 * MS)) as stretch:
-        both = [subprocess.Popen(command, env=environment, **pipes) for _ in range(2)]
+    with attached(slow).serving(Disk(read=2000 * MS)) as stretch, contextlib.ExitStack() as stack:
+        open_one = lambda: stack.enter_context(subprocess.Popen(command, env=environment, **pipes))
+        both = [open_one() for _ in range(2)]
         assert [program.stdout.readline() for program in both] == [b"\n", b"\n"]
         began = time.monotonic()
         for program in both:
             program.stdin.close()
         assert [program.wait() for program in both] == [0, 0]
-        taken = time.monotonic() - began
-        for program in both:
-            program.stdout.close()
-    assert stretch.counts().reads.requests == 2 and taken >= 4
-    assert stretch.counts().reads.queued > 0
+        assert time.monotonic() - began >= 4
+    reads = stretch.counts().reads
+    assert reads.requests == 2 and reads.queued > 0
 
 
 HOLDER = """
@@ -282,16 +269,13 @@ def test_who_is_killed_with_the_lock_stops_nobody(slow, page_file):
 
 
 def test_it_is_slow_once_at_a_time_and_says_so_to_who_asks(slow):
-    attached(slow)
-    with disk.told() as outside, slow.serving(Disk(1 / 40, 1 / 40, 1 / 40)):
-        with disk.told() as inside:
-            pass
-        with pytest.raises(ValueError, match="once"):
-            slow.set(Disk())
-    assert outside == inside == {"disk slowed to 40 requests/s"}
+    slowed = attached(slow).serving(Disk(1 / 40, 1 / 40, 1 / 40))
+    again = pytest.raises(ValueError, match="once")
+    with disk.told() as outside, slowed, disk.told() as inside, again:
+        slow.set(Disk())
     with disk.told() as later, slow.serving(Disk()):
         pass
-    assert later == set()
+    assert outside == inside == {"disk slowed to 40 requests/s"} and later == set()
 
 
 @pytest.mark.parametrize(
@@ -308,17 +292,16 @@ def test_a_disk_in_words(given, words):
     assert given.words == words
 
 
-def test_without_a_compiler_there_is_none(base, monkeypatch):
-    monkeypatch.setattr("shutil.which", lambda name: None)
-    with pytest.raises(CannotMeasure, match="compiler"):
-        disk.Slowed()
-
-
-def test_what_the_compiler_makes_must_be_loadable(base, monkeypatch):
+@pytest.mark.parametrize(
+    ("compiler", "told"), [(None, "compiler"), ("cc", "loaded")], ids=["none", "makes nothing"]
+)
+def test_without_a_compiler_whose_library_can_be_loaded_there_is_none(
+    base, monkeypatch, compiler, told
+):
     (base / "cc").write_text("#!/bin/sh\nwhile [ $1 != -o ]; do shift; done\n: > $2\n")
     (base / "cc").chmod(0o755)
-    monkeypatch.setattr("shutil.which", lambda name: str(base / "cc"))
-    with pytest.raises(CannotMeasure, match="loaded"):
+    monkeypatch.setattr("shutil.which", lambda name: compiler and str(base / compiler))
+    with pytest.raises(CannotMeasure, match=told):
         disk.Slowed()
 
 
@@ -348,24 +331,26 @@ def test_what_the_server_reads_is_what_the_disk_was_asked_for(on_disk):
         connection.execute("CHECKPOINT")
     server.restart()
     with server.connect() as connection:
-        pages = connection.execute("SELECT pg_relation_size('read') / 8192").fetchone()[0]
+        [pages] = connection.execute("SELECT pg_relation_size('read') / 8192").fetchone()
         connection.execute("SELECT count(*) FROM read WHERE number < 0")  # its catalogs
         connection.execute("SELECT pg_stat_force_next_flush()")
     server.restart()
     with server.connect() as connection:
-        assert connection.execute("SHOW io_method").fetchone()[0] == "sync"
+        assert connection.execute("SHOW io_method").fetchone() == ("sync",)
         with slow.serving(Disk(read=1 * MS, only="base/")) as stretch:
             began = time.monotonic()
             connection.execute("SELECT count(*) FROM read")
             taken = time.monotonic() - began
-        query = "SELECT sum(read_bytes) FROM pg_stat_io WHERE backend_type = 'client backend'"
         connection.execute("SELECT pg_stat_force_next_flush()")
-        counted = connection.execute(f"{query} AND object = 'relation'").fetchone()[0]
+        query = (
+            "SELECT sum(read_bytes) FROM pg_stat_io"
+            " WHERE backend_type = 'client backend' AND object = 'relation'"
+        )
+        [counted] = connection.execute(query).fetchone()
     reads = stretch.counts().reads
     assert taken >= reads.requests * MS and reads.late <= reads.requests
     # before the stretch and after it catalogs are read as well, at full speed
-    assert pages * 8192 <= reads.bytes <= counted
-    assert dict(os.environ) == environment
+    assert pages * 8192 <= reads.bytes <= counted and dict(os.environ) == environment
 
 
 def test_each_commit_waits_for_its_flush_and_other_servers_do_not(on_disk, cluster):
@@ -396,10 +381,9 @@ def test_a_running_server_is_put_on_it_for_a_while(base):
     with Cluster(settings=SMALL) as server:
         with disk.slowed(Disk(flush=1 * MS), server) as stretch, server.connect() as connection:
             connection.execute("CREATE TABLE flushed (id int)")
-        assert stretch.counts().flushes.requests > 0
-        assert server.disk is None
-        postmaster = next(iter(server.pids()))
-        assert b"PGRERUN_DISK" not in Path(f"/proc/{postmaster}/environ").read_bytes()
+        assert stretch.counts().flushes.requests > 0 and server.disk is None
+        environment = Path(f"/proc/{next(iter(server.pids()))}/environ").read_bytes()
+        assert b"PGRERUN_DISK" not in environment
 
 
 def test_requests_that_would_pass_it_by_are_refused(slow):
@@ -425,12 +409,3 @@ def test_two_copies_of_the_read_compute_write_program_share_it(slow, base):
     assert counts.all.busy == pytest.approx(0.4) and counts.all.queued > 0
     assert found.elapsed >= 0.4 and found.request >= 5 * MS and 0 < found.processor < 1
     assert list(base.glob("overlap-*")) == []
-
-
-def test_its_computation_is_fitted_to_the_disk(slow, base):
-    def rounds(taken):
-        with attached(slow).serving(Disk(taken, taken)) as stretch:
-            worked = lambda: stretch.counts().all.busy
-            return overlap.calibrate(base, cycles=10, busy=0.57, disk=slow, worked=worked)
-
-    assert rounds(8 * MS) > rounds(1 * MS)

@@ -34,12 +34,19 @@ def database():
         yield found
 
 
-def test_what_was_counted_once_is_exact(database):
-    found = evaluate(database, "sizes.pages[keys = 'b'] / sizes.pages[keys = 'a']")
-    assert found.exact and found.estimate == 3
-    assert evaluate(database, "sum(sizes.pages) - 2 * 5").estimate == 30
-    assert evaluate(database, "max(sizes.pages)").estimate == 30
-    assert evaluate(database, "geomean(sizes.pages)").estimate == pytest.approx(300**0.5)
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("sizes.pages[keys = 'b'] / sizes.pages[keys = 'a']", 3),
+        ("sum(sizes.pages) - 2 * 5", 30),
+        ("max(sizes.pages)", 30),
+        ("geomean(sizes.pages)", 300**0.5),
+        ("printed.hot_setup.fillfactor.value", 90),
+    ],
+)
+def test_what_was_counted_once_or_printed_is_exact(database, expression, value):
+    found = evaluate(database, expression)
+    assert found.exact and found.estimate == pytest.approx(value)
 
 
 def test_what_was_repeated_is_paired_by_block_and_corrected_for_looks(database):
@@ -51,18 +58,19 @@ def test_what_was_repeated_is_paired_by_block_and_corrected_for_looks(database):
     assert "corrected for looks" in one.method and one.low < one.estimate < one.high
 
 
-def test_comparisons_are_facts_and_open_where_the_interval_cannot_tell(database):
-    assert evaluate(database, "sizes.pages[keys = 'b'] > sizes.pages[keys = 'a']") is True
-    assert evaluate(database, "sizes.pages[keys = 'b'] == 31") is False
-    assert evaluate(database, "speed.tps[keys = 'b'] / speed.tps[keys = 'a'] > 2") is True
-    assert evaluate(database, "speed.tps[keys = 'a'] < 90") is False
-    assert evaluate(database, "speed.tps[keys = 'a'] > 102") is None
-    assert evaluate(database, "about(sizes.pages[keys = 'a'], 10.2, 0.05)") is True
-
-
-def test_printed_cells_are_numbers():
-    with Database("hot") as database:
-        assert evaluate(database, "printed.hot_setup.fillfactor.value").estimate == 90
+@pytest.mark.parametrize(
+    ("expression", "fact"),
+    [
+        ("sizes.pages[keys = 'b'] > sizes.pages[keys = 'a']", True),
+        ("sizes.pages[keys = 'b'] == 31", False),
+        ("speed.tps[keys = 'b'] / speed.tps[keys = 'a'] > 2", True),
+        ("speed.tps[keys = 'a'] < 90", False),
+        ("speed.tps[keys = 'a'] > 102", None),
+        ("about(sizes.pages[keys = 'a'], 10.2, 0.05)", True),
+    ],
+)
+def test_comparisons_are_facts_and_open_where_the_interval_cannot_tell(database, expression, fact):
+    assert evaluate(database, expression) is fact
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """The records of many machines: what is planted is found and nothing else, and a source is data."""
 
 import dataclasses
-import hashlib
 import json
 import os
 import random
@@ -17,6 +16,7 @@ from functools import partial
 import duckdb
 import pytest
 import thousand
+from sealed import changed, older, reseal
 
 from pgrerun.errors import ParameterError, RecordError
 from pgrerun.record import gather, machines, reader, sources
@@ -66,10 +66,9 @@ def test_every_record_is_counted_once(place, gathered):
     assert len(gathered.machines) == MANY and gathered.records == MANY * len(CHAPTERS)
     assert not gathered.refused and not gathered.superseded and not gathered.unanswered
     one = json.loads((place / "0000" / "hot" / ENVIRONMENT).read_text())["environment"]
-    found = [m for m in gathered.machines if m.memory == one["machine"]["memory_bytes"]]
-    assert [(m.cores, m.release) for m in found] == [
-        (one["machine"]["cpus"], one["server"]["version"].split(".")[0])
-    ]
+    known = [(m.cores, m.release, m.memory) for m in gathered.machines]
+    release = one["server"]["version"].split(".")[0]
+    assert known.count((one["machine"]["cpus"], release, one["machine"]["memory_bytes"])) == 1
     published = {
         kept["claim"]
         for chapter in CHAPTERS
@@ -135,46 +134,45 @@ def test_the_order_of_the_sources_and_the_number_of_processes_change_nothing(
 
 
 def test_runs_of_one_machine_count_once_with_the_newest(few, scratch):
-    head = few / "0001" / "hot" / ENVIRONMENT
     shutil.copytree(few / "0000", few / "again")
     before = gather.gather([str(few)], scratch)
     assert len(before.machines) == 3 and before.superseded == len(CHAPTERS)
-    newer = json.loads((few / "0000" / "hot" / ENVIRONMENT).read_text())
-    newer["finished_at"] = "2031-01-01T00:00:00+00:00"
-    (few / "again" / "hot" / ENVIRONMENT).write_text(json.dumps(newer))
+    newest = "2031-01-01T00:00:00+00:00"
+    changed(few / "again" / "hot", lambda head: head | {"finished_at": newest})
     found = gather.gather([str(few)], scratch)
-    assert max(one.finished for one in found.machines) == newer["finished_at"] and head.exists()
+    assert max(one.finished for one in found.machines) == newest
+
+
+def renamed(folder, name, year):
+    """Make a record of another run of its machine, which ended in that year."""
+    about = {"run": name, "finished_at": f"{year}-01-01T00:00:00+00:00"}
+    changed(folder, lambda head: head | about)
 
 
 def test_published_runs_of_one_machine_count_once_with_the_word_that_they_share(few, scratch):
     names = ("published", "published-2", "published-3")
+    places = [str(few / name) for name in names]
     for year, name in enumerate(names, 2031):  # of the same machine, the last of them the newest
-        folder = few / name / "hot"
-        shutil.copytree(few / "0000" / "hot", folder)
-        head = json.loads((folder / ENVIRONMENT).read_text())
-        head |= {"run": name, "finished_at": f"{year}-01-01T00:00:00+00:00"}
-        (folder / ENVIRONMENT).write_text(json.dumps(head))
-        long(f"SELECT * REPLACE ('{name}' AS run) FROM o")(folder)
-    alike = gather.gather([str(few / name) for name in names], scratch)
+        shutil.copytree(few / "0000" / "hot", few / name / "hot")
+        renamed(few / name / "hot", name, year)
+    alike = gather.gather(places, scratch)
     assert (len(alike.machines), alike.superseded, alike.differing) == (1, 0, {})
+    folder = few / "published-3" / "hot"
     kept = json.loads((folder / VERDICTS).read_text())
     other = next(one for one in kept if one["verdict"] != "not tested here")
-    other |= {"verdict": "not tested here", "capability": "perf", "reason": "none"}
-    other["evidence"] = None
+    aside = {"verdict": "not tested here", "capability": "perf", "reason": "none"}
+    other |= aside | {"evidence": None}
     (folder / VERDICTS).write_text(json.dumps(kept))
     reseal(folder)
-    found = gather.gather([str(few / name) for name in reversed(names)], scratch)
-    assert found.records == 3 and found.superseded == 0
+    found = gather.gather(places[::-1], scratch)
+    assert (found.records, found.superseded) == (3, 0)
     assert machines.tally(found, other["claim"]) == {"inconclusive": 1}
-    (said,) = found.differing[other["claim"]]
-    assert list(found.differing) == [other["claim"]] and said.endswith(", not tested here")
+    [(claim, [said])] = found.differing.items()
+    assert claim == other["claim"] and said.endswith(", not tested here")
     assert said.startswith("3 runs gave different verdicts: ")
     # a newer run of another name stands for the machine alone
-    newer = json.loads((folder / ENVIRONMENT).read_text())
-    newer |= {"run": "mine", "finished_at": "2040-01-01T00:00:00+00:00"}
-    (folder / ENVIRONMENT).write_text(json.dumps(newer))
-    long("SELECT * REPLACE ('mine' AS run) FROM o")(folder)
-    alone = gather.gather([str(few / name) for name in names], scratch)
+    renamed(folder, "mine", 2040)
+    alone = gather.gather(places, scratch)
     assert alone.superseded == 2 and not alone.differing
 
 
@@ -182,14 +180,14 @@ def test_words_are_those_of_today_s_rules(few, scratch):
     """What the record calls its verdict doesn't count; its evidence does."""
     for folder in few.glob("*/hot"):
         kept = json.loads((folder / VERDICTS).read_text())
-        for verdict in kept:
-            if not verdict["verdict"].startswith("not test"):
-                verdict["verdict"] = "splendid"
+        judged = [one for one in kept if not one["verdict"].startswith("not test")]
+        for verdict in judged:
+            verdict["verdict"] = "splendid"
         (folder / VERDICTS).write_text(json.dumps(kept))
         reseal(folder)
     found = gather.gather([str(few)], scratch)
-    judged = {found.vocabulary[w] for given in found.words.values() for w in given if w is not None}
-    assert len(judged - {"splendid", "not tested here"}) > 2
+    words = {found.vocabulary[w] for given in found.words.values() for w in given if w is not None}
+    assert len(words - {"splendid", "not tested here"}) > 2
 
 
 def test_a_record_speaks_for_its_own_chapter_alone(few, scratch):
@@ -225,48 +223,20 @@ def test_a_release_is_what_its_version_says(version, known):
 TABLE = "insert.parquet"
 
 
-def reseal(folder):
-    head = json.loads((folder / ENVIRONMENT).read_text())
-    for path in folder.glob("*.parquet"):
-        head["sha256"][path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
-    head["sha256"][VERDICTS] = hashlib.sha256((folder / VERDICTS).read_bytes()).hexdigest()
-    (folder / ENVIRONMENT).write_text(json.dumps(head))
-
-
-def older(folder):
-    """Make a record as it was before experiments had tables: all in one file of observations."""
-    found = reader.read(folder).observations
-    head = json.loads((folder / ENVIRONMENT).read_text())
-    with duckdb.connect() as connection:
-        connection.register("o", found)
-        target = folder / OBSERVATIONS
-        connection.execute(f"COPY (SELECT * FROM o) TO '{target}' (FORMAT parquet)")
-    for name in head.pop("tables", {}):
-        (folder / f"{name}.parquet").unlink(missing_ok=True)
-        head["sha256"].pop(f"{name}.parquet", None)
-    head |= {"format": 2, "rows": len(found)}
-    (folder / ENVIRONMENT).write_text(json.dumps(head))
-    reseal(folder)
-
-
 def rewritten(select, file=TABLE):
     """Rewrite a table of a record, or the observations of one made older, by a query over `o`."""
 
     def rewrite(folder):
-        if (
-            file == OBSERVATIONS
-            and not duckdb.read_parquet(str(folder / file)).count("*").fetchone()[0]
-        ):
-            older(folder)
         path, new = folder / file, folder / "new.parquet"
+        if file == OBSERVATIONS and reader.read(folder).tables:
+            older(folder)
         with duckdb.connect() as connection:
             connection.execute(f"CREATE VIEW o AS SELECT * FROM '{path}'")
             connection.execute(f"COPY ({select}) TO '{new}' (FORMAT parquet)")
             (rows,) = connection.execute(f"SELECT count(*) FROM '{new}'").fetchone()
         new.replace(path)
-        head = json.loads((folder / ENVIRONMENT).read_text())
-        (head if file == OBSERVATIONS else head["tables"][path.stem])["rows"] = rows
-        (folder / ENVIRONMENT).write_text(json.dumps(head))
+        about = lambda head: head if file == OBSERVATIONS else head["tables"][path.stem]
+        changed(folder, lambda head: about(head).update(rows=rows))
         reseal(folder)
 
     return rewrite
@@ -289,21 +259,11 @@ def flipped(folder):
 
 
 def about(**changes):
-    def change(folder):
-        head = json.loads((folder / ENVIRONMENT).read_text())
-        head["tables"]["insert"] |= changes
-        (folder / ENVIRONMENT).write_text(json.dumps(head))
-
-    return change
+    return lambda folder: changed(folder, lambda head: head["tables"]["insert"].update(changes))
 
 
 def facts(**changes):
-    def change(folder):
-        head = json.loads((folder / ENVIRONMENT).read_text())
-        head["environment"] |= changes
-        (folder / ENVIRONMENT).write_text(json.dumps(head))
-
-    return change
+    return lambda folder: changed(folder, lambda head: head["environment"].update(changes))
 
 
 HOSTILE = {
@@ -435,17 +395,12 @@ PATHS = [
 def test_no_name_in_an_archive_leads_anywhere(few, tmp_path, scratch, kind, name):
     archive, folder = tmp_path / f"runs.{kind}", few / "0000" / "uuid_keys"
     before = set(tmp_path.rglob("*"))
-    if kind == "zip":
-        with zipfile.ZipFile(archive, "w") as into:
-            for file in folder.iterdir():
-                into.write(file, name.format(file.name))
-    else:
-        with tarfile.open(archive, "w") as into:
-            for file in folder.iterdir():
-                into.add(file, name.format(file.name))
+    with zipfile.ZipFile(archive, "w") if kind == "zip" else tarfile.open(archive, "w") as into:
+        add = into.write if kind == "zip" else into.add
+        for file in folder.iterdir():
+            add(file, name.format(file.name))
     try:
-        found = gather.gather([str(archive)], scratch)
-        assert found.records == 1
+        assert gather.gather([str(archive)], scratch).records == 1
     except RecordError as error:  # a name that is no path here has no record below it
         assert "\\" in name and "no record" in str(error)
     assert set(tmp_path.rglob("*")) == before | {archive}
@@ -525,13 +480,11 @@ def test_a_name_without_end_in_a_tar_file_is_not_kept_in_memory(few, tmp_path, s
 
 @pytest.mark.parametrize("name", ["torn.zip", "torn.tar.gz", "torn.tar", "no.zip", "empty.tar.gz"])
 def test_a_damaged_archive_is_refused_as_a_whole(few, tmp_path, scratch, name):
+    whole = (zipped if name.endswith("zip") else tarred)(few, tmp_path / f"x{name}")
+    data = whole.read_bytes()
+    damaged = {"no.zip": b"no archive" * 100, "empty.tar.gz": b""}
     path = tmp_path / name
-    if name.startswith("torn"):
-        data = (zipped if name.endswith("zip") else tarred)(few, tmp_path / f"x{name}").read_bytes()
-        path.write_bytes(data[: len(data) * 2 // 3])
-        (tmp_path / f"x{name}").unlink()
-    else:
-        path.write_bytes(b"no archive" * 100 if name == "no.zip" else b"")
+    path.write_bytes(damaged.get(name, data[: len(data) * 2 // 3]))
     found = gather.gather([str(path), str(few / "0000")], scratch)
     assert found.records == len(CHAPTERS) and len(found.refused) == 1
     assert found.refused[0].startswith(str(path)) and not list(scratch.iterdir())
@@ -553,19 +506,14 @@ def test_a_zip_file_with_a_wrong_sum_is_refused(few, tmp_path, scratch):
 # ---- what lies elsewhere, by DuckDB, whose readers take a file:// for any other address
 
 
-def test_duckdb_lists_and_reads_what_lies_elsewhere(few, scratch):
-    flipped(few / "0002" / "uuid_keys")
-    there = gather.gather([f"file://{few}"], scratch)
-    here = gather.gather([str(few)], scratch)
-    assert dataclasses.replace(there, refused=here.refused) == here
-    assert len(there.refused) == 1 and "0002/uuid_keys" in there.refused[0]
-    assert not list(scratch.iterdir())
-
-
-def test_an_archive_elsewhere_is_read(few, tmp_path, scratch):
+def test_duckdb_lists_and_reads_what_lies_elsewhere(few, tmp_path, scratch):
     archive = zipped(few, tmp_path / "runs.zip")
-    found = gather.gather([f"file://{archive}"], scratch)
-    assert found.records == 3 * len(CHAPTERS) and not list(scratch.iterdir())
+    assert gather.gather([f"file://{archive}"], scratch).records == 3 * len(CHAPTERS)
+    flipped(few / "0002" / "uuid_keys")
+    there, here = (gather.gather([place], scratch) for place in (f"file://{few}", str(few)))
+    assert dataclasses.replace(there, refused=here.refused) == here
+    [refused] = there.refused
+    assert "0002/uuid_keys" in refused and not list(scratch.iterdir())
 
 
 def test_an_address_without_records_is_refused(few, tmp_path, scratch):
@@ -599,41 +547,28 @@ def test_a_source_that_can_be_none_is_refused_before_anything_is_read(
 # ---- the command
 
 
-def command(*words, **more):
-    return subprocess.run(
-        [sys.executable, "-m", "pgrerun", "gather", *words],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        **more,
-    )
-
-
 def test_a_handed_in_record_is_checked_by_the_same_code(few):
-    done = command("--check", str(few))
+    command = [sys.executable, "-m", "pgrerun", "gather", "--check", str(few)]
+    check = partial(subprocess.run, command, capture_output=True, text=True, timeout=300)
+    done = check()
     assert done.returncode == 0 and "3 machines, 6 records, 0 refused." in done.stdout
     flipped(few / "0000" / "uuid_keys")
-    done = command("--check", str(few))
+    done = check()
     assert done.returncode == 1 and f"refused: {few}/0000/uuid_keys: " in done.stdout
     assert "Traceback" not in done.stderr and len(done.stderr.strip().splitlines()) == 1
 
 
 def test_a_stopped_reading_leaves_nothing_behind(place, tmp_path):
-    archive = tarred(place, tmp_path / "runs.tar")
-    (tmp_path / "mine").mkdir()
-    environment = os.environ | {"PGRERUN_TMPDIR": str(tmp_path / "mine")}
+    archive, mine = tarred(place, tmp_path / "runs.tar"), tmp_path / "mine"
+    mine.mkdir()
+    environment = os.environ | {"PGRERUN_TMPDIR": str(mine)}
     words = [sys.executable, "-m", "pgrerun", "gather", "--check", str(archive)]
     reading = subprocess.Popen(words, env=environment, start_new_session=True)
-    until(lambda: list((tmp_path / "mine").glob("*/[0-9]*/*")))  # it has begun to unpack
+    deadline = time.monotonic() + 300
+    while not list(mine.glob("*/[0-9]*/*")):  # until it has begun to unpack
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
     os.killpg(reading.pid, signal.SIGKILL)
     reading.wait()
     subprocess.run([*words[:-1], "/nowhere"], env=environment, check=False)  # the next one
-    assert not list((tmp_path / "mine").iterdir())
-
-
-def until(there):
-    for _ in range(30_000):
-        if there():
-            return
-        time.sleep(0.01)
-    raise AssertionError("it didn't happen in five minutes")
+    assert not list(mine.iterdir())

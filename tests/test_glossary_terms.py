@@ -19,19 +19,13 @@ def linked(words, unsaid):
 
 def test_each_term_is_linked_once_and_the_longer_one_first():
     unsaid = {"index": ("i", "An index."), "clustered index": ("c", "A clustered one.")}
-    made = linked("Clustered indexes? A clustered index, an index.", unsaid)
-    links = [one for one in made if isinstance(one, nodes.reference)]
-    assert [(one.astext(), one["refuri"], one["reftitle"]) for one in links] == [
-        ("clustered index", "g#c", "A clustered one."),
-        ("index", "g#i", "An index."),
-    ]
-    assert "".join(one.astext() for one in made) == (
-        "Clustered indexes? A clustered index, an index."
-    )
-    assert not unsaid
+    text = "Clustered indexes? A clustered index, an index."
+    made = linked(text, unsaid)
+    links = [(one.astext(), one["refuri"]) for one in made if isinstance(one, nodes.reference)]
+    assert links == [("clustered index", "g#c"), ("index", "g#i")]
+    assert "".join(one.astext() for one in made) == text and not unsaid
 
 
 def test_a_plural_is_its_term_and_a_part_of_a_word_is_not():
     made = linked("blocks and blockades, block", {"block": ("b", "One.")})
-    [link] = [one for one in made if isinstance(one, nodes.reference)]
-    assert link.astext() == "blocks" and made[-1].astext() == " and blockades, block"
+    assert [one.astext() for one in made if one.astext()] == ["blocks", " and blockades, block"]

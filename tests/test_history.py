@@ -49,10 +49,10 @@ def test_what_the_history_lacks_is_told(word, last, before, freezing, after):
         history.missing({"lai-001": [LINE, last]}, *given, freeze=True),
         history.missing({"lai-001": [LINE, last], **other}, *given),
     ]
-    for found, changed in zip(told, (before, freezing, after), strict=True):
-        assert [one.changed for one in found] == ([changed] if changed else [])
-        for one in found:
-            assert (one.old, one.new, one.rule, one.why) == ("holds", word, "1", "So.")
+    line = ("holds", word, "1", "So.")
+    assert [[(one.changed, one.old, one.new, one.rule, one.why) for one in f] for f in told] == [
+        [(changed, *line)] if changed else [] for changed in (before, freezing, after)
+    ]
 
 
 def test_missing_lines_are_appended_and_rules_are_frozen(tmp_path, monkeypatch):

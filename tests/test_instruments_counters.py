@@ -33,11 +33,12 @@ def row(frame, relation):
 
 
 def test_an_idle_window_is_empty_even_with_sixteen_pages(probe):
-    idle = probe.idle_noise()
+    with probe.measured() as idle:
+        pass
     assert idle.relations.empty
     assert idle.io.empty
     assert idle.reads.sum() == idle.writes.sum() == idle.wal_bytes == 0
-    assert idle.checkpoints == 0 and not idle.unsettled and not idle.missing
+    assert not idle.missing
 
 
 def test_a_scan_is_counted_page_by_page(tiny, probe):
@@ -62,11 +63,10 @@ def test_updates_show_in_tuples_wal_and_a_later_checkpoint(tiny, probe):
         account = row(delta.relations, "account")
         assert (account["updated"], account["inserted"]) == (1, 0)
         assert row(delta.relations, "account_pkey")["table"] == "account"
-        assert delta.wal_bytes >= delta.wal["wal_bytes"] > 0 and delta.wal_records >= 2
+        assert delta.wal_bytes >= delta.wal["wal_bytes"] > 0
         with probe.measured(conn) as delta:
             conn.execute("CHECKPOINT")
-        assert delta.checkpoints == 1
-        assert delta.writes["checkpointer"] == delta.checkpointer["buffers_written"]
+        assert delta.writes["checkpointer"] > 0
 
 
 def test_relations_born_in_the_window_have_names_and_counts(tiny, probe):
@@ -87,7 +87,6 @@ def test_backends_that_end_have_handed_in_everything(tiny, probe):
         result = pgbench.run(tiny, script, clients=3, transactions=50)
     assert result.transactions == 150
     assert row(delta.relations, "account")["updated"] == 150
-    assert not delta.unsettled
 
 
 def test_commits_that_wait_are_flushes_and_timed_where_the_server_times_them(tiny, probe):
@@ -112,11 +111,8 @@ def test_flushes_of_a_release_that_does_not_count_them_are_a_missing_capability(
     assert missing.value.capability == "PostgreSQL 14"
 
 
-def test_a_backend_that_stays_is_named_and_an_open_transaction_refused(tiny, probe):
-    with tiny.connect() as conn, tiny.connect() as other:
-        with probe.measured(settle=0) as delta:
-            other.execute("SELECT 1")
-        assert delta.unsettled == [other.info.backend_pid]
+def test_an_open_transaction_is_refused(tiny, probe):
+    with tiny.connect() as conn:
         conn.autocommit = False
         with pytest.raises(ServerError, match="inside a transaction"), probe.measured(conn):
             conn.execute("SELECT 1")
@@ -163,29 +159,29 @@ def test_counts_are_whole_numbers_where_all_are_and_nothing_counts_as_0():
     assert alone == (7, {"hits": 3})
 
 
-def test_no_transactions_is_no_divisor(probe):
+def test_no_transactions_is_no_divisor():
     with pytest.raises(RerunError, match="positive"):
-        probe.idle_noise().per(0)
+        Delta().per(0)
 
 
-def test_wal_by_page_and_by_record(tiny, probe):
+def test_wal_by_page_and_by_record(tiny):
     tiny.extension("pg_walinspect")
     with tiny.connect() as conn:
         conn.execute("CHECKPOINT")
-        with probe.measured(conn) as delta, conn.transaction():
+        with wal.written(conn) as written, conn.transaction():
             # not flushed by its commit: reading the WAL has to see to that
             conn.execute("SET LOCAL synchronous_commit = off")
             conn.execute("UPDATE account SET balance = balance + 1 WHERE id = 4000")
-        blocks = wal.blocks(conn, delta.start_lsn, delta.end_lsn)
+        blocks = wal.blocks(conn, written.start, written.end)
         account = blocks[(blocks["relation"] == "account") & (blocks["fork"] == "main")]
         assert account["blocks_distinct"].sum() in (1, 2)
         assert account["fpi_bytes"].sum() > 0  # the first change after a checkpoint
-        records = wal.records(conn, delta.start_lsn, delta.end_lsn)
+        records = wal.records(conn, written.start, written.end)
         kinds = set(zip(records["resource_manager"], records["record_type"]))
         assert ("Transaction", "COMMIT") in kinds
         assert any(manager == "Heap" and "UPDATE" in kind for manager, kind in kinds)
-        assert 0 < records["bytes"].sum() <= delta.wal_bytes
-        assert wal.blocks(conn, delta.end_lsn, delta.end_lsn).empty
+        assert 0 < records["bytes"].sum() <= written.bytes
+        assert wal.blocks(conn, written.end, written.end).empty
 
 
 def test_an_older_release_leaves_frames_out_instead_of_zeros():
@@ -196,11 +192,11 @@ def test_an_older_release_leaves_frames_out_instead_of_zeros():
         conn.execute("CREATE TABLE t AS SELECT g AS id FROM generate_series(1, 1000) g")
         with probe.measured(conn) as delta:
             conn.execute("UPDATE t SET id = id + 1")
-        assert delta.io is None and delta.extends is None and "pg_stat_io" in delta.missing
+        assert delta.io is None and "pg_stat_io" in delta.missing
         assert row(delta.relations, "t")["updated"] == 1000
         assert list(delta.reads.index) == ["all"] and delta.wal_bytes > 0
         with pytest.raises(CannotMeasure) as missing:
-            wal.blocks(conn, delta.start_lsn, delta.end_lsn)
+            wal.blocks(conn, "0/0", "0/0")
         assert missing.value.capability == "PostgreSQL 16"
 
 

@@ -6,6 +6,13 @@ from pgrerun.errors import CannotMeasure, RerunError, ServerError
 from pgrerun.lab.instruments import pages
 from pgrerun.lab.server import Cluster, installed
 
+ACCOUNT = """
+CREATE TABLE account (id int, balance int, filler char(80)) WITH (fillfactor = 50);
+INSERT INTO account SELECT g, 0, 'x' FROM generate_series(1, 20000) g;
+-- of three levels
+CREATE INDEX account_id ON account (id) WITH (fillfactor = 10);
+"""
+
 
 @pytest.fixture(scope="module")
 def server():
@@ -13,13 +20,7 @@ def server():
         for name in ("pageinspect", "pg_buffercache", "pg_freespacemap"):
             cluster.extension(name)
         with cluster.connect() as conn:
-            conn.execute(
-                "CREATE TABLE account (id int, balance int, filler char(80)) WITH (fillfactor = 50)"
-            )
-            conn.execute("INSERT INTO account SELECT g, 0, 'x' FROM generate_series(1, 20000) g")
-            conn.execute(
-                "CREATE INDEX account_id ON account (id) WITH (fillfactor = 10)"
-            )  # three levels
+            conn.execute(ACCOUNT)
             conn.execute("VACUUM (FREEZE, ANALYZE) account")
         yield cluster
 
@@ -32,13 +33,9 @@ def conn(server):
 
 def test_a_warm_lookup_touches_one_page_per_level_and_one_of_the_heap(server):
     found = pages.touched(server, ["SELECT balance FROM account WHERE id = 12345"])
-    kinds = found[["relation", "kind", "dirty"]].values.tolist()
-    assert sorted(map(tuple, kinds)) == [
-        ("account", "heap", False),
-        ("account_id", "btree inner", False),
-        ("account_id", "btree leaf", False),
-        ("account_id", "btree root", False),
-    ]
+    levels = ["btree inner", "btree leaf", "btree root", "heap"]
+    assert sorted(found["kind"]) == levels and not found["dirty"].any()
+    assert set(found["relation"]) == {"account", "account_id"}
 
 
 def test_an_update_dirties_the_heap_page_alone_if_hot(server):
@@ -52,15 +49,10 @@ def test_an_update_dirties_the_heap_page_alone_if_hot(server):
 def test_a_fresh_backend_reads_catalogs(server):
     found = pages.touched(server, ["SELECT balance FROM account WHERE id = 1"], warm=False)
     assert {"catalog heap", "catalog btree leaf"} <= set(found["kind"])
-    assert "pg_attribute" in set(found["relation"])
 
 
-def test_forks_and_emptying_the_pool(conn):
-    conn.execute("SELECT count(*) FROM pg_buffercache")
-    pages.resident(conn)
-    assert pages.evict_all(conn) > 0
-    conn.execute("SELECT count(avail) FROM pg_freespace('account')")
-    found = pages.resident(conn)
+def test_forks_are_told_apart(server):
+    found = pages.touched(server, ["SELECT count(avail) FROM pg_freespace('account')"])
     assert "fsm" in set(found.loc[found["relation"] == "account", "kind"])
 
 
@@ -73,9 +65,9 @@ def test_a_pool_too_small_is_no_answer():
 def test_line_pointers_after_a_hot_update_and_its_pruning(conn):
     conn.execute("UPDATE account SET balance = 1 WHERE id = 1")
     page = pages.heap_page(conn, "account", 0)
-    assert "HEAP_HOT_UPDATED" in page.loc[0, "flags"]
-    assert "HEAP_ONLY_TUPLE" in page["flags"].iloc[-1]
-    assert page.loc[0, "ctid"] == f"(0,{page['line_pointer'].iloc[-1]})"
+    first, last = page.iloc[0], page.iloc[-1]
+    assert "HEAP_HOT_UPDATED" in first["flags"] and "HEAP_ONLY_TUPLE" in last["flags"]
+    assert first["ctid"] == f"(0,{last['line_pointer']})"
     conn.execute("VACUUM account")
     page = pages.heap_page(conn, "account", 0)
     assert page.loc[0, "state"] == "redirect" and page.loc[0, "flags"] == []

@@ -2,6 +2,7 @@
 
 import threading
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
@@ -22,60 +23,35 @@ def server():
 
 def drawn(server):
     with server.connect() as conn:
-        rows = conn.execute("DELETE FROM drawn RETURNING id, mark").fetchall()
-    return rows
+        return conn.execute("DELETE FROM drawn RETURNING id, mark").fetchall()
 
 
 def test_transactions_variables_and_seed(server):
     runs = []
+    given = {"variables": {"mark": 7}, "protocol": "prepared"}
     for seed in (11, 11, 12):
-        result = pgbench.run(
-            server, SCRIPT, transactions=40, seed=seed, variables={"mark": 7}, protocol="prepared"
-        )
-        assert result.transactions == 40 and result.failed == 0 and result.tps > 0
-        assert result.lag_ms is None and result.log is None
+        result = pgbench.run(server, SCRIPT, transactions=40, seed=seed, **given)
+        assert (result.transactions, result.failed) == (40, 0) and result.tps > 0
+        assert result.log is None
         runs.append(drawn(server))
     assert runs[0] == runs[1] != runs[2]
     assert {mark for _, mark in runs[0]} == {7}
 
 
 def test_pgbench_is_asked_for_its_options_once_per_server():
-    class Named:
-        asked = 0
-
-        def tool(self, *_):
-            self.asked += 1
-            return SimpleNamespace(stdout="  --exit-on-abort  exit when any client is aborted")
-
-    servers = Named(), Named()
-    assert [
-        pgbench.knows(server, option)
-        for server in servers
-        for option in ("--exit-on-abort", "--colour")
-    ] == [True, False] * 2
-    assert [server.asked for server in servers] == [1, 1]
+    help_ = SimpleNamespace(stdout="  --exit-on-abort  exit when any client is aborted")
+    for server in (Mock(**{"tool.return_value": help_}) for _ in range(2)):
+        known = [pgbench.knows(server, option) for option in ("--exit-on-abort", "--colour")]
+        assert known == [True, False] and server.tool.call_count == 1
 
 
 def test_a_log_has_every_transaction_of_every_thread(server):
     result = pgbench.run(server, "SELECT 1;", clients=4, jobs=2, transactions=25, log=True)
     assert len(result.log) == result.transactions == 100
-    assert set(result.log["client"]) == {0, 1, 2, 3}
-    assert result.log["time_s"].is_monotonic_increasing and (result.log["outcome"] == "done").all()
-    assert result.percentile(0) <= result.latency_ms * 1.5 and result.percentile(
-        50
-    ) <= result.percentile(99)
+    assert set(result.log["client"]) == {0, 1, 2, 3} and set(result.log["outcome"]) == {"done"}
+    assert result.log["time_s"].is_monotonic_increasing
+    assert result.log["latency_ms"].min() <= result.latency_ms * 1.5
     assert list(server.scratch.glob("pgbench-*")) == []
-
-
-def test_under_a_rate_latency_counts_from_the_schedule(server):
-    # half a second of work scheduled every tenth: the queue, not the statement, is what a user
-    # waits for
-    script = "SELECT pg_sleep(0.5);"
-    result = pgbench.run(server, script, transactions=4, rate=10, log=True, seed=1)
-    assert result.lag_ms > 0
-    last = result.log.iloc[-1]
-    assert last["latency_ms"] - last["lag_ms"] >= 499
-    assert last["latency_ms"] > 700
 
 
 def test_builtins_and_script_files(server, tmp_path):

@@ -19,17 +19,24 @@ END;
 """
 
 
+RELATIONS = """
+CREATE TABLE loaded (id int PRIMARY KEY, balance int);
+INSERT INTO loaded SELECT g, 0 FROM generate_series(1, 20) g;
+CREATE TABLE drawn (n int, aid int, delta int, half int, at time);
+"""
+
+
 @pytest.fixture
 def connection(cluster):
     with cluster.connect() as connection:
-        connection.execute("CREATE TABLE loaded (id int PRIMARY KEY, balance int)")
-        connection.execute("INSERT INTO loaded SELECT g, 0 FROM generate_series(1, 20) g")
-        connection.execute("CREATE TABLE drawn (n int, aid int, delta int, half int, at time)")
+        connection.execute(RELATIONS)
         yield connection
         connection.execute("DROP TABLE loaded, drawn")
 
 
-def _drawn(connection):
+def _drawn(connection, **given):
+    """The numbers that twenty transactions draw."""
+    server_load.run(connection, SCRIPT, 20, variables={"rows": 20}, **given)
     rows = connection.execute("SELECT aid, delta FROM drawn ORDER BY n").fetchall()
     connection.execute("TRUNCATE drawn")
     return rows
@@ -37,22 +44,20 @@ def _drawn(connection):
 
 def test_every_transaction_is_run_and_commits_alone(connection):
     server_load.run(connection, SCRIPT, 200, variables={"rows": 20}, seed=3)
-    query = "SELECT count(*), count(DISTINCT xmin::text), min(n), max(n) FROM drawn"
-    assert connection.execute(query).fetchone() == (200, 200, 1, 200)
-    query = "SELECT (SELECT sum(balance) FROM loaded) = (SELECT sum(delta) FROM drawn)"
-    assert connection.execute(query).fetchone() == (True,)
-    query = "SELECT min(aid), max(aid), min(delta), max(delta) FROM drawn"
-    assert connection.execute(query).fetchone() == (1, 20, -5, 5)
-    assert connection.execute("SELECT bool_and(half = (aid + 1) / 2) FROM drawn").fetchone()[0]
+    drawn = "SELECT count(*), count(DISTINCT xmin::text), min(n), max(n) FROM drawn"
+    assert connection.execute(drawn).fetchone() == (200, 200, 1, 200)
+    ends = "SELECT min(aid), max(aid), min(delta), max(delta) FROM drawn"
+    assert connection.execute(ends).fetchone() == (1, 20, -5, 5)
+    true = (
+        "SELECT bool_and(half = (aid + 1) / 2),"
+        " (SELECT sum(balance) FROM loaded) = sum(delta) FROM drawn"
+    )
+    assert connection.execute(true).fetchone() == (True, True)
 
 
 def test_numbers_follow_from_the_seed_and_go_on_without_one(connection):
-    server_load.run(connection, SCRIPT, 20, variables={"rows": 20}, seed=7)
-    first = _drawn(connection)
-    server_load.run(connection, SCRIPT, 20, variables={"rows": 20}, seed=7)
-    assert _drawn(connection) == first
-    server_load.run(connection, SCRIPT, 20, variables={"rows": 20})
-    assert _drawn(connection) != first
+    first = _drawn(connection, seed=7)
+    assert _drawn(connection, seed=7) == first != _drawn(connection)
 
 
 def test_brackets_in_bounds_and_statements_without_numbers(connection):

@@ -5,12 +5,26 @@ import pytest
 from pgrerun.lab.instruments import server_log
 
 
-def test_checkpoints_are_found_in_the_log():
-    log = (
-        "2026-11-21 10:00:00.250 UTC [12] LOG:  checkpoint starting: wal\n2026-11-21 10:00:01 UTC"
-        " [12] LOG:  checkpoint complete: wrote 3 buffers\n"
-    )
-    assert server_log.checkpoints(log) == [pytest.approx(1795255200.25)]
+@pytest.mark.parametrize(
+    ("read", "log", "found"),
+    [
+        (
+            server_log.checkpoints,
+            "2026-11-21 10:00:00.250 UTC [12] LOG:  checkpoint starting: wal\n2026-11-21 10:00:01"
+            " UTC [12] LOG:  checkpoint complete: wrote 3 buffers\n",
+            [1795255200.25],
+        ),
+        (
+            server_log.lock_waits,
+            "2026-11-21 10:00:00.1 UTC [7] LOG:  process 7 still waiting for ShareLock on"
+            " transaction 9 after 1.05 ms\n2026-11-21 10:00:00.2 UTC [7] LOG:  process 7 acquired"
+            " ShareLock on transaction 9 after 4.25 ms\n",
+            [4.25],
+        ),
+    ],
+)
+def test_checkpoints_and_lock_waits_are_found_in_the_log(read, log, found):
+    assert read(log) == pytest.approx(found)
 
 
 def test_a_server_writes_its_checkpoints_as_they_are_read(cluster):
@@ -18,12 +32,3 @@ def test_a_server_writes_its_checkpoints_as_they_are_read(cluster):
     with cluster.connect() as connection:
         connection.execute("CHECKPOINT")
     assert len(server_log.checkpoints(cluster.log()[before:])) == 1
-
-
-def test_lock_waits_are_read_from_the_log():
-    log = (
-        "2026-11-21 10:00:00.1 UTC [7] LOG:  process 7 still waiting for ShareLock on transaction 9"
-        " after 1.05 ms\n2026-11-21 10:00:00.2 UTC [7] LOG:  process 7 acquired ShareLock on"
-        " transaction 9 after 4.25 ms\n"
-    )
-    assert server_log.lock_waits(log) == [4.25]

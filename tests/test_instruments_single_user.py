@@ -19,10 +19,7 @@ def stopped():
 
 
 def test_each_line_is_a_command_and_what_it_does_stays(stopped):
-    text = single_user.run(
-        stopped, ["CREATE TABLE kept (n int)", "INSERT INTO kept VALUES (4), (5)"]
-    )
-    assert "ERROR" not in text
+    single_user.run(stopped, ["CREATE TABLE kept (n int)", "INSERT INTO kept VALUES (4), (5)"])
     asked = ["SELECT sum(n) AS total FROM kept", "SELECT 7 AS other"]
     with statement_log.record() as account:
         text = single_user.run(stopped, asked)

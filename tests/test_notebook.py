@@ -1,25 +1,26 @@
 """A chapter whose experiments yield rows: measured, resumed, shown from a record, run in part."""
 
+import json
+import math
 import os
+import re
+import shlex
 
 import pandas as pd
 import pytest
+from bs4 import BeautifulSoup
 
 from pgrerun import notebook, parameters, registry
-from pgrerun.errors import CannotMeasure, ParameterError
-from pgrerun.lab.testbed import Testbed, experiment
+from pgrerun.errors import ParameterError
+from pgrerun.lab.testbed import Testbed, experiment, experiments_of
 from pgrerun.notebook import Notebook
-from pgrerun.page import declared
-from pgrerun.record import runs, verdicts
+from pgrerun.page import charts, declared
+from pgrerun.record import claims, evidence, rows, runs, verdicts
+from pgrerun.record.database import Database
+from pgrerun.record.statistics import Interval
 
 CHAPTER = "uuid_keys"
-
-
-@pytest.fixture
-def records(tmp_path, monkeypatch):
-    monkeypatch.setenv("PGRERUN_RUNS", str(tmp_path))
-    monkeypatch.delenv(notebook.RECORD, raising=False)
-    return tmp_path
+WORDS = charts.Words("How large?", "An index.", "sizes")
 
 
 def opened(**given):
@@ -43,9 +44,9 @@ def test_a_run_is_measured_resumed_after_a_kill_and_shown_without_a_server(recor
         patched.setattr(Testbed, "measure", killed)
         chapter.run("insert")
     before = chapter.record.rows("insert")
+    assert len(before) == 5
     chapter.record.release()
     chapter.leave()
-    assert len(before) == 5
 
     chapter = opened()
     rows = chapter.run("insert")
@@ -95,31 +96,48 @@ def test_a_record_without_the_rows_says_so_and_judges_nothing(records):
     assert shown.judge("uuidkeys-001").evidence is None
 
 
-def test_unknown_names_are_refused_with_the_nearest(records):
+@pytest.mark.parametrize("own", [True, False])
+def test_rows_that_are_the_published_runs_are_said_to_be(records, own):
+    """A table of the published run stood unmarked below the reason why this run has none."""
+    environment = {"machine": {"cpus": 2}}
+    for run in (runs.PUBLISHED, "mine"):
+        with runs.Run.open(run, CHAPTER, key="k", environment=environment) as record:
+            if own or run == runs.PUBLISHED:
+                record.append("insert", {"keys": "random", "block": 0, "index_pages": 7})
+                record.complete("insert", {"units": {"index_pages": "pages"}})
+    shown = Notebook(
+        CHAPTER, parameters.chapter_parameters(CHAPTER, {}), record=str(records / "mine" / CHAPTER)
+    )
+    query = "FROM insert SELECT keys AS label, index_pages AS value, 'measured' AS kind"
+    drawn = shown.draw(lambda frame: charts.compare(frame, WORDS, charts.Axis("size")), query)
+    for caption in (shown.table(query, "Pages").caption, drawn.caption):
+        assert (notebook.AS_PUBLISHED in caption) is not own
+    shown.close()
+
+
+def test_a_finding_of_which_nothing_was_measured_shows_nothing(records):
+    """Pages of a run without old builds showed the two quotes of an empty text, eleven of them."""
+    with runs.Run.open("mine", "since_when", key="k", environment={"machine": {"cpus": 2}}):
+        pass
+    given = parameters.chapter_parameters("since_when", {})
+    shown = Notebook("since_when", given, record=str(records / "mine" / "since_when"))
+    assert shown.found("faster") is None
+    shown.close()
+
+
+@pytest.mark.parametrize(
+    ("ask", "told"),
+    [
+        (lambda chapter: chapter.run("inserts"), "did you mean insert"),
+        (lambda chapter: chapter.run("insert", row=3), "no argument 'row'"),
+        (lambda chapter: chapter.chart("uuid-key"), "did you mean uuid-keys"),
+    ],
+)
+def test_unknown_names_are_refused_with_the_nearest(records, ask, told):
     chapter = opened()
-    try:
-        with pytest.raises(ParameterError, match="did you mean insert"):
-            chapter.run("inserts")
-        with pytest.raises(ParameterError, match="no argument 'row'"):
-            chapter.run("insert", row=3)
-        with pytest.raises(ParameterError, match="did you mean uuid-keys"):
-            chapter.chart("uuid-key")
-    finally:
-        chapter.leave()
-
-
-def test_an_experiment_that_cannot_run_sets_its_claims_aside(records, monkeypatch):
-    def missing(bed, *_):
-        raise CannotMeasure("checkpoint", "it may not checkpoint")
-        yield
-
-    monkeypatch.setattr(Testbed, "measure", missing)
-    chapter = opened()
-    chapter.run("insert")
-    assert chapter.judge("uuidkeys-001").capability == "checkpoint"
-    chapter.judge("uuidkeys-002")
-    chapter.close()
-    assert runs.load("ci", CHAPTER).about[CHAPTER]["insert"]["reason"] == "it may not checkpoint"
+    with pytest.raises(ParameterError, match=told):
+        ask(chapter)
+    chapter.leave()
 
 
 def test_only_what_is_asked_for_is_measured(records, monkeypatch):
@@ -175,44 +193,125 @@ def test_a_chart_shows_what_was_counted_beside_what_was_repeated():
     assert found.at["timed", "low"] < found.at["timed", "value"] == 1.3
 
 
-def test_the_chain_of_a_claim_is_whole():
-    found = registry.chain("uuidkeys-001")
-    assert found.experiments == ("insert",) and found.charts == ("uuid-keys",)
-    assert found.section == "The experiment" and "holds" in found.sentences
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        (Interval(2.0, 1.5, 2.5, 7), True),
+        (Interval(2.0, -math.inf, math.inf, 1), True),  # a single value, told without an interval
+        (Interval(2.0, 0.0, math.inf, 1), True),  # a single pair, as at profile ci
+        (Interval(2.0, 0.0, math.inf, 5), False),
+        (Interval(2.0, 0.0, math.inf, 0), False),  # some of it disturbed
+        (Interval(math.nan, -math.inf, math.inf, 0), False),
+    ],
+)
+def test_a_value_that_may_be_anything_is_in_no_sentence(found, told):
+    """Sorting text was said to be "1.596 [0, ∞] times as fast" with sort support."""
+    values = declared.filled({"ratio": "a / b"}, lambda _: found)
+    assert bool(declared.said("It takes {ratio} times as long.", values)) is told
 
 
-def with_rows():
-    return parameters.chapters()
+@pytest.mark.parametrize("chapter", parameters.chapters())
+def test_what_was_found_has_its_times_once_and_no_markup(chapter):
+    """A page said "3.2 times times", another "3.069 as fast", and a third showed two asterisks."""
+    known = claims.ledger()
+    for name, entry in declared.findings_of(parameters.folder(chapter)).entries.items():
+        for text in (text for text in entry.values() if isinstance(text, str)):
+            assert not re.search(r"[*`]", text), name
+            if name in known and known[name].relative_to:
+                assert "{found} times" not in text, name
+            elif name in known:
+                assert not re.search(r"{found} (as|the|what)\b", text), name
 
 
-@pytest.mark.parametrize("chapter", with_rows())
+@pytest.mark.parametrize(
+    "number, outcome, title",
+    [
+        (2, "SELECT CASE WHEN 2 > 1 THEN 'yes' END", "Twice, that is 2"),
+        (1, "SELECT CASE WHEN 1 > 1 THEN 'yes' END", "How often?"),  # no title for that outcome
+        (1, "missing.tps > 1", "How often?"),  # what would decide wasn't measured
+        (3, "", "Found: 3"),
+    ],
+)
+def test_a_title_states_what_was_found_and_asks_where_it_is_open(number, outcome, title):
+    chart = declared.Chart(
+        name="c",
+        form="compare",
+        query=f"SELECT 'a' AS label, {number} AS value",
+        question="How often?",
+        outcome=outcome,
+        titles={"yes": "Twice, that is {number}", "found": "Found: {number}"},
+        shows="It is {number}.",
+        values={"number": f"SELECT {number}"},
+        axis={"quantity": "times"},
+    )
+    with Database("uuid_keys") as database:
+        found = chart.figure(database, lambda claim: "")
+    assert found.question == title and found.caption == f"It is {number}."
+
+
+@pytest.mark.parametrize("other", [0, 1])
+def test_the_published_run_is_drawn_once_on_its_own_page(other):
+    """Charts of two chapters showed it twice: the same rows had come in another order."""
+    chart = declared.Chart(
+        name="c",
+        form="observations",
+        query="SELECT keys AS label, block, index_pages AS value FROM insert",
+        question="How many?",
+        shows="So many.",
+        axis={"quantity": "pages"},
+    )
+    units = {"index_pages": "pages"}
+    found = [{"keys": "random", "block": n, "index_pages": n * 0.1 + 1} for n in range(9)]
+    published = [*found[:0:-1], found[0] | {"index_pages": 1.0 + other}]
+    with Database("uuid_keys") as database:
+        for run, kept in (("run", found), ("published", published)):
+            database.add(run, "uuid_keys", "insert", rows.frame(kept, units), units)
+        drawn = chart.figure(database, lambda claim: "").spec()
+    assert ("published run" in json.dumps(drawn)) is bool(other)
+
+
+@pytest.mark.parametrize("chapter", parameters.chapters())
+def test_every_chart_says_what_it_shows_with_values_of_its_chapters_experiments(chapter):
+    drawn = declared.charts_of(parameters.folder(chapter)).values()
+    assert [one.name for one in drawn if not one.shows] == []
+    with Database(chapter) as database:
+        texts = [text.partition(" | ")[0] for one in drawn for text in one.values.values()]
+        texts += [one.outcome for one in drawn if one.outcome]
+        asked = [evidence.experiments_in(text, database) for text in texts]
+    assert set().union(*asked) <= set(experiments_of(chapter))
+
+
+@pytest.mark.parametrize("chapter", parameters.chapters())
 def test_every_claim_is_judged_in_the_notebook_and_every_table_that_it_asks_is_yielded(chapter):
-    from pgrerun.lab.testbed import experiments_of
-
     for found in registry.chains(chapter):
         assert found.section, f"{found.claim.id} is judged nowhere"
-        if found.rule:
-            asks = found.experiments or "printed." in found.rule
-            assert asks, f"the rule of {found.claim.id} asks nothing"
-    known = set(experiments_of(chapter))
-    from pgrerun.page import declared
-    from pgrerun.record import evidence
-    from pgrerun.record.database import Database
-
+        asks = found.experiments or "printed." in found.rule
+        assert asks or not found.rule, f"the rule of {found.claim.id} asks nothing"
     folder = parameters.folder(chapter)
+    drawn = declared.charts_of(folder).values()
+    queries = filter(None, (text for one in drawn for text in (one.query, one.simulated)))
     with Database(chapter) as database:
-        asked = [evidence.tables_of(rule, database) for rule in evidence.rules(folder).values()] + [
-            database.tables_in(text)
-            for one in declared.charts_of(folder).values()
-            for text in (one.query, one.simulated)
-            if text
-        ]
-    assert set().union(*asked) <= known
+        asked = [evidence.tables_of(rule, database) for rule in evidence.rules(folder).values()]
+        asked += [database.tables_in(text) for text in queries]
+    assert set().union(*asked) <= set(experiments_of(chapter))
 
 
-def test_an_experiment_is_called_by_its_function():
-    @experiment(units={"n": ""})
-    def twice(bed):
-        yield {"n": 1}
+def test_the_command_beside_rows_asks_the_run_that_has_them(records, monkeypatch):
+    """It named the published run and the default parameters, whoever had measured the rows."""
+    monkeypatch.setenv("PGRERUN_RUN", "mine")
+    chapter = opened(seed=7)
+    told = BeautifulSoup(chapter.run("insert")._repr_html_(), "html.parser").find_all("pre")
+    chapter.leave()
+    commands = next(one.get_text() for one in told if "pgrerun run" in one.get_text())
+    again, asks = map(shlex.split, commands.splitlines())
+    assert {"rows=2000", "seed=7"} <= set(again) and "pairs=7" not in again
+    assert {"mine", f"FROM run.{CHAPTER}.insert"} <= set(asks)
 
-    assert twice.name == "twice" and list(twice(None)) == [{"n": 1}]
+
+def test_a_table_whose_query_found_no_row_says_so(records, capsys):
+    """A sentence that ends in a colon announced a table, and nothing came."""
+    chapter = opened()
+    chapter.run("insert")
+    assert chapter.table("FROM insert WHERE keys = 'none of these'", "Keys of a kind") is None
+    assert "Keys of a kind: none." in capsys.readouterr().out
+    chapter.leave()

@@ -7,7 +7,6 @@ from collections import defaultdict
 import numpy as np
 import pandas as pd
 import pytest
-from document_text import sections, states
 from servers import SMALL
 
 from pgrerun.chapters.optimizer import drawings, queries, variants
@@ -37,71 +36,49 @@ PARAMETERS = {"points": 5, "tuples": 10_000, "times": 10, "grid": 10, "pairs": 5
 
 @pytest.mark.parametrize(
     ("operator", "constant", "share"),
-    [("<", 502, 502 / 9999), (">", 500, 9499 / 9999), ("<", -5, 0), (">", -5, 1), ("<", 20_000, 1)],
+    [
+        *(("<", 502, 502 / 9999), (">", 500, 9499 / 9999), ("<", -5, 0), (">", -5, 1)),
+        *(("<", 20_000, 1), ("=", 1, np.nan)),  # the figure has two operators
+    ],
 )
 def test_the_equations_of_figure_3_13(operator, constant, share):
     found = printed.value("interpolated(?, ?, 0, 9999)", operator, constant)
-    assert found == pytest.approx(share)
-
-
-def test_figure_3_13_has_two_operators():
-    assert pd.isna(printed.value("interpolated('=', 1, 0, 2)"))
+    assert found == pytest.approx(share, nan_ok=True)
 
 
 def test_what_the_print_implies():
-    rows = printed.recomputed("optimizer").set_index("where")
-    assert rows.index.is_unique
-    assert rows.agrees.sum() == 8 and len(printed.disagreements("optimizer")) == 4
-    assert rows.at["3.3.1, the best switch", "recomputed"] == "0.70"
-    # The “unreasonably small” cost: the sequential scan's times the constant selectivity, squared.
-    assert rows.at["Figure 3.12, the cost of the index scan", "recomputed"] == "9.19e-05"
-    assert rows.at["3.3.1, the switch after the correction", "recomputed"] == "0.55"
     assert printed.derived("optimizer_set1")["index_s"].tolist()[:2] == [141, 202]
-    assert printed.derived("optimizer_ranges")["product_tuples"].round(2).tolist() == [
-        476.95,
-        25.11,
-        100.99,
-        1.02,
-    ]
-
-
-def test_thousands_are_found_with_their_comma():
-    assert (
-        states("unique2 was 10,000, so", 10_000)
-        and not states("unique2 was 110,000", 10_000)
-        and not states("10,0001", 10_000)
-    )
-
-
-def test_a_number_of_a_figure_at_a_lines_start_is_no_heading():
-    assert list(
-        sections(" 3.3.2 Results\nshown in Figure\n3.15. The results verify\n 4. Suggestions\n")
-    ) == ["", "3.3.2", "4"]
+    products = printed.derived("optimizer_ranges")["product_tuples"].round(2).tolist()
+    assert products == [476.95, 25.11, 100.99, 1.02]
 
 
 # ---- numbers
 
 
+STEPS = np.arange(0.1, 1, 0.1)
+
+
 @pytest.mark.parametrize(
-    ("slope", "start", "at"),
-    [(2.0, -1.0, 0.5), (2.0, -3.0, 1.0), (1.0, 0.5, 0.0), (-1.0, -1.0, 1.0), (-1.0, 2.0, 0.0)],
+    ("difference", "at"),
+    [
+        (2 * STEPS - 1, pytest.approx(0.5)),
+        (2 * STEPS - 3, pytest.approx(1.0)),
+        (STEPS + 0.5, pytest.approx(0.0)),
+        (-STEPS - 1, pytest.approx(1.0)),
+        (2 - STEPS, pytest.approx(0.0)),
+        # one disturbed time does not move it
+        (2 * STEPS - 1 + 40 * (np.arange(len(STEPS)) == 3), pytest.approx(0.5, abs=0.05)),
+    ],
 )
-def test_the_crossing_of_two_scans(slope, start, at):
-    steps = np.arange(0.1, 1, 0.1)
-    assert scans.crossing(steps, start + slope * steps) == pytest.approx(at)
+def test_the_crossing_of_two_scans(difference, at):
+    assert scans.crossing(STEPS, difference) == at
 
 
-def test_one_disturbed_time_does_not_move_the_crossing():
-    steps = np.arange(0.1, 1, 0.1)
-    difference = 2 * steps - 1
-    difference[3] += 40
-    assert scans.crossing(steps, difference) == pytest.approx(0.5, abs=0.05)
-
-
-def test_the_switch_is_found_to_the_tuple():
-    for first in (1, 2, 777, 1000):
-        assert scans.switch(first.__le__, 1000) == max(first, 2) / 1000
-    assert scans.switch((1001).__le__, 1000) == 1
+@pytest.mark.parametrize(
+    ("first", "at"), [(1, 0.002), (2, 0.002), (777, 0.777), (1000, 1), (1001, 1)]
+)
+def test_the_switch_is_found_to_the_tuple(first, at):
+    assert scans.switch(first.__le__, 1000) == at
 
 
 # ---- what is made of scans that were timed
@@ -139,28 +116,26 @@ def test_crossings_keep_the_looks_at_which_their_times_ended():
     bed = bed_of(timed_scans=swept(lambda block: 0.5 + block / 100, looks="7,15"))
     found = list(scans.crossings(bed))
     assert [round(row["selectivity"], 2) for row in found] == [0.5 + n / 100 for n in range(7)]
-    claim = judged("lai-062", CHAPTER, crossings=found)
-    assert "corrected for looks" in claim.evidence.method
-    plain = [row | {"looks": ""} for row in found]
-    once = judged("lai-062", CHAPTER, crossings=plain).evidence
-    assert claim.evidence.low <= once.low and once.high <= claim.evidence.high
-    assert (claim.evidence.low, claim.evidence.high) != (once.low, once.high)
+    looked, once = (
+        judged("lai-062", CHAPTER, crossings=[row | more for row in found]).evidence
+        for more in ({}, {"looks": ""})
+    )
+    assert once.high - once.low < looked.high - looked.low
 
 
 @pytest.mark.parametrize(
     ("cross", "verdict"),
-    [(0.7, "holds"), (0.4, "different now"), (None, "inconclusive")],
+    [
+        (lambda block: 0.7 + block / 1000, "holds"),
+        (lambda block: 0.4 + block / 1000, "different now"),
+        (lambda block: 0.3 + 0.1 * block, "inconclusive"),
+    ],
 )
 def test_the_best_switch_is_judged_in_memory(cross, verdict):
-    at = {None: lambda block: 0.3 + 0.1 * block}.get(cross, lambda block: cross + block / 1000)
-    found = scans.crossings(bed_of(timed_scans=swept(at)))
-    found = list(found)
+    found = list(scans.crossings(bed_of(timed_scans=swept(cross))))
     assert word("lai-062", CHAPTER, crossings=found) == verdict
     short = [row | {"milliseconds": 1} for row in found]
     assert word("lai-062", CHAPTER, crossings=short) == "not tested here"
-
-
-def test_crossings_of_nothing_are_set_aside():
     with pytest.raises(CannotMeasure, match="timed here"):
         list(scans.crossings(bed_of()))
 
@@ -201,13 +176,11 @@ def test_the_price_of_a_choice_is_one_where_the_fastest_scan_is_planned():
 def test_a_wrong_order_costs_what_its_scans_take_longer():
     told = [row | {"wrong": False} for row in chosen(variants.SEQUENTIAL)]
     told += [row | {"wrong": True} for row in chosen(variants.INDEX)]
-    rows = swept(lambda block: -2)
-    bed = bed_of(timed_scans=rows, told_order=told)
-    [first, *_] = list(suggestions.price_of_order(bed))
+    timed = list(swept(lambda block: -2))
+    [first, *_] = suggestions.price_of_order(bed_of(timed_scans=timed, told_order=told))
     assert first["wrong"] / first["right"] == pytest.approx(3.5)
-    bed = bed_of(timed_scans=swept(lambda block: 0.5), told_order=told[:9])
     with pytest.raises(CannotMeasure, match="PostgreSQL 18"):
-        list(suggestions.price_of_order(bed))
+        list(suggestions.price_of_order(bed_of(timed_scans=timed, told_order=told[:9])))
 
 
 # ---- the report's queries
@@ -224,15 +197,13 @@ def bed():
 
 
 def test_the_first_set_is_figure_2_4_as_printed():
-    for tenths, selectivity in enumerate(queries.steps(), start=1):
-        text = figures.queries("2.4", X=tenths)[0].text
-        assert queries.scan("tenk1", 10_000, selectivity) == figures.translated(text)[0][1]
+    asked = {tenths: figures.queries("2.4", X=tenths)[0].text for tenths in range(1, 10)}
+    assert {
+        tenths: queries.scan("tenk1", 10_000, selectivity)
+        for tenths, selectivity in enumerate(queries.steps(), start=1)
+    } == {tenths: figures.translated(text)[0][1] for tenths, text in asked.items()}
     other = queries.scan("scanned", 20_000, 0.1, "unique1")
-    assert (
-        other
-        == "CREATE TABLE temp1 AS SELECT tenk1.* FROM scanned AS tenk1 WHERE tenk1.unique1 < 2002"
-        " AND tenk1.unique1 > 1"
-    )
+    assert other.endswith("FROM scanned AS tenk1 WHERE tenk1.unique1 < 2002 AND tenk1.unique1 > 1")
 
 
 @pytest.mark.parametrize("query", figures.queries("2.5"), ids=lambda query: query.label)
@@ -269,6 +240,7 @@ def rows_of(bed, wanted, **changed):
 
 def test_every_method_can_be_forced_and_leaves_no_trace(bed):
     queries.load_joined(bed, queries.SMALL)
+    changed = "SELECT name FROM pg_settings WHERE name LIKE 'enable%' AND setting <> boot_val"
     with variants.session(queries.load_scanned(bed, queries.REPORT)) as connection:
         scan = queries.discarded(queries.scan_of(bed, queries.REPORT, queries.CLUSTERED, 0.5))
         join = queries.selected(queries.join(bed, 2, queries.SMALL))
@@ -279,10 +251,26 @@ def test_every_method_can_be_forced_and_leaves_no_trace(bed):
                 assert variants.method_of(plan) == method
         with pytest.raises(ZeroDivisionError), variants.forced(connection, variants.INDEX):
             raise ZeroDivisionError
-        changed = connection.execute(
-            "SELECT name FROM pg_settings WHERE name LIKE 'enable%' AND setting <> boot_val"
-        ).fetchall()
-        assert changed == []
+        assert connection.execute(changed).fetchall() == []
+
+
+def test_a_method_is_forced_however_often_its_statement_was_sent(bed):
+    """Three forced scans were one: psycopg prepares the sixth sending, which keeps its plan."""
+    with variants.session(queries.load_scanned(bed, queries.TIMED)) as connection:
+        statement = queries.discarded(queries.scan_of(bed, queries.TIMED, queries.SHUFFLED, 0.5))
+
+        def sequential_scans() -> int:
+            counted = "SELECT seq_scan FROM pg_stat_xact_user_tables WHERE relname = 'scanned'"
+            return connection.execute(counted).fetchone()[0]
+
+        found = []
+        with connection.transaction():
+            for method in [*variants.SCANS] * 4:
+                before = sequential_scans()
+                with variants.forced(connection, method):
+                    connection.execute(statement)
+                found.append((method, sequential_scans() > before))
+    assert found == [(method, method == variants.SEQUENTIAL) for method, _ in found]
 
 
 def test_stored_results_are_temporary_and_go(bed):
@@ -319,59 +307,57 @@ def test_the_planned_switch_lies_where_the_costs_cross(bed):
 def test_dearer_random_pages_move_the_switch_down_and_a_fitting_cost_puts_it_in_its_place(bed):
     server = queries.load_scanned(bed, queries.REPORT, queries.TIMED)
     with variants.session(server) as connection:
-        at = [
-            scans.planned_switch(bed, connection, queries.SHUFFLED, random_page_cost=cost)
-            for cost in (1, 4, 16)
-        ]
-        assert at[0] > at[1] > at[2]
+        at = lambda cost, *relation: scans.planned_switch(
+            bed, connection, queries.SHUFFLED, *relation, random_page_cost=cost
+        )
+        assert at(1) > at(4) > at(16)
         assert connection.execute("SHOW random_page_cost").fetchone()[0] == "4"
         cost = scans.fitting_cost(bed, connection, queries.SHUFFLED, 0.3)
-        assert scans.planned_switch(
-            bed, connection, queries.SHUFFLED, queries.TIMED, random_page_cost=cost
-        ) == pytest.approx(0.3, abs=0.01)
+        assert at(cost, queries.TIMED) == pytest.approx(0.3, abs=0.01)
         assert scans.fitting_cost(bed, connection, queries.CLUSTERED, 0.99) is None
 
 
 def test_a_fault_is_there_inside_and_gone_outside(bed):
     query = f"SELECT * FROM {queries.REPORT} WHERE unique2 > 4999 AND unique2 < 5001"
     with variants.session(queries.load_scanned(bed, queries.REPORT)) as connection:
-
-        def rows() -> float:
-            return plans.explain(connection, query).rows_estimated
-
-        assert rows() == 1
+        rows = lambda: plans.explain(connection, query).rows_estimated
+        before = rows()
         with variants.fault(connection, variants.MULTIPLIED):
             assert rows() == pytest.approx(2500, rel=0.01)
-        assert rows() == 1
+        assert before == rows() == 1
 
 
 def test_faults_of_1990_are_fixed_and_seen_where_they_are_put_back(bed):
     registered = rows_of(bed, faults.registered)
-    assert word("lai-064", CHAPTER, registered=registered) == "fixed"
-    wrong = [row | {"estimator": "scalarltsel"} for row in registered]
-    assert word("lai-064", CHAPTER, registered=wrong) == "still there"
-
     planned = rows_of(bed, scans.planned_scans, relations=(queries.REPORT,))
-    assert word("lai-063", CHAPTER, planned_scans=planned) == "fixed"
     constant = [
         {key: value for key, value in row.items() if key != "fault"} | {"relation": queries.REPORT}
         for row in rows_of(bed, faults.first_set)
         if row["fault"] == variants.CONSTANT
     ]
-    assert word("lai-063", CHAPTER, planned_scans=constant) == "still there"
-
     found, faulty = rows_of(bed, ranges.ranges), rows_of(bed, ranges.multiplied_ranges)
     moved = rows_of(bed, ranges.moved_range)
-    for claim in ("lai-079", "lai-080", "lai-082"):
-        assert word(claim, CHAPTER, ranges=found, moved_range=moved) == "fixed"
-        assert word(claim, CHAPTER, ranges=faulty, moved_range=moved) == "still there"
-    assert word("lai-081", CHAPTER, ranges=found, multiplied_ranges=faulty) == "holds"
-    assert word("lai-081", CHAPTER, ranges=found, multiplied_ranges=found) == "partly"
-
     hidden = rows_of(bed, ranges.hidden_constant)
-    assert word("lai-065", CHAPTER, hidden_constant=hidden) == "fixed"
+    wrong = [row | {"estimator": "scalarltsel"} for row in registered]
     blind = [row | {"seen": not row["seen"]} for row in hidden]
-    assert word("lai-065", CHAPTER, hidden_constant=blind) == "still there"
+    right = {
+        "lai-063": {"planned_scans": planned},
+        "lai-064": {"registered": registered},
+        "lai-065": {"hidden_constant": hidden},
+        "lai-081": {"ranges": found, "multiplied_ranges": faulty},
+    }
+    put_back = {
+        "lai-063": {"planned_scans": constant},
+        "lai-064": {"registered": wrong},
+        "lai-065": {"hidden_constant": blind},
+        "lai-081": {"ranges": found, "multiplied_ranges": found},
+    }
+    for claim in ("lai-079", "lai-080", "lai-082"):
+        right[claim] = {"ranges": found, "moved_range": moved}
+        put_back[claim] = {"ranges": faulty, "moved_range": moved}
+    words = lambda given: {claim: word(claim, CHAPTER, **rows) for claim, rows in given.items()}
+    assert words(right) == dict.fromkeys(right, "fixed") | {"lai-081": "holds"}
+    assert words(put_back) == dict.fromkeys(put_back, "still there") | {"lai-081": "partly"}
 
 
 def test_a_result_size_that_nobody_sets_is_one_of_no_rows(bed):
@@ -385,8 +371,7 @@ def test_extended_statistics_are_gone_afterwards(bed):
     found = pd.DataFrame(rows_of(bed, ranges.two_attributes))
     known = found[found["extended_statistics"] == "dependencies"].set_index("condition")
     assert (known["expected"] == known["rows"])["two = 1 AND four = 3"]
-    with bed.server.connect() as connection:
-        assert connection.execute("SELECT count(*) FROM pg_statistic_ext").fetchone()[0] == 0
+    assert bed.server.fetch("SELECT count(*) FROM pg_statistic_ext") == (0,)
 
 
 def test_a_diagram_has_a_plan_at_every_point(bed):
@@ -394,42 +379,22 @@ def test_a_diagram_has_a_plan_at_every_point(bed):
     assert len(found) == 2 * bed.parameters.grid**2
     many = found.groupby("fault")["plan"].nunique()
     assert many[variants.CONSTANT] == 1 < many[variants.NONE]
-    for fault, panel in found.groupby("fault"):
-        caption = drawings.plan_diagram(panel).caption
-        assert caption.startswith(f"{many[fault]} plan")
-
-
-def test_the_legend_of_plans_tells_apart_what_only_the_scans_differ_in():
-    join = "Hash Join\n· {} {}\n· Hash\n· · Bitmap Heap Scan tenk2\n· · · Bitmap Index Scan using i"
-    grid = pd.DataFrame(
-        [
-            (x, y, join.format(scan, "tenk1"), "hash join", 1.0, variants.NONE)
-            for x, scan in ((0.1, "Seq Scan"), (0.2, "Index Scan"))
-            for y in (0.1, 0.2)
-        ],
-        columns=["x", "y", "plan", "join_by", "cost", "fault"],
-    )
-    (rows,) = drawings.plan_diagram(grid).spec()["datasets"].values()
-    assert {row["legend"] for row in rows} == {
-        "A: hash join, tenk1 full, tenk2 bitmap",
-        "B: hash join, tenk1 index, tenk2 bitmap",
-    }
+    captions = [drawings.plan_diagram(panel).caption for _, panel in found.groupby("fault")]
+    assert [int(caption.split()[0]) for caption in captions] == many.tolist()
 
 
 def test_joins_are_planned_forced_and_judged(bed):
     planned = rows_of(bed, joins.planned_joins, sizes=(queries.SMALL,))
-    assert {row["method"] for row in planned if row["query"] > 4 and row["obeyed"]} == {
-        variants.NESTED
-    }
+    obeyed = {row["method"] for row in planned if row["query"] > 4 and row["obeyed"]}
+    assert obeyed == {variants.NESTED}
     assert all(row["obeyed"] == (row["cost"] is not None) for row in planned)
     other = rows_of(bed, joins.non_equal_joins)
-    assert word("lai-077", CHAPTER, planned_joins=planned, non_equal_joins=other) == "holds"
-    assert word("lai-074", CHAPTER, planned_joins=planned) == "fixed"
     looped = [row | {"chosen": row["method"] == variants.NESTED} for row in planned]
-    assert word("lai-074", CHAPTER, planned_joins=looped) == "still there"
-    pages = {
-        (row["indexed"], row["kept"]): row["pages"] for row in rows_of(bed, joins.pages_of_loops)
-    }
+    assert word("lai-077", CHAPTER, planned_joins=planned, non_equal_joins=other) == "holds"
+    words = [word("lai-074", CHAPTER, planned_joins=rows) for rows in (planned, looped)]
+    assert words == ["fixed", "still there"]
+    loops = rows_of(bed, joins.pages_of_loops)
+    pages = {(row["indexed"], row["kept"]): row["pages"] for row in loops}
     assert pages[False, False] > pages[False, True] > pages[True, True]
 
 
@@ -442,9 +407,9 @@ def test_instructions_of_joins_are_counted_but_for_loops_without_index(bed):
     assert word("lai-072", CHAPTER, join_instructions=found) == "weaker"
 
 
-def counted(**ratios):
+def counted(hash_join, merge_join):
     """Rows of `join_instructions` for query 4, relative to the nested loop."""
-    methods = {variants.NESTED: 1.0, variants.HASH: ratios["hash"], variants.MERGE: ratios["merge"]}
+    methods = {variants.NESTED: 1.0, variants.HASH: hash_join, variants.MERGE: merge_join}
     return [
         {"query": 4, "method": method, "instructions": round(1000 * ratio)}
         for method, ratio in methods.items()
@@ -456,7 +421,7 @@ def counted(**ratios):
     [(1.2, 0.4, "reversed"), (1.75, 4, "holds"), (1.3, 4, "weaker"), (1.05, 4, "no effect")],
 )
 def test_the_best_other_method_decides_whether_the_loop_is_best(hash_join, merge_join, verdict):
-    rows = counted(hash=hash_join, merge=merge_join)
+    rows = counted(hash_join, merge_join)
     assert word("lai-075", CHAPTER, join_instructions=rows) == verdict
 
 
@@ -464,24 +429,32 @@ def test_indices_bring_no_statistics(bed):
     rows = rows_of(bed, suggestions.index_creation)
     facts = judged("lai-088", CHAPTER, index_creation=rows).evidence
     assert facts["CREATE INDEX gathers statistics"].value is False
+    # and a relation of somebody else is left alone
+    with bed.server.connect() as connection:
+        connection.execute("ALTER TABLE fresh RENAME TO ours")
+        connection.execute("CREATE TABLE fresh (theirs int)")
+        with pytest.raises(ServerError, match="not made by this package"):
+            rows_of(bed, suggestions.index_creation)
+        connection.execute("DROP TABLE fresh")
 
 
 def test_the_extremes_by_hand_make_the_estimates_of_figure_3_13(bed):
     found = rows_of(bed, ranges.interpolation)
-    assert word("lai-066", CHAPTER, interpolation=found) == "holds"
-    assert word("lai-067", CHAPTER, interpolation=found) == "holds"
     mistaken = [row | {"expected": 2 * row["expected"]} for row in found]
-    assert word("lai-066", CHAPTER, interpolation=mistaken) == "not so"
+    asked = (("lai-066", found), ("lai-067", found), ("lai-066", mistaken))
+    words = [word(claim, CHAPTER, interpolation=rows) for claim, rows in asked]
+    assert words == ["holds", "holds", "not so"]
 
 
 def test_clustering_is_seen_once_analyzed_and_believed_if_declared(bed):
     found = rows_of(bed, suggestions.clustering)
-    assert word("lai-091", CHAPTER, clustering=found) == "not so"
-    [fact, _] = judged("lai-093", CHAPTER, clustering=found).evidence.values()
-    assert fact.value is True
     unheard = [row for row in found if row["relation"] != suggestions.DECLARED]
-    [fact, _] = judged("lai-093", CHAPTER, clustering=unheard).evidence.values()
-    assert fact.value is False
+    assert word("lai-091", CHAPTER, clustering=found) == "not so"
+    facts = [
+        list(judged("lai-093", CHAPTER, clustering=rows).evidence.values())
+        for rows in (found, unheard)
+    ]
+    assert [one[0].value for one in facts] == [True, False]
 
 
 def test_any_attribute_can_be_clustered_on(bed):
@@ -492,40 +465,22 @@ def test_any_attribute_can_be_clustered_on(bed):
 
 def test_a_false_order_is_believed_and_taken_back(bed):
     found = rows_of(bed, suggestions.told_order)
-    right, wrong = (
-        [row["method"] for row in found if row["chosen"] and row["wrong"] == it]
-        for it in (False, True)
-    )
-    assert right != wrong
-    assert rows_of(bed, suggestions.told_order) == found
-
-
-def test_relations_of_somebody_else_are_left_alone(bed):
-    rows_of(bed, suggestions.index_creation)
-    with bed.server.connect() as connection:
-        connection.execute("ALTER TABLE fresh RENAME TO ours")
-        connection.execute("CREATE TABLE fresh (theirs int)")
-        with pytest.raises(ServerError, match="not made by this package"):
-            rows_of(bed, suggestions.index_creation)
-        connection.execute("DROP TABLE fresh")
+    planned = [
+        [row["method"] for row in found if row["chosen"] and row["wrong"] == wrong]
+        for wrong in (False, True)
+    ]
+    assert planned[0] != planned[1] and rows_of(bed, suggestions.told_order) == found
 
 
 def test_on_a_borrowed_server_faults_are_set_aside(borrowed_url):
-    guest = Borrowed(borrowed_url, bundled())
-    try:
+    with Borrowed(borrowed_url, bundled()) as guest:
         bed = Testbed(chapter_parameters(CHAPTER, PARAMETERS), bundled(), guest)
         for verb in (
-            faults.first_set,
-            faults.greater_than,
-            faults.third_query,
-            ranges.multiplied_ranges,
-            scans.cold_scans,
-            suggestions.daemon,
+            *(faults.first_set, faults.greater_than, faults.third_query),
+            *(ranges.multiplied_ranges, scans.cold_scans, suggestions.daemon),
         ):
             with pytest.raises(CannotMeasure):
                 rows_of(bed, verb)
-    finally:
-        guest.close()
 
 
 def moved(clustered: float, scattered: float):
@@ -545,23 +500,23 @@ def moved(clustered: float, scattered: float):
 
 @pytest.mark.parametrize(("clustered", "verdict"), [(0.01, "not so"), (0.2, "holds")])
 def test_cpu_costs_are_judged_in_the_clustered_relation_alone(clustered, verdict):
-    rows = moved(clustered, scattered=0.5)
-    found = judged("lai-069", CHAPTER, moved_switches=rows)
-    (words, first), *others = found.evidence.items()
-    assert str(found.verdict) == verdict and first.essential
-    assert "is clustered, all CPU costs times 0.1 to 8 brings the switch from 0.70 to" in words
-    assert [part.value for _, part in others] == [True, True, True]
-    assert not any(part.essential for _, part in others)
+    found = judged("lai-069", CHAPTER, moved_switches=moved(clustered, scattered=0.5))
+    assert str(found.verdict) == verdict
+    first, *others = ((part.value, part.essential) for part in found.evidence.values())
+    assert first == (verdict == "holds", True) and others == [(True, False)] * 3
 
 
 def test_duckdb_names_its_joins():
+    join = "SELECT count(*) FROM one a, two b WHERE a.unique2 {} b.unique2"
+    expected = {
+        join.format("="): ["HASH_JOIN"],
+        join.format("<"): ["PIECEWISE_MERGE_JOIN"],
+        "SELECT 1": [],
+    }
     with duck.in_memory() as connection:
         for name in ("one", "two"):
             Wisconsin(name, 1000, attributes="1990").load_duckdb(connection)
-        join = "SELECT count(*) FROM one a, two b WHERE a.unique2 {} b.unique2"
-        assert duck.joins_of(connection, join.format("=")) == ["HASH_JOIN"]
-        assert duck.joins_of(connection, join.format("<")) == ["PIECEWISE_MERGE_JOIN"]
-        assert duck.joins_of(connection, "SELECT 1") == []
+        assert {query: duck.joins_of(connection, query) for query in expected} == expected
 
 
 def test_every_scan_and_join_that_is_timed_is_a_row(bed):

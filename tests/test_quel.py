@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from IPython.core.interactiveshell import InteractiveShell
+from servers import tell
 
 from pgrerun.errors import ParameterError, QueryError
 from pgrerun.lab.quel import Session, Translator, figures, magic, quel, read, tree
@@ -65,8 +66,7 @@ def server(cluster):
             " generate_series(1, 336) AS n"
         )
     yield cluster
-    with cluster.connect() as connection:
-        connection.execute("DROP TABLE parts, onek, onek1, onek2, tenk1, tenk2")
+    tell(cluster, "DROP TABLE parts, onek, onek1, onek2, tenk1, tenk2")
 
 
 @pytest.fixture
@@ -80,40 +80,27 @@ def test_figure_2_1_runs_as_printed(connection):
     answers = Session(connection).run(query.text)
     counts = [answer.count for answer in answers if not isinstance(answer.statement, tree.Destroy)]
     assert counts == [100, 100, 1000, 1000, 1, 1, 1000, 1, 1, 1, 1, 1, 1]
-    [(left, changed)] = connection.execute(
-        "SELECT count(*), count(*) FILTER (WHERE unique2 = 10011) FROM tenk1"
-    ).fetchall()
-    assert (left, changed) == (10_000, 1)
-    connection.execute(
-        "UPDATE tenk1 SET unique2 = 1491 WHERE unique2 = 10011; UPDATE tenk2 SET unique2 = 1491"
-        " WHERE unique2 = 10011"
-    )
+    query = "SELECT count(*), count(*) FILTER (WHERE unique2 = 10011) FROM tenk1"
+    assert connection.execute(query).fetchone() == (10_000, 1)
+    for name in ("tenk1", "tenk2"):
+        connection.execute(f"UPDATE {name} SET unique2 = 1491 WHERE unique2 = 10011")
 
 
-def test_figures_2_2_and_2_3_make_the_tp1_database(server):
-    rows = lambda first, last: "".join(f"{n}\t0\txyz\n" for n in range(first, last))
-    files = {
-        f"/a/guest/plai/tp/{relation}": rows(1, n)
-        for relation, n in (("branch", 4), ("teller", 31), ("account", 31))
-    }
-    with server.connect() as connection:
-        session = Session(connection, files)
-        answers = session.run(figures.queries("2.2")[0].text)
-        assert [answer.count for answer in answers if isinstance(answer.statement, tree.Copy)] == [
-            3,
-            30,
-            30,
-        ]
-        for aid, tid, bid in ((1, 2, 3), (30, 2, 1)):
-            seen = session.run(figures.queries("2.3")[0].text, aid, tid, bid)
-            assert [
-                answer.count
-                for answer in seen
-                if answer.count is not None and answer.sql not in ("BEGIN", "COMMIT")
-            ] == [1, 1, 1, 1, 1]
-        assert DebitCredit(3, 30, 30).check(connection).consistent
-        assert connection.execute("SELECT balance FROM teller WHERE tid = 2").fetchone() == (20.0,)
-        session.run("destroy branch, teller, account, history")
+def test_figures_2_2_and_2_3_make_the_tp1_database(connection):
+    rows = lambda last: "".join(f"{n}\t0\txyz\n" for n in range(1, last))
+    sizes = {"branch": 4, "teller": 31, "account": 31}
+    files = {f"/a/guest/plai/tp/{relation}": rows(n) for relation, n in sizes.items()}
+    session = Session(connection, files)
+    answers = session.run(figures.queries("2.2")[0].text)
+    copied = [answer.count for answer in answers if isinstance(answer.statement, tree.Copy)]
+    assert copied == [3, 30, 30]
+    for aid, tid, bid in ((1, 2, 3), (30, 2, 1)):
+        seen = session.run(figures.queries("2.3")[0].text, aid, tid, bid)
+        work = [answer for answer in seen if answer.sql not in ("BEGIN", "COMMIT")]
+        assert [answer.count for answer in work if answer.count is not None] == [1] * 5
+    assert DebitCredit(3, 30, 30).check(connection).consistent
+    assert connection.execute("SELECT balance FROM teller WHERE tid = 2").fetchone() == (20.0,)
+    session.run("destroy branch, teller, account, history")
 
 
 def test_figure_2_4_has_the_selectivity_it_says(connection):
@@ -166,25 +153,22 @@ def test_the_queries_of_1981_run_in_one_session(connection):
 
 
 @pytest.fixture
-def emp(server):
-    with server.connect() as connection:
-        session = Session(connection)
-        session.run(
-            "create emp (name = c10, age = i4, dept = c10, salary = i4)\ncreate dept (dname = c10,"
-            " floor = i4)"
-        )
-        for row in (
-            ("ann", 25, "toy", 100),
-            ("bob", 35, "toy", 300),
-            ("cid", 45, "shoe", 200),
-            ("dee", 28, "book", 500),
-        ):
-            session.run("append to emp (name = $1, age = $2, dept = $3, salary = $4)", *row)
-        for row in (("toy", 1), ("shoe", 2), ("book", 1), ("wig", 3)):
-            session.run("append dept (dname = $1, floor = $2)", *row)
-        session.run("range of e is emp range of d is dept")
-        yield session
-        session.run("destroy emp, dept")
+def emp(connection):
+    session = Session(connection)
+    session.run(
+        "create emp (name = c10, age = i4, dept = c10, salary = i4)\n"
+        "create dept (dname = c10, floor = i4)"
+    )
+    for row in (
+        *(("ann", 25, "toy", 100), ("bob", 35, "toy", 300)),
+        *(("cid", 45, "shoe", 200), ("dee", 28, "book", 500)),
+    ):
+        session.run("append to emp (name = $1, age = $2, dept = $3, salary = $4)", *row)
+    for row in (("toy", 1), ("shoe", 2), ("book", 1), ("wig", 3)):
+        session.run("append dept (dname = $1, floor = $2)", *row)
+    session.run("range of e is emp range of d is dept")
+    yield session
+    session.run("destroy emp, dept")
 
 
 def got(session, text):
@@ -248,14 +232,15 @@ def test_retrieve(emp, text, expected):
     ]
 
 
-def test_sort(emp):
-    rows = [row[0].strip() for row in emp.run("retrieve (e.name, e.age) sort by age:d")[0].tuples]
-    assert rows == ["cid", "bob", "dee", "ann"]
-    rows = [
-        row[0].strip()
-        for row in emp.run("retrieve (e.dept, e.name) sort by dept, name using >")[0].tuples
-    ]
-    assert rows == ["book", "shoe", "toy", "toy"]
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("retrieve (e.name, e.age) sort by age:d", ["cid", "bob", "dee", "ann"]),
+        ("retrieve (e.dept, e.name) sort by dept, name using >", ["book", "shoe", "toy", "toy"]),
+    ],
+)
+def test_sort(emp, text, first):
+    assert [row[0].strip() for row in emp.run(text)[0].tuples] == first
 
 
 @pytest.mark.parametrize(
@@ -332,49 +317,13 @@ def test_copy_both_ways(emp, tmp_path):
 
 def test_names_that_sql_reserves_are_quoted(server):
     with server.connect() as connection:
-        words = {
-            w
-            for (w,) in connection.execute(
-                "SELECT word FROM pg_get_keywords() WHERE catcode IN ('R', 'T')"
-            )
-        }
+        query = "SELECT word FROM pg_get_keywords() WHERE catcode IN ('R', 'T')"
+        words = {word for (word,) in connection.execute(query)}
         session = Session(connection)
         session.run('create user (order = i4, desc = text) append user (order = 1, desc = "x")')
-        assert session.run("range of table is user retrieve (table.desc, end = table.order)")[
-            1
-        ].tuples == (("x", 1),)
+        found = session.run("range of table is user retrieve (table.desc, end = table.order)")
         session.run("destroy user")
-    hard = {
-        w
-        for w in words
-        if w
-        not in {
-            "binary",
-            "collation",
-            "concurrently",
-            "cross",
-            "freeze",
-            "full",
-            "ilike",
-            "inner",
-            "is",
-            "isnull",
-            "join",
-            "left",
-            "like",
-            "natural",
-            "notnull",
-            "outer",
-            "overlaps",
-            "right",
-            "similar",
-            "tablesample",
-            "verbose",
-            "authorization",
-            "current_schema",
-        }
-    }
-    assert hard <= RESERVED and words - RESERVED == set()
+    assert found[1].tuples == (("x", 1),) and words <= RESERVED
 
 
 @pytest.mark.parametrize(
@@ -408,12 +357,12 @@ def test_groups_without_a_join_where_that_is_the_same(emp, text, grouped):
     assert plain == joined
 
 
-def test_parameters_are_constants():
-    assert (
-        sql("retrieve (a.b) where a.b = $1 and a.c = $2", 7, "it's")
-        == "SELECT a.b FROM a WHERE a.b = 7 AND a.c = 'it''s'"
-    )
-    assert sql("retrieve (a.b) where a.b = $1") == "SELECT a.b FROM a WHERE a.b = $1"
+@pytest.mark.parametrize(
+    ("values", "where"), [((7, "it's"), "a.b = 7 AND a.c = 'it''s'"), ((), "a.b = $1 AND a.c = $2")]
+)
+def test_parameters_are_constants(values, where):
+    found = sql("retrieve (a.b) where a.b = $1 and a.c = $2", *values)
+    assert found == f"SELECT a.b FROM a WHERE {where}"
 
 
 # ---- errors point at their place
@@ -459,17 +408,15 @@ def test_what_cannot_be_read(text, line, column, said):
         ('append emp (name = "x", wage = 3)', 1, 25, "wage"),
         ("append emp (emp.all, age = 3)", 1, 1, "not both"),
         ("retrieve (x = sum(emp.age by 1))", 1, 15, "attribute"),
+        ("delete e\nretrieve (e.name", 2, 17, "end of the text"),
     ],
 )
-def test_what_the_server_refuses(emp, text, line, column, said):
+def test_what_is_refused_is_told_with_its_place_and_nothing_of_it_runs(
+    emp, text, line, column, said
+):
     with pytest.raises(QueryError) as caught:
         emp.run(text)
     assert (caught.value.line, caught.value.column) == (line, column) and said in str(caught.value)
-
-
-def test_nothing_runs_of_a_text_that_cannot_be_read(emp):
-    with pytest.raises(QueryError):
-        emp.run("delete e\nretrieve (e.name")
     assert got(emp, "retrieve (n = count(e.name))") == [(4,)]
 
 
@@ -570,14 +517,9 @@ def test_a_text_beside_its_sql():
         ("retrieve (t.two) where t.two = $1", "SELECT t.two FROM onek AS t WHERE t.two = 3"),
         ("replace b (x = $1)", "UPDATE big AS b SET x = 3"),
     ]
-    written = [
-        text
-        for figure in ("2.1", "2.2", "2.3")
-        for text, _ in figures.translated(figures.printed(figure))
-    ]
-    assert " ".join(written) == " ".join(
-        " ".join(figures.printed(figure) for figure in ("2.1", "2.2", "2.3")).split()
-    )
+    figure = figures.printed("2.1")
+    written = " ".join(text for text, _ in figures.translated(figure))
+    assert written.split() == figure.split()
 
 
 FRAGMENTS = re.findall(
@@ -677,6 +619,12 @@ def test_a_cell_in_postquel(server, capsys):
         InteractiveShell.clear_instance()
 
 
-def test_a_cell_in_postquel_is_no_python():
-    assert inputs.plain("%%postquel\nretrieve (a.b)\n") == "pass"
-    assert inputs.plain("%matplotlib inline\nx = 1") == "pass\nx = 1"
+@pytest.mark.parametrize(
+    ("cell", "plain"),
+    [
+        ("%%postquel\nretrieve (a.b)\n", "pass"),
+        ("%matplotlib inline\nx = 1", "pass\nx = 1"),
+    ],
+)
+def test_a_cell_in_postquel_is_no_python(cell, plain):
+    assert inputs.plain(cell) == plain

@@ -12,6 +12,7 @@ import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sealed import older, reseal
 
 from pgrerun.errors import RecordError
 from pgrerun.record import reader, runs
@@ -23,23 +24,16 @@ INTERVAL = {"estimate": 2.0, "low": 1.5, "high": "inf", "n": 7, "confidence": 0.
 
 @pytest.fixture(scope="module")
 def in_order(tmp_path_factory):
-    """The folder of all records, with one that is in order."""
+    """The folder of all records, with one that is in order, of before experiments had tables."""
     records = tmp_path_factory.mktemp("records")
     environment = {"machine": {"cpus": 2}, "server": {"version": "18.6"}}
     with Run.open("theirs", "tp1", key="k", environment=environment, records=records) as run:
         for block in range(3):
-            run.observe(
-                "ladder",
-                "a",
-                block,
-                {"tps": 1.0 + block},
-                units={"tps": "1/s"},
-                seed=1,
-                position=0,
-                started_at="2026-01-02T03:04:05+00:00",
-                flags={"note": "x"},
-            )
+            how = {"block": block, "seed": 1, "started_at": "2026-01-02T03:04:05+00:00"}
+            run.append("ladder", {"tps": 1.0 + block, "disk": "x", **how})
+        run.complete("ladder", {"units": {"tps": "1/s"}})
         run.add_verdict({"claim": "lai-001", "verdict": "holds", "evidence": INTERVAL})
+    older(records / "theirs" / "tp1")
     return records
 
 
@@ -51,14 +45,6 @@ def record(in_order, tmp_path, monkeypatch):
     return tmp_path / "theirs" / "tp1"
 
 
-def seal(folder):
-    """Make the checksums those of the files as they are now."""
-    head = json.loads((folder / ENVIRONMENT).read_text())
-    for name in (OBSERVATIONS, VERDICTS):
-        head["sha256"][name] = reader.hashlib.sha256((folder / name).read_bytes()).hexdigest()
-    (folder / ENVIRONMENT).write_text(json.dumps(head))
-
-
 def write_head(folder, **changes):
     head = json.loads((folder / ENVIRONMENT).read_text())
     (folder / ENVIRONMENT).write_text(json.dumps(head | changes))
@@ -66,7 +52,7 @@ def write_head(folder, **changes):
 
 def write_verdicts(folder, text):
     (folder / VERDICTS).write_text(text if isinstance(text, str) else json.dumps(text))
-    seal(folder)
+    reseal(folder)
 
 
 def verdict(**more):
@@ -81,7 +67,7 @@ def rewrite(folder, select, rows=None):
         connection.execute(f"COPY ({select}) TO '{new}' (FORMAT parquet)")
         (found,) = connection.execute(f"SELECT count(*) FROM '{new}'").fetchone()
     new.replace(path)
-    seal(folder)
+    reseal(folder)
     write_head(folder, rows=found if rows is None else rows)
 
 
@@ -181,7 +167,7 @@ JSON = {
     "not a number": lambda d: write_verdicts(d, '[{"claim": "a", "verdict": "b", "printed": NaN}]'),
     "beyond numbers": lambda d: write_verdicts(d, '[{"claim": "a", "verdict": "b", "p": 1e999}]'),
     "endless integer": lambda d: write_verdicts(d, "[" + "9" * 10_000 + "]"),
-    "no UTF-8": lambda d: ((d / VERDICTS).write_bytes(b'["\xff"]'), seal(d)),
+    "no UTF-8": lambda d: ((d / VERDICTS).write_bytes(b'["\xff"]'), reseal(d)),
     "wrong checksum": lambda d: (d / VERDICTS).write_text("[]"),
     "checksum a number": lambda d: write_head(d, sha256=7),
     "no checksums": lambda d: write_head(d, sha256={}),
@@ -196,6 +182,10 @@ JSON = {
     "rows a text": lambda d: write_head(d, rows="3"),
     "fewer rows": lambda d: write_head(d, rows=-3),
     "billions of rows": lambda d: write_head(d, rows=10**12),
+    "a row too many": lambda d: write_head(d, rows=4),
+    "no key": lambda d: write_head(d, key=None),
+    "no observations": lambda d: (d / OBSERVATIONS).unlink(),
+    "other observations": lambda d: (d / OBSERVATIONS).write_bytes(b"PAR1"),
     "environment a list": lambda d: write_head(d, environment=[]),
     "machine a list": lambda d: write_head(d, environment={"machine": []}),
     "started when": lambda d: write_head(d, started_at="yesterday"),
@@ -214,8 +204,8 @@ def test_json_of_another_shape_is_refused(record, case):
 # ---- Parquet
 
 PARQUET = {
-    "no Parquet": lambda d: ((d / OBSERVATIONS).write_bytes(b"PAR1" * 100), seal(d)),
-    "empty file": lambda d: ((d / OBSERVATIONS).write_bytes(b""), seal(d)),
+    "no Parquet": lambda d: ((d / OBSERVATIONS).write_bytes(b"PAR1" * 100), reseal(d)),
+    "empty file": lambda d: ((d / OBSERVATIONS).write_bytes(b""), reseal(d)),
     "other columns": lambda d: rewrite(d, "SELECT * RENAME (value AS worth) FROM o"),
     "one more column": lambda d: rewrite(d, "SELECT *, 1 AS more FROM o"),
     "text for number": lambda d: rewrite(d, "SELECT * REPLACE ('x' AS value) FROM o"),
@@ -287,7 +277,7 @@ def test_any_value_in_any_place_is_read_or_refused(in_order, data, name, value):
         path = data.draw(st.sampled_from(list(places(content))))
         (folder / name).write_text(json.dumps(replaced(content, path, value)))
         if name == VERDICTS:
-            seal(folder)
+            reseal(folder)
         refused_or_read(folder)
 
 
@@ -301,7 +291,7 @@ def test_parquet_with_any_bytes_flipped_is_read_or_refused(in_order, flips):
         for where, change in flips:
             content[int(where * len(content))] ^= change
         (folder / OBSERVATIONS).write_bytes(content)
-        seal(folder)
+        reseal(folder)
         refused_or_read(folder)
 
 

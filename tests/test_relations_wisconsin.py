@@ -1,6 +1,5 @@
 """The Wisconsin relations: the random order, the attributes, loading, and the checksum."""
 
-import struct
 import tracemalloc
 from math import isqrt
 
@@ -83,14 +82,6 @@ def test_largest_relation_is_addressable_without_its_beginning():
     assert unique1_of(n, 0, 8, start=n - 4).tolist() == around
 
 
-@pytest.mark.parametrize("order, n, g, p", CYCLES[:4] + CYCLES[6:10])
-def test_skips_are_the_same_by_logarithm_and_by_walking(order, n, g, p, monkeypatch):
-    by_logarithm = wisconsin.kept_before.__wrapped__(n, g, p)
-    monkeypatch.setattr(wisconsin, "FEW", -1)
-    assert (wisconsin.kept_before.__wrapped__(n, g, p) == by_logarithm).all()
-    assert by_logarithm[-1] == n
-
-
 def test_second_order_is_unrelated_where_rolling_is_not():
     """Trap 2: from one tuple of relation 1 to the next, how far the join partner moves in relation
     2.
@@ -107,66 +98,32 @@ def test_second_order_is_unrelated_where_rolling_is_not():
     assert 0.25 * n < median_step(unique1(n, order=2)) < 0.33 * n
 
 
-@pytest.mark.parametrize("order", [1, 2])
-def test_order_looks_random(order):
-    values = unique1(1_000_000, order=order)
-    assert abs(np.corrcoef(values, np.arange(len(values)))[0, 1]) < 0.005
-    for lag in (1, 2, 3):
-        assert abs(np.corrcoef(values[lag:], values[:-lag])[0, 1]) < 0.01
-
-
 # --- attributes -------------------------------------------------------------------------------
 
 
 def test_attributes_of_1993():
     relation = Wisconsin("t", 20_000)
     columns = relation.columns()
-    assert sum(column.dtype.itemsize for column in columns.values()) == 208
-    u1, u2 = columns["unique1"], columns["unique2"]
-    assert (u2 == np.arange(20_000)).all()
-    for name, modulus in {
-        "two": 2,
-        "four": 4,
-        "ten": 10,
-        "twenty": 20,
-        "onepercent": 100,
-        "tenpercent": 10,
-        "twentypercent": 5,
-        "fiftypercent": 2,
-    }.items():
-        assert (columns[name] == u1 % modulus).all(), name
-    assert (columns["unique3"] == u1).all()
-    assert (columns["evenonepercent"] == u1 % 100 * 2).all()
-    assert (columns["oddonepercent"] == u1 % 100 * 2 + 1).all()
     assert list(columns) == list(relation.integers + relation.texts)
+    assert sum(column.dtype.itemsize for column in columns.values()) == 208
+    u1 = columns["unique1"]
+    expected = {"two": u1 % 2, "four": u1 % 4, "ten": u1 % 10, "twenty": u1 % 20}
+    expected |= {"onepercent": u1 % 100, "tenpercent": u1 % 10, "twentypercent": u1 % 5}
+    expected |= {"fiftypercent": u1 % 2, "unique2": np.arange(20_000), "unique3": u1}
+    expected |= {"evenonepercent": u1 % 100 * 2, "oddonepercent": u1 % 100 * 2 + 1}
+    assert [name for name, values in expected.items() if (columns[name] != values).any()] == []
     assert "".join(str(letters[:1], "ascii") for letters in columns["string4"][:8]) == "AHOVAHOV"
 
 
 def test_attributes_of_1990_as_figures_2_1_and_2_5_name_them():
     columns = Wisconsin("tenk1", 10_000, "1990").columns()
-    assert list(columns) == [
-        "unique1",
-        "unique2",
-        "two",
-        "four",
-        "ten",
-        "twenty",
-        "hundred",
-        "thousand",
-        "twothousand",
-        "fivethousand",
-        "tenthousand",
-        "odd",
-        "even",
-        "stringu1",
-        "stringu2",
-        "string4",
-    ]
     assert sum(column.dtype.itemsize for column in columns.values()) == 208
     # PostgreSQL's tenk.data, second tuple; there, odd and even change places
-    second = {name: int(columns[name][1]) for name in list(columns)[:13]}
-    assert list(second.values()) == [1891, 1, 1, 3, 1, 11, 91, 891, 1891, 1891, 1891, 183, 182]
-    assert (columns["odd"] % 2 == 1).all() and (columns["even"] % 2 == 0).all()
+    second = {"unique1": 1891, "unique2": 1, "two": 1, "four": 3, "ten": 1, "twenty": 11}
+    second |= {"hundred": 91, "thousand": 891, "twothousand": 1891, "fivethousand": 1891}
+    second |= {"tenthousand": 1891, "odd": 183, "even": 182}
+    assert list(columns) == [*second, "stringu1", "stringu2", "string4"]
+    assert {name: int(columns[name][1]) for name in second} == second
 
 
 def test_right_justified_strings_are_unique_and_count_in_base_26():
@@ -178,17 +135,18 @@ def test_right_justified_strings_are_unique_and_count_in_base_26():
     assert (np.argsort(columns["stringu1"]) == np.argsort(columns["unique1"])).all()
 
 
-def test_strings_printed_in_1993_are_not_unique():
-    columns = Wisconsin("t", 10_000, strings="dewitt1993").columns()
-    assert columns["stringu2"][1] == columns["stringu2"][26] == b"BAAAAAA" + b"x" * 45
-    assert len(np.unique(columns["stringu1"])) == 9_616
-
-
-def test_strings_of_1983_have_the_shape_of_figure_2_1():
-    columns = Wisconsin("t", 10_000, "1990", strings="bitton1983").columns()
-    assert columns["stringu2"][22**2 + 3 * 22 + 1] == b"B" + b"X" * 25 + b"D" + b"X" * 24 + b"B"
-    assert columns["string4"][2] == b"O" + b"X" * 25 + b"O" + b"X" * 24 + b"O"
-    assert len(np.unique(columns["stringu1"])) == 10_000
+@pytest.mark.parametrize(
+    ("strings", "place", "text", "different"),
+    [
+        # those that are printed in 1993 are not unique
+        ("dewitt1993", 26, b"BAAAAAA" + b"x" * 45, 9_616),
+        ("bitton1983", 22**2 + 3 * 22 + 1, b"B" + b"X" * 25 + b"D" + b"X" * 24 + b"B", 10_000),
+    ],
+)
+def test_strings_of_other_documents_have_their_shape(strings, place, text, different):
+    columns = Wisconsin("t", 10_000, "1990", strings=strings).columns()
+    assert columns["stringu2"][place] == text
+    assert len(np.unique(columns["stringu1"])) == different
 
 
 @pytest.mark.parametrize("attributes", ["1993", "1990"])
@@ -201,25 +159,6 @@ def test_a_slice_of_columns_equals_that_slice(attributes, strings, n, first, cou
     whole, part = relation.columns(), relation.columns(first, count)
     for name in whole:
         assert (part[name] == whole[name][first : first + count]).all(), name
-
-
-def test_copy_records_are_postgresqls_format():
-    relation = Wisconsin("t", 10_000)
-    stream = b"".join(records.tobytes() for records in relation.records())
-    assert len(stream) == 274 * 10_000
-    columns = relation.columns()
-    for number in (0, 4_095, 4_096, 9_999):  # around the border of a chunk
-        at = number * 274
-        (fields,) = struct.unpack_from(">h", stream, at)
-        at, values = at + 2, []
-        for _ in range(fields):
-            (length,) = struct.unpack_from(">i", stream, at)
-            values.append(stream[at + 4 : at + 4 + length])
-            at += 4 + length
-        assert at == (number + 1) * 274
-        integers = [int.from_bytes(value, "big") for value in values[:13]]
-        assert integers == [columns[name][number] for name in relation.integers]
-        assert values[13:] == [columns[name][number] for name in relation.texts]
 
 
 def test_memory_does_not_grow_with_the_relation():
@@ -247,12 +186,9 @@ def test_memory_does_not_grow_with_the_relation():
         (("t", 10, "1993", 0, 1, "left"), "'left'"),
     ],
 )
-def test_bad_relations_are_refused(arguments, said):
+def test_bad_relations_and_tuples_beyond_the_end_are_refused(arguments, said):
     with pytest.raises(ParameterError, match=said):
         Wisconsin(*arguments)
-
-
-def test_tuples_beyond_the_end_are_refused():
     for first, count in ((0, 1_001), (-1, 1), (1_000, 1)):
         with pytest.raises(IndexError):
             Wisconsin("t", 1_000).columns(first, count)
@@ -284,29 +220,28 @@ def numpy_checksum(relation):
     ids=lambda relation: relation.name,
 )
 def test_both_engines_hold_the_generated_tuples(connection, relation):
-    relation.load(connection)
     duck = duckdb.connect()
+    relation.load(connection)
     relation.load_duckdb(duck)
-    expected = numpy_checksum(relation)
-    assert connection.execute(relation.checksum_sql).fetchone() == expected
-    assert duck.execute(relation.checksum_sql).fetchone() == expected
-    # and every value of every tuple, in the order of unique2
     columns = relation.columns()
     texts = {name: columns[name].astype(str) for name in relation.texts}
+    # every value of every tuple, in the order of unique2
     generated = list(zip(*(column.tolist() for column in (columns | texts).values()), strict=True))
-    assert connection.execute(f"TABLE {relation.name}").fetchall() == generated
-    assert duck.execute(f"FROM {relation.name}").fetchall() == generated
+    expected = numpy_checksum(relation)
+    for engine in (connection, duck):
+        assert engine.execute(f"SELECT * FROM {relation.name}").fetchall() == generated
+        assert engine.execute(relation.checksum_sql).fetchone() == expected
     assert checksum([columns[name] for name in relation.integers], list(texts.values())) == expected
 
 
 def test_a_checksum_takes_the_letters_that_it_is_told():
-    run = duckdb.connect().execute
-    told = lambda t, letters: run(
-        checksum_sql(f"(VALUES (1, '{t}')) AS answer (a, t)", ["a"], ["t"], letters)
-    ).fetchone()
-    assert told("ABC", (1, 3)) == told("AXC", (1, 3)) != told("ABX", (1, 3))
-    assert told("ABC", (1, 3)) == checksum([[1]], [["ABC"]], (1, 3))
-    assert told("AB", (1, 3)) == checksum([[1]], [["AB"]], (1, 3))
+    ask = "(VALUES (1, '{}')) AS answer (a, t)"
+    told = {
+        text: duckdb.execute(checksum_sql(ask.format(text), ["a"], ["t"], (1, 3))).fetchone()
+        for text in ("ABC", "AXC", "ABX", "AB")
+    }
+    assert told["ABC"] == told["AXC"] != told["ABX"]
+    assert told == {text: checksum([[1]], [[text]], (1, 3)) for text in told}
 
 
 def test_a_sum_beyond_int4_counts_by_its_remainder():
@@ -327,40 +262,31 @@ def test_copied_tuples_are_frozen_at_once(cluster, connection):
 
 
 def test_loaded_relation_is_clustered_and_33_to_a_page(connection):
-    relation = Wisconsin("tenk1", 10_000)
-    relation.load(connection, indexes=True)
-    pages, tuples, visible = connection.execute(
-        "SELECT relpages, reltuples, relallvisible FROM pg_class WHERE oid = 'tenk1'::regclass"
-    ).fetchone()
-    assert (pages, tuples, visible) == (-(-10_000 // 33), 10_000, pages)
-    order = connection.execute("SELECT unique2 FROM tenk1 ORDER BY ctid").fetchall()
+    Wisconsin("tenk1", 10_000).load(connection, indexes=True)
+    ask = lambda query: connection.execute(query).fetchall()
+    pages = -(-10_000 // 33)
+    of = "FROM pg_class WHERE oid = 'tenk1'::regclass"
+    assert ask(f"SELECT relpages, reltuples, relallvisible {of}") == [(pages, 10_000, pages)]
+    order = ask("SELECT unique2 FROM tenk1 ORDER BY ctid")
     assert order == [(number,) for number in range(10_000)]
-    correlation = dict(
-        connection.execute(
-            "SELECT attname, correlation FROM pg_stats WHERE tablename = 'tenk1' AND attname LIKE"
-            " 'unique%'"
-        ).fetchall()
-    )
-    assert correlation["unique2"] == 1
-    assert abs(correlation["unique1"]) < 0.05
-    indexes = connection.execute(
-        "SELECT indexname FROM pg_indexes WHERE tablename = 'tenk1' ORDER BY 1"
-    ).fetchall()
-    assert indexes == [("tenk1_onepercent",), ("tenk1_unique1",), ("tenk1_unique2",)]
+    order = dict(ask("SELECT attname, correlation FROM pg_stats WHERE tablename = 'tenk1'"))
+    assert order["unique2"] == 1 and abs(order["unique1"]) < 0.05
+    assert indexes_of(connection, "tenk1") == ["onepercent", "unique1", "unique2"]
+
+
+def indexes_of(connection, relation):
+    query = "SELECT indexname FROM pg_indexes WHERE tablename = %s ORDER BY 1"
+    found = connection.execute(query, [relation]).fetchall()
+    return [name.removeprefix(f"{relation}_") for (name,) in found]
 
 
 def test_indexes_may_be_chosen(connection):
     relation = Wisconsin("onek", 1_000, "1990")
     relation.load(connection, indexes=["hundred"], logged=False)
     relation.create_indexes(connection, "string4")
-    indexes = connection.execute(
-        "SELECT indexname FROM pg_indexes WHERE tablename = 'onek' ORDER BY 1"
-    ).fetchall()
-    assert indexes == [("onek_hundred",), ("onek_string4",)]
-    kind = connection.execute(
-        "SELECT relpersistence::text FROM pg_class WHERE oid = 'onek'::regclass"
-    ).fetchone()
-    assert kind == ("u",)
+    assert indexes_of(connection, "onek") == ["hundred", "string4"]
+    kind = "SELECT relpersistence::text FROM pg_class WHERE oid = 'onek'::regclass"
+    assert connection.execute(kind).fetchone() == ("u",)
     with pytest.raises(ParameterError, match="no attribute 'onepercent'"):
         relation.create_indexes(connection, "onepercent")
 
@@ -372,8 +298,9 @@ def test_a_relation_of_somebody_else_is_left_alone(connection):
     assert connection.execute("TABLE onek").fetchall() == [(42,)]
 
 
-def test_a_failed_load_leaves_the_earlier_relation(connection, monkeypatch):
+def test_a_failed_load_leaves_the_earlier_relation(cluster, connection, monkeypatch):
     Wisconsin("onek", 1_000).load(connection)
+    count = lambda: connection.execute("SELECT count(*) FROM onek").fetchone()[0]
     fill = Wisconsin.fill
 
     def break_off(self, out, first, count):
@@ -381,28 +308,15 @@ def test_a_failed_load_leaves_the_earlier_relation(connection, monkeypatch):
             raise KeyboardInterrupt
         fill(self, out, first, count)
 
-    monkeypatch.setattr(Wisconsin, "fill", break_off)
-    with pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Wisconsin, "fill", break_off)
         Wisconsin("onek", 10_000).load(connection)
-    assert connection.execute("SELECT count(*) FROM onek").fetchone() == (1_000,)
-    monkeypatch.undo()
+    assert count() == 1_000
     Wisconsin("onek", 100).load(connection)
-    assert connection.execute("SELECT count(*) FROM onek").fetchone() == (100,)
-
-
-def test_a_connection_in_transactions_is_refused(cluster):
-    with (
-        cluster.connect(autocommit=False) as connection,
-        pytest.raises(ValueError, match="autocommit"),
-    ):
-        Wisconsin("onek", 1_000).load(connection)
-
-
-def test_server_is_loaded_through_a_connection_of_its_own(cluster):
-    Wisconsin("relations_by_server", 1_000).load(cluster)
-    with cluster.connect() as connection:
-        assert connection.execute("SELECT count(*) FROM relations_by_server").fetchone() == (1_000,)
-        connection.execute("DROP TABLE relations_by_server")
+    assert count() == 100
+    refused = pytest.raises(ValueError, match="autocommit")
+    with cluster.connect(autocommit=False) as transaction, refused:
+        Wisconsin("onek", 1_000).load(transaction)
 
 
 # --- the checksum -----------------------------------------------------------------------------
@@ -457,14 +371,13 @@ LANGUAGE sql AS 'INSERT INTO spread.asked VALUES ($1::text, $2)'
 """
 
 
-def test_a_relation_is_spread_where_the_server_can(cluster):
+def test_a_relation_is_spread_where_the_server_can(connection):
     """A stand-in for Citus: what is said to it, not what it does."""
-    with cluster.connect() as connection:
-        assert not citus.spread(connection, "pg_class", "oid")
-        connection.execute(STAND_IN)
-        connection.execute("SET search_path = public, spread")
-        Wisconsin("spreading", 10).load(connection)
-        assert citus.spread(connection, "spreading", "unique2")
-        asked = connection.execute("SELECT * FROM spread.asked").fetchall()
-        connection.execute("DROP TABLE spreading; DROP SCHEMA spread CASCADE")
+    assert not citus.spread(connection, "pg_class", "oid")
+    connection.execute(STAND_IN)
+    connection.execute("SET search_path = wisconsin_test, spread")
+    Wisconsin("spreading", 10).load(connection)
+    assert citus.spread(connection, "spreading", "unique2")
+    asked = connection.execute("SELECT * FROM spread.asked").fetchall()
+    connection.execute("DROP SCHEMA spread CASCADE")
     assert asked == [("spreading", "unique2")]

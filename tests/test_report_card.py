@@ -14,9 +14,9 @@ import psutil
 import psycopg
 import pytest
 from bs4 import BeautifulSoup
-from servers import SMALL, admit, url_of
+from servers import SMALL, admit, tell, until, url_of
 
-from pgrerun import cli, report_card
+from pgrerun import report_card
 from pgrerun.chapters.scalability.experiments import idle
 from pgrerun.errors import CannotMeasure, ParameterError, RerunError
 from pgrerun.lab.server import Borrowed, Cluster
@@ -65,18 +65,14 @@ def owner():
     schemas.
     """
     with Cluster(settings=SMALL | {"autovacuum": "off"}) as server:
-        with server.connect() as connection:
-            for statement in (
-                f"CREATE ROLE guest LOGIN PASSWORD '{SECRET}'",
-                "GRANT CREATE ON DATABASE postgres TO guest",
-                "CREATE ROLE visitor LOGIN",
-            ):
-                connection.execute(statement)
-            connection.execute(
-                "CREATE SCHEMA theirs; CREATE SCHEMA empty; SET search_path = theirs"
-            )
-            for statement in THEIRS:
-                connection.execute(statement)
+        tell(
+            server,
+            f"CREATE ROLE guest LOGIN PASSWORD '{SECRET}'",
+            "GRANT CREATE ON DATABASE postgres TO guest",
+            "CREATE ROLE visitor LOGIN",
+            "CREATE SCHEMA theirs; CREATE SCHEMA empty; SET search_path = theirs",
+            *THEIRS,
+        )
         admit(server, "local all guest scram-sha-256", "local all all trust")
         yield server
 
@@ -120,15 +116,10 @@ def everything(owner: Cluster) -> list:
 
 def test_heap_only_updates_are_told_by_table(guest):
     found = catalogs.updates(guest, "theirs").set_index("table")
-    assert found.loc["roomy", ["updates", "hot", "moved", "fillfactor", "indices"]].tolist() == [
-        8,
-        8,
-        0,
-        50,
-        1,
-    ]
-    assert found.loc["counted", ["updates", "hot", "moved", "indices"]].tolist() == [8, 0, 0, 2]
-    assert found.loc["full_pages", ["updates", "hot", "moved"]].tolist() == [4, 0, 4]
+    columns = ["updates", "hot", "moved", "indices", "fillfactor"]
+    assert found.loc["roomy", columns].tolist() == [8, 8, 0, 1, 50]
+    assert found.loc["counted", columns[:4]].tolist() == [8, 0, 0, 2]
+    assert found.loc["full_pages", columns[:3]].tolist() == [4, 0, 4]
     assert found.index[0] == "counted" and found.loc["roomy", "share"] == 1
 
 
@@ -139,40 +130,32 @@ def test_an_index_only_scan_that_goes_to_the_heap_is_told_from_one_that_doesnt(g
     assert str(found.loc["seen", "vacuumed"]) > "2000" and pd.isna(found.loc["unseen", "vacuumed"])
 
 
-def test_the_sentences_name_what_keeps_updates_from_being_heap_only(guest):
-    told = _told(sections.hot_share, guest)
-    assert (
-        "Of 20 updates of 3 tables in this schema, 40 % were heap-only. Most of the others are"
-        " `counted`'s, 8 of its 8." in told
-    )
-    assert "33.3 % found no room on their page" in told
-
-
-def test_the_sentences_name_the_table_that_wants_a_vacuum(guest):
-    told = _told(sections.index_only, guest)
-    assert (
-        re.search(r"`unseen`, of which 0 % are marked; it was never vacuumed", told)
-        and "last vacuumed" not in told
-    )
-
-
-def test_a_schema_in_which_nothing_was_counted_is_set_aside(guest):
-    for section in (sections.hot_share, sections.index_only):
-        with pytest.raises(CannotMeasure, match="empty"):
-            _told(section, guest, "empty")
-
-
-class _Plain:
-    """What the catalogs' sections ask of a visit."""
-
-    def __init__(self, server, schema):
-        self.server, self.schema, self.watchdog = server, schema, Watchdog(60)
+@pytest.mark.parametrize(
+    ("section", "words"),
+    [
+        (
+            sections.hot_share,
+            [
+                "Of 20 updates of 3 tables",
+                "40 %",
+                "`counted`'s, 8 of its 8.",
+                "33.3 % found no room",
+            ],
+        ),
+        (sections.index_only, ["`unseen`, of which 0 % are marked; it was never vacuumed"]),
+    ],
+)
+def test_the_sentences_name_what_keeps_a_server_from_the_better_way(guest, section, words):
+    told = _told(section, guest)
+    assert [one for one in words if one not in told] == []
+    with pytest.raises(CannotMeasure, match="empty"):
+        _told(section, guest, "empty")
 
 
 def _told(section, server, schema="theirs"):
-    visit = _Plain(server, schema)
-    with visit.watchdog.watching():
-        return " ".join(piece for piece in section(visit) if isinstance(piece, str))
+    seen = visit.Visit("scalability", server, schema, Watchdog(60))
+    with seen.watchdog.watching():
+        return " ".join(piece for piece in section(seen) if isinstance(piece, str))
 
 
 @pytest.fixture(autouse=True)
@@ -188,15 +171,13 @@ def no_alarm_is_left():
 
 
 def test_a_statement_is_cancelled_on_the_server_when_time_is_up(guest, owner):
-    with pytest.raises(TimeIsUp), Watchdog(0.5).watching(), guest.connect() as connection:
-        connection.execute("SELECT pg_sleep(36000)")  # nobody waits for its end
-    with owner.connect() as connection:
-        running = (
-            "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE"
-            " '%pg_sleep(36000)%' AND pid <> pg_backend_pid()"
-        )
-        while connection.execute(running).fetchone() != (0,):
-            time.sleep(0.05)
+    with pytest.raises(TimeIsUp), Watchdog(0.5).watching():
+        tell(guest, "SELECT pg_sleep(36000)")  # nobody waits for its end
+    running = (
+        "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE"
+        " '%pg_sleep(36000)%' AND pid <> pg_backend_pid()"
+    )
+    until(lambda: owner.fetch(running) == (0,))
 
 
 def test_a_tool_is_ended_when_time_is_up(guest):
@@ -209,18 +190,17 @@ def test_a_tool_is_ended_when_time_is_up(guest):
 
 
 def test_measuring_ends_before_the_section_does_so_that_it_can_tell(monkeypatch):
-    monkeypatch.setattr(Watchdog, "measurable", 0.5)  # seconds; all the rest is for telling
-    watchdog = Watchdog(600)
-    with watchdog.watching():
-        with watchdog.measuring():
-            time.sleep(36000)
-        told = "what was finished"
-    assert watchdog.ended and told
-    monkeypatch.undo()
     quick = Watchdog(600)
     with quick.watching(), quick.measuring():
         pass
     assert not quick.ended
+    monkeypatch.setattr(Watchdog, "measurable", 0.5)  # seconds; all the rest is for telling
+    watchdog, told = Watchdog(600), []
+    with watchdog.watching():
+        with watchdog.measuring():
+            time.sleep(36000)
+        told.append("what was finished")
+    assert watchdog.ended and told
 
 
 def test_the_limit_is_told_as_such_whatever_a_library_makes_of_it():
@@ -277,15 +257,9 @@ def test_only_complete_blocks_count_when_an_experiment_was_ended(guest):
 # ---- the whole card
 
 
-def small_section(experiment, share=1.0, undisturbed=False):
-    return Section(
-        experiment.__name__.replace("_", " "),
-        "scalability",
-        "nothing",
-        share,
-        experiment,
-        undisturbed,
-    )
+def small_section(experiment, share=1.0):
+    name = experiment.__name__.replace("_", " ")
+    return Section(name, "scalability", "nothing", share, experiment, False)
 
 
 def finished(visit):
@@ -295,14 +269,12 @@ def finished(visit):
 
 def endless(visit):
     """Never ends."""
-    with visit.server.connect() as connection:
-        connection.execute("SELECT pg_sleep(36000)")
+    tell(visit.server, "SELECT pg_sleep(36000)")
 
 
 def forbidden(visit):
     """Does what it may not."""
-    with visit.server.connect() as connection:
-        connection.execute("SELECT * FROM pg_authid")
+    tell(visit.server, "SELECT * FROM pg_authid")
 
 
 # Of time that the others, which end by themselves, have in plenty: a card may be made beside much.
@@ -380,25 +352,16 @@ def broken(visit):
     raise ZeroDivisionError
 
 
-def test_the_page_is_written_whatever_ends_the_card(owner, tmp_path, only, base):
-    before = everything(owner)
+@pytest.mark.parametrize("end", [stopped, terminated, hung_up, broken])
+def test_the_page_is_written_whatever_ends_the_card(owner, tmp_path, only, base, end):
+    before, out = everything(owner), tmp_path / "card.html"
+    only(finished, end, finished)
     word = f"What was finished is in {tmp_path}"
-    ends = {
-        stopped: (RerunError, word),
-        terminated: (RerunError, word),
-        hung_up: (RerunError, word),
-        broken: (ZeroDivisionError, None),
-    }
-    for end, (error, said) in ends.items():
-        only(finished, end, finished)
-        out = tmp_path / f"{end.__name__}.html"
-        with pytest.raises(error, match=said and re.escape(said)):
-            report_card.write(url_of(owner), "theirs", PLENTY, out)
-        assert not list(base.iterdir())  # the record that the sections share is private
-        assert (
-            "Something was found." in out.read_text()
-            and out.read_text().count("It was not reached.") > 0
-        )
+    error, said = (ZeroDivisionError, None) if end is broken else (RerunError, re.escape(word))
+    with pytest.raises(error, match=said):
+        report_card.write(url_of(owner), "theirs", PLENTY, out)
+    assert not list(base.iterdir())  # the record that the sections share is private
+    assert "Something was found." in out.read_text() and "It was not reached." in out.read_text()
     assert everything(owner) == before
 
 
@@ -411,12 +374,13 @@ def test_the_server_dies_meanwhile(tmp_path, only, base):
             visit.server.connect()
 
         only(finished, killing, finished)
+        kept = tmp_path / "card.jsonl"
+        socket = psycopg.conninfo.conninfo_to_dict(server.conninfo())["host"]
         with pytest.raises(RerunError, match="couldn't be dropped"):
-            report_card.write(url_of(server), "public", PLENTY, tmp_path / "card.html")
-    assert (
-        "Something was found." in (text := (tmp_path / "card.html").read_text())
-        and "Nothing answers there" in text
-    )
+            report_card.write(url_of(server), "public", PLENTY, tmp_path / "card.html", kept)
+    assert "Nothing answers there" in kept.read_text() and socket not in kept.read_text()
+    text = (tmp_path / "card.html").read_text()
+    assert "Something was found." in text and "Nothing answers there" in text
 
 
 def test_a_whole_card_of_an_ordinary_user(owner, tmp_path, monkeypatch):
@@ -426,24 +390,18 @@ def test_a_whole_card_of_an_ordinary_user(owner, tmp_path, monkeypatch):
     small = {
         "optimizer": {"points": 5, "tuples": 10_000, "pairs": 5},
         "tp1": {"scale": 1, "counted": 10, "pairs": 5},
-    }
-    small["scalability"] = {
-        "scale": 1,
-        "profile": "laptop",
-        "most_clients": 16,
-        "commit_clients": 16,
-        "seconds": 0.1,
-        "idle_seconds": 5,
-        "pairs": 5,
+        "scalability": {"scale": 1, "profile": "laptop", "most_clients": 16, "commit_clients": 16}
+        | {"seconds": 0.1, "idle_seconds": 5, "pairs": 5},
     }
     monkeypatch.setattr(visit, "PARAMETERS", small)
     monkeypatch.setattr(idle, "SETTLE", 0.2)
     monkeypatch.setenv("PGPASSWORD", SECRET)
     before = everything(owner)
-    out = report_card.write(url_of(owner, "guest"), "theirs", 60, tmp_path / "card.html")
+    kept = tmp_path / "card.jsonl"
+    out = report_card.write(url_of(owner, "guest"), "theirs", 60, tmp_path / "card.html", kept)
     text = out.read_text()
-    assert everything(owner) == before
-    assert SECRET not in text
+    assert everything(owner) == before and SECRET not in text
+    _is_drawn_again(text, kept, tmp_path)
     for section in sections.SECTIONS:
         body = re.search(rf'<section id="{section.name}">(.*?)</section>', text, re.DOTALL)[1]
         # a load that nobody has seen wait is over too soon on a busy machine, and says so
@@ -451,9 +409,33 @@ def test_a_whole_card_of_an_ordinary_user(owner, tmp_path, monkeypatch):
         assert not re.search(r"\b(nan|None|no number)\b", re.sub(r"base64,\S+", "", body))
     assert not re.search(r'<script|(?:src|href|srcset)="(?!data:|#)|@import|url\(', text)
     assert text.count("<picture>") >= 7 and len(text) < 2.5e6
-    assert (
-        "cold" in text and "not ours" in text
-    )  # what is set aside inside of a section, with its reason
+    assert "not ours" in text  # what is set aside inside of a section, with its reason
+
+
+def _is_drawn_again(text, kept, folder):
+    """Whether what was kept of a card is enough for all that it tells but where the server is."""
+    assert not re.search(f"{SECRET}|{folder}|guest", kept.read_text())
+    again = report_card.sample(kept, "It was made by a test.")
+    assert "This is a sample, not your server.</strong> It was made by a test." in again
+    found, told = (
+        {one["id"]: one.decode() for one in BeautifulSoup(page, "html.parser").select("section")}
+        for page in (text, again)
+    )
+    where = found.pop("provenance"), told.pop("provenance")
+    assert found == told and len(found) == len(sections.SECTIONS)
+    assert "user guest" in where[0] and "user guest" not in where[1]
+
+
+def test_what_was_kept_of_a_card_that_ended_early_tells_the_same(
+    owner, tmp_path, only, monkeypatch
+):
+    monkeypatch.setenv("PGPASSWORD", SECRET)
+    only(finished, endless, forbidden, sections.hot_share)
+    kept = tmp_path / "card.jsonl"
+    out = report_card.write(url_of(owner, "guest"), "theirs", PLENTY, tmp_path / "card.html", kept)
+    again = report_card.sample(kept, "")
+    assert "Of 20 updates of 3 tables" in again and "permission denied" in again
+    assert again.count("<section") == out.read_text().count("<section")
 
 
 def test_the_steps_are_told_without_a_connection(owner, monkeypatch):
@@ -473,91 +455,46 @@ def test_the_steps_are_told_without_a_connection(owner, monkeypatch):
 # ---- the command
 
 
-@pytest.fixture
-def call(monkeypatch, capsys):
-    def call(*words):
-        monkeypatch.setattr("sys.argv", ["pgrerun", "report-card", *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        return ended.value.code, *capsys.readouterr()
-
-    return call
-
-
 def test_the_command_says_where_the_page_is(owner, call, tmp_path, only):
     only(finished)
-    status, out, err = call(
-        url_of(owner), "--schema", "theirs", "--out", tmp_path / "mine.html", "--minutes", 1
-    )
-    assert (
-        status == 0
-        and f"The report card is in {tmp_path / 'mine.html'}" in out
-        and (tmp_path / "mine.html").exists()
-    )
-    status, out, err = call(url_of(owner), "--dry-run")
-    assert status == 0 and "Finds something." in out and "Nothing was touched" in out
+    out, command = tmp_path / "mine.html", ("report-card", url_of(owner))
+    made = call(*command, "--schema", "theirs", "--out", out, "--minutes", 1)
+    assert made[0] == 0 and f"The report card is in {out}" in made[1] and out.exists()
+    told = call(*command, "--dry-run")
+    assert told[0] == 0 and "Finds something." in told[1] and "Nothing was touched" in told[1]
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("url", "words", "message"),
     [
-        (["--schema", "thiers"], "did you mean theirs"),
-        (["--schema", "pgrerun"], "has no schema 'pgrerun'"),
-        (["--minutes", "0"], "from 0.2 to 120 minutes"),
-        (["--minutes", "nan"], "from 0.2 to 120 minutes"),
-        (["--out", "/nowhere/card.html"], "there is no folder /nowhere"),
-        (["--out", "."], "it is a folder"),
+        ("", ["--schema", "thiers"], "did you mean theirs"),
+        ("", ["--schema", "pgrerun"], "has no schema 'pgrerun'"),
+        ("", ["--minutes", "0"], "from 0.2 to 120 minutes"),
+        ("", ["--minutes", "nan"], "from 0.2 to 120 minutes"),
+        ("", ["--out", "/nowhere/card.html"], "there is no folder /nowhere"),
+        ("", ["--out", "."], "it is a folder"),
+        ("visitor", [], "GRANT CREATE ON DATABASE postgres TO visitor"),
+        ("postgresql://me@/postgres?host=/nowhere", [], "Nothing answers there"),
+        (f"postgresql://me:{SECRET}@h/d", [], "PGPASSFILE"),
+        ("postgresql://[", [], "can't be read as a URL"),
     ],
 )
-def test_a_wrong_word_is_one_paragraph(owner, call, words, message, tmp_path, monkeypatch):
+def test_a_wrong_word_is_told_in_words(owner, call, url, words, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    status, out, err = call(url_of(owner), *words)
-    assert (
-        status != 0
-        and message in err
-        and "Traceback" not in err
-        and len(err.strip().splitlines()) == 1
-    )
+    place = url if ":" in url else url_of(owner, url or "postgres")
+    status, out, err = call("report-card", place, *words)
+    assert status != 0 and message in err
+    assert not re.search(f"Traceback|{SECRET}", out + err)
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(
-    ("url", "message"),
-    [
-        ("postgresql://me@/postgres?host=/nowhere", "Nothing answers there"),
-        (f"postgresql://me:{SECRET}@h/d", "PGPASSFILE"),
-        ("postgresql://[", "can't be read as a URL"),
-    ],
-)
-def test_a_server_that_cant_be_reached_is_one_paragraph(call, url, message, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    status, out, err = call(url)
-    assert status != 0 and message in err and "Traceback" not in err and SECRET not in out + err
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_user_without_rights_is_told_what_to_grant(owner, call, tmp_path):
-    status, _, err = call(url_of(owner, "visitor"), "--out", tmp_path / "card.html")
-    assert (
-        status != 0
-        and "GRANT CREATE ON DATABASE postgres TO visitor" in err
-        and "Traceback" not in err
-    )
-    assert not (tmp_path / "card.html").exists()
 
 
 # ---- the page
 
 
 def test_words_of_somebodys_server_are_no_markup():
-    outcome = report_card.Outcome(
-        small_section(finished), 5, reason="<b>*x*</b> `y` postgresql://u:pw@h"
-    )
-    text = page.section_html(outcome)
-    assert "<b>" not in text and "<em>" not in text and "*x*" in text and "pw" not in text
-
-
-def test_an_interval_survives_the_markdown():
+    reason = "<b>*x*</b> `y` postgresql://u:pw@h"
+    text = page.section_html(report_card.Outcome(small_section(finished), 5, reason=reason))
+    assert "*x*" in text and not re.search("<b>|<em>|pw", text)
     assert "1.3 [1.2, 1.4]" in page.prose("It is 1.3 [1.2, 1.4] times.")
 
 
@@ -575,6 +512,5 @@ def test_the_page_runs_no_script_and_asks_nobody():
     policy = soup.head.find("meta", {"http-equiv": "Content-Security-Policy"})["content"]
     digest = base64.b64encode(hashlib.sha256(soup.style.string.encode()).digest()).decode()
     allowed = dict(part.split(" ", 1) for part in policy.split("; "))
-    assert allowed.pop("style-src") == f"'sha256-{digest}'"
-    assert allowed.pop("img-src") == "data:" and set(allowed.values()) == {"'none'"}
-    assert "default-src" in allowed
+    others = {"style-src": f"'sha256-{digest}'", "img-src": "data:"}
+    assert allowed == dict.fromkeys(allowed, "'none'") | others and "default-src" in allowed

@@ -18,12 +18,6 @@ def block(index, variant, tps, **more):
     return {"variant": variant, "tps": tps, **how, **more}
 
 
-@pytest.fixture
-def records(tmp_path, monkeypatch):
-    monkeypatch.setenv("PGRERUN_RUNS", str(tmp_path))
-    return tmp_path
-
-
 def finished(records, table, name="mine"):
     with runs.Run.open(name, "hot", key="k", environment={}) as run:
         for row in table:
@@ -103,26 +97,31 @@ def test_a_killed_run_keeps_its_blocks(records):
         resumed.complete("throughput", {"units": UNITS})
 
 
-@pytest.mark.parametrize("damage", ["content", "columns", "rows", "link"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda file: file.write_bytes(file.read_bytes() + b"x"),
+        lambda file: file.symlink_to(file.rename(file.parents[2] / "elsewhere")),
+        lambda file: rewrite(file, "1 AS variant"),
+        lambda file: rewrite(file, "* FROM there, range(3)"),
+    ],
+    ids=["content", "link", "columns", "rows"],
+)
 def test_a_damaged_table_is_refused(records, damage):
     finished(records, [block(0, "a", 1.0)])
-    folder = records / "mine" / "hot"
-    file, head = folder / "throughput.parquet", folder / "environment.json"
-    told = json.loads(head.read_text())
-    if damage == "content":
-        file.write_bytes(file.read_bytes() + b"x")
-    elif damage == "link":
-        file.rename(records / "elsewhere")
-        file.symlink_to(records / "elsewhere")
-    else:
-        columns = "1 AS variant" if damage == "columns" else "* FROM there, range(3)"
-        there = duckdb.read_parquet(str(file))  # noqa: F841 - DuckDB finds it by its name
-        made = duckdb.sql(f"SELECT {columns}").df()
-        duckdb.from_df(made).write_parquet(str(file))
-        told["sha256"][file.name] = runs.digest_of(file)
-        head.write_text(json.dumps(told))
+    damage(records / "mine" / "hot" / "throughput.parquet")
     with pytest.raises(RecordError, match=r"damaged|no regular file"):
         runs.load("mine", "hot")
+
+
+def rewrite(file, columns):
+    """Other columns of a table, or other rows, under the right checksum."""
+    there = duckdb.read_parquet(str(file))  # noqa: F841 - DuckDB finds it by its name
+    duckdb.from_df(duckdb.sql(f"SELECT {columns}").df()).write_parquet(str(file))
+    head = file.with_name("environment.json")
+    told = json.loads(head.read_text())
+    told["sha256"][file.name] = runs.digest_of(file)
+    head.write_text(json.dumps(told))
 
 
 def test_queries_read_no_files(records, tmp_path):

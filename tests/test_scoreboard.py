@@ -1,15 +1,16 @@
 """The scoreboard is complete, says what the records say, and draws what they hold."""
 
 import dataclasses
-import json
-import re
+import math
 from collections import Counter
 from pathlib import Path
+from types import MappingProxyType
 
 import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
+from pgrerun import parameters
 from pgrerun.page import narrate, provenance, shown, tables
 from pgrerun.record import agreement, claims, history, printed, runs, statistics, verdicts
 from pgrerun.record.claims import Basis, Predicate
@@ -46,7 +47,6 @@ RATIO, OTHER, FACTS, BUG = (
 )
 CLAIMS = LEDGER
 LEDGER = CLAIMS | {claim.id: claim for claim in (RATIO, OTHER, FACTS, BUG)}
-USED = {claim.basis for claim in LEDGER.values()}
 APART = next(claim for claim in LEDGER.values() if not claim.scored)
 FOUND = {
     RATIO.id: verdicts.judge(RATIO, Interval(1.2, 1.1, 1.3, 7)),
@@ -78,35 +78,24 @@ def record(tmp_path, monkeypatch):
     return make
 
 
-def board(judged):
-    return BeautifulSoup(
-        scoreboard.board(
-            judged, lambda claim: f"results/{claim.chapter}.html#{claim.id}", {"tp1": "TP1"}
-        ),
-        "html.parser",
-    )
+def board(judged, advice=MappingProxyType({})):
+    def link(claim):
+        return f"results/{claim.chapter}.html#{claim.id}"
 
-
-def test_a_size_that_is_what_is_printed_is_told_once():
-    told = {id: scoreboard.more_than_printed(CLAIMS[id]) for id in ("lai-009", "lai-013")}
-    assert told == {"lai-009": "", "lai-013": "judged against 20.75 %"}
+    text = scoreboard.board(judged, link, {"tp1": "TP1"}, {"tp1": "on a machine"}, advice)
+    return BeautifulSoup(text, "html.parser")
 
 
 def test_a_record_gives_back_the_judgements_that_went_in(record):
-    found = scoreboard.records(record("mine", FOUND))
-    assert list(found) == ["tp1"] and scoreboard.judgements(found) == FOUND
+    endless = verdicts.judge(OTHER, Interval(9.0, 1.2, float("inf"), 7, 0.95, "BCa"))
+    given = FOUND | {OTHER.id: endless}
+    found = scoreboard.records(record("mine", given))
+    assert list(found) == ["tp1"] and scoreboard.judgements(found) == given
 
 
-def test_infinite_ends_survive_the_record(record):
-    endless = {RATIO.id: verdicts.judge(RATIO, Interval(9.0, 1.2, float("inf"), 7, 0.95, "BCa"))}
-    assert scoreboard.judgements(scoreboard.records(record("mine", endless))) == endless
-
-
-def test_a_verdict_by_another_rule_than_the_ledger_s_counts_as_not_run():
-    kept = FOUND[RATIO.id].as_dict()
-    assert Judgement.from_dict(kept) == FOUND[RATIO.id]
-    assert Judgement.from_dict(kept | {"predicate": "facts"}) is None
-    assert Judgement.from_dict(kept | {"claim": "lai-999"}) is None
+@pytest.mark.parametrize("other", [{"predicate": "facts"}, {"claim": "lai-999"}])
+def test_a_verdict_by_another_rule_than_the_ledger_s_counts_as_not_run(other):
+    assert Judgement.from_dict(FOUND[RATIO.id].as_dict() | other) is None
 
 
 def test_the_tally_has_every_claim_once_and_the_score_only_what_a_server_answers():
@@ -126,43 +115,87 @@ def test_the_tally_has_every_claim_once_and_the_score_only_what_a_server_answers
 def test_every_claim_is_on_the_board_with_its_verdict_and_its_place():
     page = board(FOUND)
     rows = page.select("tbody tr")
-    assert [row["id"] for row in rows] == list(LEDGER)
+    assert sorted(row["id"] for row in rows) == sorted(LEDGER)
     assert Counter(row["data-verdict"] for row in rows) == scoreboard.tally(FOUND)
-    for row, claim in zip(rows, LEDGER.values()):
-        assert (row["data-document"], row["data-chapter"], row["data-kind"]) == (
-            claim.document,
-            claim.chapter,
-            claim.kind,
-        )
-        assert row.select_one("a.verdict")["href"] == f"results/{claim.chapter}.html#{claim.id}"
+    for row in rows:
+        claim = LEDGER[row["id"]]
+        assert {
+            "document": claim.document,
+            "chapter": claim.chapter,
+            "kind": claim.kind,
+            "basis": claim.basis,
+        }.items() <= {
+            name.removeprefix("data-"): value for name, value in row.attrs.items()
+        }.items()
+        assert row.select_one("a.id")["href"] == f"results/{claim.chapter}.html#{claim.id}"
         cells = [cell.get_text() for cell in row.select("td")]
-        assert (
-            claim.claim in cells[0]
-            and cells[1].startswith(narrate.printed_value(claim))
-            and cells[4] == row["data-verdict"] + narrate.basis_in_words(claim)
-            and row["data-basis"] == claim.basis
-        )
-        assert ("★" in cells[0]) == claim.headline
-    printed, found = (cell.get_text() for cell in page.select_one(f"#{RATIO.id}").select("td")[1:3])
-    assert (
-        printed == f"{RATIO.published_value}judged against {RATIO.printed:.4g}"
-        and found == f"1.20 [1.10, 1.30] times{RATIO.comparison}"
+        assert claim.claim in cells[0] and ("★" in cells[0]) == claim.headline
+        assert cells[1].startswith(narrate.printed_value(claim))
+        assert cells[4] == f"{row['data-verdict']}basis: {narrate.basis_in_words(claim)}"
+    cells = [cell.get_text() for cell in page.select(f"#{RATIO.id} td")]
+    assert cells[1:3] == [
+        f"{RATIO.published_value}judged against {RATIO.printed:.4g}",
+        f"1.20 [1.10, 1.30] times{RATIO.comparison}",
+    ]
+    assert "there is no perf" in page.select_one(f"#{BUG.id}").get_text()
+
+
+def test_each_chapter_has_a_table_that_begins_with_what_was_decided():
+    first, *others = (
+        [row["id"] for row in board(judged).select("#claims-tp1 tbody tr")]
+        for judged in (FOUND, {BUG.id: FOUND[BUG.id]}, {})
     )
-    assert (
-        page.select_one(f"#{BUG.id}").select("td")[2].get_text() == "Not tested: there is no perf."
-    )
+    assert set(first) == set(IDS) and set(first[:3]) == {RATIO.id, OTHER.id, FACTS.id}
+    assert others == [IDS, IDS]  # as the ledger has them
+    groups = board(FOUND).select(".group")
+    for chapter, group in zip(
+        (one for one in parameters.chapters() if board_has(one)), groups, strict=True
+    ):
+        assert group["id"] == f"claims-{chapter}"
+        assert {row["data-chapter"] for row in group.select("tbody tr")} == {chapter}
+    assert board(FOUND).select_one("#claims-tp1 caption").get_text() == "TP1 on a machine"
+
+
+def board_has(chapter):
+    return any(claim.chapter == chapter for claim in LEDGER.values())
+
+
+def test_the_overview_leads_to_every_claim_and_to_every_table():
+    text = scoreboard.overview(FOUND, {"tp1": "TP1"})
+    page, whole = BeautifulSoup(text, "html.parser"), board(FOUND)
+    squares = page.select("a.square")
+    assert Counter(one["href"] for one in squares) == Counter(f"#{id}" for id in LEDGER)
+    places = [one["href"] for one in page.select("table a")]
+    assert [place for place in places if not whole.find(id=place[1:])] == []
+    for one in squares:
+        id, name = one["href"][1:], whole.find(id=one["href"][1:])["data-verdict"]
+        assert one["title"] == f"{id}, {name}: {LEDGER[id].claim}"
+        assert one["style"] == f"--verdict:{scoreboard.COLOURS[name]}"
+    ours = page.select_one("a[href='#claims-tp1']").find_parent("tr")
+    assert ours.th.get_text() == "TP1"
+    names = [one["title"].split(":")[0].split(", ")[1] for one in ours.select("a.square")]
+    assert names == sorted(names, key=scoreboard.ORDER.index) and len(set(names)) == 5
+
+
+def test_a_claim_that_advice_concerns_says_so_where_the_search_finds_it():
+    page = board(FOUND, {RATIO.id: {"work_mem": "what-to-do.html#advice-work-mem"}})
+    [link] = page.select("a[href^=what-to-do]")
+    assert link.get_text() == "work_mem" and link.find_parent("tr")["id"] == RATIO.id
 
 
 def test_the_filters_offer_what_there_is():
     page = board(FOUND)
     choices = {
-        select["name"]: [option["value"] for option in select.find_all("option")][1:]
+        select["name"]: {option["value"] for option in select.find_all("option")[1:]}
         for select in page.select("select")
     }
-    assert set(choices["document"]) == set(printed.DOCUMENTS)
-    assert set(choices["chapter"]) == {claim.chapter for claim in LEDGER.values()}
-    assert choices["verdict"] == list(scoreboard.tally(FOUND))
-    assert choices["basis"] == [basis for basis in Basis if basis in USED]
+    assert {
+        "document": set(printed.DOCUMENTS),
+        "chapter": {claim.chapter for claim in LEDGER.values()},
+        "verdict": set(scoreboard.tally(FOUND)),
+        "basis": {claim.basis for claim in LEDGER.values()},
+        "sort": {"document", "verdict", "basis", "claim"},
+    }.items() <= choices.items()
     assert page.form.has_attr("hidden")  # nothing can filter without the script
 
 
@@ -176,32 +209,10 @@ def test_a_word_that_stands_outside_of_the_score_alone_has_a_filter():
         assert marked == [APART.id] * offered
 
 
-def places(picture, kind):
-    mark = {
-        "measured": r'cx="([\d.]+)"',
-        "printed": r"M([\d.]+) [\d.]+l5",
-        "nothing": r'class="nothing" d="M([\d.]+)',
-    }[kind]
-    return [float(x) for x in re.findall(mark, picture)]
-
-
-def test_an_effect_is_drawn_in_order_and_inside_its_picture():
-    picture = scoreboard.effect(FOUND[RATIO.id])
-    (none,), (found,), (printed,) = (
-        places(picture, kind) for kind in ("nothing", "measured", "printed")
-    )
-    assert 0 < none < found < printed < 132  # 1, 1.2 and the printed effect, which is larger
-    assert f"printed {RATIO.printed:.4g}" in picture and "1.20 [1.10, 1.30]" in picture
-
-
 def test_facts_are_squares_and_a_bug_is_nothing():
     facts = {"a": True, "b": False, "c": None, "d": verdicts.supporting(True)}
     picture = scoreboard.effect(verdicts.judge(FACTS, facts))
-    assert picture.count("<rect") == 4 and picture.count('fill="none"') == 2
-    assert picture.count("stroke-dasharray") == 1 and 'height="6"' in picture
-    assert "1 of 3 facts" in picture
-    assert scoreboard.effect(FOUND[BUG.id]) == ""
-    assert scoreboard.effect(Judgement(BUG, Verdict.FIXED, False)) == ""
+    assert picture.count("<rect") == 4 and scoreboard.effect(FOUND[BUG.id]) == ""
 
 
 @pytest.mark.parametrize(
@@ -224,16 +235,17 @@ def test_any_numbers_have_a_place_in_their_order(values):
 
 
 def test_the_disagreements_are_all_there():
-    rows = scoreboard.disagreements()
-    assert len(rows) == sum(len(printed.disagreements(chapter)) for chapter in printed.CHAPTERS)
     page = BeautifulSoup(
         scoreboard.disagreement_tables({"tp1": "TP1"}, lambda chapter: f"results/{chapter}.html"),
         "html.parser",
     )
-    assert len(page.select("tbody tr")) == len(rows)
     assert page.select_one("caption a[href='results/tp1.html']").get_text() == "TP1"
-    for row in printed.disagreements("tp1").itertuples():
-        assert row.recomputed in page.get_text() and row.where in page.get_text()
+    rows = [
+        row for chapter in printed.CHAPTERS for row in printed.disagreements(chapter).itertuples()
+    ]
+    assert len(page.select("tbody tr")) == len(scoreboard.disagreements()) == len(rows)
+    said = page.get_text()
+    assert [row for row in rows if row.recomputed not in said or row.where not in said] == []
 
 
 # ---- a run beside the published one
@@ -259,37 +271,34 @@ def test_a_claim_s_name_in_somebody_s_record_is_no_markup(record):
 
 
 def test_verdicts_that_differ_are_told_with_a_reason(record):
-    changed = FOUND | {
+    changed = {
         RATIO.id: verdicts.judge(RATIO, Interval(90.0, 80.0, 100.0, 7)),
         OTHER.id: verdicts.judge(OTHER, Interval(50.0, 40.0, 60.0, 7)),
         BUG.id: verdicts.judge(BUG, False),
     }
-    record("published", changed)
-    other = json.loads(json.dumps(ENVIRONMENT))
-    other["machine"] |= {"cpus": 64, "load_average": [9.0]}
-    mine = scoreboard.records(record("mine", FOUND, other))
-    later = dataclasses.replace(
-        mine["tp1"], finished="2099-01-01T00:00:00+00:00"
-    )  # the clock's second may be the same
-    page = words({"tp1": later})
-    differing, surroundings = page.find_all("table")
-    why = {
-        row.td.get_text(): [cell.get_text() for cell in row.find_all("td")][1:]
-        for row in differing.tbody.find_all("tr")
-    }
-    assert set(why) == {RATIO.id, OTHER.id, BUG.id}
-    assert why[RATIO.id] == [
-        "weaker (printed 2, found 1.20 [1.10, 1.30] times)",
-        "stronger (printed 2, found 90 [80, 100] times)",
-        "the measured effects differ",
+    record("published", FOUND | changed)
+    machine = ENVIRONMENT["machine"] | {"cpus": 64, "load_average": [9.0]}
+    mine = scoreboard.records(record("mine", FOUND, ENVIRONMENT | {"machine": machine}))["tp1"]
+    # the clock's second may be the same
+    page = words({"tp1": dataclasses.replace(mine, finished="2099-01-01T00:00:00+00:00")})
+    differing, alone, same, surroundings = (
+        [[cell.get_text() for cell in row.find_all("td")] for row in table.tbody.find_all("tr")]
+        for table in page.find_all("table")
+    )
+    why = {id: rest for id, *rest in differing}
+    assert set(why) == {RATIO.id, OTHER.id} and surroundings == [
+        ["machine: logical processors", "64", "2", "all"]
     ]
-    assert why[OTHER.id][2].startswith("here, the interval includes effects too small")
-    assert why[BUG.id][2] == "here, perf is missing"
-    assert [
-        [cell.get_text() for cell in row.find_all("td")]
-        for row in surroundings.tbody.find_all("tr")
-    ] == [["machine: logical processors", "64", "2", "all"]]
-    assert "3 verdicts differ" in page.p.get_text()
+    assert [one.split()[0] for one in why[RATIO.id][:2]] == ["weaker", "stronger"]
+    assert "interval" in why[OTHER.id][2]
+    # one of the runs hasn't tested it, which is no other verdict
+    assert [(row[0], "perf" in row[-1]) for row in alone] == [(BUG.id, True)]
+    # the rest stands folded, with the numbers of both
+    tested = {j.claim.id for j in FOUND.values() if j.verdict is not Verdict.NOT_TESTED}
+    assert {row[0] for row in same} == tested - set(changed)
+    assert all(here == there for *_, here, there in same)
+    summaries = [one.get_text() for one in page.select("details > summary")]
+    assert summaries == ["1 claim tested by one run only", "1 verdict the same in both"]
 
 
 def test_a_run_is_compared_with_the_word_of_all_published_runs(record):
@@ -298,7 +307,7 @@ def test_a_run_is_compared_with_the_word_of_all_published_runs(record):
         record(name, found)
     mine = scoreboard.records(record("mine", FOUND))["tp1"]
     page = words({"tp1": dataclasses.replace(mine, finished="2099-01-01T00:00:00+00:00")})
-    (row,) = page.select("tbody tr")
+    (row,) = page.table.select("tbody tr")
     assert row.td.get_text() == RATIO.id and "inconclusive" in row.get_text()
     assert "2 runs gave different verdicts: weaker, stronger" in row.get_text()
 
@@ -309,45 +318,18 @@ def test_the_published_run_is_not_compared_with_itself(record):
     assert not page.find("table") and "published run itself" in page.get_text()
 
 
-# ---- the end of a chapter
-
-
-def test_a_page_says_what_it_was_made_from(record):
-    found = scoreboard.records(record("mine", FOUND))["tp1"]
-    page = BeautifulSoup(scoreboard.page_record(found, {"Data": "tp1-charts.zip"}), "html.parser")
-    said = page.p.get_text()
-    for word in (
-        "“mine”",
-        "profile ci",
-        "PostgreSQL 18.6 (the wheel)",
-        "A CPU with 2 processors and 8.0 GiB",
-        "commit cccccccccc.",
-        provenance.when(found.finished),
-    ):
-        assert word in said
-    assert page.a["href"] == "tp1-charts.zip" and page.a.has_attr("download")
-
-
 # ---- the README's picture
 
 
 def test_the_picture_has_a_square_for_each_claim_in_its_verdicts_colour(record):
-    picture = BeautifulSoup(
-        scoreboard.picture(scoreboard.records(record("mine", FOUND))), "html.parser"
-    )
-    squares = Counter(
-        square.get("fill") if square.get("fill") != "none" else square["stroke"]
-        for square in picture.find_all("rect")
-    )
-    names = [one.get_text() for one in picture.find_all("tspan")]
-    assert sum(squares.values()) == len(LEDGER) + len(names) and sum(map(int, names)) == len(LEDGER)
-    assert squares[scoreboard.COLOURS[Verdict.WEAKER]] == 1 + 1  # and its key
+    text = scoreboard.picture(scoreboard.records(record("mine", FOUND)))
+    picture = BeautifulSoup(text, "html.parser")
+    squares = picture.find_all("rect")
+    numbers = [int(one.get_text()) for one in picture.find_all("tspan")]
+    assert sum(numbers) == len(LEDGER) == len(squares) - len(numbers)
+    weaker = [one for one in squares if one.get("fill") == scoreboard.COLOURS[Verdict.WEAKER]]
+    assert len(weaker) == 1 + 1  # and its key
     assert "A CPU" in picture.get_text() and "PostgreSQL 18.6" in picture.title.get_text()
-    width, height = (float(picture.svg[name]) for name in ("width", "height"))
-    assert all(
-        float(square["x"]) + 11 <= width and float(square["y"]) + 11 <= height
-        for square in picture.find_all("rect")
-    )
 
 
 def test_the_readmes_picture_counts_what_is_published(monkeypatch):
@@ -364,14 +346,13 @@ def test_the_readmes_picture_counts_what_is_published(monkeypatch):
 def test_a_verdict_is_one_line_with_word_number_print_and_basis():
     page = BeautifulSoup(shown.Verdict(FOUND[RATIO.id], "a / b", "So.").html(), "html.parser")
     line = page.select_one(f"div.verdict-line#{RATIO.id} > details > summary")
-    assert line.select_one(".chip").get_text() == "weaker"
-    assert line.select_one(".numbers").get_text() == "printed 2, found 1.20 [1.10, 1.30] times"
-    assert line.select_one(".basis").get_text() == "timed" and RATIO.claim in line.get_text()
-    assert page.details.p.get_text() == "So." and page.details.pre.get_text() == "a / b"
+    said = {name: line.select_one(f".{name}").get_text() for name in ("chip", "numbers", "basis")}
+    numbers = "printed 2, found 1.20 [1.10, 1.30] times"
+    assert said == {"chip": "weaker", "numbers": numbers, "basis": "timed"}
+    assert RATIO.claim in line.get_text()
     assert page.select_one("div > a")["href"] == f"../scoreboard.html#{RATIO.id}"
     value = statistics.on_disk(Interval(1.2, 1.1, 1.3, 7), "disk slowed to 9 reads/s")
-    slowed = shown.Verdict(verdicts.judge(RATIO, value), "", "").html()
-    assert '<span class="basis">timed, slowed disk</span>' in slowed
+    assert "timed, slowed disk" in shown.Verdict(verdicts.judge(RATIO, value), "", "").html()
     aside = shown.Verdict(FOUND[BUG.id], "", "").html()
     assert "printed" not in aside and "not tested here" in aside
 
@@ -381,68 +362,77 @@ def test_of_many_verdicts_the_headline_claims_are_in_sight():
     for number in range(5):
         claim = RATIO.model_copy(update={"headline": number == 2, "id": f"x-{number}"})
         lines.append(shown.Verdict(dataclasses.replace(FOUND[RATIO.id], claim=claim), "", ""))
-    page = BeautifulSoup(shown.Verdicts(lines)._repr_html_(), "html.parser")
-    folded = page.select("details.more-verdicts .verdict-line")
-    assert page.select_one(".verdict-line")["id"] == "x-2" and len(folded) == 4
-    assert page.select_one(".more-verdicts > summary").get_text() == "4 more: 4 weaker"
-    few = BeautifulSoup(shown.Verdicts(lines[:3])._repr_html_(), "html.parser")
+    many, few = (
+        BeautifulSoup(shown.Verdicts(some)._repr_html_(), "html.parser")
+        for some in (lines, lines[:3])
+    )
+    assert many.select_one(".verdict-line")["id"] == "x-2"
+    assert len(many.select("details.more-verdicts .verdict-line")) == 4
     assert len(few.select(".verdict-line")) == 3 and not few.select(".more-verdicts")
 
 
 def test_the_table_of_all_verdicts_has_the_words_of_the_rest_of_the_page():
     ids = [RATIO.id, f"{FACTS.id} ★", BUG.id, "none-001"]
-    columns = ["claim", "what it says", "printed", "found here", "basis", "verdict"]
-    rows = [(id, "says", "so much", "by one run", "timed", "reversed") for id in ids]
-    text = tables.Table(pd.DataFrame(rows, columns=columns), "Of one run")._repr_html_()
+    text = verdict_table(
+        *((id, "says", "so much", "by one run", "timed", "reversed") for id in ids)
+    )
     together = {id: agreement.together(one, GIVEN.get(id, [])) for id, one in FOUND.items()}
     page = BeautifulSoup(layout.verdicts(text, together), "html.parser")
     cells = [row.find_all("td") for row in page.select("tbody tr")]
-    assert [row[1].b.get_text() for row in cells] == ids
-    chips = [row[0].select_one(".chip") for row in cells]
-    assert [one.get_text() for one in chips] == [
-        "inconclusive",
-        "partly",
-        "not tested here",
-        "reversed",
-    ]
-    assert all(scoreboard.COLOURS[one.get_text()] in one["style"] for one in chips)
+    assert [(row[1].b.get_text(), row[0].select_one(".chip").get_text()) for row in cells] == list(
+        zip(ids, ["inconclusive", "partly", "not tested here", "reversed"])
+    )
     found = ["1.20 [1.10, 1.30] times", "1 of 2 facts", "", "by one run"]
     assert [row[3].get_text() for row in cells] == found
-    assert "2 runs gave different verdicts: weaker, holds." in cells[0][1].get_text()
-    assert cells[2][1].get_text().endswith("Not tested: there is no perf.")
-    assert cells[1][1].get_text() == f"{FACTS.id} ★ says" and cells[1][2].get_text() == "so much"
-    assert page.caption.get_text() == "All 4 claims; a star marks a headline claim"
+    why = {0: "2 runs gave different verdicts: weaker, holds", 2: "there is no perf"}
+    assert all(said in cells[place][1].get_text() for place, said in why.items())
     assert page.div["aria-label"] == page.caption.get_text()
+    assert why[0] in board(together).select_one(f"#{RATIO.id}").get_text()
     other = text.replace(">verdict<", ">word<")
     assert layout.verdicts(other, together) == other
 
 
-def test_a_rule_that_changed_after_measuring_is_told_wherever_the_word_is():
-    fresh, stale = FOUND[RATIO.id], dataclasses.replace(FOUND[RATIO.id], rule="0" * 16)
-    rows = [(RATIO.id, "says", "", "", "timed", "weaker")]
+def verdict_table(*rows):
     columns = ["claim", "what it says", "printed", "found here", "basis", "verdict"]
-    text = tables.Table(pd.DataFrame(rows, columns=columns), "x")._repr_html_()
-    for j, told in ((fresh, False), (stale, True)):
-        told_of = [
-            shown.Verdict(j, "", "").html(),
-            str(board({RATIO.id: j}).select_one(f"#{RATIO.id}")),
-            layout.verdicts(text, {RATIO.id: j}),
-            narrate.judgement(j),
-        ]
-        assert [verdicts.STALE in one for one in told_of] == [told] * len(told_of)
+    return tables.Table(pd.DataFrame(rows, columns=columns), "Of one run")._repr_html_()
+
+
+@pytest.mark.parametrize("rule", ["", "0" * 16])
+def test_a_rule_that_changed_after_measuring_is_told_wherever_the_word_is(rule):
+    j = dataclasses.replace(FOUND[RATIO.id], **({"rule": rule} if rule else {}))
+    told_of = [
+        shown.Verdict(j, "", "").html(),
+        str(board({RATIO.id: j}).select_one(f"#{RATIO.id}")),
+        layout.verdicts(
+            verdict_table((RATIO.id, "says", "", "", "timed", "weaker")), {RATIO.id: j}
+        ),
+        repr(shown.Verdict(j, "", "")),
+    ]
+    assert [verdicts.STALE in one for one in told_of] == [bool(rule)] * len(told_of)
 
 
 def test_a_size_that_is_not_asked_for_is_said_where_the_word_is():
-    why = {"direction_only": "the table is smaller", "published_value": "31"}
-    claim = planted(IDS[0], Predicate.DIRECTION).model_copy(update=why | {"quantity": "pages"})
-    for evidence, word in ((2.0, "holds (direction only)"), (0.5, "reversed")):
-        j = verdicts.judge(claim, evidence)
-        line = BeautifulSoup(shown.Verdict(j, "", "").html(), "html.parser")
-        assert line.select_one(".chip").get_text() == word
-        assert line.select_one(".numbers").get_text() == f"printed 31, found {evidence:g}"
-        assert ("the table is smaller" in narrate.judgement(j)) == (word != "reversed")
-        row = board({claim.id: j}).select_one(f"#{claim.id}")
-        assert row["data-verdict"] == j.verdict and row.select_one(".verdict").get_text() == word
+    why = {"direction_only": "the table is smaller", "published_value": "31", "quantity": "pages"}
+    claim = planted(IDS[0], Predicate.DIRECTION).model_copy(update=why)
+    j = verdicts.judge(claim, 2.0)
+    assert "holds (direction only)" in shown.Verdict(j, "", "").html()
+    assert "the table is smaller" in shown.Verdict(j, "", "").html()
+    assert board({claim.id: j}).select_one(f"#{claim.id}")["data-verdict"] == j.verdict
+
+
+def test_the_board_counts_why_claims_are_not_tested():
+    names = ("64 processors", "16 processors", "the build hot")
+    found = [verdicts.set_aside(FACTS, name, "it is so") for name in names]
+    said = narrate.untested([*found, FOUND[RATIO.id]])
+    assert "3 claims" in said and "processors than here: 2;" in said
+    assert narrate.untested([FOUND[RATIO.id]]) == ""
+
+
+def test_a_page_says_what_it_was_made_from(record):
+    found = scoreboard.records(record("mine", FOUND))["tp1"]
+    page = scoreboard.page_record(found, {"Data": "tp1-charts.zip"})
+    words = ["mine", "ci", "18.6", "A CPU", "c" * 10, "tp1-charts.zip"]
+    assert [one for one in [*words, provenance.when(found.finished)] if one not in page] == []
 
 
 def test_a_claim_s_row_unfolds_its_history(monkeypatch):
@@ -450,30 +440,24 @@ def test_a_claim_s_row_unfolds_its_history(monkeypatch):
     changes = [history.Change("x", "2026-11-21", *one, "", "<So> it is.") for one in told]
     monkeypatch.setattr(history, "load", lambda: {RATIO.id: changes, OTHER.id: changes[:1]})
     page = board(FOUND)
-    found = page.select_one(f"#{RATIO.id} details.history")
-    assert found.summary.get_text() == "Its rule and word so far"
-    assert [one.get_text() for one in found.find_all("li")] == [
-        "2026-11-21: first published: holds. <So> it is.",
-        "2026-11-21: another rule, still holds. <So> it is.",
-        "2026-11-21: holds, then weaker, by another rule and measurement. <So> it is.",
-    ]
-    assert not page.select(f"#{OTHER.id} details")
+    told = [one.get_text() for one in page.select(f"#{RATIO.id} details.history li")]
+    assert len(told) == 3 and all("2026-11-21" in one and "<So> it is." in one for one in told)
+    assert "holds, then weaker" in told[2] and not page.select(f"#{OTHER.id} details")
 
 
-def test_the_noise_floors_of_all_chapters_stand_in_one_table():
-    noise = statistics.NoiseFloor.of(Interval(1.0, 0.96, 1.03, 7))
+@pytest.mark.parametrize(
+    ("high", "reach"), [(1.03, "4.2 %"), (3.84, "280 %"), (math.inf, "any size")]
+)
+def test_the_noise_floors_of_all_chapters_stand_in_one_table(high, reach):
+    """A run's page said "2.8e+02 %" and "inf %"."""
+    noise = statistics.NoiseFloor.of(Interval(1.0, 0.96, high, 7))
     held = {
         claim.id: verdicts.judge(claim, Interval(1.2, 1.1, 1.3, 7), noise=noise)
         for claim in (RATIO, OTHER)
     }
     page = BeautifulSoup(scoreboard.noise_floors(FOUND | held, {"tp1": "TP1"}), "html.parser")
-    [row] = page.select("tbody tr")
-    assert [cell.get_text() for cell in row.find_all("td")] == [
-        "TP1",
-        "1.00 [0.96, 1.03]",
-        "4.2 %",
-        "2",
-    ]
+    cells = [cell.get_text() for cell in page.select("tbody tr td")]
+    assert cells == ["TP1", narrate.interval(noise.ratio), reach, "2"]
     assert scoreboard.noise_floors(FOUND, {}) == ""
 
 
@@ -481,28 +465,7 @@ def test_what_was_found_in_another_regime_is_told_beside_why_nothing_is_judged()
     there = verdicts.judge(RATIO, Interval(1.2, 1.1, 1.3, 7))
     j = verdicts.set_aside(RATIO, "waiting for reads", "it speaks of another regime")
     j = dataclasses.replace(j, beside={"outside of “waiting for reads”": there})
-    told = "1.20 [1.10, 1.30] times outside of “waiting for reads”, where it would be weaker"
+    told = "1.20 [1.10, 1.30] times outside of “waiting for reads” (weaker there)"
     line = BeautifulSoup(shown.Verdict(j, "", "").html(), "html.parser")
     assert line.select_one(".numbers").get_text() == f"printed 2, found {told}"
     assert told in board({RATIO.id: j}).select_one(f"#{RATIO.id}").select("td")[2].get_text()
-
-
-def test_the_board_counts_why_claims_are_not_tested():
-    def aside(capability, basis=Basis.TIMED):
-        return verdicts.set_aside(FACTS.model_copy(update={"basis": basis}), capability, "it is so")
-
-    capabilities = ["VAX", "64 processors", "16 processors", "the build hot", "perf"]
-    found = [*map(aside, capabilities), aside("x", Basis.OPINION), FOUND[RATIO.id]]
-    assert narrate.untested(found) == (
-        "Why 6 claims are not tested here: more processors than here: 2; hardware that nobody has:"
-        " 1; a build that no run here has used: 1; something else that this run lacks: 1; an"
-        " opinion: 1."
-    )
-    assert narrate.untested([FOUND[RATIO.id]]) == ""
-    assert "more processors than here (64): it is so" in scoreboard.untold(found[1])
-
-
-def test_the_board_says_why_a_number_decides_nothing():
-    together = {id: agreement.together(one, GIVEN.get(id, [])) for id, one in FOUND.items()}
-    found = board(together).select_one(f"#{RATIO.id}").select("td")[2].get_text()
-    assert found.endswith("2 runs gave different verdicts: weaker, holds")

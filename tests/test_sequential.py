@@ -37,29 +37,32 @@ def test_a_word_changes_at_the_margin_and_at_the_printed_size_with_its_tolerance
 
 
 def table(**columns):
-    frame = pd.DataFrame(columns).rename_axis("block").reset_index()
+    frame = pd.DataFrame({"base": np.full(7, 1.0)} | columns).rename_axis("block").reset_index()
     frame = frame.melt("block", var_name="variant")
     return frame.assign(metric="time", flags="{}")
 
 
-def test_only_what_is_compared_has_to_be_plain():
-    noisy = np.exp(0.2 * np.sin(range(7)))
-    seen = table(base=np.full(7, 1.0), fast=np.full(7, 0.2), faster=0.19 * noisy)
-    assert not sequential.settled(seen, (7, 15), FIVE_PERCENT)
-    assert sequential.settled(seen, (7, 15), FIVE_PERCENT, {"base"})
+WAVES = np.sin(range(7))
+FAST = table(fast=np.full(7, 0.2))
+NOISY = table(fast=np.full(7, 0.2), faster=0.19 * np.exp(0.2 * WAVES))
 
 
-def test_a_look_with_a_block_left_out_goes_on():
-    seen = table(base=np.full(7, 1.0), fast=np.full(7, 0.2))
-    assert sequential.settled(seen, (7, 15), FIVE_PERCENT)
-    assert not sequential.settled(seen[seen["block"] != 3], (7, 15), FIVE_PERCENT)
-
-
-def test_no_effect_is_plain_once_its_interval_is_within_the_margin():
-    seen = table(base=np.full(7, 1.0), same=1 + 0.01 * np.sin(range(7)))
-    assert sequential.settled(seen, (7, 15), FIVE_PERCENT)
-    seen = table(base=np.full(7, 1.0), same=1 + 0.1 * np.sin(range(7)))
-    assert not sequential.settled(seen, (7, 15), FIVE_PERCENT)
+@pytest.mark.parametrize(
+    ("seen", "against", "settled"),
+    [
+        # only what is compared has to be plain
+        (NOISY, [], False),
+        (NOISY, [{"base"}], True),
+        # a look with a block left out goes on
+        (FAST, [], True),
+        (FAST[FAST["block"] != 3], [], False),
+        # no effect is plain once its interval is within the margin
+        (table(same=1 + 0.01 * WAVES), [], True),
+        (table(same=1 + 0.1 * WAVES), [], False),
+    ],
+)
+def test_an_experiment_is_settled_where_its_words_are_plain(seen, against, settled):
+    assert sequential.settled(seen, (7, 15), FIVE_PERCENT, *against) == settled
 
 
 EXPERIMENTS = 1500

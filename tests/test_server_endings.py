@@ -16,12 +16,12 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import psutil
 import psycopg
 import pytest
+from servers import left, mapped, until
 
 from pgrerun.lab.server import Cluster, private, processes, sweep
 
@@ -58,25 +58,6 @@ def copy_room(folder: Path) -> Path:
 def room(tmp_path_factory):
     """What owners import: the whole library would make their start three times as long."""
     Owner.path = copy_room(tmp_path_factory.mktemp("room"))
-
-
-class SharedMemory:
-    """Shared memory that a process maps: files, and ids of System V segments."""
-
-    def __init__(self, pid: int):
-        self.files, self.segments = [], set()
-        for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
-            *_, inode, name = line.split(maxsplit=5) if line.count(" ") > 4 else ("", "")
-            if name.startswith("/dev/shm/PostgreSQL."):
-                self.files.append(Path(name))
-            elif name.startswith("/SYSV"):  # the inode is the segment's id
-                self.segments.add(inode)
-        assert self.files and self.segments
-
-    def left(self) -> list:
-        lines = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
-        ids = {line.split()[1] for line in lines}
-        return [file for file in self.files if file.exists()] + sorted(ids & self.segments)
 
 
 class Owner:
@@ -126,6 +107,10 @@ class Owner:
         """Wait for its end: exit status and what it wrote to stderr."""
         _, errors = self.process.communicate(timeout=300)
         return self.process.returncode, errors
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.finish()
 
     def alive(self) -> list:
         """Processes of its cluster that run on."""
@@ -195,8 +180,7 @@ def test_a_port_is_closed_when_its_owner_is_killed_in_the_block(base):
     port = int(owner.go())
     with socket.create_connection(("127.0.0.1", port)):
         pass
-    owner.process.kill()
-    owner.finish()
+    owner.kill()
     assert_ends_with_owner(owner)
     with socket.socket() as probe:
         assert probe.connect_ex(("127.0.0.1", port)) != 0
@@ -220,8 +204,7 @@ def orphan(place: Path) -> Owner:
     """A cluster that runs on after its owner was killed, as on a kernel that ends no children."""
     unbound = "from pgrerun.lab.server import cluster, private; cluster.end_with_us = private.drop"
     owner = Owner(place, code=unbound + OWNER).ready()
-    owner.process.kill()
-    owner.finish()
+    owner.kill()
     assert owner.servers[0].is_running()
     return owner
 
@@ -230,33 +213,31 @@ def test_sweep_removes_what_a_killed_run_left_and_spares_a_live_one(base):
     (base / "live").mkdir()
     live = Owner(base / "live")
     leftover = orphan(base)
-    shared = SharedMemory(leftover.servers[0].pid)
+    shared = mapped(leftover.servers[0].pid)
     live.ready()
     next((base / "live").iterdir()).rename(base / "pgrerun-alivealv")  # where sweep() looks
-    assert [path.parent for path in sweep()] == [base]
-    assert shared.left() == [] and leftover.alive() == []
+    assert len(shared) > 1 and [path.parent for path in sweep()] == [base]
+    assert left(shared) == set() and leftover.alive() == []
     assert live.servers[0].is_running()
     assert [entry.name for entry in base.glob("pgrerun-*")] == ["pgrerun-alivealv"]
     assert sweep() == []
     (base / "pgrerun-alivealv").rename(base / "live" / "pgrerun-back")
-    live.process.kill()
-    live.finish()
+    live.kill()
     assert processes.await_end(live.servers, patience=120) == []
 
 
 def test_the_next_cluster_sweeps_first_also_what_kill_9_has_stopped_dead(base):
     leftover = Owner(base).ready()
-    shared = SharedMemory(leftover.servers[0].pid)
+    shared = mapped(leftover.servers[0].pid)
     for process in leftover.servers:
         with contextlib.suppress(psutil.Error):
             process.kill()
-    leftover.process.kill()
-    leftover.finish()
+    leftover.kill()
     assert processes.await_end(leftover.servers, patience=120) == []
-    assert len(shared.left()) >= 2, "nobody was left to return it"
+    assert len(left(shared)) >= 2, "nobody was left to return it"
     with Cluster() as server:
         assert list(base.iterdir()) == [server.data_directory.parent]
-    assert shared.left() == []
+    assert left(shared) == set()
 
 
 @pytest.mark.skipif(not shutil.which("valgrind"), reason="valgrind is not installed")
@@ -271,13 +252,12 @@ time.sleep(0.2)
 print((server.data_directory / "postmaster.pid").read_text().split()[0], flush=True)"""
     owner = Owner(base, after=endless).ready()
     backend = psutil.Process(abs(int(owner.go())))
-    while "PostgreSQL." not in Path(f"/proc/{backend.pid}/maps").read_text():
-        time.sleep(0.05)
-    shared = SharedMemory(backend.pid)
-    owner.process.kill()
-    owner.finish()
+    until(lambda: len(mapped(backend.pid)) > 1)
+    shared = mapped(backend.pid)
+    owner.kill()
     assert_ends_with_owner(owner)
-    assert processes.await_end([backend], patience=120) == [] and shared.left() == []
+    assert processes.await_end([backend], patience=120) == []
+    assert left(shared) == set()
 
 
 def fake_leftover(base: Path, name: str) -> Path:
@@ -419,6 +399,5 @@ def test_a_checkout_in_a_closed_home_works_for_root(base, transportable):
     assert Path(owner.servers[0].exe()).is_relative_to(clusters)
     assert "pgbench (PostgreSQL) 18" in owner.go()
     assert len(list(clusters.iterdir())) == 2
-    owner.process.kill()
-    owner.finish()
+    owner.kill()
     assert_ends_with_owner(owner)

@@ -50,22 +50,18 @@ def refused(port: int, **how: str) -> str:
 def assert_closed(server: Cluster, port: int) -> None:
     """Nothing listens, no password is left, and the cluster is what it was."""
     assert not listens(port) and not ports_of(server)
-    with server.connect() as connection:
-        found = (
-            "SELECT current_setting('listen_addresses'), current_setting('port'),"
-            " right(current_setting('hba_file'), 12), count(rolpassword) FROM pg_authid"
-        )
-        assert connection.execute(found).fetchone() == ("", "5432", "/pg_hba.conf", 0)
+    found = (
+        "SELECT current_setting('listen_addresses'), current_setting('port'),"
+        " right(current_setting('hba_file'), 12), count(rolpassword) FROM pg_authid"
+    )
+    assert server.fetch(found) == ("", "5432", "/pg_hba.conf", 0)
 
 
 def test_only_the_password_opens_the_port_and_only_in_the_block(own):
     with own.listening() as face:
         assert ports_of(own) == [(ADDRESS, face.port)]
-        with face.connect() as connection, own.connect() as beside:
-            assert connection.execute(
-                "SELECT host(inet_server_addr()), inet_server_port()"
-            ).fetchone() == (ADDRESS, face.port)
-            assert beside.execute("SELECT inet_server_addr()").fetchone() == (None,)
+        where = "SELECT host(inet_server_addr()), inet_server_port()"
+        assert face.fetch(where) == (ADDRESS, face.port) and own.fetch(where) == (None, None)
         assert face.tool("psql", "-Atc", "SELECT inet_server_port()").stdout == f"{face.port}\n"
         assert "no password supplied" in refused(face.port)
         assert "password authentication failed" in refused(face.port, password="postgres")

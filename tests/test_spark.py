@@ -10,7 +10,6 @@ import subprocess
 import sys
 from importlib.machinery import ModuleSpec
 from importlib.metadata import PackageNotFoundError
-from pathlib import Path
 
 import numpy as np
 import psutil
@@ -29,13 +28,18 @@ from pgrerun.lab.spark import Spark, require, require_pyspark, spark_sql, wiscon
 # ---- without Spark
 
 
-def test_a_query_that_stores_its_result_stores_parquet():
-    [statement] = read("retrieve into tmp (a.x) where a.y >= 1 and a.y <= 2")
-    assert spark_sql(Translator().sql(statement)).startswith("CREATE TABLE tmp USING parquet AS ")
+STORED = "retrieve into tmp (a.x) where a.y >= 1 and a.y <= 2"
 
 
-def test_a_name_that_is_reserved_stands_in_backticks():
-    assert spark_sql('SELECT a."order" FROM a') == "SELECT a.`order` FROM a"
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [
+        (Translator().sql(read(STORED)[0]), "CREATE TABLE tmp USING parquet AS "),
+        ('SELECT a."order" FROM a', "SELECT a.`order` FROM a"),
+    ],
+)
+def test_spark_is_told_in_its_own_sql(given, taken):
+    assert spark_sql(given).startswith(taken)
 
 
 @pytest.mark.parametrize("n, order", [(1000, 1), (20_000, 2), (70_000, 1)])
@@ -56,19 +60,14 @@ def test_other_relations_than_those_of_1993_are_refused():
         wisconsin_sql(Wisconsin("a", 1000, attributes="1990"), 2)
 
 
-def java(folder: Path, version: str) -> None:
-    """A JAVA_HOME whose java says that it is of this version."""
-    program = folder / "bin" / "java"
-    program.parent.mkdir()
-    program.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
-    program.chmod(0o755)
-
-
 @pytest.mark.parametrize("version", ["1.8.0_402", "11.0.22"])
 def test_an_old_java_is_named(tmp_path, monkeypatch, version):
-    java(tmp_path, version)
-    (tmp_path / "pyspark").mkdir()
-    (tmp_path / "pyspark" / "__init__.py").touch()
+    program = tmp_path / "bin" / "java"
+    for file in (program, tmp_path / "pyspark" / "__init__.py"):
+        file.parent.mkdir()
+        file.write_text("")
+    program.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
+    program.chmod(0o755)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(CannotMeasure, match=f"the one here is {version}") as found:
@@ -76,16 +75,13 @@ def test_an_old_java_is_named(tmp_path, monkeypatch, version):
     assert found.value.capability == "Java"
 
 
-def test_a_pyspark_that_was_not_installed_is_one_all_the_same(monkeypatch):
+def test_a_pyspark_that_was_not_installed_is_one_and_without_any_the_reason_is_told(monkeypatch):
     def unknown(name):
         raise PackageNotFoundError(name)
 
     monkeypatch.setattr("importlib.util.find_spec", lambda name: ModuleSpec(name, None))
     monkeypatch.setattr("importlib.metadata.version", unknown)
     assert require_pyspark() == "yes"
-
-
-def test_without_pyspark_the_reason_says_what_brings_it(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(CannotMeasure, match="requirements-cluster.txt"):
         require(2)
@@ -109,12 +105,13 @@ def spark():
         yield session
 
 
-def below(pid: int) -> list[psutil.Process]:
-    return [one for one in psutil.Process(pid).children(recursive=True) if one.name() == "java"]
+def below(pid: int, word: str = "") -> list[psutil.Process]:
+    """The Java processes below one, whose command has the word."""
+    found = psutil.Process(pid).children(recursive=True)
+    return [one for one in found if one.name() == "java" and word in " ".join(one.cmdline())]
 
 
-def executors(of: list[psutil.Process]) -> list[psutil.Process]:
-    return [one for one in of if "CoarseGrainedExecutorBackend" in " ".join(one.cmdline())]
+EXECUTOR = "CoarseGrainedExecutorBackend"
 
 
 @with_executors
@@ -142,7 +139,7 @@ def test_relations_go_where_they_are_told_and_leave_the_place_as_it_was(base):
 
 def worked(session: Spark) -> list[float]:
     """Seconds of processor that a query of two tasks takes of each executor, from the least."""
-    found = executors(below(session.pid))
+    found = below(session.pid, EXECUTOR)
     before = [sum(one.cpu_times()[:2]) for one in found]
     session.execute("SELECT sum(hash(id)) FROM range(0, 200000000, 1, 2)")
     return sorted(sum(one.cpu_times()[:2]) - spent for one, spent in zip(found, before))
@@ -159,14 +156,6 @@ def test_executors_are_kept_from_work_and_let_go_again(spark):
 
 
 @with_executors
-@pytest.mark.parametrize("change", ["UPDATE kept SET two = 0", "DELETE FROM kept WHERE two = 0"])
-def test_a_table_of_parquet_takes_no_changes(spark, change):
-    spark.load(Wisconsin("kept", 1000))
-    with pytest.raises(ServerError, match="not support"):
-        spark.execute(change)
-
-
-@with_executors
 def test_what_executors_move_is_counted(spark):
     spark.load(Wisconsin("moving", 1000))
     before = spark.moved()
@@ -176,23 +165,30 @@ def test_what_executors_move_is_counted(spark):
 
 @with_executors
 def test_executors_are_processes_that_listen_on_loopback_alone(spark):
-    assert spark.version
-    found = below(os.getpid())
-    assert len(executors(found)) >= 2
-    listening = [
+    assert spark.version and len(below(os.getpid(), EXECUTOR)) >= 2
+    listening = {
         connection.laddr.ip.removeprefix("::ffff:")
-        for one in found
+        for one in below(os.getpid())
         for connection in one.net_connections()
         if connection.status == psutil.CONN_LISTEN
-    ]
-    assert listening and set(listening) <= {"127.0.0.1", "::1"}
+    }
+    assert listening and listening <= {"127.0.0.1", "::1"}
 
 
 @with_executors
-def test_what_spark_cannot_do_is_one_sentence(spark):
-    with pytest.raises(ServerError) as found:
-        spark.execute("SELECT nothing FROM nowhere")
-    assert "nowhere" in str(found.value) and "\n" not in str(found.value)
+@pytest.mark.parametrize(
+    ("statement", "word"),
+    [
+        ("SELECT nothing FROM nowhere", "nowhere"),
+        # a table of Parquet takes no changes
+        ("UPDATE kept SET two = 0", "not support"),
+        ("DELETE FROM kept WHERE two = 0", "not support"),
+    ],
+)
+def test_what_spark_cannot_do_is_told(spark, statement, word):
+    spark.load(Wisconsin("kept", 1000))
+    with pytest.raises(ServerError, match=word):
+        spark.execute(statement)
 
 
 OWNER = """
@@ -211,7 +207,7 @@ def test_nothing_is_left_of_an_owner_that_is_killed(base):
     )
     assert owner.stdout.readline().strip()
     found = below(owner.pid)
-    assert len(executors(found)) == 2
+    assert len(below(owner.pid, EXECUTOR)) == 2
     owner.kill()
     owner.communicate()
     assert await_end(found, patience=60) == []

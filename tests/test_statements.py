@@ -37,8 +37,12 @@ def test_a_section_is_filled_in_as_psql_would(statements):
         'ANALYZE "t";'
     )
     assert statements.text("small.table", relation="s.t").startswith('CREATE TABLE "s"."t" (')
-    assert statements.text("plain", x=2.5) == "SELECT 2.5;"
-    assert statements.text("plain", x=None, y=1) == "SELECT NULL;"
+    assert [statements.text("plain", x=x) for x in (2.5, None)] == [
+        *("SELECT 2.5;", "SELECT NULL;")
+    ]
+    assert "random(1, :rows)" in statements.script("script")  # which is left to pgbench
+    text = fill('DROP TABLE :"name"', {"name": 't"; DROP DATABASE d; --'})
+    assert len(sqlparse.split(text)) == 1, "an identifier can hold no statement"
 
 
 def test_statements_come_one_by_one_and_blocks_stay_whole(statements):
@@ -49,18 +53,9 @@ def test_statements_come_one_by_one_and_blocks_stay_whole(statements):
     assert split("-- nothing but words\n;") == []
 
 
-def test_a_script_is_left_to_pgbench(statements):
-    assert "random(1, :rows)" in statements.script("script")
-
-
 def test_everything_there_is(statements):
-    assert statements.names() == [
-        "plain",
-        "small.table",
-        "small.load",
-        "small.block",
-        "script.pgbench",
-    ]
+    names = ["plain", "small.table", "small.load", "small.block", "script.pgbench"]
+    assert statements.names() == names
 
 
 @pytest.mark.parametrize(
@@ -71,28 +66,23 @@ def test_everything_there_is(statements):
         ("small.other", {}, "has nothing called 'other'; it has table, load, block"),
         ("small", {}, "has nothing called ''"),
         ("missing", {}, "can't be read: No such file"),
+        ("twice.a", {}, "two sections of one name"),
     ],
 )
 def test_what_is_wrong_is_named(statements, name, values, complaint):
+    twice = "-- name: a\nSELECT 1;\n-- name: a\nSELECT 2;"
+    (statements.folder / "twice.sql").write_text(twice)
     with pytest.raises(BookError, match=complaint):
         statements.text(name, **values)
 
 
-def test_two_sections_of_one_name(tmp_path):
-    (tmp_path / "twice.sql").write_text("-- name: a\nSELECT 1;\n-- name: a\nSELECT 2;")
-    with pytest.raises(BookError, match="two sections of one name"):
-        Statements(tmp_path).text("twice.a")
-
-
 def test_a_section_runs_on_a_server(cluster, statements):
     with cluster.connect() as connection:
-        try:
-            statements.run(connection, "small.table", relation="filed")
-            statements.run(connection, "small.load", relation="filed", what="w", rows=3)
-            statements.run(connection, "small.block", rows=2)
-            assert connection.execute("SELECT count(*) FROM filed").fetchone() == (3,)
-        finally:
-            connection.execute("DROP TABLE IF EXISTS filed")
+        connection.execute("SET search_path = pg_temp")
+        statements.run(connection, "small.table", relation="filed")
+        statements.run(connection, "small.load", relation="filed", what="w", rows=3)
+        statements.run(connection, "small.block", rows=2)
+        assert connection.execute("SELECT count(*) FROM filed").fetchone() == (3,)
 
 
 def test_the_folder_beside_a_module(tmp_path):
@@ -100,8 +90,3 @@ def test_the_folder_beside_a_module(tmp_path):
     (tmp_path / "experiments").mkdir()
     for module in (tmp_path / "charts.py", tmp_path / "experiments" / "growth.py"):
         assert sql_folder(str(module)).folder == tmp_path / "sql"
-
-
-def test_an_identifier_can_hold_no_statement():
-    text = fill('DROP TABLE :"name"', {"name": 't"; DROP DATABASE d; --'})
-    assert len(sqlparse.split(text)) == 1

@@ -52,12 +52,10 @@ def test_log_t_agrees_with_the_bootstrap_on_clean_pairs():
 
 def test_one_wild_pair_moves_the_median_ratio_little_and_the_log_t_much():
     a, b = pair(np.random.default_rng(4), 9, 1.2)
-    wild = a.copy()
-    wild[0] *= 20
+    wild = a * ([20] + [1] * 8)
     shift = lambda f: abs(f(wild, b) / f(a, b) - 1)
-    bootstrap = lambda a, b: statistics.ratio(a, b).estimate
-    assert shift(bootstrap) < 0.05 < 0.2 < shift(lambda a, b: log_t(a, b)[0])
-    assert 0 in statistics.outliers(wild / b).positions
+    assert shift(lambda a, b: statistics.ratio(a, b).estimate) < 0.05
+    assert shift(lambda a, b: log_t(a, b)[0]) > 0.2
 
 
 def test_ratio_is_reproducible_and_pairs_matter():
@@ -69,21 +67,18 @@ def test_ratio_is_reproducible_and_pairs_matter():
     )  # the shared drift cancels only in pairs
 
 
-def test_few_pairs_give_an_interval_but_no_licence_for_a_verdict():
-    four = statistics.ratio([2, 2.1, 2.2, 1.9], [1, 1, 1, 1])
-    assert not four.enough and (four.low, four.high) == (1.9, 2.2)
-    assert statistics.ratio([2] * 5, [1] * 5).enough
-
-
-def test_one_pair_knows_nothing():
-    single = statistics.ratio([2], [1])
-    assert (single.estimate, single.low, single.high) == (2, 0, math.inf)
-    assert not single.enough and "single" in single.method
-
-
-def test_equal_values_give_an_interval_without_width():
-    found = statistics.ratio([3] * 7, [2] * 7)
-    assert (found.low, found.high) == (1.5, 1.5) and "equal" in found.method
+@pytest.mark.parametrize(
+    ("a", "b", "ends", "enough"),
+    [
+        ([2, 2.1, 2.2, 1.9], [1] * 4, (1.9, 2.2), False),
+        ([2] * 5, [1] * 5, (2, 2), True),
+        ([2], [1], (0, math.inf), False),  # one pair knows nothing
+        ([3] * 7, [2] * 7, (1.5, 1.5), True),
+    ],
+)
+def test_few_pairs_give_an_interval_but_no_licence_for_a_verdict(a, b, ends, enough):
+    found = statistics.ratio(a, b)
+    assert ((found.low, found.high), found.enough) == (ends, enough)
 
 
 def test_degenerate_bca_falls_back_to_percentile_and_says_so(monkeypatch):
@@ -108,10 +103,24 @@ def test_any_sample_gives_an_ordered_interval(values):
     assert min(values) <= found.estimate <= max(values)
 
 
-@pytest.mark.parametrize(("a", "b"), [([], []), ([1, 2], [1])])
-def test_what_makes_no_pairs_is_refused(a, b):
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: statistics.ratio([], []),
+        lambda: statistics.ratio([1, 2], [1]),
+        lambda: statistics.equivalent(Interval(1.0, 0.97, 1.03, 9), 0),
+        lambda: statistics.share(3, 2),
+        lambda: statistics.rate([1, 2], 0),
+        lambda: Interval(3.0, 1.0, 2.0, 7),  # an estimate outside of its interval
+        lambda: Interval(2.0, 1.0, 4.0, 9).times(0),
+        lambda: Interval(2.0, 1.0, 4.0, 9).times(-1),
+        # four levels make a law
+        lambda: statistics.scalability([1, 1, 2, 2, 4], [10, 11, 19, 20, 35]),
+    ],
+)
+def test_what_can_be_no_statistic_is_refused(call):
     with pytest.raises(ValueError):
-        statistics.ratio(a, b)
+        call()
 
 
 IMPOSSIBLE = [0.0, -2.0, math.nan, math.inf, -math.inf]
@@ -147,7 +156,6 @@ def test_fits_to_what_cannot_be_are_disturbed(bad):
     measured[3] = bad
     found = statistics.scalability(CLIENTS, measured)
     assert all(x.disturbed for x in (found.scale, found.sigma, found.kappa, found.peak))
-    assert np.isnan(found.predict([1, 2])).all()
 
 
 def reference_order_statistics(x, confidence):
@@ -189,31 +197,24 @@ def test_median_and_mean_keep_the_unit_and_bracket_the_truth():
     assert statistics.mean([7]).high == math.inf
 
 
-def test_outliers_are_counted_with_their_places():
-    found = statistics.outliers([10, 11, 10, 12, 11, 10, 11, 12, 15, 100])
-    assert found.positions == (8, 9) and found.severe == 1 and found.n == 10
-    assert statistics.outliers([5, 5, 5, 5]).count == 0
+@pytest.mark.parametrize(
+    ("low", "high", "n", "equivalent"),
+    [
+        (0.97, 1.03, 9, True),
+        (0.90, 1.03, 9, False),
+        (0.97, 1.03, 4, False),
+        (1 / 1.05, 1.05, 9, True),  # the ends belong to it
+    ],
+)
+def test_equivalence_needs_the_whole_interval_and_enough_pairs(low, high, n, equivalent):
+    assert statistics.equivalent(Interval(1.0, low, high, n), 0.05) == equivalent
 
 
-def test_equivalence_needs_the_whole_interval_and_enough_pairs():
-    inside = Interval(1.0, 0.97, 1.03, 9)
-    assert statistics.equivalent(inside, 0.05)
-    assert not statistics.equivalent(Interval(1.0, 0.90, 1.03, 9), 0.05)
-    assert not statistics.equivalent(Interval(1.0, 0.97, 1.03, 4), 0.05)
-    assert statistics.equivalent(Interval(1.0, 1 / 1.05, 1.05, 9), 0.05)  # the ends belong to it
-    with pytest.raises(ValueError):
-        statistics.equivalent(inside, 0)
-
-
-def test_inverse_reads_the_comparison_the_other_way():
-    found = Interval(2.0, 1.6, 2.5, 9, method="m").inverse()
-    assert (found.estimate, found.low, found.high) == (0.5, 0.4, 0.625) and found.method == "m"
+def test_inverse_reads_the_comparison_the_other_way_and_times_keeps_proportions():
+    found = Interval(2.0, 1.6, 2.5, 9, method="m")
+    assert found.inverse() == Interval(0.5, 0.4, 0.625, 9, method="m")
+    assert found.times(5) == Interval(10.0, 8.0, 12.5, 9, method="m")
     assert Interval(2.0, 0.0, math.inf, 1).inverse().high == math.inf
-
-
-def test_an_estimate_outside_its_interval_is_a_bug():
-    with pytest.raises(ValueError):
-        Interval(3.0, 1.0, 2.0, 7)
 
 
 CLIENTS = np.repeat([1, 2, 4, 8, 16, 32], 3)
@@ -226,17 +227,12 @@ def throughput(sigma, kappa, seed=0):
 
 def test_scalability_law_finds_its_parameters_and_its_peak():
     found = statistics.scalability(CLIENTS, throughput(0.1, 0.004))
-    assert found.sigma.low <= 0.1 <= found.sigma.high
-    assert found.kappa.low <= 0.004 <= found.kappa.high
-    assert found.peak.low <= 15 <= found.peak.high  # sqrt(0.9 / 0.004)
+    for part, planted in (("sigma", 0.1), ("kappa", 0.004), ("peak", 15)):  # sqrt(0.9 / 0.004)
+        assert getattr(found, part).low <= planted <= getattr(found, part).high, part
     assert found.scale.estimate == pytest.approx(1000, rel=0.1)
-    assert found.predict([15])[0] > found.predict([32])[0]
-    assert found.sigma.n == 6 and found.failed_fits == 0
-
-
-def test_scalability_without_a_peak_says_infinite():
-    found = statistics.scalability(CLIENTS, throughput(0.2, 0.0))
-    assert found.peak.high == math.inf and found.kappa.low < 1e-6
+    assert found.sigma.n == 6
+    endless = statistics.scalability(CLIENTS, throughput(0.2, 0.0))
+    assert endless.peak.high == math.inf and endless.kappa.low < 1e-6
 
 
 def test_scalability_intervals_cover():
@@ -256,12 +252,7 @@ def test_scalability_bears_a_repeat_that_nearly_stood_still():
     assert (
         found.sigma.low <= 0.1 <= found.sigma.high and found.kappa.low <= 0.004 <= found.kappa.high
     )
-    assert found.scale.high < 2000 and not found.failed_fits
-
-
-def test_scalability_refuses_too_few_levels():
-    with pytest.raises(ValueError, match="4 different"):
-        statistics.scalability([1, 1, 2, 2, 4], [10, 11, 19, 20, 35])
+    assert found.scale.high < 2000
 
 
 def test_two_independent_runs_are_compared_by_their_medians():
@@ -273,24 +264,14 @@ def test_two_independent_runs_are_compared_by_their_medians():
     assert not statistics.ratio_of_medians([2], [1, 1]).enough
 
 
-def test_an_interval_keeps_its_proportions_in_another_unit():
-    x = statistics.Interval(2.0, 1.0, 4.0, 9)
-    assert x.times(3) == statistics.Interval(6.0, 3.0, 12.0, 9)
-    for factor in (0, -1):
-        with pytest.raises(ValueError):
-            x.times(factor)
-
-
-def test_a_share_has_wilsons_interval():
-    found = statistics.share(5, 100)
-    assert (
-        found.estimate == 0.05
-        and found.low == pytest.approx(0.0215, abs=5e-4)
-        and found.high == pytest.approx(0.1118, abs=5e-4)
-    )
-    assert statistics.share(0, 20).low == 0 and statistics.share(20, 20).high == 1
-    with pytest.raises(ValueError):
-        statistics.share(3, 2)
+@pytest.mark.parametrize(
+    ("many", "of", "low", "high"),
+    [(5, 100, 0.0215, 0.1118), (0, 20, 0, 0.1611), (20, 20, 0.8389, 1)],
+)
+def test_a_share_has_wilsons_interval(many, of, low, high):
+    found = statistics.share(many, of)
+    assert found.estimate == many / of
+    assert (found.low, found.high) == pytest.approx((low, high), abs=5e-4)
 
 
 @pytest.mark.parametrize("per_second, seconds", [(0.4, 30), (0.4, 1200), (11.5, 60)])
@@ -309,5 +290,3 @@ def test_a_rate_of_nothing_and_of_bursts_is_known_as_far_as_it_can_be():
     assert even.estimate == bursts.estimate == 2
     assert bursts.high - bursts.low > 2 * (even.high - even.low)
     assert statistics.rate([1, np.nan], 60).disturbed and statistics.rate([1, -1], 60).disturbed
-    with pytest.raises(ValueError, match="positive"):
-        statistics.rate([1, 2], 0)

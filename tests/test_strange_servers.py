@@ -6,6 +6,8 @@ import re
 import subprocess
 import threading
 import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from urllib.parse import quote
@@ -13,10 +15,10 @@ from urllib.parse import quote
 import psycopg
 import pytest
 from psycopg import sql
-from servers import SMALL, running, url_of
+from servers import SMALL, running, tell, until, url_of
 from strangers import Relay, dump, pooled, socket_of
 
-from pgrerun import cli, parameters
+from pgrerun import parameters
 from pgrerun.errors import CannotMeasure, ServerError
 from pgrerun.lab.instruments import pgbench
 from pgrerun.lab.server import Cluster, borrowed, entrance, installed, open_server, private
@@ -40,14 +42,13 @@ def names_of_ours() -> list[str]:
 def owner():
     """A server with tables of its own, by all of our names, and sessions that are somebody's."""
     with Cluster(settings=SMALL | {"wal_level": "logical", "autovacuum": "off"}) as server:
-        with server.connect() as connection:
-            connection.execute("SET search_path = public")
-            for name in names_of_ours():
-                connection.execute(f'CREATE TABLE "{name}" AS SELECT 1 AS theirs')
-            connection.execute("CREATE DATABASE published")
-            connection.execute("CREATE DATABASE decoded")
-            connection.execute("CREATE ROLE guest LOGIN")
-            connection.execute("GRANT CREATE ON DATABASE postgres TO guest")
+        tell(
+            server,
+            "SET search_path = public",
+            *(f'CREATE TABLE "{name}" AS SELECT 1 AS theirs' for name in names_of_ours()),
+            *("CREATE DATABASE published", "CREATE DATABASE decoded"),
+            *("CREATE ROLE guest LOGIN", "GRANT CREATE ON DATABASE postgres TO guest"),
+        )
         yield server
 
 
@@ -57,21 +58,18 @@ def untouched(server: Cluster):
     before = dump(server)
     yield
     assert dump(server) == before
-    with server.connect() as connection:
-        locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
-        assert connection.execute(locks).fetchone() == (0,)
-
-
-def test_our_names_are_many(owner):
-    assert {"item", "jobs", "accounts"} <= set(names_of_ours()) and len(names_of_ours()) > 40
+    locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
+    assert server.fetch(locks) == (0,)
 
 
 def test_no_name_of_ours_means_a_table_of_theirs(owner):
     """By sessions of ours and of tools: dropped, made, filled and left, and theirs is theirs."""
+    names = names_of_ours()
+    assert {"item", "jobs", "accounts"} <= set(names) and len(names) > 40
     words = "".join(
         f'DROP TABLE IF EXISTS "{name}"; CREATE TABLE "{name}" (ours int);'
         f' INSERT INTO "{name}" VALUES (2); TRUNCATE "{name}";\n'
-        for name in names_of_ours()
+        for name in names
     )
     with untouched(owner), open_server(url_of(owner)) as guest, guest.connect() as connection:
         connection.execute(words)
@@ -97,16 +95,12 @@ def test_a_pooler_is_refused_before_anything_is_set(owner, mode):
                 assert shown == ("default",)
 
 
-def test_a_session_that_is_older_than_its_connection_is_a_poolers(owner):
+def test_a_session_that_is_older_than_its_connection_is_a_poolers(owner, monkeypatch):
     with psycopg.connect(url_of(owner), autocommit=True) as old:
         time.sleep(0.05)
-        entrance_slack = entrance.SLACK
         assert not entrance.look(old, time.monotonic() - 10).obstacles
-        try:
-            entrance.SLACK = 0.0
-            [said] = entrance.look(old, time.monotonic()).obstacles
-        finally:
-            entrance.SLACK = entrance_slack
+        monkeypatch.setattr(entrance, "SLACK", 0.0)
+        [said] = entrance.look(old, time.monotonic()).obstacles
     assert "older than the connection" in said
 
 
@@ -125,8 +119,7 @@ def test_a_connection_that_drops_our_settings_gets_no_statement_of_ours(owner, w
 
 def test_one_that_begins_to_drop_them_gets_none_either(owner):
     with untouched(owner), Relay(owner) as relay, open_server(relay.url) as guest:
-        with guest.connect() as connection:
-            connection.execute("CREATE TABLE item (i int)")
+        tell(guest, "CREATE TABLE item (i int)")
         relay.options = False
         with pytest.raises(ServerError, match="settings didn't arrive"):
             guest.connect()
@@ -151,53 +144,57 @@ def test_another_server_behind_the_same_address_gets_no_statement(owner, cluster
 # -- replication --
 
 
+@contextlib.contextmanager
+def meanwhile(url: str, made: Iterable[str], undone: Iterable[str]):
+    """A block between statements of somebody's; yields a session of theirs."""
+    with psycopg.connect(url, autocommit=True) as admin:
+        for statement in made:
+            admin.execute(statement)
+        try:
+            yield admin
+        finally:
+            for statement in undone:
+                admin.execute(statement)
+
+
+PUBLISHED = (["CREATE PUBLICATION everything FOR ALL TABLES"], ["DROP PUBLICATION everything"])
+
+
 def test_a_database_that_is_published_is_refused(owner):
     url = url_of(owner, database="published")
-    with psycopg.connect(url, autocommit=True) as admin:
-        admin.execute("CREATE TABLE t (i int); CREATE PUBLICATION one FOR TABLE t")
+    one = ["CREATE TABLE t (i int)", "CREATE PUBLICATION one FOR TABLE t"]
+    with meanwhile(url, one, ["DROP TABLE t", "DROP PUBLICATION one"]):
         open_server(url).close()
-        admin.execute("CREATE PUBLICATION everything FOR ALL TABLES")
-        with (
-            untouched(owner),
-            pytest.raises(
-                ServerError, match=r"publishes all its tables \(everything\).*another database"
-            ),
-        ):
-            open_server(url)
-        admin.execute("DROP PUBLICATION everything")
+    refused = r"publishes all its tables \(everything\).*another database"
+    with meanwhile(url, *PUBLISHED), untouched(owner), pytest.raises(ServerError, match=refused):
+        open_server(url)
 
 
 def test_a_database_whose_changes_are_decoded_is_refused(owner):
     url = url_of(owner, database="decoded")
-    with psycopg.connect(url, autocommit=True) as admin:
-        for plugin, refused in (("pgoutput", False), ("test_decoding", True)):
-            admin.execute("SELECT pg_create_logical_replication_slot('slot', %s)", [plugin])
-            try:
-                if refused:
-                    with pytest.raises(ServerError, match=r"decodes.*\(replication slot slot\)"):
-                        open_server(url)
-                else:
-                    address, seen = borrowed.look(url)
-                    assert "slot" in seen.remarks["replication slots"] and not seen.obstacles
-                    assert "database decoded" in address
-            finally:
-                admin.execute("SELECT pg_drop_replication_slot('slot')")
+    slot, gone = (
+        "SELECT pg_create_logical_replication_slot('slot', '{}')",
+        "SELECT pg_drop_replication_slot('slot')",
+    )
+    with meanwhile(url, [slot.format("pgoutput")], [gone]):
+        address, seen = borrowed.look(url)
+        assert "slot" in seen.remarks["replication slots"] and not seen.obstacles
+        assert "database decoded" in address
+    refused = pytest.raises(ServerError, match=r"decodes.*\(replication slot slot\)")
+    with meanwhile(url, [slot.format("test_decoding")], [gone]), refused:
+        open_server(url)
 
 
 @contextlib.contextmanager
 def without_its_standby(server: Cluster):
     """A block in which commits wait for a standby that isn't there; yields a session that can."""
-    with server.connect() as admin:
-        admin.execute("SET synchronous_commit = local")
-        try:
-            admin.execute("ALTER SYSTEM SET synchronous_standby_names = 'gone'")
-            admin.execute("SELECT pg_reload_conf()")
-            while admin.execute("SHOW synchronous_standby_names").fetchone() != ("gone",):
-                time.sleep(0.02)
-            yield admin
-        finally:
-            admin.execute("ALTER SYSTEM RESET synchronous_standby_names")
-            admin.execute("SELECT pg_reload_conf()")
+    made = ["SET synchronous_commit = local"]
+    made += ["ALTER SYSTEM SET synchronous_standby_names = 'gone'", "SELECT pg_reload_conf()"]
+    undone = ["ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()"]
+    with meanwhile(url_of(server), made, undone) as admin:
+        shown = "SHOW synchronous_standby_names"
+        until(lambda: admin.execute(shown).fetchone() == ("gone",))
+        yield admin
 
 
 def test_a_standby_that_doesnt_answer_is_told_and_nothing_waits(owner, monkeypatch):
@@ -206,8 +203,8 @@ def test_a_standby_that_doesnt_answer_is_told_and_nothing_waits(owner, monkeypat
         with pytest.raises(ServerError, match=r"wait for a standby \(gone\).*none answers"):
             open_server(url_of(owner))
         local = f"{url_of(owner)}&options=-csynchronous_commit%3Dlocal"
-        with open_server(local) as guest, guest.connect() as connection:
-            connection.execute("CREATE TABLE t (i int)")
+        with open_server(local) as guest:
+            tell(guest, "CREATE TABLE t (i int)")
 
 
 def test_a_standby_that_leaves_meanwhile_doesnt_keep_the_schema(owner):
@@ -218,8 +215,7 @@ def test_a_standby_that_leaves_meanwhile_doesnt_keep_the_schema(owner):
         running(guest, "psql", "-c", "CREATE TABLE t (i int)"),
     ):
         waits = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
-        while not admin.execute(waits).fetchone():
-            time.sleep(0.02)
+        until(lambda: admin.execute(waits).fetchone())
         guest.close()
 
 
@@ -227,26 +223,23 @@ def test_a_standby_that_leaves_meanwhile_doesnt_keep_the_schema(owner):
 
 
 def test_others_may_make_and_drop_what_they_want_meanwhile(owner):
-    ended = threading.Event()
+    ended, drop = threading.Event(), "DROP TABLE IF EXISTS public.coming"
 
     def work() -> None:
-        with owner.connect() as theirs:
-            theirs.execute("SET client_min_messages = error")
+        with meanwhile(url_of(owner), ["SET client_min_messages = error"], [drop]) as theirs:
             while not ended.is_set():
-                theirs.execute("DROP TABLE IF EXISTS public.coming")
+                theirs.execute(drop)
                 theirs.execute("CREATE TABLE public.coming (id int PRIMARY KEY, t text)")
 
-    worker = threading.Thread(target=work)
-    worker.start()
-    try:
-        for _ in range(12):
-            with open_server(url_of(owner)) as guest, guest.connect() as connection:
-                connection.execute("CREATE TABLE coming (id int PRIMARY KEY, t text)")
-    finally:
-        ended.set()
-        worker.join()
-        with owner.connect() as admin:
-            admin.execute("DROP TABLE IF EXISTS public.coming")
+    with ThreadPoolExecutor(1) as beside:
+        worker = beside.submit(work)
+        try:
+            for _ in range(12):
+                with open_server(url_of(owner)) as guest:
+                    tell(guest, "CREATE TABLE coming (id int PRIMARY KEY, t text)")
+        finally:
+            ended.set()
+    worker.result()
 
 
 # What others build on a table `t`, a function `f` and a type `kind` of ours.
@@ -265,22 +258,24 @@ BUILT = {
 
 def test_nothing_of_others_is_dropped_along(owner):
     guest = open_server(url_of(owner))
-    with guest.connect() as connection:
-        connection.execute("CREATE TABLE t (id int PRIMARY KEY)")
-        connection.execute("CREATE TABLE parted (i int) PARTITION BY LIST (i)")
-        connection.execute("CREATE TYPE kind AS ENUM ('a')")
-        connection.execute("CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'")
-        connection.execute("GRANT ALL ON SCHEMA pgrerun TO guest")
+    tell(
+        guest,
+        "CREATE TABLE t (id int PRIMARY KEY)",
+        "CREATE TABLE parted (i int) PARTITION BY LIST (i)",
+        "CREATE TYPE kind AS ENUM ('a')",
+        "CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+        "GRANT ALL ON SCHEMA pgrerun TO guest",
+    )
     leave = guest.close
-    with owner.connect() as admin:
-        for made, told in BUILT.items():
-            admin.execute("SET ROLE guest" if "precious" in made else "RESET ROLE")
-            admin.execute(f"CREATE {made}")
-            with pytest.raises(ServerError, match=f"of others.*{told}.*so it stays"):
-                leave()
-            leave = partial(open_server, url_of(owner))  # the next run would drop it
-            kind, name = made.split()[:2]
-            admin.execute(f"DROP {kind} {name.partition('(')[0]}")  # it is still there
+    for made, told in BUILT.items():
+        role = "SET ROLE guest" if "precious" in made else "RESET ROLE"
+        kind, name = made.split()[:2]
+        # what is dropped is still there
+        drop = f"DROP {kind} {name.partition('(')[0]}"
+        refused = pytest.raises(ServerError, match=f"of others.*{told}.*so it stays")
+        with meanwhile(url_of(owner), [role, f"CREATE {made}"], [drop]), refused:
+            leave()
+        leave = partial(open_server, url_of(owner))  # the next run would drop it
     open_server(url_of(owner)).close()
 
 
@@ -288,9 +283,8 @@ def test_nothing_of_others_is_dropped_along(owner):
 def small():
     """A server with twelve connections, nine of them for ordinary roles."""
     with Cluster(settings=SMALL | {"max_connections": 12}) as server:
-        with server.connect() as admin:
-            admin.execute("CREATE ROLE guest LOGIN; GRANT CREATE ON DATABASE postgres TO guest")
-            admin.execute("CREATE ROLE app LOGIN")
+        grant = "GRANT CREATE ON DATABASE postgres TO guest"
+        tell(server, "CREATE ROLE guest LOGIN", "CREATE ROLE app LOGIN", grant)
         yield server
 
 
@@ -319,13 +313,10 @@ def test_the_application_can_always_connect(small):
 
 @pytest.mark.parametrize("limit", ["ROLE guest", "DATABASE postgres"])
 def test_limits_of_a_role_and_of_a_database_count(small, limit):
-    with small.connect() as admin:
-        admin.execute(f"ALTER {limit} CONNECTION LIMIT 2")
-        try:
-            with pytest.raises(ServerError, match="Connections that are free .*: [01]"):
-                open_server(url_of(small, "guest"))
-        finally:
-            admin.execute(f"ALTER {limit} CONNECTION LIMIT -1")
+    made, undone = (f"ALTER {limit} CONNECTION LIMIT {number}" for number in (2, -1))
+    refused = pytest.raises(ServerError, match="Connections that are free .*: [01]")
+    with meanwhile(url_of(small), [made], [undone]), refused:
+        open_server(url_of(small, "guest"))
 
 
 # -- encryption --
@@ -369,8 +360,7 @@ def test_what_is_offered_encrypted_is_so_on_every_session(offering, monkeypatch)
     monkeypatch.setenv("PGPASSWORD", secret)
     with untouched(server), open_server(url) as guest:
         assert guest.seen.remarks["sessions"] == "encrypted by TLS"
-        with guest.connect() as connection:
-            assert connection.execute(ENCRYPTED).fetchone() == (True,)
+        assert guest.fetch(ENCRYPTED) == (True,)
         assert guest.tool("psql", "-Atc", ENCRYPTED).stdout == "t\n"
         assert pgbench.run(guest, f"{ENCRYPTED};", transactions=1).transactions == 1
 
@@ -402,31 +392,15 @@ def test_what_the_reader_wants_in_clear_is_so_and_told(offering, monkeypatch):
 # -- said beforehand --
 
 
-@pytest.fixture
-def call(monkeypatch, capsys):
-    def call(*words):
-        monkeypatch.setattr("sys.argv", ["pgrerun", *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        return ended.value.code, *capsys.readouterr()
-
-    return call
-
-
 @pytest.mark.parametrize(
     "words", [["doctor", "--server", "URL"], ["report-card", "URL", "--dry-run"]]
 )
 def test_what_would_be_refused_is_told_beforehand_without_a_change(owner, call, words):
     url = url_of(owner, database="published")
-    with psycopg.connect(url, autocommit=True) as admin:
-        admin.execute("CREATE PUBLICATION everything FOR ALL TABLES")
-        try:
-            with untouched(owner):
-                status, out, err = call(*(url if word == "URL" else word for word in words))
-            assert status == 1 and "publishes all its tables" in err and "Traceback" not in err
-            assert "round trip" in out and "they stay on this machine" in out
-        finally:
-            admin.execute("DROP PUBLICATION everything")
+    with meanwhile(url, *PUBLISHED), untouched(owner):
+        status, out, err = call(*(url if word == "URL" else word for word in words))
+    assert status == 1 and "publishes all its tables" in err and "Traceback" not in err
+    assert "round trip" in out and "they stay on this machine" in out
 
 
 # -- settings, names and bytes --
@@ -462,12 +436,13 @@ TOLD = (
 
 
 def test_settings_of_a_role_and_a_database_dont_reach_a_session(owner):
-    with owner.connect() as admin:
+    made = ['CREATE DATABASE "od d""ly" OWNER guest']
+    made += [
+        f"ALTER ROLE guest SET {name} = {value if ',' in value else repr(value)}"
+        for name, value in ODD.items()
+    ]
+    with meanwhile(url_of(owner), made, ["ALTER ROLE guest RESET ALL"]) as admin:
         plain = admin.execute(TOLD).fetchone()
-        admin.execute('CREATE DATABASE "od d""ly" OWNER guest')
-        for name, value in ODD.items():
-            admin.execute(f"ALTER ROLE guest SET {name} = {value if ',' in value else repr(value)}")
-    try:
         url = url_of(owner, "guest", "od%20d%22ly")
         with (
             untouched(owner),
@@ -479,52 +454,37 @@ def test_settings_of_a_role_and_a_database_dont_reach_a_session(owner):
             session.execute("SELECT pg_sleep(0.2)")
             time.sleep(0.2)
             session.commit()
-            said = guest.tool(
-                "psql", "-Atc", "SELECT '2026-03-04'::date, 'é', 1::float8 / 4"
-            ).stdout
-            assert said == "2026-03-04|é|0.25\n"
+            told = "SELECT '2026-03-04'::date, 'é', 1::float8 / 4"
+            assert guest.tool("psql", "-Atc", told).stdout == "2026-03-04|é|0.25\n"
             # what changes plans is the server's own, and told
             told = {"enable_seqscan": "off", "plan_cache_mode": "force_generic_plan"}
             assert guest.changed == told | {"work_mem": "64kB"}
             assert "work_mem = 64kB" in guest.seen.remarks["settings of this role or database"]
-    finally:
-        with owner.connect() as admin:
-            admin.execute("ALTER ROLE guest RESET ALL")
 
 
 @pytest.mark.parametrize("names", [("Some Body", "Order"), ('J\u00f6rg "M\u00fcller"', "数据 库")])
 def test_a_hint_quotes_the_names_that_need_it(owner, names):
     user, database = (sql.Identifier(name).as_string() for name in names)
     url = url_of(owner, *map(quote, names))
-    with owner.connect() as admin:
-        admin.execute(f"CREATE ROLE {user} LOGIN")
-        admin.execute(f"CREATE DATABASE {database}")
+    tell(owner, f"CREATE ROLE {user} LOGIN", f"CREATE DATABASE {database}")
     with pytest.raises(ServerError) as caught:
         open_server(url)
     [hint] = re.findall(r"GRANT .*;", str(caught.value))
-    with owner.connect() as admin:
-        admin.execute(hint)
+    tell(owner, hint)
     with open_server(url) as guest:
         assert guest.tool("psql", "-Atc", "SELECT current_user").stdout == f"{names[0]}\n"
 
 
-@contextlib.contextmanager
 def forbidden(owner: Cluster, command: str):
     """A block in which a trigger of theirs lets nobody use a command of the DDL."""
-    with owner.connect() as admin:
-        admin.execute(
-            "CREATE FUNCTION public.forbid() RETURNS event_trigger LANGUAGE plpgsql AS"
-            " $$ BEGIN RAISE EXCEPTION 'nobody says % here', tg_tag; END $$"
-        )
-        admin.execute(
-            "CREATE EVENT TRIGGER forbid ON ddl_command_start"
-            f" WHEN TAG IN ('{command}') EXECUTE FUNCTION public.forbid()"
-        )
-        try:
-            yield
-        finally:
-            admin.execute("DROP EVENT TRIGGER forbid")
-            admin.execute("DROP FUNCTION public.forbid()")
+    made = [
+        "CREATE FUNCTION public.forbid() RETURNS event_trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN RAISE EXCEPTION 'nobody says % here', tg_tag; END $$",
+        "CREATE EVENT TRIGGER forbid ON ddl_command_start"
+        f" WHEN TAG IN ('{command}') EXECUTE FUNCTION public.forbid()",
+    ]
+    undone = ["DROP EVENT TRIGGER forbid", "DROP FUNCTION public.forbid()"]
+    return meanwhile(url_of(owner), made, undone)
 
 
 def test_what_a_trigger_of_theirs_forbids_isnt_done(owner):
@@ -559,8 +519,7 @@ def test_what_a_trigger_of_theirs_forbids_isnt_done(owner):
 )
 def test_any_bytes_are_text_whatever_the_encoding_of_a_database(owner, encoding, read):
     name = encoding.lower()
-    with owner.connect() as admin:
-        admin.execute(f"CREATE DATABASE {name} ENCODING {encoding} TEMPLATE template0 LOCALE 'C'")
+    tell(owner, f"CREATE DATABASE {name} ENCODING {encoding} TEMPLATE template0 LOCALE 'C'")
     url = url_of(owner, database=name)
     with psycopg.connect(url, autocommit=True, client_encoding="latin1") as admin:
         admin.execute('CREATE TABLE "größe" (i int PRIMARY KEY)'.encode("latin1"))
@@ -572,8 +531,7 @@ def test_any_bytes_are_text_whatever_the_encoding_of_a_database(owner, encoding,
         with psycopg.connect(url, autocommit=True) as admin:
             held = "FROM pg_locks WHERE locktype = 'advisory'"
             admin.execute(f"SELECT pg_terminate_backend(pid) {held}")
-            while admin.execute(f"SELECT 1 {held}").fetchone():
-                time.sleep(0.02)
+            until(lambda: not admin.execute(f"SELECT 1 {held}").fetchone())
         with open_server(url) as guest, guest.connect() as connection:
             assert connection.execute("SELECT 'ä', current_user").fetchone() == ("ä", "postgres")
             found = catalogs.updates(guest, "public")
@@ -582,22 +540,18 @@ def test_any_bytes_are_text_whatever_the_encoding_of_a_database(owner, encoding,
 
 
 def test_a_trigger_on_login_may_not_lead_elsewhere(owner):
-    with owner.connect() as admin:
-        admin.execute("CREATE DATABASE guarded")
+    tell(owner, "CREATE DATABASE guarded")
     url = url_of(owner, database="guarded")
-    with psycopg.connect(url, autocommit=True) as admin:
-        admin.execute(
-            "CREATE FUNCTION public.lead() RETURNS event_trigger LANGUAGE plpgsql AS"
-            " $$ BEGIN PERFORM set_config('search_path', 'public', false); END $$"
-        )
-        admin.execute("CREATE EVENT TRIGGER lead ON login EXECUTE FUNCTION public.lead()")
-        try:
-            _, seen = borrowed.look(url)
-            assert "lead" in seen.remarks["event triggers"]
-            with pytest.raises(ServerError, match="a trigger on login can"):
-                open_server(url)
-        finally:
-            admin.execute("DROP EVENT TRIGGER lead")
+    made = [
+        "CREATE FUNCTION public.lead() RETURNS event_trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN PERFORM set_config('search_path', 'public', false); END $$",
+        "CREATE EVENT TRIGGER lead ON login EXECUTE FUNCTION public.lead()",
+    ]
+    with meanwhile(url, made, ["DROP EVENT TRIGGER lead"]):
+        _, seen = borrowed.look(url)
+        assert "lead" in seen.remarks["event triggers"]
+        with pytest.raises(ServerError, match="a trigger on login can"):
+            open_server(url)
 
 
 @pytest.mark.parametrize(
@@ -636,23 +590,22 @@ def test_files_are_seen_from_where_the_reader_stands(offering, monkeypatch, tmp_
 
 
 def test_a_role_that_acts_as_another_leaves_nothing(owner):
-    with owner.connect() as admin:
-        admin.execute("CREATE ROLE builder; GRANT builder TO guest")
-        admin.execute("GRANT CREATE ON DATABASE postgres TO builder")
-        admin.execute("ALTER ROLE guest SET role = builder")
-    try:
-        with untouched(owner), open_server(url_of(owner, "guest")) as guest:
-            with guest.connect() as connection:
-                connection.execute("CREATE TABLE item (i int)")
-            with running(guest, "psql", "-c", "BEGIN; LOCK TABLE item; SELECT pg_sleep(60)"):
-                held = "SELECT 1 FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted"
-                with owner.connect() as admin:
-                    while not admin.execute(f"{held} AND relation IS NOT NULL").fetchone():
-                        time.sleep(0.02)
-                guest.close()
-    finally:
-        with owner.connect() as admin:
-            admin.execute("ALTER ROLE guest RESET ALL")
+    made = [
+        "CREATE ROLE builder",
+        "GRANT builder TO guest",
+        "GRANT CREATE ON DATABASE postgres TO builder",
+        "ALTER ROLE guest SET role = builder",
+    ]
+    held = "SELECT 1 FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted"
+    with (
+        meanwhile(url_of(owner), made, ["ALTER ROLE guest RESET ALL"]) as admin,
+        untouched(owner),
+        open_server(url_of(owner, "guest")) as guest,
+    ):
+        tell(guest, "CREATE TABLE item (i int)")
+        with running(guest, "psql", "-c", "BEGIN; LOCK TABLE item; SELECT pg_sleep(60)"):
+            until(lambda: admin.execute(f"{held} AND relation IS NOT NULL").fetchone())
+            guest.close()
 
 
 def test_of_several_hosts_the_first_that_answers_stays_the_one(owner):
@@ -664,8 +617,7 @@ def test_of_several_hosts_the_first_that_answers_stays_the_one(owner):
 
 
 def test_what_everybody_would_feel_isnt_done_even_for_a_superuser(owner):
-    with owner.connect() as admin:
-        admin.execute("CREATE EXTENSION pg_buffercache SCHEMA public")
+    tell(owner, "CREATE EXTENSION pg_buffercache SCHEMA public")
     with open_server(url_of(owner)) as guest:
         assert guest.can("superuser")
         with pytest.raises(CannotMeasure, match="empties the buffer pool"):

@@ -1,6 +1,8 @@
 """What makes repeats comparable: order, seeds, answers, disturbed values, and taking up again."""
 
+import itertools
 import math
+from collections import Counter
 from types import SimpleNamespace
 
 import pytest
@@ -17,22 +19,18 @@ class Run:
     """Measures one comparison and keeps its rows as a record does, maybe to take it up again."""
 
     def __init__(self, measure, variants=("a", "b"), pairs=7, seed=1, **given):
-        self.rows, self.bed_given = [], {}
-        for name in ("settled", "looks", "quiet"):
-            if name in given:
-                self.bed_given[name] = given.pop(name)
-        self.parameters = SimpleNamespace(pairs=pairs, seed=seed)
-        given.setdefault("warmup", 0)
+        own = {name: given.pop(name) for name in ("settled", "looks", "quiet") if name in given}
 
         @experiment(units={"time": "s", "answered": ""})
         def planted(bed):
-            yield from bed.compare(measure, {"variant": list(variants)}, **given)
+            yield from bed.compare(measure, {"variant": list(variants)}, **{"warmup": 0} | given)
 
-        self.experiment = planted
+        self.experiment, self.rows = planted, []
+        parameters = SimpleNamespace(pairs=pairs, seed=seed)
+        self.bed = lambda: Testbed(parameters, bundled(), rows=lambda _: self.rows, **own)
 
     def go(self):
-        bed = Testbed(self.parameters, bundled(), rows=lambda _: self.rows, **self.bed_given)
-        for row in bed.measure(self.experiment, {}):
+        for row in self.bed().measure(self.experiment, {}):
             self.rows.append(rows.check("planted", row, self.experiment.units))
         return self
 
@@ -44,16 +42,36 @@ def steady(block, variant):
     return {"time": 1.0}
 
 
+def spoilt(*which):
+    """Measures nothing in these pairs of block and variant."""
+
+    def measure(block, variant):
+        return {"time": math.nan if (block.index, variant) in which else 1.0}
+
+    return measure
+
+
+class Load:
+    """The load of others during an observation, in place of the real one."""
+
+    fraction, told = 0.5, []
+
+    def __enter__(self):
+        self.told.append("begin")
+        return self
+
+    def __exit__(self, *_):
+        self.told.append("end")
+
+
 def test_two_variants_alternate_so_that_a_drift_cancels():
     assert "".join(Run(steady, pairs=4).go().column("variant")) == "ab" + "ba" + "ba" + "ab"
 
 
 def test_three_variants_take_every_position_equally_often():
     run = Run(steady, "abc", pairs=6).go()
-    places = list(zip(run.column("variant"), run.column("position")))
-    assert {place: places.count(place) for place in places} == {
-        (name, position): 2 for name in "abc" for position in range(3)
-    }
+    places = Counter(zip(run.column("variant"), run.column("position")))
+    assert places == dict.fromkeys(itertools.product("abc", range(3)), 2)
 
 
 def test_seeds_differ_by_block_repeat_by_run_and_are_shared_by_the_variants():
@@ -110,11 +128,6 @@ def test_answers_that_differ_stop_the_experiment_also_if_it_was_taken_up_again(r
         run.go()
 
 
-def test_a_metric_without_a_unit_is_refused():
-    with pytest.raises(BookError, match="no unit for pages"):
-        Run(lambda block, variant: {"pages": 1.0}).go()
-
-
 @pytest.mark.parametrize("value", [math.nan, math.inf, -1.0])
 def test_a_value_that_cannot_be_is_kept_as_disturbed_and_measured_again(value):
     values = iter([value])
@@ -128,13 +141,12 @@ def test_zero_is_a_value_unless_the_metric_must_be_positive():
     assert not any(Run(zero).go().column("disturbed"))
     with pytest.raises(CannotMeasure, match="disturbed"):
         Run(zero, positive=["time"]).go()
+    with pytest.raises(BookError, match="no unit for pages"):
+        Run(lambda block, variant: {"pages": 1.0}).go()
 
 
 def test_a_block_is_left_out_when_its_attempts_are_used_up_and_counts_no_more():
-    def measure(block, variant):
-        return {"time": math.nan if (block.index, variant) == (2, "b") else 1.0}
-
-    run = Run(measure).go()
+    run = Run(spoilt((2, "b"))).go()
     assert [row["block"] for row in run.rows if row["left_out"]] == [2]
     assert sum(bool(one) for one in run.column("disturbed")) == ATTEMPTS
     frame = rows.counted(rows.frame(run.rows, run.experiment.units))
@@ -144,12 +156,7 @@ def test_a_block_is_left_out_when_its_attempts_are_used_up_and_counts_no_more():
 
 
 def test_the_budget_bounds_all_repeats_of_a_comparison():
-    bad = {0, 1, 2}
-
-    def measure(block, variant):
-        return {"time": math.nan if variant == "b" and block.index in bad else 1.0}
-
-    run = Run(measure, budget=4).go()
+    run = Run(spoilt((0, "b"), (1, "b"), (2, "b")), budget=4).go()
     assert [row["block"] for row in run.rows if row["left_out"]] == [0, 1, 2]
     assert sum(bool(one) for one in run.column("disturbed")) == ATTEMPTS + 2 + 1
 
@@ -160,15 +167,6 @@ def test_without_an_undisturbed_block_the_experiment_is_set_aside():
 
 
 def test_a_busy_measurement_is_made_again_only_for_a_quiet_run(monkeypatch):
-    class Load:
-        fraction = 0.5
-
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            pass
-
     monkeypatch.setattr(machine, "other_load", Load)
     assert len(Run(steady, pairs=5).go().rows) == 10
     quiet = Run(steady, pairs=5, quiet=True).go()
@@ -178,18 +176,8 @@ def test_a_busy_measurement_is_made_again_only_for_a_quiet_run(monkeypatch):
 
 def test_preparation_and_answers_are_outside_of_what_is_measured(monkeypatch):
     order = []
-
-    class Load:
-        fraction = None
-
-        def __enter__(self):
-            order.append("begin")
-            return self
-
-        def __exit__(self, *_):
-            order.append("end")
-
-    monkeypatch.setattr(machine, "other_load", Load)
+    load = type("Quiet", (Load,), {"fraction": None, "told": order})
+    monkeypatch.setattr(machine, "other_load", load)
     Run(
         lambda block, variant: order.append("measure") or {"time": 1.0},
         pairs=1,
@@ -214,15 +202,14 @@ def test_it_ends_at_the_first_look_if_the_words_are_plain(at_once):
 
 
 def test_experiments_of_one_name_are_refused():
-    module = SimpleNamespace(__name__="two", __path__=[])
-    one, other = (experiment(units={})(_named()) for _ in range(2))
-    module.first, module.second = one, other
-    with pytest.raises(BookError, match="two experiments called 'same'"):
-        testbed.collected(module)
-
-
-def _named():
     def same(bed):
         yield {}
 
-    return same
+    def again(bed):
+        yield {}
+
+    again.__name__ = "same"
+    one, other = (experiment(units={})(function) for function in (same, again))
+    module = SimpleNamespace(__name__="two", __path__=[], first=one, second=other)
+    with pytest.raises(BookError, match="two experiments called 'same'"):
+        testbed.collected(module)

@@ -47,9 +47,8 @@ def card(tmp_path_factory):
         "random_page_cost": "4",
     }
     out = tmp_path_factory.mktemp("card") / "card.html"
-    out.write_text(
-        written.drawn(report_card.Card("public", 5.0, outcomes, server), 12.0), encoding="utf-8"
-    )
+    card = report_card.Card("public", 5.0, outcomes, server, seconds=12.0)
+    out.write_text(written.drawn(card), encoding="utf-8")
     return out
 
 

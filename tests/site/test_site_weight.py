@@ -100,12 +100,3 @@ def test_every_icon_of_a_page_has_its_outline(site):
         )
     )
     assert used - {"fa-solid", "fa-lg", "fa-brands", "fa-regular"} <= drawn and len(drawn) > 9
-
-
-def test_nothing_asks_for_the_icons_that_are_not_used(site):
-    assert not (site / "_static" / "scripts" / "fontawesome.js").exists() and not list(
-        (site / "_static").rglob("*.map")
-    )
-    assert not [
-        path.name for path in pages(site) if "fontawesome.js" in path.read_text(encoding="utf-8")
-    ]

@@ -38,22 +38,14 @@ def figures() -> list[charts.Figure]:
 
 
 def _ladder() -> charts.Figure:
-    rows = []
-    for i, rung in enumerate(RUNGS):
-        printed = [1, 0.7, 0.9, 1.25][i]
-        rows.append({"label": rung, "kind": "printed", "value": printed})
-        rows.append({"label": rung, "kind": "simulated", "value": printed * 1.06})
-        for kind, ratio in (("published", 0.93), ("measured", 1.04)):
-            value = printed * ratio
-            rows.append(
-                {
-                    "label": rung,
-                    "kind": kind,
-                    "value": value,
-                    "low": value * 0.95,
-                    "high": value * 1.06,
-                }
-            )
+    kinds = {"printed": 1, "simulated": 1.06, "published": 0.93, "measured": 1.04}
+    rows = [
+        {"label": rung, "kind": kind, "value": value}
+        | ({} if kind in ("printed", "simulated") else {"low": value * 0.95, "high": value * 1.06})
+        for rung, printed in zip(RUNGS, (1, 0.7, 0.9, 1.25), strict=True)
+        for kind, ratio in kinds.items()
+        for value in [printed * ratio]
+    ]
     return charts.compare(
         pd.DataFrame(rows),
         charts.Words(
@@ -69,33 +61,18 @@ def _ladder() -> charts.Figure:
 
 
 def _pages() -> charts.Figure:
-    rows = []
-    for shift, operation in enumerate(("read", "written")):
-        for i, page in enumerate(PAGES):
-            if i < 6:
-                rows.append(
-                    {"label": "the report's bound", "kind": "printed", "part": page, "value": 1}
-                )
-            rows.append(
-                {
-                    "label": "PostgreSQL",
-                    "kind": "measured",
-                    "part": page,
-                    "value": (i + shift) % 4 / 3 + 0.1,
-                }
-            )
-            rows.append(
-                {
-                    "label": "a model of the disk",
-                    "kind": "simulated",
-                    "part": page,
-                    "value": i % 3 / 2 + 0.1,
-                }
-            )
-        for row in rows:
-            row.setdefault("operation", operation)
+    rows = [
+        {"panel": operation, "label": label, "kind": kind, "part": page, "value": value}
+        for shift, operation in enumerate(("read", "written"))
+        for i, page in enumerate(PAGES)
+        for label, kind, value in (
+            *([("the report's bound", "printed", 1)] if i < 6 else []),
+            ("PostgreSQL", "measured", (i + shift) % 4 / 3 + 0.1),
+            ("a model of the disk", "simulated", i % 3 / 2 + 0.1),
+        )
+    ]
     return charts.stacked(
-        pd.DataFrame(rows).rename(columns={"operation": "panel"}),
+        pd.DataFrame(rows),
         charts.Words(
             question="Which pages does a transaction read and write?",
             caption="I/O operations per transaction by kind of page.",
@@ -132,15 +109,13 @@ def _repetitions() -> charts.Figure:
 
 
 def _throughput(series: str = "", level: float = 100) -> list[dict]:
-    rows = []
-    for clients in (1, 2, 4, 8, 16, 32):
-        for kind, factor in (("printed", 1.0), ("measured", 1.2), ("simulated", 0.85)):
-            value = factor * level * clients / (1 + 0.04 * (clients - 1))
-            row = {"series": series, "x": clients, "kind": kind, "value": value}
-            rows.append(
-                row | ({"low": value * 0.94, "high": value * 1.06} if kind == "measured" else {})
-            )
-    return rows
+    return [
+        {"series": series, "x": clients, "kind": kind, "value": value}
+        | ({"low": value * 0.94, "high": value * 1.06} if kind == "measured" else {})
+        for clients in (1, 2, 4, 8, 16, 32)
+        for kind, factor in (("printed", 1.0), ("measured", 1.2), ("simulated", 0.85))
+        for value in [factor * level * clients / (1 + 0.04 * (clients - 1))]
+    ]
 
 
 def _sweep() -> charts.Figure:
@@ -179,7 +154,7 @@ def chapter() -> nbformat.NotebookNode:
         ),
         _code("parameters = {'profile': 'ci'}", [], tags=["parameters"]),
         _code("parameter_table()", [_table()], tags=["remove-input"]),
-        _code("long_table()", [_long_table()]),
+        _code("long_table()", [_table({"n": range(13)}, "Thirteen rows")]),
         new_markdown_cell(
             "## Apparatus\n\nWith service demand $D_{\\max}$ and $n$ clients, throughput is"
             " bounded:\n\n$$\nX(n) \\le \\min\\left(\\frac{n}{D + Z},"
@@ -266,22 +241,10 @@ def _code(source: str, outputs: list, tags: tuple | list = ()) -> nbformat.Noteb
     return new_code_cell(source, outputs=outputs, execution_count=1, metadata=metadata)
 
 
-def _long_table() -> nbformat.NotebookNode:
-    frame = pd.DataFrame({"n": range(13)})
-    data = {"text/html": tables.Table(frame, "Thirteen rows")._repr_html_(), "text/plain": "n"}
-    return new_output("display_data", data=data)
+PARAMETERS = {"parameter": ["profile", "clients"], "value": ["ci", "2"]}
+PARAMETERS["meaning"] = ["scale of all experiments", "backends"]
 
 
-def _table() -> nbformat.NotebookNode:
-    frame = pd.DataFrame(
-        {
-            "parameter": ["profile", "clients"],
-            "value": ["ci", "2"],
-            "meaning": ["scale of all experiments", "backends"],
-        }
-    )
-    data = {
-        "text/html": tables.Table(frame, "Parameters")._repr_html_(),
-        "text/plain": "parameters",
-    }
-    return new_output("display_data", data=data)
+def _table(columns=PARAMETERS, caption="Parameters") -> nbformat.NotebookNode:
+    shown_ = tables.Table(pd.DataFrame(columns), caption)._repr_html_()
+    return new_output("display_data", data={"text/html": shown_, "text/plain": caption})
