@@ -43,8 +43,9 @@ quick: venv
 	.venv/bin/python -m pytest -q -n 2 -m "not slow" --ignore tests/long tests
 
 # Under nbval only what was counted or observed is compared, so that two chapters run at once; no
-# time that they take is judged by anybody. Their records are kept from the reader's own. Chapters are run there and nowhere else (but see tests/site/checkouts.py); the
-# book that was built here is neither needed nor touched.
+# time that they take is judged by anybody. Their records are kept from the reader's own. Chapters
+# are run there and nowhere else (but see tests/site/checkouts.py); the book that was built here is
+# neither needed nor touched.
 test: venv
 	.venv/bin/ruff format --check --quiet .
 	.venv/bin/ruff check --quiet .
