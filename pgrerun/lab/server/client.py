@@ -371,7 +371,7 @@ class Server:
         """The same before PostgreSQL 9.1, where a module is what its script has made."""
         query = """
             SELECT min(n.nspname::text) FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
-            WHERE encode(p.probin, 'escape') = %s"""
+            WHERE p.probin = %s"""  # bytes until 8.4, text from 9.0 on
         library = f"$libdir/{name}"
         if row(connection, query, [library]) == (None,):
             script = self.programs.contrib_script(name)

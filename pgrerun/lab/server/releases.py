@@ -326,7 +326,10 @@ WRITTEN_SINCE = {
     "GENERATED AS IDENTITY": (100000, r"GENERATED\s"),
     "INCLUDE": (110000, r"INCLUDE\s*\("),
     "CALL": (110000, r"CALL\s"),
-    "COMMIT in PL/pgSQL": (110000, r"cannot begin/end transactions in PL/pgSQL"),
+    "COMMIT in PL/pgSQL": (
+        110000,
+        r"cannot begin/end transactions in PL/pgSQL|SPI_ERROR_TRANSACTION",
+    ),
     "partitions' indexes": (110000, r"cannot create index on partitioned table"),
     "statistics of most common values": (120000, r'statistics kind "mcv"'),
     "AS MATERIALIZED": (120000, r"AS\s+(NOT\s+)?MATERIALIZED"),
