@@ -442,8 +442,12 @@ def test_counts_are_complete_when_the_block_ends(server):
             connection.execute("CHECKPOINT")
         [row] = delta.relations.query("relation == 'counted'").to_dict("records")
         assert row["updated"] == 100 and delta.wal_bytes > 0
-        written = or_set_aside(server.version, "pg_stat_bgwriter", lambda: delta.writes.sum())
-        assert (written is None) != releases.has(server.version, "pg_stat_bgwriter")
+        if "buffers_backend" in (delta.bgwriter or {}) or delta.io is not None:
+            assert delta.writes.sum() >= 0
+        else:  # before 8.3, and in 8.3's development when HOT came
+            assert server.version < 80300 or "devel" in server.version_text
+            with pytest.raises(CannotMeasure, match="8.3 or later"):
+                delta.writes.sum()
         assert (delta.io is None) == (server.version < 160000)
         found = counters.counts(connection, "counted")
         assert (found["inserted"], found["updated"]) == (100, 100)

@@ -25,7 +25,7 @@ import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg.rows import DictRow, dict_row
 
-from pgrerun.errors import RerunError, ServerError
+from pgrerun.errors import CannotMeasure, RerunError, ServerError
 from pgrerun.lab.instruments import PAGE, wal
 from pgrerun.lab.server import Server, releases, row, value
 from pgrerun.lab.server.queries import Parameters
@@ -285,9 +285,17 @@ class Delta:
 
     def _background(self) -> dict[str, float]:
         """Counts of the background writer; CannotMeasure before 8.3, which has none."""
-        if _VIEWS["bgwriter"][0] in self.missing:
-            releases.require(self.version, _VIEWS["bgwriter"][0])
-        return _there(self.bgwriter)
+        view = _VIEWS["bgwriter"][0]
+        if view in self.missing:
+            releases.require(self.version, view)
+        counts = _there(self.bgwriter)
+        if "buffers_backend" not in counts:  # commit 6f5c38dcd0, five days after HOT
+            raise CannotMeasure(
+                "PostgreSQL 8.3",
+                f"It needs PostgreSQL {releases.named(releases.SINCE[view])} or later (all columns"
+                f" of {view}), and this is 8.3 in development.",
+            )
+        return counts
 
     def per(self, transactions: float) -> dict[str, float]:
         """Pages read and written, and bytes of WAL, per transaction.
