@@ -241,7 +241,8 @@ def made_from(found: Mapping[str, runs.Record], judged: Mapping[str, Judgement])
     """One line: PostgreSQL, machine, date, and what the verdicts were decided by."""
     if not found:
         return ""
-    decided = [j for j in judged.values() if j.claim.scored and j.verdict is not Verdict.NOT_TESTED]
+    undecided = (Verdict.NOT_TESTED, Verdict.INCONCLUSIVE)
+    decided = [j for j in judged.values() if j.claim.scored and j.verdict not in undecided]
     by = Counter(str(j.claim.basis) for j in decided)
     words = {"timed": "a clock", "counted": "a count", "observed": "an observation"}
     basis = ", ".join(f"{by[one]} by {how}" for one, how in words.items() if by[one])
