@@ -401,10 +401,12 @@ def untold(j: Judgement) -> str:
 def untested(judgements: Iterable[Judgement]) -> Sentence:
     """How many claims are not tested for which reason; "" where all are."""
     left = [j for j in judgements if j.verdict is Verdict.NOT_TESTED]
+    unscored = sum(not j.claim.scored for j in left)
     why = Counter(j.untested.partition(" (")[0] or _lacking(j.capability) for j in left)
     told = "; ".join(f"{reason}: {n}" for reason, n in why.most_common())
     them = f"{count(len(left), 'claim')} {'is' if len(left) == 1 else 'are'}"
-    return Sentence(f"Why {them} not tested here: {told}." if left else "")
+    outside = f" ({unscored} of them outside of the score)" if unscored else ""
+    return Sentence(f"Why {them} not tested here{outside}: {told}." if left else "")
 
 
 def _lacking(capability: str) -> str:

@@ -89,7 +89,7 @@ def cold(visit: Visit) -> Sentence | None:
 
 def side(here: float, best: Interval) -> str:
     """On which side of the best switch-over the planned one is, in a sentence."""
-    judged = "that it is wrong can't be shown"
+    judged = "the planner may be right"
     if best.enough and best.high < here:
         judged = "it stays with the index for too long"
     elif best.enough and best.low > here:
