@@ -43,7 +43,7 @@ def citation() -> dict:
 
 
 def write_foot(app, config) -> None:
-    """Version and licence at every page's foot, and where the source is."""
+    """Version and licence at every page's foot, and where the source is; `describe` adds when."""
     known = citation()
     foot = f"<p>Version {known['version']}, licence {known['license']}."
     if address := html.escape(config.source_address):
@@ -76,6 +76,12 @@ class CiteThis(Directive):
 def describe(app, pagename, templatename, context, doctree) -> None:
     if app.builder.name != "html":
         return  # nobody links to a page of an ePub, whose XHTML closes every tag
+    if dates := sorted(record.finished[:10] for record in app.env.run_records.values()):
+        when = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
+        foot = context["theme_extra_footer"]
+        context["theme_extra_footer"] = foot.replace("<p>", f"<p>Measured {when}. ", 1)
+    if pagename == app.config.root_doc:
+        context["docstitle"] = ""  # else the tab says the book's name twice
     body = context.get("body") or ""
     paragraph = next(filter(_introduces, doctree.findall(nodes.paragraph)), None) if doctree else ""
     said = " ".join(paragraph.astext().split()) if paragraph else app.config.project
