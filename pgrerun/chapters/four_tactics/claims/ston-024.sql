@@ -1,5 +1,5 @@
 SELECT CASE query WHEN 'd' THEN 'query d' ELSE 'the nine queries' END AS part,
-       query = 'd' AS essential,
+       query = 'all' AS essential,
        sum(instructions) FILTER (WHERE routine = 'log') / sum(instructions) AS value
 FROM (SELECT * FROM ingres_routines WHERE query = 'd' AND tuples = 3360
       UNION ALL
